@@ -1,10 +1,11 @@
 /** The page on which a person finds what belongs to the account: sign-ins, connected applications, and what proves who they are. */
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import type { Frame } from '../html/frame.ts'
 import { PATHS } from '../oauth/paths.ts'
+import { fillText, type Words } from '../words/words.ts'
 import { alertOf, hidden, shown, type View } from './pages.ts'
 import type { AccountParts } from './parts.ts'
 import { contextOf } from './passwords.ts'
-import { HOME } from './texts.ts'
 import type { Person, Visit } from './visit.ts'
 
 const LISTED_MAX = 100
@@ -23,20 +24,20 @@ const GRANTS = 'select grant_id as id from grant_binding where user_id = $1 and 
 type SessionRow = { readonly uid: string; readonly at: number | null }
 type ApplicationRow = { readonly id: string; readonly name: string; readonly at: number; readonly offline: boolean }
 
-export async function showHome(parts: AccountParts, _visit: Visit, person: Person): Promise<View> {
-  return home(parts, person, null)
+export async function showHome(parts: AccountParts, { frame }: Visit, person: Person): Promise<View> {
+  return home(parts, { frame, person }, null)
 }
 
 /** Ends a session or a connection of this person; what is not theirs is as good as not there. */
 export async function endOne(
   parts: AccountParts,
-  _visit: Visit,
+  { frame }: Visit,
   { person, form }: { person: Person; form: URLSearchParams },
 ): Promise<View> {
   const ended = form.has('session')
     ? await endSession(parts, person, form.get('session') ?? '')
     : await endApplication(parts, person, form.get('application') ?? '')
-  return home(parts, person, ended ? 'ended' : 'gone')
+  return home(parts, { frame, person }, ended ? 'ended' : 'gone')
 }
 
 async function endSession({ sql, revocations, log }: AccountParts, { user }: Person, uid: string): Promise<boolean> {
@@ -58,58 +59,72 @@ async function endApplication(
   return grants.length > 0
 }
 
-async function home({ sql, mailer }: AccountParts, person: Person, done: 'ended' | 'gone' | null): Promise<View> {
+async function home(
+  { sql, mailer }: AccountParts,
+  { frame, person }: { readonly frame: Frame; readonly person: Person },
+  done: 'ended' | 'gone' | null,
+): Promise<View> {
+  const { words } = frame
+  const texts = words.account.home
   const { user, session } = person
   const [sessions, applications] = await Promise.all([
     sql.query<SessionRow>(SESSIONS, [user.id]),
     sql.query<ApplicationRow>(APPLICATIONS, [user.id]),
   ])
-  const status = done === 'ended' ? html`<p role="status">${HOME.ended}</p>` : EMPTY
+  const status = done === 'ended' ? html`<p role="status">${texts.ended}</p>` : EMPTY
   const rows = sessions.map(({ uid, at }) =>
     row(person, {
+      end: texts.end,
       name: 'session',
       value: uid,
-      text: uid === session.uid ? HOME.thisSession : `${HOME.session} ${timeOf(at)}`,
+      text: uid === session.uid ? texts.thisSession : fillText(texts.session, { time: timeOf(at) }),
       ending: uid !== session.uid,
     }),
   )
   const connected = applications.map(({ id, name, at, offline }) =>
     row(person, {
-      ...{ name: 'application', value: id, ending: true },
-      text: `${name}, ${HOME.since} ${timeOf(at)}${offline ? `, ${HOME.offline}` : ''}`,
+      ...{ end: texts.end, name: 'application', value: id, ending: true },
+      text: fillText(offline ? texts.offline : texts.connected, { application: name, time: timeOf(at) }),
     }),
   )
   return shown(
-    HOME.title,
-    html`<p><strong>${user.email ?? user.name ?? user.id}</strong></p>${status}${alertOf(done === 'gone' ? HOME.gone : null)}
-${addressOf(person, mailer !== null)}
-<h2>${HOME.proofs}</h2>
-<p><a href="${PATHS.accountPassword}">${HOME.password}</a></p>
-<h2>${HOME.sessions}</h2>${rows}
-<h2>${HOME.applications}</h2>${connected.length === 0 ? html`<p>${HOME.noApplications}</p>` : connected}
-<p><a href="${PATHS.logout}">${HOME.signOut}</a></p>`,
+    frame,
+    texts.title,
+    html`<p><strong>${user.email ?? user.name ?? user.id}</strong></p>${status}${alertOf(done === 'gone' ? texts.gone : null)}
+${addressOf(texts, person, mailer !== null)}
+<h2>${texts.proofs}</h2>
+<p><a href="${PATHS.accountPassword}">${texts.password}</a></p>
+<h2>${texts.sessions}</h2>${rows}
+<h2>${texts.applications}</h2>${connected.length === 0 ? html`<p>${texts.noApplications}</p>` : connected}
+<p><a href="${PATHS.logout}">${words.common.signOut}</a></p>`,
     done === 'gone' ? 'invalid' : 'shown',
   )
 }
 
 /** An address that nobody has proven, with the way to do so. */
-function addressOf(person: Person, canMail: boolean): Html {
+function addressOf(texts: Words['account']['home'], person: Person, canMail: boolean): Html {
   const { email, emailVerified } = person.user
   if (email === null) return EMPTY
-  if (emailVerified) return html`<p>${HOME.verified}</p>`
-  if (!canMail) return html`<p>${HOME.unverified}</p>`
-  return html`<p>${HOME.unverified}</p>
+  if (emailVerified) return html`<p>${texts.verified}</p>`
+  if (!canMail) return html`<p>${texts.unverified}</p>`
+  return html`<p>${texts.unverified}</p>
 <form method="post" action="${PATHS.accountVerification}" data-step="verification">${hidden({ xsrf: person.xsrf })}
-<button type="submit" name="action" value="send" class="plain">${HOME.verify}</button></form>`
+<button type="submit" name="action" value="send" class="plain">${texts.verify}</button></form>`
 }
 
 function row(
   { xsrf }: Person,
-  one: { readonly name: string; readonly value: string; readonly text: string; readonly ending: boolean },
+  one: {
+    readonly name: string
+    readonly value: string
+    readonly text: string
+    readonly end: string
+    readonly ending: boolean
+  },
 ): Html {
   if (!one.ending) return html`<p>${one.text}</p>`
   return html`<form method="post" data-step="${one.name}">${hidden({ xsrf, [one.name]: one.value })}
-<p>${one.text}</p><button type="submit" class="plain" aria-label="${HOME.end}: ${one.text}">${HOME.end}</button></form>`
+<p>${one.text}</p><button type="submit" class="plain" aria-label="${one.end}: ${one.text}">${one.end}</button></form>`
 }
 
 const timeOf = (seconds: number | null): string =>

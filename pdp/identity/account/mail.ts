@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../../process/log.ts'
+import { fillText, type Words } from '../words/words.ts'
 
 /** `text`: plain text in lines of at most 76 characters, but for links. */
 export type Mail = { readonly to: string; readonly subject: string; readonly text: string }
@@ -11,11 +12,28 @@ export type Mailer = {
   send(mail: Mail): Promise<void>
 }
 
+// French has spaces before marks, which stay with their word.
+const LINE = /(.{1,76})(?: (?![:?!;])|$)/g
 const CONNECT_MS = 5_000
 const SILENCE_MS = 10_000
+/** Of a mail in a file. */
+const UTF8 = ['MIME-Version: 1.0', 'Content-Type: text/plain; charset=utf-8', 'Content-Transfer-Encoding: 8bit']
 // One mailbox, and nothing that a mail program could read as several, or as a command.
 const ADDRESS = /^[^\s@,;:<>()[\]"\\\p{Cc}]{1,64}@[^\s@,;:<>()[\]"\\\p{Cc}]{1,190}$/u
 export const isMailAddress = (text: string): boolean => ADDRESS.test(text)
+
+/** A mail around a link, whose host it names. */
+export function linkMail(texts: Words['account']['mails']['reset'], link: string): Omit<Mail, 'to'> {
+  const { host } = new URL(link)
+  const paragraph = (text: string): string => inLines(fillText(text, { host }))
+  return {
+    subject: fillText(texts.subject, { host }),
+    text: `${paragraph(texts.asked)}${paragraph(texts.open)}\n${link}\n\n${paragraph(texts.otherwise)}`,
+  }
+}
+
+/** Each with its end. A word that is too long stays whole. */
+const inLines = (text: string): string => text.replaceAll(LINE, '$1\n')
 
 /** `url`: `smtp://` or `smtps://`, with user and password if need be. `from`: an address, or `Name <address>`. */
 export function smtpMailer({ url, from }: { readonly url: string; readonly from: string }): Mailer {
@@ -59,7 +77,8 @@ export function folderMailer({ folder, log }: { readonly folder: string; readonl
       await mkdir(folder, { recursive: true, mode: 0o700 })
       const at = new Date().toISOString()
       const file = join(folder, `${at.replaceAll(':', '-')}-${randomBytes(4).toString('hex')}.eml`)
-      await writeFile(file, `Date: ${at}\nTo: ${to}\nSubject: ${subject}\n\n${text}`, { mode: 0o600 })
+      const heads = [`Date: ${at}`, `To: ${to}`, `Subject: ${subject}`]
+      await writeFile(file, `${[...heads, ...UTF8].join('\n')}\n\n${text}`, { mode: 0o600 })
       log.info({ event: 'mail_written', file })
     },
   }

@@ -2,19 +2,18 @@
 import type { ServerResponse } from 'node:http'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { errorPage } from '../html/error-page.ts'
+import type { Frame } from '../html/frame.ts'
 import { type Page, page } from '../html/page.ts'
 import { type Outcome, STATUS } from '../oauth/status.ts'
-import { ENGLISH } from '../words/en.ts'
-import { type PASSWORD_PROBLEMS, RESET } from './texts.ts'
+import type { Words } from '../words/words.ts'
 import type { Visit } from './visit.ts'
 
 export type View = { readonly outcome: Outcome; readonly page: Page }
-export type NewPasswordProblem = keyof typeof PASSWORD_PROBLEMS
+export type NewPasswordProblem = keyof Words['account']['passwordProblems']
 
-export const shown = (title: string, body: Html, outcome: Outcome = 'shown'): View => ({
+export const shown = (frame: Frame, title: string, body: Html, outcome: Outcome = 'shown'): View => ({
   outcome,
-  // These texts are English, and the page says so.
-  page: page({ words: ENGLISH, requestId: '' }, title, body),
+  page: page(frame, title, body),
 })
 
 export const refused = ({ frame }: Visit, trouble: 'foreignForm' | 'largeForm' | 'oldForm'): View => ({
@@ -41,15 +40,18 @@ export const hidden = (fields: { readonly [name: string]: string }): readonly Ht
   Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
 
 /** `autocomplete` and the hidden name let a password manager keep what is chosen. */
-export function newPasswordFields(view: { email: string | null; problem: NewPasswordProblem | null }): Html {
+export function newPasswordFields(
+  { account: { reset } }: Words,
+  view: { email: string | null; problem: NewPasswordProblem | null },
+): Html {
   const described = view.problem === null ? EMPTY : html` aria-invalid="true" aria-describedby="problem"`
   const name =
     view.email === null
       ? EMPTY
       : html`<input type="hidden" name="username" autocomplete="username" value="${view.email}">`
   return html`${name}
-<label for="password">${RESET.password}</label>
+<label for="password">${reset.password}</label>
 <input id="password" name="password" type="password" autocomplete="new-password" minlength="8" maxlength="256" required${described}>
-<label for="repeated">${RESET.repeated}</label>
+<label for="repeated">${reset.repeated}</label>
 <input id="repeated" name="repeated" type="password" autocomplete="new-password" minlength="8" maxlength="256" required>`
 }

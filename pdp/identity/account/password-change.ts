@@ -1,16 +1,16 @@
 /** Another password, by who knows the present one. */
 import { html } from '../../process/pages/html.ts'
+import type { Frame } from '../html/frame.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { BY_PASSWORD, BY_PASSWORD_AND_CODE } from '../sign-in/acr.ts'
 import { hashed } from './forgotten.ts'
 import { PAGE, signInAnew } from './own-sign-in.ts'
 import { alertOf, hidden, type NewPasswordProblem, newPasswordFields, shown, type View } from './pages.ts'
 import type { AccountParts } from './parts.ts'
-import { CHANGE, PASSWORD_PROBLEMS } from './texts.ts'
 import type { Person, Visit } from './visit.ts'
 
-export const showChange = async (_parts: AccountParts, _visit: Visit, person: Person): Promise<View> =>
-  changePage(person, null)
+export const showChange = async (_parts: AccountParts, { frame }: Visit, person: Person): Promise<View> =>
+  changePage(frame, person, null)
 
 export async function takeChange(
   parts: AccountParts,
@@ -21,41 +21,41 @@ export async function takeChange(
   const password = form.get('password') ?? ''
   // What is wrong with the new one shows nothing, so the old one costs a try only when it matters.
   const problem = await parts.rules.problem({ password, repeated: form.get('repeated') ?? '', email })
-  if (problem !== null) return changePage(person, problem)
+  if (problem !== null) return changePage(visit.frame, person, problem)
   const source = parts.devices.source(visit.req)
   // Before the proof: a password that is set meanwhile must not be overwritten by who knows the one before.
   const stored = email === null ? null : await parts.directory.userByEmail(email)
   const proven = await parts.signIn.password({
     ...{ email: email ?? '', password: form.get('present') ?? '', client: PAGE, source },
   })
-  if ('problem' in proven) return changePage(person, PROBLEMS[proven.problem])
+  if ('problem' in proven) return changePage(visit.frame, person, PROBLEMS[proven.problem])
   const passwordHash = await hashed(parts, password, source.address)
-  if (passwordHash === null) return changePage(person, 'busy')
+  if (passwordHash === null) return changePage(visit.frame, person, 'busy')
   const formerHash = stored?.id === id ? stored.passwordHash : null
   if (formerHash === null || !(await parts.passwords.change(id, { formerHash, passwordHash })))
-    return changePage(person, 'wrong')
+    return changePage(visit.frame, person, 'wrong')
   parts.log.info({ event: 'password_changed', user: id })
   await signInAnew(parts, visit, { person, by: person.hasCode ? BY_PASSWORD_AND_CODE : BY_PASSWORD })
-  return shown(
-    CHANGE.doneTitle,
-    html`<p role="status">${CHANGE.done}</p><p><a href="${PATHS.account}">${CHANGE.back}</a></p>`,
-  )
+  const { doneTitle, done, back } = visit.frame.words.account.change
+  return shown(visit.frame, doneTitle, html`<p role="status">${done}</p><p><a href="${PATHS.account}">${back}</a></p>`)
 }
 
 const PROBLEMS = { wrong: 'wrong', wrongCode: 'wrong', tooMany: 'tooMany', busy: 'busy' } as const
 
-function changePage(person: Person, problem: NewPasswordProblem | null): View {
+function changePage(frame: Frame, person: Person, problem: NewPasswordProblem | null): View {
   const outcome =
     problem === null ? 'shown' : problem === 'busy' ? 'unavailable' : problem === 'tooMany' ? 'tooMany' : 'invalid'
+  const { change, passwordProblems } = frame.words.account
   return shown(
-    CHANGE.title,
-    html`${alertOf(problem === null ? null : PASSWORD_PROBLEMS[problem])}
+    frame,
+    change.title,
+    html`${alertOf(problem === null ? null : passwordProblems[problem])}
 <form method="post" data-step="change">${hidden({ xsrf: person.xsrf })}
-<label for="present">${CHANGE.present}</label>
+<label for="present">${change.present}</label>
 <input id="present" name="present" type="password" autocomplete="current-password" maxlength="1024" required>
-${newPasswordFields({ email: person.user.email, problem })}
-<button type="submit">${CHANGE.save}</button>
-</form><p><a href="${PATHS.account}">${CHANGE.back}</a></p>`,
+${newPasswordFields(frame.words, { email: person.user.email, problem })}
+<button type="submit">${change.save}</button>
+</form><p><a href="${PATHS.account}">${change.back}</a></p>`,
     outcome,
   )
 }

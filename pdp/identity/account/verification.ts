@@ -1,23 +1,25 @@
 /** Proving an address: a link by mail, confirmed by who is signed in as the person of that address. */
 import { DIRECTORY } from '../../domain/log.ts'
 import { html } from '../../process/pages/html.ts'
+import type { Frame } from '../html/frame.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
 import { MAILS_MAX } from './forgotten.ts'
-import { isMailAddress } from './mail.ts'
+import { isMailAddress, linkMail } from './mail.ts'
 import { alertOf, hidden, shown, type View } from './pages.ts'
 import type { AccountParts } from './parts.ts'
 import { contextOf, whenDone } from './passwords.ts'
-import { mails, VERIFICATION } from './texts.ts'
 import type { Person, Visit } from './visit.ts'
 
-export async function askToConfirm(parts: AccountParts, { req }: Visit, person: Person): Promise<View> {
+export async function askToConfirm(parts: AccountParts, { req, frame }: Visit, person: Person): Promise<View> {
   const found = await parts.tokens.find(parts.sql, 'verification', parts.cookies.kept(req, 'verification'))
-  if (found === null || found.user !== person.user.id) return notGood()
+  if (found === null || found.user !== person.user.id) return notGood(frame)
+  const { verification } = frame.words.account
   return shown(
-    VERIFICATION.title,
-    html`<p>${VERIFICATION.lead} <strong>${found.email}</strong></p>
+    frame,
+    verification.title,
+    html`<p>${verification.lead} <strong>${found.email}</strong></p>
 <form method="post" data-step="verification">${hidden({ xsrf: person.xsrf })}
-<button type="submit" name="action" value="confirm">${VERIFICATION.confirm}</button></form>`,
+<button type="submit" name="action" value="confirm">${verification.confirm}</button></form>`,
   )
 }
 
@@ -26,26 +28,27 @@ export async function verify(
   visit: Visit,
   { person, form }: { person: Person; form: URLSearchParams },
 ): Promise<View> {
-  return form.get('action') === 'send' ? mailLink(parts, person) : confirm(parts, visit, person)
+  return form.get('action') === 'send' ? mailLink(parts, visit, person) : confirm(parts, visit, person)
 }
 
-async function mailLink(parts: AccountParts, { user }: Person): Promise<View> {
+async function mailLink(parts: AccountParts, { frame }: Visit, { user }: Person): Promise<View> {
   const { sql, issuer, mailer, mailAttempts, tokens, deliveries, log } = parts
   const { id, email } = user
+  const { verification, mails } = frame.words.account
   if (mailer === null || email === null || !isMailAddress(email))
-    return shown(VERIFICATION.title, alertOf(VERIFICATION.noMail), 'invalid')
+    return shown(frame, verification.title, alertOf(verification.noMail), 'invalid')
   if (!(await mailAttempts.take(`verification of ${id}`, MAILS_MAX)))
-    return shown(VERIFICATION.title, alertOf(VERIFICATION.tooMany), 'tooMany')
+    return shown(frame, verification.title, alertOf(verification.tooMany), 'tooMany')
   const token = await tokens.create(sql, 'verification', { user: id, email, browser: null, invitation: null })
-  const words = mails.verification(`${urlOf(issuer, PATHS.accountVerification)}?token=${token}`, new URL(issuer).host)
-  deliveries.later(() => mailer.send({ to: email, ...words }))
+  const mail = linkMail(mails.verification, `${urlOf(issuer, PATHS.accountVerification)}?token=${token}`)
+  deliveries.later(() => mailer.send({ to: email, ...mail }))
   log.info({ event: 'verification_asked', user: id })
-  return shown(VERIFICATION.sentTitle, html`<p role="status">${VERIFICATION.sent}</p>`)
+  return shown(frame, verification.sentTitle, html`<p role="status">${verification.sent}</p>`)
 }
 
 async function confirm(
   { sql, tokens, cookies, appendLog, log }: AccountParts,
-  { req, res }: Visit,
+  { req, res, frame }: Visit,
   { user }: Person,
 ): Promise<View> {
   const token = cookies.kept(req, 'verification')
@@ -60,17 +63,18 @@ async function confirm(
     return rows.length > 0 ? user.id : null
   })
   cookies.drop(res, 'verification')
-  if (done === null) return notGood()
+  if (done === null) return notGood(frame)
   log.info({ event: 'address_verified', user: user.id })
+  const { verification } = frame.words.account
   return shown(
-    VERIFICATION.doneTitle,
-    html`<p role="status">${VERIFICATION.done}</p><p><a href="${PATHS.account}">${VERIFICATION.back}</a></p>`,
+    frame,
+    verification.doneTitle,
+    html`<p role="status">${verification.done}</p><p><a href="${PATHS.account}">${verification.back}</a></p>`,
   )
 }
 
-const notGood = (): View =>
-  shown(
-    VERIFICATION.goneTitle,
-    html`${alertOf(VERIFICATION.gone)}<p><a href="${PATHS.account}">${VERIFICATION.back}</a></p>`,
-    'invalid',
-  )
+function notGood(frame: Frame): View {
+  const { goneTitle, gone, back } = frame.words.account.verification
+  const body = html`${alertOf(gone)}<p><a href="${PATHS.account}">${back}</a></p>`
+  return shown(frame, goneTitle, body, 'invalid')
+}

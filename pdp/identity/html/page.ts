@@ -1,17 +1,12 @@
 /** The pages that people see: plain HTML that needs no JavaScript. The `html` template escapes every value. */
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
-import { createBrand, imageSource, links, picture, webUrl } from './brand.ts'
+import { imageSource, links, picture, webUrl } from './brand.ts'
 import type { Frame } from './frame.ts'
 
 export type Page = { readonly html: string; readonly headers: { readonly [name: string]: string } }
 
-/** A page without a brand looks as the default does. */
-type PageFrame = Pick<Frame, 'words'> & Partial<Frame>
-const UNBRANDED = createBrand()
-
 /** Words and brand of the frame are those of the whole page. `script`: its source in the policy; default: none may run. */
-export function page(of: PageFrame, title: string | Html, body: Html, { script = '' } = {}): Page {
-  const frame = { requestId: '', brand: UNBRANDED, application: null, ...of }
+export function page(frame: Frame, title: string | Html, body: Html, { script = '' } = {}): Page {
   const { words, brand } = frame
   const name = brand.name === undefined ? EMPTY : html` · ${brand.name}`
   return {

@@ -43,7 +43,13 @@ function acceptedTags(field: string): readonly string[] {
 
 /** The text with its `{names}` filled in. */
 export function fill(text: string, values: { readonly [name: string]: string | Html }): Html {
-  // The odd parts are the names.
-  const parts = text.split(/\{(\w+)\}/).map((part, index) => (index % 2 === 0 ? part : (values[part] ?? part)))
-  return html`${parts.map((part) => html`${part}`)}`
+  return html`${filled(text, values).map((part) => html`${part}`)}`
 }
+
+/** The same where no HTML is made, as in mails. */
+export const fillText = (text: string, values: { readonly [name: string]: string }): string =>
+  filled(text, values).join('')
+
+/** The odd parts are the names. */
+const filled = <Value>(text: string, values: { readonly [name: string]: Value }): readonly (string | Value)[] =>
+  text.split(/\{(\w+)\}/).map((part, index) => (index % 2 === 0 ? part : (values[part] ?? part)))

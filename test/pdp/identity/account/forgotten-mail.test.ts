@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { GERMAN } from '../../../../pdp/identity/words/de.ts'
 import { createBrowser } from '../../../support/browser.ts'
 import { createFlows } from '../flows.ts'
 import { CONTEXT, openWorld } from '../harness.ts'
@@ -95,6 +96,24 @@ describe('mail', () => {
     expect(mail?.raw).toMatch(/^Auto-Submitted: auto-generated\r$/m)
     expect(mail?.raw).toMatch(/^Content-Type: text\/plain/m)
     expect(mail?.text).toContain(`${world.issuer}/account/reset?token=`)
+  })
+
+  test.each([
+    ['Accept-Language', FORGOTTEN, 'de'],
+    ['its address', `${FORGOTTEN}?ui_locales=de`, 'fr'],
+  ])('speaks the language that the page has by %s', async (_, path, accepted) => {
+    const { email } = await person()
+    const { forgotten, mails } = GERMAN.account
+    const headers = { 'accept-language': accepted }
+    const pages = [
+      await (await browser.send(path, { headers })).text(),
+      await (await browser.send(path, { headers, form: { email } })).text(),
+    ]
+    for (const page of pages) expect(page).toContain('<html lang="de">')
+    expect(pages).toEqual([expect.stringContaining(forgotten.lead), expect.stringContaining(forgotten.sent)])
+    await world.identity.mailed()
+    expect(mailbox.received[0]?.text).toContain(mails.reset.open)
+    expect(mailbox.linkTo(email)).toContain('/account/reset?token=')
   })
 
   test('that is not set up is not promised', async () => {

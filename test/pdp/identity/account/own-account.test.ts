@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { FRENCH } from '../../../../pdp/identity/words/fr.ts'
 import { createBrowser, hiddenFields } from '../../../support/browser.ts'
 import { createFlows } from '../flows.ts'
 import { PASSWORD } from '../harness.ts'
@@ -26,6 +27,23 @@ describe('a person', () => {
       const form = { action: 'login', email, password: PASSWORD }
       const sent = await browser.send(`/account/sign-in?${new URLSearchParams({ to })}`, { form })
       expect([to, sent.headers.get('location')]).toEqual([to, `${world.issuer}/account`])
+    }
+  })
+
+  test('reads all pages in their own language', async () => {
+    const { email } = await person()
+    await signIn(email)
+    const { home: own, change: changing, verification } = FRENCH.account
+    for (const [path, title] of [
+      ['/account', own.title],
+      ['/account/password', changing.title],
+      ['/account/verification', verification.goneTitle],
+      ['/account/sign-in', FRENCH.signIn.title],
+    ] as const) {
+      const page = await (await browser.send(path, { headers: { 'accept-language': 'fr' } })).text()
+      expect(page).toContain('<html lang="fr">')
+      expect(page).toContain(`<h1>${title}</h1>`)
+      if (path === '/account/sign-in') expect(page).toContain('href="/account/forgotten?ui_locales=fr"')
     }
   })
 
