@@ -27,6 +27,7 @@ import { createPasswordDecoys } from './keys/password-decoys.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from './keys/password-hash.ts'
 import { createRecordSecrets } from './keys/record-secrets.ts'
 import { createSetSigner, createStatementSigner, type SigningKeys } from './keys/signing-keys.ts'
+import { mountOf } from './oauth/paths.ts'
 import { providerMetadata } from './provider/client-metadata.ts'
 import { createProvenSecrets } from './provider/proven-secrets.ts'
 import { createProvider } from './provider/provider.ts'
@@ -134,7 +135,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const known = createKnownAddresses(deps)
   const starts = createStarts({ clock, known })
   const semaphores = createSemaphores({ ...SECRET_CHECKS, known })
-  const frameOf = createFrames(deps.branding)
+  const frameOf = createFrames(deps.branding, mountOf(deps.issuer))
   const clientOf = createClientOf(deps.trustedProxies ?? NO_NETWORKS)
   const provenSecrets = createProvenSecrets(deps)
   const decoys = {

@@ -138,7 +138,12 @@ function gone(frame: Frame): View {
 
 function notGood(frame: Frame, title: string, why: string): View {
   const { again } = frame.words.account.reset
-  return shown(frame, title, html`${alertOf(why)}<p><a href="${PATHS.accountForgotten}">${again}</a></p>`, 'invalid')
+  return shown(
+    frame,
+    title,
+    html`${alertOf(why)}<p><a href="${frame.mount}${PATHS.accountForgotten}">${again}</a></p>`,
+    'invalid',
+  )
 }
 
 function newPasswordPage(frame: Frame, email: string, problem: NewPasswordProblem | null): View {

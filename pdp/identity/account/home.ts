@@ -2,7 +2,7 @@
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import type { Frame } from '../html/frame.ts'
 import { PATHS } from '../oauth/paths.ts'
-import { fillText, type Words } from '../words/words.ts'
+import { fillText } from '../words/words.ts'
 import { alertOf, hidden, shown, type View } from './pages.ts'
 import type { AccountParts } from './parts.ts'
 import { contextOf } from './passwords.ts'
@@ -91,24 +91,25 @@ async function home(
     frame,
     texts.title,
     html`<p><strong>${user.email ?? user.name ?? user.id}</strong></p>${status}${alertOf(done === 'gone' ? texts.gone : null)}
-${addressOf(texts, person, mailer !== null)}
+${addressOf(frame, person, mailer !== null)}
 <h2>${texts.proofs}</h2>
-<p><a href="${PATHS.accountPassword}">${texts.password}</a></p>
+<p><a href="${frame.mount}${PATHS.accountPassword}">${texts.password}</a></p>
 <h2>${texts.sessions}</h2>${rows}
 <h2>${texts.applications}</h2>${connected.length === 0 ? html`<p>${texts.noApplications}</p>` : connected}
-<p><a href="${PATHS.logout}">${words.common.signOut}</a></p>`,
+<p><a href="${frame.mount}${PATHS.logout}">${words.common.signOut}</a></p>`,
     done === 'gone' ? 'invalid' : 'shown',
   )
 }
 
 /** An address that nobody has proven, with the way to do so. */
-function addressOf(texts: Words['account']['home'], person: Person, canMail: boolean): Html {
+function addressOf(frame: Frame, person: Person, canMail: boolean): Html {
+  const texts = frame.words.account.home
   const { email, emailVerified } = person.user
   if (email === null) return EMPTY
   if (emailVerified) return html`<p>${texts.verified}</p>`
   if (!canMail) return html`<p>${texts.unverified}</p>`
   return html`<p>${texts.unverified}</p>
-<form method="post" action="${PATHS.accountVerification}" data-step="verification">${hidden({ xsrf: person.xsrf })}
+<form method="post" action="${frame.mount}${PATHS.accountVerification}" data-step="verification">${hidden({ xsrf: person.xsrf })}
 <button type="submit" name="action" value="send" class="plain">${texts.verify}</button></form>`
 }
 

@@ -37,7 +37,11 @@ export async function takeChange(
   parts.log.info({ event: 'password_changed', user: id })
   await signInAnew(parts, visit, { person, by: person.hasCode ? BY_PASSWORD_AND_CODE : BY_PASSWORD })
   const { doneTitle, done, back } = visit.frame.words.account.change
-  return shown(visit.frame, doneTitle, html`<p role="status">${done}</p><p><a href="${PATHS.account}">${back}</a></p>`)
+  return shown(
+    visit.frame,
+    doneTitle,
+    html`<p role="status">${done}</p><p><a href="${visit.frame.mount}${PATHS.account}">${back}</a></p>`,
+  )
 }
 
 const PROBLEMS = { wrong: 'wrong', wrongCode: 'wrong', tooMany: 'tooMany', busy: 'busy' } as const
@@ -55,7 +59,7 @@ function changePage(frame: Frame, person: Person, problem: NewPasswordProblem | 
 <input id="present" name="present" type="password" autocomplete="current-password" maxlength="1024" required>
 ${newPasswordFields(frame.words, { email: person.user.email, problem })}
 <button type="submit">${change.save}</button>
-</form><p><a href="${PATHS.account}">${change.back}</a></p>`,
+</form><p><a href="${frame.mount}${PATHS.account}">${change.back}</a></p>`,
     outcome,
   )
 }

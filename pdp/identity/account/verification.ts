@@ -69,12 +69,12 @@ async function confirm(
   return shown(
     frame,
     verification.doneTitle,
-    html`<p role="status">${verification.done}</p><p><a href="${PATHS.account}">${verification.back}</a></p>`,
+    html`<p role="status">${verification.done}</p><p><a href="${frame.mount}${PATHS.account}">${verification.back}</a></p>`,
   )
 }
 
 function notGood(frame: Frame): View {
   const { goneTitle, gone, back } = frame.words.account.verification
-  const body = html`${alertOf(gone)}<p><a href="${PATHS.account}">${back}</a></p>`
+  const body = html`${alertOf(gone)}<p><a href="${frame.mount}${PATHS.account}">${back}</a></p>`
   return shown(frame, goneTitle, body, 'invalid')
 }

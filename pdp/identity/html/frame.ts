@@ -14,6 +14,8 @@ export type Application = {
 }
 export type Frame = {
   readonly words: Words
+  /** Path of the issuer, which stands before those of the pages. */
+  readonly mount: string
   readonly requestId: string
   readonly brand: Brand
   readonly application: Application | null
@@ -24,13 +26,14 @@ export type FrameOf = (
   about?: { readonly uiLocales?: string | undefined; readonly client?: Client | undefined },
 ) => Frame
 
-export function createFrames(branding: Branding = {}): FrameOf {
+export function createFrames(branding: Branding = {}, mount = ''): FrameOf {
   const brand = createBrand(branding)
   return (req, { uiLocales, client } = {}) => ({
     words: words(req, uiLocales),
     // The handler of the routes has put it there.
     requestId: [req.headers['x-request-id']].flat()[0] ?? '',
     brand,
+    mount,
     application: client === undefined ? null : applicationOf(client),
   })
 }

@@ -36,7 +36,7 @@ export function loginPage(frame: Frame, view: { purpose: Purpose; email: string;
 <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required${focus(view.email !== '')}>
 <button type="submit" name="action" value="login">${common.signIn}</button>${cancel(frame.words, view.purpose)}
 </form>
-<p><a href="${PATHS.accountForgotten}?ui_locales=${frame.words.lang}">${signIn.forgotten}</a></p>`,
+<p><a href="${frame.mount}${PATHS.accountForgotten}?ui_locales=${frame.words.lang}">${signIn.forgotten}</a></p>`,
   )
 }
 

@@ -4,6 +4,7 @@ import { contrast } from '../../../../pdp/identity/html/contrast.ts'
 import { applicationOf, createFrames, type Frame } from '../../../../pdp/identity/html/frame.ts'
 import { page } from '../../../../pdp/identity/html/page.ts'
 import { createPublicPages } from '../../../../pdp/identity/html/public-pages.ts'
+import { loginPage } from '../../../../pdp/identity/sign-in/sign-in-pages.ts'
 import { html } from '../../../../pdp/process/pages/html.ts'
 
 const FULL = {
@@ -133,4 +134,10 @@ describe('a browser', () => {
     expect(found.html).toContain('request-1')
     expect(found.html).not.toContain('script>')
   })
+})
+
+test('a link to another page keeps the path of the issuer', () => {
+  const frame = createFrames({}, '/auth')({ headers: {}, url: '/' })
+  const { html } = loginPage(frame, { purpose: { kind: 'account' }, email: '', problem: null })
+  expect(html).toContain('href="/auth/account/forgotten?')
 })

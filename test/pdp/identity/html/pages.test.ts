@@ -19,7 +19,13 @@ import { ENGLISH } from '../../../../pdp/identity/words/en.ts'
 import { LANGUAGES, type Words } from '../../../../pdp/identity/words/words.ts'
 import { html } from '../../../../pdp/process/pages/html.ts'
 
-const frameOf = (words: Words, requestId = ''): Frame => ({ words, requestId, brand: createBrand(), application: null })
+const frameOf = (words: Words, requestId = ''): Frame => ({
+  words,
+  mount: '',
+  requestId,
+  brand: createBrand(),
+  application: null,
+})
 const organization = (value: string) => ({ id: value, name: value, parent: null })
 const request = (value: string) => ({ name: value, clientName: value, bindingMessage: value, scopes: [value] })
 const purpose = (name: string) => ({ kind: 'application', name }) as const
