@@ -2,7 +2,7 @@
 import { argon2, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { Worker } from 'node:worker_threads'
 
-/** What one check may take, of any maker. Two run at once. */
+/** What one check may take, of any maker. Two run at once for sign-ins, and two for changes of passwords. */
 const MEMORY_BYTES_MAX = 128 * 1024 * 1024
 const BCRYPT_COST = { min: 4, max: 14 }
 const ARGON2_PASSES_MAX = 10
@@ -10,6 +10,10 @@ const ARGON2_PASSES_MAX = 10
 const ARGON2_WORK_MAX = 1_048_576
 const PARALLELISM_MAX = 16
 const PBKDF2_ROUNDS_MAX = 2_000_000
+const DIGEST_BYTES: { readonly [digest: string]: number } = { sha1: 20, sha256: 32, sha512: 64 }
+/** With r = 2, that is the most memory; r = 1 goes no further than 15. */
+const SCRYPT_LN_MAX = 19
+const SCRYPT_R_MAX = 16
 const SCRYPT_WORK_MAX = 2 ** 22
 const HASH_BYTES = { min: 16, max: 64 }
 const SALT_BYTES = { min: 4, max: 64 }
@@ -72,13 +76,26 @@ export async function verifyForeign(secret: string, stored: string): Promise<boo
   return timingSafeEqual(found, parsed.hash)
 }
 
+/** The one reading of scrypt, ours as well: what an import takes can be verified. Null: no such hash, or beyond the bounds. */
+export function readScrypt(stored: string): Scrypt | null {
+  const parsed = parse(stored)
+  return parsed?.kind === 'scrypt' && boundIssue(parsed) === null ? parsed : null
+}
+
 /** Each check has a thread of its own: the caller bounds how many there are at once. */
 function verifyBcrypt(secret: string, stored: string): Promise<boolean> {
   return new Promise((done, fail) => {
     const worker = new Worker(BCRYPT_THREAD, { execArgv: [], workerData: { secret, stored } })
-    worker.once('message', (matches) => done(matches === true))
+    let answer: boolean | null = null
+    worker.once('message', (matches) => {
+      answer = matches === true
+    })
     worker.once('error', fail)
-    worker.once('exit', () => fail(new Error('the thread ended without an answer')))
+    // Not before: the caller's place is that of a thread.
+    worker.once('exit', () => {
+      if (answer === null) fail(new Error('the thread ended without an answer'))
+      else done(answer)
+    })
   })
 }
 
@@ -100,7 +117,10 @@ export function hashOfCost(cost: string): string {
   return `${parameters}$${randomText(22)}$${randomText(Number(length))}`
 }
 
-function canonical(given: string): string {
+/** Without zeros before a number. No base64 that is taken has the sign of equality. */
+const canonical = (given: string): string => spelledAsPhc(given).replaceAll(/(?<==)0+(?=\d)/g, '')
+
+function spelledAsPhc(given: string): string {
   const text = given.replace(DJANGO_PREFIX, '').replace(/^(?=argon2)/, '$')
   const passlib = PASSLIB.exec(text)
   if (passlib !== null) {
@@ -146,8 +166,7 @@ function boundIssue(parsed: ForeignHash): string | null {
     outside('the length of its hash', parsed.hash.length, HASH_BYTES) ??
     outside('the length of its salt', parsed.salt.length, SALT_BYTES)
   if (lengths !== null) return lengths
-  if (parsed.kind === 'pbkdf2')
-    return outside('its number of rounds', parsed.rounds, { min: 1, max: PBKDF2_ROUNDS_MAX })
+  if (parsed.kind === 'pbkdf2') return pbkdf2Issue(parsed)
   if (parsed.kind === 'scrypt') return scryptIssue(parsed)
   const { version, memoryKib, passes, parallelism } = parsed
   // RFC 9106 section 3.1: the only version that anything makes today, and at least 8 KiB for each lane.
@@ -161,11 +180,21 @@ function boundIssue(parsed: ForeignHash): string | null {
   )
 }
 
+/** RFC 8018 section 5.2: each block of the digest's length takes all rounds. */
+function pbkdf2Issue({ digest, rounds, hash }: Pbkdf2): string | null {
+  const blocks = Math.ceil(hash.length / (DIGEST_BYTES[digest] ?? 1))
+  return (
+    outside('its number of rounds', rounds, { min: 1, max: PBKDF2_ROUNDS_MAX }) ??
+    outside('its rounds times the blocks of its hash', rounds * blocks, { min: 1, max: PBKDF2_ROUNDS_MAX })
+  )
+}
+
 function scryptIssue({ ln, r, p }: Scrypt): string | null {
   const blocks = 2 ** ln * r
   return (
-    outside('its ln', ln, { min: 1, max: 20 }) ??
-    outside('its r', r, { min: 1, max: 16 }) ??
+    outside('its r', r, { min: 1, max: SCRYPT_R_MAX }) ??
+    // RFC 7914 section 2: N is below 2^(128 * r / 8), and nothing computes more.
+    outside('its ln', ln, { min: 1, max: Math.min(SCRYPT_LN_MAX, 16 * r - 1) }) ??
     outside('its p', p, { min: 1, max: PARALLELISM_MAX }) ??
     outside('its memory in bytes', 128 * blocks, { min: 1, max: MEMORY_BYTES_MAX }) ??
     outside('its work', blocks * p, { min: 1, max: SCRYPT_WORK_MAX })

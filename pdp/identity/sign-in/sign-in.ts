@@ -181,7 +181,9 @@ async function authenticate(
   { password, folded, source }: { readonly password: string; readonly folded: string; readonly source: Source },
 ): Promise<string> {
   const stored = user?.passwordHash ?? null
-  const checked = stored ?? (await deps.decoys.of(folded))
+  // Made for everybody: it may have to wait for the database, which would tell who is not there.
+  const decoy = await deps.decoys.of(folded)
+  const checked = stored ?? decoy
   const check = async (): Promise<string> => {
     if (!(await verifySecret(password, checked)) || stored === null || user === null) return NOBODY
     await renewHash(deps, { id: user.id, password, stored })

@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { DIRECTORY, TOKENS } from '../../../domain/log.ts'
 import { hashSecret, verifySecret } from '../../../identity/keys/password-hash.ts'
+import { BusyError, createSemaphores, type Semaphore } from '../../../identity/sign-in/attempts.ts'
 import type { Directory, User } from '../../../store/directory.ts'
 import { type PageQuery, readPage } from '../../http/pagination.ts'
 import { ID, LABEL, object, text } from '../../http/schemas.ts'
@@ -44,7 +45,11 @@ const USER = object(
 const PATH = '/v1/users/:user'
 const COMMON = { tag: 'Users', scope: 'directory:write', organizationScope: 'environment' } as const
 
+/** A check may take much memory, or a thread. Sign-ins have a line of their own, so nothing here keeps them waiting. */
+const PASSWORD_CHECKS = { runningMax: 2, waitingMax: 64, known: { has: () => false } }
+
 export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
+  const semaphore = createSemaphores(PASSWORD_CHECKS).people
   addManagementRoute<{ params: 'user'; body: UserBody; prepared: Password }>(app, deps, {
     ...COMMON,
     method: 'PUT',
@@ -54,13 +59,16 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
     body: BODY,
     answer: USER,
     locks: () => [DIRECTORY, TOKENS],
-    async prepare({ at, params, body }) {
+    async prepare({ at, caller, params, body }) {
       if (body.email_verified === true && body.email === undefined) {
         throw new RequestProblem('request_invalid', 'email_verified is true without an email', {
           issues: [{ place: '/email_verified', message: 'is true without an email' }],
         })
       }
-      return preparePassword(at.directory, params.user, body.password)
+      const { password } = body
+      if (password === undefined) return { kind: 'none' }
+      const prepare = () => preparePassword(at.directory, params.user, password)
+      return inTurn(semaphore, prepare, caller.token.clientId)
     },
     state: ({ at, params }) => at.directory.user(params.user),
     async handle({ at: { directory, sessions }, params, body, context }, password) {
@@ -107,11 +115,20 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
 type Password = { readonly kind: 'none' } | { readonly kind: 'same' | 'new'; readonly hash: string }
 
 /** Sending the stored password again changes nothing, and ends no session. */
-async function preparePassword(directory: Directory, id: string, password: string | undefined): Promise<Password> {
-  if (password === undefined) return { kind: 'none' }
+async function preparePassword(directory: Directory, id: string, password: string): Promise<Password> {
   const stored = await storedHash(directory, id)
   if (stored !== null && (await verifySecret(password, stored))) return { kind: 'same', hash: stored }
   return { kind: 'new', hash: await hashSecret(password) }
+}
+
+/** Each client has its turn. */
+async function inTurn<T>(semaphore: Semaphore, work: () => Promise<T>, client: string): Promise<T> {
+  try {
+    return await semaphore(work, client)
+  } catch (error) {
+    if (!(error instanceof BusyError)) throw error
+    throw new RequestProblem('overloaded', 'too many passwords wait to be hashed; send this request again')
+  }
 }
 
 async function storedHash(directory: Directory, id: string): Promise<string | null> {

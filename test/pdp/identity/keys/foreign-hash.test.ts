@@ -80,7 +80,17 @@ describe('an import refuses', () => {
     [`$pbkdf2-sha256$i=0$${SALT}$${HASH}`, 'its number of rounds'],
     [`$pbkdf2-sha256$i=1000$${SALT}$${'A'.repeat(88)}`, 'the length of its hash'],
     [`$pbkdf2-md5$i=1000$${SALT}$${HASH}`, 'hash of bcrypt'],
+    [`$pbkdf2-sha1$i=500001$${SALT}$${'A'.repeat(86)}`, 'its rounds times the blocks of its hash'],
+    [`$pbkdf2-sha1$i=1000001$${SALT}$${'A'.repeat(28)}`, 'its rounds times the blocks of its hash'],
+    [`$pbkdf2-sha256$i=1000001$${SALT}$${'A'.repeat(44)}`, 'its rounds times the blocks of its hash'],
+    [`$pbkdf2$500001$${SALT}$${'A'.repeat(86)}`, 'its rounds times the blocks of its hash'],
     [`$scrypt$ln=21,r=1,p=1$${SALT}$${HASH}`, 'its ln'],
+    [`$scrypt$ln=20,r=2,p=1$${SALT}$${HASH}`, 'its ln'],
+    [`$scrypt$ln=16,r=1,p=1$${SALT}$${HASH}`, 'its ln'],
+    [`$scrypt$ln=0,r=8,p=1$${SALT}$${HASH}`, 'its ln'],
+    [`$scrypt$ln=4,r=0,p=1$${SALT}$${HASH}`, 'its r'],
+    [`$scrypt$ln=4,r=8,p=0$${SALT}$${HASH}`, 'its p'],
+    [`$scrypt$ln=4,r=0017,p=1$${SALT}$${HASH}`, 'its r'],
     [`$scrypt$ln=18,r=8,p=1$${SALT}$${HASH}`, 'its memory'],
     [`$scrypt$ln=17,r=8,p=5$${SALT}$${HASH}`, 'its work'],
     [`$scrypt$ln=14,r=17,p=1$${SALT}$${HASH}`, 'its r'],
@@ -96,6 +106,9 @@ test('what is beyond the bounds is not computed, even if it is stored', async ()
     `$2b$31$${'a'.repeat(53)}`,
     `$argon2id$v=19$m=99999999,t=1,p=1$${SALT}$${HASH}`,
     `$pbkdf2-sha256$i=99999999$${SALT}$${HASH}`,
+    `$pbkdf2-sha1$i=2000000$${SALT}$${'A'.repeat(86)}`,
+    `$scrypt$ln=18,r=16,p=16$${SALT}$${HASH}`,
+    `$scrypt$ln=16,r=1,p=1$${SALT}$${HASH}`,
   ])
     expect(await verifySecret(SECRET, stored)).toBe(false)
 })
@@ -105,9 +118,31 @@ test('the largest that is taken is taken', () => {
     `$2b$14$${'a'.repeat(53)}`,
     `$argon2id$v=19$m=131072,t=8,p=16$${SALT}$${HASH}`,
     `$pbkdf2-sha512$i=2000000$${SALT}$${'A'.repeat(86)}`,
+    `$pbkdf2-sha1$i=500000$${SALT}$${'A'.repeat(86)}`,
     `$scrypt$ln=17,r=8,p=4$${SALT}$${HASH}`,
+    `$scrypt$ln=19,r=2,p=4$${SALT}$${HASH}`,
+    `$scrypt$ln=15,r=1,p=16$${SALT}$${HASH}`,
   ])
     expect(read(text)).toBe(text)
+})
+
+// Of these, one side knew more than the other once: taken at the import, refused at each sign-in.
+test.each([
+  ['the most ln', 'ln=19,r=2,p=1', 'ln=19,r=2,p=1', 'Mhhg7BE6Z0r4tQI0bX1b7bdMcJ5/X3zQMBG0yIPMmY0'],
+  ['the most ln with r=1', 'ln=15,r=1,p=1', 'ln=15,r=1,p=1', '73mYoshOEyVyM2WkTcAwsz6mrfbljgz4v4807qRdbZM'],
+  ['zeros before its numbers', 'ln=04,r=008,p=001', 'ln=4,r=8,p=1', '5Rkh3SmxOGKs2S6jzQxWRcXy2dEMLmlRcqAHFs1JVDg'],
+])('scrypt that is taken verifies: with %s', async (_name, given, canonical, hash) => {
+  const stored = read(`$scrypt$${given}$${SALT}$${hash}`)
+  expect(stored).toBe(`$scrypt$${canonical}$${SALT}$${hash}`)
+  expect(await verifySecret(SECRET, stored)).toBe(true)
+})
+
+test('numbers are stored without zeros before them, and bcrypt keeps its two digits', () => {
+  const pbkdf2 = `$pbkdf2-sha256$i=1000$${SALT}$${HASH}`
+  expect(read(`$pbkdf2-sha256$i=0001000$${SALT}$${HASH}`)).toBe(pbkdf2)
+  expect(read(`$pbkdf2-sha256$0001000$${SALT}$${HASH}`)).toBe(pbkdf2)
+  expect(read(`$argon2id$v=19$m=00064,t=01,p=01$${SALT}$${HASH}`)).toBe(`$argon2id$v=19$m=64,t=1,p=1$${SALT}$${HASH}`)
+  expect(read(MADE_ELSEWHERE['bcrypt 2b'])).toBe(MADE_ELSEWHERE['bcrypt 2b'])
 })
 
 test('of bcrypt, a password that it does not know whole is not hashed again', () => {

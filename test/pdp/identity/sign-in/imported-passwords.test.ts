@@ -76,29 +76,31 @@ test('no hash of ours is made anew', async () => {
 })
 
 describe('an address that nobody has', () => {
-  const decoys = (costs: readonly { cost: string; count: number }[]) => {
-    let reads = 0
+  const decoys = (read: () => Promise<readonly { cost: string; count: number }[]>) => {
+    const world = { reads: 0, now: 0 }
     const made = createPasswordDecoys({
       sql: {
         query: async <Row extends object>() => {
-          reads += 1
-          return costs as unknown as readonly Row[]
+          world.reads += 1
+          return (await read()) as unknown as readonly Row[]
         },
       },
       own: DECOY_HASH,
       masterKeys: masterKeysOf(MASTER_KEY),
-      clock: () => 0,
+      clock: () => world.now,
       log: logInto([]),
     })
-    return { ...made, reads: () => reads }
+    return { of: made.of, world }
   }
+  const ONLY_BCRYPT = [{ cost: '$2b$12$', count: 1 }]
+  const MINUTE_MS = 60_000
 
   test('costs what our hashes cost where all are ours', async () => {
-    expect(await decoys([]).of('a@x.example')).toBe(DECOY_HASH)
+    expect(await decoys(async () => []).of('a@x.example')).toBe(DECOY_HASH)
   })
 
   test('costs the same each time, and each cost is as frequent as among people', async () => {
-    const made = decoys([
+    const made = decoys(async () => [
       { cost: '$2b$12$', count: 3 },
       { cost: '$argon2id$v=19$m=64,t=1,p=1 43', count: 1 },
     ])
@@ -111,21 +113,82 @@ describe('an address that nobody has', () => {
     }
     expect(bcrypt).toBeGreaterThan(240)
     expect(bcrypt).toBeLessThan(360)
-    expect(made.reads()).toBe(1)
+    expect(made.world.reads).toBe(1)
+  })
+
+  test('costs what people cost from the first one on, however many come before the costs are read', async () => {
+    const answers = Promise.withResolvers<typeof ONLY_BCRYPT>()
+    const made = decoys(() => answers.promise)
+    const all = Promise.all(['a', 'b', 'c'].map((name) => made.of(name)))
+    answers.resolve(ONLY_BCRYPT)
+    for (const decoy of await all) expect(decoy).toMatch(/^\$2b\$12\$/)
+    expect(made.world.reads).toBe(1)
+  })
+
+  test('keeps its cost while the costs are read again, and when that fails', async () => {
+    let answer: () => Promise<typeof ONLY_BCRYPT> = async () => ONLY_BCRYPT
+    const made = decoys(() => answer())
+    await made.of('a')
+    answer = () => new Promise(() => undefined)
+    made.world.now = MINUTE_MS
+    expect(await made.of('a')).toMatch(/^\$2b\$12\$/)
+    expect(made.world.reads).toBe(2)
+
+    const failing = decoys(() => answer())
+    answer = async () => ONLY_BCRYPT
+    await failing.of('a')
+    answer = () => Promise.reject(new Error('no'))
+    for (const reads of [2, 3]) {
+      failing.world.now += MINUTE_MS
+      for (const name of ['a', 'b', 'c']) expect(await failing.of(name)).toMatch(/^\$2b\$12\$/)
+      expect(failing.world.reads).toBe(reads)
+    }
+  })
+
+  test('is ours while the costs could never be read, and each one tries again', async () => {
+    let answer: () => Promise<typeof ONLY_BCRYPT> = () => Promise.reject(new Error('no'))
+    const made = decoys(() => answer())
+    expect(await made.of('a')).toBe(DECOY_HASH)
+    answer = async () => ONLY_BCRYPT
+    expect(await made.of('a')).toMatch(/^\$2b\$12\$/)
   })
 
   test('learns the costs of the stored hashes from the database', async () => {
     await imported(BCRYPT)
+    const forms = await sharesOf(2_000)
+    expect(forms.get('$2b$04$')).toBeGreaterThan(0)
+    expect(forms.get('$scrypt')).toBeGreaterThan(0)
+  })
+
+  test('costs as often what people cost when there are more than are counted', async () => {
+    const many = (prefix: string, count: number, passwordHash: string) =>
+      Array.from({ length: count }, (_, i) => ({
+        ...{ id: `${prefix}-${i}`, email: null, emailVerified: false, name: null, passwordHash },
+      }))
+    const ours = `$scrypt$ln=15,r=8,p=3$${'A'.repeat(22)}$${'A'.repeat(43)}`
+    const people = [...many('a', 300, BCRYPT), ...many('b', 900, ours)]
+    expect(await world.directory.importUsers(people, { context: CONTEXT, dryRun: false })).toEqual([])
+    await world.sql.query('analyze user_account')
+    const forms = await sharesOf(10)
+    const share = (forms.get('$2b$04$') ?? 0) / 400
+    expect(share).toBeGreaterThan(0.15)
+    expect(share).toBeLessThan(0.35)
+  })
+
+  async function sharesOf(countedMax: number): Promise<ReadonlyMap<string, number>> {
     const made = createPasswordDecoys({
       sql: world.sql,
       own: DECOY_HASH,
       masterKeys: masterKeysOf(MASTER_KEY),
       clock: () => 0,
       log: logInto([]),
+      countedMax,
     })
-    const forms = new Set<string>()
-    for (let i = 0; i < 200; i += 1) forms.add((await made.of(`a${i}@x.example`)).slice(0, 7))
-    expect(forms).toContain('$2b$04$')
-    expect(forms).toContain('$scrypt')
-  })
+    const forms = new Map<string, number>()
+    for (let i = 0; i < 400; i += 1) {
+      const form = (await made.of(`a${i}@x.example`)).slice(0, 7)
+      forms.set(form, (forms.get(form) ?? 0) + 1)
+    }
+    return forms
+  }
 })
