@@ -104,13 +104,23 @@ export interface Provisioning {
   /** Throws `conflict` when another one has the name. A user's account must exist. */
   put(of: ProvisionedOf, resource: Pick<Provisioned, 'id' | 'name' | 'externalId' | 'document'>): Promise<void>
   remove(of: ProvisionedOf, id: string): Promise<boolean>
-  /** `elsewhere`: a membership or a role outside of these organizations. `administers`: a role of the built-in app anywhere. */
-  holdings(
-    user: string,
-    organizations: readonly string[],
-  ): Promise<{ readonly elsewhere: boolean; readonly administers: boolean }>
+  holdings(user: string, organizations: readonly string[]): Promise<Holdings>
   /** While a user is blocked, no sign-in of theirs counts. Who is no longer must sign in again. */
   setBlocked(user: string, blocked: boolean): Promise<void>
+  /** What was mailed to the address that the user had is no proof any more. */
+  dropMailed(user: string): Promise<void>
+}
+/** What a user has apart from these organizations. */
+export type Holdings = {
+  /** A membership with any status, or a role. */
+  readonly elsewhere: boolean
+  /** An active membership. */
+  readonly activeElsewhere: boolean
+  /** A role of the built-in app, anywhere. */
+  readonly administers: boolean
+  /** A relationship, as a guest has or by a group. */
+  readonly relatedElsewhere: boolean
+  readonly blocked: boolean
 }
 
 /** `authenticates`: by a secret or by keys. */

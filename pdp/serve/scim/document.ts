@@ -48,11 +48,13 @@ function readAttributes(sent: JsonObject, attributes: readonly Attribute[], plac
   return read
 }
 
+export const valuesMax = ({ name }: Attribute): number => (name === 'members' ? MEMBERS_MAX : VALUES_MAX)
+
 /** Null: unassigned (RFC 7643 section 2.5). */
 export function readValue(value: JsonValue, attribute: Attribute, place: string): JsonValue {
   if (value === null) return null
   if (!attribute.multiValued) return readOne(value, attribute, place)
-  const max = attribute.name === 'members' ? MEMBERS_MAX : VALUES_MAX
+  const max = valuesMax(attribute)
   const values = Array.isArray(value) ? value : [value]
   if (values.length > max) throw new ScimError('invalidValue', `${place} has more than ${max} values`)
   const read = values.map((one) => readOne(one, attribute, place)).filter((one) => one !== null)

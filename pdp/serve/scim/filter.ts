@@ -1,4 +1,5 @@
 /** The filters and paths of SCIM (RFC 7644 sections 3.4.2.2 and 3.5.2), read into a tree. */
+import { textIssue } from '../../domain/json.ts'
 import { ScimError, type ScimType } from './errors.ts'
 
 export const FILTER_CHARACTERS_MAX = 2_000
@@ -48,6 +49,20 @@ export function parsePatchPath(text: string): PatchPath {
   const found = reader.patchPath()
   reader.end()
   return found
+}
+
+/** Comparisons in a filter: each is made for every value. */
+export function termsIn(filter: Filter): number {
+  switch (filter.kind) {
+    case 'and':
+    case 'or':
+      return termsIn(filter.left) + termsIn(filter.right)
+    case 'not':
+    case 'some':
+      return termsIn(filter.of)
+    default:
+      return 1
+  }
 }
 
 /** Throws ScimError. */
@@ -154,19 +169,25 @@ class Reader {
 
   #value(): FilterValue {
     const token = this.#tokens[this.#next++]
-    if (token?.kind === 'text') {
-      try {
-        return JSON.parse(token.text)
-      } catch {
-        throw this.#refusal(`has ${quoted(token.text)}, which is not a JSON string`)
-      }
-    }
+    if (token?.kind === 'text') return this.#string(token.text)
     if (token?.kind === 'word') {
       const word = WORDS.get(token.text.toLowerCase())
       if (word !== undefined) return word
       if (NUMBER.test(token.text)) return Number(token.text)
     }
     throw this.#refusal(`has ${quoted(token?.text ?? 'its end')} instead of a value; texts stand in double quotes`)
+  }
+
+  #string(text: string): string {
+    let value: string
+    try {
+      value = JSON.parse(text)
+    } catch {
+      throw this.#refusal(`has ${quoted(text)}, which is not a JSON string`)
+    }
+    // What cannot be stored can be nobody's.
+    if (textIssue(value) !== null) throw this.#refusal(`has ${quoted(text)}, in which a character cannot be`)
+    return value
   }
 
   #word(what: string): string {

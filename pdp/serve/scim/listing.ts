@@ -1,10 +1,13 @@
 /** Lists and single resources: filters, pages and projections (RFC 7644 section 3.4). */
+import { setImmediate } from 'node:timers/promises'
 import type { JsonObject } from '../../domain/json.ts'
 import type { Provisioned } from '../../store/directory.ts'
+import type { Places } from '../authentication/admission.ts'
 import { RequestProblem } from '../problems/status.ts'
 import type { ResourceType } from './attributes.ts'
+import { createBudget } from './budget.ts'
 import { ScimError } from './errors.ts'
-import { type AttributePath, type Filter, parseAttributePath, parseFilter } from './filter.ts'
+import { type AttributePath, type Filter, parseAttributePath, parseFilter, termsIn } from './filter.ts'
 import { isObject, matches, memberOf } from './match.ts'
 import type { ScimCall, ScimOutcome } from './route.ts'
 
@@ -16,6 +19,12 @@ export const FILTERED_MAX = 20_000
 /** Those for which members or groups are read because the filter names them. */
 const RELATED_MAX = 500
 const BATCH = 500
+/** Members or groups that one call reads, of all its resources. */
+const RELATED_SUM_MAX = 50_000
+/** Values that a filter looks at, for each of its terms. */
+const WORK_MAX = 500_000
+/** After this much others have their turn. */
+const SLICE = 20_000
 /** A group may have as many members as some hundred users have attributes. */
 const RELATED_PAGE_MAX = 20
 const PARAMETER_CHARACTERS_MAX = 2_000
@@ -32,8 +41,10 @@ export type Listed = {
   readonly present: Present
   readonly related: 'members' | 'groups'
 }
+/** `places`: for lists that go through many resources. */
+export type Searched = Listed & { readonly places: Places }
 
-export async function list(call: ScimCall, listed: Listed): Promise<ScimOutcome> {
+export async function list(call: ScimCall, listed: Searched): Promise<ScimOutcome> {
   const { query } = call
   const startIndex = Math.max(1, wholeNumber(query.startindex, 'startIndex') ?? 1)
   const view = viewOf(query, listed)
@@ -70,27 +81,63 @@ export async function stored(call: ScimCall, { type }: Pick<Listed, 'type'>): Pr
 
 /** Throws RequestProblem `not_found`. */
 export async function read(call: ScimCall, listed: Listed, related: boolean): Promise<JsonObject> {
-  const [resource] = await listed.present(call, [await stored(call, listed)], related)
-  if (resource === undefined) throw new TypeError('a resource was not presented')
-  return resource
+  return presentOne(call, listed, await stored(call, listed), related)
 }
 
 type Page = { readonly skip: number; readonly countMax: number }
 type Found = { readonly total: number; readonly resources: readonly JsonObject[] }
 
-async function unfiltered(call: ScimCall, { type, present }: Listed, view: View, page: Page): Promise<Found> {
-  const of = { organization: call.organization, kind: type.name }
+async function unfiltered(call: ScimCall, listed: Listed, view: View, page: Page): Promise<Found> {
+  const of = { organization: call.organization, kind: listed.type.name }
   const total = await call.at.provisioning.count(of)
   const rows = page.countMax === 0 ? [] : await call.at.provisioning.page(of, page)
-  return { total, resources: await present(call, rows, view.related) }
+  return { total, resources: await shownOf(call, listed, rows, view) }
 }
 
-async function filtered(call: ScimCall, listed: Listed, view: View, page: Page): Promise<Found> {
-  const { type, present } = listed
+/** A page with large groups is a shorter one: the caller asks on from where it ends. */
+async function shownOf(
+  call: ScimCall,
+  listed: Listed,
+  rows: readonly Provisioned[],
+  view: View,
+): Promise<readonly JsonObject[]> {
+  if (!view.related) return listed.present(call, rows, false)
+  const shown: JsonObject[] = []
+  let sum = 0
+  for (const row of rows) {
+    const resource = await presentOne(call, listed, row, true)
+    sum += relatedIn(resource, listed)
+    if (sum > RELATED_SUM_MAX && shown.length > 0) break
+    shown.push(resource)
+  }
+  return shown
+}
+
+async function filtered(call: ScimCall, listed: Searched, view: View, page: Page): Promise<Found> {
   const filter = parseFilter(call.query.filter ?? '')
   const related = names(filter, listed.related)
+  const narrow = narrowed(filter, listed.type)
+  const isSearch = related || Object.keys(narrow).length === 0
+  const release = isSearch ? listed.places.take(call.context.actor) : null
+  try {
+    const found = await search(call, listed, { filter, related, narrow, page })
+    if (!view.related || related) return found
+    const ids = found.resources.flatMap(({ id }) => (typeof id === 'string' ? [id] : []))
+    const rows: Provisioned[] = []
+    for (const id of ids) rows.push(await stored({ ...call, id }, listed))
+    return { ...found, resources: await shownOf(call, listed, rows, view) }
+  } finally {
+    release?.()
+  }
+}
+
+type Search = { readonly filter: Filter; readonly related: boolean; readonly narrow: Narrow; readonly page: Page }
+
+async function search(call: ScimCall, listed: Listed, { filter, related, narrow, page }: Search): Promise<Found> {
+  const { type } = listed
   const of = { organization: call.organization, kind: type.name }
-  const narrow = narrowed(filter, type)
+  const isFound = matcher(filter, type)
+  const members = createBudget(RELATED_SUM_MAX, 'the filter')
   const lookedAtMax = related ? RELATED_MAX : FILTERED_MAX
   let total = 0
   let lookedAt = 0
@@ -101,23 +148,59 @@ async function filtered(call: ScimCall, listed: Listed, view: View, page: Page):
     lookedAt += rows.length
     if (lookedAt > lookedAtMax)
       throw new ScimError('tooMany', `the filter would look at more than ${lookedAtMax} resources`)
-    for (const resource of await present(call, rows, related)) {
-      if (!matches(filter, resource, type)) continue
+    for await (const resource of presentedOf(call, listed, rows, related)) {
+      members.spend(relatedIn(resource, listed))
+      if (!(await isFound(resource))) continue
       total += 1
       if (total > page.skip && resources.length < page.countMax) resources.push(resource)
     }
     if (rows.length < BATCH) break
     after = rows.at(-1)?.id ?? null
   }
-  if (!view.related || related) return { total, resources }
-  const wanted = new Set(resources.map(({ id }) => id))
-  const ids = [...wanted].flatMap((id) => (typeof id === 'string' ? [id] : []))
-  const rows = await Promise.all(ids.map((id) => stored({ ...call, id }, listed)))
-  return { total, resources: await present(call, rows, true) }
+  return { total, resources }
 }
 
+/** Related attributes are read for one after another. */
+async function* presentedOf(call: ScimCall, listed: Listed, rows: readonly Provisioned[], related: boolean) {
+  if (related) for (const row of rows) yield await presentOne(call, listed, row, true)
+  else yield* await listed.present(call, rows, false)
+}
+
+/** Whether resources match, at a cost that is bounded over all of them. */
+function matcher(filter: Filter, type: ResourceType): (resource: JsonObject) => Promise<boolean> {
+  const budget = createBudget(WORK_MAX, 'the filter')
+  const terms = termsIn(filter)
+  let slice = 0
+  return async (resource) => {
+    const cost = terms * valuesIn(resource)
+    budget.spend(cost)
+    slice += cost
+    if (slice > SLICE) {
+      slice = 0
+      await setImmediate()
+    }
+    return matches(filter, resource, type)
+  }
+}
+
+const valuesIn = (resource: JsonObject): number =>
+  Object.values(resource).reduce((sum: number, value) => sum + (Array.isArray(value) ? value.length : 0), 1)
+
+const relatedIn = (resource: JsonObject, { related }: Listed): number => {
+  const found = resource[related]
+  return Array.isArray(found) ? found.length : 0
+}
+
+async function presentOne(call: ScimCall, listed: Listed, row: Provisioned, related: boolean): Promise<JsonObject> {
+  const [resource] = await listed.present(call, [row], related)
+  if (resource === undefined) throw new TypeError('a resource was not presented')
+  return resource
+}
+
+type Narrow = { id?: string; name?: string; externalId?: string }
+
 /** What every match must have: a conjunction asks for all of its terms. */
-function narrowed(filter: Filter, type: ResourceType): { id?: string; name?: string; externalId?: string } {
+function narrowed(filter: Filter, type: ResourceType): Narrow {
   if (filter.kind === 'and') return { ...narrowed(filter.left, type), ...narrowed(filter.right, type) }
   if (filter.kind !== 'compare' || filter.op !== 'eq' || typeof filter.value !== 'string') return {}
   const { attribute, sub, schema } = filter.path

@@ -87,9 +87,11 @@ function compare(op: Exclude<Comparison, 'ne'>, found: JsonValue, value: FilterV
 
 const INSTANT = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/
 
+export const isInstant = (text: string): boolean => INSTANT.test(text)
+
 /** Two instants are compared as such, however they are written. */
 function inOneForm(a: string, b: string): readonly [string, string] {
-  if (!INSTANT.test(a) || !INSTANT.test(b)) return [a, b]
+  if (!isInstant(a) || !isInstant(b)) return [a, b]
   const [first, second] = [new Date(a), new Date(b)]
   if (Number.isNaN(first.getTime()) || Number.isNaN(second.getTime())) return [a, b]
   return [first.toISOString(), second.toISOString()]

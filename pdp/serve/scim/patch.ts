@@ -1,12 +1,17 @@
 /** Changes of a resource by PATCH (RFC 7644 section 3.5.2), with the spellings that Entra ID and Okta use. */
 import type { JsonObject, JsonValue } from '../../domain/json.ts'
 import { type Attribute, named, type ResourceType } from './attributes.ts'
-import { readValue } from './document.ts'
+import { type Budget, createBudget } from './budget.ts'
+import { readValue, valuesMax } from './document.ts'
 import { ScimError } from './errors.ts'
-import { type AttributePath, type Filter, parsePatchPath } from './filter.ts'
+import { type AttributePath, type Filter, parsePatchPath, termsIn } from './filter.ts'
 import { isObject, matchesValue, memberOf } from './match.ts'
+import { createMemberValues, type MemberValues, soleValueIn } from './members-patch.ts'
+import { listOf, merged, objectOr, onePrimary, without } from './values.ts'
 
 const OPERATIONS_MAX = 1_000
+/** Values that are compared, for each term of a filter, or copied: all of it happens under the locks of the organization. */
+const WORK_MAX = 200_000
 const OPS = ['add', 'replace', 'remove'] as const
 type Op = (typeof OPS)[number]
 type Operation = { readonly op: Op; readonly path: string | null; readonly value: JsonValue | undefined }
@@ -14,20 +19,44 @@ type Mutable = { [name: string]: JsonValue }
 
 /** The resource after all operations. Throws ScimError; then nothing of it counts. */
 export function patched(resource: JsonObject, body: JsonValue | undefined, type: ResourceType): JsonObject {
+  const budget = createBudget(WORK_MAX, 'the PATCH')
   let result: JsonObject = resource
+  let members: MemberValues | null = null
   for (const operation of operationsIn(body)) {
-    const { path, op } = operation
-    const { schema = null } = type.extension ?? {}
-    if (schema !== null && path?.toLowerCase() === schema.toLowerCase()) {
-      // The whole extension.
-      if (op !== 'add') result = withMember(result, schema, null)
-      if (op === 'remove') continue
-      for (const each of spread({ op, path: null, value: { [schema]: required(operation, schema) } }, type))
-        result = applied(result, each, type)
-    } else if (path !== null) result = applied(result, { ...operation, path }, type)
-    else for (const each of spread(operation, type)) result = applied(result, each, type)
+    const { dropped, steps } = stepsOf(operation, type)
+    if (dropped !== null) result = withMember(result, dropped, null)
+    for (const step of steps) {
+      const change = changeOf(step, type)
+      if (isOfMembers(change)) {
+        members ??= createMemberValues(spent(budget, listOf(result.members ?? null)))
+        changeMembers(members, change, budget)
+        continue
+      }
+      if (members !== null) result = withMember(result, 'members', [...spent(budget, members.list())])
+      members = null
+      result = applied(result, change, budget)
+    }
   }
-  return result
+  return members === null ? result : withMember(result, 'members', [...members.list()])
+}
+
+function spent(budget: Budget, values: readonly JsonValue[]): readonly JsonValue[] {
+  budget.spend(values.length)
+  return values
+}
+
+type Step = Operation & { readonly path: string }
+
+/** `dropped`: the extension that goes away first. */
+function stepsOf(operation: Operation, type: ResourceType): { dropped: string | null; steps: readonly Step[] } {
+  const { path, op } = operation
+  const { schema = null } = type.extension ?? {}
+  if (schema !== null && path?.toLowerCase() === schema.toLowerCase()) {
+    const dropped = op === 'add' ? null : schema
+    if (op === 'remove') return { dropped, steps: [] }
+    return { dropped, steps: spread({ op, path: null, value: { [schema]: required(operation, schema) } }, type) }
+  }
+  return { dropped: null, steps: path === null ? spread(operation, type) : [{ ...operation, path }] }
 }
 
 function operationsIn(body: JsonValue | undefined): readonly Operation[] {
@@ -47,7 +76,7 @@ function operationsIn(body: JsonValue | undefined): readonly Operation[] {
 }
 
 /** Without a path, each member of the value is one change; Okta writes paths such as `name.givenName` for their names. */
-function spread({ op, value }: Operation, type: ResourceType): readonly (Operation & { readonly path: string })[] {
+function spread({ op, value }: Operation, type: ResourceType): readonly Step[] {
   if (op === 'remove') throw new ScimError('noTarget', 'remove needs a path')
   if (!isObject(value)) throw new ScimError('invalidValue', 'without a path the value must be an object')
   return Object.entries(value).flatMap(([path, each]) => {
@@ -78,26 +107,49 @@ function targetOf({ schema, attribute }: AttributePath, type: ResourceType): Tar
   return found === null ? null : { attribute: found, schema: isExtended ? extension.schema : null }
 }
 
-function applied(
-  resource: JsonObject,
-  operation: Operation & { readonly path: string },
-  type: ResourceType,
-): JsonObject {
-  const { path, filter } = parsePatchPath(operation.path)
+type Change = Step & Target & { readonly filter: Filter | null; readonly sub: string | null }
+
+function changeOf(step: Step, type: ResourceType): Change {
+  const { path, filter } = parsePatchPath(step.path)
   const target = targetOf(path, type)
-  if (target === null) throw new ScimError('invalidPath', `there is no attribute ${operation.path.slice(0, 80)}`)
-  const { attribute, schema } = target
-  requireMutable(attribute, operation)
+  if (target === null) throw new ScimError('invalidPath', `there is no attribute ${step.path.slice(0, 80)}`)
+  requireMutable(target.attribute, step)
+  return { ...step, ...target, filter, sub: path.sub }
+}
+
+/** What directories send by the hundreds. */
+function isOfMembers({ attribute, op, filter, sub, value }: Change): boolean {
+  if (attribute.name !== 'members' || sub !== null || op === 'replace') return false
+  return filter === null ? value !== undefined : op === 'remove' && soleValueIn(filter) !== null
+}
+
+function changeMembers(members: MemberValues, change: Change, budget: Budget): void {
+  const text = soleValueIn(change.filter)
+  budget.spend(1)
+  if (text !== null) members.removeEqual(text)
+  else {
+    const values = spent(budget, valuesIn(change))
+    if (change.op === 'add') members.add(values)
+    else members.remove(values)
+  }
+  requireCount(change.attribute, members.size)
+}
+
+function applied(resource: JsonObject, change: Change, budget: Budget): JsonObject {
+  const { attribute, schema, filter } = change
   const holder: JsonObject = schema === null ? resource : objectOr(resource[schema])
   const before = holder[attribute.name] ?? null
-  const after = attribute.multiValued
-    ? changedValues(listOf(before), { ...operation, attribute, filter, sub: path.sub })
-    : changedValue(before, { ...operation, attribute, filter, sub: path.sub })
+  budget.spend(1 + listOf(before).length * (filter === null ? 1 : termsIn(filter)))
+  const after = attribute.multiValued ? changedValues(listOf(before), change) : changedValue(before, change)
+  if (Array.isArray(after)) requireCount(attribute, spent(budget, after).length)
   const changed = withMember(holder, attribute.name, after)
   return schema === null ? changed : withMember(resource, schema, changed)
 }
 
-type Change = Operation & { readonly attribute: Attribute; readonly filter: Filter | null; readonly sub: string | null }
+function requireCount(attribute: Attribute, count: number): void {
+  const max = valuesMax(attribute)
+  if (count > max) throw new ScimError('invalidValue', `${attribute.name} has more than ${max} values`)
+}
 
 function requireMutable(attribute: Attribute, { op, path }: Operation): void {
   if (attribute.mutability === 'readOnly') throw new ScimError('mutability', `${attribute.name} is read-only`)
@@ -178,42 +230,9 @@ function required({ value }: Pick<Operation, 'value'>, name: string): JsonValue 
 const valuesIn = (change: Change): readonly JsonValue[] =>
   listOf(readValue(required(change, change.attribute.name), change.attribute, change.attribute.name))
 
-/** Section 3.5.2.1: a value that is there already is not added again. Values are the same by their `value`. */
-function merged(before: readonly JsonValue[], added: readonly JsonValue[]): readonly JsonValue[] {
-  const seen = new Map(before.map((value) => [keyOf(value), value]))
-  for (const value of added) {
-    const known = seen.get(keyOf(value))
-    seen.set(keyOf(value), isObject(known) && isObject(value) ? { ...known, ...value } : value)
-  }
-  return [...seen.values()]
-}
-
-function without(before: readonly JsonValue[], removed: readonly JsonValue[]): readonly JsonValue[] {
-  const gone = new Set(removed.map(keyOf))
-  return before.filter((value) => !gone.has(keyOf(value)))
-}
-
-const keyOf = (value: JsonValue): string =>
-  JSON.stringify(isObject(value) && value.value !== undefined ? value.value : value)
-
-/** RFC 7643 section 2.4: at most one is primary. The last that became so is. */
-function onePrimary(before: readonly JsonValue[], after: readonly JsonValue[]): readonly JsonValue[] {
-  const primary = after.filter((value) => objectOr(value).primary === true)
-  if (primary.length < 2) return after
-  const was = new Set(before.filter((value) => objectOr(value).primary === true).map(keyOf))
-  const kept = primary.findLast((value) => !was.has(keyOf(value))) ?? primary.at(-1)
-  return after.map((value) =>
-    value === kept || objectOr(value).primary !== true ? value : { ...objectOr(value), primary: false },
-  )
-}
-
 function withMember(holder: JsonObject, name: string, value: JsonValue): JsonObject {
   const result: Mutable = { ...holder }
   if (value === null) delete result[name]
   else result[name] = value
   return result
 }
-
-const objectOr = (value: JsonValue | undefined): JsonObject => (isObject(value) ? value : {})
-const listOf = (value: JsonValue): readonly JsonValue[] =>
-  value === null ? [] : Array.isArray(value) ? value : [value]

@@ -1,7 +1,7 @@
 /** Users and groups that companies' directories keep in their organizations, in PostgreSQL. */
 import { PdpError } from '../../../domain/errors.ts'
 import type { JsonObject } from '../../../domain/json.ts'
-import type { Provisioned, Provisioning, Sql } from '../../directory.ts'
+import type { Holdings, Provisioned, Provisioning, Sql } from '../../directory.ts'
 
 type Row = {
   readonly id: string
@@ -15,6 +15,19 @@ type Row = {
 const COLUMNS = 'id, name, external_id, document, version::text, created_at, changed_at'
 /** Parameters of every statement: the organization and the kind. */
 const OF = 'organization_id = $1 and kind = $2'
+
+// Relationships are looked for in each organization: their index begins with it.
+const HOLDINGS = `
+  select exists (select 1 from membership where user_id = $1 and organization_id <> all($2::text[]))
+      or exists (select 1 from role_grant where subject = 'user:' || $1 and organization_id <> all($2::text[]))
+      as elsewhere,
+    exists (select 1 from membership where user_id = $1 and status = 'active' and organization_id <> all($2::text[]))
+      as "activeElsewhere",
+    exists (select 1 from role_grant where subject = 'user:' || $1 and app = $3) as administers,
+    exists (select 1 from organization o cross join lateral
+        (select 1 from stored_relationship r where r.organization_id = o.organization_id and r.subject = 'user:' || $1 limit 1) held
+      where o.organization_id <> all($2::text[])) as "relatedElsewhere",
+    exists (select 1 from user_account where user_id = $1 and signed_out_at = 'infinity') as blocked`
 
 /** Errors are those of the contract. */
 export function postgresProvisioning(sql: Pick<Sql, 'query'>): Provisioning {
@@ -74,14 +87,9 @@ export function postgresProvisioning(sql: Pick<Sql, 'query'>): Provisioning {
       return rows.length > 0
     },
     async holdings(user, organizations) {
-      const [found] = await sql.query<{ elsewhere: boolean; administers: boolean }>(
-        `select exists (select 1 from membership where user_id = $1 and organization_id <> all($2::text[]))
-             or exists (select 1 from role_grant where subject = 'user:' || $1 and organization_id <> all($2::text[]))
-             as elsewhere,
-           exists (select 1 from role_grant where subject = 'user:' || $1 and app = $3) as administers`,
-        [user, organizations, 'portcullis'],
-      )
-      return found ?? { elsewhere: false, administers: false }
+      const [found] = await sql.query<Holdings>(HOLDINGS, [user, organizations, 'portcullis'])
+      if (found === undefined) throw new TypeError('a row of nothing but expressions was not there')
+      return found
     },
     async setBlocked(user, blocked) {
       await sql.query(
@@ -89,6 +97,9 @@ export function postgresProvisioning(sql: Pick<Sql, 'query'>): Provisioning {
          where user_id = $1 and (signed_out_at is not distinct from 'infinity') <> $2`,
         [user, blocked],
       )
+    },
+    async dropMailed(user) {
+      await sql.query('delete from mailed_token where user_id = $1', [user])
     },
   }
 }

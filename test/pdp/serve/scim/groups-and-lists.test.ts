@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { CONTEXT, type Json } from '../harness.ts'
-import { at, find, group, held, name, other, patch, send, served, user } from './world.ts'
+import { at, find, group, held, name, openWorld, other, patch, send, served, user } from './world.ts'
+
+openWorld()
 
 describe('a group', () => {
   test('gives its members the roles that were granted to it, from the write on until they leave', async () => {

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { ENVIRONMENT, TOKENS } from '../../../../pdp/domain/log.ts'
 import { CONTEXT } from '../harness.ts'
-import { at, find, group, mayActSince, membership, name, patch, send, served, TYPE, user } from './world.ts'
+import { at, find, group, mayActSince, membership, name, openWorld, patch, send, served, TYPE, user } from './world.ts'
+
+openWorld()
 
 describe('a user', () => {
   test('becomes an account and an active member, and is shown with its address and version', async () => {
@@ -202,7 +204,10 @@ describe('a user who also belongs elsewhere', () => {
     expect(await membership(id)).toMatchObject({ status: 'suspended' })
     expect(await mayActSince(id, Date.now() / 1_000)).toBe(true)
     expect((await send('DELETE', at('Users', id))).status).toBe(204)
-    expect([await membership(id), await membership(id, 'beta')]).toEqual([null, { role: 'member', status: 'active' }])
+    expect([await membership(id), await membership(id, 'beta')]).toEqual([
+      { role: 'member', status: 'suspended' },
+      { role: 'member', status: 'active' },
+    ])
     expect(await served.directory.user(id)).toMatchObject({ id })
   })
 

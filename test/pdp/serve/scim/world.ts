@@ -1,4 +1,4 @@
-/** A PDP with two organizations, and a directory for each: importing it opens one for the test file. */
+/** A PDP with two organizations, and a directory for each. Files share a worker and its modules: each opens its own. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
 import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
@@ -10,28 +10,32 @@ export let served: Served
 export let directory: string
 export let other: string
 export let name: string
-beforeAll(async () => {
-  served = await serve()
-  await seedAcme(served)
-  for (const [id, parent] of [
-    ['beta', null],
-    ['acme-eu', 'acme'],
-  ] as const)
-    await served.store.write(ENVIRONMENT, [{ kind: 'organization', id, organization: { id, name: id, parent } }], {
-      context: CONTEXT,
-    })
-  await served.store.write(
-    ENVIRONMENT,
-    [{ kind: 'role', key: 'auditor', role: { key: 'auditor', name: 'Auditor', permissions: ['logs:read'] } }],
-    { context: CONTEXT },
-  )
-  directory = await served.manager({ client: 'acme-directory', organization: 'acme', scopes: ['scim'] })
-  other = await served.manager({ client: 'beta-directory', organization: 'beta', scopes: ['scim'] })
-})
-afterAll(() => served.close())
-beforeEach(() => {
-  name = `p-${randomUUID()}`
-})
+
+/** For the tests of the file that calls it. */
+export function openWorld(): void {
+  beforeAll(async () => {
+    served = await serve()
+    await seedAcme(served)
+    for (const [id, parent] of [
+      ['beta', null],
+      ['acme-eu', 'acme'],
+    ] as const)
+      await served.store.write(ENVIRONMENT, [{ kind: 'organization', id, organization: { id, name: id, parent } }], {
+        context: CONTEXT,
+      })
+    await served.store.write(
+      ENVIRONMENT,
+      [{ kind: 'role', key: 'auditor', role: { key: 'auditor', name: 'Auditor', permissions: ['logs:read'] } }],
+      { context: CONTEXT },
+    )
+    directory = await served.manager({ client: 'acme-directory', organization: 'acme', scopes: ['scim'] })
+    other = await served.manager({ client: 'beta-directory', organization: 'beta', scopes: ['scim'] })
+  })
+  afterAll(() => served.close())
+  beforeEach(() => {
+    name = `p-${randomUUID()}`
+  })
+}
 
 export const TYPE = { 'content-type': 'application/scim+json' }
 type Options = SendOptions & { as?: string }

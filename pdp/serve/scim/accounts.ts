@@ -1,0 +1,91 @@
+/** The account of a user whom a directory brought, and how far the directory may change it. */
+import type { JsonObject } from '../../domain/json.ts'
+import { MANAGEMENT_APP } from '../../identity/oauth/management-app.ts'
+import type { Holdings, User } from '../../store/directory.ts'
+import { EMAIL } from '../management/users/users.ts'
+import { RequestProblem } from '../problems/status.ts'
+import { ScimError } from './errors.ts'
+import { isObject } from './match.ts'
+import type { ScimCall } from './route.ts'
+
+const EMAIL_FORM = new RegExp(EMAIL.pattern)
+const NAME_CHARACTERS_MAX = 256
+
+type Changed = { readonly user: User; readonly readdressed: boolean }
+
+/** The account as it shall be; null: as it is. Throws RequestProblem for another address of who is not this directory's alone. */
+export async function changedAccount(
+  call: ScimCall,
+  { before, after }: { readonly before: JsonObject; readonly after: JsonObject },
+  { elsewhere, administers }: Holdings,
+): Promise<Changed | null> {
+  const [was, wanted] = [accountOf(before), accountOf(after)]
+  if (was.email === wanted.email && was.name === wanted.name) return null
+  const account = await accountIn(call)
+  // The operator may have given this address already.
+  if (was.email === wanted.email || account.email === wanted.email)
+    return { user: { ...account, name: wanted.name }, readdressed: false }
+  if (elsewhere || administers)
+    throw new RequestProblem(
+      'permission_denied',
+      'the address of a user who belongs to another organization, or manages Portcullis, is changed by the operator only',
+    )
+  return { user: { id: account.id, ...wanted, emailVerified: false }, readdressed: true }
+}
+
+/**
+ * A new address is nobody's proof: with it the password ends, for which a link could be mailed there, and all that was
+ * opened with it.
+ */
+export async function putAccount({ at, context }: ScimCall, { user, readdressed }: Changed): Promise<void> {
+  if (!readdressed) return at.directory.putUser(user, context)
+  await at.provisioning.dropMailed(user.id)
+  await at.directory.putUser({ ...user, passwordHash: null }, context, (sql) =>
+    at.sessions.endUser(sql, user.id, context),
+  )
+}
+
+/** Signs out everywhere and for good, unless another organization lets them in. Repeated, it changes nothing. */
+export async function shutOut(
+  { at, id, context }: ScimCall,
+  { activeElsewhere, blocked }: Pick<Holdings, 'activeElsewhere' | 'blocked'>,
+): Promise<void> {
+  if (activeElsewhere || blocked) return
+  const account = await at.directory.user(id)
+  if (account === null) return
+  await at.directory.putUser(account, context, (sql) => at.sessions.endUser(sql, id, context))
+  await at.provisioning.setBlocked(id, true)
+}
+
+async function accountIn({ at, id }: ScimCall): Promise<User> {
+  const account = await at.directory.user(id)
+  if (account === null) throw new RequestProblem('not_found', `there is no user ${JSON.stringify(id.slice(0, 80))}`)
+  return account
+}
+
+export async function holdingsOf({ at, organization }: ScimCall, id: string): Promise<Holdings> {
+  const within = await at.moves.below(organization)
+  const held = await at.provisioning.holdings(id, within)
+  if (held.administers) return held
+  const subject = { type: 'user', id } as const
+  const { permissions } = await at.pdp.held({ organization, subject, app: MANAGEMENT_APP })
+  return { ...held, administers: permissions.length > 0 }
+}
+
+/** The address is the primary one, else the first, else a user name that is one. Throws ScimError `invalidValue`. */
+export function accountOf(document: JsonObject): Pick<User, 'email' | 'name'> {
+  const emails = (Array.isArray(document.emails) ? document.emails : []).filter(isObject)
+  const chosen = emails.find(({ primary }) => primary === true) ?? emails[0]
+  const named = EMAIL_FORM.test(String(document.userName)) ? document.userName : null
+  const email = chosen?.value ?? named
+  if (email !== null && (typeof email !== 'string' || !EMAIL_FORM.test(email) || email.length > EMAIL.maxLength))
+    throw new ScimError('invalidValue', 'the e-mail address is not one')
+  return { email, name: nameIn(document) }
+}
+
+function nameIn({ displayName, name }: JsonObject): string | null {
+  const { formatted, givenName, familyName } = isObject(name) ? name : ({} as JsonObject)
+  const parts = [givenName, familyName].filter((part) => typeof part === 'string')
+  const found = [displayName, formatted, parts.join(' ')].find((text) => typeof text === 'string' && text.trim() !== '')
+  return typeof found === 'string' ? found.trim().slice(0, NAME_CHARACTERS_MAX) : null
+}
