@@ -105,6 +105,8 @@ export interface Provisioning {
   put(of: ProvisionedOf, resource: Pick<Provisioned, 'id' | 'name' | 'externalId' | 'document'>): Promise<void>
   remove(of: ProvisionedOf, id: string): Promise<boolean>
   holdings(user: string, organizations: readonly string[]): Promise<Holdings>
+  /** Whether the user has a relationship outside of these organizations. It goes through all of the others. */
+  isRelatedOutside(user: string, organizations: readonly string[]): Promise<boolean>
   /** While a user is blocked, no sign-in of theirs counts. Who is no longer must sign in again. */
   setBlocked(user: string, blocked: boolean): Promise<void>
   /** What was mailed to the address that the user had is no proof any more. */
@@ -118,8 +120,6 @@ export type Holdings = {
   readonly activeElsewhere: boolean
   /** A role of the built-in app, anywhere. */
   readonly administers: boolean
-  /** A relationship, as a guest has or by a group. */
-  readonly relatedElsewhere: boolean
   readonly blocked: boolean
 }
 

@@ -17,7 +17,7 @@ type Changed = { readonly user: User; readonly readdressed: boolean }
 export async function changedAccount(
   call: ScimCall,
   { before, after }: { readonly before: JsonObject; readonly after: JsonObject },
-  { elsewhere, administers }: Holdings,
+  held: Holdings,
 ): Promise<Changed | null> {
   const [was, wanted] = [accountOf(before), accountOf(after)]
   if (was.email === wanted.email && was.name === wanted.name) return null
@@ -25,7 +25,7 @@ export async function changedAccount(
   // The operator may have given this address already.
   if (was.email === wanted.email || account.email === wanted.email)
     return { user: { ...account, name: wanted.name }, readdressed: false }
-  if (elsewhere || administers)
+  if (held.elsewhere || (await administers(call, call.id, held)))
     throw new RequestProblem(
       'permission_denied',
       'the address of a user who belongs to another organization, or manages Portcullis, is changed by the operator only',
@@ -64,12 +64,20 @@ async function accountIn({ at, id }: ScimCall): Promise<User> {
 }
 
 export async function holdingsOf({ at, organization }: ScimCall, id: string): Promise<Holdings> {
-  const within = await at.moves.below(organization)
-  const held = await at.provisioning.holdings(id, within)
-  if (held.administers) return held
-  const subject = { type: 'user', id } as const
-  const { permissions } = await at.pdp.held({ organization, subject, app: MANAGEMENT_APP })
-  return { ...held, administers: permissions.length > 0 }
+  return at.provisioning.holdings(id, await at.moves.below(organization))
+}
+
+/** Whether the account is more than this directory's: it must outlast a user whom the directory deletes. */
+export async function isShared(call: ScimCall, id: string, held: Holdings): Promise<boolean> {
+  if (held.elsewhere || (await administers(call, id, held))) return true
+  return call.at.provisioning.isRelatedOutside(id, await call.at.moves.below(call.organization))
+}
+
+/** By a role of the user's own, or of a group. */
+async function administers({ at, organization }: ScimCall, id: string, held: Holdings): Promise<boolean> {
+  if (held.administers) return true
+  const { permissions } = await at.pdp.held({ organization, subject: { type: 'user', id }, app: MANAGEMENT_APP })
+  return permissions.length > 0
 }
 
 /** The address is the primary one, else the first, else a user name that is one. Throws ScimError `invalidValue`. */

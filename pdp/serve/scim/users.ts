@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { JsonObject } from '../../domain/json.ts'
 import type { Provisioned } from '../../store/directory.ts'
 import { requireConditions, tagOf } from '../http/conditions.ts'
-import { accountOf, changedAccount, holdingsOf, putAccount, shutOut } from './accounts.ts'
+import { accountOf, changedAccount, holdingsOf, isShared, putAccount, shutOut } from './accounts.ts'
 import { ENTERPRISE_SCHEMA, USER, USER_SCHEMA } from './attributes.ts'
 import { readDocument } from './document.ts'
 import { groupsOf, leaveGroups } from './group-members.ts'
@@ -53,8 +53,9 @@ export async function deleteUser(call: ScimCall): Promise<ScimOutcome> {
   await readForWrite(call)
   // Before the groups go, through which a user may administer.
   const held = await holdingsOf(call, id)
+  const shared = await isShared(call, id, held)
   await leaveGroups(call, id)
-  if (!held.elsewhere && !held.relatedElsewhere && !held.administers) await at.directory.deleteUser(id, context)
+  if (!shared) await at.directory.deleteUser(id, context)
   else {
     const { role } = (await membershipOf(call, id)) ?? { role: TIER_DEFAULT }
     await writeMembership(call, id, { role, status: 'suspended' })

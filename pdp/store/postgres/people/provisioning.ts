@@ -16,7 +16,6 @@ const COLUMNS = 'id, name, external_id, document, version::text, created_at, cha
 /** Parameters of every statement: the organization and the kind. */
 const OF = 'organization_id = $1 and kind = $2'
 
-// Relationships are looked for in each organization: their index begins with it.
 const HOLDINGS = `
   select exists (select 1 from membership where user_id = $1 and organization_id <> all($2::text[]))
       or exists (select 1 from role_grant where subject = 'user:' || $1 and organization_id <> all($2::text[]))
@@ -24,10 +23,13 @@ const HOLDINGS = `
     exists (select 1 from membership where user_id = $1 and status = 'active' and organization_id <> all($2::text[]))
       as "activeElsewhere",
     exists (select 1 from role_grant where subject = 'user:' || $1 and app = $3) as administers,
-    exists (select 1 from organization o cross join lateral
-        (select 1 from stored_relationship r where r.organization_id = o.organization_id and r.subject = 'user:' || $1 limit 1) held
-      where o.organization_id <> all($2::text[])) as "relatedElsewhere",
     exists (select 1 from user_account where user_id = $1 and signed_out_at = 'infinity') as blocked`
+
+// For each organization apart: the index of relationships begins with it.
+const RELATED = `
+  select 1 from organization o cross join lateral
+    (select 1 from stored_relationship r where r.organization_id = o.organization_id and r.subject = 'user:' || $1 limit 1) held
+  where o.organization_id <> all($2::text[]) limit 1`
 
 /** Errors are those of the contract. */
 export function postgresProvisioning(sql: Pick<Sql, 'query'>): Provisioning {
@@ -91,6 +93,7 @@ export function postgresProvisioning(sql: Pick<Sql, 'query'>): Provisioning {
       if (found === undefined) throw new TypeError('a row of nothing but expressions was not there')
       return found
     },
+    isRelatedOutside: async (user, organizations) => (await sql.query(RELATED, [user, organizations])).length > 0,
     async setBlocked(user, blocked) {
       await sql.query(
         `update user_account set signed_out_at = case when $2 then 'infinity'::timestamptz else clock_timestamp() end
