@@ -204,10 +204,10 @@ async function deleteOrganization({ sql, context }: Scope, id: string): Promise<
       )
     }
   }
-  // Whom the directory of this organization has blocked, nobody else could let in. '\x7f' comes right after '~'.
+  // Whom its directory has blocked, nobody else could let in. '\x7f' comes right after '~'; an organization's id may have one.
   await sql.query(
-    `update user_account set signed_out_at = clock_timestamp()
-     where user_id >= $1 || '~' and user_id < $1 || E'\\x7f' and signed_out_at = 'infinity'`,
+    `update user_account set signed_out_at = clock_timestamp() where user_id >= $1 || '~' and user_id < $1 || E'\\x7f'
+     and strpos(substr(user_id, length($1) + 2), '~') = 0 and signed_out_at = 'infinity'`,
     [id],
   )
   for (const table of [

@@ -179,10 +179,10 @@ describe('who is blocked', () => {
 
   test('is so no more when the organization of the directory is deleted', async () => {
     const admin = await served.manager()
-    for (const org of ['ended', 'ended-not'])
-      await served.send('PUT', `/v1/organizations/${org}`, { token: admin, body: { name: org } })
+    for (const org of ['ended', 'ended~not'])
+      await served.send('PUT', `/v1/organizations/${encodeURIComponent(org)}`, { token: admin, body: { name: org } })
     const [ended, stays] = await Promise.all(
-      ['ended', 'ended-not'].map((organization) =>
+      ['ended', 'ended~not'].map((organization) =>
         served.manager({ client: `${organization}-directory`, organization, scopes: ['scim'] }),
       ),
     )
