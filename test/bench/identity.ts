@@ -4,7 +4,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { createPdp } from '../../pdp/decision-point/create-pdp.ts'
 import { ENVIRONMENT } from '../../pdp/domain/log.ts'
 import { createIdentity, type Identity } from '../../pdp/identity/identity.ts'
@@ -20,6 +19,7 @@ import { appendEvents } from '../../pdp/store/postgres/outbox.ts'
 import { openPostgres } from '../../pdp/store/postgres/postgres.ts'
 import { type Browser, hiddenFields } from '../support/browser.ts'
 import { signIn } from '../support/sign-in.ts'
+import { patiently } from './identity-limits.ts'
 import { type Latency, latencyOf, spreadOf } from './report/figures.ts'
 import { show } from './suite/print.ts'
 import { type Extent, type Group, type Row, USUAL } from './suite/rows.ts'
@@ -37,8 +37,6 @@ const CIBA = 'urn:openid:params:grant-type:ciba'
 const VERIFIER = 'v'.repeat(43)
 /** Of what is used up by a call: for all callers together, and for one alone. */
 const PREPARED_COUNT = 120
-const REFUSED_TRIES_MAX = 15
-const REFUSED_WAIT_MS = 5_000
 const PREPARED_SERIAL_COUNT = 40
 
 /** `signatures`: RSA signatures that one call makes. */
@@ -186,18 +184,6 @@ function usedUp(name: string, make: () => Promise<string>, redeem: (text: string
       if (text === undefined) throw new Error(`${name}: nothing is left to redeem`)
       await redeem(text)
     },
-  }
-}
-
-/** What protects codes lets one person begin so many sign-ins a minute: the next ones wait for the next minute. */
-async function patiently(make: () => Promise<string>): Promise<string> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await make()
-    } catch (error) {
-      if (tries === REFUSED_TRIES_MAX || !/429|temporarily_unavailable/.test(String(error))) throw error
-      await delay(REFUSED_WAIT_MS)
-    }
   }
 }
 
