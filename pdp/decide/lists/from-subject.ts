@@ -1,6 +1,5 @@
 /** The resources of a list from the subject's side, where those that tuples name are many and few of them are in the list. */
 import type { ListResourcesRequest } from '../../domain/decision.ts'
-import { typeOf } from '../../domain/names.ts'
 import { subjectName } from '../../domain/subjects.ts'
 import { Budget } from '../budget.ts'
 import { ConditionalTuples } from '../conditional-tuples.ts'
@@ -32,6 +31,5 @@ export function* resourcesFromSubject(
     conditions: new ConditionalTuples(view, organization, null),
     budget: new Budget(TUPLES_MAX),
   })
-  const objects = yield* side.objects(type, relation)
-  return objects?.filter((name) => typeOf(name) === type) ?? objects
+  return yield* side.objects(type, relation)
 }
