@@ -2,9 +2,10 @@
 import type { Change } from '../../pdp/domain/change.ts'
 import { ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../pdp/domain/log.ts'
 import type { MemoryState } from '../../pdp/store/memory/log.ts'
-import { type Rules, referenceAnswer, type World } from '../support/reference.ts'
+import { referenceAnswer, type World } from '../support/reference.ts'
 import { grant, member, organization, put, tuple } from '../support/tuples.ts'
 import { type EvaluationParts, evaluationBy } from './conditions/evaluation.ts'
+import { type AppModel, INHERITED } from './conditions/models.ts'
 import {
   type Asked,
   CONDITIONAL,
@@ -41,19 +42,8 @@ export type Setup = Faults & {
 export type Outcome = { readonly wrong: readonly string[]; readonly asked: number; readonly answered: number }
 
 /** Two versions of one app's model, which a manifest write switches between. */
-const MODELS: readonly { text: string; rules: Rules }[] = [
-  {
-    text: 'model\n  schema 1.1\ntype doc\n  relations\n    define parent: [doc]\n    define editor: [user, group#member]\n    define viewer: [user, group#member] or editor or viewer from parent\n',
-    rules: {
-      doc: {
-        parent: { direct: ['doc'] },
-        editor: { direct: ['user', 'group#member'] },
-        viewer: {
-          or: [{ direct: ['user', 'group#member'] }, { same: 'editor' }, { from: 'parent', relation: 'viewer' }],
-        },
-      },
-    },
-  },
+const MODELS: readonly AppModel[] = [
+  INHERITED,
   {
     text: 'model\n  schema 1.1\ntype doc\n  relations\n    define parent: [doc]\n    define editor: [user]\n    define viewer: [user, user:*, group#member] but not editor\n',
     rules: {
