@@ -13,18 +13,28 @@ const files = new Map(
     return isBench ? [[entry.name.slice(0, -3), entry.name]] : []
   }),
 )
+const USAGE = `npm run bench [-- --short | --json FILE | --write]\nnpm run bench -- ${[...files.keys()].join(' | ')}`
 const words = process.argv.slice(2)
 const [name = ''] = words
 const file = files.get(name)
-if (file !== undefined) {
-  const { bench } = (await import(new URL(file, folder).href)) as {
-    bench: (words: readonly string[]) => Promise<void>
+try {
+  if (file !== undefined) {
+    const { bench } = (await import(new URL(file, folder).href)) as {
+      bench: (words: readonly string[]) => Promise<void>
+    }
+    await bench(words.slice(1))
+  } else if (name === '' || name.startsWith('--')) {
+    const { runSuite } = await import('./suite/suite.ts')
+    await runSuite(words)
+  } else {
+    misused(`there is no part "${name}"`)
   }
-  await bench(words.slice(1))
-} else if (name === '' || name.startsWith('--')) {
-  const { runSuite } = await import('./suite/suite.ts')
-  await runSuite(words)
-} else {
-  console.error(`npm run bench [-- --short | --json FILE | --write]\nnpm run bench -- ${[...files.keys()].join(' | ')}`)
+} catch (error) {
+  if (!(error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'))) throw error
+  misused(error.message)
+}
+
+function misused(reason: string): void {
+  console.error(`${reason}\n${USAGE}`)
   process.exitCode = 64
 }
