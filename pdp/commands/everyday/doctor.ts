@@ -1,20 +1,16 @@
 /** `doctor`: what a setup needs, tried one after the other, with what to do about each thing that is wrong. */
-import { spawnSync } from 'node:child_process'
+import { isIP } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { Command } from 'commander'
-import { accessToken, type ConnectionOptions, urlOf } from '../connection.ts'
+import { accessToken, urlOf } from '../connection.ts'
 import { EXIT, type Run } from '../errors.ts'
+import { type Asked, type Finding, type Got, get, type Options, type State, TIMEOUT_MS } from './finding.ts'
+import { examineRouteFile } from './route-file-findings.ts'
 
-const TIMEOUT_MS = 5_000
 /** Tokens tolerate this much difference. */
 const SKEW_MS_MAX = 5_000
 const DAY_MS = 86_400_000
 const DAYS_LEFT_MIN = 14
-
-type State = 'ok' | 'failed' | 'skipped'
-type Finding = { readonly check: string; readonly state: State; readonly said: string; readonly advice?: string }
-type Options = ConnectionOptions & { readonly routeFile?: string }
-type Asked = { readonly url: string; readonly options: Options; readonly io: NodeJS.Process }
 
 export function addDoctorCommand(program: Command, io: NodeJS.Process, run: Run): void {
   program
@@ -31,7 +27,7 @@ export function addDoctorCommand(program: Command, io: NodeJS.Process, run: Run)
 
 async function examine(options: Options, io: NodeJS.Process): Promise<number> {
   const asked = { url: urlOf(options, io.env), options, io }
-  const findings = [...(await examinePdp(asked)), examineRoutes(asked)]
+  const findings = [...(await examinePdp(asked)), ...(await examineRouteFile(asked))]
   for (const finding of findings) if (options.json !== true) io.stdout.write(line(finding))
   if (options.json === true) io.stdout.write(`${JSON.stringify(findings, null, 2)}\n`)
   return findings.some(({ state }) => state === 'failed') ? EXIT.failed : EXIT.ok
@@ -99,25 +95,6 @@ function adviceFor(reason: string): string {
   return 'start it with portcullis-pdp serve, or give its address by --url or PORTCULLIS_URL'
 }
 
-type Got = { readonly status: number; readonly date: string | null; readonly body: unknown }
-
-async function get(
-  url: string,
-  headers: { readonly [name: string]: string } = {},
-): Promise<Got | { readonly reason: string }> {
-  try {
-    const response = await fetch(url, { redirect: 'error', headers, signal: AbortSignal.timeout(TIMEOUT_MS) })
-    return {
-      status: response.status,
-      date: response.headers.get('date'),
-      body: await response.json().catch(() => null),
-    }
-  } catch (error) {
-    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
-    return { reason: cause instanceof Error ? ('code' in cause ? String(cause.code) : cause.message) : String(cause) }
-  }
-}
-
 function examineClock(date: string | null): Finding {
   const difference = date === null ? Number.NaN : Date.now() - Date.parse(date)
   if (Number.isNaN(difference)) return { check: 'clock', state: 'skipped', said: 'the PDP does not tell the time' }
@@ -183,7 +160,8 @@ async function examineCertificate(url: string): Promise<readonly Finding[]> {
       {
         host: hostname,
         port: Number(port || 443),
-        servername: hostname,
+        // RFC 6066 section 3: a name, never an address.
+        ...(isIP(hostname) === 0 && { servername: hostname }),
         timeout: TIMEOUT_MS,
         rejectUnauthorized: false,
       },
@@ -210,22 +188,4 @@ function certificateFinding(found: { readonly ends: string; readonly fault: stri
   if (fault !== null) return failed(`it is not accepted here (${fault})`, 'trust its CA by NODE_EXTRA_CA_CERTS')
   if (days < DAYS_LEFT_MIN) return failed(`it expires in ${days} days`, 'renew it')
   return { check: 'certificate', state: 'ok', said: `good for ${days} days` }
-}
-
-function examineRoutes({ options: { routeFile }, io }: Asked): Finding {
-  const check = 'route file'
-  if (routeFile === undefined) return { check, state: 'skipped', said: 'name one by --route-file' }
-  const { error, status, stdout, stderr } = spawnSync('portcullis-sidecar', ['check', routeFile], {
-    encoding: 'utf8',
-    env: io.env,
-  })
-  if (error !== undefined)
-    return { check, state: 'skipped', said: 'portcullis-sidecar is not installed here (npm install portcullis-server)' }
-  if (status === 0) return { check, state: 'ok', said: routeFile }
-  return {
-    check,
-    state: 'failed',
-    said: `${stdout}${stderr}`.trim(),
-    advice: `correct it: portcullis-sidecar check ${routeFile}`,
-  }
 }

@@ -1,17 +1,14 @@
 /** `setup`: what a PDP must have before a route file works: the organization, the audience, trusted issuers, a first person. */
 
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { doesNotExist, fileProblem } from '../../process/command/file-problem.ts'
-import { parseYaml } from '../../worker/yaml.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect, find } from '../connection.ts'
 import { CliError, EXIT, type Run } from '../errors.ts'
 import { CLIENT, LOGIN_SCOPES, loginClient } from './login.ts'
-import { isMap, type Members, trustedIssuers } from './trusted-issuers.ts'
+import { readRouteFile } from './route-file.ts'
+import { type Members, trustedIssuers } from './trusted-issuers.ts'
 
 const PASSWORD_BYTES = 12
-const INIT = '\nWrite a first one with: portcullis-sidecar init'
 const HELP = `
 The route file says the audience (resource) and, in issuers, which other identity providers are trusted. What exists is
 kept; trusted issuers are written again, so that the PDP reads tokens as the sidecar does. Run it again after a change.
@@ -53,20 +50,6 @@ async function setUp(organization: string, file: string, options: Options, io: N
 }
 
 const line = ({ what, said, done }: Made): string => `${what.padEnd(12)}  ${said}${done === 'there' ? ' (kept)' : ''}\n`
-
-function readRouteFile(file: string): { readonly resource: string; readonly issuers: readonly unknown[] } {
-  let found: unknown
-  try {
-    found = parseYaml(readFileSync(file, 'utf8'))
-  } catch (cause) {
-    throw new CliError(`${fileProblem(file, cause)}${doesNotExist(cause) ? INIT : ''}`, { cause })
-  }
-  if (!isMap(found) || typeof found.resource !== 'string' || !Array.isArray(found.issuers))
-    throw new CliError(
-      `${file} is no route file: it has no resource and issuers. Try: portcullis-sidecar check ${file}`,
-    )
-  return { resource: found.resource, issuers: found.issuers }
-}
 
 function parsePerson(address: string): { readonly id: string; readonly email: string } {
   const [, id] = /^([^@\s]+)@[^@\s]+$/.exec(address) ?? []

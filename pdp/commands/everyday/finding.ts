@@ -1,0 +1,37 @@
+/** What `doctor` says of one thing that it tried, and how it asks over HTTP. */
+import type { ConnectionOptions } from '../connection.ts'
+
+export const TIMEOUT_MS = 5_000
+
+export type Options = ConnectionOptions & { readonly routeFile?: string }
+/** `url`: the PDP's. */
+export type Asked = { readonly url: string; readonly options: Options; readonly io: NodeJS.Process }
+export type State = 'ok' | 'failed' | 'skipped'
+export type Finding = {
+  readonly check: string
+  readonly state: State
+  readonly said: string
+  /** What to do about it. */
+  readonly advice?: string
+}
+
+/** `date`: the header of that name. */
+export type Got = { readonly status: number; readonly date: string | null; readonly body: unknown }
+
+/** Never throws: `reason` is the code of the system or of TLS. */
+export async function get(
+  url: string,
+  headers: { readonly [name: string]: string } = {},
+): Promise<Got | { readonly reason: string }> {
+  try {
+    const response = await fetch(url, { redirect: 'error', headers, signal: AbortSignal.timeout(TIMEOUT_MS) })
+    return {
+      status: response.status,
+      date: response.headers.get('date'),
+      body: await response.json().catch(() => null),
+    }
+  } catch (error) {
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+    return { reason: cause instanceof Error ? ('code' in cause ? String(cause.code) : cause.message) : String(cause) }
+  }
+}

@@ -1,0 +1,151 @@
+/** `doctor` on a route file: the file itself, the PDPs and the issuers that it names, and whether the PDP trusts these. */
+import { spawnSync } from 'node:child_process'
+import { connect as connectTcp } from 'node:net'
+import { accessToken } from '../connection.ts'
+import { CliError } from '../errors.ts'
+import { type Asked, type Finding, get, TIMEOUT_MS } from './finding.ts'
+import { type RouteFile, readRouteFile } from './route-file.ts'
+import { isMap, type Members, type TrustedIssuer, trustedIssuers } from './trusted-issuers.ts'
+
+export async function examineRouteFile(asked: Asked): Promise<readonly Finding[]> {
+  const { routeFile } = asked.options
+  if (routeFile === undefined) return [{ check: 'route file', state: 'skipped', said: 'name one by --route-file' }]
+  const checked = checkRouteFile(routeFile, asked.io)
+  if (checked.state === 'failed') return [checked]
+  try {
+    const read = readRouteFile(routeFile)
+    const [addresses, issuers] = await Promise.all([
+      Promise.all(read.pdps.map(examineAddress)),
+      examineIssuers(asked, read),
+    ])
+    return [checked, ...addresses, ...issuers]
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    return [{ check: 'route file', state: 'failed', said: error.message }]
+  }
+}
+
+function checkRouteFile(routeFile: string, io: NodeJS.Process): Finding {
+  const check = 'route file'
+  const { error, status, stdout, stderr } = spawnSync('portcullis-sidecar', ['check', routeFile], {
+    encoding: 'utf8',
+    env: io.env,
+  })
+  if (error !== undefined)
+    return { check, state: 'skipped', said: 'portcullis-sidecar is not installed here (npm install portcullis-server)' }
+  if (status === 0) return { check, state: 'ok', said: routeFile }
+  return {
+    check,
+    state: 'failed',
+    said: `${stdout}${stderr}`.trim(),
+    advice: `correct it: portcullis-sidecar check ${routeFile}`,
+  }
+}
+
+/** Nothing is sent: the sidecar's certificate is not known here. */
+async function examineAddress(address: string): Promise<Finding> {
+  const { hostname, port } = new URL(`tcp://${address}`)
+  const reason = await new Promise<string | null>((resolve) => {
+    const socket = connectTcp({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port), timeout: TIMEOUT_MS })
+    const end = (found: string | null): void => {
+      socket.destroy()
+      resolve(found)
+    }
+    socket.on('connect', () => end(null))
+    socket.on('timeout', () => end('no answer'))
+    socket.on('error', (error: NodeJS.ErrnoException) => end(error.code ?? error.message))
+  })
+  const check = `pdp ${address}`
+  if (reason === null) return { check, state: 'ok', said: 'something listens there' }
+  const advice = 'it must be the gRPC port of a PDP (PORTCULLIS_GRPC_LISTEN), as the sidecar reaches it'
+  return { check, state: 'failed', said: `it cannot be reached from here (${reason})`, advice }
+}
+
+async function examineIssuers(asked: Asked, { resource, issuers }: RouteFile): Promise<readonly Finding[]> {
+  const own = issuers.filter(isMap).filter(({ issuer, external }) => typeof issuer === 'string' && !isMap(external))
+  const found = own.length === 0 ? [] : [await examineOwn(asked, own)]
+  for (const entry of issuers) {
+    if (!isMap(entry) || !isMap(entry.external) || typeof entry.issuer !== 'string') continue
+    found.push(await examineTrusted(asked, entry.issuer, () => trustedIssuers([entry], { resource, fetch })))
+  }
+  return found
+}
+
+/** An entry without `external` is the PDP's own name. */
+async function examineOwn({ url }: Asked, entries: readonly Members[]): Promise<Finding> {
+  const names = entries.map(({ issuer }) => String(issuer))
+  const check = `issuer ${names.join(', ')}`
+  const metadata = await get(`${url}/.well-known/openid-configuration`)
+  if (!('status' in metadata) || !isMap(metadata.body))
+    return { check, state: 'skipped', said: 'the PDP does not say its name' }
+  const { issuer } = metadata.body
+  if (names.includes(String(issuer))) return { check, state: 'ok', said: 'this is the PDP' }
+  const advice = `write issuer: ${issuer}, or add external if it is another identity provider`
+  return { check, state: 'failed', said: `the PDP is called ${issuer}, so its tokens are refused`, advice }
+}
+
+async function examineTrusted(
+  asked: Asked,
+  issuer: string,
+  read: () => Promise<readonly TrustedIssuer[]>,
+): Promise<Finding> {
+  const check = `issuer ${issuer}`
+  try {
+    const [trusted] = await read()
+    const document = trusted?.document ?? {}
+    const keys = typeof document.jwks_uri === 'string' ? await examineKeys(document.jwks_uri) : ''
+    return { check, ...(await compare(asked, issuer, document, keys)) }
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    return { check, state: 'failed', said: error.message }
+  }
+}
+
+/** RFC 7517 section 5. */
+async function examineKeys(url: string): Promise<string> {
+  const answer = await get(url)
+  if (!('status' in answer)) throw new CliError(`its keys at ${url} cannot be read from here (${answer.reason})`)
+  const keys = isMap(answer.body) && Array.isArray(answer.body.keys) ? answer.body.keys.length : 0
+  if (answer.status !== 200 || keys === 0) throw new CliError(`${url} has no keys (status ${answer.status})`)
+  return keys === 1 ? 'its key can be read, ' : `its ${keys} keys can be read, `
+}
+
+type Said = Omit<Finding, 'check'>
+const UNKNOWN = 'whether the PDP trusts it is not known: '
+
+async function compare(asked: Asked, issuer: string, document: Members, keys: string): Promise<Said> {
+  const { url, options, io } = asked
+  const advice = `tell the PDP: portcullis setup ORGANIZATION ${options.routeFile}`
+  let token: string
+  try {
+    token = await accessToken(options, { env: io.env, fetch, scope: 'issuers:read', bind: false })
+  } catch (error) {
+    return { state: 'skipped', said: `${keys}${UNKNOWN}${error instanceof Error ? error.message : error}` }
+  }
+  const answer = await get(`${url}/v1/trusted-issuers/${encodeURIComponent(issuer)}`, {
+    authorization: `Bearer ${token}`,
+  })
+  if (!('status' in answer)) return { state: 'skipped', said: `${keys}${UNKNOWN}${answer.reason}` }
+  if (answer.status === 404) return { state: 'failed', said: `${keys}but the PDP does not trust it`, advice }
+  if (answer.status !== 200) return { state: 'skipped', said: `${keys}${UNKNOWN}status ${answer.status}` }
+  const known = isMap(answer.body) ? answer.body : {}
+  const differs = Object.keys(document).filter((name) => !includes(known[name], withoutSecret(document[name])))
+  if (differs.length === 0) return { state: 'ok', said: `${keys}and the PDP trusts it` }
+  return { state: 'failed', said: `${keys}but the PDP has other values of ${differs.join(', ')}`, advice }
+}
+
+/** No answer shows it. */
+function withoutSecret(value: unknown): unknown {
+  if (!isMap(value)) return value
+  const { client_secret: _, ...rest } = value
+  return rest
+}
+
+/** The PDP adds defaults, and organizations that other route files name. */
+function includes(known: unknown, expected: unknown): boolean {
+  if (Array.isArray(expected))
+    return Array.isArray(known) && expected.every((item) => known.some((other) => includes(other, item)))
+  if (isMap(expected))
+    return isMap(known) && Object.keys(expected).every((name) => includes(known[name], expected[name]))
+  return known === expected
+}
