@@ -107,6 +107,11 @@ module.exports = {
       },
     ),
     rule(
+      'uqr-is-loaded-by-the-first-picture-only',
+      { path: '^pdp' },
+      { path: 'node_modules/uqr/', dynamic: false, dependencyTypesNot: ['type-only', 'type-import'] },
+    ),
+    rule(
       'nodemailer-is-loaded-by-the-first-mail-only',
       { path: '^(pdp|sidecar)/' },
       { path: 'node_modules/nodemailer/', dynamic: false, dependencyTypesNot: ['type-only', 'type-import'] },

@@ -7,8 +7,8 @@ import type { RevocationCause } from './revocation.ts'
 import type { OrganizationRole, RoleGrant } from './role.ts'
 import type { Tuple } from './tuple.ts'
 
-/** `id`: of the user, client or issuer; of a token hook its URL without query; of an authenticator its user. */
-export type AdministeredKind = 'user' | 'client' | 'authenticator' | 'trusted_issuer' | 'token_hook'
+/** `id`: of the user, client or issuer; of a token hook its URL without query; of an authenticator or recovery codes their user. */
+export type AdministeredKind = 'user' | 'client' | 'authenticator' | 'recovery_code' | 'trusted_issuer' | 'token_hook'
 /** One thing that a write does, as it stands in the log. `null` deletes. */
 export type Change =
   | { readonly kind: 'tuple'; readonly op: 'write' | 'delete'; readonly tuple: Tuple }

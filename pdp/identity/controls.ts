@@ -1,5 +1,5 @@
 /** What management does with the identity service, alone or inside an open transaction. */
-import { createSecondFactor, type SecondFactor } from './sign-in/second-factor.ts'
+import { createSecondFactor, type SecondFactor } from './factors/second-factor.ts'
 import { createExternalIssuers, type ExternalIssuers } from './tokens/external-issuers.ts'
 import { createRevocations, type Revocations } from './tokens/revocation.ts'
 import type { TokenHook } from './tokens/token-hook.ts'

@@ -19,6 +19,7 @@ import type { AccountSettings } from './account/parts.ts'
 import { createAdmin } from './admin.ts'
 import { type Controls, controlsWithin } from './controls.ts'
 import { createEvents, type Events } from './events.ts'
+import { createSecondFactor } from './factors/second-factor.ts'
 import type { Branding } from './html/brand.ts'
 import { createFrames } from './html/frame.ts'
 import { createPublicPages, type PublicPages } from './html/public-pages.ts'
@@ -38,7 +39,6 @@ import { createConsent } from './sign-in/consent.ts'
 import { type ConsoleIdentity, createConsoleIdentity } from './sign-in/console.ts'
 import { createDevices } from './sign-in/devices.ts'
 import { createKnownAddresses } from './sign-in/known-addresses.ts'
-import { createSecondFactor } from './sign-in/second-factor.ts'
 import { createSharedAttempts } from './sign-in/shared-attempts.ts'
 import { createSignIn } from './sign-in/sign-in.ts'
 import { createIsSignedIn } from './sign-in/sign-in-validity.ts'
@@ -209,6 +209,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     frameOf,
     secondFactor,
     signIn,
+    recoveryUsed: (user, about) => account.notices.send(user, 'codeUsed', about),
     recordSecrets: createRecordSecrets(deps),
     devices,
     masterKeys: deps.masterKeys,

@@ -4,11 +4,13 @@ import { isCrossSite, readForm } from '../html/forms.ts'
 import { hashSecret } from '../keys/password-hash.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
 import { createSharedAttempts } from '../sign-in/shared-attempts.ts'
+import { changeAuthenticator, showAuthenticator } from './authenticator.ts'
 import { createBrowserCookies } from './browser-cookies.ts'
 import { createDeliveries } from './deliveries.ts'
 import { askForLink, askForNew, sendLink, takeNew } from './forgotten.ts'
 import { endOne, showHome } from './home.ts'
 import { createMailedTokens, type MailedKind } from './mailed-tokens.ts'
+import { createNotices, type Notices } from './notices.ts'
 import { askWho, signInFirst, takeWho } from './own-sign-in.ts'
 import { goTo, refused, send, type View } from './pages.ts'
 import type { AccountDeps, AccountParts } from './parts.ts'
@@ -23,6 +25,7 @@ const MAIL_WINDOW_MS = 3_600_000
 export type Account = {
   /** Answers a path below `/account`. Throws PdpError `store_unavailable`. */
   answer(req: IncomingMessage, res: ServerResponse, path: string): Promise<void>
+  readonly notices: Notices
   /** Resolves when no mail is on its way. */
   idle(): Promise<void>
   close(): Promise<void>
@@ -53,12 +56,25 @@ const own = (path: string, screen: OwnScreen): Screen => ({
   },
 })
 
+/** The same for a page that itself shows what only a fresh sign-in may see. */
+const fresh = (path: string, screen: OwnScreen): Screen => ({
+  ...own(path, screen),
+  async show(parts, visit) {
+    const person = await personOf(parts, visit)
+    return person?.isFresh === true ? screen.show(parts, visit, person) : signInFirst(parts, visit, path)
+  },
+})
+
 const SCREENS: ReadonlyMap<string, Screen> = new Map<string, Screen>([
   [PATHS.account, own(PATHS.account, { show: showHome, act: endOne })],
   [PATHS.accountSignIn, { show: askWho, act: takeWho }],
   [PATHS.accountForgotten, { show: askForLink, act: sendLink }],
   [PATHS.accountReset, { show: askForNew, act: takeNew, link: 'reset' }],
   [PATHS.accountPassword, own(PATHS.accountPassword, { show: showChange, act: takeChange })],
+  [
+    PATHS.accountAuthenticator,
+    fresh(PATHS.accountAuthenticator, { show: showAuthenticator, act: changeAuthenticator }),
+  ],
   [
     PATHS.accountVerification,
     { ...own(PATHS.accountVerification, { show: askToConfirm, act: verify }), link: 'verification' },
@@ -70,13 +86,16 @@ export function createAccount(deps: AccountDeps): Account {
   const { knownPasswords: list, ...rest } = deps
   const tokens = createMailedTokens(deps)
   const deliveries = createDeliveries(deps)
+  const mailAttempts = createSharedAttempts({ ...deps, windowMs: MAIL_WINDOW_MS })
+  const notices = createNotices({ ...deps, deliveries, mailAttempts })
   const parts: AccountParts = {
     hashPassword: hashSecret,
     ...rest,
     tokens,
     deliveries,
+    mailAttempts,
+    notices,
     cookies: createBrowserCookies(deps),
-    mailAttempts: createSharedAttempts({ ...deps, windowMs: MAIL_WINDOW_MS }),
     rules: createPasswordRules({ list }),
     passwords: createPasswords({ ...deps, tokens }),
   }
@@ -87,6 +106,7 @@ export function createAccount(deps: AccountDeps): Account {
       const view = await answerScreen(parts, screen, { req, res, path, frame: parts.frameOf(req) })
       if (view !== null) send(res, view)
     },
+    notices,
     idle: deliveries.idle,
     close: deliveries.close,
   }

@@ -3,6 +3,7 @@ import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import type { Frame } from '../html/frame.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { fillText } from '../words/words.ts'
+import { leftOf } from './authenticator.ts'
 import { alertOf, hidden, shown, type View } from './pages.ts'
 import type { AccountParts } from './parts.ts'
 import { contextOf } from './passwords.ts'
@@ -60,16 +61,19 @@ async function endApplication(
 }
 
 async function home(
-  { sql, mailer }: AccountParts,
+  { sql, mailer, secondFactor }: AccountParts,
   { frame, person }: { readonly frame: Frame; readonly person: Person },
   done: 'ended' | 'gone' | null,
 ): Promise<View> {
   const { words } = frame
   const texts = words.account.home
+  const { app } = words.factors
   const { user, session } = person
-  const [sessions, applications] = await Promise.all([
+  const [sessions, applications, hasApp, left] = await Promise.all([
     sql.query<SessionRow>(SESSIONS, [user.id]),
     sql.query<ApplicationRow>(APPLICATIONS, [user.id]),
+    secondFactor.hasApp(user.id),
+    secondFactor.recoveryCodesLeft(user.id),
   ])
   const status = done === 'ended' ? html`<p role="status">${texts.ended}</p>` : EMPTY
   const rows = sessions.map(({ uid, at }) =>
@@ -94,6 +98,7 @@ async function home(
 ${addressOf(frame, person, mailer !== null)}
 <h2>${texts.proofs}</h2>
 <p><a href="${frame.mount}${PATHS.accountPassword}">${texts.password}</a></p>
+<p><a href="${frame.mount}${PATHS.accountAuthenticator}">${app.title}</a><br><small>${hasApp ? `${app.isOn} ${leftOf(frame, left)}` : app.isOff}</small></p>
 <h2>${texts.sessions}</h2>${rows}
 <h2>${texts.applications}</h2>${connected.length === 0 ? html`<p>${texts.noApplications}</p>` : connected}
 <p><a href="${frame.mount}${PATHS.logout}">${words.common.signOut}</a></p>`,

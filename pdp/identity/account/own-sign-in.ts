@@ -2,7 +2,7 @@
 import { PATHS, urlOf } from '../oauth/paths.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
 import type { SignedIn } from '../sign-in/sign-in.ts'
-import { codePage, type LoginProblem, loginPage, outcomeOf } from '../sign-in/sign-in-pages.ts'
+import { codePage, type LoginProblem, loginPage, outcomeOf, recoveryUsedPage } from '../sign-in/sign-in-pages.ts'
 import { goTo, type View } from './pages.ts'
 import type { AccountParts } from './parts.ts'
 import { type Person, personOf, type Visit } from './visit.ts'
@@ -10,7 +10,9 @@ import { type Person, personOf, type Visit } from './visit.ts'
 /** As the log and the sealed fields name these pages. */
 export const PAGE = 'account'
 const PURPOSE = { kind: 'account' } as const
-const TARGETS: readonly string[] = [PATHS.account, PATHS.accountPassword, PATHS.accountVerification]
+const TARGETS: readonly string[] = [
+  ...[PATHS.account, PATHS.accountPassword, PATHS.accountVerification, PATHS.accountAuthenticator],
+]
 
 /** Sends the browser to sign in and then to this page. */
 export function signInFirst({ issuer }: AccountParts, { res }: Visit, to: string): null {
@@ -31,7 +33,12 @@ export async function takeWho(parts: AccountParts, visit: Visit, form: URLSearch
     const waiting = signIn.open(sealed, PAGE)
     if (waiting === null) return login(visit, '', null)
     const outcome = await signIn.code({ waiting, code: form.get('code') ?? '', client: PAGE, source })
-    return 'problem' in outcome ? code(visit, sealed, outcome.problem) : finish(parts, visit, outcome)
+    if ('problem' in outcome) return code(visit, sealed, outcome.problem)
+    if (outcome.left === undefined) return finish(parts, visit, outcome)
+    parts.notices.send(outcome.accountId, 'codeUsed', { words: visit.frame.words, left: outcome.left })
+    await begin(parts, visit, outcome)
+    const view = { left: outcome.left, to: urlOf(parts.issuer, targetOf(visit)) }
+    return { outcome: 'shown', page: recoveryUsedPage(visit.frame, view) }
   }
   const email = form.get('email') ?? ''
   const outcome = await signIn.password({ email, password: form.get('password') ?? '', client: PAGE, source })
@@ -41,12 +48,20 @@ export async function takeWho(parts: AccountParts, visit: Visit, form: URLSearch
 }
 
 async function finish(parts: AccountParts, visit: Visit, signedIn: SignedIn): Promise<null> {
+  await begin(parts, visit, signedIn)
+  goTo(visit.res, urlOf(parts.issuer, targetOf(visit)))
+  return null
+}
+
+async function begin(parts: AccountParts, visit: Visit, signedIn: SignedIn): Promise<void> {
   const provider = parts.provider()
   const session = await provider.Session.get(provider.createContext(visit.req, visit.res))
   await startSession(parts, { ...visit, session }, signedIn)
-  const to = new URLSearchParams(visit.req.url?.split('?')[1] ?? '').get('to') ?? ''
-  goTo(visit.res, urlOf(parts.issuer, TARGETS.includes(to) ? to : PATHS.account))
-  return null
+}
+
+function targetOf({ req }: Visit): string {
+  const to = new URLSearchParams(req.url?.split('?')[1] ?? '').get('to') ?? ''
+  return TARGETS.includes(to) ? to : PATHS.account
 }
 
 /** For who has just ended all sessions, this one too: they go on in a new one, as strongly signed in as `acr` says. */

@@ -3,10 +3,10 @@ import type { Provider } from 'oidc-provider'
 import type { MasterKeys } from '../../process/encryption.ts'
 import type { Log } from '../../process/log.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
+import type { SecondFactor } from '../factors/second-factor.ts'
 import type { FrameOf } from '../html/frame.ts'
 import type { Semaphore } from '../sign-in/attempts.ts'
 import type { Devices } from '../sign-in/devices.ts'
-import type { SecondFactor } from '../sign-in/second-factor.ts'
 import type { SharedAttempts } from '../sign-in/shared-attempts.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
 import type { IsSignedIn } from '../sign-in/sign-in-validity.ts'
@@ -15,6 +15,7 @@ import type { BrowserCookies } from './browser-cookies.ts'
 import type { Deliveries } from './deliveries.ts'
 import type { Mailer } from './mail.ts'
 import type { MailedTokens } from './mailed-tokens.ts'
+import type { Notices } from './notices.ts'
 import type { KnownPasswords, PasswordRules } from './password-rules.ts'
 import type { Passwords } from './passwords.ts'
 
@@ -54,6 +55,7 @@ export type AccountParts = Omit<AccountDeps, 'knownPasswords'> & {
   readonly deliveries: Deliveries
   /** Counted by all nodes together, in windows of an hour. */
   readonly mailAttempts: SharedAttempts
+  readonly notices: Notices
   readonly rules: PasswordRules
   readonly passwords: Passwords
 }

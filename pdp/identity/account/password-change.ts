@@ -44,7 +44,13 @@ export async function takeChange(
   )
 }
 
-const PROBLEMS = { wrong: 'wrong', wrongCode: 'wrong', tooMany: 'tooMany', busy: 'busy' } as const
+const PROBLEMS = {
+  wrong: 'wrong',
+  wrongCode: 'wrong',
+  wrongRecovery: 'wrong',
+  tooMany: 'tooMany',
+  busy: 'busy',
+} as const
 
 function changePage(frame: Frame, person: Person, problem: NewPasswordProblem | null): View {
   const outcome =

@@ -75,6 +75,12 @@ ul{margin:.5rem 0;padding-left:1.25rem}
 a{color:var(--act)}
 label{display:block;margin:1rem 0 .25rem;font-weight:600}
 input[type=email],input[type=password],input[type=text]{width:100%;padding:.6rem;font:inherit;color:var(--ink);background:var(--card);border:1px solid var(--edge);border-radius:6px}
+.qr{display:block;width:13rem;max-width:100%;margin:1rem auto;border-radius:6px}
+.key{font-size:.95rem;overflow-wrap:break-word}
+.codes{padding:.75rem 1rem .75rem 2.75rem;border:1px solid var(--line);border-radius:6px;line-height:1.9}
+.codes code{font-size:1rem}
+details{margin-top:1.5rem;padding-top:1rem;border-top:1px solid var(--line)}
+summary{color:var(--act);cursor:pointer}
 .code{font:700 1.6rem/1.2 ui-monospace,monospace;letter-spacing:.1em;text-align:center}
 form+form{margin-top:2rem;border-top:1px solid var(--line)}
 form+form.other{margin-top:1rem;padding-top:.25rem}

@@ -18,6 +18,7 @@ export const PATHS = {
   accountReset: '/account/reset',
   accountSignIn: '/account/sign-in',
   accountPassword: '/account/password',
+  accountAuthenticator: '/account/authenticator',
   accountVerification: '/account/verification',
   logout: '/oauth/logout',
   logoutConfirm: '/oauth/logout/confirm',

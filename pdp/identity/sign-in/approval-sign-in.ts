@@ -4,10 +4,11 @@ import type { Provider, Session } from 'oidc-provider'
 import type { Frame } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'
 import { SESSION_SECONDS } from '../oauth/durations.ts'
+import { PATHS } from '../oauth/paths.ts'
 import type { Outcome } from '../oauth/status.ts'
 import type { Devices } from './devices.ts'
-import type { SignedIn, SignIn, Waiting } from './sign-in.ts'
-import { codePage, type LoginProblem, loginPage, outcomeOf, type Purpose } from './sign-in-pages.ts'
+import type { RecoveryUsed, SignedIn, SignIn, Waiting } from './sign-in.ts'
+import { codePage, type LoginProblem, loginPage, outcomeOf, type Purpose, recoveryUsedPage } from './sign-in-pages.ts'
 
 /** Why the person is asked, when a request asks for more than the present sign-in. */
 export type MissingStep = 'session' | 'fresh' | 'code'
@@ -31,6 +32,7 @@ export type ApprovalSignInDeps = {
   readonly provider: () => Provider
   readonly signIn: SignIn
   readonly devices: Devices
+  readonly recoveryUsed: RecoveryUsed
 }
 
 export function askToSignIn(
@@ -73,13 +75,23 @@ export async function takeCode(
   if (whose === null) return askToSignIn(visit.frame, 'session')
   const source = deps.devices.source(visit.req)
   const outcome = await deps.signIn.code({ waiting: whose, code: form.get('code') ?? '', client: PAGE, source })
-  if (!('problem' in outcome)) return { session: await startSession(deps, visit, outcome) }
+  if (!('problem' in outcome)) {
+    const session = await startSession(deps, visit, outcome)
+    if (outcome.left === undefined) return { session }
+    deps.recoveryUsed(outcome.accountId, { left: outcome.left, words: visit.frame.words })
+    const view = { left: outcome.left, to: `${visit.frame.mount}${PATHS.approve}` }
+    return { outcome: 'shown', page: recoveryUsedPage(visit.frame, view) }
+  }
   const hidden = waiting === null ? { password_accepted: sealed } : { xsrf: form.get('xsrf') ?? '' }
   return askForCode(visit.frame, hidden, outcome.problem)
 }
 
 /** As oidc-provider does it: the identifier changes with every sign-in, and another person's session ends first. */
-export async function startSession(deps: ApprovalSignInDeps, visit: Visit, signedIn: SignedIn): Promise<Session> {
+export async function startSession(
+  deps: Pick<ApprovalSignInDeps, 'provider' | 'devices'>,
+  visit: Visit,
+  signedIn: SignedIn,
+): Promise<Session> {
   const provider = deps.provider()
   deps.devices.remember(visit.res, signedIn.accountId)
   let { session } = visit

@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type BackchannelAuthenticationRequest, errors, type Session } from 'oidc-provider'
 import type { MasterKeys } from '../../process/encryption.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
+import type { SecondFactor } from '../factors/second-factor.ts'
 import type { OfferedChoice } from '../html/consent-page.ts'
 import { errorPage, type Trouble } from '../html/error-page.ts'
 import { isCrossSite, readForm } from '../html/forms.ts'
@@ -25,7 +26,6 @@ import {
   type Visit,
 } from './approval-sign-in.ts'
 import type { Consent } from './consent.ts'
-import type { SecondFactor } from './second-factor.ts'
 import type { Waiting } from './sign-in.ts'
 import type { IsSignedIn } from './sign-in-validity.ts'
 

@@ -13,8 +13,8 @@ import { splitScope } from '../oauth/scopes.ts'
 import { type Outcome, STATUS } from '../oauth/status.ts'
 import type { Consent } from './consent.ts'
 import type { Devices } from './devices.ts'
-import { isEmail, type SignIn, type Waiting } from './sign-in.ts'
-import { codePage, type LoginProblem, loginPage, outcomeOf, type Purpose } from './sign-in-pages.ts'
+import { isEmail, type RecoveryUsed, type SignIn, type Waiting } from './sign-in.ts'
+import { codePage, type LoginProblem, loginPage, outcomeOf, type Purpose, recoveryUsedPage } from './sign-in-pages.ts'
 
 const RETRY_AFTER_SECONDS = 60
 
@@ -26,6 +26,7 @@ export type InteractionDeps = {
   readonly consent: Consent
   readonly signIn: SignIn
   readonly devices: Devices
+  readonly recoveryUsed: RecoveryUsed
   readonly frameOf: FrameOf
   readonly log: Log
 }
@@ -106,7 +107,12 @@ async function code(deps: InteractionDeps, exchange: Exchange, form: URLSearchPa
   const outcome = await deps.signIn.code({ waiting, code: form.get('code') ?? '', client, source })
   if ('problem' in outcome) return showCode(exchange, { sealed, problem: outcome.problem })
   deps.devices.remember(exchange.res, outcome.accountId)
-  return finish(deps, exchange, { login: { ...outcome, amr: [...outcome.amr] } })
+  const { left, ...signedIn } = outcome
+  const login = { ...signedIn, amr: [...signedIn.amr] }
+  if (left === undefined) return finish(deps, exchange, { login })
+  deps.recoveryUsed(login.accountId, { left, words: exchange.frame.words })
+  const to = await deps.provider().interactionResult(exchange.req, exchange.res, { login })
+  show(exchange.res, 'shown', recoveryUsedPage(exchange.frame, { left, to }))
 }
 
 /**

@@ -1,16 +1,18 @@
 /** Signing in: the password, then the code of who has an authenticator app. */
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import { RECOVERY_CODES_COUNT } from '../factors/recovery-codes.ts'
 import type { Frame } from '../html/frame.ts'
 import { type Page, page, strong } from '../html/page.ts'
 import { PATHS } from '../oauth/paths.ts'
 import type { Outcome } from '../oauth/status.ts'
 import { fill, type Words } from '../words/words.ts'
 
-export type LoginProblem = 'wrong' | 'wrongCode' | 'tooMany' | 'busy'
+export type LoginProblem = 'wrong' | 'wrongCode' | 'wrongRecovery' | 'tooMany' | 'busy'
 
 const OUTCOMES: { readonly [problem in LoginProblem]: Outcome } = {
   wrong: 'invalid',
   wrongCode: 'invalid',
+  wrongRecovery: 'invalid',
   tooMany: 'tooMany',
   busy: 'unavailable',
 }
@@ -57,15 +59,39 @@ export function codePage(
 <form method="post" data-step="totp">
 ${hidden}
 <label for="code">${code.label}</label>
-<input id="code" name="code" type="text" inputmode="numeric" autocomplete="one-time-code" pattern="[0-9 ]{6,8}" title="${code.form}" maxlength="8" required autofocus${described}>
+<input id="code" name="code" type="text" inputmode="numeric" autocomplete="one-time-code" pattern="[0-9 ]{6,8}" title="${code.form}" maxlength="8" required autofocus${view.problem === 'wrongRecovery' ? EMPTY : described}>
 <button type="submit" name="action" value="code">${common.continue}</button>${cancel(frame.words, view.purpose)}
-</form>`,
+</form>${recoveryForm(frame.words, hidden, view.problem)}`,
   )
 }
 
-function problemOf({ signIn }: Words, problem: LoginProblem | null): { alert: Html; described: Html } {
+/** Also says where to go on, and what to do about a lost device. */
+export function recoveryUsedPage(frame: Frame, { left, to }: { readonly left: number; readonly to: string }): Page {
+  const { recovery } = frame.words.factors
+  const counts = { left: String(left), count: String(RECOVERY_CODES_COUNT) }
+  return page(
+    frame,
+    recovery.usedTitle,
+    html`<p role="status">${fill(recovery.used, counts)}</p><p>${recovery.usedNext}</p>
+<p><a class="act" href="${to}">${recovery.goOn}</a><a class="act plain" href="${frame.mount}${PATHS.account}">${recovery.toAccount}</a></p>`,
+  )
+}
+
+/** Instead of the code: for who no longer has what gives it. */
+function recoveryForm({ factors: { recovery } }: Words, hidden: readonly Html[], problem: LoginProblem | null): Html {
+  const isWrong = problem === 'wrongRecovery'
+  const described = isWrong ? html` aria-invalid="true" aria-describedby="problem"` : EMPTY
+  return html`<details${isWrong ? html` open` : EMPTY}><summary>${recovery.lost}</summary>
+<form method="post" data-step="recovery">${hidden}
+<label for="recovery">${recovery.label}</label>
+<input id="recovery" name="code" type="text" autocomplete="off" autocapitalize="characters" spellcheck="false" title="${recovery.form}" maxlength="40" required${described}>
+<button type="submit" name="action" value="code" class="plain">${recovery.use}</button></form></details>`
+}
+
+function problemOf({ signIn, factors }: Words, problem: LoginProblem | null): { alert: Html; described: Html } {
   if (problem === null) return { alert: EMPTY, described: EMPTY }
-  const alert = html`<p role="alert" id="problem">${signIn[problem]}</p>`
+  const text = problem === 'wrongRecovery' ? factors.recovery.wrong : signIn[problem]
+  const alert = html`<p role="alert" id="problem">${text}</p>`
   return { alert, described: html` aria-invalid="true" aria-describedby="problem"` }
 }
 

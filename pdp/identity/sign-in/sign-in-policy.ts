@@ -1,9 +1,9 @@
 /** When a person is asked to sign in or to agree: oidc-provider's own questions, and ours. */
 import { errors, interactionPolicy } from 'oidc-provider'
+import type { SecondFactor } from '../factors/second-factor.ts'
 import { type Context, paramsOf } from '../oauth/request.ts'
 import { splitScope } from '../oauth/scopes.ts'
 import { BY_PASSWORD, isAttainable, meets } from './acr.ts'
-import type { SecondFactor } from './second-factor.ts'
 
 export function signInPolicy({
   secondFactor,

@@ -2,14 +2,16 @@
 import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import type { Log } from '../../process/log.ts'
 import type { Directory } from '../../store/directory.ts'
+import { isRecoveryCode } from '../factors/recovery-codes.ts'
+import type { SecondFactor } from '../factors/second-factor.ts'
 import { costOf, isWholeSecret } from '../keys/foreign-hash.ts'
 import type { PasswordDecoys } from '../keys/password-decoys.ts'
 import { hashSecret, verifySecret } from '../keys/password-hash.ts'
+import type { Words } from '../words/words.ts'
 import { type Assurance, BY_PASSWORD, BY_PASSWORD_AND_CODE } from './acr.ts'
 import { BusyError, type Semaphore } from './attempts.ts'
 import type { Source } from './devices.ts'
 import type { KnownAddresses } from './known-addresses.ts'
-import type { SecondFactor } from './second-factor.ts'
 import type { SharedAttempts } from './shared-attempts.ts'
 import type { LoginProblem } from './sign-in-pages.ts'
 import type { Starts } from './starts.ts'
@@ -26,7 +28,10 @@ const ADDRESS_KNOWN_MS = 30 * 86_400_000
 
 /** The person whose password was right. `ts`: seconds since the epoch, taken before the password was checked. */
 export type Waiting = { readonly accountId: string; readonly ts: number }
-export type SignedIn = Waiting & Assurance
+/** `left`: recovery codes, for who has just used one. */
+export type SignedIn = Waiting & Assurance & { readonly left?: number }
+/** Tells the person by mail, after the answer. */
+export type RecoveryUsed = (user: string, about: { readonly left: number; readonly words: Words }) => void
 /** `client`: what the person signs in to, for the log. All throw PdpError `store_unavailable`. */
 export type SignIn = {
   /** `waiting`: the person has an authenticator, whose code is asked for next. */
@@ -36,6 +41,7 @@ export type SignIn = {
     readonly client: string
     readonly source: Source
   }): Promise<SignedIn | { readonly waiting: Waiting } | { readonly problem: LoginProblem }>
+  /** A code of the app, or a recovery code. */
   code(attempt: {
     readonly waiting: Waiting
     readonly code: string
@@ -143,11 +149,16 @@ export function createSignIn(deps: SignInDeps): SignIn {
       const user = await directory.user(waiting.accountId)
       if (user === null) return { problem: 'wrong' }
       const budgets = await budgetsOf(user.id, source)
-      const isRight = await tried(budgets, () => secondFactor.accept(user.id, code))
-      if (isRight === null) return { problem: 'tooMany' }
-      if (isRight) return signedIn(budgets, waiting, { by: BY_PASSWORD_AND_CODE, client, source })
-      log.info({ event: 'code_refused', user: user.id, client })
-      return { problem: 'wrongCode' }
+      const accepted = await tried(budgets, () => secondFactor.accept(user.id, code))
+      if (accepted === null) return { problem: 'tooMany' }
+      if (accepted.by === 'nothing') {
+        log.info({ event: 'code_refused', user: user.id, client })
+        return { problem: isRecoveryCode(code) ? 'wrongRecovery' : 'wrongCode' }
+      }
+      const done = await signedIn(budgets, waiting, { by: BY_PASSWORD_AND_CODE, client, source })
+      if (accepted.by === 'app') return done
+      log.info({ event: 'recovery_code_used', user: user.id, left: accepted.left, client })
+      return { ...done, left: accepted.left }
     },
     seal: (waiting, page) => seal(deps.masterKeys.derive(PURPOSE), sealedAs(page), JSON.stringify(waiting)),
     open(sealed, page) {

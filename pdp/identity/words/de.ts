@@ -1,5 +1,6 @@
 /** German. */
 import type { Words } from './en.ts'
+import { GERMAN_FACTORS } from './factors/de.ts'
 
 export const GERMAN: Words = {
   lang: 'de',
@@ -176,6 +177,7 @@ export const GERMAN: Words = {
       },
     },
   },
+  factors: GERMAN_FACTORS,
   formPost: {
     title: 'Zurück zur Anwendung',
     text: 'Hier sind Sie fertig. Wenn nichts geschieht, geht es mit der Schaltfläche weiter.',

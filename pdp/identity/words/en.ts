@@ -1,4 +1,6 @@
 /** English. `{names}` in braces are filled in; every language has the same. */
+import { ENGLISH_FACTORS } from './factors/en.ts'
+
 export const ENGLISH = {
   /** Of the attribute `lang` (BCP 47). */
   lang: 'en',
@@ -176,6 +178,7 @@ export const ENGLISH = {
       },
     },
   },
+  factors: ENGLISH_FACTORS,
   formPost: {
     title: 'Back to the application',
     text: 'You are done here. If nothing happens, go on by the button.',

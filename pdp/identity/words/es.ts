@@ -1,5 +1,6 @@
 /** Spanish. */
 import type { Words } from './en.ts'
+import { SPANISH_FACTORS } from './factors/es.ts'
 
 export const SPANISH: Words = {
   lang: 'es',
@@ -174,6 +175,7 @@ export const SPANISH: Words = {
       },
     },
   },
+  factors: SPANISH_FACTORS,
   formPost: {
     title: 'Volver a la aplicación',
     text: 'Aquí ya terminó. Si no ocurre nada, continúe con el botón.',

@@ -1,5 +1,6 @@
 /** French. */
 import type { Words } from './en.ts'
+import { FRENCH_FACTORS } from './factors/fr.ts'
 
 export const FRENCH: Words = {
   lang: 'fr',
@@ -177,6 +178,7 @@ export const FRENCH: Words = {
       },
     },
   },
+  factors: FRENCH_FACTORS,
   formPost: {
     title: 'Retour à l’application',
     text: 'Vous avez terminé ici. Si rien ne se passe, continuez avec le bouton.',

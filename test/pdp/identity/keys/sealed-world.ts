@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, inject } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
+import { createSecondFactor } from '../../../../pdp/identity/factors/second-factor.ts'
 import { createIdentity, type Identity } from '../../../../pdp/identity/identity.ts'
 import { type RotationReport, rotateMasterKey } from '../../../../pdp/identity/keys/master-key-rotation.ts'
 import type { SharedMasterKeys } from '../../../../pdp/identity/keys/master-keys.ts'
 import { createRecordSecrets } from '../../../../pdp/identity/keys/record-secrets.ts'
 import { SEALED_PLACES } from '../../../../pdp/identity/keys/sealed-places.ts'
 import { storeKey } from '../../../../pdp/identity/keys/signing-keys.ts'
-import { createSecondFactor } from '../../../../pdp/identity/sign-in/second-factor.ts'
 import { createRevocations } from '../../../../pdp/identity/tokens/revocation.ts'
 import { type MasterKeys, masterKeysOf, open } from '../../../../pdp/process/encryption.ts'
 import { alignRows } from '../../../../pdp/signals/receiver/streams.ts'
@@ -102,7 +102,7 @@ export async function fill(identity: Identity, sessions = 3): Promise<string> {
 }
 
 /** Whether Eve's authenticator is good for a sign-in. */
-export function accepts(masterKeys: MasterKeys, secret: string): Promise<boolean> {
+export async function accepts(masterKeys: MasterKeys, secret: string): Promise<boolean> {
   const clock = Date.now
   const revocations = createRevocations({ sql, appendLog, appendEvents, clock })
   const parts = {
@@ -115,7 +115,7 @@ export function accepts(masterKeys: MasterKeys, secret: string): Promise<boolean
     masterKeys,
     clock,
   }
-  return createSecondFactor(parts).accept('eve', codeOf(secret, clock()))
+  return (await createSecondFactor(parts).accept('eve', codeOf(secret, clock()))).by === 'app'
 }
 
 /** How many values of each place these keys decrypt, and how many they do not. */

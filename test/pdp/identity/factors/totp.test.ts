@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { base32, oneTimePassword, otpauthUri, stepOf } from '../../../../pdp/identity/sign-in/totp.ts'
+import { base32, oneTimePassword, otpauthUri, stepOf } from '../../../../pdp/identity/factors/totp.ts'
 
 const SECRET = Buffer.from('12345678901234567890')
 

@@ -1,0 +1,130 @@
+/** The person's own authenticator app, and the recovery codes that go with it. */
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import { RECOVERY_CODES_COUNT } from '../factors/recovery-codes.ts'
+import type { Secret } from '../factors/second-factor.ts'
+import type { Frame } from '../html/frame.ts'
+import { qrCode } from '../html/qr-code.ts'
+import { PATHS } from '../oauth/paths.ts'
+import { BY_PASSWORD, BY_PASSWORD_AND_CODE } from '../sign-in/acr.ts'
+import { startSession } from '../sign-in/approval-sign-in.ts'
+import { fillText } from '../words/words.ts'
+import { signInAnew } from './own-sign-in.ts'
+import { alertOf, hidden, shown, type View } from './pages.ts'
+import type { AccountParts } from './parts.ts'
+import { contextOf } from './passwords.ts'
+import type { Person, Visit } from './visit.ts'
+
+type Problem = 'wrong' | 'expired'
+type Change = { readonly person: Person; readonly form: URLSearchParams }
+
+export async function showAuthenticator(parts: AccountParts, { frame }: Visit, person: Person): Promise<View> {
+  if (!(await parts.secondFactor.hasApp(person.user.id))) return proposal(parts, { frame, person }, null)
+  const left = await parts.secondFactor.recoveryCodesLeft(person.user.id)
+  const { app, recovery } = frame.words.factors
+  const button = (action: string, text: string, lead: string): Html =>
+    html`<form method="post" data-step="${action}">${hidden({ xsrf: person.xsrf })}
+<p>${lead}</p><button type="submit" name="action" value="${action}" class="plain">${text}</button></form>`
+  return shown(
+    frame,
+    app.title,
+    html`<p>${app.isOn}</p>
+<h2>${recovery.title}</h2><p>${leftOf(frame, left)}</p>
+${button('renew', recovery.renew, recovery.renewLead)}
+${button('remove', app.remove, app.removeLead)}${back(frame)}`,
+  )
+}
+
+export async function changeAuthenticator(parts: AccountParts, visit: Visit, change: Change): Promise<View> {
+  switch (change.form.get('action')) {
+    case 'confirm':
+      return confirm(parts, visit, change)
+    case 'renew':
+      return renew(parts, visit, change.person)
+    case 'remove':
+      return remove(parts, visit, change.person)
+    default:
+      return showAuthenticator(parts, visit, change.person)
+  }
+}
+
+async function confirm(parts: AccountParts, visit: Visit, { person, form }: Change): Promise<View> {
+  const { user, session, signedInAt } = person
+  const proposed = { session: session.uid, sealed: form.get('sealed') ?? '', code: form.get('code') ?? '' }
+  const confirmed = await parts.secondFactor.confirm(user, proposed, contextOf(user.id))
+  if (confirmed === null) return proposal(parts, { frame: visit.frame, person }, { problem: 'expired', sealed: '' })
+  if (confirmed === 'wrong') return proposal(parts, { frame: visit.frame, person }, { problem: 'wrong', ...proposed })
+  if (confirmed === 'present') return showAuthenticator(parts, visit, person)
+  parts.log.info({ event: 'authenticator_added', user: user.id })
+  parts.notices.send(user.id, 'appAdded', visit.frame)
+  // They gave a code just now, so the sign-in of this browser goes on as one by both.
+  await startSession(parts, { ...visit, session }, { accountId: user.id, ts: signedInAt, ...BY_PASSWORD_AND_CODE })
+  return codesPage(visit.frame, confirmed)
+}
+
+async function renew(parts: AccountParts, visit: Visit, person: Person): Promise<View> {
+  const codes = await parts.secondFactor.renewRecoveryCodes(person.user.id, contextOf(person.user.id))
+  if (codes === null) return showAuthenticator(parts, visit, person)
+  parts.log.info({ event: 'recovery_codes_renewed', user: person.user.id })
+  parts.notices.send(person.user.id, 'codesRenewed', visit.frame)
+  return codesPage(visit.frame, codes)
+}
+
+async function remove(parts: AccountParts, visit: Visit, person: Person): Promise<View> {
+  const { user } = person
+  if (!(await parts.secondFactor.remove(user.id, contextOf(user.id)))) return showAuthenticator(parts, visit, person)
+  parts.log.info({ event: 'authenticator_removed', user: user.id })
+  parts.notices.send(user.id, 'appRemoved', visit.frame)
+  await signInAnew(parts, visit, { person, by: BY_PASSWORD })
+  const { app } = visit.frame.words.factors
+  return shown(visit.frame, app.removedTitle, html`<p role="status">${app.removed}</p>${back(visit.frame)}`)
+}
+
+/** A new secret, or the one that was proposed before. */
+async function proposal(
+  { secondFactor }: AccountParts,
+  { frame, person }: { readonly frame: Frame; readonly person: Person },
+  former: { readonly problem: Problem; readonly sealed: string } | null,
+): Promise<View> {
+  const { user, session, xsrf } = person
+  const known = former === null ? null : secondFactor.proposed(user, session.uid, former.sealed)
+  const offered =
+    known === null || former === null ? secondFactor.propose(user, session.uid) : { ...known, sealed: former.sealed }
+  const { app } = frame.words.factors
+  const problem = former?.problem ?? null
+  const described = problem === null ? EMPTY : html` aria-invalid="true" aria-describedby="problem"`
+  return shown(
+    frame,
+    app.title,
+    html`<p>${app.lead}</p>${alertOf(problem === null ? null : app[problem])}${await keyOf(frame, offered)}
+<form method="post" data-step="confirm">${hidden({ xsrf, sealed: offered.sealed })}
+<label for="code">${app.label}</label>
+<input id="code" name="code" type="text" inputmode="numeric" autocomplete="one-time-code" pattern="[0-9 ]{6,8}" title="${frame.words.code.form}" maxlength="8" required${described}>
+<button type="submit" name="action" value="confirm">${app.confirm}</button>
+</form>${back(frame)}`,
+    problem === null ? 'shown' : 'invalid',
+  )
+}
+
+async function keyOf(frame: Frame, { secret, uri }: Secret): Promise<Html> {
+  const { app } = frame.words.factors
+  return html`<p>${app.scan}</p>${await qrCode(uri, app.picture)}
+<p>${app.key}: <code class="key">${secret.match(/.{1,4}/g)?.join(' ') ?? ''}</code></p>
+<p><a href="${uri}">${app.openHere}</a></p>`
+}
+
+function codesPage(frame: Frame, codes: readonly string[]): View {
+  const { recovery } = frame.words.factors
+  return shown(
+    frame,
+    recovery.title,
+    html`<p role="status">${recovery.lead}</p>
+<ol class="codes">${codes.map((code) => html`<li><code>${code}</code></li>`)}</ol>
+<p><a class="act" href="${frame.mount}${PATHS.account}">${recovery.kept}</a></p>`,
+  )
+}
+
+export const leftOf = ({ words }: Frame, left: number): string =>
+  fillText(words.factors.recovery.left, { left: String(left), count: String(RECOVERY_CODES_COUNT) })
+
+const back = (frame: Frame): Html =>
+  html`<p><a href="${frame.mount}${PATHS.account}">${frame.words.factors.app.back}</a></p>`

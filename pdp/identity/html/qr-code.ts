@@ -1,0 +1,16 @@
+/** A QR code as a picture in the page: no other address learns what is in it. */
+import { type Html, html } from '../../process/pages/html.ts'
+
+/** Light modules around it, without which readers do not find it (ISO/IEC 18004). */
+const QUIET = 4
+
+export async function qrCode(text: string, alternative: string): Promise<Html> {
+  // Loaded by the first one: few processes ever draw any.
+  const { encode } = await import('uqr')
+  const { data, size } = encode(text, { ecc: 'M', border: 0 })
+  const dark = data.flatMap((row, y) =>
+    row.flatMap((isDark, x) => (isDark ? [`M${x + QUIET} ${y + QUIET}h1v1h-1z`] : [])),
+  )
+  const side = String(size + 2 * QUIET)
+  return html`<svg class="qr" role="img" aria-label="${alternative}" viewBox="0 0 ${side} ${side}" shape-rendering="crispEdges"><path fill="#fff" d="M0 0h${side}v${side}H0z"/><path d="${dark.join('')}"/></svg>`
+}

@@ -1,0 +1,52 @@
+/** English, of what proves who somebody is besides the password. */
+export const ENGLISH_FACTORS = {
+  app: {
+    title: 'Authenticator app',
+    lead: 'The app shows a new code every 30 seconds. From now on you give one at each sign-in, after your password.',
+    scan: 'Scan this picture with the app, or type the key into it.',
+    picture: 'QR code with the key',
+    key: 'Key',
+    openHere: 'Open it in an app on this device',
+    label: 'Code that the app shows',
+    confirm: 'Switch it on',
+    wrong: 'This code does not fit. Compare the time of your device, and give the code that the app shows now.',
+    expired: 'The key has expired. Here is a new one: delete the former one in the app.',
+    isOn: 'On: each sign-in asks for a code of the app.',
+    isOff: 'Off',
+    remove: 'Remove the app',
+    removeLead: 'Removing it ends your other sign-ins and connections.',
+    removedTitle: 'The app is removed',
+    removed: 'No sign-in asks for its codes any longer. All other sign-ins and connections have ended.',
+    back: 'Back to your account',
+  },
+  recovery: {
+    title: 'Recovery codes',
+    lead: 'Keep these codes where you find them without your device. Each one lets you in once, in place of your second factor. They are not shown again.',
+    left: '{left} of {count} recovery codes are left.',
+    renew: 'Make new recovery codes',
+    renewLead: 'The codes of before are void then.',
+    kept: 'I have kept them',
+    lost: 'I have lost my device',
+    label: 'One of your recovery codes',
+    form: 'Sixteen letters and digits',
+    use: 'Use the recovery code',
+    wrong: 'This recovery code is not right, or was used already.',
+    usedTitle: 'You are signed in with a recovery code',
+    used: 'It is used up. {left} of {count} are left.',
+    usedNext: 'If you no longer have your device, remove it from your account and set up another one.',
+    goOn: 'Continue',
+    toAccount: 'To your account',
+  },
+  mails: {
+    subject: 'A change to how you sign in at {host}',
+    open: 'You can look at it, and undo it, in your account:',
+    otherwise:
+      'If it was not you, change your password there at once: it ends all sign-ins. Then tell who looks after {host}.',
+    appAdded: 'An authenticator app was added to your account at {host}.',
+    appRemoved: 'The authenticator app was removed from your account at {host}.',
+    codesRenewed: 'New recovery codes were made for your account at {host}. Those of before are void.',
+    codeUsed: 'Somebody signed in to your account at {host} with a recovery code. You have {left} left.',
+  },
+}
+
+export type FactorWords = typeof ENGLISH_FACTORS

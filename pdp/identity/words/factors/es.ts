@@ -1,0 +1,52 @@
+/** Spanish. */
+import type { FactorWords } from './en.ts'
+
+export const SPANISH_FACTORS: FactorWords = {
+  app: {
+    title: 'Aplicación de autenticación',
+    lead: 'La aplicación muestra un código nuevo cada 30 segundos. Desde entonces dará uno en cada inicio de sesión, después de la contraseña.',
+    scan: 'Escanee esta imagen con la aplicación, o escriba en ella la clave.',
+    picture: 'Código QR con la clave',
+    key: 'Clave',
+    openHere: 'Abrir en una aplicación de este dispositivo',
+    label: 'Código que muestra la aplicación',
+    confirm: 'Activar',
+    wrong: 'Este código no sirve. Compruebe la hora de su dispositivo y dé el código que la aplicación muestra ahora.',
+    expired: 'La clave ha caducado. Aquí tiene una nueva: borre la anterior en la aplicación.',
+    isOn: 'Activada: cada inicio de sesión pide un código de la aplicación.',
+    isOff: 'Desactivada',
+    remove: 'Quitar la aplicación',
+    removeLead: 'Esto termina sus otras sesiones y conexiones.',
+    removedTitle: 'La aplicación se ha quitado',
+    removed: 'Ningún inicio de sesión pide ya sus códigos. Todas las demás sesiones y conexiones han terminado.',
+    back: 'Volver a su cuenta',
+  },
+  recovery: {
+    title: 'Códigos de recuperación',
+    lead: 'Guarde estos códigos donde los encuentre sin su dispositivo. Cada uno le deja entrar una vez, en lugar del segundo factor. No se mostrarán de nuevo.',
+    left: 'Quedan {left} de {count} códigos de recuperación.',
+    renew: 'Crear nuevos códigos de recuperación',
+    renewLead: 'Los anteriores dejan entonces de valer.',
+    kept: 'Los he guardado',
+    lost: 'He perdido mi dispositivo',
+    label: 'Uno de sus códigos de recuperación',
+    form: 'Dieciséis letras y cifras',
+    use: 'Usar el código de recuperación',
+    wrong: 'Este código de recuperación no es correcto o ya se usó.',
+    usedTitle: 'Ha iniciado sesión con un código de recuperación',
+    used: 'Ya está usado. Quedan {left} de {count}.',
+    usedNext: 'Si ya no tiene su dispositivo, quítelo de su cuenta y configure otro.',
+    goOn: 'Continuar',
+    toAccount: 'A su cuenta',
+  },
+  mails: {
+    subject: 'Un cambio en cómo inicia sesión en {host}',
+    open: 'Puede verlo y deshacerlo en su cuenta:',
+    otherwise:
+      'Si no fue usted, cambie allí enseguida su contraseña: así terminan todas las sesiones. Después avise a quien se ocupa de {host}.',
+    appAdded: 'Se añadió una aplicación de autenticación a su cuenta en {host}.',
+    appRemoved: 'Se quitó la aplicación de autenticación de su cuenta en {host}.',
+    codesRenewed: 'Se crearon nuevos códigos de recuperación para su cuenta en {host}. Los anteriores ya no valen.',
+    codeUsed: 'Alguien inició sesión en su cuenta en {host} con un código de recuperación. Le quedan {left}.',
+  },
+}
