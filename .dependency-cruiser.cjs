@@ -64,7 +64,7 @@ module.exports = {
       { path: tree('pdp/signals') },
       {
         path: '^(pdp|proto)/',
-        pathNot: '^pdp/(signals|token|process|domain)/|^pdp/store/(contract|directory|number-events)\\.ts$',
+        pathNot: '^pdp/(signals|token|process|domain)/|^pdp/store/(batcher|contract|directory|number-events)\\.ts$',
       },
     ),
     rule(

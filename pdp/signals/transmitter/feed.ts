@@ -4,8 +4,9 @@ import { numberEvents } from '../../store/number-events.ts'
 import { type OutboxRow, organizationsOf } from './events.ts'
 
 const POLL_MS = 250
-/** After a commit of this process: soon, and once for the commits of some milliseconds. */
+/** After a commit of this process: soon, and once for the commits of some milliseconds; of more while many come. */
 const POKED_MS = 5
+const POKED_AGAIN_MS = 25
 const KEPT_MAX = 5_000
 const PAGE_MAX = 500
 
@@ -49,6 +50,7 @@ export function createFeed(deps: {
   let closed = false
   let reading: Promise<void> | null = null
   let pokedAgain = false
+  let newsMs = Number.NEGATIVE_INFINITY
   let timer: NodeJS.Timeout | null = null
   let dueMs = Number.POSITIVE_INFINITY
 
@@ -67,20 +69,26 @@ export function createFeed(deps: {
     const before = newest
     try {
       await numberEvents(sql)
-      if (newest < 0) {
-        const [row] = await sql.query<{ newest: number }>(
-          "select revision as newest from revision where organization_id = '#events'",
-        )
-        newest = row?.newest ?? 0
+      let [at, news] = [before < 0 ? await beginning() : before, kept]
+      for (let page = await read(at); page.length > 0; page = page.length < PAGE_MAX ? [] : await read(at)) {
+        news = [...news, ...page].slice(-KEPT_MAX)
+        at = page.at(-1)?.seq ?? at
       }
-      for (let page = await read(newest); page.length > 0; page = page.length < PAGE_MAX ? [] : await read(newest)) {
-        kept = [...kept, ...page].slice(-KEPT_MAX)
-        newest = page.at(-1)?.seq ?? newest
-      }
+      newest = at
+      kept = news
     } catch (error) {
       deps.onError(error)
     }
-    if (newest !== before) for (const listener of [...listeners]) listener()
+    if (newest === before) return
+    newsMs = performance.now()
+    for (const listener of [...listeners]) listener()
+  }
+  /** Streams that are behind find what they missed in memory. */
+  async function beginning(): Promise<number> {
+    const [row] = await sql.query<{ newest: number }>(
+      "select revision as newest from revision where organization_id = '#events'",
+    )
+    return Math.max(0, (row?.newest ?? 0) - KEPT_MAX)
   }
 
   function schedule(ms: number): void {
@@ -97,7 +105,7 @@ export function createFeed(deps: {
     pokedAgain = false
     reading = follow().then(() => {
       reading = null
-      schedule(pokedAgain ? POKED_MS : POLL_MS)
+      schedule(pokedAgain ? POKED_AGAIN_MS : POLL_MS)
     })
   }
   schedule(0)
@@ -106,7 +114,9 @@ export function createFeed(deps: {
     if (newest >= 0 && after >= newest) return []
     const first = kept[0]
     if (first === undefined || after < first.seq - 1) return null
-    const next = kept.findIndex(({ seq }) => seq > after)
+    // Numbers have no gaps, but where old events were deleted.
+    const place = after + 1 - first.seq
+    const next = kept[place]?.seq === after + 1 ? place : kept.findIndex(({ seq }) => seq > after)
     return next < 0 ? [] : kept.slice(next, next + PAGE_MAX)
   }
 
@@ -121,7 +131,7 @@ export function createFeed(deps: {
       return read(after)
     },
     poke() {
-      if (reading === null) schedule(POKED_MS)
+      if (reading === null) schedule(performance.now() - newsMs < POKED_AGAIN_MS ? POKED_AGAIN_MS : POKED_MS)
       else pokedAgain = true
     },
     subscribe(listener) {

@@ -45,12 +45,10 @@ export async function pollStream(
     const isAnnouncing = stream.status === 'paused' && stream.announcedNumber !== null
     const countMax = Math.min(body.maxEvents ?? POLL_EVENTS_MAX, POLL_EVENTS_MAX)
     if (countMax === 0 || (!isEnabled && !isAnnouncing)) return { sets: {}, moreAvailable: false }
-    const { sets, more } = await nextSets(deps, sql, {
-      stream,
-      feed: { after: deps.feed.fresh },
-      ahead: isEnabled,
-      countMax,
-    })
+    const ahead = isEnabled ? { after: deps.feed.fresh, upTo: Number.MAX_SAFE_INTEGER } : null
+    const [next] = await nextSets(deps, sql, [{ stream: { ...stream, lease: null }, ahead, countMax }])
+    if (next === undefined || next === null) throw new TypeError('a stream moved under its lock')
+    const { sets, more } = next
     const sent = sets.filter(({ number }) => isEnabled || number <= (stream.announcedNumber ?? 0))
     return { sets: Object.fromEntries(sent.map(({ jti, token }) => [jti, token])), moreAvailable: isEnabled && more }
   })

@@ -3,11 +3,10 @@ import { createHmac } from 'node:crypto'
 import type { JsonObject } from '../../domain/json.ts'
 import type { MasterKeys } from '../../process/encryption.ts'
 import type { Sql } from '../../store/directory.ts'
-import { STREAM_EVENTS } from '../set/event-types.ts'
-import { formatSubject, subjectsMatch } from '../set/subjects.ts'
-import { type Audience, type Content, contentOf, eventsSupported, type OutboxRow } from './events.ts'
-import type { Feed } from './feed.ts'
-import { removedSubjects, type Stream } from './streams.ts'
+import { formatSubject, parseSubject } from '../set/subjects.ts'
+import { type Ahead, aboutStream, type Draft, readAhead } from './ahead.ts'
+import { eventsSupported } from './events.ts'
+import type { Stream } from './streams.ts'
 
 type Queries = Pick<Sql, 'query'>
 /** Signs claims as a SET with the active key, and names the key. */
@@ -28,11 +27,6 @@ export type QueueDeps = {
   readonly clock: () => number
 }
 
-/** Published bound: an event that a stream could not deliver for so long is dropped, and `stream-updated` says so. */
-export const HELD_MS_MAX = 7 * 86_400_000
-export const BATCH_MAX = 20
-/** Events of others that are passed in one transaction. */
-const PASSED_MAX = 5_000
 const JTI_BYTES = 16
 export const SIGNALS_PURPOSE = 'signals'
 
@@ -44,132 +38,105 @@ export function eventsDelivered(
   return eventsSupported(issuer).filter((type) => eventsRequested?.includes(type) ?? true)
 }
 
-/** The SETs to send next, in order, at most `countMax`. `stream`: its row is locked. `ahead`: also events not tried before. */
+/** `ahead`: where events come from that were not tried before; null: only those that were. */
+export type Asked = { readonly stream: Stream; readonly ahead: Ahead | null; readonly countMax: number }
+export type Next = { readonly sets: readonly PendingSet[]; readonly more: boolean }
+
+const READ = `
+  select q.id,
+    (select json_build_object('organization', c.organization_id, 'app', c.app) from client c where c.client_id = q.client) as client,
+    (select coalesce(json_agg(p order by p.number), '[]') from (
+      select number, jti, kid, token, claims from signal_pending where stream_id = q.id order by number limit q.count) p) as pending,
+    (select coalesce(json_agg(subject), '[]') from signal_removed_subject r where r.stream_id = q.id) as removed
+  from unnest($1::text[], $2::text[], $3::int[]) q(id, client, count)`
+type Row = {
+  readonly id: string
+  readonly client: { readonly organization: string | null; readonly app: string | null } | null
+  readonly pending: readonly PendingSet[]
+  readonly removed: readonly JsonObject[]
+}
+
+/**
+ * The SETs to send next on each stream, in order, at most `countMax`. The caller holds the lock of the stream's row, or its
+ * lease; null when it lost the lease, or when the stream was changed meanwhile.
+ */
 export async function nextSets(
   deps: QueueDeps,
   sql: Queries,
-  { stream, feed, ahead, countMax }: { stream: Stream; feed: Pick<Feed, 'after'>; ahead: boolean; countMax: number },
-): Promise<{ readonly sets: readonly PendingSet[]; readonly cursor: number; readonly more: boolean }> {
-  const pending = await sql.query<PendingSet>(
-    'select number, jti, kid, token, claims from signal_pending where stream_id = $1 order by number limit $2',
-    [stream.id, countMax + 1],
-  )
+  asked: readonly Asked[],
+): Promise<readonly (Next | null)[]> {
+  const rows = await sql.query<Row>(READ, [
+    asked.map(({ stream }) => stream.id),
+    asked.map(({ stream }) => stream.client),
+    asked.map(({ countMax }) => countMax + 1),
+  ])
+  const found = new Map(rows.map((row) => [row.id, row]))
+  const drawn = await Promise.all(asked.map((one) => draw(deps, sql, { ...one, row: found.get(one.stream.id) })))
+  const stored = await store(sql, drawn)
+  return drawn.map((one) => (stored.has(one.stream.id) ? { sets: [...one.old, ...one.sets], more: one.more } : null))
+}
+
+type Drawn = Move & { readonly old: readonly PendingSet[]; readonly more: boolean }
+
+async function draw(
+  deps: QueueDeps,
+  sql: Queries,
+  { stream, ahead, countMax, row }: Asked & { readonly row: Row | undefined },
+): Promise<Drawn> {
+  const pending = row?.pending ?? []
   const old = await Promise.all(pending.slice(0, countMax).map((set) => withPublishedKey(deps, sql, stream, set)))
   const free = countMax - old.length
-  if (!ahead || free === 0 || pending.length > countMax)
-    return { sets: old, cursor: stream.cursor, more: pending.length > countMax || (ahead && free === 0) }
-  const found = await readAhead(deps, sql, { stream, feed, countMax: free })
-  return { sets: [...old, ...found.sets], cursor: found.cursor, more: found.more }
+  const none = { stream, old, cursor: stream.cursor, lostCount: 0, sets: [] }
+  if (ahead === null || free === 0 || pending.length > countMax)
+    return { ...none, more: pending.length > countMax || (ahead !== null && free === 0) }
+  const client = row?.client ?? null
+  const read = await readAhead({
+    ...{ issuer: deps.issuer, stream, ahead, nowMs: deps.clock(), countMax: free },
+    audience: client && {
+      bounds: [client.organization, stream.organization],
+      app: client.app,
+      subjectFormat: stream.subjectFormat,
+      eventsDelivered: new Set(eventsDelivered(deps.issuer, stream)),
+    },
+    removed: (row?.removed ?? []).map((subject) => parseSubject(subject)),
+  })
+  const { cursor, lostCount, more } = read
+  return { stream, old, cursor, lostCount, more, sets: await signed(deps, stream, read.drafts) }
 }
 
 /** While it was held, its key may have left the key set: then it is signed again, with the same claims and `jti`. */
 async function withPublishedKey(deps: QueueDeps, sql: Queries, stream: Stream, set: PendingSet): Promise<PendingSet> {
   if (deps.publishedKids().has(set.kid)) return set
-  const signed = await deps.signSet(set.claims)
+  const again = await deps.signSet(set.claims)
   await sql.query('update signal_pending set kid = $3, token = $4 where stream_id = $1 and number = $2', [
     stream.id,
     set.number,
-    signed.kid,
-    signed.token,
+    again.kid,
+    again.token,
   ])
-  return { ...set, ...signed }
+  return { ...set, ...again }
 }
 
-async function readAhead(
-  deps: QueueDeps,
-  sql: Queries,
-  { stream, feed, countMax }: { stream: Stream; feed: Pick<Feed, 'after'>; countMax: number },
-): Promise<{ readonly sets: readonly PendingSet[]; readonly cursor: number; readonly more: boolean }> {
-  const audience = await audienceOf(deps.issuer, sql, stream)
-  const removed = await removedSubjects(sql, stream.id)
-  const drafts: Draft[] = []
-  let lostCount = 0
-  let lostBeforeMs = 0
-  let cursor = stream.cursor
-  let more = false
-  for (let passed = 0; passed < PASSED_MAX && drafts.length < countMax; ) {
-    const rows = await feed.after(cursor)
-    more = rows.length > 0
-    for (const row of rows) {
-      if (drafts.length === countMax) break
-      // Numbers have no gaps: what is missing was deleted from the outbox.
-      const missing = row.seq - cursor - 1
-      const isLate = row.atMs < deps.clock() - HELD_MS_MAX
-      cursor = row.seq
-      passed += 1
-      const content = audience === null ? null : contentOf(deps.issuer, row, audience)
-      const isLost = content !== null && isLate
-      lostCount += missing + (isLost ? 1 : 0)
-      if (missing > 0 || isLost) lostBeforeMs = row.atMs
-      if (content === null || isLate || removed.some((subject) => subjectsMatch(subject, content.subject))) continue
-      drafts.push({ content, row })
-    }
-    if (!more) break
-  }
-  const told = lostCount === 0 ? [] : [dropped(lostBeforeMs, stream)]
-  const sets = await store(deps, sql, { stream, drafts: [...told, ...drafts] })
-  await sql.query('update signal_stream set cursor_seq = $2, gap_count = gap_count + $3 where stream_id = $1', [
-    stream.id,
-    cursor,
-    lostCount,
-  ])
-  return { sets, cursor, more }
-}
-
-/** Null: the client is gone. */
-async function audienceOf(issuer: string, sql: Queries, stream: Stream): Promise<Audience | null> {
-  const [client] = await sql.query<{ organization: string | null; app: string | null }>(
-    'select organization_id as organization, app from client where client_id = $1',
-    [stream.client],
-  )
-  if (client === undefined) return null
-  return {
-    bounds: [client.organization, stream.organization],
-    app: client.app,
-    subjectFormat: stream.subjectFormat,
-    eventsDelivered: new Set(eventsDelivered(issuer, stream)),
-  }
-}
-
-/** `row`: of the outbox; null for an event about the stream. */
-type Draft = { readonly content: Content; readonly row: OutboxRow | null }
-
-const aboutStream = (stream: Pick<Stream, 'id'>, type: string, members: JsonObject): Draft => ({
-  content: { type, subject: { format: 'opaque', id: stream.id }, members },
-  row: null,
-})
-
-function dropped(beforeMs: number, stream: Stream): Draft {
-  const reason = `events before ${new Date(beforeMs).toISOString()} were dropped`
-  return aboutStream(stream, STREAM_EVENTS.streamUpdated, { status: 'enabled', reason })
-}
-
-/** Puts an event about the stream at the end of what is stored, and returns its number. `stream`: its row is locked. */
+/** Puts an event about the stream at the end of what is stored. `stream`: its row is locked. */
 export async function tellReceiver(
   deps: QueueDeps,
   sql: Queries,
-  told: { readonly stream: Stream; readonly type: string; readonly members: JsonObject },
+  { stream, type, members }: { readonly stream: Stream; readonly type: string; readonly members: JsonObject },
 ): Promise<PendingSet> {
-  const { stream, type, members } = told
-  const [set] = await store(deps, sql, { stream, drafts: [aboutStream(stream, type, members)] })
-  if (set === undefined) throw new TypeError('an event about a stream was not stored')
+  const sets = await signed(deps, stream, [aboutStream(stream, type, members)])
+  const told = { ...stream, lease: null }
+  const stored = await store(sql, [{ stream: told, cursor: stream.cursor, lostCount: 0, sets }])
+  const [set] = sets
+  if (set === undefined || stored.size === 0) throw new TypeError('an event about a stream was not stored')
   return set
 }
 
-async function store(
-  deps: QueueDeps,
-  sql: Queries,
-  { stream, drafts }: { readonly stream: Stream; readonly drafts: readonly Draft[] },
-): Promise<readonly PendingSet[]> {
-  if (drafts.length === 0) return []
-  const [last] = await sql.query<{ number: number }>(
-    'update signal_stream set last_number = last_number + $2 where stream_id = $1 returning last_number as number',
-    [stream.id, drafts.length],
-  )
-  const first = (last?.number ?? 0) - drafts.length + 1
-  const sets = await Promise.all(
+type Signed = PendingSet & { readonly seq: number | null; readonly atMs: number }
+
+function signed(deps: QueueDeps, stream: Stream, drafts: readonly Draft[]): Promise<readonly Signed[]> {
+  return Promise.all(
     drafts.map(async ({ content, row }, i) => {
-      const number = first + i
+      const number = stream.lastNumber + 1 + i
       const jti = jtiOf(deps.masterKeys, stream.id, row === null ? `own ${number}` : String(row.seq))
       const claims: JsonObject = {
         iss: deps.issuer,
@@ -180,33 +147,62 @@ async function store(
         sub_id: jsonOf(formatSubject(content.subject)),
         events: { [content.type]: content.members },
       }
-      return {
-        number,
-        jti,
-        claims,
-        seq: row?.seq ?? null,
-        atMs: row?.atMs ?? deps.clock(),
-        ...(await deps.signSet(claims)),
-      }
+      const at = { seq: row?.seq ?? null, atMs: row?.atMs ?? deps.clock() }
+      return { number, jti, claims, ...at, ...(await deps.signSet(claims)) }
     }),
   )
-  await sql.query(
-    `insert into signal_pending (stream_id, number, seq, jti, kid, claims, token, happened_at)
-     select $1, q.number, q.seq, q.jti, q.kid, q.claims, q.token, to_timestamp(q.at / 1000)
-     from unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::jsonb[], $7::text[], $8::float8[])
-       q(number, seq, jti, kid, claims, token, at)`,
-    [
-      stream.id,
-      sets.map((set) => set.number),
-      sets.map((set) => set.seq),
-      sets.map((set) => set.jti),
-      sets.map((set) => set.kid),
-      sets.map((set) => JSON.stringify(set.claims)),
-      sets.map((set) => set.token),
-      sets.map((set) => set.atMs),
-    ],
-  )
-  return sets
+}
+
+/** Where a stream has come to, and what it has to send because of it. */
+type Move = {
+  readonly stream: Stream
+  readonly cursor: number
+  readonly lostCount: number
+  readonly sets: readonly Signed[]
+}
+
+// Who holds no lease holds the lock of the row, which no other statement changes then. Numbers are part of what was signed.
+const STORE = `
+  with moved as (
+    update signal_stream s set cursor_seq = greatest(s.cursor_seq, q.cursor), last_number = s.last_number + q.count,
+      gap_count = s.gap_count + q.lost
+    from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::int[], $7::bigint[])
+      q(id, lease, number, before, cursor, count, lost)
+    where s.stream_id = q.id and s.last_number = q.number
+      and (q.lease is null or s.lease_id = q.lease and s.status = 'enabled' and s.cursor_seq = q.before)
+    returning s.stream_id),
+  kept as (
+    insert into signal_pending (stream_id, number, seq, jti, kid, claims, token, happened_at)
+    select p.id, p.number, p.seq, p.jti, p.kid, p.claims, p.token, to_timestamp(p.at / 1000)
+    from unnest($8::text[], $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::jsonb[], $14::text[], $15::float8[])
+      p(id, number, seq, jti, kid, claims, token, at) join moved m on m.stream_id = p.id)
+  select stream_id as id from moved`
+
+/** The ids of the streams whose move holds: it is stored, or there was none. */
+async function store(sql: Queries, all: readonly Move[]): Promise<ReadonlySet<string>> {
+  const isMove = ({ stream, cursor, sets }: Move): boolean => cursor !== stream.cursor || sets.length > 0
+  const moves = all.filter(isMove)
+  const still = all.filter((move) => !isMove(move)).map(({ stream }) => stream.id)
+  if (moves.length === 0) return new Set(still)
+  const sets = moves.flatMap(({ stream, sets: own }) => own.map((set) => ({ stream: stream.id, set })))
+  const rows = await sql.query<{ id: string }>(STORE, [
+    moves.map(({ stream }) => stream.id),
+    moves.map(({ stream }) => stream.lease),
+    moves.map(({ stream }) => stream.lastNumber),
+    moves.map(({ stream }) => stream.cursor),
+    moves.map(({ cursor }) => cursor),
+    moves.map((move) => move.sets.length),
+    moves.map(({ lostCount }) => lostCount),
+    sets.map(({ stream }) => stream),
+    sets.map(({ set }) => set.number),
+    sets.map(({ set }) => set.seq),
+    sets.map(({ set }) => set.jti),
+    sets.map(({ set }) => set.kid),
+    sets.map(({ set }) => JSON.stringify(set.claims)),
+    sets.map(({ set }) => set.token),
+    sets.map(({ set }) => set.atMs),
+  ])
+  return new Set([...still, ...rows.map(({ id }) => id)])
 }
 
 /** A function of stream and event: whatever is sent twice has one name, by which the receiver knows it. */

@@ -1,7 +1,7 @@
 /** Decides which streams are worth a look: those of new events at once, and every second all that are due. */
 import type { Log } from '../../process/log.ts'
 import type { Sql } from '../../store/directory.ts'
-import type { Round } from './deliverer.ts'
+import type { Deliver } from './deliverer.ts'
 import { type Audience, contentOf, type OutboxRow } from './events.ts'
 import type { Feed } from './feed.ts'
 import { eventsDelivered } from './queue.ts'
@@ -45,13 +45,14 @@ export type Scheduler = {
   wait(id: string, signal: AbortSignal): Promise<'woken' | 'ended'>
   close(): Promise<void>
 }
-type Entry = { readonly row: Row; readonly audience: Audience }
+/** `wanted`: the newest event of the stream that is known. */
+type Entry = { readonly row: Row; readonly audience: Audience; wanted: number }
 
 export function createScheduler(deps: {
   readonly issuer: string
   readonly sql: Pick<Sql, 'query'>
   readonly feed: Feed
-  readonly deliver: (id: string) => Promise<Round>
+  readonly deliver: Deliver
   /** Nothing came on this stream for long. */
   readonly onSilent: (id: string) => Promise<void>
   readonly log: Log
@@ -62,7 +63,7 @@ export function createScheduler(deps: {
   let seen = -1
   let closed = false
   let sweeping: Promise<void> | null = null
-  const rounds = createRounds(deps)
+  const rounds = createRounds({ ...deps, wanted: (id) => entries.get(id)?.wanted ?? feed.newest() })
   const waits = new Map<string, (why: 'woken' | 'ended') => void>()
 
   function wake(id: string, isFailing = false): void {
@@ -78,15 +79,20 @@ export function createScheduler(deps: {
   }
 
   async function follow(): Promise<void> {
-    const from = seen
-    const rows = from < 0 ? [] : await feed.after(from)
-    seen = Math.max(seen, rows.at(-1)?.seq ?? feed.newest())
-    for (const row of rows)
-      for (const entry of candidates(row)) {
-        const { id, attemptsCount } = entry.row
-        // After a failure the sweep says when.
-        if (attemptsCount === 0 && contentOf(issuer, row, entry.audience) !== null) wake(id)
-      }
+    if (seen < 0) seen = feed.newest()
+    while (seen < feed.newest()) {
+      const rows = await feed.after(seen)
+      for (const row of rows) if (row.seq > seen) announce(row)
+      seen = Math.max(seen, rows.at(-1)?.seq ?? feed.newest())
+    }
+  }
+  function announce(row: OutboxRow): void {
+    for (const entry of candidates(row)) {
+      if (contentOf(issuer, row, entry.audience) === null) continue
+      entry.wanted = Math.max(entry.wanted, row.seq)
+      // After a failure the sweep says when.
+      if (entry.row.attemptsCount === 0) wake(entry.row.id)
+    }
   }
   const unsubscribe = feed.subscribe(() => {
     follow().catch((err: unknown) => log.warn({ event: 'signals_not_read', err }))
@@ -94,8 +100,10 @@ export function createScheduler(deps: {
 
   async function sweep(): Promise<void> {
     const newest = feed.newest()
+    if (newest < 0) return
+    await follow()
     const rows = await sql.query<Row>(SURVEY)
-    entries = new Map(rows.map((row) => [row.id, { row, audience: audienceOf(issuer, row) }]))
+    entries = new Map(rows.map((row) => [row.id, entryOf(row, entries.get(row.id))]))
     bounded = Map.groupBy(entries.values(), ({ audience }) => audience.bounds.find((bound) => bound !== null) ?? null)
     const passed: string[] = []
     for (const entry of entries.values()) {
@@ -109,15 +117,22 @@ export function createScheduler(deps: {
     }
     if (passed.length > 0) await sql.query(PASS, [passed, newest])
   }
+  /** Of a stream that was known before, as it is now, `announce` saw the events that came since. */
+  function entryOf(row: Row, before: Entry | undefined): Entry {
+    if (before !== undefined && isSame(before.row, row)) return { ...before, row }
+    const audience = audienceOf(issuer, row)
+    const ahead = feed.recent(row.cursor)
+    const own = ahead?.findLast((event) => contentOf(issuer, event, audience) !== null)
+    const isAll = ahead !== null && (ahead.at(-1)?.seq ?? row.cursor) >= feed.newest()
+    return { row, audience, wanted: isAll ? (own?.seq ?? row.cursor) : feed.newest() }
+  }
   /** `passed`: what is new is not for this stream. */
-  function stateOf({ row, audience }: Entry, newest: number): 'due' | 'passed' | 'idle' {
+  function stateOf({ row, wanted }: Entry, newest: number): 'due' | 'passed' | 'idle' {
     const due = row.isDue ? 'due' : 'idle'
     if (row.hasPending || row.announcedNumber !== null) return due
-    if (row.status !== 'enabled' || row.cursor >= newest) return 'idle'
-    const ahead = feed.recent(row.cursor)
-    if (ahead === null || ahead.some((event) => contentOf(issuer, event, audience) !== null)) return due
-    if (newest - row.cursor < PASSED_MIN) return 'idle'
-    return (ahead.at(-1)?.seq ?? 0) >= newest ? 'passed' : due
+    if (row.status !== 'enabled') return 'idle'
+    if (row.cursor < wanted) return due
+    return newest - row.cursor < PASSED_MIN ? 'idle' : 'passed'
   }
   let isOutdated = false
   function refresh(): void {
@@ -160,6 +175,13 @@ export function createScheduler(deps: {
   }
 }
 
+/** What decides which events are the stream's. */
+const isSame = (a: Row, b: Row): boolean =>
+  a.clientOrganization === b.clientOrganization &&
+  a.clientApp === b.clientApp &&
+  a.subjectFormat === b.subjectFormat &&
+  String(a.eventsRequested) === String(b.eventsRequested)
+
 const audienceOf = (issuer: string, row: Row): Audience => ({
   bounds: [row.organization, row.clientOrganization],
   app: row.clientApp,
@@ -168,7 +190,13 @@ const audienceOf = (issuer: string, row: Row): Audience => ({
 })
 
 /** One round of a stream at a time in this process; what comes meanwhile is looked for after it. */
-function createRounds({ deliver, log }: Pick<Parameters<typeof createScheduler>[0], 'deliver' | 'log'>) {
+function createRounds(deps: {
+  readonly deliver: Deliver
+  readonly log: Log
+  /** The number of the newest event of a stream. */
+  readonly wanted: (id: string) => number
+}) {
+  const { deliver, log, wanted } = deps
   const running = new Map<string, Promise<void>>()
   const again = new Set<string>()
   const waiting = new Map<string, boolean>()
@@ -193,8 +221,11 @@ function createRounds({ deliver, log }: Pick<Parameters<typeof createScheduler>[
 
   async function run(id: string, isFailing: boolean): Promise<void> {
     try {
-      let round: Round = 'more'
-      while (!closed && (round === 'more' || (round === 'nothing' && again.delete(id)))) round = await deliver(id)
+      for (let next = true; next && !closed; ) {
+        again.delete(id)
+        const round = await deliver(id, wanted(id))
+        next = round === 'more' || (round === 'nothing' && again.has(id))
+      }
     } catch (err) {
       log.warn({ event: 'signals_not_sent', stream: id, err })
     }

@@ -1,9 +1,8 @@
 /** The streams of receivers in the database: what a receiver asked for, and where its stream has come to. */
 import { randomBytes } from 'node:crypto'
-import type { JsonObject } from '../../domain/json.ts'
 import type { Sql } from '../../store/directory.ts'
 import { numberEvents } from '../../store/number-events.ts'
-import { formatSubject, parseSubject, type SubjectIdentifier, subjectKey } from '../set/subjects.ts'
+import { formatSubject, type SubjectIdentifier, subjectKey } from '../set/subjects.ts'
 
 export type StreamStatus = 'enabled' | 'paused' | 'disabled'
 export const STREAM_STATUSES: readonly StreamStatus[] = ['enabled', 'paused', 'disabled']
@@ -30,6 +29,8 @@ export type Stream = Receiver &
     readonly cursor: number
     readonly lastNumber: number
     readonly announcedNumber: number | null
+    /** Of who delivers it, or did so last. */
+    readonly lease: string | null
     readonly attemptsCount: number
     readonly failingSinceMs: number | null
   }
@@ -49,7 +50,7 @@ type Queries = Pick<Sql, 'query'>
 export const STREAM_COLUMNS = `s.stream_id as id, s.client_id as client, s.organization_id as organization,
   s.endpoint_url as "endpointUrl", s.authorization_sealed as "authorizationSealed", s.events_requested as "eventsRequested",
   s.subject_format as "subjectFormat", s.description, s.status, s.status_reason as "statusReason", s.cursor_seq as cursor,
-  s.last_number as "lastNumber", s.announced_number as "announcedNumber", s.attempts_count as "attemptsCount",
+  s.last_number as "lastNumber", s.announced_number as "announcedNumber", s.lease_id as lease, s.attempts_count as "attemptsCount",
   (extract(epoch from s.failing_since) * 1000)::float8 as "failingSinceMs"`
 /** Of the events that the stream has not passed yet, some may be none of the receiver's: the lag is never too small. */
 const STATE_COLUMNS = `${STREAM_COLUMNS}, s.last_error as "lastError", s.dead_count as "deadCount", s.gap_count as "gapCount",
@@ -187,12 +188,4 @@ export async function removeSubject(sql: Queries, stream: string, subject: Subje
     [stream, key, JSON.stringify(formatSubject(subject))],
   )
   return rows.length > 0
-}
-
-export async function removedSubjects(sql: Queries, stream: string): Promise<readonly SubjectIdentifier[]> {
-  const rows = await sql.query<{ subject: JsonObject }>(
-    'select subject from signal_removed_subject where stream_id = $1',
-    [stream],
-  )
-  return rows.map(({ subject }) => parseSubject(subject))
 }

@@ -8,7 +8,7 @@ import type { GuardedPost } from '../outgoing/guarded-post.ts'
 import { STREAM_EVENTS } from '../set/event-types.ts'
 import type { SubjectIdentifier } from '../set/subjects.ts'
 import { patchedRequest, requestOf, requireUnchanged, type StreamBody, VERIFICATION_INTERVAL } from './configuration.ts'
-import { type DeliveryOutcome, deliverBatch } from './deliverer.ts'
+import { createDeliverer, type DeliveryOutcome } from './deliverer.ts'
 import { createFeed } from './feed.ts'
 import { type PollAnswer, type PollBody, pollStream } from './poll.ts'
 import { type SignSet, tellReceiver } from './queue.ts'
@@ -93,15 +93,11 @@ export function createTransmitter(deps: TransmitterDeps): Transmitter {
   const outcomes = { onOutcome: deps.onOutcome }
   const scheduler = createScheduler({
     ...{ issuer, sql: deps.sql, feed, log },
-    deliver: (id) =>
-      deliverBatch(
-        {
-          ...queue,
-          openAuthorization: (stream) => openAuthorization(deps.masterKeys, stream),
-          onOutcome: (outcome) => deps.onOutcome(outcome, 1),
-        },
-        id,
-      ),
+    deliver: createDeliverer({
+      ...queue,
+      openAuthorization: (stream) => openAuthorization(deps.masterKeys, stream),
+      onOutcome: (outcome) => deps.onOutcome(outcome, 1),
+    }),
     onSilent: (id) =>
       sql.transaction(async (tx) => {
         // Of several processes, the first one finds it silent.

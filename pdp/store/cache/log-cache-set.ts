@@ -2,8 +2,8 @@
 
 import { grouped } from '../../domain/grouped.ts'
 import type { LogId } from '../../domain/log.ts'
+import { Batcher, type Schedule } from '../batcher.ts'
 import type { RowKey, RowSet, Store } from '../contract.ts'
-import { Batcher, type Schedule } from './batcher.ts'
 import { DELTA_ENTRIES_MAX, LogCache, type PendingLoad, type Reading, type Target } from './log-cache.ts'
 import { COMMON_LOGS } from './question.ts'
 import { RowBudget } from './row-budget.ts'

@@ -1,6 +1,6 @@
 /** Whether people and clients exist, in one statement for all who wait: a backend asks about others all the time. */
 import { isId } from '../../domain/names.ts'
-import { Batcher } from '../cache/batcher.ts'
+import { Batcher } from '../batcher.ts'
 import type { Directory, Sql } from '../directory.ts'
 
 type Wait = {

@@ -1,41 +1,72 @@
 /**
- * `npm run bench -- signals [SECONDS] [STREAMS] [RATE]`: what streams cost a writer, how late their events are, and what
- * receivers lose when a PDP is killed. By default 1,000 streams, of which one carries the events of all, and 100 writes a second.
+ * `npm run bench -- signals [SECONDS] [STREAMS] [RATE]`: what streams cost a writer and the machine, how late their events are,
+ * and what receivers lose when a PDP is killed. By default 100 writes a second, with 1,000 streams of an organization each, and
+ * with 10 streams that carry the events of all.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Event, eventsAfter, judge, type Verdict } from './judge.ts'
+import { eventsAfter, judge, type Verdict } from './judge.ts'
 import { benchLock } from './lock.ts'
-import { openWorld, type Replica, type World } from './world.ts'
+import { minus, shown, sum, type Usage, usage } from './usage.ts'
+import { EVERY, openWorld, type Replica, type World } from './world.ts'
 
 const ROUNDS = 3
 /** A PDP that died gives back its streams when their leases end. */
 const ARRIVE_MS = 90_000
 const STREAMS_READ_MS = 2_000
+const ATTEMPTS_MAX = 100
+const BUSY_MS = 100
 
 export async function bench([seconds = '10', streams = '1000', rate = '100']: readonly string[]): Promise<void> {
   const world = await openWorld(Number(streams))
   const load = { ms: Number(seconds) * 1_000, rate: Number(rate) }
   try {
-    console.log(`${streams} streams, ${rate} writes/s for ${seconds} s, two PDPs`)
+    console.log(`${rate} writes/s for ${seconds} s, two PDPs`)
+    await setStreams(world, null)
     await write(world, load) // warm
-    const [without, beside]: [number[], number[]] = [[], []]
+    const names = { own: `${streams} streams of an organization each`, every: `${EVERY} streams of all organizations` }
+    const without: Round[] = []
+    const beside = { own: [] as Round[], every: [] as Round[] }
     for (let round = 0; round < ROUNDS; round += 1) {
-      await setStreams(world, 'disabled')
-      without.push(...(await write(world, load)))
-      await setStreams(world, 'enabled')
-      const { times, verdict } = await observed(world, () => write(world, load))
-      beside.push(...times)
-      console.log(`  ${delivered(verdict)}`)
+      await setStreams(world, null)
+      without.push(await observed(world, () => write(world, load)))
+      for (const layout of LAYOUTS) {
+        await setStreams(world, layout)
+        beside[layout].push(await observed(world, () => write(world, load)))
+      }
     }
-    console.log(`  a writer waits: without streams ${figures(without)}; with them ${figures(beside)}`)
-    console.log(`  ratio: p50 ${ratio(beside, without, 0.5)}, p99 ${ratio(beside, without, 0.99)}`)
-    const { verdict } = await observed(world, () => writeAndKill(world, load))
-    console.log(`with kill -9 of one PDP in the middle:\n  ${delivered(verdict)}`)
+    console.log(
+      `without streams: a writer waits ${figures(timesOf(without))}; a write takes ${share(without, writesOf(without))}`,
+    )
+    for (const layout of LAYOUTS) report(names[layout], beside[layout], without)
+    for (const layout of LAYOUTS) {
+      await setStreams(world, layout)
+      const { verdict } = await observed(world, () => writeAndKill(world, load))
+      console.log(`with kill -9 of one PDP in the middle, ${names[layout]}:\n  ${delivered(verdict)}`)
+    }
     await benchLock(world)
   } finally {
     await world.stop()
   }
 }
+
+function report(name: string, rounds: readonly Round[], without: readonly Round[]): void {
+  console.log(`${name}:`)
+  for (const { verdict } of rounds) console.log(`  ${delivered(verdict)}`)
+  const [times, alone] = [timesOf(rounds), timesOf(without)]
+  console.log(
+    `  a writer waits ${figures(times)}; ratio p50 ${ratio(times, alone, 0.5)}, p99 ${ratio(times, alone, 0.99)}`,
+  )
+  const setsCount = rounds.reduce((total, { verdict }) => total + verdict.delaysMs.length, 0)
+  const more = minus(sum(rounds.map(({ used }) => used)), sum(without.map(({ used }) => used)))
+  console.log(`  a SET takes ${shown(more, setsCount)}, beside what the write takes`)
+}
+
+const LAYOUTS = ['own', 'every'] as const
+type Layout = (typeof LAYOUTS)[number]
+type Round = { readonly times: readonly number[]; readonly verdict: Verdict; readonly used: Usage }
+const timesOf = (rounds: readonly Round[]): readonly number[] => rounds.flatMap(({ times }) => times)
+const writesOf = (rounds: readonly Round[]): number => timesOf(rounds).length
+const share = (rounds: readonly Round[], count: number): string => shown(sum(rounds.map(({ used }) => used)), count)
 
 type Load = { readonly ms: number; readonly rate: number }
 
@@ -59,9 +90,10 @@ let turn = 0
 async function put(world: World, at: number): Promise<void> {
   const organization = world.organizations[at % world.organizations.length]
   const role = Math.floor(at / world.organizations.length) % 2 === 0 ? 'viewer' : 'developer'
-  for (let attempt = 0; attempt < 3; attempt += 1) {
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
     const replica = world.replicas[(at + attempt) % 2]
     if (await sendTo(replica, { organization, role, token: world.token })) return
+    if (attempt > 0) await delay(BUSY_MS)
   }
   throw new Error(`no PDP takes a write of ${organization}`)
 }
@@ -76,8 +108,10 @@ async function sendTo(
     body: JSON.stringify({ role: of.role, status: 'active' }),
   }).catch(() => null)
   const text = await response?.text()
-  if (response !== null && response.status < 500 && !response.ok) throw new Error(`${response.status} ${text}`)
-  return response?.ok === true
+  // 429: as many calls of one client are under way as may be. The wait of a call that is made again counts.
+  if (response === null || response.status >= 500 || response.status === 429) return false
+  if (!response.ok) throw new Error(`${response.status} ${text}`)
+  return true
 }
 
 async function writeAndKill(world: World, load: Load): Promise<readonly number[]> {
@@ -91,33 +125,36 @@ async function writeAndKill(world: World, load: Load): Promise<readonly number[]
   return times
 }
 
-async function setStreams({ opened: { sql } }: World, status: 'enabled' | 'disabled'): Promise<void> {
+/** Streams that are enabled; the others are not. */
+async function setStreams({ opened: { sql }, streams }: World, layout: Layout | null): Promise<void> {
+  const enabled = [...streams].flatMap(([id, organization]) =>
+    (organization === '' ? 'every' : 'own') === layout ? [id] : [],
+  )
   await sql.query(
-    `update signal_stream set status = $1, cursor_seq = (select revision from revision where organization_id = '#events')`,
-    [status],
+    `update signal_stream set status = case when stream_id = any($1) then 'enabled' else 'disabled' end,
+       cursor_seq = (select revision from revision where organization_id = '#events')`,
+    [enabled],
   )
   await delay(STREAMS_READ_MS)
 }
 
-async function observed(
-  world: World,
-  work: () => Promise<readonly number[]>,
-): Promise<{ times: readonly number[]; verdict: Verdict }> {
+async function observed(world: World, work: () => Promise<readonly number[]>): Promise<Round> {
   const { sql } = world.opened
   const [newest] = await sql.query<{ seq: number }>(
     "select revision as seq from revision where organization_id = '#events'",
   )
+  const enabled = await sql.query<{ id: string }>("select stream_id as id from signal_stream where status = 'enabled'")
+  const streams = new Set(enabled.map(({ id }) => id))
   const from = new Map([...world.receiver.received].map(([stream, all]) => [stream, all.length]))
+  const before = await usage(world)
   const times = await work()
   const endMs = performance.now() + ARRIVE_MS
-  let events: readonly Event[] = []
   let verdict: Verdict
   do {
     await delay(1_000)
-    events = await eventsAfter(world, newest?.seq ?? 0)
-    verdict = judge(world, events, from)
+    verdict = judge(world, { streams, events: await eventsAfter(world, newest?.seq ?? 0), from })
   } while (verdict.lost > 0 && performance.now() < endMs)
-  return { times, verdict }
+  return { times, verdict, used: minus(await usage(world), before) }
 }
 
 const delivered = ({ delaysMs, ...v }: Verdict): string =>

@@ -24,11 +24,20 @@ export const eventsAfter = (world: World, seq: number): Promise<readonly Event[]
     [seq],
   )
 
-/** Of what was received since `from` SETs of each stream. */
-export function judge(world: World, events: readonly Event[], from: ReadonlyMap<string, number>): Verdict {
+/** Of what these streams received since `from` SETs of each. */
+export function judge(
+  world: World,
+  of: {
+    readonly streams: ReadonlySet<string>
+    readonly events: readonly Event[]
+    readonly from: ReadonlyMap<string, number>
+  },
+): Verdict {
+  const { streams, events, from } = of
   const sum = { expected: 0, lost: 0, repeated: 0, otherBytes: 0, unexpected: 0, outOfOrder: 0 }
   const delaysMs: number[] = []
   for (const [stream, organization] of world.streams) {
+    if (!streams.has(stream)) continue
     const own = events.filter((event) => organization === '' || event.organization === organization)
     const places = new Map(own.map((event, at) => [jtiOf(masterKeys, stream, String(event.seq)), { event, at }]))
     const texts = new Map<string, string>()

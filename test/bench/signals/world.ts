@@ -26,8 +26,9 @@ export type World = {
   readonly opened: Awaited<ReturnType<typeof openPostgres>>
   readonly replicas: readonly [Replica, Replica]
   readonly organizations: readonly string[]
-  /** Of each stream the organization whose events it carries; '' for the one that carries all. */
+  /** Of each stream the organization whose events it carries; '' for those that carry all. */
   readonly streams: ReadonlyMap<string, string>
+  readonly folder: string
   readonly receiver: Receiver
   readonly token: string
   stop(): Promise<void>
@@ -38,8 +39,10 @@ export type Receiver = { readonly url: string; readonly received: ReadonlyMap<st
 
 export async function openWorld(streamsCount: number): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-bench-'))
-  const postgres = await startEmbeddedPostgres({ dataDirectory: folder })
+  const settings = { shared_preload_libraries: 'pg_stat_statements' }
+  const postgres = await startEmbeddedPostgres({ dataDirectory: folder, settings })
   const opened = await openPostgres({ connectionString: postgres.connectionString })
+  await opened.sql.query('create extension pg_stat_statements')
   const receiver = await startReceiver()
   const ports = await Promise.all([1, 2].map(async () => [await freePort(), await freePort(), await freePort()]))
   const issuer = `http://127.0.0.1:${ports[0]?.[0]}`
@@ -70,7 +73,7 @@ export async function openWorld(streamsCount: number): Promise<World> {
   const { organizations, streams } = await seed(opened, { count: streamsCount, receiver: receiver.url })
   const grant = await clientToken({ issuer, clientId: 'admin', clientSecret: ADMIN_SECRET, scope: SCOPES })
   return {
-    ...{ opened, replicas: [first, second], organizations, streams, receiver, token: grant.access_token },
+    ...{ folder, opened, replicas: [first, second], organizations, streams, receiver, token: grant.access_token },
     async stop() {
       for (const { part } of replicas) part.signal('SIGTERM')
       for (const { part } of replicas) await part.ended()
@@ -83,14 +86,16 @@ export async function openWorld(streamsCount: number): Promise<World> {
 }
 
 const WRITES_AT_ONCE = 500
+/** Streams that carry the events of all organizations. */
+export const EVERY = 10
 
-/** One organization for each stream but the last, which carries the events of all. */
+/** One organization for each stream, and `EVERY` streams that carry the events of all. */
 async function seed(
   { sql, store }: World['opened'],
   { count, receiver }: { readonly count: number; readonly receiver: string },
 ): Promise<Pick<World, 'organizations' | 'streams'>> {
   const directory = postgresDirectory(sql)
-  const organizations = Array.from({ length: count - 1 }, (_, at) => `org${at}`)
+  const organizations = Array.from({ length: count }, (_, at) => `org${at}`)
   for (let at = 0; at < organizations.length; at += WRITES_AT_ONCE) {
     const changes = organizations
       .slice(at, at + WRITES_AT_ONCE)
@@ -99,9 +104,10 @@ async function seed(
   }
   await directory.putUser({ id: 'ann', email: null, emailVerified: false, name: null }, context)
   const streams = new Map<string, string>()
-  for (const organization of [...organizations, null]) {
-    const id = `stream-of-${organization ?? 'all'}`
-    const client = `receiver-of-${organization ?? 'all'}`
+  const all = Array.from({ length: EVERY }, (_, at) => ({ name: `all-${at}`, organization: null }))
+  for (const { name, organization } of [...organizations.map((id) => ({ name: id, organization: id })), ...all]) {
+    const id = `stream-of-${name}`
+    const client = `receiver-of-${name}`
     await directory.putClient({ id: client, app: null, organization, metadata: {} }, context)
     const request = {
       endpointUrl: `${receiver}/${id}`,

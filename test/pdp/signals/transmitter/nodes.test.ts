@@ -4,7 +4,7 @@ import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
 import { createGuardedPost } from '../../../../pdp/signals/outgoing/guarded-post.ts'
-import { type DelivererDeps, deliverBatch } from '../../../../pdp/signals/transmitter/deliverer.ts'
+import { createDeliverer, type DelivererDeps } from '../../../../pdp/signals/transmitter/deliverer.ts'
 import { createFeed } from '../../../../pdp/signals/transmitter/feed.ts'
 import { createTransmitter, type Transmitter } from '../../../../pdp/signals/transmitter/transmitter.ts'
 import { effort } from '../../../support/effort.ts'
@@ -59,7 +59,6 @@ test('a delivery whose acknowledgement is lost is repeated by another process wi
   await world.transmitter.close() // only those of this test deliver
   await world.emit(entitlement('acme', 1), entitlement('acme', 2))
   const feed = createFeed({ sql: world.sql, onError: () => undefined })
-  let transactions = 0
   // The process ends between the answer of the receiver and its own commit.
   const dying: DelivererDeps = {
     ...parts(),
@@ -67,18 +66,20 @@ test('a delivery whose acknowledgement is lost is repeated by another process wi
     openAuthorization: () => null,
     sql: {
       ...world.sql,
-      query: (text, values) => world.sql.query(text, values),
-      transaction: (work) => (++transactions === 1 ? world.sql.transaction(work) : Promise.reject(new Error('killed'))),
+      query: (text, values) =>
+        text.includes('delete from signal_pending')
+          ? Promise.reject(new Error('killed'))
+          : world.sql.query(text, values),
     },
   }
   await expect.poll(() => feed.newest()).toBeGreaterThan(0)
-  await expect(deliverBatch(dying, id)).rejects.toThrow('killed')
+  await expect(createDeliverer(dying)(id, feed.newest())).rejects.toThrow('killed')
   const sent = await receiver.received(2)
   expect(versionsOf(sent)).toEqual([1, 2])
-  const other = { ...parts(), feed, openAuthorization: () => null }
-  expect(await deliverBatch(other, id)).toBe('nothing') // the lease has not ended
+  const other = createDeliverer({ ...parts(), feed, openAuthorization: () => null })
+  expect(await other(id, feed.newest())).toBe('nothing') // the lease has not ended
   await world.sql.query('update signal_stream set lease_until = now() where stream_id = $1', [id])
-  await deliverBatch(other, id)
+  await other(id, feed.newest())
   const again = (await receiver.received(4)).slice(2)
   expect(again.map(({ token }) => token)).toEqual(sent.map(({ token }) => token))
   await feed.close()

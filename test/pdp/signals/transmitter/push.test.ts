@@ -222,6 +222,16 @@ test('a receiver that never answers does not keep other streams waiting', async 
   expect(silent.receiver.pushed).toHaveLength(1)
 })
 
+test('a stream whose settings cannot be read does not keep those waiting that are read with it', async () => {
+  const broken = await setUp()
+  const others = [await setUp(), await setUp()]
+  await world.sql.query("insert into signal_removed_subject values ($1, 'x', '{}')", [broken.stream])
+  await world.emit(entitlement('acme', 1))
+  for (const { receiver } of others) expect(versionsOf(await receiver.received(1))).toEqual([1])
+  await world.sql.query('delete from signal_removed_subject where stream_id = $1', [broken.stream])
+  expect(versionsOf(await broken.receiver.received(1))).toEqual([1])
+})
+
 test('events that were held longer than a week are dropped, and the receiver is told', async () => {
   const { receiver, token, stream } = await setUp()
   await world.send('POST', '/ssf/status', { token, body: { stream_id: stream, status: 'paused' } })

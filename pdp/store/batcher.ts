@@ -1,5 +1,5 @@
 /** Serves many items with one call: items that arrive while a call runs join the next call. */
-import { PdpError } from '../../domain/errors.ts'
+import { PdpError } from '../domain/errors.ts'
 
 /** Lets everything that the current tick brings join. */
 export type Schedule = (run: () => void) => void
@@ -7,6 +7,8 @@ export type Schedule = (run: () => void) => void
 export type BatcherOptions<T> = {
   /** Calls under way at once. */
   readonly runningMax: number
+  /** Items of one call. Default: all that wait. */
+  readonly itemsMax?: number
   readonly schedule: Schedule
   /**
    * When a call counts as late. Until then what arrives beside it waits for it to end, so that few calls serve many. Default:
@@ -48,14 +50,14 @@ export class Batcher<T> {
     this.#scheduled = true
     this.#options.schedule(() => {
       this.#scheduled = false
-      const items = this.#items
-      this.#items = []
+      const items = this.#items.splice(0, this.#options.itemsMax ?? this.#items.length)
       this.#running++
       this.#begun++
       void this.#attempt(items).then(() => {
         this.#running--
         this.#start()
       })
+      this.#start()
     })
   }
 

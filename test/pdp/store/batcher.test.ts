@@ -1,7 +1,7 @@
 /** When calls begin, and what they serve. Ticks and lateness come when the test says so. */
 import { beforeEach, describe, expect, test } from 'vitest'
-import { PdpError } from '../../../../pdp/domain/errors.ts'
-import { Batcher } from '../../../../pdp/store/cache/batcher.ts'
+import { PdpError } from '../../../pdp/domain/errors.ts'
+import { Batcher } from '../../../pdp/store/batcher.ts'
 
 type Call = { readonly items: readonly number[]; readonly end: () => void; readonly break: (error: unknown) => void }
 let calls: Call[]
@@ -15,9 +15,10 @@ beforeEach(() => {
   lates = []
 })
 
-function make(withLate = true): Batcher<number> {
+function make(withLate = true, itemsMax?: number): Batcher<number> {
   return new Batcher({
     runningMax: 2,
+    ...(itemsMax !== undefined && { itemsMax }),
     schedule: (run) => void ticks.push(run),
     ...(withLate && { late: (run: () => void) => void lates.push(run) }),
     run: (items) =>
@@ -98,6 +99,19 @@ describe('a batcher', () => {
       await settle(ticks)
     }
     expect(served()).toEqual([[1], [2]])
+  })
+
+  test('serves with one call as many as may be, and the others with the next', async () => {
+    const batcher = make(false, 2)
+    for (const item of [1, 2, 3, 4, 5]) batcher.add(item)
+    for (let tick = 0; tick < 3; tick += 1) await settle(ticks)
+    expect(served()).toEqual([
+      [1, 2],
+      [3, 4],
+    ])
+    calls[0]?.end()
+    for (let tick = 0; tick < 2; tick += 1) await settle(ticks)
+    expect(served().at(-1)).toEqual([5])
   })
 
   test('asks again for each half of a call that failed, and fails only what cannot be served', async () => {
