@@ -98,5 +98,12 @@ export function requestMetrics(registry: Registry): HttpDeps['observe'] {
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
     registers: [registry],
   })
-  return ({ route, method, status, durationMs }) => durations.observe({ route, method, status }, durationMs / 1_000)
+  // Looked up once, because a lookup by labels takes as long as a decision.
+  const known = new Map<string, ReturnType<typeof durations.labels>>()
+  return ({ route, method, status, durationMs }) => {
+    const key = `${status} ${method} ${route}`
+    const child = known.get(key) ?? durations.labels(route, method, String(status))
+    known.set(key, child)
+    child.observe(durationMs / 1_000)
+  }
 }

@@ -25,7 +25,7 @@ import { addSpans } from './http/spans.ts'
 import { addTextGuard } from './http/text-guard.ts'
 import { MANAGEMENT } from './management/calls.ts'
 import type { EventSource, IdentityControl, ReachAtomically } from './management/deps.ts'
-import { isFault, RequestProblem } from './problems/status.ts'
+import { isFault, RequestProblem, SUCCESS } from './problems/status.ts'
 import { isScimPath, problemOfScim, sendScimError } from './scim/errors.ts'
 import { addScim } from './scim/scim.ts'
 import { addSignals, type SignalDeps } from './signals/routes.ts'
@@ -149,33 +149,29 @@ function addProblemAnswers(app: FastifyInstance, deps: HttpDeps): void {
   app.setErrorHandler(refuse)
   addDeadline(app, deps.deadlines ?? DEADLINES, refuse)
   // Before the body is read: an unknown path is 404, even if its body is missing or malformed.
-  app.addHook('onRequest', async (request) => {
-    if (request.is404) throw unknown()
-  })
+  app.addHook('onRequest', (request, _reply, done) => done(request.is404 ? unknown() : undefined))
   app.setNotFoundHandler((request, reply) => refuse(unknown(), request, reply))
 }
 
 function addObservation(app: FastifyInstance, deps: HttpDeps): void {
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     // Set on the raw response, so that the identity service's answers have them too.
     reply.raw.setHeader('x-request-id', request.id)
     reply.raw.setHeader(...NOSNIFF)
+    done()
   })
-  app.addHook('onResponse', async (request, reply) => {
-    const observed = {
-      route: request.routeOptions.url ?? 'none',
-      method: request.method,
-      status: reply.raw.statusCode,
-      durationMs: reply.elapsedTime,
+  app.addHook('onResponse', (request, reply, done) => {
+    const { url: route = 'none', config } = request.routeOptions
+    const { method } = request
+    const { statusCode: status } = reply.raw
+    const durationMs = reply.elapsedTime
+    deps.observe({ route, method, status, durationMs })
+    // A question that was answered has a line already: that of the decision.
+    if (config.deadline !== 'decision' || status !== SUCCESS.ok) {
+      const duration_ms = Math.round(durationMs * 1000) / 1000
+      deps.log.info({ event: 'request', request_id: request.id, route, method, status, duration_ms })
     }
-    deps.observe(observed)
-    const { durationMs, ...rest } = observed
-    deps.log.info({
-      event: 'request',
-      request_id: request.id,
-      ...rest,
-      duration_ms: Math.round(durationMs * 1000) / 1000,
-    })
+    done()
   })
 }
 

@@ -1,5 +1,6 @@
 /** The asking side of `engine-stream.ts`, a process of its own: asks in the way that it is told for a while, and reports. */
 import { hash } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { create } from '@bufbuild/protobuf'
 import { Client, credentials } from '@grpc/grpc-js'
 import { Pool } from 'undici'
@@ -26,8 +27,11 @@ export type Load = {
   readonly way: Way
   readonly callers: number
   readonly asks: number
+  /** Questions a second that come whether or not others were answered; null: each caller waits for its answer. */
+  readonly rate: number | null
 }
-export type Measured = { readonly checks: number; readonly ms: number; readonly p99Ms: number }
+/** In the open loop a time is from when the question was due. */
+export type Measured = { readonly checks: number; readonly ms: number; readonly timesMs: readonly number[] }
 
 /** Asks once; true if the answer is right. */
 type Ask = () => Promise<boolean>
@@ -38,24 +42,50 @@ const checksOf = (way: Way): number => (way.endsWith('8') ? 8 : 1)
 
 async function measure(load: Load): Promise<Measured> {
   const { ask, close } = await start(load)
-  const times: number[] = []
-  let open = 0
+  const right = async (): Promise<void> => {
+    if (!(await ask())) throw new Error(`a wrong answer by ${load.way}`)
+  }
   const begin = performance.now()
+  const timesMs = await (load.rate === null ? closedLoop(load, right) : openLoop(load, load.rate, right))
+  const ms = performance.now() - begin
+  close()
+  return { checks: timesMs.length * checksOf(load.way), ms, timesMs }
+}
+
+async function closedLoop(load: Load, ask: () => Promise<void>): Promise<readonly number[]> {
+  const timesMs: number[] = []
+  let open = 0
   await Promise.all(
     Array.from({ length: load.callers }, async () => {
-      while (times.length + open < load.asks) {
+      while (timesMs.length + open < load.asks) {
         open += 1
         const sent = performance.now()
-        if (!(await ask())) throw new Error(`a wrong answer by ${load.way}`)
+        await ask()
         open -= 1
-        times.push(performance.now() - sent)
+        timesMs.push(performance.now() - sent)
       }
     }),
   )
-  const ms = performance.now() - begin
-  close()
-  const p99Ms = times.toSorted((a, b) => a - b)[Math.floor(times.length * 0.99)] ?? 0
-  return { checks: times.length * checksOf(load.way), ms, p99Ms }
+  return timesMs
+}
+
+/** At random times, as callers that know nothing of each other. */
+async function openLoop({ asks }: Load, rate: number, ask: () => Promise<void>): Promise<readonly number[]> {
+  const timesMs: number[] = []
+  const asked: Promise<void>[] = []
+  let dueMs = performance.now()
+  const timed = async (due: number): Promise<void> => {
+    await ask()
+    timesMs.push(performance.now() - due)
+  }
+  while (asked.length < asks) {
+    dueMs += (-Math.log(1 - Math.random()) * 1_000) / rate
+    const leftMs = dueMs - performance.now()
+    if (leftMs > 0) await delay(leftMs)
+    asked.push(timed(dueMs))
+  }
+  await Promise.all(asked)
+  return timesMs
 }
 
 function start(load: Load): Promise<{ ask: Ask; close: () => void }> | { ask: Ask; close: () => void } {

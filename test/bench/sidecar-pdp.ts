@@ -32,13 +32,13 @@ const CLIENT = { clientId: 'bench', clientSecret: 'bench-client-secret-of-no-val
 const OTHER = { clientId: 'other', clientSecret: CLIENT.clientSecret }
 const SCOPES = 'directory:write manifest:write relationships:write clients:write decisions:read'
 
-/** `main`: the `pdp/main.ts` of another build. `PDP_FLAGS`: flags of Node. */
-export async function startBenchPdp(main = MAIN): Promise<BenchPdp> {
+/** `main`: the `pdp/main.ts` of another build. `flags`: of Node; default `PDP_FLAGS`, else those that it is installed with. */
+export async function startBenchPdp(main = MAIN, flags = process.env.PDP_FLAGS): Promise<BenchPdp> {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-bench-'))
   const ports = await choosePorts({})
   const issuer = `http://127.0.0.1:${ports.http}`
   const grpcAddress = `127.0.0.1:${ports.grpc}`
-  const child = spawn(process.execPath, [...(process.env.PDP_FLAGS?.split(' ') ?? []), main, 'serve'], {
+  const child = spawn(process.execPath, [...(flags?.split(' ') ?? []), main, 'serve'], {
     env: {
       PATH: process.env.PATH,
       PORTCULLIS_DATA_DIR: folder,

@@ -6,6 +6,7 @@ import { parseYaml } from '../../worker/yaml.ts'
 import { RequestProblem } from '../problems/status.ts'
 import { parseJson, parseUtf8 } from './json.ts'
 import { sendProblem } from './problem-response.ts'
+import { guardBody } from './text-guard.ts'
 
 /** The default is `json` alone. `lines` reach the handler as a stream. */
 export type BodyKind = 'json' | 'yaml' | 'lines' | 'scim'
@@ -23,44 +24,73 @@ const LINGER_MS = 1_000
 /** YAML of this length is parsed within milliseconds, whatever it contains. */
 const YAML_CHARACTERS_LIGHT = 4_096
 const JSON_DEFAULT: readonly BodyKind[] = ['json']
-export const BODY_TYPES = {
+export const BODY_TYPES: { readonly [kind in BodyKind]: readonly string[] } = {
   json: ['application/json'],
   yaml: YAML_TYPES,
   lines: LINES_TYPES,
   scim: SCIM_TYPES,
-} as const
+}
+const KNOWN_TYPES: ReadonlySet<string> = new Set(Object.values(BODY_TYPES).flat())
 
 /** Adds strict parsers for each kind of body, and answers 415 to a kind that the route does not take. */
 export function addBodyParsers(app: FastifyInstance): void {
   app.removeContentTypeParser(['text/plain', 'application/json'])
   const parsers = [
-    [BODY_TYPES.json, parseJson],
+    [BODY_TYPES.json, parseJsonBody],
     [BODY_TYPES.yaml, parseYamlBody],
-    [BODY_TYPES.scim, parseJson],
+    [BODY_TYPES.scim, parseJsonBody],
   ] as const
   for (const [types, parse] of parsers) {
-    app.addContentTypeParser([...types], { parseAs: 'buffer' }, async (_request: unknown, bytes: Buffer) => {
+    // Not async: a promise for each question takes as long as reading it.
+    app.addContentTypeParser([...types], { parseAs: 'buffer' }, (_request: unknown, bytes: Buffer, done) => {
       // Directories send their media type with a DELETE that has no body.
-      if (bytes.length === 0 && types === BODY_TYPES.scim) return undefined
-      if (bytes.length === 0) throw new RequestProblem('request_invalid', 'the body is empty')
-      return parse(parseUtf8(bytes))
+      if (bytes.length === 0 && types === BODY_TYPES.scim) return done(null, undefined)
+      if (bytes.length === 0) return done(new RequestProblem('request_invalid', 'the body is empty'))
+      parse(bytes, done)
     })
   }
   app.addContentTypeParser(LINES_TYPES, (_request, payload, done) => done(null, payload))
-  app.addHook('preParsing', async (request) => {
-    if (request.method === 'GET' || request.method === 'HEAD') return
-    const kinds = request.routeOptions.config.bodies ?? JSON_DEFAULT
+  app.addHook('preParsing', (request, _reply, _payload, done) => {
+    if (request.method === 'GET' || request.method === 'HEAD') return done()
     const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase()
-    const known: readonly string[] = Object.values(BODY_TYPES).flat()
-    const taken = kinds.flatMap((kind): readonly string[] => BODY_TYPES[kind])
-    if (type === undefined || !known.includes(type) || taken.includes(type)) return
-    throw new RequestProblem('media_type_unsupported', `send the body as ${taken.join(' or ')}`)
+    if (type === undefined || !KNOWN_TYPES.has(type)) return done()
+    const kinds = request.routeOptions.config.bodies ?? JSON_DEFAULT
+    if (kinds.some((kind) => BODY_TYPES[kind].includes(type))) return done()
+    const taken = kinds.flatMap((kind) => BODY_TYPES[kind])
+    done(new RequestProblem('media_type_unsupported', `send the body as ${taken.join(' or ')}`))
   })
 }
 
-/** Parses a short text here and a long one in a worker thread. Throws PdpError with every issue as line:column. */
-const parseYamlBody = (text: string): unknown =>
-  text.length <= YAML_CHARACTERS_LIGHT ? parseYaml(text) : parseAside(text)
+type Parsed = (err: Error | null, body?: unknown) => void
+
+/** In UTF-8, a text that is not well-formed can be written as an escape only. */
+function parseJsonBody(bytes: Buffer, done: Parsed): void {
+  let body: unknown
+  try {
+    const text = parseUtf8(bytes)
+    body = parseJson(text)
+    if (text.includes('\\u')) guardBody(body)
+  } catch (err) {
+    done(err instanceof Error ? err : new Error(String(err)))
+    return
+  }
+  done(null, body)
+}
+
+function parseYamlBody(bytes: Buffer, done: Parsed): void {
+  readYaml(bytes).then((body) => done(null, body), done)
+}
+
+/**
+ * Parses a short text here and a long one in a worker thread. Throws PdpError with every issue as line:column, and
+ * RequestProblem.
+ */
+async function readYaml(bytes: Buffer): Promise<unknown> {
+  const text = parseUtf8(bytes)
+  const body = await (text.length <= YAML_CHARACTERS_LIGHT ? parseYaml(text) : parseAside(text))
+  guardBody(body)
+  return body
+}
 
 /** True for a body of kind `lines`. */
 export function isStream(body: unknown): body is Readable {

@@ -3,27 +3,29 @@ import type { FastifyInstance } from 'fastify'
 import type { ValidationIssue } from '../../domain/errors.ts'
 import { pointer, textIssue } from '../../domain/json.ts'
 import { RequestProblem } from '../problems/status.ts'
-import { isStream } from './bodies.ts'
 
 const ISSUES_MAX = 100
 
 export function addTextGuard(app: FastifyInstance): void {
   // Before authentication, which already queries the organization that the path names.
-  app.addHook('onRequest', async ({ params, query }) => {
-    refuse([...at(':', textIssues(params)), ...at('?', textIssues(query))])
+  app.addHook('onRequest', ({ params, query }, _reply, done) => {
+    done(refusal([...at(':', textIssues(params)), ...at('?', textIssues(query))]))
   })
-  app.addHook('preValidation', async ({ body }) => {
-    if (!isStream(body)) refuse(textIssues(body))
-  })
+}
+
+/** Throws RequestProblem `request_invalid` for a body that names or says what cannot be stored. */
+export function guardBody(body: unknown): void {
+  const problem = refusal(textIssues(body))
+  if (problem !== undefined) throw problem
 }
 
 const at = (mark: ':' | '?', issues: readonly ValidationIssue[]): readonly ValidationIssue[] =>
   issues.map(({ place, message }) => ({ place: mark + place.slice(1), message }))
 
-function refuse(issues: readonly ValidationIssue[]): void {
-  if (issues.length === 0) return
+function refusal(issues: readonly ValidationIssue[]): RequestProblem | undefined {
+  if (issues.length === 0) return undefined
   const message = issues.map((issue) => `${issue.place} ${issue.message}`).join('; ')
-  throw new RequestProblem('request_invalid', message, { issues })
+  return new RequestProblem('request_invalid', message, { issues })
 }
 
 /** Not recursive: the nesting of a body can be as deep as the body is long. */

@@ -10,6 +10,12 @@ export function cpuMs(pid: number): number {
   return fields === null ? 0 : (Number(fields[11]) + Number(fields[12])) * TICK_MS
 }
 
+/** Memory of one process that is in RAM. */
+export function residentMb(pid: number): number {
+  const kb = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0
+  return Number(kb) / 1_024
+}
+
 /** Of a PostgreSQL server and all its processes. */
 export function postgresCpuMs(dataDirectory: string): number {
   const [first = '0'] = readFileSync(join(dataDirectory, 'postgres', 'postmaster.pid'), 'utf8').split('\n')

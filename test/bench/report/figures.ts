@@ -2,7 +2,13 @@
 
 /** Of all rounds: the middle one, the least and the most. */
 export type Spread = { readonly median: number; readonly least: number; readonly most: number }
-export type Latency = { readonly p50: number; readonly p99: number; readonly max: number; readonly count: number }
+export type Latency = {
+  readonly p50: number
+  readonly p99: number
+  readonly p999: number
+  readonly max: number
+  readonly count: number
+}
 
 export function spreadOf(values: readonly number[]): Spread {
   const sorted = values.toSorted((a, b) => a - b)
@@ -16,7 +22,7 @@ export const ratios = (ours: readonly number[], theirs: readonly number[]): Spre
 export function latencyOf(timesMs: readonly number[]): Latency {
   const sorted = timesMs.toSorted((a, b) => a - b)
   const share = (part: number): number => sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? 0
-  return { p50: share(0.5), p99: share(0.99), max: sorted.at(-1) ?? 0, count: sorted.length }
+  return { p50: share(0.5), p99: share(0.99), p999: share(0.999), max: sorted.at(-1) ?? 0, count: sorted.length }
 }
 
 /** Three digits that count. */

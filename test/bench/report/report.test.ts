@@ -12,7 +12,7 @@ describe('figures', () => {
   })
   test('nothing measured is 0, not a failure', () => {
     expect(spreadOf([])).toEqual({ median: 0, least: 0, most: 0 })
-    expect(latencyOf([])).toEqual({ p50: 0, p99: 0, max: 0, count: 0 })
+    expect(latencyOf([])).toEqual({ p50: 0, p99: 0, p999: 0, max: 0, count: 0 })
   })
   test.each([
     [0, '0'],

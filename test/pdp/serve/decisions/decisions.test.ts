@@ -249,6 +249,16 @@ describe('the decision log', () => {
     expect(lines.every(({ request_id }) => typeof request_id === 'string')).toBe(true)
   })
 
+  test('is the only line of an answered question; one that is refused has the line of a request', async () => {
+    const before = served.logged.length
+    const good = await decide({ token: served.token({}), body: QUESTION })
+    const bad = await decide({ token: served.token({}), body: { permissions: 'all' } })
+    const lines = served.logged.slice(before).map(({ event, request_id: id }) => [event, id])
+    expect(lines).toContainEqual(['decision', good.headers.get('x-request-id')])
+    expect(lines).toContainEqual(['request', bad.headers.get('x-request-id')])
+    expect(lines).not.toContainEqual(['request', good.headers.get('x-request-id')])
+  })
+
   test('has every denial when allowed ones are sampled', async () => {
     const lines: string[] = []
     const log = createLog({ service: 'test', level: 'info', destination: { write: (line) => void lines.push(line) } })
