@@ -8,6 +8,7 @@ import { EXIT } from './commands/errors.ts'
 import { addCompletionCommand } from './commands/everyday/completion.ts'
 import { addDoctorCommand } from './commands/everyday/doctor.ts'
 import { addGrantCommands, addListCommands } from './commands/everyday/grants.ts'
+import { addInvitationCommands } from './commands/everyday/invitations.ts'
 import { addIssuerCommands } from './commands/everyday/issuers.ts'
 import { addLoginCommands } from './commands/everyday/login.ts'
 import { addResourceCommands } from './commands/everyday/resources.ts'
@@ -41,6 +42,7 @@ export async function runClientCli(io: NodeJS.Process): Promise<void> {
   addSetupCommand(program, io, run)
   addResourceCommands(program, io, run)
   addGrantCommands(program, io, run)
+  addInvitationCommands(program, io, run)
   addIssuerCommands(program, io, run)
   addListCommands(program, io, run)
   addStreamCommands(program, io, run)

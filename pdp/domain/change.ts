@@ -7,8 +7,15 @@ import type { RevocationCause } from './revocation.ts'
 import type { OrganizationRole, RoleGrant } from './role.ts'
 import type { Tuple } from './tuple.ts'
 
-/** `id`: of the user, client or issuer; of a token hook its URL without query; of an authenticator or recovery codes their user. */
-export type AdministeredKind = 'user' | 'client' | 'authenticator' | 'recovery_code' | 'trusted_issuer' | 'token_hook'
+/** `id`: of the user, client, issuer or invitation; of a token hook its URL without query; of an authenticator or recovery codes their user. */
+export type AdministeredKind =
+  | 'user'
+  | 'client'
+  | 'authenticator'
+  | 'recovery_code'
+  | 'trusted_issuer'
+  | 'token_hook'
+  | 'invitation'
 /** One thing that a write does, as it stands in the log. `null` deletes. */
 export type Change =
   | { readonly kind: 'tuple'; readonly op: 'write' | 'delete'; readonly tuple: Tuple }
@@ -20,7 +27,7 @@ export type Change =
   | { readonly kind: 'organization'; readonly id: string; readonly organization: Organization | null }
   | { readonly kind: 'manifest'; readonly manifest: Manifest }
   | { readonly kind: 'role'; readonly key: string; readonly role: OrganizationRole | null }
-  /** No decision reads these: in the directory's log the first three, in the environment's the others. */
+  /** No decision reads these: in the directory's log the first three, in the environment's the next two, in an organization's the last. */
   | { readonly kind: AdministeredKind; readonly id: string; readonly op: 'write' | 'delete' }
   /** Revokes every token of the jti, grant, session, user or client before its `exp`; with `issuedUntilMs` those of before. */
   | { readonly kind: 'token'; readonly by: RevocationCause; readonly id: string; readonly issuedUntilMs?: number }

@@ -1,5 +1,6 @@
 /** What management does with the identity service, alone or inside an open transaction. */
 import { createSecondFactor, type SecondFactor } from './factors/second-factor.ts'
+import { createInvitations, type Invitations } from './joining/invitations.ts'
 import { createExternalIssuers, type ExternalIssuers } from './tokens/external-issuers.ts'
 import { createRevocations, type Revocations } from './tokens/revocation.ts'
 import type { TokenHook } from './tokens/token-hook.ts'
@@ -9,9 +10,11 @@ export type Controls = {
   readonly secondFactor: Pick<SecondFactor, 'enroll' | 'remove'>
   readonly hook: Pick<TokenHook, 'configure' | 'read'>
   readonly issuers: Omit<ExternalIssuers, 'record'>
+  readonly invitations: Invitations
 }
 type ControlsDeps = Parameters<typeof createRevocations>[0] &
   Parameters<typeof createExternalIssuers>[0] &
+  Parameters<typeof createInvitations>[0] &
   Omit<Parameters<typeof createSecondFactor>[0], 'revocations'>
 
 /** `hook`: the running token hook, which caches its settings briefly. */
@@ -21,6 +24,7 @@ export function controlsWithin(parts: ControlsDeps, hook: Controls['hook']): Con
     sessions: revocations,
     secondFactor: createSecondFactor({ ...parts, revocations }),
     issuers: createExternalIssuers(parts),
+    invitations: createInvitations(parts),
     hook: {
       read: () => hook.read(parts.sql),
       configure: (settings, context) => hook.configure(settings, context, parts.sql),

@@ -15,19 +15,23 @@ import { createProofVerifier, type ProofVerifier } from '../token/dpop.ts'
 import type { Fetch } from '../token/remote-keys.ts'
 import { processReplayMemory, type ReplayMemory } from '../token/replay.ts'
 import { createAccount } from './account/account.ts'
+import { createDeliveries } from './account/deliveries.ts'
 import type { AccountSettings } from './account/parts.ts'
 import { createAdmin } from './admin.ts'
 import { type Controls, controlsWithin } from './controls.ts'
+import { createProviders } from './current-provider.ts'
 import { createEvents, type Events } from './events.ts'
 import { createSecondFactor } from './factors/second-factor.ts'
 import type { Branding } from './html/brand.ts'
 import { createFrames } from './html/frame.ts'
 import { createPublicPages, type PublicPages } from './html/public-pages.ts'
-import { createKeyRing, type KeyRing } from './keys/key-ring.ts'
+import { createInvitations } from './joining/invitations.ts'
+import { type AcceptInvitation, joiningScreens } from './joining/pages.ts'
+import { createKeyRing } from './keys/key-ring.ts'
 import { createPasswordDecoys } from './keys/password-decoys.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from './keys/password-hash.ts'
 import { createRecordSecrets } from './keys/record-secrets.ts'
-import { createSetSigner, createStatementSigner, type SigningKeys } from './keys/signing-keys.ts'
+import { createSetSigner, createStatementSigner } from './keys/signing-keys.ts'
 import { mountOf } from './oauth/paths.ts'
 import { providerMetadata } from './provider/client-metadata.ts'
 import { createProvenSecrets } from './provider/proven-secrets.ts'
@@ -86,6 +90,8 @@ export type IdentityDeps = {
   readonly decoyHash?: string
   /** Default: no mail, and the built-in list of known passwords. */
   readonly account?: AccountSettings
+  /** Default: nobody can accept an invitation. */
+  readonly acceptInvitation?: AcceptInvitation
   /** Called after each call of the token hook, for a counter. */
   readonly onHookOutcome?: (outcome: HookOutcome) => void
   /** Of the pages; default: none. */
@@ -181,18 +187,26 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     decoys: createPasswordDecoys({ ...deps, own: decoys.chosen }),
     masterKeys: deps.masterKeys,
   })
-  const account = createAccount({
-    ...(deps.account ?? { mailer: null, knownPasswords: null }),
-    ...deps,
-    devices,
-    revocations,
-    secretSemaphore: semaphores.people,
-    frameOf,
-    provider: () => providers.current().provider,
-    signIn,
-    isSignedIn,
-    secondFactor,
-  })
+  const settings = deps.account ?? { mailer: null, knownPasswords: null }
+  const mail = { mailer: settings.mailer, deliveries: createDeliveries(deps) }
+  const invitations = (at: Pick<Sql, 'query'>) => createInvitations({ ...deps, ...mail, sql: at })
+  const accept = deps.acceptInvitation ?? (async () => 'gone')
+  const account = createAccount(
+    {
+      ...settings,
+      ...deps,
+      ...mail,
+      devices,
+      revocations,
+      secretSemaphore: semaphores.people,
+      frameOf,
+      provider: () => providers.current().provider,
+      signIn,
+      isSignedIn,
+      secondFactor,
+    },
+    joiningScreens({ ...deps, invitations, accept }),
+  )
   const handle = createHandler({
     account,
     issuer,
@@ -239,8 +253,9 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     events,
     publicPages: createPublicPages({ issuer, frameOf }),
     issuers: external,
+    invitations: invitations(sql),
     within: (at) => ({
-      ...controlsWithin({ ...deps, ...at }, hook),
+      ...controlsWithin({ ...deps, ...mail, ...at }, hook),
       introspect: (token) => introspection.introspect(token, at),
     }),
     console: createConsoleIdentity({ ...deps, secondFactor, record: introspection.record }),
@@ -256,27 +271,6 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       await account.close()
       ring.close()
       events.close()
-    },
-  }
-}
-
-type Built = {
-  readonly keys: SigningKeys
-  readonly provider: Provider
-  readonly callback: ReturnType<Provider['callback']>
-}
-
-/** The provider of the current signing keys: another one after they changed. All work on the same store. */
-function createProviders(ring: Pick<KeyRing, 'current'>, build: (keys: SigningKeys) => Provider): { current(): Built } {
-  function make(keys: SigningKeys): Built {
-    const provider = build(keys)
-    return { keys, provider, callback: provider.callback() }
-  }
-  let built = make(ring.current())
-  return {
-    current() {
-      if (built.keys !== ring.current()) built = make(ring.current())
-      return built
     },
   }
 }

@@ -39,7 +39,9 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   [PATHS.openidConfiguration, { kind: 'api', methods: READ }],
   [PATHS.serverMetadata, { kind: 'api', methods: READ }],
   [PATHS.resourceMetadata, { kind: 'resource', methods: ['GET', 'HEAD'] }],
-  ...ACCOUNT_PATHS.map((path) => [path, { kind: 'account', methods: ['GET', 'POST'] }] as const),
+  ...[...ACCOUNT_PATHS, PATHS.accountInvitation].map(
+    (path) => [path, { kind: 'account', methods: ['GET', 'POST'] }] as const,
+  ),
 ])
 const UNDER: readonly (readonly [string, Route])[] = [
   [`${PATHS.authorize}/`, { kind: 'page', methods: ['GET'] }],

@@ -31,6 +31,7 @@ import { createRouteReports } from '../serve/grpc/route-reports.ts'
 import { type GrpcDeps, startGrpcServer } from '../serve/grpc/server.ts'
 import { loadTls } from '../serve/grpc/tls.ts'
 import { createHttpServer, listenHttp } from '../serve/http-server.ts'
+import { createAcceptance } from '../serve/management/invitations/acceptance.ts'
 import type { Store } from '../store/contract.ts'
 import { httpEntitlements } from '../store/entitlements/http-source.ts'
 import { redisSharedCache } from '../store/entitlements/redis-cache.ts'
@@ -116,9 +117,14 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     ...(await proofMemory(config, { log, shutdown })),
     embedEntitlements: config.embedEntitlements,
     account: await accountSettings(config, { log }),
+    acceptInvitation: createAcceptance({
+      atomically: (locks, work) => reach(locks, work),
+      find: (token) => identity.invitations.find(token),
+    }),
     branding: config.branding,
     onHookOutcome: hookOutcomes(registry),
   })
+  const reach = reachAtomically(atomically, identity.within)
   shutdown.add('identity', () => identity.close())
   const receiver = receiveSignals(config, { sql, appendLog, masterKeys, registry, log })
   shutdown.add('signals', () => receiver.close())
@@ -158,7 +164,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     directory,
     moves: postgresMoves(sql),
     provisioning: postgresProvisioning(sql),
-    atomically: reachAtomically(atomically, identity.within),
+    atomically: reach,
     answer,
     transmitter,
     people,

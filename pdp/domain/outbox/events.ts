@@ -11,13 +11,27 @@ export function initiatorOf(actor: string, subject: string | null): Initiator {
 }
 
 /** `PUBLISHED_EVENTS` are listed by the management API as well; the others leave as Shared Signals only. */
-export const PUBLISHED_EVENTS = ['entitlement.updated', 'session.revoked'] as const
+export const PUBLISHED_EVENTS = ['entitlement.updated', 'session.revoked', 'invitation.changed'] as const
 export type OutboxEventType =
   | (typeof PUBLISHED_EVENTS)[number]
   /** Of all sessions of a person; `session.revoked` is of one. */
   | 'user.signed_out'
   | 'claims.changed'
   | 'credential.changed'
+
+export type InvitationChange = 'created' | 'withdrawn' | 'accepted' | 'declined'
+/** `user`: who accepted it. */
+export const invitationChanged = (of: {
+  readonly organization: string
+  readonly id: string
+  readonly change: InvitationChange
+  readonly user: string | null
+}) =>
+  ({
+    type: 'invitation.changed',
+    organization: of.organization,
+    data: { organization: of.organization, invitation: of.id, change: of.change, user: of.user },
+  }) as const
 
 export type CredentialChange = 'create' | 'update' | 'delete'
 

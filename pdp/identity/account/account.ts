@@ -6,7 +6,6 @@ import { PATHS, urlOf } from '../oauth/paths.ts'
 import { createSharedAttempts } from '../sign-in/shared-attempts.ts'
 import { changeAuthenticator, showAuthenticator } from './authenticator.ts'
 import { createBrowserCookies } from './browser-cookies.ts'
-import { createDeliveries } from './deliveries.ts'
 import { askForLink, askForNew, sendLink, takeNew } from './forgotten.ts'
 import { endOne, showHome } from './home.ts'
 import { createMailedTokens, type MailedKind } from './mailed-tokens.ts'
@@ -31,7 +30,7 @@ export type Account = {
   close(): Promise<void>
 }
 
-type Screen = {
+export type Screen = {
   /** Null: it answered already. */
   show(parts: AccountParts, visit: Visit): Promise<View | null> | View
   act?(parts: AccountParts, visit: Visit, form: URLSearchParams): Promise<View | null>
@@ -82,10 +81,10 @@ const SCREENS: ReadonlyMap<string, Screen> = new Map<string, Screen>([
 ])
 export const ACCOUNT_PATHS: readonly string[] = [...SCREENS.keys()]
 
-export function createAccount(deps: AccountDeps): Account {
-  const { knownPasswords: list, ...rest } = deps
+/** `more`: screens of other rooms. */
+export function createAccount(deps: AccountDeps, more: ReadonlyMap<string, Screen>): Account {
+  const { knownPasswords: list, deliveries, ...rest } = deps
   const tokens = createMailedTokens(deps)
-  const deliveries = createDeliveries(deps)
   const mailAttempts = createSharedAttempts({ ...deps, windowMs: MAIL_WINDOW_MS })
   const notices = createNotices({ ...deps, deliveries, mailAttempts })
   const parts: AccountParts = {
@@ -101,7 +100,7 @@ export function createAccount(deps: AccountDeps): Account {
   }
   return {
     async answer(req, res, path) {
-      const screen = SCREENS.get(path)
+      const screen = SCREENS.get(path) ?? more.get(path)
       if (screen === undefined) throw new TypeError(`${path} is no page of the account`)
       const view = await answerScreen(parts, screen, { req, res, path, frame: parts.frameOf(req) })
       if (view !== null) send(res, view)

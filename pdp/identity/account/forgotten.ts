@@ -70,7 +70,7 @@ async function mailLink(
     log.warn({ event: 'mail_withheld', user: person.id })
     return
   }
-  const token = await tokens.create(sql, 'reset', { user: person.id, email: person.email, browser, invitation: null })
+  const token = await tokens.create(sql, 'reset', { user: person.id, email: person.email, browser })
   const mail = linkMail(texts, `${urlOf(issuer, PATHS.accountReset)}?token=${token}`)
   await mailer?.send({ to: person.email, ...mail })
   log.info({ event: 'password_reset_asked', user: person.id })

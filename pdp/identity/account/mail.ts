@@ -22,12 +22,16 @@ const UTF8 = ['MIME-Version: 1.0', 'Content-Type: text/plain; charset=utf-8', 'C
 const ADDRESS = /^[^\s@,;:<>()[\]"\\\p{Cc}]{1,64}@[^\s@,;:<>()[\]"\\\p{Cc}]{1,190}$/u
 export const isMailAddress = (text: string): boolean => ADDRESS.test(text)
 
-/** A mail around a link, whose host it names. */
-export function linkMail(texts: Words['account']['mails']['reset'], link: string): Omit<Mail, 'to'> {
+/** A mail around a link, whose host it names. `more`: what else is filled in. */
+export function linkMail(
+  texts: Words['account']['mails']['reset'],
+  link: string,
+  more: { readonly [name: string]: string } = {},
+): Omit<Mail, 'to'> {
   const { host } = new URL(link)
-  const paragraph = (text: string): string => inLines(fillText(text, { host }))
+  const paragraph = (text: string): string => inLines(fillText(text, { ...more, host }))
   return {
-    subject: fillText(texts.subject, { host }),
+    subject: fillText(texts.subject, { ...more, host }),
     text: `${paragraph(texts.asked)}${paragraph(texts.open)}\n${link}\n\n${paragraph(texts.otherwise)}`,
   }
 }

@@ -12,6 +12,7 @@ export const PAGE = 'account'
 const PURPOSE = { kind: 'account' } as const
 const TARGETS: readonly string[] = [
   ...[PATHS.account, PATHS.accountPassword, PATHS.accountVerification, PATHS.accountAuthenticator],
+  PATHS.accountInvitation,
 ]
 
 /** Sends the browser to sign in and then to this page. */

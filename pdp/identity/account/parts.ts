@@ -29,6 +29,7 @@ export type AccountSettings = {
   readonly hashPassword?: (password: string) => Promise<string>
 }
 export type AccountDeps = AccountSettings & {
+  readonly deliveries: Deliveries
   readonly issuer: string
   readonly sql: Sql
   readonly directory: Directory
@@ -52,7 +53,6 @@ export type AccountParts = Omit<AccountDeps, 'knownPasswords'> & {
   readonly hashPassword: (password: string) => Promise<string>
   readonly tokens: MailedTokens
   readonly cookies: BrowserCookies
-  readonly deliveries: Deliveries
   /** Counted by all nodes together, in windows of an hour. */
   readonly mailAttempts: SharedAttempts
   readonly notices: Notices

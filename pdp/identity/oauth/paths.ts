@@ -20,6 +20,7 @@ export const PATHS = {
   accountPassword: '/account/password',
   accountAuthenticator: '/account/authenticator',
   accountVerification: '/account/verification',
+  accountInvitation: '/account/invitation',
   logout: '/oauth/logout',
   logoutConfirm: '/oauth/logout/confirm',
   logoutSuccess: '/oauth/logout/success',

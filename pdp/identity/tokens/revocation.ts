@@ -12,7 +12,7 @@ type Queries = Pick<Sql, 'query'>
 export type AppendLog = (sql: Queries, log: LogId, changes: readonly Change[], context: WriteContext) => Promise<number>
 export type IdentityEvent = {
   readonly type: OutboxEventType
-  readonly organization: null
+  readonly organization: string | null
   readonly data: JsonObject
   readonly tenantsOf?: string
 }

@@ -1,5 +1,6 @@
 /** English. `{names}` in braces are filled in; every language has the same. */
 import { ENGLISH_FACTORS } from './factors/en.ts'
+import { ENGLISH_JOINING } from './joining/en.ts'
 
 export const ENGLISH = {
   /** Of the attribute `lang` (BCP 47). */
@@ -179,6 +180,7 @@ export const ENGLISH = {
     },
   },
   factors: ENGLISH_FACTORS,
+  joining: ENGLISH_JOINING,
   formPost: {
     title: 'Back to the application',
     text: 'You are done here. If nothing happens, go on by the button.',

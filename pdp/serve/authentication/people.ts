@@ -80,13 +80,19 @@ export async function authorizePerson(
   )
 }
 
+const tokenOf = (user: string, scopes: ReadonlySet<string>): ActiveToken =>
+  tokenOfSubject({ type: 'user', id: user }, { clientId: CONSOLE_CLIENT, scopes })
+
 /** Management knows callers by their tokens. This one exists only here. */
-function tokenOf(user: string, scopes: ReadonlySet<string>): ActiveToken {
+export function tokenOfSubject(
+  subject: ActiveToken['subject'],
+  { clientId, scopes }: Pick<ActiveToken, 'clientId' | 'scopes'>,
+): ActiveToken {
   return {
     active: true,
-    subject: { type: 'user', id: user },
+    subject,
     organization: null,
-    clientId: CONSOLE_CLIENT,
+    clientId,
     scopes,
     audiences: [],
     jkt: null,

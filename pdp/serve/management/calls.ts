@@ -6,6 +6,7 @@ import { addCompare } from './compare.ts'
 import { addEntitlements } from './entitlements.ts'
 import { addEvents } from './events.ts'
 import { addHooks } from './hooks.ts'
+import { addInvitations } from './invitations/invitations.ts'
 import { addIssuers } from './issuers/issuers.ts'
 import { addLists } from './lists.ts'
 import { addMembers } from './members.ts'
@@ -22,6 +23,7 @@ export const MANAGEMENT = [
   addApps,
   addOrganizations,
   addMembers,
+  addInvitations,
   addRoles,
   addRoleGrants,
   addRelationships,

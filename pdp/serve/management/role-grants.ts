@@ -150,8 +150,8 @@ async function requireSubject(deps: ManagementDeps, subject: string): Promise<vo
  * A bound client can give only permissions that it holds itself. An unbound client manages the whole environment, but roles
  * of the built-in app are management scopes for people, of which it gives only its own.
  */
-async function requireHolding(
-  deps: ManagementDeps,
+export async function requireHolding(
+  deps: Pick<ManagementDeps, 'pdp'>,
   grant: { caller: ManagementClient; log: LogId; app: string | null; permissions: readonly string[] },
 ): Promise<void> {
   const { caller, log, app, permissions } = grant

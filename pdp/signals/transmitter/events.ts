@@ -31,7 +31,8 @@ export type Content = {
   readonly members: JsonObject
 }
 
-const TYPES: { readonly [type in OutboxEventType]: (issuer: string) => string } = {
+/** What no receiver of signals has a use for is absent. */
+const TYPES: { readonly [type in OutboxEventType]?: (issuer: string) => string } = {
   'session.revoked': () => CAEP_EVENTS.sessionRevoked,
   'user.signed_out': () => CAEP_EVENTS.sessionRevoked,
   'claims.changed': () => CAEP_EVENTS.tokenClaimsChange,
@@ -108,6 +109,8 @@ function membersOf({ type, data, atMs }: OutboxRow, { app }: Audience): JsonObje
     }
     case 'entitlement.updated':
       return { ...common, ...picked(data, ['organization', 'keys', 'version']) }
+    default:
+      return null
   }
 }
 

@@ -32,6 +32,12 @@ describe('portcullis', () => {
     await good('member put alice -o acme --role admin')
     expect(await good('member list -o acme')).toMatch(/^USER +ROLE +STATUS\nalice +admin +active\n$/)
     await good('role put clerk --permissions invoices:approve,invoices:read')
+    const invited = await good('member invite bob@example.com -o acme --role admin --grant clerk')
+    expect(await good('member invitations -o acme')).toBe(invited)
+    const [, id = ''] = /^([\w-]{36}) +bob@example\.com +admin +service:admin /m.exec(invited) ?? []
+    expect(await good(`member uninvite ${id} -o acme`)).toBe(`withdrawn: ${id}\n`)
+    expect((await run(`member uninvite ${id} -o acme`)).err).toContain('there is no invitation')
+    expect((await run('member invite bob@example.com -o acme --grant none/clerk')).err).toContain('none')
     await good('role grant clerk user:alice -o acme')
     expect(await good('check user:alice invoices:approve organization:lab -o lab')).toMatch(/allowed/)
     expect(await good('role grants -o acme')).toMatch(/clerk +user:alice\n$/)

@@ -12,6 +12,9 @@ import type { EmbedEntitlements } from '../../../pdp/identity/tokens/claim-sourc
 import { createNetworks, parseNetwork } from '../../../pdp/process/addresses.ts'
 import { masterKeysOf } from '../../../pdp/process/encryption.ts'
 import { createLog, type Log } from '../../../pdp/process/log.ts'
+import { reachAtomically } from '../../../pdp/runtime/reach.ts'
+import type { ReachAtomically } from '../../../pdp/serve/management/deps.ts'
+import { createAcceptance } from '../../../pdp/serve/management/invitations/acceptance.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
 import type { Directory, Sql } from '../../../pdp/store/directory.ts'
 import { postgresDirectory } from '../../../pdp/store/postgres/directory.ts'
@@ -38,6 +41,8 @@ export type World = {
   readonly sql: Sql
   readonly store: Store
   readonly directory: Directory
+  /** As management writes. */
+  readonly reach: ReachAtomically
   readonly log: readonly string[]
   /** What the token hook came to, token by token. */
   readonly hookOutcomes: readonly string[]
@@ -69,7 +74,10 @@ export async function openWorld(
   } = {},
 ): Promise<World> {
   const database = await openTestDatabase()
-  const { sql, store } = await openPostgres({ connectionString: database.connectionString, poolCountMax: 8 })
+  const { sql, store, atomically } = await openPostgres({
+    connectionString: database.connectionString,
+    poolCountMax: 8,
+  })
   const directory = postgresDirectory(sql)
   const lines: string[] = []
   const hookOutcomes: string[] = []
@@ -98,16 +106,22 @@ export async function openWorld(
     log: logInto(lines),
     trustedProxies: createNetworks((options.trustedProxies ?? []).map(parseNetwork)),
     ...(options.account === undefined ? {} : { account: options.account }),
+    acceptInvitation: createAcceptance({
+      atomically: (locks, work) => reach(locks, work),
+      find: (token) => running.invitations.find(token),
+    }),
     ...(options.embedEntitlements === undefined ? {} : { embedEntitlements: options.embedEntitlements }),
   })
-  await seed(store, directory)
   const running = identity
+  const reach = reachAtomically(atomically, running.within)
+  await seed(store, directory)
   return {
     issuer,
     identity,
     sql,
     store,
     directory,
+    reach,
     log: lines,
     hookOutcomes,
     time,

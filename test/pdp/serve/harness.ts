@@ -6,11 +6,14 @@ import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Pdp } from '../../../pdp/domain/decision.ts'
 import type { JsonObject } from '../../../pdp/domain/json.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
+import { createDeliveries } from '../../../pdp/identity/account/deliveries.ts'
+import type { Mailer } from '../../../pdp/identity/account/mail.ts'
 import { controlsWithin } from '../../../pdp/identity/controls.ts'
 import { createEvents } from '../../../pdp/identity/events.ts'
 import { createSecondFactor } from '../../../pdp/identity/factors/second-factor.ts'
 import { createFrames } from '../../../pdp/identity/html/frame.ts'
 import { createPublicPages } from '../../../pdp/identity/html/public-pages.ts'
+import { createInvitations } from '../../../pdp/identity/joining/invitations.ts'
 import { SERVICE_SCOPES } from '../../../pdp/identity/oauth/scopes.ts'
 import { createExternalIssuers } from '../../../pdp/identity/tokens/external-issuers.ts'
 import { createRevocations, type Revocations } from '../../../pdp/identity/tokens/revocation.ts'
@@ -93,6 +96,7 @@ export async function serve(
     readonly recognize?: (token: string, introspect: (token: string) => Promise<TokenState>) => Promise<TokenState>
     readonly handle?: IdentityHandler['handle']
     readonly signals?: Partial<TransmitterDeps>
+    readonly mailer?: Mailer
   } = {},
 ): Promise<Served> {
   const database = await openTestDatabase()
@@ -117,6 +121,8 @@ export async function serve(
     fetch,
     clock: Date.now,
     masterKeys: masterKeysOf(Buffer.alloc(32, 1)),
+    mailer: options.mailer ?? null,
+    deliveries: createDeliveries({ log }),
   }
   const endings = createRevocations({ sql, appendLog, appendEvents, clock: Date.now })
   const identity = {
@@ -135,6 +141,7 @@ export async function serve(
     events: createEvents({ sql }),
     hook: createTokenHook({ ...parts, onOutcome: () => undefined }),
     issuers: createExternalIssuers(parts),
+    invitations: createInvitations(parts),
   }
   // A busy machine may take its time.
   const { admission = createAdmission({ clock: () => performance.now(), deadlineMs: 30_000 }) } = options

@@ -31,10 +31,10 @@ class TenantWorld {
   }
 }
 
-export function openTenantWorld(): TenantWorld {
+export function openTenantWorld(options: Parameters<typeof serve>[0] = {}): TenantWorld {
   const world = new TenantWorld()
   beforeAll(async () => {
-    world.served = await serve()
+    world.served = await serve(options)
     await seedAcme(world.served)
     for (const [id, parent] of [
       ['beta', null],

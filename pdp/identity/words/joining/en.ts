@@ -1,0 +1,41 @@
+/** English: how people come in by an invitation. */
+export const ENGLISH_JOINING = {
+  title: 'You are invited',
+  lead: '{inviter} invites {email} into this organization:',
+  organization: 'Organization',
+  tier: 'As',
+  roles: 'With the roles',
+  until: 'Good until',
+  somebody: 'Somebody who looks after it',
+  tiers: { owner: 'owner', admin: 'administrator', developer: 'developer', member: 'member', viewer: 'reader' },
+  accept: 'Accept',
+  decline: 'Decline',
+  newHere: 'There is no account with this address yet. Choose a password, and it is made.',
+  name: 'Your name (if you like)',
+  create: 'Make the account and accept',
+  replaces: 'You are signed in as {person}. That sign-in ends when you make the account.',
+  notYou: 'The invitation is for another account: you are signed in as {person}.',
+  signInAs: 'Sign in with the address that is invited',
+  doneTitle: 'You belong to it now',
+  done: 'You are a member of {organization}.',
+  declinedTitle: 'You declined',
+  declined: 'The invitation to {organization} is no longer good.',
+  account: 'To your account',
+  failed: {
+    title: 'This invitation is no longer good',
+    gone: 'It was used before, was withdrawn or replaced by a newer one, has expired, or is not whole.',
+    unbacked: 'Who invited you may no longer do so. Nothing was changed. Ask for another invitation.',
+    changed: 'A role that it gives is no longer there. Nothing was changed. Ask for another invitation.',
+    member: 'You are a member of this organization already. Nothing was changed.',
+    suspended: 'The organization has suspended your membership. Nothing was changed. Ask who looks after it.',
+    taken: 'There is an account with this address by now. Open the link in the mail once more, and sign in.',
+  },
+  /** The link stands after `open`. */
+  mail: {
+    subject: 'Invitation to {organization} at {host}',
+    asked: 'You are invited to join {organization} at {host}.',
+    open: 'See who invites you, and accept or decline, here:',
+    otherwise: 'The link is good for seven days, and once. If you do not know what this is about, do nothing.',
+  },
+}
+export type Joining = typeof ENGLISH_JOINING
