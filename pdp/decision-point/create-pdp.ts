@@ -34,6 +34,18 @@ import { withModels } from '../worker/worker.ts'
 import { answerAll } from './all-checks.ts'
 import { compare } from './compare.ts'
 import type { EmbeddedPdp } from './embedded.ts'
+import {
+  CAN,
+  COMPARE,
+  DECIDE,
+  ENTITLEMENT,
+  HELD,
+  LIST_RESOURCES,
+  LIST_SUBJECTS,
+  OF_ORGANIZATION,
+  RELATIONS,
+  TOKEN,
+} from './embedded-shapes.ts'
 import { embeddedWrites } from './embedded-writes.ts'
 import { entitlementResults, NO_ENTITLEMENTS } from './entitlement-results.ts'
 import { listPage } from './list.ts'
@@ -41,6 +53,7 @@ import { allowedLater, allowedNow } from './one-check.ts'
 import type { PdpOptions } from './options.ts'
 import { createPast } from './past.ts'
 import { resultOf } from './results.ts'
+import { asking, faultOf } from './shapes.ts'
 
 /** How often one request is evaluated because entitlements were written in between. */
 const TRIES_MAX = 10
@@ -107,7 +120,11 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
   return {
     ...embeddedWrites({ store, entitlements: source, pdp: { held: (request) => held(parts, request) } }),
     async decide(request) {
-      assertRequest(request)
+      try {
+        assertRequest(request)
+      } catch (error) {
+        throw faultOf(error, DECIDE, [request])
+      }
       // A token that is revoked now asks about no past in which it was not.
       const isPast = request.asOfMs !== undefined && !(await isRevokedNow(request))
       return decideAt(isPast ? await partsFor(request) : parts, { app, ...request })
@@ -116,28 +133,32 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
     async can(organization, subject, relation, resource, options) {
       const check = { relation, resource }
       const context = options?.context
-      assertCheck(organization, subject, check, context)
+      try {
+        assertCheck(organization, subject, check, context)
+      } catch (error) {
+        throw faultOf(error, CAN, [organization, subject, relation, resource, options])
+      }
       const asked = { organization, subject: subjectName(subject), app, tuplesMax }
       const { currentView } = parts.evaluator
       return currentView === undefined
         ? allowedLater(parts, { asked, check, context })
         : allowedNow(currentView, parts, { asked, check, context })
     },
-    entitlement: (organization, key) => entitlement(parts, organization, key),
-    isRevoked: isRevokedNow,
-    held: (request) => held(parts, request),
-    claimsEntitlements: (organization) => claimsEntitlements(parts, organization),
-    async ancestors(organization) {
+    entitlement: asking(ENTITLEMENT, (organization, key) => entitlement(parts, organization, key)),
+    isRevoked: asking(TOKEN, isRevokedNow),
+    held: asking(HELD, (request) => held(parts, request)),
+    claimsEntitlements: asking(OF_ORGANIZATION, (organization) => claimsEntitlements(parts, organization)),
+    ancestors: asking(OF_ORGANIZATION, async (organization) => {
       const { value } = await parts.evaluator.ask({ organization, evaluate: (view) => ancestors(view, organization) })
       return value.length === 0 ? null : value
-    },
-    async relations(organization, type) {
+    }),
+    relations: asking(RELATIONS, async (organization, type) => {
       const evaluate = (view: View) => relationsOf(view, compile, type)
       return (await parts.evaluator.ask({ organization, evaluate })).value
-    },
-    listResources: (request) => listed({ app, ...request, kind: 'resources' }),
-    listSubjects: (request) => listed({ app, ...request, kind: 'subjects' }),
-    compare: (request) => withModels(() => compare(parts, { app, ...request })),
+    }),
+    listResources: asking(LIST_RESOURCES, (request) => listed({ app, ...request, kind: 'resources' })),
+    listSubjects: asking(LIST_SUBJECTS, (request) => listed({ app, ...request, kind: 'subjects' })),
+    compare: asking(COMPARE, (request) => withModels(() => compare(parts, { app, ...request }))),
     async close() {
       shared.close()
       await store.close()

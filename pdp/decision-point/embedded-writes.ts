@@ -5,7 +5,6 @@ import type { Pdp } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
 import { storageIssue } from '../domain/json.ts'
 import { DIRECTORY, ENVIRONMENT, type LogId } from '../domain/log.ts'
-import { isId, quote } from '../domain/names.ts'
 import type { Organization } from '../domain/organization.ts'
 import type { RoleGrant } from '../domain/role.ts'
 import type { EntitlementSource, Store } from '../store/contract.ts'
@@ -17,7 +16,18 @@ import { createRestrictions } from '../writes/restrictions.ts'
 import { definitionsOf, readDeclared } from '../writes/role-definitions.ts'
 import { grantOf, requireFitting, requireRole, requireSubjectForm } from '../writes/role-grants.ts'
 import type { EmbeddedPdp, WriteBy, WriteOptions } from './embedded.ts'
-import { parseChanges, parseManifestInput } from './embedded-input.ts'
+import {
+  DELETE_ENTITLEMENT,
+  DELETE_MEMBER,
+  DELETE_ORGANIZATION,
+  MANIFEST,
+  PUT_ENTITLEMENT,
+  PUT_MEMBER,
+  PUT_ORGANIZATION,
+  ROLE_GRANT,
+  WRITE,
+} from './embedded-shapes.ts'
+import { malformed, type Shapes, shapeIssues } from './shapes.ts'
 
 type Deps = {
   readonly store: Store
@@ -31,17 +41,17 @@ export function embeddedWrites(deps: Deps): Writes {
   const { store } = deps
   const restriction = createRestrictions()
   return {
-    async write(organization, changes, options = {}) {
-      requireId('/organization', organization)
-      const input = parseChanges(changes, options)
+    write: writing(WRITE, async (organization, changes, options = {}) => {
+      const input = options.if === undefined ? changes : { ...changes, if: options.if }
       const parsed = parseRelationships(input, await restriction(store))
       const { position, changed } = await writeTuples(store, { organization, parsed, options }).catch((error) => {
         throw relocate(error, parsed.places)
       })
       return { revision: position.revision, changed }
-    },
-    async putManifest(app, input, by) {
-      const prepared = await prepareManifest(store, parseManifestInput(app, input))
+    }),
+    putManifest: writing(MANIFEST, async (app, input, by) => {
+      const { audiences = [], permissions = {}, roles = {}, model = null } = input
+      const prepared = await prepareManifest(store, { app, audiences, permissions, roles, model })
       const { manifest } = prepared
       return locked(store, { logs: [ENVIRONMENT], lengthy: true }, async (at) => {
         await requireAcceptable(at, prepared)
@@ -50,7 +60,7 @@ export function embeddedWrites(deps: Deps): Writes {
         if (stored === null) throw new PdpError('store_unavailable', 'the manifest was written and cannot be read')
         return stored
       })
-    },
+    }),
     ...organizationWrites(store),
     ...memberWrites(store),
     ...entitlementWrites(deps),
@@ -76,9 +86,8 @@ async function writeTuples(
 
 function organizationWrites(store: Store): Pick<Writes, 'putOrganization' | 'deleteOrganization'> {
   return {
-    putOrganization: (id, { name, parent = null }, by) =>
+    putOrganization: writing(PUT_ORGANIZATION, (id, { name, parent = null }, by) =>
       locked(store, { logs: [DIRECTORY, ENVIRONMENT] }, async (at) => {
-        requireId('/id', id)
         const organization = { id, name, parent }
         const existing = await organizationOf(at, id)
         // What clients of the former place hold would have to end, which only the management API knows how to do.
@@ -87,10 +96,12 @@ function organizationWrites(store: Store): Pick<Writes, 'putOrganization' | 'del
         await at.write(ENVIRONMENT, [{ kind: 'organization', id, organization }], { context: contextOf(by) })
         return organization
       }),
-    deleteOrganization: (id, by) =>
+    ),
+    deleteOrganization: writing(DELETE_ORGANIZATION, (id, by) =>
       locked(store, { logs: [DIRECTORY, ENVIRONMENT], lengthy: true }, (at) =>
         changedBy(at, { log: ENVIRONMENT, change: { kind: 'organization', id, organization: null }, by }),
       ),
+    ),
   }
 }
 
@@ -102,12 +113,13 @@ async function organizationOf(store: Store, id: string): Promise<Organization | 
 
 function memberWrites(store: Store): Pick<Writes, 'putMember' | 'deleteMember'> {
   return {
-    async putMember(organization, user, { role, status = 'active' }, by) {
+    putMember: writing(PUT_MEMBER, async (organization, user, { role, status = 'active' }, by) => {
       const change: Change = { kind: 'membership', user, membership: { role, status } }
       await changedBy(store, { log: organization, change, by })
-    },
-    deleteMember: (organization, user, by) =>
+    }),
+    deleteMember: writing(DELETE_MEMBER, (organization, user, by) =>
       changedBy(store, { log: organization, change: { kind: 'membership', user, membership: null }, by }),
+    ),
   }
 }
 
@@ -116,11 +128,10 @@ function entitlementWrites({ store, entitlements }: Deps): Pick<Writes, 'putEnti
     if (entitlements.name !== 'store') throw new PdpError('conflict', 'an external source owns the entitlements')
   }
   return {
-    async putEntitlement(organization, key, given, { enforcement = 'DecisionApi', ...by } = {}) {
+    putEntitlement: writing(PUT_ENTITLEMENT, async (organization, key, given, options = {}) => {
+      const { enforcement = 'DecisionApi', ...by } = options
       requireOwn()
       const value = typeof given === 'boolean' ? { enabled: given } : given
-      if (typeof value !== 'object' || value === null || Array.isArray(value))
-        throw nothingWritten('request_invalid', [{ place: '/value', message: 'is neither an object nor a boolean' }])
       const issue = storageIssue(value)
       if (issue !== null) throw nothingWritten('request_invalid', [{ place: '/value', message: issue }])
       const change: Change = { kind: 'entitlement', key, entitlement: { value, enforcement } }
@@ -129,18 +140,18 @@ function entitlementWrites({ store, entitlements }: Deps): Pick<Writes, 'putEnti
         if (tooLarge !== null) throw nothingWritten('request_invalid', [{ place: '/value', message: tooLarge }])
         await changedBy(at, { log: organization, change, by })
       })
-    },
-    async deleteEntitlement(organization, key, by) {
+    }),
+    deleteEntitlement: writing(DELETE_ENTITLEMENT, async (organization, key, by) => {
       requireOwn()
       return changedBy(store, { log: organization, change: { kind: 'entitlement', key, entitlement: null }, by })
-    },
+    }),
   }
 }
 
 function roleWrites({ store, pdp }: Deps): Pick<Writes, 'grantRole' | 'revokeRole'> {
   return {
     // A role must not change its meaning while it is granted.
-    grantRole: (organization, { app = null, role, subject }, by) =>
+    grantRole: writing(ROLE_GRANT, (organization, { app = null, role, subject }, by) =>
       locked(store, { logs: [ENVIRONMENT, organization] }, async (at) => {
         requireSubjectForm(organization, subject)
         const definitions = definitionsOf(await readDeclared(at))
@@ -150,12 +161,14 @@ function roleWrites({ store, pdp }: Deps): Pick<Writes, 'grantRole' | 'revokeRol
         await changedBy(at, { log: organization, change: { kind: 'role_grant', op: 'write', grant }, by })
         return (await storedGrant(at, organization, grant)) ?? grant
       }),
-    revokeRole: (organization, { app = null, role, subject }, by) =>
+    ),
+    revokeRole: writing(ROLE_GRANT, (organization, { app = null, role, subject }, by) =>
       locked(store, { logs: [organization] }, async (at) => {
         const grant = await storedGrant(at, organization, { app, role, subject })
         if (grant === undefined) return false
         return changedBy(at, { log: organization, change: { kind: 'role_grant', op: 'delete', grant }, by })
       }),
+    ),
   }
 }
 
@@ -180,13 +193,26 @@ function locked<T>(
 type OneChange = { readonly log: LogId; readonly change: Change; readonly by: WriteBy | undefined }
 
 async function changedBy(store: Store, { log, change, by }: OneChange): Promise<boolean> {
-  if (log !== ENVIRONMENT) requireId('/organization', log)
   return (await store.write(log, [change], { context: contextOf(by) })).changed
 }
 
 const contextOf = ({ actor = ACTOR, requestId = randomUUID() }: WriteBy = {}): WriteContext => ({ actor, requestId })
 
-function requireId(place: string, id: string): void {
-  if (typeof id === 'string' && isId(id)) return
-  throw nothingWritten('request_invalid', [{ place, message: `${quote(String(id))} is not an id` }])
+const NOTHING_WRITTEN = 'nothing was written: '
+
+/** A write, with its arguments judged first. */
+function writing<Args extends unknown[], Result>(
+  shapes: Shapes,
+  write: (...args: Args) => Promise<Result>,
+): (...args: Args) => Promise<Result> {
+  return async (...args) => {
+    const issues = shapeIssues(shapes, args)
+    if (issues.length > 0) throw malformed('request_invalid', issues, { before: NOTHING_WRITTEN })
+    try {
+      return await write(...args)
+    } catch (error) {
+      if (!(error instanceof PdpError) || error.issues.length === 0) throw error
+      throw malformed(error.code, error.issues, { before: NOTHING_WRITTEN, cause: error })
+    }
+  }
 }

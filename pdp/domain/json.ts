@@ -5,10 +5,15 @@ export type JsonObject = { readonly [key: string]: JsonValue }
 
 const JSON_DEPTH_MAX = 32
 
-/** What keeps a JSON value from being stored as jsonb, or null: NUL, half a surrogate pair, too deep nesting. */
+/**
+ * What keeps a JSON value from being stored as jsonb, or null: NUL, half a surrogate pair, too deep nesting, or what only a
+ * caller without a compiler can pass, such as a bigint or a function.
+ */
 export function storageIssue(value: JsonValue, depth = 0): string | null {
   if (typeof value === 'string') return textIssue(value)
-  if (value === null || typeof value !== 'object') return null
+  if (typeof value === 'number') return Number.isFinite(value) ? null : 'is not JSON'
+  if (value === null || typeof value === 'boolean') return null
+  if (typeof value !== 'object') return 'is not JSON'
   if (depth >= JSON_DEPTH_MAX) return `is nested deeper than ${JSON_DEPTH_MAX} levels`
   for (const [name, member] of Object.entries(value)) {
     const issue = textIssue(name) ?? storageIssue(member, depth + 1)
