@@ -12,7 +12,10 @@ export type OutboxEvent = {
   readonly type: OutboxEventType
   readonly organization: string | null
   readonly data: JsonObject
-  /** The organizations of which this person is an active member join `tenants` in the data: they may know of the event. */
+  /**
+   * The organizations of which this person is an active member join `tenants` in the data: they may know of the event. Those whose
+   * memberships are committed while the event's transaction is under way join when it is numbered.
+   */
   readonly tenantsOf?: string
 }
 
@@ -20,8 +23,8 @@ export type OutboxEvent = {
 export async function appendEvents(sql: Pick<Sql, 'query'>, events: readonly OutboxEvent[]): Promise<void> {
   if (events.length === 0) return
   await sql.query(
-    `insert into outbox_arrival (event_id, organization_id, type, payload)
-     select q.id, q.organization, q.type,
+    `insert into outbox_arrival (event_id, organization_id, type, member, payload)
+     select q.id, q.organization, q.type, q.member,
        case when q.member is null then q.payload else jsonb_set(q.payload, '{tenants}', to_jsonb(array(
          select organization_id from membership where user_id = q.member and status = 'active'
          union select jsonb_array_elements_text(coalesce(q.payload -> 'tenants', '[]')) collate "C" order by 1))) end

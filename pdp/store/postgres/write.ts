@@ -82,7 +82,8 @@ async function applyMembership(
   return some(
     await sql.query(
       `insert into membership as t (organization_id, user_id, role, status) values ($1, $2, $3, $4)
-       on conflict (organization_id, user_id) do update set role = excluded.role, status = excluded.status
+       on conflict (organization_id, user_id) do update
+         set role = excluded.role, status = excluded.status, written_in = excluded.written_in
        where (t.role, t.status) is distinct from (excluded.role, excluded.status) returning 1`,
       [log, user, membership.role, membership.status],
     ),

@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Change } from '../../../../pdp/domain/change.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import { numberEvents } from '../../../../pdp/store/number-events.ts'
 import { appendEvents, type OutboxEvent } from '../../../../pdp/store/postgres/outbox.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
 import { openTestDatabase, type TestDatabase } from '../../../support/database.ts'
+import { context } from '../../../support/tuples.ts'
 
 let database: TestDatabase
 let opened: Awaited<ReturnType<typeof openPostgres>>
@@ -119,4 +122,61 @@ test('a PDP of the version before, which numbers its own events, numbers first w
     [3, 3],
     [4, 4],
   ])
+})
+
+describe('an event about a person', () => {
+  const signedOut: OutboxEvent = {
+    type: 'user.signed_out',
+    organization: null,
+    data: { user: 'bob', tenants: ['acme'] },
+    tenantsOf: 'bob',
+  }
+  const tenants = async (): Promise<unknown> => {
+    await numberEvents(opened.sql)
+    const rows = await opened.sql.query<{ tenants: unknown }>(
+      "select payload -> 'tenants' as tenants from outbox where type = 'user.signed_out'",
+    )
+    return rows.map((row) => row.tenants)
+  }
+  const join = (organization: string, status: 'active' | 'suspended' = 'active') =>
+    opened.store.write(organization, [{ kind: 'membership', user: 'bob', membership: { role: 'viewer', status } }], {
+      context,
+    })
+  beforeEach(async () => {
+    const changes = ['acme', 'beta', 'gamma'].map(
+      (id): Change => ({
+        kind: 'organization',
+        id,
+        organization: { id, name: id, parent: null },
+      }),
+    )
+    await opened.store.write(ENVIRONMENT, changes, { context })
+  })
+
+  test('is for the organizations whose memberships were committed while it was under way', async () => {
+    await join('gamma', 'suspended')
+    await opened.sql.transaction(async (sql) => {
+      await appendEvents(sql, [signedOut])
+      await join('beta')
+      await join('gamma')
+    })
+    expect(await tenants()).toEqual([['acme', 'beta', 'gamma']])
+  })
+
+  test('is for no organization that the person joined later, or in which the membership does not count', async () => {
+    await join('gamma', 'suspended')
+    await opened.sql.transaction((sql) => appendEvents(sql, [signedOut]))
+    await join('beta')
+    await join('gamma')
+    expect(await tenants()).toEqual([['acme']])
+  })
+
+  test('is for an organization that the person left while it was under way', async () => {
+    await join('beta')
+    await opened.sql.transaction(async (sql) => {
+      await appendEvents(sql, [signedOut])
+      await opened.store.write('beta', [{ kind: 'membership', user: 'bob', membership: null }], { context })
+    })
+    expect(await tenants()).toEqual([['acme', 'beta']])
+  })
 })
