@@ -63,7 +63,7 @@ export function addStatus(app: FastifyInstance, deps: SignalDeps): void {
     ...common,
     method: 'POST',
     operation: 'setStreamStatus',
-    summary: 'Enables, pauses (events are held for 7 days) or disables (events are dropped) a stream.',
+    summary: 'Enables, pauses (events are held for 7 days, 100,000 at most) or disables (events are dropped) a stream.',
     body: STATUS,
     async handle({ caller, body: { stream_id: id, status, reason } }) {
       required(await transmitter.setStatus(receiverOf(caller), id, { status, reason: reason ?? null }))

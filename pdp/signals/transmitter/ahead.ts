@@ -24,17 +24,24 @@ export const aboutStream = (stream: Pick<Stream, 'id'>, type: string, members: J
   row: null,
 })
 
-/** At most `countMax` events of the stream, in order, and one more about the stream when some were dropped. */
-export async function readAhead(of: {
-  readonly issuer: string
-  readonly stream: Stream
+/** Which events are a stream's. */
+export type Listener = {
   /** Null: the client is gone. */
   readonly audience: Audience | null
+  /** What the receiver wants to hear nothing about. */
   readonly removed: readonly SubjectIdentifier[]
-  readonly ahead: Ahead
-  readonly nowMs: number
-  readonly countMax: number
-}): Promise<{
+}
+
+/** At most `countMax` events of the stream, in order, and one more about the stream when some were dropped. */
+export async function readAhead(
+  of: Listener & {
+    readonly issuer: string
+    readonly stream: Stream
+    readonly ahead: Ahead
+    readonly nowMs: number
+    readonly countMax: number
+  },
+): Promise<{
   readonly drafts: readonly Draft[]
   readonly cursor: number
   readonly lostCount: number
@@ -68,7 +75,7 @@ export async function readAhead(of: {
   return { drafts: lostCount === 0 ? drafts : [dropped(lostBeforeMs, of.stream), ...drafts], cursor, lostCount, more }
 }
 
-function dropped(beforeMs: number, stream: Stream): Draft {
+export function dropped(beforeMs: number, stream: Stream): Draft {
   const reason = `events before ${new Date(beforeMs).toISOString()} were dropped`
   return aboutStream(stream, STREAM_EVENTS.streamUpdated, { status: 'enabled', reason })
 }

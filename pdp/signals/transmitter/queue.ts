@@ -4,7 +4,7 @@ import type { JsonObject } from '../../domain/json.ts'
 import type { MasterKeys } from '../../process/encryption.ts'
 import type { Sql } from '../../store/directory.ts'
 import { formatSubject, parseSubject } from '../set/subjects.ts'
-import { type Ahead, aboutStream, type Draft, readAhead } from './ahead.ts'
+import { type Ahead, aboutStream, type Draft, type Listener, readAhead } from './ahead.ts'
 import { eventsSupported } from './events.ts'
 import type { Stream } from './streams.ts'
 
@@ -71,9 +71,29 @@ export async function nextSets(
     asked.map(({ countMax }) => countMax + 1),
   ])
   const found = new Map(rows.map((row) => [row.id, row]))
-  const drawn = await Promise.all(asked.map((one) => draw(deps, sql, { ...one, row: found.get(one.stream.id) })))
+  const drawn: Drawn[] = []
+  for (const one of asked) drawn.push(await draw(deps, sql, { ...one, row: found.get(one.stream.id) }))
   const stored = await store(sql, drawn)
   return drawn.map((one) => (stored.has(one.stream.id) ? { sets: [...one.old, ...one.sets], more: one.more } : null))
+}
+
+/** Which events are the stream's. */
+export async function listenerOf(issuer: string, sql: Queries, stream: Stream): Promise<Listener> {
+  const [row] = await sql.query<Row>(READ, [[stream.id], [stream.client], [0]])
+  return asListener(issuer, stream, row)
+}
+
+function asListener(issuer: string, stream: Stream, row: Row | undefined): Listener {
+  const client = row?.client ?? null
+  return {
+    audience: client && {
+      bounds: [client.organization, stream.organization],
+      app: client.app,
+      subjectFormat: stream.subjectFormat,
+      eventsDelivered: new Set(eventsDelivered(issuer, stream)),
+    },
+    removed: (row?.removed ?? []).map((subject) => parseSubject(subject)),
+  }
 }
 
 type Drawn = Move & { readonly old: readonly PendingSet[]; readonly more: boolean }
@@ -89,17 +109,9 @@ async function draw(
   const none = { stream, old, cursor: stream.cursor, lostCount: 0, sets: [] }
   if (ahead === null || free === 0 || pending.length > countMax)
     return { ...none, more: pending.length > countMax || (ahead !== null && free === 0) }
-  const client = row?.client ?? null
-  const read = await readAhead({
-    ...{ issuer: deps.issuer, stream, ahead, nowMs: deps.clock(), countMax: free },
-    audience: client && {
-      bounds: [client.organization, stream.organization],
-      app: client.app,
-      subjectFormat: stream.subjectFormat,
-      eventsDelivered: new Set(eventsDelivered(deps.issuer, stream)),
-    },
-    removed: (row?.removed ?? []).map((subject) => parseSubject(subject)),
-  })
+  const listener = asListener(deps.issuer, stream, row)
+  const common = { issuer: deps.issuer, stream, ahead, nowMs: deps.clock(), countMax: free }
+  const read = await readAhead({ ...common, ...listener })
   const { cursor, lostCount, more } = read
   return { stream, old, cursor, lostCount, more, sets: await signed(deps, stream, read.drafts) }
 }
@@ -133,24 +145,25 @@ export async function tellReceiver(
 
 type Signed = PendingSet & { readonly seq: number | null; readonly atMs: number }
 
-function signed(deps: QueueDeps, stream: Stream, drafts: readonly Draft[]): Promise<readonly Signed[]> {
-  return Promise.all(
-    drafts.map(async ({ content, row }, i) => {
-      const number = stream.lastNumber + 1 + i
-      const jti = jtiOf(deps.masterKeys, stream.id, row === null ? `own ${number}` : String(row.seq))
-      const claims: JsonObject = {
-        iss: deps.issuer,
-        aud: stream.client,
-        iat: Math.floor(deps.clock() / 1_000),
-        jti,
-        txn: row === null ? jti : (row.txn ?? row.id),
-        sub_id: jsonOf(formatSubject(content.subject)),
-        events: { [content.type]: content.members },
-      }
-      const at = { seq: row?.seq ?? null, atMs: row?.atMs ?? deps.clock() }
-      return { number, jti, claims, ...at, ...(await deps.signSet(claims)) }
-    }),
-  )
+/** One after the other: the threads that sign are the same that verify the tokens of callers. */
+async function signed(deps: QueueDeps, stream: Stream, drafts: readonly Draft[]): Promise<readonly Signed[]> {
+  const sets: Signed[] = []
+  for (const { content, row } of drafts) {
+    const number = stream.lastNumber + 1 + sets.length
+    const jti = jtiOf(deps.masterKeys, stream.id, row === null ? `own ${number}` : String(row.seq))
+    const claims: JsonObject = {
+      iss: deps.issuer,
+      aud: stream.client,
+      iat: Math.floor(deps.clock() / 1_000),
+      jti,
+      txn: row === null ? jti : (row.txn ?? row.id),
+      sub_id: jsonOf(formatSubject(content.subject)),
+      events: { [content.type]: content.members },
+    }
+    const at = { seq: row?.seq ?? null, atMs: row?.atMs ?? deps.clock() }
+    sets.push({ number, jti, claims, ...at, ...(await deps.signSet(claims)) })
+  }
+  return sets
 }
 
 /** Where a stream has come to, and what it has to send because of it. */

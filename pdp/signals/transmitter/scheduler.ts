@@ -55,6 +55,9 @@ export function createScheduler(deps: {
   readonly deliver: Deliver
   /** Nothing came on this stream for long. */
   readonly onSilent: (id: string) => Promise<void>
+  /** The stream may hold more than it may. False: there is more to look at. */
+  readonly onHolding: (id: string) => Promise<boolean>
+  readonly heldMax: number
   readonly log: Log
 }): Scheduler {
   const { issuer, sql, feed, log } = deps
@@ -63,6 +66,8 @@ export function createScheduler(deps: {
   let seen = -1
   let closed = false
   let sweeping: Promise<void> | null = null
+  let counting: Promise<void> | null = null
+  const holding = new Set<string>()
   const rounds = createRounds({ ...deps, wanted: (id) => entries.get(id)?.wanted ?? feed.newest() })
   const waits = new Map<string, (why: 'woken' | 'ended') => void>()
 
@@ -111,11 +116,29 @@ export function createScheduler(deps: {
       const state = stateOf(entry, newest)
       if (state === 'due') wake(row.id, row.attemptsCount > 0)
       if (state === 'passed') passed.push(row.id)
+      if (isHolding(row, newest)) holding.add(row.id)
       if (!row.isSilent || row.hasPending) continue
       await deps.onSilent(row.id)
       wake(row.id)
     }
     if (passed.length > 0) await sql.query(PASS, [passed, newest])
+    counting ??= countHeld().finally(() => {
+      counting = null
+    })
+  }
+  /** It takes nothing, and so much happened since that all of it would be too much. */
+  const isHolding = ({ status, endpointUrl, attemptsCount, cursor }: Row, newest: number): boolean =>
+    newest - cursor > deps.heldMax && (status === 'paused' || endpointUrl === null || attemptsCount > 0)
+  /** Beside the sweeps, which others wait for. */
+  async function countHeld(): Promise<void> {
+    for (const id of holding) {
+      holding.delete(id)
+      for (let isDone = false; !isDone && !closed; )
+        isDone = await deps.onHolding(id).catch((err: unknown) => {
+          log.warn({ event: 'signals_not_counted', stream: id, err })
+          return true
+        })
+    }
   }
   /** Of a stream that was known before, as it is now, `announce` saw the events that came since. */
   function entryOf(row: Row, before: Entry | undefined): Entry {
@@ -170,6 +193,7 @@ export function createScheduler(deps: {
       unsubscribe()
       for (const end of [...waits.values()]) end('ended')
       await sweeping
+      await counting
       await rounds.close()
     },
   }

@@ -140,7 +140,7 @@ export async function writeStatus(
   await numberEvents(sql)
   await sql.query(
     `update signal_stream set status_reason = $3, announced_number = null, attempts_count = 0, failing_since = null,
-       next_attempt_at = null, status = $2,
+       next_attempt_at = null, status = $2, enabled_at = case when $2 = 'enabled' then now() else enabled_at end,
        cursor_seq = case when 'disabled' in (status, $2)
          then (select revision from revision where organization_id = '#events') else cursor_seq end
      where stream_id = $1`,

@@ -10,6 +10,7 @@ import type { SubjectIdentifier } from '../set/subjects.ts'
 import { patchedRequest, requestOf, requireUnchanged, type StreamBody, VERIFICATION_INTERVAL } from './configuration.ts'
 import { createDeliverer, type DeliveryOutcome } from './deliverer.ts'
 import { createFeed } from './feed.ts'
+import { HELD_MAX, lookAtHeld } from './held.ts'
 import { type PollAnswer, type PollBody, pollStream } from './poll.ts'
 import { type SignSet, tellReceiver } from './queue.ts'
 import { createScheduler, SILENT } from './scheduler.ts'
@@ -52,6 +53,8 @@ export type TransmitterDeps = {
   readonly random: () => number
   readonly log: Log
   readonly onOutcome: (outcome: DeliveryOutcome, count: number) => void
+  /** Events that a stream holds at most. */
+  readonly heldMax?: number
 }
 type StatusChange = { readonly status: StreamStatus; readonly reason: string | null }
 /** Null and false mean that the receiver has no such stream. All throw PdpError `store_unavailable`. */
@@ -91,13 +94,18 @@ export function createTransmitter(deps: TransmitterDeps): Transmitter {
   const feed = createFeed({ sql: deps.sql, onError: (err) => log.warn({ event: 'signals_not_read', err }) })
   const queue = { ...deps, sql, feed }
   const outcomes = { onOutcome: deps.onOutcome }
+  const sending = {
+    ...queue,
+    openAuthorization: (stream: Pick<Stream, 'id' | 'authorizationSealed'>) =>
+      openAuthorization(deps.masterKeys, stream),
+    onOutcome: (outcome: DeliveryOutcome) => deps.onOutcome(outcome, 1),
+  }
+  const { heldMax = HELD_MAX } = deps
   const scheduler = createScheduler({
     ...{ issuer, sql: deps.sql, feed, log },
-    deliver: createDeliverer({
-      ...queue,
-      openAuthorization: (stream) => openAuthorization(deps.masterKeys, stream),
-      onOutcome: (outcome) => deps.onOutcome(outcome, 1),
-    }),
+    deliver: createDeliverer(sending),
+    heldMax,
+    onHolding: (id) => lookAtHeld({ ...sending, heldMax }, id),
     onSilent: (id) =>
       sql.transaction(async (tx) => {
         // Of several processes, the first one finds it silent.
