@@ -10,7 +10,7 @@ import { STREAM_COLUMNS, type Stream } from './streams.ts'
 export const HELD_MAX = 100_000
 /** Who enables a stream that holds much has time to take it. */
 const LEFT_SECONDS = 3_600
-/** By so many times the bound is exceeded before events are dropped, so that the receiver is told of many by one event. */
+/** By so many times the bound is exceeded before events are dropped, so that one event tells the receiver of many. */
 const SLACK = 1.1
 
 export type HeldDeps = PauseDeps & {
@@ -63,7 +63,7 @@ export async function lookAtHeld(deps: HeldDeps, id: string): Promise<boolean> {
   return true
 }
 
-/** The receiver is told when the stream is enabled again, before what follows. */
+/** When the stream is enabled again, its receiver hears of it before what follows. */
 async function drop(
   deps: HeldDeps,
   { id, cursor: before }: Stream,

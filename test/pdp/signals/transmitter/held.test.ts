@@ -46,7 +46,7 @@ async function drain(token: string, stream: string) {
   }
 }
 
-test('a failing push endpoint is told that its stream is paused when too many events are held, and gets all of them later', async () => {
+test('a failing push endpoint hears that its stream is paused when too many events are held, and gets all of them later', async () => {
   const token = await world.client('failing', { organization: 'acme' })
   receiver.answer = (pushed, res) =>
     decodeSet(pushed.token).claims.event.members.status === 'paused' ? accept(pushed, res) : status(503)(pushed, res)
@@ -81,7 +81,7 @@ test('a stream that nobody polls is paused, and its next poll says so', async ()
   expect((await drain(token, id)).map(saidBy)).toEqual(countTo(1, HELD_MAX + 1))
 })
 
-test('a paused stream loses the oldest events that it may not hold, and its receiver is told', async () => {
+test('a paused stream loses the oldest events that it may not hold, and its receiver hears of it', async () => {
   const token = await world.client('paused', { organization: 'acme' })
   const { stream_id: id } = await world.stream(token)
   await world.send('POST', '/ssf/status', { token, body: { stream_id: id, status: 'paused' } })
