@@ -9,8 +9,17 @@ export type Relations = ReadonlyMap<string, Expression>
 
 const COLON = ':'.charCodeAt(0)
 
+/** A userset holds itself, whatever its relation says. */
+export const isUsersetOf = (subject: string, object: string, relation: string): boolean =>
+  subject.length === object.length + 1 + relation.length && subject === `${object}#${relation}`
+
+/** A tier of the organization itself, which comes from memberships. */
+export function isTierOf(log: LogId, object: string, relation: string): boolean {
+  if (object.length !== 'organization:'.length + log.length || !object.startsWith('organization:')) return false
+  return MEMBERSHIP_RELATIONS.has(relation) && object.endsWith(log)
+}
+
 export class CheckTerms {
-  readonly groupsAreModelled: boolean
   readonly #log: LogId
   readonly #model: Model
   readonly #subject: string
@@ -23,7 +32,10 @@ export class CheckTerms {
     this.#log = log
     this.#model = model
     this.#subject = subject
-    this.groupsAreModelled = model.has('group')
+  }
+
+  get groupsAreModelled(): boolean {
+    return this.#model.size > 0 && this.#model.has('group')
   }
 
   /** '' where there is no model. Mostly the type that was asked for before: no text is made for it. */
@@ -41,16 +53,12 @@ export class CheckTerms {
     return type === '' ? undefined : type === this.#lastType ? this.#lastRelations : this.#model.get(type)
   }
 
-  /** A userset holds itself, whatever its relation says. */
   isSubject(object: string, relation: string): boolean {
-    const subject = this.#subject
-    return subject.length === object.length + 1 + relation.length && subject === `${object}#${relation}`
+    return isUsersetOf(this.#subject, object, relation)
   }
 
-  /** A tier of the organization itself, which comes from memberships. */
   isTier(object: string, relation: string): boolean {
-    if (!object.startsWith('organization:') || !MEMBERSHIP_RELATIONS.has(relation)) return false
-    return object.length === 'organization:'.length + this.#log.length && object.endsWith(this.#log)
+    return isTierOf(this.#log, object, relation)
   }
 
   /** Asked about everybody of a type, no tuple names them but the wildcard itself, which is a userset. */

@@ -8,8 +8,9 @@ import { REASONS, type ReasonCode } from '../domain/reasons.ts'
 import type { ConditionRun } from './conditions/run.ts'
 import { denialDetails, groupSteps } from './explanation.ts'
 import type { Model } from './model.ts'
-import { PAUSED, RelationCheck } from './relations.ts'
+import { NEAR_LEVELS, Near } from './near.ts'
 import { type HeldGrant, heldPermissions } from './roles.ts'
+import { PAUSED, Search, TUPLES_PER_CHECK_MAX } from './search/search.ts'
 import { after, Paused, Slice, type Sliced } from './slices.ts'
 import type { Way } from './subgoals.ts'
 import { FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
@@ -37,6 +38,8 @@ export type Answer = {
   readonly reason?: Reason
 }
 
+/** Never used up. */
+const ENDLESS = new Slice(Number.POSITIVE_INFINITY)
 const NOTHING_HELD = denied('none')
 const SUSPENDED = denied('membership_suspended')
 const UNKNOWN_RELATION = denied('unknown_relation')
@@ -57,7 +60,7 @@ function denied(code: ReasonCode): Answer {
 
 /** @returns undefined while rows are missing. Throws PdpError `evaluation_limit` and `condition_failed`. */
 export function answerCheck(view: View, model: Model, asked: Asked, check: PermissionCheck): Answer | undefined {
-  const answer = answerWithin(new Slice(Number.POSITIVE_INFINITY), { view, model, asked, check })
+  const answer = answerWithin(ENDLESS, { view, model, asked, check })
   if (answer instanceof Paused) throw new TypeError('a slice without an end was used up')
   return answer
 }
@@ -84,14 +87,14 @@ function explained(slice: Slice, question: Question, answer: Answer | undefined)
   })
 }
 
-/** `begun`: the check of relations that was paused. */
-function answerOf(slice: Slice, question: Question, begun: RelationCheck | null): Sliced<Answer | undefined> {
+/** `begun`: the search that was paused. */
+function answerOf(slice: Slice, question: Question, begun: Search | null): Sliced<Answer | undefined> {
   const { view, model, asked, check } = question
   const node = view.organization(asked.organization)
   const membership = view.membership(asked.organization, asked.subject)
   const { resource } = check
   const app = resource.startsWith('app:')
-  const own = resource.startsWith('organization:') && resource === `organization:${asked.organization}`
+  const own = isOwn(asked.organization, resource)
   const tier = own && MEMBERSHIP_RELATIONS.has(check.relation)
   const byRole = app || (own && isPermissionQuestion(model, check.relation))
   // An app's keys are held through roles only.
@@ -99,45 +102,72 @@ function answerOf(slice: Slice, question: Question, begun: RelationCheck | null)
   // What is held without an active membership does not count, so that nothing about it has to be decided.
   const isHeld = node !== null && (membership == null || membership.status === 'active')
   // Everything is evaluated before giving up for want of rows, so that one load brings it all.
-  const relation = byTuple && isHeld ? (begun ?? relationCheck(question, false)) : null
-  let related: Truth | typeof PAUSED = FALSE
+  const isAsked = byTuple && isHeld
+  const near = isAsked && begun === null ? nearOf(question) : null
+  let related: Truth | typeof PAUSED = near === null ? FALSE : answerNear(slice, near, question)
+  const search = isAsked && (near === null || related === UNKNOWN) ? (begun ?? searchFor(question, false)) : null
   let undecided: unknown = null
   try {
-    if (relation !== null) related = visit(slice, relation, question)
+    if (search !== null) related = visit(slice, search, question)
   } catch (error) {
     if (!isUndecided(error)) throw error
     related = UNKNOWN
     undecided = error
   }
-  if (related === PAUSED) return new Paused(() => answerOf(slice, question, relation))
+  if (related === PAUSED) return pausedAt(slice, question, search)
   const role = byRole ? roleAnswer(view, asked, check) : NOTHING_HELD
   // Of an organization that does not exist no row can ever be had, so nothing more is waited for.
   if (node === null) return NOTHING_HELD
   if (node === undefined || membership === undefined) return undefined
   // What is held here does not count, but what an ancestor or the environment grants does.
   if (membership !== null && membership.status !== 'active') return role?.allowed === false ? SUSPENDED : role
-  if (relation !== null && related === TRUE) return ALLOWED[relation.way]
+  if (related === TRUE) return ALLOWED[(search ?? near)?.way ?? 'tuple']
   if (role?.allowed === true) return role
   if (undecided !== null && role !== undefined) throw undecided
   if (related === UNKNOWN || role === undefined) return undefined
-  if (relation !== null && isRelationName(check.relation)) return NOTHING_HELD
+  if (isAsked && isRelationName(check.relation)) return NOTHING_HELD
   return byRole && role.code !== 'unknown_relation' ? NOTHING_HELD : UNKNOWN_RELATION
 }
 
-function relationCheck({ view, model, asked }: Question, explains: boolean): RelationCheck {
-  const { organization: log, subject, relationView, tuplesMax, conditions } = asked
-  return new RelationCheck({ view: relationView ?? view, log, model, subject, explains, tuplesMax, conditions })
+/** Apart from answerOf, whose variables would otherwise be kept for this wherever it is called. */
+function pausedAt(slice: Slice, question: Question, search: Search | null): Paused<Answer | undefined> {
+  return new Paused(() => answerOf(slice, question, search))
 }
 
-function visit(slice: Slice, walk: RelationCheck, { asked: { meter }, check }: Question): Truth | typeof PAUSED {
+function nearOf({ view, model, asked }: Question): Near {
+  return new Near({ view: asked.relationView ?? view, log: asked.organization, model, subject: asked.subject })
+}
+
+/** Most relations are near. UNKNOWN where they are not, and have to be searched. */
+function answerNear(slice: Slice, near: Near, { asked, check }: Question): Truth {
+  const truth = near.answer(check.resource, check.relation, NEAR_LEVELS)
+  const { tuplesCount } = near
+  slice.left -= tuplesCount
+  if (truth === UNKNOWN || tuplesCount > (asked.tuplesMax ?? TUPLES_PER_CHECK_MAX)) return UNKNOWN
+  if (asked.meter !== undefined) asked.meter.tuplesCount += tuplesCount
+  return truth
+}
+
+function searchFor({ view, model, asked }: Question, explains: boolean): Search {
+  const { organization: log, subject, relationView, tuplesMax, conditions } = asked
+  return new Search({ view: relationView ?? view, log, model, subject, explains, tuplesMax, conditions })
+}
+
+function visit(slice: Slice, search: Search, { asked: { meter }, check }: Question): Truth | typeof PAUSED {
   const { resource, relation } = check
-  if (meter === undefined) return walk.holdsWithin(slice, resource, relation)
-  const before = walk.tuplesCount
+  if (meter === undefined) return search.holdsWithin(slice, resource, relation)
+  const before = search.tuplesCount
   try {
-    return walk.holdsWithin(slice, resource, relation)
+    return search.holdsWithin(slice, resource, relation)
   } finally {
-    meter.tuplesCount += walk.tuplesCount - before
+    meter.tuplesCount += search.tuplesCount - before
   }
+}
+
+/** Is it the organization itself? No text is made to tell. */
+function isOwn(organization: string, resource: string): boolean {
+  if (resource.length !== 'organization:'.length + organization.length) return false
+  return resource.startsWith('organization:') && resource.endsWith(organization)
 }
 
 function isPermissionQuestion(model: Model, relation: string): boolean {
@@ -183,20 +213,20 @@ function relationReason(slice: Slice, question: Question, answer: Answer): Slice
   const { check } = question
   const isNamed = isRelationName(check.relation) && typeOf(check.resource) !== 'app'
   if (!isNamed || answer.code === 'membership_suspended' || answer.code === 'unknown_relation') return NO_REASON
-  return readOff(slice, relationCheck(question, true), { check, answer })
+  return readOff(slice, searchFor(question, true), { check, answer })
 }
 
 const NO_REASON: RelationReason = { path: [], missing: [] }
 
 function readOff(
   slice: Slice,
-  walk: RelationCheck,
+  search: Search,
   of: { readonly check: PermissionCheck; readonly answer: Answer },
 ): Sliced<RelationReason | undefined> {
   const { resource, relation } = of.check
   try {
-    if (walk.holdsWithin(slice, resource, relation) === PAUSED) return new Paused(() => readOff(slice, walk, of))
-    return !of.answer.allowed && walk.lacksRows ? undefined : walk.explanation
+    if (search.holdsWithin(slice, resource, relation) === PAUSED) return new Paused(() => readOff(slice, search, of))
+    return !of.answer.allowed && search.lacksRows ? undefined : search.explanation
   } catch (error) {
     // A denial is explained by more than it takes to decide it, which may be too much.
     if (isUndecided(error)) return NO_REASON

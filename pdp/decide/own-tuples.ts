@@ -1,19 +1,16 @@
-/** What the tuples of a relation say by themselves. Most relations are nothing but these, and are decided by them alone. */
+/** What the tuples of a relation say by themselves. */
 import type { PdpError } from '../domain/errors.ts'
 import type { LogId } from '../domain/log.ts'
 import { isWildcard } from '../domain/names.ts'
 import type { Budget } from './budget.ts'
-import type { CheckTerms, Relations } from './check-terms.ts'
+import type { CheckTerms } from './check-terms.ts'
 import { ConditionalTuples, type Met, type Place } from './conditional-tuples.ts'
 import type { ConditionRun } from './conditions/run.ts'
 import { groupSteps, notesOf, tupleStep } from './explanation.ts'
 import type { Direct } from './model.ts'
-import { found, type Subgoal, type Way } from './subgoals.ts'
+import { found, type Subgoal } from './subgoals.ts'
 import { subjectType, type Userset } from './usersets.ts'
 import { FALSE, TRUE, UNKNOWN, type View } from './view.ts'
-
-/** More than these are left to a goal. */
-const USERSETS_MAX = 8
 
 export class OwnTuples {
   readonly #view: View
@@ -44,29 +41,6 @@ export class OwnTuples {
     this.#budget = budget
     this.#explains = of.explains === true
     this.#run = of.conditions ?? null
-  }
-
-  /** The way in which it is allowed, FALSE where it is denied, or null where it takes more to tell. `relations`: of the type. */
-  answer(object: string, relation: string, relations: Relations | undefined): Way | typeof FALSE | null {
-    const expression = relations?.get(relation)
-    const allowed = expression?.kind === 'direct' ? expression.allowed : null
-    if ((relations !== undefined && allowed === null) || allowed?.conditional != null) return null
-    if (this.#terms.isSubject(object, relation) || this.#terms.isTier(object, relation)) return null
-    if (this.#terms.mayName(allowed)) {
-      const named = this.#view.has(this.#log, object, relation, this.#subject)
-      if (named === TRUE) return this.#budget.count(1) ? 'tuple' : null
-      if (named === UNKNOWN) return null
-    }
-    const usersets = this.#view.usersets(this.#log, object, relation, USERSETS_MAX)
-    if (usersets === undefined || usersets === null) return null
-    for (const userset of usersets) {
-      if (!userset.isGroup || this.#terms.groupsAreModelled || isWildcard(this.#subject)) return null
-      if (allowed !== null && !allowed.usersets.has(userset.type)) continue
-      const truth = this.#view.inGroup(this.#log, this.#subject, userset)
-      if (truth === TRUE) return this.#budget.count(1 + usersets.length) ? 'group' : null
-      if (truth !== FALSE) return null
-    }
-    return this.#budget.count(1 + usersets.length) ? FALSE : null
   }
 
   get conditions(): ConditionalTuples {

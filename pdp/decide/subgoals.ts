@@ -122,7 +122,10 @@ export function lean(edge: Edge): void {
 }
 
 /** The way of a subgoal that holds because another one does. */
-export const wayBy = (to: Subgoal, byRule: boolean): Way => (byRule ? 'model' : to.way === 'tuple' ? 'group' : to.way)
+export const wayBy = (to: Subgoal, byRule: boolean): Way => (byRule ? 'model' : wayByTuple(to.way))
+
+/** Through a tuple that names a userset. */
+export const wayByTuple = (way: Way): Way => (way === 'tuple' ? 'group' : way)
 
 /** `todo`: decided subgoals whose users have not been notified yet. */
 export function passOn(todo: Subgoal[]): void {

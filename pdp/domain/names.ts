@@ -16,6 +16,7 @@ const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
 })
 /** Beyond ASCII any character will do that is no space, that storage takes, and that is not the sign for bytes which could not be read. */
 const UNFIT = /[\s\p{Cc}\p{Cs}\p{Noncharacter_Code_Point}\ufffd]/u
+const ASTERISK = '*'.charCodeAt(0)
 const TYPE_BYTES_MAX = 254
 const RELATION_BYTES_MAX = 64
 const KEY_CHARACTERS_MAX = 128
@@ -84,7 +85,8 @@ export function isSubject(text: string): boolean {
   return isObject(text) || isWildcard(text)
 }
 
-export const isWildcard = (subject: string): boolean => subject.endsWith(':*') && isType(subject.slice(0, -2))
+export const isWildcard = (subject: string): boolean =>
+  subject.charCodeAt(subject.length - 1) === ASTERISK && subject.endsWith(':*') && isType(subject.slice(0, -2))
 
 /** `invoice` of `invoice:42`. */
 export const typeOf = (object: string): string => object.slice(0, object.indexOf(':'))

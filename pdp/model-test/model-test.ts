@@ -3,7 +3,7 @@
 import fs, { existsSync } from 'node:fs'
 import { relative, resolve } from 'node:path'
 import type { Model } from '../decide/model.ts'
-import { TUPLES_PER_CHECK_MAX } from '../decide/relations.ts'
+import { TUPLES_PER_CHECK_MAX } from '../decide/search/search.ts'
 import { PdpError } from '../domain/errors.ts'
 import { fileProblem } from '../process/command/file-problem.ts'
 import { confinedTo, unconfined } from './confined-files.ts'

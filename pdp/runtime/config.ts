@@ -1,6 +1,6 @@
 /** The PDP's settings, read once from environment variables. Every issue is reported together. */
 import { join, resolve } from 'node:path'
-import { TUPLES_PER_CHECK_MAX } from '../decide/relations.ts'
+import { TUPLES_PER_CHECK_MAX } from '../decide/search/search.ts'
 import { isMailAddress } from '../identity/account/mail.ts'
 import { type Branding, parseBranding } from '../identity/html/brand.ts'
 import type { Network } from '../process/addresses.ts'

@@ -7,9 +7,10 @@ const jws = inFile('pdp/token/jws.ts')
 const signature = inFile('pdp/token/signature.ts')
 const dpop = inFile('pdp/token/dpop.ts')
 const check = inFile('pdp/decide/check.ts')
-const relations = inFile('pdp/decide/relations.ts')
-const expansion = inFile('pdp/decide/expansion.ts')
-const settle = inFile('pdp/decide/settle.ts')
+const near = inFile('pdp/decide/near.ts')
+const search = inFile('pdp/decide/search/search.ts')
+const expansion = inFile('pdp/decide/search/expansion.ts')
+const settle = inFile('pdp/decide/search/settle.ts')
 const terms = inFile('pdp/decide/check-terms.ts')
 const own = inFile('pdp/decide/own-tuples.ts')
 const budget = inFile('pdp/decide/budget.ts')
@@ -155,6 +156,31 @@ export const PDP_GROUPS: readonly Group[] = [
         'const byTuple = !app && (tier || isRelation(model, check))',
         'const byTuple = tier || isRelation(model, check)',
       ),
+      near('but not is not subtracted from what is near', 'if (excluded === TRUE) return FALSE', ''),
+      near('what is not near is not subtracted', 'return excluded === FALSE ? held : UNKNOWN', 'return held'),
+      near('one of the parts of a near and is enough', 'if (truth === FALSE) return FALSE\n      if', 'if'),
+      near(
+        'a near parent of another type',
+        'if (!allowed.types.has(terms.typeOf(parent))) continue',
+        'if (terms === null) continue',
+      ),
+      near(
+        'a parent on a condition is not looked for',
+        'let result: Truth = allowed.conditional === null ? FALSE : UNKNOWN\n    for (const parent',
+        'let result: Truth = FALSE\n    for (const parent',
+      ),
+      near(
+        'a tuple with a condition is not looked for',
+        'allowed === null || allowed.conditional === null ? FALSE : UNKNOWN',
+        'FALSE',
+      ),
+      near('a tier is not looked for', 'if (isTierOf(this.#log, object, relation)) return UNKNOWN', ''),
+      near(
+        'what lies further away is denied',
+        '|| !this.#count(1)) return UNKNOWN',
+        '|| !this.#count(1)) return FALSE',
+      ),
+      near('missing near rows are a denial', 'if (named === UNKNOWN) result = UNKNOWN', ''),
       expansion('but not is not subtracted', 'negative: part === subtract', 'negative: false'),
       expansion(
         'one of the parts of an and is enough',
@@ -180,15 +206,15 @@ export const PDP_GROUPS: readonly Group[] = [
       own('an inactive membership', "membership?.status !== 'active' || ", ''),
       terms(
         'a tier of another organization',
-        "return object.length === 'organization:'.length + this.#log.length && object.endsWith(this.#log)",
-        'return true',
+        'return MEMBERSHIP_RELATIONS.has(relation) && object.endsWith(log)',
+        'return MEMBERSHIP_RELATIONS.has(relation)',
       ),
       expansion(
         'missing rows of usersets',
         'return this.#budget.missed()\n    }\n    const isWide',
         'return true\n    }\n    const isWide',
       ),
-      relations(
+      search(
         'a bound that is exceeded is a denial',
         'if (this.#budget.missing) return UNKNOWN',
         'return this.#budget.missing ? UNKNOWN : FALSE',

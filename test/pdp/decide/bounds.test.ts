@@ -1,6 +1,6 @@
 /** The bounds of evaluation, at the bound and one past it. Past it there is an error, never an answer. */
 import { beforeEach, describe, expect, test } from 'vitest'
-import { TUPLES_PER_CHECK_MAX } from '../../../pdp/decide/relations.ts'
+import { TUPLES_PER_CHECK_MAX } from '../../../pdp/decide/search/search.ts'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Change } from '../../../pdp/domain/change.ts'
 import type { Pdp } from '../../../pdp/domain/decision.ts'

@@ -1,8 +1,12 @@
 /** The subgoals of one check: by object and relation, and those that are still to do, the nearest first. */
-import type { Subgoal } from './subgoals.ts'
+import { NEAR_LEVELS, NEAR_TUPLES } from '../near.ts'
+import type { Subgoal } from '../subgoals.ts'
 
 /** So many are in a list, since making and asking a table costs more than those few. */
 const LIST_MAX = 16
+
+/** Subgoals within so many levels of the one that is being expanded are expanded along with it; to begin with, all that are near. */
+const ALONG_MAX = 2
 
 export class Frontier {
   /** Of the one at hand. */
@@ -38,6 +42,12 @@ export class Frontier {
       goal.next = known.next
       known.next = goal
     }
+  }
+
+  /** `tuplesCount`: visited so far. */
+  isAlong(level: number, tuplesCount: number): boolean {
+    const away = level - this.level
+    return away <= ALONG_MAX || (away <= NEAR_LEVELS && tuplesCount < NEAR_TUPLES)
   }
 
   queue(goal: Subgoal): void {

@@ -1,8 +1,8 @@
 /** The undecided rest of the graph, once every subgoal is expanded: what leans on itself alone is false. */
 
-import { inSteps, type Steps } from './slices.ts'
-import { type Edge, OPEN, passOn, type Subgoal } from './subgoals.ts'
-import { FALSE, UNKNOWN } from './view.ts'
+import { inSteps, type Steps } from '../slices.ts'
+import { type Edge, OPEN, passOn, type Subgoal } from '../subgoals.ts'
+import { FALSE, UNKNOWN } from '../view.ts'
 
 /** Subgoals that are gone through again are counted; false: no more of that. */
 export type Spend = (goals: number) => boolean

@@ -1,51 +1,53 @@
 /** Adds to a subgoal what it leans on, by its definition and its tuples. Each relation of each object is one subgoal. */
-import type { ReasonStep } from '../domain/decision.ts'
-import type { LogId } from '../domain/log.ts'
-import type { Budget } from './budget.ts'
-import type { CheckTerms } from './check-terms.ts'
-import { notesOf, ruleStep, tupleStep } from './explanation.ts'
+import type { ReasonStep } from '../../domain/decision.ts'
+import type { LogId } from '../../domain/log.ts'
+import type { Budget } from '../budget.ts'
+import { CheckTerms } from '../check-terms.ts'
+import type { ConditionRun } from '../conditions/run.ts'
+import { notesOf, ruleStep, tupleStep } from '../explanation.ts'
+import type { Direct, Expression, Model } from '../model.ts'
+import { levelAfter, Near } from '../near.ts'
+import { OwnTuples } from '../own-tuples.ts'
+import { completed, Edge, found, lean, OPEN, Subgoal, wayBy, wayByTuple } from '../subgoals.ts'
+import { isUserset, Userset } from '../usersets.ts'
+import { FALSE, TRUE, UNKNOWN, type View } from '../view.ts'
+import { WideRelations } from '../wide/wide-relations.ts'
 import { Frontier } from './frontier.ts'
-import type { Direct, Expression, Model } from './model.ts'
-import type { OwnTuples } from './own-tuples.ts'
-import { completed, Edge, found, lean, OPEN, Subgoal, wayBy } from './subgoals.ts'
-import { isUserset, Userset } from './usersets.ts'
-import { FALSE, TRUE, UNKNOWN, type View } from './view.ts'
-import { WideRelations } from './wide/wide-relations.ts'
-
-/** Subgoals within so many levels of the one that is being expanded are expanded along with it. */
-const ALONG_MAX = 2
 
 type From = Extract<Expression, { kind: 'from' }>
-type Options = {
+export type ExpansionOptions = {
   readonly view: View
   readonly log: LogId
   readonly model: Model
   readonly subject: string
   readonly explains?: boolean
+  readonly conditions?: ConditionRun | undefined
 }
 
 export class Expansion {
   readonly #view: View
   readonly #log: LogId
   readonly #subject: string
-  readonly #model: Model
+  readonly #of: ExpansionOptions
   readonly #explains: boolean
   readonly #terms: CheckTerms
-  readonly #own: OwnTuples
+  readonly own: OwnTuples
+  readonly #near: Near
   readonly #budget: Budget
   #root: Subgoal | null = null
   /** Null as long as the root leans on nothing but its own tuples, as it mostly does. */
   #frontier: Frontier | null = null
   #wide: WideRelations | null = null
 
-  constructor(of: Options, terms: CheckTerms, own: OwnTuples, budget: Budget) {
+  constructor(of: ExpansionOptions, budget: Budget) {
     this.#view = of.view
     this.#log = of.log
     this.#subject = of.subject
-    this.#model = of.model
+    this.#of = of
     this.#explains = of.explains === true
-    this.#terms = terms
-    this.#own = own
+    this.#terms = new CheckTerms(of)
+    this.#near = new Near(of)
+    this.own = new OwnTuples(of, this.#terms, budget)
     this.#budget = budget
   }
 
@@ -154,16 +156,16 @@ export class Expansion {
     return true
   }
 
-  /** What `#own` answers of what the `or` leans on, where that is near enough. @returns false when it does not. */
+  /** What `#near` answers of what the `or` leans on, where that is near enough. @returns false when it does not. */
   #leansOnOwn(
     goal: Subgoal,
     on: { readonly object: string; readonly relation: string; readonly fanOut: number; readonly byRule: boolean },
   ): boolean {
-    if (this.#explains || levelOf(goal, on.fanOut) > (this.#frontier?.level ?? 0) + ALONG_MAX) return false
-    const type = on.object === goal.object ? goal.type : this.#terms.typeOf(on.object)
-    const own = this.#own.answer(on.object, on.relation, this.#terms.relationsOf(type))
-    if (own === null) return false
-    if (own !== FALSE) found(goal, on.byRule ? 'model' : own === 'tuple' ? 'group' : own)
+    if (this.#explains || !this.#frontierOf().isAlong(levelAfter(goal.level, on.fanOut), this.#budget.tuplesCount))
+      return false
+    const truth = this.#near.answer(on.object, on.relation, 0)
+    if (truth === UNKNOWN || !this.#budget.count(this.#near.tuplesCount)) return false
+    if (truth === TRUE) found(goal, on.byRule ? 'model' : wayByTuple(this.#near.way))
     return true
   }
 
@@ -174,9 +176,9 @@ export class Expansion {
     const to = known ?? this.#subgoal(object, relation, goal)
     if (known === undefined) frontier.add(to)
     if (to.truth !== OPEN || to.queued) return to
-    to.level = levelOf(goal, fanOut)
+    to.level = levelAfter(goal.level, fanOut)
     // What is decided at once needs no place in the graph.
-    if (to.level <= frontier.level + ALONG_MAX) this.expand(to)
+    if (frontier.isAlong(to.level, this.#budget.tuplesCount)) this.expand(to)
     else frontier.queue(to)
     return to
   }
@@ -194,7 +196,7 @@ export class Expansion {
     }
     if (allowed.conditional === null) return true
     const place = { object, relation: tupleset, allowed: allowed.conditional, unmet: this.#unmet(goal) }
-    const met = this.#own.conditions.met(place, { kind: 'objects', countMax })
+    const met = this.own.conditions.met(place, { kind: 'objects', countMax })
     if (met === undefined) return this.#budget.missed()
     if (met === null || !this.#budget.count(met.rows)) return this.#manyParents(goal, rule)
     for (const parent of met.subjects) this.#parent(goal, rule, parent, met.rows)
@@ -211,9 +213,8 @@ export class Expansion {
   }
 
   #wideRelations(): WideRelations {
-    const of = { view: this.#view, log: this.#log, model: this.#model, subject: this.#subject }
-    const side = { ...of, conditions: this.#own.conditions, budget: this.#budget }
-    this.#wide ??= new WideRelations(side, this.#terms, this.#own)
+    const side = { ...this.#of, conditions: this.own.conditions, budget: this.#budget }
+    this.#wide ??= new WideRelations(side, this.#terms, this.own)
     return this.#wide
   }
 
@@ -231,7 +232,7 @@ export class Expansion {
   /** The relation's own tuples. `allowed` null: no model, so anything but a wildcard. */
   #direct(goal: Subgoal, allowed: Direct | null): boolean {
     const { object, relation } = goal
-    if (this.#terms.isTier(object, relation)) return this.#own.tier(goal, allowed)
+    if (this.#terms.isTier(object, relation)) return this.own.tier(goal, allowed)
     let whole = true
     if (this.#terms.mayName(allowed)) {
       const named = this.#view.has(this.#log, object, relation, this.#subject)
@@ -263,10 +264,10 @@ export class Expansion {
     const conditional = allowed?.conditional ?? null
     if (conditional === null) return isWide ? this.#manyUsersets(goal, allowed) : whole
     const place = { object, relation, allowed: conditional, unmet: this.#unmet(goal) }
-    if (!this.#own.namedOnCondition(goal, place)) whole = false
+    if (!this.own.namedOnCondition(goal, place)) whole = false
     if (isWide) return this.#manyUsersets(goal, allowed) && whole
     if (![...conditional.keys()].some(isUserset)) return whole
-    const met = this.#own.metUsersets(place, countMax)
+    const met = this.own.metUsersets(place, countMax)
     if (met === undefined) return this.#budget.missed()
     if (met === null || !this.#budget.count(met.rows)) return this.#manyUsersets(goal, allowed) && whole
     for (const subject of met.subjects) {
@@ -287,13 +288,10 @@ export class Expansion {
       if (this.#explains) notesOf(goal).found = [tupleStep(goal, userset)]
       return found(goal, 'tuple')
     }
-    if (userset.isGroup && !this.#terms.groupsAreModelled) return this.#own.group(goal, userset)
+    if (userset.isGroup && !this.#terms.groupsAreModelled) return this.own.group(goal, userset)
     const { object, relation } = userset
     if (this.#leansOnOwn(goal, { object, relation, fanOut, byRule: false })) return true
     const to = this.#reach(goal, object, relation, fanOut)
     return this.#lean(goal, to, false, this.#explains ? [tupleStep(goal, userset)] : null)
   }
 }
-
-/** A wide step counts for several. */
-const levelOf = (goal: Subgoal, fanOut: number): number => goal.level + 32 - Math.clz32(fanOut)
