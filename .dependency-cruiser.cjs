@@ -107,6 +107,11 @@ module.exports = {
       },
     ),
     rule(
+      'simplewebauthn-is-loaded-by-the-first-passkey-only',
+      { path: '^pdp' },
+      { path: 'node_modules/@simplewebauthn/', dynamic: false, dependencyTypesNot: ['type-only', 'type-import'] },
+    ),
+    rule(
       'uqr-is-loaded-by-the-first-picture-only',
       { path: '^pdp' },
       { path: 'node_modules/uqr/', dynamic: false, dependencyTypesNot: ['type-only', 'type-import'] },

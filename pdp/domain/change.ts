@@ -7,11 +7,12 @@ import type { RevocationCause } from './revocation.ts'
 import type { OrganizationRole, RoleGrant } from './role.ts'
 import type { Tuple } from './tuple.ts'
 
-/** `id`: of the user, client, issuer or invitation; of a token hook its URL without query; of an authenticator or recovery codes their user. */
+/** `id`: of the user, client, issuer or invitation; of a token hook its URL without query; of an authenticator, passkey or recovery code its user. */
 export type AdministeredKind =
   | 'user'
   | 'client'
   | 'authenticator'
+  | 'passkey'
   | 'recovery_code'
   | 'trusted_issuer'
   | 'token_hook'

@@ -21,6 +21,7 @@ import { createAdmin } from './admin.ts'
 import { type Controls, controlsWithin } from './controls.ts'
 import { createProviders } from './current-provider.ts'
 import { createEvents, type Events } from './events.ts'
+import { createPasskeys } from './factors/passkeys.ts'
 import { createSecondFactor } from './factors/second-factor.ts'
 import type { Branding } from './html/brand.ts'
 import { createFrames } from './html/frame.ts'
@@ -43,6 +44,7 @@ import { createConsent } from './sign-in/consent.ts'
 import { type ConsoleIdentity, createConsoleIdentity } from './sign-in/console.ts'
 import { createDevices } from './sign-in/devices.ts'
 import { createKnownAddresses } from './sign-in/known-addresses.ts'
+import { createPasskeySteps } from './sign-in/passkey-steps.ts'
 import { createSharedAttempts } from './sign-in/shared-attempts.ts'
 import { createSignIn } from './sign-in/sign-in.ts'
 import { createIsSignedIn } from './sign-in/sign-in-validity.ts'
@@ -141,7 +143,8 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const known = createKnownAddresses(deps)
   const starts = createStarts({ clock, known })
   const semaphores = createSemaphores({ ...SECRET_CHECKS, known })
-  const frameOf = createFrames(deps.branding, mountOf(deps.issuer))
+  const passkeys = createPasskeys({ ...deps, revocations })
+  const frameOf = createFrames(deps.branding, mountOf(deps.issuer), passkeys.isPossible)
   const clientOf = createClientOf(deps.trustedProxies ?? NO_NETWORKS)
   const provenSecrets = createProvenSecrets(deps)
   const decoys = {
@@ -187,6 +190,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     decoys: createPasswordDecoys({ ...deps, own: decoys.chosen }),
     masterKeys: deps.masterKeys,
   })
+  const passkeySteps = createPasskeySteps({ issuer, passkeys, secondFactor, signIn, starts, clock })
   const settings = deps.account ?? { mailer: null, knownPasswords: null }
   const mail = { mailer: settings.mailer, deliveries: createDeliveries(deps) }
   const invitations = (at: Pick<Sql, 'query'>) => createInvitations({ ...deps, ...mail, sql: at })
@@ -204,6 +208,8 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       signIn,
       isSignedIn,
       secondFactor,
+      passkeys,
+      passkeySteps,
     },
     joiningScreens({ ...deps, invitations, accept }),
   )
@@ -223,6 +229,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     frameOf,
     secondFactor,
     signIn,
+    passkeySteps,
     recoveryUsed: (user, about) => account.notices.send(user, 'codeUsed', about),
     recordSecrets: createRecordSecrets(deps),
     devices,

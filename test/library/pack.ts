@@ -51,7 +51,7 @@ const PACKAGES: readonly Package[] = [
     description: 'The Portcullis policy decision point with its identity service, the sidecar and the injector',
     config: 'tsconfig.build.json',
     beside: [
-      ...['{pdp,sidecar}/**/*.{sql,json}', 'pdp/console/assets/*'],
+      ...['{pdp,sidecar}/**/*.{sql,json}', 'pdp/console/assets/*', 'pdp/identity/html/assets/*'],
       // The books, and what their links lead to.
       ...['docs/**/*.{md,svg,png}', 'charts/portcullis/README.md', 'proto/portcullis/v1/*.proto'],
       ...['ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md'],

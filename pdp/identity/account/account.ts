@@ -1,8 +1,10 @@
 /** Pages at `/account`, on which people look after themselves: they need no JavaScript. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isCrossSite, readForm } from '../html/forms.ts'
+import { readPasskeyScript } from '../html/passkey-script.ts'
 import { hashSecret } from '../keys/password-hash.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
+import { STATUS } from '../oauth/status.ts'
 import { createSharedAttempts } from '../sign-in/shared-attempts.ts'
 import { changeAuthenticator, showAuthenticator } from './authenticator.ts'
 import { createBrowserCookies } from './browser-cookies.ts'
@@ -13,6 +15,7 @@ import { createNotices, type Notices } from './notices.ts'
 import { askWho, signInFirst, takeWho } from './own-sign-in.ts'
 import { goTo, refused, send, type View } from './pages.ts'
 import type { AccountDeps, AccountParts } from './parts.ts'
+import { changePasskeys, showPasskeys } from './passkeys.ts'
 import { showChange, takeChange } from './password-change.ts'
 import { createPasswordRules } from './password-rules.ts'
 import { createPasswords } from './passwords.ts'
@@ -74,17 +77,19 @@ const SCREENS: ReadonlyMap<string, Screen> = new Map<string, Screen>([
     PATHS.accountAuthenticator,
     fresh(PATHS.accountAuthenticator, { show: showAuthenticator, act: changeAuthenticator }),
   ],
+  [PATHS.accountPasskeys, fresh(PATHS.accountPasskeys, { show: showPasskeys, act: changePasskeys })],
   [
     PATHS.accountVerification,
     { ...own(PATHS.accountVerification, { show: askToConfirm, act: verify }), link: 'verification' },
   ],
 ])
-export const ACCOUNT_PATHS: readonly string[] = [...SCREENS.keys()]
+export const ACCOUNT_PATHS: readonly string[] = [...SCREENS.keys(), PATHS.passkeyScript]
 
 /** `more`: screens of other rooms. */
 export function createAccount(deps: AccountDeps, more: ReadonlyMap<string, Screen>): Account {
   const { knownPasswords: list, deliveries, ...rest } = deps
   const tokens = createMailedTokens(deps)
+  const script = readPasskeyScript()
   const mailAttempts = createSharedAttempts({ ...deps, windowMs: MAIL_WINDOW_MS })
   const notices = createNotices({ ...deps, deliveries, mailAttempts })
   const parts: AccountParts = {
@@ -100,6 +105,7 @@ export function createAccount(deps: AccountDeps, more: ReadonlyMap<string, Scree
   }
   return {
     async answer(req, res, path) {
+      if (path === PATHS.passkeyScript) return void res.writeHead(STATUS.shown, script.headers).end(script.text)
       const screen = SCREENS.get(path) ?? more.get(path)
       if (screen === undefined) throw new TypeError(`${path} is no page of the account`)
       const view = await answerScreen(parts, screen, { req, res, path, frame: parts.frameOf(req) })

@@ -5,10 +5,10 @@ import type { Secret } from '../factors/second-factor.ts'
 import type { Frame } from '../html/frame.ts'
 import { qrCode } from '../html/qr-code.ts'
 import { PATHS } from '../oauth/paths.ts'
-import { BY_PASSWORD, BY_PASSWORD_AND_CODE } from '../sign-in/acr.ts'
+import { BY_PASSWORD_AND_CODE } from '../sign-in/acr.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
 import { fillText } from '../words/words.ts'
-import { signInAnew } from './own-sign-in.ts'
+import { remainingAssurance, signInAnew } from './own-sign-in.ts'
 import { alertOf, hidden, shown, type View } from './pages.ts'
 import type { AccountParts } from './parts.ts'
 import { contextOf } from './passwords.ts'
@@ -18,7 +18,7 @@ type Problem = 'wrong' | 'expired'
 type Change = { readonly person: Person; readonly form: URLSearchParams }
 
 export async function showAuthenticator(parts: AccountParts, { frame }: Visit, person: Person): Promise<View> {
-  if (!(await parts.secondFactor.hasApp(person.user.id))) return proposal(parts, { frame, person }, null)
+  if (!(await parts.secondFactor.kinds(person.user.id)).app) return proposal(parts, { frame, person }, null)
   const left = await parts.secondFactor.recoveryCodesLeft(person.user.id)
   const { app, recovery } = frame.words.factors
   const button = (action: string, text: string, lead: string): Html =>
@@ -74,7 +74,8 @@ async function remove(parts: AccountParts, visit: Visit, person: Person): Promis
   if (!(await parts.secondFactor.remove(user.id, contextOf(user.id)))) return showAuthenticator(parts, visit, person)
   parts.log.info({ event: 'authenticator_removed', user: user.id })
   parts.notices.send(user.id, 'appRemoved', visit.frame)
-  await signInAnew(parts, visit, { person, by: BY_PASSWORD })
+  const hasCode = await parts.secondFactor.has(user.id)
+  await signInAnew(parts, visit, { person, by: remainingAssurance({ ...person, hasCode }) })
   const { app } = visit.frame.words.factors
   return shown(visit.frame, app.removedTitle, html`<p role="status">${app.removed}</p>${back(visit.frame)}`)
 }
@@ -112,7 +113,7 @@ async function keyOf(frame: Frame, { secret, uri }: Secret): Promise<Html> {
 <p><a href="${uri}">${app.openHere}</a></p>`
 }
 
-function codesPage(frame: Frame, codes: readonly string[]): View {
+export function codesPage(frame: Frame, codes: readonly string[]): View {
   const { recovery } = frame.words.factors
   return shown(
     frame,
@@ -126,5 +127,5 @@ function codesPage(frame: Frame, codes: readonly string[]): View {
 export const leftOf = ({ words }: Frame, left: number): string =>
   fillText(words.factors.recovery.left, { left: String(left), count: String(RECOVERY_CODES_COUNT) })
 
-const back = (frame: Frame): Html =>
+export const back = (frame: Frame): Html =>
   html`<p><a href="${frame.mount}${PATHS.account}">${frame.words.factors.app.back}</a></p>`

@@ -61,19 +61,21 @@ async function endApplication(
 }
 
 async function home(
-  { sql, mailer, secondFactor }: AccountParts,
+  parts: AccountParts,
   { frame, person }: { readonly frame: Frame; readonly person: Person },
   done: 'ended' | 'gone' | null,
 ): Promise<View> {
+  const { sql, mailer, secondFactor } = parts
   const { words } = frame
   const texts = words.account.home
   const { app } = words.factors
   const { user, session } = person
-  const [sessions, applications, hasApp, left] = await Promise.all([
+  const [sessions, applications, has, left, passkeys] = await Promise.all([
     sql.query<SessionRow>(SESSIONS, [user.id]),
     sql.query<ApplicationRow>(APPLICATIONS, [user.id]),
-    secondFactor.hasApp(user.id),
+    secondFactor.kinds(user.id),
     secondFactor.recoveryCodesLeft(user.id),
+    parts.passkeys.of(user.id),
   ])
   const status = done === 'ended' ? html`<p role="status">${texts.ended}</p>` : EMPTY
   const rows = sessions.map(({ uid, at }) =>
@@ -98,7 +100,9 @@ async function home(
 ${addressOf(frame, person, mailer !== null)}
 <h2>${texts.proofs}</h2>
 <p><a href="${frame.mount}${PATHS.accountPassword}">${texts.password}</a></p>
-<p><a href="${frame.mount}${PATHS.accountAuthenticator}">${app.title}</a><br><small>${hasApp ? `${app.isOn} ${leftOf(frame, left)}` : app.isOff}</small></p>
+<p><a href="${frame.mount}${PATHS.accountAuthenticator}">${app.title}</a><br><small>${has.app ? app.isOn : app.isOff}</small></p>
+<p><a href="${frame.mount}${PATHS.accountPasskeys}">${words.factors.passkeys.title}</a><br><small>${has.passkey ? passkeys.map(({ name }) => name).join(', ') : words.factors.passkeys.none}</small></p>
+${has.app || has.passkey ? html`<p><small>${leftOf(frame, left)}</small></p>` : EMPTY}
 <h2>${texts.sessions}</h2>${rows}
 <h2>${texts.applications}</h2>${connected.length === 0 ? html`<p>${texts.noApplications}</p>` : connected}
 <p><a href="${frame.mount}${PATHS.logout}">${words.common.signOut}</a></p>`,

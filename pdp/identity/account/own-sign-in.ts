@@ -1,18 +1,20 @@
 /** Signing in to these pages, also once more before a change. */
 import { PATHS, urlOf } from '../oauth/paths.ts'
+import { type Assurance, BY_PASSWORD } from '../sign-in/acr.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
-import type { SignedIn } from '../sign-in/sign-in.ts'
-import { codePage, type LoginProblem, loginPage, outcomeOf, recoveryUsedPage } from '../sign-in/sign-in-pages.ts'
+import { isSecond, type Turn } from '../sign-in/passkey-steps.ts'
+import type { SignedIn, Waiting } from '../sign-in/sign-in.ts'
+import { type LoginProblem, loginPage, outcomeOf, recoveryUsedPage } from '../sign-in/sign-in-pages.ts'
 import { goTo, type View } from './pages.ts'
 import type { AccountParts } from './parts.ts'
-import { type Person, personOf, type Visit } from './visit.ts'
+import { type Person, personOf, type Visit, xsrfOf } from './visit.ts'
 
 /** As the log and the sealed fields name these pages. */
 export const PAGE = 'account'
 const PURPOSE = { kind: 'account' } as const
 const TARGETS: readonly string[] = [
   ...[PATHS.account, PATHS.accountPassword, PATHS.accountVerification, PATHS.accountAuthenticator],
-  PATHS.accountInvitation,
+  ...[PATHS.accountPasskeys, PATHS.accountInvitation],
 ]
 
 /** Sends the browser to sign in and then to this page. */
@@ -29,12 +31,14 @@ export async function askWho(parts: AccountParts, visit: Visit): Promise<View> {
 export async function takeWho(parts: AccountParts, visit: Visit, form: URLSearchParams): Promise<View | null> {
   const { signIn, devices } = parts
   const source = devices.source(visit.req)
-  if (form.get('action') === 'code') {
-    const sealed = form.get('password_accepted') ?? ''
-    const waiting = signIn.open(sealed, PAGE)
+  const action = form.get('action') ?? ''
+  if (action === 'switch') return login(visit, '', null)
+  if (PASSKEY_ACTIONS.has(action)) return passkey(parts, visit, form)
+  if (action === 'code') {
+    const { waiting, turn } = turnIn(parts, visit, form)
     if (waiting === null) return login(visit, '', null)
     const outcome = await signIn.code({ waiting, code: form.get('code') ?? '', client: PAGE, source })
-    if ('problem' in outcome) return code(visit, sealed, outcome.problem)
+    if ('problem' in outcome) return parts.passkeySteps.askForSecond({ ...turn, waiting }, outcome.problem)
     if (outcome.left === undefined) return finish(parts, visit, outcome)
     parts.notices.send(outcome.accountId, 'codeUsed', { words: visit.frame.words, left: outcome.left })
     await begin(parts, visit, outcome)
@@ -44,8 +48,38 @@ export async function takeWho(parts: AccountParts, visit: Visit, form: URLSearch
   const email = form.get('email') ?? ''
   const outcome = await signIn.password({ email, password: form.get('password') ?? '', client: PAGE, source })
   if ('problem' in outcome) return login(visit, email, outcome.problem)
-  if ('waiting' in outcome) return code(visit, signIn.seal(outcome.waiting, PAGE), null)
-  return finish(parts, visit, outcome)
+  if (!('waiting' in outcome)) return finish(parts, visit, outcome)
+  const { waiting } = outcome
+  return parts.passkeySteps.askForSecond(turnOf(parts, visit, { waiting, sealed: signIn.seal(waiting, PAGE) }), null)
+}
+
+const PASSKEY_ACTIONS: ReadonlySet<string> = new Set(['app', 'passkey', 'passkey_answer'])
+
+/** Asked for, given, or not wanted. */
+async function passkey(parts: AccountParts, visit: Visit, form: URLSearchParams): Promise<View | null> {
+  const { waiting, turn } = turnIn(parts, visit, form)
+  if (isSecond(form) && waiting === null) return login(visit, '', null)
+  if (form.get('action') === 'app')
+    return waiting === null ? login(visit, '', null) : parts.passkeySteps.askForSecond({ ...turn, waiting }, null)
+  if (form.get('action') === 'passkey') return parts.passkeySteps.ask(turn)
+  const taken = await parts.passkeySteps.take({ ...turn, answer: form.get('credential') ?? '' })
+  return 'signedIn' in taken ? finish(parts, visit, taken.signedIn) : taken
+}
+
+/** Whose password was right, as the form says. */
+function turnIn(parts: AccountParts, visit: Visit, form: URLSearchParams) {
+  const sealed = form.get('password_accepted')
+  const waiting = sealed === null ? null : parts.signIn.open(sealed, PAGE)
+  return { waiting, turn: turnOf(parts, visit, { waiting, sealed }) }
+}
+
+function turnOf<Who extends Waiting | null>(
+  { devices }: AccountParts,
+  { req, res, frame }: Visit,
+  { waiting, sealed }: { readonly waiting: Who; readonly sealed: string | null },
+) {
+  const hidden: Turn['hidden'] = sealed === null ? {} : { password_accepted: sealed }
+  return { req, res, frame, waiting, hidden, purpose: PURPOSE, at: PAGE, client: PAGE, source: devices.source(req) }
 }
 
 async function finish(parts: AccountParts, visit: Visit, signedIn: SignedIn): Promise<null> {
@@ -70,17 +104,24 @@ export async function signInAnew(
   parts: AccountParts,
   visit: Visit,
   { person, by }: { readonly person: Person; readonly by: Pick<SignedIn, 'acr' | 'amr'> },
-): Promise<void> {
+): Promise<Pick<Person, 'session' | 'xsrf'>> {
   const { Session } = parts.provider()
   const ts = Math.floor(parts.clock() / 1_000)
-  await startSession(parts, { ...visit, session: new Session() }, { accountId: person.user.id, ts, ...by })
+  const session = await startSession(
+    parts,
+    { ...visit, session: new Session() },
+    { accountId: person.user.id, ts, ...by },
+  )
+  return { session, xsrf: xsrfOf(parts, session) }
+}
+
+/** As their present sign-in was; by the password alone for who has nothing else any longer. */
+export function remainingAssurance({ hasCode, session }: Pick<Person, 'hasCode' | 'session'>): Assurance {
+  const { acr, amr } = session
+  return hasCode && acr !== undefined && amr !== undefined ? { acr, amr } : BY_PASSWORD
 }
 
 const login = ({ frame }: Visit, email: string, problem: LoginProblem | null): View => ({
   outcome: outcomeOf(problem),
   page: loginPage(frame, { purpose: PURPOSE, email, problem }),
-})
-const code = ({ frame }: Visit, sealed: string, problem: LoginProblem | null): View => ({
-  outcome: outcomeOf(problem),
-  page: codePage(frame, { purpose: PURPOSE, hidden: { password_accepted: sealed }, problem }),
 })

@@ -3,10 +3,12 @@ import type { Provider } from 'oidc-provider'
 import type { MasterKeys } from '../../process/encryption.ts'
 import type { Log } from '../../process/log.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
+import type { Passkeys } from '../factors/passkeys.ts'
 import type { SecondFactor } from '../factors/second-factor.ts'
 import type { FrameOf } from '../html/frame.ts'
 import type { Semaphore } from '../sign-in/attempts.ts'
 import type { Devices } from '../sign-in/devices.ts'
+import type { PasskeySteps } from '../sign-in/passkey-steps.ts'
 import type { SharedAttempts } from '../sign-in/shared-attempts.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
 import type { IsSignedIn } from '../sign-in/sign-in-validity.ts'
@@ -40,6 +42,8 @@ export type AccountDeps = AccountSettings & {
   readonly signIn: SignIn
   readonly isSignedIn: IsSignedIn
   readonly secondFactor: SecondFactor
+  readonly passkeys: Passkeys
+  readonly passkeySteps: PasskeySteps
   readonly masterKeys: MasterKeys
   readonly secretSemaphore: Semaphore
   readonly revocations: Revocations

@@ -2,9 +2,8 @@
 import { html } from '../../process/pages/html.ts'
 import type { Frame } from '../html/frame.ts'
 import { PATHS } from '../oauth/paths.ts'
-import { BY_PASSWORD, BY_PASSWORD_AND_CODE } from '../sign-in/acr.ts'
 import { hashed } from './forgotten.ts'
-import { PAGE, signInAnew } from './own-sign-in.ts'
+import { PAGE, remainingAssurance, signInAnew } from './own-sign-in.ts'
 import { alertOf, hidden, type NewPasswordProblem, newPasswordFields, shown, type View } from './pages.ts'
 import type { AccountParts } from './parts.ts'
 import type { Person, Visit } from './visit.ts'
@@ -35,7 +34,7 @@ export async function takeChange(
   if (formerHash === null || !(await parts.passwords.change(id, { formerHash, passwordHash })))
     return changePage(visit.frame, person, 'wrong')
   parts.log.info({ event: 'password_changed', user: id })
-  await signInAnew(parts, visit, { person, by: person.hasCode ? BY_PASSWORD_AND_CODE : BY_PASSWORD })
+  await signInAnew(parts, visit, { person, by: remainingAssurance(person) })
   const { doneTitle, done, back } = visit.frame.words.account.change
   return shown(
     visit.frame,
@@ -48,6 +47,7 @@ const PROBLEMS = {
   wrong: 'wrong',
   wrongCode: 'wrong',
   wrongRecovery: 'wrong',
+  wrongPasskey: 'wrong',
   tooMany: 'tooMany',
   busy: 'busy',
 } as const

@@ -29,7 +29,7 @@ export type Person = {
 export async function personOf(parts: AccountParts, { req, res }: Visit): Promise<Person | null> {
   const provider = parts.provider()
   const session = await provider.Session.get(provider.createContext(req, res))
-  const { accountId, uid, acr } = session
+  const { accountId, acr } = session
   const signedInAt = session.authTime()
   if (accountId === undefined || signedInAt === undefined) return null
   if (!(await parts.isSignedIn(accountId, signedInAt))) return null
@@ -39,9 +39,13 @@ export async function personOf(parts: AccountParts, { req, res }: Visit): Promis
   return {
     ...{ user, session, signedInAt, hasCode },
     isFresh: isRecent && (!hasCode || acr === BY_PASSWORD_AND_CODE.acr),
-    xsrf: signature(parts.masterKeys.derive(FORM_PURPOSE)[0], uid),
+    xsrf: xsrfOf(parts, session),
   }
 }
+
+/** Of the forms of a session. */
+export const xsrfOf = ({ masterKeys }: Pick<AccountParts, 'masterKeys'>, { uid }: Session): string =>
+  signature(masterKeys.derive(FORM_PURPOSE)[0], uid)
 
 /** Besides the cookie's SameSite=Lax: the form came from a page of ours, made for this session. */
 export function isOwnForm({ masterKeys }: AccountParts, { session }: Person, form: URLSearchParams): boolean {

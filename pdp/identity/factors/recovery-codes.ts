@@ -7,6 +7,11 @@ import { lockLog } from '../oauth/log-lock.ts'
 import type { AppendLog } from '../tokens/revocation.ts'
 import { base32 } from './totp.ts'
 
+/** Of who has nothing left that they could stand in for. */
+export const DELETE_UNNEEDED = `
+  delete from recovery_code r where user_id = $1 and not exists (select 1 from passkey p where p.user_id = r.user_id)
+    and not exists (select 1 from authenticator a where a.user_id = r.user_id)`
+
 type Queries = Pick<Sql, 'query'>
 export const RECOVERY_CODES_COUNT = 10
 /** 80 bits: nobody finds one by its digest, which so needs no slow hash. */

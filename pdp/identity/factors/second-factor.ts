@@ -1,4 +1,4 @@
-/** A person's authenticator app and recovery codes: secrets are stored sealed or as digests, and each code is good once. */
+/** What a person gives besides the password: codes of an app, stored sealed, and recovery codes; each is good once. */
 import { randomBytes } from 'node:crypto'
 import type { WriteContext } from '../../domain/change.ts'
 import { PdpError } from '../../domain/errors.ts'
@@ -9,7 +9,7 @@ import type { Directory, Sql, User } from '../../store/directory.ts'
 import { AUTHENTICATOR_PURPOSE, nameOfAuthenticator } from '../keys/sealed-names.ts'
 import { lockLog } from '../oauth/log-lock.ts'
 import type { AppendEvents, AppendLog, IdentityEvent, Revocations } from '../tokens/revocation.ts'
-import { createRecoveryCodes, isRecoveryCode } from './recovery-codes.ts'
+import { createRecoveryCodes, DELETE_UNNEEDED, isRecoveryCode } from './recovery-codes.ts'
 import { base32, otpauthUri, stepOf, TOTP_SECRET_BYTES } from './totp.ts'
 
 type Queries = Pick<Sql, 'query'>
@@ -22,9 +22,11 @@ export type CodeOutcome =
 /** `wrong`: the code; `present`: there is an authenticator already. Otherwise the recovery codes, shown this once. */
 export type Confirmed = 'wrong' | 'present' | readonly string[]
 
+export type Kinds = { readonly app: boolean; readonly passkey: boolean }
+
 export type SecondFactor = {
   has(user: string): Promise<boolean>
-  hasApp(user: string): Promise<boolean>
+  kinds(user: string): Promise<Kinds>
   /**
    * For a code of the present or a recovery code that is used here for the first time. Throws PdpError
    * `store_unavailable`.
@@ -49,6 +51,8 @@ export type SecondFactor = {
   remove(user: string, context: WriteContext): Promise<boolean>
 }
 
+const KINDS = `select exists (select 1 from authenticator where user_id = $1) as app,
+  exists (select 1 from passkey where user_id = $1) as passkey`
 /** For which a secret waits for its first code. */
 const PROPOSED_MS_MAX = 900_000
 
@@ -107,14 +111,18 @@ export function createSecondFactor(deps: {
     }
   }
 
-  async function hasApp(user: string): Promise<boolean> {
-    const rows = await sql.query('select 1 from authenticator where user_id = $1', [user])
-    return rows.length > 0
+  async function kinds(user: string): Promise<Kinds> {
+    const [row] = await sql.query<Kinds>(KINDS, [user])
+    return row ?? { app: false, passkey: false }
+  }
+  const has = async (user: string): Promise<boolean> => {
+    const { app, passkey } = await kinds(user)
+    return app || passkey
   }
 
   return {
-    has: hasApp,
-    hasApp,
+    has,
+    kinds,
     async accept(user, code) {
       if (!isRecoveryCode(code)) return { by: (await acceptOfApp(user, code)) ? 'app' : 'nothing' }
       const left = await recovery.use(user, code, { actor: `user:${user}`, requestId: '' })
@@ -156,19 +164,19 @@ export function createSecondFactor(deps: {
       })
     },
     recoveryCodesLeft: recovery.left,
-    renewRecoveryCodes: (user, context) =>
-      sql.transaction(async (tx) => {
-        await lockLog(tx, DIRECTORY)
-        const has = await tx.query('select 1 from authenticator where user_id = $1', [user])
-        if (has.length === 0) return null
+    async renewRecoveryCodes(user, context) {
+      if (!(await has(user))) return null
+      return sql.transaction(async (tx) => {
         await appendLog(tx, DIRECTORY, [written('recovery_code', user)], context)
         return recovery.renew(tx, user)
-      }),
+      })
+    },
     remove: (user, context) =>
       sql.transaction(async (tx) => {
         await lockLog(tx, DIRECTORY)
         const removed = await tx.query('delete from authenticator where user_id = $1 returning 1', [user])
         if (removed.length === 0) return false
+        await tx.query(DELETE_UNNEEDED, [user])
         await appendLog(tx, DIRECTORY, [{ kind: 'authenticator', id: user, op: 'delete' }], context)
         await revocations.endUser(tx, user, context)
         await appendEvents(tx, [credentialEvent(user, 'delete', context)])

@@ -19,6 +19,8 @@ export type Frame = {
   readonly requestId: string
   readonly brand: Brand
   readonly application: Application | null
+  /** People can sign in with passkeys here. */
+  readonly passkeys: boolean
 }
 /** `uiLocales`: the parameter of the authorization request that the page belongs to. */
 export type FrameOf = (
@@ -26,7 +28,7 @@ export type FrameOf = (
   about?: { readonly uiLocales?: string | undefined; readonly client?: Client | undefined },
 ) => Frame
 
-export function createFrames(branding: Branding = {}, mount = ''): FrameOf {
+export function createFrames(branding: Branding = {}, mount = '', passkeys = false): FrameOf {
   const brand = createBrand(branding)
   return (req, { uiLocales, client } = {}) => ({
     words: words(req, uiLocales),
@@ -34,6 +36,7 @@ export function createFrames(branding: Branding = {}, mount = ''): FrameOf {
     requestId: [req.headers['x-request-id']].flat()[0] ?? '',
     brand,
     mount,
+    passkeys,
     application: client === undefined ? null : applicationOf(client),
   })
 }

@@ -19,6 +19,8 @@ export const PATHS = {
   accountSignIn: '/account/sign-in',
   accountPassword: '/account/password',
   accountAuthenticator: '/account/authenticator',
+  accountPasskeys: '/account/passkeys',
+  passkeyScript: '/account/passkey.js',
   accountVerification: '/account/verification',
   accountInvitation: '/account/invitation',
   logout: '/oauth/logout',

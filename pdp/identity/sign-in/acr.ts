@@ -4,9 +4,18 @@ export type Assurance = { readonly acr: string; readonly amr: readonly string[] 
 export const BY_PASSWORD: Assurance = { acr: 'pwd', amr: ['pwd'] }
 export const BY_PASSWORD_AND_CODE: Assurance = { acr: 'mfa', amr: ['pwd', 'otp', 'mfa'] }
 
+/**
+ * A passkey that verified the person is two factors, as is one after the password. `synced`: a service copies its key, so no
+ * hardware holds it alone. `user`: the person was there and touched it.
+ */
+export const byPasskey = (of: { readonly synced: boolean; readonly afterPassword: boolean }): Assurance => ({
+  acr: BY_PASSWORD_AND_CODE.acr,
+  amr: [...(of.afterPassword ? ['pwd'] : []), of.synced ? 'swk' : 'hwk', 'user', 'mfa'],
+})
+
 export const ACR_VALUES = [BY_PASSWORD_AND_CODE.acr, BY_PASSWORD.acr] as const
 
-/** `wanted`: the values of `acr_values`, of which one is enough; none: anything is. Who gave a code gave a password too. */
+/** `wanted`: the values of `acr_values`, of which one is enough; none: anything is. Two factors count where a password was asked for. */
 export function meets(acr: string | undefined, wanted: readonly string[]): boolean {
   if (wanted.length === 0 || (acr !== undefined && wanted.includes(acr))) return true
   return acr === BY_PASSWORD_AND_CODE.acr && wanted.includes(BY_PASSWORD.acr)

@@ -7,8 +7,9 @@ import { SESSION_SECONDS } from '../oauth/durations.ts'
 import { PATHS } from '../oauth/paths.ts'
 import type { Outcome } from '../oauth/status.ts'
 import type { Devices } from './devices.ts'
+import { isSecond, type PasskeySteps, type Turn } from './passkey-steps.ts'
 import type { RecoveryUsed, SignedIn, SignIn, Waiting } from './sign-in.ts'
-import { codePage, type LoginProblem, loginPage, outcomeOf, type Purpose, recoveryUsedPage } from './sign-in-pages.ts'
+import { type LoginProblem, loginPage, outcomeOf, type Purpose, recoveryUsedPage } from './sign-in-pages.ts'
 
 /** Why the person is asked, when a request asks for more than the present sign-in. */
 export type MissingStep = 'session' | 'fresh' | 'code'
@@ -33,6 +34,7 @@ export type ApprovalSignInDeps = {
   readonly signIn: SignIn
   readonly devices: Devices
   readonly recoveryUsed: RecoveryUsed
+  readonly passkeySteps: PasskeySteps
 }
 
 export function askToSignIn(
@@ -44,23 +46,53 @@ export function askToSignIn(
   return { outcome: outcomeOf(problem), page: loginPage(frame, { purpose: PURPOSES[missing], email, problem }) }
 }
 
-/** `hidden`: the sealed password step, or the signature of the session that the code is added to. */
-export function askForCode(
-  frame: Frame,
-  hidden: { readonly [name: string]: string },
-  problem: LoginProblem | null = null,
-): Step {
-  const missing = hidden.password_accepted === undefined ? 'code' : 'session'
-  return { outcome: outcomeOf(problem), page: codePage(frame, { purpose: PURPOSES[missing], hidden, problem }) }
+/** `hidden`: the sealed password step, or the signature of the session that the second factor is added to. */
+export function askForSecond(
+  deps: ApprovalSignInDeps,
+  visit: Visit,
+  of: { readonly waiting: Waiting; readonly hidden: Turn['hidden']; readonly problem?: LoginProblem },
+): Promise<Step> {
+  return deps.passkeySteps.askForSecond({ ...turnOf(deps, visit, of), waiting: of.waiting }, of.problem ?? null)
 }
+
+function turnOf(
+  { devices }: ApprovalSignInDeps,
+  { req, res, frame }: Visit,
+  { waiting, hidden }: Pick<Turn, 'waiting' | 'hidden'>,
+): Turn {
+  const missing = hidden.xsrf === undefined ? 'session' : 'code'
+  const source = devices.source(req)
+  return { req, res, frame, waiting, hidden, source, purpose: PURPOSES[missing], at: PAGE, client: PAGE }
+}
+
+/** `waiting` as for the code. */
+export async function takePasskey(
+  deps: ApprovalSignInDeps,
+  visit: Visit,
+  { form, waiting }: { form: URLSearchParams; waiting: Waiting | null },
+): Promise<Step> {
+  const whose = isSecond(form) ? (waiting ?? deps.signIn.open(form.get('password_accepted') ?? '', PAGE)) : null
+  if (isSecond(form) && whose === null) return askToSignIn(visit.frame, 'session')
+  const turn = turnOf(deps, visit, { waiting: whose, hidden: whose === null ? {} : hiddenOf(form, waiting) })
+  if (form.get('action') === 'app' && whose !== null)
+    return deps.passkeySteps.askForSecond({ ...turn, waiting: whose }, null)
+  if (form.get('action') === 'passkey') return deps.passkeySteps.ask(turn)
+  const taken = await deps.passkeySteps.take({ ...turn, answer: form.get('credential') ?? '' })
+  return 'signedIn' in taken ? { session: await startSession(deps, visit, taken.signedIn) } : taken
+}
+
+const hiddenOf = (form: URLSearchParams, waiting: Waiting | null): Turn['hidden'] =>
+  waiting === null ? { password_accepted: form.get('password_accepted') ?? '' } : { xsrf: form.get('xsrf') ?? '' }
 
 export async function takePassword(deps: ApprovalSignInDeps, visit: Visit, form: URLSearchParams): Promise<Step> {
   const email = form.get('email') ?? ''
   const source = deps.devices.source(visit.req)
   const outcome = await deps.signIn.password({ email, password: form.get('password') ?? '', client: PAGE, source })
   if ('problem' in outcome) return askToSignIn(visit.frame, 'session', { email, problem: outcome.problem })
-  if ('waiting' in outcome)
-    return askForCode(visit.frame, { password_accepted: deps.signIn.seal(outcome.waiting, PAGE) })
+  if ('waiting' in outcome) {
+    const { waiting } = outcome
+    return askForSecond(deps, visit, { waiting, hidden: { password_accepted: deps.signIn.seal(waiting, PAGE) } })
+  }
   return { session: await startSession(deps, visit, outcome) }
 }
 
@@ -82,8 +114,7 @@ export async function takeCode(
     const view = { left: outcome.left, to: `${visit.frame.mount}${PATHS.approve}` }
     return { outcome: 'shown', page: recoveryUsedPage(visit.frame, view) }
   }
-  const hidden = waiting === null ? { password_accepted: sealed } : { xsrf: form.get('xsrf') ?? '' }
-  return askForCode(visit.frame, hidden, outcome.problem)
+  return askForSecond(deps, visit, { waiting: whose, hidden: hiddenOf(form, waiting), problem: outcome.problem })
 }
 
 /** As oidc-provider does it: the identifier changes with every sign-in, and another person's session ends first. */

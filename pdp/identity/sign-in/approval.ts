@@ -18,10 +18,11 @@ import { meets } from './acr.ts'
 import { approvalPage, type PendingRequest } from './approval-pages.ts'
 import {
   type ApprovalSignInDeps,
-  askForCode,
+  askForSecond,
   askToSignIn,
   type Step,
   takeCode,
+  takePasskey,
   takePassword,
   type Visit,
 } from './approval-sign-in.ts'
@@ -64,13 +65,19 @@ export async function answerApproval(deps: ApprovalDeps, req: IncomingMessage, r
   if (form.get('action') === 'login') return show(deps, visit, await takePassword(deps, visit, form))
   if (form.get('action') === 'switch') return show(deps, visit, askToSignIn(frame, 'session'))
   const isOurs = isOurForm(deps, session, form)
-  if (form.get('action') === 'code') {
+  const take = SECOND_STEPS.get(form.get('action') ?? '')
+  if (take !== undefined) {
     const waiting = isOurs ? await signedIn(deps, session) : null
-    return show(deps, visit, await takeCode(deps, visit, { form, waiting }))
+    return show(deps, visit, await take(deps, visit, { form, waiting }))
   }
   if (!isOurs) return refuse(res, 'invalid', { frame, trouble: 'oldForm' })
   return decide(deps, visit, form)
 }
+
+const SECOND_STEPS: ReadonlyMap<string, typeof takeCode> = new Map([
+  ['code', takeCode],
+  ...['app', 'passkey', 'passkey_answer'].map((action) => [action, takePasskey] as const),
+])
 
 /** The page to show, or what waits for who is signed in now. */
 async function show(deps: ApprovalDeps, visit: Visit, step: Step): Promise<void> {
@@ -103,8 +110,9 @@ async function list(deps: ApprovalDeps, visit: Visit, done: Done): Promise<void>
 async function decide(deps: ApprovalDeps, visit: Visit, form: URLSearchParams): Promise<void> {
   const { session } = visit
   const provider = deps.provider()
-  const { accountId } = (await signedIn(deps, session)) ?? { accountId: null }
-  if (accountId === null) return show(deps, visit, askToSignIn(visit.frame, 'session'))
+  const waiting = await signedIn(deps, session)
+  if (waiting === null) return show(deps, visit, askToSignIn(visit.frame, 'session'))
+  const { accountId } = waiting
   const name = form.get('request')
   const request = (await pending(deps, accountId)).find(({ jti }) => nameOf(jti) === name)
   if (request === undefined) return list(deps, visit, 'gone')
@@ -115,7 +123,11 @@ async function decide(deps: ApprovalDeps, visit: Visit, form: URLSearchParams): 
   if (isTooOld(session, request)) return show(deps, visit, askToSignIn(visit.frame, 'fresh'))
   if (!meets(session.acr, splitScope(paramsOf(request).acr_values))) {
     if (await deps.secondFactor.has(accountId))
-      return show(deps, visit, askForCode(visit.frame, { xsrf: signatureOf(deps, session) }))
+      return show(
+        deps,
+        visit,
+        await askForSecond(deps, visit, { waiting, hidden: { xsrf: signatureOf(deps, session) } }),
+      )
     await provider.backchannelResult(request, new errors.AccessDenied('the person has no authenticator'))
     return list(deps, visit, 'unmet')
   }

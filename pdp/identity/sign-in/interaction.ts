@@ -13,8 +13,9 @@ import { splitScope } from '../oauth/scopes.ts'
 import { type Outcome, STATUS } from '../oauth/status.ts'
 import type { Consent } from './consent.ts'
 import type { Devices } from './devices.ts'
+import { isSecond, type PasskeySteps, type Step, type Turn } from './passkey-steps.ts'
 import { isEmail, type RecoveryUsed, type SignIn, type Waiting } from './sign-in.ts'
-import { codePage, type LoginProblem, loginPage, outcomeOf, type Purpose, recoveryUsedPage } from './sign-in-pages.ts'
+import { type LoginProblem, loginPage, outcomeOf, type Purpose, recoveryUsedPage } from './sign-in-pages.ts'
 
 const RETRY_AFTER_SECONDS = 60
 
@@ -27,6 +28,7 @@ export type InteractionDeps = {
   readonly signIn: SignIn
   readonly devices: Devices
   readonly recoveryUsed: RecoveryUsed
+  readonly passkeySteps: PasskeySteps
   readonly frameOf: FrameOf
   readonly log: Log
 }
@@ -59,17 +61,15 @@ export async function answerInteraction(
   const action = form.get('action')
   if (action === 'cancel') return finish(deps, current, denied('the person did not continue'))
   if (action === 'switch') return showLogin(current, { email: '', problem: null })
-  // Somebody else may sign in where the one who is signed in was asked for consent.
-  if (interaction.prompt.name !== 'login' && action !== 'login' && action !== 'code') {
-    return consent(deps, current, form)
-  }
-  return action === 'code' ? code(deps, current, form) : password(deps, current, form)
+  const answered = ANSWERS.get(action ?? '') ?? (interaction.prompt.name === 'login' ? password : consent)
+  return answered(deps, current, form)
 }
 
 async function ask(deps: InteractionDeps, exchange: Exchange): Promise<void> {
   const { res, interaction, client, frame } = exchange
   if (interaction.prompt.name === 'login') {
-    if ((await steppingUp(deps, exchange)) !== null) return showCode(exchange, { sealed: null, problem: null })
+    const waiting = await steppingUp(deps, exchange)
+    if (waiting !== null) return askForSecond(deps, exchange, { sealed: null, waiting, problem: null })
     const hint = paramsOf(interaction).login_hint ?? ''
     return showLogin(exchange, { email: isEmail(hint) ? hint : '', problem: null })
   }
@@ -90,22 +90,21 @@ async function password(deps: InteractionDeps, exchange: Exchange, form: URLSear
   const outcome = await deps.signIn.password({ email, password: form.get('password') ?? '', client, source })
   if ('problem' in outcome) return showLogin(exchange, { email, problem: outcome.problem })
   if ('waiting' in outcome) {
-    const sealed = deps.signIn.seal(outcome.waiting, exchange.interaction.uid)
-    return showCode(exchange, { sealed, problem: null })
+    const { waiting } = outcome
+    const sealed = deps.signIn.seal(waiting, exchange.interaction.uid)
+    return askForSecond(deps, exchange, { sealed, waiting, problem: null })
   }
   deps.devices.remember(exchange.res, outcome.accountId)
   return finish(deps, exchange, { login: { ...outcome, amr: [...outcome.amr] } })
 }
 
 async function code(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
-  const sealed = form.get('password_accepted')
-  const waiting =
-    sealed === null ? await steppingUp(deps, exchange) : deps.signIn.open(sealed, exchange.interaction.uid)
+  const { sealed, waiting } = await waitingIn(deps, exchange, form)
   if (waiting === null) return showLogin(exchange, { email: '', problem: null })
   const client = exchange.client.clientId
   const source = deps.devices.source(exchange.req)
   const outcome = await deps.signIn.code({ waiting, code: form.get('code') ?? '', client, source })
-  if ('problem' in outcome) return showCode(exchange, { sealed, problem: outcome.problem })
+  if ('problem' in outcome) return askForSecond(deps, exchange, { sealed, waiting, problem: outcome.problem })
   deps.devices.remember(exchange.res, outcome.accountId)
   const { left, ...signedIn } = outcome
   const login = { ...signedIn, amr: [...signedIn.amr] }
@@ -113,6 +112,61 @@ async function code(deps: InteractionDeps, exchange: Exchange, form: URLSearchPa
   deps.recoveryUsed(login.accountId, { left, words: exchange.frame.words })
   const to = await deps.provider().interactionResult(exchange.req, exchange.res, { login })
   show(exchange.res, 'shown', recoveryUsedPage(exchange.frame, { left, to }))
+}
+
+async function anotherSecond(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
+  const { sealed, waiting } = await waitingIn(deps, exchange, form)
+  if (waiting === null) return showLogin(exchange, { email: '', problem: null })
+  return askForSecond(deps, exchange, { sealed, waiting, problem: null })
+}
+
+async function passkey(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
+  const after = isSecond(form) ? await waitingIn(deps, exchange, form) : { sealed: null, waiting: null }
+  if (isSecond(form) && after.waiting === null) return showLogin(exchange, { email: '', problem: null })
+  const turn = turnOf(deps, exchange, after)
+  if (form.get('action') === 'passkey') return showStep(exchange, await deps.passkeySteps.ask(turn))
+  const taken = await deps.passkeySteps.take({ ...turn, answer: form.get('credential') ?? '' })
+  if (!('signedIn' in taken)) return showStep(exchange, taken)
+  const { signedIn } = taken
+  deps.devices.remember(exchange.res, signedIn.accountId)
+  return finish(deps, exchange, { login: { ...signedIn, amr: [...signedIn.amr] } })
+}
+
+/** What a person may answer on each page, whatever was asked: somebody else may sign in where consent was asked for. */
+const ANSWERS: ReadonlyMap<string, typeof password> = new Map([
+  ['login', password],
+  ['code', code],
+  ['app', anotherSecond],
+  ['passkey', passkey],
+  ['passkey_answer', passkey],
+])
+
+type After = { readonly sealed: string | null; readonly waiting: Waiting | null }
+
+/** Whose password was right; `sealed`: null for who is signed in already. */
+async function waitingIn(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<After> {
+  const sealed = form.get('password_accepted')
+  const waiting =
+    sealed === null ? await steppingUp(deps, exchange) : deps.signIn.open(sealed, exchange.interaction.uid)
+  return { sealed, waiting }
+}
+
+function turnOf(deps: InteractionDeps, exchange: Exchange, { sealed, waiting }: After): Turn {
+  const { req, res, frame, client, interaction } = exchange
+  return {
+    ...{ req, res, frame, waiting, client: client.clientId, at: interaction.uid, purpose: purposeOf(exchange) },
+    hidden: sealed === null ? {} : { password_accepted: sealed },
+    source: deps.devices.source(req),
+  }
+}
+
+async function askForSecond(
+  deps: InteractionDeps,
+  exchange: Exchange,
+  { problem, waiting, ...after }: After & { readonly waiting: Waiting; readonly problem: LoginProblem | null },
+): Promise<void> {
+  const turn = { ...turnOf(deps, exchange, { ...after, waiting }), waiting }
+  return showStep(exchange, await deps.passkeySteps.askForSecond(turn, problem))
 }
 
 /**
@@ -193,18 +247,11 @@ function purposeOf({ client }: Exchange): Purpose {
 }
 
 function showLogin(exchange: Exchange, view: { email: string; problem: LoginProblem | null }): void {
-  showStep(exchange, view.problem, loginPage(exchange.frame, { purpose: purposeOf(exchange), ...view }))
+  const page = loginPage(exchange.frame, { purpose: purposeOf(exchange), ...view })
+  showStep(exchange, { outcome: outcomeOf(view.problem), page })
 }
 
-/** `sealed`: null for who is signed in already. */
-function showCode(exchange: Exchange, view: { sealed: string | null; problem: LoginProblem | null }): void {
-  const { sealed, problem } = view
-  const hidden = sealed === null ? {} : { password_accepted: sealed }
-  showStep(exchange, problem, codePage(exchange.frame, { purpose: purposeOf(exchange), hidden, problem }))
-}
-
-function showStep({ res }: Exchange, problem: LoginProblem | null, page: Page): void {
-  const outcome = outcomeOf(problem)
+function showStep({ res }: Exchange, { outcome, page }: Step): void {
   if (outcome === 'tooMany' || outcome === 'unavailable') res.setHeader('retry-after', RETRY_AFTER_SECONDS)
   show(res, outcome, page)
 }

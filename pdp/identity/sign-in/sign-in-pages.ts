@@ -7,12 +7,13 @@ import { PATHS } from '../oauth/paths.ts'
 import type { Outcome } from '../oauth/status.ts'
 import { fill, type Words } from '../words/words.ts'
 
-export type LoginProblem = 'wrong' | 'wrongCode' | 'wrongRecovery' | 'tooMany' | 'busy'
+export type LoginProblem = 'wrong' | 'wrongCode' | 'wrongRecovery' | 'wrongPasskey' | 'tooMany' | 'busy'
 
 const OUTCOMES: { readonly [problem in LoginProblem]: Outcome } = {
   wrong: 'invalid',
   wrongCode: 'invalid',
   wrongRecovery: 'invalid',
+  wrongPasskey: 'invalid',
   tooMany: 'tooMany',
   busy: 'unavailable',
 }
@@ -37,7 +38,7 @@ export function loginPage(frame: Frame, view: { purpose: Purpose; email: string;
 <label for="password">${signIn.password}</label>
 <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required${focus(view.email !== '')}>
 <button type="submit" name="action" value="login">${common.signIn}</button>${cancel(frame.words, view.purpose)}
-</form>
+</form>${frame.passkeys ? passkeyForm(frame.words.factors.passkeys.signIn) : EMPTY}
 <p><a href="${frame.mount}${PATHS.accountForgotten}?ui_locales=${frame.words.lang}">${signIn.forgotten}</a></p>`,
   )
 }
@@ -45,13 +46,17 @@ export function loginPage(frame: Frame, view: { purpose: Purpose; email: string;
 /** `hidden`: fields that come back with the code. */
 export function codePage(
   frame: Frame,
-  view: { purpose: Purpose; hidden: { readonly [name: string]: string }; problem: LoginProblem | null },
+  view: {
+    purpose: Purpose
+    hidden: { readonly [name: string]: string }
+    problem: LoginProblem | null
+    /** They may give a passkey instead. */
+    passkey: boolean
+  },
 ): Page {
   const { code, common } = frame.words
   const { alert, described } = problemOf(frame.words, view.problem)
-  const hidden = Object.entries(view.hidden).map(
-    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
-  )
+  const hidden = hiddenFields(view.hidden)
   return page(
     frame,
     code.title,
@@ -61,9 +66,15 @@ ${hidden}
 <label for="code">${code.label}</label>
 <input id="code" name="code" type="text" inputmode="numeric" autocomplete="one-time-code" pattern="[0-9 ]{6,8}" title="${code.form}" maxlength="8" required autofocus${view.problem === 'wrongRecovery' ? EMPTY : described}>
 <button type="submit" name="action" value="code">${common.continue}</button>${cancel(frame.words, view.purpose)}
-</form>${recoveryForm(frame.words, hidden, view.problem)}`,
+</form>${view.passkey ? passkeyForm(frame.words.factors.passkeys.instead, hidden) : EMPTY}${recoveryForm(frame.words, hidden, view.problem)}`,
   )
 }
+
+export const hiddenFields = (fields: { readonly [name: string]: string }): readonly Html[] =>
+  Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
+
+const passkeyForm = (text: string, hidden: readonly Html[] = []): Html =>
+  html`<form method="post" data-step="passkey" class="other">${hidden}<button type="submit" name="action" value="passkey" class="plain">${text}</button></form>`
 
 /** Also says where to go on, and what to do about a lost device. */
 export function recoveryUsedPage(frame: Frame, { left, to }: { readonly left: number; readonly to: string }): Page {
@@ -78,7 +89,11 @@ export function recoveryUsedPage(frame: Frame, { left, to }: { readonly left: nu
 }
 
 /** Instead of the code: for who no longer has what gives it. */
-function recoveryForm({ factors: { recovery } }: Words, hidden: readonly Html[], problem: LoginProblem | null): Html {
+export function recoveryForm(
+  { factors: { recovery } }: Words,
+  hidden: readonly Html[],
+  problem: LoginProblem | null,
+): Html {
   const isWrong = problem === 'wrongRecovery'
   const described = isWrong ? html` aria-invalid="true" aria-describedby="problem"` : EMPTY
   return html`<details${isWrong ? html` open` : EMPTY}><summary>${recovery.lost}</summary>
@@ -88,16 +103,17 @@ function recoveryForm({ factors: { recovery } }: Words, hidden: readonly Html[],
 <button type="submit" name="action" value="code" class="plain">${recovery.use}</button></form></details>`
 }
 
-function problemOf({ signIn, factors }: Words, problem: LoginProblem | null): { alert: Html; described: Html } {
+export function problemOf({ signIn, factors }: Words, problem: LoginProblem | null): { alert: Html; described: Html } {
   if (problem === null) return { alert: EMPTY, described: EMPTY }
-  const text = problem === 'wrongRecovery' ? factors.recovery.wrong : signIn[problem]
+  const elsewhere = { wrongRecovery: factors.recovery.wrong, wrongPasskey: factors.passkeys.wrong }
+  const text = { ...signIn, ...elsewhere }[problem]
   const alert = html`<p role="alert" id="problem">${text}</p>`
   return { alert, described: html` aria-invalid="true" aria-describedby="problem"` }
 }
 
 const REASONS = { requests: 'toSeeRequests', account: 'toAccount', again: 'again', withCode: 'withCode' } as const
 
-function reason({ signIn }: Words, purpose: Purpose): Html {
+export function reason({ signIn }: Words, purpose: Purpose): Html {
   if (purpose.kind !== 'application') return html`<p>${signIn[REASONS[purpose.kind]]}</p>`
   return html`<p>${fill(signIn.toApplication, { application: strong(purpose.name) })}</p>`
 }

@@ -48,6 +48,11 @@ export type SignIn = {
     readonly client: string
     readonly source: Source
   }): Promise<SignedIn | { readonly problem: LoginProblem }>
+  /** Of who has proven to be this person in another way. */
+  admit(
+    waiting: Waiting,
+    how: { readonly by: Assurance; readonly client: string; readonly source: Source },
+  ): Promise<SignedIn>
   /** For a hidden field between the two steps; `page` is where it is good. */
   seal(waiting: Waiting, page: string): string
   /** Null when it was not sealed for this page, or too long ago. */
@@ -160,6 +165,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
       log.info({ event: 'recovery_code_used', user: user.id, left: accepted.left, client })
       return { ...done, left: accepted.left }
     },
+    admit: (waiting, how) => signedIn(null, waiting, how),
     seal: (waiting, page) => seal(deps.masterKeys.derive(PURPOSE), sealedAs(page), JSON.stringify(waiting)),
     open(sealed, page) {
       const waiting = parseWaiting(deps.masterKeys.derive(PURPOSE), sealedAs(page), sealed)

@@ -41,6 +41,9 @@ const COLLECTIONS = [
   `delete from attempt where ctid = any(array(
      select ctid from attempt where ends_at < now() - interval '1 hour' limit ${PIECE_ROWS}
      for update skip locked)) returning 1`,
+  `delete from passkey_challenge where ctid = any(array(
+     select ctid from passkey_challenge where expires_at < now() - interval '1 hour' limit ${PIECE_ROWS}
+     for update skip locked)) returning 1`,
   `delete from mailed_token where ctid = any(array(
      select ctid from mailed_token where expires_at < now() - interval '1 hour' limit ${PIECE_ROWS}
      for update skip locked)) returning 1`,

@@ -62,6 +62,8 @@ export async function openWorld(
   options: {
     embedEntitlements?: EmbedEntitlements
     mount?: string
+    /** Of the issuer; default: its address. */
+    host?: 'localhost'
     fetch?: IdentityDeps['fetch']
     /** The service makes its own decoy, as slow as in production. */
     slowDecoy?: true
@@ -88,7 +90,7 @@ export async function openWorld(
     res.statusCode = 404
     res.end('not ours')
   })
-  const issuer = `http://127.0.0.1:${await listen(server)}${options.mount ?? ''}`
+  const issuer = `http://${options.host ?? '127.0.0.1'}:${await listen(server)}${options.mount ?? ''}`
   for (const key of inject('signingKeys')) await storeKey(sql, key)
   identity = await createIdentity({
     issuer,

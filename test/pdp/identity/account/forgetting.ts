@@ -14,10 +14,10 @@ export let world: World
 export let browser: Browser
 
 /** Call it once in a file. */
-export function useWorld(): void {
+export function useWorld(options: { host?: 'localhost' } = {}): void {
   beforeAll(async () => {
     mailbox = await openMailbox()
-    world = await openWorld({ account: accountWith(mailbox) })
+    world = await openWorld({ ...options, account: accountWith(mailbox) })
   })
   afterAll(async () => {
     await world.close()

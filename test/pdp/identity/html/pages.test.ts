@@ -25,6 +25,7 @@ const frameOf = (words: Words, requestId = ''): Frame => ({
   requestId,
   brand: createBrand(),
   application: null,
+  passkeys: false,
 })
 const organization = (value: string) => ({ id: value, name: value, parent: null })
 const request = (value: string) => ({ name: value, clientName: value, bindingMessage: value, scopes: [value] })
@@ -45,7 +46,8 @@ const PAGES: { readonly [name: string]: (value: string, words: Words) => Page } 
       choice: { kind: 'choose', from: [organization(v)] },
     }),
   'sign-in': (v, w) => loginPage(frameOf(w), { purpose: purpose(v), email: v, problem: 'wrong' }),
-  code: (v, w) => codePage(frameOf(w), { purpose: purpose(v), hidden: { [v]: v }, problem: 'wrongCode' }),
+  code: (v, w) =>
+    codePage(frameOf(w), { purpose: purpose(v), hidden: { [v]: v }, problem: 'wrongCode', passkey: false }),
   approval: (v, w) =>
     approvalPage(frameOf(w), {
       ...{ person: v, xsrf: v, done: 'approved' },
