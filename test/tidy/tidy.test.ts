@@ -40,6 +40,10 @@ describe('the tidy check accepts', () => {
   test.each<[string, { readonly [path: string]: string }]>([
     ['a file of 300 lines', { 'pdp/b.ts': 'x\n'.repeat(300) }],
     ['a folder of 20 files', Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`sidecar/f${n}.ts`, '']))],
+    [
+      'more migrations than that',
+      Object.fromEntries(Array.from({ length: 21 }, (_, n) => [`pdp/store/postgres/migrations/${1000 + n}-x.sql`, ''])),
+    ],
     ['a set that is only read', { 'pdp/b.ts': "const NAMES = new Set(['a'])\nconst f = () => NAMES.has('a')\n" }],
     [
       'the memory of a pure function that is listed with its reason',
