@@ -1,8 +1,8 @@
-/** Runs attack files against a real sidecar: `node test/attacks/run.ts [FILE…] [--fixture FILE] [--only ID]`. */
+/** Runs attack files against a real sidecar: `npm run attack [-- FILE…] [--fixture FILE] [--only ID]`. */
 import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { misused, readArguments } from '../support/programs/arguments.ts'
 import { readFixture } from './cases.ts'
 import { createKeyring } from './credentials.ts'
 import { play } from './play.ts'
@@ -10,13 +10,18 @@ import { readCases } from './shape.ts'
 
 /** Without any file, all that is known: the given ones beside the project, and our own. */
 const SHARED = fileURLToPath(new URL('../../../shared/attacks', import.meta.url))
+const USAGE = 'npm run attack [-- FILE…] [--fixture FILE] [--only ID]'
 const OWN = fileURLToPath(new URL('./data/', import.meta.url))
 
 async function main(): Promise<void> {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: { fixture: { type: 'string' }, only: { type: 'string' } },
-  })
+  const { values, positionals } = readArguments(
+    { allowPositionals: true, options: { fixture: { type: 'string' }, only: { type: 'string' } } },
+    USAGE,
+  )
+  const missing = [...positionals, ...(values.fixture === undefined ? [] : [values.fixture])].find(
+    (file) => !existsSync(file),
+  )
+  if (missing !== undefined) misused(`there is no file ${missing}`, USAGE)
   const files = positionals.length > 0 ? positionals : [SHARED, OWN].flatMap(filesIn)
   const keyring = createKeyring()
   const counts = { passed: 0, failed: 0, skipped: 0 }
@@ -30,6 +35,7 @@ async function main(): Promise<void> {
       if (outcome.kind !== 'passed') process.stdout.write(`${outcome.kind} ${id} ${outcome.why}\n`)
     }
   }
+  if (counts.passed + counts.failed + counts.skipped === 0) misused('there is no such case', USAGE)
   process.stdout.write(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped\n`)
   if (counts.failed > 0) process.exitCode = 1
 }

@@ -1,5 +1,6 @@
 /** `npm run bench`: all parts in one table; `-- NAME`: one part. Prints figures, never a verdict. */
 import { existsSync, readdirSync } from 'node:fs'
+import { misused } from '../support/programs/arguments.ts'
 
 const folder = new URL('./', import.meta.url)
 /** A file, or `bench.ts` in a folder. */
@@ -27,14 +28,9 @@ try {
     const { runSuite } = await import('./suite/suite.ts')
     await runSuite(words)
   } else {
-    misused(`there is no part "${name}"`)
+    misused(`there is no part "${name}"`, USAGE)
   }
 } catch (error) {
   if (!(error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'))) throw error
-  misused(error.message)
-}
-
-function misused(reason: string): void {
-  console.error(`${reason}\n${USAGE}`)
-  process.exitCode = 64
+  misused(error.message, USAGE)
 }

@@ -3,8 +3,8 @@
  * that every planted fault is caught. Without --seconds until 100,000 decisions were judged. Exit 0: none wrong, all caught.
  */
 import { rm } from 'node:fs/promises'
-import { parseArgs } from 'node:util'
 import { startEmbeddedPostgres } from '../../pdp/store/embedded-postgres/embedded-postgres.ts'
+import { misused, readArguments, readNumber } from '../support/programs/arguments.ts'
 import { makeDataFolder } from '../support/programs/data-folder.ts'
 import { FAULTS, type HistoryCase, HOOKS, RIGHT } from './history-cases.ts'
 import { startNode } from './history-nodes.ts'
@@ -29,14 +29,15 @@ const FAULT_RUNS_MAX = 6
 /** Most are caught within a second. */
 const FAULT_MS_MAX = 20_000
 
-const { values: given } = parseArgs({ options: { seconds: { type: 'string' }, case: { type: 'string' } } })
+const USAGE = 'npm run consistency [-- --seconds N] [--case PATTERN]'
+const { values: given } = readArguments({ options: { seconds: { type: 'string' }, case: { type: 'string' } } }, USAGE)
 function planOf(words: { seconds?: string | undefined; case?: string | undefined }): Plan {
-  const seconds = words.seconds === undefined ? null : Number(words.seconds)
-  if (seconds !== null && !(seconds > 0)) throw new TypeError('--seconds is not a number of seconds')
+  const seconds = words.seconds === undefined ? null : readNumber('--seconds', words.seconds, USAGE)
   const chosen = (all: readonly HistoryCase[]): readonly HistoryCase[] =>
     words.case === undefined ? all : all.filter((c) => new RegExp(words.case ?? '').test(c.name))
   const short = seconds !== null && words.case === undefined
   const right = chosen(RIGHT)
+  if (right.length + chosen(FAULTS).length === 0) misused(`no case is called ${words.case}`, USAGE)
   return {
     right,
     rightMs:

@@ -3,7 +3,7 @@
  * OpenFGA server, and judged by a reference that shares no code with either. Fails when this PDP is wrong once, and when
  * OpenFGA is for a cause that is not written down in causes.ts. Skipped where OpenFGA neither is nor can be built.
  */
-import { parseArgs } from 'node:util'
+import { misused, readArguments, readNumber } from '../support/programs/arguments.ts'
 import { openFgaBinary } from './binary.ts'
 import { type Cause, causeOf, causeOfRefusal } from './causes.ts'
 import { compareCheck, compareList, compareOpenFgaUsers, createJudge, type Verdict } from './judge.ts'
@@ -12,14 +12,23 @@ import { openOurs } from './ours.ts'
 import { compareWithTests } from './upstream.ts'
 import { type Brought, randomWorld, type World } from './worlds.ts'
 
-const { values, positionals } = parseArgs({
-  options: {
-    questions: { type: 'string', default: '20000' },
-    seed: { type: 'string', default: '1' },
-    tests: { type: 'boolean', default: false },
+const USAGE = 'npm run differential [-- --questions N --seed S | --tests FILE…]'
+const { values, positionals } = readArguments(
+  {
+    options: {
+      questions: { type: 'string', default: '20000' },
+      seed: { type: 'string', default: '1' },
+      tests: { type: 'boolean', default: false },
+    },
+    allowPositionals: true,
   },
-  allowPositionals: true,
-})
+  USAGE,
+)
+if (values.tests !== positionals.length > 0) misused('FILE and --tests go together', USAGE)
+const [questions, firstSeed] = [
+  readNumber('--questions', values.questions, USAGE),
+  readNumber('--seed', values.seed, USAGE),
+]
 
 type Tally = {
   questions: number
@@ -40,7 +49,7 @@ async function compare(path: string): Promise<number> {
   const peer = await startOpenFga(path)
   const tally: Tally = { questions: 0, refusedByBoth: 0, causes: new Map(), failures: [] }
   try {
-    for (let seed = Number(values.seed); tally.questions < Number(values.questions); seed++) {
+    for (let seed = firstSeed; tally.questions < questions; seed++) {
       await compareWorld(peer, randomWorld(seed), tally)
       if (tally.failures.length >= FAILURES_MAX) break
     }

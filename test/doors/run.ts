@@ -4,17 +4,27 @@
  * docs/doors.md. Ends with `N passed, N failed`.
  */
 import { join } from 'node:path'
+import { misused, readArguments } from '../support/programs/arguments.ts'
 import { findBinaries } from './binaries.ts'
 import { playCorpora } from './corpora.ts'
 import { failAll, sendForged } from './forged.ts'
 import { fuzzRouting } from './routing.ts'
 import { Tally } from './tally.ts'
 
-const short = process.argv.includes('--short')
+const USAGE = 'npm run test:doors [-- attacks | routing | forged | failures] [--short] [--differences] [--write]'
+const FLAG = { type: 'boolean', default: false } as const
+const { values, positionals: named } = readArguments(
+  { allowPositionals: true, options: { short: FLAG, differences: FLAG, write: FLAG } },
+  USAGE,
+)
+const { short } = values
+const PARTS = ['attacks', 'routing', 'forged', 'failures']
+const unknown = named.filter((word) => !PARTS.includes(word))
+if (unknown.length > 0) misused(`no part is called ${unknown.join(', ')}`, USAGE)
 const binaries = findBinaries(process.env, { make: !short })
 const missing = Object.entries(binaries).flatMap(([name, path]) => (path === null ? [name] : []))
 if (missing.length > 0) console.log(`left out, because their programs are missing: ${missing.join(', ')}`)
-const tally = new Tally()
+const tally = new Tally({ differences: values.differences })
 const parts = {
   attacks: () => playCorpora(tally, binaries, short ? 6 : 1).then((count) => console.log(`${count} attack cases`)),
   routing: () =>
@@ -22,9 +32,6 @@ const parts = {
   forged: () => sendForged(tally, binaries),
   failures: () => failAll(tally, binaries),
 }
-const named = process.argv.slice(2).filter((word) => !word.startsWith('--'))
-const unknown = named.filter((word) => !Object.hasOwn(parts, word))
-if (unknown.length > 0) throw new Error(`${unknown.join(', ')}: the parts are ${Object.keys(parts).join(', ')}`)
 let broken = 0
 for (const [name, part] of Object.entries(parts)) {
   if (named.length > 0 && !named.includes(name)) continue
@@ -36,7 +43,7 @@ for (const [name, part] of Object.entries(parts)) {
   }
 }
 tally.print()
-if (process.argv.includes('--write')) tally.write(join(import.meta.dirname, '../../docs/doors.md'))
+if (values.write) tally.write(join(import.meta.dirname, '../../docs/doors.md'))
 const failed = tally.looser + broken
 console.log(`\n${tally.held} passed, ${failed} failed`)
 process.exit(failed > 0 || tally.held === 0 ? 1 : 0)

@@ -8,6 +8,12 @@ const FOUND_MAX = 20
 export class Tally {
   readonly #counts = new Map<string, Map<string, { [name in Agreement]: number }>>()
   readonly #found: string[] = []
+  readonly #tellsDifferences: boolean
+
+  /** `differences`: each answer that is not the same is printed. */
+  constructor({ differences }: { readonly differences: boolean }) {
+    this.#tellsDifferences = differences
+  }
 
   /** `rows`: what was sent, such as the name of a file. */
   add(rows: string, way: string, { agreement, why }: Compared, what: string): void {
@@ -17,8 +23,7 @@ export class Tally {
     ways.set(way, counts)
     counts[agreement] += 1
     if (agreement === 'looser') this.#found.push(`looser: ${way}: ${what}: ${why}`)
-    else if (process.argv.includes('--differences') && agreement !== 'same')
-      console.log(`${agreement}: ${way}: ${what}: ${why}`)
+    else if (this.#tellsDifferences && agreement !== 'same') console.log(`${agreement}: ${way}: ${what}: ${why}`)
   }
 
   /** Requests that got no more than at the data port. */

@@ -67,6 +67,9 @@ const TOKEN_AGE_MS = 300_000
 /** What a client is told of a proof that was used before. */
 const REPLAYED = 401
 
+/** Of a write of which nothing was done: no answer, 503, 429, and 408 by a PDP that was frozen while the request came. */
+const REFUSALS: ReadonlySet<number> = new Set([0, 408, 429, 503])
+
 export async function startLoad(system: System): Promise<Load> {
   const oracle = createOracle()
   const [first] = system.pdps
@@ -150,7 +153,7 @@ export async function startLoad(system: System): Promise<Load> {
     const endMs = performance.now()
     const acknowledged = status >= 200 && status < 300
     if (acknowledged) acknowledge(endMs)
-    else if (status !== 0 && status !== 503 && status !== 429 && !(status === 401 && load.refusesTokens))
+    else if (!REFUSALS.has(status) && !(status === 401 && load.refusesTokens))
       wrong.push(`PDP ${pdp} answered a write with ${status} ${text.slice(0, 200)}`)
     wrote.push({ pdp, startMs, endMs, acknowledged })
     return acknowledged

@@ -1,14 +1,15 @@
 /** `npm run faults [-- NAME… | --short | --list]`: faults under load, with an oracle for every answer and every write. */
-import { parseArgs } from 'node:util'
+import { misused, readArguments } from '../support/programs/arguments.ts'
 import { FAULTS, type Fault, SHORT } from './catalogue.ts'
 import { playFault, type Verdict } from './judgement.ts'
 import { startLoad } from './load.ts'
 import { startSystem } from './system.ts'
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { short: { type: 'boolean' }, list: { type: 'boolean' } },
-})
+const USAGE = 'npm run faults [-- NAME… | --short | --list]'
+const { values, positionals } = readArguments(
+  { allowPositionals: true, options: { short: { type: 'boolean' }, list: { type: 'boolean' } } },
+  USAGE,
+)
 function chosen(): readonly Fault[] {
   const names = values.short === true ? SHORT : positionals
   return names.length === 0 ? FAULTS : FAULTS.filter(({ name }) => names.includes(name))
@@ -58,7 +59,5 @@ function write(line: string): void {
 
 const unknown = positionals.filter((name) => !FAULTS.some((fault) => fault.name === name))
 if (values.list === true) process.stdout.write(`${FAULTS.map(({ name }) => name).join('\n')}\n`)
-else if (unknown.length > 0) {
-  process.stderr.write(`no fault is called ${unknown.join(', ')}; --list names them\n`)
-  process.exitCode = 64
-} else await main(chosen())
+else if (unknown.length > 0) misused(`no fault is called ${unknown.join(', ')}; --list names them`, USAGE)
+else await main(chosen())

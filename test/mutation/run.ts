@@ -6,6 +6,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { misused } from '../support/programs/arguments.ts'
 import type { Group, Mutant } from './mutant.ts'
 import { PDP_GROUPS } from './pdp-mutants.ts'
 import { SIDECAR_GROUPS } from './sidecar-mutants.ts'
@@ -83,6 +84,8 @@ async function playGroup(folder: string, group: Group): Promise<readonly string[
   return survivors
 }
 
+if (GROUPS.every((group) => group.mutants.every((mutant) => !isWanted(group, mutant))))
+  misused(`no group or fault has ${words.join(' or ')} in its name`, 'npm run mutation [-- WORD…]')
 const folder = copyTree()
 try {
   const survivors: string[] = []

@@ -15,13 +15,18 @@ import { ask, openSession } from '../sidecar/support/http2-client.ts'
 import { tuples } from '../sidecar/support/pdp.ts'
 import { sendRaw } from '../sidecar/support/raw-http.ts'
 import { freePort } from '../support/free-port.ts'
+import { readArguments } from '../support/programs/arguments.ts'
 import { APPS, type App } from './apps.ts'
 import { askParser, JSON_PARSERS, type Parser, QUERY_PARSERS } from './parsers.ts'
 import { testPathInfo } from './path-info.ts'
 import { startServer } from './runtimes.ts'
 import { testSignals } from './signals.ts'
 
-const short = process.argv.includes('--short')
+const FLAG = { type: 'boolean', default: false } as const
+const { short, signals } = readArguments(
+  { options: { short: FLAG, signals: FLAG } },
+  'npm run servers [-- --short | --signals]',
+).values
 const counts = { passed: 0, failed: 0, skipped: 0 }
 function tell(outcome: keyof typeof counts, what: string, why = ''): void {
   counts[outcome] += 1
@@ -162,7 +167,7 @@ const bodies = Array.from({ length: count }, () => {
   return `{${(random() < 0.5 ? members : members.reverse()).join(',')}}`
 })
 bodies.push('{"org":"mine","ORG":"victim"}', '{"org":"mine","oRg":"victim"}')
-if (!process.argv.includes('--signals')) {
+if (!signals) {
   for (const app of APPS) await serveBehind(app)
   const { outcome, why } = await testPathInfo()
   tell(outcome, 'paths with scripts, of PHP', why)
