@@ -2,7 +2,7 @@
 import type { JsonObject } from '../domain/json.ts'
 import { PUBLISHED_EVENTS } from '../domain/outbox/events.ts'
 import type { Sql } from '../store/directory.ts'
-import { numberEvents } from '../store/number-events.ts'
+import { newestEvent, numberEvents } from '../store/number-events.ts'
 
 const POLL_MS = 250
 const PAGE_MAX = 100
@@ -18,11 +18,14 @@ export type OutboxRow = {
   readonly data: JsonObject
 }
 export type Events = {
-  /** At most one page of events after `after`. Waits up to `waitMs` for the first one; [] if none comes. */
+  /**
+   * At most one page of events after `after`; after the newest when no event has that number, as in a database that was
+   * restored. Waits up to `waitMs` for the first one; none if none comes.
+   */
   after(
     after: number,
     options: { readonly waitMs: number; readonly signal: AbortSignal },
-  ): Promise<readonly OutboxRow[]>
+  ): Promise<{ readonly rows: readonly OutboxRow[]; readonly next: number }>
   close(): void
 }
 
@@ -71,13 +74,15 @@ export function createEvents({ sql }: { readonly sql: Pick<Sql, 'query'> }): Eve
   }
 
   return {
-    async after(after, { waitMs, signal }) {
+    async after(asked, { waitMs, signal }) {
       const untilMs = performance.now() + waitMs
       for (;;) {
         await numberEvents(sql)
+        const after = Math.min(asked, await newestEvent(sql))
         const rows = await sql.query<OutboxRow>(READ, [after, PUBLISHED_EVENTS])
         const leftMs = untilMs - performance.now()
-        if (rows.length > 0 || leftMs <= 0 || signal.aborted || waiting.size >= WAITING_MAX) return rows
+        if (rows.length > 0 || after < asked || leftMs <= 0 || signal.aborted || waiting.size >= WAITING_MAX)
+          return { rows, next: rows.at(-1)?.seq ?? after }
         await pause(leftMs, signal)
       }
     },

@@ -19,3 +19,11 @@ export async function numberEvents(sql: Pick<Sql, 'query'>): Promise<void> {
     left = row !== undefined && row.count > PIECE_ROWS
   }
 }
+
+/** The number of the newest event that has one. */
+export async function newestEvent(sql: Pick<Sql, 'query'>): Promise<number> {
+  const [row] = await sql.query<{ newest: number }>(
+    "select revision as newest from revision where organization_id = '#events'",
+  )
+  return row?.newest ?? 0
+}

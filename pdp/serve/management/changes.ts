@@ -26,7 +26,11 @@ const PAGE = object(
     items: { type: 'array', items: ENTRY },
     after: { type: 'integer', description: 'The value of `after` for the next request.' },
     more: { type: 'boolean', description: 'True: there are later changes.' },
-    gap: { type: 'boolean', description: 'True: changes before the first item were deleted.' },
+    gap: {
+      type: 'boolean',
+      description:
+        'True: changes before the first item were deleted, or `after` is ahead of the log, which was restored from a backup.',
+    },
   },
   ['items', 'after', 'more', 'gap'],
 )
@@ -62,8 +66,8 @@ export function addChanges(app: FastifyInstance, deps: ManagementDeps): void {
 }
 
 async function readChanges({ store }: ManagementDeps, log: LogId, { after = '0' }: Query): Promise<object> {
-  const from = Number(after)
   const to = (await store.vector([log])).logs.get(log)?.revision ?? 0
+  const from = Math.min(Number(after), to)
   let entries: readonly LogEntry[] = []
   for (const entriesMax of ENTRIES_MAX) {
     entries = await store.entries([{ log, from, to }], entriesMax)
@@ -76,7 +80,7 @@ async function readChanges({ store }: ManagementDeps, log: LogId, { after = '0' 
     items: later.map(present),
     after: last,
     more: last < to,
-    gap: first !== undefined && first > from + 1,
+    gap: Number(after) > to || (first !== undefined && first > from + 1),
   }
 }
 

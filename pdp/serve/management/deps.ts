@@ -60,7 +60,7 @@ export type EventSource = {
     after(
       after: number,
       options: { readonly waitMs: number; readonly signal: AbortSignal },
-    ): Promise<readonly OutboxEvent[]>
+    ): Promise<{ readonly rows: readonly OutboxEvent[]; readonly next: number }>
   }
 }
 export type OutboxEvent = {

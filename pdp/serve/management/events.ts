@@ -35,7 +35,8 @@ export function addEvents(app: FastifyInstance, deps: ManagementDeps): void {
     query: {
       after: {
         ...POSITION,
-        description: '`next` of the previous answer; absent: from the start.',
+        description:
+          '`next` of the previous answer; absent: from the start. It is smaller than `after` when the database was restored.',
       },
       wait: {
         ...text('^(0|1?[0-9]|20)$', `a whole number from 0 to ${WAIT_SECONDS_MAX}`),
@@ -46,10 +47,10 @@ export function addEvents(app: FastifyInstance, deps: ManagementDeps): void {
     async handle({ caller, query }) {
       const after = Number(query.after ?? 0)
       const waitMs = Number(query.wait ?? 0) * 1_000
-      const rows = await deps.events.after(after, { waitMs, signal: AbortSignal.timeout(waitMs + 1_000) })
+      const { rows, next } = await deps.events.after(after, { waitMs, signal: AbortSignal.timeout(waitMs + 1_000) })
       const visible = await Promise.all(rows.map((row) => isVisible(deps, caller, row)))
       const items = rows.filter((_, i) => visible[i]).map(({ seq: _seq, ...event }) => event)
-      return ok({ items, next: String(rows.at(-1)?.seq ?? after) })
+      return ok({ items, next: String(next) })
     },
   })
 }

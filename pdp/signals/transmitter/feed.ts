@@ -1,6 +1,6 @@
 /** The outbox as this process follows it: the newest events in memory, read once for all streams, and a call for each news. */
 import type { Sql } from '../../store/directory.ts'
-import { numberEvents } from '../../store/number-events.ts'
+import { newestEvent, numberEvents } from '../../store/number-events.ts'
 import { type OutboxRow, organizationsOf } from './events.ts'
 
 const POLL_MS = 250
@@ -69,10 +69,16 @@ export function createFeed(deps: {
     const before = newest
     try {
       await numberEvents(sql)
-      let [at, news] = [before < 0 ? await beginning() : before, kept]
-      for (let page = await read(at); page.length > 0; page = page.length < PAGE_MAX ? [] : await read(at)) {
+      const stored = await newestEvent(sql)
+      // The first look: streams that are behind find what they missed in memory. Or a database that was restored: what is kept
+      // of later numbers never happened there.
+      const isNew = before < 0 || stored < before
+      let [at, news]: [number, OutboxRow[]] = isNew ? [Math.max(0, stored - KEPT_MAX), []] : [before, kept]
+      while (at < stored) {
+        const page = await read(at)
         news = [...news, ...page].slice(-KEPT_MAX)
-        at = page.at(-1)?.seq ?? at
+        // Those that are missing were deleted meanwhile.
+        at = page.at(-1)?.seq ?? stored
       }
       newest = at
       kept = news
@@ -82,13 +88,6 @@ export function createFeed(deps: {
     if (newest === before) return
     newsMs = performance.now()
     for (const listener of [...listeners]) listener()
-  }
-  /** Streams that are behind find what they missed in memory. */
-  async function beginning(): Promise<number> {
-    const [row] = await sql.query<{ newest: number }>(
-      "select revision as newest from revision where organization_id = '#events'",
-    )
-    return Math.max(0, (row?.newest ?? 0) - KEPT_MAX)
   }
 
   function schedule(ms: number): void {

@@ -85,6 +85,11 @@ export function createScheduler(deps: {
 
   async function follow(): Promise<void> {
     if (seen < 0) seen = feed.newest()
+    if (seen > feed.newest()) {
+      // The database was restored: what was found out about later events is void.
+      seen = feed.newest()
+      entries = new Map()
+    }
     while (seen < feed.newest()) {
       const rows = await feed.after(seen)
       for (const row of rows) if (row.seq > seen) announce(row)

@@ -266,6 +266,11 @@ describe('/v1/events', () => {
     expect(performance.now() - started).toBeGreaterThan(900)
   })
 
+  test('leads a reader back that is ahead, as of a database that was restored', async () => {
+    const { next } = await read('?after=0')
+    expect(await read(`?after=${Number(next) + 20}&wait=20`)).toEqual({ items: [], next })
+  })
+
   test('loses none when a transaction that began first commits last', async () => {
     const { next } = await read('?after=0')
     const event = (n: number) => ({ type: 'session.revoked', organization: null, data: { n } }) as const

@@ -222,6 +222,9 @@ describe('the audit trail', () => {
     })
     const all = await changes('/v1/organizations/trail/changes')
     expect(all).toMatchObject({ after: 2, more: false, gap: false })
+    // Of a reader that knew more than a database which was restored.
+    const ahead = await changes('/v1/organizations/trail/changes?after=9')
+    expect(ahead).toEqual({ items: [], after: 2, more: false, gap: true })
     expect(all.items).toHaveLength(3)
     expect(all.items[1]).toEqual({
       revision: 1,

@@ -86,6 +86,22 @@ test('a delivery whose acknowledgement is lost is repeated by another process wi
   expect(await world.sql.query('select 1 from signal_pending where stream_id = $1', [id])).toEqual([])
 })
 
+test('a process that goes on over a restored database delivers what happens from then on', async () => {
+  const { receiver } = await setUp()
+  others.push(createTransmitter(parts()))
+  await world.emit(entitlement('acme', 1))
+  const [backup] = await world.sql.query<{ revision: number }>(
+    "select revision from revision where organization_id = '#events'",
+  )
+  await world.emit(entitlement('acme', 2), entitlement('acme', 3))
+  await receiver.received(3)
+  await world.sql.query('delete from outbox where seq > $1', [backup?.revision])
+  await world.sql.query('update signal_stream set cursor_seq = least(cursor_seq, $1)', [backup?.revision])
+  await world.sql.query("update revision set revision = $1 where organization_id = '#events'", [backup?.revision])
+  await world.emit(entitlement('acme', 4))
+  expect(versionsOf(await receiver.received(4))).toEqual([1, 2, 3, 4])
+})
+
 test('two processes never deliver one stream at the same time', async () => {
   const { receiver, id } = await setUp()
   let open = 0
