@@ -11,8 +11,17 @@ import type { NameSource, Tuple, TupleCondition } from '../domain/tuple.ts'
 
 /** What can be read of a log, whole or not at all. */
 export type RowKey =
-  /** Subjects of object#relation. */
-  | { readonly log: LogId; readonly kind: 'set'; readonly object: string; readonly relation: string }
+  /**
+   * Subjects of object#relation. `chain`: the same relation of what they name of the object's own type is returned too, as an object
+   * or as a userset, and so on: `CHAIN_SETS_MAX` of them, the nearest first. Each of them is whole, or is not there.
+   */
+  | {
+      readonly log: LogId
+      readonly kind: 'set'
+      readonly object: string
+      readonly relation: string
+      readonly chain?: true
+    }
   /** One tuple, present or absent; for sets that are too wide to load. */
   | {
       readonly log: LogId
@@ -69,6 +78,8 @@ export type RowSet =
   | { readonly key: RowKey & { kind: 'deaths' }; readonly deaths: readonly Revocation[] }
 export const SET_ROWS_MAX = 1_000
 export const NAMED_BY_MAX = 100_000
+/** Of all sets of a statement. */
+export const CHAIN_SETS_MAX = 200
 
 /** Row sets and positions of one moment. `rows` holds at least what was asked, plus the groups above the asked ones. */
 export type Reading = { readonly vector: Vector; readonly rows: readonly RowSet[] }

@@ -11,7 +11,7 @@ import type { RowKey, Store } from '../contract.ts'
 import type { LogCache, Reading, Target } from './log-cache.ts'
 import { LogCaches, targetIn } from './log-cache-set.ts'
 import { COMMON_LOGS, type Fresh, logsFor, type Question, type SnapshotEvaluator } from './question.ts'
-import { rowKeyName } from './row-keys.ts'
+import { keysOfLoad, rowKeyName } from './row-keys.ts'
 import { RowsView } from './rows-view.ts'
 import { evaluateAt } from './snapshot-evaluator.ts'
 import { Turns } from './turns.ts'
@@ -191,7 +191,7 @@ export class Freshness implements SnapshotEvaluator {
     }
     if (!scope.known) logsFor(view, pending.question.organization) // notes the missing rows of the tree
     if (++pending.tries > this.#triesMax) this.#fallBack(pending)
-    else this.#loadings.add({ pending, needed: view.needed })
+    else this.#loadings.add({ pending, needed: keysOfLoad(pending.tries, view.needed) })
   }
 
   /** In turns, as long as the caches stand where they stood when it began; if not, it begins again. */
@@ -269,7 +269,8 @@ export class Freshness implements SnapshotEvaluator {
   /** One statement for every row set that the waiting questions miss, with the positions of all that they depend on. */
   async #load(all: readonly Loading[]): Promise<void> {
     const waiting = all.map(({ pending }) => pending)
-    const keys = new Map(all.flatMap(({ needed }) => needed.map((key) => [rowKeyName(key), key] as const)))
+    const keys = new Map<string, RowKey>()
+    for (const { needed } of all) for (const key of needed) keys.set(rowKeyName(key), key)
     const logs = logsOf(waiting)
     for (const key of keys.values()) logs.add(key.log)
     await this.#caches.load([...logs], [...keys.values()], (reading) => this.#settle(waiting, reading))

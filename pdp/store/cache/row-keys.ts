@@ -28,3 +28,17 @@ export function rowKeyName(key: RowKey): string {
       return key.kind
   }
 }
+
+/** Loads of one question that bring a level each; those after them bring chains of any length. */
+const NEAR_LOADS_MAX = 2
+
+/** What the load is asked for, the first of a question being 1. */
+export const keysOfLoad = (load: number, needed: readonly RowKey[]): readonly RowKey[] =>
+  load <= NEAR_LOADS_MAX ? needed : needed.map((key) => (key.kind === 'set' ? { ...key, chain: true } : key))
+
+/** The set itself. */
+export function withoutChain(key: RowKey): RowKey {
+  if (key.kind !== 'set' || key.chain === undefined) return key
+  const { chain: _, ...set } = key
+  return set
+}

@@ -4,6 +4,7 @@ import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import type { Snapshot, Store } from '../contract.ts'
 import { LogRows } from './log-rows.ts'
 import { type Fresh, logsFor, type Question, type SnapshotEvaluator } from './question.ts'
+import { keysOfLoad } from './row-keys.ts'
 import { RowsView } from './rows-view.ts'
 import type { Turns } from './turns.ts'
 
@@ -37,7 +38,7 @@ export function evaluatorOf(at: Snapshot, turns: Turns): SnapshotEvaluator {
           const { vector } = await at.rows(logs, [])
           return { value, vector: { clockMs, logs: vector.logs }, logs, validUntilMs }
         }
-        const reading = await at.rows([ENVIRONMENT], view.needed)
+        const reading = await at.rows([ENVIRONMENT], keysOfLoad(load + 1, view.needed))
         // The moment is the first statement's: a later clock would let rows expire between two halves of one answer.
         clockMs ??= reading.vector.clockMs
         for (const rows of reading.rows) rowsOf(rows.key.log).install(rows)

@@ -1,14 +1,47 @@
 /** Row sets out of a log that is held whole, with the same sets coming along as a database's statement brings. */
 import { isUserset } from '../../decide/usersets.ts'
-import { rowKeyName } from '../cache/row-keys.ts'
-import { NAMED_BY_MAX, type RowKey, type RowSet, SET_ROWS_MAX } from '../contract.ts'
+import { isWildcard, typeOf } from '../../domain/names.ts'
+import { rowKeyName, withoutChain } from '../cache/row-keys.ts'
+import { CHAIN_SETS_MAX, NAMED_BY_MAX, type RowKey, type RowSet, SET_ROWS_MAX } from '../contract.ts'
 import { emptyLog, type MemoryLog } from './log.ts'
 
 /** One row set for each key, with the rows that belong to it. */
 export function readRowSets(logs: ReadonlyMap<string, MemoryLog>, keys: readonly RowKey[]): readonly RowSet[] {
   const found = new Map<string, RowSet>()
-  for (const key of keys) addRowSets(logs.get(key.log) ?? emptyLog(), key, found)
+  for (const key of keys) addRowSets(logs.get(key.log) ?? emptyLog(), withoutChain(key), found)
+  const chained = keys.filter((key) => key.kind === 'set').filter(({ chain }) => chain === true)
+  if (chained.length > 0)
+    addChains(
+      logs,
+      keys.filter((key) => key.kind === 'set'),
+      found,
+    )
   return [...found.values()]
+}
+
+type SetKey = RowKey & { readonly kind: 'set' }
+
+/** What the sets lead to, the nearest first. */
+function addChains(logs: ReadonlyMap<string, MemoryLog>, asked: readonly SetKey[], found: Map<string, RowSet>): void {
+  const chain = new Map(asked.map((key) => [rowKeyName(key), key]))
+  const setsMax = chain.size + CHAIN_SETS_MAX
+  // A map is gone through with what is added to it meanwhile.
+  for (const key of chain.values()) {
+    const log = logs.get(key.log) ?? emptyLog()
+    addRowSets(log, withoutChain(key), found)
+    for (const object of nextInChain(log, key)) {
+      const next: SetKey = { log: key.log, kind: 'set', object, relation: key.relation }
+      if (chain.size < setsMax) chain.set(rowKeyName(next), next)
+    }
+  }
+}
+
+function nextInChain(log: MemoryLog, { object, relation }: SetKey): readonly string[] {
+  const rows = [...log.tuples.subjects(object, relation), ...log.tuples.conditional.rowsOf(object, relation)]
+  return rows.flatMap(({ subject }) => {
+    const [next = '', of = relation] = subject.split('#')
+    return typeOf(next) === typeOf(object) && of === relation && !isWildcard(next) ? next : []
+  })
 }
 
 function addRowSets(log: MemoryLog, key: RowKey, found: Map<string, RowSet>): void {

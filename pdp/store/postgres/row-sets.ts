@@ -6,7 +6,7 @@ import type { Membership, MembershipStatus, Tier } from '../../domain/membership
 import type { Organization } from '../../domain/organization.ts'
 import { type Revocation, type RevocationCause, revocationKey } from '../../domain/revocation.ts'
 import type { OrganizationRole, RoleGrant } from '../../domain/role.ts'
-import { rowKeyName } from '../cache/row-keys.ts'
+import { rowKeyName, withoutChain } from '../cache/row-keys.ts'
 import { NAMED_BY_MAX, type RowKey, type RowSet, SET_ROWS_MAX, type SubjectRow } from '../contract.ts'
 
 /** branch, log, then a, b, c, d and milliseconds, whose meaning the branch gives. Null only where the branch allows it. */
@@ -25,7 +25,7 @@ class RowCollector {
   readonly #sets = new Map<string, Gathered>()
 
   expect(key: RowKey): void {
-    this.#at(key)
+    this.#at(withoutChain(key))
     if (key.kind === 'grants') this.#at({ log: key.log, kind: 'groups', subject: key.subject })
   }
 
@@ -56,6 +56,9 @@ class RowCollector {
         if (c !== null) set.rows.push(subjectRow(c, expiresAtMs, d))
         break
       }
+      case 'whole':
+        this.#at({ log, kind: 'set', object: a, relation: b })
+        break
       case 'tuple':
         this.#at({ log, kind: 'tuple', object: a, relation: b, subject: c }).rows.push(subjectRow(c, expiresAtMs, d))
         break

@@ -1,7 +1,7 @@
 /** The statement that reads row sets and positions in one snapshot: one index probe per asked item, whatever the sizes. */
 import { ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
 import { FOREIGN_REVOCATION_KEPT_MS, REVOCATION_KEPT_MS } from '../../domain/revocation.ts'
-import { NAMED_BY_MAX, type Reading, type RowKey, SET_ROWS_MAX } from '../contract.ts'
+import { CHAIN_SETS_MAX, NAMED_BY_MAX, type Reading, type RowKey, SET_ROWS_MAX } from '../contract.ts'
 import type { Connection } from './connection/database.ts'
 import { type Row, rowSetsOf } from './row-sets.ts'
 import { given, type KnownPositions, VECTOR_LINES, type VectorQuestion } from './vector.ts'
@@ -23,22 +23,41 @@ const CONDITION = 'case when condition is not null then json_build_array(conditi
 
 const USERSET = `(strpos(subject, '#') > 0 or right(subject, 2) = ':*')`
 
+/** The subjects of each of the sets that `asked` selects: as many as are held, or the usersets of those that have more. */
+const SETS_WITH = (asked: string): string => `
+  asked(o, object, relation) as (${asked}),
+  narrow(o, object, relation, subject, condition, expires_at) as materialized (select q.o, q.object, q.relation, r.* from asked q, lateral (
+    select subject, ${CONDITION}, expires_at from stored_relationship where organization_id = q.o and object = q.object and relation = q.relation
+    order by subject limit ${SET_ROWS_MAX + 1} offset 0) r),
+  wide(o, object, relation) as (select o, object, relation from narrow group by o, object, relation having count(*) > ${SET_ROWS_MAX})`
+
+const SETS_SELECT = `
+  select 'set', o, object, relation, subject, condition, ${MILLISECONDS('expires_at')} from narrow
+  union all select 'wide', q.o, q.object, q.relation, r.subject, r.condition, ${MILLISECONDS('r.expires_at')} from wide q, lateral (
+    select subject, ${CONDITION} as condition, expires_at from stored_relationship where organization_id = q.o and object = q.object and relation = q.relation
+    and ${USERSET} limit ${SET_ROWS_MAX + 1} offset 0) r
+  union all select 'wide', o, object, relation, null, null, null from wide`
+
 /** Columns: branch, log, then four texts and an expiry (milliseconds) whose meaning the branch gives. */
 const BRANCHES = {
   set: {
     values: ['text[]', 'text[]', 'text[]'],
+    with: ([o, object, relation]: string[]) => SETS_WITH(`select * from unnest(${o}, ${object}, ${relation})`),
+    select: () => SETS_SELECT,
+  },
+  // The limit ends the recursion: its rows are made as they are read.
+  chain: {
+    values: ['text[]', 'text[]', 'text[]'],
     with: ([o, object, relation]: string[]) => `
-      asked(o, object, relation) as (select * from unnest(${o}, ${object}, ${relation})),
-      narrow(o, object, relation, subject, condition, expires_at) as materialized (select q.o, q.object, q.relation, r.* from asked q, lateral (
-        select subject, ${CONDITION}, expires_at from stored_relationship where organization_id = q.o and object = q.object and relation = q.relation
-        order by subject limit ${SET_ROWS_MAX + 1} offset 0) r),
-      wide(o, object, relation) as (select o, object, relation from narrow group by o, object, relation having count(*) > ${SET_ROWS_MAX})`,
-    select: () => `
-      select 'set', o, object, relation, subject, condition, ${MILLISECONDS('expires_at')} from narrow
-      union all select 'wide', q.o, q.object, q.relation, r.subject, r.condition, ${MILLISECONDS('r.expires_at')} from wide q, lateral (
-        select subject, ${CONDITION} as condition, expires_at from stored_relationship where organization_id = q.o and object = q.object and relation = q.relation
-        and ${USERSET} limit ${SET_ROWS_MAX + 1} offset 0) r
-      union all select 'wide', o, object, relation, null, null, null from wide`,
+      chain(o, object, relation) as (
+        select q.o collate "C", q.object collate "C", q.relation collate "C" from unnest(${o}, ${object}, ${relation}) q(o, object, relation)
+        union select c.o, split_part(r.subject, '#', 1), c.relation from chain c, lateral (
+          select subject from stored_relationship where organization_id = c.o and object = c.object and relation = c.relation
+          order by subject limit ${SET_ROWS_MAX + 1} offset 0) r
+        where split_part(r.subject, ':', 1) = split_part(c.object, ':', 1)
+        and split_part(r.subject, '#', 2) in ('', c.relation) and right(r.subject, 2) <> ':*'),
+      ${SETS_WITH(`select * from chain limit cardinality(${o}) + ${CHAIN_SETS_MAX}`)}`,
+    select: () => `${SETS_SELECT} union all select 'whole', o, object, relation, null, null, null from asked`,
   },
   tuple: {
     values: ['text[]', 'text[]', 'text[]', 'text[]'],
@@ -143,7 +162,8 @@ export async function readRows(
 /** `vector`: the values of `VECTOR_LINES`. Only the branches that are asked for: each adds to the time it takes to start. */
 export function rowsStatement(vector: VectorQuestion['values'], keys: readonly RowKey[]): Statement {
   const asked = new Map<Kind, RowKey[]>()
-  for (const key of keys) append(asked, key.kind, key)
+  const setKind = keys.some((key) => key.kind === 'set' && key.chain === true) ? 'chain' : 'set'
+  for (const key of keys) append(asked, key.kind === 'set' ? setKind : key.kind, key)
   // The grants of a subject need the groups above it.
   for (const key of asked.get('grants') ?? []) {
     if (key.kind === 'grants') append(asked, 'groups', { log: key.log, kind: 'groups', subject: key.subject })
@@ -178,6 +198,7 @@ function append<K, V>(map: Map<K, V[]>, key: K, value: V): void {
 function columnsOf(kind: Kind, keys: readonly RowKey[]): readonly (readonly string[])[] {
   const fields: Record<Kind, readonly string[]> = {
     set: ['log', 'object', 'relation'],
+    chain: ['log', 'object', 'relation'],
     tuple: ['log', 'object', 'relation', 'subject'],
     named: ['log', 'name', 'type', 'relation'],
     groups: ['log', 'subject'],

@@ -48,6 +48,11 @@ const READS: readonly (readonly [name: string, read: (store: Store) => Promise<u
     [['change_log_pkey', 'organization_id', 'revision']],
   ],
   ['the subjects of a set', (store) => store.rows([o], [SET]), [REVISION, RELATIONSHIPS, USERSETS, ...CONDITIONAL]],
+  [
+    'the sets of a chain',
+    (store) => store.rows([o], [{ ...SET, chain: true }]),
+    [REVISION, RELATIONSHIPS, USERSETS, ...CONDITIONAL],
+  ],
   ['one tuple', (store) => store.rows([o], [TUPLE]), [REVISION, ONE_TUPLE, ONE_CONDITIONAL_TUPLE]],
   [
     'the groups above a subject',
