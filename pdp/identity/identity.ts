@@ -45,6 +45,7 @@ import { type ConsoleIdentity, createConsoleIdentity } from './sign-in/console.t
 import { createDevices } from './sign-in/devices.ts'
 import { createKnownAddresses } from './sign-in/known-addresses.ts'
 import { createPasskeySteps } from './sign-in/passkey-steps.ts'
+import { createSessionEvents } from './sign-in/session-events.ts'
 import { createSharedAttempts } from './sign-in/shared-attempts.ts'
 import { createSignIn } from './sign-in/sign-in.ts'
 import { createIsSignedIn } from './sign-in/sign-in-validity.ts'
@@ -155,6 +156,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const publicJwks = (): readonly JWK[] => ring.current().publicJwks
   const introspection = createIntrospection({ ...deps, publicJwks, resources, external: external.record })
   const tokenEndpoints = createTokenEndpoints({ ...deps, introspection })
+  const sessionEvents = createSessionEvents(deps.appendEvents)
   const providers = createProviders(ring, (keys) => {
     const provider = createProvider({
       ...deps,
@@ -175,6 +177,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       known,
       starts,
       decoys,
+      sessionEvents,
     })
     tokenEndpoints.install(provider)
     return provider
@@ -265,7 +268,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       ...controlsWithin({ ...deps, ...mail, ...at }, hook),
       introspect: (token) => introspection.introspect(token, at),
     }),
-    console: createConsoleIdentity({ ...deps, secondFactor, record: introspection.record }),
+    console: createConsoleIdentity({ ...deps, secondFactor, record: introspection.record, issuers: external }),
     ensureAdmin: createAdmin({ directory, log }),
     validateClient: (client) => validateClient(providers.current().provider, client),
     publicKeys: publicJwks,

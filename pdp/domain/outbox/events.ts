@@ -18,6 +18,9 @@ export type OutboxEventType =
   | 'user.signed_out'
   | 'claims.changed'
   | 'credential.changed'
+  /** Of a browser session, for receivers that ask for them. */
+  | 'session.established'
+  | 'assurance.changed'
 
 export type InvitationChange = 'created' | 'withdrawn' | 'accepted' | 'declined'
 /** `user`: who accepted it. */

@@ -4,7 +4,8 @@ import { isId } from '../../domain/names.ts'
 import type { MasterKeys } from '../../process/encryption.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
 import { createRecordSecrets, type RecordSecrets } from '../keys/record-secrets.ts'
-import type { Revocations } from '../tokens/revocation.ts'
+import type { SessionEvents } from '../sign-in/session-events.ts'
+import type { IdentityEvent, Revocations } from '../tokens/revocation.ts'
 import { providerMetadata } from './client-metadata.ts'
 import type { PendingRecord, Rotation } from './refresh-rotation.ts'
 
@@ -20,6 +21,7 @@ export type AdapterDeps = {
   readonly revocations: Revocations
   readonly rotation: Rotation
   readonly masterKeys: MasterKeys
+  readonly sessionEvents: Pick<SessionEvents, 'note' | 'take' | 'append'>
 }
 const PUSHED = 'PushedAuthorizationRequest'
 const SESSION = 'Session'
@@ -39,8 +41,18 @@ export function createAdapters(deps: AdapterDeps): (kind: string) => Adapter {
   return (kind) => (kind === 'Client' ? clientAdapter(deps.directory) : recordAdapter(kind, deps, secrets))
 }
 
-function recordAdapter(kind: string, { sql, revocations, rotation }: AdapterDeps, secrets: RecordSecrets): Adapter {
+function recordAdapter(
+  kind: string,
+  { sql, revocations, rotation, sessionEvents }: AdapterDeps,
+  secrets: RecordSecrets,
+): Adapter {
   const keyOf = (id: string): string => secrets.keyOf(kind, id)
+  const upsertWith = (event: IdentityEvent, row: Row): Promise<boolean> =>
+    sql.transaction(async (tx) => {
+      const stored = await upsert(tx, kind, row)
+      if (stored) await sessionEvents.append(tx, event)
+      return stored
+    })
 
   async function find(column: 'id' | 'uid' | 'user_code', value: string): Promise<AdapterPayload | undefined> {
     // No text column holds U+0000, and PostgreSQL fails when it is asked for one.
@@ -69,7 +81,9 @@ function recordAdapter(kind: string, { sql, revocations, rotation }: AdapterDeps
       if (kind === REFRESH_TOKEN && rotation.store(record)) return
       const code = member(payload, 'userCode')
       const userCode = code === null ? null : secrets.userCodeOf(code)
-      const stored = await upsert(sql, kind, { ...record, payload, text: record.payload, userCode })
+      const row = { ...record, payload, text: record.payload, userCode }
+      const event = kind === SESSION ? sessionEvents.take(member(payload, 'uid')) : null
+      const stored = event === null ? await upsert(sql, kind, row) : await upsertWith(event, row)
       if (!stored && kind === REPLAY) {
         throw new UsedBeforeError('remembered already')
       }
@@ -118,12 +132,10 @@ const COLUMNS = `payload = $3::jsonb, grant_id = $4, uid = $5, user_code = $6,
 
 const LIVE_SESSION = `and (oidc_record.kind <> '${SESSION}' or oidc_record.consumed_at is null)`
 
+type Row = Omit<PendingRecord, 'payload'> & { payload: object; text: string; userCode: string | null }
+
 /** False when a proof is remembered already (the first writer wins, on whichever node), or a session has ended. */
-async function upsert(
-  sql: Sql,
-  kind: string,
-  record: Omit<PendingRecord, 'payload'> & { payload: object; text: string; userCode: string | null },
-): Promise<boolean> {
+async function upsert(sql: Pick<Sql, 'query'>, kind: string, record: Row): Promise<boolean> {
   const { key, payload, text, grantId, seconds, userCode } = record
   const uid = kind === SESSION ? member(payload, 'uid') : null
   const values = [kind, key, text, grantId, uid, userCode, seconds]

@@ -72,6 +72,11 @@ function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
     }
     await destroy.call(this)
   }
+  const { loginAccount } = Session.prototype
+  Session.prototype.loginAccount = function (this: Session, details: Parameters<Session['loginAccount']>[0]) {
+    deps.sessionEvents.note(this, details)
+    loginAccount.call(this, details)
+  }
   // 4. A hint is an ID token, not whatever our keys have signed.
   const { validate } = IdToken
   IdToken.validate = async function (jwt: string, client: Client) {

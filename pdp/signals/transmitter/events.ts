@@ -38,11 +38,22 @@ const TYPES: { readonly [type in OutboxEventType]?: (issuer: string) => string }
   'claims.changed': () => CAEP_EVENTS.tokenClaimsChange,
   'credential.changed': () => CAEP_EVENTS.credentialChange,
   'entitlement.updated': entitlementUpdated,
+  'session.established': () => CAEP_EVENTS.sessionEstablished,
+  'assurance.changed': () => CAEP_EVENTS.assuranceLevelChange,
 }
+/** Every sign-in: only for who asks for them by name. */
+const ON_REQUEST: ReadonlySet<string> = new Set([CAEP_EVENTS.sessionEstablished, CAEP_EVENTS.assuranceLevelChange])
 /** All that this transmitter sends, but for the events about a stream. */
 export const eventsSupported = (issuer: string): readonly string[] => [
   ...new Set(Object.values(TYPES).map((uri) => uri(issuer))),
 ]
+
+/** What a receiver gets that asks for these types; null: it did not say. */
+export const eventsDelivered = (
+  issuer: string,
+  { eventsRequested }: { readonly eventsRequested: readonly string[] | null },
+): readonly string[] =>
+  eventsSupported(issuer).filter((type) => eventsRequested?.includes(type) ?? !ON_REQUEST.has(type))
 
 /** Null for a receiver that did not ask for it, or may not see it. */
 export function contentOf(issuer: string, row: OutboxRow, audience: Audience): Content | null {
@@ -107,6 +118,16 @@ function membersOf({ type, data, atMs }: OutboxRow, { app }: Audience): JsonObje
       const claims = claimsOf(data, app)
       return claims === null ? null : { ...common, claims }
     }
+    case 'session.established':
+      return { ...common, ...picked(data, ['acr', 'amr']) }
+    case 'assurance.changed':
+      return {
+        ...common,
+        namespace: 'RFC8176',
+        current_level: data.current ?? '',
+        previous_level: data.previous ?? '',
+        change_direction: data.direction ?? '',
+      }
     case 'entitlement.updated':
       return { ...common, ...picked(data, ['organization', 'keys', 'version']) }
     default:

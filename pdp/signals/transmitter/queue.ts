@@ -5,7 +5,7 @@ import type { MasterKeys } from '../../process/encryption.ts'
 import type { Sql } from '../../store/directory.ts'
 import { formatSubject, parseSubject } from '../set/subjects.ts'
 import { type Ahead, aboutStream, type Draft, type Listener, readAhead } from './ahead.ts'
-import { eventsSupported } from './events.ts'
+import { eventsDelivered } from './events.ts'
 import type { Stream } from './streams.ts'
 
 type Queries = Pick<Sql, 'query'>
@@ -29,14 +29,6 @@ export type QueueDeps = {
 
 const JTI_BYTES = 16
 export const SIGNALS_PURPOSE = 'signals'
-
-/** Without a wish, all that there are. */
-export function eventsDelivered(
-  issuer: string,
-  { eventsRequested }: Pick<Stream, 'eventsRequested'>,
-): readonly string[] {
-  return eventsSupported(issuer).filter((type) => eventsRequested?.includes(type) ?? true)
-}
 
 /** `ahead`: where events come from that were not tried before; null: only those that were. */
 export type Asked = { readonly stream: Stream; readonly ahead: Ahead | null; readonly countMax: number }

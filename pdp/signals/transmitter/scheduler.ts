@@ -2,9 +2,8 @@
 import type { Log } from '../../process/log.ts'
 import type { Sql } from '../../store/directory.ts'
 import type { Deliver } from './deliverer.ts'
-import { type Audience, contentOf, type OutboxRow } from './events.ts'
+import { type Audience, contentOf, eventsDelivered, type OutboxRow } from './events.ts'
 import type { Feed } from './feed.ts'
-import { eventsDelivered } from './queue.ts'
 import { STREAM_COLUMNS, type Stream } from './streams.ts'
 
 const SWEEP_MS = 1_000

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createAdapters } from '../../../../pdp/identity/provider/adapter.ts'
 import { createRotation } from '../../../../pdp/identity/provider/refresh-rotation.ts'
+import { createSessionEvents } from '../../../../pdp/identity/sign-in/session-events.ts'
 import { createRevocations, type Revocations } from '../../../../pdp/identity/tokens/revocation.ts'
 import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
 import { postgresDirectory } from '../../../../pdp/store/postgres/directory.ts'
@@ -24,6 +25,7 @@ beforeAll(async () => {
     revocations,
     rotation,
     masterKeys: masterKeysOf(Buffer.alloc(32, 7)),
+    sessionEvents: createSessionEvents(appendEvents),
   })
   close = () => end().then(database.drop)
 })
