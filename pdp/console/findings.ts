@@ -7,6 +7,7 @@ import { EMPTY, type Html, html } from '../process/pages/html.ts'
 import { withModels } from '../worker/worker.ts'
 import { createRestrictions } from '../writes/restrictions.ts'
 import { writableRelations } from './graph.ts'
+import { type Finding, ofIdentity, ofStreams } from './operations.ts'
 import { address, link, name, table } from './parts.ts'
 import type { Visit } from './visit.ts'
 
@@ -15,7 +16,6 @@ const MEMBERS_READ_MAX = 200
 /** Of one kind. */
 const SHOWN_MAX = 20
 
-type Finding = { readonly what: Html; readonly where: Html }
 type Member = { readonly user: string; readonly role: string; readonly status: string }
 
 export async function findings(visit: Visit): Promise<Html> {
@@ -24,13 +24,15 @@ export async function findings(visit: Visit): Promise<Html> {
     ofTuples(visit),
     ofMembers(visit),
     Promise.resolve(ofSidecars(visit)),
+    ofStreams(visit),
+    ofIdentity(visit),
   ])
   const rows = kinds.flatMap((found) => found.slice(0, SHOWN_MAX).map(({ what, where }) => [what, where]))
   return table({
     caption: 'Problems found',
     columns: ['What', 'Where'],
     rows,
-    empty: html`<p>No problem found: no role is granted everywhere to a person or client, the organization has an owner, nothing expired is stored, each of the first ${String(TUPLES_READ_MAX)} relationships counts, and no connected sidecar is in shadow mode.</p>`,
+    empty: html`<p>No problem found: no role is granted everywhere to a person or client, the organization has an owner, nothing expired is stored, each of the first ${String(TUPLES_READ_MAX)} relationships counts, no connected sidecar is in shadow mode, no receiver of security events lags, every trusted issuer answers, and the signing key is younger than a year.</p>`,
   })
 }
 

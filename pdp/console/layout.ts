@@ -21,6 +21,7 @@ export const PLACES = {
   organization: { path: 'organization', title: 'Organization', scope: 'directory:read' },
   person: { path: 'people', title: 'People', scope: 'directory:read' },
   routes: { path: 'routes', title: 'Routes', scope: 'decisions:read', everywhere: true },
+  streams: { path: 'streams', title: 'Streams', scope: 'streams:read', everywhere: true },
   changes: { path: 'changes', title: 'Changes', scope: 'audit:read' },
 } as const satisfies { readonly [key: string]: Place }
 

@@ -8,6 +8,7 @@ import { actPeople, showPeople } from './screens/people.ts'
 import { actRelationships, showRelationships } from './screens/relationships.ts'
 import { showRoutes } from './screens/routes.ts'
 import { showStart } from './screens/start.ts'
+import { actStreams, showStreams } from './screens/streams.ts'
 import { showWhat, showWho } from './screens/who.ts'
 import type { View, Visit } from './visit.ts'
 
@@ -30,5 +31,6 @@ export const SCREENS: readonly Screen[] = [
   { path: 'organization', show: showOrganization, act: actOrganization },
   { path: 'people', show: showPeople, act: actPeople },
   { path: 'routes', show: showRoutes },
+  { path: 'streams', show: showStreams, act: actStreams },
   { path: 'changes', show: showChanges },
 ]

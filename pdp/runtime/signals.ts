@@ -72,7 +72,8 @@ const LAGS = `
 const STATES = 'select status, count(*)::int as streams from signal_stream group by 1'
 const HELD = `
   select (select count(*)::int from signal_pending join signal_stream using (stream_id) where status = 'paused') as held,
-    (select coalesce(sum(gap_count), 0)::float8 from signal_stream) as dropped`
+    (select coalesce(sum(gap_count), 0)::float8 from signal_stream) as dropped,
+    coalesce((select extract(epoch from now() - created_at) from outbox_arrival order by position limit 1), 0)::float8 as waiting`
 
 /** Returns what counts an outcome. */
 export function signalMetrics(
@@ -108,14 +109,18 @@ export function signalMetrics(
   const held = gauge('portcullis_signal_held', 'Security events that paused streams hold and that were tried before.')
   const dropped = gauge(
     'portcullis_signal_dropped',
-    'Security events that streams lost because they were held too long.',
+    'Security events that streams lost because they were too old or too many to be held.',
+  )
+  const waiting = gauge(
+    'portcullis_outbox_waiting_seconds',
+    'Age of the oldest event that no PDP has taken up: each does so several times a second.',
   )
 
   async function read(): Promise<void> {
     const [lags, states, [sums]] = await Promise.all([
       sql.query<LagRow>(LAGS),
       sql.query<StateRow>(STATES),
-      sql.query<{ held: number; dropped: number }>(HELD),
+      sql.query<{ held: number; dropped: number; waiting: number }>(HELD),
     ])
     lag.reset()
     for (const row of lags) lag.set({ stream: row.stream }, row.lag)
@@ -124,6 +129,7 @@ export function signalMetrics(
     for (const row of states) streams.set({ status: row.status }, row.streams)
     held.set(sums?.held ?? 0)
     dropped.set(sums?.dropped ?? 0)
+    waiting.set(sums?.waiting ?? 0)
   }
   return (outcome, count) => attempts.inc({ outcome }, count)
 }

@@ -16,5 +16,7 @@ export const SCREENS: { readonly [name: string]: string } = {
   person: '/console/people?org=acme&user=anna',
   routes: '/console/routes?org=acme',
   'routes-tried': `/console/routes?org=acme&method=GET&target=%2Fdocs%2F2%2Fexport&claims=${encodeURIComponent('{"sub":"bob","org":"acme"}')}`,
+  streams: '/console/streams?org=acme',
+  stream: '/console/streams?org=acme&stream=stream-of-failing',
   changes: '/console/changes?org=acme',
 }

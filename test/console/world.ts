@@ -6,12 +6,16 @@ import { SERVICE_SCOPES } from '../../pdp/identity/oauth/scopes.ts'
 import { createLog } from '../../pdp/process/log.ts'
 import { createShutdown } from '../../pdp/process/shutdown.ts'
 import { startPdp } from '../../pdp/runtime/start.ts'
+import { createStream } from '../../pdp/signals/transmitter/streams.ts'
+import { postgresDirectory } from '../../pdp/store/postgres/directory.ts'
+import { openPostgres } from '../../pdp/store/postgres/postgres.ts'
 import { choosePorts, startDemoSidecar } from '../e2e/demo-stack.ts'
 import { startInvoicesApi } from '../e2e/invoices-api.ts'
 import { pdpSettings } from '../e2e/pdp-settings.ts'
 import type { Json } from '../pdp/serve/harness.ts'
 import { freePort } from '../support/free-port.ts'
 import { clientToken, signIn } from '../support/sign-in.ts'
+import { context } from '../support/tuples.ts'
 
 const HOST = '127.0.0.1'
 const ADMIN_SECRET = 'the-secret-of-the-administrator'
@@ -104,6 +108,7 @@ export async function startWorld(databaseUrl: string): Promise<World> {
     return text === '' ? null : JSON.parse(text)
   }
   await fill(manage)
+  await fillStreams(databaseUrl)
   const asking = await token('acme')
   const sidecarUrl = `http://${HOST}:${ports.sidecar}`
   const api = await startInvoicesApi(HOST)
@@ -201,4 +206,28 @@ async function fill(manage: World['manage']): Promise<void> {
     ],
   })
   await manage('POST', '/v1/organizations/globex/relationships', { write: ['doc:secret-of-globex#viewer@user:tom'] })
+}
+
+/** Of one that fails, and one whose receiver polls. */
+async function fillStreams(connectionString: string): Promise<void> {
+  const { sql, close } = await openPostgres({ connectionString })
+  for (const [client, organization, endpointUrl] of [
+    ['failing', 'acme', 'https://siem.acme.example/events'],
+    ['polling', null, null],
+  ] as const) {
+    await postgresDirectory(sql).putClient({ id: client, app: null, organization, metadata: {} }, context)
+    const request = {
+      authorizationSealed: null,
+      eventsRequested: null,
+      subjectFormat: 'complex',
+      description: null,
+    } as const
+    const id = `stream-of-${client}`
+    await createStream(sql, { client, organization }, { id, endpointUrl, ...request })
+  }
+  await sql.query(
+    `update signal_stream set attempts_count = 3, failing_since = now(), next_attempt_at = now() + interval '1 hour',
+       last_error = 'answered 503', last_error_at = now() where stream_id = 'stream-of-failing'`,
+  )
+  await close()
 }

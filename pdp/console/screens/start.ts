@@ -28,6 +28,7 @@ const WORTH: { readonly [path: string]: string } = {
   organization: 'The tree, members, roles, entitlements.',
   people: 'Memberships, roles, sessions.',
   routes: 'What sidecars enforce; try a request.',
+  streams: 'Receivers of security events, and what they miss.',
   changes: 'Who changed what, and when.',
 }
 

@@ -5,6 +5,8 @@ import type { JsonObject } from '../../domain/json.ts'
 import type { Log } from '../../process/log.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
 import { urlOf } from '../oauth/paths.ts'
+import type { ExternalIssuers } from '../tokens/external-issuers.ts'
+import type { Unreachable } from '../tokens/reachability.ts'
 import type { ReadRecord } from '../tokens/token-record.ts'
 
 export const CONSOLE_CLIENT = 'portcullis-console'
@@ -33,6 +35,15 @@ export type ConsoleIdentity = {
   /** Browser sessions of a person at the identity service, the latest first. */
   sessionsOf(user: string): Promise<readonly { readonly uid: string; readonly signedInMs: number | null }[]>
   hasSecondFactor(user: string): Promise<boolean>
+  /** What an operator should look at. */
+  state(): Promise<IdentityState>
+}
+export type IdentityState = {
+  /** When the key that signs was made, in milliseconds since the epoch. */
+  readonly signingKeyMadeMs: number
+  readonly unreachableIssuers: readonly Unreachable[]
+  /** Trusted issuers whose transmitters show no sign of life, with the latest error. */
+  readonly silentIssuers: readonly { readonly issuer: string; readonly error: string | null }[]
 }
 
 const KIND = 'ConsoleSession'
@@ -68,6 +79,7 @@ export function createConsoleIdentity(deps: {
   readonly log: Log
   readonly record: ReadRecord
   readonly secondFactor: { has(user: string): Promise<boolean> }
+  readonly issuers: Pick<ExternalIssuers, 'streams' | 'unreachable'>
 }): ConsoleIdentity {
   const { issuer, sql } = deps
   return {
@@ -93,6 +105,17 @@ export function createConsoleIdentity(deps: {
     },
     sessionsOf: (user) => sql.query<{ uid: string; signedInMs: number | null }>(SESSIONS, [user]),
     hasSecondFactor: (user) => deps.secondFactor.has(user),
+    async state() {
+      const [key] = await sql.query<{ madeMs: number }>(
+        `select (extract(epoch from created_at) * 1000)::float8 as "madeMs" from signing_key where state = 'active'`,
+      )
+      const streams = await deps.issuers.streams()
+      return {
+        signingKeyMadeMs: key?.madeMs ?? 0,
+        unreachableIssuers: deps.issuers.unreachable(),
+        silentIssuers: streams.filter(({ silent }) => silent),
+      }
+    },
   }
 }
 

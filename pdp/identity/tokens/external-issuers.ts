@@ -29,6 +29,7 @@ import { createTokenVerifier, type TokenVerifier } from '../../token/verify.ts'
 import { INTROSPECTION_SEALED_AS } from '../keys/sealed-names.ts'
 import { lockLog } from '../oauth/log-lock.ts'
 import { isServiceScope } from '../oauth/scopes.ts'
+import { createReachability, type Unreachable } from './reachability.ts'
 import type { AppendLog } from './revocation.ts'
 import { type ReadRecord, verified } from './token-record.ts'
 import type { TokenRecord } from './token-state.ts'
@@ -68,6 +69,8 @@ export type ExternalIssuers = {
   remove(issuer: string, context: WriteContext): Promise<boolean>
   /** What their transmitters send us. */
   streams(): Promise<readonly StreamState[]>
+  /** Those that did not answer this process when it had a token of theirs. */
+  unreachable(): readonly Unreachable[]
 }
 
 export function createExternalIssuers(deps: {
@@ -80,6 +83,7 @@ export function createExternalIssuers(deps: {
   readonly log: Log
 }): ExternalIssuers {
   const { sql, clock } = deps
+  const reachability = createReachability(clock)
   const secretKeys = () => deps.masterKeys.derive(INTROSPECTION_SEALED_AS)
   // By the whole registration: a changed one gets new keys and an empty cache.
   const verifiers = new Map<string, TokenVerifier>()
@@ -160,14 +164,17 @@ export function createExternalIssuers(deps: {
       if (found === null) return null
       const { issuer, document } = found
       // A caller waits half a second for us; an answer that the issuer gives later serves the next question.
-      const claims = await withTimeout(
-        verified(verifierOf(issuer, document), token),
-        ISSUER_WAIT_MS,
-        () =>
-          new TokenError(
-            document.introspection ? 'issuer_unavailable' : 'keys_unavailable',
-            `${issuer} does not answer`,
-          ),
+      const claims = await reachability.watch(
+        issuer,
+        withTimeout(
+          verified(verifierOf(issuer, document), token),
+          ISSUER_WAIT_MS,
+          () =>
+            new TokenError(
+              document.introspection ? 'issuer_unavailable' : 'keys_unavailable',
+              `${issuer} does not answer`,
+            ),
+        ),
       )
       if (claims === null) return null
       const record = toRecord(claims, document)
@@ -208,6 +215,7 @@ export function createExternalIssuers(deps: {
       })
     },
     streams: () => streamStates(sql),
+    unreachable: reachability.unreachable,
     remove: (issuer, context) =>
       sql.transaction(async (tx) => {
         await lockLog(tx, ENVIRONMENT)

@@ -236,3 +236,35 @@ describe('the rights of people', () => {
     expect((await get(browser, '/console/relationships?org=acme')).status).toBe(403)
   })
 })
+
+describe('the stream of a receiver', () => {
+  const here = '/console/streams?org=acme&stream=stream-of-failing'
+  const state = () => world.manage('GET', '/v1/streams/stream-of-failing')
+
+  test.each(['anna', 'bob', 'tom'] as const)('is neither shown to %s nor paused by them', async (person) => {
+    const browser = await signedIn(person)
+    expect((await get(browser, here)).status).toBe(403)
+    const csrf = csrfIn((await get(browser, '/console')).text)
+    expect((await post(browser, here, { csrf, action: 'pause' })).status).toBe(403)
+    expect(await state()).toMatchObject({ status: 'enabled' })
+  })
+
+  test('is paused with a reason and resumed by who may, and its hostile reason stands as text', async () => {
+    const browser = await signedIn('root')
+    const csrf = csrfIn((await get(browser, here)).text)
+    const reason = '"><script>alert(1)</script>'
+    const paused = await post(browser, here, { csrf, action: 'pause', reason })
+    expect(paused.headers.get('location')).toContain('done=pause')
+    expect(await state()).toMatchObject({ status: 'paused', reason })
+    const { text } = await get(browser, here)
+    expect(text).toContain('&lt;script&gt;alert(1)')
+    expect(text).not.toContain('<script>alert')
+    expect((await get(browser, '/console/streams?org=acme')).text).toContain('✗ paused')
+    await post(browser, here, { csrf, action: 'resume' })
+    expect(await state()).toMatchObject({ status: 'enabled', reason: null })
+  })
+
+  test('that does not exist is not found', async () => {
+    expect((await get(await signedIn('root'), '/console/streams?org=acme&stream=nothing')).status).toBe(404)
+  })
+})

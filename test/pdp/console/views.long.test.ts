@@ -1,5 +1,6 @@
 /** What the console shows of others: on record, within the rights of now, and of the past. */
 import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type PersonId, startWorld, type World } from '../../console/world.ts'
 import type { Browser } from '../../support/browser.ts'
@@ -133,4 +134,34 @@ test('nothing watches a question about the past', async () => {
   }
   const response = await browser.send(`/console/ask/watch?${new URLSearchParams(query)}`)
   expect(await response.text()).toBe('retry: 1000\n\n')
+})
+
+test('the start names streams that lag, issuers that do not answer and an old key, to those whose business they are', async () => {
+  const client = new pg.Client({ connectionString: database.connectionString })
+  await client.connect()
+  await client.query("update signing_key set created_at = now() - interval '400 days' where state = 'active'")
+  await client.query("update signal_stream set status = 'paused' where stream_id = 'stream-of-failing'")
+  await client.end()
+  const issuer = 'https://login.gone.invalid'
+  await world.manage('PUT', `/v1/trusted-issuers/${encodeURIComponent(issuer)}`, {
+    jwks_uri: `${issuer}/jwks`,
+    algorithms: ['RS256'],
+    subject_prefix: 'gone:',
+    organizations: ['acme'],
+    audience: 'https://docs.example',
+  })
+  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const token = `${part({ alg: 'RS256', typ: 'at+jwt', kid: 'k' })}.${part({ iss: issuer, sub: 's' })}.${part({})}`
+  const asked = await fetch(`${world.issuer}/oauth/decisions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: '{"permissions":[{"relation":"viewer","resource":"doc:1"}]}',
+  })
+  expect(asked.status).toBe(503)
+  const root = (await get(await signedInTo(world, 'root'), '/console?org=acme')).text
+  expect(root).toMatch(/The stream of .*failing.* is paused: .*answered 503/)
+  expect(root).toMatch(/login\.gone\.invalid.* does not answer since/)
+  expect(root).toContain('The key that signs tokens was made 400 days ago')
+  const anna = (await get(await signedInTo(world, 'anna'), '/console?org=acme')).text
+  expect(anna).not.toMatch(/login\.gone|failing|key that signs/)
 })
