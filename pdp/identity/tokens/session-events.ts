@@ -1,7 +1,6 @@
 /** What happens to a browser session, told to receivers of security events that asked for it (CAEP 1.0 sections 3.4 and 3.7). */
 import type { Sql } from '../../store/directory.ts'
-import type { AppendEvents, IdentityEvent } from '../tokens/revocation.ts'
-import { meets } from './acr.ts'
+import type { AppendEvents, IdentityEvent } from './revocation.ts'
 
 type Queries = Pick<Sql, 'query'>
 type Session = { readonly uid: string; readonly accountId?: string | undefined; readonly acr?: string | undefined }
@@ -19,6 +18,8 @@ export type SessionEvents = {
   append(sql: Queries, event: IdentityEvent): Promise<void>
 }
 
+/** Values of acr, the weakest first. */
+const LEVELS = ['pwd', 'mfa']
 /** Of sessions that are never stored, because something failed. */
 const NOTED_MAX = 1_000
 /** The last part of an event's URI. */
@@ -59,6 +60,6 @@ function eventOf({ uid, accountId, acr: previous }: Session, signedIn: SignedIn)
     return { type: 'session.established', ...about, data: { ...common, ...how } }
   }
   if (current === undefined || previous === undefined || current === previous) return null
-  const direction = meets(current, [previous]) ? 'increase' : 'decrease'
+  const direction = LEVELS.indexOf(current) > LEVELS.indexOf(previous) ? 'increase' : 'decrease'
   return { type: 'assurance.changed', ...about, data: { ...common, current, previous, direction } }
 }
