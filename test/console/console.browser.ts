@@ -292,21 +292,6 @@ test('a relationship is previewed, written and seen by the next decision', async
   expect(changes.items.at(-1)).toMatchObject({ actor: 'user:anna' })
 })
 
-test('a stream is found by its error, paused with a reason, resumed, and sent a verification', async () => {
-  const page = await open({ person: 'root' })
-  await page.goto('/console/streams?org=acme')
-  expect(await page.getByRole('row', { name: /answered 503/ }).innerText()).toContain('failing')
-  await page.getByRole('link', { name: 'failing' }).click()
-  await page.getByLabel('Reason').fill('maintenance until noon')
-  await page.getByRole('button', { name: 'Pause' }).click()
-  await expect.poll(() => page.getByRole('status').first().innerText()).toContain('paused')
-  expect(await page.getByRole('main').innerText()).toContain('✗ paused: maintenance until noon')
-  await page.getByRole('button', { name: 'Resume' }).click()
-  await expect.poll(() => page.getByRole('status').first().innerText()).toContain('enabled')
-  await page.getByRole('button', { name: 'Send a verification' }).click()
-  await expect.poll(() => page.getByRole('status').first().innerText()).toContain('on its way')
-})
-
 test('a session that is ended is over at the next click', async () => {
   const page = await open({ person: 'anna' })
   await world.manage('POST', '/v1/users/anna/sessions:revoke')

@@ -41,7 +41,7 @@ const TYPES: { readonly [type in OutboxEventType]?: (issuer: string) => string }
   'session.established': () => CAEP_EVENTS.sessionEstablished,
   'assurance.changed': () => CAEP_EVENTS.assuranceLevelChange,
 }
-/** Every sign-in: only for who asks for them by name. */
+/** Every sign-in: only for receivers that name them. */
 const ON_REQUEST: ReadonlySet<string> = new Set([CAEP_EVENTS.sessionEstablished, CAEP_EVENTS.assuranceLevelChange])
 /** All that this transmitter sends, but for the events about a stream. */
 export const eventsSupported = (issuer: string): readonly string[] => [
