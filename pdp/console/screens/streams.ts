@@ -21,6 +21,7 @@ type Stream = {
   readonly dead_letters: number
   readonly dropped: number
 }
+type Facts = readonly (readonly [title: string, value: Html | string])[]
 const DONE: { readonly [action: string]: string } = {
   pause: 'The stream is paused. Its receiver is sent a stream-updated event first.',
   resume: 'The stream is enabled. What it held is sent in order.',
@@ -73,27 +74,29 @@ async function details(visit: Visit, id: string): Promise<View> {
   const { organization: org, query } = visit
   const stream = await visit.api<Stream>('GET', pathOf(id))
   const here = address('streams', { org, stream: id })
-  const facts: (readonly [string, Html | string])[] = [
+  const facts: Facts = [
     ['Stream', html`<span class="id">${name(stream.stream_id)}</span>`],
-    ['Receiver', name(stream.client_id)],
     ['Events of', stream.organization === null ? 'all organizations' : name(stream.organization)],
     ['Delivery', stream.endpoint_url === null ? 'poll' : html`push to ${name(stream.endpoint_url)}`],
     ['Status', stream.reason === null ? state(stream) : html`${state(stream)}: ${name(stream.reason)}`],
-    ['Lag', lag(stream)],
-    ['Sent or tried, not acknowledged', String(stream.pending)],
-    ['Failed attempts since the last success', String(stream.attempts)],
     [
       'Last error',
       stream.last_error === null ? 'none' : html`${name(stream.last_error)}, ${when(stream.last_error_at)}`,
     ],
     ['Last delivered', when(stream.last_delivered_at)],
-    ['Refused by the receiver', String(stream.dead_letters)],
-    ['Dropped, because they were held too long', String(stream.dropped)],
+  ]
+  const numbers: Facts = [
+    ['Lag', lag(stream)],
+    ['Not acknowledged', String(stream.pending)],
+    ['Failed since a success', String(stream.attempts)],
+    ['Refused', String(stream.dead_letters)],
+    ['Dropped', String(stream.dropped)],
   ]
   const done = DONE[query('done')]
   return {
-    title: 'Stream',
-    body: html`${done === undefined ? EMPTY : status(done)}<dl>${facts.map(([title, value]) => html`<dt>${title}</dt><dd>${value}</dd>`)}</dl>
+    title: `Stream of ${stream.client_id}`,
+    body: html`${done === undefined ? EMPTY : status(done)}<dl class="numbers">${numbers.map(([title, value]) => html`<div><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
+<dl>${facts.map(([title, value]) => html`<dt>${title}</dt><dd>${value}</dd>`)}</dl>
 ${stream.status === 'disabled' ? alert('Its receiver disabled it: nothing is sent or held.') : EMPTY}
 ${visit.mayEverywhere('streams:write') ? actions(visit, stream, here) : EMPTY}
 <p class="actions">${link(address('streams', { org }), 'All streams')}</p>`,
@@ -101,8 +104,8 @@ ${visit.mayEverywhere('streams:write') ? actions(visit, stream, here) : EMPTY}
 }
 
 function actions(visit: Visit, { status: now }: Stream, here: string): Html {
-  const form = (action: string, text: string, fields: Html): Html =>
-    html`<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('action', action)}${fields}<button type="submit">${text}</button></form>`
+  const form = (action: string, fields: Html, button: Html): Html =>
+    html`<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('action', action)}${fields}${button}</form>`
   const reason = field({
     name: 'reason',
     label: 'Reason',
@@ -110,8 +113,8 @@ function actions(visit: Visit, { status: now }: Stream, here: string): Html {
     hint: 'The receiver reads it. Events are held for 7 days, 100,000 at most.',
   })
   return html`${freshness(visit, here)}
-${now === 'enabled' ? form('pause', 'Pause', reason) : form('resume', 'Resume', EMPTY)}
-${now === 'disabled' ? EMPTY : form('verify', 'Send a verification', EMPTY)}`
+${now === 'enabled' ? form('pause', reason, html`<button type="submit">Pause</button>`) : form('resume', EMPTY, html`<button type="submit">Resume</button>`)}
+${now === 'disabled' ? EMPTY : form('verify', EMPTY, html`<button type="submit" class="plain">Send a verification</button>`)}`
 }
 
 export async function actStreams(visit: Visit): Promise<View> {
