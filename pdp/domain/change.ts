@@ -7,7 +7,10 @@ import type { RevocationCause } from './revocation.ts'
 import type { OrganizationRole, RoleGrant } from './role.ts'
 import type { Tuple } from './tuple.ts'
 
-/** `id`: of the user, client, issuer or invitation; of a token hook its URL without query; of an authenticator, passkey or recovery code its user. */
+/**
+ * `id`: of the user, client, issuer, identity provider or invitation; of a token hook its URL without query; of an
+ * authenticator, passkey, recovery code or identity elsewhere its user.
+ */
 export type AdministeredKind =
   | 'user'
   | 'client'
@@ -17,6 +20,8 @@ export type AdministeredKind =
   | 'trusted_issuer'
   | 'token_hook'
   | 'invitation'
+  | 'identity_provider'
+  | 'foreign_identity'
 /** One thing that a write does, as it stands in the log. `null` deletes. */
 export type Change =
   | { readonly kind: 'tuple'; readonly op: 'write' | 'delete'; readonly tuple: Tuple }

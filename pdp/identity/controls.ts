@@ -1,5 +1,6 @@
 /** What management does with the identity service, alone or inside an open transaction. */
 import { createSecondFactor, type SecondFactor } from './factors/second-factor.ts'
+import { createIdentityProviders, type IdentityProviders } from './foreign/providers.ts'
 import { createInvitations, type Invitations } from './joining/invitations.ts'
 import { createExternalIssuers, type ExternalIssuers } from './tokens/external-issuers.ts'
 import { createRevocations, type Revocations } from './tokens/revocation.ts'
@@ -11,6 +12,7 @@ export type Controls = {
   readonly hook: Pick<TokenHook, 'configure' | 'read'>
   readonly issuers: Omit<ExternalIssuers, 'record'>
   readonly invitations: Invitations
+  readonly identityProviders: IdentityProviders
 }
 type ControlsDeps = Parameters<typeof createRevocations>[0] &
   Parameters<typeof createExternalIssuers>[0] &
@@ -25,6 +27,7 @@ export function controlsWithin(parts: ControlsDeps, hook: Controls['hook']): Con
     secondFactor: createSecondFactor({ ...parts, revocations }),
     issuers: createExternalIssuers(parts),
     invitations: createInvitations(parts),
+    identityProviders: createIdentityProviders(parts),
     hook: {
       read: () => hook.read(parts.sql),
       configure: (settings, context) => hook.configure(settings, context, parts.sql),

@@ -1,7 +1,10 @@
 /** The provider of the current signing keys. */
-import type { Provider } from 'oidc-provider'
+import { errors, type Provider } from 'oidc-provider'
+import { PdpError } from '../domain/errors.ts'
+import type { Client } from '../store/directory.ts'
 import type { KeyRing } from './keys/key-ring.ts'
 import type { SigningKeys } from './keys/signing-keys.ts'
+import { providerMetadata } from './provider/client-metadata.ts'
 
 type Built = {
   readonly keys: SigningKeys
@@ -24,5 +27,19 @@ export function createProviders(
       if (built.keys !== ring.current()) built = make(ring.current())
       return built
     },
+  }
+}
+
+/** Throws PdpError `request_invalid`. */
+export async function validateClient(
+  provider: Provider,
+  client: Client & { readonly secretHash: string | null },
+): Promise<void> {
+  try {
+    await provider.Client.validate(providerMetadata(client))
+  } catch (cause) {
+    if (!(cause instanceof errors.OIDCProviderError)) throw cause
+    const message = cause.error_description ?? 'the client metadata is not valid'
+    throw new PdpError('request_invalid', message, { cause, issues: [{ place: '', message }] })
   }
 }

@@ -1,9 +1,7 @@
 /** The identity service: the issuer's HTTP routes, live introspection, and the first client. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { JWK } from 'jose'
-import { errors, type Provider } from 'oidc-provider'
 import type { Pdp } from '../domain/decision.ts'
-import { PdpError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/json.ts'
 import { type Networks, NO_NETWORKS } from '../process/addresses.ts'
 import type { MasterKeys } from '../process/encryption.ts'
@@ -19,10 +17,11 @@ import { createDeliveries } from './account/deliveries.ts'
 import type { AccountSettings } from './account/parts.ts'
 import { createAdmin } from './admin.ts'
 import { type Controls, controlsWithin } from './controls.ts'
-import { createProviders } from './current-provider.ts'
+import { createProviders, validateClient } from './current-provider.ts'
 import { createEvents, type Events } from './events.ts'
 import { createPasskeys } from './factors/passkeys.ts'
 import { createSecondFactor } from './factors/second-factor.ts'
+import { createForeign } from './foreign/foreign.ts'
 import type { Branding } from './html/brand.ts'
 import { createFrames } from './html/frame.ts'
 import { createPublicPages, type PublicPages } from './html/public-pages.ts'
@@ -34,7 +33,6 @@ import { generateSecret, hashGeneratedSecret, hashSecret } from './keys/password
 import { createRecordSecrets } from './keys/record-secrets.ts'
 import { createSetSigner, createStatementSigner } from './keys/signing-keys.ts'
 import { mountOf } from './oauth/paths.ts'
-import { providerMetadata } from './provider/client-metadata.ts'
 import { createProvenSecrets } from './provider/proven-secrets.ts'
 import { createProvider } from './provider/provider.ts'
 import { createHandler } from './routes.ts'
@@ -93,6 +91,8 @@ export type IdentityDeps = {
   readonly decoyHash?: string
   /** Default: no mail, and the built-in list of known passwords. */
   readonly account?: AccountSettings
+  /** `host` or `host:port` of identity providers that may have internal addresses. Default: none. */
+  readonly internalHosts?: readonly string[]
   /** Default: nobody can accept an invitation. */
   readonly acceptInvitation?: AcceptInvitation
   /** Called after each call of the token hook, for a counter. */
@@ -198,11 +198,14 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const mail = { mailer: settings.mailer, deliveries: createDeliveries(deps) }
   const invitations = (at: Pick<Sql, 'query'>) => createInvitations({ ...deps, ...mail, sql: at })
   const accept = deps.acceptInvitation ?? (async () => 'gone')
+  const joining = joiningScreens({ ...deps, invitations, accept })
+  const { elsewhere, screens: foreign, providers: others } = createForeign({ ...deps, revocations })
   const account = createAccount(
     {
       ...settings,
       ...deps,
       ...mail,
+      elsewhere,
       devices,
       revocations,
       secretSemaphore: semaphores.people,
@@ -214,10 +217,11 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       passkeys,
       passkeySteps,
     },
-    joiningScreens({ ...deps, invitations, accept }),
+    (path) => joining.get(path) ?? foreign(path),
   )
   const handle = createHandler({
     account,
+    elsewhere,
     issuer,
     sql,
     directory,
@@ -264,6 +268,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     publicPages: createPublicPages({ issuer, frameOf }),
     issuers: external,
     invitations: invitations(sql),
+    identityProviders: others,
     within: (at) => ({
       ...controlsWithin({ ...deps, ...mail, ...at }, hook),
       introspect: (token) => introspection.introspect(token, at),
@@ -282,18 +287,5 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       ring.close()
       events.close()
     },
-  }
-}
-
-async function validateClient(
-  provider: Provider,
-  client: Client & { readonly secretHash: string | null },
-): Promise<void> {
-  try {
-    await provider.Client.validate(providerMetadata(client))
-  } catch (cause) {
-    if (!(cause instanceof errors.OIDCProviderError)) throw cause
-    const message = cause.error_description ?? 'the client metadata is not valid'
-    throw new PdpError('request_invalid', message, { cause, issues: [{ place: '', message }] })
   }
 }

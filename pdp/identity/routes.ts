@@ -39,13 +39,14 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   [PATHS.openidConfiguration, { kind: 'api', methods: READ }],
   [PATHS.serverMetadata, { kind: 'api', methods: READ }],
   [PATHS.resourceMetadata, { kind: 'resource', methods: ['GET', 'HEAD'] }],
-  ...[...ACCOUNT_PATHS, PATHS.accountInvitation].map(
+  ...[...ACCOUNT_PATHS, PATHS.accountInvitation, PATHS.accountProviders, PATHS.accountProof].map(
     (path) => [path, { kind: 'account', methods: ['GET', 'POST'] }] as const,
   ),
 ])
 const UNDER: readonly (readonly [string, Route])[] = [
   [`${PATHS.authorize}/`, { kind: 'page', methods: ['GET'] }],
   [`${PATHS.device}/`, { kind: 'page', methods: ['GET'] }],
+  [`${PATHS.accountProviders}/`, { kind: 'account', methods: ['GET'] }],
   [`${PATHS.interaction}/`, { kind: 'interaction', methods: ['GET', 'POST'] }],
 ]
 // RFC 8414 section 3.1 and RFC 9728 section 3.1 put the well-known part before the issuer's own path.

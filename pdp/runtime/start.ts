@@ -117,6 +117,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     ...(await proofMemory(config, { log, shutdown })),
     embedEntitlements: config.embedEntitlements,
     account: await accountSettings(config, { log }),
+    internalHosts: config.internalHosts,
     acceptInvitation: createAcceptance({
       atomically: (locks, work) => reach(locks, work),
       find: (token) => identity.invitations.find(token),

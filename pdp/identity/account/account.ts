@@ -86,7 +86,7 @@ const SCREENS: ReadonlyMap<string, Screen> = new Map<string, Screen>([
 export const ACCOUNT_PATHS: readonly string[] = [...SCREENS.keys(), PATHS.passkeyScript]
 
 /** `more`: screens of other rooms. */
-export function createAccount(deps: AccountDeps, more: ReadonlyMap<string, Screen>): Account {
+export function createAccount(deps: AccountDeps, more: (path: string) => Screen | undefined): Account {
   const { knownPasswords: list, deliveries, ...rest } = deps
   const tokens = createMailedTokens(deps)
   const script = readPasskeyScript()
@@ -106,7 +106,7 @@ export function createAccount(deps: AccountDeps, more: ReadonlyMap<string, Scree
   return {
     async answer(req, res, path) {
       if (path === PATHS.passkeyScript) return void res.writeHead(STATUS.shown, script.headers).end(script.text)
-      const screen = SCREENS.get(path) ?? more.get(path)
+      const screen = SCREENS.get(path) ?? more(path)
       if (screen === undefined) throw new TypeError(`${path} is no page of the account`)
       const view = await answerScreen(parts, screen, { req, res, path, frame: parts.frameOf(req) })
       if (view !== null) send(res, view)

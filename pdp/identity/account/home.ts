@@ -103,6 +103,7 @@ ${addressOf(frame, person, mailer !== null)}
 <p><a href="${frame.mount}${PATHS.accountAuthenticator}">${app.title}</a><br><small>${has.app ? app.isOn : app.isOff}</small></p>
 <p><a href="${frame.mount}${PATHS.accountPasskeys}">${words.factors.passkeys.title}</a><br><small>${has.passkey ? passkeys.map(({ name }) => name).join(', ') : words.factors.passkeys.none}</small></p>
 ${has.app || has.passkey ? html`<p><small>${leftOf(frame, left)}</small></p>` : EMPTY}
+${await parts.elsewhere.link(frame)}
 <h2>${texts.sessions}</h2>${rows}
 <h2>${texts.applications}</h2>${connected.length === 0 ? html`<p>${texts.noApplications}</p>` : connected}
 <p><a href="${frame.mount}${PATHS.logout}">${words.common.signOut}</a></p>`,

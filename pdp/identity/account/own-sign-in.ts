@@ -12,9 +12,10 @@ import { type Person, personOf, type Visit, xsrfOf } from './visit.ts'
 /** As the log and the sealed fields name these pages. */
 export const PAGE = 'account'
 const PURPOSE = { kind: 'account' } as const
+const NOBODY = { email: '', problem: null } as const
 const TARGETS: readonly string[] = [
   ...[PATHS.account, PATHS.accountPassword, PATHS.accountVerification, PATHS.accountAuthenticator],
-  ...[PATHS.accountPasskeys, PATHS.accountInvitation],
+  ...[PATHS.accountPasskeys, PATHS.accountInvitation, PATHS.accountProviders],
 ]
 
 /** Sends the browser to sign in and then to this page. */
@@ -25,18 +26,18 @@ export function signInFirst({ issuer }: AccountParts, { res }: Visit, to: string
 
 export async function askWho(parts: AccountParts, visit: Visit): Promise<View> {
   const person = await personOf(parts, visit)
-  return login(visit, person?.user.email ?? '', null)
+  return login(parts, visit, { email: person?.user.email ?? '', problem: null })
 }
 
 export async function takeWho(parts: AccountParts, visit: Visit, form: URLSearchParams): Promise<View | null> {
   const { signIn, devices } = parts
   const source = devices.source(visit.req)
   const action = form.get('action') ?? ''
-  if (action === 'switch') return login(visit, '', null)
+  if (action === 'switch') return login(parts, visit, NOBODY)
   if (PASSKEY_ACTIONS.has(action)) return passkey(parts, visit, form)
   if (action === 'code') {
     const { waiting, turn } = turnIn(parts, visit, form)
-    if (waiting === null) return login(visit, '', null)
+    if (waiting === null) return login(parts, visit, NOBODY)
     const outcome = await signIn.code({ waiting, code: form.get('code') ?? '', client: PAGE, source })
     if ('problem' in outcome) return parts.passkeySteps.askForSecond({ ...turn, waiting }, outcome.problem)
     if (outcome.left === undefined) return finish(parts, visit, outcome)
@@ -47,7 +48,7 @@ export async function takeWho(parts: AccountParts, visit: Visit, form: URLSearch
   }
   const email = form.get('email') ?? ''
   const outcome = await signIn.password({ email, password: form.get('password') ?? '', client: PAGE, source })
-  if ('problem' in outcome) return login(visit, email, outcome.problem)
+  if ('problem' in outcome) return login(parts, visit, { email, problem: outcome.problem })
   if (!('waiting' in outcome)) return finish(parts, visit, outcome)
   const { waiting } = outcome
   return parts.passkeySteps.askForSecond(turnOf(parts, visit, { waiting, sealed: signIn.seal(waiting, PAGE) }), null)
@@ -58,9 +59,9 @@ const PASSKEY_ACTIONS: ReadonlySet<string> = new Set(['app', 'passkey', 'passkey
 /** Asked for, given, or not wanted. */
 async function passkey(parts: AccountParts, visit: Visit, form: URLSearchParams): Promise<View | null> {
   const { waiting, turn } = turnIn(parts, visit, form)
-  if (isSecond(form) && waiting === null) return login(visit, '', null)
+  if (isSecond(form) && waiting === null) return login(parts, visit, NOBODY)
   if (form.get('action') === 'app')
-    return waiting === null ? login(visit, '', null) : parts.passkeySteps.askForSecond({ ...turn, waiting }, null)
+    return waiting === null ? login(parts, visit, NOBODY) : parts.passkeySteps.askForSecond({ ...turn, waiting }, null)
   if (form.get('action') === 'passkey') return parts.passkeySteps.ask(turn)
   const taken = await parts.passkeySteps.take({ ...turn, answer: form.get('credential') ?? '' })
   return 'signedIn' in taken ? finish(parts, visit, taken.signedIn) : taken
@@ -121,7 +122,14 @@ export function remainingAssurance({ hasCode, session }: Pick<Person, 'hasCode' 
   return hasCode && acr !== undefined && amr !== undefined ? { acr, amr } : BY_PASSWORD
 }
 
-const login = ({ frame }: Visit, email: string, problem: LoginProblem | null): View => ({
-  outcome: outcomeOf(problem),
-  page: loginPage(frame, { purpose: PURPOSE, email, problem }),
-})
+async function login(
+  { elsewhere }: AccountParts,
+  visit: Visit,
+  view: { readonly email: string; readonly problem: LoginProblem | null },
+): Promise<View> {
+  const { frame, req } = visit
+  const organization = new URLSearchParams(req.url?.split('?')[1] ?? '').get('organization')
+  const buttons = await elsewhere.buttons(frame, { path: targetOf(visit) }, organization)
+  const page = loginPage(frame, { purpose: PURPOSE, ...view, elsewhere: buttons })
+  return { outcome: outcomeOf(view.problem), page }
+}

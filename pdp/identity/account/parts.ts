@@ -10,7 +10,7 @@ import type { Semaphore } from '../sign-in/attempts.ts'
 import type { Devices } from '../sign-in/devices.ts'
 import type { PasskeySteps } from '../sign-in/passkey-steps.ts'
 import type { SharedAttempts } from '../sign-in/shared-attempts.ts'
-import type { SignIn } from '../sign-in/sign-in.ts'
+import type { Elsewhere, SignIn } from '../sign-in/sign-in.ts'
 import type { IsSignedIn } from '../sign-in/sign-in-validity.ts'
 import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
 import type { BrowserCookies } from './browser-cookies.ts'
@@ -31,6 +31,7 @@ export type AccountSettings = {
   readonly hashPassword?: (password: string) => Promise<string>
 }
 export type AccountDeps = AccountSettings & {
+  readonly elsewhere: Elsewhere
   readonly deliveries: Deliveries
   readonly issuer: string
   readonly sql: Sql

@@ -7,5 +7,8 @@ export const HOOK_SEALED_AS = 'token-hook'
 /** The purpose, and the name of each. */
 export const INTROSPECTION_SEALED_AS = 'issuer-introspection'
 
+/** The purpose; the name is the provider's id. */
+export const PROVIDER_PURPOSE = 'identity-provider'
+
 export const nameOfRecord = (kind: string, key: string): string => `${kind} ${key}`
 export const nameOfAuthenticator = (user: string): string => `authenticator ${user}`

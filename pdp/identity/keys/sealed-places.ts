@@ -8,6 +8,7 @@ import {
   INTROSPECTION_SEALED_AS,
   nameOfAuthenticator,
   nameOfRecord,
+  PROVIDER_PURPOSE,
   RECORD_PURPOSE,
   SIGNING_KEY_PURPOSE,
 } from './sealed-names.ts'
@@ -61,6 +62,16 @@ export const SEALED_PLACES: readonly SealedPlace[] = [
     ...{ what: 'the token hook', purpose: HOOK_SEALED_AS, transient: false },
     nameOf: () => HOOK_SEALED_AS,
     ...rowsOf({ table: 'token_hook', key: ['url'], sealed: 'secret_sealed', assign: 'secret_sealed = n.replacement' }),
+  },
+  {
+    ...{ what: 'identity providers', purpose: PROVIDER_PURPOSE, transient: false },
+    nameOf: ([id = '']) => id,
+    ...rowsOf({
+      table: 'identity_provider',
+      key: ['provider_id'],
+      sealed: 'secret_sealed',
+      assign: 'secret_sealed = n.replacement',
+    }),
   },
   {
     ...{ what: 'trusted issuers', purpose: INTROSPECTION_SEALED_AS, transient: false },

@@ -23,6 +23,8 @@ export const PATHS = {
   passkeyScript: '/account/passkey.js',
   accountVerification: '/account/verification',
   accountInvitation: '/account/invitation',
+  accountProviders: '/account/providers',
+  accountProof: '/account/proof',
   logout: '/oauth/logout',
   logoutConfirm: '/oauth/logout/confirm',
   logoutSuccess: '/oauth/logout/success',

@@ -22,6 +22,8 @@ export const SERVICE_SCOPES = [
   'hooks:write',
   'issuers:read',
   'issuers:write',
+  'identity-providers:read',
+  'identity-providers:write',
   'sessions:revoke',
   // A company's directory: the users and groups that it brings over SCIM.
   'scim',

@@ -14,6 +14,7 @@ import { type Outcome, STATUS } from '../oauth/status.ts'
 import type { Consent } from './consent.ts'
 import type { Devices } from './devices.ts'
 import { isSecond, type PasskeySteps, type Step, type Turn } from './passkey-steps.ts'
+import type { Elsewhere } from './sign-in.ts'
 import { isEmail, type RecoveryUsed, type SignIn, type Waiting } from './sign-in.ts'
 import { type LoginProblem, loginPage, outcomeOf, type Purpose, recoveryUsedPage } from './sign-in-pages.ts'
 
@@ -26,6 +27,7 @@ export type InteractionDeps = {
   readonly directory: Pick<Directory, 'user'>
   readonly consent: Consent
   readonly signIn: SignIn
+  readonly elsewhere: Elsewhere
   readonly devices: Devices
   readonly recoveryUsed: RecoveryUsed
   readonly passkeySteps: PasskeySteps
@@ -60,7 +62,7 @@ export async function answerInteraction(
   if (form === null) return refuse(res, 'tooLarge', { frame, trouble: 'largeForm' })
   const action = form.get('action')
   if (action === 'cancel') return finish(deps, current, denied('the person did not continue'))
-  if (action === 'switch') return showLogin(current, { email: '', problem: null })
+  if (action === 'switch') return showLogin(deps, current, { email: '', problem: null })
   const answered = ANSWERS.get(action ?? '') ?? (interaction.prompt.name === 'login' ? password : consent)
   return answered(deps, current, form)
 }
@@ -68,10 +70,12 @@ export async function answerInteraction(
 async function ask(deps: InteractionDeps, exchange: Exchange): Promise<void> {
   const { res, interaction, client, frame } = exchange
   if (interaction.prompt.name === 'login') {
+    const handed = deps.elsewhere.handedOver(exchange.req, interaction.uid)
+    if (handed !== null) return finish(deps, exchange, { login: { ...handed, amr: [...handed.amr] } })
     const waiting = await steppingUp(deps, exchange)
     if (waiting !== null) return askForSecond(deps, exchange, { sealed: null, waiting, problem: null })
     const hint = paramsOf(interaction).login_hint ?? ''
-    return showLogin(exchange, { email: isEmail(hint) ? hint : '', problem: null })
+    return showLogin(deps, exchange, { email: isEmail(hint) ? hint : '', problem: null })
   }
   const accountId = interaction.session?.accountId
   const choice = await choiceOf(deps, exchange)
@@ -88,7 +92,7 @@ async function password(deps: InteractionDeps, exchange: Exchange, form: URLSear
   const client = exchange.client.clientId
   const source = deps.devices.source(exchange.req)
   const outcome = await deps.signIn.password({ email, password: form.get('password') ?? '', client, source })
-  if ('problem' in outcome) return showLogin(exchange, { email, problem: outcome.problem })
+  if ('problem' in outcome) return showLogin(deps, exchange, { email, problem: outcome.problem })
   if ('waiting' in outcome) {
     const { waiting } = outcome
     const sealed = deps.signIn.seal(waiting, exchange.interaction.uid)
@@ -100,7 +104,7 @@ async function password(deps: InteractionDeps, exchange: Exchange, form: URLSear
 
 async function code(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
   const { sealed, waiting } = await waitingIn(deps, exchange, form)
-  if (waiting === null) return showLogin(exchange, { email: '', problem: null })
+  if (waiting === null) return showLogin(deps, exchange, { email: '', problem: null })
   const client = exchange.client.clientId
   const source = deps.devices.source(exchange.req)
   const outcome = await deps.signIn.code({ waiting, code: form.get('code') ?? '', client, source })
@@ -116,13 +120,13 @@ async function code(deps: InteractionDeps, exchange: Exchange, form: URLSearchPa
 
 async function anotherSecond(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
   const { sealed, waiting } = await waitingIn(deps, exchange, form)
-  if (waiting === null) return showLogin(exchange, { email: '', problem: null })
+  if (waiting === null) return showLogin(deps, exchange, { email: '', problem: null })
   return askForSecond(deps, exchange, { sealed, waiting, problem: null })
 }
 
 async function passkey(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
   const after = isSecond(form) ? await waitingIn(deps, exchange, form) : { sealed: null, waiting: null }
-  if (isSecond(form) && after.waiting === null) return showLogin(exchange, { email: '', problem: null })
+  if (isSecond(form) && after.waiting === null) return showLogin(deps, exchange, { email: '', problem: null })
   const turn = turnOf(deps, exchange, after)
   if (form.get('action') === 'passkey') return showStep(exchange, await deps.passkeySteps.ask(turn))
   const taken = await deps.passkeySteps.take({ ...turn, answer: form.get('credential') ?? '' })
@@ -246,8 +250,18 @@ function purposeOf({ client }: Exchange): Purpose {
   return { kind: 'application', name: nameOf(client) }
 }
 
-function showLogin(exchange: Exchange, view: { email: string; problem: LoginProblem | null }): void {
-  const page = loginPage(exchange.frame, { purpose: purposeOf(exchange), ...view })
+const AGAIN: ReadonlySet<string> = new Set(['login_prompt', 'max_age'])
+
+async function showLogin(
+  { elsewhere }: InteractionDeps,
+  exchange: Exchange,
+  view: { email: string; problem: LoginProblem | null },
+): Promise<void> {
+  const { interaction, client, frame } = exchange
+  const target = { interaction: interaction.uid, fresh: interaction.prompt.reasons.some((one) => AGAIN.has(one)) }
+  const organization = client.portcullis_organization ?? paramsOf(interaction).organization ?? null
+  const buttons = await elsewhere.buttons(frame, target, organization)
+  const page = loginPage(frame, { purpose: purposeOf(exchange), ...view, elsewhere: buttons })
   showStep(exchange, { outcome: outcomeOf(view.problem), page })
 }
 

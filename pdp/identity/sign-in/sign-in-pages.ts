@@ -24,7 +24,11 @@ export type Purpose =
   | { readonly kind: 'application'; readonly name: string }
   | { readonly kind: 'requests' | 'account' | 'again' | 'withCode' }
 
-export function loginPage(frame: Frame, view: { purpose: Purpose; email: string; problem: LoginProblem | null }): Page {
+/** `elsewhere`: buttons of other providers. */
+export function loginPage(
+  frame: Frame,
+  view: { purpose: Purpose; email: string; problem: LoginProblem | null; elsewhere?: Html },
+): Page {
   const focus = (on: boolean) => (on ? html` autofocus` : EMPTY)
   const { signIn, common } = frame.words
   const { alert, described } = problemOf(frame.words, view.problem)
@@ -38,7 +42,7 @@ export function loginPage(frame: Frame, view: { purpose: Purpose; email: string;
 <label for="password">${signIn.password}</label>
 <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required${focus(view.email !== '')}>
 <button type="submit" name="action" value="login">${common.signIn}</button>${cancel(frame.words, view.purpose)}
-</form>${frame.passkeys ? passkeyForm(frame.words.factors.passkeys.signIn) : EMPTY}
+</form>${frame.passkeys ? passkeyForm(frame.words.factors.passkeys.signIn) : EMPTY}${view.elsewhere ?? EMPTY}
 <p><a href="${frame.mount}${PATHS.accountForgotten}?ui_locales=${frame.words.lang}">${signIn.forgotten}</a></p>`,
   )
 }

@@ -1,9 +1,12 @@
 /** Signing in by password, and by a code for who has an authenticator: bounded tries, the same answer for whom there is not. */
+import type { IncomingMessage } from 'node:http'
 import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import type { Log } from '../../process/log.ts'
+import type { Html } from '../../process/pages/html.ts'
 import type { Directory } from '../../store/directory.ts'
 import { isRecoveryCode } from '../factors/recovery-codes.ts'
 import type { SecondFactor } from '../factors/second-factor.ts'
+import type { Frame } from '../html/frame.ts'
 import { costOf, isWholeSecret } from '../keys/foreign-hash.ts'
 import type { PasswordDecoys } from '../keys/password-decoys.ts'
 import { hashSecret, verifySecret } from '../keys/password-hash.ts'
@@ -57,6 +60,21 @@ export type SignIn = {
   seal(waiting: Waiting, page: string): string
   /** Null when it was not sealed for this page, or too long ago. */
   open(sealed: string, page: string): Waiting | null
+}
+
+/** Where the person goes on: a page of ours, or a sign-in that an application asked for. */
+export type Target =
+  | { readonly path: string }
+  /** `fresh`: the application wants the person to sign in once more. */
+  | { readonly interaction: string; readonly fresh: boolean }
+/** Signing in at other providers, as the sign-in pages offer it and an interaction learns of it. */
+export type Elsewhere = {
+  /** A button for each provider that the organization may use; `organization` null: that everybody may. */
+  buttons(frame: Frame, target: Target, organization: string | null): Promise<Html>
+  /** To the page of the connected ones; nothing where there is no provider. */
+  link(frame: Frame): Promise<Html>
+  /** Who came back from a provider to this interaction. */
+  handedOver(req: IncomingMessage, uid: string): SignedIn | null
 }
 
 export type SignInDeps = {

@@ -1,6 +1,7 @@
 /** German. */
 import type { Words } from './en.ts'
 import { GERMAN_FACTORS } from './factors/de.ts'
+import { GERMAN_FOREIGN } from './foreign/de.ts'
 import { GERMAN_JOINING } from './joining/de.ts'
 
 export const GERMAN: Words = {
@@ -180,6 +181,7 @@ export const GERMAN: Words = {
   },
   factors: GERMAN_FACTORS,
   joining: GERMAN_JOINING,
+  foreign: GERMAN_FOREIGN,
   formPost: {
     title: 'Zurück zur Anwendung',
     text: 'Hier sind Sie fertig. Wenn nichts geschieht, geht es mit der Schaltfläche weiter.',

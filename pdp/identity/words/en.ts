@@ -1,5 +1,6 @@
 /** English. `{names}` in braces are filled in; every language has the same. */
 import { ENGLISH_FACTORS } from './factors/en.ts'
+import { ENGLISH_FOREIGN } from './foreign/en.ts'
 import { ENGLISH_JOINING } from './joining/en.ts'
 
 export const ENGLISH = {
@@ -181,6 +182,7 @@ export const ENGLISH = {
   },
   factors: ENGLISH_FACTORS,
   joining: ENGLISH_JOINING,
+  foreign: ENGLISH_FOREIGN,
   formPost: {
     title: 'Back to the application',
     text: 'You are done here. If nothing happens, go on by the button.',

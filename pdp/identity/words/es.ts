@@ -1,6 +1,7 @@
 /** Spanish. */
 import type { Words } from './en.ts'
 import { SPANISH_FACTORS } from './factors/es.ts'
+import { SPANISH_FOREIGN } from './foreign/es.ts'
 import { SPANISH_JOINING } from './joining/es.ts'
 
 export const SPANISH: Words = {
@@ -178,6 +179,7 @@ export const SPANISH: Words = {
   },
   factors: SPANISH_FACTORS,
   joining: SPANISH_JOINING,
+  foreign: SPANISH_FOREIGN,
   formPost: {
     title: 'Volver a la aplicación',
     text: 'Aquí ya terminó. Si no ocurre nada, continúe con el botón.',

@@ -1,6 +1,7 @@
 /** French. */
 import type { Words } from './en.ts'
 import { FRENCH_FACTORS } from './factors/fr.ts'
+import { FRENCH_FOREIGN } from './foreign/fr.ts'
 import { FRENCH_JOINING } from './joining/fr.ts'
 
 export const FRENCH: Words = {
@@ -181,6 +182,7 @@ export const FRENCH: Words = {
   },
   factors: FRENCH_FACTORS,
   joining: FRENCH_JOINING,
+  foreign: FRENCH_FOREIGN,
   formPost: {
     title: 'Retour à l’application',
     text: 'Vous avez terminé ici. Si rien ne se passe, continuez avec le bouton.',

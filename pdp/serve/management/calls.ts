@@ -7,6 +7,7 @@ import { addEntitlements } from './entitlements.ts'
 import { addEvents } from './events.ts'
 import { addHooks } from './hooks.ts'
 import { addInvitations } from './invitations/invitations.ts'
+import { addIdentityProviders } from './issuers/identity-providers.ts'
 import { addIssuers } from './issuers/issuers.ts'
 import { addLists } from './lists.ts'
 import { addMembers } from './members.ts'
@@ -37,6 +38,7 @@ export const MANAGEMENT = [
   addUserImport,
   addHooks,
   addIssuers,
+  addIdentityProviders,
   addSessions,
   addEvents,
 ] as const

@@ -4,6 +4,7 @@ import type { WriteContext } from '../../domain/change.ts'
 import type { Pdp } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import type { LogId } from '../../domain/log.ts'
+import type { IdentityProviders } from '../../identity/foreign/providers.ts'
 import type { Invitations } from '../../identity/joining/invitations.ts'
 import type { TrustedIssuerDocument } from '../../identity/tokens/external-issuers.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
@@ -39,6 +40,7 @@ export type IdentityControl = {
     streams(): Promise<readonly StreamState[]>
   }
   readonly invitations: Invitations
+  readonly identityProviders: IdentityProviders
 }
 /** Everything that a call reads and writes. */
 export type Reach = IdentityControl & {

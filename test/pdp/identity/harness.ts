@@ -71,6 +71,8 @@ export async function openWorld(
     trustedProxies?: readonly string[]
     /** Mail and known passwords. */
     account?: IdentityDeps['account']
+    /** Of identity providers; by default loopback. */
+    internalHosts?: readonly string[]
     /** Of a whole request. Without it, a busy machine may take its time. */
     deadlineMs?: number
   } = {},
@@ -108,6 +110,7 @@ export async function openWorld(
     log: logInto(lines),
     trustedProxies: createNetworks((options.trustedProxies ?? []).map(parseNetwork)),
     ...(options.account === undefined ? {} : { account: options.account }),
+    internalHosts: options.internalHosts ?? ['127.0.0.1'],
     acceptInvitation: createAcceptance({
       atomically: (locks, work) => reach(locks, work),
       find: (token) => running.invitations.find(token),

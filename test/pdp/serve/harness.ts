@@ -11,6 +11,7 @@ import type { Mailer } from '../../../pdp/identity/account/mail.ts'
 import { controlsWithin } from '../../../pdp/identity/controls.ts'
 import { createEvents } from '../../../pdp/identity/events.ts'
 import { createSecondFactor } from '../../../pdp/identity/factors/second-factor.ts'
+import { createIdentityProviders } from '../../../pdp/identity/foreign/providers.ts'
 import { createFrames } from '../../../pdp/identity/html/frame.ts'
 import { createPublicPages } from '../../../pdp/identity/html/public-pages.ts'
 import { createInvitations } from '../../../pdp/identity/joining/invitations.ts'
@@ -142,6 +143,7 @@ export async function serve(
     hook: createTokenHook({ ...parts, onOutcome: () => undefined }),
     issuers: createExternalIssuers(parts),
     invitations: createInvitations(parts),
+    identityProviders: createIdentityProviders(parts),
   }
   // A busy machine may take its time.
   const { admission = createAdmission({ clock: () => performance.now(), deadlineMs: 30_000 }) } = options

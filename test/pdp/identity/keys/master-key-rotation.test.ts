@@ -29,6 +29,7 @@ describe('a rotation of the master key', () => {
       ['sign-ins under way', 3, 0],
       ['authenticators', 1, 0],
       ['the token hook', 1, 0],
+      ['identity providers', 1, 0],
       ['trusted issuers', 1, 0],
       ['credentials at transmitters', 1, 0],
       ['received streams', 1, 0],

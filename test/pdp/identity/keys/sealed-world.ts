@@ -77,6 +77,11 @@ export async function fill(identity: Identity, sessions = 3): Promise<string> {
     { subject_prefix: 'partner:', audience: 'https://api.example/', organizations: ['acme'], introspection, ssf },
     CONTEXT,
   )
+  await identity.identityProviders.put(
+    'partner',
+    { issuer: FOREIGN, client_id: 'portcullis', name: 'Partner', secret: 'the-secret-for-sign-in' },
+    CONTEXT,
+  )
   await alignRows(sql, masterKeysOf(MASTER_KEY))
   await directory.putClient({ id: 'siem', app: null, organization: null, metadata: {} }, CONTEXT)
   const stream = {
@@ -134,8 +139,8 @@ export async function readable(
     }
   return [opened, closed]
 }
-/** Two signing keys, one authenticator, one hook, one issuer, with its transmitter and the stream from it, and a stream of ours. */
-export const LASTING = 8
+/** Two signing keys, one authenticator, one hook, one issuer, with its transmitter and the stream from it, and a stream of ours, and an identity provider. */
+export const LASTING = 9
 
 export async function announced(masterKeys: SharedMasterKeys): Promise<() => Promise<void>> {
   const end = await masterKeys.announce({ log: logInto([]), everyMs: 20 })

@@ -1,0 +1,189 @@
+/** Another OpenID provider, spoken to by `openid-client`: authorization code with PKCE, and who the person is there. */
+import type { Configuration, CustomFetch, ServerMetadata } from 'openid-client'
+import type { GuardedPost } from '../../signals/outgoing/guarded-post.ts'
+import type { ProviderWithSecret } from './providers.ts'
+
+/** The provider answered something that is no sign-in. Any other error means that it did not answer. */
+export class ForeignRefused extends Error {
+  override readonly name = 'ForeignRefused'
+}
+export type Asked = { readonly state: string; readonly nonce: string; readonly verifier: string }
+export type ForeignPerson = {
+  readonly issuer: string
+  readonly subject: string
+  readonly email: string | null
+  /** The provider says that the address is the person's. */
+  readonly emailVerified: boolean
+  readonly name: string | null
+  readonly acr: string | null
+  /** Seconds since the epoch. */
+  readonly signedInAt: number | null
+}
+export type ForeignClient = {
+  /** `fresh`: the person must sign in there once more. */
+  authorizationUrl(
+    provider: ProviderWithSecret,
+    asked: Asked & { readonly redirectUri: string; readonly fresh: boolean },
+  ): Promise<string>
+  /** Throws ForeignRefused, or another error when the provider does not answer. */
+  redeem(provider: ProviderWithSecret, callback: URL, asked: Asked): Promise<ForeignPerson>
+}
+
+const ANSWER_SECONDS = 5
+const BYTES_MAX = 1_048_576
+/** So that many who begin do not make us ask as often; what is redeemed is verified with keys that are read then. */
+const METADATA_MS = 60_000
+const METADATA_MAX = 100
+const SUBJECT_CHARACTERS_MAX = 255
+const TEXT_CHARACTERS_MAX = 256
+
+export function createForeignClient(deps: {
+  readonly guard: Pick<GuardedPost, 'send'>
+  readonly clock: () => number
+}): ForeignClient {
+  const known = new Map<string, { readonly atMs: number; readonly metadata: Promise<ServerMetadata> }>()
+  const outgoing = fetchBy(deps.guard)
+
+  async function metadataOf(provider: ProviderWithSecret): Promise<ServerMetadata> {
+    const { issuer } = provider
+    const held = known.get(issuer)
+    if (held !== undefined && Math.abs(deps.clock() - held.atMs) < METADATA_MS) return held.metadata
+    const metadata = discovered(provider, outgoing)
+    const [oldest] = known.keys()
+    if (known.size >= METADATA_MAX && oldest !== undefined) known.delete(oldest)
+    known.set(issuer, { atMs: deps.clock(), metadata })
+    metadata.catch(() => known.delete(issuer))
+    return metadata
+  }
+
+  async function configured(provider: ProviderWithSecret): Promise<Configuration> {
+    const [client, metadata] = await Promise.all([loadClient(), metadataOf(provider)])
+    const { client_id: clientId } = provider
+    const configuration = new client.Configuration(metadata, clientId, undefined, authOf(client, provider))
+    configuration.timeout = ANSWER_SECONDS
+    configuration[client.customFetch] = outgoing
+    prepare(client, provider, configuration)
+    return configuration
+  }
+
+  return {
+    async authorizationUrl(provider, { state, nonce, verifier, redirectUri, fresh }) {
+      const [client, configuration] = await Promise.all([loadClient(), configured(provider)])
+      const url = client.buildAuthorizationUrl(configuration, {
+        redirect_uri: redirectUri,
+        scope: ['openid', ...(provider.scopes ?? ['email', 'profile'])].join(' '),
+        state,
+        nonce,
+        code_challenge: await client.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: 'S256',
+        ...(fresh && { prompt: 'login' }),
+      })
+      // The browser goes there with what it was asked for, and with a page of ours before it.
+      if (url.protocol !== 'https:' && !provider.issuer.startsWith('http:'))
+        throw new ForeignRefused('the authorization endpoint does not use https')
+      return url.href
+    },
+    async redeem(provider, callback, { state, nonce, verifier }) {
+      const [client, configuration] = await Promise.all([loadClient(), configured(provider)])
+      const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true }
+      return refusals(client, async () => {
+        const answer = await client.authorizationCodeGrant(configuration, callback, checks)
+        const claims: Claims = answer.claims() ?? {}
+        const subject = claims.sub
+        if (claims.iss !== provider.issuer || !isSubject(subject)) throw new ForeignRefused('the ID token names nobody')
+        const asks = configuration.serverMetadata().userinfo_endpoint !== undefined && claims.email === undefined
+        const more: Claims = asks ? await client.fetchUserInfo(configuration, answer.access_token, subject) : {}
+        return personOf({ ...more, ...claims }, { issuer: provider.issuer, subject })
+      })
+    },
+  }
+}
+
+type Claims = { readonly [claim: string]: unknown }
+type Client = typeof import('openid-client')
+/** Loaded by the first sign-in at another provider. */
+const loadClient = (): Promise<Client> => import('openid-client')
+
+function authOf(client: Client, { token_endpoint_auth_method: method, secret }: ProviderWithSecret) {
+  if (method === 'none' || secret === null) return client.None()
+  return method === 'client_secret_post' ? client.ClientSecretPost(secret) : client.ClientSecretBasic(secret)
+}
+
+/** What came from the issuer itself is verified by its signature too. Plain http only where the guard allows it. */
+function prepare(client: Client, { issuer }: ProviderWithSecret, configuration: Configuration): void {
+  client.enableNonRepudiationChecks(configuration)
+  if (issuer.startsWith('http:')) client.allowInsecureRequests(configuration)
+}
+
+async function discovered(provider: ProviderWithSecret, outgoing: CustomFetch): Promise<ServerMetadata> {
+  const client = await loadClient()
+  const insecure = provider.issuer.startsWith('http:') ? [client.allowInsecureRequests] : []
+  const configuration = await client.discovery(
+    new URL(provider.issuer),
+    provider.client_id,
+    undefined,
+    authOf(client, provider),
+    { [client.customFetch]: outgoing, timeout: ANSWER_SECONDS, execute: insecure },
+  )
+  return configuration.serverMetadata()
+}
+
+/** No internal address, no redirect, and no endless answer. */
+function fetchBy(guard: Pick<GuardedPost, 'send'>): CustomFetch {
+  return async (url, { method, headers, body, signal }) => {
+    const text = body === undefined || body === null ? undefined : String(body)
+    const {
+      status,
+      headers: answered,
+      body: read,
+    } = await guard.send({
+      ...{ url, method, headers, deadlineMs: ANSWER_SECONDS * 1_000, bytesMax: BYTES_MAX },
+      ...(text === undefined ? {} : { body: text }),
+      ...(signal === undefined ? {} : { signal }),
+    })
+    if (read === null) throw new Error(`${new URL(url).host} answered too much`)
+    const type = answered['content-type']
+    const isEmpty = status === 204 || status === 304
+    return new Response(isEmpty ? null : new Uint8Array(read), {
+      status,
+      headers: type === undefined ? {} : { 'content-type': type },
+    })
+  }
+}
+
+function personOf(claims: Claims, { issuer, subject }: Pick<ForeignPerson, 'issuer' | 'subject'>): ForeignPerson {
+  const { email, email_verified: verified, acr, auth_time: at } = claims
+  return {
+    issuer,
+    subject,
+    email: typeof email === 'string' && EMAIL.test(email) ? email : null,
+    // Only the boolean: some providers send text.
+    emailVerified: verified === true,
+    name: nameIn(claims.name),
+    acr: typeof acr === 'string' ? acr : null,
+    signedInAt: typeof at === 'number' ? at : null,
+  }
+}
+/** OpenID Connect Core section 2. */
+const isSubject = (subject: unknown): subject is string =>
+  typeof subject === 'string' && subject !== '' && subject.length <= SUBJECT_CHARACTERS_MAX
+const EMAIL = /^[^\s@\p{Cc}]{1,64}@[^\s@\p{Cc}]{1,189}$/u
+const nameIn = (name: unknown): string | null =>
+  (typeof name === 'string' ? name : '')
+    .replaceAll(/\p{Cc}+/gu, ' ')
+    .trim()
+    .slice(0, TEXT_CHARACTERS_MAX) || null
+
+async function refusals<T>(client: Client, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    const isTheirs =
+      error instanceof client.ResponseBodyError ||
+      error instanceof client.AuthorizationResponseError ||
+      error instanceof client.WWWAuthenticateChallengeError ||
+      (error instanceof client.ClientError && error.code !== 'OAUTH_TIMEOUT')
+    if (isTheirs) throw new ForeignRefused(error.message, { cause: error })
+    throw error
+  }
+}

@@ -1,0 +1,123 @@
+/** Who a provider knows, signed in here: as the account that is connected, as a new one, or as nobody yet. */
+import { randomUUID } from 'node:crypto'
+import { PdpError } from '../../domain/errors.ts'
+import { goTo, type View } from '../account/pages.ts'
+import { contextOf } from '../account/passwords.ts'
+import type { Visit } from '../account/visit.ts'
+import { PATHS, urlOf } from '../oauth/paths.ts'
+import { type Assurance, BY_PASSWORD, BY_PASSWORD_AND_CODE } from '../sign-in/acr.ts'
+import { startSession } from '../sign-in/approval-sign-in.ts'
+import type { SignedIn, Target } from '../sign-in/sign-in.ts'
+import type { ForeignPerson } from './client.ts'
+import type { Come, ForeignParts } from './parts.ts'
+import type { IdentityProvider } from './providers.ts'
+import type { Halfway } from './sealed.ts'
+import { takeSecond } from './second.ts'
+import { problemPage } from './views.ts'
+
+/** One factor, which the other provider checked. */
+const BY_PROVIDER: Assurance = { acr: BY_PASSWORD.acr, amr: ['fed'] }
+/** Two, by the word of a provider that is trusted with it. */
+const BY_TRUSTED_PROVIDER: Assurance = { acr: BY_PASSWORD_AND_CODE.acr, amr: ['fed', 'mfa'] }
+
+export async function enter(parts: ForeignParts, come: Come, target: Target): Promise<View | null> {
+  const { links } = parts
+  const known = await links.userOf(come.person)
+  const user = known ?? (await created(parts, come.provider, come.person)) ?? (await links.userOf(come.person))
+  if (user !== null) return enterAs(parts, come, { user, target })
+  // Whose address it is does not count: they prove which account is theirs.
+  const { visit, provider, person } = come
+  parts.sealed.keepStranger(visit.res, { provider: provider.id, person, target, at: secondsOf(parts) })
+  goTo(visit.res, urlOf(parts.account.issuer, PATHS.accountProof))
+  return null
+}
+
+const secondsOf = ({ account }: ForeignParts): number => Math.floor(account.clock() / 1_000)
+
+/** Null when the provider may not, the address is not verified, or there is such a person. */
+async function created(parts: ForeignParts, provider: IdentityProvider, person: ForeignPerson): Promise<string | null> {
+  const { email, emailVerified, name } = person
+  if (provider.creates_accounts !== true || email === null || !emailVerified) return null
+  const { directory, log } = parts.account
+  if ((await directory.userByEmail(email)) !== null) return null
+  const id = randomUUID()
+  const user = { id, email, emailVerified: true, name, passwordHash: null }
+  try {
+    await directory.putUser(user, contextOf(id), async (tx) => {
+      if (!(await parts.links.insert(tx, person, id))) throw new PdpError('conflict', 'this identity has an account')
+    })
+  } catch (error) {
+    // Another first sign-in was faster, with this identity or with this address.
+    if (error instanceof PdpError && error.code === 'conflict') return null
+    throw error
+  }
+  log.info({ event: 'account_created', user: id, provider: provider.id })
+  return id
+}
+
+async function enterAs(
+  parts: ForeignParts,
+  { visit, provider, person }: Come,
+  { user, target }: { readonly user: string; readonly target: Target },
+): Promise<View | null> {
+  const { account, sealed } = parts
+  if (!(await mayUse(parts, provider, user))) return problemPage(visit.frame, 'notMember', provider.name)
+  const waiting = { accountId: user, ts: secondsOf(parts) }
+  if (!(await account.isSignedIn(user, waiting.ts))) return problemPage(visit.frame, 'blocked')
+  const isTrusted = person.acr !== null && provider.trusted_acr?.includes(person.acr) === true
+  if (!isTrusted && (await account.secondFactor.has(user))) {
+    account.log.info({ event: 'foreign_sign_in_waits', user, provider: provider.id })
+    sealed.keepHalfway(visit.res, { ...waiting, provider: provider.id, target })
+    goTo(visit.res, urlOf(account.issuer, PATHS.accountProof))
+    return null
+  }
+  account.log.info({ event: 'foreign_sign_in', user, provider: provider.id })
+  return goOn(parts, visit, { signedIn: { ...waiting, ...(isTrusted ? BY_TRUSTED_PROVIDER : BY_PROVIDER) }, target })
+}
+
+/** Everybody, or the active members of its organizations. */
+export async function mayUse({ account }: ForeignParts, provider: IdentityProvider, user: string): Promise<boolean> {
+  const { organizations } = provider
+  if (organizations === undefined) return true
+  const memberships = await account.directory.activeMemberships(user)
+  return memberships.some(({ organization }) => organizations.includes(organization.id))
+}
+
+/** The own second factor, after the provider's word. */
+export async function takeCode(
+  parts: ForeignParts,
+  visit: Visit,
+  { form, halfway }: { readonly form: URLSearchParams; readonly halfway: Halfway },
+): Promise<View | null> {
+  const { account, providers, sealed } = parts
+  const provider = await providers.find(halfway.provider)
+  if (provider === null) return problemPage(visit.frame, 'removed')
+  const { accountId, ts, target } = halfway
+  const taken = await takeSecond(parts, visit, { form, waiting: { accountId, ts }, hidden: {} })
+  if (!('signedIn' in taken)) return taken
+  sealed.dropHalfway(visit.res)
+  const { signedIn } = taken
+  account.log.info({ event: 'foreign_sign_in', user: accountId, provider: provider.id })
+  const amr = ['fed', ...signedIn.amr.filter((method) => method !== 'pwd')]
+  return goOn(parts, visit, { signedIn: { ...signedIn, amr }, target })
+}
+
+/** Where the person wanted to go. */
+export async function goOn(
+  { account, sealed }: ForeignParts,
+  visit: Visit,
+  { signedIn, target }: { readonly signedIn: SignedIn; readonly target: Target },
+): Promise<null> {
+  const { issuer } = account
+  if ('path' in target) {
+    const provider = account.provider()
+    const session = await provider.Session.get(provider.createContext(visit.req, visit.res))
+    await startSession(account, { ...visit, session }, signedIn)
+    goTo(visit.res, urlOf(issuer, target.path))
+    return null
+  }
+  account.devices.remember(visit.res, signedIn.accountId)
+  sealed.handOver(visit.res, target.interaction, signedIn)
+  goTo(visit.res, urlOf(issuer, `${PATHS.interaction}/${target.interaction}`))
+  return null
+}

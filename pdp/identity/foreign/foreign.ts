@@ -1,0 +1,37 @@
+/** Signing in at OpenID providers of others. */
+import { createGuardedPost } from '../../signals/outgoing/guarded-post.ts'
+import type { Screen } from '../account/account.ts'
+import { createSharedAttempts } from '../sign-in/shared-attempts.ts'
+import type { Elsewhere } from '../sign-in/sign-in.ts'
+import { createForeignClient } from './client.ts'
+import { createLinks } from './links.ts'
+import { createIdentityProviders, type IdentityProviders } from './providers.ts'
+import { createElsewhere, foreignScreens } from './screens.ts'
+import { createSealed } from './sealed.ts'
+
+/** Longer than a way is good for. */
+const RETURNS_MS = 1_800_000
+
+type Deps = Parameters<typeof createIdentityProviders>[0] &
+  Parameters<typeof createLinks>[0] & {
+    readonly internalHosts?: readonly string[]
+    readonly clock: () => number
+  }
+
+export function createForeign(deps: Deps): {
+  readonly elsewhere: Elsewhere
+  readonly providers: IdentityProviders
+  screens(path: string): Screen | undefined
+} {
+  const { sql, clock } = deps
+  const guard = createGuardedPost({ internalHosts: deps.internalHosts ?? [] })
+  const providers = createIdentityProviders(deps)
+  const sealed = createSealed(deps)
+  const parts = { providers, sealed, links: createLinks(deps), client: createForeignClient({ guard, clock }) }
+  const returns = createSharedAttempts({ sql, clock, windowMs: RETURNS_MS })
+  return {
+    elsewhere: createElsewhere(parts),
+    providers,
+    screens: foreignScreens({ ...parts, returns }),
+  }
+}

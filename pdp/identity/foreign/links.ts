@@ -1,0 +1,97 @@
+/** Who of ours somebody is at another issuer: by issuer and subject, never by an address. */
+import type { WriteContext } from '../../domain/change.ts'
+import { DIRECTORY } from '../../domain/log.ts'
+import { type CredentialChange, credentialChanged } from '../../domain/outbox/events.ts'
+import type { Sql } from '../../store/directory.ts'
+import { whenDone } from '../account/passwords.ts'
+import { lockLog } from '../oauth/log-lock.ts'
+import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
+import type { ForeignPerson } from './client.ts'
+
+type Queries = Pick<Sql, 'query'>
+type Key = Pick<ForeignPerson, 'issuer' | 'subject'>
+export type Link = Key & {
+  readonly email: string | null
+  /** Seconds since the epoch. */
+  readonly linkedAt: number
+}
+export type Links = {
+  /** Null: nobody's. */
+  userOf(key: Key): Promise<string | null>
+  of(user: string): Promise<readonly Link[]>
+  /** In the caller's transaction, for a new account. False when somebody has it. */
+  insert(tx: Queries, person: ForeignPerson, user: string): Promise<boolean>
+  /** False when somebody has it already, or the account has too many. */
+  add(person: ForeignPerson, user: string, context: WriteContext): Promise<boolean>
+  /** Ends all sign-ins of the person. */
+  remove(key: Key, user: string, context: WriteContext): Promise<'removed' | 'missing' | 'last'>
+}
+
+const LINKS_MAX = 20
+const INSERT = `
+  insert into foreign_identity (issuer, subject, user_id, email) select $1, $2, $3, $4
+  where (select count(*) from foreign_identity where user_id = $3) < ${LINKS_MAX}
+  on conflict do nothing returning 1`
+
+export function createLinks(deps: {
+  readonly sql: Sql
+  readonly appendLog: AppendLog
+  readonly appendEvents: AppendEvents
+  readonly revocations: Pick<Revocations, 'endUser'>
+}): Links {
+  const { sql, appendLog, appendEvents, revocations } = deps
+
+  async function insert(tx: Queries, { issuer, subject, email }: ForeignPerson, user: string): Promise<boolean> {
+    return (await tx.query(INSERT, [issuer, subject, user, email])).length > 0
+  }
+
+  return {
+    insert,
+    async userOf({ issuer, subject }) {
+      const [row] = await sql.query<{ user: string }>(
+        'select user_id as "user" from foreign_identity where issuer = $1 and subject = $2',
+        [issuer, subject],
+      )
+      return row?.user ?? null
+    },
+    of: (user) =>
+      sql.query<Link>(
+        `select issuer, subject, email, extract(epoch from linked_at)::float8 as "linkedAt" from foreign_identity
+         where user_id = $1 order by linked_at, issuer, subject`,
+        [user],
+      ),
+    async add(person, user, context) {
+      const done = await whenDone(sql, async (tx) => {
+        await appendLog(tx, DIRECTORY, [{ kind: 'foreign_identity', id: user, op: 'write' }], context)
+        if (!(await insert(tx, person, user))) return null
+        await appendEvents(tx, [eventOf(user, 'create', context)])
+        return user
+      })
+      return done !== null
+    },
+    async remove({ issuer, subject }, user, context) {
+      return sql.transaction(async (tx) => {
+        await lockLog(tx, DIRECTORY)
+        const rows = await tx.query<Key & { isMore: boolean }>(
+          `select issuer, subject,
+             password_hash is not null or exists (select 1 from passkey p where p.user_id = $1) as "isMore"
+           from foreign_identity join user_account using (user_id) where user_id = $1`,
+          [user],
+        )
+        const found = rows.find((row) => row.issuer === issuer && row.subject === subject)
+        if (found === undefined) return 'missing'
+        if (!found.isMore && rows.length === 1) return 'last'
+        await appendLog(tx, DIRECTORY, [{ kind: 'foreign_identity', id: user, op: 'delete' }], context)
+        await tx.query('delete from foreign_identity where issuer = $1 and subject = $2', [issuer, subject])
+        await revocations.endUser(tx, user, context)
+        await appendEvents(tx, [eventOf(user, 'delete', context)])
+        return 'removed'
+      })
+    },
+  }
+}
+
+const eventOf = (user: string, changed: CredentialChange, { actor }: WriteContext) => ({
+  ...credentialChanged({ user, credential: 'federated', changed, actor }),
+  tenantsOf: user,
+})

@@ -1,0 +1,23 @@
+/** What signing in at other providers is made from. */
+import type { AccountParts } from '../account/parts.ts'
+import type { Visit } from '../account/visit.ts'
+import type { SharedAttempts } from '../sign-in/shared-attempts.ts'
+import type { ForeignClient, ForeignPerson } from './client.ts'
+import type { Links } from './links.ts'
+import type { IdentityProviders, ProviderWithSecret } from './providers.ts'
+import type { Sealed } from './sealed.ts'
+
+export type ForeignDeps = {
+  readonly providers: IdentityProviders
+  readonly links: Links
+  readonly client: ForeignClient
+  readonly sealed: Sealed
+  /** Which returns were seen already, by all nodes together. */
+  readonly returns: SharedAttempts
+}
+export type ForeignParts = ForeignDeps & { readonly account: AccountParts }
+export type Come = {
+  readonly visit: Visit
+  readonly provider: ProviderWithSecret
+  readonly person: ForeignPerson
+}

@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { codeOf } from '../../../support/authenticator.ts'
+import { createBrowser } from '../../../support/browser.ts'
+import { CONTEXT, openWorld, type World } from '../harness.ts'
+import { CLIENT, type Forged, forgeProvider } from './forged-provider.ts'
+
+let world: World
+let forged: Forged
+let people = 0
+beforeAll(async () => {
+  ;[world, forged] = await Promise.all([openWorld(), forgeProvider()])
+})
+afterAll(async () => {
+  await world.close()
+  await forged.close()
+})
+beforeEach(async () => {
+  Object.assign(forged, { claims: {}, userinfo: {}, signedWith: 'first', published: ['first'], metadata: {} })
+  await provide()
+  // What was read of its metadata is read again.
+  world.time.offsetMs += 61_000
+  await world.sql.query('delete from attempt')
+})
+
+const provide = (more: object = {}) =>
+  world.identity.identityProviders.put(
+    'forged',
+    {
+      ...{ issuer: forged.issuer, client_id: CLIENT, name: 'Forged', creates_accounts: true, secret: 's'.repeat(20) },
+      ...more,
+    },
+    CONTEXT,
+  )
+/** A new person of the provider, with an address of theirs. */
+const newPerson = (): { sub: string; email: string; email_verified: boolean } => {
+  const sub = `them${++people}`
+  return { sub, email: `${sub}@forged.example`, email_verified: true }
+}
+type Claims = { readonly [claim: string]: unknown }
+/** There and back; what the provider says can depend on what it was asked for. */
+async function travel(claims: Claims | ((asked: URLSearchParams) => Claims)) {
+  const by = createBrowser(world.issuer)
+  const html = await (await by.send('/account/sign-in')).text()
+  const target = /name="target" value="([^"]+)"/.exec(html)?.[1] ?? ''
+  const sent = await by.send('/account/providers', { form: { provider: 'forged', target } })
+  const asked = new URL(sent.headers.get('location') ?? 'about:blank').searchParams
+  const said = typeof claims === 'function' ? claims(asked) : claims
+  forged.claims = { nonce: asked.get('nonce'), ...said }
+  const query = new URLSearchParams({ code: 'c', state: asked.get('state') ?? '' })
+  const back = await by.send(`/account/providers/forged?${query}`)
+  const name = /<p><strong>([^<]+)<\/strong><\/p>/.exec(await (await by.send('/account')).text())?.[1] ?? null
+  return { by, status: back.status, location: back.headers.get('location') ?? '', html: await back.text(), name, asked }
+}
+
+describe('the answer of a provider', () => {
+  test('signs in when it is right', async () => {
+    const them = newPerson()
+    expect(await travel(them)).toMatchObject({ status: 303, name: them.email })
+  })
+
+  test.each<[string, Claims | ((asked: URLSearchParams) => Claims)]>([
+    ['no nonce', { nonce: null }],
+    ['another nonce', { nonce: 'another' }],
+    ['the state as its nonce', (asked) => ({ nonce: asked.get('state') })],
+    ['another issuer', { iss: 'https://evil.example' }],
+    ['no issuer', { iss: null }],
+    ['another audience', { aud: 'another' }],
+    ['further audiences and another party', { aud: [CLIENT, 'another'], azp: 'another' }],
+    ['no subject', { sub: null }],
+    ['an empty subject', { sub: '' }],
+    ['a number as its subject', { sub: 7 }],
+    ['a subject that is too long', { sub: 's'.repeat(256) }],
+    ['an end in the past', { exp: 1_000_000 }],
+    ['no end', { exp: null }],
+    ['a beginning in the future', { nbf: 9_999_999_999 }],
+  ])('leads nowhere with %s', async (_, claims) => {
+    const them = newPerson()
+    const back = await travel((asked) => ({ ...them, ...(typeof claims === 'function' ? claims(asked) : claims) }))
+    expect([back.status, back.name]).toEqual([400, null])
+    expect(back.html).toContain('was not right')
+    expect(await world.directory.userByEmail(them.email)).toBeNull()
+  })
+
+  test.each(['other', 'none', 'second'] as const)(
+    'leads nowhere signed by a key that is not published: %s',
+    async (by) => {
+      forged.signedWith = by
+      expect(await travel(newPerson())).toMatchObject({ status: 400, name: null })
+    },
+  )
+
+  test('counts with a new key at once, and with an old one no more', async () => {
+    expect((await travel(newPerson())).status).toBe(303)
+    Object.assign(forged, { signedWith: 'second', published: ['second'] })
+    expect((await travel(newPerson())).status).toBe(303)
+    forged.signedWith = 'first'
+    expect((await travel(newPerson())).status).toBe(400)
+  })
+
+  test.each([
+    ['text', 'true'],
+    ['a number', 1],
+    ['missing', null],
+  ])('does not verify an address by %s', async (_, verified) => {
+    const them = newPerson()
+    expect((await travel({ ...them, email_verified: verified })).location).toBe(`${world.issuer}/account/proof`)
+    expect(await world.directory.userByEmail(them.email)).toBeNull()
+  })
+
+  test('takes the address of UserInfo of the same person alone', async () => {
+    forged.metadata = { userinfo_endpoint: `${forged.issuer}/userinfo` }
+    const them = newPerson()
+    forged.userinfo = { ...them, sub: 'somebody-else' }
+    expect(await travel({ sub: them.sub })).toMatchObject({ status: 400, name: null })
+    forged.userinfo = them
+    expect(await travel({ sub: them.sub })).toMatchObject({ status: 303, name: them.email })
+  })
+
+  test('is about its own people: the same subject of another issuer is somebody else', async () => {
+    const them = newPerson()
+    await travel(them)
+    const twin = await forgeProvider()
+    await world.identity.identityProviders.put(
+      'twin',
+      { issuer: twin.issuer, client_id: CLIENT, name: 'Twin', secret: 's'.repeat(20) },
+      CONTEXT,
+    )
+    await world.sql.query(`update foreign_identity set issuer = $1 where subject = $2`, [twin.issuer, them.sub])
+    const back = await travel({ ...them, email: 'another@forged.example' })
+    expect(back.name).not.toBe(them.email)
+    await world.identity.identityProviders.remove('twin', CONTEXT)
+    await twin.close()
+  })
+
+  test('is not even asked for when the metadata belongs to another issuer', async () => {
+    forged.metadata = { issuer: 'https://evil.example' }
+    expect((await travel(newPerson())).asked.size).toBe(0)
+  })
+
+  test('counts as one factor, but for an acr that is trusted', async () => {
+    const them = newPerson()
+    const first = await travel(them)
+    const user = (await world.directory.userByEmail(them.email))?.id ?? ''
+    expect(first.name).toBe(them.email)
+    const { secret } = await world.identity.secondFactor.enroll(user, CONTEXT)
+    for (const acr of [null, 'urn:strong', 'mfa'])
+      expect(await travel({ ...them, acr })).toMatchObject({ location: `${world.issuer}/account/proof`, name: null })
+    await provide({ trusted_acr: ['urn:strong'] })
+    expect(await travel({ ...them, acr: 'urn:strong' })).toMatchObject({ name: them.email })
+    const weak = await travel({ ...them, acr: 'urn:weak' })
+    expect(weak.name).toBeNull()
+    const code = codeOf(secret, Date.now() + world.time.offsetMs)
+    expect((await weak.by.send('/account/proof', { form: { action: 'code', code } })).status).toBe(303)
+  })
+})
