@@ -8,7 +8,7 @@ import type { Stream } from './streams.ts'
 import { createTurns, type Turn, type Turns } from './turns.ts'
 
 /** With the last call, shorter than the lease of a turn. */
-const BATCH_MS_MAX = 15_000
+const BATCH_MS_MAX = 5_000
 
 export type DeliveryOutcome = PushOutcome['kind'] | 'paused'
 export type DelivererDeps = PauseDeps & {

@@ -10,8 +10,11 @@ const SWEEP_MS = 1_000
 /** Calls to receivers at once, and of these to receivers whose latest call failed: others never wait for them. */
 const RUNNING_MAX = 1_000
 const FAILING_RUNNING_MAX = 100
-/** The cursor of a stream without events is moved on when it is so far behind. */
+/** The cursor of a stream without events is moved on when it is so far behind, and once a minute, so that it shows no lag. */
 const PASSED_MIN = 200
+const PASSED_MS = 60_000
+/** What a stream holds is counted again when so large a part of what it may hold was added to the outbox. */
+const COUNTED_SHARE = 0.01
 /** A pushed stream on which nothing came for so long gets a verification event that nobody asked for (SSF 1.0 section 8.1.4). */
 const SILENT_SECONDS = 3_600
 
@@ -63,10 +66,12 @@ export function createScheduler(deps: {
   let entries: ReadonlyMap<string, Entry> = new Map()
   let bounded: ReadonlyMap<string | null, readonly Entry[]> = new Map()
   let seen = -1
+  let passedAtMs = Number.NEGATIVE_INFINITY
   let closed = false
   let sweeping: Promise<void> | null = null
   let counting: Promise<void> | null = null
   const holding = new Set<string>()
+  const counted = new Map<string, number>()
   const rounds = createRounds({ ...deps, wanted: (id) => entries.get(id)?.wanted ?? feed.newest() })
   const waits = new Map<string, (why: 'woken' | 'ended') => void>()
 
@@ -113,14 +118,17 @@ export function createScheduler(deps: {
     await follow()
     const rows = await sql.query<Row>(SURVEY)
     entries = new Map(rows.map((row) => [row.id, entryOf(row, entries.get(row.id))]))
+    for (const id of counted.keys()) if (!entries.has(id)) counted.delete(id)
     bounded = Map.groupBy(entries.values(), ({ audience }) => audience.bounds.find((bound) => bound !== null) ?? null)
     const passed: string[] = []
+    const isPassing = performance.now() - passedAtMs >= PASSED_MS
+    if (isPassing) passedAtMs = performance.now()
     for (const entry of entries.values()) {
       const { row } = entry
-      const state = stateOf(entry, newest)
+      const state = stateOf(entry, { newest, behindMin: isPassing ? 1 : PASSED_MIN })
       if (state === 'due') wake(row.id, row.attemptsCount > 0)
       if (state === 'passed') passed.push(row.id)
-      if (isHolding(row, newest)) holding.add(row.id)
+      if (isHolding(row, newest) && isGrown(row.id, newest)) holding.add(row.id)
       if (!row.isSilent || row.hasPending) continue
       await deps.onSilent(row.id)
       wake(row.id)
@@ -133,6 +141,13 @@ export function createScheduler(deps: {
   /** It takes nothing, and so much happened since that all of it would be too much. */
   const isHolding = ({ status, endpointUrl, attemptsCount, cursor }: Row, newest: number): boolean =>
     newest - cursor > deps.heldMax && (status === 'paused' || endpointUrl === null || attemptsCount > 0)
+  /** For the first time, or since it was counted last. */
+  function isGrown(id: string, newest: number): boolean {
+    const before = counted.get(id)
+    if (before !== undefined && newest >= before && newest - before < deps.heldMax * COUNTED_SHARE) return false
+    counted.set(id, newest)
+    return true
+  }
   /** Beside the sweeps, which others wait for. */
   async function countHeld(): Promise<void> {
     for (const id of holding) {
@@ -154,12 +169,15 @@ export function createScheduler(deps: {
     return { row, audience, wanted: isAll ? (own?.seq ?? row.cursor) : feed.newest() }
   }
   /** `passed`: what is new is not for this stream. */
-  function stateOf({ row, wanted }: Entry, newest: number): 'due' | 'passed' | 'idle' {
+  function stateOf(
+    { row, wanted }: Entry,
+    { newest, behindMin }: { readonly newest: number; readonly behindMin: number },
+  ): 'due' | 'passed' | 'idle' {
     const due = row.isDue ? 'due' : 'idle'
     if (row.hasPending || row.announcedNumber !== null) return due
     if (row.status !== 'enabled') return 'idle'
     if (row.cursor < wanted) return due
-    return newest - row.cursor < PASSED_MIN ? 'idle' : 'passed'
+    return newest - row.cursor < behindMin ? 'idle' : 'passed'
   }
   let isOutdated = false
   function refresh(): void {

@@ -7,7 +7,7 @@ import { nextSets, type PendingSet, type QueueDeps } from './queue.ts'
 import { STREAM_COLUMNS, type Stream } from './streams.ts'
 
 /** Longer than a batch with its last call: its holder stops before it ends. */
-const LEASE_SECONDS = 30
+const LEASE_SECONDS = 16
 /** SETs of a stream's turn; of all turns that are taken at once, so that the first one need not wait for the signatures of all. */
 const BATCH_MAX = 20
 const SETS_MAX = 100
