@@ -69,6 +69,7 @@ export async function startPdp(options: {
   readonly issuer?: string
   /** Of one that has ended. */
   readonly ports?: Ports
+  readonly env?: { readonly [name: string]: string }
 }): Promise<Pdp> {
   const { name, folder, databaseUrl, root = ROOT } = options
   const ports: Ports = options.ports ?? [await freePort(), await freePort(), await freePort()]
@@ -83,6 +84,7 @@ export async function startPdp(options: {
     PORTCULLIS_GRPC_LISTEN: `127.0.0.1:${grpc}`,
     PORTCULLIS_METRICS_LISTEN: `127.0.0.1:${metrics}`,
     PORTCULLIS_DATA_DIR: join(folder, name),
+    ...options.env,
   }
   const part = createPart({
     name,

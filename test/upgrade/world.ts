@@ -1,4 +1,5 @@
 /** Something of every kind that a PDP stores, made through the API that every version has. */
+import { setTimeout as delay } from 'node:timers/promises'
 import { tokenRevocation } from 'openid-client'
 import { clientToken, discover, signIn } from '../support/sign-in.ts'
 import { ADMIN_SECRET } from './versions.ts'
@@ -47,10 +48,20 @@ export type Tokens = {
 }
 export type Api = (method: string, path: string, body?: object) => Promise<unknown>
 
+const BUSY = 503
+const TRIES_MAX = 20
+const RETRY_MS = 500
+
 export function apiOf(origin: string, token: string): Api {
   return async (method, path, body) => {
     const headers = { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) }
-    const response = await fetch(`${origin}${path}`, { method, headers, ...(body && { body: JSON.stringify(body) }) })
+    const init = { method, headers, ...(body && { body: JSON.stringify(body) }) }
+    let response = await fetch(`${origin}${path}`, init)
+    // A machine that has more to do than it can.
+    for (let tries = 0; response.status === BUSY && tries < TRIES_MAX; tries += 1) {
+      await delay(RETRY_MS)
+      response = await fetch(`${origin}${path}`, init)
+    }
     const text = await response.text()
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
     return text === '' ? null : JSON.parse(text)
