@@ -45,6 +45,7 @@ export const QUESTION = {
   watched: shortTag(ofQuestion.watched),
   requestId: longTag(ofQuestion.requestId),
   traceparent: longTag(ofQuestion.traceparent),
+  clientAddress: longTag(ofQuestion.clientAddress),
 }
 export const CHECK = { relation: longTag(ofCheck.relation), resource: longTag(ofCheck.resource) }
 

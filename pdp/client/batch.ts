@@ -52,14 +52,18 @@ export function createQuestionBatch(write: (message: Questions) => void): Questi
   }
 
   return {
-    add(id, { digest, token, permissions, entitlements, context, requestId, traceparent = '' }, watched) {
+    add(
+      id,
+      { digest, token, permissions, entitlements, context, requestId, clientAddress = '', traceparent = '' },
+      watched,
+    ) {
       const { handle, isNew } = handles.of(digest)
       if (isNew) {
         // The PDP reads a message's tokens before its questions, so a reused handle needs a new message.
         if (questions.some((waiting) => waiting.handle === handle)) flush()
         tokens.push({ handle, token })
       }
-      questions.push({ id, handle, permissions, entitlements, context, watched, requestId, traceparent })
+      questions.push({ id, handle, permissions, entitlements, context, watched, requestId, traceparent, clientAddress })
       bytes += QUESTION_BYTES + CHECK_BYTES * permissions.length + context.length + (isNew ? token.length : 0)
       if (bytes > MESSAGE_BYTES_MAX) flush()
       else schedule()

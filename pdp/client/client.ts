@@ -41,8 +41,8 @@ export type RemotePdpOptions = {
 export type RemoteTls = { readonly ca?: string; readonly certificate?: string; readonly key?: string }
 
 /**
- * What is asked about the bearer of a token. `context`: values of parameters of conditions. `requestId`: of your request, for
- * the decision log.
+ * What is asked about the bearer of a token. `context`: values of parameters of conditions. `requestId` and
+ * `clientAddress`: of your request and of who sent it, for the decision log.
  *
  * @example
  * ```ts
@@ -54,6 +54,7 @@ export type RemoteQuestion = {
   readonly entitlements?: readonly string[]
   readonly context?: JsonObject
   readonly requestId?: string
+  readonly clientAddress?: string
   /** Default: that of the options. */
   readonly deadlineMs?: number
 }
@@ -192,7 +193,7 @@ function credentialsOf(tls: RemoteTls | null): ChannelCredentials {
 
 function streamed(token: string, asked: RemoteQuestion): StreamedQuestion {
   if (typeof token !== 'string' || token === '') throw new TypeError('the token is not a text')
-  const { permissions = [], entitlements = [], context, requestId = '' } = asked
+  const { permissions = [], entitlements = [], context, requestId = '', clientAddress = '' } = asked
   return {
     token,
     // Only this process sees it, so the token can be its own digest.
@@ -201,6 +202,7 @@ function streamed(token: string, asked: RemoteQuestion): StreamedQuestion {
     entitlements,
     context: context === undefined ? '' : JSON.stringify(context),
     requestId,
+    clientAddress,
   }
 }
 

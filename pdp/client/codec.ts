@@ -32,6 +32,8 @@ export type Questions = {
     readonly requestId: string
     /** Empty: none. */
     readonly traceparent: string
+    /** Empty: unknown. */
+    readonly clientAddress: string
   }[]
   /** Ids of watched questions to end. */
   readonly cancel: readonly number[]
@@ -88,6 +90,7 @@ function writeQuestion(to: BinaryWriter, question: Questions['questions'][number
   if (question.watched) to.uint32(QUESTION.watched).bool(true)
   if (question.requestId !== '') to.uint32(QUESTION.requestId).string(question.requestId)
   if (question.traceparent !== '') to.uint32(QUESTION.traceparent).string(question.traceparent)
+  if (question.clientAddress !== '') to.uint32(QUESTION.clientAddress).string(question.clientAddress)
   to.join()
 }
 

@@ -12,6 +12,8 @@ export type StreamedQuestion = {
   readonly context: string
   /** Of the request that led to the question, under which the PDP keeps its answer; empty: none. */
   readonly requestId: string
+  /** Of the client whose request led to the question, for the PDP's decision log. */
+  readonly clientAddress?: string
   /** Of the span that asks (W3C Trace Context). */
   readonly traceparent?: string
 }

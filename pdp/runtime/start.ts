@@ -101,9 +101,10 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   })
   shutdown.add('shared cache', async () => sharedCache.close())
   const pdp = createPdp({ store, entitlements, sharedCache, tuplesPerCheckMax: config.checkTuplesMax })
+  const trustedProxies = createNetworks(config.trustedProxies)
   const identity = await createIdentity({
     issuer: config.issuer,
-    trustedProxies: createNetworks(config.trustedProxies),
+    trustedProxies,
     sql,
     store,
     directory,
@@ -170,6 +171,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     transmitter,
     people,
     receiver,
+    trustedProxies,
     issuer: config.issuer,
     log,
     spans,

@@ -10,6 +10,7 @@ import type { Directory, Moves, Provisioning } from '../store/directory.ts'
 import { createPlaces } from './authentication/admission.ts'
 import { addAuthzen } from './authzen/route.ts'
 import type { AnswerQuestion } from './decisions/answer.ts'
+import type { AskedFromDeps } from './decisions/asked-from.ts'
 import { addDecisions } from './decisions/route.ts'
 import { addBodyParsers, addBodyTimeout } from './http/bodies.ts'
 import { addDeadline, DEADLINES, type Deadlines } from './http/deadline.ts'
@@ -42,29 +43,30 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'Q
 /** How many management calls of one client may be open at once. A stream counts until its end. */
 const CALLS_PER_CLIENT_MAX = 64
 
-export type HttpDeps = Pick<SignalDeps, 'pdp' | 'people' | 'transmitter'> & {
-  readonly identity: IdentityHandler & IdentityControl & EventSource
-  readonly store: Store
-  readonly entitlements: EntitlementSource
-  readonly directory: Directory
-  readonly moves: Moves
-  readonly provisioning: Provisioning
-  /** For management writes. */
-  readonly atomically: ReachAtomically
-  readonly answer: AnswerQuestion
-  readonly issuer: string
-  readonly log: Log
-  /** Time for the whole request to arrive, or for the next piece of a streamed body. Default 30 s. */
-  readonly bodyTimeoutMs?: number
-  /** Default: 1 s for a question, 5 s for any other call. */
-  readonly deadlines?: Deadlines
-  /** Takes what other issuers push; absent: nobody pushes. */
-  readonly receiver?: { push(req: IncomingMessage, res: ServerResponse, receiverId: string): Promise<void> }
-  /** Default: nobody collects spans. */
-  readonly spans?: Spans | null
-  /** Called with the route's pattern once a request is answered. */
-  readonly observe: (request: { route: string; method: string; status: number; durationMs: number }) => void
-}
+export type HttpDeps = AskedFromDeps &
+  Pick<SignalDeps, 'pdp' | 'people' | 'transmitter'> & {
+    readonly identity: IdentityHandler & IdentityControl & EventSource
+    readonly store: Store
+    readonly entitlements: EntitlementSource
+    readonly directory: Directory
+    readonly moves: Moves
+    readonly provisioning: Provisioning
+    /** For management writes. */
+    readonly atomically: ReachAtomically
+    readonly answer: AnswerQuestion
+    readonly issuer: string
+    readonly log: Log
+    /** Time for the whole request to arrive, or for the next piece of a streamed body. Default 30 s. */
+    readonly bodyTimeoutMs?: number
+    /** Default: 1 s for a question, 5 s for any other call. */
+    readonly deadlines?: Deadlines
+    /** Takes what other issuers push; absent: nobody pushes. */
+    readonly receiver?: { push(req: IncomingMessage, res: ServerResponse, receiverId: string): Promise<void> }
+    /** Default: nobody collects spans. */
+    readonly spans?: Spans | null
+    /** Called with the route's pattern once a request is answered. */
+    readonly observe: (request: { route: string; method: string; status: number; durationMs: number }) => void
+  }
 export type HttpServer = {
   readonly url: string
   /** Each answer is the last one of its connection from now on. New connections and requests are still taken. */

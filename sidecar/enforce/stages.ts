@@ -123,7 +123,7 @@ export async function prepare(
   const questions = buildQuestions(asking, requestValues({ request, parameters, claims, body }))
   const { permissions, entitlements, context } = questions
   const { digest, subject, organization } = claims
-  const asked = { permissions, entitlements, context, requestId }
+  const asked = { permissions, entitlements, context, requestId, clientAddress: request.clientAddress }
   const question = { token: credentials.token, digest, subject, organization, ...asked }
   return { ...authenticated, stage: 'prepared', body, questions, question }
 }

@@ -151,7 +151,11 @@ function openStream({ address, token }: Load): { ask: Ask; close: () => void } {
       new Promise((resolve) => {
         lastId += 1
         waiting.set(lastId, ({ decision }) => resolve(decision?.permissions[0]?.allowed === true))
-        call.write({ tokens: [], questions: [{ id: lastId, ...rest, requestId: '', traceparent: '' }], cancel: [] })
+        call.write({
+          tokens: [],
+          questions: [{ id: lastId, ...rest, requestId: '', traceparent: '', clientAddress: '' }],
+          cancel: [],
+        })
       }),
     close() {
       call.cancel()

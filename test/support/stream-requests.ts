@@ -17,6 +17,7 @@ export const anyStreamRequest = fc.record({
       watched: fc.boolean(),
       requestId: anyText,
       traceparent: anyText,
+      clientAddress: anyText,
     }),
     { maxLength: 4 },
   ),

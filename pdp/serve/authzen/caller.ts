@@ -1,5 +1,6 @@
 /** The caller over AuthZEN: a service about any subject of its organization, or a person about themselves. */
 import type { IncomingMessage } from 'node:http'
+import type { FastifyRequest } from 'fastify'
 import type { AskedSubject, Subject } from '../../domain/decision.ts'
 import type { JsonValue } from '../../domain/json.ts'
 import { isId, isObjectId, isType } from '../../domain/names.ts'
@@ -13,6 +14,7 @@ import {
   presentedToken,
   provesKey,
 } from '../authentication/credentials.ts'
+import { type AskedFrom, type AskedFromDeps, askedFrom } from '../decisions/asked-from.ts'
 import { RequestProblem } from '../problems/status.ts'
 import { type Entity, invalid } from './entities.ts'
 
@@ -23,17 +25,18 @@ export type CallerDeps = CredentialDeps & {
 }
 /** A caller with its token. `isUnbound` reads the client once: whether this is a service that is bound to no organization. */
 export type Asker = { readonly token: ActiveToken; isUnbound(): Promise<boolean> }
-/** `provenKey`: the sender proved to hold the key that the token is bound to. */
-export type Caller = Asker & { readonly provenKey: boolean; inactive(): RequestProblem }
+/** `provenKey`: the sender proved to hold the key that the token is bound to. `from`: for the decision log. */
+export type Caller = Asker & { readonly provenKey: boolean; inactive(): RequestProblem; readonly from: AskedFrom }
 
 /** For evaluations: whether the token still lives is found out with the answer. Throws RequestProblem. */
-export async function recognizeCaller(deps: CallerDeps, message: IncomingMessage): Promise<Caller> {
+export async function recognizeCaller(deps: CallerDeps & AskedFromDeps, request: FastifyRequest): Promise<Caller> {
+  const message = request.raw
   const presented = presentedToken(deps.issuer, message)
   const inactive = (): RequestProblem => invalidToken(deps.issuer, presented.scheme, 'the token is not active')
   const token = await deps.recognize(presented.token)
   if (!token.active) throw inactive()
   const provenKey = await provesKey(deps, message, { ...presented, state: token })
-  return { ...askerOf(deps, token), provenKey, inactive }
+  return { ...askerOf(deps, token), provenKey, inactive, from: askedFrom(request, deps) }
 }
 
 /** For searches: the token lives now, and a service has the scope `decisions:read`. Throws RequestProblem. */

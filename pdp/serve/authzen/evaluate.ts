@@ -111,7 +111,7 @@ function questionOf({ action, resource }: Evaluation): Asked | null {
 }
 
 async function ask({ answer }: EvaluateDeps, caller: Caller, group: Group): Promise<void> {
-  const { token, provenKey } = caller
+  const { token, provenKey, from } = caller
   const asked = await answer(
     { ...token, organization: group.organization },
     {
@@ -120,6 +120,7 @@ async function ask({ answer }: EvaluateDeps, caller: Caller, group: Group): Prom
       subject: isSame(group.subject, token.subject) ? null : group.subject,
       explain: false,
       provenKey,
+      ...from,
       ...(group.context === null || Object.keys(group.context).length === 0 ? {} : { context: group.context }),
     },
   )

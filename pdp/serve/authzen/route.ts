@@ -2,6 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Places } from '../authentication/admission.ts'
 import { presentedToken } from '../authentication/credentials.ts'
+import type { AskedFromDeps } from '../decisions/asked-from.ts'
 import { PROBLEM_RESPONSE } from '../http/schemas.ts'
 import { RequestProblem, SUCCESS } from '../problems/status.ts'
 import { type Asker, authenticateSearcher, recognizeCaller } from './caller.ts'
@@ -11,7 +12,7 @@ import { addMetadata, type MetadataDeps } from './metadata.ts'
 import { AUTHZEN_PATHS } from './paths.ts'
 import { type Found, type SearchDeps, searchActions, searchResources, searchSubjects } from './search.ts'
 
-export type AuthzenDeps = EvaluateDeps & SearchDeps & MetadataDeps & { readonly places: Places }
+export type AuthzenDeps = AskedFromDeps & EvaluateDeps & SearchDeps & MetadataDeps & { readonly places: Places }
 type Call = {
   readonly path: string
   readonly operation: string
@@ -85,7 +86,7 @@ export function addAuthzen(app: FastifyInstance, deps: AuthzenDeps): void {
 }
 
 async function evaluate(deps: AuthzenDeps, request: FastifyRequest): Promise<Decision> {
-  const caller = await recognizeCaller(deps, request.raw)
+  const caller = await recognizeCaller(deps, request)
   return evaluateOne(deps, caller, readEvaluation(request.body))
 }
 
@@ -93,7 +94,7 @@ async function evaluateMany(
   deps: AuthzenDeps,
   request: FastifyRequest,
 ): Promise<Decision | { readonly evaluations: readonly Decision[] }> {
-  const caller = await recognizeCaller(deps, request.raw)
+  const caller = await recognizeCaller(deps, request)
   const batch = readBatch(request.body)
   if (batch === null) return evaluateOne(deps, caller, readEvaluation(request.body))
   return { evaluations: untilDecided(await evaluateAll(deps, caller, batch.items), batch.semantic) }

@@ -12,6 +12,7 @@ import type { JsonObject } from '../../domain/json.ts'
 import { REASONS } from '../../domain/reasons.ts'
 import { isBearer, subjectName } from '../../domain/subjects.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
+import { parseAddress } from '../../process/addresses.ts'
 import type { Log } from '../../process/log.ts'
 import type { Directory } from '../../store/directory.ts'
 import type { Admission } from '../authentication/admission.ts'
@@ -30,6 +31,8 @@ export type Question = {
   readonly context?: JsonObject
   /** The id of the request that led to the question; absent or empty: the caller does not say it. */
   readonly requestId?: string
+  /** Of the client whose request led to the question, as the caller says it. */
+  readonly clientAddress?: string
   /** Of the request that led to the question (W3C Trace Context), if the caller says it. */
   readonly traceparent?: string
   /** The caller is authenticated by itself, and does not speak for the bearer: it may say what the context is. */
@@ -85,6 +88,7 @@ export function createAnswerQuestion(deps: QuestionDeps, logsAllowed = (): boole
       event: 'decision',
       decision_id: answer.decisionId,
       request_id: question.requestId || null,
+      client_address: parseAddress(question.clientAddress ?? ''),
       client_id: token.active ? token.clientId : null,
       subject: answer.subject === null ? null : subjectName(answer.subject),
       organization: answer.organization,

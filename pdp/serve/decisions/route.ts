@@ -20,6 +20,7 @@ import {
 import { PROBLEM_RESPONSE } from '../http/schemas.ts'
 import { SUCCESS } from '../problems/status.ts'
 import type { Answer, AnswerQuestion, Question } from './answer.ts'
+import { type AskedFromDeps, askedFrom } from './asked-from.ts'
 
 const CHECKS_MAX = 256
 const ENTITLEMENTS_MAX = 256
@@ -117,10 +118,11 @@ const ANSWER = {
 /** Adds the route. */
 export function addDecisions(
   app: FastifyInstance,
-  deps: CredentialDeps & {
-    readonly recognize: (token: string) => Promise<TokenState>
-    readonly answer: AnswerQuestion
-  },
+  deps: CredentialDeps &
+    AskedFromDeps & {
+      readonly recognize: (token: string) => Promise<TokenState>
+      readonly answer: AnswerQuestion
+    },
 ): void {
   app.post<{ Body: Body }>('/oauth/decisions', {
     config: { deadline: 'decision' },
@@ -151,7 +153,7 @@ export function addDecisions(
         contextualTuples,
         ...readWithoutTuples(request.body.without_tuples),
         ...readAsOf(request.body.as_of),
-        requestId: request.id,
+        ...askedFrom(request, deps),
         provenKey,
         ...(context !== undefined && { context }),
       }

@@ -13,11 +13,13 @@ export function readStreamQuestion(
     readonly context: string
     readonly requestId: string
     readonly traceparent?: string
+    readonly clientAddress: string
   },
 ): Question {
-  const { permissions, entitlements, context, traceparent = '' } = asked
+  const { permissions, entitlements, context, traceparent = '', clientAddress } = asked
   const requestId = isRequestId(asked.requestId) ? asked.requestId : ''
-  if (context === '') return { permissions, entitlements, subject: null, explain: false, requestId, traceparent }
+  if (context === '')
+    return { permissions, entitlements, subject: null, explain: false, requestId, traceparent, clientAddress }
   return {
     permissions,
     entitlements,
@@ -25,6 +27,7 @@ export function readStreamQuestion(
     explain: false,
     requestId,
     traceparent,
+    clientAddress,
     context: readContext(context, 'context'),
     ownCaller: true,
   }

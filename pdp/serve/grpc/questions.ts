@@ -20,6 +20,8 @@ export type StreamQuestion = {
   readonly requestId: string
   /** As the caller says it; empty: none. */
   readonly traceparent: string
+  /** As the caller says it; empty: unknown. */
+  readonly clientAddress: string
 }
 export type StreamRequest = {
   readonly tokens: readonly TokenHandle[]
@@ -81,6 +83,7 @@ function readQuestion(from: BinaryReader, count: () => void): StreamQuestion {
   let watched = false
   let requestId = ''
   let traceparent = ''
+  let clientAddress = ''
   readFields(from, from.uint32(), (field) => {
     count()
     if (field === QUESTION.permissions) permissions.push(readCheck(from))
@@ -91,10 +94,11 @@ function readQuestion(from: BinaryReader, count: () => void): StreamQuestion {
     else if (field === QUESTION.watched) watched = from.bool()
     else if (field === QUESTION.requestId) requestId = from.string(true)
     else if (field === QUESTION.traceparent) traceparent = from.string(true)
+    else if (field === QUESTION.clientAddress) clientAddress = from.string(true)
     else return false
     return true
   })
-  return { id, handle, permissions, entitlements, context, watched, requestId, traceparent }
+  return { id, handle, permissions, entitlements, context, watched, requestId, traceparent, clientAddress }
 }
 
 function readCheck(from: BinaryReader): PermissionCheck {

@@ -37,7 +37,8 @@ describe('questions', () => {
     expect(first.equals(before)).toBe(true)
   })
 
-  const BARE = { handle: 1, permissions: [], entitlements: [], context: '', requestId: '', traceparent: '' }
+  const NO_TEXTS = { context: '', requestId: '', traceparent: '', clientAddress: '' }
+  const BARE = { handle: 1, permissions: [], entitlements: [], ...NO_TEXTS }
 
   test.each([-1, 1.5, 2 ** 32, Number.NaN])('with the id %d are refused, and leave nothing to the next', (id) => {
     const token = { handle: 1, token: 'of the refused' }

@@ -20,6 +20,7 @@ import { createExternalIssuers } from '../../../pdp/identity/tokens/external-iss
 import { createRevocations, type Revocations } from '../../../pdp/identity/tokens/revocation.ts'
 import { createTokenHook } from '../../../pdp/identity/tokens/token-hook.ts'
 import type { TokenState } from '../../../pdp/identity/tokens/token-state.ts'
+import { createNetworks, parseNetwork } from '../../../pdp/process/addresses.ts'
 import { masterKeysOf } from '../../../pdp/process/encryption.ts'
 import { reachAtomically } from '../../../pdp/runtime/reach.ts'
 import { type Admission, createAdmission } from '../../../pdp/serve/authentication/admission.ts'
@@ -174,6 +175,7 @@ export async function serve(
       introspect,
     })),
     answer,
+    trustedProxies: createNetworks([parseNetwork('127.0.0.1')]),
     issuer: ISSUER,
     log,
     bodyTimeoutMs: options.bodyTimeoutMs ?? 30_000,

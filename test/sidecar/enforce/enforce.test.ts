@@ -81,6 +81,8 @@ describe('enforce() permits', () => {
     expect(permitted.asked).toMatchObject([
       { token: 't', digest: 'digest', subject: 'alice', organization: 'acme', permissions: [{ resource: 'doc:1' }] },
     ])
+    // For the PDP's decision log.
+    expect(permitted.asked.map(({ clientAddress }) => clientAddress)).toEqual(['192.0.2.1'])
   })
 
   test('until the token expires', async () => {

@@ -1,8 +1,4 @@
-import { readFileSync } from 'node:fs'
-import { Ajv } from 'ajv'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createLog } from '../../../../pdp/process/log.ts'
-import { type Answer, createAnswerQuestion } from '../../../../pdp/serve/decisions/answer.ts'
 import { CONTEXT, type Json, type Served, seedAcme, serve } from '../harness.ts'
 
 let served: Served
@@ -232,65 +228,3 @@ describe('POST /oauth/decisions refuses', () => {
     expect([answer.status, answer.body.code]).toEqual([400, 'request_invalid'])
   })
 })
-
-describe('the decision log', () => {
-  const schema: object = JSON.parse(readFileSync('pdp/serve/decisions/decision-log.schema.json', 'utf8'))
-  const validate = new Ajv({ strict: true, allowUnionTypes: true, formats: { 'date-time': true } }).compile(schema)
-
-  test('fits its schema, whoever asked and however it was answered', async () => {
-    const before = served.logged.length
-    await decide({ token: served.token({}), body: QUESTION })
-    await decide({ token: reader(), body: { ...QUESTION, subject: { type: 'user', id: 'bob' }, explain: true } })
-    await decide({ token: served.token({ organization: null }), body: QUESTION })
-    const lines = served.logged.slice(before).filter(({ event }) => event === 'decision')
-    expect(lines).toHaveLength(3)
-    for (const { pid, hostname, level, time, ...line } of lines)
-      expect(validate(line), JSON.stringify([line, validate.errors])).toBe(true)
-    expect(lines.every(({ request_id }) => typeof request_id === 'string')).toBe(true)
-  })
-
-  test('is the only line of an answered question; one that is refused has the line of a request', async () => {
-    const before = served.logged.length
-    const good = await decide({ token: served.token({}), body: QUESTION })
-    const bad = await decide({ token: served.token({}), body: { permissions: 'all' } })
-    const lines = served.logged.slice(before).map(({ event, request_id: id }) => [event, id])
-    expect(lines).toContainEqual(['decision', good.headers.get('x-request-id')])
-    expect(lines).toContainEqual(['request', bad.headers.get('x-request-id')])
-    expect(lines).not.toContainEqual(['request', good.headers.get('x-request-id')])
-  })
-
-  test('has every denial when allowed ones are sampled', async () => {
-    const lines: string[] = []
-    const log = createLog({ service: 'test', level: 'info', destination: { write: (line) => void lines.push(line) } })
-    const result = (allowed: boolean) => [
-      { ...CHECK, allowed, reasonCode: allowed ? ('tuple' as const) : ('none' as const) },
-    ]
-    const answerWith = (allowed: boolean): Promise<Answer> =>
-      createAnswerQuestion(
-        {
-          pdp: { decide: async () => ({ ...DECIDED, permissions: result(allowed) }) } as never,
-          directory: { exists: async () => true },
-          log,
-          clock: () => 0,
-          randomId: () => 'one',
-        },
-        () => false,
-      )(TOKEN as never, { permissions: [CHECK], entitlements: [], subject: null, explain: false })
-    await answerWith(true)
-    expect(lines).toEqual([])
-    await answerWith(false)
-    expect(lines).toHaveLength(1)
-  })
-})
-
-const CHECK = { relation: 'viewer', resource: 'invoice:1' }
-const TOKEN = {
-  active: true,
-  subject: { type: 'user', id: 'alice' },
-  organization: 'acme',
-  clientId: 'app',
-  app: null,
-  scopes: new Set<string>(),
-  audiences: [],
-}
-const DECIDED = { tokenRevoked: false, entitlements: new Map(), revision: null, validUntilMs: null }

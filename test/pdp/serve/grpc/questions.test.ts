@@ -17,7 +17,7 @@ function generated(bytes: Uint8Array): StreamRequest | null {
     return {
       tokens: tokens.map(({ handle, token }) => ({ handle, token })),
       questions: questions.map(
-        ({ id, handle, permissions, entitlements, context, watched, requestId, traceparent }) => ({
+        ({ id, handle, permissions, entitlements, context, watched, requestId, traceparent, clientAddress }) => ({
           id,
           handle,
           permissions: permissions.map(({ relation, resource }) => ({ relation, resource })),
@@ -26,6 +26,7 @@ function generated(bytes: Uint8Array): StreamRequest | null {
           watched,
           requestId,
           traceparent,
+          clientAddress,
         }),
       ),
       cancel,
@@ -53,6 +54,7 @@ const QUESTION = encode({
       watched: true,
       requestId: 'request-1',
       traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
+      clientAddress: '203.0.113.7',
     },
   ],
   cancel: [7, 300],
@@ -132,6 +134,6 @@ describe('a request of a stream', () => {
 
   // A field that is added to the protocol has to be added to the decoder.
   test('has no fields but those that are read', () => {
-    expect([DecideStreamRequestSchema.fields.length, StreamQuestionSchema.fields.length]).toEqual([3, 8])
+    expect([DecideStreamRequestSchema.fields.length, StreamQuestionSchema.fields.length]).toEqual([3, 9])
   })
 })
