@@ -40,12 +40,12 @@ async function list(visit: Visit): Promise<View> {
   const page = await visit.api<{ readonly items: readonly Stream[]; readonly next: string | null }>('GET', path)
   const rows = page.items.map((stream) => [
     link(address('streams', { org, stream: stream.stream_id }), name(stream.client_id)),
-    stream.organization === null ? 'all' : name(stream.organization),
-    stream.delivery,
     state(stream),
     lag(stream),
-    String(stream.pending),
     stream.last_error === null ? html`<span class="note">none</span>` : name(stream.last_error),
+    String(stream.pending),
+    stream.delivery,
+    stream.organization === null ? 'all' : name(stream.organization),
     when(stream.last_delivered_at),
   ])
   return {
@@ -55,12 +55,12 @@ ${table({
   caption: 'Streams of receivers',
   columns: [
     'Receiver',
-    'Organization',
-    'Delivery',
     'Status',
     { title: 'Lag', number: true },
-    { title: 'Not acknowledged', number: true },
     'Last error',
+    { title: 'Not acknowledged', number: true },
+    'Delivery',
+    'Organization',
     'Last delivered',
   ],
   rows,
@@ -105,7 +105,7 @@ ${visit.mayEverywhere('streams:write') ? actions(visit, stream, here) : EMPTY}
 
 function actions(visit: Visit, { status: now }: Stream, here: string): Html {
   const form = (action: string, fields: Html, button: Html): Html =>
-    html`<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('action', action)}${fields}${button}</form>`
+    html`<form method="post" action="${here}"${fields === EMPTY ? EMPTY : html` class="question"`}>${hidden('csrf', visit.csrf)}${hidden('action', action)}${fields}${button}</form>`
   const reason = field({
     name: 'reason',
     label: 'Reason',
