@@ -17,6 +17,7 @@ import { addDeadline, DEADLINES, type Deadlines } from './http/deadline.ts'
 import { addDescription, descriptionBase } from './http/description.ts'
 import { closeAfterAnswers } from './http/draining.ts'
 import type { IdentityHandler } from './http/identity-handler.ts'
+import { compileLate } from './http/late-schemas.ts'
 import { addMessageGuard } from './http/message-guard.ts'
 import { answerClientError, asHttpProblem, NOSNIFF, sendProblem } from './http/problem-response.ts'
 import { answerBrowser } from './http/public-pages.ts'
@@ -102,6 +103,7 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
   })
   // Response schemas only feed the OpenAPI description.
   app.setSerializerCompiler(() => (data) => JSON.stringify(data))
+  compileLate(app)
   addObservation(app, deps)
   if (deps.spans) addSpans(app, deps.spans)
   addBodyParsers(app)

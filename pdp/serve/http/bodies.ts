@@ -2,7 +2,6 @@
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { parseAside } from '../../worker/worker.ts'
-import { parseYaml } from '../../worker/yaml.ts'
 import { RequestProblem } from '../problems/status.ts'
 import { parseJson, parseUtf8 } from './json.ts'
 import { sendProblem } from './problem-response.ts'
@@ -87,9 +86,15 @@ function parseYamlBody(bytes: Buffer, done: Parsed): void {
  */
 async function readYaml(bytes: Buffer): Promise<unknown> {
   const text = parseUtf8(bytes)
-  const body = await (text.length <= YAML_CHARACTERS_LIGHT ? parseYaml(text) : parseAside(text))
+  const body = text.length <= YAML_CHARACTERS_LIGHT ? await parseHere(text) : await parseAside(text)
   guardBody(body)
   return body
+}
+
+async function parseHere(text: string): Promise<unknown> {
+  // Loaded by the first manifest that is YAML.
+  const { parseYaml } = await import('../../worker/yaml.ts')
+  return parseYaml(text)
 }
 
 /** True for a body of kind `lines`. */

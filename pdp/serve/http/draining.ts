@@ -3,16 +3,22 @@ import type { Server, ServerResponse } from 'node:http'
 
 /** Returns a function that begins it. From then on each answer is the last one of its connection, also those under way. */
 export function closeAfterAnswers(server: Server): () => void {
-  const open = new Set<ServerResponse>()
+  // Not a Set: its former tables would keep each answer, with its request, until a full collection.
+  const open: (ServerResponse | null)[] = []
+  const free: number[] = []
   let isDraining = false
   // Before the framework: it answers requests of connections that it closes with an error of its own.
   server.prependListener('request', (_req, res) => {
     if (isDraining) res.shouldKeepAlive = false
-    open.add(res)
-    res.once('close', () => open.delete(res))
+    const at = free.pop() ?? open.length
+    open[at] = res
+    res.once('close', () => {
+      open[at] = null
+      free.push(at)
+    })
   })
   return () => {
     isDraining = true
-    for (const res of open) res.shouldKeepAlive = false
+    for (const res of open) if (res !== null) res.shouldKeepAlive = false
   }
 }
