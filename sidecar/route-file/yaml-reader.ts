@@ -32,9 +32,11 @@ export class YamlReader {
     const others = errors.filter(({ code }) => code !== 'TAB_AS_INDENT')
     if (tab !== undefined) this.#note(tab.pos[0], tabMessage(tabs.length))
     // What else a tab makes of the text is not the writer's mistake.
-    else
-      for (const { code, pos, message } of [...others, ...warnings])
-        if (code !== 'MULTILINE_IMPLICIT_KEY' || others.length === 1) this.#note(pos[0], PLAIN[code] ?? message)
+    else {
+      const plain = others.filter(({ code }) => code !== 'MULTILINE_IMPLICIT_KEY')
+      for (const { code, pos, message } of [...(plain.length === 0 ? others.slice(0, 1) : plain), ...warnings])
+        this.#note(pos[0], PLAIN[code] ?? message)
+    }
     this.isBroken = errors.some(({ code }) => code !== 'DUPLICATE_KEY')
     this.root = this.#document.contents
   }

@@ -6,7 +6,7 @@ import { fuzz, gateOf, WITH_REST, WITH_SLASHES, WITHOUT_REST } from './different
 import { openHttp2Gate } from './over-http2.ts'
 import { pick, seeded } from './targets.ts'
 
-describe('differential fuzz (short; npm run fuzz is the long one)', () => {
+describe('differential fuzz (short; npm run fuzz -- --parser bypass is the long one)', () => {
   test.each([
     ['with', WITH_REST],
     ['without', WITHOUT_REST],

@@ -34,6 +34,12 @@ tests:
   })
 })
 
+test.each(['1\ne:\nos\no:', 't\ni:\n8]\nr:'])('what is no YAML in several ways says one of them: %j', (source) => {
+  const { file, issues: found } = parseRouteFile(source)
+  expect(file).toBe(null)
+  expect(found).toHaveLength(1)
+})
+
 test('every mistake is told at once, with its place', () => {
   const source = `portcullis: v2
 resource: app
