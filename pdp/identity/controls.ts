@@ -8,7 +8,7 @@ import type { TokenHook } from './tokens/token-hook.ts'
 
 export type Controls = {
   readonly sessions: Pick<Revocations, 'revokeSession' | 'revokeUser' | 'endUser'>
-  readonly secondFactor: Pick<SecondFactor, 'enroll' | 'remove'>
+  readonly secondFactor: Pick<SecondFactor, 'enroll' | 'remove' | 'removePasskeys'>
   readonly hook: Pick<TokenHook, 'configure' | 'read'>
   readonly issuers: Omit<ExternalIssuers, 'record'>
   readonly invitations: Invitations

@@ -36,7 +36,7 @@ export type SignIn = {
 
 /** Discovery as openid-client does it; plain http is allowed for a loopback issuer only. */
 export function discover(request: ClientCredentials): Promise<oauth.Configuration> {
-  const isLoopback = ['127.0.0.1', '[::1]'].includes(new URL(request.issuer).hostname)
+  const isLoopback = ['127.0.0.1', '[::1]', 'localhost'].includes(new URL(request.issuer).hostname)
   return oauth.discovery(
     new URL(request.issuer),
     request.clientId,

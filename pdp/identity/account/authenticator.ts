@@ -5,7 +5,7 @@ import type { Secret } from '../factors/second-factor.ts'
 import type { Frame } from '../html/frame.ts'
 import { qrCode } from '../html/qr-code.ts'
 import { PATHS } from '../oauth/paths.ts'
-import { BY_PASSWORD_AND_CODE } from '../sign-in/acr.ts'
+import { withCode } from '../sign-in/acr.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
 import { fillText } from '../words/words.ts'
 import { remainingAssurance, signInAnew } from './own-sign-in.ts'
@@ -19,20 +19,30 @@ type Change = { readonly person: Person; readonly form: URLSearchParams }
 
 export async function showAuthenticator(parts: AccountParts, { frame }: Visit, person: Person): Promise<View> {
   if (!(await parts.secondFactor.kinds(person.user.id)).app) return proposal(parts, { frame, person }, null)
-  const left = await parts.secondFactor.recoveryCodesLeft(person.user.id)
-  const { app, recovery } = frame.words.factors
-  const button = (action: string, text: string, lead: string): Html =>
-    html`<form method="post" data-step="${action}">${hidden({ xsrf: person.xsrf })}
-<p>${lead}</p><button type="submit" name="action" value="${action}" class="plain">${text}</button></form>`
+  const { app } = frame.words.factors
   return shown(
     frame,
     app.title,
     html`<p>${app.isOn}</p>
-<h2>${recovery.title}</h2><p>${leftOf(frame, left)}</p>
-${button('renew', recovery.renew, recovery.renewLead)}
-${button('remove', app.remove, app.removeLead)}${back(frame)}`,
+${changeForm(frame, person, { action: 'remove', text: app.remove, lead: app.removeLead })}${await recoveryPart(parts, frame, person)}${back(frame)}`,
   )
 }
+
+/** Of who has a second factor, whichever it is. */
+export async function recoveryPart({ secondFactor }: AccountParts, frame: Frame, person: Person): Promise<Html> {
+  const left = await secondFactor.recoveryCodesLeft(person.user.id)
+  const { recovery } = frame.words.factors
+  return html`<h2>${recovery.title}</h2><p>${leftOf(frame, left)}</p>
+${changeForm(frame, person, { action: 'renew', text: recovery.renew, lead: recovery.renewLead })}`
+}
+
+const changeForm = (
+  { mount }: Frame,
+  { xsrf }: Person,
+  { action, text, lead }: { readonly action: string; readonly text: string; readonly lead: string },
+): Html =>
+  html`<form method="post" action="${mount}${PATHS.accountAuthenticator}" data-step="${action}">${hidden({ xsrf })}
+<p>${lead}</p><button type="submit" name="action" value="${action}" class="plain">${text}</button></form>`
 
 export async function changeAuthenticator(parts: AccountParts, visit: Visit, change: Change): Promise<View> {
   switch (change.form.get('action')) {
@@ -57,7 +67,7 @@ async function confirm(parts: AccountParts, visit: Visit, { person, form }: Chan
   parts.log.info({ event: 'authenticator_added', user: user.id })
   parts.notices.send(user.id, 'appAdded', visit.frame)
   // They gave a code just now, so the sign-in of this browser goes on as one by both.
-  await startSession(parts, { ...visit, session }, { accountId: user.id, ts: signedInAt, ...BY_PASSWORD_AND_CODE })
+  await startSession(parts, { ...visit, session }, { accountId: user.id, ts: signedInAt, ...withCode(session.amr) })
   return codesPage(visit.frame, confirmed)
 }
 

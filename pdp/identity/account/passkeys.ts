@@ -8,7 +8,7 @@ import { PATHS } from '../oauth/paths.ts'
 import { byPasskey } from '../sign-in/acr.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
 import { fillText } from '../words/words.ts'
-import { back, codesPage } from './authenticator.ts'
+import { back, codesPage, recoveryPart } from './authenticator.ts'
 import { remainingAssurance, signInAnew } from './own-sign-in.ts'
 import { alertOf, hidden, type View } from './pages.ts'
 import type { AccountParts } from './parts.ts'
@@ -37,8 +37,8 @@ async function add(parts: AccountParts, visit: Visit, { person, form }: Change):
   if (added === 'tooMany') return list(parts, visit, person, { problem: passkeys.tooMany })
   parts.log.info({ event: 'passkey_added', user: user.id })
   parts.notices.send(user.id, 'passkeyAdded', visit.frame)
-  // They gave the password lately and have just shown the passkey, so the sign-in of this browser goes on as one by both.
-  const by = byPasskey({ synced: added.synced, afterPassword: true })
+  // They have just shown the passkey, so the sign-in of this browser goes on as one with it.
+  const by = byPasskey({ synced: added.synced, afterPassword: session.amr?.includes('pwd') === true })
   const current = await startSession(
     parts,
     { ...visit, session },
@@ -65,9 +65,10 @@ async function list(parts: AccountParts, visit: Visit, person: Person, said: Sai
   const { passkeys } = frame.words.factors
   const all = await parts.passkeys.of(person.user.id)
   const rows = all.map((one) => row(frame, person, one))
+  const recovery = all.length > 0 ? await recoveryPart(parts, frame, person) : EMPTY
   const alert = said !== null && 'problem' in said ? alertOf(said.problem) : EMPTY
   const status = said !== null && 'status' in said ? html`<p role="status">${said.status}</p>` : EMPTY
-  const body = html`<p>${passkeys.lead}</p>${status}${alert}${rows}${await adding(parts, visit, { person, count: all.length })}${back(frame)}`
+  const body = html`<p>${passkeys.lead}</p>${status}${alert}${rows}${await adding(parts, visit, { person, count: all.length })}${recovery}${back(frame)}`
   return {
     outcome: said !== null && 'problem' in said ? 'invalid' : 'shown',
     page: page(frame, passkeys.title, body, { script: scriptSource(parts.issuer) }),

@@ -16,7 +16,7 @@ export type Registered = {
   readonly synced: boolean
   readonly transports: readonly string[]
 }
-export type Proven = { readonly counter: number; readonly userVerified: boolean }
+export type Proven = { readonly counter: number }
 
 /** Null for an IP address, which WebAuthn does not know (level 3, section 5.1.2), and for plain text to another machine. */
 export function partyOf(issuer: string): Party | null {
@@ -72,7 +72,7 @@ export function parseAssertion(text: string): Assertion | null {
 /** The counter is not compared here: only a signature that was right says anything about it. */
 export async function verifyAssertion(
   { answer }: Assertion,
-  key: { readonly id: string; readonly publicKey: string },
+  key: Pick<Registered, 'id' | 'publicKey' | 'synced'>,
   expected: { readonly take: TakeChallenge; readonly party: Party; readonly userVerification: boolean },
 ): Promise<Proven | null> {
   const { verifyAuthenticationResponse } = await import('@simplewebauthn/server')
@@ -87,7 +87,9 @@ export async function verifyAssertion(
       credential: { id: key.id, publicKey: new Uint8Array(Buffer.from(key.publicKey, 'base64url')), counter: 0 },
       requireUserVerification: expected.userVerification,
     })
-    return verified ? { counter: authenticationInfo.newCounter, userVerified: authenticationInfo.userVerified } : null
+    const { newCounter, credentialDeviceType } = authenticationInfo
+    // WebAuthn level 3, section 7.2, step 19: whether a key can be copied never changes.
+    return verified && (credentialDeviceType === 'multiDevice') === key.synced ? { counter: newCounter } : null
   } catch {
     return null
   }

@@ -3,11 +3,11 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { WriteContext } from '../../domain/change.ts'
 import { DIRECTORY } from '../../domain/log.ts'
-import { type CredentialChange, credentialChanged } from '../../domain/outbox/events.ts'
 import type { Log } from '../../process/log.ts'
 import type { Sql, User } from '../../store/directory.ts'
 import { lockLog } from '../oauth/log-lock.ts'
-import type { AppendEvents, AppendLog, IdentityEvent, Revocations } from '../tokens/revocation.ts'
+import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
+import { credentialEvent, credentialOf } from './credential-events.ts'
 import {
   ALGORITHMS,
   parseAssertion,
@@ -138,7 +138,9 @@ export function createPasskeys(deps: {
         const needsCodes = (await tx.query('select 1 from recovery_code where user_id = $1', [user.id])).length === 0
         const recoveryCodes = needsCodes ? await recovery.renew(tx, user.id) : []
         if (needsCodes) await appendLog(tx, DIRECTORY, [{ kind: 'recovery_code', id: user.id, op: 'write' }], context)
-        await appendEvents(tx, [credentialEvent(user.id, { of: key, changed: 'create' }, context)])
+        await appendEvents(tx, [
+          credentialEvent(user.id, { credential: credentialOf(key), changed: 'create' }, context),
+        ])
         return { recoveryCodes, synced: key.synced }
       })
     },
@@ -165,7 +167,7 @@ export function createPasskeys(deps: {
         user === null ? userHandle === key?.handle : user === key?.user && (userHandle ?? key.handle) === key.handle
       if (key === undefined || !isTheirs) return null
       const expected = { take, party, userVerification: user === null }
-      const proven = await verifyAssertion(assertion, { id, publicKey: key.publicKey }, expected)
+      const proven = await verifyAssertion(assertion, { id, ...key }, expected)
       if (proven === null) return null
       const used = await sql.query(USE, [id, proven.counter, clock() / 1_000])
       if (used.length > 0) return { user: key.user, synced: key.synced }
@@ -184,7 +186,9 @@ export function createPasskeys(deps: {
         await tx.query(DELETE_UNNEEDED, [user])
         await appendLog(tx, DIRECTORY, [{ kind: 'passkey', id: user, op: 'delete' }], context)
         await revocations.endUser(tx, user, context)
-        await appendEvents(tx, [credentialEvent(user, { of: removed, changed: 'delete' }, context)])
+        await appendEvents(tx, [
+          credentialEvent(user, { credential: credentialOf(removed), changed: 'delete' }, context),
+        ])
         return true
       }),
   }
@@ -196,18 +200,3 @@ const nameOf = (given: string): string =>
     .trim()
     .slice(0, NAME_CHARACTERS_MAX)
     .trim() || 'Passkey'
-
-/** CAEP knows passkeys by where they are: in the device itself, or in one that is plugged in or held to it. */
-const credentialEvent = (
-  user: string,
-  { of, changed }: { readonly of: Pick<Registered, 'transports'>; readonly changed: CredentialChange },
-  { actor }: WriteContext,
-): IdentityEvent => ({
-  ...credentialChanged({
-    user,
-    credential: of.transports.includes('internal') ? 'fido2-platform' : 'fido2-roaming',
-    changed,
-    actor,
-  }),
-  tenantsOf: user,
-})

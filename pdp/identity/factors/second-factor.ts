@@ -3,12 +3,12 @@ import { randomBytes } from 'node:crypto'
 import type { WriteContext } from '../../domain/change.ts'
 import { PdpError } from '../../domain/errors.ts'
 import { DIRECTORY } from '../../domain/log.ts'
-import { type CredentialChange, credentialChanged } from '../../domain/outbox/events.ts'
 import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import type { Directory, Sql, User } from '../../store/directory.ts'
 import { AUTHENTICATOR_PURPOSE, nameOfAuthenticator } from '../keys/sealed-names.ts'
 import { lockLog } from '../oauth/log-lock.ts'
-import type { AppendEvents, AppendLog, IdentityEvent, Revocations } from '../tokens/revocation.ts'
+import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
+import { credentialEvent, credentialOf } from './credential-events.ts'
 import { createRecoveryCodes, DELETE_UNNEEDED, isRecoveryCode } from './recovery-codes.ts'
 import { base32, otpauthUri, stepOf, TOTP_SECRET_BYTES } from './totp.ts'
 
@@ -49,6 +49,8 @@ export type SecondFactor = {
   renewRecoveryCodes(user: string, context: WriteContext): Promise<readonly string[] | null>
   /** Ends the person's sign-ins with it. False when there was none. */
   remove(user: string, context: WriteContext): Promise<boolean>
+  /** All of them, for a person who has lost them. Ends the sign-ins too. */
+  removePasskeys(user: string, context: WriteContext): Promise<boolean>
 }
 
 const KINDS = `select exists (select 1 from authenticator where user_id = $1) as app,
@@ -136,7 +138,7 @@ export function createSecondFactor(deps: {
         await appendLog(tx, DIRECTORY, [{ kind: 'authenticator', id: user, op: 'write' }], context)
         if (!(await store(tx, user, { secret, step: 0 })))
           throw new PdpError('conflict', `${user} has an authenticator; delete it first`)
-        await appendEvents(tx, [credentialEvent(user, 'create', context)])
+        await appendEvents(tx, [credentialEvent(user, { credential: 'app', changed: 'create' }, context)])
       })
       return shown(secret, person)
     },
@@ -159,7 +161,7 @@ export function createSecondFactor(deps: {
         if (!(await store(tx, user.id, { secret, step }))) return 'present'
         const codes = await recovery.renew(tx, user.id)
         await appendLog(tx, DIRECTORY, [written('authenticator', user.id), written('recovery_code', user.id)], context)
-        await appendEvents(tx, [credentialEvent(user.id, 'create', context)])
+        await appendEvents(tx, [credentialEvent(user.id, { credential: 'app', changed: 'create' }, context)])
         return codes
       })
     },
@@ -171,6 +173,23 @@ export function createSecondFactor(deps: {
         return recovery.renew(tx, user)
       })
     },
+    removePasskeys: (user, context) =>
+      sql.transaction(async (tx) => {
+        await lockLog(tx, DIRECTORY)
+        const removed = await tx.query<{ transports: readonly string[] }>(
+          'delete from passkey where user_id = $1 returning transports',
+          [user],
+        )
+        if (removed.length === 0) return false
+        await tx.query(DELETE_UNNEEDED, [user])
+        await appendLog(tx, DIRECTORY, [{ kind: 'passkey', id: user, op: 'delete' }], context)
+        await revocations.endUser(tx, user, context)
+        const events = removed.map((one) =>
+          credentialEvent(user, { credential: credentialOf(one), changed: 'delete' }, context),
+        )
+        await appendEvents(tx, events)
+        return true
+      }),
     remove: (user, context) =>
       sql.transaction(async (tx) => {
         await lockLog(tx, DIRECTORY)
@@ -179,7 +198,7 @@ export function createSecondFactor(deps: {
         await tx.query(DELETE_UNNEEDED, [user])
         await appendLog(tx, DIRECTORY, [{ kind: 'authenticator', id: user, op: 'delete' }], context)
         await revocations.endUser(tx, user, context)
-        await appendEvents(tx, [credentialEvent(user, 'delete', context)])
+        await appendEvents(tx, [credentialEvent(user, { credential: 'app', changed: 'delete' }, context)])
         return true
       }),
   }
@@ -187,9 +206,3 @@ export function createSecondFactor(deps: {
 
 const proposedAs = (user: string, session: string): string => `authenticator proposed to ${user} in ${session}`
 const written = (kind: 'authenticator' | 'recovery_code', id: string) => ({ kind, id, op: 'write' }) as const
-
-/** CAEP calls an authenticator app `app`. */
-const credentialEvent = (user: string, changed: CredentialChange, { actor }: WriteContext): IdentityEvent => ({
-  ...credentialChanged({ user, credential: 'app', changed, actor }),
-  tenantsOf: user,
-})

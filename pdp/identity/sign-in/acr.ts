@@ -4,6 +4,12 @@ export type Assurance = { readonly acr: string; readonly amr: readonly string[] 
 export const BY_PASSWORD: Assurance = { acr: 'pwd', amr: ['pwd'] }
 export const BY_PASSWORD_AND_CODE: Assurance = { acr: 'mfa', amr: ['pwd', 'otp', 'mfa'] }
 
+/** `before`: how they signed in before they gave the code. */
+export const withCode = (before: readonly string[] = BY_PASSWORD.amr): Assurance => ({
+  acr: BY_PASSWORD_AND_CODE.acr,
+  amr: [...new Set([...before, 'otp', 'mfa'])],
+})
+
 /**
  * A passkey that verified the person is two factors, as is one after the password. `synced`: a service copies its key, so no
  * hardware holds it alone. `user`: the person was there and touched it.

@@ -26,6 +26,7 @@ export type IdentityControl = {
   readonly secondFactor: {
     enroll(user: string, context: WriteContext): Promise<{ readonly secret: string; readonly uri: string }>
     remove(user: string, context: WriteContext): Promise<boolean>
+    removePasskeys(user: string, context: WriteContext): Promise<boolean>
   }
   readonly hook: {
     /** Every `configure` changes `version`. */

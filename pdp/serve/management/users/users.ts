@@ -172,6 +172,19 @@ function addAuthenticators(app: FastifyInstance, deps: ManagementDeps): void {
       throw new RequestProblem('not_found', `user ${params.user} does not exist or has no authenticator`)
     },
   })
+  addManagementRoute<{ params: 'user' }>(app, deps, {
+    ...COMMON,
+    method: 'DELETE',
+    path: '/v1/users/:user/passkeys',
+    operation: 'deletePasskeys',
+    summary: 'Removes all passkeys of a user who has lost them, and ends all sessions of the user.',
+    answer: null,
+    locks: () => [DIRECTORY, TOKENS],
+    async handle({ at, params, context }) {
+      if (await at.secondFactor.removePasskeys(params.user, context)) return EMPTY
+      throw new RequestProblem('not_found', `user ${params.user} does not exist or has no passkeys`)
+    },
+  })
 }
 
 function addUserReads(app: FastifyInstance, deps: ManagementDeps): void {

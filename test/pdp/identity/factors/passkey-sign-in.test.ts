@@ -81,6 +81,7 @@ describe('without a password', () => {
     ['in a frame of another site', { crossOrigin: true }],
     ['without that the person was verified', { flags: UNVERIFIED }],
     ['without anybody there', { flags: 0 }],
+    ['as one that can be copied, which it could not be before', { flags: 13 }],
     ['with authenticator data that was changed', { tampered: true }],
     ['without the name of its owner', { userHandle: null }],
     ['under the name of another owner', { userHandle: 'A'.repeat(43) }],

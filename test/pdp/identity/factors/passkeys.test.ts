@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { browser, useWorld, world } from '../account/forgetting.ts'
 import { CONTEXT } from '../harness.ts'
-import { codesLeft, mailsTo, signedIn, signIn } from './own-factors.ts'
+import { codesIn, codesLeft, mailsTo, signedIn, signIn } from './own-factors.ts'
 import {
   answer,
   creation,
@@ -46,6 +46,15 @@ describe('a new passkey', () => {
       [id, `user:${id}`],
     )
     expect(entries.map(({ kind }) => kind)).toEqual(['passkey', 'recovery_code'])
+  })
+
+  test('lets who has nothing else make new recovery codes', async () => {
+    const { codes } = await withPasskey()
+    const html = await (await browser.send(PASSKEYS)).text()
+    expect(html).toContain('10 of 10 recovery codes are left')
+    const form = { xsrf: formFields(html).xsrf ?? '', action: 'renew' }
+    const renewed = codesIn(await (await browser.send('/account/authenticator', { form })).text())
+    expect([renewed.length, renewed.includes(codes[0] ?? '')]).toEqual([10, false])
   })
 
   test('brings no codes to who has some', async () => {

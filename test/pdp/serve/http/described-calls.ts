@@ -34,6 +34,7 @@ export const CALLS = [
   'POST /v1/users/{user}/sessions:revoke',
   'POST /v1/users/{user}/totp',
   'DELETE /v1/users/{user}/totp',
+  'DELETE /v1/users/{user}/passkeys',
   'GET /v1/token-hook',
   'PUT /v1/token-hook',
   'DELETE /v1/token-hook',

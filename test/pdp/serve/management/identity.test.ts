@@ -132,6 +132,20 @@ describe('the audit trail of the environment', () => {
   })
 })
 
+test('/v1/users/{user}/passkeys are removed together, for users that have some', async () => {
+  await send('PUT', '/v1/users/paula', { email: 'paula@x.example' })
+  const path = '/v1/users/paula/passkeys'
+  expect((await send('DELETE', path)).status).toBe(404)
+  await served.sql.query(
+    `insert into passkey (credential_id, user_id, name, public_key, counter, synced, transports)
+     select 'paula ' || n, 'paula', 'x', 'x', 0, false, '{}' from generate_series(1, 2) n`,
+  )
+  const bound = await served.manager({ client: 'bound', organization: 'acme' })
+  expect((await send('DELETE', path, undefined, bound)).status).toBe(403)
+  expect((await send('DELETE', path)).status).toBe(204)
+  expect((await send('DELETE', path)).status).toBe(404)
+})
+
 describe('/v1/users/{user}/totp', () => {
   const path = '/v1/users/otto/totp'
   beforeAll(() => send('PUT', '/v1/users/otto', { email: 'otto@x.example', password: 'password of otto' }))

@@ -40,6 +40,7 @@ export const WRITES: readonly WriteCall[] = [
   }),
   at('POST', '/v1/users/{user}/totp', '/v1/users/alice/totp', { log: DIRECTORY }),
   at('DELETE', '/v1/users/{user}/totp', '/v1/users/bob/totp', { log: DIRECTORY }),
+  at('DELETE', '/v1/users/{user}/passkeys', '/v1/users/bob/passkeys', { log: DIRECTORY }),
   at('POST', '/v1/users/{user}/sessions:revoke', '/v1/users/alice/sessions:revoke', { log: TOKENS }),
   at('DELETE', '/v1/sessions/{session}', '/v1/sessions/s-1', { log: TOKENS }),
   at('PUT', '/v1/clients/{client_id}', '/v1/clients/web', {
