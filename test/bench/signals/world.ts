@@ -69,23 +69,27 @@ export async function openWorld(streamsCount: number): Promise<World> {
   })
   const [first, second] = replicas
   if (first === undefined || second === undefined) throw new Error('two replicas are needed')
-  for (const { part } of replicas) await part.start()
-  const { organizations, streams } = await seed(opened, { count: streamsCount, receiver: receiver.url })
-  const grant = await clientToken({ issuer, clientId: 'admin', clientSecret: ADMIN_SECRET, scope: SCOPES })
-  return {
-    ...{ folder, opened, replicas: [first, second], organizations, streams, receiver, token: grant.access_token },
-    async stop() {
-      for (const { part } of replicas) part.signal('SIGTERM')
-      for (const { part } of replicas) await part.ended()
-      receiver.close()
-      await opened.close()
-      await postgres.stop()
-      rmSync(folder, { recursive: true, force: true })
-    },
+  async function stop(): Promise<void> {
+    for (const { part } of replicas) part.signal('SIGTERM')
+    for (const { part } of replicas) await part.ended()
+    receiver.close()
+    await opened.close()
+    await postgres.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+  try {
+    for (const { part } of replicas) await part.start()
+    const { organizations, streams } = await seed(opened, { count: streamsCount, receiver: receiver.url })
+    const grant = await clientToken({ issuer, clientId: 'admin', clientSecret: ADMIN_SECRET, scope: SCOPES })
+    const token = grant.access_token
+    return { folder, opened, replicas: [first, second], organizations, streams, receiver, token, stop }
+  } catch (error) {
+    await stop()
+    throw error
   }
 }
 
-const WRITES_AT_ONCE = 500
+const WRITES_AT_ONCE = 100
 /** Streams that carry the events of all organizations. */
 export const EVERY = 10
 
