@@ -22,7 +22,7 @@ USER 65532:65532
 FROM base AS pdp
 COPY --from=build --chown=0:0 /out/pdp /app
 EXPOSE 8080 9090 9091
-ENTRYPOINT ["node", "/app/pdp/bin.js"]
+ENTRYPOINT ["node", "--max-semi-space-size=16", "/app/pdp/bin.js"]
 
 FROM base AS sidecar
 COPY --from=build --chown=0:0 /out/sidecar /app

@@ -1,4 +1,4 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --max-semi-space-size=16
 /** The installed command `portcullis-pdp`: on a Node that is too old for the rest, it says so and ends. */
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 if (major > 24 || (major === 24 && minor >= 18)) {

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { NODE_FLAGS } from '../../pdp/process/command/node-flags.ts'
 import { choosePorts } from '../e2e/demo-stack.ts'
 import { type KeyPair, proof } from '../sidecar/support/issuer.ts'
 import { clientToken } from '../support/sign-in.ts'
@@ -33,12 +34,15 @@ const OTHER = { clientId: 'other', clientSecret: CLIENT.clientSecret }
 const SCOPES = 'directory:write manifest:write relationships:write clients:write decisions:read'
 
 /** `main`: the `pdp/main.ts` of another build. `flags`: of Node; default `PDP_FLAGS`, else those that it is installed with. */
-export async function startBenchPdp(main = MAIN, flags = process.env.PDP_FLAGS): Promise<BenchPdp> {
+export async function startBenchPdp(
+  main = MAIN,
+  flags = process.env.PDP_FLAGS ?? NODE_FLAGS.pdp.join(' '),
+): Promise<BenchPdp> {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-bench-'))
   const ports = await choosePorts({})
   const issuer = `http://127.0.0.1:${ports.http}`
   const grpcAddress = `127.0.0.1:${ports.grpc}`
-  const child = spawn(process.execPath, [...(flags?.split(' ') ?? []), main, 'serve'], {
+  const child = spawn(process.execPath, [...flags.split(' '), main, 'serve'], {
     env: {
       PATH: process.env.PATH,
       PORTCULLIS_DATA_DIR: folder,

@@ -1,4 +1,5 @@
 /** Builds the sidecar's containers and volumes for a Pod, with every default written out so that they can be compared. */
+import { NODE_FLAGS } from '../../../pdp/process/command/node-flags.ts'
 import { PORTS_COUNT_MAX, PREFIX } from './annotations.ts'
 import type { InjectorConfig, SecretKey } from './config.ts'
 import type { JsonObject } from './json.ts'
@@ -10,10 +11,10 @@ const ADMIN_PORT = 15_090
 /**
  * The program as the Dockerfile starts it; the image's own entry point is not used. Half of the container's memory limit is
  * for long-lived objects, the rest for buffers and code: without the flag, Node would use more than a limit below 512 MB.
- * bin.ts explains the other flag.
+ * `pdp/process/command/node-flags.ts` explains the other flag.
  */
 const PROGRAM = '/app/sidecar/bin.js'
-export const COMMAND = ['node', '--max-old-space-size-percentage=50', '--max-semi-space-size=4', PROGRAM] as const
+export const COMMAND = ['node', '--max-old-space-size-percentage=50', ...NODE_FLAGS.sidecar, PROGRAM] as const
 export const ROUTES_PATH = '/etc/portcullis/routes'
 export const AUTHORITIES_PATH = '/etc/portcullis/authorities'
 /** Folder of the control sockets, through which `preStop` tells a sidecar that its Pod ends; no other container mounts it. */

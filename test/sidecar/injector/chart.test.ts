@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { NODE_FLAGS } from '../../../pdp/process/command/node-flags.ts'
 import { SETTINGS as PDP_SETTINGS } from '../../../pdp/runtime/settings.ts'
 import { SETTINGS as SIDECAR_SETTINGS } from '../../../sidecar/config/config.ts'
 import { PORTS_COUNT_MAX } from '../../../sidecar/injector/pod/annotations.ts'
@@ -127,12 +128,21 @@ describe('the backstop', () => {
   })
 })
 
-test('the flags of Node are the same for the command, the image and the sidecar', () => {
-  const [, flags = ''] = /^#!\/usr\/bin\/env -S node (.*)$/m.exec(readFileSync('sidecar/bin.ts', 'utf8')) ?? []
-  // In a Pod the bound is a share of its own limit.
-  const shared = flags.split(' ').filter((flag) => !flag.startsWith('--max-old-space-size='))
-  expect(shared.filter((flag) => !COMMAND.some((word) => word === flag))).toEqual([])
-  expect(readFileSync('Dockerfile', 'utf8')).toContain(`ENTRYPOINT ${JSON.stringify(COMMAND).replaceAll(',', ', ')}`)
+describe('the flags of Node are the same', () => {
+  const scripts: { readonly [name: string]: string } = JSON.parse(readFileSync('package.json', 'utf8')).scripts
+  test.each(['pdp', 'sidecar'] as const)('however the %s is started', (name) => {
+    const flags = NODE_FLAGS[name].join(' ')
+    expect(readFileSync(`${name}/bin.ts`, 'utf8')).toMatch(new RegExp(`^#!/usr/bin/env -S node ${flags}( .*)?\n`))
+    expect(readFileSync(`bin/portcullis-${name}`, 'utf8')).toContain(`/node" ${flags} "$root/${name}/main.ts"`)
+    expect(scripts[name]).toBe(`node ${flags} ${name}/main.ts`)
+  })
+
+  test('in the images, and in a Pod', () => {
+    const dockerfile = readFileSync('Dockerfile', 'utf8')
+    const pdp = ['node', ...NODE_FLAGS.pdp, '/app/pdp/bin.js']
+    for (const words of [pdp, COMMAND]) expect(dockerfile).toContain(`ENTRYPOINT ["${words.join('", "')}"]\n`)
+    expect(COMMAND).toEqual(expect.arrayContaining([...NODE_FLAGS.sidecar]))
+  })
 })
 
 describe('each of the 21 attacks on injection is played by a test, and answered by the object that is named for it:', () => {
