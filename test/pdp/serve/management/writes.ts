@@ -85,6 +85,16 @@ export const WRITES: readonly WriteCall[] = [
     body: { url: 'https://hook.example', secret: 'a-secret-of-16-or-more' },
   }),
   at('DELETE', '/v1/token-hook', '/v1/token-hook', { log: ENVIRONMENT }),
+  at('POST', '/v1/organizations/{org}/invitations', '/v1/organizations/acme/invitations', {
+    log: 'acme',
+    body: { email: 'guest@x.example', role: 'member' },
+  }),
+  at('DELETE', '/v1/organizations/{org}/invitations/{id}', '/v1/organizations/acme/invitations/i1', { log: 'acme' }),
+  at('PUT', '/v1/identity-providers/{id}', '/v1/identity-providers/other', {
+    log: ENVIRONMENT,
+    body: { issuer: 'https://idp.example', client_id: 'portcullis', name: 'Other' },
+  }),
+  at('DELETE', '/v1/identity-providers/{id}', '/v1/identity-providers/other', { log: ENVIRONMENT }),
   at('PUT', '/v1/trusted-issuers/{issuer}', `/v1/trusted-issuers/${issuer}`, { log: ENVIRONMENT, body: issuerBody }),
   at('DELETE', '/v1/trusted-issuers/{issuer}', `/v1/trusted-issuers/${issuer}`, { log: ENVIRONMENT }),
 ]
