@@ -159,20 +159,22 @@ export class Near {
     if (usersets == null || !this.#count(usersets.length)) return UNKNOWN
     for (const userset of usersets) {
       if (this.#terms === null ? userset.isWildcard : !this.#terms.lets(allowed, userset)) continue
-      const truth = this.#userset(userset, levelAfter(level, usersets.length))
+      const isGroup = userset.isGroup && this.#terms?.groupsAreModelled !== true
+      const truth = isGroup ? this.#group(userset) : this.#userset(userset, levelAfter(level, usersets.length))
       if (truth === TRUE) return TRUE
       if (truth === UNKNOWN) result = UNKNOWN
     }
     return result
   }
 
+  #group(userset: Userset): Truth {
+    if (isWildcard(this.#subject)) return FALSE // a group names its members
+    const truth = this.#view.inGroup(this.#log, this.#subject, userset)
+    return truth === TRUE ? this.#held('group') : (truth ?? UNKNOWN)
+  }
+
   #userset(userset: Userset, level: number): Truth {
     if (userset.isWildcard) return this.#held('tuple')
-    if (userset.isGroup && this.#terms?.groupsAreModelled !== true) {
-      if (isWildcard(this.#subject)) return FALSE // a group names its members
-      const truth = this.#view.inGroup(this.#log, this.#subject, userset)
-      return truth === TRUE ? this.#held('group') : (truth ?? UNKNOWN)
-    }
     const { object } = userset
     const truth = this.#relation(object, this.#relationsOf(object), userset.relation, level)
     if (truth === TRUE && this.way === 'tuple') this.way = 'group'
