@@ -15,6 +15,7 @@ export type Measured = {
   readonly perSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
+  readonly p999Ms: number
   /** Requests that were not answered with 2xx. */
   readonly refused: number
 }
@@ -67,10 +68,9 @@ async function wrk(
 ): Promise<Measured> {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-wrk-'))
   const script = join(folder, 'script.lua')
-  if (how.script !== null) writeFileSync(script, how.script)
+  writeFileSync(script, (how.script ?? '') + REPORT)
   const headers = Object.entries(fields).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
-  const words = ['-t1', `-c${connections}`, `-d${how.seconds}s`, '--latency', ...headers]
-  if (how.script !== null) words.push('-s', script)
+  const words = ['-t1', `-c${connections}`, `-d${how.seconds}s`, '--latency', '-s', script, ...headers]
   try {
     const { stdout } = await promisify(execFile)('wrk', [...words, `http://127.0.0.1:${port}${path}`])
     const errors = /Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)/.exec(stdout)
@@ -81,6 +81,7 @@ async function wrk(
       perSecond: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1] ?? 0),
       p50Ms: share('50'),
       p99Ms: share('99'),
+      p999Ms: Number(/^p99\.9 (\d+)$/m.exec(stdout)?.[1] ?? 0) / 1_000,
       refused: Number(/Non-2xx or 3xx responses: (\d+)/.exec(stdout)?.[1] ?? 0) + Number(late),
     }
   } finally {
@@ -88,6 +89,9 @@ async function wrk(
   }
 }
 
+/** wrk itself goes as far as 99 %. In microseconds. */
+const REPORT = `
+function done(_, latency) io.write(string.format("p99.9 %d\\n", latency:percentile(99.9))) end`
 const UNITS: { readonly [unit: string]: number } = { us: 0.001, ms: 1, s: 1_000 }
 const milliseconds = (match: RegExpExecArray | null): number => Number(match?.[1] ?? 0) * (UNITS[match?.[2] ?? ''] ?? 0)
 
@@ -103,6 +107,7 @@ export async function medians(loads: readonly Load[], measure: (load: Load) => P
       perSecond: median('perSecond'),
       p50Ms: median('p50Ms'),
       p99Ms: median('p99Ms'),
+      p999Ms: median('p999Ms'),
       refused: median('refused'),
     }
   })

@@ -78,7 +78,10 @@ async function benchShort(
   say('  takes no question from the route, lets a denial through, since that is 200 as well, and strips no field')
   say(`  RSS after load ${sidecar.memory().nowMb.toFixed(1)} MB, at most ${sidecar.memory().peakMb.toFixed(1)} MB`)
   const slow = await medians(loads.slice(0, 2), (one) => atRate(one, RATE, seconds))
-  const [before, after] = slow.map(({ p50Ms, p99Ms }) => `p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} ms`)
+  const [before, after] = slow.map(
+    ({ p50Ms, p99Ms, p999Ms }) =>
+      `p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} ms, p99.9 ${p999Ms.toFixed(2)} ms`,
+  )
   const [from = 0, to = 0] = slow.map(({ p50Ms }) => p50Ms)
   say(`at ${RATE}/s: bare proxy ${before}; full enforcement ${after}; added p50 ${(to - from).toFixed(2)} ms`)
   say(await benchProofs({ port: ports.sidecar, path: PATH, fields: { Host: 'app.test' } }, { pdp, seconds }))

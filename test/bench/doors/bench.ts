@@ -165,6 +165,7 @@ async function measure(
       perSecond: full.map(({ perSecond }) => perSecond),
       p50Ms: spreadOf(slow.map(({ p50Ms }) => p50Ms)).median,
       p99Ms: spreadOf(slow.map(({ p99Ms }) => p99Ms)).median,
+      p999Ms: spreadOf(slow.map(({ p999Ms }) => p999Ms)).median,
       stale: at === 0 ? null : await revocations(at, { port: place.port, token, pdp, extent }),
     })
   return rows

@@ -5,7 +5,16 @@ import { staleText } from '../report/stale.ts'
 import { fileOf, wordsOf } from './charts.ts'
 import { against, type Group, type Part, type Row } from './rows.ts'
 
-const HEAD = ['', 'per second (spread)', 'reference is', 'p50', 'p99', 'allowed after revocation', 'does not check']
+const HEAD = [
+  '',
+  'per second (spread)',
+  'reference is',
+  'p50',
+  'p99',
+  'p99.9',
+  'allowed after revocation',
+  'does not check',
+]
 
 function cells(group: Group, row: Row): readonly string[] {
   const ratio = against(group, row)
@@ -15,6 +24,7 @@ function cells(group: Group, row: Row): readonly string[] {
     ratio === null ? 'reference' : `${short(ratio.median)} × (${short(ratio.least)} to ${short(ratio.most)})`,
     `${short(row.p50Ms)} ms`,
     `${short(row.p99Ms)} ms`,
+    `${short(row.p999Ms)} ms`,
     row.stale === null ? '–' : staleText(row.stale),
     row.unchecked === '' ? '–' : row.unchecked,
   ]

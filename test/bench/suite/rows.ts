@@ -9,6 +9,7 @@ export type Row = {
   readonly perSecond: readonly number[]
   readonly p50Ms: number
   readonly p99Ms: number
+  readonly p999Ms: number
   /** What the reference checks or promises, and this one does not; '' for nothing. */
   readonly unchecked: string
   readonly stale: Stale | null
@@ -52,7 +53,13 @@ export async function measureInTurn(
   ways: readonly Way[],
   { roundMs, rounds, callers }: { readonly roundMs: number; readonly rounds: number; readonly callers: number },
 ): Promise<readonly Row[]> {
-  const found = ways.map((way) => ({ way, perSecond: [] as number[], p50: [] as number[], p99: [] as number[] }))
+  const found = ways.map((way) => ({
+    way,
+    perSecond: [] as number[],
+    p50: [] as number[],
+    p99: [] as number[],
+    p999: [] as number[],
+  }))
   for (const { call } of ways) await load(call, { callers, ms: roundMs / 2 })
   for (let round = 0; round < rounds; round++)
     for (const one of found) {
@@ -60,19 +67,21 @@ export async function measureInTurn(
       const stop = beside?.()
       const { perSecond, timesMs } = await load(call, { callers, ms: roundMs })
       await stop?.()
-      const { p50, p99 } = latencyOf(timesMs)
+      const { p50, p99, p999 } = latencyOf(timesMs)
       one.perSecond.push(perSecond * weight * repeats)
       one.p50.push(p50 / repeats)
       one.p99.push(p99 / repeats)
+      one.p999.push(p999 / repeats)
     }
   const rows: Row[] = []
-  for (const { way, perSecond, p50, p99 } of found)
+  for (const { way, perSecond, p50, p99, p999 } of found)
     rows.push({
       name: way.name,
       ours: way.ours,
       perSecond,
       p50Ms: spreadOf(p50).median,
       p99Ms: spreadOf(p99).median,
+      p999Ms: spreadOf(p999).median,
       unchecked: way.unchecked,
       stale: (await way.stale?.()) ?? null,
     })
