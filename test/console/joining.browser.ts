@@ -1,0 +1,261 @@
+/** Invitations, and sign-in at a provider of others, in a real Chromium: nobody is stuck, every page is accessible, and none needs scripts. */
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createLog } from '../../pdp/process/log.ts'
+import { createShutdown } from '../../pdp/process/shutdown.ts'
+import { startPdp } from '../../pdp/runtime/start.ts'
+import { choosePorts } from '../e2e/demo-stack.ts'
+import { pdpSettings } from '../e2e/pdp-settings.ts'
+import { openTestDatabase } from '../support/database.ts'
+import { launchChromium } from './chromium.ts'
+
+const SECRET = 'the-secret-of-the-administrator'
+const PASSWORD = 'correct horse battery staple'
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+/** Names a folder for a picture of every page. */
+const { IDENTITY_PICTURES } = process.env
+
+const shutdown = createShutdown({ log: createLog({ service: 'test', level: 'silent' }), timeoutMs: 20_000 })
+const folders: string[] = []
+const drops: (() => Promise<void>)[] = []
+let chromium: Browser
+let here: Service
+let other: Service
+
+type Service = {
+  readonly issuer: string
+  readonly mails: string
+  manage(method: string, path: string, body: object): Promise<void>
+}
+
+/** The two have different hosts: a browser shares the cookies of one host among its ports. */
+async function start(host: string): Promise<Service> {
+  const database = await openTestDatabase()
+  const folder = mkdtempSync(join(tmpdir(), 'portcullis-joining-'))
+  folders.push(folder)
+  drops.push(database.drop)
+  const ports = await choosePorts({})
+  const issuer = `http://${host}:${ports.http}`
+  const at = { issuer, adminSecret: SECRET, host: '127.0.0.1', ports, databaseUrl: database.connectionString }
+  const mails = join(folder, 'mail')
+  const settings = {
+    ...pdpSettings({ ...at, dataDirectory: folder }),
+    mail: { folder: mails },
+    internalHosts: ['localhost'],
+  }
+  await startPdp(settings, { log: createLog({ service: 'test', level: 'silent' }), shutdown })
+  const scope = 'directory:write clients:write roles:write manifest:write identity-providers:write'
+  const granted = await fetch(`${issuer}/oauth/token`, {
+    method: 'POST',
+    headers: { authorization: `Basic ${Buffer.from(`admin:${SECRET}`).toString('base64')}` },
+    body: new URLSearchParams({ grant_type: 'client_credentials', scope }),
+  })
+  const { access_token: token } = JSON.parse(await granted.text())
+  return {
+    issuer,
+    mails,
+    async manage(method, path, body) {
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+      const response = await fetch(issuer + path, { method, headers, body: JSON.stringify(body) })
+      if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
+    },
+  }
+}
+
+beforeAll(async () => {
+  here = await start('127.0.0.1')
+  other = await start('localhost')
+  await here.manage('PUT', '/v1/organizations/acme', { name: 'Acme & Co' })
+  for (const id of ['ann', 'bob', 'cy'])
+    await here.manage('PUT', `/v1/users/${id}`, { name: id, email: `${id}@acme.example`, password: PASSWORD })
+  await here.manage('PUT', '/v1/apps/ledger/manifest', {
+    audiences: ['https://ledger.example'],
+    permissions: { 'ledger:close': 'Close the books' },
+    roles: { closer: { name: 'Closes the books', permissions: ['ledger:close'] } },
+  })
+  for (const id of ['cy', 'dee'])
+    await other.manage('PUT', `/v1/users/${id}`, { name: id, email: `${id}@corp.example`, password: PASSWORD })
+  await other.manage('PUT', '/v1/clients/portal', {
+    client_name: 'Acme Portal',
+    client_secret: 'the-secret-of-the-portal',
+    redirect_uris: [`${here.issuer}/account/providers/corp`],
+    scope: 'openid email profile',
+  })
+  await here.manage('PUT', '/v1/identity-providers/corp', {
+    ...{ issuer: other.issuer, client_id: 'portal', client_secret: 'the-secret-of-the-portal', name: 'Corp & Sons' },
+  })
+  chromium = await launchChromium()
+})
+afterAll(async () => {
+  await chromium?.close()
+  await shutdown.run('test')
+  for (const drop of drops) await drop()
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+type Look = (name: string) => Promise<void>
+
+/** No page has a script; axe alone needs them. */
+async function open(
+  colorScheme: 'light' | 'dark',
+  javaScriptEnabled = true,
+): Promise<{ page: Page; look: Look; complaints: string[] }> {
+  const context = await chromium.newContext({ baseURL: here.issuer, colorScheme, javaScriptEnabled })
+  const complaints: string[] = []
+  const page = await context.newPage()
+  page.setDefaultTimeout(20_000)
+  page.on('console', (message) => {
+    if (/Content Security Policy|violates/i.test(message.text())) complaints.push(message.text())
+  })
+  const look: Look = async (name) => {
+    for (const width of [1280, 390, 320]) {
+      await page.setViewportSize({ width, height: 800 })
+      const wide = await page.evaluate('document.documentElement.scrollWidth')
+      expect([name, width, Number(wide) <= width]).toEqual([name, width, true])
+      if (width === 320) continue
+      const found = await page.evaluate(
+        `${AXE};axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes[0].html]))`,
+      )
+      expect([name, width, found]).toEqual([name, width, []])
+      if (IDENTITY_PICTURES === undefined) continue
+      mkdirSync(IDENTITY_PICTURES, { recursive: true })
+      await page.screenshot({ path: join(IDENTITY_PICTURES, `${name}-${width}-${colorScheme}.png`), fullPage: true })
+    }
+  }
+  return { page, look, complaints }
+}
+
+const press = (page: Page, name: string): Promise<void> => page.getByRole('button', { name, exact: true }).click()
+async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
+  await page.getByLabel('E-mail address').fill(email)
+  await page.getByLabel('Password').fill(password)
+  await press(page, 'Sign in')
+}
+const heading = (page: Page): Promise<string> => page.locator('h1').innerText()
+
+/** The link of the mail that comes. */
+async function invite(email: string): Promise<string> {
+  const roles = [{ app: 'ledger', role: 'closer' }]
+  await here.manage('POST', '/v1/organizations/acme/invitations', { email, role: 'developer', roles })
+  const linkIn = (file: string): string | undefined => {
+    const text = readFileSync(join(here.mails, file), 'utf8')
+    return text.includes(`To: ${email}\n`) ? /^(http\S+invitation\S+)$/m.exec(text)?.[1] : undefined
+  }
+  const find = (): string => {
+    try {
+      return (
+        readdirSync(here.mails)
+          .sort()
+          .map(linkIn)
+          .findLast((link) => link !== undefined) ?? ''
+      )
+    } catch {
+      return ''
+    }
+  }
+  await expect.poll(find).not.toBe('')
+  return find()
+}
+
+test.each(['light', 'dark'] as const)(
+  'people join by invitation in the %s scheme',
+  async (scheme) => {
+    const { page, look, complaints } = await open(scheme)
+    const email = `new-${scheme}@acme.example`
+    const link = await invite(email)
+    await page.goto(link)
+    expect(page.url()).toBe(`${here.issuer}/account/invitation`)
+    await look('invitation-new')
+    await page.getByLabel('New password').fill('short')
+    await page.getByLabel('The same once more').fill('short')
+    await page.evaluate("document.querySelector('form').noValidate = true")
+    await press(page, 'Make the account and accept')
+    await look('invitation-new-wrong')
+    await page.getByLabel('Your name').fill('Nora New')
+    await page.getByLabel('New password').fill(PASSWORD)
+    await page.getByLabel('The same once more').fill(PASSWORD)
+    await press(page, 'Make the account and accept')
+    await look('invitation-done')
+    await page.getByRole('link', { name: 'To your account' }).click()
+    expect(await page.getByRole('main').innerText()).toContain(email)
+    await page.goto(link)
+    await look('invitation-gone')
+    const known = scheme === 'light' ? 'ann' : 'bob'
+    await page.goto(await invite(`${known}@acme.example`))
+    await look('invitation-not-you')
+    await page.getByRole('link', { name: 'Sign in with the address that is invited' }).click()
+    await signIn(page, `${known}@acme.example`)
+    await look('invitation-accept')
+    await press(page, 'Decline')
+    await look('invitation-declined')
+    await page.goto(await invite(`${known}@acme.example`))
+    await press(page, 'Accept')
+    expect(await heading(page)).toBe('You belong to it now')
+    expect(complaints).toEqual([])
+    await page.context().close()
+  },
+  180_000,
+)
+
+test.each(['light', 'dark'] as const)(
+  'people sign in at another provider in the %s scheme, connect it and disconnect it',
+  async (scheme) => {
+    const { page, look, complaints } = await open(scheme)
+    await page.goto('/account')
+    await look('foreign-sign-in')
+    await press(page, 'Sign in with Corp & Sons')
+    expect(new URL(page.url()).origin).toBe(other.issuer)
+    await signIn(page, 'cy@corp.example')
+    expect(page.url()).toBe(`${here.issuer}/account/proof`)
+    await look('foreign-proof')
+    await page.getByLabel('E-mail address').fill('cy@acme.example')
+    await page.getByLabel('Password').fill('wrong')
+    await press(page, 'Sign in and connect')
+    await look('foreign-proof-wrong')
+    await page.getByLabel('Password').fill(PASSWORD)
+    await page.getByLabel('E-mail address').fill('cy@acme.example')
+    await press(page, 'Sign in and connect')
+    expect(await heading(page)).toBe('Your account')
+    await look('foreign-home')
+    await page.getByRole('link', { name: 'Sign out' }).click()
+    await press(page, 'Sign out')
+    await page.goto('/account')
+    // Known by now, there and here.
+    await press(page, 'Sign in with Corp & Sons')
+    expect(await heading(page)).toBe('Your account')
+    await page.getByRole('link', { name: 'Sign-in with other services' }).click()
+    await look('foreign-links')
+    await page.getByRole('button', { name: 'Disconnect' }).click()
+    await look('foreign-disconnected')
+    await page.getByRole('link', { name: 'Back to your account' }).click()
+    await page.getByRole('link', { name: 'Sign-in with other services' }).click()
+    await look('foreign-no-links')
+    await press(page, 'Connect Corp & Sons')
+    await look('foreign-connected')
+    await page.goto('/account/providers/corp?code=c&state=s')
+    await look('foreign-problem')
+    await page.goto('/account/providers')
+    await page.getByRole('button', { name: 'Disconnect' }).click()
+    expect(complaints).toEqual([])
+    await page.context().close()
+  },
+  180_000,
+)
+
+test('neither needs scripts', async () => {
+  const { page } = await open('light', false)
+  await page.goto(await invite('without-scripts@acme.example'))
+  await page.getByLabel('New password').fill(PASSWORD)
+  await page.getByLabel('The same once more').fill(PASSWORD)
+  await press(page, 'Make the account and accept')
+  expect(await heading(page)).toBe('You belong to it now')
+  await page.goto('/account/providers')
+  await press(page, 'Connect Corp & Sons')
+  await signIn(page, 'dee@corp.example')
+  expect(await heading(page)).toBe('Connected')
+  await page.context().close()
+})
