@@ -8,7 +8,7 @@ import { startEmbeddedPostgres } from '../../pdp/store/embedded-postgres/embedde
 import { openPostgres } from '../../pdp/store/postgres/postgres.ts'
 import { TEMPLATE } from './database.ts'
 import { MASTER_KEY } from './master-key.ts'
-import { makeDataFolder } from './programs/data-folder.ts'
+import { makeDataFolder, sweepDataFolders } from './programs/data-folder.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -19,8 +19,11 @@ declare module 'vitest' {
   }
 }
 
+const PREFIX = 'portcullis-test-'
+
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const dataDirectory = makeDataFolder('portcullis-test-')
+  await sweepDataFolders(PREFIX)
+  const dataDirectory = makeDataFolder(PREFIX)
   // The tests' data dies with the run, so nothing waits for the disk.
   const settings = {
     fsync: 'off',
