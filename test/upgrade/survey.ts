@@ -1,7 +1,17 @@
 /** What a PDP says about the world of `world.ts`, to compare with what another version said. */
 import { isDeepStrictEqual } from 'node:util'
 import { ask, isOfBearer } from './load.ts'
-import { adminToken, apiOf, LOADER, ORGANIZATION, refreshed, SECRET, signInAnn, type Tokens } from './world.ts'
+import {
+  adminToken,
+  apiOf,
+  LOADER,
+  ORGANIZATION,
+  patiently,
+  refreshed,
+  SECRET,
+  signInAnn,
+  type Tokens,
+} from './world.ts'
 
 /** Answers by what was asked. */
 export type Survey = { readonly [what: string]: unknown }
@@ -72,7 +82,7 @@ export async function credentials(issuer: string, tokens: Tokens | null): Promis
   const expect = (what: string, holds: boolean): void => {
     if (!holds) complaints.push(what)
   }
-  const { access } = await signInAnn(issuer).catch(() => ({ access: '' }))
+  const { access } = await patiently(() => signInAnn(issuer)).catch(() => ({ access: '' }))
   expect('ann cannot sign in', access !== '' && (await isActive(issuer, access)))
   const secret = Buffer.from(`${LOADER}:${SECRET}`).toString('base64')
   const { status } = await fetch(`${issuer}/oauth/token`, {

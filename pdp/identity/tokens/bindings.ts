@@ -47,6 +47,10 @@ const COLLECTIONS = [
   `delete from mailed_token where ctid = any(array(
      select ctid from mailed_token where expires_at < now() - interval '1 hour' limit ${PIECE_ROWS}
      for update skip locked)) returning 1`,
+  // Of processes that were killed: the others delete their own.
+  `delete from pdp_process where ctid = any(array(
+     select ctid from pdp_process where seen_at < now() - interval '1 hour' limit ${PIECE_ROWS}
+     for update skip locked)) returning 1`,
   `delete from outbox where seq in (
      select seq from outbox where created_at < now() - interval '30 days' order by seq limit ${PIECE_ROWS}
      for update skip locked) returning 1`,

@@ -1,7 +1,7 @@
 /** Clients that do everything for which a PDP keeps something: in tables, or in memory. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { ecKeys, proof } from '../../sidecar/support/issuer.ts'
-import { adminToken, LOADER, makeWorld, ORGANIZATION, SECRET } from '../../upgrade/world.ts'
+import { adminToken, LOADER, makeRecords, ORGANIZATION, SECRET } from '../../upgrade/world.ts'
 
 export type Storers = { done(): string; stop(): Promise<void> }
 
@@ -12,7 +12,7 @@ const ADDRESSES = 10_000
 const ORGANIZATION_PATH = `/v1/organizations/${ORGANIZATION}`
 
 export async function startStorers(issuer: string): Promise<Storers> {
-  await makeWorld(issuer)
+  await makeRecords(issuer)
   const counts: { [what: string]: number } = {}
   let stopped = false
   let turn = 0

@@ -134,3 +134,43 @@ test('a collection leaves nothing that has been dead for an hour, however much t
   expect(left.map(({ id }) => id)).toEqual(['fresh 1', 'fresh 2', 'fresh 3'])
   expect(await opened.sql.query("select 1 from grant_binding where grant_id like 'lost %'")).toEqual([])
 })
+
+test.each([
+  [
+    'attempt',
+    `insert into attempt (key, tries, ends_at) values ($1, 1, now() - $2::interval)`,
+    'key',
+    '61 min',
+    '59 min',
+  ],
+  [
+    'mailed_token',
+    `insert into mailed_token (digest, kind, email, expires_at) values ($1, 'invitation', 'a@b.example', now() - $2::interval)`,
+    'digest',
+    '61 min',
+    '59 min',
+  ],
+  [
+    'outbox',
+    `insert into outbox (seq, event_id, type, payload, created_at)
+     values (1000 + length($1), $1, 'session.revoked', '{}', now() - $2::interval)`,
+    'event_id',
+    '31 days',
+    '29 days',
+  ],
+  [
+    'pdp_process',
+    `insert into pdp_process (id, master_keys, sealing, seen_at) values ($1, '{}', 'k', now() - $2::interval)`,
+    'id',
+    '61 min',
+    '59 min',
+  ],
+])('a collection deletes old rows of %s, and no other', async (table, insert, column, old, recent) => {
+  await opened.sql.query(insert, ['old', old])
+  await opened.sql.query(insert, ['recent', recent])
+  await createBindings(opened).collect()
+  const left = await opened.sql.query<{ id: string }>(
+    `select ${column} as id from ${table} where ${column} in ('old', 'recent')`,
+  )
+  expect(left).toEqual([{ id: 'recent' }])
+})
