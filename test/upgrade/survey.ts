@@ -85,20 +85,34 @@ export async function credentials(issuer: string, tokens: Tokens | null): Promis
   const { access } = await patiently(() => signInAnn(issuer)).catch(() => ({ access: '' }))
   expect('ann cannot sign in', access !== '' && (await isActive(issuer, access)))
   const secret = Buffer.from(`${LOADER}:${SECRET}`).toString('base64')
-  const { status } = await fetch(`${issuer}/oauth/token`, {
-    method: 'POST',
-    headers: { authorization: `Basic ${secret}` },
-    body: new URLSearchParams({ grant_type: 'client_credentials' }),
-  })
+  const { status } = await answered(() =>
+    fetch(`${issuer}/oauth/token`, {
+      method: 'POST',
+      headers: { authorization: `Basic ${secret}` },
+      body: new URLSearchParams({ grant_type: 'client_credentials' }),
+    }),
+  )
   expect(`the secret of ${LOADER} gets ${status}`, status === 200)
   if (tokens === null) return complaints
   expect('an access token ended', await isActive(issuer, tokens.access))
   expect('a revoked access token is good again', !(await isActive(issuer, tokens.revokedAccess)))
-  expect('a revoked refresh token is good again', (await refreshed(issuer, tokens.revokedRefresh)).status === 400)
+  expect(
+    'a revoked refresh token is good again',
+    (await answered(() => refreshed(issuer, tokens.revokedRefresh))).status === 400,
+  )
   return complaints
 }
 
 async function isActive(origin: string, token: string): Promise<boolean> {
-  const { body } = await ask(origin, token, 'document:1')
+  const { body } = await answered(() => ask(origin, token, 'document:1'))
   return isOfBearer(body)
+}
+
+/** Asks again while nobody can say. */
+function answered<T extends { readonly status: number }>(send: () => Promise<T>): Promise<T> {
+  return patiently(async () => {
+    const answer = await send()
+    if ([0, 429, 503].includes(answer.status)) throw new Error(`no answer: ${answer.status}`)
+    return answer
+  })
 }
