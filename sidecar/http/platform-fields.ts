@@ -44,6 +44,7 @@ export const PLATFORM_FIELDS = [
   'es-security-*', // Elasticsearch run-as
   'securitytenant', // OpenSearch
   'x-trino-user', // trusted without a password
+  'x-trino-original-user',
   'x-presto-user',
   'x-scope-orgid', // Loki, Mimir, Tempo
   'thanos-tenant',
@@ -53,6 +54,9 @@ export const PLATFORM_FIELDS = [
   'x-jfrog-override-*', // Artifactory
   'x-artifactory-override-*',
   'x-odoo-*', // Odoo
+  'x-spinnaker-*', // Spinnaker: user and accounts between its services
+  'argocd-*', // Argo CD to its extensions
+  'x-wcpay-*', // WooCommerce Payments (CVE-2023-28121)
   'rstudio-connect-*', // Posit Connect
   'posit-connect-*',
   'shiny-server-*',
@@ -129,4 +133,6 @@ export const PLATFORM_FIELDS = [
   'x-incap-*',
   'x-sucuri-*',
   'ali-cdn-*',
+  'eo-*', // Tencent EdgeOne
+  'do-connecting-ip', // DigitalOcean App Platform
 ]

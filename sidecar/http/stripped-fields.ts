@@ -64,9 +64,11 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-user-id',
   'x-user-info',
   'x-user-name',
+  'x-user-role',
   'x-user-roles',
   'x-user-scopes',
-  'x-user-permissions',
+  'x-user-permission*',
+  'x-permissions',
   'x-user-claims',
   'x-user-sub',
   'x-user-login',
@@ -127,6 +129,9 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-script-name', // mod_wsgi, Flask and Django recipes
   'x-traversal-path', // Plack
   'x-request-base', // Mojolicious, Catalyst
+  'x-request-uri',
+  'x-context-path',
+  'x-base-url',
   'x-ingress-path', // Home Assistant
   'x-hass-*', // Home Assistant
   'x-scheme', // ingress-nginx, Tornado, mod_wsgi
@@ -170,6 +175,8 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-ssl*', // HAProxy
   'tls-client-*',
   'x-tls-*',
+  'x-mtls-*',
+  'x-peer-cert*',
   'x-client-cert*', // Google load balancers
   'x-clientcert*',
   'x-client-dn',

@@ -209,9 +209,15 @@ export function createListener(options: ListenerOptions): Listener {
 }
 
 function createHttpServer(certificate: Pem | null, options: ServerOptions): Server {
-  return certificate === null
-    ? createServer(options)
-    : createTlsServer({ ...options, ...secureOptions(certificate), ALPNProtocols: ['h2', 'http/1.1'] })
+  if (certificate === null) return createServer(options)
+  const { headersTimeout: handshakeTimeout } = options
+  return createTlsServer({
+    ...options,
+    ...secureOptions(certificate),
+    ALPNProtocols: ['h2', 'http/1.1'],
+    // Node waits 120 s for a handshake; silent connections would use up connections_max.
+    ...(handshakeTimeout !== undefined && { handshakeTimeout }),
+  })
 }
 
 /** Node detaches a connection at an upgrade. This response lets the pipeline answer it like any other. */

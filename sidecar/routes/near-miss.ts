@@ -38,7 +38,7 @@ export function readingsOf(
   { segments }: PathSegments,
   { pattern, indexFiles }: { readonly pattern: Pattern; readonly indexFiles: ReadonlySet<string> },
 ): readonly Reading[] {
-  const folded = segments.map(foldText)
+  const folded = segments.map((text) => foldText(text).replace(SLASH_ALIKE, '/'))
   const first: Reading = { segments: folded, pattern, aligned: true, script: null }
   const bases: Reading[] = [first]
   if (folded.some((text) => text.includes(';')))
@@ -49,9 +49,10 @@ export function readingsOf(
     bases.push({ ...first, segments: [...folded.slice(0, end), (folded[end] ?? '').replace(QUERY_ALIKE, '')] })
   if (folded.some((text) => text.includes('/')))
     bases.push({ ...first, segments: folded.flatMap((text) => text.split('/')), aligned: false })
-  const dotted = folded.flatMap((text) => text.split(/[/\\]/).map((piece) => piece.trim()))
-  if (dotted.length !== folded.length || dotted.some(isDots))
-    bases.push({ ...first, segments: withoutDots(dotted), aligned: false })
+  const pieces = folded.flatMap((text) => text.split(/[/\\]/).map((piece) => piece.trim()))
+  // A name in the middle is empty when folding leaves nothing of it, and servers drop such a name.
+  if (pieces.length !== folded.length || pieces.some(isDots) || pieces.slice(0, -1).includes(''))
+    bases.push({ ...first, segments: withoutDots(pieces), aligned: false })
   if (folded.some((text) => WINDOWS_END.test(text)))
     bases.push({ ...first, segments: folded.map((text) => text.replace(WINDOWS_END, '') || text) })
   const read = bases.flatMap((reading) => [reading, ...withoutScript(reading)])
@@ -75,6 +76,8 @@ function withoutDots(segments: readonly string[]): readonly string[] {
 }
 
 const QUERY_ALIKE = /[?#].*$/
+/** Windows takes the fraction slash and the division slash for a slash where a code page has neither. */
+const SLASH_ALIKE = /[\u2044\u2215]/g
 
 /** Windows drops dots and spaces at the end of a name, and reads `name::$DATA` as the name. */
 const WINDOWS_END = /(?:[. ]+|:.*\$.*)$/

@@ -3,10 +3,10 @@ import type { Check } from '../routes/checks.ts'
 import type { PathSegments, Route, RouteTable } from '../routes/route.ts'
 import { createRouteTable } from '../routes/route-table.ts'
 
-/** `route` decides now; `before` decided until now. */
+/** `route` decides now; `before` decided until now, and is null where no route did, so that the answer was 404 or 405. */
 export type OpenedRoute = {
   readonly route: string
-  readonly before: string
+  readonly before: string | null
   readonly now: 'public' | 'shadow' | 'weaker'
 }
 
@@ -21,9 +21,9 @@ export function openedRoutes(former: readonly Route[], next: readonly Route[]): 
       for (const method of sample.method === '*' ? methods : [sample.method]) {
         const request = { host, method: method === '*' ? OTHER_METHOD : method, path: pathOf(sample) }
         const [before, route] = [routeOf(tables.former, request), routeOf(tables.next, request)]
-        const now = before === null || route === null ? null : opening(before, route)
-        if (before !== null && route !== null && now !== null)
-          opened.set(`${before.id} ${route.id}`, { route: route.id, before: before.id, now })
+        const now = route === null ? null : opening(before, route)
+        if (route !== null && now !== null)
+          opened.set(`${before?.id} ${route.id}`, { route: route.id, before: before?.id ?? null, now })
       }
     }
   }
@@ -46,7 +46,9 @@ function routeOf(table: RouteTable, request: Parameters<RouteTable['match']>[0])
   return match.kind === 'route' ? match.route : null
 }
 
-function opening(before: Route, now: Route): OpenedRoute['now'] | null {
+function opening(before: Route | null, now: Route): OpenedRoute['now'] | null {
+  // Where there was no route, one that asks is no news: whoever wrote it wanted it.
+  if (before === null) return now.check === null ? 'public' : now.shadow ? 'shadow' : null
   if (before.check === null || before.shadow) return null
   if (now.check === null) return 'public'
   if (now.shadow) return 'shadow'

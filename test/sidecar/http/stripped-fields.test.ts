@@ -54,6 +54,8 @@ const LIES = [
     'Shib-Session-ID',
     'X-Scope-OrgID',
   ],
+  ...['X-Spinnaker-User', 'X-Spinnaker-Accounts', 'Argocd-Username', 'X-Wcpay-Platform-Checkout-User', 'X-User-Role'],
+  ...['Eo-Client-Ip', 'Do-Connecting-Ip', 'X-Trino-Original-User', 'X-Mtls-Subject', 'X-Request-Uri', 'X-Permissions'],
   ...['x_plain', 'x.plain', 'x!plain', "x'plain", 'x`plain', 'x|plain', 'x+plain', 'x^plain', '_', '$wsra'],
 ]
 /** What clients need, and nobody takes for more than the client's word. */

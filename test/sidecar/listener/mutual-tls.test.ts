@@ -1,7 +1,7 @@
 /** Certificates on both sides: of clients to the sidecar, of the sidecar to the service behind, and to the PDP. */
 import { readFileSync } from 'node:fs'
 import { createServer, request } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { TLSSocket } from 'node:tls'
 import { pino } from 'pino'
@@ -49,6 +49,20 @@ describe('a client of the data port', () => {
         .on('error', (err) => resolve('code' in err ? String(err.code) : err.message))
         .end()
     })
+
+  test('that is silent before its handshake is cut off', async () => {
+    h = await startHarness({
+      routes: ROUTES,
+      script: tuples([]),
+      certificates: withCertificates({ tls: side('ca', 'server-1') }),
+      limits: { headersTimeoutMs: 100 },
+    })
+    const { promise, resolve } = Promise.withResolvers<string>()
+    const client = connect(h.port, '127.0.0.1').on('error', () => {})
+    client.on('close', () => resolve('cut off'))
+    closers.push(() => void client.destroy())
+    expect(await promise).toBe('cut off')
+  })
 
   test('is served with a certificate of the named authority', async () => {
     const { port, upstream } = await start(withCertificates({ tls: side('ca', 'server-1') }))

@@ -41,6 +41,17 @@ describe('a path that a lax router gives to another route', () => {
     expect(judge(routes, line)).toBe(outcome)
   })
 
+  const FILES =
+    'GET /files/{a}/**: public\nGET /files/secret/**: scope a\nGET /{page}: public\nGET /admin/users: scope a'
+  test.each([
+    ['nothing but a zero width space', 'GET /files/%E2%80%8B/secret/x'],
+    ['nothing but a blank', 'GET /files/%20/secret/x'],
+    ['a division slash', 'GET /admin%E2%88%95users'],
+    ['a fraction slash', 'GET /admin%E2%81%84users'],
+  ])('is refused with %s', (_, line) => {
+    expect(judge(FILES, line)).toBe('refused')
+  })
+
   test.each([
     ['GET /admin: scope a\nGET /admin/**: scope a', 'GET /admin/', 'GET /admin/**'],
     ['GET /admin: scope a\nGET /admin/: scope a', 'GET /Admin', '404'],

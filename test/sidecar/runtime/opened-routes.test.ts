@@ -14,6 +14,14 @@ describe('a change of the routes opens', () => {
     ['a route that becomes public', GUARDED, 'GET /a/{id}: public', 'GET /a/{id}: public'],
     ['paths that a wider public route takes over', `${GUARDED}\nGET /**: public`, 'GET /**: public', 'GET /**: public'],
     ['paths of a new public route', 'GET /**: scope x', 'GET /**: scope x\nGET /a: public', 'GET /a: public'],
+    ['paths that had no route', GUARDED, `${GUARDED}\nGET /b: public`, 'GET /b: public'],
+    ['methods that had no route', GUARDED, `${GUARDED}\nPOST /a/{id}: public`, 'POST /a/{id}: public'],
+    [
+      'paths that had no route, and whose refusals are only counted',
+      GUARDED,
+      `${GUARDED}\nGET /b: {check: "viewer a:b", mode: shadow}`,
+      'GET /b: shadow',
+    ],
     [
       'a method that a public one takes over',
       `${GUARDED}\n"* /a/{id}": public`,
@@ -73,7 +81,7 @@ describe('a change of the routes opens', () => {
     ['that is gone', `${GUARDED}\nGET /b: public`, 'GET /b: public'],
     ['that was only counted', 'GET /a/{id}: {check: "viewer a:{id}", mode: shadow}', 'GET /a/{id}: public'],
     ['that a stricter one takes over', 'GET /a/{id}: public', GUARDED],
-    ['that another method has', GUARDED, `${GUARDED}\nPOST /a/{id}: public`],
+    ['that is new and asks', GUARDED, `${GUARDED}\nPOST /a/{id}: editor a:{id}`],
   ])('nothing by a route %s', (_name, former, next) => {
     expect(opened(former, next)).toEqual([])
   })
