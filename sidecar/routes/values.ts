@@ -5,6 +5,7 @@ import { malformed } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { CheckValues } from './checks.ts'
 import { isReadAlike, type ValueType } from './context.ts'
+import { refuseCookieTwin } from './cookie-twins.ts'
 import { readMember } from './json-body.ts'
 import { isReadAs, queryPairs, readQuery } from './query.ts'
 import { describeSource, type Source, type Template } from './template.ts'
@@ -26,6 +27,7 @@ export function requestValues({ request, parameters, claims, body }: ValueOption
       case 'path':
         return parameters[source.index] ?? null
       case 'query':
+        refuseCookieTwin(request, source)
         return readQuery(request.target.query, source)
       case 'header':
         return readHeader(request, source.name)

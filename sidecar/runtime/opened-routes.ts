@@ -47,7 +47,7 @@ function routeOf(table: RouteTable, request: Parameters<RouteTable['match']>[0])
 }
 
 function opening(before: Route | null, now: Route): OpenedRoute['now'] | null {
-  // Where there was no route, one that asks is no news: whoever wrote it wanted it.
+  // Where there was no route, one that asks opens nothing.
   if (before === null) return now.check === null ? 'public' : now.shadow ? 'shadow' : null
   if (before.check === null || before.shadow) return null
   if (now.check === null) return 'public'

@@ -65,6 +65,27 @@ describe('what a check takes from a request', () => {
   })
 
   test.each([
+    ['org=evil', 400],
+    ['a=1; org=evil', 400],
+    ['a=1,org=evil', 400],
+    ['a=1;  ORG =evil', 400],
+    ['%6Frg=evil', 400],
+    ['org[]=evil', 400],
+    ['org', 400],
+    ['a=org; orgs=1; b=%zz', 200],
+    ['organization=1; a=org=1', 200],
+  ])(
+    'the cookie %s beside a key that a check reads is %i, because PHP takes it for the key',
+    async (cookie, status) => {
+      expect((await h.send('GET /reports?org=acme', { fields: [`Cookie: ${cookie}`] })).status).toBe(status)
+    },
+  )
+
+  test('a cookie is of no interest where no check reads the query', async () => {
+    expect((await h.send('GET /invoices/1', { fields: ['Cookie: org=other'] })).status).toBe(200)
+  })
+
+  test.each([
     'a[org]=x',
     'orgs=x',
     'org_id=x',
