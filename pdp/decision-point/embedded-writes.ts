@@ -117,9 +117,11 @@ function memberWrites(store: Store): Pick<Writes, 'putMember' | 'deleteMember'> 
       const change: Change = { kind: 'membership', user, membership: { role, status } }
       await changedBy(store, { log: organization, change, by })
     }),
-    deleteMember: writing(DELETE_MEMBER, (organization, user, by) =>
-      changedBy(store, { log: organization, change: { kind: 'membership', user, membership: null }, by }),
-    ),
+    deleteMember: writing(DELETE_MEMBER, async (organization, user, by) => {
+      const change: Change = { kind: 'membership', user, membership: null }
+      const options = { context: contextOf(by), letsNobodyIn: true }
+      return (await store.write(organization, [change], options)).changed
+    }),
   }
 }
 

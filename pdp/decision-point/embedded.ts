@@ -125,7 +125,10 @@ export interface EmbeddedPdp<M extends RelationModel = RelationModel> extends Om
     membership: { readonly role: Tier; readonly status?: MembershipStatus },
     by?: WriteBy,
   ): Promise<void>
-  /** False when the user was no member. */
+  /**
+   * False when the user was no member. Throws `conflict` for a membership that is suspended or invited while the user holds
+   * tuples or roles here: without it these would count again.
+   */
   deleteMember(organization: string, user: string, by?: WriteBy): Promise<boolean>
   /** Sets an entitlement; `true` is stored as `{"enabled": true}`. Throws `conflict` where an external source owns them. */
   putEntitlement(

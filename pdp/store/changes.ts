@@ -47,6 +47,23 @@ export function assertChanges(log: LogId, changes: readonly Change[]): void {
   throw new PdpError('request_invalid', issues.map((m) => `${m.place}: ${m.message}`).join('; '), { issues })
 }
 
+/** What somebody holds in an organization that keeps them out until their membership is active. */
+export type Withheld = { readonly relationships: boolean; readonly roles: boolean }
+
+/** Without the membership they would be a guest, for whom all of it counts. Throws PdpError `conflict`. */
+export function requireNothingWithheld(user: string, { relationships, roles }: Withheld): void {
+  if (!relationships && !roles) return
+  const what = [...(relationships ? ['relationships'] : []), ...(roles ? ['roles'] : [])].join(' and ')
+  throw new PdpError(
+    'conflict',
+    `the membership of ${user} is not active, and without it their ${what} here would count again: delete these first`,
+  )
+}
+
+/** Whose memberships the changes end. */
+export const leaversIn = (changes: readonly Change[]): readonly string[] =>
+  changes.flatMap((change) => (change.kind === 'membership' && change.membership === null ? [change.user] : []))
+
 /** Changes of a batch have no order, so a batch may name a tuple only once. */
 function repeatedTupleIssue(seen: Set<string>, change: Change): string | null {
   if (change.kind !== 'tuple') return null

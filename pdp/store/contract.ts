@@ -195,12 +195,13 @@ export interface Store extends ReportingQueries {
   /**
    * Applies all changes or none, and returns the log's position after them, read in the same transaction. A write that
    * changes nothing leaves the position as it is. Throws `organization_unknown`, `conflict`, `precondition_failed`, and
-   * `request_invalid` for a change that does not belong to the log.
+   * `request_invalid` for a change that does not belong to the log. `letsNobodyIn`: also throws `conflict` when it would end
+   * a membership that is suspended or invited while the user holds tuples or role grants here, which would count again.
    */
   write(
     log: LogId,
     changes: readonly Change[],
-    options: { context: WriteContext; preconditions?: readonly Precondition[] },
+    options: { context: WriteContext; preconditions?: readonly Precondition[]; letsNobodyIn?: boolean },
   ): Promise<Written>
   /**
    * Runs `work` on the content of these logs, which nobody else writes until it ends; undone when it throws. `lengthy`: it

@@ -46,7 +46,8 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
     method: 'DELETE',
     path: '/v1/organizations/:org/members/:user',
     operation: 'deleteMember',
-    summary: 'Ends a membership.',
+    summary:
+      'Ends a membership. The person is then a guest, for whom relationships and roles of the organization count; 409 if the membership is suspended or invited and there are such.',
     answer: null,
     locks: ({ org }) => [org],
     state: ({ at, params }) => membershipOf(at, params),
@@ -54,7 +55,7 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
       const { changed } = await at.store.write(
         params.org,
         [{ kind: 'membership', user: params.user, membership: null }],
-        { context },
+        { context, letsNobodyIn: true },
       )
       if (!changed) throw new RequestProblem('not_found', `${params.user} is not a member of ${params.org}`)
       return EMPTY

@@ -107,7 +107,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
         }
       }
     },
-    async write(log, changes, { context, preconditions = [] }) {
+    async write(log, changes, { context, preconditions = [], letsNobodyIn = false }) {
       await withModels(() => assertChanges(log, changes))
       while (snapshotsOpen > 0) await new Promise<void>((resolve) => waiting.push(resolve))
       const written = applyToMemory(state, {
@@ -115,6 +115,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
         changes,
         context,
         preconditions,
+        letsNobodyIn,
         nowMs: clock(),
         writeId: options.randomWriteId ?? randomWriteId,
       })

@@ -6,7 +6,7 @@ import { ENVIRONMENT, type LogId, type LogPosition } from '../../domain/log.ts'
 import type { Organization } from '../../domain/organization.ts'
 import type { RoleGrant } from '../../domain/role.ts'
 import type { Tuple } from '../../domain/tuple.ts'
-import { claimsOf } from '../changes.ts'
+import { claimsOf, leaversIn, requireNothingWithheld } from '../changes.ts'
 import type { SubjectRow, Written } from '../contract.ts'
 import { emptyLog, type LogWrite, type MemoryLog, type MemoryState, START } from './log.ts'
 
@@ -14,6 +14,7 @@ type Write = {
   readonly log: LogId
   readonly changes: readonly Change[]
   readonly preconditions: readonly Precondition[]
+  readonly letsNobodyIn?: boolean
   readonly context: WriteContext
   readonly nowMs: number
   readonly writeId: () => string
@@ -37,6 +38,7 @@ export function applyToMemory(state: MemoryState, write: Write): Written {
   if (position === undefined || content === undefined)
     throw new PdpError('organization_unknown', `there is no organization ${log}`)
   assertPreconditions(content, write)
+  if (write.letsNobodyIn === true) assertNobodyLetIn(content, write)
   const undo: (() => void)[] = []
   const effective: Change[] = []
   try {
@@ -95,6 +97,17 @@ function assertPreconditions(content: MemoryLog, { preconditions, nowMs }: Write
       const name = `${tuple.object}#${tuple.relation}@${tuple.subject}`
       throw new PdpError('precondition_failed', `${name} ${exists ? 'does not exist' : 'exists'}`)
     }
+  }
+}
+
+function assertNobodyLetIn({ memberships, tuples, grants }: MemoryLog, { changes, nowMs }: Write): void {
+  for (const user of leaversIn(changes)) {
+    if ((memberships.get(user)?.status ?? 'active') === 'active') continue
+    const subject = `user:${user}`
+    let relationships = false
+    for (const { expiresAtMs } of tuples.namedBy(subject, null))
+      relationships ||= expiresAtMs === null || expiresAtMs > nowMs
+    requireNothingWithheld(user, { relationships, roles: grants.to(subject).length > 0 })
   }
 }
 

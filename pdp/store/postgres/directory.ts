@@ -13,6 +13,7 @@ import { clientCredentialEvents, credentialChange, credentialEvent } from './cre
 import { existence } from './existence.ts'
 import { appendLog } from './log.ts'
 import { appendEvents, type OutboxEvent } from './outbox.ts'
+import { endMemberships } from './people/leaving.ts'
 import { importUsers } from './user-import.ts'
 
 type Queries = Pick<Sql, 'query'>
@@ -159,16 +160,8 @@ async function deleteUser(tx: Queries, id: string, context: WriteContext): Promi
   if (deleted.length === 0) return false
   await tx.query('update principal set deleted_at = clock_timestamp() where id = $1', [id])
   await appendLog(tx, TOKENS, [{ kind: 'token', by: 'user', id }], context)
-  const memberships = await tx.query<{ organization_id: string }>(
-    'select organization_id from membership where user_id = $1 order by organization_id',
-    [id],
-  )
-  for (const { organization_id: organization } of memberships) {
-    await appendLog(tx, organization, [{ kind: 'membership', user: id, membership: null }], context)
-    await tx.query('delete from membership where organization_id = $1 and user_id = $2', [organization, id])
-  }
+  const tenants = await endMemberships(tx, id, context)
   const initiator = initiatorOf(context.actor, id)
-  const tenants = memberships.map(({ organization_id: organization }) => organization)
   await appendEvents(tx, [
     {
       type: 'user.signed_out',

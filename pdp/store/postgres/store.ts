@@ -14,6 +14,7 @@ import type { Turns } from './connection/turns.ts'
 import { createJoinedWrite } from './joined-write.ts'
 import { raiseRevision, storeEntries } from './log.ts'
 import { appendEvents, claimsEvents, entitlementEvents } from './outbox.ts'
+import { assertNobodyLetIn } from './people/leaving.ts'
 import { readRows } from './rows.ts'
 import { surveyOver } from './survey.ts'
 import { readNames, readTuples } from './tuples.ts'
@@ -97,7 +98,7 @@ async function write(
   database: Database,
   request: { log: LogId; changes: readonly Change[]; sinceMs: number } & Parameters<Store['write']>[2],
 ): Promise<Written> {
-  const { log, changes, sinceMs, context, preconditions = [] } = request
+  const { log, changes, sinceMs, context, preconditions = [], letsNobodyIn = false } = request
   assertChanges(log, changes)
   // With an organization goes all that it holds, which may be millions of tuples.
   const deletes = changes.some((change) => change.kind === 'organization' && change.organization === null)
@@ -108,6 +109,7 @@ async function write(
         entitlements: changes.some((c) => c.kind === 'entitlement' || c.kind === 'entitlements'),
       })
       await assertPreconditions(sql, log, preconditions)
+      if (letsNobodyIn) await assertNobodyLetIn(sql, log, changes)
       const effective = await applyChanges({ sql, log, context }, changes)
       if (effective.length === 0) throw new NothingChanged(before)
       await storeEntries(sql, { log, position, changes: effective, context })

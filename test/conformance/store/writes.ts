@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Change } from '../../../pdp/domain/change.ts'
 import { ENVIRONMENT, TOKENS } from '../../../pdp/domain/log.ts'
 import { parseTuple } from '../../../pdp/domain/names.ts'
-import { context, drop, organization, put } from '../../support/tuples.ts'
+import { context, drop, grant, member, organization, put, putIf } from '../../support/tuples.ts'
 import { code, type OpenStore, useStore } from './suite.ts'
 
 export function writesSuite(open: OpenStore): void {
@@ -75,6 +75,55 @@ export function writesSuite(open: OpenStore): void {
       await Promise.all(Array.from({ length: 10 }, () => t.write(t.acme, put('doc:1#viewer@user:a'))))
       await Promise.all([t.write(t.acme, drop('doc:1#viewer@user:a')), t.write(t.acme, drop('doc:1#viewer@user:a'))])
       expect(await t.subjects('doc:1', 'viewer')).toEqual([])
+    })
+
+    describe('that may let nobody in', () => {
+      const leave = (user: string) =>
+        t.store.write(t.acme, [{ kind: 'membership', user, membership: null }], { context, letsNobodyIn: true })
+      const held: [string, Change][] = [
+        ['a tuple', put('doc:1#viewer@user:a')],
+        ['a tuple that expires later', put('doc:1#viewer@user:a', 9_999_999_999_999)],
+        ['a tuple with a condition', putIf('doc:1#viewer@user:a', 'open')],
+        ['a place in a group', put('group:g#member@user:a')],
+        ['a role', grant('g1', 'reader', 'user:a')],
+      ]
+
+      test.each(held)('ends no membership that keeps %s from counting, until that is gone', async (_name, change) => {
+        for (const status of ['suspended', 'invited'] as const) {
+          await t.write(t.acme, member('a', 'admin', status), change)
+          const { logs } = await t.store.vector([t.acme])
+          await expect(leave('a')).rejects.toEqual(code('conflict'))
+          expect((await t.store.vector([t.acme])).logs).toEqual(logs)
+          await t.write(t.acme, { ...change, op: 'delete' } as Change)
+          expect(await leave('a')).toMatchObject({ changed: true })
+        }
+      })
+
+      test('ends one of somebody who holds nothing that counts, whatever others hold', async () => {
+        await t.write(t.acme, member('a', 'admin', 'suspended'), put('doc:1#viewer@user:b'), put('doc:2#viewer@user:*'))
+        await t.write(t.acme, grant('g1', 'reader', 'user:ab'), put('doc:1#viewer@user:a', 1_000))
+        expect(await leave('a')).toMatchObject({ changed: true })
+        expect(await leave('a')).toMatchObject({ changed: false })
+      })
+
+      test('ends an active one: its user is a guest from then on', async () => {
+        await t.write(t.acme, member('a', 'admin'), put('doc:1#viewer@user:a'), grant('g1', 'reader', 'user:a'))
+        expect(await leave('a')).toMatchObject({ changed: true })
+      })
+
+      test('ends none for which a tuple is written meanwhile, whichever comes first', async () => {
+        for (let at = 0; at < 10; at += 1) {
+          const user = `u${at}`
+          await t.write(t.acme, member(user, 'viewer'), put(`doc:1#viewer@user:${user}`))
+          const [, left] = await Promise.allSettled([t.write(t.acme, member(user, 'viewer', 'suspended')), leave(user)])
+          const row = await t.read({ log: t.acme, kind: 'membership', user })
+          // Suspended first: it stays. Ended first: the other write made a new one.
+          expect([left.status === 'fulfilled' || left.reason.code, row]).toEqual([
+            expect.toBeOneOf([true, 'conflict']),
+            expect.objectContaining({ membership: { role: 'viewer', status: 'suspended' } }),
+          ])
+        }
+      })
     })
 
     test('refuses an organization that does not exist', async () => {

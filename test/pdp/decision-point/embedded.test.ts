@@ -87,6 +87,18 @@ describe.each(STORES)('an embedded PDP %s', (_, open) => {
     expect(await pdp.entitlement('acme', 'feature.export')).toBe(null)
   })
 
+  test('lets nobody in by ending a membership that keeps them out', async () => {
+    const tuple = { object: 'memo:3', relation: 'reader', subject: 'user:sue' }
+    const asked = () => pdp.can('acme', user('sue'), 'reader', 'memo:3')
+    await pdp.write('acme', { write: [tuple] })
+    await pdp.putMember('acme', 'sue', { role: 'member', status: 'suspended' })
+    await expect(pdp.deleteMember('acme', 'sue')).rejects.toMatchObject({ code: 'conflict' })
+    expect(await asked()).toBe(false)
+    await pdp.write('acme', { delete: [tuple] })
+    expect(await pdp.deleteMember('acme', 'sue')).toBe(true)
+    expect(await asked()).toBe(false)
+  })
+
   test('bounds the entitlement values of an organization together, and how many there are', async () => {
     await pdp.putOrganization('large', { name: 'Large' })
     await pdp.putEntitlement('large', 'first', { text: 'x'.repeat(1_000_000) })

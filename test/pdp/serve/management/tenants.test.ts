@@ -170,6 +170,19 @@ describe('a member whom a tenant makes', () => {
     expect((await member(world.tenant, 'active')).body.status).toBe('active')
   })
 
+  test.each(['suspended', 'invited'])('and is %s is not let in by being removed', async (status) => {
+    const grant = { id: `g-${world.name}`, app: null, role: 'auditor', subject: `user:${world.name}` }
+    await write('acme', [{ kind: 'role_grant', op: 'write', grant }])
+    await member(world.admin, status)
+    const remove = () => send(world.tenant, 'DELETE', `/v1/organizations/acme/members/${world.name}`)
+    expect(await remove()).toMatchObject({
+      status: 409,
+      body: { code: 'conflict', detail: expect.stringContaining('their roles here') },
+    })
+    await write('acme', [{ kind: 'role_grant', op: 'delete', grant }])
+    expect((await remove()).status).toBe(204)
+  })
+
   test('is active at once when they are one of its people already', async () => {
     await member(world.admin, 'active', 'acme-eu')
     expect((await member(world.tenant, 'active')).body.status).toBe('active')

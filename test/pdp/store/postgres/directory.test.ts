@@ -94,6 +94,20 @@ describe('users', () => {
     expect(await directory.user('bo')).toBeNull()
   })
 
+  test('that are deleted leave a suspended membership where they hold something, which would count again', async () => {
+    await directory.putUser(user('sue'), context)
+    const suspended = { kind: 'membership', user: 'sue', membership: { role: 'viewer', status: 'suspended' } } as const
+    for (const organization of ['acme', 'beta']) await store.write(organization, [suspended], { context })
+    const tuple = { object: 'doc:1', relation: 'viewer', subject: 'user:sue', expiresAtMs: null }
+    await store.write('beta', [{ kind: 'tuple', op: 'write', tuple }], { context })
+    expect(await changesOf('beta', () => directory.deleteUser('sue', context))).toEqual([])
+    const page = { after: null, countMax: 10 }
+    expect([await store.members('acme', page), await store.members('beta', page)]).toEqual([
+      [],
+      [{ user: 'sue', role: 'viewer', status: 'suspended' }],
+    ])
+  })
+
   test('that are not there are not deleted, and nothing is logged', async () => {
     expect(
       await changesOf(DIRECTORY, async () => expect(await directory.deleteUser('ghost', context)).toBe(false)),
