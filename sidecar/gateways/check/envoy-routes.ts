@@ -1,22 +1,57 @@
 /** What is unsafe in Envoy's routes: settings of a route that switch ext_authz off, and rewriting after the decision. */
 import { IDENTITY_FIELDS } from '../../http/door-fields.ts'
-import { entriesOf, get, isOn, itemsOf, type Tree, textOf } from '../read/tree.ts'
+import { entriesOf, folded, get, isOn, itemsOf, type Tree, textOf } from '../read/tree.ts'
 import { at, type Finding } from './finding.ts'
 
 const REWRITES = ['prefix_rewrite', 'regex_rewrite', 'path_rewrite_policy', 'path_rewrite']
 const HOST_REWRITES = ['host_rewrite_header', 'host_rewrite_path_regex']
 
-/** `node`: any part of a configuration. */
-export function checkRoutes(node: Tree): readonly Finding[] {
-  return [...switchedOff(node), ...rewritten(node), ...added(node), ...upgraded(node)]
+/** Of the action `route`: what is checked, and what changes neither the request nor the service. */
+const KNOWN = new Set(
+  `cluster cluster_header weighted_clusters cluster_specifier_plugin inline_cluster_specifier_plugin cluster_not_found_response_code
+  metadata_match host_rewrite_literal auto_host_rewrite append_x_forwarded_host timeout idle_timeout flush_timeout early_data_policy
+  retry_policy retry_policy_typed_config request_mirror_policies priority rate_limits include_vh_rate_limits hash_policy cors max_grpc_timeout
+  grpc_timeout_offset upgrade_configs internal_redirect_policy internal_redirect_action max_internal_redirects hedge_policy
+  max_stream_duration ${REWRITES.join(' ')} ${HOST_REWRITES.join(' ')}`
+    .split(/\s+/)
+    .map(folded),
+)
+
+/** `node`: any part of a configuration. `askers`: the names of its ext_authz filters. */
+export function checkRoutes(node: Tree, askers: readonly string[]): readonly Finding[] {
+  return [...switchedOff(node, askers), ...rewritten(node), ...chosen(node), ...added(node), ...upgraded(node)]
 }
 
-function switchedOff(node: Tree): readonly Finding[] {
+/** Where the request goes. */
+function chosen(node: Tree): readonly Finding[] {
+  const header = get(node, 'cluster_header')
+  const action = get(node, 'route')
+  const elsewhere = ['cluster_specifier_plugin', 'inline_cluster_specifier_plugin'].map((key) => get(action, key))
+  const others = [get(node, 'filter_action'), get(node, 'vhds'), ...elsewhere].filter((value) => value !== null)
+  const unknown = get(node, 'match') === null ? [] : entriesOf(action).filter(({ key }) => !KNOWN.has(folded(key)))
+  return [
+    ...(header === null
+      ? []
+      : [at(header)('other_bytes', 'a client chooses the service that gets the request', 'name the cluster')]),
+    ...others.map((value) =>
+      at(value)('unseen', 'something else chooses where the requests go', 'name the cluster, or judge it by hand'),
+    ),
+    ...unknown.map((entry) =>
+      at(entry)('unseen', `${entry.key} of a route is not known here: it may change requests`, 'judge it by hand'),
+    ),
+  ]
+}
+
+function switchedOff(node: Tree, askers: readonly string[]): readonly Finding[] {
   const configs = ['typed_per_filter_config', 'per_filter_config'].flatMap((key) => entriesOf(get(node, key)))
   return configs.flatMap(({ key, value }) => {
     const type = textOf(get(value, '@type')) ?? ''
     const inner = /\.FilterConfig$/.test(type) ? get(value, 'config') : value
-    const isOurs = /ext_authz|ExtAuthzPerRoute/.test(`${key} ${type} ${textOf(get(inner, '@type')) ?? ''}`)
+    const isOurs =
+      askers.includes(key) || /ext_authz|ExtAuthzPerRoute/.test(`${key} ${type} ${textOf(get(inner, '@type')) ?? ''}`)
+    // The filters of these routes may be in another file, under any name.
+    if (!isOurs && askers.length === 0 && !/^envoy\.filters\.http\./.test(key) && isOn(get(value, 'disabled')))
+      return [at(value)('unseen', `the filter ${key} is off here, and may be ext_authz`, 'check its listener, too')]
     if (!isOurs) return []
     const off = [get(value, 'disabled'), get(inner, 'disabled')].find(isOn)
     if (off !== undefined)

@@ -1,6 +1,7 @@
-/** What is unsafe in Envoy's ext_authz filter. */
+/** What is unsafe in Envoy's ext_authz filter, and in the cluster that it asks. */
 
-import { get, isOn, isTrue, type Tree, textOf } from '../read/tree.ts'
+import { entriesOf, folded, get, isFalse, isOn, isTrue, itemsOf, type Tree, textOf, walk } from '../read/tree.ts'
+import { kindOf, typeOf, unwrapped } from './envoy-filters.ts'
 import { at, type Finding, type FindingCode } from './finding.ts'
 
 type Rule = { readonly key: string; readonly code: FindingCode; readonly message: string; readonly fix: string }
@@ -43,7 +44,23 @@ const OFF: readonly Rule[] = [
     message: 'over HTTP the door gets few fields, joined, and no scheme',
     fix: 'ask over grpc_service',
   },
+  {
+    key: 'decoder_header_mutation_rules',
+    code: 'forgeable',
+    message: 'Envoy may leave out what the door says about the bearer, so that what the client says remains',
+    fix: 'remove decoder_header_mutation_rules',
+  },
 ]
+/** What is checked below, and what changes neither the question nor what follows from the answer. */
+const KNOWN = new Set(
+  `@type grpc_service transport_api_version encode_raw_headers filter_enabled deny_at_disable with_request_body status_on_error stat_prefix
+  failure_mode_allow_header_add metadata_context_namespaces typed_metadata_context_namespaces route_metadata_context_namespaces
+  route_typed_metadata_context_namespaces filter_metadata include_peer_certificate include_tls_session bootstrap_metadata_labels_key
+  charge_cluster_response_stats enable_dynamic_metadata_ingestion emit_filter_state_stats max_denied_response_body_bytes validate_mutations
+  enforce_response_header_limits`
+    .split(/\s+/)
+    .map(folded),
+)
 
 /** `whole`: the filter itself, and not a patch of it. */
 export function checkExtAuthz(filter: Tree, whole: boolean): readonly Finding[] {
@@ -51,6 +68,9 @@ export function checkExtAuthz(filter: Tree, whole: boolean): readonly Finding[] 
     const value = get(filter, key)
     return isOn(value) ? [at(value)(code, message, fix)] : []
   })
+  const unknown = entriesOf(filter).filter(
+    ({ key, value }) => isOn(value) && !KNOWN.has(folded(key)) && !OFF.some((rule) => folded(rule.key) === folded(key)),
+  )
   const raw = get(filter, 'encode_raw_headers')
   const hidden =
     isTrue(raw) || (raw === null && !whole)
@@ -62,7 +82,16 @@ export function checkExtAuthz(filter: Tree, whole: boolean): readonly Finding[] 
             'set encode_raw_headers: true',
           ),
         ]
-  return [...off, ...hidden, ...checkShare(filter), ...checkBody(filter), ...checkStatus(filter)]
+  return [
+    ...off,
+    ...hidden,
+    ...unknown.map((entry) =>
+      at(entry)('unseen', `${entry.key} of ext_authz is not known here: it may decide`, 'judge it by hand'),
+    ),
+    ...checkShare(filter),
+    ...checkBody(filter),
+    ...checkStatus(filter),
+  ]
 }
 
 function checkShare(filter: Tree): readonly Finding[] {
@@ -97,4 +126,59 @@ function checkStatus(filter: Tree): readonly Finding[] {
   return [
     at(code)('fails_open', 'a failure of the door looks like a success to clients', 'set code: ServiceUnavailable'),
   ]
+}
+
+/** A door must know that this gateway asks, and the gateway that the door answers. */
+export function doorClusters(stack: Tree, clusters: readonly Tree[]): readonly Finding[] {
+  return itemsOf(get(stack, 'http_filters')).flatMap((filter) => {
+    if (kindOf(filter) !== 'ext_authz') return []
+    const service = get(unwrapped(get(filter, 'typed_config')), 'grpc_service')
+    const google = get(service, 'google_grpc')
+    if (google !== null) return googleDoor(google, service)
+    const name = get(service, 'envoy_grpc', 'cluster_name')
+    const cluster = clusters.find((one) => textOf(get(one, 'name')) === textOf(name))
+    if (name === null) return []
+    if (cluster === undefined)
+      return [at(name)('unseen', `the cluster ${textOf(name)} is not in the files`, 'check the file that has it, too')]
+    const usesPipe = [...walk(cluster)].some((node) => get(node, 'pipe', 'path') !== null)
+    const tls = [...walk(cluster)].find((node) => typeOf(node) === 'UpstreamTlsContext')
+    const proves = isProving(tls) || saysWho(service)
+    const trusts =
+      tls === undefined ||
+      [...walk(tls)].some((node) => get(node, 'trusted_ca') !== null || get(node, 'system_root_certs') !== null)
+    const unverified =
+      tls === undefined ? null : [...walk(tls)].find((node) => get(node, 'trust_chain_verification') !== null)
+    return [
+      ...(usesPipe || proves ? [] : [at(name)('forgeable', NAMELESS, NAMED)]),
+      ...(trusts && !isAccepting(unverified ?? null)
+        ? []
+        : [
+            at(cluster)(
+              'forgeable',
+              'the certificate of the door is not verified',
+              'set validation_context.trusted_ca',
+            ),
+          ]),
+    ]
+  })
+}
+
+const isProving = (tls: Tree | undefined): boolean =>
+  tls !== undefined &&
+  [...walk(tls)].some(
+    (node) => get(node, 'tls_certificates') !== null || get(node, 'tls_certificate_sds_secret_configs') !== null,
+  )
+const isAccepting = (node: Tree | null): boolean =>
+  node !== null && textOf(get(node, 'trust_chain_verification')) === 'ACCEPT_UNTRUSTED' && !isFalse(node)
+
+const NAMELESS = 'Envoy does not say who it is to the door, which then answers nobody, or everybody'
+const NAMED = 'give the cluster a client certificate, a pipe, or initial_metadata with x-portcullis-caller'
+const saysWho = (service: Tree | null): boolean => get(service, 'initial_metadata') !== null
+
+/** Without credentials gRPC's own library speaks in the clear. */
+function googleDoor(google: Tree, service: Tree | null): readonly Finding[] {
+  const target = get(google, 'target_uri')
+  const proves = get(google, 'channel_credentials', 'ssl_credentials', 'private_key') !== null || saysWho(service)
+  if (proves || /^unix:/.test(textOf(target) ?? '')) return []
+  return [at(target ?? google)('forgeable', NAMELESS, 'set envoy_grpc, with a cluster that has a client certificate')]
 }

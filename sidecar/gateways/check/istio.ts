@@ -2,7 +2,8 @@
 
 import { entriesOf, get, isOn, isTrue, itemsOf, type Tree, textOf, walk } from '../read/tree.ts'
 import { readYaml } from '../read/yaml-toml.ts'
-import { checkParts, isHarmless, kindOf } from './envoy.ts'
+import { checkParts } from './envoy.ts'
+import { isHarmless, kindOf } from './envoy-filters.ts'
 import { at, type Finding } from './finding.ts'
 import { identityChanges, isObjectOf, kindOfObject } from './kubernetes.ts'
 

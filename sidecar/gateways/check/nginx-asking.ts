@@ -18,13 +18,12 @@ export function checkAsking(context: Context, upstreams: Upstreams): readonly Fi
   const pass = own(context, ['proxy_pass'])
   if (pass === null) return [at(here)('skips_question', 'this location asks no door', 'set proxy_pass to the door')]
   const fields = effective(context, 'proxy_set_header')
-  const valueOfField = (name: string): string | null =>
-    fields
-      .findLast(({ args }) => args[0]?.toLowerCase() === name)
-      ?.args.slice(1)
-      .join(' ') ?? null
+  const valuesOfField = (name: string): readonly string[] =>
+    fields.filter(({ args }) => args[0]?.toLowerCase() === name).map(({ args }) => args.slice(1).join(' '))
+  const valueOfField = (name: string): string | null => valuesOfField(name).at(-1) ?? null
   const original = ORIGINAL.flatMap(([name, values, value]) => {
-    const said = valueOfField(name)
+    const all = valuesOfField(name)
+    const said = all.find((value) => !values.test(value)) ?? all[0] ?? null
     if (said !== null && values.test(said)) return []
     const message =
       said === null

@@ -3,7 +3,7 @@ import { IDENTITY_FIELDS } from '../../http/door-fields.ts'
 import { written } from '../plan.ts'
 import type { Directive } from '../read/nginx.ts'
 import { at, type Finding } from './finding.ts'
-import { type Context, effective, own } from './nginx-context.ts'
+import { type Context, effective, own, withConditions } from './nginx-context.ts'
 
 export function checkForwarding(context: Context, pass: Directive): readonly Finding[] {
   return [...checkPass(context, pass), ...checkIdentity(context, pass), ...checkChanges(context)]
@@ -21,7 +21,7 @@ function checkPass(context: Context, pass: Directive): readonly Finding[] {
       ),
     ]
   const url = pass.args[0] ?? ''
-  const found = /^(?:(?:https?|grpcs?):\/\/)?(unix:[^:]*(?::|$)|\$\w+|[^/$]*)(.*)$/.exec(url)
+  const found = /^(?:(?:https?|grpcs?):\/\/)?(unix:[^:$]*(?::|$)|\$\w+|[^/$]*)(.*)$/.exec(url)
   const [, host = '', rest = ''] = found ?? []
   if (host.startsWith('$') && !isLiteral(context, host))
     return [here('other_bytes', `which service gets the request is in ${host}`, 'name the service')]
@@ -35,11 +35,18 @@ function checkPass(context: Context, pass: Directive): readonly Finding[] {
   ]
 }
 
-/** The variable is set to a fixed text where the location can see it. */
+/** The variable is set to a fixed service where the location can see it, and to nothing else under a condition. */
 const isLiteral = (context: Context, variable: string): boolean => {
-  const sets = context.around.flat().filter(({ name, args }) => name === 'set' && args[0] === variable)
-  return sets.length > 0 && sets.every(({ args }) => !/\$/.test(args[1] ?? '$'))
+  const sets = changesIn(context).filter(
+    ({ name, args }) => (name === 'set' || name === 'auth_request_set') && args[0] === variable,
+  )
+  return sets.length > 0 && sets.every(({ args }) => SERVICE.test(args[1] ?? ''))
 }
+/** Without a path, which would take the place of the one that was judged. */
+const SERVICE = /^(?:(?:https?|grpcs?):\/\/)?(?:unix:[^:$]+:?|[^/$]+)$/
+
+/** Directives of the modules that change requests run at every level, and in every `if` whose condition holds. */
+const changesIn = ({ around }: Context): readonly Directive[] => around.flatMap(withConditions)
 
 function checkIdentity(context: Context, pass: Directive): readonly Finding[] {
   const directive = pass.name === 'grpc_pass' ? 'grpc_set_header' : 'proxy_set_header'
@@ -47,32 +54,21 @@ function checkIdentity(context: Context, pass: Directive): readonly Finding[] {
   const fields = effective(context, directive)
   const sources = new Map(effective(context, 'auth_request_set').map(({ args }) => [args[0] ?? '', args[1] ?? '']))
   return IDENTITY_FIELDS.flatMap((name) => {
-    const field = fields.findLast(({ args }) => args[0]?.toLowerCase() === name)
-    const value = field?.args[1] ?? ''
-    const source = sources.get(value) ?? value
-    const isOfDoor = value === '' || source === `$upstream_http_${name.replaceAll('-', '_')}`
-    if (field !== undefined && isOfDoor && (value === '' || sources.has(value))) return []
-    return [
-      at(field ?? pass)(
-        'forgeable',
-        field === undefined
-          ? `a client's own ${written(name)} reaches the service`
-          : `${written(name)} is not what the door answered`,
-        `auth_request_set $v $upstream_http_${name.replaceAll('-', '_')}; ${directive} ${written(name)} $v`,
-      ),
-    ]
+    const answer = `$upstream_http_${name.replaceAll('-', '_')}`
+    const fix = `auth_request_set $v ${answer}; ${directive} ${written(name)} $v`
+    // Each of them is sent, not the last one only.
+    const said = fields.filter(({ args }) => args[0]?.toLowerCase() === name)
+    const wrong = said.filter(({ args: [, value = ''] }) => value !== '' && sources.get(value) !== answer)
+    if (said.length === 0) return [at(pass)('forgeable', `a client's own ${written(name)} reaches the service`, fix)]
+    return wrong.map((field) => at(field)('forgeable', `${written(name)} is not what the door answered`, fix))
   })
 }
 
 function checkChanges(context: Context): readonly Finding[] {
-  const rewrites = context.around
-    .flat()
-    .filter(
-      ({ name, args }) =>
-        name === 'rewrite' &&
-        !/^(redirect|permanent)$/.test(args[2] ?? '') &&
-        !/^(https?:|\$scheme)/.test(args[1] ?? ''),
-    )
+  const rewrites = changesIn(context).filter(
+    ({ name, args }) =>
+      name === 'rewrite' && !/^(redirect|permanent)$/.test(args[2] ?? '') && !/^(https?:|\$scheme)/.test(args[1] ?? ''),
+  )
   const tried = own(context, ['try_files'])
   const last = tried?.args.at(-1) ?? ''
   const changes = ['proxy_method', 'proxy_set_body', 'grpc_set_body'].flatMap((name) => effective(context, name))

@@ -3,11 +3,12 @@
 import type { Directive } from '../read/nginx.ts'
 import { at, type Finding } from './finding.ts'
 import { checkAsking } from './nginx-asking.ts'
-import { type Context, effective, own, type Upstreams } from './nginx-context.ts'
+import { type Context, effective, own, settingOf, type Upstreams } from './nginx-context.ts'
 import { checkForwarding } from './nginx-forwarding.ts'
+import { checkKnown, isCode } from './nginx-known.ts'
 
 const PASSES = ['proxy_pass', 'grpc_pass', 'fastcgi_pass', 'uwsgi_pass', 'scgi_pass', 'memcached_pass']
-const ANSWERS = ['return', 'deny', 'empty_gif', 'stub_status']
+const ANSWERS = ['return', 'empty_gif', 'stub_status']
 const ACME = '/.well-known/acme-challenge'
 
 export function checkNginx(directives: readonly Directive[]): readonly Finding[] {
@@ -29,13 +30,15 @@ export function checkNginx(directives: readonly Directive[]): readonly Finding[]
   const outer = servers.length > 0 ? [http] : []
   return [
     ...everything.flatMap(checkAnywhere),
+    ...checkKnown(directives),
     ...directives.filter(({ name }) => name === 'stream').flatMap(checkStream),
     ...places.flatMap((server) => checkServer(server, outer, upstreams)),
   ]
 }
 
+/** Of a file that others include: what stands around it is not here. */
 const asServer = (block: readonly Directive[]): Directive => ({
-  ...{ name: 'server', args: [], block },
+  ...{ name: 'snippet', args: [], block },
   ...{ file: block[0]?.file ?? '', line: block[0]?.line ?? 1 },
 })
 
@@ -71,17 +74,19 @@ function checkServer(
 const hostOf = (pass: Directive | null): string =>
   /^\w+:\/\/(unix:[^:]*|[^/]*)/.exec(pass?.args[0] ?? '')?.[1] ?? 'nothing'
 
+const INNER = ['location', 'if', 'limit_except']
+
 /** The server itself, its locations, and what is nested in them. */
 function contexts(here: Directive, outer: readonly (readonly Directive[])[]): readonly Context[] {
   const around = [...outer, here.block ?? []]
-  const inner = (here.block ?? []).filter(({ name, block }) => (name === 'location' || name === 'if') && block !== null)
+  const inner = (here.block ?? []).filter(({ name, block }) => INNER.includes(name) && block !== null)
   return [{ here, around }, ...inner.flatMap((directive) => contexts(directive, around))]
 }
 
 function checkLocation(context: Context): readonly Finding[] {
   const { here } = context
   const pass = own(context, PASSES)
-  const isStatic = pass === null && here.name === 'location' && own(context, ANSWERS) === null && !hasReturns(here)
+  const isStatic = pass === null && servesFiles(context) && own(context, ANSWERS) === null && !refusesAll(context)
   if (pass === null && (!isStatic || here.args.at(-1)?.startsWith(ACME) === true)) return []
   const asks = effective(context, 'auth_request')[0]
   const any = effective(context, 'satisfy').find(({ args }) => args[0] === 'any')
@@ -109,10 +114,23 @@ function checkLocation(context: Context): readonly Finding[] {
   ]
 }
 
-const hasReturns = ({ block }: Directive): boolean =>
-  (block ?? []).some(
-    ({ name, block: inner }) => name === 'return' || (name === 'if' && inner?.some((one) => one.name === 'return')),
-  )
+/** A location without a handler does. So does a server whose locations leave paths over. */
+function servesFiles(context: Context): boolean {
+  const { here } = context
+  if (here.name !== 'server') return here.name === 'location'
+  const locations = (here.block ?? []).filter(({ name }) => name === 'location')
+  if (settingOf(context, 'ssl_reject_handshake') === 'on' || locations.some(isWhole)) return false
+  return locations.length === 0 || settingOf(context, 'root') !== null
+}
+
+const isWhole = ({ args }: Directive): boolean => /^(\^~ )?\/$|^~\*? \^?(\/|\.\*?)?$/.test(args.join(' '))
+
+/** The first rule that matches counts, so that everything before `deny all` may pass. */
+const refusesAll = (context: Context): boolean => {
+  const open = effective(context, 'allow', 'deny').findIndex(({ name }) => name === 'allow')
+  const closed = effective(context, 'allow', 'deny').findIndex(({ name, args }) => name === 'deny' && args[0] === 'all')
+  return closed >= 0 && (open < 0 || closed < open) && settingOf(context, 'satisfy') !== 'any'
+}
 
 const FLAGS: readonly (readonly [name: string, value: string, message: string, fix: string])[] = [
   ['underscores_in_headers', 'on', 'fields with underscores pass, which many services read as X-Auth-Subject', 'off'],
@@ -126,7 +144,7 @@ function checkAnywhere(directive: Directive): readonly Finding[] {
   if (flag !== undefined) return [here('forgeable', flag[2], `set ${name} ${flag[3]}`)]
   if ((name === 'ssi' && args[0] === 'on') || name === 'add_before_body' || name === 'add_after_body')
     return [here('skips_question', `${name} fetches parts that nobody is asked about`, `remove ${name}`)]
-  if (/_by_lua|^js_(content|access|set|header_filter)|^perl/.test(name))
+  if (isCode(name))
     return [here('unseen', `${name} may answer, or change the request, by code of its own`, 'judge it by hand')]
   if (name === 'set_real_ip_from' && /^(0\.0\.0\.0|::)\/0$/.test(args[0] ?? ''))
     return [here('forgeable', 'every client can say that it has another address', 'name your proxies')]
@@ -135,7 +153,7 @@ function checkAnywhere(directive: Directive): readonly Finding[] {
 
 function checkStream(stream: Directive): readonly Finding[] {
   return all(stream)
-    .filter(({ name }) => name === 'proxy_pass')
+    .filter(({ name }) => name === 'proxy_pass' || name === 'pass')
     .map((pass) =>
       at(pass)('skips_question', 'connections are passed on unread: nobody is asked', 'use a server of http'),
     )

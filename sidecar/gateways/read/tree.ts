@@ -11,7 +11,7 @@ export type Tree = Place &
   )
 
 /** Envoy accepts `merge_slashes` and `mergeSlashes`, Traefik any case. */
-const folded = (key: string): string => key.replaceAll('_', '').toLowerCase()
+export const folded = (key: string): string => key.replaceAll('_', '').toLowerCase()
 
 /** The value below the keys; null for a missing value, and for null itself. */
 export function get(tree: Tree | null, ...keys: readonly string[]): Tree | null {

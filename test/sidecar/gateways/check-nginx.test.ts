@@ -133,6 +133,75 @@ describe('check-gateway of nginx', () => {
       ['server {\n', 'stream { server { listen 1; proxy_pass a; } }\nserver {\n'],
       'skips_question: stream { server { listen 1; proxy_pass a; } }',
     ],
+    [
+      'a rewrite under a condition',
+      [APP, `if ($arg_x) { rewrite ^ /admin break; }\n${APP}`],
+      'other_bytes: if ($arg_x) { rewrite ^ /admin break; }',
+    ],
+    [
+      'the same in the server',
+      ['location / {', 'if ($arg_x) { rewrite ^ /admin last; }\n    location / {'],
+      'other_bytes: if ($arg_x) { rewrite ^ /admin last; }',
+    ],
+    [
+      'a service that a condition replaces',
+      [APP, 'set $s a; if ($http_t) { set $s $http_t; } proxy_pass http://$s;'],
+      'other_bytes: set $s a; if ($http_t) { set $s $http_t; } proxy_pass http://$s;',
+    ],
+    [
+      'a service in a variable with a path',
+      [APP, 'set $s http://a/admin; proxy_pass $s;'],
+      'other_bytes: set $s http://a/admin; proxy_pass $s;',
+    ],
+    [
+      'a socket that a field names',
+      [APP, 'proxy_pass http://unix:/run/$http_a:;'],
+      'other_bytes: proxy_pass http://unix:/run/$http_a:;',
+    ],
+    [
+      'another service for some methods',
+      [APP, `${APP}\n        limit_except GET { proxy_pass http://a/admin; }`],
+      'other_bytes: limit_except GET { proxy_pass http://a/admin; }',
+    ],
+    ...['deny 10.0.0.1;', 'allow 10.0.0.1; deny all;', 'satisfy any; deny all;', 'if ($x) { return 404; }'].map(
+      (rule): [string, Edit, string] => [
+        `files behind ${rule}`,
+        ['location / {', `location /f { auth_request off; ${rule} root /srv; }\n    location / {`],
+        `skips_question: location /f { auth_request off; ${rule} root /srv; }`,
+      ],
+    ),
+    [
+      'files of a server without a location',
+      ['server {\n', 'server { listen 81; root /srv; }\nserver {\n'],
+      'skips_question: server { listen 81; root /srv; }',
+    ],
+    [
+      'files of a server whose locations leave paths over',
+      ['server {\n', 'server { listen 81; root /srv; location /a { return 404; } }\nserver {\n'],
+      'skips_question: server { listen 81; root /srv; location /a { return 404; } }',
+    ],
+    [
+      'an identity that is set twice',
+      [APP, `proxy_set_header X-Auth-Subject $http_x_auth_subject;\n${APP}`],
+      'forgeable: proxy_set_header X-Auth-Subject $http_x_auth_subject;',
+    ],
+    [
+      'a target that is said twice',
+      ['internal;', 'internal; proxy_set_header X-Original-Uri $http_a;'],
+      'other_bytes: location = /_portcullis {',
+    ],
+    [
+      'a stream that is passed to a server',
+      ['server {\n', 'stream { server { listen 1; pass a:1; } }\nserver {\n'],
+      'skips_question: stream { server { listen 1; pass a:1; } }',
+    ],
+    ...['more_set_input_headers "X: a";', 'post_action @a;', 'echo a;', 'proxy_wasm a;', 'internal_redirect /a;'].map(
+      (unknown): [string, Edit, string] => [
+        `${unknown} as something that is not understood`,
+        [APP, `${unknown}\n${APP}`],
+        `unseen: ${unknown}`,
+      ],
+    ),
   ])('names %s', (_name, edit, finding) => {
     expect(saying(edited('nginx', edit))).toContain(finding)
   })
@@ -146,6 +215,21 @@ describe('check-gateway of nginx', () => {
     ],
     ['the raw target', [APP, 'proxy_pass http://127.0.0.1:3000$request_uri;']],
     ['a service in a variable that is fixed', [APP, 'set $app "http://127.0.0.1:3000"; proxy_pass $app;']],
+    ['what refuses everybody', ['location / {', 'location /f { deny all; root /srv; }\n    location / {']],
+    [
+      'a server that redirects',
+      ['server {\n', 'server { listen 81; root /srv; return 301 https://$host$request_uri; }\nserver {\n'],
+    ],
+    [
+      'a server that shakes no hand',
+      ['server {\n', 'server { listen 81 default_server; ssl_reject_handshake on; }\nserver {\n'],
+    ],
+    ['a second value that is empty', [APP, `proxy_set_header X-Auth-Subject "";\n${APP}`]],
+    [
+      'values of types and of geo',
+      ['server {\n', 'types { text/html html; }\ngeo $a { default 0; 10.0.0.0/8 1; }\nserver {\n'],
+    ],
+    ['what compresses and logs', [APP, `gzip on; access_log off; add_header A b; proxy_buffer_size 8k;\n${APP}`]],
     [
       'quotes, comments and braces in words',
       ['location / {', '# { "\n    map "$http_a" $b { default "x;y{"; }\n    location / {'],
@@ -154,125 +238,5 @@ describe('check-gateway of nginx', () => {
 
   test('names a file without a server', () => {
     expect(saying(one('a.conf', 'upstream a { server b; }'))).toEqual(['unseen: upstream a { server b; }'])
-  })
-})
-
-describe('check-gateway of Traefik', () => {
-  test.each<[string, Edit, string]>([
-    [
-      'fields that the client may set',
-      ['trustForwardHeader: false', 'trustForwardHeader: true'],
-      'forgeable: trustForwardHeader: true',
-    ],
-    [
-      'the old default',
-      ['trustForwardHeader: false', 'maxBodySize: 1'],
-      'forgeable: address: https://127.0.0.1:15081/authorize',
-    ],
-    [
-      'some fields',
-      ['trustForwardHeader: false', 'trustForwardHeader: false\n        authRequestHeaders: [Cookie]'],
-      'other_bytes: authRequestHeaders: [Cookie]',
-    ],
-    [
-      'an identity of the client',
-      [/ +authResponseHeadersRegex: .*\n/, '\n'],
-      'forgeable: address: https://127.0.0.1:15081/authorize',
-    ],
-    [
-      'an expression that covers too little',
-      [/authResponseHeadersRegex: .*\n/, 'authResponseHeadersRegex: "^X-Auth-"\n'],
-      'forgeable: authResponseHeadersRegex: "^X-Auth-"',
-    ],
-    [
-      'an upgrade that is carried',
-      [/authResponseHeadersRegex: .*\n/, 'authResponseHeadersRegex: "^X-Auth-|[^A-Za-z0-9-]"\n'],
-      'skips_question: authResponseHeadersRegex: "^X-Auth-|[^A-Za-z0-9-]"',
-    ],
-    [
-      'an identity that is left out',
-      [/authResponseHeaders:[\s\S]*$/m, 'authResponseHeaders: [X-Auth-Subject]\n'],
-      'forgeable: authResponseHeaders: [X-Auth-Subject]',
-    ],
-    ['a gateway without a name', [/ {10}cert: .*\n/, '\n'], 'forgeable: address: https://127.0.0.1:15081/authorize'],
-    [
-      'an unverified door',
-      ['tls:\n', 'tls:\n          insecureSkipVerify: true\n'],
-      'forgeable: insecureSkipVerify: true',
-    ],
-    [
-      'a router that asks nobody',
-      ['routers:\n', 'routers:\n    open: {rule: "Path(`/a`)", service: service}\n'],
-      'skips_question: open: {rule: "Path(`/a`)", service: service}',
-    ],
-    ['a middleware from elsewhere', ['- portcullis\n', '- other@docker\n'], 'unseen: entryPoints:'],
-    ['a prefix that goes after it', ['- portcullis\n', '- portcullis\n        - strip\n'], 'unseen: entryPoints:'],
-    ['clients that are believed', ['insecure: false', 'insecure: true'], 'forgeable: insecure: true'],
-    ['everybody as a proxy', ['insecure: false', 'trustedIPs: [0.0.0.0/0]'], 'forgeable: trustedIPs: [0.0.0.0/0]'],
-    [
-      'a path that is not cleaned',
-      ['forwardedHeaders:', 'http: {sanitizePath: false}\n    forwardedHeaders:'],
-      'other_bytes: http: {sanitizePath: false}',
-    ],
-    [
-      'a TCP router',
-      ['routers:\n', 'none: {}\ntcp:\n  routers: {a: {rule: "HostSNI(`*`)"}}\nhttp:\n  routers:\n'],
-      'skips_question: routers: {a: {rule: "HostSNI(`*`)"}}',
-    ],
-  ])('names %s', (name, edit, finding) => {
-    const files =
-      name === 'a TCP router'
-        ? one('d.yaml', 'tcp:\n  routers: {a: {rule: "HostSNI(`*`)"}}\n')
-        : edited('traefik', edit)
-    expect(saying(files)).toContain(finding)
-  })
-
-  const dynamic = (middlewares: string): string => `
-[http.routers.a]
-rule = "PathPrefix(\`/\`)"
-middlewares = ["all"]
-service = "s"
-[http.middlewares.all.chain]
-middlewares = [${middlewares}]
-[http.middlewares.strip.stripPrefix]
-prefixes = ["/api"]
-[http.middlewares.identity.headers.customRequestHeaders]
-X-Auth-Subject = "root"
-[http.middlewares.auth.forwardAuth]
-address = "https://door:15081/authorize"
-trustForwardHeader = false
-authResponseHeadersRegex = '(?i)^x.auth.|^upgrade$'
-[http.middlewares.auth.forwardAuth.tls]
-cert = "a"
-key = "b"
-`
-
-  test('reads TOML and chains, in which the order counts', () => {
-    expect(saying(one('d.toml', dynamic('"strip", "auth"')))).toEqual([])
-    expect(saying(one('d.toml', dynamic('"auth", "strip"')))).toEqual(['other_bytes: [http.routers.a]'])
-    expect(saying(one('d.toml', dynamic('"auth", "identity"')))).toEqual(['forgeable: X-Auth-Subject = "root"'])
-    expect(saying(one('d.toml', dynamic('"strip"')))).toEqual(['skips_question: [http.routers.a]'])
-  })
-
-  test('reads its objects in Kubernetes', () => {
-    const route = (middlewares: string): string => `apiVersion: traefik.io/v1alpha1
-kind: IngressRoute
-metadata: {name: r}
-spec:
-  routes:
-    - match: PathPrefix(\`/\`)
-      middlewares: [${middlewares}]
----
-apiVersion: traefik.io/v1alpha1
-kind: Middleware
-metadata: {name: auth}
-spec:
-  forwardAuth:
-    trustForwardHeader: false
-    authResponseHeadersRegex: "(?i)^x.auth.|^upgrade$"
-    tls: {certSecret: s}
-`
-    expect(saying(one('r.yaml', route('{name: auth}')))).toEqual([])
-    expect(saying(one('r.yaml', route('')))).toEqual(['skips_question: - match: PathPrefix(`/`)'])
   })
 })

@@ -1,0 +1,156 @@
+import { describe, expect, test } from 'vitest'
+import { type Edit, edited, one, saying } from './edited.ts'
+
+const ROUTER = '- name: envoy.filters.http.router'
+const filter = (name: string): string => `- name: x
+                    typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.${name}.v3.Any}
+                  ${ROUTER}`
+
+const upstreamLine = (name: string): string => `http_filters: [{name: envoy.filters.http.${name}}]`
+/** In the cluster of the service. */
+const upstream = (name: string): Edit => [
+  '- name: service\n      type',
+  `- name: service
+      typed_extension_protocol_options:
+        envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+          "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+          ${upstreamLine(name)}
+      type`,
+]
+
+describe('check-gateway of what Envoy forwards', () => {
+  test.each<[string, Edit, string]>([
+    ...['disallow_all: true', 'disallow_expression: {regex: x-auth-.*}', 'allow_all_routing_headers: true'].map(
+      (rule): [string, Edit, string] => [
+        `answers of the door that are left out by ${rule}`,
+        ['clear_route_cache: false', `decoder_header_mutation_rules: {${rule}}`],
+        `forgeable: decoder_header_mutation_rules: {${rule}}`,
+      ],
+    ),
+    [
+      'a setting of ext_authz that is not understood',
+      ['clear_route_cache: false', 'never_heard_of: true'],
+      'unseen: never_heard_of: true',
+    ],
+    ...[
+      'cluster_header: x-backend',
+      'weighted_clusters: {clusters: [{cluster_header: x-backend, weight: 1}]}',
+      'request_mirror_policies: [{cluster_header: x-backend}]',
+    ].map((to): [string, Edit, string] => [
+      `a service that a client chooses by ${to}`,
+      ['cluster: service', to],
+      `other_bytes: ${to}`,
+    ]),
+    ...[
+      'inline_cluster_specifier_plugin: {extension: {name: a}}',
+      'cluster_specifier_plugin: a',
+      'never_heard_of: {a: b}',
+    ].map((to): [string, Edit, string] => [`a route by ${to}`, ['cluster: service', to], `unseen: ${to}`]),
+    [
+      'an action of a filter',
+      ['match:\n', 'filter_action: {}\n                          match:\n'],
+      'unseen: - filter_action: {}',
+    ],
+    [
+      'Lua before it',
+      ['- name: envoy.filters.http.ext_authz', `${filter('lua').split(ROUTER)[0]}- name: envoy.filters.http.ext_authz`],
+      'unseen: - name: x',
+    ],
+    [
+      'an unknown filter before it',
+      [
+        '- name: envoy.filters.http.ext_authz',
+        `${filter('never_heard_of').split(ROUTER)[0]}- name: envoy.filters.http.ext_authz`,
+      ],
+      'unseen: - name: x',
+    ],
+    ...[
+      ['skips_question', 'envoy.filters.network.tcp_proxy'],
+      ['skips_question', 'envoy.filters.network.redis_proxy'],
+      ['unseen', 'envoy.filters.network.never_heard_of'],
+      ['unseen', 'mine'],
+    ].map(([code, name]): [string, Edit, string] => [
+      `a listener of ${name}`,
+      ['  clusters:\n', `    - {name: raw, filter_chains: [{filters: [{name: ${name}}]}]}\n  clusters:\n`],
+      `${code}: - {name: raw, filter_chains: [{filters: [{name: ${name}}]}]}`,
+    ]),
+    [
+      'the chain of filters for other connections',
+      [
+        '  clusters:\n',
+        '    - {name: raw, default_filter_chain: {filters: [{name: a, typed_config: {"@type": a.filters.network.tcp_proxy.v3.TcpProxy}}]}}\n  clusters:\n',
+      ],
+      'skips_question: - {name: raw, default_filter_chain: {filters: [{name: a, typed_config: {"@type": a.filters.network.tcp_proxy.v3.TcpProxy}}]}}',
+    ],
+    [
+      'datagrams that are passed on',
+      [
+        '  clusters:\n',
+        '    - {name: raw, listener_filters: [{name: envoy.filters.udp_listener.udp_proxy}]}\n  clusters:\n',
+      ],
+      'skips_question: - {name: raw, listener_filters: [{name: envoy.filters.udp_listener.udp_proxy}]}',
+    ],
+    [
+      'a door that is asked in the clear by the library of gRPC',
+      [/envoy_grpc:\n\s+cluster_name: portcullis_door/, 'google_grpc: {target_uri: "a:1", stat_prefix: a}'],
+      'forgeable: google_grpc: {target_uri: "a:1", stat_prefix: a}',
+    ],
+    [
+      'a changing filter of the router',
+      ['v3.Router\n', 'v3.Router\n                      upstream_http_filters: [{name: envoy.filters.http.lua}]\n'],
+      'other_bytes: upstream_http_filters: [{name: envoy.filters.http.lua}]',
+    ],
+    ['a changing filter of a cluster', upstream('lua'), `other_bytes: ${upstreamLine('lua')}`],
+  ])('names %s', (_name, edit, finding) => {
+    expect(saying(edited('envoy', edit))).toContain(finding)
+  })
+
+  test.each(['FilterConfig', 'ExtAuthzPerRoute'])(
+    'names a route that switches a filter of any name off by %s',
+    (type) => {
+      const route = `- typed_per_filter_config: {mine: {"@type": a.v3.${type}, disabled: true}}`
+      const off: Edit = ['- match:\n', `${route}\n                          match:\n`]
+      const files = edited('envoy', ['- name: envoy.filters.http.ext_authz', '- name: mine'], off)
+      expect(saying(files)).toEqual([`skips_question: ${route}`])
+    },
+  )
+
+  test('names a switch in a file of routes whose filters are elsewhere', () => {
+    const routes = (name: string): string =>
+      `virtual_hosts: [{routes: [{typed_per_filter_config: {${name}: {disabled: true}}, route: {cluster: a}}]}]`
+    expect(saying(one('routes.yaml', routes('mine')))).toEqual([`unseen: ${routes('mine')}`])
+    expect(saying(one('routes.yaml', routes('envoy.filters.http.cors')))).toEqual([])
+  })
+
+  test.each<[string, Edit]>([
+    ['the codec of a cluster', upstream('upstream_codec')],
+    [
+      'JWTs that are read before',
+      [
+        '- name: envoy.filters.http.ext_authz',
+        `${filter('jwt_authn').split(ROUTER)[0]}- name: envoy.filters.http.ext_authz`,
+      ],
+    ],
+    [
+      'times and retries of a route',
+      [
+        'cluster: service',
+        'cluster: service\n                            timeout: 3s\n                            retryPolicy: {}',
+      ],
+    ],
+    [
+      'a limit of connections',
+      [
+        '- name: envoy.filters.network.http',
+        '- name: envoy.filters.network.connection_limit\n            - name: envoy.filters.network.http',
+      ],
+    ],
+    [
+      'the library of gRPC with a certificate',
+      [
+        /envoy_grpc:\n\s+cluster_name: portcullis_door/,
+        'google_grpc: {target_uri: "a:1", channel_credentials: {ssl_credentials: {private_key: {filename: a}, cert_chain: {filename: b}}}}',
+      ],
+    ],
+  ])('lets %s be', (_name, edit) => expect(saying(edited('envoy', edit))).toEqual([]))
+})
