@@ -4,6 +4,8 @@ import { createReadStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Command, InvalidArgumentError } from 'commander'
+import { PdpError } from '../domain/errors.ts'
+import { parseTuple } from '../domain/names.ts'
 import { fileProblem } from '../process/command/file-problem.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT, problemError, type Run } from './errors.ts'
@@ -70,6 +72,15 @@ async function open(
   return { connection, path: `/v1/organizations/${encodeURIComponent(organization)}/relationships` }
 }
 
+/** Before anybody looks for credentials. */
+function requireTuple(text: string, place: string): void {
+  try {
+    parseTuple(text)
+  } catch (cause) {
+    throw cause instanceof PdpError ? new CliError(`${place}: ${cause.message}`, { cause }) : cause
+  }
+}
+
 async function write(asked: {
   op: 'write' | 'delete'
   tuples: readonly string[]
@@ -77,6 +88,7 @@ async function write(asked: {
   io: NodeJS.Process
 }): Promise<number> {
   const { op, tuples, options, io } = asked
+  for (const [i, tuple] of tuples.entries()) requireTuple(tuple, `/${op}/${i}`)
   const { connection, path } = await open(options, io, 'relationships:write')
   const response = await connection.send({ method: 'POST', path, body: { [op]: tuples } })
   const body: unknown = await response.json()

@@ -95,7 +95,7 @@ async function ask(request: AskedRequest, { file }: ExplainOptions): Promise<Ask
 
 function pair(text: string, mark: string, option: string): [string, string] {
   const at = text.indexOf(mark)
-  if (at < 1) throw new ConfigError([`${option} ${JSON.stringify(text)} needs a name before ${mark}`])
+  if (at < 1) throw new ConfigError([`${option} ${JSON.stringify(text)} is not <name>${mark}<value>`])
   return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
 }
 

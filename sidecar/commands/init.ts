@@ -1,5 +1,6 @@
 /** `init`: a first route file, with a route and tests for each operation of an OpenAPI document when there is one. */
 import { Document } from 'yaml'
+import { ConfigError } from '../../pdp/process/exit.ts'
 import { parsePattern, patternText } from '../routes/patterns.ts'
 import { type Route, routeConflict } from '../routes/route.ts'
 import { type CheckText, checkOfMapping, MappingError } from './coaz.ts'
@@ -20,10 +21,11 @@ const EXAMPLE: ApiDescription = {
   ],
 }
 
-/** `api`: null without a document. `schema`: where an editor finds the schema. */
+/** `api`: null without a document. `schema`: where an editor finds the schema. Throws ConfigError when no operation can be a route. */
 export function firstRouteFile(api: ApiDescription | null, schema: string): FirstRouteFile {
   const { operations, origin } = api ?? EXAMPLE
   const { routes, leftOut } = routesOf(operations)
+  if (routes.length === 0) throw new ConfigError(leftOut.map((reason) => `no route for ${reason}`))
   const resource = origin ?? 'https://app.example.com'
   const document = new Document({
     portcullis: 'v1',

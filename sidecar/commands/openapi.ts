@@ -5,7 +5,7 @@ import { MAPPING_KEY } from './coaz.ts'
 
 export type Operation = {
   readonly method: string
-  /** Below the path of the first server; parameters are `{name}`. */
+  /** Below the path of its server; parameters are `{name}`. */
   readonly path: string
   /** The document says that it needs no credentials. */
   readonly isPublic: boolean
@@ -30,14 +30,21 @@ export function readOpenApi(source: string, path: string): ApiDescription {
     throw new ConfigError([`${path} is not an OpenAPI document: it has neither openapi nor swagger: "2.0"`])
   const paths = membersOf(document.paths)
   if (paths === null) throw new ConfigError([`${path} has no paths`])
-  const { origin, base } = serverOf(document)
+  const { origin, base } = serverOf(document.servers ?? swaggerServer(document))
   const operations = Object.entries(paths).flatMap(([template, item]) =>
     METHODS.flatMap((method): Operation[] => {
-      const operation = membersOf(membersOf(item)?.[method])
+      const members = membersOf(item)
+      const operation = membersOf(members?.[method])
       if (operation === null || !template.startsWith('/')) return []
+      // The servers of an operation take the place of its path's, and these of the document's.
+      const own = operation.servers ?? members?.servers
       const isPublic = isWithoutCredentials(operation.security ?? document.security)
       const mapping = operation[MAPPING_KEY]
-      const described = { method: method.toUpperCase(), path: `${base}${template}`, isPublic }
+      const described = {
+        method: method.toUpperCase(),
+        path: `${own === undefined ? base : serverOf(own).base}${template}`,
+        isPublic,
+      }
       return [mapping === undefined ? described : { ...described, mapping }]
     }),
   )
@@ -56,16 +63,28 @@ function parsed(source: string, path: string): Members {
 /** Only an empty list says so. A document that says nothing about credentials is not taken to need none. */
 const isWithoutCredentials = (security: unknown): boolean => Array.isArray(security) && security.length === 0
 
-function serverOf(document: Members): { readonly origin: string | null; readonly base: string } {
-  const [server] = Array.isArray(document.servers) ? document.servers : []
-  const host = typeof document.host === 'string' ? `https://${document.host}` : ''
-  const base = typeof document.basePath === 'string' ? document.basePath : ''
-  const text = membersOf(server)?.url ?? `${host}${base}`
-  const url = typeof text === 'string' ? URL.parse(text, RELATIVE) : null
+/** OpenAPI 2.0 has one server, in other words. */
+function swaggerServer({ host, basePath }: Members): unknown {
+  const origin = typeof host === 'string' ? `https://${host}` : ''
+  return [{ url: `${origin}${typeof basePath === 'string' ? basePath : ''}` }]
+}
+
+/** The first of several: a sidecar stands before one service. */
+function serverOf(servers: unknown): { readonly origin: string | null; readonly base: string } {
+  const server = Array.isArray(servers) ? membersOf(servers[0]) : null
+  const text = server?.url
+  const url = typeof text === 'string' ? URL.parse(withDefaults(text, server?.variables), RELATIVE) : null
   if (url === null || !/^https?:$/.test(url.protocol)) return { origin: null, base: '' }
   const isRelative = url.origin === RELATIVE
   return { origin: isRelative ? null : url.origin, base: url.pathname.replace(/\/$/, '') }
 }
+
+/** OpenAPI 3.1 section 4.8.6: each variable of a server has a default. */
+const withDefaults = (url: string, variables: unknown): string =>
+  url.replaceAll(/\{([^{}]+)\}/g, (written, name: string) => {
+    const { default: value } = membersOf(membersOf(variables)?.[name]) ?? {}
+    return typeof value === 'string' ? value : written
+  })
 
 const membersOf = (value: unknown): Members | null =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null

@@ -1,10 +1,14 @@
 /** Parses one check of a route file, such as `viewer invoice:{id}`: names and ids by the grammar of the PDP. */
 import { isEntitlementKey, isPermissionKey, isRelationOrKey, isType } from '../../pdp/domain/names.ts'
+import { nearestName } from '../../pdp/domain/nearest.ts'
 import type { Check } from '../routes/checks.ts'
 import { parseTemplate } from '../routes/template.ts'
 
 // RFC 6749 section 3.3.
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
+
+/** Checks of one word. */
+const WORDS = ['public', 'signed_in']
 
 /** Returns the check, or an error message. `parameters` are the names of the route's path parameters. */
 export function parseCheck(text: string, parameters: readonly string[]): Check | string {
@@ -12,8 +16,13 @@ export function parseCheck(text: string, parameters: readonly string[]): Check |
   const [first = '', second = ''] = words
   if (text.trim() === 'signed_in') return { kind: 'signed_in' }
   if (text.trim() === 'public') return 'public must be the only check of a route'
+  if (words.length === 1) {
+    const word = first.toLowerCase()
+    const nearest = WORDS.includes(word) ? word : nearestName(word, WORDS)
+    if (nearest !== null) return `${JSON.stringify(text)} is no check; did you mean "${nearest}"?`
+  }
   if (words.length !== 2)
-    return `${JSON.stringify(text)} is not "signed_in", "<relation> <type>:<id>", "permission <key>", "entitlement <key>" or "scope <name>"`
+    return `${JSON.stringify(text)} is not "public", "signed_in", "<relation> <type>:<id>", "permission <key>", "entitlement <key>" or "scope <name>"`
   if (first === 'permission') return keyed('permission', second)
   if (first === 'entitlement') return keyed('entitlement', second)
   if (first === 'scope') return SCOPE.test(second) ? { kind: 'scope', name: second } : `${second} is not a valid scope`

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { fileProblem } from '../../../pdp/process/command/file-problem.ts'
-import { ConfigError, runCommand, StartError } from '../../../pdp/process/exit.ts'
+import { ConfigError, runCommand } from '../../../pdp/process/exit.ts'
 import { isObject, type JsonObject, listAt } from '../pod/json.ts'
 import { checkCluster } from './check-cluster.ts'
 
@@ -91,7 +91,7 @@ function output(kubectl: string, words: readonly string[]): string {
     encoding: 'utf8',
     maxBuffer: OUTPUT_BYTES_MAX,
   })
-  if (error !== undefined) throw new StartError(`${kubectl} could not be started: ${error.message}`)
-  if (status !== 0) throw new StartError(`${kubectl} failed: ${stderr.trim()}`)
+  if (error !== undefined) throw new ConfigError([`${kubectl} could not be started: ${error.message}`])
+  if (status !== 0) throw new ConfigError([`${kubectl} failed: ${stderr.trim()}`])
   return stdout
 }

@@ -1,11 +1,12 @@
 /** The command `portcullis` on a running PDP, as a person and as a script run it. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdir, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { loginFile } from '../../../pdp/commands/everyday/saved-login.ts'
 import { freePort } from '../../support/free-port.ts'
-import { type ServedPdp, servePdp } from './served-pdp.ts'
+import { runOn, type ServedPdp, servePdp } from './served-pdp.ts'
 
 let served: ServedPdp
 let folder: string
@@ -90,6 +91,14 @@ describe('portcullis', () => {
     expect(await good('list resources user:alice viewer invoice -o acme')).toBe('invoice:1\ninvoice:2\n')
     expect(await good('list subjects viewer invoice:2 -o acme')).toBe('user:alice\n')
     expect(await good('explain user:alice viewer invoice:1 -o acme')).toMatch(/invoice:1#viewer@user:alice/)
+  })
+
+  test('judges a tuple before it looks for credentials', async () => {
+    const { status, err } = await runOn(
+      { folder: tmpdir(), url: 'http://127.0.0.1:9' },
+      'tuple write doc:1#viewer -o acme',
+    )
+    expect([status, err]).toEqual([2, expect.stringContaining('"doc:1#viewer" is not a tuple')])
   })
 
   test('asks with a context and with tuples of one question, and says what a condition needs', async () => {

@@ -129,6 +129,9 @@ describe('a route file', () => {
   "* /f": signed_in
   GET /g: {all: ["viewer a:1", "scope read"]}
   GET /h: permission invoices:read
+  GET /i: {check: "viewer a:1", mode: shadow}
+  GET /j: {check: "viewer a:1", forward_token: true}
+  GET /k: {check: "viewer a:1", context: {ip: client.address}}
 `),
     )
     expect(leftOut.map((line) => line.split(', because ')[0]).toSorted()).toEqual([
@@ -139,6 +142,9 @@ describe('a route file', () => {
       'GET /e',
       'GET /g',
       'GET /h',
+      'GET /i',
+      'GET /j',
+      'GET /k',
       'GET other.example.com/d',
     ])
   })

@@ -45,6 +45,22 @@ describe('a first route file', () => {
     expect(loadFile(written(open).text)).toMatchObject({ resource: 'https://a.test', hosts: ['a.test', 'localhost'] })
   })
 
+  test('has paths below the server of each: of the operation, else of the path, else of the document', () => {
+    const servers = [{ url: 'https://a.test/{base}', variables: { base: { default: 'v3' } } }]
+    const paths = {
+      '/x': { get: {} },
+      '/y': { servers: [{ url: '/path' }], get: {}, put: { servers: [{ url: '/operation/' }] } },
+    }
+    const document = { openapi: '3.1.0', servers, paths }
+    expect(Object.keys(routesOf(document))).toEqual(['GET /v3/x', 'GET /path/y', 'PUT /operation/y'])
+    expect(loadFile(written(document).text).resource).toBe('https://a.test')
+  })
+
+  test('is none when no operation can be a route', () => {
+    const document = { openapi: '3.1.0', servers: [{ url: 'https://a.test/{base}' }], paths: { '/x': { get: {} } } }
+    expect(() => written(document)).toThrow(ConfigError)
+  })
+
   test('says which operations have no route, and why', () => {
     const paths = {
       '/files/{name}.json': { get: {} },
