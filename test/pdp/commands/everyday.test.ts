@@ -97,6 +97,7 @@ describe('portcullis', () => {
     const { status, err } = await runOn(
       { folder: tmpdir(), url: 'http://127.0.0.1:9' },
       'tuple write doc:1#viewer -o acme',
+      {},
     )
     expect([status, err]).toEqual([2, expect.stringContaining('"doc:1#viewer" is not a tuple')])
   })

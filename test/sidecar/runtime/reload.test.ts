@@ -126,13 +126,17 @@ describe('a reload', () => {
     const reload = watchConfig(settings(harness, path))
     world.closers.push(reload.close)
     const opened = () => harness.log.filter((line) => 'event' in line && line.event === 'routes_opened')
-    writeFileSync(path, source(harness, `${ROUTES}\nGET /new: public`))
+    writeFileSync(path, source(harness, `${ROUTES}\nGET /new: signed_in`))
     currentView(reload)
     expect(opened()).toEqual([])
     writeFileSync(path, source(harness, 'GET /**: public'))
     currentView(reload)
-    const routes = [{ route: 'GET /**', before: 'GET /invoices/{id}', now: 'public' }]
-    expect(opened()).toEqual([expect.objectContaining({ routes })])
+    const routes = ['GET /invoices/{id}', 'GET /new', null].map((before) => ({
+      route: 'GET /**',
+      before,
+      now: 'public',
+    }))
+    expect(opened()).toEqual([expect.objectContaining({ routes: expect.arrayContaining(routes) })])
   })
 
   test('cannot turn TLS on', async () => {
