@@ -66,10 +66,12 @@ function parseContext(text: string): JsonObject {
   throw new CliError(`--context must be a JSON object, such as {"ip": "203.0.113.7"}, not ${quote(text)}`)
 }
 
+/** A time without a zone would be another instant on each machine. */
 function parseInstant(text: string): number {
   const instant = Date.parse(text)
-  if (!Number.isNaN(instant)) return instant
-  throw new CliError(`--as-of must be an instant, such as 2030-01-31T12:00:00Z, not ${quote(text)}`)
+  const isExact = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text)
+  if (isExact && !Number.isNaN(instant)) return instant
+  throw new CliError(`--as-of must be an instant with its zone, such as 2030-01-31T12:00:00Z, not ${quote(text)}`)
 }
 
 function parseContextualTuple(option: string, text: string): ContextualTuple {

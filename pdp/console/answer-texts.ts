@@ -1,9 +1,10 @@
 /** An answer in words, and the same question as a test, a command and code. */
 import type { PermissionResult } from '../domain/decision.ts'
+import { formatTuple } from '../domain/names.ts'
 import { REASONS } from '../domain/reasons.ts'
 import { type Html, html } from '../process/pages/html.ts'
 import { name } from './parts.ts'
-import type { Supposed } from './question.ts'
+import { readSubject, readSupposed, type Supposed } from './question.ts'
 
 export type Asked = {
   readonly organization: string
@@ -19,53 +20,105 @@ export function reasonSentence({ subject, relation, resource }: Asked, result: P
   return html`${name(subject)} ${has} ${name(relation)} on ${name(resource)}: ${REASONS[result.reasonCode]}.`
 }
 
-const list = (text: string): readonly string[] =>
-  text
-    .split(/\r?\n/)
-    .map((line) => line.trim())
-    .filter((line) => line !== '')
-
 /** For a POSIX shell, whatever the text holds. */
 export const shellWord = (text: string): string =>
   /^[A-Za-z0-9_./:@#%+=,-]+$/.test(text) && !text.startsWith('#') ? text : `'${text.replaceAll("'", "'\\''")}'`
 
-export function copies(
-  issuer: string,
-  of: { readonly asked: Asked; readonly supposed: Supposed; readonly allowed: boolean },
-): readonly { readonly title: string; readonly text: string }[] {
-  const { asked, supposed, allowed } = of
-  const { organization, subject, relation, resource } = asked
-  const [added, removed] = [list(supposed.with), list(supposed.without)]
-  const flags = [
-    ...added.map((tuple) => `--with ${shellWord(tuple)}`),
-    ...removed.map((tuple) => `--without ${shellWord(tuple)}`),
-    ...(supposed.asOf === '' ? [] : [`--as-of ${shellWord(supposed.asOf)}`]),
-  ]
-  const words = [subject, relation, resource, '-o', organization].map(shellWord)
-  const [type = '', rest = ''] = [subject.slice(0, subject.indexOf(':')), subject.slice(subject.indexOf(':') + 1)]
-  const [id = '', userset] = rest.split('#')
-  const body = {
-    subject: userset === undefined ? { type, id } : { type, id, relation: userset },
-    permissions: [{ relation, resource }],
-    explain: true,
-    ...(added.length === 0 ? {} : { contextual_tuples: added }),
-    ...(removed.length === 0 ? {} : { without_tuples: removed }),
-    ...(supposed.asOf === '' ? {} : { as_of: supposed.asOf }),
-  }
-  const text = (value: unknown): string => JSON.stringify(value)
+type Copy = { readonly title: string; readonly text: string }
+type Question = { readonly asked: Asked; readonly supposed: Supposed; readonly allowed: boolean }
+
+/** All of the question, or a line that says what the form cannot hold. Throws RequestProblem as readSupposed does. */
+export function copies(issuer: string, of: Question): readonly Copy[] {
+  const meant = meaningOf(of)
   return [
-    { title: 'Command line', text: `portcullis explain ${[...words, ...flags].join(' ')}` },
+    { title: 'Command line', text: asCommand(of, meant) },
     {
       title: 'curl (a client_credentials token of the organization, with decisions:read)',
-      text: `curl ${new URL('/oauth/decisions', issuer).href} -H "Authorization: Bearer $TOKEN" \\\n  -H 'Content-Type: application/json' -d ${shellWord(text(body))}`,
+      text: asCurl(issuer, of, meant),
     },
-    {
-      title: 'Test of a store file (.fga.yaml)',
-      text: `tests:\n  - name: ${text(`${subject} ${relation} ${resource}`)}\n    check:\n      - user: ${text(subject)}\n        object: ${text(resource)}\n        assertions:\n          ${text(relation)}: ${String(allowed)}`,
-    },
-    {
-      title: 'TypeScript',
-      text: `const { permissions } = await pdp.decide(${JSON.stringify({ organization, subject: body.subject, permissions: body.permissions, explain: true }, null, 2)})`,
-    },
+    { title: 'Test of a store file (.fga.yaml)', text: asTest(of, meant) },
+    { title: 'TypeScript', text: asTypeScript(of, meant) },
   ]
+}
+
+type Meaning = ReturnType<typeof meaningOf>
+
+/** Read as the answer was, so that an instant without a zone is UTC wherever it is pasted. */
+function meaningOf({ asked: { subject }, supposed }: Question) {
+  const { contextualTuples = [], withoutTuples = [], asOfMs, context } = readSupposed(supposed)
+  const asOf = asOfMs === undefined ? null : new Date(asOfMs).toISOString()
+  return { subject: readSubject(subject), added: contextualTuples, removed: withoutTuples, asOfMs, asOf, context }
+}
+
+const text = (value: unknown): string => JSON.stringify(value)
+
+function asCommand({ asked }: Question, { added, removed, asOf, context }: Meaning): string {
+  const { organization, subject, relation, resource } = asked
+  const flags = [
+    ...added.map((tuple) => ['--with', formatTuple(tuple)]),
+    ...removed.map((tuple) => ['--without', formatTuple(tuple)]),
+    ...(asOf === null ? [] : [['--as-of', asOf]]),
+    ...(context === undefined ? [] : [['--context', text(context)]]),
+  ]
+  const words = [subject, relation, resource, '-o', organization, ...flags.flat()].map(shellWord)
+  return `${appNote(asked)}portcullis explain ${words.join(' ')}`
+}
+
+/** The API takes the app from the audience of the token alone. */
+const appNote = ({ app }: Asked): string =>
+  app === null ? '' : `# Roles of app ${text(app)} count: ask with a client of that app.\n`
+
+function asCurl(issuer: string, { asked }: Question, { subject, added, removed, asOf, context }: Meaning): string {
+  const { relation, resource } = asked
+  const body = {
+    subject,
+    permissions: [{ relation, resource }],
+    explain: true,
+    ...(added.length === 0 ? {} : { contextual_tuples: added.map(formatTuple) }),
+    ...(removed.length === 0 ? {} : { without_tuples: removed.map(formatTuple) }),
+    ...(asOf === null ? {} : { as_of: asOf }),
+    ...(context === undefined ? {} : { context }),
+  }
+  return `${appNote(asked)}curl ${new URL('/oauth/decisions', issuer).href} -H "Authorization: Bearer $TOKEN" \\\n  -H 'Content-Type: application/json' -d ${shellWord(text(body))}`
+}
+
+function asTest({ asked, allowed }: Question, { added, removed, asOf, context }: Meaning): string {
+  const { subject, relation, resource, app } = asked
+  const lost = [
+    ...removed.map((tuple) => `leave ${text(formatTuple(tuple))} out of its tuples`),
+    ...(asOf === null ? [] : [`its tuples have to be those of ${asOf}`]),
+    ...(app === null ? [] : [`it has no roles of app ${text(app)}`]),
+  ]
+  return [
+    ...lost.map((what) => `# A store file cannot say all of this question: ${what}.`),
+    'tests:',
+    `  - name: ${text(`${subject} ${relation} ${resource}`)}`,
+    ...(added.length === 0 ? [] : ['    tuples:']),
+    ...added.map(
+      (tuple) =>
+        `      - {user: ${text(tuple.subject)}, relation: ${text(tuple.relation)}, object: ${text(tuple.object)}}`,
+    ),
+    '    check:',
+    `      - user: ${text(subject)}`,
+    `        object: ${text(resource)}`,
+    ...(context === undefined ? [] : [`        context: ${text(context)}`]),
+    '        assertions:',
+    `          ${text(relation)}: ${String(allowed)}`,
+  ].join('\n')
+}
+
+function asTypeScript({ asked }: Question, { subject, added, removed, asOfMs, context }: Meaning): string {
+  const { organization, relation, resource, app } = asked
+  const request = {
+    organization,
+    subject,
+    permissions: [{ relation, resource }],
+    explain: true,
+    ...(app === null ? {} : { app }),
+    ...(added.length === 0 ? {} : { contextualTuples: added }),
+    ...(removed.length === 0 ? {} : { withoutTuples: removed }),
+    ...(asOfMs === undefined ? {} : { asOfMs }),
+    ...(context === undefined ? {} : { context }),
+  }
+  return `const { permissions } = await pdp.decide(${JSON.stringify(request, null, 2)})`
 }

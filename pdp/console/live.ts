@@ -82,32 +82,39 @@ export function addLive(
   scope.get('/console/decisions/tail', (request, reply) => stream(request, reply, tail)())
 }
 
-/** Asks again whenever a log moved that the answer may depend on. */
+/** Asks again whenever a log moved that the answer may depend on, and when something in the answer expires. */
 async function watch(visit: Visit, { closed, send }: Stream): Promise<void> {
   // Nothing that is written changes what was true then, and each answer replays a log.
   if (supposedOf(visit).asOf !== '') return
-  const { store, pdp } = visit.deps.management
+  const { clock, management } = visit.deps
+  const { store, pdp } = management
   const { organization } = visit
   const logs = [ENVIRONMENT, DIRECTORY, ...(organization === null ? [] : ((await pdp.ancestors(organization)) ?? []))]
-  let seen = ''
+  let [seen, validUntilMs]: [string, number | null] = ['', null]
   while (!closed.aborted) {
     const { logs: positions } = await store.vector(logs)
     const now = [...positions].map(([log, { revision }]) => `${log} ${revision}`).join(',')
-    if (now !== seen) {
+    if (now !== seen || (validUntilMs !== null && clock() >= validUntilMs)) {
       seen = now
-      send(await verdictNow(visit))
+      const { validUntilMs: until, ...shown } = await verdictNow(visit)
+      validUntilMs = until
+      send(shown)
     }
     await delay(POLL_MS, undefined, { signal: closed }).catch(() => undefined)
   }
 }
 
-async function verdictNow(visit: Visit): Promise<object> {
+type Shown = { readonly verdict: string; readonly state: 'allowed' | 'denied'; readonly validUntilMs: number | null }
+
+async function verdictNow(visit: Visit): Promise<Shown> {
   try {
-    const { result } = await answerAsked(visit, askedOf(visit), supposedOf(visit))
-    if (result.error !== undefined) return { verdict: '? cannot be decided', state: 'denied' }
-    return result.allowed ? { verdict: '✓ allowed', state: 'allowed' } : { verdict: '✗ denied', state: 'denied' }
+    const { result, validUntilMs } = await answerAsked(visit, askedOf(visit), supposedOf(visit))
+    if (result.error !== undefined) return { verdict: '? cannot be decided', state: 'denied', validUntilMs }
+    return result.allowed
+      ? { verdict: '✓ allowed', state: 'allowed', validUntilMs }
+      : { verdict: '✗ denied', state: 'denied', validUntilMs }
   } catch (err) {
-    return { verdict: `? ${asRequestProblem(err).message}`, state: 'denied' }
+    return { verdict: `? ${asRequestProblem(err).message}`, state: 'denied', validUntilMs: null }
   }
 }
 
@@ -117,17 +124,30 @@ async function tail(visit: Visit, { closed, send }: Stream): Promise<void> {
   logView(visit, filter, 'live')
   let seen = newestOf(deps.decisions)
   while (!closed.aborted) {
-    const found: KeptDecision[] = []
     const from = seen
     seen = newestOf(deps.decisions)
-    for (const decision of deps.decisions.latest()) {
-      if (decision.number <= from || found.length >= ROWS_PER_LOOK_MAX) break
-      if (isShown(visit, filter, decision)) found.push(decision)
-    }
-    const rows = found.toReversed().map((decision) => ({ cells: rowTexts(decision), ask: askOf(org, decision) }))
-    if (rows.length > 0) send({ rows })
+    const { newest, leftOut } = since(deps.decisions.latest(), {
+      from,
+      isWanted: (one) => isShown(visit, filter, one),
+    })
+    const rows = newest.map((decision) => ({ cells: rowTexts(decision), ask: askOf(org, decision) }))
+    if (rows.length > 0) send({ rows, leftOut })
     await delay(POLL_MS, undefined, { signal: closed }).catch(() => undefined)
   }
+}
+
+/** The newest of those after `from`, the oldest first, and how many there were besides. */
+export function since(
+  latest: Iterable<KeptDecision>,
+  { from, isWanted }: { readonly from: number; readonly isWanted: (decision: KeptDecision) => boolean },
+): { readonly newest: readonly KeptDecision[]; readonly leftOut: number } {
+  const found: KeptDecision[] = []
+  for (const decision of latest) {
+    if (decision.number <= from) break
+    if (isWanted(decision)) found.push(decision)
+  }
+  const newest = found.slice(0, ROWS_PER_LOOK_MAX).toReversed()
+  return { newest, leftOut: found.length - newest.length }
 }
 
 const newestOf = (decisions: Visit['deps']['decisions']): number => decisions.latest().next().value?.number ?? -1

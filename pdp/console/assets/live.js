@@ -55,7 +55,9 @@ function tail(region) {
     } else {
       events = new EventSource(region.dataset.tail)
       events.onmessage = ({ data }) => {
-        for (const row of JSON.parse(data).rows) addRow(region, row)
+        const { rows, leftOut } = JSON.parse(data)
+        if (leftOut > 0) addNote(region, `${leftOut} more came at once, and are not shown`)
+        for (const row of rows) addRow(region, row)
       }
     }
     button.setAttribute('aria-pressed', String(events !== null))
@@ -76,6 +78,22 @@ function addRow(region, { cells, ask }) {
     cell.append(holder)
     row.append(cell)
   }
+  prepend(body, row)
+}
+
+function addNote(region, text) {
+  const body = region.querySelector('tbody')
+  if (body === null) return
+  const row = document.createElement('tr')
+  const cell = document.createElement('td')
+  cell.colSpan = region.querySelectorAll('th').length
+  cell.className = 'note'
+  cell.textContent = text
+  row.append(cell)
+  prepend(body, row)
+}
+
+function prepend(body, row) {
   body.prepend(row)
   while (body.rows.length > 200) body.deleteRow(-1)
 }

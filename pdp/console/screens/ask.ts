@@ -10,7 +10,12 @@ import { address, alert, copyable, field, hidden, instant, link, name, problems,
 import { isSupposed, parametersOf, readSubject, readSupposed, type Supposed, supposedOf } from '../question.ts'
 import type { View, Visit } from '../visit.ts'
 
-export type Answered = { readonly result: PermissionResult; readonly tookMs: number; readonly revision: string }
+export type Answered = {
+  readonly result: PermissionResult
+  readonly tookMs: number
+  /** The instant from which the answer may differ without any write; null for never. */
+  readonly validUntilMs: number | null
+}
 
 /** Throws RequestProblem and PdpError. */
 export async function answerAsked(visit: Visit, asked: Asked, supposed: Supposed): Promise<Answered> {
@@ -25,7 +30,7 @@ export async function answerAsked(visit: Visit, asked: Asked, supposed: Supposed
   const [exists, decision] = await Promise.all([existsAsSubject(directory, subject), pdp.decide(question)])
   const [result] = exists ? decision.permissions : permissions.map((check) => refusedUnknown(check, subject, true))
   if (result === undefined) throw new TypeError('a question was not answered')
-  return { result, tookMs: performance.now() - startedMs, revision: decision.revision }
+  return { result, tookMs: performance.now() - startedMs, validUntilMs: decision.validUntilMs }
 }
 
 export const askedOf = (visit: Visit): Asked => ({

@@ -88,6 +88,9 @@ export async function actModel(visit: Visit): Promise<View> {
   }
 }
 
+/** Each is a comparison of everybody's access. */
+const RELATIONS_MAX = 20
+
 /** Every relation of the type that either text has, unless one is named. */
 async function compared(visit: Visit, { app, text }: { app: string; text: string }): Promise<Html> {
   const { form, organization: org, deps } = visit
@@ -99,7 +102,14 @@ async function compared(visit: Visit, { app, text }: { app: string; text: string
   const relations = form('relation').trim() === '' ? all : [form('relation').trim()]
   if (relations.length === 0) return alert(html`Neither text has relations on type ${name(type)}.`)
   const parts: Html[] = []
-  for (const relation of relations.slice(0, 20)) {
+  const leftOut = relations.slice(RELATIONS_MAX)
+  if (leftOut.length > 0)
+    parts.push(
+      alert(
+        html`This is not everything: of ${String(relations.length)} relations the first ${String(RELATIONS_MAX)} are compared. Name each of the others to compare it: ${leftOut.map((one, i) => html`${i === 0 ? EMPTY : ', '}${name(one)}`)}.`,
+      ),
+    )
+  for (const relation of relations.slice(0, RELATIONS_MAX)) {
     const body = { relation, type, subject_type: form('subject_type').trim() || 'user', model: { app, text } }
     try {
       const found = await visit.api<ComparisonJson>(

@@ -1,11 +1,11 @@
 /** What the console shows of others: on record, within the rights of now, and of the past. */
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type PersonId, startWorld, type World } from '../../console/world.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { MODEL, type PersonId, startWorld, type World } from '../../console/world.ts'
 import type { Browser } from '../../support/browser.ts'
 import { openTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { get, signedInTo } from './visitor.ts'
+import { csrfIn, get, post, signedInTo } from './visitor.ts'
 
 let world: World
 let database: TestDatabase
@@ -123,6 +123,21 @@ test.each([
   expect(world.logged.slice(before).filter((line) => line.includes('"request_failed"'))).toEqual([])
 })
 
+test('an answer that is watched ends with the relationship that expires', async () => {
+  const browser = await signedIn('root')
+  const expires_at = new Date(Date.now() + 3_000).toISOString()
+  const tuple = { object: 'doc:brief', relation: 'viewer', subject: 'user:bob', expires_at }
+  await world.manage('POST', '/v1/organizations/acme/relationships', { write: [tuple] })
+  const query = { org: 'acme', subject: 'user:bob', relation: 'viewer', resource: 'doc:brief' }
+  const response = await browser.send(`/console/ask/watch?${new URLSearchParams(query)}`)
+  let seen = ''
+  for await (const chunk of response.body ?? []) {
+    seen += Buffer.from(chunk).toString()
+    if (seen.includes('✗ denied')) break
+  }
+  expect(seen).toMatch(/✓ allowed[\s\S]*✗ denied/)
+})
+
 test('nothing watches a question about the past', async () => {
   const browser = await signedIn('root')
   const query = {
@@ -164,4 +179,52 @@ test('the start names streams that lag, issuers that do not answer and an old ke
   expect(root).toContain('The key that signs tokens was made 400 days ago')
   const anna = (await get(await signedInTo(world, 'anna'), '/console?org=acme')).text
   expect(anna).not.toMatch(/login\.gone|failing|key that signs/)
+})
+
+describe('lists that are longer than a page', () => {
+  const COUNT = 201
+  const numbers = Array.from({ length: COUNT }, (_, i) => String(i).padStart(4, '0'))
+  beforeAll(async () => {
+    await world.manage('PUT', '/v1/organizations/wide', { name: 'Wide' })
+    for (let at = 0; at < COUNT; at += 20)
+      await Promise.all(
+        numbers.slice(at, at + 20).map(async (n) => {
+          await world.manage('PUT', `/v1/organizations/wide~${n}`, { name: `Part ${n}`, parent: 'wide' })
+          await world.manage('PUT', `/v1/users/p${n}`, { name: `Person ${n}` })
+          await world.manage('PUT', `/v1/organizations/wide/members/p${n}`, { role: 'member', status: 'active' })
+          await world.manage('PUT', `/v1/organizations/wide/entitlements/feature.f${n}`, { value: true })
+          const grant = { app: 'docs', role: 'exporter', subject: `group:g${n}` }
+          await world.manage('POST', '/v1/organizations/wide/role-grants', grant)
+        }),
+      )
+  })
+
+  const PARTS: readonly (readonly [list: string, row: RegExp])[] = [
+    ['below', /Part \d{4}/g],
+    ['members', /user%3Ap\d{4}/g],
+    ['entitlements', /name="key" value="feature\.f\d{4}"/g],
+    ['roles', /group:g\d{4}</g],
+  ]
+  test.each(PARTS)('the pages of %s of an organization together have all of them, each once', async (list, row) => {
+    const root = await signedIn('root')
+    const first = (await get(root, '/console/organization?org=wide')).text
+    const to = new RegExp(`href="([^"]+)">Next page of ${list}<`).exec(first)?.[1]?.replaceAll('&amp;', '&')
+    expect(to).toBeDefined()
+    const second = (await get(root, to ?? '')).text
+    expect(second).not.toContain(`Next page of ${list}<`)
+    const found = [...(first.match(row) ?? []), ...(second.match(row) ?? [])]
+    expect([found.length, new Set(found).size]).toEqual([COUNT, COUNT])
+  })
+
+  test('a comparison of more relations than it makes at once names the others', async () => {
+    const root = await signedIn('root')
+    const page = '/console/model?org=acme&app=docs'
+    const csrf = csrfIn((await get(root, page)).text)
+    const more = numbers.slice(0, 25).map((n) => `    define extra${n}: [user]`)
+    const form = { csrf, text: `${MODEL}${more.join('\n')}\n`, type: 'doc', action: 'compare' }
+    const { text } = await post(root, page, form)
+    expect(text.replaceAll(/<[^>]*>/g, '')).toMatch(/This is not everything: of 29 relations the first 20.*extra0024/)
+    const named = await post(root, page, { ...form, relation: 'extra0024' })
+    expect(named.text).not.toContain('This is not everything')
+  })
 })
