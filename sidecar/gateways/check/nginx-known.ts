@@ -19,7 +19,7 @@ const NAMES = `
   js_(body_filter|context_reuse\\w*|engine|fetch_\\w+|import|load_http_native_module|path|periodic|preload_object|shared_dict_zone|var)
   keepalive\\w* keyval\\w* large_client_header_buffers least_conn least_time limit_(except|rate\\w*|conn\\w*|req\\w*) lingering_\\w+ listen
   location log_\\w+ lua_\\w+ map\\w* match max_(errors|headers|ranges) merge_slashes min_delete_depth mirror\\w* mp4\\w* msie_\\w+
-  more_(set|clear)_headers modsecurity\\w* ntlm open_\\w+ otel_\\w+ output_buffers override_charset port_in_redirect postpone_output queue quic_\\w+
+  more_(set|clear)_headers modsecurity\\w* ntlm open_\\w+ otel_\\w+ output_buffers override_charset port_in_redirect postpone_\\w+ queue quic_\\w+
   random random_index read_ahead real_ip_\\w+ recursive_error_pages referer_hash\\w+ request_pool_size reset_timedout_connection
   resolver\\w* return rewrite rewrite_log root satisfy secure_link\\w* send_\\w+ sendfile\\w* server server_\\w+ set set_real_ip_from slice
   source_charset split_clients ssi\\w* ssl\\w* state status_zone sticky\\w* stub_status sub_filter\\w* subrequest_output_buffer_size tcp_\\w+

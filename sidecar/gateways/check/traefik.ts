@@ -1,21 +1,16 @@
 /** What is unsafe in Traefik's static and dynamic configuration, and in its objects in Kubernetes. */
 import { IDENTITY_FIELDS } from '../../http/door-fields.ts'
-import { type Entry, entriesOf, get, isFalse, isOn, itemsOf, type Tree, textOf, textsOf } from '../read/tree.ts'
+import { type Entry, entriesOf, folded, get, isFalse, isOn, itemsOf, type Tree, textOf, textsOf } from '../read/tree.ts'
 import { at, type Finding } from './finding.ts'
-import { isObjectOf, kindOfObject, nameOf } from './kubernetes.ts'
+import { kindOfObject } from './kubernetes.ts'
+import { checkRouter, isCrd, isDoor, middlewaresOf, routersOf } from './traefik-routers.ts'
 
-const CHANGES_PATH = ['stripprefix', 'stripprefixregex', 'replacepath', 'replacepathregex', 'addprefix']
 const EVERYBODY = /^(0\.0\.0\.0|::)\/0$/
-const isCrd = (tree: Tree): boolean => isObjectOf(tree, 'traefik.io') || isObjectOf(tree, 'traefik.containo.us')
 
 export const isTraefik = (tree: Tree): boolean =>
   isCrd(tree) ||
   get(tree, 'entryPoints') !== null ||
   ['http', 'tcp'].some((part) => ['routers', 'middlewares'].some((key) => get(tree, part, key) !== null))
-
-type Middleware = { readonly name: string; readonly place: Tree; readonly spec: Tree }
-type Router = { readonly name: string; readonly place: Tree; readonly uses: readonly string[] }
-type Facts = { readonly middlewares: readonly Middleware[]; readonly entryPoints: readonly Entry[] }
 
 export function checkTraefik(trees: readonly Tree[]): readonly Finding[] {
   const entryPoints = trees.flatMap((tree) => entriesOf(get(tree, 'entryPoints')))
@@ -27,10 +22,11 @@ export function checkTraefik(trees: readonly Tree[]): readonly Finding[] {
     ...entryPoints.flatMap(checkEntryPoint),
     ...middlewares.flatMap(({ spec }) => {
       const auth = get(spec, 'forwardAuth')
-      return auth === null ? [] : checkForwardAuth(auth, entryPoints)
+      return isDoor(auth) ? checkForwardAuth(auth, entryPoints) : []
     }),
     ...routers.flatMap((router) => checkRouter(router, facts)),
     ...trees.flatMap(pastHttp),
+    ...trees.flatMap((tree) => checkSources(tree, trees.some(isCrd))),
     ...(routers.length === 0 && middlewares.length === 0 && first !== undefined
       ? [
           at(first)(
@@ -42,29 +38,6 @@ export function checkTraefik(trees: readonly Tree[]): readonly Finding[] {
       : []),
   ]
 }
-
-function middlewaresOf(tree: Tree): readonly Middleware[] {
-  if (isCrd(tree)) {
-    const spec = get(tree, 'spec')
-    return kindOfObject(tree) === 'Middleware' && spec !== null ? [{ name: nameOf(tree), place: tree, spec }] : []
-  }
-  return entriesOf(get(tree, 'http', 'middlewares')).map(({ key, value }) => ({ name: key, place: value, spec: value }))
-}
-
-function routersOf(tree: Tree): readonly Router[] {
-  if (kindOfObject(tree) === 'IngressRoute' && isCrd(tree))
-    return itemsOf(get(tree, 'spec', 'routes')).map((route, i) => ({
-      name: `${nameOf(tree)}, route ${i + 1}`,
-      place: route,
-      uses: itemsOf(get(route, 'middlewares')).map((ref) => textOf(get(ref, 'name')) ?? ''),
-    }))
-  return entriesOf(get(tree, 'http', 'routers'))
-    .filter(({ value }) => !(textOf(get(value, 'service')) ?? '').endsWith('@internal'))
-    .map(({ key, value }) => ({ name: key, place: value, uses: textsOf(get(value, 'middlewares')).map(bare) }))
-}
-
-/** Without the provider, as in `auth@file`. */
-const bare = (name: string): string => name.split('@')[0] ?? name
 
 function checkEntryPoint({ key, value }: Entry): readonly Finding[] {
   const insecure = get(value, 'forwardedHeaders', 'insecure')
@@ -95,7 +68,8 @@ function checkForwardAuth(auth: Tree, entryPoints: readonly Entry[]): readonly F
   const trust = get(auth, 'trustForwardHeader')
   const sent = get(auth, 'authRequestHeaders')
   const unverified = get(auth, 'tls', 'insecureSkipVerify')
-  const proves = ['cert', 'certSecret'].some((key) => get(auth, 'tls', key) !== null)
+  const isTls = /^https:/i.test(textOf(get(auth, 'address')) ?? '')
+  const proves = isTls && ['cert', 'certSecret'].some((key) => get(auth, 'tls', key) !== null)
   return [
     ...(isFalse(trust)
       ? []
@@ -130,7 +104,7 @@ function checkForwardAuth(auth: Tree, entryPoints: readonly Entry[]): readonly F
           at(get(auth, 'address') ?? auth)(
             'forgeable',
             'Traefik does not say who it is to the door, which then answers nobody, or everybody',
-            'give the middleware a certificate: tls: {ca, cert, key}',
+            'ask over https, and give the middleware a certificate: tls: {ca, cert, key}',
           ),
         ]),
     ...checkCopied(auth, entryPoints),
@@ -189,66 +163,37 @@ function goExpression(text: string | null): RegExp | null {
   }
 }
 
-function checkRouter({ name, place, uses }: Router, { middlewares, entryPoints }: Facts): readonly Finding[] {
-  const ofPoints = entryPoints.flatMap(({ value }) => textsOf(get(value, 'http', 'middlewares')).map(bare))
-  const chain = [...ofPoints, ...uses].flatMap((used) => expanded(used, middlewares, 0))
-  const asking = chain.findIndex(({ found }) => get(found?.spec ?? null, 'forwardAuth') !== null)
-  const unknown = chain.filter(({ found }) => found === null)
-  if (asking < 0 && unknown.length === 0)
-    return [
-      at(place)('skips_question', `nobody is asked about the router ${name}`, 'add the forwardAuth middleware to it'),
-    ]
-  return [
-    ...unknown.map(({ used }) =>
-      at(place)(
-        'unseen',
-        `the middleware ${used} of the router ${name} is not in the files`,
-        'check the file that has it',
-      ),
-    ),
-    ...(asking < 0 ? [] : chain.slice(asking + 1).flatMap(({ found }) => changedAfter(found, place))),
-  ]
-}
-
-const CHAIN_DEPTH_MAX = 10
-
-function expanded(
-  used: string,
-  middlewares: readonly Middleware[],
-  depth: number,
-): readonly { readonly used: string; readonly found: Middleware | null }[] {
-  const found = middlewares.find(({ name }) => name === used) ?? null
-  const chain = get(found?.spec ?? null, 'chain', 'middlewares')
-  if (chain === null || depth >= CHAIN_DEPTH_MAX) return [{ used, found }]
-  const names = itemsOf(chain).map((item) => bare(textOf(item) ?? textOf(get(item, 'name')) ?? ''))
-  return names.flatMap((name) => expanded(name, middlewares, depth + 1))
-}
-
-function changedAfter(found: Middleware | null, router: Tree): readonly Finding[] {
-  return entriesOf(found?.spec ?? null).flatMap(({ key, value }) => {
-    const kind = key.toLowerCase()
-    if (CHANGES_PATH.includes(kind))
-      return [
-        at(router)(
-          'other_bytes',
-          `${found?.name} changes the path after the decision`,
-          'put it before forwardAuth, or remove it',
-        ),
-      ]
-    if (kind === 'plugin')
-      return [at(router)('unseen', `the plugin ${found?.name} may change what was judged`, 'put it before forwardAuth')]
-    if (kind !== 'headers') return []
-    return entriesOf(get(value, 'customRequestHeaders'))
-      .filter((field) => IDENTITY_FIELDS.includes(field.key.toLowerCase()))
-      .map((field) =>
-        at(field)('forgeable', `${field.key} is set after the decision`, 'leave identity fields to the door'),
-      )
-  })
-}
-
 function pastHttp(tree: Tree): readonly Finding[] {
   const message = 'connections are passed on unread: nobody is asked'
   const fix = 'use a router of http'
-  const routers = entriesOf(get(tree, 'tcp', 'routers')).map(({ value }) => at(value)('skips_question', message, fix))
-  return kindOfObject(tree) === 'IngressRouteTCP' ? [at(tree)('skips_question', message, fix)] : routers
+  if (isCrd(tree) && /^IngressRoute(TCP|UDP)$/.test(kindOfObject(tree)))
+    return [at(tree)('skips_question', message, fix)]
+  return ['tcp', 'udp'].flatMap((part) =>
+    entriesOf(get(tree, part, 'routers')).map(({ value }) => at(value)('skips_question', message, fix)),
+  )
+}
+
+const KINDS = /^(IngressRoute(TCP|UDP)?|Middleware(TCP)?|TraefikService|ServersTransport(TCP)?|TLSOption|TLSStore)$/
+const OF_HTTP = ['routers', 'services', 'middlewares', 'serverstransports']
+const OF_FILES = ['file', 'providersthrottleduration', 'precedence']
+
+/** Where else routers come from. `crds`: objects of Kubernetes are in the files. */
+function checkSources(tree: Tree, crds: boolean): readonly Finding[] {
+  if (isCrd(tree))
+    return KINDS.test(kindOfObject(tree))
+      ? []
+      : [at(tree)('unseen', `the kind ${kindOfObject(tree)} is not known here: it may route`, 'judge it by hand')]
+  const providers = entriesOf(get(tree, 'providers')).filter(({ key, value }) => {
+    const name = folded(key)
+    return isOn(value) && !OF_FILES.includes(name) && !(crds && name === 'kubernetescrd')
+  })
+  const parts = entriesOf(get(tree, 'http')).filter(({ key }) => !OF_HTTP.includes(folded(key)))
+  return [
+    ...providers.map((entry) =>
+      at(entry)('unseen', `the provider ${entry.key} may have routers that ask nobody`, 'check what it provides, too'),
+    ),
+    ...parts.map((entry) =>
+      at(entry)('unseen', `${entry.key} of http is not known here: it may route`, 'judge it by hand'),
+    ),
+  ]
 }
