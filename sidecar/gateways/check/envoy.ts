@@ -23,7 +23,11 @@ export const isEnvoy = (tree: Tree): boolean =>
 export function checkEnvoy(trees: readonly Tree[]): readonly Finding[] {
   const nodes = trees.flatMap((tree) => [...walk(tree)])
   const upstream = new Set(nodes.filter(isUpstream).map(unwrapped))
-  const stacks = nodes.filter((node) => get(node, 'http_filters') !== null && !upstream.has(node))
+  const managers = nodes
+    .filter((node) => typeOf(node) === 'HttpConnectionManager')
+    .map((node) => unwrapped(node) ?? node)
+  const listed = nodes.filter((node) => get(node, 'http_filters') !== null && !upstream.has(node))
+  const stacks = [...new Set([...managers, ...listed])]
   const names = nodes.filter((node) => get(node, 'virtual_hosts') !== null).map((node) => textOf(get(node, 'name')))
   const clusters = nodes.flatMap((node) => itemsOf(get(node, 'clusters')))
   const askers = askersIn(nodes)

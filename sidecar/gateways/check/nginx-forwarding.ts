@@ -40,7 +40,14 @@ const isLiteral = (context: Context, variable: string): boolean => {
   const sets = changesIn(context).filter(
     ({ name, args }) => (name === 'set' || name === 'auth_request_set') && args[0] === variable,
   )
-  return sets.length > 0 && sets.every(({ args }) => SERVICE.test(args[1] ?? ''))
+  const captured = new RegExp(`\\(\\?P?[<']${variable.slice(1)}[>']`)
+  const captures = (one: Directive): boolean =>
+    one.args.some((arg) => captured.test(arg)) || (one.block ?? []).some(captures)
+  return (
+    sets.length > 0 &&
+    sets.every(({ args }) => SERVICE.test(args[1] ?? '')) &&
+    !context.around.some((level) => level.some(captures))
+  )
 }
 /** Without a path, which would take the place of the one that was judged. */
 const SERVICE = /^(?:(?:https?|grpcs?):\/\/)?(?:unix:[^:$]+:?|[^/$]+)$/
@@ -64,6 +71,34 @@ function checkIdentity(context: Context, pass: Directive): readonly Finding[] {
   })
 }
 
+/** An error that becomes a request of another path: the door is asked about the one that came. */
+function checkErrorPages(context: Context): readonly Finding[] {
+  return effective(context, 'error_page').flatMap((page) => {
+    const target = page.args.at(-1) ?? ''
+    if (/^(@|https?:|\$scheme)/.test(target) || !isForwarded(context, target)) return []
+    return [
+      at(page)(
+        'other_bytes',
+        `the service gets ${target} for a request of another path`,
+        'name a location that does not forward, and is internal',
+      ),
+    ]
+  })
+}
+
+/** The location of the target, as far as it is no expression. */
+function isForwarded({ around }: Context, target: string): boolean {
+  if (target.includes('$')) return true
+  const path = target.replace(/\?.*/s, '')
+  const places = around.flat().filter(({ name, args: [first = ''] }) => name === 'location' && !/^[~@]/.test(first))
+  const exact = places.find(({ args }) => args[0] === '=' && args[1] === path)
+  const [longest] = places
+    .filter(({ args }) => args[0] !== '=' && path.startsWith(args.at(-1) ?? ''))
+    .sort((a, b) => (b.args.at(-1)?.length ?? 0) - (a.args.at(-1)?.length ?? 0))
+  const names = ((exact ?? longest)?.block ?? []).map(({ name }) => name)
+  return names.some((name) => name.endsWith('_pass')) && !names.includes('internal')
+}
+
 function checkChanges(context: Context): readonly Finding[] {
   const rewrites = changesIn(context).filter(
     ({ name, args }) =>
@@ -80,6 +115,7 @@ function checkChanges(context: Context): readonly Finding[] {
     ...(tried !== null && /^\//.test(last)
       ? [at(tried)('other_bytes', `the service gets ${last} for a request of another path`, 'remove try_files')]
       : []),
+    ...checkErrorPages(context),
     ...changes.map((one) => at(one)('other_bytes', `${one.name} changes what was judged`, `remove ${one.name}`)),
     ...(upgrade === undefined
       ? []

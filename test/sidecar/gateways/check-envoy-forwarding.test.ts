@@ -83,6 +83,14 @@ describe('check-gateway of what Envoy forwards', () => {
       'skips_question: - {name: raw, default_filter_chain: {filters: [{name: a, typed_config: {"@type": a.filters.network.tcp_proxy.v3.TcpProxy}}]}}',
     ],
     [
+      'a listener of HTTP without filters',
+      [
+        '  clusters:\n',
+        '    - {filter_chains: [{filters: [{name: a, typed_config: {"@type": a.filters.network.http_connection_manager.v3.HttpConnectionManager}}]}]}\n  clusters:\n',
+      ],
+      'skips_question: - {filter_chains: [{filters: [{name: a, typed_config: {"@type": a.filters.network.http_connection_manager.v3.HttpConnectionManager}}]}]}',
+    ],
+    [
       'datagrams that are passed on',
       [
         '  clusters:\n',

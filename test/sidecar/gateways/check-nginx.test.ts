@@ -154,6 +154,16 @@ describe('check-gateway of nginx', () => {
       'other_bytes: set $s http://a/admin; proxy_pass $s;',
     ],
     [
+      'a service in a variable that an expression sets, too',
+      [APP, 'set $s a; if ($http_t ~ "(?<s>.+)") { set $b c; } proxy_pass http://$s;'],
+      'other_bytes: set $s a; if ($http_t ~ "(?<s>.+)") { set $b c; } proxy_pass http://$s;',
+    ],
+    ...['404 /admin', '404 =200 $arg_a', '502 /a/b?c'].map((page): [string, Edit, string] => [
+      `an error that becomes a request: ${page}`,
+      [APP, `error_page ${page};\n${APP}`],
+      `other_bytes: error_page ${page};`,
+    ]),
+    [
       'a socket that a field names',
       [APP, 'proxy_pass http://unix:/run/$http_a:;'],
       'other_bytes: proxy_pass http://unix:/run/$http_a:;',
@@ -223,6 +233,13 @@ describe('check-gateway of nginx', () => {
     [
       'a server that shakes no hand',
       ['server {\n', 'server { listen 81 default_server; ssl_reject_handshake on; }\nserver {\n'],
+    ],
+    [
+      'a page for errors that is a file',
+      [
+        'location / {',
+        'location /errors/ { internal; auth_request /_portcullis; root /srv; }\n    location / {\n        error_page 500 502 /errors/50x.html;\n        error_page 413 https://a/b;\n        error_page 403 = /_portcullis_refused;',
+      ],
     ],
     ['a second value that is empty', [APP, `proxy_set_header X-Auth-Subject "";\n${APP}`]],
     [
