@@ -1,6 +1,5 @@
 /** The identity service's pages in a real Chromium: accessible and readable in both schemes at every width, and no dead end. */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
@@ -14,6 +13,7 @@ import { codeOf } from '../support/authenticator.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { clientToken } from '../support/sign-in.ts'
 import { launchChromium } from './chromium.ts'
+import { lookAt } from './look.ts'
 
 const HOST = '127.0.0.1'
 const ADMIN_SECRET = 'the-secret-of-the-administrator'
@@ -21,10 +21,7 @@ const PASSWORD = 'correct horse battery staple'
 const CALLBACK = 'https://app.example/cb'
 const CIBA = 'urn:openid:params:grant-type:ciba'
 const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const LOGO = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 40"><rect width="40" height="40" rx="9" fill="#7a1fa2"/><path d="M10 28 20 8l10 20z" fill="#fff"/></svg>`
-/** Names a folder for a picture of every page. */
-const { IDENTITY_PICTURES } = process.env
 
 const log = createLog({ service: 'test', level: 'silent' })
 const shutdown = createShutdown({ log, timeoutMs: 20_000 })
@@ -130,22 +127,7 @@ async function open(
   page.on('console', (message) => {
     if (/Content Security Policy|violates/i.test(message.text())) complaints.push(message.text())
   })
-  const look: Look = async (name) => {
-    for (const width of [1280, 390, 320]) {
-      await page.setViewportSize({ width, height: 800 })
-      const wide = await page.evaluate('document.documentElement.scrollWidth')
-      expect([name, width, Number(wide) <= width]).toEqual([name, width, true])
-      if (width === 320) continue
-      const found = await page.evaluate(
-        `${AXE};axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes[0].html]))`,
-      )
-      expect([name, width, found]).toEqual([name, width, []])
-      if (IDENTITY_PICTURES === undefined) continue
-      mkdirSync(IDENTITY_PICTURES, { recursive: true })
-      await page.screenshot({ path: join(IDENTITY_PICTURES, `${name}-${width}-${colorScheme}.png`), fullPage: true })
-    }
-  }
-  return { page, look, complaints }
+  return { page, look: (name) => lookAt(page, name, colorScheme), complaints }
 }
 
 const press = (page: Page, name: string): Promise<void> => page.getByRole('button', { name, exact: true }).click()

@@ -1,0 +1,245 @@
+/** An own authenticator, recovery codes and passkeys in a real Chromium, with an authenticator of its own. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser, CDPSession, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { createLog } from '../../pdp/process/log.ts'
+import { createShutdown } from '../../pdp/process/shutdown.ts'
+import { startPdp } from '../../pdp/runtime/start.ts'
+import { choosePorts } from '../e2e/demo-stack.ts'
+import { pdpSettings } from '../e2e/pdp-settings.ts'
+import { codeOf } from '../support/authenticator.ts'
+import { openTestDatabase } from '../support/database.ts'
+import { clientToken } from '../support/sign-in.ts'
+import { launchChromium } from './chromium.ts'
+import { lookAt } from './look.ts'
+
+const HOST = '127.0.0.1'
+const ADMIN_SECRET = 'the-secret-of-the-administrator'
+const PASSWORD = 'correct horse battery staple'
+const CALLBACK = 'https://app.example/cb'
+
+const log = createLog({ service: 'test', level: 'silent' })
+const shutdown = createShutdown({ log, timeoutMs: 20_000 })
+const folder = mkdtempSync(join(tmpdir(), 'portcullis-factors-'))
+let issuer: string
+let chromium: Browser
+let dropDatabase: () => Promise<void>
+
+beforeAll(async () => {
+  const database = await openTestDatabase()
+  dropDatabase = database.drop
+  const ports = await choosePorts({})
+  // Passkeys are for a name.
+  issuer = `http://localhost:${ports.http}`
+  const at = { issuer, adminSecret: ADMIN_SECRET, host: HOST, ports, databaseUrl: database.connectionString }
+  await startPdp(pdpSettings({ ...at, dataDirectory: folder }), { log, shutdown })
+  const local = `http://${HOST}:${ports.http}`
+  const scope = 'directory:write clients:write'
+  const { access_token: token } = await clientToken({ issuer, clientId: 'admin', clientSecret: ADMIN_SECRET, scope })
+  const put = async (path: string, body: object) => {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    const response = await fetch(local + path, { method: 'PUT', headers, body: JSON.stringify(body) })
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
+  }
+  for (const user of ['ann-light', 'ann-dark', 'bob-light', 'bob-dark'])
+    await put(`/v1/users/${user}`, { name: user, email: `${user}@acme.example`, password: PASSWORD })
+  await put('/v1/clients/ledger', {
+    ...{ client_name: 'Ledger', redirect_uris: [CALLBACK], token_endpoint_auth_method: 'none' },
+    ...{ application_type: 'native', scope: 'openid' },
+  })
+  chromium = await launchChromium()
+})
+afterAll(async () => {
+  await chromium?.close()
+  await shutdown.run('test')
+  await dropDatabase?.()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+afterEach(async () => {
+  for (const context of chromium.contexts()) await context.close()
+})
+
+type Scheme = 'light' | 'dark'
+type Tab = { readonly page: Page; readonly complaints: string[]; look(name: string): Promise<void> }
+
+async function open(colorScheme: Scheme, javaScriptEnabled = true): Promise<Tab> {
+  const context = await chromium.newContext({ baseURL: issuer, colorScheme, javaScriptEnabled })
+  const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('console', (message) => {
+    if (/Content Security Policy|violates/i.test(message.text())) complaints.push(message.text())
+  })
+  page.on('pageerror', (error) => complaints.push(String(error)))
+  const reader = javaScriptEnabled ? page : await (await chromium.newContext({ colorScheme })).newPage()
+  return { page, complaints, look: (name) => lookAt(page, name, colorScheme, reader) }
+}
+const press = (page: Page, name: string): Promise<void> => page.getByRole('button', { name, exact: true }).click()
+const text = (page: Page): Promise<string> => page.getByRole('main').innerText()
+async function givePassword(page: Page, person: string): Promise<void> {
+  await page.getByLabel('E-mail address').fill(`${person}@acme.example`)
+  await page.getByLabel('Password').fill(PASSWORD)
+  await press(page, 'Sign in')
+}
+/** The page asks by itself; a browser may want to be asked for it by hand. */
+async function passThrough(page: Page): Promise<void> {
+  await page.bringToFront()
+  const refused = page.getByText('The device gave no passkey')
+  await Promise.race([page.waitForURL(/\/account$/), refused.waitFor()])
+  if (await refused.isVisible()) await press(page, 'Use the passkey')
+  await page.waitForURL(/\/account$/)
+}
+async function authenticator(page: Page): Promise<{ session: CDPSession; id: string }> {
+  const session = await page.context().newCDPSession(page)
+  await session.send('WebAuthn.enable')
+  const { authenticatorId: id } = await session.send('WebAuthn.addVirtualAuthenticator', {
+    options: {
+      ...{ protocol: 'ctap2', transport: 'internal', hasResidentKey: true, hasUserVerification: true },
+      ...{ isUserVerified: true, automaticPresenceSimulation: true },
+    },
+  })
+  return { session, id }
+}
+
+test.each(['light', 'dark'] as const)(
+  'an authenticator is set up, used, recovered from and removed without JavaScript, in the %s scheme',
+  async (scheme) => {
+    const { page, look, complaints } = await open(scheme, false)
+    await page.goto('/account')
+    await givePassword(page, `ann-${scheme}`)
+    await look('account-without')
+    await page.getByRole('link', { name: 'Authenticator app' }).click()
+    await look('authenticator-setup')
+    const secret = (await page.locator('.key').innerText()).replaceAll(' ', '')
+    await page.getByLabel('Code that').fill('000000')
+    await press(page, 'Switch it on')
+    await look('authenticator-wrong')
+    await page.getByLabel('Code that').fill(codeOf(secret, Date.now()))
+    await press(page, 'Switch it on')
+    await look('recovery-codes')
+    const codes = await page.locator('.codes code').allInnerTexts()
+    expect(codes).toHaveLength(10)
+    await page.getByRole('link', { name: 'I have kept them' }).click()
+    await look('account-with-app')
+    await page.context().clearCookies()
+
+    await page.goto('/account')
+    await givePassword(page, `ann-${scheme}`)
+    await page.getByText('I have lost my device').click()
+    await look('code-lost')
+    await page.getByLabel('One of your').fill('AAAA-AAAA-AAAA-AAAA')
+    await press(page, 'Use the recovery code')
+    await look('recovery-wrong')
+    await page.getByLabel('One of your').fill(codes[0] ?? '')
+    await press(page, 'Use the recovery code')
+    expect(await text(page)).toContain('9 of 10 are left')
+    await look('recovery-used')
+    await page.getByRole('link', { name: 'To your account' }).click()
+    await page.getByRole('link', { name: 'Authenticator app' }).click()
+    await look('authenticator')
+    await press(page, 'Remove the app')
+    await look('authenticator-removed')
+
+    await page.goto('/account/passkeys')
+    expect(await text(page)).toContain('Passkeys need JavaScript')
+    await look('passkeys-without-script')
+    await page.context().clearCookies()
+    await page.goto('/account')
+    await press(page, 'Sign in with a passkey')
+    expect(await text(page)).toContain('Passkeys need JavaScript')
+    await look('passkey-without-script')
+    await press(page, 'Use the password instead')
+    await givePassword(page, `ann-${scheme}`)
+    expect(await text(page)).toContain(`ann-${scheme}@acme.example`)
+    expect(complaints).toEqual([])
+  },
+  180_000,
+)
+
+test.each(['light', 'dark'] as const)(
+  'a passkey is made, signs in alone and after the password, and is removed, in the %s scheme',
+  async (scheme) => {
+    const person = `bob-${scheme}`
+    const { page, look, complaints } = await open(scheme)
+    const { session, id } = await authenticator(page)
+    await page.goto('/account/passkeys')
+    await givePassword(page, person)
+    await look('passkeys-none')
+    await page.getByLabel('Name, such as').fill('Laptop <b>')
+    await press(page, 'Add a passkey')
+    await page.getByRole('link', { name: 'I have kept them' }).click()
+    await page.getByRole('link', { name: 'Passkeys' }).click()
+    expect(await text(page)).toContain('Laptop <b>')
+    await look('passkeys')
+    // The device has one for this account, which it says itself.
+    await page.getByLabel('Name, such as').fill('Again')
+    await press(page, 'Add a passkey')
+    await page.getByText('No passkey was added').waitFor()
+    await look('passkeys-twice')
+
+    await page.context().clearCookies()
+    await page.goto('/account')
+    await look('sign-in-with-passkey')
+    await press(page, 'Sign in with a passkey')
+    await passThrough(page)
+    expect(await text(page)).toContain(`${person}@acme.example`)
+    await look('account-with-passkey')
+
+    await page.context().clearCookies()
+    await page.goto('/account')
+    await givePassword(page, person)
+    await passThrough(page)
+    expect(await text(page)).toContain(`${person}@acme.example`)
+
+    await page.context().clearCookies()
+    let answered = new URLSearchParams()
+    await page.context().route(`${CALLBACK}*`, (route) => {
+      answered = new URL(route.request().url()).searchParams
+      return route.fulfill({ contentType: 'text/html', body: '<title>The application</title>' })
+    })
+    await page.goto(
+      `/oauth/authorize?${new URLSearchParams({
+        ...{ client_id: 'ledger', response_type: 'code', redirect_uri: CALLBACK, scope: 'openid', acr_values: 'mfa' },
+        ...{ code_challenge: 'a'.repeat(43), code_challenge_method: 'S256' },
+      })}`,
+    )
+    await press(page, 'Sign in with a passkey')
+    await press(page, 'Continue')
+    await page.waitForURL(`${CALLBACK}*`)
+    expect(answered.get('code')).not.toBeNull()
+
+    // Without the device: the page says so and offers other ways.
+    await page.context().clearCookies()
+    await session.send('WebAuthn.setUserVerified', { authenticatorId: id, isUserVerified: false })
+    await page.goto('/account')
+    await press(page, 'Sign in with a passkey')
+    await page.getByText('The device gave no passkey').waitFor()
+    await look('passkey-not-given')
+    await press(page, 'Use the password instead')
+    await session.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId: id, enabled: false })
+    await givePassword(page, person)
+    await page.getByText('Use your passkey').waitFor()
+    await look('passkey-after-password')
+    await session.send('WebAuthn.setUserVerified', { authenticatorId: id, isUserVerified: true })
+    await session.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId: id, enabled: true })
+    await page.goto('/account')
+    await givePassword(page, person)
+    await passThrough(page)
+
+    await page.goto('/account/passkeys')
+    await press(page, 'Remove: Laptop <b>')
+    await look('passkeys-removed')
+    await page.context().clearCookies()
+    await page.goto('/account')
+    await press(page, 'Sign in with a passkey')
+    await page.getByText('This passkey is not right').waitFor()
+    await look('passkey-wrong')
+    await press(page, 'Use the password instead')
+    await givePassword(page, person)
+    expect(await text(page)).toContain(`${person}@acme.example`)
+    expect(complaints).toEqual([])
+  },
+  180_000,
+)
