@@ -103,7 +103,7 @@ function rewritten(node: Tree): readonly Finding[] {
 function added(node: Tree): readonly Finding[] {
   return itemsOf(get(node, 'request_headers_to_add')).flatMap((item) => {
     const name = textOf(get(item, 'header', 'key')) ?? textOf(get(item, 'key'))
-    if (name === null || !IDENTITY_FIELDS.includes(name.toLowerCase())) return []
+    if (name === null || !IDENTITY_FIELDS.includes(name.toLowerCase().replaceAll('_', '-'))) return []
     return [at(item)('forgeable', `${name} is set after the decision`, 'leave identity fields to the door')]
   })
 }

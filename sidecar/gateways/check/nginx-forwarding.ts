@@ -63,9 +63,10 @@ function checkIdentity(context: Context, pass: Directive): readonly Finding[] {
   return IDENTITY_FIELDS.flatMap((name) => {
     const answer = `$upstream_http_${name.replaceAll('-', '_')}`
     const fix = `auth_request_set $v ${answer}; ${directive} ${written(name)} $v`
-    // Each of them is sent, not the last one only.
-    const said = fields.filter(({ args }) => args[0]?.toLowerCase() === name)
-    const wrong = said.filter(({ args: [, value = ''] }) => value !== '' && sources.get(value) !== answer)
+    // Each of them is sent, not the last one only. Many services read `X_Auth_Subject` as the same.
+    const alike = fields.filter(({ args }) => args[0]?.toLowerCase().replaceAll('_', '-') === name)
+    const said = alike.filter(({ args }) => args[0]?.toLowerCase() === name)
+    const wrong = alike.filter(({ args: [, value = ''] }) => value !== '' && sources.get(value) !== answer)
     if (said.length === 0) return [at(pass)('forgeable', `a client's own ${written(name)} reaches the service`, fix)]
     return wrong.map((field) => at(field)('forgeable', `${written(name)} is not what the door answered`, fix))
   })

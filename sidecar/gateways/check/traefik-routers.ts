@@ -181,7 +181,7 @@ function changedAfter(found: Middleware | null, router: Tree): readonly Finding[
 }
 
 function fieldsSetBy(kind: string, value: Tree): readonly { readonly name: string; readonly place: Tree | Entry }[] {
-  const isIdentity = (name: string): boolean => IDENTITY_FIELDS.includes(name.toLowerCase())
+  const isIdentity = (name: string): boolean => IDENTITY_FIELDS.includes(name.toLowerCase().replaceAll('_', '-'))
   const named = (tree: Tree | null) =>
     itemsOf(tree)
       .filter((item) => isIdentity(textOf(item) ?? ''))

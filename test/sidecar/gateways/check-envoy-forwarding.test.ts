@@ -83,6 +83,11 @@ describe('check-gateway of what Envoy forwards', () => {
       'skips_question: - {name: raw, default_filter_chain: {filters: [{name: a, typed_config: {"@type": a.filters.network.tcp_proxy.v3.TcpProxy}}]}}',
     ],
     [
+      'an identity that is set under another spelling',
+      ['- match:\n', '- request_headers_to_add: [{header: {key: X_Auth_Subject}}]\n                          match:\n'],
+      'forgeable: - request_headers_to_add: [{header: {key: X_Auth_Subject}}]',
+    ],
+    [
       'a listener of HTTP without filters',
       [
         '  clusters:\n',

@@ -196,6 +196,11 @@ describe('check-gateway of nginx', () => {
       'forgeable: proxy_set_header X-Auth-Subject $http_x_auth_subject;',
     ],
     [
+      'an identity that is set under another spelling',
+      [APP, `proxy_set_header X_Auth_Subject root;\n${APP}`],
+      'forgeable: proxy_set_header X_Auth_Subject root;',
+    ],
+    [
       'a target that is said twice',
       ['internal;', 'internal; proxy_set_header X-Original-Uri $http_a;'],
       'other_bytes: location = /_portcullis {',
