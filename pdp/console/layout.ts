@@ -1,6 +1,6 @@
 /** The frame of every page: whose console it is, where one is, and which screens the person may open. */
 import { EMPTY, type Html, html } from '../process/pages/html.ts'
-import { address, field, hidden, link, name } from './parts.ts'
+import { address, field, heading, hidden, link, name, visible } from './parts.ts'
 import type { Visit } from './visit.ts'
 
 /** `scope`: a person without it sees no link. `everywhere`: it counts only when it is held in the whole environment. */
@@ -31,7 +31,7 @@ export const mayOpen = (visit: Visit, { scope, everywhere }: Place): boolean =>
 const head = (title: string): Html => html`<head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${title} · Portcullis</title>
+<title>${visible(title)} · Portcullis</title>
 <link rel="stylesheet" href="/console/assets/console.css">
 <link rel="icon" href="/console/assets/icon.svg" type="image/svg+xml">
 <script type="module" src="/console/assets/live.js"></script></head>`
@@ -57,13 +57,13 @@ ${field({ name: 'org', label: 'Organization', value: organization, among: organi
 <form class="account" method="post" action="/console/sign-out">${hidden('csrf', visit.csrf)}<span>${name(person.name)}</span>
 <button type="submit" class="plain">Sign out</button></form></header>
 <div class="columns"><nav aria-label="Screens"><ul>${items}</ul></nav>
-<main id="main" tabindex="-1"><h1>${title}</h1>${body}</main></div>`,
+<main id="main" tabindex="-1">${heading(title)}${body}</main></div>`,
   )
 }
 
 /** A page without the frame, for those who are not signed in. */
 export const plainPage = (title: string, body: Html): string =>
-  document(title, html`<main id="main" class="alone"><h1>${title}</h1>${body}</main>`)
+  document(title, html`<main id="main" class="alone">${heading(title)}${body}</main>`)
 
 const document = (title: string, body: Html): string =>
   html`<!doctype html>

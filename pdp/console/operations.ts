@@ -1,5 +1,6 @@
 /** What operators should look at: streams that lag, issuers that do not answer, and a signing key that is old. */
 import { type Html, html } from '../process/pages/html.ts'
+import { shellWord } from './answer-texts.ts'
 import { address, instant, link, name } from './parts.ts'
 import type { Visit } from './visit.ts'
 
@@ -49,11 +50,11 @@ export async function ofIdentity(visit: Visit): Promise<readonly Finding[]> {
     ...key,
     ...unreachableIssuers.map(({ issuer, sinceMs }) => ({
       what: html`The trusted issuer ${name(issuer)} does not answer since ${instant(sinceMs)}: its tokens are refused with 503`,
-      where: html`<code>portcullis issuer show</code>`,
+      where: html`<code>portcullis issuer show ${shellWord(issuer)}</code>`,
     })),
     ...silentIssuers.map(({ issuer, error }) => ({
       what: html`The transmitter of ${name(issuer)} is silent${error === null ? '' : html`: ${name(error)}`}`,
-      where: html`<code>portcullis issuer show</code>`,
+      where: html`<code>portcullis issuer show ${shellWord(issuer)}</code>`,
     })),
   ]
 }

@@ -5,16 +5,26 @@ import { EMPTY, type Html, html } from '../process/pages/html.ts'
 const INVISIBLE =
   /\p{Cc}|\p{Cf}|\p{Zl}|\p{Zp}|\p{Cs}|\p{Variation_Selector}|[\u{115f}\u{1160}\u{3164}\u{ffa0}]|(?! )\p{Zs}/gu
 
+const codePoint = (found: string): string =>
+  `U+${(found.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
+
+/** Where there can be no element: what nobody could see is written as its code point. */
+export const visible = (text: string): string => text.replaceAll(INVISIBLE, codePoint)
+
 /** A name that somebody else chose. What nobody could see is written as its code point, and `bdi` keeps it from its neighbours. */
-export function name(text: string): Html {
+export const name = (text: string): Html => html`<bdi class="name">${marked(text)}</bdi>`
+
+/** A heading that has such names in it. */
+export const heading = (text: string): Html => html`<h1><bdi>${marked(text)}</bdi></h1>`
+
+function marked(text: string): readonly Html[] {
   const pieces: Html[] = []
   let at = 0
   for (const { index, 0: found } of text.matchAll(INVISIBLE)) {
-    const code = `U+${(found.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
-    pieces.push(html`${text.slice(at, index)}<span class="hidden-character">${code}</span>`)
+    pieces.push(html`${text.slice(at, index)}<span class="hidden-character">${codePoint(found)}</span>`)
     at = index + found.length
   }
-  return html`<bdi class="name">${pieces}${text.slice(at)}</bdi>`
+  return [...pieces, html`${text.slice(at)}`]
 }
 
 export const link = (to: string, text: string | Html): Html => html`<a href="${to}">${text}</a>`

@@ -1,7 +1,7 @@
 /** The contract of the directory: people and OAuth clients, and the statements of the identity service's own tables. */
 import type { WriteContext } from '../domain/change.ts'
 import type { JsonObject } from '../domain/json.ts'
-import type { Tier } from '../domain/membership.ts'
+import type { Membership, Tier } from '../domain/membership.ts'
 import type { Organization } from '../domain/organization.ts'
 import type { RoleGrant } from '../domain/role.ts'
 import type { Tuple } from '../domain/tuple.ts'
@@ -56,6 +56,8 @@ export interface Directory {
   users(page: { after: string | null; countMax: number }): Promise<readonly User[]>
   /** Active memberships only, with the organization's name, in id order. */
   activeMemberships(user: string): Promise<readonly { readonly organization: Organization; readonly role: Tier }[]>
+  /** Of any status, in the order of their organizations. */
+  memberships(user: string): Promise<readonly ({ readonly organization: string } & Membership)[]>
   client(id: string): Promise<StoredClient | null>
   /**
    * Throws `conflict` when the id is a user's or was deleted, `organization_unknown`. `also` as for putUser. Without

@@ -1,13 +1,16 @@
 /** Ask: may this subject do this? With the reason, what made it so, what is missing, and what would change it. */
 import type { PermissionResult } from '../../domain/decision.ts'
+import { ENVIRONMENT } from '../../domain/log.ts'
 import { typeOf } from '../../domain/names.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { existsAsSubject, refusedUnknown } from '../../serve/decisions/answer.ts'
 import { asRequestProblem } from '../../serve/problems/status.ts'
+import type { LogEntry } from '../../store/contract.ts'
 import { type Asked, copies, reasonSentence } from '../answer-texts.ts'
 import { changesOf, type Found } from '../history.ts'
 import { address, alert, copyable, field, hidden, instant, link, name, problems, table, verdict } from '../parts.ts'
 import { isSupposed, parametersOf, readSubject, readSupposed, type Supposed, supposedOf } from '../question.ts'
+import { supposedFields } from '../supposed-fields.ts'
 import type { View, Visit } from '../visit.ts'
 
 export type Answered = {
@@ -65,13 +68,7 @@ ${field({ name: 'subject', label: 'Subject', value: asked.subject, required: tru
 ${field({ name: 'relation', label: 'Relation or permission', value: asked.relation, required: true, among: relations })}
 ${field({ name: 'resource', label: 'Resource', value: asked.resource, required: true })}
 <button type="submit">Ask</button>
-<details${isSupposed(supposed) || asked.app !== null ? html` open` : EMPTY}><summary>What if, at another time, with a context</summary>
-<div class="fields">
-${field({ name: 'with', label: 'With these relationships', value: supposed.with, lines: 2, hint: 'One on each line: doc:1#viewer@user:alice. They count in this question only.' })}
-${field({ name: 'without', label: 'Without these relationships', value: supposed.without, lines: 2 })}
-${field({ name: 'as_of', label: 'As of (UTC)', value: supposed.asOf, hint: '2030-01-31T12:00. Read from the log of changes.' })}
-${field({ name: 'context', label: 'Context of conditions', value: supposed.context, lines: 2, hint: 'A JSON object.' })}
-${field({ name: 'app', label: 'App of the roles', value: asked.app ?? '' })}</div></details></form>`
+${supposedFields(supposed, [{ name: 'app', label: 'App of the roles', value: asked.app ?? '' }])}</form>`
 }
 
 async function answerParts(visit: Visit, asked: Asked, supposed: Supposed): Promise<Html> {
@@ -95,8 +92,7 @@ async function answerPage(visit: Visit, { asked, supposed, answered }: Told): Pr
   const { result, tookMs } = answered
   const { reason } = result
   const { asOfMs = Number.POSITIVE_INFINITY } = readSupposed(supposed)
-  const tuples = (reason?.path ?? []).flatMap((step) => ('tuple' in step ? [step.tuple] : []))
-  const found = await changesOf(visit, tuples, asOfMs)
+  const found = await changesOf(visit, reason?.path ?? [], asOfMs)
   const word =
     result.error === undefined ? verdict(result.allowed) : html`<span class="denied">? cannot be decided</span>`
   const watch = address('ask/watch', {
@@ -118,15 +114,16 @@ ${result.allowed ? await pathTable(visit, result, found) : missingTable(visit, a
 const SUPPOSED = html`<p class="note"><strong>What if:</strong> this answers a supposition. Nothing was written, and nothing is remembered.</p>`
 const questionParameters = ({ subject, relation, resource, app }: Asked) => ({ subject, relation, resource, app })
 
-async function pathTable(visit: Visit, { reason }: PermissionResult, { entries, since }: Found): Promise<Html> {
+async function pathTable(visit: Visit, { reason }: PermissionResult, { entries, unsearched }: Found): Promise<Html> {
   const rows: (readonly (Html | string)[])[] = []
   for (const step of reason?.path ?? []) {
     const [[kind, text] = ['', '']] = Object.entries(step)
     const entry = entries.get(text)
+    const since = unsearched.get(text)
     const changed =
       entry === undefined
-        ? html`<span class="note">${kind === 'tuple' && since !== null ? `before revision ${since}` : '–'}</span>`
-        : html`${instant(entry.atMs)} by ${name(entry.actor)} ${link(address('changes', { org: visit.organization, after: String(entry.revision - 1) }), `revision ${entry.revision}`)}`
+        ? html`<span class="note">${since === undefined ? '–' : `before revision ${since}`}</span>`
+        : html`${instant(entry.atMs)} by ${name(entry.actor)} ${link(changeAddress(visit, entry), `revision ${entry.revision}`)}`
     rows.push([kind.replace('_', ' '), kind === 'role_grant' ? await grantText(visit, text) : name(text), changed])
   }
   return table({
@@ -135,6 +132,11 @@ async function pathTable(visit: Visit, { reason }: PermissionResult, { entries, 
     rows,
     empty: html`<p>No grant is part of the answer.</p>`,
   })
+}
+
+function changeAddress({ organization: org }: Visit, { log, revision }: LogEntry): string {
+  const after = String(revision - 1)
+  return address('changes', log === ENVIRONMENT ? { org, log: 'environment', after } : { org: log, after })
 }
 
 /** A grant is known by its id alone. */

@@ -31,7 +31,7 @@ export async function showModel(visit: Visit): Promise<View> {
       String(Object.keys(permissions).length),
       model === null ? html`<span class="note">none</span>` : `${model.split('\n').length} lines`,
     ]),
-    empty: html`<p>No app is declared yet.</p><pre tabindex="0"><code>portcullis-pdp manifest apply manifest.yaml</code></pre>`,
+    empty: html`<p>No app is declared yet.</p><pre tabindex="0"><code>portcullis manifest apply APP manifest.yaml</code></pre>`,
   })
   if (chosen === null)
     return {

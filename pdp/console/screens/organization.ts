@@ -132,7 +132,7 @@ async function entitlements(visit: Visit, base: string): Promise<Html> {
     name(item.key),
     'enabled' in item.value && Object.keys(item.value).length === 1
       ? html`<span class="${item.value.enabled === true ? 'allowed' : 'denied'}">${item.value.enabled === true ? '✓ on' : '✗ off'}</span>`
-      : html`<code>${JSON.stringify(item.value)}</code>`,
+      : name(JSON.stringify(item.value)),
     item.enforcement,
     String(item.version),
     mayWrite && 'enabled' in item.value ? toggle(visit, item) : EMPTY,

@@ -61,17 +61,13 @@ async function showOne(visit: Visit, user: string): Promise<View> {
   if (found === null && everywhere) throw new RequestProblem('not_found', `there is no user ${user}`)
   const done = query('done') === '' ? EMPTY : status('The sessions were ended, and every token of them.')
   const memberships = everywhere
-    ? (await directory.activeMemberships(user)).map(({ organization, role }) => ({
-        id: organization.id,
-        role,
-        state: 'active',
-      }))
-    : [{ id: org ?? '', role: membership?.role ?? '', state: membership?.status ?? '' }]
+    ? await directory.memberships(user)
+    : [{ organization: org ?? '', role: membership?.role ?? '', status: membership?.status ?? '' }]
   return {
     title: found?.name ?? user,
     body: html`${done}<dl><dt>Id</dt><dd>${name(user)}</dd>${everywhere ? html`<dt>E-mail</dt><dd>${name(found?.email ?? 'none')}${found?.emailVerified === true ? ' (verified)' : ''}</dd>` : EMPTY}</dl>
 <p class="actions">${link(address('what', { org, subject: `user:${user}` }), 'What may they?')} · ${link(address('ask', { org, subject: `user:${user}` }), 'Ask')} · ${visit.may('audit:read') ? link(address('changes', { org, actor: `user:${user}`, after: '0' }), 'What did they change here?') : EMPTY}</p>
-${table({ caption: 'Memberships', columns: ['Organization', 'Tier', 'Status'], rows: memberships.map(({ id, role, state }) => [link(address('organization', { org: id }), name(id)), role, state]), empty: html`<p>No active membership.</p>` })}
+${table({ caption: 'Memberships', columns: ['Organization', 'Tier', 'Status'], rows: memberships.map(({ organization: at, role, status: state }) => [link(address('organization', { org: at }), name(at)), role, state]), empty: html`<p>No membership.</p>` })}
 ${visit.may('roles:read') ? await roles(visit, user) : EMPTY}
 ${visit.mayEverywhere('sessions:revoke') ? await sessions(visit, user) : EMPTY}`,
   }
@@ -101,7 +97,7 @@ async function roles(visit: Visit, user: string): Promise<Html> {
     caption: html`Roles that count in ${name(org ?? 'no organization')}`,
     columns: ['Role', 'Held', 'Granted'],
     rows,
-    empty: html`<p>No role counts here.</p><pre tabindex="0"><code>portcullis role grant ROLE ${shellWord(subject)} --app APP</code></pre>`,
+    empty: html`<p>No role counts here.</p><pre tabindex="0"><code>portcullis role grant ROLE ${shellWord(subject)} -o ${shellWord(org ?? 'ORGANIZATION')} --app APP</code></pre>`,
   })
 }
 

@@ -7,6 +7,7 @@ import { parseTupleLine, presentTuple } from '../../serve/management/relationshi
 import { asRequestProblem } from '../../serve/problems/status.ts'
 import { CHANGES_MAX } from '../../writes/relationships.ts'
 import { createRestrictions } from '../../writes/restrictions.ts'
+import { shellWord } from '../answer-texts.ts'
 import { address, alert, field, hidden, instant, link, name, problems, status, table } from '../parts.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { View, Visit } from '../visit.ts'
@@ -65,7 +66,7 @@ async function listed(visit: Visit, filter: { readonly [part: string]: string })
   const empty =
     Object.keys(given).length > 0
       ? html`<p>No stored relationship matches.</p>`
-      : html`<p>Nothing is stored yet. Write the first relationship below, or from a file:</p><pre tabindex="0"><code>portcullis tuple import relationships.txt -o ${org ?? 'ORGANIZATION'}</code></pre>`
+      : html`<p>Nothing is stored yet. Write the first relationship below, or from a file:</p><pre tabindex="0"><code>portcullis tuple import relationships.txt -o ${shellWord(org ?? 'ORGANIZATION')}</code></pre>`
   return html`${table({ caption: 'Stored relationships', columns: ['Object', 'Relation', 'Subject', 'Until', 'Then'], rows, empty })}
 ${next === null ? EMPTY : html`<p>${link(address('relationships', { org, ...filter, page: next }), 'Next page')}</p>`}`
 }

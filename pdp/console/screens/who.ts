@@ -3,6 +3,7 @@ import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { asRequestProblem } from '../../serve/problems/status.ts'
 import { address, alert, csv, field, hidden, link, name, problems, status, table } from '../parts.ts'
 import { isSupposed, parametersOf, readSubject, readSupposed, supposedOf } from '../question.ts'
+import { supposedFields } from '../supposed-fields.ts'
 import type { View, Visit } from '../visit.ts'
 
 const PAGE_SIZE = 100
@@ -82,7 +83,7 @@ async function show(visit: Visit, list: List): Promise<View> {
   const title = list.kind === 'who' ? 'Who may?' : 'On what?'
   const supposed = supposedOf(visit)
   const form = html`<form method="get" action="/console/${list.kind}" class="question">${hidden('org', organization ?? '')}
-${list.form}<button type="submit">List</button>${Object.entries(parametersOf(supposed)).map(([key, value]) => hidden(key, value))}</form>
+${list.form}<button type="submit">List</button>${supposedFields(supposed)}</form>
 ${isSupposed(supposed) ? status('The list supposes what the question did: relationships, a time or a context.') : EMPTY}`
   if (!isAsked || organization === null) return { title, body: html`${form}${emptyHint(list.kind)}` }
   try {

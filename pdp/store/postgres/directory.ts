@@ -3,7 +3,7 @@ import type { WriteContext } from '../../domain/change.ts'
 import { PdpError } from '../../domain/errors.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { DIRECTORY, TOKENS } from '../../domain/log.ts'
-import type { Tier } from '../../domain/membership.ts'
+import type { Membership, Tier } from '../../domain/membership.ts'
 import { EXTERNAL } from '../../domain/names.ts'
 import type { Organization } from '../../domain/organization.ts'
 import { initiatorOf } from '../../domain/outbox/events.ts'
@@ -85,6 +85,11 @@ function userPart(sql: Sql): Omit<Directory, 'exists' | keyof ReturnType<typeof 
       )
       return rows.map((row) => ({ organization: toOrganization(row), role: row.role }))
     },
+    memberships: (user) =>
+      sql.query<{ organization: string } & Membership>(
+        'select organization_id as organization, role, status from membership where user_id = $1 order by organization_id',
+        [user],
+      ),
   }
 }
 

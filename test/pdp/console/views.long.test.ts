@@ -138,6 +138,61 @@ test('an answer that is watched ends with the relationship that expires', async 
   expect(seen).toMatch(/✓ allowed[\s\S]*✗ denied/)
 })
 
+test('no heading and no title has a character that nobody sees', async () => {
+  const browser = await signedIn('root')
+  await world.manage('PUT', '/v1/organizations/hidden', { name: 'A\u202Ecme<b>' })
+  await world.manage('PUT', '/v1/users/hidden', { name: 'Da\u200Bna\u202E' })
+  const odd = encodeURIComponent('doc:a\u202Etxt')
+  for (const path of [
+    'organization?org=hidden',
+    'people?org=acme&user=hidden',
+    `ask?org=acme&subject=user:bob&relation=viewer&resource=${odd}`,
+    `model?org=acme&app=${odd}`,
+  ]) {
+    const { text } = await get(browser, `/console/${path}`)
+    const shown = [/<h1>.*<\/h1>/.exec(text)?.[0], /<title>.*<\/title>/.exec(text)?.[0]]
+    expect({ path, isHidden: /[\u202E\u200B]|<b>/.test(shown.join('')) }).toEqual({ path, isHidden: false })
+    if (!path.startsWith('model')) expect(shown[1]).toContain('U+202E')
+  }
+})
+
+test('since when and by whom is said of a grant and of a membership as of a relationship', async () => {
+  const exporter = { app: 'docs', role: 'exporter' }
+  await world.manage('POST', '/v1/organizations/acme/role-grants', { ...exporter, subject: 'user:anna' })
+  await world.manage('POST', '/v1/role-grants', { ...exporter, subject: 'user:root' })
+  const root = await signedIn('root')
+  const since = async (question: string, as = root): Promise<string> =>
+    /<tbody>.*?<\/tbody>/s.exec((await get(as, `/console/ask?org=acme&${question}`)).text)?.[0] ?? ''
+  const export_ = 'subject=user:anna&relation=docs:export&resource=app:docs'
+  const member = 'subject=user:anna&relation=member&resource=organization:acme'
+  const wide = 'subject=user:root&relation=docs:export&resource=app:docs'
+  for (const question of [export_, member, wide]) {
+    const row = await since(question)
+    expect(row).toMatch(/<time .*by <bdi class="name">[^<]*admin.*revision \d+/s)
+  }
+  expect(await since(wide)).toContain('log=environment')
+  // Who may not read the log of the environment learns nothing of it.
+  expect(await since(wide, await signedIn('anna'))).not.toMatch(/<time|log=environment/)
+})
+
+test('lists take a supposition as the question does', async () => {
+  const browser = await signedIn('root')
+  const { text } = await get(
+    browser,
+    '/console/who?org=acme&resource=doc:new&relation=viewer&type=user&with=doc:new%23viewer@user:tom',
+  )
+  expect(text).toContain('user:tom')
+  for (const field of ['with', 'without', 'as_of', 'context']) expect(text).toMatch(new RegExp(`id="${field}"`))
+  expect((await get(browser, '/console/what?org=acme')).text).toContain('id="as_of"')
+})
+
+test('a person has every membership, whatever its status', async () => {
+  await world.manage('PUT', '/v1/users/dora', { name: 'Dora' })
+  await world.manage('PUT', '/v1/organizations/globex/members/dora', { role: 'member', status: 'suspended' })
+  const { text } = await get(await signedIn('root'), '/console/people?org=acme&user=dora')
+  expect(text).toMatch(/globex.*suspended/)
+})
+
 test('nothing watches a question about the past', async () => {
   const browser = await signedIn('root')
   const query = {
