@@ -56,7 +56,7 @@ class ExchangeAdmission implements Admitted {
   #waitedMs = 0
 
   constructor({ places, turns }: { readonly places: Places; readonly turns: Turns }, exchange: Exchange) {
-    this.#stay = new Stay(places)
+    this.#stay = new Stay(places, exchange.client)
     this.#turns = turns
     this.#exchange = exchange
   }

@@ -1,4 +1,5 @@
 /** Limits open exchanges for each client, subject and route, and in total. An exchange without a place waits its turn for a short time. */
+import { mayTake } from '../http/share.ts'
 import { RequestError } from '../request/errors.ts'
 
 export type Bound = 'client' | 'subject' | 'route' | 'all'
@@ -17,7 +18,16 @@ const MESSAGES: { readonly [bound in Bound]: string } = {
   all: 'Too many requests are open',
 }
 
-type Slot = { used: number; readonly waiting: Set<Waiter> }
+/** Who waits, by client. The clients whose turn comes next are first. No line is empty; its oldest waiter is first. */
+type Lines = Map<string, Set<Waiter>>
+type Slot = {
+  used: number
+  /** Places of each client; null where clients do not share. */
+  readonly held: Map<string, number> | null
+  waitingCount: number
+  /** Of clients that have no place here, who come first, and of those that have some. Null until somebody waits. */
+  lines: { readonly without: Lines; readonly having: Lines } | null
+}
 type Slots = Map<string, Slot>
 type Waiter = {
   readonly wants: readonly Want[]
@@ -27,6 +37,12 @@ type Waiter = {
   readonly take: () => void
   readonly giveUp: (bound: Bound) => void
 }
+
+/** Clients that one free place is offered to, so that a release costs the same however many wait. */
+const LOOKS_MAX = 8
+
+/** What clients share: none may take most of it, however many requests it makes. */
+const isShared = (bound: Bound): boolean => bound === 'route' || bound === 'all'
 
 /** Shared by all exchanges of a process, so that they are still counted after a reload. */
 export class Places {
@@ -41,14 +57,16 @@ export class Places {
     const slots = this.#slots[bound]
     let slot = slots.get(name)
     if (slot === undefined) {
-      slot = { used: 0, waiting: new Set() }
+      slot = { used: 0, held: isShared(bound) ? new Map() : null, waitingCount: 0, lines: null }
       slots.set(name, slot)
     }
     return slot
   }
 
-  isFull({ bound, name, max }: Want): boolean {
-    return (this.#slots[bound].get(name)?.used ?? 0) >= max
+  isFull({ bound, name, max }: Want, client: string): boolean {
+    const slot = this.#slots[bound].get(name)
+    if (slot === undefined) return max <= 0
+    return slot.held === null ? slot.used >= max : !mayTake(heldIn(slot, client), { used: slot.used, max })
   }
 
   nameCount(): number {
@@ -60,15 +78,68 @@ export class Places {
   }
 }
 
+const heldIn = ({ held }: Slot, client: string): number => held?.get(client) ?? 0
+
+/** Counts one place more or less of a client. Who waits in it then waits among its like. */
+function count({
+  slot,
+  client,
+  change,
+}: {
+  readonly slot: Slot
+  readonly client: string
+  readonly change: 1 | -1
+}): void {
+  slot.used += change
+  if (slot.held === null) return
+  const left = heldIn(slot, client) + change
+  if (left > 0) slot.held.set(client, left)
+  else slot.held.delete(client)
+  if (slot.lines === null || left > 1) return
+  const { without, having } = slot.lines
+  const [from, to] = left === 0 ? [having, without] : [without, having]
+  const line = from.get(client)
+  if (line === undefined) return
+  from.delete(client)
+  to.set(client, line)
+}
+
+function linesOf(slot: Slot, client: string): Lines {
+  slot.lines ??= { without: new Map(), having: new Map() }
+  return heldIn(slot, client) > 0 ? slot.lines.having : slot.lines.without
+}
+
+function addTo(slot: Slot, waiter: Waiter): void {
+  const { client } = waiter.stay
+  const lines = linesOf(slot, client)
+  const line = lines.get(client)
+  if (line === undefined) lines.set(client, new Set([waiter]))
+  else line.add(waiter)
+  waiter.slot = slot
+  slot.waitingCount += 1
+}
+
+function removeFrom(slot: Slot, waiter: Waiter): void {
+  const { client } = waiter.stay
+  const lines = linesOf(slot, client)
+  const line = lines.get(client)
+  if (line?.delete(waiter) !== true) return
+  slot.waitingCount -= 1
+  if (line.size === 0) lines.delete(client)
+  if (slot.waitingCount === 0) slot.lines = null
+}
+
 /** The places of one exchange. */
 export class Stay {
   readonly #places: Places
+  readonly client: string
   readonly #held: Want[] = []
   #waiter: Waiter | null = null
   #over = false
 
-  constructor(places: Places) {
+  constructor(places: Places, client: string) {
     this.#places = places
+    this.client = client
   }
 
   /** Takes one place of each limit, or none. Null: no wait was needed. Throws or rejects with RequestError if none becomes free in time. */
@@ -81,7 +152,7 @@ export class Stay {
       return null
     }
     const slot = this.#places.slotOf(full)
-    if (slot.waiting.size >= limits.waitingMax) throw busy(full.bound)
+    if (!this.#mayWaitIn(slot, limits.waitingMax)) throw busy(full.bound)
     return this.#wait(wants, { slot, bound: full.bound, limits })
   }
 
@@ -95,13 +166,19 @@ export class Stay {
   }
 
   #fullOf(wants: readonly Want[]): Want | null {
-    for (const want of wants) if (this.#places.isFull(want)) return want
+    for (const want of wants) if (this.#places.isFull(want, this.client)) return want
     return null
+  }
+
+  #mayWaitIn(slot: Slot, max: number): boolean {
+    const used = slot.waitingCount
+    if (slot.held === null || slot.lines === null) return used < max
+    return mayTake(linesOf(slot, this.client).get(this.client)?.size ?? 0, { used, max })
   }
 
   #occupy(wants: readonly Want[]): void {
     for (const want of wants) {
-      this.#places.slotOf(want).used += 1
+      count({ slot: this.#places.slotOf(want), client: this.client, change: 1 })
       this.#held.push(want)
     }
   }
@@ -113,7 +190,7 @@ export class Stay {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const settle = (): void => {
       clearTimeout(timer)
-      waiter.slot.waiting.delete(waiter)
+      removeFrom(waiter.slot, waiter)
       this.#waiter = null
     }
     const waiter: Waiter = {
@@ -131,27 +208,44 @@ export class Stay {
       },
     }
     const timer = setTimeout(() => waiter.giveUp(bound), limits.waitingMs)
-    slot.waiting.add(waiter)
+    addTo(slot, waiter)
     this.#waiter = waiter
     return promise
   }
 
   #release(want: Want): void {
     const slot = this.#places.slotOf(want)
-    slot.used -= 1
-    // An exchange that another limit still holds back waits there; the next one gets the turn here.
-    for (const waiter of slot.waiting) {
-      if (slot.used >= want.max) break
+    count({ slot, client: this.client, change: -1 })
+    while (slot.lines !== null && slot.used < want.max) {
+      const { without, having } = slot.lines
+      if (!this.#serve(slot, without) && !this.#serve(slot, having)) break
+    }
+    if (slot.used === 0 && slot.waitingCount === 0) this.#places.forget(want)
+  }
+
+  /** Gives a place to the first who can use it, by client in turn. False: there is nobody. */
+  #serve(slot: Slot, lines: Lines): boolean {
+    let looksLeft = Math.min(LOOKS_MAX, lines.size)
+    for (const [client, line] of lines) {
+      if (looksLeft === 0) return false
+      looksLeft -= 1
+      const [waiter] = line
+      if (waiter === undefined) continue
+      lines.delete(client)
+      lines.set(client, line)
       const full = waiter.stay.#fullOf(waiter.wants)
       if (full === null) {
         waiter.take()
-        continue
+        return true
       }
-      slot.waiting.delete(waiter)
-      waiter.slot = this.#places.slotOf(full)
-      waiter.slot.waiting.add(waiter)
+      // An exchange that another limit still holds back waits there; the next one gets the turn here.
+      const other = this.#places.slotOf(full)
+      if (other === slot) continue
+      removeFrom(slot, waiter)
+      addTo(other, waiter)
+      return true
     }
-    if (slot.used === 0 && slot.waiting.size === 0) this.#places.forget(want)
+    return false
   }
 }
 

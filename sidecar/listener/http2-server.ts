@@ -6,6 +6,7 @@ import { clientOf } from '../../pdp/process/addresses.ts'
 import { plainAddress } from '../../pdp/process/listen.ts'
 import type { ClientAnswer, ClientRequest } from '../http/client.ts'
 import { FIELD_OPTIONS } from '../http/http2-fields.ts'
+import { mayTake } from '../http/share.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
 import { type Http2Peer, http2Answer, http2Request } from './http2-exchange.ts'
 import { createFrameGuard, type FrameGuard } from './http2-frame-guard.ts'
@@ -94,11 +95,13 @@ export function createHttp2Server({ limits: given, onRequest, onFlood, isProxy }
   /** Counts a stream until the returned function is called. Null: there are too many. */
   function enter(address: string): (() => void) | null {
     const client = clientOf(address)
-    const count = (ofClient.get(client) ?? 0) + 1
+    const own = ofClient.get(client) ?? 0
     if (streamCount >= limits.connectionsMax) return null
-    if (count > limits.clientConnectionsMax && !isProxy(address)) return null
+    const isWithin =
+      own < limits.clientConnectionsMax && mayTake(own, { used: streamCount, max: limits.connectionsMax })
+    if (!isWithin && !isProxy(address)) return null
     streamCount += 1
-    ofClient.set(client, count)
+    ofClient.set(client, own + 1)
     return () => {
       streamCount -= 1
       const left = (ofClient.get(client) ?? 1) - 1

@@ -8,6 +8,7 @@ import { type ListenAddress, listenOn } from '../../pdp/process/listen.ts'
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 import { type Pem, secureOptions } from '../config/certificates.ts'
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from '../http/client.ts'
+import { mayTake } from '../http/share.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
 import { createHttp2Server } from './http2-server.ts'
 import { addressOf, openSockets } from './open-sockets.ts'
@@ -172,7 +173,9 @@ export function createListener(options: ListenerOptions): Listener {
     onLate: (connection) => reject(connection, 'request_timeout', 'no complete request arrived in time'),
   })
   const sockets = openSockets(server, {
-    mayOpen: (client, count) => count <= limits.clientConnectionsMax || options.isProxy(client),
+    mayOpen: (client, { own, used }) =>
+      (own < limits.clientConnectionsMax && mayTake(own, { used, max: limits.connectionsMax })) ||
+      options.isProxy(client),
     onFull: (socket, reason) => drop(socket, reason),
   })
 

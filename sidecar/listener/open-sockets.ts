@@ -5,8 +5,8 @@ import type { Duplex } from 'node:stream'
 import { clientOf, parseAddress } from '../../pdp/process/addresses.ts'
 
 type Opening = {
-  /** `count` includes this connection. */
-  readonly mayOpen: (address: string, count: number) => boolean
+  /** `own`: what the client has open already, of `used` in all. */
+  readonly mayOpen: (address: string, open: { readonly own: number; readonly used: number }) => boolean
   readonly onFull: (socket: Socket, reason: string) => void
 }
 
@@ -17,8 +17,9 @@ export function openSockets(server: Server, { mayOpen, onFull }: Opening): Reado
   server.on('connection', (socket: Socket) => {
     const address = addressOf(socket)
     const client = clientOf(address)
-    const count = (counts.get(client) ?? 0) + 1
-    counts.set(client, count)
+    const own = counts.get(client) ?? 0
+    const isAllowed = mayOpen(address, { own, used: sockets.size })
+    counts.set(client, own + 1)
     sockets.add(socket)
     socket.once('close', () => {
       sockets.delete(socket)
@@ -26,7 +27,7 @@ export function openSockets(server: Server, { mayOpen, onFull }: Opening): Reado
       if (left > 0) counts.set(client, left)
       else counts.delete(client)
     })
-    if (!mayOpen(address, count)) onFull(socket, 'the client exceeded client_connections_max')
+    if (!isAllowed) onFull(socket, 'the client exceeded client_connections_max, or its part of connections_max')
   })
   return sockets
 }

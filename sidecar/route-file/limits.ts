@@ -14,13 +14,13 @@ export const LIMIT_KEYS = {
     name: 'requestsMax',
     ...COUNT,
     description:
-      'Requests that are open at the same time. With HTTP/1.1 never more than upstream_connections_max. Further requests wait, then get 503 with Retry-After.',
+      'Requests that are open at the same time. With HTTP/1.1 never more than upstream_connections_max. Further requests wait, then get 503 with Retry-After. One client address has at most half of them, and the less the fewer are free.',
   },
   client_requests_max: {
     name: 'clientRequestsMax',
     ...COUNT,
     description:
-      'Open requests of one client address (an IPv4 address, or the /64 of an IPv6 address). Raise it when a proxy that trusted_proxies does not name brings many clients.',
+      'Open requests of one client address (an IPv4 address, or the /64 of an IPv6 address). Raise it, requests_max and route_requests_max when a proxy that trusted_proxies does not name brings many clients.',
   },
   subject_requests_max: {
     name: 'subjectRequestsMax',
@@ -30,7 +30,7 @@ export const LIMIT_KEYS = {
   route_requests_max: {
     name: 'routeRequestsMax',
     ...COUNT,
-    description: 'Open requests of one route.',
+    description: 'Open requests of one route, shared among clients like requests_max.',
   },
   decisions_max: {
     name: 'decisionsMax',
@@ -62,7 +62,8 @@ export const LIMIT_KEYS = {
   connections_max: {
     name: 'connectionsMax',
     ...COUNT,
-    description: 'Open client connections, and open HTTP/2 streams. Further connections are closed.',
+    description:
+      'Open client connections, and open HTTP/2 streams, shared among clients like requests_max. Further connections are closed.',
   },
   client_connections_max: {
     name: 'clientConnectionsMax',
