@@ -57,12 +57,14 @@ async function tree(visit: Visit, { id, name: title, parent }: Organization): Pr
   const { pdp } = visit.deps.management
   const above = ((await pdp.ancestors(id)) ?? []).slice(1).toReversed()
   const { below, searchedTo } = await childrenOf(visit, id)
+  // It may name an organization elsewhere, of which a person with rights here learns nothing.
+  const maySee = below.at(-1)?.id === searchedTo || visit.mayEverywhere('directory:read')
   const item = (one: string, text: string): Html =>
     html`<li>${link(address('organization', { org: one }), name(text))}</li>`
   return html`<nav aria-label="Organization tree" class="tree"><h2>Tree</h2>
 ${parent === null ? html`<p class="note">${name(id)} is at the top.</p>` : html`<ol>${above.map((one) => item(one, one))}<li aria-current="page">${name(title)} <span class="note">${name(id)}</span></li></ol>`}
 ${below.length === 0 ? EMPTY : html`<p>Directly below:</p><ul>${below.map((one) => item(one.id, one.name))}</ul>`}
-${searchedTo === null ? EMPTY : html`<p class="note">There may be more below: organizations were searched until ${name(searchedTo)}.</p>${next(visit, 'below', searchedTo)}`}</nav>`
+${searchedTo === null ? EMPTY : html`<p class="note">There may be more below: not all organizations were searched.</p>${maySee ? next(visit, 'below', searchedTo) : EMPTY}`}</nav>`
 }
 
 /** `searchedTo`: the organizations after it were not searched. */
