@@ -204,7 +204,7 @@ describe('people see what their roles let them see', () => {
   test('somebody without a role sees neither a link nor data, and what would help', async () => {
     const page = await open({ person: 'bob' })
     expect(await page.getByRole('navigation', { name: 'Screens' }).getByRole('link').allInnerTexts()).toEqual(['Start'])
-    expect(await page.locator('main').innerText()).toContain('portcullis role grant auditor user:bob --app portcullis')
+    expect(await page.locator('main').innerText()).toContain('portcullis role grant auditor user:bob -o ORGANIZATION')
     for (const path of Object.values(SCREENS).slice(1)) {
       const response = await page.goto(path)
       expect({ path, status: response?.status() }).toEqual({ path, status: 403 })
