@@ -97,7 +97,9 @@ async function answerTo(
   const deps = current()
   try {
     const held = readCheck(fromBinary(CheckRequestSchema, call.request), { profile, body })
-    const verdict = await evaluateHeld({ ...held, door: profile, withinMs: timeFor(call), objection: () => null }, deps)
+    const withinMs = timeFor(call)
+    const asked = { ...held, door: profile, holdsBody: body, withinMs, objection: () => null }
+    const verdict = await evaluateHeld(asked, deps)
     return verdict.kind === 'answer' ? denying(verdict.answer) : allow(verdict, deps)
   } catch (err) {
     const reason = err instanceof Error ? err.message : 'unknown'

@@ -83,7 +83,8 @@ async function answer(
     const { rules, headers } = deps.forwarding
     const objection = (permit: Permit): string | null => unremovable(permit, rules, removal(headers))
     const held = readForwarded(client, profile)
-    const verdict = await evaluateHeld({ ...held, door: profile, withinMs: ANSWER_MS, objection }, deps)
+    const asked = { ...held, door: profile, holdsBody: false, withinMs: ANSWER_MS, objection }
+    const verdict = await evaluateHeld(asked, deps)
     if (verdict.kind === 'allow') res.writeHead(ALLOWED, allowedFields(verdict, deps))
     else return send(res, refusalFor(profile, verdict.answer))
     res.end()

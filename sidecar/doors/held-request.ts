@@ -16,10 +16,11 @@ import type { Turns } from '../enforce/turns.ts'
 import type { ClientRequest } from '../http/client.ts'
 import type { DoorProfile } from '../http/door-fields.ts'
 import type { HeaderNames, HeaderRules } from '../http/fields.ts'
+import { RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { Origin } from '../request/origin.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
-import { readBody } from '../routes/json-body.ts'
+import { type ReadBody, readBody } from '../routes/json-body.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
 import type { Visit } from '../sign-in/visit.ts'
 
@@ -43,6 +44,8 @@ export type HeldDeps = RecordDeps & {
 export type Held = { readonly client: ClientRequest; readonly origin: Origin }
 export type Asked = Held & {
   readonly door: DoorProfile
+  /** False: the gateway sends no bodies, so that what must be in them, or must not, cannot be known. */
+  readonly holdsBody: boolean
   /** After so long the gateway must have an answer. */
   readonly withinMs: number
   /** Why a permitted request may not pass this gateway; null: it may. */
@@ -101,7 +104,7 @@ function rewrittenFields({ request, route }: Permit, { client }: Asked): readonl
 }
 
 async function decideInTime(
-  { withinMs, objection, client, requestId, origin }: Asked & { readonly requestId: string },
+  { withinMs, objection, holdsBody, client, requestId, origin }: Asked & { readonly requestId: string },
   browser: Visit | null,
   deps: HeldDeps,
   span: Span | null,
@@ -111,8 +114,10 @@ async function decideInTime(
   const late = Promise.withResolvers<Denial>()
   const timer = setTimeout(() => late.resolve(denied('overloaded', ARRIVED, { reason: LATE })), withinMs)
   try {
-    const read: Parameters<typeof enforce>[0]['readBody'] = (request) =>
-      readBody(client, request, { bytesMax: bodyBytesMax, timeoutMs: limits.bodyReadMs })
+    const read: ReadBody = async (request, need) => {
+      if (!holdsBody) throw new RequestError('media_type_unsupported', UNSEEN, `${UNSEEN}; ${SEEN}`)
+      return readBody(client, request, { need, bytesMax: bodyBytesMax, timeoutMs: limits.bodyReadMs })
+    }
     const arrival = { client, requestId, origin, admission, readBody: read, upgrade: false, browser }
     const outcome = await Promise.race([enforce(arrival, withSpan(deps.enforcing, span)), late.promise])
     const reason = outcome.kind === 'permit' ? objection(outcome) : null
@@ -127,6 +132,8 @@ async function decideInTime(
   }
 }
 
+const UNSEEN = 'This route takes no JSON here, because the gateway does not send the body to be judged'
+const SEEN = 'to let it pass unread, set body: keep'
 const LATE = 'no decision before the deadline of the gateway'
 
 type Answering = { readonly requestId: string; readonly visit: Visit | null; readonly leftMs: number }

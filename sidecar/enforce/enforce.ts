@@ -5,6 +5,7 @@ import type { PdpClient } from '../pdp-client/client.ts'
 import { malformed, RequestError } from '../request/errors.ts'
 import { type InboundRequest, readInbound } from '../request/inbound.ts'
 import type { Origin } from '../request/origin.ts'
+import type { ReadBody } from '../routes/json-body.ts'
 import type { Route } from '../routes/route.ts'
 import { type RequestMatch, type RoutingDeps, routeRequest } from '../routes/route-request.ts'
 import type { StepUp } from '../routes/step-up.ts'
@@ -19,6 +20,7 @@ import {
   decide,
   type EvaluationDeps,
   evaluate,
+  judgeBody,
   type Prepared,
   type PublicRequest,
   prepare,
@@ -74,7 +76,7 @@ export type Arrival = {
   readonly requestId: string
   readonly origin: Origin
   readonly admission: Admission
-  readonly readBody: (request: InboundRequest) => Promise<Buffer>
+  readonly readBody: ReadBody
   /** The client asks for a WebSocket connection. */
   readonly upgrade: boolean
   /** Null: nobody signs in here. */
@@ -100,7 +102,7 @@ export async function enforce(
     if (routing.stage === 'public') {
       const entering = admission.enter(routing.route.id, null) // RequestError
       if (entering !== null) await entering // RequestError
-      return permit(routing, null)
+      return permit(routing.judgeJson === null ? routing : await judgeBody(routing, readBody), null) // RequestError
     }
     const guarded = browser === null ? routing : { ...routing, request: await browser.authorize(request, { upgrade }) } // RequestError
     const verifying = verifyToken(guarded, deps) // TokenError
@@ -140,13 +142,17 @@ export async function reevaluate(
     const routing = routed(match, request)
     stage = routing
     if (upgrade) checkHandshake(request, routing.route) // RequestError
-    if (routing.stage === 'public') return { kind: 'permitted', basis: null }
+    const kept = async (): Promise<Buffer> => keptBody(former)
+    if (routing.stage === 'public') {
+      await judgeBody(routing, kept) // RequestError
+      return { kind: 'permitted', basis: null }
+    }
     const verifying = verifyToken(routing, deps) // TokenError
     const verified = verifying instanceof Promise ? await verifying : verifying // TokenError
     stage = verified
     const authenticated = await authenticate(verified, { proven: former.identity !== null }, deps) // TokenError
     stage = authenticated
-    const prepared = await prepare(authenticated, { requestId: '', readBody: async () => keptBody(former) }) // RequestError
+    const prepared = await prepare(authenticated, { requestId: '', readBody: kept }) // RequestError
     const { route } = prepared
     if (route.shadow) return { kind: 'permitted', basis: null }
     const sameStepUp = JSON.stringify(route.stepUp) === JSON.stringify(former.route.stepUp)
@@ -157,10 +163,13 @@ export async function reevaluate(
   }
 }
 
-function keptBody({ body }: Permit): Buffer {
+function keptBody({ request, body }: Permit): Buffer {
+  if (request.bodyBytes === 0) return NO_BODY
   if (body === null) throw malformed('The body was forwarded without being kept')
   return body
 }
+
+const NO_BODY = Buffer.alloc(0)
 
 /** `stepUp`: what the next answer must satisfy, and no later one. */
 function basisOf(prepared: Prepared | Allowed, stepUp: StepUp | null, deps: EnforceDeps): PermissionBasis {

@@ -6,6 +6,7 @@ import { RequestError } from '../request/errors.ts'
 import { type InboundRequest, readInbound } from '../request/inbound.ts'
 import type { RouteFile } from '../route-file/route-file.ts'
 import { buildQuestions, describeQuestions, usesBody } from '../routes/checks.ts'
+import { checkMedia, readJson } from '../routes/json-body.ts'
 import { parameterNames } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
 import { createRouting, type RequestMatch, routeRequest } from '../routes/route-request.ts'
@@ -57,22 +58,35 @@ export function createExplainer(file: RouteFile): Explainer {
   }
 }
 
-function asksOf(
-  { as, body }: ExplainedRequest,
-  { inbound, match }: { inbound: InboundRequest; match: Extract<RequestMatch, { kind: 'route' }> },
-): Pick<Explanation, 'asks' | 'context'> {
+type Found = {
+  readonly inbound: InboundRequest
+  readonly match: Extract<RequestMatch, { readonly kind: 'route' }>
+}
+
+function asksOf({ as, body }: ExplainedRequest, { inbound, match }: Found): Pick<Explanation, 'asks' | 'context'> {
   const { check, context } = match.route
-  if (check === null) return NOTHING_ASKED
-  if (as === null) throw new TokenError('token_missing', 'this route needs an access token')
-  const asking = { check, context }
-  const bytes = usesBody(asking) ? Buffer.from(body ?? '') : null
+  const asking = check === null ? null : { check, context }
+  if (asking !== null && as === null) throw new TokenError('token_missing', 'this route needs an access token')
+  const text = bodyText(body ?? '', { inbound, match })
+  if (asking === null || as === null) return NOTHING_ASKED
   const claims = sampleClaims(as)
   const { parameters } = match
-  const questions = buildQuestions(asking, requestValues({ request: inbound, parameters, claims, body: bytes }))
+  const questions = buildQuestions(asking, requestValues({ request: inbound, parameters, claims, body: text }))
   return {
     asks: describeQuestions(questions),
     context: questions.context === '' ? {} : JSON.parse(questions.context),
   }
+}
+
+/** As the sidecar reads it; null: it does not. Throws RequestError. */
+function bodyText(body: string, { inbound, match }: Found): string | null {
+  const { check, context } = match.route
+  const isRead = check !== null && usesBody({ check, context })
+  if (!isRead && (match.judgeJson === null || body === '')) return null
+  if (body !== '') checkMedia(inbound, isRead ? 'value' : 'absence')
+  const text = readJson(Buffer.from(body))
+  match.judgeJson?.(text)
+  return text
 }
 
 const NOTHING_ASKED = { asks: [], context: {} }

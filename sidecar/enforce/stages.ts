@@ -8,7 +8,16 @@ import type { TokenVerifier } from '../../pdp/token/verify.ts'
 import type { Identity } from '../http/fields.ts'
 import type { PdpAnswer, PdpQuestion } from '../pdp-client/question.ts'
 import type { InboundRequest } from '../request/inbound.ts'
-import { buildQuestions, type Check, type CheckDenial, type Questions, usesBody } from '../routes/checks.ts'
+import {
+  type Asking,
+  buildQuestions,
+  type Check,
+  type CheckDenial,
+  type Questions,
+  usesBody,
+} from '../routes/checks.ts'
+import { type ReadBody, readJson } from '../routes/json-body.ts'
+import type { JudgeJson } from '../routes/other-readings.ts'
 import type { Route } from '../routes/route.ts'
 import type { RequestMatch } from '../routes/route-request.ts'
 import { type StepUp, satisfies, signInOf } from '../routes/step-up.ts'
@@ -16,9 +25,19 @@ import { requestValues } from '../routes/values.ts'
 
 /** No route is known. */
 export type Arrived = { readonly stage: 'arrived' }
-type Matched = { readonly request: InboundRequest; readonly route: Route; readonly parameters: readonly string[] }
-/** The route is known. A public route needs nothing else. */
-export type PublicRequest = Matched & { readonly stage: 'public' }
+type Matched = {
+  readonly request: InboundRequest
+  readonly route: Route
+  readonly parameters: readonly string[]
+  /** Null: the body needs no judge. */
+  readonly judgeJson: JudgeJson | null
+}
+type WithBody = {
+  /** Null: it was not read. */
+  readonly body: Buffer | null
+}
+/** The route is known. A public route needs nothing else, but perhaps a look at the body. */
+export type PublicRequest = Matched & WithBody & { readonly stage: 'public' }
 export type GuardedRequest = Matched & { readonly stage: 'guarded'; readonly check: Check }
 export type Routed = PublicRequest | GuardedRequest
 type WithClaims = Matched & {
@@ -31,12 +50,11 @@ export type Verified = WithClaims & { readonly stage: 'verified' }
 type WithIdentity = WithClaims & { readonly identity: Identity }
 /** The token and its proof are verified: `identity` is the sender. */
 export type Authenticated = WithIdentity & { readonly stage: 'authenticated' }
-type WithQuestions = WithIdentity & {
-  /** Null: no check of the route reads it. */
-  readonly body: Buffer | null
-  readonly questions: Questions
-  readonly question: PdpQuestion
-}
+type WithQuestions = WithIdentity &
+  WithBody & {
+    readonly questions: Questions
+    readonly question: PdpQuestion
+  }
 /** The question to the PDP is complete. */
 export type Prepared = WithQuestions & { readonly stage: 'prepared' }
 /** The PDP has answered. */
@@ -72,12 +90,33 @@ export type EvaluationDeps = {
 export const ARRIVED: Arrived = { stage: 'arrived' }
 
 export function routed(match: Extract<RequestMatch, { kind: 'route' }>, request: InboundRequest): Routed {
-  const { route, parameters } = match
+  const { route, parameters, judgeJson } = match
   const { check } = route
-  return check === null
-    ? { stage: 'public', request, route, parameters }
-    : { stage: 'guarded', request, route, parameters, check }
+  const matched = { request, route, parameters, judgeJson }
+  return check === null ? { ...matched, stage: 'public', body: null } : { ...matched, stage: 'guarded', check }
 }
+
+/** Rejects with RequestError when the body could say something else to the service than what was judged. */
+export async function judgeBody(routed: PublicRequest, readBody: ReadBody): Promise<PublicRequest> {
+  const { body } = await bodyFor(routed, { asking: null, readBody })
+  return { ...routed, body }
+}
+
+/** The body, if anything of it must be known, and its text as JSON. Rejects with RequestError. */
+async function bodyFor(
+  { request, judgeJson }: Matched,
+  { asking, readBody }: { readonly asking: Asking | null; readonly readBody: ReadBody },
+): Promise<WithBody & { readonly text: string | null }> {
+  const isRead = asking !== null && usesBody(asking)
+  if (!isRead && judgeJson === null) return UNREAD
+  const body = await readBody(request, isRead ? 'value' : 'absence')
+  if (!isRead && body.length === 0) return UNREAD
+  const text = readJson(body)
+  judgeJson?.(text)
+  return { body, text }
+}
+
+const UNREAD = { body: null, text: null }
 
 /** Answers at once for a token that was verified before. Throws TokenError, or rejects with it. */
 export function verifyToken(guarded: GuardedRequest, { tokens }: AuthenticationDeps): Verified | Promise<Verified> {
@@ -115,12 +154,12 @@ export async function authenticate(
 /** Rejects with RequestError when the request lacks a value that a check needs. */
 export async function prepare(
   authenticated: Authenticated,
-  { requestId, readBody }: { requestId: string; readBody: (request: InboundRequest) => Promise<Buffer> },
+  { requestId, readBody }: { requestId: string; readBody: ReadBody },
 ): Promise<Prepared> {
   const { request, parameters, check, credentials, claims } = authenticated
   const asking = { check, context: authenticated.route.context }
-  const body = usesBody(asking) ? await readBody(request) : null
-  const questions = buildQuestions(asking, requestValues({ request, parameters, claims, body }))
+  const { body, text } = await bodyFor(authenticated, { asking, readBody })
+  const questions = buildQuestions(asking, requestValues({ request, parameters, claims, body: text }))
   const { permissions, entitlements, context } = questions
   const { digest, subject, organization } = claims
   const asked = { permissions, entitlements, context, requestId, clientAddress: request.clientAddress }

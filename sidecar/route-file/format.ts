@@ -149,9 +149,9 @@ export const ROUTE = {
   ),
   encoded_slash: optional({ const: 'keep' }, 'Allows %2F within a segment of the path.'),
   semicolon: optional({ const: 'keep' }, 'Allows ; in the path.'),
-  form: optional(
+  body: optional(
     { const: 'keep' },
-    'Allows forms (application/x-www-form-urlencoded, multipart) where a service could take from one what the sidecar has read elsewhere: on routes whose checks read the query, and for POST where PUT, PATCH or DELETE of the path has another check.',
+    'Passes bodies on unread where a service could take from one what the sidecar has read elsewhere: forms (application/x-www-form-urlencoded, multipart) and JSON on routes whose checks read the query, and for POST where PUT, PATCH or DELETE of the path has another check.',
   ),
   forward_token: optional(FLAG, 'Overrides the member of the same name of the file.'),
   mode: optional(oneOf(MODES), 'Overrides the member of the same name of the file.'),

@@ -1,4 +1,4 @@
-/** Reads a route's options besides its check: path encoding, forms, WebSocket upgrade and origins, mode, and step-up. */
+/** Reads a route's options besides its check: path encoding, bodies, WebSocket upgrade and origins, mode, and step-up. */
 import { isMap, type Node } from 'yaml'
 import type { RouteOptions } from '../routes/route.ts'
 import type { StepUp } from '../routes/step-up.ts'
@@ -13,7 +13,7 @@ export const plainOptions = (defaults: OptionDefaults): RouteOptions => ({
   ...defaults,
   encodedSlash: false,
   semicolon: false,
-  form: false,
+  body: false,
   websocket: false,
   stepUp: null,
   signIn: true,
@@ -22,7 +22,7 @@ export const plainOptions = (defaults: OptionDefaults): RouteOptions => ({
 
 /** Reports errors to the reader. */
 export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, defaults: OptionDefaults): RouteOptions {
-  const kept = (name: 'encoded_slash' | 'semicolon' | 'form'): boolean => {
+  const kept = (name: 'encoded_slash' | 'semicolon' | 'body'): boolean => {
     const node = nodes[name]
     if (node === null) return false
     reader.choice(node, name, ['keep'])
@@ -36,7 +36,7 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
   return {
     encodedSlash: kept('encoded_slash'),
     semicolon: kept('semicolon'),
-    form: kept('form'),
+    body: kept('body'),
     forwardToken: forward ?? defaults.forwardToken,
     shadow: nodes.mode === null ? defaults.shadow : readMode(reader, nodes.mode),
     websocket: upgrades.includes('websocket'),

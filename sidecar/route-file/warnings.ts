@@ -1,5 +1,7 @@
 /** Warns about valid routes that servers may confuse: by case, by a trailing slash, or by what follows the name of a script. */
+import { usesSource } from '../routes/checks.ts'
 import { type Protection, protectsOtherwise, rulesOf } from '../routes/near-miss.ts'
+import { CHANGING, READING } from '../routes/other-readings.ts'
 import { foldPattern, isWithin, otherSlash, type Pattern, patternText } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
 import { isScript } from '../routes/script-paths.ts'
@@ -11,6 +13,7 @@ export const fileWarnings = (file: RouteFile): string[] => [
   ...methodWarnings(file.routes),
   ...routeWarnings(file.routes),
   ...signInWarnings(file),
+  ...doorWarnings(file),
 ]
 
 /** What browsers that sign in will not reach. */
@@ -34,6 +37,41 @@ export function signInWarnings(file: RouteFile): string[] {
 }
 
 const NOBODY_SIGNS_IN = 'sign_in of a route has no effect, because the file has no sign_in'
+
+const NAMED_MAX = 5
+
+/** Which requests with JSON a door refuses because it gets no bodies. */
+function doorWarnings({ doors, routes }: RouteFile): string[] {
+  const blind = new Set(doors.filter((door) => !door.body).map(({ profile }) => profile))
+  const ids = routes.filter((route) => judgesBodies(route, routes)).map(({ id }) => id)
+  if (ids.length === 0) return []
+  const more = ids.length > NAMED_MAX ? ` and ${ids.length - NAMED_MAX} more` : ''
+  const named = `${ids.slice(0, NAMED_MAX).join(', ')}${more}`
+  return [...blind].map(
+    (profile) =>
+      `the door for ${profile} gets no bodies, so it answers JSON and forms with 415 on ${named}: a service could find in a body another value of the query, or another method, than was judged. If this service does not, set body: keep on the routes`,
+  )
+}
+
+/** As `refuseOtherReadings` does, as far as routes of the same path tell. */
+function judgesBodies(route: Route, routes: readonly Route[]): boolean {
+  const { check, context, method, body } = route
+  if (body) return false
+  if (check !== null && usesSource({ check, context }, 'query')) return true
+  const path = patternText(route.pattern)
+  const methods = check === null ? [...CHANGING, ...READING] : CHANGING
+  return (
+    method === 'POST' &&
+    routes.some(
+      (other) =>
+        methods.includes(other.method) &&
+        other.check !== null &&
+        other.host === route.host &&
+        patternText(other.pattern) === path &&
+        rulesOf(other) !== rulesOf(route),
+    )
+  )
+}
 
 type Folded = Protection & { readonly route: Route }
 

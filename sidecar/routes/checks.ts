@@ -156,6 +156,19 @@ export const usesSource = ({ check, context }: Asking, from: Source['from']): bo
 
 export const usesBody = (asking: Asking): boolean => usesSource(asking, 'body')
 
+/** What the route takes from there, by the folded parts of the names. */
+export const partsFrom = ({ check, context }: Asking, from: 'query'): (readonly string[])[] =>
+  [
+    ...sourcesOf(check),
+    ...(asksPermission(check) ? context.flatMap((entry) => ('source' in entry ? [entry.source] : [])) : []),
+  ].flatMap((source) => (source.from === from ? [source.parts] : []))
+
+function sourcesOf(check: Check): readonly Source[] {
+  if (check.kind === 'all' || check.kind === 'any') return check.of.flatMap(sourcesOf)
+  if (check.kind === 'relation') return check.id.filter((part) => typeof part === 'object')
+  return check.kind === 'equals' ? [check.source] : []
+}
+
 /** Only relations and permissions depend on conditions. */
 export const asksPermission = (check: Check): boolean =>
   check.kind === 'all' || check.kind === 'any'

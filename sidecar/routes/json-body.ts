@@ -8,15 +8,20 @@ import type { InboundRequest } from '../request/inbound.ts'
 import type { ValueType } from './context.ts'
 import type { Source } from './template.ts'
 
+/** A check takes a value from the body; or it takes none, and a service must not find there what was judged elsewhere. */
+export type BodyNeed = 'value' | 'absence'
+/** Throws RequestError. */
+export type ReadBody = (request: InboundRequest, need: BodyNeed) => Promise<Buffer>
+
 /** Throws RequestError for another media type, coding or charset, for too many bytes, or if the body is late or incomplete. */
 export async function readBody(
   client: ClientRequest,
   request: InboundRequest,
-  { bytesMax, timeoutMs }: { readonly bytesMax: number; readonly timeoutMs: number },
+  { need, ...limits }: { readonly need: BodyNeed; readonly bytesMax: number; readonly timeoutMs: number },
 ): Promise<Buffer> {
-  if (request.bodyBytes === 0) throw malformed('This route needs a body')
-  checkMedia(request)
-  return readWhole(client, request, { bytesMax, timeoutMs })
+  if (need === 'value' && request.bodyBytes === 0) throw malformed('This route needs a body')
+  checkMedia(request, need)
+  return readWhole(client, request, limits)
 }
 
 /** Of any media type. Throws RequestError for too many bytes, or if the body is late or incomplete. */
@@ -52,12 +57,16 @@ const tooLarge = (bytesMax: number): RequestError =>
 
 const JSON_MEDIA = /^application\/(?:[a-z0-9.!#$&^_-]+\+)?json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?$/i
 
+/** A media type that takes no charset may have other parameters. */
+const OTHER_CHARSET = /charset(?![ \t]*=[ \t]*"?utf-?8\b)/i
+
 /** Refuses bodies that another reader could decode differently: a content coding, another charset or another media type. */
-function checkMedia({ raw, names }: InboundRequest): void {
+export function checkMedia({ raw, names }: InboundRequest, need: BodyNeed): void {
   const values = (name: string): string[] =>
     names.flatMap((folded, at) => (folded === name ? [raw[2 * at + 1] ?? ''] : []))
   const types = values('content-type')
-  if (types.length !== 1 || !JSON_MEDIA.test(types[0] ?? ''))
+  const [type = ''] = types
+  if (types.length !== 1 || (need === 'value' ? !JSON_MEDIA.test(type) : OTHER_CHARSET.test(type)))
     throw new RequestError(
       'media_type_unsupported',
       'This route reads the body, which must be application/json in UTF-8',
@@ -73,12 +82,11 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
  * written. Throws RequestError.
  */
 export function readMember(
-  body: Buffer | null,
+  text: string,
   { path, parts }: Extract<Source, { from: 'body' }>,
   type: ValueType = 'string',
 ): string {
   const name = `body.${path.join('.')}`
-  const text = parseText(body)
   let at = 0
   for (const [depth, member] of path.entries()) at = findMember(text, at, { member, parts: parts.slice(depth), name })
   const value = text.slice(at, endOfValue(text, at)).trim()
@@ -88,9 +96,10 @@ export function readMember(
   throw malformed(`${name} is neither a string nor an integer`)
 }
 
-function parseText(body: Buffer | null): string {
+/** The text of a valid body. Throws RequestError. */
+export function readJson(body: Buffer): string {
   try {
-    const text = UTF8.decode(body ?? Buffer.alloc(0))
+    const text = UTF8.decode(body)
     JSON.parse(text)
     return text
   } catch {
@@ -108,27 +117,42 @@ type Member = {
 
 /** The index of the value of `member` in the object at `at`. The text must be valid JSON. */
 function findMember(text: string, at: number, { member, parts, name }: Member): number {
-  let place = skipSpace(text, at)
-  if (text[place] !== '{') throw malformed(`${name} is missing`)
+  if (text[skipSpace(text, at)] !== '{') throw malformed(`${name} is missing`)
   const found: number[] = []
-  place = skipSpace(text, place + 1)
-  while (text[place] === '"') {
-    const end = endOfString(text, place)
-    const key = stringAt(text, place, end)
-    const value = skipSpace(text, skipSpace(text, end) + 1)
+  eachMember(text, at, (key, value) => {
     if (key === member) found.push(value)
-    else if (isAlike(key, parts)) throw malformed(`The body has a key that some readers read as ${name}`)
-    place = skipSpace(text, endOfValue(text, value))
-    if (text[place] === ',') place = skipSpace(text, place + 1)
-  }
+    else if (isUnclear(key) || nestsAlike(keyParts(key), parts))
+      throw malformed(`The body has a key that some readers read as ${name}`)
+  })
   const [value] = found
   if (value === undefined || found.length > 1) throw malformed(`${name} must occur exactly once`)
   return value
 }
 
+/** Calls back for each member of the object at `at`, if it is one, with the index of its value. The text must be valid JSON. */
+function eachMember(text: string, at: number, visit: (key: string, value: number) => void): void {
+  let place = skipSpace(text, at)
+  if (text[place] !== '{') return
+  place = skipSpace(text, place + 1)
+  while (text[place] === '"') {
+    const end = endOfString(text, place)
+    const value = skipSpace(text, skipSpace(text, end) + 1)
+    visit(stringAt(text, place, end), value)
+    place = skipSpace(text, endOfValue(text, value))
+    if (text[place] === ',') place = skipSpace(text, place + 1)
+  }
+}
+
+/** Calls back for each member of the body, with its value as it is written. Throws RequestError for a key that readers cut. */
+export function eachTopMember(text: string, visit: (key: string, value: string) => void): void {
+  eachMember(text, 0, (key, at) => {
+    if (isUnclear(key)) throw malformed('The body has a key that readers take for different ones')
+    visit(key, text.slice(at, endOfValue(text, at)).trim())
+  })
+}
+
 /** Some readers end a string at NUL, others at half of a surrogate pair. */
-const isAlike = (key: string, parts: readonly string[]): boolean =>
-  key.includes('\0') || !key.isWellFormed() || nestsAlike(keyParts(key), parts)
+const isUnclear = (key: string): boolean => key.includes('\0') || !key.isWellFormed()
 
 function endOfValue(text: string, at: number): number {
   let place = skipSpace(text, at)

@@ -1,7 +1,7 @@
 /** Finds the route of a parsed request. The pipeline, `explain` and the listener all use it, so they cannot disagree. */
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
-import { type JudgedRequest, refuseOtherReadings } from './form-body.ts'
+import { type JudgedRequest, type JudgeJson, refuseOtherReadings } from './other-readings.ts'
 import type { Match, Route, RouteTable } from './route.ts'
 import { createRouteTable } from './route-table.ts'
 
@@ -11,7 +11,12 @@ export type RoutingDeps = {
   readonly routes: RouteTable
 }
 /** `method`: the path has routes, but none for this method. `none`: the path has no route. */
-export type RequestMatch = Exclude<Match, { readonly kind: 'ambiguous' }>
+export type RequestMatch =
+  | Exclude<Match, { readonly kind: 'ambiguous' | 'route' }>
+  | (Extract<Match, { readonly kind: 'route' }> & {
+      /** To be asked about a JSON body before it is forwarded; null: the body needs no judge. */
+      readonly judgeJson: JudgeJson | null
+    })
 export type RoutedRequest = Pick<InboundRequest, 'host' | 'namedHost'> & JudgedRequest
 
 /** Limits the length of a log line that any client can cause. */
@@ -60,9 +65,9 @@ function matchRequest(routes: RouteTable, request: Omit<RoutedRequest, 'namedHos
     const message = 'Some servers would read this path as another path'
     throw new RequestError('request_invalid', message, `${message}, of route ${match.other.id}, which has other rules`)
   }
-  if (route !== null)
-    refuseOtherReadings(request, route, (other) => routeOf(routes.match({ host, method: other, path: target })))
-  return match
+  if (match.kind !== 'route') return match
+  const byMethod = (other: string): Route | null => routeOf(routes.match({ host, method: other, path: target }))
+  return { ...match, judgeJson: refuseOtherReadings(request, match.route, byMethod) }
 }
 
 const routeOf = (match: Match): Route | null => (match.kind === 'route' ? match.route : null)

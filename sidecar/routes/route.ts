@@ -51,8 +51,8 @@ export type RouteOptions = {
   readonly encodedSlash: boolean
   /** `;` may be in the path. */
   readonly semicolon: boolean
-  /** A body may be a form although a service could take a judged value, or the method, from it. */
-  readonly form: boolean
+  /** The body may have what a service could take for a judged value, or for the method. */
+  readonly body: boolean
   readonly forwardToken: boolean
   /** Shadow mode: denials with 401, 403 or 503 are only logged and counted. */
   readonly shadow: boolean

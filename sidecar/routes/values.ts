@@ -14,8 +14,8 @@ export type ValueOptions = {
   readonly request: InboundRequest
   readonly parameters: readonly string[]
   readonly claims: Pick<AccessClaims, 'all' | 'scopes' | 'organization'>
-  /** The whole body; null if no check of the route needs it. */
-  readonly body: Buffer | null
+  /** The text of the JSON body; null if no check of the route reads it. */
+  readonly body: string | null
 }
 
 /** `fill` and `read` throw RequestError. */
@@ -35,7 +35,7 @@ export function requestValues({ request, parameters, claims, body }: ValueOption
         return claimText(claims.all[source.name])
       case 'body':
         refuseTwin(request.target.query, source)
-        return readMember(body, source, type)
+        return readMember(body ?? '', source, type)
       case 'client':
         if (request.clientAddress === '') throw malformed('The address of the client is not known')
         return request.clientAddress

@@ -25,7 +25,7 @@ import type { InboundRequest } from '../request/inbound.ts'
 import { type Origin, originOf } from '../request/origin.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
 import type { SubjectsInLog } from '../route-file/route-file.ts'
-import { readBody } from '../routes/json-body.ts'
+import { type ReadBody, readBody } from '../routes/json-body.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
 import type { Visit } from '../sign-in/visit.ts'
 import { Cancellation } from '../upstream/cancellation.ts'
@@ -96,13 +96,14 @@ export async function serve(
   // Of a WebSocket, when the connection ends.
   if (span !== null) (upgrade?.socket ?? res).once('close', () => span.end())
   try {
-    const readJson = (request: InboundRequest): Promise<Buffer> => {
+    const read: ReadBody = async (request, need) => {
+      if (need === 'absence' && request.bodyBytes === 0) return NO_BODY
       sendContinue(serving)
-      return readBody(client, request, { bytesMax: deps.bodyBytesMax, timeoutMs: deps.limits.bodyReadMs })
+      return readBody(client, request, { need, bytesMax: deps.bodyBytesMax, timeoutMs: deps.limits.bodyReadMs })
     }
     const admission = beginAdmission(serving, deps)
     const browser = visit
-    const arrival = { client, requestId, origin, admission, readBody: readJson, upgrade: upgrade !== null, browser }
+    const arrival = { client, requestId, origin, admission, readBody: read, upgrade: upgrade !== null, browser }
     const outcome = await enforce(arrival, withSpan(deps.enforcing, span))
     const durationMs = performance.now() - startedMs
     record(outcome, { client, address: origin.address, requestId, durationMs, door: null, span }, deps)
@@ -114,6 +115,8 @@ export async function serve(
     res.destroy()
   }
 }
+
+const NO_BODY = Buffer.alloc(0)
 
 /** The places are released when the answer ends, or when the connection of a WebSocket ends. */
 function beginAdmission({ origin, res, upgrade }: Serving, deps: ExchangeDeps): Admitted {

@@ -5,7 +5,7 @@ const enforce = inFile('sidecar/enforce/enforce.ts')
 const stages = inFile('sidecar/enforce/stages.ts')
 const denial = inFile('sidecar/enforce/denial.ts')
 const checks = inFile('sidecar/routes/checks.ts')
-const form = inFile('sidecar/routes/form-body.ts')
+const form = inFile('sidecar/routes/other-readings.ts')
 const query = inFile('sidecar/routes/query.ts')
 const values = inFile('sidecar/routes/values.ts')
 
@@ -137,16 +137,10 @@ export const SIDECAR_GROUPS: readonly Group[] = [
       ),
       query('a key that some servers read alike', 'if (isReadAs(key, parts))', 'if (false)'),
       values('a key of the query beside a member of the body', 'if (isReadAs(key, source.parts))', 'if (false)'),
-      form(
-        'a form beside a checked query',
-        "usesSource({ check: route.check, context: route.context }, 'query')",
-        'false',
-      ),
-      form(
-        'a method in the query',
-        'if (other === null || !protectsAlike(route, other))\n      throw',
-        'if (other === null) throw',
-      ),
+      form('a form beside a checked query', "usesSource(asking, 'query')", 'false'),
+      form('a method in the query', 'return other !== null && protectsAlike(route, other)', 'return other !== null'),
+      form('a member of JSON beside a checked query', 'wanted.some((parts) => isReadAs(key, parts))', 'false'),
+      form('a method in JSON', 'namesJsonMethod(key) &&', 'false &&'),
       form('a POST without a media type', 'found === null ? bodyBytes !== 0 &&', 'found === null ? false &&'),
       query('a semicolon in the query', "if (query?.includes(';')) throw", 'if (query === undefined) throw'),
       query('a plus sign in a value', "if (value.includes('+')) throw", "if (value === '+') throw"),

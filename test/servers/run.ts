@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseTarget } from '../../sidecar/request/target.ts'
-import { readMember } from '../../sidecar/routes/json-body.ts'
+import { readJson, readMember } from '../../sidecar/routes/json-body.ts'
 import { readQuery } from '../../sidecar/routes/query.ts'
 import { parseSource, type Source } from '../../sidecar/routes/template.ts'
 import { pick, type Random, seeded } from '../sidecar/fuzz/targets.ts'
@@ -102,7 +102,7 @@ function judged(read: () => string): string | null {
 const ofQuery = (text: string): string | null =>
   judged(() => (QUERY.from === 'query' ? readQuery(parseTarget(`/x?${text}`).query, QUERY) : ''))
 const ofBody = (text: string): string | null =>
-  judged(() => (BODY.from === 'body' ? readMember(Buffer.from(text), BODY) : ''))
+  judged(() => (BODY.from === 'body' ? readMember(readJson(Buffer.from(text)), BODY) : ''))
 
 const PIECES = [
   '[',

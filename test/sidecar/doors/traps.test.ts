@@ -3,6 +3,8 @@ import { create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { CheckRequestSchema } from '../../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
 import { DOOR_PROFILES, GRPC_PROFILES, HTTP_PROFILES } from '../../../sidecar/http/door-fields.ts'
+import { fileWarnings } from '../../../sidecar/route-file/warnings.ts'
+import { loadFile, routeFile } from '../support/harness.ts'
 import { tuples } from '../support/pdp.ts'
 import {
   checkOf,
@@ -143,4 +145,55 @@ test('reads a body only as a whole, and believes no word of the client about it 
   if (http !== undefined) http.size = 1_000n
   expect(readCheckResponse(await doors.check('envoy', short))).toMatchObject({ status: 413 })
   expect(await doors.ask('envoy', await post('{"id":"2"}', flag('false')))).toMatchObject({ status: 403 })
+})
+
+const QUERIES = `GET /search: viewer doc:{query.doc}
+POST /search: viewer doc:{query.doc}
+POST /kept: {check: "viewer doc:{query.doc}", body: keep}
+POST /docs/{id}: viewer doc:{id}
+DELETE /docs/{id}: owner doc:{id}`
+const JSON_TYPE = ['content-type', 'application/json'] as const
+
+test('lets no JSON pass unseen in which a service could find another value, or another method, than was judged', async () => {
+  doors = await open({ routes: QUERIES, script: ALICE })
+  for (const profile of DOOR_PROFILES) {
+    const ask = async (line: string, ...fields: (readonly [string, string])[]) => {
+      const [method = '', target = ''] = line.split(' ')
+      return { line, profile, ...(await doors.ask(profile, { method, target, fields: [await bearer(), ...fields] })) }
+    }
+    for (const line of ['POST /search?doc=1', 'GET /search?doc=1', 'POST /docs/1'])
+      expect(await ask(line, JSON_TYPE)).toMatchObject({ line, profile, status: 415, code: 'media_type_unsupported' })
+    expect(await ask('GET /search?doc=1')).toMatchObject({ profile, status: 200 })
+    expect(await ask('POST /kept?doc=1', JSON_TYPE)).toMatchObject({ profile, status: 200 })
+    expect(await ask('POST /docs/1', ['content-type', 'text/csv'])).toMatchObject({ profile, status: 200 })
+  }
+})
+
+test('looks into JSON where the gateway sends it', async () => {
+  doors = await open({ routes: QUERIES, script: ALICE, body: true, profiles: GRPC_PROFILES })
+  const whole = ['x-envoy-auth-partial-body', 'false'] as const
+  const post = async (target: string, body: string) => {
+    const length = ['content-length', String(Buffer.byteLength(body))] as const
+    return { method: 'POST', target, body, fields: [await bearer(), JSON_TYPE, length, whole] }
+  }
+  for (const profile of GRPC_PROFILES) {
+    expect(await doors.ask(profile, await post('/search?doc=1', '{"doc":"2"}'))).toMatchObject({ status: 400 })
+    expect(await doors.ask(profile, await post('/docs/1', '{"_method":"DELETE"}'))).toMatchObject({ status: 400 })
+    expect(await doors.ask(profile, await post('/search?doc=1', '{"a":"2"}'))).toMatchObject({ status: 200 })
+  }
+})
+
+test('is warned of by check, with the routes and what to write', () => {
+  const door = '{profile: nginx, listen: "unix:/run/door"}'
+  const warnings = (extra: string) => {
+    const source = routeFile(QUERIES, { extra: `hosts: [app.test]\n${extra}` })
+    return fileWarnings(loadFile(source.replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '"127.0.0.1:1"')))
+  }
+  expect(warnings(`doors: [${door}]`)).toEqual([
+    expect.stringMatching(
+      /^the door for nginx gets no bodies.*GET \/search, POST \/search, POST \/docs\/{id}: .*body: keep/,
+    ),
+  ])
+  expect(warnings('doors: [{profile: envoy, listen: "unix:/run/door", body: true}]')).toEqual([])
+  expect(warnings('')).toEqual([])
 })

@@ -9,7 +9,7 @@ const ROUTES = `
 GET /reports: member organization:{query.org}
 POST /reports: member organization:{query.org}
 PUT /reports: member organization:{query.org}
-POST /kept: {check: "member organization:{query.org}", form: keep}
+POST /kept: {check: "member organization:{query.org}", body: keep}
 POST /context: {check: "member organization:acme", context: {region: {query.region}}}
 POST /plain: member organization:acme
 POST /both: {any: ["member organization:{query.org}", "member organization:{claims.org}"]}
@@ -23,6 +23,9 @@ GET /drop: scope reading
 POST /drop: public
 POST /inbox: public
 "* /any": scope reading
+POST /bodies-too: {all: ["member organization:{query.org}", "editor note:{body.id}"]}
+POST /kept-invoices/{id}: {check: "editor invoice:{id}", body: keep}
+DELETE /kept-invoices/{id}: owner invoice:{id}
 GET /pages: viewer page:all
 POST /pages: editor page:all
 `.trim()
@@ -151,7 +154,108 @@ describe('a POST that frameworks would run as another method', () => {
     [`POST /invoices/1?m=1&${'a&'.repeat(600)}`, JSON_TYPE],
   ])('to where the same check holds passes, and so does another key: %s with %j', async (line, fields) => {
     const token = await h.issuer.token({ scope: 'reading' })
-    expect((await h.send(line, { fields, body: 'a=b', token })).status).toBe(200)
+    expect((await h.send(line, { fields, body: '1', token })).status).toBe(200)
+  })
+})
+
+describe('a JSON body that some services merge into the query, and prefer,', () => {
+  test.each([
+    ['POST /reports?org=acme', '{"org":"victim"}', 'it has the key'],
+    ['PUT /reports?org=acme', '{"x":{},"org":"victim"}', 'for PUT, too'],
+    ['GET /reports?org=acme', '{"org":"victim"}', 'Laravel reads it for GET, too'],
+    ['POST /reports?org=acme', '{"org":"acme"}', 'the same value is not looked at'],
+    ['POST /reports?org=acme', '{"ORG":"victim"}', 'the key is in capitals'],
+    ['POST /reports?org=acme', '{"\\u006frg":"victim"}', 'the key is escaped'],
+    ['POST /reports?org=acme', '{"org[]":["victim"]}', 'the key names a list'],
+    ['POST /reports?org=acme', '{"org\\u0000x":"victim"}', 'some readers end a key at NUL'],
+    ['POST /reports?org=acme', '{"org":"victim"', 'it is cut off, and some readers read on'],
+    ['POST /reports?org=acme', "{'org':'victim'}", 'it is JSON for some readers only'],
+    ['POST /reports?org=acme', '{"a":1}{"org":"victim"}', 'it is two texts'],
+    ['POST /context?region=eu', '{"region":"us"}', 'the context reads the query'],
+    ['POST /both?org=acme', '{"org":"victim"}', 'one of several checks reads the query'],
+    ['POST /bodies-too?org=acme', '{"id":"1","org":"victim"}', 'another check reads the body'],
+  ])('is 400: %s with %s, as %s', async (line, body) => {
+    expect(await outcome(line, JSON_TYPE, body)).toBe(400)
+    expect(h.pdp.asked).toEqual([])
+  })
+
+  test.each([
+    ['Content-Type: application/vnd.acme+json'],
+    ['Content-Type: Application/JSON; odata=verbose'],
+    ['Content-Type: text/json'],
+    ['Content-Type: application/json; charset=utf-8'],
+  ])('is 400 for %s', async (field) => {
+    expect(await outcome('POST /reports?org=acme', [field], '{"org":"victim"}')).toBe(400)
+  })
+
+  test.each([
+    ['Content-Type: application/json; charset=utf-16'],
+    ['Content-Type: application/json; charset=utf-8; charset=utf-16'],
+    ['Content-Encoding: gzip'],
+  ])('is 415 when it cannot be read: %s', async (field) => {
+    const fields = field.startsWith('Content-Type') ? [field] : [...JSON_TYPE, field]
+    expect(await outcome('POST /reports?org=acme', fields, '{}')).toBe(415)
+  })
+
+  test('is 413 when it is too long to be looked at', async () => {
+    expect(await outcome('POST /reports?org=acme', JSON_TYPE, `"${'x'.repeat(65_536)}"`)).toBe(413)
+  })
+
+  test('is 400 in chunks and over HTTP/2', async () => {
+    const token = await h.issuer.token()
+    const head = `Host: app.test\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n${JSON_TYPE[0]}\r\n`
+    const chunked = `POST /reports?org=acme HTTP/1.1\r\n${head}Transfer-Encoding: chunked\r\n\r\n10\r\n{"org":"victim"}\r\n0\r\n\r\n`
+    expect((await sendRaw(h.port, chunked)).status).toBe(400)
+    const session = openSession(h.port)
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    expect((await ask(session, 'GET /reports?org=acme', { headers, body: '{"org":"victim"}' })).status).toBe(400)
+    session.destroy()
+    expect(h.upstream.reached).toEqual([])
+  })
+
+  test.each([
+    ['POST /reports?org=acme', '{"name":"x","deep":{"org":"victim"}}'],
+    ['POST /reports?org=acme', '[{"org":"victim"}]'],
+    ['POST /reports?org=acme', 'null'],
+    ['GET /reports?org=acme', undefined],
+    ['POST /bodies-too?org=acme', '{"id":"1"}'],
+    ['POST /kept?org=acme', '{"org":"acme"}'],
+    ['POST /kept?org=acme', 'nonsense'],
+    ['POST /plain?org=acme', '{"org":"victim"}'],
+  ])('passes unchanged without such a key, or where nobody looks: %s with %s', async (line, body) => {
+    expect(await outcome(line, JSON_TYPE, body)).toBe(200)
+    expect(h.upstream.reached[0]?.body.toString()).toBe(body ?? '')
+  })
+
+  test('without a permission is 403, as any other body', async () => {
+    expect(await outcome('POST /reports?org=victim', JSON_TYPE, '{}')).toBe(403)
+  })
+})
+
+describe('a JSON body that names another method for a POST', () => {
+  test.each([
+    ['POST /invoices/1', '{"_method":"DELETE"}', 'another check protects that method'],
+    ['POST /invoices/1', '{"_METHOD":" delete"}', 'both are written otherwise'],
+    ['POST /invoices/1', '{"_method":"POST","_method":"DELETE"}', 'one of two keys leads elsewhere'],
+    ['POST /invoices/1', '{"_method":["DELETE"]}', 'nobody knows what a list leads to'],
+    ['POST /invoices/1', '{"X-HTTP-Method-Override":"DELETE"}', 'it is named like the header field'],
+    ['POST /drop', '{"_method":"GET"}', 'everybody may POST, and not everybody may read'],
+    ['POST /drop', '{"_method":"GET"', 'some readers read what is cut off'],
+  ])('is 400: %s with %s, as %s', async (line, body) => {
+    expect(await outcome(line, JSON_TYPE, body)).toBe(400)
+    expect(h.pdp.asked).toEqual([])
+  })
+
+  test.each([
+    ['POST /invoices/1', '{"_method":"POST"}'],
+    ['POST /invoices/1', '{"method":"DELETE","httpMethod":"DELETE","payment_method":"card"}'],
+    ['POST /invoices/1', '{"deep":{"_method":"DELETE"}}'],
+    ['POST /pages', '{"_method":"GET"}'],
+    ['POST /drop', '{"a":1}'],
+    ['POST /kept-invoices/1', '{"_method":"DELETE"}'],
+  ])('passes where the same check holds, where none looks, or without such a key: %s with %s', async (line, body) => {
+    expect(await outcome(line, JSON_TYPE, body)).toBe(200)
+    expect(h.upstream.reached[0]?.body.toString()).toBe(body)
   })
 })
 
@@ -169,6 +273,17 @@ describe('a check that reads the body', () => {
   })
 })
 
+test('explain refuses a JSON body as the sidecar does', () => {
+  const explain = createExplainer(h.file())
+  const explained = (target: string, body: string) =>
+    explain({ method: 'POST', target, as: { sub: 'alice' }, body }).denial
+  expect(explained('/reports?org=acme', '{"org":"victim"}')).toMatchObject({ status: 400 })
+  expect(explained('/reports?org=acme', '{"org":"victim"}')?.detail).toContain('set body: keep')
+  expect(explained('/drop', '{"_method":"GET"}')).toMatchObject({ status: 400 })
+  expect(explained('/drop', '{}')).toBeNull()
+  expect(explained('/reports?org=acme', '{}')).toBeNull()
+})
+
 test('explain says which route a form could lead to, and what allows it', () => {
   const explain = createExplainer(h.file())
   const { denial } = explain({
@@ -178,5 +293,5 @@ test('explain says which route a form could lead to, and what allows it', () => 
     headers: [['Content-Type', 'multipart/form-data; boundary=x']],
   })
   expect(denial).toMatchObject({ status: 415 })
-  expect(denial?.detail).toContain('DELETE /invoices/{id}, which has other rules; to allow forms, set form: keep')
+  expect(denial?.detail).toContain('DELETE /invoices/{id}, which has other rules; to allow forms, set body: keep')
 })
