@@ -233,5 +233,5 @@ test('Pods whose sidecar is older than the injector are listed until their workl
 
 test('what kubectl may not read is said, and nothing is called safe', () => {
   const { stdout, status } = check('--context', 'none')
-  expect([stdout, status]).toEqual(['', 1])
+  expect([stdout, status]).toEqual(['', 64])
 })

@@ -66,7 +66,7 @@ describe('check', () => {
     expect([status, stderr.trim().split('\n')]).toEqual([
       64,
       [
-        `${bad}:8:11: "viewer" is not "signed_in", "<relation> <type>:<id>", "permission <key>", "entitlement <key>" or "scope <name>"`,
+        `${bad}:8:11: "viewer" is not "public", "signed_in", "<relation> <type>:<id>", "permission <key>", "entitlement <key>" or "scope <name>"`,
         `${bad}:9:12: all must have at least one check`,
       ],
     ])

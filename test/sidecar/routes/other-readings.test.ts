@@ -163,7 +163,7 @@ describe('a JSON body that some services merge into the query, and prefer,', () 
     ['POST /reports?org=acme', '{"org":"victim"}', 'it has the key'],
     ['PUT /reports?org=acme', '{"x":{},"org":"victim"}', 'for PUT, too'],
     ['GET /reports?org=acme', '{"org":"victim"}', 'Laravel reads it for GET, too'],
-    ['POST /reports?org=acme', '{"org":"acme"}', 'the same value is not looked at'],
+    ['POST /reports?org=acme', '{"org":"acme"}', 'also with the same value'],
     ['POST /reports?org=acme', '{"ORG":"victim"}', 'the key is in capitals'],
     ['POST /reports?org=acme', '{"\\u006frg":"victim"}', 'the key is escaped'],
     ['POST /reports?org=acme', '{"org[]":["victim"]}', 'the key names a list'],
@@ -197,7 +197,7 @@ describe('a JSON body that some services merge into the query, and prefer,', () 
     expect(await outcome('POST /reports?org=acme', fields, '{}')).toBe(415)
   })
 
-  test('is 413 when it is too long to be looked at', async () => {
+  test('is 413 when it is too long to be read', async () => {
     expect(await outcome('POST /reports?org=acme', JSON_TYPE, `"${'x'.repeat(65_536)}"`)).toBe(413)
   })
 
