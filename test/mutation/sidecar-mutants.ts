@@ -141,7 +141,7 @@ export const SIDECAR_GROUPS: readonly Group[] = [
       form('a method in the query', 'return other !== null && protectsAlike(route, other)', 'return other !== null'),
       form('a member of JSON beside a checked query', 'wanted.some((parts) => isReadAs(key, parts))', 'false'),
       form('a method in JSON', 'namesJsonMethod(key) &&', 'false &&'),
-      form('a POST without a media type', 'found === null ? bodyBytes !== 0 &&', 'found === null ? false &&'),
+      form('a POST without a media type', 'return bodyBytes !== 0 && !READING', 'return false && !READING'),
       query('a semicolon in the query', "if (query?.includes(';')) throw", 'if (query === undefined) throw'),
       query('a plus sign in a value', "if (value.includes('+')) throw", "if (value === '+') throw"),
       query(
