@@ -2,6 +2,7 @@
 
 import type { Directive } from '../read/nginx.ts'
 import { at, type Finding } from './finding.ts'
+import { isEverybody } from './networks.ts'
 import { checkAsking } from './nginx-asking.ts'
 import { type Context, effective, own, settingOf, type Upstreams } from './nginx-context.ts'
 import { checkForwarding } from './nginx-forwarding.ts'
@@ -146,7 +147,7 @@ function checkAnywhere(directive: Directive): readonly Finding[] {
     return [here('skips_question', `${name} fetches parts that nobody is asked about`, `remove ${name}`)]
   if (isCode(name))
     return [here('unseen', `${name} may answer, or change the request, by code of its own`, 'judge it by hand')]
-  if (name === 'set_real_ip_from' && /^(0\.0\.0\.0|::)\/0$/.test(args[0] ?? ''))
+  if (name === 'set_real_ip_from' && isEverybody(args[0] ?? ''))
     return [here('forgeable', 'every client can say that it has another address', 'name your proxies')]
   return []
 }

@@ -2,7 +2,7 @@
 import { AUTHORIZE_PATH, IDENTITY_FIELDS } from '../../http/door-fields.ts'
 import { type Entry, entriesOf, folded, get, isTrue, itemsOf, type Tree, textOf, textsOf } from '../read/tree.ts'
 import { at, type Finding } from './finding.ts'
-import { isObjectOf, kindOfObject, nameOf, namespaceOf } from './kubernetes.ts'
+import { isObjectOf, kindOfObject, nameOf, namespaceOf } from './kubernetes/objects.ts'
 
 const CHANGES_PATH = ['stripprefix', 'stripprefixregex', 'replacepath', 'replacepathregex', 'addprefix']
 const HARMLESS =

@@ -2,10 +2,9 @@
 import { IDENTITY_FIELDS } from '../../http/door-fields.ts'
 import { type Entry, entriesOf, folded, get, isFalse, isOn, itemsOf, type Tree, textOf, textsOf } from '../read/tree.ts'
 import { at, type Finding } from './finding.ts'
-import { kindOfObject } from './kubernetes.ts'
+import { kindOfObject } from './kubernetes/objects.ts'
+import { isEverybody } from './networks.ts'
 import { checkRouter, isCrd, isDoor, middlewaresOf, routersOf } from './traefik-routers.ts'
-
-const EVERYBODY = /^(0\.0\.0\.0|::)\/0$/
 
 export const isTraefik = (tree: Tree): boolean =>
   isCrd(tree) ||
@@ -42,7 +41,7 @@ export function checkTraefik(trees: readonly Tree[]): readonly Finding[] {
 function checkEntryPoint({ key, value }: Entry): readonly Finding[] {
   const insecure = get(value, 'forwardedHeaders', 'insecure')
   const trusted = itemsOf(get(value, 'forwardedHeaders', 'trustedIPs')).filter((item) =>
-    EVERYBODY.test(textOf(item) ?? ''),
+    isEverybody(textOf(item) ?? ''),
   )
   const sanitize = get(value, 'http', 'sanitizePath')
   return [

@@ -12,38 +12,68 @@ type Word = Place & { readonly text: string; readonly quoted: boolean; readonly 
 
 const DEPTH_MAX = 20
 
-/** Sites, snippets and the block of global options, the last without words. Imports, which `text` reads, are in their places. Throws UnreadableError. */
+/** Sites and the block of global options, the last without words. Imports, which `text` reads, are in their places. Throws UnreadableError. */
 export function readCaddyfile(source: Source, text: (path: string) => string): readonly Segment[] {
-  const top = withoutBraces(parse(source.text, source.file))
-  const snippets = new Map(
-    top.flatMap(({ words, block }) => {
-      const name = /^\((.+)\)$/.exec(words[0] ?? '')?.[1]
-      return name === undefined || block === null ? [] : [[name, block] as const]
-    }),
-  )
-  const sites = top.filter(({ words }) => !/^\(.+\)$/.test(words[0] ?? ''))
-  return expand(sites, { snippets, depth: 0, text })
+  return expand(withoutBraces(parse(source.text, source.file)), { snippets: new Map(), depth: 0, text, given: null })
 }
 
+/** What an import of a snippet or file hands over. */
+type Given = { readonly args: readonly string[]; readonly block: readonly Segment[] }
 type Imports = {
-  readonly snippets: ReadonlyMap<string, readonly Segment[]>
+  /** Those that were read until now, as Caddy knows them. */
+  readonly snippets: Map<string, readonly Segment[]>
   readonly depth: number
   readonly text: (path: string) => string
+  readonly given: Given | null
 }
 
-function expand(segments: readonly Segment[], { snippets, depth, text }: Imports): readonly Segment[] {
-  return segments.flatMap((segment): readonly Segment[] => {
-    const { words, block, file, line } = segment
+const SEGMENTS_MAX = 100_000
+
+function expand(segments: readonly Segment[], imports: Imports): readonly Segment[] {
+  const { snippets, depth, text, given } = imports
+  const expanded = segments.flatMap((segment): readonly Segment[] => {
+    const { block, file, line } = segment
     if (depth > DEPTH_MAX) throw new UnreadableError(`${file}:${line}: imports or blocks are nested too deeply`)
-    const below = { snippets, depth: depth + 1, text }
-    if (words[0] !== 'import') return [{ ...segment, block: block === null ? null : expand(block, below) }]
-    const name = words[1] ?? ''
-    const snippet = snippets.get(name)
-    if (snippet !== undefined) return expand(snippet, below)
+    const snippet = /^\((.+)\)$/.exec(segment.words[0] ?? '')?.[1]
+    if (snippet !== undefined && block !== null) {
+      snippets.set(snippet, block)
+      return []
+    }
+    const words = given === null ? segment.words : segment.words.flatMap((word) => substituted(word, given.args))
+    const below = { ...imports, depth: depth + 1 }
+    const inner = block === null ? null : expand(block, below)
+    const handed = given === null ? null : blockOf(words, given.block)
+    if (handed !== null) return handed
+    if (words[0] !== 'import') return [{ words, block: inner, file, line }]
+    const [, name = '', ...args] = words
+    const inside = { ...below, given: { args, block: inner ?? [] } }
+    const known = snippets.get(name)
+    if (known !== undefined) return expand(known, inside)
     const path = resolve(dirname(file), name)
     const files = /[*?[]/.test(name) ? globSync(path).sort() : [path]
-    return files.flatMap((included) => expand(parse(imported(included, `${file}:${line}`, text), included), below))
+    return files.flatMap((included) => expand(parse(imported(included, `${file}:${line}`, text), included), inside))
   })
+  if (expanded.length > SEGMENTS_MAX)
+    throw new UnreadableError(`${segments[0]?.file}: its imports come to more than ${SEGMENTS_MAX} lines`)
+  return expanded
+}
+
+/** `{args[0]}`, and `{args[1:]}` as a word of its own. What is not given stays as it is. */
+function substituted(word: string, args: readonly string[]): readonly string[] {
+  const range = /^\{args\[(\d*):(\d*)\]\}$/.exec(word)
+  if (range !== null) return args.slice(Number(range[1]), range[2] === '' ? undefined : Number(range[2]))
+  return [
+    word.replaceAll(/\{args(?:\[(\d+)\]|\.(\d+))\}/g, (whole, a?: string, b?: string) => args[Number(a ?? b)] ?? whole),
+  ]
+}
+
+/** What `{block}` and `{blocks.name}` stand for; null for another line. */
+function blockOf(words: readonly string[], block: readonly Segment[]): readonly Segment[] | null {
+  const [first = ''] = words
+  if (words.length !== 1) return null
+  if (first === '{block}') return block
+  const name = /^\{blocks\.(.+)\}$/.exec(first)?.[1]
+  return name === undefined ? null : block.filter((one) => one.words[0] === name).flatMap((one) => one.block ?? [])
 }
 
 function imported(path: string, from: string, text: Imports['text']): string {
@@ -113,7 +143,9 @@ function wordsOf(source: string, file: string): readonly Word[] {
     at = pattern.lastIndex
     const said = heredoc ?? double?.replaceAll('\\"', '"') ?? raw ?? bare
     if (blank === undefined && said !== undefined) {
-      const endsLine = /^[ \t]*(#[^\n]*)?(\r?\n|$)/.test(source.slice(at, at + 4_096))
+      const rest = /[ \t]*(?:#[^\n]*)?(?:\r?\n|$)/y
+      rest.lastIndex = at
+      const endsLine = rest.test(source)
       words.push({ text: said, quoted: bare === undefined, endsLine, file, line })
     }
     line += whole.split('\n').length - 1

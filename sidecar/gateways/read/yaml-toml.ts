@@ -2,7 +2,7 @@
 import { type AST, ParseError, parseTOML } from 'toml-eslint-parser'
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from 'yaml'
 import { UnreadableError } from './source.ts'
-import type { Entry, Scalar, Tree } from './tree.ts'
+import { type Entry, folded, type Scalar, type Tree } from './tree.ts'
 
 const NODES_MAX = 200_000
 
@@ -31,7 +31,7 @@ export function readYaml(source: string, file: string, firstLine = 1): readonly 
           if (text === null) throw new UnreadableError(`${file}:${line}: has a key that is not a string`)
           return { key: text, file, line: lineOf(key.range?.[0] ?? 0), value: read(value, inside) }
         })
-        return { kind: 'map', file, line, entries: merged(entries) }
+        return { kind: 'map', file, line, entries: distinct(merged(entries)) }
       }
       if (isSeq<Node | null>(node))
         return { kind: 'list', file, line, items: node.items.map((item) => read(item, inside)) }
@@ -40,6 +40,21 @@ export function readYaml(source: string, file: string, firstLine = 1): readonly 
     }
     return document.contents === null ? [] : [read(document.contents, [])]
   })
+}
+
+/** Gateways take keys of another case, or without underscores, for the same key, and differ in which of the two counts. */
+function distinct(entries: readonly Entry[]): readonly Entry[] {
+  const known = new Map<string, Entry>()
+  for (const entry of entries) {
+    const { key, file, line } = entry
+    const other = known.get(folded(key))
+    if (other !== undefined)
+      throw new UnreadableError(
+        `${file}:${line}: ${key} and ${other.key} in one map are one key to some readers: keep one`,
+      )
+    known.set(folded(key), entry)
+  }
+  return entries
 }
 
 /** What `<<` names, below what the map says itself. */
@@ -140,7 +155,7 @@ function treeOf(draft: Draft, file: string): Tree {
     ...{ key, file, line: member.line },
     value: valueTree(member.value, { file, line: member.line }),
   }))
-  return { kind: 'map', file, line, entries }
+  return { kind: 'map', file, line, entries: distinct(entries) }
 }
 
 function valueTree(value: Draft | Draft[] | Scalar, place: { file: string; line: number }): Tree {

@@ -74,7 +74,7 @@ describe('check-gateway of Caddy', () => {
       ['copy_headers X-Auth-Subject ', 'copy_headers X-Auth-Subject>X-User '],
       'forgeable: copy_headers X-Auth-Subject>X-User X-Auth-Subject-Type X-Auth-Client X-Auth-Issuer X-Auth-Organization X-Auth-Scope X-Request-Id',
     ],
-    ['underscores', ['\t\trequest_header -*_*\n', ''], `forgeable: ${ASK}`],
+    ['underscores', ['\t\trequest_header -*_*\n', ''], `forgeable: ${FORWARD}`],
     ['another path of the door', ['uri /authorize', 'uri /verify'], 'forgeable: uri /verify'],
     ['a gateway without a name', [/tls_client_auth .*/, ''], `forgeable: ${ASK}`],
     ['an unverified door', [/tls_trust_pool .*/, 'tls_insecure_skip_verify'], 'forgeable: tls_insecure_skip_verify'],

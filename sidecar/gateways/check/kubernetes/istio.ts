@@ -1,11 +1,11 @@
 /** What is unsafe in the mesh configuration and the policies of Istio. */
 
-import { entriesOf, get, isOn, isTrue, itemsOf, type Tree, textOf, walk } from '../read/tree.ts'
-import { readYaml } from '../read/yaml-toml.ts'
-import { checkParts } from './envoy.ts'
-import { isHarmless, kindOf } from './envoy-filters.ts'
-import { at, type Finding } from './finding.ts'
-import { identityChanges, isObjectOf, kindOfObject } from './kubernetes.ts'
+import { entriesOf, get, isOn, isTrue, itemsOf, type Tree, textOf, walk } from '../../read/tree.ts'
+import { readYaml } from '../../read/yaml-toml.ts'
+import { checkParts } from '../envoy.ts'
+import { isHarmless, kindOf } from '../envoy-filters.ts'
+import { at, type Finding } from '../finding.ts'
+import { identityChanges, isObjectOf, kindOfObject } from './objects.ts'
 
 const TIMEOUT_SECONDS_MAX = 10
 

@@ -1,7 +1,7 @@
 /** Kubernetes objects of an input, and what several kinds of them share. */
-import { IDENTITY_FIELDS } from '../../http/door-fields.ts'
-import { get, itemsOf, type Tree, textOf } from '../read/tree.ts'
-import { at, type Finding } from './finding.ts'
+import { IDENTITY_FIELDS } from '../../../http/door-fields.ts'
+import { get, itemsOf, type Tree, textOf } from '../../read/tree.ts'
+import { at, type Finding } from '../finding.ts'
 
 export const kindOfObject = (tree: Tree): string => textOf(get(tree, 'kind')) ?? ''
 export const nameOf = (tree: Tree): string => textOf(get(tree, 'metadata', 'name')) ?? ''

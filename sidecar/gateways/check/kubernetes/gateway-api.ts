@@ -1,9 +1,9 @@
 /** What is unsafe in routes of the Gateway API and in the policies of Envoy Gateway. */
 
-import { get, isOn, isTrue, itemsOf, type Tree, textOf } from '../read/tree.ts'
-import { checkParts } from './envoy.ts'
-import { at, type Finding } from './finding.ts'
-import { identityChanges, isObjectOf, kindOfObject, nameOf, namespaceOf } from './kubernetes.ts'
+import { get, isOn, isTrue, itemsOf, type Tree, textOf } from '../../read/tree.ts'
+import { checkParts } from '../envoy.ts'
+import { at, type Finding } from '../finding.ts'
+import { identityChanges, isObjectOf, kindOfObject, nameOf, namespaceOf } from './objects.ts'
 
 const ROUTES = ['HTTPRoute', 'GRPCRoute']
 const PAST_HTTP = ['TLSRoute', 'TCPRoute', 'UDPRoute']
