@@ -156,10 +156,10 @@ export async function prepare(
   authenticated: Authenticated,
   { requestId, readBody }: { requestId: string; readBody: ReadBody },
 ): Promise<Prepared> {
-  const { request, parameters, check, credentials, claims } = authenticated
-  const asking = { check, context: authenticated.route.context }
+  const { request, route, parameters, check, credentials, claims } = authenticated
+  const asking = { check, context: route.context }
   const { body, text } = await bodyFor(authenticated, { asking, readBody })
-  const questions = buildQuestions(asking, requestValues({ request, parameters, claims, body: text }))
+  const questions = buildQuestions(asking, requestValues({ request, parameters, keepQuery: route.query, claims, body: text }))
   const { permissions, entitlements, context } = questions
   const { digest, subject, organization } = claims
   const asked = { permissions, entitlements, context, requestId, clientAddress: request.clientAddress }

@@ -28,6 +28,7 @@ export const ALLOWED_ONE_IN = { min: 1, max: 1_000_000 }
 export const SUBJECTS_IN_LOG = ['plain', 'hashed', 'omitted'] as const
 export const MODES = ['enforce', 'shadow'] as const
 export const NONCES = ['required', 'off'] as const
+export const BODIES = ['keep', 'judge'] as const
 export const CONNECTIONS = ['shared', 'per_client'] as const
 
 export const HOST_AND_PORT = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}$/
@@ -149,9 +150,13 @@ export const ROUTE = {
   ),
   encoded_slash: optional({ const: 'keep' }, 'Allows %2F within a segment of the path.'),
   semicolon: optional({ const: 'keep' }, 'Allows ; in the path.'),
-  body: optional(
+  query: optional(
     { const: 'keep' },
-    'Passes bodies on unread where a service could take from one what the sidecar has read elsewhere: forms (application/x-www-form-urlencoded, multipart) and JSON on routes whose checks read the query, and for POST where PUT, PATCH or DELETE of the path has another check.',
+    'Passes queries on that have a key with the name of a parameter of the path that the checks take, and another value. Set it if the service takes the parameter from the path alone.',
+  ),
+  body: optional(
+    oneOf(BODIES),
+    'keep: passes bodies on unread where a service could take from one what the sidecar has read elsewhere: forms (application/x-www-form-urlencoded, multipart) and JSON on routes whose checks read the query, and for POST where PUT, PATCH or DELETE of the path has another check. judge: refuses forms, and reads JSON, also where the checks take a parameter of the path that the service could take from the body instead. Default: neither.',
   ),
   forward_token: optional(FLAG, 'Overrides the member of the same name of the file.'),
   mode: optional(oneOf(MODES), 'Overrides the member of the same name of the file.'),

@@ -1,8 +1,8 @@
-/** Reads a route's options besides its check: path encoding, bodies, WebSocket upgrade and origins, mode, and step-up. */
+/** Reads a route's options besides its check: path encoding, queries, bodies, WebSocket upgrade and origins, mode, and step-up. */
 import { isMap, type Node } from 'yaml'
 import type { RouteOptions } from '../routes/route.ts'
 import type { StepUp } from '../routes/step-up.ts'
-import { ACR, AGE_SECONDS, MODES, type ROUTE, STEP_UP } from './format.ts'
+import { ACR, AGE_SECONDS, BODIES, MODES, type ROUTE, STEP_UP } from './format.ts'
 import type { YamlReader } from './yaml-reader.ts'
 
 export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'origins'>
@@ -13,7 +13,8 @@ export const plainOptions = (defaults: OptionDefaults): RouteOptions => ({
   ...defaults,
   encodedSlash: false,
   semicolon: false,
-  body: false,
+  query: false,
+  body: null,
   websocket: false,
   stepUp: null,
   signIn: true,
@@ -22,7 +23,7 @@ export const plainOptions = (defaults: OptionDefaults): RouteOptions => ({
 
 /** Reports errors to the reader. */
 export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, defaults: OptionDefaults): RouteOptions {
-  const kept = (name: 'encoded_slash' | 'semicolon' | 'body'): boolean => {
+  const kept = (name: 'encoded_slash' | 'semicolon' | 'query'): boolean => {
     const node = nodes[name]
     if (node === null) return false
     reader.choice(node, name, ['keep'])
@@ -36,7 +37,8 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
   return {
     encodedSlash: kept('encoded_slash'),
     semicolon: kept('semicolon'),
-    body: kept('body'),
+    query: kept('query'),
+    body: nodes.body === null ? null : (reader.choice(nodes.body, 'body', BODIES) ?? null),
     forwardToken: forward ?? defaults.forwardToken,
     shadow: nodes.mode === null ? defaults.shadow : readMode(reader, nodes.mode),
     websocket: upgrades.includes('websocket'),

@@ -56,8 +56,9 @@ function doorWarnings({ doors, routes }: RouteFile): string[] {
 /** As `refuseOtherReadings` does, as far as routes of the same path tell. */
 function judgesBodies(route: Route, routes: readonly Route[]): boolean {
   const { check, context, method, body } = route
-  if (body) return false
-  if (check !== null && usesSource({ check, context }, 'query')) return true
+  if (body === 'keep') return false
+  const asking = check === null ? null : { check, context }
+  if (asking !== null && (usesSource(asking, 'query') || (body === 'judge' && usesSource(asking, 'path')))) return true
   const path = patternText(route.pattern)
   const methods = check === null ? [...CHANGING, ...READING] : CHANGING
   return (

@@ -156,12 +156,15 @@ export const usesSource = ({ check, context }: Asking, from: Source['from']): bo
 
 export const usesBody = (asking: Asking): boolean => usesSource(asking, 'body')
 
-/** What the route takes from there, by the folded parts of the names. */
-export const partsFrom = ({ check, context }: Asking, from: 'query'): (readonly string[])[] =>
+/** What the route takes from there. */
+export const sourcesFrom = <From extends Source['from']>(
+  { check, context }: Asking,
+  from: From,
+): Extract<Source, { readonly from: From }>[] =>
   [
     ...sourcesOf(check),
     ...(asksPermission(check) ? context.flatMap((entry) => ('source' in entry ? [entry.source] : [])) : []),
-  ].flatMap((source) => (source.from === from ? [source.parts] : []))
+  ].filter((source): source is Extract<Source, { readonly from: From }> => source.from === from)
 
 function sourcesOf(check: Check): readonly Source[] {
   if (check.kind === 'all' || check.kind === 'any') return check.of.flatMap(sourcesOf)

@@ -7,9 +7,10 @@ import { stringAt } from '../../pdp/process/json-text.ts'
 import { foldText } from '../http/folding.ts'
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
-import { partsFrom, usesSource } from './checks.ts'
+import { sourcesFrom, usesBody, usesSource } from './checks.ts'
 import { eachTopMember } from './json-body.ts'
 import { rulesOf } from './near-miss.ts'
+import { refuseJsonTwin } from './path-twins.ts'
 import { decodeAgain, isReadAs } from './query.ts'
 import type { Route } from './route.ts'
 
@@ -21,10 +22,14 @@ export type JudgedRequest = Pick<InboundRequest, 'method' | 'target' | 'raw' | '
 export type JudgeJson = (text: string) => void
 
 /** Throws RequestError. Null: the body needs no judge. Frameworks run only a POST as another method. */
-export function refuseOtherReadings(request: JudgedRequest, route: Route, byMethod: RouteByMethod): JudgeJson | null {
+export function refuseOtherReadings(
+  request: JudgedRequest,
+  { route, parameters }: { readonly route: Route; readonly parameters: readonly string[] },
+  byMethod: RouteByMethod,
+): JudgeJson | null {
   const isPost = request.method === 'POST'
   if (isPost && request.target.query !== null) refuseMethodKey(request.target.query, { route, byMethod })
-  const kind = route.body ? null : bodyKind(request)
+  const kind = route.body === 'keep' ? null : bodyKind(request)
   if (kind === null) return null
   const asking = route.check === null ? null : { check: route.check, context: route.context }
   const readsQuery = asking !== null && usesSource(asking, 'query')
@@ -33,13 +38,19 @@ export function refuseOtherReadings(request: JudgedRequest, route: Route, byMeth
   const other = isPost ? otherMethod(route, byMethod) : null
   if (other !== null && kind === 'form')
     throw refusedForm(`its field _method may make a service run ${other.id}, which has other rules`)
-  if (!readsQuery && other === null) return null
-  const wanted = asking === null ? [] : partsFrom(asking, 'query')
+  const path = asking === null ? [] : sourcesFrom(asking, 'path')
+  if (route.body === 'judge' && path.length > 0 && kind === 'form')
+    throw refusedForm('a check takes a parameter of the path, and a service may take the value of a form instead')
+  const isReadAnyway = readsQuery || other !== null || (asking !== null && usesBody(asking))
+  if (!isReadAnyway && (route.body !== 'judge' || path.length === 0)) return null
+  const wanted = asking === null ? [] : sourcesFrom(asking, 'query')
   return (text) =>
     eachTopMember(text, (key, value) => {
-      if (wanted.some((parts) => isReadAs(key, parts)))
+      if (wanted.some(({ parts }) => isReadAs(key, parts)))
         throw refusedJson('some services read as a value of the query that a check reads')
-      if (other !== null && namesJsonMethod(key) && !leadsAlike(methodIn(value), { route, byMethod }))
+      for (const parameter of path)
+        refuseJsonTwin({ key, written: value, text: textIn(value) }, parameter, parameters[parameter.index] ?? '')
+      if (other !== null && namesJsonMethod(key) && !leadsAlike(textIn(value), { route, byMethod }))
         throw refusedJson('some services read as the method of the request')
     })
 }
@@ -111,7 +122,7 @@ function namesMethod(key: string): boolean {
 const namesJsonMethod = (key: string): boolean => namesMethod(key) && !/^http_?method$/i.test(key)
 
 /** Empty for what is no text. */
-const methodIn = (value: string): string => (value.startsWith('"') ? stringAt(value, 0, value.length) : '')
+const textIn = (value: string): string => (value.startsWith('"') ? stringAt(value, 0, value.length) : '')
 
 function leadsAlike(value: string, { route, byMethod }: Judging): boolean {
   const other = byMethod(value.trim().toUpperCase())

@@ -67,7 +67,7 @@ function matchRequest(routes: RouteTable, request: Omit<RoutedRequest, 'namedHos
   }
   if (match.kind !== 'route') return match
   const byMethod = (other: string): Route | null => routeOf(routes.match({ host, method: other, path: target }))
-  return { ...match, judgeJson: refuseOtherReadings(request, match.route, byMethod) }
+  return { ...match, judgeJson: refuseOtherReadings(request, match, byMethod) }
 }
 
 const routeOf = (match: Match): Route | null => (match.kind === 'route' ? match.route : null)

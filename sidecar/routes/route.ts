@@ -51,8 +51,13 @@ export type RouteOptions = {
   readonly encodedSlash: boolean
   /** `;` may be in the path. */
   readonly semicolon: boolean
-  /** The body may have what a service could take for a judged value, or for the method. */
-  readonly body: boolean
+  /** The query may have a key with the name of a checked parameter of the path, and another value. */
+  readonly query: boolean
+  /**
+   * `keep`: the body may have what a service could take for a judged value, or for the method. `judge`: it is read also where
+   * only a parameter of the path could be found there again.
+   */
+  readonly body: 'keep' | 'judge' | null
   readonly forwardToken: boolean
   /** Shadow mode: denials with 401, 403 or 503 are only logged and counted. */
   readonly shadow: boolean

@@ -3,9 +3,8 @@ import { isObjectId } from '../../pdp/domain/names.ts'
 import { keyParts } from '../http/folding.ts'
 
 export type Source =
-  /** A parameter of the path, by position. */
-  | { readonly from: 'path'; readonly name: string; readonly index: number }
-  /** `parts`: the folded parts of the name. */
+  /** A parameter of the path, by position. `parts`: the folded parts of the name. */
+  | { readonly from: 'path'; readonly name: string; readonly index: number; readonly parts: readonly string[] }
   | { readonly from: 'query'; readonly name: string; readonly parts: readonly string[] }
   /** `name` is folded. */
   | { readonly from: 'header'; readonly name: string }
@@ -32,7 +31,7 @@ export function parseSource(text: string, parameters: readonly string[]): Source
     return { from: 'request', name: text === 'request.path' ? 'path' : 'method' }
   if (from === 'path') {
     const index = parameters.indexOf(name)
-    return index < 0 ? unknownParameter(text, parameters) : { from, name, index }
+    return index < 0 ? unknownParameter(text, parameters) : { from, name, index, parts: keyParts(name) }
   }
   if (from === 'header')
     return HEADER_NAME.test(name) ? { from, name: name.toLowerCase() } : `{${text}} is not a header name`

@@ -7,25 +7,28 @@ import type { CheckValues } from './checks.ts'
 import { isReadAlike, type ValueType } from './context.ts'
 import { refuseCookieTwin } from './cookie-twins.ts'
 import { readMember } from './json-body.ts'
+import { refuseQueryTwin } from './path-twins.ts'
 import { isReadAs, queryPairs, readQuery } from './query.ts'
 import { describeSource, type Source, type Template } from './template.ts'
 
 export type ValueOptions = {
   readonly request: InboundRequest
   readonly parameters: readonly string[]
+  /** The query may have other values for them. */
+  readonly keepQuery: boolean
   readonly claims: Pick<AccessClaims, 'all' | 'scopes' | 'organization'>
   /** The text of the JSON body; null if no check of the route reads it. */
   readonly body: string | null
 }
 
 /** `fill` and `read` throw RequestError. */
-export function requestValues({ request, parameters, claims, body }: ValueOptions): CheckValues {
+export function requestValues({ request, parameters, keepQuery, claims, body }: ValueOptions): CheckValues {
   const read = (source: Source): string | null => readTyped(source, 'string')
 
   function readTyped(source: Source, type: ValueType): string | null {
     switch (source.from) {
       case 'path':
-        return parameters[source.index] ?? null
+        return readParameter(source)
       case 'query':
         refuseCookieTwin(request, source)
         return readQuery(request.target.query, source)
@@ -42,6 +45,12 @@ export function requestValues({ request, parameters, claims, body }: ValueOption
       case 'request':
         return source.name === 'method' ? request.method : decodedPath(request)
     }
+  }
+
+  function readParameter(source: Extract<Source, { from: 'path' }>): string | null {
+    const value = parameters[source.index] ?? null
+    if (value !== null && !keepQuery) refuseQueryTwin(request.target.query, source, value)
+    return value
   }
 
   function fill(template: Template): string | null {

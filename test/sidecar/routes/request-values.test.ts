@@ -4,14 +4,14 @@ import type { InboundRequest } from '../../../sidecar/request/inbound.ts'
 import type { Source, Template } from '../../../sidecar/routes/template.ts'
 import { requestValues } from '../../../sidecar/routes/values.ts'
 
-const parameter = (index: number, name: string): Source => ({ from: 'path', name, index })
+const parameter = (index: number, name: string): Source => ({ from: 'path', name, index, parts: [name] })
 const claim: Source = { from: 'claims', name: 'tenant' }
 
 function valuesOf(parameters: readonly string[], tenant?: unknown) {
   const all = Object.assign(Object.create(null), tenant === undefined ? {} : { tenant })
   const claims = { all, scopes: new Set<string>(), organization: null }
-  const request: Partial<InboundRequest> = {}
-  return requestValues({ request: request as InboundRequest, parameters, claims, body: null })
+  const request = { target: { query: null } }
+  return requestValues({ request: request as InboundRequest, parameters, keepQuery: false, claims, body: null })
 }
 const [A, B] = [parameter(0, 'a'), parameter(1, 'b')]
 const PAIR: Template = [A, '/', B]
