@@ -71,7 +71,10 @@ function asksOf({ as, body }: ExplainedRequest, { inbound, match }: Found): Pick
   if (asking === null || as === null) return NOTHING_ASKED
   const claims = sampleClaims(as)
   const { parameters } = match
-  const questions = buildQuestions(asking, requestValues({ request: inbound, parameters, keepQuery: match.route.query, claims, body: text }))
+  const questions = buildQuestions(
+    asking,
+    requestValues({ request: inbound, parameters, keepQuery: match.route.query, claims, body: text }),
+  )
   return {
     asks: describeQuestions(questions),
     context: questions.context === '' ? {} : JSON.parse(questions.context),

@@ -159,7 +159,10 @@ export async function prepare(
   const { request, route, parameters, check, credentials, claims } = authenticated
   const asking = { check, context: route.context }
   const { body, text } = await bodyFor(authenticated, { asking, readBody })
-  const questions = buildQuestions(asking, requestValues({ request, parameters, keepQuery: route.query, claims, body: text }))
+  const questions = buildQuestions(
+    asking,
+    requestValues({ request, parameters, keepQuery: route.query, claims, body: text }),
+  )
   const { permissions, entitlements, context } = questions
   const { digest, subject, organization } = claims
   const asked = { permissions, entitlements, context, requestId, clientAddress: request.clientAddress }

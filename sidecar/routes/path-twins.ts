@@ -17,7 +17,8 @@ export function refuseQueryTwin(query: string | null, parameter: Parameter, valu
     for (const pair of query.split(mark)) {
       const equals = pair.indexOf('=')
       const key = equals < 0 ? pair : pair.slice(0, equals)
-      if (!isReadAs(plainKey(key), parameter.parts) || isValue(equals < 0 ? '' : pair.slice(equals + 1), value)) continue
+      if (!isReadAs(plainKey(key), parameter.parts) || isValue(equals < 0 ? '' : pair.slice(equals + 1), value))
+        continue
       throw twin(`The query has a key that some services prefer to ${describeSource(parameter)}`, 'query')
     }
 }
