@@ -73,6 +73,7 @@ describe('what the injector makes passes', () => {
   test.each([
     ['one sidecar', {}],
     ['two sidecars', TWO],
+    ['two sidecars with a Secret', { ...TWO, annotations: { ...TWO.annotations, 'portcullis.dev/secrets': 'keys' } }],
   ])('%s', async (_what, over) => {
     for (const namespace of ['invoices', 'payments']) {
       const answer = await send(namespace, forged(over))

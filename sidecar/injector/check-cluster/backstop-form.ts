@@ -30,7 +30,7 @@ export const SETTINGS: readonly string[] = [
 export const BACKSTOP: readonly BackstopRule[] = [
   {
     name: 'pods',
-    form: 'cdc135e8abbee505b64b79b08d54b137',
+    form: '718a7b364ee47438b08a1b256099b801',
     resources: [{ group: '', resource: 'pods', operation: 'CREATE' }],
     everywhere: false,
     without: 'nothing refuses Pods without a sidecar while the injector is down',

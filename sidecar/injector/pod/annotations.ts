@@ -9,6 +9,7 @@ export const LABEL_INJECTED = `${PREFIX}injected`
 export const LABEL_OPEN = `${PREFIX}open-`
 export const ANNOTATION_PORTS = `${PREFIX}ports`
 export const ANNOTATION_ROUTES = `${PREFIX}routes`
+export const ANNOTATION_SECRETS = `${PREFIX}secrets`
 export const ANNOTATION_UNPROTECTED = `${PREFIX}unprotected-ports`
 export const ANNOTATION_STATUS = `${PREFIX}status`
 
@@ -17,7 +18,13 @@ export const PORTS_COUNT_MAX = 4
 const UNPROTECTED_COUNT_MAX = 16
 const NONE = 'none'
 const LABELS: readonly string[] = [LABEL_INJECT, LABEL_INJECTED]
-const ANNOTATIONS: readonly string[] = [ANNOTATION_PORTS, ANNOTATION_ROUTES, ANNOTATION_UNPROTECTED, ANNOTATION_STATUS]
+const ANNOTATIONS: readonly string[] = [
+  ANNOTATION_PORTS,
+  ANNOTATION_ROUTES,
+  ANNOTATION_SECRETS,
+  ANNOTATION_UNPROTECTED,
+  ANNOTATION_STATUS,
+]
 // RFC 6335 section 5.1, as Kubernetes holds port names to it.
 const PORT_NAME = /^(?=.{1,15}$)(?!.*--)(?=.*[a-z])[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/
 const LABEL_PART = '[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?'
@@ -29,6 +36,8 @@ export type Wishes = {
   readonly ports: readonly string[] | null
   /** Of the ConfigMap that holds a route file `<port>.yaml` for each port; null: no annotation. */
   readonly routes: string | null
+  /** Of the Secret with the files that the route files name, such as the keys of sign-in; null: no annotation. */
+  readonly secrets: string | null
   /** Names or numbers. */
   readonly unprotected: ReadonlySet<string>
 }
@@ -52,12 +61,15 @@ export function readWishes(pod: Pod): Wishes | { readonly issue: string } {
   const routes = pod.annotations.get(ANNOTATION_ROUTES) ?? null
   if (routes !== null && !OBJECT_NAME.test(routes))
     return { issue: `annotation ${ANNOTATION_ROUTES} must be the name of a ConfigMap of the Pod's namespace` }
+  const secrets = pod.annotations.get(ANNOTATION_SECRETS) ?? null
+  if (secrets !== null && !OBJECT_NAME.test(secrets))
+    return { issue: `annotation ${ANNOTATION_SECRETS} must be the name of a Secret of the Pod's namespace` }
   const unprotected = new Set(split(pod.annotations.get(ANNOTATION_UNPROTECTED) ?? ''))
   const odd = [...unprotected].find((port) => !PORT_NAME.test(port) && !/^[1-9]\d{0,4}$/.test(port))
   if (odd !== undefined) return { issue: `annotation ${ANNOTATION_UNPROTECTED} must list port names or numbers` }
   if (unprotected.size > UNPROTECTED_COUNT_MAX)
     return { issue: `annotation ${ANNOTATION_UNPROTECTED} lists more than ${UNPROTECTED_COUNT_MAX} ports` }
-  return { disabled: inject === 'disabled', ports, routes, unprotected }
+  return { disabled: inject === 'disabled', ports, routes, secrets, unprotected }
 }
 
 /** The names; null without the annotation; a string is an error message. */

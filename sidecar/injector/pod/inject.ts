@@ -57,7 +57,13 @@ function decide(pod: Pod, { config, mode }: { config: InjectorConfig; mode: Mode
       'sidecar_late',
       `container ${early.name} keeps running and starts before the sidecar, so it could take the sidecar's port`,
     )
-  return withSidecars(pod, { config, mode, wishes, routes: wishes.routes, sidecars: buildSidecars(ports, config) })
+  return withSidecars(pod, {
+    config,
+    mode,
+    wishes,
+    routes: wishes.routes,
+    sidecars: buildSidecars({ ports, secrets: wishes.secrets }, config),
+  })
 }
 
 function withoutSidecar(pod: Pod, wishes: Wishes, mode: Mode): Injection {
@@ -93,7 +99,7 @@ type Plan = {
 function withSidecars(pod: Pod, plan: Plan): Injection | Denial {
   const { config, mode, wishes, sidecars } = plan
   const list = config.nativeSidecars ? 'initContainers' : 'containers'
-  const volumes = buildVolumes(plan.routes, config)
+  const volumes = buildVolumes({ routes: plan.routes, secrets: wishes.secrets }, config)
   const strangers = findStrangers(pod, { sidecars, volumes, list })
   if (strangers !== null) return strangers
   const own = new Set(sidecars.map(({ name }) => name))

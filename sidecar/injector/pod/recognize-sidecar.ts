@@ -15,7 +15,7 @@ export function isSidecar(container: Container, pod: Pod): boolean {
   const wishes = readWishes(pod)
   if ('issue' in wishes) return false
   try {
-    const sidecars = buildSidecars(wishes.ports ?? [], settingsOf(container, pod))
+    const sidecars = buildSidecars({ ports: wishes.ports ?? [], secrets: wishes.secrets }, settingsOf(container, pod))
     const sidecar = sidecars.find(({ name }) => name === container.name)
     return sidecar !== undefined && differences(container.raw, sidecar.container).length === 0
   } catch (err) {

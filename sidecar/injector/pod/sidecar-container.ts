@@ -16,6 +16,8 @@ const ADMIN_PORT = 15_090
 const PROGRAM = '/app/sidecar/bin.js'
 export const COMMAND = ['node', '--max-old-space-size-percentage=50', ...NODE_FLAGS.sidecar, PROGRAM] as const
 export const ROUTES_PATH = '/etc/portcullis/routes'
+/** Folder of the Secret that the Pod names: a route file of it has `keys_file: /etc/portcullis/secrets/sign-in.keys`. */
+export const SECRETS_PATH = '/etc/portcullis/secrets'
 export const AUTHORITIES_PATH = '/etc/portcullis/authorities'
 /** Folder of the control sockets, through which `preStop` tells a sidecar that its Pod ends; no other container mounts it. */
 const CONTROL_PATH = '/run/portcullis'
@@ -47,16 +49,22 @@ export function isSidecarPort(port: number): boolean {
   return [DATA_PORT, ADMIN_PORT].some((first) => port >= first && port < first + PORTS_COUNT_MAX)
 }
 
-export function buildSidecars(ports: readonly string[], config: InjectorConfig): readonly Sidecar[] {
+/** What a Pod asks for: the ports with a sidecar, and the Secret that these read. */
+export type Asked = { readonly ports: readonly string[]; readonly secrets: string | null }
+
+export function buildSidecars({ ports, secrets }: Asked, config: InjectorConfig): readonly Sidecar[] {
   return ports.map((portName, index) => {
     const hiddenName = portName.length <= 11 ? `app-${portName}` : `app-${index + 1}`
     const number = { dataPort: DATA_PORT + index, adminPort: ADMIN_PORT + index }
     const sidecar = { name: sidecarName(index), portName, hiddenName, ...number }
-    return { ...sidecar, container: containerOf(sidecar, { index, config }) }
+    return { ...sidecar, container: containerOf(sidecar, { index, config, hasSecrets: secrets !== null }) }
   })
 }
 
-export function buildVolumes(routes: string, config: InjectorConfig): readonly JsonObject[] {
+export function buildVolumes(
+  { routes, secrets }: { readonly routes: string; readonly secrets: string | null },
+  config: InjectorConfig,
+): readonly JsonObject[] {
   const token = { path: 'token', audience: TOKEN_AUDIENCE, expirationSeconds: 3600 }
   return [
     { name: `${RESERVED}routes`, configMap: { name: routes, defaultMode: 420 } },
@@ -66,12 +74,14 @@ export function buildVolumes(routes: string, config: InjectorConfig): readonly J
     ...(config.authorities === null
       ? []
       : [{ name: `${RESERVED}authorities`, configMap: { name: config.authorities, defaultMode: 420 } }]),
+    // Readable for the container's user, which owns no file here; no other container may mount it.
+    ...(secrets === null ? [] : [{ name: `${RESERVED}secrets`, secret: { secretName: secrets, defaultMode: 420 } }]),
   ]
 }
 
 function containerOf(
   sidecar: Omit<Sidecar, 'container'>,
-  { index, config }: { index: number; config: InjectorConfig },
+  { index, config, hasSecrets }: { index: number; config: InjectorConfig; hasSecrets: boolean },
 ): JsonObject {
   const adminName = index === 0 ? 'sidecar-admin' : `sidecar-admin-${index + 1}`
   return {
@@ -127,6 +137,7 @@ function containerOf(
       ...(config.authorities === null
         ? []
         : [{ name: `${RESERVED}authorities`, mountPath: AUTHORITIES_PATH, readOnly: true }]),
+      ...(hasSecrets ? [{ name: `${RESERVED}secrets`, mountPath: SECRETS_PATH, readOnly: true }] : []),
     ],
   }
 }

@@ -8,7 +8,7 @@ import { SETTINGS as PDP_SETTINGS } from '../../../pdp/runtime/settings.ts'
 import { SETTINGS as SIDECAR_SETTINGS } from '../../../sidecar/config/config.ts'
 import { PORTS_COUNT_MAX } from '../../../sidecar/injector/pod/annotations.ts'
 import { isObject, type Json, type JsonObject, listAt, objectAt } from '../../../sidecar/injector/pod/json.ts'
-import { ADJUSTABLE, buildSidecars, COMMAND } from '../../../sidecar/injector/pod/sidecar-container.ts'
+import { ADJUSTABLE, buildSidecars, buildVolumes, COMMAND } from '../../../sidecar/injector/pod/sidecar-container.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
 import { INJECTION_ATTACKS } from '../../attacks/kubernetes.ts'
 import { CONFIG } from './pod/pods.ts'
@@ -38,12 +38,15 @@ describe('each setting of', () => {
     PORTCULLIS_SIDECAR_ADMIN_LISTEN: '--admin-listen=',
   }
   test.each(SIDECAR_SETTINGS)('the sidecar is made by the injector: %s', (name) => {
-    const [sidecar] = buildSidecars(['http'], {
-      ...CONFIG,
-      redis: SECRET,
-      dpopNonces: SECRET,
-      tracesEndpoint: 'http://c:4318',
-    })
+    const [sidecar] = buildSidecars(
+      { ports: ['http'], secrets: null },
+      {
+        ...CONFIG,
+        redis: SECRET,
+        dpopNonces: SECRET,
+        tracesEndpoint: 'http://c:4318',
+      },
+    )
     const variables = listAt(sidecar?.container.env, 'env').map((item) => objectAt(item, 'env').name)
     const args = listAt(sidecar?.container.args, 'args').map(String)
     const flag = byArgument[name]
@@ -94,13 +97,16 @@ describe('the backstop', () => {
   const policy = read('templates', 'backstop-pods.yaml')
   test('knows the command of a sidecar, and every member that the injector writes', () => {
     expect(policy).toContain(`dyn([${COMMAND.map((word) => `'${word}'`).join(', ')}])`)
-    const [sidecar] = buildSidecars(['http'], {
-      ...CONFIG,
-      authorities: 'ca',
-      redis: SECRET,
-      dpopNonces: SECRET,
-      tracesEndpoint: 'http://c:4318',
-    })
+    const [sidecar] = buildSidecars(
+      { ports: ['http'], secrets: 'keys' },
+      {
+        ...CONFIG,
+        authorities: 'ca',
+        redis: SECRET,
+        dpopNonces: SECRET,
+        tracesEndpoint: 'http://c:4318',
+      },
+    )
     const members = Object.keys(sidecar?.container ?? {})
     const known = [...(policy.split('name: wantedVolumes')[0] ?? '').matchAll(/^ {10}'(\w+)': dyn\(/gm)].map(
       ([, name]) => name,
@@ -108,9 +114,18 @@ describe('the backstop', () => {
     expect([...known, ...ADJUSTABLE, 'restartPolicy'].toSorted()).toEqual(members.toSorted())
     expect(policy).toContain(`['${[...ADJUSTABLE, 'restartPolicy'].join("', '")}']`)
   })
+  test('knows the folder of each volume that a sidecar mounts, and how each is mounted', () => {
+    const [sidecar] = buildSidecars({ ports: ['http'], secrets: 'keys' }, { ...CONFIG, authorities: 'ca' })
+    for (const item of listAt(sidecar?.container.volumeMounts, 'volumeMounts')) {
+      const { name, mountPath } = objectAt(item, 'volumeMount')
+      expect(policy.replaceAll(/\s+/g, ' ')).toContain(`{'name': dyn('${name}'), 'mountPath': dyn('${mountPath}')`)
+    }
+    for (const { name } of buildVolumes({ routes: 'r', secrets: 'keys' }, { ...CONFIG, authorities: 'ca' }))
+      expect(policy.split('name: wantedVolumes')[1]).toContain(`{'name': dyn('${name}'),`)
+  })
   test('knows the numbers of as many sidecars as a Pod may have', () => {
     const sidecars = buildSidecars(
-      Array.from({ length: PORTS_COUNT_MAX }, (_, at) => `p${at}`),
+      { ports: Array.from({ length: PORTS_COUNT_MAX }, (_, at) => `p${at}`), secrets: null },
       CONFIG,
     )
     expect(policy).toContain(`[${sidecars.map((_, at) => at).join(', ')}].filter(i,`)

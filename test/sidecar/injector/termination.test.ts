@@ -39,7 +39,7 @@ const APP_LATER_MS = 3_000
 const UNTOLD_MS = 5_000
 /** Longer than its slowest answer. */
 const APP_DRAIN_MS = 4_000
-const [SIDECAR] = buildSidecars(['http'], CONFIG)
+const [SIDECAR] = buildSidecars({ ports: ['http'], secrets: null }, CONFIG)
 
 /** Every fifth answer takes a second and a half. */
 async function startApp(): Promise<{ server: Server; port: number }> {

@@ -121,6 +121,40 @@ test('settings add the authorities and the secrets that all replicas share, and 
   expect(judge(pod)).toMatchObject({ verdict: 'deny', code: 'name_taken' })
 })
 
+test('a Secret that the Pod names is mounted into every sidecar of it and nowhere else, such as the keys of sign-in', () => {
+  const annotations = {
+    ...ASKING,
+    'portcullis.dev/ports': 'http,grpc',
+    'portcullis.dev/secrets': 'invoices-sign-in',
+  }
+  const ports = [
+    { name: 'grpc', containerPort: 9090 },
+    { name: 'http', containerPort: 8080 },
+  ]
+  const document = injected(podWith({ annotations, container: { ports } }))
+  const pod = parsePod(document)
+  expect(pod.volumes.find(({ name }) => name === 'portcullis-secrets')?.raw).toEqual({
+    name: 'portcullis-secrets',
+    secret: { secretName: 'invoices-sign-in', defaultMode: 420 },
+  })
+  const mount = { name: 'portcullis-secrets', mountPath: '/etc/portcullis/secrets', readOnly: true }
+  const holders = pod.containers.filter(({ raw }) =>
+    JSON.stringify(raw.volumeMounts ?? []).includes('portcullis-secrets'),
+  )
+  expect(holders.map(({ name }) => name)).toEqual(['portcullis-sidecar', 'portcullis-sidecar-2'])
+  for (const { raw } of holders) expect(raw.volumeMounts).toContainEqual(mount)
+  expect(judge(document)).toMatchObject({ verdict: 'inject', operations: [] })
+})
+
+test('a Pod without the annotation has no such volume, and one that differs is refused', () => {
+  expect(JSON.stringify(injected(podWith({})))).not.toContain('portcullis-secrets')
+  const forged = { name: 'portcullis-secrets', emptyDir: {} }
+  expect(judge(podWith({ ...says({ 'portcullis.dev/secrets': 'keys' }), spec: { volumes: [forged] } }))).toMatchObject({
+    verdict: 'deny',
+    code: 'name_taken',
+  })
+})
+
 test('the Secrets for its image are added to those of the Pod, each once', () => {
   const config = { ...CONFIG, imagePullSecrets: ['registry', 'mirror'] }
   const pod = injected(

@@ -91,6 +91,7 @@ const annotations = fc.record(
       'averyverylong1',
     ),
     'portcullis.dev/routes': fc.constantFrom('invoices-routes', '../other/cm', ''),
+    'portcullis.dev/secrets': fc.constantFrom('invoices-sign-in', '../other/s', ''),
     'portcullis.dev/unprotected-ports': fc.constantFrom('metrics', '9090,metrics', '!'),
     'portcullis.dev/status': fc.constant('{}'),
     'portcullis.dev/image': fc.constant('evil'),

@@ -14,6 +14,8 @@ export const REFUSED: readonly (readonly [string, DenialCode, JsonObject, Mode?]
   ['a container without a name', 'pod_invalid', { spec: { containers: [{ image: 'app' }] } }],
   ['an annotation that would choose the image', 'wish_invalid', says({ 'portcullis.dev/image': 'evil/sidecar' })],
   ['a routes annotation that leaves the namespace', 'wish_invalid', says({ 'portcullis.dev/routes': '../other/cm' })],
+  ['a secrets annotation that leaves the namespace', 'wish_invalid', says({ 'portcullis.dev/secrets': '../other/s' })],
+  ['a secrets annotation that names nothing', 'wish_invalid', says({ 'portcullis.dev/secrets': '' })],
   ['a port number for a name', 'wish_invalid', says({ 'portcullis.dev/ports': '8080' })],
   ['a port listed twice', 'wish_invalid', says({ 'portcullis.dev/ports': 'http,http' })],
   ['no port at all', 'wish_invalid', says({ 'portcullis.dev/ports': ' , ' })],
@@ -56,6 +58,14 @@ export const REFUSED: readonly (readonly [string, DenialCode, JsonObject, Mode?]
     'a container of the app that mounts what is the sidecar’s',
     'name_taken',
     { container: { volumeMounts: [{ name: 'portcullis-control', mountPath: '/x' }] } },
+  ],
+  [
+    'a container of the app that mounts the secrets of the sidecar',
+    'name_taken',
+    {
+      annotations: { ...ASKING, 'portcullis.dev/secrets': 'invoices-sign-in' },
+      container: { volumeMounts: [{ name: 'portcullis-secrets', mountPath: '/x' }] },
+    },
   ],
   ['no word about ports where a sidecar is required', 'ports_missing', { annotations: {} }, 'required'],
   [
