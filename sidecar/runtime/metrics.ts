@@ -1,5 +1,6 @@
 /** The sidecar's metrics. Label values come from the route file or a fixed set, never from requests. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import type { SignInStep } from '../sign-in/context.ts'
 
 export type Metrics = {
   /** A request was decided. `route` is the route's id, or empty; `decision` and `reason` are those of the decision log. */
@@ -15,6 +16,8 @@ export type Metrics = {
   forwarded(route: string, status: number): void
   /** An open exchange was ended because its permission ended. */
   cancelled(route: string, reason: string): void
+  /** A step of a sign-in ended so. `issuer` is of the route file, or empty. */
+  signIn(step: SignInStep): void
   /** A connection to a PDP address opened or closed. */
   pdpConnected(address: string, open: boolean): void
   /** How far this clock is behind the clock of an issuer or a PDP; 0: no relevant difference. */
@@ -46,6 +49,7 @@ function unfailing(metrics: Metrics): Metrics {
     decided: guarded(metrics.decided),
     forwarded: guarded(metrics.forwarded),
     cancelled: guarded(metrics.cancelled),
+    signIn: guarded(metrics.signIn),
     pdpConnected: guarded(metrics.pdpConnected),
     clockSkew: guarded(metrics.clockSkew),
     watchPdp: guarded(metrics.watchPdp),
@@ -81,6 +85,12 @@ function createCounters(registry: Registry): Metrics {
     labelNames: ['route', 'reason'] as const,
     registers,
   })
+  const signIns = new Counter({
+    name: `${prefix}sign_in_steps_total`,
+    help: 'Steps of sign-ins by issuer and outcome: sent to the issuer, returned from it, tokens renewed, signed out',
+    labelNames: ['issuer', 'step', 'outcome'] as const,
+    registers,
+  })
   const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[]): Gauge<Label> =>
     new Gauge({ name: `${prefix}${name}`, help, labelNames: [...labelNames], registers })
   let silentSinceMs: () => number | null = () => null
@@ -114,6 +124,7 @@ function createCounters(registry: Registry): Metrics {
     },
     forwarded: (route, status) => answers.inc({ route, class: `${Math.floor(status / 100)}xx` }),
     cancelled: (route, reason) => cancellations.inc({ route, reason }),
+    signIn: ({ issuer, step, outcome }) => signIns.inc({ issuer, step, outcome }),
     pdpConnected: (address, open) => pdpConnections.set({ address }, open ? 1 : 0),
     clockSkew: (against, behindSeconds) => skews.set({ against }, behindSeconds),
     watchPdp(since) {

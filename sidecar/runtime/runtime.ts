@@ -165,8 +165,11 @@ function signInOf(
   if (signIn === null) return null
   const { signIn: keys } = certificates
   if (keys === null) throw new TypeError('sign_in without its keys')
-  const { issuers, tokens, sessions, readToken: readSecret, clock, log } = deps
-  return createSignIn({ publicUrl, resource, signIn }, { keys, issuers, tokens, ...sessions, readSecret, clock, log })
+  const { issuers, tokens, sessions, readToken: readSecret, clock, log, metrics } = deps
+  return createSignIn(
+    { publicUrl, resource, signIn },
+    { keys, issuers, tokens, ...sessions, readSecret, clock, log, count: metrics.signIn },
+  )
 }
 
 type Leased = {

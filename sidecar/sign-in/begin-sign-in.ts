@@ -68,11 +68,13 @@ export async function sendTo(
       acrValues: goal.stepUp?.acrValues ?? [],
       maxAgeSeconds: goal.stepUp?.maxAgeSeconds ?? null,
     })
+    context.count({ issuer: entry.issuer, step: 'sent', outcome: 'done' })
     const { fields, ...rest } = redirect(302, url)
     return { ...rest, fields: [...fields, ...begun.cookies.flatMap((value) => ['set-cookie', value])] }
   } catch (err) {
     const reason = err instanceof Error ? err.message : 'unknown'
     context.log.warn({ event: 'sign_in_failed', issuer: entry.issuer, reason })
+    context.count({ issuer: entry.issuer, step: 'sent', outcome: 'issuer_unavailable' })
     return pageAnswer(NOT_ANSWERING, {
       title: 'Signing in does not work at the moment',
       paragraphs: [`${entry.label} does not answer, or did not take the request. Try again in a moment.`],

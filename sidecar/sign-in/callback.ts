@@ -1,6 +1,7 @@
 /** The browser comes back from the issuer: its code becomes a session, if this browser began the sign-in. */
 import { randomBytes } from 'node:crypto'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
+import { RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import { type Goal, HOME, landedCookie, signInUrl } from './begin-sign-in.ts'
 import { ownUrl, PATHS, type SignInContext, urlAt } from './context.ts'
@@ -14,7 +15,7 @@ import { finish, type Returned } from './start.ts'
 const ID_BYTES = 24
 const REFUSED = 400
 const FAILED = 502
-const TOO_WEAK = 403
+const STATUSES = { cancelled: REFUSED, issuer_refused: REFUSED, tokens_refused: FAILED, too_weak: 403 } as const
 
 /** `name`: of the provider, at the end of the path. Rejects with RequestError. */
 export async function returned(
@@ -31,23 +32,29 @@ export async function returned(
   // RFC 9700 section 4.4.2.2: the answer of one issuer must not come to the address of another.
   if (provider === undefined || start.provider !== name)
     return unfinished({ kind: 'foreign', start: null }, { own, context })
-  const failed = (status: number, text: PageText, reason: string): DenialAnswer => {
-    context.log.warn({ event: 'sign_in_failed', issuer: provider.entry.issuer, reason })
+  const { issuer } = provider.entry
+  const failed = (outcome: keyof typeof STATUSES, text: PageText, reason: string): DenialAnswer => {
+    context.log.warn({ event: 'sign_in_failed', issuer, reason })
+    context.count({ issuer, step: 'returned', outcome })
     const acts = [{ label: 'Try again', href: signInUrl(context, start) }]
-    return pageAnswer(status, { acts, ...text }, ['set-cookie', removal(cookie)])
+    return pageAnswer(STATUSES[outcome], { acts, ...text }, ['set-cookie', removal(cookie)])
   }
   try {
     const callback = new URL(`${ownUrl(context.place, PATHS.callback, name)}?${request.target.query ?? ''}`)
     const maxAgeSeconds = start.stepUp?.maxAgeSeconds ?? null
     const tokens = await provider.redeem(callback, { state, ...secrets, maxAgeSeconds })
     const session = await sessionOf(tokens, provider, context)
-    if (typeof session === 'string') return failed(FAILED, NOT_ACCEPTED, session)
+    if (typeof session === 'string') return failed('tokens_refused', NOT_ACCEPTED, session)
     if (isTooWeak(tokens, start))
-      return failed(TOO_WEAK, WEAK, 'acr_values does not contain the acr claim of the ID token')
+      return failed('too_weak', WEAK, 'acr_values does not contain the acr claim of the ID token')
     return await land(session, { goal: start, cookie, own, context })
   } catch (err) {
-    if (!(err instanceof SignInRefused)) throw err
-    return failed(REFUSED, refusedBy(err), `${err.code}: ${err.message}`)
+    if (!(err instanceof SignInRefused)) {
+      if (!(err instanceof RequestError)) context.count({ issuer, step: 'returned', outcome: 'issuer_unavailable' })
+      throw err
+    }
+    const outcome = err.code === 'access_denied' ? 'cancelled' : 'issuer_refused'
+    return failed(outcome, refusedBy(err), `${err.code}: ${err.message}`)
   }
 }
 
@@ -82,6 +89,11 @@ async function unfinished(
   { kind, start }: Extract<Returned, { kind: 'foreign' | 'stranger' | 'late' }>,
   { own, context }: { readonly own: OwnCookies; readonly context: SignInContext },
 ): Promise<DenialAnswer> {
+  context.count({
+    issuer: (start === null ? undefined : context.providers.get(start.provider))?.entry.issuer ?? '',
+    step: 'returned',
+    outcome: kind,
+  })
   const goal: Goal = start ?? HOME
   if (kind === 'stranger' && (await context.sessions.find(own)) !== null) {
     const acts = [{ label: 'Go on', href: urlAt(context.place, goal.back) }]
@@ -153,10 +165,12 @@ async function land(
   const kept = await context.sessions.keep(session, own)
   if (kept === null) {
     context.log.warn({ event: 'session_too_large', issuer: session.issuer })
+    context.count({ issuer: session.issuer, step: 'returned', outcome: 'too_large' })
     const text = 'Its tokens are too large for cookies. The operator of this service can keep sessions in Redis.'
     return pageAnswer(FAILED, { title: 'The session is too large', paragraphs: [text] })
   }
   context.log.info({ event: 'signed_in', issuer: session.issuer })
+  context.count({ issuer: session.issuer, step: 'returned', outcome: 'done' })
   const { fields, ...rest } = redirect(303, urlAt(context.place, goal.back))
   const cookies = [...kept, removal(cookie), landedCookie(goal)]
   return { ...rest, fields: [...fields, ...cookies.flatMap((value) => ['set-cookie', value])] }

@@ -27,8 +27,36 @@ export type SignInContext = {
   readonly tokens: TokenVerifier
   /** Milliseconds since the epoch. */
   readonly clock: () => number
+  readonly count: (step: SignInStep) => void
   readonly log: { info(line: object): void; warn(line: object): void }
 }
+/** How each step may end that is counted: fixed sets, for nobody may choose the labels of metrics. */
+type Outcomes = {
+  /** A browser was sent to the issuer, or could not be. */
+  readonly sent: 'done' | 'issuer_unavailable'
+  /** It came back. `stranger`: begun in another browser, or finished before. */
+  readonly returned:
+    | 'done'
+    | 'cancelled'
+    | 'issuer_refused'
+    | 'issuer_unavailable'
+    | 'tokens_refused'
+    | 'too_weak'
+    | 'too_large'
+    | 'late'
+    | 'stranger'
+    | 'foreign'
+  readonly renewed: 'done' | 'ended_by_issuer' | 'failed'
+  readonly signed_out: 'by_person' | 'by_issuer' | 'logout_token_refused' | 'tokens_not_revoked'
+}
+export type SignInStep = {
+  [Step in keyof Outcomes]: {
+    /** Of the route file; empty: not known. */
+    readonly issuer: string
+    readonly step: Step
+    readonly outcome: Outcomes[Step]
+  }
+}[keyof Outcomes]
 export type TrustedKeys = {
   readonly keys: KeySource
   readonly algorithms: readonly AlgorithmName[]

@@ -26,6 +26,7 @@ export function createSignIn(
     readonly refresher: Refresher
     readonly readSecret: (path: string) => string
     readonly clock: () => number
+    readonly count: SignInContext['count']
     readonly log: SignInContext['log']
   },
 ): SignIn {

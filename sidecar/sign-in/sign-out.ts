@@ -28,6 +28,7 @@ export async function signOut(request: InboundRequest, { own, context }: Asked):
   if (session !== null) {
     await sessions.end(session)
     log.info({ event: 'signed_out', issuer: session.issuer, by: 'person' })
+    context.count({ issuer: session.issuer, step: 'signed_out', outcome: 'by_person' })
     const provider = providers.get(session.provider)
     if (provider !== undefined) next = (await endAtIssuer(session, provider, { after, context })) ?? after
   }
@@ -46,7 +47,10 @@ async function endAtIssuer(
     context.log.warn({ event: 'sign_out_incomplete', issuer: session.issuer, reason })
     return null
   }
-  await provider.revoke(session.refreshToken ?? session.accessToken).catch(failed)
+  await provider.revoke(session.refreshToken ?? session.accessToken).catch((err: unknown) => {
+    context.count({ issuer: session.issuer, step: 'signed_out', outcome: 'tokens_not_revoked' })
+    return failed(err)
+  })
   return provider.endSessionUrl({ idToken: session.idToken, returnTo: after }).catch(failed)
 }
 
@@ -69,6 +73,8 @@ export async function signedOutByIssuer(
   const { issuer, clientId } = provider.entry
   const trusted = context.issuers.get(issuer)
   const [token = '', ...more] = new URLSearchParams(form.toString('latin1')).getAll('logout_token')
+  const count = (outcome: 'by_issuer' | 'logout_token_refused'): void =>
+    context.count({ issuer, step: 'signed_out', outcome })
   if (trusted === undefined || token === '' || more.length > 0) return refusal('there must be one logout_token')
   try {
     const { sid, subject } = await verifyLogoutToken(token, { issuer, clientId, ...trusted }, context)
@@ -76,10 +82,12 @@ export async function signedOutByIssuer(
   } catch (err) {
     if (!(err instanceof TokenError)) throw err
     context.log.warn({ event: 'logout_token_refused', issuer, reason: err.message })
+    count('logout_token_refused')
     if (err.code !== 'token_invalid') throw new RequestError('keys_unavailable', 'The keys of the issuer are missing')
     return refusal('the logout_token is refused')
   }
   context.log.info({ event: 'signed_out', issuer, by: 'issuer' })
+  count('by_issuer')
   if (!context.memory.isShared)
     context.log.warn({
       event: 'signed_out_here_only',

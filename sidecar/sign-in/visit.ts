@@ -13,6 +13,7 @@ import { denialPage } from './denial-pages.ts'
 import { type Reader, readerOf, requireOwnPage } from './navigation.ts'
 import { answerOwn } from './own-pages.ts'
 import type { Act } from './pages.ts'
+import { SignInRefused } from './provider.ts'
 import type { Session } from './session.ts'
 import { forgetSession, SESSION_COOKIE } from './session-cookies.ts'
 
@@ -54,7 +55,9 @@ export function createVisit(arrived: ClientRequest, context: SignInContext, idle
     const renewed = await context.refresher.renew(found, {
       reread: sessions.reread,
       refresh: async (former) => {
-        const next = await renewedBy(former, await provider.refresh(former.refreshToken ?? ''), context)
+        const next = await counted(former, context, async () =>
+          renewedBy(former, await provider.refresh(former.refreshToken ?? ''), context),
+        )
         if (context.memory.isShared) await sessions.keep(next, own)
         return next
       },
@@ -135,6 +138,18 @@ export function createVisit(arrived: ClientRequest, context: SignInContext, idle
         return denialPage(denial, { requestId, path: request.target.path, acts: [] })
       }
     },
+  }
+}
+
+async function counted({ issuer }: Session, { count }: SignInContext, renew: () => Promise<Session>): Promise<Session> {
+  try {
+    const next = await renew()
+    count({ issuer, step: 'renewed', outcome: 'done' })
+    return next
+  } catch (err) {
+    const isEnded = err instanceof SignInRefused && err.code === 'invalid_grant'
+    count({ issuer, step: 'renewed', outcome: isEnded ? 'ended_by_issuer' : 'failed' })
+    throw err
   }
 }
 

@@ -52,7 +52,7 @@ describe.runIf(LONG)('the sidecar, from its own files alone', () => {
     const keys = createServer((_req, res) => void res.end(JSON.stringify(issuer.jwks)))
     await new Promise<void>((resolve) => keys.listen(0, '127.0.0.1', resolve))
     const jwks = `http://127.0.0.1:${(keys.address() as AddressInfo).port}/jwks`
-    const [sidecar] = buildSidecars(['http'], CONFIG)
+    const [sidecar] = buildSidecars({ ports: ['http'], secrets: null }, CONFIG)
     if (sidecar === undefined) throw new Error('no sidecar')
     const routes = routeFile('GET /public/**: public\nGET /invoices/{id}: viewer invoice:{id}')
       .replace('{issuer: https://as.test}', `{issuer: https://as.test, jwks_uri: "${jwks}"}`)

@@ -37,6 +37,8 @@ export type World = {
   readonly pdp: ScriptedPdp
   readonly upstream: Upstream
   readonly log: object[]
+  /** By issuer number, step and outcome, over all replicas. */
+  steps(): Promise<{ readonly [step: string]: number }>
   browser(options?: BrowserOptions): TestBrowser
   send(line: string, fields?: Fields, options?: { readonly port?: number; readonly body?: string }): Promise<RawAnswer>
   /** Puts other keys into force, on all replicas. */
@@ -110,6 +112,8 @@ ${(options.routes ?? ROUTES).replace(/^/gm, '  ')}
   const log: object[] = []
   const write = (entry: object): void => void log.push(entry)
   const memories: SignInMemory[] = []
+  const registry = new Registry()
+  const metrics = createMetrics(registry)
 
   async function start(): Promise<ReturnType<typeof createSidecar>> {
     const file = loadFile(source)
@@ -118,7 +122,7 @@ ${(options.routes ?? ROUTES).replace(/^/gm, '  ')}
     return createSidecar({
       config: { file, certificates: readCertificates(file), hash: 'first' },
       log: { info: write, warn: write, error: write },
-      metrics: createMetrics(new Registry()),
+      metrics,
       fetch: fetchKeys,
       clock,
       random: () => 0.5,
@@ -150,6 +154,15 @@ ${(options.routes ?? ROUTES).replace(/^/gm, '  ')}
     pdp,
     upstream,
     log,
+    async steps() {
+      const found = await registry.getSingleMetric('portcullis_sidecar_sign_in_steps_total')?.get()
+      return Object.fromEntries(
+        (found?.values ?? []).map(({ labels: { issuer, step, outcome }, value }) => [
+          `${issuers.findIndex(({ url }) => url === issuer)} ${step} ${outcome}`,
+          value,
+        ]),
+      )
+    },
     send,
     browser: (how) => createTestBrowser({ origin, send }, how),
     async useKeys(...keys) {
