@@ -1,6 +1,7 @@
 /**
  * `npm run servers [-- --short]`: real servers of other languages behind the sidecar, and their parsers beside it; signals of a
- * real Keycloak (alone with `-- --signals`). What cannot be installed is skipped, and says why. Ends with `N passed, N failed, N skipped`.
+ * real Keycloak, and a receiver of others for ours (these alone with `-- --signals`). What cannot be installed is skipped, and says
+ * why. Ends with `N passed, N failed, N skipped`.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,6 +20,7 @@ import { readArguments } from '../support/programs/arguments.ts'
 import { APPS, type App } from './apps.ts'
 import { askParser, JSON_PARSERS, type Parser, QUERY_PARSERS } from './parsers.ts'
 import { testPathInfo } from './path-info.ts'
+import { testReceiver } from './receiver.ts'
 import { startServer } from './runtimes.ts'
 import { testSignals } from './signals.ts'
 
@@ -174,6 +176,7 @@ if (!signals) {
   for (const parser of QUERY_PARSERS) compare(parser, queries, ofQuery)
   for (const parser of JSON_PARSERS) compare(parser, bodies, ofBody)
 }
+for (const { outcome, what, why } of await testReceiver(!short)) tell(outcome, what, why)
 // Its first start takes minutes.
 if (!short) for (const { outcome, what, why } of await testSignals()) tell(outcome, what, why)
 console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`)

@@ -16,7 +16,7 @@ import { clientToken } from '../support/sign-in.ts'
 import { AUDIENCE, type Keycloak, keycloakHome, RECEIVER, SCOPE, startKeycloak } from './keycloak.ts'
 
 const RESOURCE = 'https://orders.test'
-const ADMIN_SECRET = 'the-secret-of-the-administrator'
+export const ADMIN_SECRET = 'the-secret-of-the-administrator'
 const WAIT_MS = 120_000
 const ENTRY = {
   subject_prefix: 'kc:',
@@ -50,7 +50,7 @@ export async function testSignals(): Promise<readonly Told[]> {
     await writeFile(file, routeFile({ issuer, keycloak, service, data, grpc: ports.grpc }))
     const listen = { listen: `127.0.0.1:${data}`, adminListen: `127.0.0.1:${await freePort()}` }
     await startSidecar(readConfig({}, { file, ...listen }), { log, shutdown })
-    const send = await managerOf(issuer)
+    const send = await managerOf(issuer, 'directory:write issuers:write')
     await send('PUT', '/v1/organizations/acme', { name: 'Acme' })
     const told: Told[] = []
     for (const delivery of ['poll', 'push'] as const)
@@ -65,7 +65,7 @@ export async function testSignals(): Promise<readonly Told[]> {
   }
 }
 
-type Send = (method: string, path: string, body?: object) => Promise<{ readonly [member: string]: unknown }>
+export type Send = (method: string, path: string, body?: object) => Promise<{ readonly [member: string]: unknown }>
 
 async function follow(
   keycloak: Keycloak,
@@ -114,7 +114,7 @@ async function follow(
   return told
 }
 
-async function until(isTrue: () => Promise<boolean>): Promise<boolean> {
+export async function until(isTrue: () => Promise<boolean>): Promise<boolean> {
   const endMs = performance.now() + WAIT_MS
   while (performance.now() < endMs) {
     if (await isTrue().catch(() => false)) return true
@@ -123,8 +123,9 @@ async function until(isTrue: () => Promise<boolean>): Promise<boolean> {
   return false
 }
 
-async function managerOf(issuer: string): Promise<Send> {
-  const admin = { issuer, clientId: 'admin', clientSecret: ADMIN_SECRET, scope: 'directory:write issuers:write' }
+/** Calls the management API as the administrator of `issuer`, whose secret is ADMIN_SECRET, with these scopes. */
+export async function managerOf(issuer: string, scope: string): Promise<Send> {
+  const admin = { issuer, clientId: 'admin', clientSecret: ADMIN_SECRET, scope }
   const { access_token: token } = await clientToken(admin)
   return async (method, path, body) => {
     const response = await fetch(`${issuer}${path}`, {
