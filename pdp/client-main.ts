@@ -1,4 +1,6 @@
 /** Starts the command `portcullis` from source: `node pdp/client-main.ts`. */
-import { runClientCli } from './client-cli.ts'
+import { keepCompiled } from './process/command/compiled.ts'
 
+keepCompiled()
+const { runClientCli } = await import('./client-cli.ts')
 await runClientCli(process)

@@ -1,4 +1,6 @@
 /** Starts the PDP from source: `node pdp/main.ts`. */
-import { runPdpCli } from './cli.ts'
+import { keepCompiled } from './process/command/compiled.ts'
 
+keepCompiled()
+const { runPdpCli } = await import('./cli.ts')
 await runPdpCli(process)

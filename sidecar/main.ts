@@ -1,4 +1,6 @@
 /** Starts the sidecar from its source: `node sidecar/main.ts`. */
-import { runSidecarCli } from './cli.ts'
+import { keepCompiled } from '../pdp/process/command/compiled.ts'
 
+keepCompiled()
+const { runSidecarCli } = await import('./cli.ts')
 await runSidecarCli(process)
