@@ -52,7 +52,8 @@ module.exports = {
     rule(
       'decide-and-domain-need-no-io',
       { path: '^pdp/(decide|domain)/' },
-      { dependencyTypes: ['core'], pathNot: '^(node:)?crypto$' },
+      // `module`: a parser is loaded by the first model.
+      { dependencyTypes: ['core'], pathNot: '^(node:)?(crypto|module)$' },
     ),
     rule(
       'serve-and-identity-know-no-store-implementation',

@@ -71,7 +71,8 @@ async function serve(io: NodeJS.Process): Promise<void> {
   const log = createLog({ service: 'portcullis-pdp', level: config.logLevel, destination: openLogOutput() })
   const shutdown = createShutdown({ log, timeoutMs: SHUTDOWN_TIMEOUT_MS })
   shutdown.onSignals((status) => io.exit(status))
-  await startPdp(config, { log, shutdown })
+  const { loaded } = await startPdp(config, { log, shutdown })
+  await loaded
 }
 
 async function migrate(json: boolean, io: NodeJS.Process): Promise<void> {

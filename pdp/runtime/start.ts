@@ -47,6 +47,7 @@ import { accountSettings } from './account.ts'
 import type { PdpConfig } from './config.ts'
 import { prepareConsole } from './console.ts'
 import { openStore } from './database.ts'
+import { loadRest } from './load-rest.ts'
 import { countAnswers, hookOutcomes, requestMetrics } from './metrics.ts'
 import { reachAtomically } from './reach.ts'
 import { receiveSignals } from './received-signals.ts'
@@ -63,6 +64,8 @@ export type RunningPdp = {
   readonly grpcAddress: string
   readonly metricsUrl: string
   readonly adminSecret: string
+  /** Until it resolves, requests to the identity service wait. Rejects with StartError, after everything was closed. */
+  readonly loaded: Promise<void>
   /** Drains and closes everything. Later calls wait for the first one. */
   close(): Promise<void>
 }
@@ -130,8 +133,6 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   shutdown.add('identity', () => identity.close())
   const receiver = receiveSignals(config, { sql, appendLog, masterKeys, registry, log })
   shutdown.add('signals', () => receiver.close())
-  await identity.ensureAdmin(secrets.adminSecret)
-
   const transmitter = startSignals({ ...config, sql, identity, masterKeys, commits, registry, log })
 
   const admission = createAdmission({ clock: () => performance.now() })
@@ -192,6 +193,9 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
       clock: Date.now,
     })
   }
+  // It takes a slow hash, in another thread. Requests to the identity service wait for it.
+  const admin = identity.ensureAdmin(secrets.adminSecret)
+  admin.catch(() => undefined)
   const http = await under('PORTCULLIS_HTTP_LISTEN', listenHttp(app, config.http))
   shutdown.add('http', () => http.close())
   shutdown.add('signal streams', () => transmitter.close())
@@ -211,6 +215,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   shutdown.add('retention', startRetention({ sql, keptDays: config.changesKeptDays, log }))
 
   listening = true
+  const loaded = loadRest(shutdown, [() => admin, identity.load])
   const metricsUrl = `http://${formatAddress(operations.address)}`
   log.info({ event: 'listening', issuer: config.issuer, http: http.url, grpc: grpc.address, metrics: metricsUrl })
   return {
@@ -219,6 +224,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     grpcAddress: grpc.address,
     metricsUrl,
     adminSecret: secrets.adminSecret,
+    loaded,
     close: async () => void (await shutdown.run('close')),
   }
 }

@@ -132,6 +132,13 @@ describe('client admin', () => {
     await expect(admin('second-secret')).resolves.toBeTruthy()
   })
 
+  test('is waited for by requests that come while it is made', async () => {
+    const made = world.identity.ensureAdmin('third-secret')
+    await expect(admin('third-secret')).resolves.toBeTruthy()
+    await made
+    await world.identity.ensureAdmin('second-secret')
+  })
+
   test('stays deleted', async () => {
     await world.directory.deleteClient('admin', CONTEXT)
     await world.identity.ensureAdmin('second-secret')

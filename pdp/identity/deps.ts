@@ -1,0 +1,53 @@
+/** What the identity service is made from. */
+import type { Pdp } from '../domain/decision.ts'
+import type { Networks } from '../process/addresses.ts'
+import type { MasterKeys } from '../process/encryption.ts'
+import type { PostFetch } from '../process/http-json.ts'
+import type { Log } from '../process/log.ts'
+import type { Store } from '../store/contract.ts'
+import type { Directory, Sql } from '../store/directory.ts'
+import type { Fetch } from '../token/remote-keys.ts'
+import type { ReplayMemory } from '../token/replay.ts'
+import type { AccountSettings } from './account/parts.ts'
+import type { Branding } from './html/brand.ts'
+import type { AcceptInvitation } from './joining/pages.ts'
+import type { EmbedEntitlements } from './tokens/claim-sources.ts'
+import type { AppendEvents, AppendLog } from './tokens/revocation.ts'
+import type { HookOutcome } from './tokens/token-hook.ts'
+
+export type IdentityDeps = {
+  /** Every URL in an answer begins with it; the Host of a request does not count. */
+  readonly issuer: string
+  /** Proxies whose X-Forwarded-For or Forwarded field is trusted; default: none. */
+  readonly trustedProxies?: Networks
+  readonly sql: Sql
+  readonly store: Store
+  readonly directory: Directory
+  readonly pdp: Pdp
+  /** Logs revocations in the transaction that causes them. */
+  readonly appendLog: AppendLog
+  /** Stores events in the transaction of the change that they report. */
+  readonly appendEvents: AppendEvents
+  /** Calls the token hook and fetches the keys of other issuers. */
+  readonly fetch: Fetch & PostFetch
+  readonly masterKeys: MasterKeys
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number
+  readonly log: Log
+  /** Remembers used DPoP proofs; default: in this process. */
+  readonly replay?: ReplayMemory
+  /** Default `claims-mode`. */
+  readonly embedEntitlements?: EmbedEntitlements
+  /** A slow hash that no secret matches, to check for people and clients that do not exist. Default: a new one. */
+  readonly decoyHash?: string
+  /** Default: no mail, and the built-in list of known passwords. */
+  readonly account?: AccountSettings
+  /** `host` or `host:port` of identity providers that may have internal addresses. Default: none. */
+  readonly internalHosts?: readonly string[]
+  /** Default: nobody can accept an invitation. */
+  readonly acceptInvitation?: AcceptInvitation
+  /** Called after each call of the token hook, for a counter. */
+  readonly onHookOutcome?: (outcome: HookOutcome) => void
+  /** Of the pages; default: none. */
+  readonly branding?: Branding
+}

@@ -1,0 +1,173 @@
+/**
+ * What answers the issuer's HTTP routes: oidc-provider, signing in and the account. A quarter of the time to load the PDP, so it
+ * is loaded when the PDP listens already.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { NO_NETWORKS } from '../process/addresses.ts'
+import type { Client, Sql } from '../store/directory.ts'
+import type { ProofVerifier } from '../token/dpop.ts'
+import { createAccount } from './account/account.ts'
+import type { Deliveries } from './account/deliveries.ts'
+import type { Mailer } from './account/mail.ts'
+import { createProviders, validateClient } from './current-provider.ts'
+import type { IdentityDeps } from './deps.ts'
+import type { Passkeys } from './factors/passkeys.ts'
+import type { SecondFactor } from './factors/second-factor.ts'
+import { createForeign } from './foreign/foreign.ts'
+import type { FrameOf } from './html/frame.ts'
+import { createInvitations } from './joining/invitations.ts'
+import { joiningScreens } from './joining/pages.ts'
+import type { KeyRing } from './keys/key-ring.ts'
+import { createPasswordDecoys } from './keys/password-decoys.ts'
+import { generateSecret, hashGeneratedSecret, hashSecret } from './keys/password-hash.ts'
+import { createRecordSecrets } from './keys/record-secrets.ts'
+import { createProvenSecrets } from './provider/proven-secrets.ts'
+import { createProvider } from './provider/provider.ts'
+import { createHandler } from './routes.ts'
+import { createSemaphores } from './sign-in/attempts.ts'
+import { createClientOf } from './sign-in/client-of.ts'
+import { createConsent } from './sign-in/consent.ts'
+import { createDevices } from './sign-in/devices.ts'
+import { createKnownAddresses } from './sign-in/known-addresses.ts'
+import { createPasskeySteps } from './sign-in/passkey-steps.ts'
+import { createSharedAttempts } from './sign-in/shared-attempts.ts'
+import { createSignIn } from './sign-in/sign-in.ts'
+import { createIsSignedIn } from './sign-in/sign-in-validity.ts'
+import { createStarts } from './sign-in/starts.ts'
+import type { Bindings } from './tokens/bindings.ts'
+import { createClaimSources } from './tokens/claim-sources.ts'
+import type { Introspection } from './tokens/introspection.ts'
+import type { Resources } from './tokens/resources.ts'
+import type { Revocations } from './tokens/revocation.ts'
+import { createSessionEvents } from './tokens/session-events.ts'
+import { createTokenEndpoints } from './tokens/token-endpoints.ts'
+import type { TokenHook } from './tokens/token-hook.ts'
+
+// Short, so that a typing error does not lock a person out for long.
+const ATTEMPTS_WINDOW_MS = 900_000
+// Each check needs 32 MiB and most of a core, in the thread pool that also signs tokens.
+const SECRET_CHECKS = { runningMax: 2, waitingMax: 50 }
+
+/** What the rest of the identity service uses, too. */
+export type EndpointsDeps = IdentityDeps & {
+  readonly ring: Pick<KeyRing, 'current'>
+  readonly bindings: Bindings
+  readonly resources: Resources
+  readonly revocations: Revocations
+  readonly secondFactor: SecondFactor
+  readonly passkeys: Passkeys
+  readonly hook: TokenHook
+  readonly introspection: Introspection
+  readonly frameOf: FrameOf
+  readonly verifyProof: ProofVerifier
+  readonly mail: { readonly mailer: Mailer | null; readonly deliveries: Deliveries }
+}
+export type Endpoints = {
+  /** True if it answered. */
+  handle(req: IncomingMessage, res: ServerResponse, deadlineMs?: number): Promise<boolean>
+  /** Throws PdpError `request_invalid`. */
+  validateClient(client: Client & { readonly secretHash: string | null }): Promise<void>
+}
+
+export async function createEndpoints(deps: EndpointsDeps): Promise<Endpoints> {
+  const { issuer, directory, log, clock, sql, mail } = deps
+  const { ring, bindings, resources, revocations, secondFactor, passkeys, hook, introspection, frameOf, verifyProof } =
+    deps
+  const isSignedIn = createIsSignedIn(sql)
+  const readClaimSources = createClaimSources({ ...deps, embedEntitlements: deps.embedEntitlements ?? 'claims-mode' })
+  const consent = createConsent({ ...deps, bindings })
+  const known = createKnownAddresses(deps)
+  const starts = createStarts({ clock, known })
+  const semaphores = createSemaphores({ ...SECRET_CHECKS, known })
+  const clientOf = createClientOf(deps.trustedProxies ?? NO_NETWORKS)
+  const provenSecrets = createProvenSecrets(deps)
+  const decoys = {
+    generated: hashGeneratedSecret(generateSecret()),
+    chosen: deps.decoyHash ?? (await hashSecret(generateSecret())),
+  }
+  const tokenEndpoints = createTokenEndpoints({ ...deps, introspection })
+  const sessionEvents = createSessionEvents(deps.appendEvents)
+  const providers = createProviders(ring, (keys) => {
+    const provider = createProvider({
+      ...deps,
+      keys,
+      bindings,
+      revocations,
+      resources,
+      readClaimSources,
+      consent,
+      hook,
+      introspection,
+      secondFactor,
+      isSignedIn,
+      semaphores,
+      clientOf,
+      frameOf,
+      provenSecrets,
+      known,
+      starts,
+      decoys,
+      sessionEvents,
+    })
+    tokenEndpoints.install(provider)
+    return provider
+  })
+  const attempts = createSharedAttempts({ sql, clock, windowMs: ATTEMPTS_WINDOW_MS })
+  const devices = createDevices({ issuer, clientOf, masterKeys: deps.masterKeys })
+  const signIn = createSignIn({
+    ...{ directory, secondFactor, attempts, starts, known, secretSemaphore: semaphores.people, clock, log },
+    decoyHash: decoys.chosen,
+    decoys: createPasswordDecoys({ ...deps, own: decoys.chosen }),
+    masterKeys: deps.masterKeys,
+  })
+  const passkeySteps = createPasskeySteps({ issuer, passkeys, secondFactor, signIn, starts, clock })
+  const invitations = (at: Pick<Sql, 'query'>) => createInvitations({ ...deps, ...mail, sql: at })
+  const accept = deps.acceptInvitation ?? (async () => 'gone')
+  const joining = joiningScreens({ ...deps, invitations, accept })
+  const { elsewhere, screens: foreign } = createForeign({ ...deps, revocations })
+  const account = createAccount(
+    {
+      knownPasswords: null,
+      ...deps.account,
+      ...deps,
+      ...mail,
+      elsewhere,
+      devices,
+      revocations,
+      secretSemaphore: semaphores.people,
+      frameOf,
+      provider: () => providers.current().provider,
+      signIn,
+      isSignedIn,
+      secondFactor,
+      passkeys,
+      passkeySteps,
+    },
+    (path) => joining.get(path) ?? foreign(path),
+  )
+  const handle = createHandler({
+    account,
+    elsewhere,
+    issuer,
+    sql,
+    directory,
+    consent,
+    introspection,
+    tokenEndpoints,
+    readClaimSources,
+    log,
+    provider: () => providers.current().provider,
+    callback: (req, res) => providers.current().callback(req, res),
+    isSignedIn,
+    frameOf,
+    secondFactor,
+    signIn,
+    passkeySteps,
+    recoveryUsed: (user, about) => account.notices.send(user, 'codeUsed', about),
+    recordSecrets: createRecordSecrets(deps),
+    devices,
+    masterKeys: deps.masterKeys,
+    verifyProof,
+  })
+  return { handle, validateClient: (client) => validateClient(providers.current().provider, client) }
+}

@@ -1,0 +1,28 @@
+/** Loads what no decision needs when the PDP listens already: it answers questions a third of its time to start earlier. */
+import { loadOpenfga } from '../decide/models/model-language.ts'
+import { StartError } from '../process/exit.ts'
+import type { Shutdown } from '../process/shutdown.ts'
+
+/** Without all of it the PDP does not go on. Rejects with StartError, after everything was closed. */
+export async function loadRest(
+  shutdown: Pick<Shutdown, 'hold' | 'run'>,
+  parts: readonly (() => Promise<unknown>)[],
+): Promise<void> {
+  try {
+    await shutdown.hold(loadEach(parts))
+  } catch (cause) {
+    await shutdown.run('start failed')
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new StartError(`A part of the PDP cannot be loaded: ${why}`, { cause })
+  }
+}
+
+/** Questions get their turn in between. */
+async function loadEach(parts: readonly (() => Promise<unknown>)[]): Promise<void> {
+  for (const load of parts) {
+    await new Promise(setImmediate)
+    await load()
+  }
+  await new Promise(setImmediate)
+  loadOpenfga()
+}
