@@ -2,7 +2,10 @@
 import { LABEL_INJECT } from '../pod/annotations.ts'
 import { MODES, type Mode } from '../pod/injection.ts'
 import { flagAt, type JsonObject, objectAt, textAt, textsAt } from '../pod/json.ts'
+import { parsePod } from '../pod/pod.ts'
 import { hasSidecarName } from '../pod/recognize-sidecar.ts'
+import { asksPdp, ONLY_SIDECAR } from '../pod/reserved-names.ts'
+import { RESERVED, TOKEN_AUDIENCE } from '../pod/sidecar-container.ts'
 import { checkGuard } from './guard.ts'
 import { checkHttpRoutes } from './http-routes.ts'
 import { findInjectors } from './injectors.ts'
@@ -28,7 +31,9 @@ export function checkCluster(objects: readonly JsonObject[]): readonly Finding[]
     ...namespaces.flatMap(({ object, said }) => checkSaid(object, said)),
     ...pods.flatMap(checkUnprotected),
     ...pods.flatMap(checkForged),
-    ...pods.filter(({ sidecars }) => sidecars.length > 0).flatMap(checkHostPorts),
+    ...pods
+      .filter(({ sidecars }) => sidecars.length > 0)
+      .flatMap((pod) => [...checkHostPorts(pod), ...checkTokens(pod)]),
     ...checkPolicies(objects, pods),
     ...checkServices(objects, pods),
     ...checkHttpRoutes(objects),
@@ -64,6 +69,15 @@ function checkHostPorts(pod: WatchedPod): readonly Finding[] {
     .map(({ container, port }) => {
       const message = `port ${port.number} of ${container.name} is open on its node as ${port.hostPort}`
       return finding('pod_reachable', pod, 'Pod', message)
+    })
+}
+
+function checkTokens(pod: WatchedPod): readonly Finding[] {
+  return parsePod(pod.raw)
+    .volumes.filter((volume) => !volume.name.startsWith(RESERVED) && asksPdp(volume))
+    .map(({ name }) => {
+      const message = `volume ${name} has a token with the audience ${TOKEN_AUDIENCE}: ${ONLY_SIDECAR}`
+      return finding('token_shared', pod, 'Pod', message)
     })
 }
 

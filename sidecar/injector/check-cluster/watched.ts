@@ -19,6 +19,7 @@ export type FindingCode =
   | 'backstop_open'
   | 'sidecar_outdated'
   | 'sidecar_forged'
+  | 'token_shared'
   | 'route_unasked'
 export type Finding = {
   readonly code: FindingCode

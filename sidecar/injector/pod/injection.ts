@@ -14,6 +14,7 @@ export const DENIALS = [
   'routes_missing',
   'label_forged',
   'name_taken',
+  'token_taken',
   'sidecar_late',
   'port_taken',
   'port_missing',

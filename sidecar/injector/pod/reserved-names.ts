@@ -1,9 +1,9 @@
 /** Tells the injector's own containers and volumes from others with their names: by image and place, never by a label, which anyone can set. */
 
 import { type Denial, deny } from './injection.ts'
-import { equalJson, type JsonObject } from './json.ts'
-import type { ContainerList, Pod } from './pod.ts'
-import { RESERVED, type Sidecar } from './sidecar-container.ts'
+import { equalJson, type JsonObject, listAt, objectAt, textAt } from './json.ts'
+import type { ContainerList, Pod, Volume } from './pod.ts'
+import { RESERVED, type Sidecar, TOKEN_AUDIENCE } from './sidecar-container.ts'
 
 /**
  * Null if every container with a reserved name has the sidecar's image and is in the right list (place-sidecars.ts restores
@@ -26,12 +26,27 @@ export function findStrangers(
   )
   if (reader !== undefined)
     return deny('name_taken', `container ${reader.name} mounts a volume that belongs to the sidecar`)
+  const shared = pod.volumes.find((volume) => !volume.name.startsWith(RESERVED) && asksPdp(volume))
+  if (shared !== undefined)
+    return deny('token_taken', `volume ${shared.name} has a token with the audience ${TOKEN_AUDIENCE}: ${ONLY_SIDECAR}`)
   for (const { name, raw } of pod.volumes) {
     const volume = own.volumes.find((candidate) => candidate.name === name)
     if (name.startsWith(RESERVED) && (volume === undefined || !equalJson(raw, volume)))
       return deny('name_taken', `volume ${name} has a reserved name and is not the sidecar's volume`)
   }
   return null
+}
+
+export const ONLY_SIDECAR = 'with it the app could ask the PDP as the sidecar does'
+
+/** True for a projected token that the PDP takes for a sidecar's. Throws ShapeError. */
+export function asksPdp({ name, raw }: Volume): boolean {
+  const place = `volume ${name}`
+  const sources = listAt(objectAt(raw.projected, place).sources, place)
+  return sources.some((source) => {
+    const token = objectAt(objectAt(source, place).serviceAccountToken, place)
+    return textAt(token.audience, place) === TOKEN_AUDIENCE
+  })
 }
 
 export function isPresent(pod: Pod, { name }: Sidecar): boolean {

@@ -26,7 +26,7 @@ const WITHDRAW_SECONDS = 5
 /** Folder of the token that authenticates the sidecar to the PDP: `token_file` of a route file names `token` in it. */
 export const TOKEN_PATH = '/var/run/secrets/portcullis'
 // The PDP accepts no other audience, and the API server does not accept this one.
-const TOKEN_AUDIENCE = 'portcullis-pdp'
+export const TOKEN_AUDIENCE = 'portcullis-pdp'
 // Admission would mount the app's API token here. It does not if the path is mounted already.
 const API_TOKEN_PATH = '/var/run/secrets/kubernetes.io/serviceaccount'
 

@@ -215,6 +215,15 @@ describe('a Pod', () => {
     expect(codes(...GUARD, namespace('enabled'), pod, SIDECARS_ONLY)).toEqual(['pod_reachable'])
   })
 
+  test.each([
+    ['portcullis-pdp', ['token_shared']],
+    ['vault', []],
+  ])('with a token of its own for %s is listed as %j', (audience, found) => {
+    const value = { name: 'own', projected: { sources: [{ serviceAccountToken: { path: 't', audience } }] } }
+    const pod = applyPatch(protectedPod(), [{ op: 'add', path: '/spec/volumes/-', value }])
+    expect(codes(...GUARD, namespace('enabled'), pod, SIDECARS_ONLY)).toEqual(found)
+  })
+
   test('whose sidecar is of another version is listed', () => {
     const pod = applyPatch(protectedPod(), [{ op: 'replace', path: '/spec/initContainers/0/image', value: 'old:1' }])
     expect(codes(...GUARD, namespace('enabled'), pod, SIDECARS_ONLY)).toEqual(['sidecar_outdated'])

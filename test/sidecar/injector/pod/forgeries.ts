@@ -10,6 +10,11 @@ const remove = (path: string): PatchOperation => ({ op: 'remove', path })
 const FLAG = '--max-http-header-size=16384'
 const early = { name: 'early', image: 'x', restartPolicy: 'Always' }
 
+const tokenFor = (audience: string, ...before: readonly Json[]): Json => ({
+  name: 'own-token',
+  projected: { sources: [...before, { serviceAccountToken: { path: 'token', audience, expirationSeconds: 3600 } }] },
+})
+
 export const FORGERIES: readonly (readonly [string, readonly PatchOperation[]])[] = [
   ['an app port first in a Service, in the place of the admin port', [put(`${SIDECAR}/ports/1/containerPort`, 8080)]],
   [
@@ -134,6 +139,11 @@ export const FORGERIES: readonly (readonly [string, readonly PatchOperation[]])[
     [add('/spec/volumes/0/configMap/items', [{ key: 'open', path: 'http.yaml' }])],
   ],
   ['a second source of the token', [add('/spec/volumes/1/projected/sources/-', { configMap: { name: 'x' } })]],
+  ['a token of its own that asks the PDP', [add('/spec/volumes/-', tokenFor('portcullis-pdp'))]],
+  [
+    'a token of its own that asks the PDP, behind another source',
+    [add('/spec/volumes/-', tokenFor('portcullis-pdp', { configMap: { name: 'x' } }))],
+  ],
   ['sockets in memory', [add('/spec/volumes/2/emptyDir/medium', 'Memory')]],
   ['a volume with a name like ours', [add('/spec/volumes/-', { name: 'portcullis-x', emptyDir: {} })]],
   ['more sidecars on its label', [put('/metadata/labels/portcullis.dev~1injected', '2')]],
@@ -164,6 +174,7 @@ export const FORGERIES: readonly (readonly [string, readonly PatchOperation[]])[
 export const HARMLESS: readonly (readonly [string, readonly PatchOperation[]])[] = [
   ['more memory for the sidecar', [put(`${SIDECAR}/resources`, { limits: { memory: '512Mi' } })]],
   ['images that are always pulled', [put(`${SIDECAR}/imagePullPolicy`, 'Always')]],
+  ['a token for somebody else', [add('/spec/volumes/-', tokenFor('vault'))]],
   ['names of hosts', [add('/spec/hostAliases', [{ ip: '10.0.0.1', hostnames: ['x'] }])]],
   ['a container beside it', [add('/spec/containers/-', { name: 'b', image: 'x' })]],
   ['an init container after it', [add('/spec/initContainers/-', { name: 'migrate', image: 'x' })]],

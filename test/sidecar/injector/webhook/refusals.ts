@@ -67,6 +67,20 @@ export const REFUSED: readonly (readonly [string, DenialCode, JsonObject, Mode?]
       container: { volumeMounts: [{ name: 'portcullis-secrets', mountPath: '/x' }] },
     },
   ],
+  [
+    'a token of the app’s own that asks the PDP',
+    'token_taken',
+    {
+      spec: {
+        volumes: [
+          {
+            name: 'mine',
+            projected: { sources: [{ serviceAccountToken: { path: 't', audience: 'portcullis-pdp' } }] },
+          },
+        ],
+      },
+    },
+  ],
   ['no word about ports where a sidecar is required', 'ports_missing', { annotations: {} }, 'required'],
   [
     'ports that are said not to exist',
