@@ -1,5 +1,9 @@
-/** Roles that a write gives indirectly: a new member of a group gets its roles, and a moved organization those above it. */
+/**
+ * Roles that a write gives indirectly: a new member of a group gets its roles, a moved organization those above it, and whose
+ * membership becomes active what they hold there.
+ */
 import type { LogId } from '../../domain/log.ts'
+import type { MembershipStatus } from '../../domain/membership.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import type { HeldRole, Store } from '../../store/contract.ts'
 import { type Definitions, definitionsOf, readDeclared } from '../../writes/role-definitions.ts'
@@ -39,6 +43,34 @@ export async function requireGivenByMove(
   const roles: HeldRole[] = []
   for (const organization of above) roles.push(...(await grantsIn(at.store, organization)))
   await requireGivable(at, caller, { log, given: { roles, what: 'holders of a role above it would have' } })
+}
+
+/** Throws RequestProblem if a membership that withheld roles becomes active, and the caller may not give them. */
+export async function requireGivenByReturn(
+  at: Reach,
+  caller: ManagementClient,
+  {
+    log,
+    user,
+    before,
+    after,
+  }: {
+    readonly log: LogId
+    readonly user: string
+    readonly before: MembershipStatus | null
+    readonly after: MembershipStatus
+  },
+): Promise<void> {
+  // A guest's roles count already.
+  if (after !== 'active' || before === null || before === 'active') return
+  const subject = `user:${user}`
+  const { rows } = await at.store.rows([log], [{ log, kind: 'grants', subject }])
+  const held = rows.flatMap((row) => ('grants' in row ? row.grants : []))
+  const { blocked } = await at.provisioning.holdings(user, [log])
+  // Whom a directory has shut out gets everything back.
+  const everywhere = blocked ? await grantsTo(at.store, subject) : []
+  const given = { roles: [...held, ...everywhere], what: `${user} would have again` }
+  await requireGivable(at, caller, { log, given })
 }
 
 /** Throws RequestProblem if granted roles of an app get more permissions and the caller may not give roles. */
@@ -104,8 +136,14 @@ async function rolesOfGroups(
   return held.map(({ app, role }) => ({ app, role }))
 }
 
-async function grantsIn(store: Pick<Store, 'roleGrants'>, log: LogId): Promise<readonly HeldRole[]> {
-  const grants = await store.roleGrants({ log }, { after: null, countMax: GRANTS_MAX + 1 })
+const grantsIn = (store: Pick<Store, 'roleGrants'>, log: LogId) => readGrants(store, { log })
+const grantsTo = (store: Pick<Store, 'roleGrants'>, subject: string) => readGrants(store, { subject })
+
+async function readGrants(
+  store: Pick<Store, 'roleGrants'>,
+  filter: { readonly log: LogId } | { readonly subject: string },
+): Promise<readonly HeldRole[]> {
+  const grants = await store.roleGrants(filter, { after: null, countMax: GRANTS_MAX + 1 })
   if (grants.length > GRANTS_MAX) throw tooMany(`more than ${GRANTS_MAX} role grants would have to be read`)
   return [...new Map(grants.map(({ app, role }) => [JSON.stringify([app, role]), { app, role }])).values()]
 }

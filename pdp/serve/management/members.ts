@@ -7,6 +7,7 @@ import { type PageQuery, readPage } from '../http/pagination.ts'
 import { ID, object } from '../http/schemas.ts'
 import { RequestProblem } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'
+import { requireGivenByReturn } from './given-roles.ts'
 import { addManagementRoute, EMPTY, ok, put } from './route.ts'
 
 const MEMBERSHIP = {
@@ -23,7 +24,7 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
     path: '/v1/organizations/:org/members/:user',
     operation: 'putMember',
     summary:
-      'Makes a user a member, or changes the tier or the status. If a bound client adds a user who is not an active member of its organizations, the user starts as `invited`. By a client that is not bound, `active` also lets in a user whom the directory of a company has shut out.',
+      'Makes a user a member, or changes the tier or the status. If a bound client adds a user who is not an active member of its organizations, the user starts as `invited`. Who was suspended or invited and has roles here becomes active again only by who may give these roles. By a client that is not bound, `active` also lets in a user whom the directory of a company has shut out.',
     body: object(MEMBERSHIP, ['role', 'status']),
     answer: MEMBER,
     // Locked so that the user cannot be deleted meanwhile.
@@ -35,6 +36,7 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
       const before = await membershipOf(at, params)
       const status = await statusFor(at, caller, { user, before: before?.status ?? null, wanted: body.status })
       const membership = { role: body.role, status }
+      await requireGivenByReturn(at, caller, { log: org, user, before: before?.status ?? null, after: status })
       await at.store.write(org, [{ kind: 'membership', user, membership }], { context })
       // A directory that blocked the user elsewhere would else keep them out of everything.
       if (status === 'active' && caller.organizationScope.length === 0) await at.provisioning.setBlocked(user, false)

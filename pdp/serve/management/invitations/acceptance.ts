@@ -1,6 +1,7 @@
 /** An invitation accepted: everything that it gives, or nothing, by what is true at this moment. */
 import { PdpError } from '../../../domain/errors.ts'
 import { DIRECTORY, ENVIRONMENT } from '../../../domain/log.ts'
+import type { MembershipStatus } from '../../../domain/membership.ts'
 import type { Invitation } from '../../../identity/joining/invitations.ts'
 import type { AcceptInvitation, NewPerson, NotJoined } from '../../../identity/joining/pages.ts'
 import type { User } from '../../../store/directory.ts'
@@ -9,6 +10,7 @@ import { definitionsOf, readDeclared } from '../../../writes/role-definitions.ts
 import { grantOf, requireFitting } from '../../../writes/role-grants.ts'
 import { RequestProblem } from '../../problems/status.ts'
 import type { Reach, ReachAtomically } from '../deps.ts'
+import { requireGivenByReturn } from '../given-roles.ts'
 import { inviterOf, membershipOf, requireGivable } from './authority.ts'
 
 /** Undoes everything. */
@@ -53,10 +55,10 @@ async function join(
   { user, person }: { readonly user: string; readonly person: NewPerson | null },
 ): Promise<void> {
   const { organization, role } = invitation
-  await requireBacked(at, invitation)
+  const before = await membershipOf(at, { organization, user })
+  await requireBacked(at, invitation, { user, before: before?.status ?? null })
   if (person === null) await requireAddress(at, user, invitation)
   else await createPerson(at, { id: user, person, email: invitation.email })
-  const before = await membershipOf(at, { organization, user })
   // Whom the organization suspended does not come back by an invitation, and members stay what they are.
   if (before?.status === 'active') throw new NotAccepted('member')
   if (before?.status === 'suspended') throw new NotAccepted('suspended')
@@ -65,10 +67,17 @@ async function join(
   await grant(at, invitation, user)
 }
 
-/** Who invited could do so still. */
-async function requireBacked(at: Reach, { organization, roles, by }: Invitation): Promise<void> {
+/** Who invited could do so still, and could give what the person holds here already and gets with the membership. */
+async function requireBacked(
+  at: Reach,
+  { organization, roles, by }: Invitation,
+  { user, before }: { readonly user: string; readonly before: MembershipStatus | null },
+): Promise<void> {
   try {
-    await requireGivable(at, await inviterOf(at, by, organization), { organization, roles })
+    const inviter = await inviterOf(at, by, organization)
+    await requireGivable(at, inviter, { organization, roles })
+    if (before !== 'suspended')
+      await requireGivenByReturn(at, inviter, { log: organization, user, before, after: 'active' })
   } catch (error) {
     if (error instanceof RequestProblem) throw new NotAccepted('unbacked')
     throw asChanged(error)

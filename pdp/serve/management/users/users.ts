@@ -9,6 +9,7 @@ import { ID, LABEL, object, text } from '../../http/schemas.ts'
 import { RequestProblem } from '../../problems/status.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
+import { requireAuthorityOverUser } from './user-authority.ts'
 
 type UserBody = {
   readonly email?: string
@@ -55,7 +56,8 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
     method: 'PUT',
     path: PATH,
     operation: 'putUser',
-    summary: 'Creates or replaces a user. The id of a deleted user cannot be used again.',
+    summary:
+      'Creates or replaces a user. Who gives another address or password to a person who manages Portcullis must hold the same management scopes. The id of a deleted user cannot be used again.',
     body: BODY,
     answer: USER,
     locks: () => [DIRECTORY, TOKENS],
@@ -71,8 +73,11 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
       return inTurn(semaphore, prepare, caller.token.clientId)
     },
     state: ({ at, params }) => at.directory.user(params.user),
-    async handle({ at: { directory, sessions }, params, body, context }, password) {
+    async handle({ at, caller, params, body, context }, password) {
+      const { directory, sessions } = at
       const existing = await directory.user(params.user)
+      if (existing !== null && (password.kind === 'new' || (body.email ?? null) !== existing.email))
+        await requireAuthorityOverUser(at, caller, params.user)
       const user: User = {
         id: params.user,
         email: body.email ?? null,
@@ -154,7 +159,8 @@ function addAuthenticators(app: FastifyInstance, deps: ManagementDeps): void {
       ['secret', 'otpauth_uri'],
     ),
     locks: () => [DIRECTORY],
-    async handle({ at, params, context }) {
+    async handle({ at, caller, params, context }) {
+      await requireAuthorityOverUser(at, caller, params.user)
       const { secret, uri } = await at.secondFactor.enroll(params.user, context)
       return ok({ secret, otpauth_uri: uri })
     },
@@ -167,7 +173,8 @@ function addAuthenticators(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'Removes the authenticator app, and ends all sessions of the user.',
     answer: null,
     locks: () => [DIRECTORY, TOKENS],
-    async handle({ at, params, context }) {
+    async handle({ at, caller, params, context }) {
+      await requireAuthorityOverUser(at, caller, params.user)
       if (await at.secondFactor.remove(params.user, context)) return EMPTY
       throw new RequestProblem('not_found', `user ${params.user} does not exist or has no authenticator`)
     },
@@ -180,7 +187,8 @@ function addAuthenticators(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'Removes all passkeys of a user who has lost them, and ends all sessions of the user.',
     answer: null,
     locks: () => [DIRECTORY, TOKENS],
-    async handle({ at, params, context }) {
+    async handle({ at, caller, params, context }) {
+      await requireAuthorityOverUser(at, caller, params.user)
       if (await at.secondFactor.removePasskeys(params.user, context)) return EMPTY
       throw new RequestProblem('not_found', `user ${params.user} does not exist or has no passkeys`)
     },
