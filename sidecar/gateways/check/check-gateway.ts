@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { readCaddyfile } from '../read/caddyfile.ts'
 import { readNginx } from '../read/nginx.ts'
-import { type Source, UnreadableError } from '../read/source.ts'
+import { type Place, type Source, UnreadableError } from '../read/source.ts'
 import type { Tree } from '../read/tree.ts'
 import { readToml, readYaml } from '../read/yaml-toml.ts'
 import { type Findings, setAccepted } from './accepted.ts'
@@ -14,6 +14,7 @@ import type { Finding } from './finding.ts'
 import { checkGatewayApi, isGatewayApi } from './kubernetes/gateway-api.ts'
 import { checkIstio, isIstio } from './kubernetes/istio.ts'
 import { kindOfObject, objectsOf } from './kubernetes/objects.ts'
+import { checkOthers, isIngress } from './kubernetes/others.ts'
 import { checkNginx } from './nginx.ts'
 import { checkTraefik, isTraefik } from './traefik.ts'
 
@@ -22,7 +23,8 @@ const BYTES_MAX = 32 * 1024 * 1024
 /** Gateways whose configuration is data. A document may be of several, such as Istio's patches of Envoy. */
 const GATEWAYS: readonly {
   is(tree: Tree): boolean
-  check(trees: readonly Tree[]): readonly Finding[]
+  /** `all`: every object of the input, of whatever gateway. */
+  check(trees: readonly Tree[], all: readonly Tree[]): readonly Finding[]
 }[] = [
   { is: isEnvoy, check: checkEnvoy },
   { is: isIstio, check: checkIstio },
@@ -45,12 +47,15 @@ export function checkGateways(sources: readonly Source[]): Findings {
     if (Buffer.byteLength(text) > BYTES_MAX) throw new UnreadableError(`${file}: is larger than ${BYTES_MAX} bytes`)
     if (isCaddyfileName(file)) findings.push(...checkCaddyfile(notEmpty(readCaddyfile({ file, text }, read), file)))
     else if (isNginxName(file)) findings.push(...checkNginx(notEmpty(readNginx({ file, text }, read), file)))
-    else trees.push(...known(file, file.endsWith('.toml') ? [readToml(text, file)] : readYaml(text, file)))
+    else trees.push(...described(file, file.endsWith('.toml') ? [readToml(text, file)] : readYaml(text, file)))
   }
+  const others = trees.filter((tree) => !GATEWAYS.some(({ is }) => is(tree)))
+  if (!trees.some(isKnown) && others[0] !== undefined) throw unknown(others[0])
   for (const { is, check } of GATEWAYS) {
     const own = trees.filter(is)
-    if (own.length > 0) findings.push(...check(own))
+    if (own.length > 0) findings.push(...check(own, trees))
   }
+  findings.push(...checkOthers(others))
   for (const { file } of sources) included.delete(file)
   const sorted = unique(findings).sort((a, b) => a.file.localeCompare(b.file) || a.line - b.line)
   return setAccepted(sorted, [...sources, ...included.values()])
@@ -64,17 +69,20 @@ function notEmpty<T>(read: readonly T[], file: string): readonly T[] {
   throw new UnreadableError(`${file}: says nothing`)
 }
 
-/** Every file must say something about a gateway; other objects of Kubernetes may lie beside it. */
-function known(file: string, documents: readonly Tree[]): readonly Tree[] {
+const isKnown = (tree: Tree): boolean => isIngress(tree) || GATEWAYS.some(({ is }) => is(tree))
+
+/** A file is of a gateway, or has objects of Kubernetes, which may lie beside those of one. */
+function described(file: string, documents: readonly Tree[]): readonly Tree[] {
   const objects = documents.flatMap(objectsOf)
-  const recognised = objects.filter((tree) => GATEWAYS.some(({ is }) => is(tree)))
-  const foreign = objects.find((tree) => !recognised.includes(tree) && kindOfObject(tree) === '')
-  if (recognised.length === 0 || foreign !== undefined)
-    throw new UnreadableError(
-      `${file}:${foreign?.line ?? 1}: is no configuration of Envoy, Istio, Gateway API, Traefik or Caddy that this command knows (nginx: name it *.conf; Caddyfile: *.caddyfile)`,
-    )
-  return recognised
+  const foreign = objects.find((tree) => !isKnown(tree) && kindOfObject(tree) === '')
+  if (objects.length === 0 || foreign !== undefined) throw unknown(foreign ?? { file, line: 1 })
+  return objects
 }
+
+const unknown = ({ file, line }: Place): UnreadableError =>
+  new UnreadableError(
+    `${file}:${line}: is no configuration of Envoy, Istio, Gateway API, Traefik or Caddy that this command knows (nginx: name it *.conf; Caddyfile: *.caddyfile)`,
+  )
 
 function unique(findings: readonly Finding[]): Finding[] {
   return [...new Map(findings.map((one) => [JSON.stringify(one), one])).values()]

@@ -31,7 +31,7 @@ export function checkFilters(stack: Tree): readonly Finding[] {
   const asking = filters.findIndex(
     (filter) => kindOf(filter) === 'ext_authz' && get(filter, 'config_discovery') === null,
   )
-  const findings = filters.flatMap((filter, i) => checkFilter(filter, asking >= 0 && i > asking))
+  const findings = filters.flatMap((filter, i) => checkPlaced(filter, asking >= 0 && i > asking))
   if (asking >= 0) return findings
   return [
     at(get(stack, 'http_filters') ?? stack)(
@@ -43,7 +43,8 @@ export function checkFilters(stack: Tree): readonly Finding[] {
   ]
 }
 
-function checkFilter(filter: Tree, isAfter: boolean): readonly Finding[] {
+/** `isAfter`: it runs when somebody was asked. */
+export function checkPlaced(filter: Tree, isAfter: boolean): readonly Finding[] {
   const kind = kindOf(filter)
   const name = textOf(get(filter, 'name')) ?? kind
   const here = at(filter)
@@ -68,7 +69,8 @@ function checkFilter(filter: Tree, isAfter: boolean): readonly Finding[] {
   ]
 }
 
-function checkAskingFilter(filter: Tree): readonly Finding[] {
+/** Settings of the filter around its own. */
+export function checkAskingFilter(filter: Tree): readonly Finding[] {
   const disabled = get(filter, 'disabled')
   const optional = get(filter, 'is_optional')
   return [
@@ -102,7 +104,7 @@ export const upstreamFilters = (node: Tree): readonly Finding[] =>
   [
     ...itemsOf(get(node, 'upstream_http_filters')),
     ...(isUpstream(node) ? itemsOf(get(unwrapped(node), 'http_filters')) : []),
-  ].flatMap((filter) => checkFilter(filter, true))
+  ].flatMap((filter) => checkPlaced(filter, true))
 
 export const isUpstream = (node: Tree): boolean => typeOf(node) === 'HttpProtocolOptions'
 
@@ -117,12 +119,12 @@ const LISTENERS = new Set(
 export function checkConnections(node: Tree): readonly Finding[] {
   const chains = [...itemsOf(get(node, 'filter_chains')), ...itemsOf(get(node, 'default_filter_chain'))]
   return [
-    ...chains.flatMap((chain) => itemsOf(get(chain, 'filters'))).flatMap((one) => checkConnection(one, CONNECTIONS)),
+    ...chains.flatMap((chain) => itemsOf(get(chain, 'filters'))).flatMap((one) => checkConnection(one)),
     ...itemsOf(get(node, 'listener_filters')).flatMap((one) => checkConnection(one, LISTENERS)),
   ]
 }
 
-function checkConnection(filter: Tree, harmless: ReadonlySet<string>): readonly Finding[] {
+export function checkConnection(filter: Tree, harmless: ReadonlySet<string> = CONNECTIONS): readonly Finding[] {
   const config = unwrapped(get(filter, 'typed_config'))
   const type = textOf(get(get(filter, 'typed_config'), 'type_url')) ?? textOf(get(config, '@type')) ?? ''
   const name = textOf(get(filter, 'name')) ?? ''

@@ -3,6 +3,7 @@ import { AUTHORIZE_PATH, IDENTITY_FIELDS } from '../../http/door-fields.ts'
 import { type Entry, entriesOf, folded, get, isTrue, itemsOf, type Tree, textOf, textsOf } from '../read/tree.ts'
 import { at, type Finding } from './finding.ts'
 import { isObjectOf, kindOfObject, nameOf, namespaceOf } from './kubernetes/objects.ts'
+import { isIngress } from './kubernetes/others.ts'
 
 const CHANGES_PATH = ['stripprefix', 'stripprefixregex', 'replacepath', 'replacepathregex', 'addprefix']
 const HARMLESS =
@@ -11,6 +12,37 @@ const HARMLESS =
 const KNOWN = new Set([...CHANGES_PATH, ...HARMLESS, 'basicauth', 'digestauth', 'errors', 'forwardauth', 'headers'])
 const OF_ROUTER = 'entrypoints rule rulesyntax middlewares service priority tls observability'.split(' ')
 const OF_ROUTE = 'match kind syntax services middlewares priority observability'.split(' ')
+
+const OF_INGRESS = 'traefik.ingress.kubernetes.io/'
+const ANNOTATIONS = /^router\.(entrypoints|middlewares|priority|pathmatcher|tls(\..+)?|observability\..+)$/
+
+/** An Ingress that Traefik serves, as far as the object says so. */
+export const isIngressOfTraefik = (tree: Tree): boolean =>
+  isIngress(tree) &&
+  (annotationsOf(tree).length > 0 ||
+    /traefik/.test(textOf(get(tree, 'spec', 'ingressClassName')) ?? '') ||
+    entriesOf(get(tree, 'metadata', 'annotations')).some(
+      ({ key, value }) => key === 'kubernetes.io/ingress.class' && textOf(value) === 'traefik',
+    ))
+const annotationsOf = (tree: Tree): readonly Entry[] =>
+  entriesOf(get(tree, 'metadata', 'annotations')).filter(({ key }) => key.startsWith(OF_INGRESS))
+
+function routerOf(ingress: Tree): Router {
+  const named = (name: string): readonly string[] =>
+    annotationsOf(ingress)
+      .filter(({ key }) => key === `${OF_INGRESS}router.${name}`)
+      .flatMap(({ value }) => (textOf(value) ?? '').split(','))
+      .map((text) => text.trim())
+      .filter((text) => text !== '')
+  return {
+    name: nameOf(ingress),
+    place: ingress,
+    uses: named('middlewares'),
+    entryPoints: named('entrypoints'),
+    idOf: idInCluster(namespaceOf(ingress)),
+    others: annotationsOf(ingress).filter(({ key }) => !ANNOTATIONS.test(key.slice(OF_INGRESS.length))),
+  }
+}
 
 export const isCrd = (tree: Tree): boolean => isObjectOf(tree, 'traefik.io') || isObjectOf(tree, 'traefik.containo.us')
 
@@ -55,6 +87,7 @@ export function middlewaresOf(tree: Tree): readonly Middleware[] {
 }
 
 export function routersOf(tree: Tree): readonly Router[] {
+  if (isIngressOfTraefik(tree)) return [routerOf(tree)]
   if (isCrd(tree)) return kindOfObject(tree) === 'IngressRoute' ? routesOf(tree) : []
   return entriesOf(get(tree, 'http', 'routers'))
     .filter(({ value }) => !(textOf(get(value, 'service')) ?? '').endsWith('@internal'))

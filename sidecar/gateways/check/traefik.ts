@@ -4,10 +4,11 @@ import { type Entry, entriesOf, folded, get, isFalse, isOn, itemsOf, type Tree, 
 import { at, type Finding } from './finding.ts'
 import { kindOfObject } from './kubernetes/objects.ts'
 import { isEverybody } from './networks.ts'
-import { checkRouter, isCrd, isDoor, middlewaresOf, routersOf } from './traefik-routers.ts'
+import { checkRouter, isCrd, isDoor, isIngressOfTraefik, middlewaresOf, routersOf } from './traefik-routers.ts'
 
 export const isTraefik = (tree: Tree): boolean =>
   isCrd(tree) ||
+  isIngressOfTraefik(tree) ||
   get(tree, 'entryPoints') !== null ||
   ['http', 'tcp'].some((part) => ['routers', 'middlewares'].some((key) => get(tree, part, key) !== null))
 
@@ -25,7 +26,7 @@ export function checkTraefik(trees: readonly Tree[]): readonly Finding[] {
     }),
     ...routers.flatMap((router) => checkRouter(router, facts)),
     ...trees.flatMap(pastHttp),
-    ...trees.flatMap((tree) => checkSources(tree, trees.some(isCrd))),
+    ...trees.flatMap((tree) => checkSources(tree, trees)),
     ...(routers.length === 0 && middlewares.length === 0 && first !== undefined
       ? [
           at(first)(
@@ -176,15 +177,20 @@ const KINDS = /^(IngressRoute(TCP|UDP)?|Middleware(TCP)?|TraefikService|ServersT
 const OF_HTTP = ['routers', 'services', 'middlewares', 'serverstransports']
 const OF_FILES = ['file', 'providersthrottleduration', 'precedence']
 
-/** Where else routers come from. `crds`: objects of Kubernetes are in the files. */
-function checkSources(tree: Tree, crds: boolean): readonly Finding[] {
+/** Where else routers come from. `trees`: all, with which objects of Kubernetes may be in the files. */
+function checkSources(tree: Tree, trees: readonly Tree[]): readonly Finding[] {
+  if (isIngressOfTraefik(tree)) return []
+  const here = [
+    ...(trees.some(isCrd) ? ['kubernetescrd'] : []),
+    ...(trees.some(isIngressOfTraefik) ? ['kubernetesingress'] : []),
+  ]
   if (isCrd(tree))
     return KINDS.test(kindOfObject(tree))
       ? []
       : [at(tree)('unseen', `the kind ${kindOfObject(tree)} is not known here: it may route`, 'judge it by hand')]
   const providers = entriesOf(get(tree, 'providers')).filter(({ key, value }) => {
     const name = folded(key)
-    return isOn(value) && !OF_FILES.includes(name) && !(crds && name === 'kubernetescrd')
+    return isOn(value) && !OF_FILES.includes(name) && !here.includes(name)
   })
   const parts = entriesOf(get(tree, 'http')).filter(({ key }) => !OF_HTTP.includes(folded(key)))
   return [

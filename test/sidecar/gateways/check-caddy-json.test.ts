@@ -53,6 +53,17 @@ describe('check-gateway of the JSON of Caddy', () => {
       }),
     ],
     [
+      'a group of one, as rewriting has it',
+      server([clear, ask, forward], {
+        errors: {
+          routes: [
+            { group: 'g', handle: [{ handler: 'rewrite', uri: '/error.html' }] },
+            { handle: [{ handler: 'file_server' }] },
+          ],
+        },
+      }),
+    ],
+    [
       'servers as Caddy writes them',
       server([clear, ask, forward], {
         listen: [':443'],
@@ -168,6 +179,19 @@ describe('check-gateway of the JSON of Caddy', () => {
       'a service of the client',
       server([clear, ask, { ...forward, upstreams: [{ dial: '{http.request.header.X}' }] }]),
       'other_bytes',
+    ],
+    [
+      'a secret that is empty',
+      server([
+        clear,
+        {
+          ...ask,
+          upstreams: [{ dial: '127.0.0.1:1' }],
+          headers: { request: { set: { ...ask.headers.request.set, 'X-Portcullis-Caller': [''] } } },
+        },
+        forward,
+      ]),
+      'forgeable',
     ],
     ['FastCGI', server([clear, ask, { ...forward, transport: { protocol: 'fastcgi' } }]), 'other_bytes'],
     ['a body that is replaced', asked({ handler: 'request_body', set: 'a' }), 'other_bytes'],

@@ -92,8 +92,8 @@ const PAST: readonly (readonly [name: string, text: string, finding: string])[] 
   ],
   [
     'an answer that is replaced',
-    site('').replace('uri', 'replace_status 403 200\n\t\turi'),
-    'fails_open: replace_status 403 200',
+    site('').replace('uri', 'replace_status @x 200\n\t\turi'),
+    'fails_open: replace_status @x 200',
   ],
   // Other bytes.
   ['a method that changes', site('method * GET'), 'other_bytes: method * GET'],
@@ -112,7 +112,13 @@ const PAST: readonly (readonly [name: string, text: string, finding: string])[] 
   ['an unknown option', proxied('mangle on'), 'unseen: mangle on'],
   [
     'an X-Accel-Redirect',
-    proxied('handle_response @x {', '\trewrite * {rp.header.X-Accel-Redirect}', '\tfile_server', '}'),
+    proxied(
+      '@x header X-Accel-Redirect *',
+      'handle_response @x {',
+      '\trewrite * {rp.header.X-Accel-Redirect}',
+      '\tfile_server',
+      '}',
+    ),
     'other_bytes: rewrite * {rp.header.X-Accel-Redirect}',
   ],
   ['a Host of the client', proxied('header_up Host {header.X-Host}'), 'other_bytes: header_up Host {header.X-Host}'],
@@ -160,7 +166,7 @@ const PAST: readonly (readonly [name: string, text: string, finding: string])[] 
   ],
   [
     'an identity after another matcher',
-    site('request_header @x X-Auth-Subject root'),
+    site('@x path /x\n\trequest_header @x X-Auth-Subject root'),
     'forgeable: request_header @x X-Auth-Subject root',
   ],
   ['a field without a name', site('request_header {header.N} root'), 'unseen: request_header {header.N} root'],
@@ -230,7 +236,7 @@ describe('check-gateway of a Caddyfile that leads past the door', () => {
     ],
     [
       'usual options',
-      `{\n\temail a@b.example\n\tadmin off\n\tservers {\n\t\ttrusted_proxies static private_ranges\n\t\tclient_ip_headers X-Forwarded-For\n\t}\n}\n${site('encode gzip\n\theader X-Frame-Options DENY\n\tlog')}`,
+      `{\n\temail a@b.example\n\tadmin off\n\tservers {\n\t\ttrusted_proxies static private_ranges\n\t\tclient_ip_headers X-Forwarded-For\n\t}\n}\n${site('encode gzip\n\theader X-Frame-Options DENY\n\tlog_append a b')}`,
     ],
     [
       'options of the service',

@@ -34,7 +34,7 @@ describe('check-gateway of Istio', () => {
     [
       'joined fields',
       ['encode_raw_headers: true', 'encode_raw_headers: false'],
-      'other_bytes: service: portcullis-authorizer.portcullis.svc.cluster.local',
+      'other_bytes: apiVersion: security.istio.io/v1',
     ],
     [
       'a rule of paths',

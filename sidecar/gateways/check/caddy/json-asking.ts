@@ -53,7 +53,9 @@ function provesItself(auth: Tree, tls: Tree | null): boolean {
   const dials = itemsOf(get(auth, 'upstreams')).map((one) => textOf(get(one, 'dial')) ?? '')
   const isSocket = dials.length > 0 && dials.every((dial) => dial.startsWith('unix/'))
   const certified = ['client_certificate_file', 'client_certificate_automate'].some((key) => get(tls, key) !== null)
-  const secret = entriesOf(get(auth, 'headers', 'request', 'set')).some(({ key }) => key.toLowerCase() === CALLER_FIELD)
+  const secret = entriesOf(get(auth, 'headers', 'request', 'set')).some(
+    ({ key, value }) => key.toLowerCase() === CALLER_FIELD && textsOf(value).join('') !== '',
+  )
   return isSocket || certified || secret
 }
 

@@ -75,6 +75,7 @@ function checkServer(server: Tree): readonly Finding[] {
 /** Routes run one after the other; what a route does that matches everything holds for those after it. */
 function run(routes: Tree | null, scope: Scope): Ran {
   let outer = scope
+  const groups = itemsOf(routes).map((route) => textOf(get(route, 'group')))
   const findings = itemsOf(routes).flatMap((route) => {
     let inner = outer
     const found = itemsOf(get(route, 'handle')).flatMap((handler) => {
@@ -82,7 +83,10 @@ function run(routes: Tree | null, scope: Scope): Ran {
       inner = ran.scope
       return ran.findings
     })
-    if (get(route, 'match') === null && get(route, 'group') === null) outer = inner
+    // Of several routes of a group one runs.
+    const group = textOf(get(route, 'group'))
+    const alone = group === null || groups.filter((one) => one === group).length === 1
+    if (get(route, 'match') === null && alone) outer = inner
     return found
   })
   return { findings, scope: outer }

@@ -1,88 +1,74 @@
-/** What is unsafe in routes of the Gateway API and in the policies of Envoy Gateway. */
-
-import { get, isOn, isTrue, itemsOf, type Tree, textOf } from '../../read/tree.ts'
-import { checkParts } from '../envoy.ts'
+/** What is unsafe in objects of the Gateway API, and in those of Envoy Gateway beside them. */
+import { entriesOf, get, itemsOf, type Tree, textOf } from '../../read/tree.ts'
 import { at, type Finding } from '../finding.ts'
-import { identityChanges, isObjectOf, kindOfObject, nameOf, namespaceOf } from './objects.ts'
+import { isIdle, isWhole } from './attached.ts'
+import { checkOfEnvoy, checkPolicy, isAsking } from './envoy-gateway.ts'
+import { fieldChanges, groupOf, kindOfObject, namespaceOf } from './objects.ts'
+import { type Asked, questionOf } from './questions.ts'
 
 const ROUTES = ['HTTPRoute', 'GRPCRoute']
 const PAST_HTTP = ['TLSRoute', 'TCPRoute', 'UDPRoute']
-export const isGatewayApi = (tree: Tree): boolean =>
-  isObjectOf(tree, 'gateway.envoyproxy.io') || isObjectOf(tree, 'gateway.networking.k8s.io')
+const UNREAD = 'passes connections on unread'
+const GROUPS = ['gateway.envoyproxy.io', 'gateway.networking.k8s.io']
+export const isGatewayApi = (tree: Tree): boolean => GROUPS.includes(groupOf(tree))
 
-export function checkGatewayApi(trees: readonly Tree[]): readonly Finding[] {
+/** `trees`: of the Gateway API and Envoy Gateway. `all`: every object of the input. */
+export function checkGatewayApi(trees: readonly Tree[], all: readonly Tree[]): readonly Finding[] {
   const policies = trees.filter((tree) => kindOfObject(tree) === 'SecurityPolicy')
-  const asking = policies.filter((tree) => get(tree, 'spec', 'extAuth') !== null)
+  const asking = policies.filter(isAsking)
   const routes = trees.filter((tree) => ROUTES.includes(kindOfObject(tree)))
+  const [first] = trees
   return [
-    ...routes.flatMap((route) => checkRoute(route, policies)),
+    ...routes.flatMap((route) => checkRoute(route, questionOf(route, policies, all))),
     ...asking.flatMap((policy) => checkPolicy(policy, trees)),
+    ...policies.filter((policy) => !isAsking(policy)).flatMap((policy) => checkReplacing(policy, asking)),
     ...trees
       .filter((tree) => PAST_HTTP.includes(kindOfObject(tree)))
-      .map((tree) =>
-        at(tree)('skips_question', `a ${kindOfObject(tree)} passes connections on unread`, 'use an HTTPRoute'),
-      ),
-    ...trees
-      .filter((tree) => kindOfObject(tree) === 'EnvoyPatchPolicy')
-      .flatMap((tree) =>
-        itemsOf(get(tree, 'spec', 'jsonPatches')).flatMap((patch) => {
-          const value = get(patch, 'operation', 'value')
-          return value === null ? [] : checkParts(value)
-        }),
-      ),
-    ...nothingAsked(trees, routes, asking),
+      .map((tree) => at(tree)('skips_question', `a ${kindOfObject(tree)} ${UNREAD}`, 'use an HTTPRoute')),
+    ...trees.filter((tree) => kindOfObject(tree) === 'Gateway').flatMap(checkListeners),
+    ...trees.filter((tree) => groupOf(tree) === 'gateway.envoyproxy.io').flatMap(checkOfEnvoy),
+    ...(first === undefined || routes.length > 0 || asking.length > 0
+      ? []
+      : [at(first)('unseen', 'neither a route nor a SecurityPolicy that asks is in the files', 'check them, too')]),
   ]
 }
 
-function nothingAsked(trees: readonly Tree[], routes: readonly Tree[], asking: readonly Tree[]): readonly Finding[] {
-  const [first] = trees
-  return first === undefined || routes.length > 0 || asking.length > 0
+/** A policy of a part takes the place of the one that asks about the whole, for that part. */
+function checkReplacing(policy: Tree, asking: readonly Tree[]): readonly Finding[] {
+  const near = asking.some((one) => namespaceOf(one) === namespaceOf(policy))
+  return isWhole(policy) || isIdle(policy) || !near
     ? []
-    : [at(first)('unseen', 'neither a route nor a SecurityPolicy that asks is in the files', 'check them, too')]
+    : [
+        at(policy)(
+          'skips_question',
+          'for a part of its target this policy takes the place of the one that asks, and has no extAuth',
+          'add extAuth, or set mergeType: StrategicMerge',
+        ),
+      ]
 }
 
-/** Whether the policy is about this route, or about a Gateway that the route is attached to. A part of one does not count. */
-function isAbout(policy: Tree, route: Tree, kinds: readonly string[]): boolean {
-  const own = { kind: kindOfObject(route), name: nameOf(route), namespace: namespaceOf(route) }
-  const parents = itemsOf(get(route, 'spec', 'parentRefs')).map((ref) => ({
-    kind: 'Gateway',
-    name: textOf(get(ref, 'name')) ?? '',
-    namespace: textOf(get(ref, 'namespace')) ?? own.namespace,
-  }))
-  const targets = [...itemsOf(get(policy, 'spec', 'targetRefs')), ...itemsOf(get(policy, 'spec', 'targetRef'))]
-  return targets.some((ref) => {
-    const kind = textOf(get(ref, 'kind')) ?? ''
-    if (!kinds.includes(kind) || get(ref, 'sectionName') !== null) return false
-    return [own, ...parents].some(
-      (target) =>
-        target.kind === kind && target.name === textOf(get(ref, 'name')) && target.namespace === namespaceOf(policy),
-    )
-  })
-}
-
-function checkRoute(route: Tree, policies: readonly Tree[]): readonly Finding[] {
-  const own = policies.filter((policy) => isAbout(policy, route, ROUTES))
-  const above = policies.filter((policy) => isAbout(policy, route, ['Gateway']))
-  const asks = (policy: Tree): boolean => get(policy, 'spec', 'extAuth') !== null
-  // A policy of the route takes the place of the Gateway's, unless it is merged into it.
-  const replacing = own.filter((policy) => get(policy, 'spec', 'mergeType') === null)
-  const asked = own.some(asks) || (replacing.length === 0 && above.some(asks))
-  const hidden = asked ? [] : replacing.filter((policy) => above.some(asks) && !asks(policy))
+function checkRoute(route: Tree, { asked, hiding }: Asked): readonly Finding[] {
   const rules = itemsOf(get(route, 'spec', 'rules'))
+  const known = asked || hiding.length > 0
   return [
-    ...hidden.map((policy) =>
+    ...hiding.map((policy) =>
       at(policy)(
         'skips_question',
-        'this policy takes the place of the one of the Gateway, and has no extAuth',
+        'this policy takes the place of one that asks, and has no extAuth',
         'add extAuth, or set mergeType: StrategicMerge',
       ),
     ),
-    ...rules.flatMap((rule) => checkRule(rule, asked || hidden.length > 0)),
-    ...(rules.length === 0 && !asked && hidden.length === 0
+    ...rules.flatMap((rule) => checkRule(rule, known)),
+    ...(rules.length === 0 && !known
       ? [at(route)('skips_question', 'nobody is asked about this route', 'add the filter ExternalAuth to a rule')]
       : []),
   ]
 }
+
+const KNOWN_FILTERS =
+  `RequestHeaderModifier ResponseHeaderModifier RequestMirror RequestRedirect URLRewrite CORS ExternalAuth ExtensionRef`.split(
+    ' ',
+  )
 
 function checkRule(rule: Tree, asked: boolean): readonly Finding[] {
   const ofBackends = itemsOf(get(rule, 'backendRefs')).flatMap((ref) => itemsOf(get(ref, 'filters')))
@@ -96,24 +82,33 @@ function checkRule(rule: Tree, asked: boolean): readonly Finding[] {
           at(rule)(
             'skips_question',
             'nobody is asked about the requests of this rule',
-            'add the filter ExternalAuth, or a SecurityPolicy with extAuth',
+            'add the filter ExternalAuth, or a SecurityPolicy with extAuth for each Gateway of the route',
           ),
         ]),
     ...typed('ExternalAuth').flatMap((filter) => checkFilter(get(filter, 'externalAuth') ?? filter)),
-    ...[...filters, ...ofBackends].flatMap((filter) => {
-      const rewrite = get(filter, 'urlRewrite')
-      return [
-        ...(rewrite === null
-          ? []
-          : [at(rewrite)('other_bytes', 'the request is rewritten after the decision', 'route it as it is')]),
-        ...identityChanges(get(filter, 'requestHeaderModifier')),
-      ]
-    }),
-    ...typed('ExtensionRef').map((filter) =>
-      at(filter)('unseen', 'an extension may change the request after the decision', 'remove it, or judge it by hand'),
-    ),
+    ...[...filters, ...ofBackends].flatMap(checkChanges),
   ]
 }
+
+function checkChanges(filter: Tree): readonly Finding[] {
+  const rewrite = get(filter, 'urlRewrite')
+  const type = textOf(get(filter, 'type')) ?? ''
+  const here = at(filter)
+  return [
+    ...(rewrite === null
+      ? []
+      : [at(rewrite)('other_bytes', 'the request is rewritten after the decision', 'route it as it is')]),
+    ...fieldChanges(get(filter, 'requestHeaderModifier')),
+    ...(type === 'ExtensionRef'
+      ? [here('unseen', 'an extension may change the request after the decision', 'remove it, or judge it by hand')]
+      : []),
+    ...(KNOWN_FILTERS.includes(type)
+      ? []
+      : [here('unseen', `the filter ${type} is not known here: it may change requests`, 'judge it by hand')]),
+  ]
+}
+
+const OF_FILTER = ['protocol', 'backendRef', 'grpc', 'http', 'forwardBody']
 
 function checkFilter(auth: Tree): readonly Finding[] {
   const http = textOf(get(auth, 'protocol')) !== 'GRPC'
@@ -137,74 +132,21 @@ function checkFilter(auth: Tree): readonly Finding[] {
           ),
         ]
       : []),
-  ]
-}
-
-function checkPolicy(policy: Tree, trees: readonly Tree[]): readonly Finding[] {
-  const auth = get(policy, 'spec', 'extAuth')
-  const open = get(auth, 'failOpen')
-  const recompute = get(auth, 'recomputeRoute')
-  const http = get(auth, 'http')
-  const headers = get(auth, 'headersToExtAuth')
-  return [
-    ...(isOn(open)
-      ? [at(open)('fails_open', 'requests pass when the door does not answer', 'set failOpen: false')]
-      : []),
-    ...(isOn(recompute)
-      ? [at(recompute)('other_bytes', 'the route is chosen again after the decision', 'set recomputeRoute: false')]
-      : []),
-    ...(http === null ? [] : [at(http)('other_bytes', 'over HTTP the door gets few fields, joined', 'use grpc')]),
-    ...(headers === null
-      ? []
-      : [
-          at(headers)(
-            'other_bytes',
-            'the door sees some fields only, and cannot refuse the others',
-            'remove headersToExtAuth',
-          ),
-        ]),
-    ...checkTraffic(policy, trees),
-  ]
-}
-
-/** Envoy Gateway merges slashes and unescapes them, unless a ClientTrafficPolicy of the Gateway says otherwise. */
-function checkTraffic(policy: Tree, trees: readonly Tree[]): readonly Finding[] {
-  const settings = trees
-    .filter((tree) => kindOfObject(tree) === 'ClientTrafficPolicy')
-    .map((tree) => get(tree, 'spec', 'path'))
-  const kept = settings.some((path) => isTrue(get(path, 'disableMergeSlashes')))
-  const slashes = settings.map((path) => textOf(get(path, 'escapedSlashesAction')))
-  const rejected = slashes.some((action) => action === 'RejectRequest' || action === 'KeepUnchanged')
-  const underscores = trees
-    .filter((tree) => kindOfObject(tree) === 'ClientTrafficPolicy')
-    .map((tree) => get(tree, 'spec', 'headers', 'withUnderscoresAction'))
-    .filter((action) => textOf(action) === 'Allow')
-    .filter((action) => action !== null)
-  return [
-    ...(kept
-      ? []
-      : [
-          at(policy)(
-            'other_bytes',
-            'Envoy Gateway merges slashes before it asks: //admin is judged as /admin',
-            'add a ClientTrafficPolicy with path: {disableMergeSlashes: true}',
-          ),
-        ]),
-    ...(rejected
-      ? []
-      : [
-          at(policy)(
-            'other_bytes',
-            'Envoy Gateway turns %2F into a slash, so that a name becomes a path',
-            'add a ClientTrafficPolicy with path: {escapedSlashesAction: RejectRequest}',
-          ),
-        ]),
-    ...underscores.map((action) =>
-      at(action)(
-        'forgeable',
-        'fields with underscores pass, which many services read as X-Auth-Subject and its like',
-        'set withUnderscoresAction: RejectRequest',
+    ...entriesOf(auth)
+      .filter(({ key }) => !OF_FILTER.includes(key))
+      .map((entry) =>
+        at(entry)('unseen', `${entry.key} of ExternalAuth is not known here: it may decide`, 'judge it by hand'),
       ),
-    ),
   ]
+}
+
+function checkListeners(gateway: Tree): readonly Finding[] {
+  return itemsOf(get(gateway, 'spec', 'listeners')).flatMap((listener) => {
+    const protocol = textOf(get(listener, 'protocol')) ?? ''
+    const mode = get(listener, 'tls', 'mode')
+    if (/^HTTPS?$/.test(protocol) && textOf(mode) !== 'Passthrough') return []
+    return [
+      at(listener)('skips_question', `a listener of ${protocol} ${UNREAD}`, 'use HTTP or HTTPS, and terminate TLS'),
+    ]
+  })
 }

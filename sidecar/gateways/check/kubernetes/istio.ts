@@ -1,41 +1,54 @@
-/** What is unsafe in the mesh configuration and the policies of Istio. */
-
-import { entriesOf, get, isOn, isTrue, itemsOf, type Tree, textOf, walk } from '../../read/tree.ts'
+/** What is unsafe in the mesh configuration and the objects of Istio. */
+import { entriesOf, folded, get, isOn, itemsOf, type Tree, textOf } from '../../read/tree.ts'
 import { readYaml } from '../../read/yaml-toml.ts'
-import { checkParts } from '../envoy.ts'
-import { isHarmless, kindOf } from '../envoy-filters.ts'
 import { at, type Finding } from '../finding.ts'
-import { identityChanges, isObjectOf, kindOfObject } from './objects.ts'
+import { asksByFilter, checkFilter } from './istio-filters.ts'
+import { checkPolicies } from './istio-policies.ts'
+import { checkGateway, checkService } from './istio-routes.ts'
+import { groupOf, kindOfObject } from './objects.ts'
 
 const TIMEOUT_SECONDS_MAX = 10
 
 /** The mesh configuration: a file of its own, of an installation, or as text in the ConfigMap. */
 export function meshConfigOf(tree: Tree): Tree | null {
   if (get(tree, 'extensionProviders') !== null) return tree
-  const inside = get(tree, 'spec', 'meshConfig') ?? get(tree, 'meshConfig')
+  const inside = get(tree, 'spec', 'meshConfig') ?? get(tree, 'spec', 'values', 'meshConfig') ?? get(tree, 'meshConfig')
   if (inside !== null) return inside
   const text = kindOfObject(tree) === 'ConfigMap' ? get(tree, 'data', 'mesh') : null
   return text === null ? null : (readYaml(textOf(text) ?? '', text.file, text.line + 1)[0] ?? null)
 }
 
-const ISTIO_GROUPS = ['security.istio.io', 'networking.istio.io', 'install.istio.io']
-export const isIstio = (tree: Tree): boolean =>
-  ISTIO_GROUPS.some((group) => isObjectOf(tree, group)) || meshConfigOf(tree) !== null
+const isOfIstio = (tree: Tree): boolean => /(^|\.)(istio\.io|sailoperator\.io)$/.test(groupOf(tree))
+export const isIstio = (tree: Tree): boolean => isOfIstio(tree) || meshConfigOf(tree) !== null
 
-export function checkIstio(trees: readonly Tree[]): readonly Finding[] {
+/** Kinds that are checked, or that neither route nor change a request of a gateway after the question. */
+const KINDS =
+  `AuthorizationPolicy DestinationRule EnvoyFilter Gateway Istio IstioOperator IstioCNI IstioRevision PeerAuthentication ProxyConfig
+  RequestAuthentication ServiceEntry Sidecar Telemetry VirtualService WorkloadEntry WorkloadGroup ZTunnel`.split(/\s+/)
+
+/** `trees`: of Istio. `all`: every object of the input. */
+export function checkIstio(trees: readonly Tree[], all: readonly Tree[]): readonly Finding[] {
   const meshes = trees.map(meshConfigOf).filter((mesh) => mesh !== null)
   const providers = meshes.flatMap((mesh) => itemsOf(get(mesh, 'extensionProviders')))
-  const policies = trees.filter((tree) => kindOfObject(tree) === 'AuthorizationPolicy')
-  const custom = policies.filter((tree) => textOf(get(tree, 'spec', 'action')) === 'CUSTOM')
-  const filters = trees.filter((tree) => kindOfObject(tree) === 'EnvoyFilter')
+  const kind = (name: string): readonly Tree[] => trees.filter((tree) => kindOfObject(tree) === name)
+  const custom = kind('AuthorizationPolicy').filter((tree) => textOf(get(tree, 'spec', 'action')) === 'CUSTOM')
+  const filters = kind('EnvoyFilter')
+  const gateways = kind('Gateway')
+  const facts = { custom, filters, gateways, providers: meshes.length > 0 ? providers : null, meshes, all }
   const [first] = trees
   return [
     ...meshes.flatMap(checkMesh),
-    ...providers.flatMap((provider) => checkProvider(provider, filters)),
-    ...custom.flatMap((policy) => checkPolicy(policy, meshes.length > 0 ? providers : null)),
+    ...providers.flatMap((provider) => checkProvider(provider, kind('DestinationRule'))),
+    ...checkPolicies(facts),
     ...filters.flatMap(checkFilter),
-    ...trees.filter((tree) => kindOfObject(tree) === 'VirtualService').flatMap(checkService),
-    ...(custom.length === 0 && first !== undefined
+    ...kind('VirtualService').flatMap((service) => checkService(service, kind('VirtualService'))),
+    ...gateways.flatMap(checkGateway),
+    ...trees
+      .filter((tree) => isOfIstio(tree) && !KINDS.includes(kindOfObject(tree)))
+      .map((tree) =>
+        at(tree)('unseen', `a ${kindOfObject(tree)} may change requests after the decision`, 'judge it by hand'),
+      ),
+    ...(custom.length === 0 && !filters.some(asksByFilter) && first !== undefined
       ? [
           at(first)(
             'skips_question',
@@ -49,7 +62,7 @@ export function checkIstio(trees: readonly Tree[]): readonly Finding[] {
 
 function checkMesh(mesh: Tree): readonly Finding[] {
   const normalization = get(mesh, 'pathNormalization', 'normalization')
-  return /MERGE/.test(textOf(normalization) ?? '') && normalization !== null
+  return normalization !== null && !['NONE', 'BASE', 'DEFAULT'].includes(textOf(normalization) ?? '')
     ? [
         at(normalization)(
           'other_bytes',
@@ -60,12 +73,16 @@ function checkMesh(mesh: Tree): readonly Finding[] {
     : []
 }
 
-function checkProvider(provider: Tree, filters: readonly Tree[]): readonly Finding[] {
+const OF_PROVIDER =
+  `service port timeout failopen clearroutecache statusonerror includerequestbodyincheck initialmetadata pathprefix
+  includerequestheadersincheck includeheadersincheck includeadditionalheadersincheck headerstoupstreamonallow headerstodownstreamondeny
+  headerstodownstreamonallow`.split(/\s+/)
+
+function checkProvider(provider: Tree, rules: readonly Tree[]): readonly Finding[] {
   const http = get(provider, 'envoyExtAuthzHttp')
   const grpc = get(provider, 'envoyExtAuthzGrpc')
   const settings = grpc ?? http
   if (settings === null) return []
-  const raw = filters.some((tree) => [...walk(tree)].some((node) => isTrue(get(node, 'encode_raw_headers'))))
   const flags = (['failOpen', 'clearRouteCache'] as const).flatMap((key) => {
     const value = get(settings, key)
     if (!isOn(value)) return []
@@ -82,18 +99,46 @@ function checkProvider(provider: Tree, filters: readonly Tree[]): readonly Findi
     ...(http === null
       ? []
       : [at(http)('other_bytes', 'over HTTP the door gets few fields, joined', 'ask over envoyExtAuthzGrpc')]),
-    ...(grpc === null || raw
-      ? []
-      : [
-          at(grpc)(
-            'other_bytes',
-            'repeated fields come to the door joined, so that it cannot see that there were two',
-            'add the EnvoyFilter with encode_raw_headers: true, as gateway-config istio prints it',
-          ),
-        ]),
     ...checkTimes(settings),
+    ...checkTls(settings, rules),
+    ...entriesOf(settings)
+      .filter(({ key }) => !OF_PROVIDER.includes(folded(key)))
+      .map((entry) =>
+        at(entry)('unseen', `${entry.key} of a provider is not known here: it may decide`, 'judge it by hand'),
+      ),
   ]
 }
+
+/** A door must know that this gateway asks, and the gateway that the door answers. */
+function checkTls(settings: Tree, rules: readonly Tree[]): readonly Finding[] {
+  const service = (textOf(get(settings, 'service')) ?? '').replace(/^.*\//, '')
+  const port = textOf(get(settings, 'port'))
+  const own = rules.filter((rule) => matchesHost(textOf(get(rule, 'spec', 'host')) ?? '', service))
+  const found = own.map((rule) => {
+    const policy = get(rule, 'spec', 'trafficPolicy')
+    const ofPort = itemsOf(get(policy, 'portLevelSettings')).find((one) => textOf(get(one, 'port', 'number')) === port)
+    return get(ofPort ?? policy, 'tls')
+  })
+  const proves = found.some((tls) => /^(ISTIO_)?MUTUAL$/.test(textOf(get(tls, 'mode')) ?? ''))
+  const unverified = found.map((tls) => get(tls, 'insecureSkipVerify')).filter(isOn)
+  return [
+    ...(proves || get(settings, 'initialMetadata') !== null
+      ? []
+      : [
+          at(settings)(
+            'forgeable',
+            'the gateway does not say who it is to the door, which then answers nobody, or everybody',
+            'add a DestinationRule for the service with tls: {mode: MUTUAL}, as gateway-config istio prints it',
+          ),
+        ]),
+    ...unverified.map((value) =>
+      at(value)('forgeable', 'the certificate of the door is not verified', 'set insecureSkipVerify: false'),
+    ),
+  ]
+}
+
+const matchesHost = (host: string, service: string): boolean =>
+  host === service || (host.startsWith('*') && service.endsWith(host.slice(1)))
 
 function checkTimes(settings: Tree): readonly Finding[] {
   const timeout = get(settings, 'timeout')
@@ -116,80 +161,4 @@ function checkTimes(settings: Tree): readonly Finding[] {
           at(status)('fails_open', 'a failure of the door looks like a success to clients', "set statusOnError: '503'"),
         ]),
   ]
-}
-
-function checkPolicy(policy: Tree, providers: readonly Tree[] | null): readonly Finding[] {
-  const rules = get(policy, 'spec', 'rules')
-  const narrow = itemsOf(rules).filter((rule) => entriesOf(rule).length > 0)
-  const all = itemsOf(rules).some((rule) => rule.kind === 'map' && rule.entries.length === 0)
-  const name = get(policy, 'spec', 'provider', 'name')
-  const known = providers?.some((provider) => textOf(get(provider, 'name')) === textOf(name)) ?? true
-  const dryRun = entriesOf(get(policy, 'metadata', 'annotations')).find(({ key }) => key === 'istio.io/dry-run')
-  const fix = 'set rules: [{}], and say public in the route file'
-  return [
-    ...(rules === null || itemsOf(rules).length === 0
-      ? [at(rules ?? policy)('skips_question', 'a CUSTOM policy without rules asks about no request', fix)]
-      : []),
-    ...(all
-      ? []
-      : narrow.map((rule) =>
-          at(rule)(
-            'skips_question',
-            'only the requests that this rule matches are asked about, read by Istio’s eyes',
-            fix,
-          ),
-        )),
-    ...(known
-      ? []
-      : [at(name ?? policy)('skips_question', 'no provider of the mesh has this name', 'name the provider')]),
-    ...(dryRun !== undefined && textOf(dryRun.value) !== 'false'
-      ? [at(dryRun)('skips_question', 'the policy is tried out and not enforced', 'remove the annotation')]
-      : []),
-  ]
-}
-
-function checkFilter(filter: Tree): readonly Finding[] {
-  return itemsOf(get(filter, 'spec', 'configPatches')).flatMap((patch) => {
-    const operation = get(patch, 'patch', 'operation')
-    const verb = textOf(operation) ?? ''
-    const value = get(patch, 'patch', 'value')
-    const target = [...walk(get(patch, 'match') ?? patch)].map((node) => textOf(get(node, 'subFilter', 'name')))
-    const touchesUs = target.some((name) => name?.includes('ext_authz') === true)
-    const here = at(operation ?? patch)
-    if (verb === 'REMOVE' && touchesUs) return [here('skips_question', 'ext_authz is removed', 'remove this patch')]
-    if (verb === 'REPLACE' && touchesUs)
-      return [
-        here('unseen', 'ext_authz is replaced by something else', 'change it by MERGE'),
-        ...(value === null ? [] : checkParts(value)),
-      ]
-    const isFilter = textOf(get(patch, 'applyTo')) === 'HTTP_FILTER' && value !== null
-    const isBefore = verb === 'INSERT_FIRST' || (verb === 'INSERT_BEFORE' && touchesUs)
-    const comesAfter =
-      isFilter && /^(INSERT|ADD)/.test(verb) && !isBefore && !isHarmless(value) && kindOf(value) !== 'ext_authz'
-    return [
-      ...(comesAfter
-        ? [
-            here(
-              'other_bytes',
-              'this filter may come after ext_authz, and change the request that was judged',
-              'insert it before ext_authz',
-            ),
-          ]
-        : []),
-      ...(value === null ? [] : checkParts(value)),
-    ]
-  })
-}
-
-function checkService(service: Tree): readonly Finding[] {
-  return itemsOf(get(service, 'spec', 'http')).flatMap((route) => {
-    const rewrite = get(route, 'rewrite')
-    return [
-      ...(rewrite === null
-        ? []
-        : [at(rewrite)('other_bytes', 'the request is rewritten after the decision', 'route it as it is')]),
-      ...identityChanges(get(route, 'headers', 'request')),
-      ...itemsOf(get(route, 'route')).flatMap((to) => identityChanges(get(to, 'headers', 'request'))),
-    ]
-  })
 }
