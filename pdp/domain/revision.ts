@@ -1,5 +1,5 @@
 /** The log positions that an answer was evaluated at, as an opaque text for comparison. */
-import type { LogId, LogPosition, Vector } from './log.ts'
+import { type LogId, type LogPosition, TOKENS, type Vector } from './log.ts'
 
 type At = { readonly vector: Vector; readonly logs: readonly LogId[] }
 type Said = {
@@ -18,6 +18,15 @@ export function revisionText({ vector, logs }: At): string {
     return position === undefined ? [] : [[log, position.revision, position.writeId]]
   })
   return Buffer.from(JSON.stringify(positions)).toString('base64url')
+}
+
+/** Of an answer to which no token matters: the log of tokens changes often. `text`: of revisionText. */
+export function withoutTokens(text: string): string {
+  const positions: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'))
+  const kept = Array.isArray(positions)
+    ? positions.filter((one: unknown) => !(Array.isArray(one) && one[0] === TOKENS))
+    : []
+  return Buffer.from(JSON.stringify(kept)).toString('base64url')
 }
 
 /** As revisionText, which is slow: returns the text from memory while the positions are the same. */

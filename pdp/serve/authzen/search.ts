@@ -1,15 +1,16 @@
 /** Subject, resource and action search: what an evaluation allows, and nothing else, in pages. */
-import type { AskedSubject, ListPage, Pdp } from '../../domain/decision.ts'
+import type { AskedSubject, Decision, ListPage, Pdp } from '../../domain/decision.ts'
 import { PdpError } from '../../domain/errors.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { isRelationOrKey, isType } from '../../domain/names.ts'
-import { shortDigest } from '../../domain/page-token.ts'
+import { formatPageToken, parsePageToken, shortDigest } from '../../domain/page-token.ts'
+import { withoutTokens } from '../../domain/revision.ts'
 import { isBearer } from '../../domain/subjects.ts'
 import type { ActiveToken } from '../authentication/credentials.ts'
 import { RequestProblem } from '../problems/status.ts'
 import { type Asker, type CallerDeps, isSame, organizationOf, setsContext, subjectOf } from './caller.ts'
 import { type Entity, objectOf, readAction, readContext, readEntity, readRequest, readType } from './entities.ts'
-import { formatPage, type PageRequest, readPage } from './pages.ts'
+import { foreignToken, formatPage, type PageRequest, readPage } from './pages.ts'
 
 export type SearchDeps = CallerDeps & { readonly pdp: Pdp }
 /** `page` comes first in the answer: readers of a stream need it before the results. */
@@ -78,18 +79,41 @@ export async function searchActions(deps: SearchDeps, asker: Asker, body: unknow
   const subject = await knownSubject(deps, token, entity)
   const name = objectOf(resource)
   if (organization === null || subject === null || name === null) return NOTHING
-  const names = (await deps.pdp.relations(organization, resource.type)).filter(
-    (relation) => page.after === null || relation > page.after,
-  )
-  const allowed = await allowedOf(deps.pdp, { token, context, organization, subject, resource: name, names })
+  const from = page.after === null ? null : parsePageToken(ACTIONS, page.after)
+  if (from === undefined) throw foreignToken()
+  if (page.limit === 0) return emptyPage(page)
+  const known = await deps.pdp.relations(organization, resource.type)
+  const names = known.filter((relation) => from === null || relation > from.after)
+  if (names.length === 0) return NOTHING
+  const answers = await decideAll(deps.pdp, { token, context, organization, subject, resource: name, names })
+  const after = await deps.pdp.relations(organization, resource.type)
+  const allowed = answers.flatMap(({ permissions }) => permissions.filter((p) => p.allowed).map((p) => p.relation))
   const shown = allowed.slice(0, page.limit)
-  const last = shown.at(-1) ?? page.after
-  const more = allowed.length > shown.length
+  const [revision = '', ...others] = new Set(answers.map((answer) => withoutTokens(answer.revision)))
+  const digest = shortDigest(revision)
+  // A model that another took the place of in between has other relations.
+  const isOne = others.length === 0 && JSON.stringify(known) === JSON.stringify(after)
+  const consistent = isOne && (from === null || from.revision === digest)
+  const last = shown.at(-1)
+  const more = last !== undefined && allowed.length > shown.length
   return {
-    page: { next_token: more ? formatPage(page, last) : '', count: shown.length },
+    page: {
+      next_token: more
+        ? formatPage(page, formatPageToken(ACTIONS, { after: last, revision: consistent ? digest : null }))
+        : '',
+      count: shown.length,
+    },
+    context: { revision, consistent },
     results: shown.map((relation) => ({ name: relation })),
   }
 }
+
+/** Page tokens of the other searches are those of their lists. */
+const ACTIONS = ['actions'] as const
+const emptyPage = (page: PageRequest): Found => ({
+  page: { next_token: formatPage(page, page.after), count: 0 },
+  results: [],
+})
 
 async function scopeOf(
   asker: Asker,
@@ -116,7 +140,7 @@ async function listed(
   page: PageRequest,
   read: (at: { pageSize: number; pageToken: string | null }) => Promise<ListPage>,
 ): Promise<Found> {
-  if (page.limit === 0) return { page: { next_token: formatPage(page, page.after), count: 0 }, results: [] }
+  if (page.limit === 0) return emptyPage(page)
   const found = await readList(read, page)
   // `user:*` is not somebody: the list has no entity of that id.
   const isPublic = found.items.some((item) => item.endsWith(':*'))
@@ -141,8 +165,7 @@ async function readList(
   try {
     return await read({ pageSize: page.limit, pageToken: page.after })
   } catch (err) {
-    if (err instanceof PdpError && err.issues.some(({ place }) => place === '/pageToken'))
-      throw new RequestProblem('request_invalid', 'page.token is not one that this search gave', { cause: err })
+    if (err instanceof PdpError && err.issues.some(({ place }) => place === '/pageToken')) throw foreignToken(err)
     throw err
   }
 }
@@ -153,7 +176,7 @@ function entityOf(item: string): Entity {
 }
 
 /** All questions are asked in one turn, so that one look at the store serves them. */
-async function allowedOf(
+function decideAll(
   pdp: Pdp,
   of: {
     readonly token: ActiveToken
@@ -163,12 +186,12 @@ async function allowedOf(
     readonly resource: string
     readonly names: readonly string[]
   },
-): Promise<readonly string[]> {
+): Promise<readonly Decision[]> {
   const { token, context, organization, subject, resource, names } = of
   const slices = Array.from({ length: Math.ceil(names.length / CHECKS_PER_QUESTION) }, (_, i) =>
     names.slice(i * CHECKS_PER_QUESTION, (i + 1) * CHECKS_PER_QUESTION),
   )
-  const decisions = await Promise.all(
+  return Promise.all(
     slices.map((slice) =>
       pdp.decide({
         organization,
@@ -182,5 +205,4 @@ async function allowedOf(
       }),
     ),
   )
-  return decisions.flatMap(({ permissions }) => permissions.filter((p) => p.allowed).map((p) => p.relation))
 }

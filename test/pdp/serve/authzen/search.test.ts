@@ -77,6 +77,66 @@ describe('a search', () => {
     expect(all).toEqual(expected)
   })
 
+  const SEARCHES: [string, Json][] = [
+    ['subject', subjects('record-1')],
+    ['resource', resources],
+    ['action', actions],
+  ]
+  test.each(SEARCHES)('for %s says at which revision it was read', async (path, body) => {
+    const { context } = (await world.post(`search/${path}`, body)).body
+    expect(context).toEqual({ revision: expect.stringMatching(/^[\w-]+$/), consistent: true })
+    expect((await world.post(`search/${path}`, body)).body.context).toEqual(context)
+  })
+
+  test.each(SEARCHES)(
+    'for %s says when the data changed between two pages, and on every page after',
+    async (path, body) => {
+      const first = (await world.post(`search/${path}`, { ...body, page: { limit: 1 } })).body
+      const tuple = { object: 'record:later', relation: 'read', subject: 'user:someone', expiresAtMs: null }
+      await world.store.write('acme', [{ kind: 'tuple', op: 'write', tuple }], { context: CONTEXT })
+      const page = { token: first.page.next_token, limit: 1 }
+      const second = (await world.post(`search/${path}`, { ...body, page })).body
+      expect([first.context.consistent, second.context.consistent]).toEqual([true, false])
+      expect(second.context.revision).not.toBe(first.context.revision)
+      if (second.page.next_token !== '') {
+        const third = await world.post(`search/${path}`, { ...body, page: { token: second.page.next_token } })
+        expect(third.body.context.consistent).toBe(false)
+      }
+      await world.store.write('acme', [{ kind: 'tuple', op: 'delete', tuple }], { context: CONTEXT })
+    },
+  )
+
+  test.each(SEARCHES)('for %s is not disturbed by a revoked token between two pages', async (path, body) => {
+    const first = (await world.post(`search/${path}`, { ...body, page: { limit: 1 } })).body
+    await world.sessions.endToken(path, CONTEXT)
+    const second = await world.post(`search/${path}`, { ...body, page: { token: first.page.next_token } })
+    expect(second.body.context).toEqual(first.context)
+  })
+
+  test.each(SEARCHES)('for %s takes another limit beside the token, and keeps it', async (path, body) => {
+    const page = async (value: Json) => (await world.post(`search/${path}`, { ...body, page: value })).body
+    const first = await page({ limit: 1 })
+    const token = first.page.next_token
+    const none = await page({ token, limit: 0 })
+    expect([none.results, none.page.count]).toEqual([[], 0])
+    expect((await page({ token: none.page.next_token })).results).toEqual((await page({ token })).results)
+    const rest = await page({ token, limit: 1_000 })
+    expect([...first.results, ...rest.results]).toEqual((await page({})).results)
+    expect(rest.page.next_token).toBe('')
+  })
+
+  test.each(SEARCHES)('for %s refuses a token that another search gave', async (path, body) => {
+    for (const [other, question] of SEARCHES) {
+      if (other === path) continue
+      const { page } = (await world.post(`search/${other}`, { ...question, page: { limit: 1 } })).body
+      expect((await world.post(`search/${path}`, { ...body, page: { token: page.next_token } })).status).toBe(400)
+    }
+    const { page } = (await world.post(`search/${path}`, { ...body, page: { limit: 1 } })).body
+    const [, limit, digest] = JSON.parse(Buffer.from(page.next_token, 'base64url').toString())
+    const forged = Buffer.from(JSON.stringify(['read', limit, digest])).toString('base64url')
+    expect((await world.post(`search/${path}`, { ...body, page: { token: forged } })).status).toBe(400)
+  })
+
   test('with a limit of 0 finds nothing yet, and leads on', async () => {
     const { body } = await world.post('search/subject', { ...subjects('record-1'), page: { limit: 0 } })
     expect(body.results).toEqual([])
