@@ -8,9 +8,9 @@ import { parseNetworks } from '../process/client-address.ts'
 import { type EnvironmentReader, oneOf, readEnvironment } from '../process/environment.ts'
 import { formatAddress, isLoopback, type ListenAddress, parseListenAddress, urlHost } from '../process/listen.ts'
 import { LOG_LEVELS, type LogLevel } from '../process/log.ts'
+import type { KeyPairFiles } from '../process/tls/key-pair-files.ts'
 import { readTracing, type TracingSettings } from '../process/tracing/settings.ts'
 import { isCaller, type ServiceAccountSettings } from '../serve/authentication/service-account.ts'
-import type { TlsFiles } from '../serve/grpc/tls.ts'
 import { isSchemaName } from '../store/postgres/migrate.ts'
 
 export const EMBED_ENTITLEMENTS = ['off', 'claims-mode'] as const
@@ -34,7 +34,7 @@ export type PdpConfig = {
   readonly http: ListenAddress
   readonly grpc: ListenAddress
   /** Null: plain text, which is only allowed on loopback. */
-  readonly grpcTls: TlsFiles | null
+  readonly grpcTls: KeyPairFiles | null
   /** Kubernetes ServiceAccounts that may call over gRPC; null: none. */
   readonly serviceAccounts: ServiceAccountSettings | null
   readonly metrics: ListenAddress

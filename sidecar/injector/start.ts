@@ -1,11 +1,13 @@
 /** Starts an injector process: the webhook, its certificate's watch, and the admin port. */
+import { join } from 'node:path'
 import { Counter, Gauge } from 'prom-client'
+import { StartError } from '../../pdp/process/exit.ts'
 import { formatAddress, type ListenAddress } from '../../pdp/process/listen.ts'
 import type { Log } from '../../pdp/process/log.ts'
 import { createRegistry, startOperations } from '../../pdp/process/operations.ts'
 import type { Shutdown } from '../../pdp/process/shutdown.ts'
+import { type KeyPairFiles, readKeyPair, watchKeyPair } from '../../pdp/process/tls/key-pair-files.ts'
 import type { InjectorConfig } from './pod/config.ts'
-import { readCertificate, watchCertificate } from './webhook/key-pair-files.ts'
 import { startWebhook } from './webhook/webhook.ts'
 
 export type InjectorOptions = {
@@ -35,9 +37,15 @@ export async function startInjector(
     help: 'When the certificate in use ends, seconds since the epoch',
     registers,
   })
-  const certificate = await readCertificate(certificateFolder)
-  expiry.set(certificate.notAfterMs / 1_000)
-  const webhook = await startWebhook(listen, certificate.pair, {
+  // As Kubernetes names the files of a Secret of type kubernetes.io/tls.
+  const [certFile, keyFile] = [join(certificateFolder, 'tls.crt'), join(certificateFolder, 'tls.key')]
+  const files: KeyPairFiles = { certFile, keyFile, clientCaFile: null }
+  const pair = await readKeyPair(files).catch((err: unknown) => {
+    const reason = err instanceof Error ? err.message : String(err)
+    throw new StartError(`${certificateFolder} holds no usable tls.crt and tls.key: ${reason}`, { cause: err })
+  })
+  expiry.set(pair.notAfterMs / 1_000)
+  const webhook = await startWebhook(listen, pair, {
     config,
     log,
     onReview(mode, reviewed) {
@@ -56,16 +64,17 @@ export async function startInjector(
     },
   })
   shutdown.add('webhook', webhook.close)
-  const watch = watchCertificate(certificateFolder, {
-    current: certificate,
+  const watch = watchKeyPair(files, {
+    current: pair,
     everyMs: certificateCheckMs,
-    log,
-    onRenewed({ pair, notAfterMs }) {
-      webhook.renew(pair)
-      expiry.set(notAfterMs / 1_000)
+    onRenewed(renewed) {
+      webhook.renew(renewed)
+      expiry.set(renewed.notAfterMs / 1_000)
+      log.info({ event: 'certificate_renewed', not_after: new Date(renewed.notAfterMs).toISOString() })
     },
+    onFailed: (err) => log.error({ event: 'certificate_failed', err }),
   })
-  shutdown.add('certificate watch', watch.stop)
+  shutdown.add('certificate watch', watch.close)
   const healthy = (): null => null
   const probes = { '/livez': healthy, '/readyz': healthy }
   const operations = await startOperations({ listen: adminListen, registry, probes })

@@ -100,5 +100,6 @@ function fingerprintOf({ hash, certificates }: LoadedConfig): string {
   const digest = createHash('sha256').update(hash)
   for (const pem of [certificates.upstream, certificates.pdp, certificates.tls])
     for (const part of [pem?.ca, pem?.cert, pem?.key]) digest.update(`|${part?.length ?? '-'}|`).update(part ?? '')
+  for (const key of certificates.signIn ?? []) digest.update(`|${key.length}|`).update(key)
   return digest.digest('hex')
 }

@@ -1,9 +1,9 @@
 /** The webhook server: TLS 1.3, bounded bodies, time and memory, and no answer that allows by mistake. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
-import type { SecureContextOptions } from 'node:tls'
 import { type ListenAddress, listenOn } from '../../../pdp/process/listen.ts'
 import type { Log } from '../../../pdp/process/log.ts'
+import type { KeyPair } from '../../../pdp/process/tls/key-pair-files.ts'
 import type { InjectorConfig } from '../pod/config.ts'
 import type { Mode } from '../pod/injection.ts'
 import { answerReview, modeOf, type Reviewed } from './review.ts'
@@ -21,13 +21,13 @@ const LIMITS = {
   checkMs: 250,
 } as const
 
-export type KeyPair = Required<Pick<SecureContextOptions, 'key' | 'cert'>>
 export type Webhook = {
   readonly address: ListenAddress
   /** For connections from now on. Throws when key and certificate do not match. */
-  renew(pair: KeyPair): void
+  renew(pair: CertAndKey): void
   close(): Promise<void>
 }
+type CertAndKey = Pick<KeyPair, 'cert' | 'key'>
 type Deps = {
   readonly config: InjectorConfig
   readonly log: Log
@@ -38,11 +38,12 @@ type Rejection = Exclude<keyof typeof STATUS, 'ok'>
 type Body = { readonly text: string } | { readonly rejection: Rejection }
 
 /** Throws StartError when it cannot listen on the address. */
-export async function startWebhook(listen: ListenAddress, pair: KeyPair, deps: Deps): Promise<Webhook> {
+export async function startWebhook(listen: ListenAddress, { cert, key }: CertAndKey, deps: Deps): Promise<Webhook> {
   const budget = { pendingBytes: 0 }
   const server = createServer(
     {
-      ...pair,
+      cert,
+      key,
       minVersion: 'TLSv1.3',
       handshakeTimeout: REVIEW_TIMEOUT_MS,
       headersTimeout: REVIEW_TIMEOUT_MS,
@@ -57,7 +58,7 @@ export async function startWebhook(listen: ListenAddress, pair: KeyPair, deps: D
   const address = await listenOn(server, 'The injector', listen)
   return {
     address,
-    renew: (renewed) => server.setSecureContext({ ...renewed, minVersion: 'TLSv1.3' }),
+    renew: (pair) => server.setSecureContext({ cert: pair.cert, key: pair.key, minVersion: 'TLSv1.3' }),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())

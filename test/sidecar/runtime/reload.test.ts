@@ -2,7 +2,7 @@ import { renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
-import { loadConfig } from '../../../sidecar/config/config.ts'
+import { type LoadedConfig, loadConfig } from '../../../sidecar/config/config.ts'
 import { type Reload, watchConfig } from '../../../sidecar/runtime/reload.ts'
 import { type Harness, routeFile, until } from '../support/harness.ts'
 import { certificate, openRuntimeWorld, ROUTES } from './runtime-world.ts'
@@ -103,6 +103,24 @@ describe('a reload', () => {
     expect((await harness.send('GET /other', { token: null })).status).toBe(200)
     expect((await harness.send('GET /invoices/1', { token: null })).status).toBe(401)
     expect(harness.log.filter((line) => 'event' in line && line.event === 'config_refused')).toEqual([])
+  })
+
+  test('takes no sealing keys that are written in pieces before they are the same in two looks', async () => {
+    const harness = await start()
+    const path = write('routes.yaml', source(harness, ROUTES))
+    const applied: number[] = []
+    let keys: readonly [Buffer, ...Buffer[]] = [Buffer.alloc(32, 'a')]
+    const load = () => ({ ...loadConfig(path), certificates: { ...NO_CERTIFICATES, signIn: keys } })
+    const apply = ({ certificates }: LoadedConfig) => void applied.push(certificates.signIn?.length ?? 0)
+    const reload = watchConfig({ ...settings(harness, path), load, apply })
+    world.closers.push(reload.close)
+    writeFileSync(path, `${source(harness, ROUTES)}\n# changed\n`)
+    reload.check()
+    keys = [...keys, Buffer.alloc(32, 'b')]
+    reload.check()
+    expect(applied).toEqual([])
+    reload.check()
+    expect(applied).toEqual([2])
   })
 
   test('says that a file never settles, and goes on by the old one', async () => {
