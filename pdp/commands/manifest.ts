@@ -17,7 +17,7 @@ type DryRun = {
   readonly loses: readonly Effect[]
   readonly complete: boolean
 }
-type Asked = { readonly app: string; readonly options: ConnectionOptions; readonly io: NodeJS.Process }
+type Invocation = { readonly app: string; readonly options: ConnectionOptions; readonly io: NodeJS.Process }
 
 export function addManifestCommands(program: Command, io: NodeJS.Process, run: Run): void {
   const group = program.command('manifest').description('Manifests of apps, on a running PDP.')
@@ -37,16 +37,17 @@ export function addManifestCommands(program: Command, io: NodeJS.Process, run: R
 }
 
 const pathOf = (app: string): string => `/v1/apps/${encodeURIComponent(app)}/manifest`
-const open = ({ options, io }: Asked) => connect(options, { env: io.env, fetch, scope: 'manifest:write', bind: false })
+const open = ({ options, io }: Invocation) =>
+  connect(options, { env: io.env, fetch, scope: 'manifest:write', bind: false })
 
-async function show(asked: Asked): Promise<number> {
+async function show(asked: Invocation): Promise<number> {
   const connection = await open(asked)
   const response = await connection.send({ method: 'GET', path: pathOf(asked.app) })
   asked.io.stdout.write(`${JSON.stringify(await response.json(), null, 2)}\n`)
   return EXIT.ok
 }
 
-async function apply(asked: Asked, { file, dryRun }: { file: string; dryRun: boolean }): Promise<number> {
+async function apply(asked: Invocation, { file, dryRun }: { file: string; dryRun: boolean }): Promise<number> {
   const bytes = await readFile(file).catch((cause: Error) => {
     throw new CliError(fileProblem(file, cause), { cause })
   })

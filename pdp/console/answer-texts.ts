@@ -6,7 +6,7 @@ import { type Html, html } from '../process/pages/html.ts'
 import { name } from './parts.ts'
 import { readSubject, readSupposed, type Supposed } from './question.ts'
 
-export type Asked = {
+export type FormQuestion = {
   readonly organization: string
   readonly subject: string
   readonly relation: string
@@ -15,7 +15,7 @@ export type Asked = {
   readonly app: string | null
 }
 
-export function reasonSentence({ subject, relation, resource }: Asked, result: PermissionResult): Html {
+export function reasonSentence({ subject, relation, resource }: FormQuestion, result: PermissionResult): Html {
   const has = result.allowed ? 'has' : result.error === undefined ? 'does not have' : 'cannot be said to have'
   return html`${name(subject)} ${has} ${name(relation)} on ${name(resource)}: ${REASONS[result.reasonCode]}.`
 }
@@ -25,7 +25,7 @@ export const shellWord = (text: string): string =>
   /^[A-Za-z0-9_./:@#%+=,-]+$/.test(text) && !text.startsWith('#') ? text : `'${text.replaceAll("'", "'\\''")}'`
 
 type Copy = { readonly title: string; readonly text: string }
-type Question = { readonly asked: Asked; readonly supposed: Supposed; readonly allowed: boolean }
+type Question = { readonly asked: FormQuestion; readonly supposed: Supposed; readonly allowed: boolean }
 
 /** All of the question, or a line that says what the form cannot hold. Throws RequestProblem as readSupposed does. */
 export function copies(issuer: string, of: Question): readonly Copy[] {
@@ -65,7 +65,7 @@ function asCommand({ asked }: Question, { added, removed, asOf, context }: Meani
 }
 
 /** The API takes the app from the audience of the token alone. */
-const appNote = ({ app }: Asked): string =>
+const appNote = ({ app }: FormQuestion): string =>
   app === null ? '' : `# Roles of app ${text(app)} count: ask with a client of that app.\n`
 
 function asCurl(issuer: string, { asked }: Question, { subject, added, removed, asOf, context }: Meaning): string {

@@ -15,13 +15,13 @@ const ENTRIES_SEARCHED_MAX = 2_000
 const ENTRIES_PER_READ_MAX = 20_000
 
 /** By the text of a step. `unsearched`: steps without an entry, and the revision before which no change was searched. */
-export type Found = {
+export type FoundChanges = {
   readonly entries: ReadonlyMap<string, LogEntry>
   readonly unsearched: ReadonlyMap<string, number>
 }
 
 /** The latest change of each step until `untilMs`. Nothing of a log that the person may not read. */
-export async function changesOf(visit: Visit, path: readonly ReasonStep[], untilMs: number): Promise<Found> {
+export async function changesOf(visit: Visit, path: readonly ReasonStep[], untilMs: number): Promise<FoundChanges> {
   const entries = new Map<string, LogEntry>()
   const unsearched = new Map<string, number>()
   for (const [log, wanted] of await soughtIn(visit, path)) {

@@ -15,7 +15,7 @@ import { after, Paused, Slice, type Sliced } from './slices.ts'
 import type { Way } from './subgoals.ts'
 import { FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
 
-export type Asked = {
+export type CheckInput = {
   readonly organization: LogId
   /** `type:id`, `type:id#relation` or `type:*`. */
   readonly subject: string
@@ -59,13 +59,18 @@ function denied(code: ReasonCode): Answer {
 }
 
 /** @returns undefined while rows are missing. Throws PdpError `evaluation_limit` and `condition_failed`. */
-export function answerCheck(view: View, model: Model, asked: Asked, check: PermissionCheck): Answer | undefined {
+export function answerCheck(view: View, model: Model, asked: CheckInput, check: PermissionCheck): Answer | undefined {
   const answer = answerWithin(ENDLESS, { view, model, asked, check })
   if (answer instanceof Paused) throw new TypeError('a slice without an end was used up')
   return answer
 }
 
-type Question = { readonly view: View; readonly model: Model; readonly asked: Asked; readonly check: PermissionCheck }
+type Question = {
+  readonly view: View
+  readonly model: Model
+  readonly asked: CheckInput
+  readonly check: PermissionCheck
+}
 
 /** As answerCheck, as far as the slice reaches. */
 export function answerWithin(slice: Slice, question: Question): Sliced<Answer | undefined> {
@@ -181,7 +186,7 @@ function isRelation(model: Model, { relation, resource }: PermissionCheck): bool
   return relations === undefined || relations.has(relation)
 }
 
-function roleAnswer(view: View, asked: Asked, check: PermissionCheck): Answer | undefined {
+function roleAnswer(view: View, asked: CheckInput, check: PermissionCheck): Answer | undefined {
   const app = typeOf(check.resource) === 'app' ? check.resource.slice('app:'.length) : asked.app
   const held = heldPermissions(view, { organization: asked.organization, subject: asked.subject, app })
   if (held === undefined) return undefined

@@ -1,5 +1,5 @@
 /** The checks of one request, over one view. */
-import { type Asked, answerWithin, isUndecided } from '../decide/check.ts'
+import { answerWithin, type CheckInput, isUndecided } from '../decide/check.ts'
 import { ConditionRun } from '../decide/conditions/run.ts'
 import { relationViewOf } from '../decide/contextual-tuples.ts'
 import { NO_MODEL } from '../decide/model.ts'
@@ -9,7 +9,7 @@ import type { View } from '../decide/view.ts'
 import type { ContextualTuple, PermissionCheck } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/json.ts'
-import type { Outcome } from './results.ts'
+import type { CheckOutcome } from './results.ts'
 
 /** As many as for one check, where that may take more. */
 const TUPLES_PER_REQUEST_MAX = 100_000
@@ -20,14 +20,14 @@ export function* answerAll(
   view: View,
   compile: ModelCompiler,
   request: {
-    asked: Asked & { tuplesMax: number }
+    asked: CheckInput & { tuplesMax: number }
     audiences: readonly string[]
     checks: readonly PermissionCheck[]
     contextualTuples: readonly ContextualTuple[]
     withoutTuples: readonly ContextualTuple[]
     context: JsonObject | undefined
   },
-): Steps<readonly Outcome[] | undefined> {
+): Steps<readonly CheckOutcome[] | undefined> {
   const manifests = view.manifests()
   const { audiences, checks, contextualTuples, withoutTuples } = request
   const owner = manifests?.find((m) => m.audiences.some((audience) => audiences.includes(audience)))
@@ -39,7 +39,7 @@ export function* answerAll(
   const meter = { tuplesCount: 0 }
   const asked = { ...request.asked, app: owner?.app ?? request.asked.app, meter, relationView, conditions }
   const tuplesMax = Math.max(TUPLES_PER_REQUEST_MAX, request.asked.tuplesMax)
-  const outcomes: Outcome[] = []
+  const outcomes: CheckOutcome[] = []
   let missing = manifests === undefined
   for (const check of checks) {
     try {

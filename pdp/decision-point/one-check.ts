@@ -1,5 +1,5 @@
 /** One check by itself, which applications ask on every request: no reasons and no revision, and little is allocated. */
-import { type Answer, type Asked, answerWithin, isUndecided } from '../decide/check.ts'
+import { type Answer, answerWithin, type CheckInput, isUndecided } from '../decide/check.ts'
 import { ConditionRun } from '../decide/conditions/run.ts'
 import { NO_MODEL } from '../decide/model.ts'
 import { type ModelCompiler, ModelPending } from '../decide/models/known-models.ts'
@@ -10,7 +10,7 @@ import type { JsonObject } from '../domain/json.ts'
 import type { SnapshotEvaluator } from '../store/cache/question.ts'
 import type { Turns } from '../store/cache/turns.ts'
 
-type Alone = { readonly asked: Asked; readonly check: PermissionCheck; readonly context: JsonObject | undefined }
+type Alone = { readonly asked: CheckInput; readonly check: PermissionCheck; readonly context: JsonObject | undefined }
 
 type Parts = { readonly evaluator: SnapshotEvaluator; readonly compile: ModelCompiler; readonly turns: Turns }
 

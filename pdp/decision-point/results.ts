@@ -1,13 +1,17 @@
 /** What the engine found out about one check, as a decision presents it. */
-import type { Answer, Asked } from '../decide/check.ts'
+import type { Answer, CheckInput } from '../decide/check.ts'
 import { undecidedReason } from '../decide/explanation.ts'
 import type { PermissionCheck, PermissionResult, UndecidedCode } from '../domain/decision.ts'
 import type { PdpError } from '../domain/errors.ts'
 
 type Undecided = PdpError & { readonly code: UndecidedCode }
-export type Outcome = Answer | { readonly undecided: Undecided }
+export type CheckOutcome = Answer | { readonly undecided: Undecided }
 
-export function resultOf(check: PermissionCheck, outcome: Outcome | undefined, { explain }: Asked): PermissionResult {
+export function resultOf(
+  check: PermissionCheck,
+  outcome: CheckOutcome | undefined,
+  { explain }: CheckInput,
+): PermissionResult {
   const { relation, resource } = check
   if (outcome === undefined)
     return { relation, resource, allowed: false, reasonCode: 'evaluation_limit', error: 'evaluation_limit' }

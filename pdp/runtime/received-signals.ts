@@ -3,7 +3,7 @@ import { Counter, Gauge, type Registry } from 'prom-client'
 import type { ProbeResult } from '../process/operations.ts'
 import { guardedFetch } from '../signals/outgoing/guarded-fetch.ts'
 import { createGuardedPost } from '../signals/outgoing/guarded-post.ts'
-import type { Outcome } from '../signals/receiver/intake.ts'
+import type { IntakeOutcome } from '../signals/receiver/intake.ts'
 import { type Receiver, type ReceiverDeps, startReceiver } from '../signals/receiver/receiver.ts'
 import type { StreamState } from '../signals/receiver/streams.ts'
 import type { PdpConfig } from './config.ts'
@@ -39,7 +39,7 @@ export function receiveSignals({ issuer, internalHosts }: PdpConfig, { registry,
 }
 
 /** Counts what comes in. */
-export function receivedSignals(registry: Registry): (issuer: string, outcome: Outcome) => void {
+export function receivedSignals(registry: Registry): (issuer: string, outcome: IntakeOutcome) => void {
   const received = new Counter({
     name: 'portcullis_received_signals_total',
     help: 'Security events from transmitters of other issuers, by outcome. ended: tokens. deferred: the transmitter will send it again.',

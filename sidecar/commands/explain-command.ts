@@ -5,7 +5,7 @@ import { ConfigError, runCommand } from '../../pdp/process/exit.ts'
 import { parseJws, TOKEN_CHARS_MAX } from '../../pdp/token/jws.ts'
 import { loadConfig, loadRouteFile } from '../config/config.ts'
 import type { Explanation } from '../enforce/explain.ts'
-import type { Asked, AskedRequest } from './explain-token.ts'
+import type { AskedRequest, TokenDecision } from './explain-token.ts'
 import { readToken } from './token-file.ts'
 
 type Io = NodeJS.Process
@@ -85,7 +85,7 @@ async function explain(
 /** Unverified claims, used only to show the questions. The PDP's decision verifies the token. */
 const claimsOf = (token: string): [string, unknown][] => Object.entries(parseJws(token, TOKEN_CHARS_MAX)?.payload ?? {})
 
-async function ask(request: AskedRequest, { file }: ExplainOptions): Promise<Asked> {
+async function ask(request: AskedRequest, { file }: ExplainOptions): Promise<TokenDecision> {
   const [{ askAbout }, { commandLineDeps }] = await Promise.all([
     import('./explain-token.ts'),
     import('../runtime/start.ts'),
@@ -110,7 +110,7 @@ function describeExplanation({ route, parameters, asks, context, denial }: Expla
 }
 
 /** `allowed`: null when the PDP was not asked, and its answer is needed. */
-function jsonOf({ route, parameters, asks, context, denial }: Explanation, asked: Asked | null): object {
+function jsonOf({ route, parameters, asks, context, denial }: Explanation, asked: TokenDecision | null): object {
   const unasked = denial !== null ? false : route?.check === null ? true : null
   return {
     route: route?.id ?? null,

@@ -17,7 +17,7 @@ export type AskedRequest = {
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: string | null
 }
-export type Asked = { readonly allowed: boolean; readonly verdict: string; readonly reason: string }
+export type TokenDecision = { readonly allowed: boolean; readonly verdict: string; readonly reason: string }
 
 /** Longer than the sidecar waits, because the connection to the PDP must be opened first. */
 const ASK_MS = 3_000
@@ -27,7 +27,7 @@ export async function askAbout(
   config: LoadedConfig,
   request: AskedRequest,
   deps: Omit<RuntimeDeps, 'limits' | 'leases' | 'skew'>,
-): Promise<Asked> {
+): Promise<TokenDecision> {
   const skew = createClockSkew({ clock: deps.clock, onMeasured: () => undefined })
   const runtime = createRuntime(config, {
     ...deps,

@@ -42,7 +42,7 @@ export type HeldDeps = RecordDeps & {
 }
 /** The request that a gateway holds, as far as the gateway may be believed. */
 export type Held = { readonly client: ClientRequest; readonly origin: Origin }
-export type Asked = Held & {
+export type HeldRequest = Held & {
   readonly door: DoorProfile
   /** False: the gateway sends no bodies, so that what must be in them, or must not, cannot be known. */
   readonly holdsBody: boolean
@@ -66,7 +66,7 @@ export type DoorOutcome =
   | { readonly kind: 'answer'; readonly answer: DenialAnswer }
 
 /** Never rejects, and allows only by a Permit. */
-export async function evaluateHeld(given: Asked, deps: HeldDeps): Promise<DoorOutcome> {
+export async function evaluateHeld(given: HeldRequest, deps: HeldDeps): Promise<DoorOutcome> {
   const requestId = requestIdOf(given.client)
   const visit = deps.signIn === null ? null : deps.signIn.visit(given.client)
   const asked = visit === null ? given : { ...given, client: visit.client }
@@ -93,7 +93,7 @@ export async function evaluateHeld(given: Asked, deps: HeldDeps): Promise<DoorOu
 }
 
 /** The gateway forwards what it holds: with the cookies of the sidecar, and without the token of a session. */
-function rewrittenFields({ request, route }: Permit, { client }: Asked): readonly (readonly [string, string])[] {
+function rewrittenFields({ request, route }: Permit, { client }: HeldRequest): readonly (readonly [string, string])[] {
   const valuesOf = (raw: readonly string[], name: string): readonly string[] =>
     raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === name)
   const names = route.forwardToken ? ['cookie', 'authorization'] : ['cookie']
@@ -104,7 +104,7 @@ function rewrittenFields({ request, route }: Permit, { client }: Asked): readonl
 }
 
 async function decideInTime(
-  { withinMs, objection, holdsBody, client, requestId, origin }: Asked & { readonly requestId: string },
+  { withinMs, objection, holdsBody, client, requestId, origin }: HeldRequest & { readonly requestId: string },
   browser: Visit | null,
   deps: HeldDeps,
   span: Span | null,

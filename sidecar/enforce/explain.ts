@@ -58,12 +58,15 @@ export function createExplainer(file: RouteFile): Explainer {
   }
 }
 
-type Found = {
+type MatchedRequest = {
   readonly inbound: InboundRequest
   readonly match: Extract<RequestMatch, { readonly kind: 'route' }>
 }
 
-function asksOf({ as, body }: ExplainedRequest, { inbound, match }: Found): Pick<Explanation, 'asks' | 'context'> {
+function asksOf(
+  { as, body }: ExplainedRequest,
+  { inbound, match }: MatchedRequest,
+): Pick<Explanation, 'asks' | 'context'> {
   const { check, context } = match.route
   const asking = check === null ? null : { check, context }
   if (asking !== null && as === null) throw new TokenError('token_missing', 'this route needs an access token')
@@ -82,7 +85,7 @@ function asksOf({ as, body }: ExplainedRequest, { inbound, match }: Found): Pick
 }
 
 /** As the sidecar reads it; null: it does not. Throws RequestError. */
-function bodyText(body: string, { inbound, match }: Found): string | null {
+function bodyText(body: string, { inbound, match }: MatchedRequest): string | null {
   const { check, context } = match.route
   const isRead = check !== null && usesBody({ check, context })
   if (!isRead && (match.judgeJson === null || body === '')) return null

@@ -118,14 +118,14 @@ const COLLECTED = [
   'expect',
 ] as const
 type Collected = (typeof COLLECTED)[number]
-type Found = { [Name in Collected]: readonly string[] }
+type CollectedFields = { [Name in Collected]: readonly string[] }
 const collected = new Set<string>(COLLECTED)
 const isCollected = (name: string): name is Collected => collected.has(name)
 const ABSENT: readonly string[] = []
 
 /** Compares exact names in any case: to a parser, `Content_Length` is another field; it is stripped by its folded name. */
-function collectFields(raw: readonly string[], names: string[]): Found {
-  const found: Found = {
+function collectFields(raw: readonly string[], names: string[]): CollectedFields {
+  const found: CollectedFields = {
     host: ABSENT,
     connection: ABSENT,
     authorization: ABSENT,
@@ -143,7 +143,7 @@ function collectFields(raw: readonly string[], names: string[]): Found {
   return found
 }
 
-function readFraming({ version, bodiless }: ClientRequest, found: Found): number | null {
+function readFraming({ version, bodiless }: ClientRequest, found: CollectedFields): number | null {
   const encodings = found['transfer-encoding']
   const lengths = found['content-length']
   if (found.expect.some((value) => value.toLowerCase() !== '100-continue'))

@@ -20,10 +20,10 @@ export type Origin = {
   readonly fault: string | null
 }
 
-type Asked = Pick<ClientRequest, 'raw' | 'peerAddress' | 'scheme'>
+type OriginSource = Pick<ClientRequest, 'raw' | 'peerAddress' | 'scheme'>
 
 /** `trusted` is null if no proxy is trusted. Never throws: the pipeline refuses a fault, and the log always needs an address. */
-export function originOf(client: Asked, trusted: Networks | null): Origin {
+export function originOf(client: OriginSource, trusted: Networks | null): Origin {
   const connection = client.peerAddress()
   const peer = parseAddress(connection) ?? connection
   const direct: Origin = { address: peer, scheme: client.scheme, host: null, fault: null }

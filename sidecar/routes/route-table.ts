@@ -109,10 +109,15 @@ function find(node: Node, path: PathSegments, at: number): Place | null {
   return byParameter ?? node.rest
 }
 
-type Found = { readonly place: Place; readonly entry: Entry; readonly method: string; readonly path: PathSegments }
+type MatchedEntry = {
+  readonly place: Place
+  readonly entry: Entry
+  readonly method: string
+  readonly path: PathSegments
+}
 
 /** A route with other rules that some service could run for the request; null: no such route. */
-function otherRoute(root: Root, { place, entry, method, path }: Found): Route | null {
+function otherRoute(root: Root, { place, entry, method, path }: MatchedEntry): Route | null {
   // The fast path of most requests: no other reading exists.
   if (root.unfolded && isPlain(path)) {
     place.slashLeads ??= slashLeads(root, place)

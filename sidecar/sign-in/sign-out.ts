@@ -13,13 +13,13 @@ import type { Session } from './session.ts'
 import { removal } from './session-cookies.ts'
 import type { OwnCookies } from './sessions.ts'
 
-type Asked = { readonly own: OwnCookies; readonly context: SignInContext }
+type SignOutRequest = { readonly own: OwnCookies; readonly context: SignInContext }
 
 export const askToSignOut = ({ place }: SignInContext): DenialAnswer =>
   signOutPage(new URL(place.origin).host, { action: ownUrl(place, PATHS.signOut), home: urlAt(place, '/') })
 
 /** Rejects with RequestError for the request of another site's page, and when the end of the session cannot be stored. */
-export async function signOut(request: InboundRequest, { own, context }: Asked): Promise<DenialAnswer> {
+export async function signOut(request: InboundRequest, { own, context }: SignOutRequest): Promise<DenialAnswer> {
   const { place, sessions, providers, log } = context
   requireOwnPage(request, { origin: place.origin, upgrade: false })
   const session = await sessions.find(own)

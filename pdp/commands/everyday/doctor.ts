@@ -4,7 +4,7 @@ import { connect as connectTls } from 'node:tls'
 import type { Command } from 'commander'
 import { accessToken, urlOf } from '../connection.ts'
 import { EXIT, type Run } from '../errors.ts'
-import { type Asked, type Finding, type Got, get, type Options, type State, TIMEOUT_MS } from './finding.ts'
+import { type Examination, type Finding, type Got, get, type Options, type State, TIMEOUT_MS } from './finding.ts'
 import { examineRouteFile } from './route-file-findings.ts'
 
 /** Tokens tolerate this much difference. */
@@ -37,7 +37,7 @@ const MARKS: { readonly [state in State]: string } = { ok: 'ok     ', failed: 'F
 const line = ({ check, state, said, advice }: Finding): string =>
   `${MARKS[state]} ${check}: ${said}\n${advice === undefined ? '' : `        → ${advice}\n`}`
 
-async function examinePdp({ url, options, io }: Asked): Promise<readonly Finding[]> {
+async function examinePdp({ url, options, io }: Examination): Promise<readonly Finding[]> {
   const certificate = await examineCertificate(url)
   const reached = await get(`${url}/.well-known/openid-configuration`)
   if (!('status' in reached)) {

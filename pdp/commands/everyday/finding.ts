@@ -5,7 +5,7 @@ export const TIMEOUT_MS = 5_000
 
 export type Options = ConnectionOptions & { readonly routeFile?: string }
 /** `url`: the PDP's. */
-export type Asked = { readonly url: string; readonly options: Options; readonly io: NodeJS.Process }
+export type Examination = { readonly url: string; readonly options: Options; readonly io: NodeJS.Process }
 export type State = 'ok' | 'failed' | 'skipped'
 export type Finding = {
   readonly check: string

@@ -16,7 +16,7 @@ const SPARE_MS = 30_000
 
 type Options = ConnectionOptions & { readonly scope?: string; readonly resource?: string }
 type Answer = { readonly [name: string]: unknown }
-type Asked = { readonly options: Options; readonly io: NodeJS.Process }
+type Invocation = { readonly options: Options; readonly io: NodeJS.Process }
 
 export function addLoginCommands(program: Command, io: NodeJS.Process, run: Run): void {
   program
@@ -85,7 +85,7 @@ async function post(
 const said = ({ error, error_description }: Answer): string =>
   [error, error_description].filter((text) => typeof text === 'string').join(': ') || 'no answer'
 
-async function login({ options, io }: Asked): Promise<number> {
+async function login({ options, io }: Invocation): Promise<number> {
   const url = urlOf(options, io.env)
   const { clientId = CLIENT, scope = LOGIN_SCOPES, resource, organization } = options
   const { ok, body } = await post(url, '/oauth/device_authorization', {
@@ -159,7 +159,7 @@ async function current(io: NodeJS.Process): Promise<SavedLogin> {
   return renewed
 }
 
-async function logout({ options, io }: Asked): Promise<number> {
+async function logout({ options, io }: Invocation): Promise<number> {
   const saved = readLogin(fileOf(io))
   forgetLogin(fileOf(io))
   const token = saved?.refreshToken ?? saved?.accessToken
@@ -169,7 +169,7 @@ async function logout({ options, io }: Asked): Promise<number> {
   return EXIT.ok
 }
 
-async function whoami({ options, io }: Asked): Promise<number> {
+async function whoami({ options, io }: Invocation): Promise<number> {
   const { url, accessToken: bearer } = await current(io)
   const response = await fetch(`${url}/oauth/userinfo`, {
     redirect: 'error',
@@ -185,7 +185,7 @@ async function whoami({ options, io }: Asked): Promise<number> {
   return EXIT.ok
 }
 
-async function token({ options, io }: Asked): Promise<number> {
+async function token({ options, io }: Invocation): Promise<number> {
   const named = options.clientId ?? io.env.PORTCULLIS_CLIENT_ID
   const { scope = '', resource } = options
   const deps = { env: io.env, fetch, scope, bind: true, ...(resource === undefined ? {} : { resource }) }

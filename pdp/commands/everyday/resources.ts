@@ -165,13 +165,13 @@ function parseValue(value: string): unknown {
 }
 
 type Options = ConnectionOptions & Flags
-type Asked = { readonly resource: Resource; readonly options: Options; readonly io: NodeJS.Process }
+type Invocation = { readonly resource: Resource; readonly options: Options; readonly io: NodeJS.Process }
 
 export function addResourceCommands(program: Command, io: NodeJS.Process, run: Run): void {
   for (const resource of RESOURCES) {
     const { name, description, flags, argument } = resource
     const group = program.command(name).description(description)
-    const asked = (options: Options): Asked => ({ resource, options, io })
+    const asked = (options: Options): Invocation => ({ resource, options, io })
     addConnectionOptions(group.command('list').description('Print all of them.')).action((options: Options) =>
       run(() => list(asked(options))),
     )
@@ -193,7 +193,7 @@ export function addResourceCommands(program: Command, io: NodeJS.Process, run: R
 const optionsOf = (command: Command): Options => command.opts()
 
 async function open(
-  { resource, options, io }: Asked,
+  { resource, options, io }: Invocation,
   kind: 'read' | 'write',
 ): Promise<{ connection: Connection; path: string }> {
   const { organization } = options
@@ -205,7 +205,7 @@ async function open(
   return { connection, path: resource.path(encodeURIComponent(organization ?? '')) }
 }
 
-async function list(asked: Asked): Promise<number> {
+async function list(asked: Invocation): Promise<number> {
   const { resource, options, io } = asked
   const { connection, path } = await open(asked, 'read')
   const items = await readAll(connection, path)
@@ -227,13 +227,13 @@ export async function readAll(connection: Connection, path: string): Promise<rea
   return items
 }
 
-async function get(id: string, asked: Asked): Promise<number> {
+async function get(id: string, asked: Invocation): Promise<number> {
   const { connection, path } = await open(asked, 'read')
   const response = await connection.send({ method: 'GET', path: `${path}/${encodeURIComponent(id)}` })
   return print((await response.json()) as Item, asked)
 }
 
-async function putOne(id: string, argument: string | undefined, asked: Asked): Promise<number> {
+async function putOne(id: string, argument: string | undefined, asked: Invocation): Promise<number> {
   const { resource, options } = asked
   const body = resource.body({ ...options, id }, argument)
   const { connection, path } = await open(asked, 'write')
@@ -241,14 +241,14 @@ async function putOne(id: string, argument: string | undefined, asked: Asked): P
   return print((await response.json()) as Item, asked)
 }
 
-async function remove(id: string, asked: Asked): Promise<number> {
+async function remove(id: string, asked: Invocation): Promise<number> {
   const { connection, path } = await open(asked, 'write')
   await connection.send({ method: 'DELETE', path: `${path}/${encodeURIComponent(id)}` })
   asked.io.stdout.write(asked.options.json === true ? '{}\n' : `deleted: ${id}\n`)
   return EXIT.ok
 }
 
-function print(item: Item, { resource, options, io }: Asked): number {
+function print(item: Item, { resource, options, io }: Invocation): number {
   const secret = text(item.client_secret as Flags[string])
   io.stdout.write(
     options.json === true

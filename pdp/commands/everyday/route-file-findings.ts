@@ -3,11 +3,11 @@ import { spawnSync } from 'node:child_process'
 import { connect as connectTcp } from 'node:net'
 import { accessToken } from '../connection.ts'
 import { CliError } from '../errors.ts'
-import { type Asked, type Finding, get, TIMEOUT_MS } from './finding.ts'
+import { type Examination, type Finding, get, TIMEOUT_MS } from './finding.ts'
 import { type RouteFile, readRouteFile } from './route-file.ts'
 import { isMap, type Members, type TrustedIssuer, trustedIssuers } from './trusted-issuers.ts'
 
-export async function examineRouteFile(asked: Asked): Promise<readonly Finding[]> {
+export async function examineRouteFile(asked: Examination): Promise<readonly Finding[]> {
   const { routeFile } = asked.options
   if (routeFile === undefined) return [{ check: 'route file', state: 'skipped', said: 'name one by --route-file' }]
   const checked = checkRouteFile(routeFile, asked.io)
@@ -61,7 +61,7 @@ async function examineAddress(address: string): Promise<Finding> {
   return { check, state: 'failed', said: `it cannot be reached from here (${reason})`, advice }
 }
 
-async function examineIssuers(asked: Asked, { resource, issuers }: RouteFile): Promise<readonly Finding[]> {
+async function examineIssuers(asked: Examination, { resource, issuers }: RouteFile): Promise<readonly Finding[]> {
   const own = issuers.filter(isMap).filter(({ issuer, external }) => typeof issuer === 'string' && !isMap(external))
   const found = own.length === 0 ? [] : [await examineOwn(asked, own)]
   for (const entry of issuers) {
@@ -72,7 +72,7 @@ async function examineIssuers(asked: Asked, { resource, issuers }: RouteFile): P
 }
 
 /** An entry without `external` is the PDP's own name. */
-async function examineOwn({ url }: Asked, entries: readonly Members[]): Promise<Finding> {
+async function examineOwn({ url }: Examination, entries: readonly Members[]): Promise<Finding> {
   const names = entries.map(({ issuer }) => String(issuer))
   const check = `issuer ${names.join(', ')}`
   const metadata = await get(`${url}/.well-known/openid-configuration`)
@@ -85,7 +85,7 @@ async function examineOwn({ url }: Asked, entries: readonly Members[]): Promise<
 }
 
 async function examineTrusted(
-  asked: Asked,
+  asked: Examination,
   issuer: string,
   read: () => Promise<readonly TrustedIssuer[]>,
 ): Promise<Finding> {
@@ -113,7 +113,7 @@ async function examineKeys(url: string): Promise<string> {
 type Said = Omit<Finding, 'check'>
 const UNKNOWN = 'whether the PDP trusts it is not known: '
 
-async function compare(asked: Asked, issuer: string, document: Members, keys: string): Promise<Said> {
+async function compare(asked: Examination, issuer: string, document: Members, keys: string): Promise<Said> {
   const { url, options, io } = asked
   const advice = `tell the PDP: portcullis setup ORGANIZATION ${options.routeFile}`
   let token: string

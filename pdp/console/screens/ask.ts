@@ -6,8 +6,8 @@ import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { existsAsSubject, refusedUnknown } from '../../serve/decisions/answer.ts'
 import { asRequestProblem } from '../../serve/problems/status.ts'
 import type { LogEntry } from '../../store/contract.ts'
-import { type Asked, copies, reasonSentence } from '../answer-texts.ts'
-import { changesOf, type Found } from '../history.ts'
+import { copies, type FormQuestion, reasonSentence } from '../answer-texts.ts'
+import { changesOf, type FoundChanges } from '../history.ts'
 import { address, alert, copyable, field, hidden, instant, link, name, problems, table, verdict } from '../parts.ts'
 import { isSupposed, parametersOf, readSubject, readSupposed, type Supposed, supposedOf } from '../question.ts'
 import { supposedFields } from '../supposed-fields.ts'
@@ -21,7 +21,7 @@ export type Answered = {
 }
 
 /** Throws RequestProblem and PdpError. */
-export async function answerAsked(visit: Visit, asked: Asked, supposed: Supposed): Promise<Answered> {
+export async function answerAsked(visit: Visit, asked: FormQuestion, supposed: Supposed): Promise<Answered> {
   await visit.requireScope('decisions:read')
   const { pdp, directory } = visit.deps.management
   const subject = readSubject(asked.subject)
@@ -36,7 +36,7 @@ export async function answerAsked(visit: Visit, asked: Asked, supposed: Supposed
   return { result, tookMs: performance.now() - startedMs, validUntilMs: decision.validUntilMs }
 }
 
-export const askedOf = (visit: Visit): Asked => ({
+export const askedOf = (visit: Visit): FormQuestion => ({
   organization: visit.organization ?? '',
   subject: visit.query('subject').trim(),
   relation: visit.query('relation').trim(),
@@ -58,7 +58,7 @@ const HINT = html`<div class="empty"><p>Ask about a person, such as <code>user:a
 <code>group:staff#member</code>; or a client, <code>service:importer</code>. The relation is one of the model, or a permission
 key on <code>app:…</code> or <code>organization:…</code>.</p></div>`
 
-async function questionForm(visit: Visit, asked: Asked, supposed: Supposed): Promise<Html> {
+async function questionForm(visit: Visit, asked: FormQuestion, supposed: Supposed): Promise<Html> {
   const { organization } = visit
   const type = typeOf(asked.resource)
   const relations =
@@ -71,7 +71,7 @@ ${field({ name: 'resource', label: 'Resource', value: asked.resource, required: 
 ${supposedFields(supposed, [{ name: 'app', label: 'App of the roles', value: asked.app ?? '' }])}</form>`
 }
 
-async function answerParts(visit: Visit, asked: Asked, supposed: Supposed): Promise<Html> {
+async function answerParts(visit: Visit, asked: FormQuestion, supposed: Supposed): Promise<Html> {
   if (readSubject(asked.subject) === null)
     return alert(
       html`${name(asked.subject)} names no subject. Write <code>type:id</code>, such as <code>user:alice</code>.`,
@@ -86,7 +86,7 @@ async function answerParts(visit: Visit, asked: Asked, supposed: Supposed): Prom
   }
 }
 
-type Told = { readonly asked: Asked; readonly supposed: Supposed; readonly answered: Answered }
+type Told = { readonly asked: FormQuestion; readonly supposed: Supposed; readonly answered: Answered }
 
 async function answerPage(visit: Visit, { asked, supposed, answered }: Told): Promise<Html> {
   const { result, tookMs } = answered
@@ -112,9 +112,18 @@ ${result.allowed ? await pathTable(visit, result, found) : missingTable(visit, a
 }
 
 const SUPPOSED = html`<p class="note"><strong>What if:</strong> this answers a supposition. Nothing was written, and nothing is remembered.</p>`
-const questionParameters = ({ subject, relation, resource, app }: Asked) => ({ subject, relation, resource, app })
+const questionParameters = ({ subject, relation, resource, app }: FormQuestion) => ({
+  subject,
+  relation,
+  resource,
+  app,
+})
 
-async function pathTable(visit: Visit, { reason }: PermissionResult, { entries, unsearched }: Found): Promise<Html> {
+async function pathTable(
+  visit: Visit,
+  { reason }: PermissionResult,
+  { entries, unsearched }: FoundChanges,
+): Promise<Html> {
   const rows: (readonly (Html | string)[])[] = []
   for (const step of reason?.path ?? []) {
     const [[kind, text] = ['', '']] = Object.entries(step)
@@ -147,7 +156,7 @@ async function grantText(visit: Visit, id: string): Promise<Html> {
   return html`role ${name(grant.role)}${grant.app === null ? EMPTY : html` of app ${name(grant.app)}`} for ${name(grant.subject)} ${where}`
 }
 
-function missingTable(visit: Visit, asked: Asked, { reason }: PermissionResult): Html {
+function missingTable(visit: Visit, asked: FormQuestion, { reason }: PermissionResult): Html {
   const details = (reason?.details ?? []).map((detail) => html`<li>${name(detail)}</li>`)
   const rows = (reason?.missing ?? []).map((tuple) => [
     name(tuple),

@@ -7,7 +7,7 @@ import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import { isWildcard, typeOf } from '../../domain/names.ts'
 import { subjectName } from '../../domain/subjects.ts'
 import type { NameSource } from '../../domain/tuple.ts'
-import { type Asked, answerWithin, isUndecided } from '../check.ts'
+import { answerWithin, type CheckInput, isUndecided } from '../check.ts'
 import { ConditionRun } from '../conditions/run.ts'
 import type { Model } from '../model.ts'
 import { ancestors } from '../roles.ts'
@@ -134,7 +134,7 @@ export function* listOf(
 }
 
 /** The check that decides about the candidate. */
-function pairOf(question: ListQuestion, candidate: string): { asked: Asked; check: PermissionCheck } {
+function pairOf(question: ListQuestion, candidate: string): { asked: CheckInput; check: PermissionCheck } {
   const { organization, app, relation } = question
   if (question.kind === 'resources')
     return {

@@ -135,11 +135,11 @@ function invalid(issues: readonly ValidationIssue[]): PdpError {
 
 /** The parser counts lines and columns from 0. Issues in a module of several name its file first. */
 function issuesOf(error: unknown, text: string): readonly ValidationIssue[] {
-  type Found = { msg?: string; line?: { start?: number }; column?: { start?: number }; file?: string }
-  const found = (error as { errors?: readonly Found[] }).errors
+  type SyntaxIssue = { msg?: string; line?: { start?: number }; column?: { start?: number }; file?: string }
+  const found = (error as { errors?: readonly SyntaxIssue[] }).errors
   if (!Array.isArray(found) || found.length === 0)
     return [{ place: '1:1', message: 'this is not a model in the OpenFGA language, schema 1.1' }]
-  return found.map(({ msg = '', line, column, file }: Found) => {
+  return found.map(({ msg = '', line, column, file }: SyntaxIssue) => {
     const number = (line?.start ?? 0) + 1
     return {
       place: `${file === undefined ? '' : `${file}:`}${number}:${(column?.start ?? 0) + 1}`,

@@ -15,9 +15,9 @@ import { parentKindsOf, type Step, type Steps, stepsTowards, UNMODELLED, userset
 
 /** Names that tuples of a relation name, of those that may hold the subject. `undecided`: of some it cannot be told. */
 export type Aside = { readonly named: readonly string[]; readonly missing: boolean; readonly undecided: boolean }
-type Found = { readonly usersets: readonly string[] } | 'missing' | 'too many'
+type ClimbResult = { readonly usersets: readonly string[] } | 'missing' | 'too many'
 /** Shared by all that wait for it. */
-type Climb = { readonly steps: Slow<Found>; found: Found | null }
+type Climb = { readonly steps: Slow<ClimbResult>; found: ClimbResult | null }
 /** Undefined while rows are missing; null: too many. */
 type Reached = readonly string[] | null | undefined
 
@@ -99,7 +99,7 @@ export class SubjectSide {
   }
 
   /** Usersets (`type:id#relation`) of these kinds that may hold the subject. */
-  *#holding(kinds: readonly string[]): Slow<Found> {
+  *#holding(kinds: readonly string[]): Slow<ClimbResult> {
     const name = [...kinds].sort().join(' ')
     const climb: Climb = this.#climbs.get(name) ?? { steps: this.#climb(kinds), found: null }
     this.#climbs.set(name, climb)
@@ -111,7 +111,7 @@ export class SubjectSide {
     return climb.found
   }
 
-  *#climb(kinds: readonly string[]): Slow<Found> {
+  *#climb(kinds: readonly string[]): Slow<ClimbResult> {
     const steps = stepsTowards(this.#model, kinds)
     const names = this.#start()
     if (names === 'too many') return names

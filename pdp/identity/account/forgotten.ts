@@ -47,7 +47,7 @@ export async function sendLink(parts: AccountParts, visit: Visit, form: URLSearc
   return shown(frame, forgotten.sentTitle, html`<p role="status">${forgotten.sent}</p>`)
 }
 
-type Asked = {
+type ResetRequest = {
   readonly email: string
   readonly source: Source
   readonly browser: string
@@ -57,7 +57,7 @@ type Asked = {
 
 async function mailLink(
   { issuer, sql, directory, tokens, mailer, mailAttempts, log }: AccountParts,
-  { email, source, browser, texts }: Asked,
+  { email, source, browser, texts }: ResetRequest,
 ): Promise<void> {
   const person = isEmail(email) ? await directory.userByEmail(email) : null
   // Who has no password here signs in elsewhere: a mail must not be a second way in.
@@ -120,9 +120,9 @@ export async function hashed(
   }
 }
 
-type Found = { readonly token: string; readonly email: string } | { readonly view: View }
+type TokenOrView = { readonly token: string; readonly email: string } | { readonly view: View }
 
-async function tokenOf({ sql, tokens, cookies }: AccountParts, { req, frame }: Visit): Promise<Found> {
+async function tokenOf({ sql, tokens, cookies }: AccountParts, { req, frame }: Visit): Promise<TokenOrView> {
   const token = cookies.kept(req, 'reset')
   const found = token === '' ? null : await tokens.find(sql, 'reset', token)
   if (found === null) return { view: gone(frame) }

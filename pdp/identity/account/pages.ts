@@ -4,14 +4,14 @@ import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { errorPage } from '../html/error-page.ts'
 import type { Frame } from '../html/frame.ts'
 import { type Page, page } from '../html/page.ts'
-import { type Outcome, STATUS } from '../oauth/status.ts'
+import { STATUS, type StatusName } from '../oauth/status.ts'
 import type { Words } from '../words/words.ts'
 import type { Visit } from './visit.ts'
 
-export type View = { readonly outcome: Outcome; readonly page: Page }
+export type View = { readonly outcome: StatusName; readonly page: Page }
 export type NewPasswordProblem = keyof Words['account']['passwordProblems']
 
-export const shown = (frame: Frame, title: string, body: Html, outcome: Outcome = 'shown'): View => ({
+export const shown = (frame: Frame, title: string, body: Html, outcome: StatusName = 'shown'): View => ({
   outcome,
   page: page(frame, title, body),
 })

@@ -35,7 +35,7 @@ export type Passkey = {
 /** What a browser gives to `navigator.credentials`, as JSON. */
 export type PasskeyOptions = { readonly [member: string]: unknown }
 /** `page`: where the answer is good. */
-type Asked = { readonly req: IncomingMessage; readonly page: string }
+type CeremonyRequest = { readonly req: IncomingMessage; readonly page: string }
 /** `recoveryCodes`: shown this once, to who had none. */
 export type Added = 'refused' | 'tooMany' | { readonly recoveryCodes: readonly string[]; readonly synced: boolean }
 
@@ -45,18 +45,18 @@ export type Passkeys = {
   readonly isPossible: boolean
   of(user: string): Promise<readonly Passkey[]>
   /** For a new passkey of who is signed in. */
-  creation(user: User, asked: Asked & { readonly res: ServerResponse }): Promise<PasskeyOptions>
+  creation(user: User, asked: CeremonyRequest & { readonly res: ServerResponse }): Promise<PasskeyOptions>
   add(
     user: User,
-    given: Asked & { readonly answer: string; readonly name: string },
+    given: CeremonyRequest & { readonly answer: string; readonly name: string },
     context: WriteContext,
   ): Promise<Added>
   /** `user`: whose password was right; null: nobody is known yet, so that no answer shows who is there. */
-  request(user: string | null, asked: Asked & { readonly res: ServerResponse }): Promise<PasskeyOptions>
+  request(user: string | null, asked: CeremonyRequest & { readonly res: ServerResponse }): Promise<PasskeyOptions>
   /** Null when the answer is not right. Without a password the authenticator must have verified the person itself. */
   prove(
     user: string | null,
-    given: Asked & { readonly answer: string },
+    given: CeremonyRequest & { readonly answer: string },
   ): Promise<{ readonly user: string; readonly synced: boolean } | null>
   /** Ends the person's sign-ins. False when there was no such passkey of theirs. */
   remove(user: string, id: string, context: WriteContext): Promise<boolean>

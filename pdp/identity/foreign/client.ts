@@ -7,7 +7,7 @@ import type { ProviderWithSecret } from './providers.ts'
 export class ForeignRefused extends Error {
   override readonly name = 'ForeignRefused'
 }
-export type Asked = { readonly state: string; readonly nonce: string; readonly verifier: string }
+export type AuthorizationSecrets = { readonly state: string; readonly nonce: string; readonly verifier: string }
 export type ForeignPerson = {
   readonly issuer: string
   readonly subject: string
@@ -23,10 +23,10 @@ export type ForeignClient = {
   /** `fresh`: the person must sign in there once more. */
   authorizationUrl(
     provider: ProviderWithSecret,
-    asked: Asked & { readonly redirectUri: string; readonly fresh: boolean },
+    asked: AuthorizationSecrets & { readonly redirectUri: string; readonly fresh: boolean },
   ): Promise<string>
   /** Throws ForeignRefused, or another error when the provider does not answer. */
-  redeem(provider: ProviderWithSecret, callback: URL, asked: Asked): Promise<ForeignPerson>
+  redeem(provider: ProviderWithSecret, callback: URL, asked: AuthorizationSecrets): Promise<ForeignPerson>
 }
 
 const ANSWER_SECONDS = 5

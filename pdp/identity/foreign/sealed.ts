@@ -3,10 +3,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import { mountOf, PATHS } from '../oauth/paths.ts'
 import type { SignedIn, Target } from '../sign-in/sign-in.ts'
-import type { Asked, ForeignPerson } from './client.ts'
+import type { AuthorizationSecrets, ForeignPerson } from './client.ts'
 
 /** The way to a provider and back. */
-export type Way = Omit<Asked, 'state'> & {
+export type Way = Omit<AuthorizationSecrets, 'state'> & {
   readonly provider: string
   /** As they were when the person left. */
   readonly issuer: string

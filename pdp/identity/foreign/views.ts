@@ -4,13 +4,13 @@ import { alertOf, hidden, shown, type View } from '../account/pages.ts'
 import type { Frame } from '../html/frame.ts'
 import { strong } from '../html/page.ts'
 import { PATHS } from '../oauth/paths.ts'
-import type { Outcome } from '../oauth/status.ts'
+import type { StatusName } from '../oauth/status.ts'
 import type { LoginProblem } from '../sign-in/sign-in-pages.ts'
 import { fill, fillText, type Words } from '../words/words.ts'
 import type { ForeignPerson } from './client.ts'
 
 export type Problem = Exclude<keyof Words['foreign']['problems'], 'title'>
-const OUTCOMES: { readonly [problem in Problem]?: Outcome } = {
+const OUTCOMES: { readonly [problem in Problem]?: StatusName } = {
   unreachable: 'unavailable',
   domain: 'forbidden',
   notMember: 'forbidden',

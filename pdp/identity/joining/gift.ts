@@ -10,7 +10,7 @@ export type Gift = {
   /** Null: nobody who is still there. */
   readonly inviter: string | null
 }
-export type Found = Omit<Gift, 'inviter'> & {
+export type PendingInvitation = Omit<Gift, 'inviter'> & {
   readonly token: string
   readonly invitation: Invitation
   readonly inviter: string

@@ -16,7 +16,7 @@ import { PATHS } from '../oauth/paths.ts'
 import { BY_PASSWORD } from '../sign-in/acr.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
 import { fill, type Words } from '../words/words.ts'
-import { type Found, giftOf } from './gift.ts'
+import { giftOf, type PendingInvitation } from './gift.ts'
 import type { Invitations } from './invitations.ts'
 import { acceptPage, newPersonPage, otherPersonPage } from './views.ts'
 
@@ -83,7 +83,12 @@ async function act(
 async function joinAsNew(
   deps: JoiningDeps,
   parts: AccountParts,
-  { visit, found, form, person }: { visit: Visit; found: Found; form: URLSearchParams; person: Person | null },
+  {
+    visit,
+    found,
+    form,
+    person,
+  }: { visit: Visit; found: PendingInvitation; form: URLSearchParams; person: Person | null },
 ): Promise<View> {
   const name = (form.get('name') ?? '').replaceAll(/\p{Cc}+/gu, ' ').trim()
   const password = form.get('password') ?? ''
@@ -109,7 +114,7 @@ const NAME_CHARACTERS_MAX = 256
 async function decline(
   { sql, invitations }: JoiningDeps,
   { cookies, log }: AccountParts,
-  { visit: { res, frame }, found, user }: { visit: Visit; found: Found; user: string | null },
+  { visit: { res, frame }, found, user }: { visit: Visit; found: PendingInvitation; user: string | null },
 ): Promise<View> {
   const { id, organization } = found.invitation
   const taken = await sql.transaction(async (tx) => {
@@ -124,7 +129,7 @@ async function decline(
   return shown(frame, declinedTitle, html`<p role="status">${text}</p>`)
 }
 
-async function find(deps: JoiningDeps, parts: AccountParts, { req, frame }: Visit): Promise<Found | null> {
+async function find(deps: JoiningDeps, parts: AccountParts, { req, frame }: Visit): Promise<PendingInvitation | null> {
   const token = parts.cookies.kept(req, 'invitation')
   const invitation = token === '' ? null : await deps.invitations(deps.sql).find(token)
   if (invitation === null) return null
@@ -140,7 +145,7 @@ async function find(deps: JoiningDeps, parts: AccountParts, { req, frame }: Visi
 function joined(
   { cookies, log }: AccountParts,
   { res, frame }: Visit,
-  { found, user }: { readonly found: Found; readonly user: string },
+  { found, user }: { readonly found: PendingInvitation; readonly user: string },
 ): View {
   const { id, organization } = found.invitation
   cookies.drop(res, 'invitation')

@@ -6,9 +6,9 @@ import type { Frame } from '../html/frame.ts'
 import { strong } from '../html/page.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { fill } from '../words/words.ts'
-import type { Found } from './gift.ts'
+import type { PendingInvitation } from './gift.ts'
 
-export const acceptPage = (frame: Frame, found: Found, { xsrf }: Person): View =>
+export const acceptPage = (frame: Frame, found: PendingInvitation, { xsrf }: Person): View =>
   shown(
     frame,
     frame.words.joining.title,
@@ -21,7 +21,7 @@ export const acceptPage = (frame: Frame, found: Found, { xsrf }: Person): View =
 
 export function newPersonPage(
   frame: Frame,
-  found: Found,
+  found: PendingInvitation,
   view: { readonly person: Person | null; readonly name: string; readonly problem: NewPasswordProblem | null },
 ): View {
   const { person, name, problem } = view
@@ -42,7 +42,7 @@ ${newPasswordFields(frame.words, { email: found.invitation.email, problem })}
   )
 }
 
-export function otherPersonPage(frame: Frame, found: Found, person: Person): View {
+export function otherPersonPage(frame: Frame, found: PendingInvitation, person: Person): View {
   const { joining } = frame.words
   const to = new URLSearchParams({ to: PATHS.accountInvitation, ui_locales: frame.words.lang })
   return shown(
@@ -56,7 +56,7 @@ export function otherPersonPage(frame: Frame, found: Found, person: Person): Vie
 
 const nameOf = ({ user }: Person): string => user.email ?? user.name ?? user.id
 
-function gift({ words: { joining } }: Frame, found: Found): Html {
+function gift({ words: { joining } }: Frame, found: PendingInvitation): Html {
   const { invitation, inviter, organizationName, roles } = found
   const lead = fill(joining.lead, { inviter: strong(inviter), email: strong(invitation.email) })
   const given = roles.length === 0 ? EMPTY : html`<dt>${joining.roles}</dt><dd>${roles.join(', ')}</dd>`

@@ -13,4 +13,4 @@ export const STATUS = {
   failed: 500,
   unavailable: 503,
 } as const
-export type Outcome = keyof typeof STATUS
+export type StatusName = keyof typeof STATUS

@@ -5,7 +5,7 @@ import type { Frame } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'
 import { SESSION_SECONDS } from '../oauth/durations.ts'
 import { PATHS } from '../oauth/paths.ts'
-import type { Outcome } from '../oauth/status.ts'
+import type { StatusName } from '../oauth/status.ts'
 import type { Devices } from './devices.ts'
 import { isSecond, type PasskeySteps, type Turn } from './passkey-steps.ts'
 import type { RecoveryUsed, SignedIn, SignIn, Waiting } from './sign-in.ts'
@@ -20,7 +20,7 @@ export type Visit = {
   readonly frame: Frame
 }
 /** A page to show, or the session that the person has now. */
-export type Step = { readonly outcome: Outcome; readonly page: Page } | { readonly session: Session }
+export type Step = { readonly outcome: StatusName; readonly page: Page } | { readonly session: Session }
 
 const PAGE = 'approval'
 const PURPOSES: { readonly [missing in MissingStep]: Purpose } = {

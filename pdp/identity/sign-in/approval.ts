@@ -13,7 +13,7 @@ import type { Page } from '../html/page.ts'
 import type { RecordSecrets } from '../keys/record-secrets.ts'
 import { paramsOf } from '../oauth/request.ts'
 import { splitScope } from '../oauth/scopes.ts'
-import { type Outcome, STATUS } from '../oauth/status.ts'
+import { STATUS, type StatusName } from '../oauth/status.ts'
 import { meets } from './acr.ts'
 import { approvalPage, type PendingRequest } from './approval-pages.ts'
 import {
@@ -220,11 +220,11 @@ function isOurForm(deps: ApprovalDeps, session: Session, form: URLSearchParams):
   })
 }
 
-function refuse(res: ServerResponse, outcome: Outcome, why: { frame: Frame; trouble: Trouble }): void {
+function refuse(res: ServerResponse, outcome: StatusName, why: { frame: Frame; trouble: Trouble }): void {
   send(res, outcome, errorPage(why.frame, { trouble: why.trouble, code: 'invalid_request' }))
 }
 
-function send(res: ServerResponse, outcome: Outcome, page: Page): void {
+function send(res: ServerResponse, outcome: StatusName, page: Page): void {
   res.writeHead(STATUS[outcome], page.headers)
   res.end(page.html)
 }

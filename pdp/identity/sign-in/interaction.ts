@@ -10,7 +10,7 @@ import { type Frame, type FrameOf, nameOf } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'
 import { paramsOf } from '../oauth/request.ts'
 import { splitScope } from '../oauth/scopes.ts'
-import { type Outcome, STATUS } from '../oauth/status.ts'
+import { STATUS, type StatusName } from '../oauth/status.ts'
 import type { Consent } from './consent.ts'
 import type { Devices } from './devices.ts'
 import { isSecond, type PasskeySteps, type Step, type Turn } from './passkey-steps.ts'
@@ -270,11 +270,11 @@ function showStep({ res }: Exchange, { outcome, page }: Step): void {
   show(res, outcome, page)
 }
 
-function refuse(res: ServerResponse, outcome: Outcome, why: { frame: Frame; trouble: Trouble }): void {
+function refuse(res: ServerResponse, outcome: StatusName, why: { frame: Frame; trouble: Trouble }): void {
   show(res, outcome, errorPage(why.frame, { trouble: why.trouble, code: 'invalid_request' }))
 }
 
-function show(res: ServerResponse, outcome: Outcome, page: Page): void {
+function show(res: ServerResponse, outcome: StatusName, page: Page): void {
   res.writeHead(STATUS[outcome], page.headers)
   res.end(page.html)
 }

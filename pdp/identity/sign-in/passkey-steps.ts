@@ -4,7 +4,7 @@ import type { Passkeys } from '../factors/passkeys.ts'
 import type { SecondFactor } from '../factors/second-factor.ts'
 import type { Frame } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'
-import type { Outcome } from '../oauth/status.ts'
+import type { StatusName } from '../oauth/status.ts'
 import { byPasskey } from './acr.ts'
 import type { Source } from './devices.ts'
 import { passkeyPage } from './passkey-pages.ts'
@@ -19,7 +19,7 @@ export type PasskeySteps = {
   ask(turn: Turn, problem?: LoginProblem | null): Promise<Step>
   take(turn: Turn & { readonly answer: string }): Promise<Step | { readonly signedIn: SignedIn }>
 }
-export type Step = { readonly outcome: Outcome; readonly page: Page }
+export type Step = { readonly outcome: StatusName; readonly page: Page }
 export type Turn = {
   readonly req: IncomingMessage
   readonly res: ServerResponse

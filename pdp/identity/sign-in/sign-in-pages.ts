@@ -4,12 +4,12 @@ import { RECOVERY_CODES_COUNT } from '../factors/recovery-codes.ts'
 import type { Frame } from '../html/frame.ts'
 import { type Page, page, strong } from '../html/page.ts'
 import { PATHS } from '../oauth/paths.ts'
-import type { Outcome } from '../oauth/status.ts'
+import type { StatusName } from '../oauth/status.ts'
 import { fill, type Words } from '../words/words.ts'
 
 export type LoginProblem = 'wrong' | 'wrongCode' | 'wrongRecovery' | 'wrongPasskey' | 'tooMany' | 'busy'
 
-const OUTCOMES: { readonly [problem in LoginProblem]: Outcome } = {
+const OUTCOMES: { readonly [problem in LoginProblem]: StatusName } = {
   wrong: 'invalid',
   wrongCode: 'invalid',
   wrongRecovery: 'invalid',
@@ -17,7 +17,7 @@ const OUTCOMES: { readonly [problem in LoginProblem]: Outcome } = {
   tooMany: 'tooMany',
   busy: 'unavailable',
 }
-export const outcomeOf = (problem: LoginProblem | null): Outcome => (problem === null ? 'shown' : OUTCOMES[problem])
+export const outcomeOf = (problem: LoginProblem | null): StatusName => (problem === null ? 'shown' : OUTCOMES[problem])
 
 /** What the person signs in for: an application, which can be told that they did not; or a page of our own. */
 export type Purpose =

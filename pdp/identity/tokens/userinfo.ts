@@ -8,7 +8,7 @@ import { PROOF_ALGORITHMS, type ProofVerifier } from '../../token/dpop.ts'
 import { TokenError } from '../../token/errors.ts'
 import { readForm } from '../html/forms.ts'
 import { PATHS, resourceMetadataUrl, urlOf } from '../oauth/paths.ts'
-import { type Outcome, STATUS } from '../oauth/status.ts'
+import { STATUS, type StatusName } from '../oauth/status.ts'
 import type { ReadClaimSources } from './claim-sources.ts'
 import { userInfoClaims } from './claims.ts'
 import type { Introspection } from './introspection.ts'
@@ -35,7 +35,7 @@ type Presented = { readonly scheme: 'bearer' | 'dpop'; readonly token: string }
 
 /** Why UserInfo refuses a request. `scheme`: the one that the caller used. */
 class Refused extends Error {
-  readonly outcome: Outcome
+  readonly outcome: StatusName
   readonly code: ProblemCode
   readonly error: ChallengeError | null
   readonly scheme: 'bearer' | 'dpop' | null
@@ -54,7 +54,7 @@ const ERRORS = {
   token: { outcome: 'unauthenticated', code: 'token_invalid', error: 'invalid_token' },
   proof: { outcome: 'unauthenticated', code: 'proof_invalid', error: 'invalid_dpop_proof' },
   scope: { outcome: 'forbidden', code: 'scope_insufficient', error: 'insufficient_scope' },
-} as const satisfies { [kind: string]: { outcome: Outcome; code: ProblemCode; error: ChallengeError | null } }
+} as const satisfies { [kind: string]: { outcome: StatusName; code: ProblemCode; error: ChallengeError | null } }
 
 /** Answers GET and POST, and a preflight. Throws PdpError `store_unavailable`. */
 export async function answerUserinfo(deps: UserinfoDeps, req: IncomingMessage, res: ServerResponse): Promise<void> {

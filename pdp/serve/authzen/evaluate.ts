@@ -11,7 +11,7 @@ export type EvaluateDeps = CallerDeps & { readonly answer: AnswerQuestion }
 export type Decision = { readonly decision: boolean; readonly context: JsonObject }
 
 /** What an evaluation asks of us: a permission, or the key of an entitlement. */
-type Asked = PermissionCheck | string
+type QuestionItem = PermissionCheck | string
 /** `index`: of the permission in the group's question. */
 type Placed = { readonly group: Group } & ({ readonly index: number } | { readonly key: string })
 type Group = {
@@ -101,7 +101,7 @@ function groupOf(groups: Map<string, Group>, of: Pick<Group, 'organization' | 's
   return group
 }
 
-function questionOf({ action, resource }: Evaluation): Asked | null {
+function questionOf({ action, resource }: Evaluation): QuestionItem | null {
   const { type, id } = resource
   if (type === 'entitlement') return action === 'use' && isEntitlementKey(id) ? id : null
   // HTTP methods are upper case; the relations that stand for them are not.

@@ -10,7 +10,7 @@ import { readBatch, readEvaluation } from './entities.ts'
 import { type Decision, type EvaluateDeps, evaluateAll, evaluateOne, untilDecided } from './evaluate.ts'
 import { addMetadata, type MetadataDeps } from './metadata.ts'
 import { AUTHZEN_PATHS } from './paths.ts'
-import { type Found, type SearchDeps, searchActions, searchResources, searchSubjects } from './search.ts'
+import { type SearchDeps, type SearchResponse, searchActions, searchResources, searchSubjects } from './search.ts'
 
 export type AuthzenDeps = AskedFromDeps & EvaluateDeps & SearchDeps & MetadataDeps & { readonly places: Places }
 type Call = {
@@ -100,7 +100,7 @@ async function evaluateMany(
   return { evaluations: untilDecided(await evaluateAll(deps, caller, batch.items), batch.semantic) }
 }
 
-function searchWith(search: (deps: SearchDeps, asker: Asker, body: unknown) => Promise<Found>): Call['run'] {
+function searchWith(search: (deps: SearchDeps, asker: Asker, body: unknown) => Promise<SearchResponse>): Call['run'] {
   return async (deps, request, reply) => {
     const asker = await authenticateSearcher(deps, request.raw)
     const free = deps.places.take(asker.token.clientId)

@@ -14,7 +14,7 @@ import { foreignToken, formatPage, type PageRequest, readPage } from './pages.ts
 
 export type SearchDeps = CallerDeps & { readonly pdp: Pdp }
 /** `page` comes first in the answer: readers of a stream need it before the results. */
-export type Found = {
+export type SearchResponse = {
   readonly page: { readonly next_token: string; readonly count: number }
   readonly context?: JsonObject
   readonly results: readonly ({ readonly type: string; readonly id: string } | { readonly name: string })[]
@@ -26,10 +26,10 @@ type Scope = {
 }
 
 const CHECKS_PER_QUESTION = 256
-const NOTHING: Found = { page: { next_token: '', count: 0 }, results: [] }
+const NOTHING: SearchResponse = { page: { next_token: '', count: 0 }, results: [] }
 
 /** Which subjects of a type may do the action on the resource. Only a service may ask. Throws RequestProblem, PdpError. */
-export async function searchSubjects(deps: SearchDeps, asker: Asker, body: unknown): Promise<Found> {
+export async function searchSubjects(deps: SearchDeps, asker: Asker, body: unknown): Promise<SearchResponse> {
   const { token } = asker
   const request = readRequest(body)
   const type = readType(request.subject, '/subject')
@@ -47,7 +47,7 @@ export async function searchSubjects(deps: SearchDeps, asker: Asker, body: unkno
 }
 
 /** On which resources of a type the subject may do the action. Throws RequestProblem and PdpError. */
-export async function searchResources(deps: SearchDeps, asker: Asker, body: unknown): Promise<Found> {
+export async function searchResources(deps: SearchDeps, asker: Asker, body: unknown): Promise<SearchResponse> {
   const { token } = asker
   const request = readRequest(body)
   const entity = readEntity(request.subject, '/subject')
@@ -69,7 +69,7 @@ export async function searchResources(deps: SearchDeps, asker: Asker, body: unkn
 }
 
 /** Which relations, or permission keys, the subject has on the resource. Throws RequestProblem and PdpError. */
-export async function searchActions(deps: SearchDeps, asker: Asker, body: unknown): Promise<Found> {
+export async function searchActions(deps: SearchDeps, asker: Asker, body: unknown): Promise<SearchResponse> {
   const { token } = asker
   const request = readRequest(body)
   const entity = readEntity(request.subject, '/subject')
@@ -110,7 +110,7 @@ export async function searchActions(deps: SearchDeps, asker: Asker, body: unknow
 
 /** Page tokens of the other searches are those of their lists. */
 const ACTIONS = ['actions'] as const
-const emptyPage = (page: PageRequest): Found => ({
+const emptyPage = (page: PageRequest): SearchResponse => ({
   page: { next_token: formatPage(page, page.after), count: 0 },
   results: [],
 })
@@ -139,7 +139,7 @@ async function knownSubject(deps: SearchDeps, token: ActiveToken, entity: Entity
 async function listed(
   page: PageRequest,
   read: (at: { pageSize: number; pageToken: string | null }) => Promise<ListPage>,
-): Promise<Found> {
+): Promise<SearchResponse> {
   if (page.limit === 0) return emptyPage(page)
   const found = await readList(read, page)
   // `user:*` is not somebody: the list has no entity of that id.

@@ -13,8 +13,8 @@ import { createMessageWriter } from '../../process/wire.ts'
 import type { Answer } from '../decisions/answer.ts'
 
 /** The outcome of a question of a stream: its answer, or a problem code. */
-export type Outcome = { readonly answer: Answer } | { readonly error: string }
-export type StreamAnswer = { readonly id: number; readonly outcome: Outcome }
+export type AnswerOrError = { readonly answer: Answer } | { readonly error: string }
+export type StreamAnswer = { readonly id: number; readonly outcome: AnswerOrError }
 
 export type AnswerEncoder = {
   /** A DecideResponse. */

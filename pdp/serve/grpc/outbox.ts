@@ -1,6 +1,6 @@
 /** Sends answers to the caller of a stream: all answers of a tick together, no faster than it reads, and within its bytes. */
 import type { ServerDuplexStream } from '@grpc/grpc-js'
-import type { Outcome, StreamAnswer } from './answer-codec.ts'
+import type { AnswerOrError, StreamAnswer } from './answer-codec.ts'
 import type { Holding } from './budgets.ts'
 import type { StreamRequest } from './questions.ts'
 import { createOutcomeWeight } from './weights.ts'
@@ -17,11 +17,11 @@ export type Outbox = {
   /** One more question waits for a `reply` or `forget` with the same weight. False: there is no room; reply with weight 0. */
   expect(weight: number): boolean
   /** False when there was no room for the answer: `overloaded` was sent instead. */
-  reply(id: number, outcome: Outcome, weight: number): boolean
+  reply(id: number, outcome: AnswerOrError, weight: number): boolean
   /** A question was cancelled before its `reply`. */
   forget(weight: number): void
   /** A newer answer to a watched question; returns what `reply` returns. A caller that reads slowly gets only the latest. */
-  update(id: number, outcome: Outcome): boolean
+  update(id: number, outcome: AnswerOrError): boolean
   /** Drops an update that was not sent yet. */
   cancelUpdate(id: number): void
   /** Ends the stream when every question is answered. */
@@ -55,7 +55,7 @@ export function createOutbox(call: StreamCall, holding: Pick<Holding, 'take' | '
   }
 
   /** An answer without room is replaced by `overloaded`. */
-  function weighed(id: number, outcome: Outcome): Weighed {
+  function weighed(id: number, outcome: AnswerOrError): Weighed {
     const weight = weightOf(outcome)
     return take(weight) ? { id, outcome, weight } : { id, outcome: { error: 'overloaded' }, weight: 0 }
   }

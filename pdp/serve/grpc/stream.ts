@@ -3,7 +3,7 @@ import type { TokenState } from '../../identity/tokens/token-state.ts'
 import type { AnswerQuestion } from '../decisions/answer.ts'
 import type { WatchedQuestions } from '../decisions/watched-questions.ts'
 import { RequestProblem, type RequestProblemCode } from '../problems/status.ts'
-import type { Outcome } from './answer-codec.ts'
+import type { AnswerOrError } from './answer-codec.ts'
 import type { Holding } from './budgets.ts'
 import { createOutbox, type Outbox, type StreamCall } from './outbox.ts'
 import { readStreamQuestion } from './question-codec.ts'
@@ -129,7 +129,7 @@ function createWatchedTable(outbox: Outbox, deps: Pick<StreamDeps, 'watched' | '
         deps.holding.give('bytes', weight)
       }
       let answered = false
-      const say = (outcome: Outcome): boolean => {
+      const say = (outcome: AnswerOrError): boolean => {
         const isFirst = !answered
         answered = true
         return isFirst ? outbox.reply(id, outcome, weight) : outbox.update(id, outcome)

@@ -2,7 +2,7 @@
 import type { ContextualTuple } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { EntitlementResult } from '../../domain/decision.ts'
 import type { Question } from '../decisions/answer.ts'
-import type { Outcome } from './answer-codec.ts'
+import type { AnswerOrError } from './answer-codec.ts'
 
 /** A question and the closures and timers that wait for its answer. */
 const QUESTION_BYTES = 2_048
@@ -36,7 +36,7 @@ export function questionWeight({
 }
 
 /** In bytes, until it was sent. */
-export type OutcomeWeight = (outcome: Outcome) => number
+export type OutcomeWeight = (outcome: AnswerOrError) => number
 
 /** Many answers share the values of entitlements: each value is measured once. */
 export function createOutcomeWeight(): OutcomeWeight {

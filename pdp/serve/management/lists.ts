@@ -20,7 +20,7 @@ import {
 } from '../http/question-schemas.ts'
 import { ID, type JsonSchema, object } from '../http/schemas.ts'
 import type { ManagementDeps } from './deps.ts'
-import { addManagementRoute, type Outcome, ok } from './route.ts'
+import { addManagementRoute, type ManagementResponse, ok } from './route.ts'
 
 type ResourcesBody = {
   readonly subject: AskedSubject
@@ -148,7 +148,7 @@ function pageOf(query: PageQuery): { pageSize: number; pageToken: string | null 
   return { pageSize: pageSize(query.page_size), pageToken: query.page_token ?? null }
 }
 
-function present(page: ListPage): Outcome {
+function present(page: ListPage): ManagementResponse {
   const { items, nextPageToken, complete, revision, revisionUnchanged } = page
   const undecided = page.undecided.map(({ item, missingContext }) => ({ item, missing_context: missingContext }))
   return ok({

@@ -12,7 +12,7 @@ import { type PageQuery, readPage } from '../http/pagination.ts'
 import { ID, object, PERMISSION_KEY } from '../http/schemas.ts'
 import { RequestProblem } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'
-import { addManagementRoute, EMPTY, type Outcome, ok } from './route.ts'
+import { addManagementRoute, EMPTY, type ManagementResponse, ok } from './route.ts'
 
 type GrantBody = { readonly app?: string; readonly role: string; readonly subject: string }
 
@@ -123,7 +123,7 @@ function present({ id, app, role, subject }: RoleGrant): RoleGrant {
 
 type Wanted = { caller: ManagementClient; log: LogId; body: GrantBody; context: WriteContext }
 
-async function writeGrant(deps: ManagementDeps, { caller, log, body, context }: Wanted): Promise<Outcome> {
+async function writeGrant(deps: ManagementDeps, { caller, log, body, context }: Wanted): Promise<ManagementResponse> {
   const { app = null, role, subject } = body
   const definitions = definitionsOf(await readDeclared(deps.store))
   requireSubjectForm(log, subject)

@@ -42,7 +42,7 @@ export type Call<S extends Shape> = {
   atomically<T>(logs: readonly LogId[], work: (at: ManagementDeps, caller: ManagementClient) => Promise<T>): Promise<T>
 }
 /** `type`: media type of a stream. */
-export type Outcome = {
+export type ManagementResponse = {
   readonly status: keyof typeof SUCCESS
   readonly body?: object | Readable
   readonly type?: string
@@ -86,7 +86,7 @@ export type ManagementRoute<S extends Shape> = {
   prepare?(call: Call<S>): Promise<S['prepared']>
   /** The stored state that the path names, from which the entity tag is made; null if it does not exist. Makes the request conditional. */
   state?(call: Call<S>): Promise<object | null>
-  handle(call: Call<S>, prepared: S['prepared']): Promise<Outcome>
+  handle(call: Call<S>, prepared: S['prepared']): Promise<ManagementResponse>
 }
 
 /** RFC 9110 sections 13.1.1 and 13.1.2. */
@@ -178,7 +178,7 @@ async function answer<S extends Shape>(
   deps: ManagementDeps,
   route: ManagementRoute<S>,
   { request, found, calls }: { request: FastifyRequest; found: ManagementClient; calls: Calls },
-): Promise<Outcome> {
+): Promise<ManagementResponse> {
   const callAt = (at: ManagementDeps, caller: ManagementClient): Call<S> => calls.call(at, caller) as Call<S>
   const params = request.params as Call<S>['params']
   if (route.locks === undefined) {
@@ -204,7 +204,7 @@ async function conditional<S extends Shape>(
   { headers }: FastifyRequest,
   call: Call<S>,
   prepared: S['prepared'],
-): Promise<Outcome> {
+): Promise<ManagementResponse> {
   if (route.state === undefined) {
     const outcome = await route.handle(call, prepared)
     return route.method === 'GET' && isDocument(outcome) ? tagged(outcome, tagOf(outcome.body)) : outcome
@@ -221,10 +221,10 @@ async function conditional<S extends Shape>(
   return tagged(outcome, after === null ? null : tagOf(after))
 }
 
-const isDocument = (outcome: Outcome): outcome is Outcome & { readonly body: object } =>
+const isDocument = (outcome: ManagementResponse): outcome is ManagementResponse & { readonly body: object } =>
   outcome.body !== undefined && outcome.type === undefined
 
-function tagged(outcome: Outcome, tag: string | null): Outcome {
+function tagged(outcome: ManagementResponse, tag: string | null): ManagementResponse {
   return tag === null ? outcome : { ...outcome, headers: { ...outcome.headers, etag: tag } }
 }
 
@@ -291,8 +291,8 @@ function responses<S extends Shape>(route: ManagementRoute<S>): { [status: strin
 }
 
 /** The outcome of a PUT. */
-export function put(existed: boolean, body: object): Outcome {
+export function put(existed: boolean, body: object): ManagementResponse {
   return { status: existed ? 'ok' : 'created', body }
 }
-export const ok = (body: object): Outcome => ({ status: 'ok', body })
-export const EMPTY: Outcome = { status: 'empty' }
+export const ok = (body: object): ManagementResponse => ({ status: 'ok', body })
+export const EMPTY: ManagementResponse = { status: 'empty' }

@@ -85,9 +85,9 @@ export async function read(call: ScimCall, listed: Listed, related: boolean): Pr
 }
 
 type Page = { readonly skip: number; readonly countMax: number }
-type Found = { readonly total: number; readonly resources: readonly JsonObject[] }
+type ResultPage = { readonly total: number; readonly resources: readonly JsonObject[] }
 
-async function unfiltered(call: ScimCall, listed: Listed, view: View, page: Page): Promise<Found> {
+async function unfiltered(call: ScimCall, listed: Listed, view: View, page: Page): Promise<ResultPage> {
   const of = { organization: call.organization, kind: listed.type.name }
   const total = await call.at.provisioning.count(of)
   const rows = page.countMax === 0 ? [] : await call.at.provisioning.page(of, page)
@@ -113,7 +113,7 @@ async function shownOf(
   return shown
 }
 
-async function filtered(call: ScimCall, listed: Searched, view: View, page: Page): Promise<Found> {
+async function filtered(call: ScimCall, listed: Searched, view: View, page: Page): Promise<ResultPage> {
   const filter = parseFilter(call.query.filter ?? '')
   const related = names(filter, listed.related)
   const narrow = narrowed(filter, listed.type)
@@ -133,7 +133,7 @@ async function filtered(call: ScimCall, listed: Searched, view: View, page: Page
 
 type Search = { readonly filter: Filter; readonly related: boolean; readonly narrow: Narrow; readonly page: Page }
 
-async function search(call: ScimCall, listed: Listed, { filter, related, narrow, page }: Search): Promise<Found> {
+async function search(call: ScimCall, listed: Listed, { filter, related, narrow, page }: Search): Promise<ResultPage> {
   const { type } = listed
   const of = { organization: call.organization, kind: type.name }
   const isFound = matcher(filter, type)

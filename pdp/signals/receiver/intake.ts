@@ -26,7 +26,7 @@ export const OUTCOMES = [
   'refused',
   'deferred',
 ] as const
-export type Outcome = (typeof OUTCOMES)[number]
+export type IntakeOutcome = (typeof OUTCOMES)[number]
 
 /** Locks and raises a log and stores entries inside the caller's transaction. */
 export type AppendLog = (
@@ -43,7 +43,7 @@ export type IntakeDeps = {
   readonly budget: EntryBudget
   readonly clock: () => number
   readonly log: Log
-  readonly onOutcome: (issuer: string, outcome: Outcome) => void
+  readonly onOutcome: (issuer: string, outcome: IntakeOutcome) => void
 }
 export type Intake = {
   /** Resolves when the SET may be acknowledged. Throws SetError when it is refused; any other error: nothing is known of it. */
@@ -51,7 +51,7 @@ export type Intake = {
 }
 
 type Control = { readonly kind: 'verification' } | { readonly kind: 'status'; readonly status: StreamStatus }
-type Taken = { readonly outcome: Outcome; readonly changes: readonly Change[]; readonly control: Control | null }
+type Taken = { readonly outcome: IntakeOutcome; readonly changes: readonly Change[]; readonly control: Control | null }
 
 export function createIntake(deps: IntakeDeps): Intake {
   const { sql, clock, log } = deps
@@ -65,7 +65,7 @@ export function createIntake(deps: IntakeDeps): Intake {
     return verifySet(text, expected, clock())
   }
 
-  function store(stream: ReceivedStream, claims: SetClaims, taken: Taken): Promise<Outcome> {
+  function store(stream: ReceivedStream, claims: SetClaims, taken: Taken): Promise<IntakeOutcome> {
     const { issuer } = stream
     return sql.transaction(async (tx) => {
       const seen = await tx.query(

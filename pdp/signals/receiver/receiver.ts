@@ -5,7 +5,7 @@ import type { Log } from '../../process/log.ts'
 import type { Sql } from '../../store/directory.ts'
 import type { Fetch } from '../../token/remote-keys.ts'
 import { createEntryBudget, type EntryBudget } from './entry-budget.ts'
-import { type AppendLog, createIntake, type Outcome } from './intake.ts'
+import { type AppendLog, createIntake, type IntakeOutcome } from './intake.ts'
 import { createPushHandler, type PushHandler, RECEIVER_PATH } from './push.ts'
 import { type Reception, startReception, transmitterOf, versionOf } from './reception.ts'
 import { createSetKeys } from './set-keys.ts'
@@ -29,7 +29,7 @@ export type ReceiverDeps = {
   readonly fetch: TransmitterFetch & Fetch
   readonly clock: () => number
   readonly log: Log
-  readonly onOutcome: (issuer: string, outcome: Outcome) => void
+  readonly onOutcome: (issuer: string, outcome: IntakeOutcome) => void
   /** Default: for 100,000 entries of each issuer. */
   readonly budget?: EntryBudget
   readonly tickMs?: number

@@ -31,7 +31,7 @@ const JTI_BYTES = 16
 export const SIGNALS_PURPOSE = 'signals'
 
 /** `ahead`: where events come from that were not tried before; null: only those that were. */
-export type Asked = { readonly stream: Stream; readonly ahead: Ahead | null; readonly countMax: number }
+export type SetsQuery = { readonly stream: Stream; readonly ahead: Ahead | null; readonly countMax: number }
 export type Next = { readonly sets: readonly PendingSet[]; readonly more: boolean }
 
 const READ = `
@@ -55,7 +55,7 @@ type Row = {
 export async function nextSets(
   deps: QueueDeps,
   sql: Queries,
-  asked: readonly Asked[],
+  asked: readonly SetsQuery[],
 ): Promise<readonly (Next | null)[]> {
   const rows = await sql.query<Row>(READ, [
     asked.map(({ stream }) => stream.id),
@@ -93,7 +93,7 @@ type Drawn = Move & { readonly old: readonly PendingSet[]; readonly more: boolea
 async function draw(
   deps: QueueDeps,
   sql: Queries,
-  { stream, ahead, countMax, row }: Asked & { readonly row: Row | undefined },
+  { stream, ahead, countMax, row }: SetsQuery & { readonly row: Row | undefined },
 ): Promise<Drawn> {
   const pending = row?.pending ?? []
   const old = await Promise.all(pending.slice(0, countMax).map((set) => withPublishedKey(deps, sql, stream, set)))

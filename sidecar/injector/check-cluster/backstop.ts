@@ -10,7 +10,7 @@ const BINDING = 'ValidatingAdmissionPolicyBinding'
 // What a setting may be: a literal, which decides nothing.
 const LITERAL = /^(?:'[^'\\]*'|-?\d+|true|false)$/
 
-type Asked = {
+type BackstopInput = {
   readonly any: GuardedNamespace
   readonly namespaces: readonly GuardedNamespace[]
   /** Of the injectors. */
@@ -18,7 +18,10 @@ type Asked = {
 }
 
 /** Throws ShapeError. */
-export function checkBackstop(objects: readonly JsonObject[], { any, namespaces, images }: Asked): readonly Finding[] {
+export function checkBackstop(
+  objects: readonly JsonObject[],
+  { any, namespaces, images }: BackstopInput,
+): readonly Finding[] {
   const policies = ofKind(objects, POLICY)
   const bindings = ofKind(objects, BINDING)
   return BACKSTOP.flatMap((rule) => {
@@ -29,7 +32,7 @@ export function checkBackstop(objects: readonly JsonObject[], { any, namespaces,
   })
 }
 
-type Found = {
+type RuleInput = {
   readonly policies: readonly Named[]
   readonly bindings: readonly Named[]
   readonly namespace: GuardedNamespace
@@ -37,7 +40,7 @@ type Found = {
 }
 
 /** [] when one policy and one of its bindings hold the rule; else what is wrong with the one that comes nearest. */
-function checkRule(rule: BackstopRule, { policies, bindings, namespace, images }: Found): readonly Finding[] {
+function checkRule(rule: BackstopRule, { policies, bindings, namespace, images }: RuleInput): readonly Finding[] {
   const ours = policies.filter((policy) => formOf(policy.raw) === rule.form)
   const likely = ours.length > 0 ? ours : policies.filter(({ name }) => name.endsWith(`-${rule.name}`))
   const problems = likely.flatMap((policy) => {

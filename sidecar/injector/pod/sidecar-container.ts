@@ -50,9 +50,9 @@ export function isSidecarPort(port: number): boolean {
 }
 
 /** What a Pod asks for: the ports with a sidecar, and the Secret that these read. */
-export type Asked = { readonly ports: readonly string[]; readonly secrets: string | null }
+export type WantedSidecars = { readonly ports: readonly string[]; readonly secrets: string | null }
 
-export function buildSidecars({ ports, secrets }: Asked, config: InjectorConfig): readonly Sidecar[] {
+export function buildSidecars({ ports, secrets }: WantedSidecars, config: InjectorConfig): readonly Sidecar[] {
   return ports.map((portName, index) => {
     const hiddenName = portName.length <= 11 ? `app-${portName}` : `app-${index + 1}`
     const number = { dataPort: DATA_PORT + index, adminPort: ADMIN_PORT + index }

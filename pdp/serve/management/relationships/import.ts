@@ -78,11 +78,11 @@ function requireShort({ number, text }: Line): void {
   throw new RequestProblem('request_invalid', `line ${number} is too long`, { issues })
 }
 
-type Found = { readonly tuple: Tuple; readonly line: number }
+type ParsedLine = { readonly tuple: Tuple; readonly line: number }
 
 /** Tuples by name; if several lines have the same tuple, the last one counts. Throws RequestProblem with every line that is wrong. */
-function parseLines(lines: readonly Line[], restriction: Restriction): ReadonlyMap<string, Found> {
-  const tuples = new Map<string, Found>()
+function parseLines(lines: readonly Line[], restriction: Restriction): ReadonlyMap<string, ParsedLine> {
+  const tuples = new Map<string, ParsedLine>()
   const issues: ValidationIssue[] = []
   for (const { number, text } of lines) {
     const tuple = parseTupleLine(text)
@@ -105,7 +105,7 @@ async function writeLines(
   write: (tuplesOf: (restriction: Restriction) => readonly Tuple[]) => Promise<{ revision: number }>,
   lines: readonly Line[],
 ): Promise<{ revision: number; written: number }> {
-  let found: readonly Found[] = []
+  let found: readonly ParsedLine[] = []
   try {
     const { revision } = await write((restriction) => {
       found = [...parseLines(lines, restriction).values()]

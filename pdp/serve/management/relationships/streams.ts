@@ -12,7 +12,7 @@ import { type JsonSchema, object, POSITION } from '../../http/schemas.ts'
 import { asRequestProblem, isFault, RequestProblem } from '../../problems/status.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { requireGivenToGroups } from '../given-roles.ts'
-import { addManagementRoute, type Outcome } from '../route.ts'
+import { addManagementRoute, type ManagementResponse } from '../route.ts'
 import { importTuples, type Progress } from './import.ts'
 import { formatTupleLine, PARTS, parseFilter, TUPLE, type TupleFilter } from './tuple-bodies.ts'
 
@@ -101,7 +101,11 @@ const wantsText = (accept: string): boolean => /(?:^|,)\s*text\/plain\b/i.test(a
  * An error before anything is stored is an ordinary error answer; a later one is in the last line. Progress lines that the
  * caller does not read are dropped, so that the import does not wait for a caller that reads only at the end.
  */
-async function answerProgress(log: Log, progress: AsyncGenerator<Progress>, requestId: string): Promise<Outcome> {
+async function answerProgress(
+  log: Log,
+  progress: AsyncGenerator<Progress>,
+  requestId: string,
+): Promise<ManagementResponse> {
   const first = await progress.next()
   const answer = new Readable({ read: () => undefined })
   const say = (line: object): boolean => answer.push(`${JSON.stringify(line)}\n`)

@@ -4,7 +4,7 @@ import { at, type Finding } from '../finding.ts'
 import { isIdle, isWhole } from './attached.ts'
 import { checkOfEnvoy, checkPolicy, isAsking } from './envoy-gateway.ts'
 import { fieldChanges, groupOf, kindOfObject, namespaceOf } from './objects.ts'
-import { type Asked, questionOf } from './questions.ts'
+import { type DoorQuestion, questionOf } from './questions.ts'
 
 const ROUTES = ['HTTPRoute', 'GRPCRoute']
 const PAST_HTTP = ['TLSRoute', 'TCPRoute', 'UDPRoute']
@@ -47,7 +47,7 @@ function checkReplacing(policy: Tree, asking: readonly Tree[]): readonly Finding
       ]
 }
 
-function checkRoute(route: Tree, { asked, hiding }: Asked): readonly Finding[] {
+function checkRoute(route: Tree, { asked, hiding }: DoorQuestion): readonly Finding[] {
   const rules = itemsOf(get(route, 'spec', 'rules'))
   const known = asked || hiding.length > 0
   return [

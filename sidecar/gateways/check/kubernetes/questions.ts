@@ -5,9 +5,9 @@ import { isAsking } from './envoy-gateway.ts'
 import { groupOf, kindOfObject, labelsOf, namespaceOf } from './objects.ts'
 
 /** `hiding`: policies that do not ask, in the place of one that does. */
-export type Asked = { readonly asked: boolean; readonly hiding: readonly Tree[] }
+export type DoorQuestion = { readonly asked: boolean; readonly hiding: readonly Tree[] }
 
-export function questionOf(route: Tree, policies: readonly Tree[], all: readonly Tree[]): Asked {
+export function questionOf(route: Tree, policies: readonly Tree[], all: readonly Tree[]): DoorQuestion {
   const whole = policies.filter(isWhole)
   const parents = parentsOf(route, all)
   const own = about(targetOf(route), whole)

@@ -6,7 +6,7 @@ import type { PermissionResult, ReasonStep } from '../../../../pdp/domain/decisi
 import type { JsonObject } from '../../../../pdp/domain/json.ts'
 import { REASONS, type ReasonCode } from '../../../../pdp/domain/reasons.ts'
 import type { Answer } from '../../../../pdp/serve/decisions/answer.ts'
-import { createAnswerEncoder, type Outcome } from '../../../../pdp/serve/grpc/answer-codec.ts'
+import { type AnswerOrError, createAnswerEncoder } from '../../../../pdp/serve/grpc/answer-codec.ts'
 import {
   DecideResponseSchema,
   DecideStreamResponseSchema,
@@ -57,7 +57,7 @@ const answer: fc.Arbitrary<Answer> = fc.record({
   acr: fc.option(text),
   authTime: fc.option(fc.integer({ min: 0, max: 2 ** 32 - 1 })),
 })
-const outcome: fc.Arbitrary<Outcome> = fc.oneof(fc.record({ answer }), fc.record({ error: text }))
+const outcome: fc.Arbitrary<AnswerOrError> = fc.oneof(fc.record({ answer }), fc.record({ error: text }))
 
 /** What the generated code makes of an answer, written out field by field. */
 function messageOf(of: Answer): MessageShape<typeof DecideResponseSchema> {

@@ -2,7 +2,7 @@
 import { EventEmitter } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import type { Answer } from '../../../../pdp/serve/decisions/answer.ts'
-import type { Outcome, StreamAnswer } from '../../../../pdp/serve/grpc/answer-codec.ts'
+import type { AnswerOrError, StreamAnswer } from '../../../../pdp/serve/grpc/answer-codec.ts'
 import type { Budgets } from '../../../../pdp/serve/grpc/budgets.ts'
 import { createOutbox, type StreamCall } from '../../../../pdp/serve/grpc/outbox.ts'
 import { serveStream } from '../../../../pdp/serve/grpc/stream.ts'
@@ -40,7 +40,7 @@ class SlowCall extends EventEmitter {
 }
 const asCall = (call: SlowCall): StreamCall => call as unknown as StreamCall
 const soon = () => new Promise((done) => setImmediate(done))
-const errorsOf = (answers: readonly { readonly outcome: Outcome }[]) =>
+const errorsOf = (answers: readonly { readonly outcome: AnswerOrError }[]) =>
   answers.flatMap(({ outcome }) => ('error' in outcome ? [outcome.error] : []))
 
 function streamOf(budgets: Budgets, caller: string) {

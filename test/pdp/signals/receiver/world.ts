@@ -5,7 +5,7 @@ import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
 import type { Pdp } from '../../../../pdp/domain/decision.ts'
 import { createExternalIssuers, type ExternalIssuers } from '../../../../pdp/identity/tokens/external-issuers.ts'
 import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
-import type { Outcome } from '../../../../pdp/signals/receiver/intake.ts'
+import type { IntakeOutcome } from '../../../../pdp/signals/receiver/intake.ts'
 import { RECEIVER_PATH } from '../../../../pdp/signals/receiver/push.ts'
 import { type Receiver, type ReceiverDeps, startReceiver } from '../../../../pdp/signals/receiver/receiver.ts'
 import type { SignalsDocument } from '../../../../pdp/signals/receiver/registration.ts'
@@ -25,7 +25,7 @@ export type ReceiverWorld = {
   readonly sql: Sql
   readonly pdp: Pdp
   readonly log: string[]
-  readonly outcomes: Outcome[]
+  readonly outcomes: IntakeOutcome[]
   /** As the entry of the issuer names its transmitter. */
   readonly ssf: (change?: Partial<SignalsDocument>) => SignalsDocument
   readonly receiver: Receiver
@@ -50,7 +50,7 @@ export async function openReceiver(
   const database = await openTestDatabase()
   const { sql, store, close } = await openPostgres({ connectionString: database.connectionString, poolCountMax: 8 })
   const log: string[] = []
-  const outcomes: Outcome[] = []
+  const outcomes: IntakeOutcome[] = []
   const transmitter = await startTransmitter(await freePort(), given)
   const port = await freePort()
   const parts = { sql, appendLog, fetch, clock: Date.now, log: logInto(log), masterKeys: masterKeysOf(MASTER_KEY) }
