@@ -108,8 +108,8 @@ class QuestionAttempts<Answer> {
     this.#finish()
     try {
       this.#settled.resolve(this.#asking.read(decision))
-    } catch (error) {
-      this.#settled.reject(error)
+    } catch (err) {
+      this.#settled.reject(err)
     }
   }
 

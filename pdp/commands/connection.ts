@@ -73,9 +73,9 @@ export async function accessToken(options: ConnectionOptions, deps: TokenDeps): 
   const url = urlOf(options, deps.env)
   try {
     return await clientToken(url, options, deps)
-  } catch (error) {
+  } catch (err) {
     const wider = deps.scope.replace(/^(?!relationships|decisions|audit|events)([a-z]+):read$/, '$1:write')
-    if (!(error instanceof CliError) || !/invalid_scope/.test(error.message) || wider === deps.scope) throw error
+    if (!(err instanceof CliError) || !/invalid_scope/.test(err.message) || wider === deps.scope) throw err
     return clientToken(url, options, { ...deps, scope: wider })
   }
 }
@@ -94,8 +94,8 @@ function secretOf(env: NodeJS.ProcessEnv, name: string, file: string | undefined
   if (path === undefined) return env[name] ?? null
   try {
     return readFileSync(path, 'utf8').trim()
-  } catch (cause) {
-    throw new CliError(fileProblem(path, cause), { cause })
+  } catch (err) {
+    throw new CliError(fileProblem(path, err), { cause: err })
   }
 }
 
@@ -175,9 +175,9 @@ export async function find(connection: Connection, path: string): Promise<{ read
   try {
     const found: unknown = await (await connection.send({ method: 'GET', path })).json()
     return isObject(found) ? found : null
-  } catch (error) {
-    if (error instanceof CliError && error.status === 404) return null
-    throw error
+  } catch (err) {
+    if (err instanceof CliError && err.status === 404) return null
+    throw err
   }
 }
 
@@ -195,8 +195,8 @@ async function reach(
       const response = await fetch(`${url}${path}`, { redirect: 'error', ...init, ...signal })
       if (response.status !== 503 || 'duplex' in init || retries === RETRIES_MAX) return response
       await response.body?.cancel()
-    } catch (cause) {
-      throw new CliError(`${url} cannot be reached: ${reasonOf(cause)}`, { cause })
+    } catch (err) {
+      throw new CliError(`${url} cannot be reached: ${reasonOf(err)}`, { cause: err })
     }
     await delay(200 * 2 ** retries)
   }

@@ -30,8 +30,8 @@ export function addUserImportCommand(group: Command, io: NodeJS.Process, run: Ru
 async function importUsers(file: string, options: Options, io: NodeJS.Process): Promise<number> {
   const dryRun = options.dryRun === true
   if (file !== '-')
-    await access(file).catch((cause: Error) => {
-      throw new CliError(fileProblem(file, cause), { cause })
+    await access(file).catch((err: Error) => {
+      throw new CliError(fileProblem(file, err), { cause: err })
     })
   const connection = await connect(options, { env: io.env, fetch, scope: 'directory:write', bind: false })
   const response = await connection.send({

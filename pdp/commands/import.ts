@@ -79,9 +79,9 @@ async function importOpenFga(file: string | undefined, options: Options, io: Nod
     const token = io.env.OPENFGA_TOKEN ?? null
     const { model, tuples } = await readOpenFga({ url: url ?? '', store, token, fetch })
     return await bring(planOpenFga(model, tuples), options, io)
-  } catch (error) {
-    if (error instanceof PdpError) throw new CliError(error.message, { cause: error })
-    throw error
+  } catch (err) {
+    if (err instanceof PdpError) throw new CliError(err.message, { cause: err })
+    throw err
   }
 }
 
@@ -152,7 +152,7 @@ async function putModel(model: string, options: Options, io: NodeJS.Process): Pr
 }
 
 async function textOf(file: string): Promise<string> {
-  return readFile(file, 'utf8').catch((cause: Error) => {
-    throw new CliError(fileProblem(file, cause), { cause })
+  return readFile(file, 'utf8').catch((err: Error) => {
+    throw new CliError(fileProblem(file, err), { cause: err })
   })
 }

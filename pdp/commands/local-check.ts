@@ -61,10 +61,10 @@ async function planOf(file: string): Promise<Plan> {
   try {
     const { source, tuples } = await readFiles(file)
     return planOpenFga(await readModelText(source, unconfined), tuples)
-  } catch (error) {
-    if (error instanceof PdpError) throw new CliError(`${file}: ${error.message}`, { cause: error })
-    if (error instanceof Error && 'code' in error) throw new CliError(fileProblem(file, error))
-    throw error
+  } catch (err) {
+    if (err instanceof PdpError) throw new CliError(`${file}: ${err.message}`, { cause: err })
+    if (err instanceof Error && 'code' in err) throw new CliError(fileProblem(file, err))
+    throw err
   }
 }
 

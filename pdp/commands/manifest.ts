@@ -48,8 +48,8 @@ async function show(asked: Invocation): Promise<number> {
 }
 
 async function apply(asked: Invocation, { file, dryRun }: { file: string; dryRun: boolean }): Promise<number> {
-  const bytes = await readFile(file).catch((cause: Error) => {
-    throw new CliError(fileProblem(file, cause), { cause })
+  const bytes = await readFile(file).catch((err: Error) => {
+    throw new CliError(fileProblem(file, err), { cause: err })
   })
   const body = await withModelFile(bytes, file)
   const connection = await open(asked)
@@ -75,12 +75,11 @@ async function withModelFile(bytes: Uint8Array, file: string): Promise<Uint8Arra
     if (typeof named !== 'string') return bytes
     const model = await readModelFile(resolve(dirname(file), named), { by: file, as: `${file}: model_file` })
     return Buffer.from(JSON.stringify({ ...manifest, model }))
-  } catch (cause) {
-    if (!(cause instanceof PdpError)) throw cause
-    throw new CliError(
-      [`${file}: ${cause.message}`, ...cause.issues.map((i) => `${i.place} ${i.message}`)].join('\n  '),
-      { cause },
-    )
+  } catch (err) {
+    if (!(err instanceof PdpError)) throw err
+    throw new CliError([`${file}: ${err.message}`, ...err.issues.map((i) => `${i.place} ${i.message}`)].join('\n  '), {
+      cause: err,
+    })
   }
 }
 

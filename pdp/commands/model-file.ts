@@ -12,13 +12,13 @@ export async function readModelFile(
   const { readModelText } = await import('../model-test/model-text.ts')
   try {
     return await readModelText({ kind: 'file', file, line: 1, from: named.by }, (name) => readFile(name, 'utf8'))
-  } catch (cause) {
-    if (cause instanceof PdpError) {
-      const issues = cause.issues.map(({ place, message }) => `${place} ${message}`)
-      throw new CliError([`${named.by}: ${cause.message}`, ...issues].join('\n  '), { cause })
+  } catch (err) {
+    if (err instanceof PdpError) {
+      const issues = err.issues.map(({ place, message }) => `${place} ${message}`)
+      throw new CliError([`${named.by}: ${err.message}`, ...issues].join('\n  '), { cause: err })
     }
-    if (!(cause instanceof Error && 'code' in cause)) throw cause
-    const problem = fileProblem('path' in cause ? String(cause.path) : 'the model', cause)
-    throw new CliError(`${named.as}: ${problem}`, { cause })
+    if (!(err instanceof Error && 'code' in err)) throw err
+    const problem = fileProblem('path' in err ? String(err.path) : 'the model', err)
+    throw new CliError(`${named.as}: ${problem}`, { cause: err })
   }
 }

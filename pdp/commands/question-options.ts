@@ -77,8 +77,8 @@ function parseInstant(text: string): number {
 function parseContextualTuple(option: string, text: string): ContextualTuple {
   try {
     return parseTuple(text)
-  } catch (error) {
-    if (error instanceof PdpError) throw new CliError(`${option}: ${error.message}`)
-    throw error
+  } catch (err) {
+    if (err instanceof PdpError) throw new CliError(`${option}: ${err.message}`)
+    throw err
   }
 }

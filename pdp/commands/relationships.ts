@@ -76,8 +76,8 @@ async function open(
 function requireTuple(text: string, place: string): void {
   try {
     parseTuple(text)
-  } catch (cause) {
-    throw cause instanceof PdpError ? new CliError(`${place}: ${cause.message}`, { cause }) : cause
+  } catch (err) {
+    throw err instanceof PdpError ? new CliError(`${place}: ${err.message}`, { cause: err }) : err
   }
 }
 
@@ -111,10 +111,10 @@ async function exportAll(options: ConnectionOptions & Filter, io: NodeJS.Process
   })
   try {
     if (response.body !== null) await pipeline(Readable.fromWeb(response.body), io.stdout, { end: false })
-  } catch (cause) {
+  } catch (err) {
     throw new CliError(
-      `the export ended early, so the output is not complete: ${cause instanceof Error ? cause.message : cause}`,
-      { cause },
+      `the export ended early, so the output is not complete: ${err instanceof Error ? err.message : err}`,
+      { cause: err },
     )
   }
   return EXIT.ok

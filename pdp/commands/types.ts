@@ -34,8 +34,8 @@ export function addTypesCommand(program: Command, io: NodeJS.Process, run: Run):
 function write(file: string, text: string): void {
   try {
     writeFileSync(file, text)
-  } catch (cause) {
-    throw new CliError(fileProblem(file, cause, 'written'), { cause })
+  } catch (err) {
+    throw new CliError(fileProblem(file, err, 'written'), { cause: err })
   }
 }
 
@@ -43,15 +43,15 @@ function readModel(file: string): Model {
   let text: string
   try {
     text = readFileSync(file, 'utf8')
-  } catch (cause) {
-    throw new CliError(fileProblem(file, cause), { cause })
+  } catch (err) {
+    throw new CliError(fileProblem(file, err), { cause: err })
   }
   try {
     return compileModel(text)
-  } catch (error) {
-    if (!(error instanceof PdpError)) throw error
-    const lines = error.issues.map(({ place, message }) => `${file}:${place}: ${message}`)
-    throw new CliError(lines.length === 0 ? `${file}: ${error.message}` : lines.join('\n'))
+  } catch (err) {
+    if (!(err instanceof PdpError)) throw err
+    const lines = err.issues.map(({ place, message }) => `${file}:${place}: ${message}`)
+    throw new CliError(lines.length === 0 ? `${file}: ${err.message}` : lines.join('\n'))
   }
 }
 

@@ -114,10 +114,10 @@ function answerOf(slice: Slice, question: Question, begun: Search | null): Slice
   let undecided: unknown = null
   try {
     if (search !== null) related = visit(slice, search, question)
-  } catch (error) {
-    if (!isUndecided(error)) throw error
+  } catch (err) {
+    if (!isUndecided(err)) throw err
     related = UNKNOWN
-    undecided = error
+    undecided = err
   }
   if (related === PAUSED) return pausedAt(slice, question, search)
   const role = byRole ? roleAnswer(view, asked, check) : NOTHING_HELD
@@ -232,9 +232,9 @@ function readOff(
   try {
     if (search.holdsWithin(slice, resource, relation) === PAUSED) return new Paused(() => readOff(slice, search, of))
     return !of.answer.allowed && search.lacksRows ? undefined : search.explanation
-  } catch (error) {
+  } catch (err) {
     // A denial is explained by more than it takes to decide it, which may be too much.
-    if (isUndecided(error)) return NO_REASON
-    throw error
+    if (isUndecided(err)) return NO_REASON
+    throw err
   }
 }

@@ -49,9 +49,9 @@ export function* answerAll(
       assertWithin(tuplesMax, meter)
       if (answer === undefined) missing = true
       else outcomes.push(answer)
-    } catch (error) {
-      if (!isUndecided(error)) throw error
-      outcomes.push({ undecided: error })
+    } catch (err) {
+      if (!isUndecided(err)) throw err
+      outcomes.push({ undecided: err })
     }
   }
   return missing ? undefined : outcomes

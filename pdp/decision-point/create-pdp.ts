@@ -122,8 +122,8 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
     async decide(request) {
       try {
         assertRequest(request)
-      } catch (error) {
-        throw faultOf(error, DECIDE, [request])
+      } catch (err) {
+        throw faultOf(err, DECIDE, [request])
       }
       // A token that is revoked now asks about no past in which it was not.
       const isPast = request.asOfMs !== undefined && !(await isRevokedNow(request))
@@ -135,8 +135,8 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
       const context = options?.context
       try {
         assertCheck(organization, subject, check, context)
-      } catch (error) {
-        throw faultOf(error, CAN, [organization, subject, relation, resource, options])
+      } catch (err) {
+        throw faultOf(err, CAN, [organization, subject, relation, resource, options])
       }
       const asked = { organization, subject: subjectName(subject), app, tuplesMax }
       const { currentView } = parts.evaluator

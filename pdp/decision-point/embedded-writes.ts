@@ -44,8 +44,8 @@ export function embeddedWrites(deps: Deps): Writes {
     write: writing(WRITE, async (organization, changes, options = {}) => {
       const input = options.if === undefined ? changes : { ...changes, if: options.if }
       const parsed = parseRelationships(input, await restriction(store))
-      const { position, changed } = await writeTuples(store, { organization, parsed, options }).catch((error) => {
-        throw relocate(error, parsed.places)
+      const { position, changed } = await writeTuples(store, { organization, parsed, options }).catch((err) => {
+        throw relocate(err, parsed.places)
       })
       return { revision: position.revision, changed }
     }),
@@ -212,9 +212,9 @@ function writing<Args extends unknown[], Result>(
     if (issues.length > 0) throw malformed('request_invalid', issues, { before: NOTHING_WRITTEN })
     try {
       return await write(...args)
-    } catch (error) {
-      if (!(error instanceof PdpError) || error.issues.length === 0) throw error
-      throw malformed(error.code, error.issues, { before: NOTHING_WRITTEN, cause: error })
+    } catch (err) {
+      if (!(err instanceof PdpError) || err.issues.length === 0) throw err
+      throw malformed(err.code, err.issues, { before: NOTHING_WRITTEN, cause: err })
     }
   }
 }

@@ -19,8 +19,8 @@ export function allowedNow(currentView: () => View, parts: Parts, alone: Alone):
   try {
     const found = isAllowed(parts.turns.newSlice(), currentView(), parts.compile, alone)
     return found instanceof Paused ? allowedLater(parts, alone) : found === true
-  } catch (error) {
-    if (!(error instanceof ModelPending)) throw error
+  } catch (err) {
+    if (!(err instanceof ModelPending)) throw err
     return allowedLater(parts, alone)
   }
 }
@@ -45,7 +45,7 @@ function isAllowed(slice: Slice, view: View, compile: ModelCompiler, of: Alone):
 function collectMissingRows(slice: Slice, view: View, { asked, check }: Alone): undefined {
   try {
     answerWithin(slice, { view, model: NO_MODEL, asked, check })
-  } catch (error) {
-    if (!isUndecided(error)) throw error
+  } catch (err) {
+    if (!isUndecided(err)) throw err
   }
 }

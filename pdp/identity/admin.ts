@@ -34,9 +34,9 @@ export function createAdmin(deps: { directory: Directory; log: Log }): (secret: 
         },
         CONTEXT,
       )
-    } catch (error) {
-      if (!(error instanceof PdpError && error.code === 'conflict')) throw error
-      log.warn({ event: 'admin_client_absent', reason: error.message })
+    } catch (err) {
+      if (!(err instanceof PdpError && err.code === 'conflict')) throw err
+      log.warn({ event: 'admin_client_absent', reason: err.message })
     }
   }
 }

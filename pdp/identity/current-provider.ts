@@ -37,9 +37,9 @@ export async function validateClient(
 ): Promise<void> {
   try {
     await provider.Client.validate(providerMetadata(client))
-  } catch (cause) {
-    if (!(cause instanceof errors.OIDCProviderError)) throw cause
-    const message = cause.error_description ?? 'the client metadata is not valid'
-    throw new PdpError('request_invalid', message, { cause, issues: [{ place: '', message }] })
+  } catch (err) {
+    if (!(err instanceof errors.OIDCProviderError)) throw err
+    const message = err.error_description ?? 'the client metadata is not valid'
+    throw new PdpError('request_invalid', message, { cause: err, issues: [{ place: '', message }] })
   }
 }

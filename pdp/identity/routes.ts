@@ -93,8 +93,8 @@ export function createHandler(
     Object.assign(req, { originalUrl: mount + target, url: target })
     try {
       await inTime(req, deadlineMs, answer(deps, { kind: route.kind, path, req, res }))
-    } catch (error) {
-      fail(deps, { kind: route.kind, path, error, req, res })
+    } catch (err) {
+      fail(deps, { kind: route.kind, path, error: err, req, res })
     }
     return true
   }

@@ -61,8 +61,8 @@ async function ask({ url, store, token, fetch }: FgaApi, call: string, body: obj
   }
   const init = body === null ? { headers } : { headers, method: 'POST', body: JSON.stringify(body) }
   const response = await fetch(address, { ...init, redirect: 'error', signal: AbortSignal.timeout(TIMEOUT_MS) }).catch(
-    (cause: Error) => {
-      throw refused(`${url} cannot be reached: ${cause.cause instanceof Error ? cause.cause.message : cause.message}`)
+    (err: Error) => {
+      throw refused(`${url} cannot be reached: ${err.cause instanceof Error ? err.cause.message : err.message}`)
     },
   )
   const answer: unknown = await response.json().catch(() => null)

@@ -48,9 +48,9 @@ function modelRefusals(text: string): readonly string[] {
   const shown = ({ place, message }: { place: string; message: string }): string => `model ${place}: ${message}`
   try {
     return reservedTypeIssues(compileModel(text), text).map(shown)
-  } catch (error) {
-    if (error instanceof PdpError) return error.issues.map(shown)
-    throw error
+  } catch (err) {
+    if (err instanceof PdpError) return err.issues.map(shown)
+    throw err
   }
 }
 

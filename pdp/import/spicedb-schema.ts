@@ -54,9 +54,9 @@ export function parseSchema(text: string): Schema {
       if (parser.at.text === 'use') parser.use()
       else if (parser.at.text === 'caveat') caveats.push(parser.caveat())
       else definitions.push(parser.definition())
-    } catch (error) {
-      if (!(error instanceof Fault)) throw error
-      issues.push(error.issue)
+    } catch (err) {
+      if (!(err instanceof Fault)) throw err
+      issues.push(err.issue)
       parser.skipToDefinition()
     }
   }

@@ -127,9 +127,9 @@ function readRelationships(text: string, names: TypeNames): { tuples: readonly T
     if (trimmed === '' || trimmed.startsWith('//') || trimmed.startsWith('#')) continue
     try {
       tuples.push(readRelationship(trimmed, names))
-    } catch (error) {
-      if (!(error instanceof PdpError)) throw error
-      refusals.push(`line ${i + 1}: ${error.message}`)
+    } catch (err) {
+      if (!(err instanceof PdpError)) throw err
+      refusals.push(`line ${i + 1}: ${err.message}`)
     }
   }
   return { tuples, refusals }

@@ -81,9 +81,9 @@ export function createGuard<M extends RelationModel>(options: GuardOptions<M>): 
   return async (request, check) => {
     try {
       return { caller: await admit(request, check, deps) }
-    } catch (error) {
-      const code = codeOf(error)
-      if (code === null) throw error
+    } catch (err) {
+      const code = codeOf(err)
+      if (code === null) throw err
       return { denial: denial(code, request.authorization) }
     }
   }

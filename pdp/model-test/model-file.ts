@@ -30,9 +30,9 @@ export async function readModel(
     return source.kind === 'inline'
       ? compileModel(text, { builtIn: false })
       : await compileFile(source.file, text, read)
-  } catch (error) {
-    if (!(error instanceof PdpError) || error.code !== 'request_invalid') throw error
-    for (const issue of dynamicCondition(text) ?? error.issues) note(issues, source, issue)
+  } catch (err) {
+    if (!(err instanceof PdpError) || err.code !== 'request_invalid') throw err
+    for (const issue of dynamicCondition(text) ?? err.issues) note(issues, source, issue)
     return null
   }
 }

@@ -99,9 +99,9 @@ async function load(
   let store: StoreFile
   try {
     store = await readStoreFile(file, { read, issues })
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error)) throw error
-    issues.note(file, 1, fileProblem('it', error))
+  } catch (err) {
+    if (!(err instanceof Error && 'code' in err)) throw err
+    issues.note(file, 1, fileProblem('it', err))
     return null
   }
   const { model: source } = store
@@ -130,9 +130,9 @@ async function failureOf(world: World, model: Model, assertion: Assertion): Prom
   try {
     const found = await answer(world, assertion)
     return difference(assertion.expected, found, asked)
-  } catch (error) {
-    if (error instanceof PdpError && error.code === 'condition_failed') return `${asked}: ${error.message}`
-    if (!(error instanceof PdpError) || error.code !== 'evaluation_limit') throw error
+  } catch (err) {
+    if (err instanceof PdpError && err.code === 'condition_failed') return `${asked}: ${err.message}`
+    if (!(err instanceof PdpError) || err.code !== 'evaluation_limit') throw err
     return `${asked}: it takes more than ${TUPLES_PER_CHECK_MAX.toLocaleString('en')} tuples, or depends on its own absence ("but not")`
   }
 }

@@ -24,9 +24,9 @@ export function refusedModel(text: string, source: ModelSource): readonly Refuse
 function servingIssues(text: string): readonly ValidationIssue[] {
   try {
     return reservedTypeIssues(compileModel(text), text)
-  } catch (error) {
-    if (error instanceof PdpError) return error.issues
-    throw error
+  } catch (err) {
+    if (err instanceof PdpError) return err.issues
+    throw err
   }
 }
 

@@ -25,9 +25,9 @@ export async function generatedSecret(path: string): Promise<string> {
       if (!isCode(err, 'EEXIST')) throw err
     })
     return await readFile(path, 'utf8')
-  } catch (cause) {
-    throw new StartError(`${path} cannot be read or created: ${cause instanceof Error ? cause.message : cause}`, {
-      cause,
+  } catch (err) {
+    throw new StartError(`${path} cannot be read or created: ${err instanceof Error ? err.message : err}`, {
+      cause: err,
     })
   } finally {
     await rm(draft, { force: true }).catch(() => undefined)

@@ -67,7 +67,7 @@ async function parseAnswer({ status, body }: Pick<Response, 'status' | 'body'>, 
   if (bytes === null) throw new BadAnswer(`more than ${bytesMax} bytes`)
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
-  } catch (cause) {
-    throw new BadAnswer('not JSON in UTF-8', { cause })
+  } catch (err) {
+    throw new BadAnswer('not JSON in UTF-8', { cause: err })
   }
 }

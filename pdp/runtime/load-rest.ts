@@ -10,10 +10,10 @@ export async function loadRest(
 ): Promise<void> {
   try {
     await shutdown.hold(loadEach(parts))
-  } catch (cause) {
+  } catch (err) {
     await shutdown.run('start failed')
-    const why = cause instanceof Error ? cause.message : String(cause)
-    throw new StartError(`A part of the PDP cannot be loaded: ${why}`, { cause })
+    const why = err instanceof Error ? err.message : String(err)
+    throw new StartError(`A part of the PDP cannot be loaded: ${why}`, { cause: err })
   }
 }
 

@@ -25,9 +25,9 @@ export function timedStore(store: Store, registry: Registry, clock: () => number
       const result = await work()
       done('ok')
       return result
-    } catch (error) {
-      done(asRequestProblem(error).code)
-      throw error
+    } catch (err) {
+      done(asRequestProblem(err).code)
+      throw err
     }
   }
   return {

@@ -78,9 +78,9 @@ export class Batcher<T> {
     const { run, fail } = this.#options
     try {
       await run(items)
-    } catch (error) {
-      if (items.length === 1 || concernsAll(error)) {
-        for (const item of items) fail(item, error)
+    } catch (err) {
+      if (items.length === 1 || concernsAll(err)) {
+        for (const item of items) fail(item, err)
         return
       }
       const half = items.length >> 1

@@ -120,9 +120,9 @@ function modelIssue(text: string): string | null {
   try {
     const [reserved] = reservedTypeIssues(knownModel(text), text)
     return reserved === undefined ? null : `${reserved.place} ${reserved.message}`
-  } catch (error) {
-    if (error instanceof PdpError) return error.message
-    throw error
+  } catch (err) {
+    if (err instanceof PdpError) return err.message
+    throw err
   }
 }
 

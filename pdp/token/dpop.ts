@@ -83,8 +83,8 @@ export function createProofVerifier(options: ProofVerifierOptions): ProofVerifie
     let first: boolean
     try {
       first = await replay.remember(used, untilMs)
-    } catch (cause) {
-      throw new TokenError('proof_unverifiable', 'the replay memory did not answer', cause)
+    } catch (err) {
+      throw new TokenError('proof_unverifiable', 'the replay memory did not answer', err)
     }
     if (!first) throw replayed()
   }

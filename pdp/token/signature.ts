@@ -30,9 +30,9 @@ async function isSignedBy(token: string, { publicKey }: VerifyKey, algorithm: Al
   try {
     await compactVerify(token, publicKey, { algorithms: [algorithm] })
     return true
-  } catch (error) {
-    if (error instanceof JOSEError) return false
-    throw error
+  } catch (err) {
+    if (err instanceof JOSEError) return false
+    throw err
   }
 }
 

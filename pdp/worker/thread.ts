@@ -10,8 +10,8 @@ const WORK: { readonly [kind in Job['kind']]: (text: string) => unknown } = { mo
 function resultOf({ kind, text }: Job): JobResult {
   try {
     return { value: WORK[kind](text) }
-  } catch (error) {
-    if (error instanceof PdpError) return { issues: error.issues, message: error.message }
+  } catch (err) {
+    if (err instanceof PdpError) return { issues: err.issues, message: err.message }
     return { issues: [{ place: '1:1', message: 'cannot be read' }], message: 'the text cannot be read' }
   }
 }

@@ -39,9 +39,9 @@ export function createAside(options: { readonly deadlineMs?: number } = {}): Asi
   async function attempt(job: Job): Promise<unknown> {
     if (idle !== null) clearTimeout(idle)
     worker ??= startWorker()
-    const { issues, message, value } = await answerOf(worker, { job, deadlineMs }).catch((error: unknown) => {
+    const { issues, message, value } = await answerOf(worker, { job, deadlineMs }).catch((err: unknown) => {
       drop()
-      throw error
+      throw err
     })
     idle = setTimeout(drop, IDLE_MS)
     idle.unref()
@@ -109,9 +109,9 @@ export async function withModels<T>(work: () => T | Promise<T>): Promise<T> {
   for (let models = 0; ; models++) {
     try {
       return await work()
-    } catch (error) {
-      if (!(error instanceof ModelPending) || models >= MODELS_MAX) throw error
-      await compileAside(error.text)
+    } catch (err) {
+      if (!(err instanceof ModelPending) || models >= MODELS_MAX) throw err
+      await compileAside(err.text)
     }
   }
 }
@@ -125,8 +125,8 @@ function compileAside(text: string): Promise<void> {
 async function compileInThread(text: string): Promise<void> {
   try {
     keepModel(text, { model: (await aside.run({ kind: 'model', text })) as Model })
-  } catch (error) {
-    if (!(error instanceof PdpError) || error.code !== 'request_invalid') throw error
-    keepModel(text, { error })
+  } catch (err) {
+    if (!(err instanceof PdpError) || err.code !== 'request_invalid') throw err
+    keepModel(text, { error: err })
   }
 }

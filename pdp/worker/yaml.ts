@@ -21,8 +21,8 @@ export function parseYaml(text: string): unknown {
     throw new PdpError('request_invalid', 'the body is not YAML', { issues: issues.slice(0, ISSUES_MAX) })
   try {
     return document.toJS({ maxAliasCount: ALIASES_MAX })
-  } catch (cause) {
-    throw new PdpError('request_invalid', 'the body is not YAML: it repeats itself too often', { cause })
+  } catch (err) {
+    throw new PdpError('request_invalid', 'the body is not YAML: it repeats itself too often', { cause: err })
   }
 }
 

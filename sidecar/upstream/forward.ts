@@ -202,9 +202,9 @@ export function createHandler(
       bodyBytes = Number(firstValue(fields, 'content-length') ?? -1)
       try {
         res.writeHead(status, fields.concat(answerFields))
-      } catch (cause) {
+      } catch (err) {
         // The upstream's header fields are not valid.
-        return fail(cause instanceof Error ? cause : new Error(String(cause)))
+        return fail(err instanceof Error ? err : new Error(String(err)))
       }
       // Clients of event streams need the header section before the first event.
       if (ending !== null) res.flushHeaders()

@@ -9,8 +9,8 @@ export async function patiently(make: () => Promise<string>): Promise<string> {
   for (let tries = 1; ; tries++) {
     try {
       return await make()
-    } catch (error) {
-      if (tries === REFUSED_TRIES_MAX || !/429|temporarily_unavailable/.test(String(error))) throw error
+    } catch (err) {
+      if (tries === REFUSED_TRIES_MAX || !/429|temporarily_unavailable/.test(String(err))) throw err
       await delay(REFUSED_WAIT_MS)
     }
   }

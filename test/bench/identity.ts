@@ -210,7 +210,7 @@ function agreements(browser: Browser, send: (path: string, form: Record<string, 
       // The last page has no form, which ends the walk with its text.
       const end = await browser
         .follow('/oauth/device', ({ step }) => answers[step] ?? { action: 'continue' })
-        .catch((error: unknown) => error)
+        .catch((err: unknown) => err)
       if (!String(end).includes('is connected')) throw new Error(`not connected: ${end}`)
       return String(started.device_code)
     },

@@ -30,7 +30,7 @@ try {
   } else {
     misused(`there is no part "${name}"`, USAGE)
   }
-} catch (error) {
-  if (!(error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'))) throw error
-  misused(error.message, USAGE)
+} catch (err) {
+  if (!(err instanceof TypeError && 'code' in err && String(err.code).startsWith('ERR_PARSE_ARGS'))) throw err
+  misused(err.message, USAGE)
 }

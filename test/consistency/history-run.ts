@@ -143,9 +143,9 @@ class Run {
     ]
     let violations: readonly Violation[] = []
     let failed = false
-    const ended = Promise.all(loops).catch((error: unknown) => {
+    const ended = Promise.all(loops).catch((err: unknown) => {
       failed = true
-      throw error
+      throw err
     })
     ended.catch(() => {}) // awaited below
     while (performance.now() < endAt && violations.length === 0 && !failed) {
@@ -204,8 +204,8 @@ class Run {
   /** @returns null when there was no answer. */
   async #timed<T>(work: () => Promise<T>) {
     const [startAt, startMs] = [performance.now(), Date.now()]
-    const value = await work().catch((error: unknown) => {
-      if (!isOutage(error)) throw error
+    const value = await work().catch((err: unknown) => {
+      if (!isOutage(err)) throw err
       return null
     })
     if (value === null) {

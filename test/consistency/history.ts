@@ -100,8 +100,8 @@ async function runAll(plan: Plan, rig: Rig): Promise<number> {
 function plantOrExplain(item: HistoryCase): string | null {
   try {
     return plantSource(`history ${item.name}`, [...HOOKS, ...item.edits])
-  } catch (error) {
-    console.log(`planted: ${item.name}: NOT PLANTED: ${error instanceof Error ? error.message : error}`)
+  } catch (err) {
+    console.log(`planted: ${item.name}: NOT PLANTED: ${err instanceof Error ? err.message : err}`)
     return null
   }
 }
@@ -129,7 +129,7 @@ function report(item: HistoryCase, outcome: Outcome): void {
   for (const { rule, message } of outcome.violations.slice(0, EXAMPLES_MAX)) console.log(`  ${rule}: ${message}`)
 }
 
-process.exitCode = await main(planOf(given)).catch((error: unknown) => {
-  console.error(error)
+process.exitCode = await main(planOf(given)).catch((err: unknown) => {
+  console.error(err)
   return 1
 })

@@ -207,8 +207,8 @@ process.on('message', async (message: NodeCase | 'close') => {
       running = await open(message)
       process.send?.({ opened: running.opened })
     }
-  } catch (error) {
-    process.send?.({ failed: String(error instanceof Error ? error.stack : error) })
+  } catch (err) {
+    process.send?.({ failed: String(err instanceof Error ? err.stack : err) })
   }
 })
 process.on('disconnect', () => process.exit(0))

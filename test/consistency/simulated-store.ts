@@ -77,9 +77,9 @@ export class SimulatedStore {
         nowMs: this.clockMs,
         writeId: () => `w${this.#writes}`,
       })
-    } catch (error) {
-      if (error instanceof PdpError) return // refused, like any write may be
-      throw error
+    } catch (err) {
+      if (err instanceof PdpError) return // refused, like any write may be
+      throw err
     }
     this.#publish(state)
   }

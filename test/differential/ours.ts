@@ -15,9 +15,9 @@ export async function openOurs(world: World): Promise<PeerStore | { readonly ref
   const manifest = { app: 'app', audiences: [], permissions: {}, roles: {}, model: world.model }
   try {
     await given(store, ENVIRONMENT, { kind: 'manifest', manifest })
-  } catch (error) {
-    if (!(error instanceof PdpError)) throw error
-    return { refused: error.message }
+  } catch (err) {
+    if (!(err instanceof PdpError)) throw err
+    return { refused: err.message }
   }
   await given(store, 'o', ...world.tuples.map((tuple) => ({ kind: 'tuple', op: 'write', tuple }) as const))
   return storeOf(createPdp({ store }))

@@ -171,9 +171,9 @@ async function answers(ours: PeerStore, stage: Stage, names: TypeNames): Promise
 async function said(ask: () => Promise<Found>): Promise<Found> {
   try {
     return await ask()
-  } catch (error) {
-    if (error instanceof PdpError) return { error: error.message }
-    throw error
+  } catch (err) {
+    if (err instanceof PdpError) return { error: err.message }
+    throw err
   }
 }
 

@@ -84,8 +84,8 @@ export async function openBookPlayer(): Promise<BookPlayer> {
     end: terminals.end,
     async play(steps) {
       for (const step of steps) {
-        await take(step).catch((cause: Error) => {
-          throw new Error(`line ${step.line}: ${cause.message}`, { cause })
+        await take(step).catch((err: Error) => {
+          throw new Error(`line ${step.line}: ${err.message}`, { cause: err })
         })
       }
     },

@@ -130,8 +130,8 @@ function noteRunning({ issuer, adminSecret }: DemoStack): void {
 function readRunning(): { issuer: string; adminSecret: string } {
   try {
     return JSON.parse(readFileSync(RUNNING, 'utf8'))
-  } catch (cause) {
-    throw new StartError('no demo is running here: npm run demo', { cause })
+  } catch (err) {
+    throw new StartError('no demo is running here: npm run demo', { cause: err })
   }
 }
 

@@ -54,8 +54,8 @@ export async function faultOf(parser: Parser, text: string): Promise<Fault | nul
   const before = process.cpuUsage()
   try {
     await parser.read(text)
-  } catch (error) {
-    return { text, message: error instanceof Error ? `${error.name}: ${error.message}` : String(error) }
+  } catch (err) {
+    return { text, message: err instanceof Error ? `${err.name}: ${err.message}` : String(err) }
   }
   const { user, system } = process.cpuUsage(before)
   const workMs = (user + system) / 1_000
@@ -79,9 +79,9 @@ async function shortened(parser: Parser, fault: Fault): Promise<Fault> {
 export function readOrRefused<T>(read: () => T, isRefusal: (error: unknown) => boolean): T | undefined {
   try {
     return read()
-  } catch (error) {
-    if (isRefusal(error)) return undefined
-    throw error
+  } catch (err) {
+    if (isRefusal(err)) return undefined
+    throw err
   }
 }
 

@@ -54,8 +54,8 @@ export const PDP_GROUPS: readonly Group[] = [
       signature('an algorithm that the issuer does not use', ' || !issuer.algorithms.includes(algorithm)', ''),
       signature(
         'a key that did not sign',
-        'if (error instanceof JOSEError) return false',
-        'if (error instanceof JOSEError) return true',
+        'if (err instanceof JOSEError) return false',
+        'if (err instanceof JOSEError) return true',
       ),
       claims('unknown confirmations', ' || Object.keys(unknown).length > 0', ''),
       claims(
@@ -114,8 +114,8 @@ export const PDP_GROUPS: readonly Group[] = [
       ),
       dpop(
         'a replay memory that fails open',
-        "throw new TokenError('proof_unverifiable', 'the replay memory did not answer', cause)",
-        'first = cause !== undefined',
+        "throw new TokenError('proof_unverifiable', 'the replay memory did not answer', err)",
+        'first = err !== undefined',
       ),
     ],
   },

@@ -59,8 +59,8 @@ async function examinePdp({ url, options, io }: Examination): Promise<readonly F
       { check: 'credentials', state: 'ok', said: 'the client gets a token' },
       await examineDatabase(url, token),
     )
-  } catch (error) {
-    const said = error instanceof Error ? error.message : String(error)
+  } catch (err) {
+    const said = err instanceof Error ? err.message : String(err)
     // Without the database nobody gets a token: the credentials may be good.
     if (/temporarily_unavailable|server_error|status 503/.test(said)) {
       const skipped: Finding = {

@@ -30,8 +30,8 @@ export async function get(
       date: response.headers.get('date'),
       body: await response.json().catch(() => null),
     }
-  } catch (error) {
-    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  } catch (err) {
+    const cause = err instanceof Error && err.cause instanceof Error ? err.cause : err
     return { reason: cause instanceof Error ? ('code' in cause ? String(cause.code) : cause.message) : String(cause) }
   }
 }

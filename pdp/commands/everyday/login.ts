@@ -77,8 +77,8 @@ async function post(
     })
     const body: unknown = await response.json().catch(() => null)
     return { ok: response.ok, body: typeof body === 'object' && body !== null ? { ...body } : {} }
-  } catch (cause) {
-    throw new CliError(`${url} cannot be reached. Is the PDP there? portcullis doctor`, { cause })
+  } catch (err) {
+    throw new CliError(`${url} cannot be reached. Is the PDP there? portcullis doctor`, { cause: err })
   }
 }
 

@@ -262,7 +262,7 @@ function print(item: Item, { resource, options, io }: Invocation): number {
 function read(path: string): string {
   try {
     return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
-  } catch (cause) {
-    throw new CliError(fileProblem(path, cause), { cause })
+  } catch (err) {
+    throw new CliError(fileProblem(path, err), { cause: err })
   }
 }

@@ -19,9 +19,9 @@ export async function examineRouteFile(asked: Examination): Promise<readonly Fin
       examineIssuers(asked, read),
     ])
     return [checked, ...addresses, ...issuers]
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error
-    return [{ check: 'route file', state: 'failed', said: error.message }]
+  } catch (err) {
+    if (!(err instanceof CliError)) throw err
+    return [{ check: 'route file', state: 'failed', said: err.message }]
   }
 }
 
@@ -95,9 +95,9 @@ async function examineTrusted(
     const document = trusted?.document ?? {}
     const keys = typeof document.jwks_uri === 'string' ? await examineKeys(document.jwks_uri) : ''
     return { check, ...(await compare(asked, issuer, document, keys)) }
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error
-    return { check, state: 'failed', said: error.message }
+  } catch (err) {
+    if (!(err instanceof CliError)) throw err
+    return { check, state: 'failed', said: err.message }
   }
 }
 
@@ -119,8 +119,8 @@ async function compare(asked: Examination, issuer: string, document: Members, ke
   let token: string
   try {
     token = await accessToken(options, { env: io.env, fetch, scope: 'issuers:read', bind: false })
-  } catch (error) {
-    return { state: 'skipped', said: `${keys}${UNKNOWN}${error instanceof Error ? error.message : error}` }
+  } catch (err) {
+    return { state: 'skipped', said: `${keys}${UNKNOWN}${err instanceof Error ? err.message : err}` }
   }
   const answer = await get(`${url}/v1/trusted-issuers/${encodeURIComponent(issuer)}`, {
     authorization: `Bearer ${token}`,

@@ -19,8 +19,8 @@ export function readRouteFile(file: string): RouteFile {
   let found: unknown
   try {
     found = parseYaml(readFileSync(file, 'utf8'))
-  } catch (cause) {
-    throw new CliError(`${fileProblem(file, cause)}${doesNotExist(cause) ? INIT : ''}`, { cause })
+  } catch (err) {
+    throw new CliError(`${fileProblem(file, err)}${doesNotExist(err) ? INIT : ''}`, { cause: err })
   }
   if (!isMap(found) || typeof found.resource !== 'string' || !Array.isArray(found.issuers))
     throw new CliError(

@@ -52,8 +52,8 @@ export function saveLogin(file: string, login: SavedLogin): void {
     writeFileSync(fresh, `${JSON.stringify(login, null, 2)}\n`, { mode: 0o600 })
     chmodSync(fresh, 0o600)
     renameSync(fresh, file)
-  } catch (cause) {
-    throw new CliError(fileProblem(file, cause, 'written'), { cause })
+  } catch (err) {
+    throw new CliError(fileProblem(file, err, 'written'), { cause: err })
   }
 }
 

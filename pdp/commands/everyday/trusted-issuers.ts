@@ -34,8 +34,8 @@ export async function trustedIssuers(
 function introspectionOf({ client_secret_file: file, ...introspection }: Members): Members {
   try {
     return { ...introspection, client_secret: readFileSync(String(file), 'utf8').trim() }
-  } catch (cause) {
-    throw new CliError(fileProblem(String(file), cause), { cause })
+  } catch (err) {
+    throw new CliError(fileProblem(String(file), err), { cause: err })
   }
 }
 
@@ -48,8 +48,8 @@ async function keysOf(issuer: string, fetch: typeof globalThis.fetch): Promise<s
     const metadata: unknown = await response.json().catch(() => null)
     if (isMap(metadata) && typeof metadata.jwks_uri === 'string') return metadata.jwks_uri
     throw new CliError(`${url} names no keys (status ${response.status}). ${advice}`)
-  } catch (cause) {
-    if (cause instanceof CliError) throw cause
-    throw new CliError(`${url} cannot be read. ${advice}`, { cause })
+  } catch (err) {
+    if (err instanceof CliError) throw err
+    throw new CliError(`${url} cannot be read. ${advice}`, { cause: err })
   }
 }

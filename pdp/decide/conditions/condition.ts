@@ -82,9 +82,9 @@ export class Condition {
       if (!Object.hasOwn(context, name)) continue
       try {
         values[name] = celValueOf(type, context[name] ?? null, size)
-      } catch (error) {
-        if (!(error instanceof ValueMismatch)) throw error
-        mismatches[name] = `${name} ${error.message} (${typeName(type)})`
+      } catch (err) {
+        if (!(err instanceof ValueMismatch)) throw err
+        mismatches[name] = `${name} ${err.message} (${typeName(type)})`
       }
     }
     return { values, mismatches, size }

@@ -25,8 +25,8 @@ export function parseExpression(text: string): Expression {
   }
   try {
     return parse(text).expr
-  } catch (error) {
-    const { location } = error as { location?: { start?: { line?: number; column?: number } } }
+  } catch (err) {
+    const { location } = err as { location?: { start?: { line?: number; column?: number } } }
     const { line, column } = location?.start ?? {}
     throw new ExpressionMistake(
       line === undefined ? 'is not a CEL expression' : `is not a CEL expression at its ${line}:${column}`,

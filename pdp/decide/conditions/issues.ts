@@ -33,9 +33,9 @@ function expressionIssue(name: string, definition: ConditionDefinition): string 
   try {
     Condition.of(name, definition)
     return null
-  } catch (error) {
-    if (error instanceof ExpressionMistake) return error.message
-    throw error
+  } catch (err) {
+    if (err instanceof ExpressionMistake) return err.message
+    throw err
   }
 }
 

@@ -123,11 +123,11 @@ export function* listOf(
       const answer = found instanceof Paused ? yield* finished(found) : found
       if (answer === undefined) missing = true
       else if (answer.allowed) items.push(candidate)
-    } catch (error) {
-      if (!isUndecided(error)) throw error
+    } catch (err) {
+      if (!isUndecided(err)) throw err
       undecidedCount++
-      if (error.code === 'condition_failed' && undecided.length < UNDECIDED_MAX)
-        undecided.push({ item: candidate, missingContext: error.missingContext })
+      if (err.code === 'condition_failed' && undecided.length < UNDECIDED_MAX)
+        undecided.push({ item: candidate, missingContext: err.missingContext })
     }
   }
   return missing ? undefined : { items, examinedCount, tuplesCount: meter.tuplesCount, undecidedCount, undecided }

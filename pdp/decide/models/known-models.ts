@@ -49,9 +49,9 @@ export function keepModel(text: string, compiled: Kept): void {
 function attempt(compile: () => Model): Kept {
   try {
     return { model: compile() }
-  } catch (error) {
-    if (error instanceof PdpError) return { error }
-    throw error
+  } catch (err) {
+    if (err instanceof PdpError) return { error: err }
+    throw err
   }
 }
 

@@ -65,11 +65,11 @@ function validate(text: string, ourTypes: string): void {
   const types = withoutConditions(text.slice(0, conditions))
   try {
     loadOpenfga().validator.validateDSL(`${types.trimEnd()}\n${ourTypes}${text.slice(conditions)}`)
-  } catch (error) {
+  } catch (err) {
     // A condition that no relation uses is no fault.
-    const { errors } = error as { errors?: readonly { metadata?: { errorType?: string } }[] }
+    const { errors } = err as { errors?: readonly { metadata?: { errorType?: string } }[] }
     const others = errors?.filter(({ metadata }) => metadata?.errorType !== 'condition-not-used')
-    if (others === undefined || others.length > 0) throw others === undefined ? error : { errors: others }
+    if (others === undefined || others.length > 0) throw others === undefined ? err : { errors: others }
   }
 }
 
@@ -98,8 +98,8 @@ const NO_TYPES = { place: '1:1', message: 'the model declares no type; add one, 
 export function parsed<T>(parse: () => T, text = 'model'): T {
   try {
     return parse()
-  } catch (error) {
-    throw invalid(issuesOf(error, text))
+  } catch (err) {
+    throw invalid(issuesOf(err, text))
   }
 }
 

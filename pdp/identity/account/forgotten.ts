@@ -114,9 +114,9 @@ export async function hashed(
 ): Promise<string | null> {
   try {
     return await secretSemaphore(() => hashPassword(password), address)
-  } catch (error) {
-    if (error instanceof BusyError) return null
-    throw error
+  } catch (err) {
+    if (err instanceof BusyError) return null
+    throw err
   }
 }
 

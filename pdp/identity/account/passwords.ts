@@ -79,8 +79,8 @@ export async function whenDone<T>(sql: Sql, work: (tx: Queries) => Promise<T | n
       if (done === null) throw nothing
       return done
     })
-  } catch (error) {
-    if (error === nothing) return null
-    throw error
+  } catch (err) {
+    if (err === nothing) return null
+    throw err
   }
 }

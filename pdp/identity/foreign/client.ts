@@ -177,13 +177,13 @@ const nameIn = (name: unknown): string | null =>
 async function refusals<T>(client: Client, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
-  } catch (error) {
+  } catch (err) {
     const isTheirs =
-      error instanceof client.ResponseBodyError ||
-      error instanceof client.AuthorizationResponseError ||
-      error instanceof client.WWWAuthenticateChallengeError ||
-      (error instanceof client.ClientError && error.code !== 'OAUTH_TIMEOUT')
-    if (isTheirs) throw new ForeignRefused(error.message, { cause: error })
-    throw error
+      err instanceof client.ResponseBodyError ||
+      err instanceof client.AuthorizationResponseError ||
+      err instanceof client.WWWAuthenticateChallengeError ||
+      (err instanceof client.ClientError && err.code !== 'OAUTH_TIMEOUT')
+    if (isTheirs) throw new ForeignRefused(err.message, { cause: err })
+    throw err
   }
 }

@@ -46,10 +46,10 @@ async function created(parts: ForeignParts, provider: IdentityProvider, person: 
     await directory.putUser(user, contextOf(id), async (tx) => {
       if (!(await parts.links.insert(tx, person, id))) throw new PdpError('conflict', 'this identity has an account')
     })
-  } catch (error) {
+  } catch (err) {
     // Another first sign-in was faster, with this identity or with this address.
-    if (error instanceof PdpError && error.code === 'conflict') return null
-    throw error
+    if (err instanceof PdpError && err.code === 'conflict') return null
+    throw err
   }
   log.info({ event: 'account_created', user: id, provider: provider.id })
   return id

@@ -72,9 +72,9 @@ export function createSetSigner(
 function unseal(sealingKeys: readonly Buffer[], row: KeyRow): JWK {
   try {
     return JSON.parse(open(sealingKeys, row.kid, row.private_jwk_sealed))
-  } catch (cause) {
+  } catch (err) {
     throw new Error('the signing keys cannot be opened: PORTCULLIS_MASTER_KEY is not the key that sealed them', {
-      cause,
+      cause: err,
     })
   }
 }

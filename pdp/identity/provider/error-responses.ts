@@ -56,8 +56,8 @@ export function installErrorResponses(
     for (const [name, value] of Object.entries(PROVIDER_PAGE_HEADERS)) ctx.set(name, value)
     try {
       await next()
-    } catch (error) {
-      answerUncaught(contextOf(ctx), error, { log, frameOf })
+    } catch (err) {
+      answerUncaught(contextOf(ctx), err, { log, frameOf })
     }
     if (isBusy(ctx.state.failure)) ctx.set('retry-after', '1')
     if (isUnavailable(ctx.state.failure)) {

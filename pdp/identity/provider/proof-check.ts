@@ -11,11 +11,11 @@ export function installProofCheck(provider: Provider): void {
     if (proofs === undefined) return next()
     try {
       readProof(proofs)
-    } catch (error) {
-      if (!(error instanceof TokenError)) throw error
+    } catch (err) {
+      if (!(err instanceof TokenError)) throw err
       ctx.status = STATUS.invalid
       ctx.set('cache-control', 'no-store')
-      ctx.body = { error: 'invalid_dpop_proof', error_description: error.message }
+      ctx.body = { error: 'invalid_dpop_proof', error_description: err.message }
       return
     }
     await next()

@@ -88,9 +88,9 @@ function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
   ReplayDetection.unique = async function (issuer: string, jti: string, expiresAt: number) {
     try {
       return await unique.call(this, issuer, jti, expiresAt)
-    } catch (error) {
-      if (error instanceof UsedBeforeError) return false
-      throw error
+    } catch (err) {
+      if (err instanceof UsedBeforeError) return false
+      throw err
     }
   }
 }

@@ -62,11 +62,11 @@ export function createRotation(deps: { readonly sql: Pick<Sql, 'query'>; readonl
         if (!isAnswered(ctx)) return
         try {
           await settle(pending)
-        } catch (error) {
-          const isUsed = error instanceof errors.OIDCProviderError
+        } catch (err) {
+          const isUsed = err instanceof errors.OIDCProviderError
           ctx.status = isUsed ? STATUS.invalid : STATUS.failed
           ctx.body = isUsed ? { error: 'invalid_grant', error_description: 'used before' } : { error: 'server_error' }
-          if (!isUsed) provider.emit('server_error', ctx, error)
+          if (!isUsed) provider.emit('server_error', ctx, err)
         }
       })
     },

@@ -145,9 +145,9 @@ async function ensureClient({
   try {
     await directory.putClient({ id: CONSOLE_CLIENT, app: null, organization: null, metadata }, CONTEXT)
     return true
-  } catch (error) {
-    if (!(error instanceof PdpError && error.code === 'conflict')) throw error
-    log.error({ event: 'console_client_taken', client_id: CONSOLE_CLIENT, reason: error.message })
+  } catch (err) {
+    if (!(err instanceof PdpError && err.code === 'conflict')) throw err
+    log.error({ event: 'console_client_taken', client_id: CONSOLE_CLIENT, reason: err.message })
     return false
   }
 }

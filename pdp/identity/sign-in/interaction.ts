@@ -240,9 +240,9 @@ async function findInteraction(
 ): Promise<Interaction | null> {
   try {
     return await provider.interactionDetails(req, res)
-  } catch (error) {
-    if (error instanceof errors.SessionNotFound) return null
-    throw error
+  } catch (err) {
+    if (err instanceof errors.SessionNotFound) return null
+    throw err
   }
 }
 

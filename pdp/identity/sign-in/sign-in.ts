@@ -123,9 +123,9 @@ export function createSignIn(deps: SignInDeps): SignIn {
         taken.push(budget)
       }
       return await evaluate()
-    } catch (error) {
+    } catch (err) {
       await giveBack()
-      throw error
+      throw err
     }
   }
 
@@ -163,9 +163,9 @@ export function createSignIn(deps: SignInDeps): SignIn {
         // Not forgotten: else the right password would give a guesser of codes new tries.
         for (const { key } of budgets ?? []) await attempts.giveBack(key)
         return { waiting: { accountId, ts } }
-      } catch (error) {
-        if (error instanceof BusyError) return { problem: 'busy' }
-        throw error
+      } catch (err) {
+        if (err instanceof BusyError) return { problem: 'busy' }
+        throw err
       }
     },
     async code({ waiting, code, client, source }) {

@@ -24,12 +24,12 @@ export function createReachability(clock: () => number): Reachability {
         const result = await work
         failing.delete(issuer)
         return result
-      } catch (error) {
-        const isSilent = error instanceof TokenError && /^(keys|issuer)_unavailable$/.test(error.code)
+      } catch (err) {
+        const isSilent = err instanceof TokenError && /^(keys|issuer)_unavailable$/.test(err.code)
         const latestMs = clock()
         if (isSilent && (failing.has(issuer) || failing.size < ISSUERS_MAX))
           failing.set(issuer, { sinceMs: failing.get(issuer)?.sinceMs ?? latestMs, latestMs })
-        throw error
+        throw err
       }
     },
     unreachable: () =>

@@ -110,8 +110,8 @@ export function createTokenHook(deps: {
       let hook: Settings
       try {
         hook = await settings()
-      } catch (error) {
-        return fail(error)
+      } catch (err) {
+        return fail(err)
       }
       if (hook === null) return {}
       const settle = running < RUNNING_MAX ? circuit.begin() : null
@@ -125,9 +125,9 @@ export function createTokenHook(deps: {
         settle(true)
         onOutcome('added')
         return claims
-      } catch (error) {
+      } catch (err) {
         settle(false)
-        return fail(error)
+        return fail(err)
       } finally {
         running -= 1
       }

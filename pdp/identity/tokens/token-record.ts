@@ -66,9 +66,9 @@ const UNANSWERED: ReadonlySet<TokenErrorCode> = new Set(['keys_unavailable', 'is
 export async function verified(verifier: TokenVerifier, token: string): Promise<AccessClaims | null> {
   try {
     return await verifier.verify(token)
-  } catch (error) {
-    if (error instanceof TokenError && !UNANSWERED.has(error.code)) return null
-    throw error
+  } catch (err) {
+    if (err instanceof TokenError && !UNANSWERED.has(err.code)) return null
+    throw err
   }
 }
 

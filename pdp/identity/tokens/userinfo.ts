@@ -69,9 +69,9 @@ export async function answerUserinfo(deps: UserinfoDeps, req: IncomingMessage, r
     if (claims === null) throw new Refused('token', presented.scheme, 'the person is gone')
     res.writeHead(STATUS.shown, { ...CORS, 'content-type': 'application/json', 'cache-control': 'no-store' })
     res.end(JSON.stringify(claims))
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error
-    refuse(deps.issuer, res, error)
+  } catch (err) {
+    if (!(err instanceof Refused)) throw err
+    refuse(deps.issuer, res, err)
   }
 }
 
@@ -85,9 +85,9 @@ async function presentedToken(req: IncomingMessage): Promise<Presented> {
   if (inForm !== null) return { scheme: 'bearer', token: inForm }
   try {
     return parseAuthorization(fields)
-  } catch (error) {
-    if (!(error instanceof TokenError)) throw error
-    throw new Refused(error.code === 'token_missing' ? 'missing' : 'malformed', null, error.message)
+  } catch (err) {
+    if (!(err instanceof TokenError)) throw err
+    throw new Refused(err.code === 'token_missing' ? 'missing' : 'malformed', null, err.message)
   }
 }
 
@@ -125,9 +125,9 @@ async function prove(deps: UserinfoDeps, req: IncomingMessage, token: TokenRecor
   }
   try {
     await deps.verifyProof(request, token)
-  } catch (error) {
-    if (!(error instanceof TokenError) || error.code === 'proof_unverifiable') throw error
-    throw new Refused(error.code === 'token_invalid' ? 'token' : 'proof', 'dpop', error.message)
+  } catch (err) {
+    if (!(err instanceof TokenError) || err.code === 'proof_unverifiable') throw err
+    throw new Refused(err.code === 'token_invalid' ? 'token' : 'proof', 'dpop', err.message)
   }
 }
 

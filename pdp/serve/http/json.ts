@@ -16,8 +16,8 @@ type Level = { readonly names: Set<string> | null; at: string | number }
 export function parseUtf8(bytes: Uint8Array): string {
   try {
     return UTF8.decode(bytes)
-  } catch (cause) {
-    throw new RequestProblem('request_invalid', 'the body is not UTF-8', { cause })
+  } catch (err) {
+    throw new RequestProblem('request_invalid', 'the body is not UTF-8', { cause: err })
   }
 }
 
@@ -26,8 +26,8 @@ export function parseJson(text: string): unknown {
   let value: unknown
   try {
     value = JSON.parse(text)
-  } catch (cause) {
-    throw new RequestProblem('request_invalid', 'the body is not JSON', { cause })
+  } catch (err) {
+    throw new RequestProblem('request_invalid', 'the body is not JSON', { cause: err })
   }
   const issues = nameIssues(text)
   if (issues.length === 0) return value

@@ -41,9 +41,9 @@ export function required<T>(found: T | null | false): T {
 export function subjectIn(body: { readonly subject: unknown }): SubjectIdentifier {
   try {
     return parseSubject(body.subject, '/subject')
-  } catch (error) {
-    if (!(error instanceof SetError)) throw error
-    const issues = [{ place: '/subject', message: error.message.replace(/^\/subject[^ ]* /, '') }]
-    throw new PdpError('request_invalid', error.message, { issues })
+  } catch (err) {
+    if (!(err instanceof SetError)) throw err
+    const issues = [{ place: '/subject', message: err.message.replace(/^\/subject[^ ]* /, '') }]
+    throw new PdpError('request_invalid', err.message, { issues })
   }
 }

@@ -62,10 +62,10 @@ export function createPushHandler(deps: {
         if (left === 0) underWay.delete(receiverId)
         else underWay.set(receiverId, left)
       }
-    } catch (error) {
-      if (error instanceof SetError) return refuse(res, 400, error)
+    } catch (err) {
+      if (err instanceof SetError) return refuse(res, 400, err)
       // Nobody can say what it is worth: the transmitter keeps it and sends it again.
-      deps.log.warn({ event: 'signal_deferred', issuer: stream?.issuer ?? null, err: error })
+      deps.log.warn({ event: 'signal_deferred', issuer: stream?.issuer ?? null, err })
       res.writeHead(503, { 'retry-after': '5' }).end()
     }
   }

@@ -101,7 +101,7 @@ export function startReception(stream: ReceivedStream, deps: ReceptionDeps): Rec
     const both = AbortSignal.any([signal, failed.signal])
     const reasons: unknown[] = []
     const end = (work: Promise<void>): Promise<unknown> =>
-      work.catch((reason: unknown) => reasons.push(reason)).finally(() => failed.abort())
+      work.catch((err: unknown) => reasons.push(err)).finally(() => failed.abort())
     const asking = end(askForLife(at, deps, both, onWorking))
     if (at.pollUrl !== null) await end(poll(at, deps, both, onWorking))
     await asking
@@ -235,9 +235,9 @@ async function takeIn(
     if (typeof text !== 'string') throw new SetError('invalid_request', 'the SET is not a text')
     await intake.take(current, text)
     acknowledged.ack.push(jti)
-  } catch (error) {
-    if (!(error instanceof SetError)) throw error
-    acknowledged.setErrs[jti] = { err: error.code, description: error.message }
+  } catch (err) {
+    if (!(err instanceof SetError)) throw err
+    acknowledged.setErrs[jti] = { err: err.code, description: err.message }
   }
 }
 

@@ -121,8 +121,8 @@ export function createTransmitter(
       headers: { accept: 'application/json', ...init.headers },
       redirect: 'manual',
       signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
-    }).catch((cause: unknown) => {
-      throw new TransmitterError(`${url}: ${cause instanceof Error ? cause.message : 'no answer'}`, null, cause)
+    }).catch((err: unknown) => {
+      throw new TransmitterError(`${url}: ${err instanceof Error ? err.message : 'no answer'}`, null, err)
     })
     if (statuses.includes(status)) {
       const bytesMax = isPoll ? POLL_BYTES_MAX : ANSWER_BYTES_MAX
@@ -147,10 +147,10 @@ export function createTransmitter(
     const used = await bearer()
     try {
       return await asked(used)
-    } catch (error) {
+    } catch (err) {
       // The token ended before its time: the transmitter was restarted, or our client was changed.
-      const isEnded = error instanceof TransmitterError && error.status === 401
-      if (!isEnded || settings.authorization.token_endpoint === undefined) throw error
+      const isEnded = err instanceof TransmitterError && err.status === 401
+      if (!isEnded || settings.authorization.token_endpoint === undefined) throw err
       if (token === used) token = null
       return asked(await bearer())
     }

@@ -43,9 +43,8 @@ export async function verifySet(text: string, expected: Expected, nowMs: number)
 async function requireSigned(text: string, header: JsonMembers, expected: Expected): Promise<void> {
   try {
     await findSigner(text, header, expected)
-  } catch (error) {
-    if (error instanceof TokenError && error.code === 'token_invalid')
-      throw new SetError('invalid_key', error.message, error)
-    throw error
+  } catch (err) {
+    if (err instanceof TokenError && err.code === 'token_invalid') throw new SetError('invalid_key', err.message, err)
+    throw err
   }
 }

@@ -138,9 +138,9 @@ function deliveryOf(deps: BodyDeps, { id, body }: For, before: Stream | null): D
   if (url === undefined) throw invalid('/delivery/endpoint_url', 'is missing')
   try {
     deps.post.check(url)
-  } catch (error) {
-    if (error instanceof TargetRefused) throw invalid('/delivery/endpoint_url', error.message)
-    throw error
+  } catch (err) {
+    if (err instanceof TargetRefused) throw invalid('/delivery/endpoint_url', err.message)
+    throw err
   }
   if (authorization !== undefined)
     return { endpointUrl: url, authorizationSealed: sealAuthorization(deps.masterKeys, id, authorization) }

@@ -82,8 +82,8 @@ export function createFeed(deps: {
       }
       newest = at
       kept = news
-    } catch (error) {
-      deps.onError(error)
+    } catch (err) {
+      deps.onError(err)
     }
     if (newest === before) return
     newsMs = performance.now()

@@ -34,8 +34,8 @@ export async function pushSet(
       bytesMax: ANSWER_BYTES_MAX,
     })
     return outcomeOf(answer)
-  } catch (error) {
-    return { kind: 'failed', reason: reasonOf(error), retryAfterMs: null }
+  } catch (err) {
+    return { kind: 'failed', reason: reasonOf(err), retryAfterMs: null }
   }
 }
 

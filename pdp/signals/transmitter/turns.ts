@@ -123,13 +123,13 @@ async function takeAll(deps: Parameters<typeof createTurns>[0], asks: readonly A
       streams.filter(({ id }) => !turns.has(id)),
     )
     for (const ask of asks) ask.done(turns.get(ask.id) ?? null)
-  } catch (error) {
+  } catch (err) {
     // The others are tried again without the one that failed: their leases must not be in the way.
     await giveBack(
       sql,
       streams.map((stream) => ({ ...stream, announcedNumber: null })),
     )
-    throw error
+    throw err
   }
 }
 

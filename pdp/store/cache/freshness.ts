@@ -178,8 +178,8 @@ export class Freshness implements SnapshotEvaluator {
       this.#turns.spent(slice)
       if (found instanceof Paused) this.#goOn(found, { pending, at, scope, view, slice })
       else this.#evaluated(found, { pending, at, scope, view })
-    } catch (error) {
-      pending.reject(error)
+    } catch (err) {
+      pending.reject(err)
     }
   }
 
@@ -211,8 +211,8 @@ export class Freshness implements SnapshotEvaluator {
         found = found.resume()
       }
       this.#evaluated(found, evaluation)
-    } catch (error) {
-      pending.reject(error)
+    } catch (err) {
+      pending.reject(err)
     }
   }
 

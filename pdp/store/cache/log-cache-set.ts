@@ -98,9 +98,9 @@ export class LogCaches {
       this.tick++
       const reading = { vector, sentTick }
       this.#install(reading, loads, { rows, done: () => done(reading) })
-    } catch (error) {
+    } catch (err) {
       for (const [log, load] of loads) this.of(log).loads.delete(load)
-      throw error
+      throw err
     }
   }
 

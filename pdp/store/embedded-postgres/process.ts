@@ -64,8 +64,10 @@ function findPrograms(): Programs {
     const suffix = process.platform === 'win32' ? '.exe' : ''
     const program = (file: string): string => join(dirname(main), '..', 'native', 'bin', `${file}${suffix}`)
     return { initdb: program('initdb'), postgres: program('postgres'), pgCtl: program('pg_ctl') }
-  } catch (cause) {
-    throw new StartError(`There is no embedded PostgreSQL here (${name} is not installed): set DATABASE_URL`, { cause })
+  } catch (err) {
+    throw new StartError(`There is no embedded PostgreSQL here (${name} is not installed): set DATABASE_URL`, {
+      cause: err,
+    })
   }
 }
 
@@ -83,10 +85,10 @@ async function systemAccount(): Promise<Account> {
     try {
       await run('useradd', ['--system', '--user-group', '--no-create-home', '--shell', '/usr/sbin/nologin', 'postgres'])
       return await ids()
-    } catch (cause) {
+    } catch (err) {
       throw new StartError(
         'PostgreSQL does not run as root, and the system user "postgres" for it could not be created: create it, start as another user, or set DATABASE_URL',
-        { cause },
+        { cause: err },
       )
     }
   }
@@ -141,10 +143,10 @@ export async function ensureCluster(cluster: Cluster): Promise<void> {
     await initdb(cluster, draft, passwordFile)
     await rename(passwordFile, join(draft, PASSWORD_FILE))
     await rename(draft, cluster.directory)
-  } catch (cause) {
+  } catch (err) {
     // Another start that was quicker has put its cluster there; ours is not needed.
     if (existsSync(cluster.directory)) return
-    throw cause
+    throw err
   } finally {
     await rm(draft, { recursive: true, force: true })
     await rm(`${draft}.password`, { force: true })
@@ -174,9 +176,9 @@ async function initdb(cluster: Cluster, directory: string, passwordFile: string)
   ])
   try {
     await run(file, args, { ...options, timeout: INITDB_TIMEOUT_MS })
-  } catch (cause) {
-    const text = cause instanceof Error && 'stderr' in cause ? String(cause.stderr).trim() : String(cause)
-    throw new StartError(`PostgreSQL could not create its data directory ${cluster.directory}: ${text}`, { cause })
+  } catch (err) {
+    const text = err instanceof Error && 'stderr' in err ? String(err.stderr).trim() : String(err)
+    throw new StartError(`PostgreSQL could not create its data directory ${cluster.directory}: ${text}`, { cause: err })
   }
 }
 

@@ -66,9 +66,9 @@ export function httpEntitlements(options: {
       const answer = parseAnswer(await request(options, question), question)
       settle(true)
       return answer
-    } catch (error) {
-      settle(error instanceof BadAnswer)
-      throw unavailable('gave no usable answer', error)
+    } catch (err) {
+      settle(err instanceof BadAnswer)
+      throw unavailable('gave no usable answer', err)
     } finally {
       running -= 1
     }

@@ -60,9 +60,9 @@ export async function redisSharedCache(options: {
       const answer = await Promise.race([work(), late])
       settle(true)
       return answer
-    } catch (error) {
+    } catch (err) {
       settle(false)
-      report(error)
+      report(err)
       return undefined
     } finally {
       clearTimeout(timer)

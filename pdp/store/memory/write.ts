@@ -48,9 +48,9 @@ export function applyToMemory(state: MemoryState, write: Write): Written {
       undo.push(back)
       effective.push(change)
     }
-  } catch (error) {
+  } catch (err) {
     for (const back of undo.reverse()) back()
-    throw error
+    throw err
   }
   if (effective.length === 0) return { position, changed: false }
   return { position: raise(state, write, effective), changed: true }

@@ -111,14 +111,14 @@ async function ask<R>(client: TransactionClient, text: string, values: readonly 
   try {
     const { rows } = await client.query({ text, values: [...values], types: AS_TEXT })
     return rows as readonly R[]
-  } catch (error) {
-    if (isCode(error, '25P01'))
-      throw new PdpError('request_invalid', 'the client has no open transaction: send BEGIN first', { cause: error })
-    if (isCode(error, '25P02'))
+  } catch (err) {
+    if (isCode(err, '25P01'))
+      throw new PdpError('request_invalid', 'the client has no open transaction: send BEGIN first', { cause: err })
+    if (isCode(err, '25P02'))
       throw new PdpError('request_invalid', 'the transaction of the client has failed before: roll it back', {
-        cause: error,
+        cause: err,
       })
-    throw asPdpError(error)
+    throw asPdpError(err)
   }
 }
 

@@ -89,14 +89,14 @@ async function apply(client: Client, migration: Migration): Promise<void> {
       migration.digest,
     ])
     await client.query('commit')
-  } catch (error) {
+  } catch (err) {
     await client.query('rollback')
-    if (isDatabaseError(error) && error.code === DUPLICATE_TABLE)
+    if (isDatabaseError(err) && err.code === DUPLICATE_TABLE)
       throw new PdpError(
         'conflict',
-        `the database has tables of somebody else under our names (${error.message}): give Portcullis a schema of its own`,
-        { cause: error },
+        `the database has tables of somebody else under our names (${err.message}): give Portcullis a schema of its own`,
+        { cause: err },
       )
-    throw error
+    throw err
   }
 }

@@ -163,8 +163,8 @@ async function migrateOnce(connectionString: string, schema: string | undefined)
   try {
     await client.connect()
     return await migrate(client, schema)
-  } catch (error) {
-    throw asPdpError(error)
+  } catch (err) {
+    throw asPdpError(err)
   } finally {
     await client.end().catch(() => {})
   }

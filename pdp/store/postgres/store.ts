@@ -120,9 +120,9 @@ async function write(
       return { position, changed: true }
     }
     return await within('begin', transact, sinceMs)
-  } catch (error) {
-    if (error instanceof NothingChanged) return { position: error.position, changed: false }
-    throw error
+  } catch (err) {
+    if (err instanceof NothingChanged) return { position: err.position, changed: false }
+    throw err
   }
 }
 

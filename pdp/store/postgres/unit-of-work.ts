@@ -60,9 +60,9 @@ function databaseWithin(connection: Connection): Database {
       const result = await work({ query, prepared })
       await query(`release savepoint ${name}`)
       return result
-    } catch (error) {
+    } catch (err) {
       await query(`rollback to savepoint ${name}`)
-      throw error
+      throw err
     }
   }
   return { query, prepared, within, lengthy: within, transaction: (work) => within('', work) }

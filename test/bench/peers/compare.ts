@@ -142,7 +142,7 @@ function writeSteadily(system: System): () => Promise<void> {
   const timer = setInterval(() => {
     const write = system
       .write({ user: '0', document: `doc:written-${randomUUID()}` })
-      .catch((error: unknown) => failed.push(error))
+      .catch((err: unknown) => failed.push(err))
       .finally(() => writes.delete(write))
     writes.add(write)
   }, WRITE_EVERY_MS)

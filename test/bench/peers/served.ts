@@ -73,8 +73,8 @@ export async function retried(work: () => Promise<unknown>): Promise<void> {
   for (let triesLeft = 10; ; triesLeft--) {
     try {
       return void (await work())
-    } catch (error) {
-      if (triesLeft === 0) throw error
+    } catch (err) {
+      if (triesLeft === 0) throw err
       await delay(300)
     }
   }

@@ -83,9 +83,9 @@ export async function openWorld(streamsCount: number): Promise<World> {
     const grant = await clientToken({ issuer, clientId: 'admin', clientSecret: ADMIN_SECRET, scope: SCOPES })
     const token = grant.access_token
     return { folder, opened, replicas: [first, second], organizations, streams, receiver, token, stop }
-  } catch (error) {
+  } catch (err) {
     await stop()
-    throw error
+    throw err
   }
 }
 

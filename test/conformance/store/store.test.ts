@@ -72,9 +72,9 @@ async function writeWithin(
     const written = await store.writeWithin(client, log, tuples, options)
     await client.query('commit')
     return written
-  } catch (error) {
+  } catch (err) {
     await client.query('rollback')
-    throw error
+    throw err
   } finally {
     client.release()
   }

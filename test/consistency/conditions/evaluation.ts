@@ -31,12 +31,12 @@ export function evaluationBy(
       }
       const answer = engine.answerCheck(view, model, asked, q)
       return manifests === undefined || answer === undefined ? undefined : { allowed: answer.allowed }
-    } catch (error) {
-      const code = error instanceof Error && 'code' in error ? error.code : null
+    } catch (err) {
+      const code = err instanceof Error && 'code' in err ? err.code : null
       if (code === 'condition_failed') return manifests === undefined ? undefined : { allowed: null }
       // Another model was in force, which does not let the tuple of the question count.
       if (code === 'request_invalid') return { allowed: 'refused' }
-      throw error
+      throw err
     }
   }
 }

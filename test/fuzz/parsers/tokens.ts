@@ -35,9 +35,9 @@ const dpop: Parser = {
   async read(text) {
     try {
       await verify({ proofs: [text], method: 'GET', url: URL_OF_REQUEST }, CLAIMS_OF_TOKEN)
-    } catch (error) {
-      if (error instanceof TokenError) return false
-      throw error
+    } catch (err) {
+      if (err instanceof TokenError) return false
+      throw err
     }
     must(GOOD.includes(text), 'what nobody signed is accepted')
     judgeJws(text)

@@ -33,7 +33,7 @@ async function start(script: Script, options: Partial<RemotePdpOptions> = {}) {
   await until(() => client.isConnected())
   return { pdp, client }
 }
-const failure = (promise: Promise<unknown>): Promise<unknown> => promise.catch((error: unknown) => error)
+const failure = (promise: Promise<unknown>): Promise<unknown> => promise.catch((err: unknown) => err)
 
 describe('a client', () => {
   test('allows what the PDP allows, and nothing else', async () => {

@@ -198,7 +198,7 @@ condition by_day(hour: int) {
     ['token', /portcullis login/],
     ['whoami', /portcullis login/],
   ])('ends with 2 and says why: %s', async (line, why) => {
-    const { status, err } = await run(line).catch((error: Error) => ({ status: 2, err: error.message }))
+    const { status, err } = await run(line).catch((err: Error) => ({ status: 2, err: err.message }))
     expect([status, err]).toEqual([2, expect.stringMatching(why)])
   })
 

@@ -49,8 +49,8 @@ async function runCommand(...args: readonly string[]) {
     },
   }
   const printed = Promise.all([text(stdout), text(stderr)])
-  await runPdpCli(io as unknown as NodeJS.Process).catch((error: Error) => {
-    if (error.message !== 'exit') throw error
+  await runPdpCli(io as unknown as NodeJS.Process).catch((err: Error) => {
+    if (err.message !== 'exit') throw err
   })
   stdout.end()
   stderr.end()

@@ -153,8 +153,8 @@ function whole<T>(steps: Steps<T>): Exclude<T, undefined> {
 function compiled(text: string): Model | null {
   try {
     return compileModel(text)
-  } catch (error) {
-    if (error instanceof PdpError) return null
-    throw error
+  } catch (err) {
+    if (err instanceof PdpError) return null
+    throw err
   }
 }

@@ -79,8 +79,8 @@ async function outcome(method: keyof typeof CALLS, words: unknown): Promise<unkn
   const call = pdp[method] as (...words: readonly unknown[]) => Promise<unknown>
   try {
     return await call(...(words as readonly unknown[]))
-  } catch (error) {
-    return error
+  } catch (err) {
+    return err
   }
 }
 

@@ -156,7 +156,7 @@ describe.each(STORES)('an embedded PDP %s', (_, open) => {
     ['too many tuples', { write: Array.from({ length: 1_001 }, (_, i) => `memo:${i}#reader@user:a`) }, {}, ''],
   ]
   test.each(wrong)('refuses %s', async (_, changes, options, place) => {
-    const found = await pdp.write('acme', changes, options).catch((error: unknown) => error)
+    const found = await pdp.write('acme', changes, options).catch((err: unknown) => err)
     expect(found).toMatchObject({
       code: 'request_invalid',
       issues: expect.arrayContaining([expect.objectContaining({ place })]),

@@ -110,8 +110,8 @@ export function createFlows(world: World) {
         if (page.step === 'confirm') return { confirm: 'yes' }
         return answerPage(page, person(request))
       })
-    } catch (error) {
-      return error instanceof Error ? error.message : ''
+    } catch (err) {
+      return err instanceof Error ? err.message : ''
     }
     return ''
   }

@@ -175,8 +175,8 @@ describe('semaphores', () => {
       const semaphore = createSemaphores({ runningMax: 1, waitingMax: 6, known: NOBODY })[kind]
       const order: string[] = []
       const work = (address: string) =>
-        semaphore(async () => void order.push(address), address).catch((error: unknown) => {
-          if (!(error instanceof BusyError)) throw error
+        semaphore(async () => void order.push(address), address).catch((err: unknown) => {
+          if (!(err instanceof BusyError)) throw err
           order.push(`${address} refused`)
         })
       const { promise: held, resolve: release } = Promise.withResolvers<void>()

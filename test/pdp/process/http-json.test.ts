@@ -64,7 +64,7 @@ describe('postJson', () => {
   })
 
   test.each([500, 503, 429])('status %i is no answer at all', async (status) => {
-    const refused = await answer('{}', status).catch((error: unknown) => error)
+    const refused = await answer('{}', status).catch((err: unknown) => err)
     expect(refused).toBeInstanceOf(Error)
     expect(refused).not.toBeInstanceOf(BadAnswer)
   })

@@ -129,8 +129,8 @@ describe('the keys that a change affects', () => {
           if (own.length > 0) await store.write('child', own.map(written), { context })
           const before = await contents(store)
           const from = (await store.vector([log])).logs.get(log)?.revision ?? 0
-          await store.write(log, [change], { context }).catch((error: { code?: string }) => {
-            if (error.code !== 'conflict') throw error // an organization with children, a grant that is there
+          await store.write(log, [change], { context }).catch((err: { code?: string }) => {
+            if (err.code !== 'conflict') throw err // an organization with children, a grant that is there
           })
           const after = await contents(store)
           // What the logs say is what caches hear of: a deleted organization's own log is cleared whole.

@@ -177,8 +177,8 @@ describe('places', () => {
                   () => inside.add(stay),
                   () => undefined,
                 )
-            } catch (error) {
-              expect(error).toMatchObject({ code: 'busy' })
+            } catch (err) {
+              expect(err).toMatchObject({ code: 'busy' })
             }
           }
           await Promise.resolve()

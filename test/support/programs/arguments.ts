@@ -8,8 +8,8 @@ const USAGE_STATUS = 64
 export function readArguments<T extends ParseArgsConfig>(config: T, usage: string): ReturnType<typeof parseArgs<T>> {
   try {
     return parseArgs(config)
-  } catch (error) {
-    return misused(error instanceof Error ? error.message : String(error), usage)
+  } catch (err) {
+    return misused(err instanceof Error ? err.message : String(err), usage)
   }
 }
 

@@ -42,9 +42,9 @@ export function createAcceptance(deps: {
         }),
       )
       return 'joined'
-    } catch (error) {
-      if (error instanceof NotAccepted) return error.why
-      throw error
+    } catch (err) {
+      if (err instanceof NotAccepted) return err.why
+      throw err
     }
   }
 }
@@ -78,9 +78,9 @@ async function requireBacked(
     await requireGivable(at, inviter, { organization, roles })
     if (before !== 'suspended')
       await requireGivenByReturn(at, inviter, { log: organization, user, before, after: 'active' })
-  } catch (error) {
-    if (error instanceof RequestProblem) throw new NotAccepted('unbacked')
-    throw asChanged(error)
+  } catch (err) {
+    if (err instanceof RequestProblem) throw new NotAccepted('unbacked')
+    throw asChanged(err)
   }
 }
 
@@ -109,8 +109,8 @@ async function grant(at: Reach, { organization, roles }: Invitation, user: strin
   for (const role of roles) {
     try {
       await requireFitting(at, { log: organization, subject, role, definitions })
-    } catch (error) {
-      throw asChanged(error)
+    } catch (err) {
+      throw asChanged(err)
     }
     const change = { kind: 'role_grant', op: 'write', grant: grantOf({ ...role, subject }) } as const
     await at.store.write(organization, [change], { context: contextOf(user) })

@@ -130,8 +130,8 @@ async function preparePassword(directory: Directory, id: string, password: strin
 async function inTurn<T>(semaphore: Semaphore, work: () => Promise<T>, client: string): Promise<T> {
   try {
     return await semaphore(work, client)
-  } catch (error) {
-    if (!(error instanceof BusyError)) throw error
+  } catch (err) {
+    if (!(err instanceof BusyError)) throw err
     throw new RequestProblem('overloaded', 'too many passwords wait to be hashed; send this request again')
   }
 }

@@ -33,9 +33,9 @@ export function databaseOver(pools: Pools, limits = TIME_LIMITS, onStatement: On
       const result = await onClient(pool, use)
       done(true)
       return result
-    } catch (error) {
-      done(!isLost(error))
-      throw error
+    } catch (err) {
+      done(!isLost(err))
+      throw err
     }
   }
 
@@ -51,13 +51,13 @@ export function databaseOver(pools: Pools, limits = TIME_LIMITS, onStatement: On
           const result = await work(connection)
           await connection.query('commit')
           return result
-        } catch (error) {
+        } catch (err) {
           // Where there was no answer a rollback would get none either; the server makes it when the connection is closed.
-          if (!isLost(error))
+          if (!isLost(err))
             await connectionOver(client, () => limits.decisionMs)
               .query('rollback')
               .catch(drop)
-          throw error
+          throw err
         }
       })
     }
@@ -78,8 +78,8 @@ export function databaseOver(pools: Pools, limits = TIME_LIMITS, onStatement: On
 
 /** A connection that did not answer, or broke, is discarded. */
 async function onClient<T>(pool: pg.Pool, use: Use<T>): Promise<T> {
-  const client = await pool.connect().catch((error: unknown) => {
-    throw asPdpError(error)
+  const client = await pool.connect().catch((err: unknown) => {
+    throw asPdpError(err)
   })
   let broken: Error | undefined
   const drop = (reason: unknown): void => {
@@ -89,9 +89,9 @@ async function onClient<T>(pool: pg.Pool, use: Use<T>): Promise<T> {
   client.on('error', drop)
   try {
     return await use(client, drop)
-  } catch (error) {
-    if (isLost(error)) drop(error)
-    throw error
+  } catch (err) {
+    if (isLost(err)) drop(err)
+    throw err
   } finally {
     client.off('error', drop)
     client.release(broken)
@@ -109,9 +109,9 @@ function connectionTo(
       const { rows } = await withTimeout(answer, leftMs(), lost)
       ended?.(null)
       return rows
-    } catch (error) {
-      ended?.(error)
-      throw asPdpError(error)
+    } catch (err) {
+      ended?.(err)
+      throw asPdpError(err)
     }
   }
   return {

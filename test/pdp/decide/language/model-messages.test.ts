@@ -49,8 +49,8 @@ describe('a model', () => {
     const refused = (): unknown => {
       try {
         return compileModel(text)
-      } catch (error) {
-        return error
+      } catch (err) {
+        return err
       }
     }
     const error = refused()

@@ -249,9 +249,9 @@ describe.each([
 function compiled(text: string): Model | null {
   try {
     return compileModel(text)
-  } catch (error) {
-    if (error instanceof PdpError) return null
-    throw error
+  } catch (err) {
+    if (err instanceof PdpError) return null
+    throw err
   }
 }
 
@@ -259,8 +259,8 @@ function compiled(text: string): Model | null {
 function answered(ask: () => Answer | undefined): Answer | null | undefined {
   try {
     return ask()
-  } catch (error) {
-    if (isUndecided(error)) return null
-    throw error
+  } catch (err) {
+    if (isUndecided(err)) return null
+    throw err
   }
 }

@@ -11,8 +11,8 @@ describe('a line that strangers fill from many addresses', () => {
     const order: string[] = []
     const { promise: held, resolve: release } = Promise.withResolvers<void>()
     const work = (address: string) =>
-      semaphore(async () => void order.push(address), address).catch((error: unknown) => {
-        if (!(error instanceof BusyError)) throw error
+      semaphore(async () => void order.push(address), address).catch((err: unknown) => {
+        if (!(err instanceof BusyError)) throw err
         order.push(`${address} refused`)
       })
     const all = [semaphore(() => held, 'bot0')]

@@ -111,7 +111,7 @@ describe('a question about any subject', () => {
       { subject: { type: 'te am', id: 'x' } },
       { contextualTuples: [tuple('organization:acme', 'owner', 'user:a')] },
     ]) {
-      const err = await overGrpc({ ...asked, ...part }).catch((e: ServiceError) => e)
+      const err = await overGrpc({ ...asked, ...part }).catch((err: ServiceError) => err)
       expect(err).toMatchObject({ code: status.INVALID_ARGUMENT })
     }
   })

@@ -131,7 +131,7 @@ describe('another subject, or a reason, is refused to', () => {
     for (const question of [{ subject: user('bob') }, { explain: true }]) {
       const answer = await served.send('POST', '/oauth/decisions', { token: token(), body: question })
       expect([answer.status, answer.body.code]).toEqual([http, code])
-      const err = await overGrpc(token(), question).catch((e: ServiceError) => e)
+      const err = await overGrpc(token(), question).catch((err: ServiceError) => err)
       expect(err).toMatchObject({ code: codes[http] })
     }
     const list = await served.send('POST', '/v1/organizations/acme/list-resources', {

@@ -107,7 +107,7 @@ describe('Decide', () => {
     ],
     ['reasons, asked by a user', { explain: true }, status.PERMISSION_DENIED, 'permission_denied'],
   ])('refuses %s', async (_, request, code, problem) => {
-    const err = await decide({ token: served.token({}), ...request }).catch((e: ServiceError) => e)
+    const err = await decide({ token: served.token({}), ...request }).catch((err: ServiceError) => err)
     expect(problemOf(err as ServiceError)).toEqual([code, problem])
   })
 })

@@ -16,8 +16,8 @@ const refusal = (work: () => unknown): string | null => {
   try {
     work()
     return null
-  } catch (error) {
-    return error instanceof ScimError ? error.scimType : String(error)
+  } catch (err) {
+    return err instanceof ScimError ? err.scimType : String(err)
   }
 }
 

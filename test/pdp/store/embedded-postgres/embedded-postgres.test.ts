@@ -148,13 +148,13 @@ describe('startEmbeddedPostgres', () => {
   test('says in one line why PostgreSQL does not start', async () => {
     await (await start()).stop()
     await writeFile(join(dataDirectory, 'postgres/postgresql.conf'), 'nonsense\n')
-    const err = await start().catch((e: unknown) => e)
+    const err = await start().catch((err: unknown) => err)
     expect(err).toBeInstanceOf(StartError)
     expect(String(err)).toMatch(/PostgreSQL did not start \(.*syntax error.*\)/)
   })
 
   test('says in one line that the data directory cannot be used', async () => {
-    const err = await startEmbeddedPostgres({ dataDirectory: '/dev/null/x' }).catch((e: unknown) => e)
+    const err = await startEmbeddedPostgres({ dataDirectory: '/dev/null/x' }).catch((err: unknown) => err)
     expect(err).toBeInstanceOf(StartError)
     expect(String(err)).toMatch(/The data directory \/dev\/null\/x cannot be used/)
   })

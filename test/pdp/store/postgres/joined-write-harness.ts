@@ -80,9 +80,9 @@ export function useApplication(): Application {
         const result = await work(client)
         await client.query(end)
         return result
-      } catch (error) {
+      } catch (err) {
         await client.query('rollback')
-        throw error
+        throw err
       } finally {
         client.release()
       }

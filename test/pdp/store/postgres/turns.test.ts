@@ -29,7 +29,7 @@ test('somebody who needs two names has neither while one is taken, and each goes
 test('the wait for several names is no longer than that for one, and what was taken is given back', async () => {
   const { turns, hold, held } = open()
   const [a, b] = [hold('a'), hold('b')]
-  const waiting = turns.take(['a', 'b'], async () => 'both').catch((error: unknown) => error)
+  const waiting = turns.take(['a', 'b'], async () => 'both').catch((err: unknown) => err)
   await vi.advanceTimersByTimeAsync(3_000)
   held[0]?.()
   await a
@@ -56,7 +56,7 @@ test('the work is told when the wait began, so that both have one deadline', asy
 test('no more wait than may, and one who fails leaves its place', async () => {
   const { turns, hold, held } = open()
   const holding = hold('a')
-  const failing = turns.take(['a'], () => Promise.reject(new Error('no'))).catch((error: Error) => error.message)
+  const failing = turns.take(['a'], () => Promise.reject(new Error('no'))).catch((err: Error) => err.message)
   const last = turns.take(['a'], async () => 'last')
   await expect(turns.take(['a'], async () => 'never')).rejects.toMatchObject(OVERLOADED)
   held[0]?.()

@@ -215,7 +215,7 @@ test('asked by the own test of the chart, it gives the example its sidecar', asy
 })
 
 test('a failure of its own is an error, which the API server takes for a refusal (K8S-006)', async () => {
-  const pair = { cert: made.certificate, key: made.key }
+  const pair = { cert: Buffer.from(made.certificate), key: Buffer.from(made.key) }
   const onReview = (): never => {
     throw new Error('broken')
   }
