@@ -39,7 +39,12 @@ export function createPart({ name, logFile, launch, ready }: PartOptions): Part 
       const deadline = performance.now() + START_MS
       while (!(await ready().catch(() => false))) {
         if (!running()) throw new Error(`${name} ended at its start; see ${logFile}`)
-        if (performance.now() > deadline) throw new Error(`${name} is not ready; see ${logFile}`)
+        if (performance.now() > deadline) {
+          // The caller has nothing yet by which it could end it.
+          this.signal('SIGKILL')
+          await this.ended()
+          throw new Error(`${name} is not ready; see ${logFile}`)
+        }
         await delay(50)
       }
     },

@@ -26,8 +26,9 @@ export async function bench(words: readonly string[]): Promise<void> {
   const folder = makeDataFolder('portcullis-soak-')
   const database = await startDatabase(folder)
   const env = { PORTCULLIS_CHANGES_KEPT_DAYS: '1', PORTCULLIS_LOG_LEVEL: 'warn' }
-  const pdp = await startPdp({ name: 'pdp', folder, databaseUrl: database.url, env })
+  let pdp: Pdp | null = null
   try {
+    pdp = await startPdp({ name: 'pdp', folder, databaseUrl: database.url, env })
     const storers = await startStorers(pdp.origin)
     const series = new Map<string, Series>()
     const beginMs = performance.now()
@@ -50,8 +51,8 @@ export async function bench(words: readonly string[]): Promise<void> {
     console.log(`${machine()}, ${minutes} minutes, ${storers.done()}\n`)
     report(series)
   } finally {
-    pdp.part.signal('SIGKILL')
-    await pdp.part.ended()
+    pdp?.part.signal('SIGKILL')
+    await pdp?.part.ended()
     await database.stop()
     rmSync(folder, { recursive: true, force: true })
   }
