@@ -47,7 +47,7 @@ export function checkGateways(sources: readonly Source[]): Findings {
     if (Buffer.byteLength(text) > BYTES_MAX) throw new UnreadableError(`${file}: is larger than ${BYTES_MAX} bytes`)
     if (isCaddyfileName(file)) findings.push(...checkCaddyfile(notEmpty(readCaddyfile({ file, text }, read), file)))
     else if (isNginxName(file)) findings.push(...checkNginx(notEmpty(readNginx({ file, text }, read), file)))
-    else trees.push(...described(file, file.endsWith('.toml') ? [readToml(text, file)] : readYaml(text, file)))
+    else trees.push(...described(file, /\.toml$/i.test(file) ? [readToml(text, file)] : readYaml(text, file)))
   }
   const others = trees.filter((tree) => !GATEWAYS.some(({ is }) => is(tree)))
   if (!trees.some(isKnown) && others[0] !== undefined) throw unknown(others[0])
@@ -61,8 +61,9 @@ export function checkGateways(sources: readonly Source[]): Findings {
   return setAccepted(sorted, [...sources, ...included.values()])
 }
 
-const isCaddyfileName = (file: string): boolean => /^caddyfile|\.caddy(file)?$/i.test(basename(file))
-const isNginxName = (file: string): boolean => /\.(conf|nginx|vhost)$|^nginx/i.test(basename(file))
+const isTree = (file: string): boolean => /\.(ya?ml|json|toml)$/i.test(file)
+const isCaddyfileName = (file: string): boolean => !isTree(file) && /^caddyfile|\.caddy(file)?$/i.test(basename(file))
+const isNginxName = (file: string): boolean => !isTree(file) && /\.(conf|nginx|vhost)$|^nginx/i.test(basename(file))
 
 function notEmpty<T>(read: readonly T[], file: string): readonly T[] {
   if (read.length > 0) return read

@@ -69,6 +69,11 @@ const PAST: readonly (readonly [name: string, text: string, finding: string])[] 
     site('').replace('unix//run/door.sock', '{$DOOR}'),
     'unseen: forward_auth {$DOOR} {',
   ],
+  [
+    'a question in a route of what the environment says',
+    plain(`route {\n\t${CLEAR}\n\troute {$SOME} {\n\t${ASK}\n\t}\n\treverse_proxy app:3000\n\t}`),
+    'skips_question: reverse_proxy app:3000',
+  ],
   ['a named route', `&(app) {\n\treverse_proxy app:3000\n}\n${plain('invoke app')}`, 'unseen: invoke app'],
   ['a directive of the environment', site('{$EXTRA}'), 'unseen: {$EXTRA}'],
   ['connections of another app', global('layer4 {\n\t:443 {\n\t\troute {\n\t\t}\n\t}\n\t}'), 'unseen: layer4 {'],

@@ -70,6 +70,30 @@ describe('check-gateway', () => {
     expect(saying(one('list.json', JSON.stringify(list)))[0]).toMatch(/^skips_question/)
   })
 
+  test('names configurations of gateways in a ConfigMap beside it', () => {
+    const [istio] = edited('istio')
+    const map = (text: string): string =>
+      `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  key: |\n    ${text}\n`
+    const found = (text: string): readonly string[] => saying(one('all.yaml', `${istio?.text}---\n${map(text)}`))
+    expect(found('location / { proxy_pass http://app; }')).toEqual(['unseen: key: |'])
+    expect(found('reverse_proxy app:3000')).toEqual(['unseen: key: |'])
+    expect(found('maxmemory 1gb')).toEqual([])
+  })
+
+  test('reads by the ending of the name, also where it begins with another gateway', () => {
+    const ingress = 'apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a}\n'
+    for (const file of ['nginx-ingress.yaml', 'Caddyfile.yml', 'nginx.YAML'])
+      expect(saying(one(file, ingress))).toEqual(['skips_question: apiVersion: networking.k8s.io/v1'])
+    expect(() => saying(one('nginx.TOML', 'a = \n'))).toThrow(/is not TOML/)
+  })
+
+  test('reads files of other objects beside those of a gateway', () => {
+    const [istio] = edited('istio')
+    const deployment = { file: 'deployment.yaml', text: 'apiVersion: apps/v1\nkind: Deployment\n' }
+    expect(saying([{ file: 'istio.yaml', text: istio?.text ?? '' }, deployment])).toEqual([])
+    expect(() => saying([deployment])).toThrow(/^deployment.yaml:1: is no configuration/)
+  })
+
   test('names file, line and fix', () => {
     const [first] = checkGateways(edited('envoy', ['failure_mode_allow: false', 'failure_mode_allow: true'])).findings
     expect(first).toMatchObject({ file: 'envoy.yaml', fix: 'set failure_mode_allow: false' })

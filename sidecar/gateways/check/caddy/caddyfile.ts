@@ -105,7 +105,7 @@ function runContainer(segment: Segment, scope: Scope): Ran {
           ),
         ]
       : []
-  const everything = name === 'route' && matcherOf(segment) === null
+  const everything = name === 'route' && argumentsOf(segment).length === 0 && matcherOf(segment) === null
   return { findings: [...strips, ...inner.findings], scope: everything ? inner.scope : scope }
 }
 

@@ -14,6 +14,7 @@ export const isIngress = (tree: Tree): boolean =>
 export function checkOthers(rest: readonly Tree[]): readonly Finding[] {
   return rest.flatMap((tree) => {
     if (isIngress(tree)) return checkIngress(tree)
+    if (kindOfObject(tree) === 'ConfigMap') return checkTexts(tree)
     if (kindOfObject(tree) === '' || HARMLESS.test(groupOf(tree))) return []
     return [
       at(tree)(
@@ -24,6 +25,16 @@ export function checkOthers(rest: readonly Tree[]): readonly Finding[] {
     ]
   })
 }
+
+const WORDS = /\b(proxy_pass|grpc_pass|fastcgi_pass|reverse_proxy|forward_auth|http_filters|forwardAuth|entryPoints)\b/
+
+/** A gateway may read its configuration from a ConfigMap. */
+const checkTexts = (map: Tree): readonly Finding[] =>
+  entriesOf(get(map, 'data'))
+    .filter(({ value }) => WORDS.test(textOf(value) ?? ''))
+    .map((entry) =>
+      at(entry)('unseen', `${entry.key} is the configuration of a gateway`, 'check it as a file of its own, too'),
+    )
 
 const OF_NGINX = 'nginx.ingress.kubernetes.io/'
 

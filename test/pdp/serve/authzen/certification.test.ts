@@ -94,6 +94,7 @@ describe('the table of the certification', () => {
 
 The official runner (\`openid-certification/conformance-suite\`) has ${MODULES.length} modules in five plans. ${passed} of them pass here, each as a test of its name in
 \`test/pdp/serve/authzen/certification.test.ts\`, with requests of our own for what the module says. What differs, differs because the specification says so.
+\`npm test -- test/pdp/serve/authzen/certification.test.ts\` plays all of them.
 
 | Plan | Module | Here |
 |---|---|---|
