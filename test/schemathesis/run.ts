@@ -22,8 +22,6 @@ const CHECKS = [
   ...['not_a_server_error', 'status_code_conformance', 'content_type_conformance', 'response_headers_conformance'],
   ...['response_schema_conformance', 'unsupported_method', 'allow_header_conformance', 'ignored_auth'],
 ]
-/** oidc-provider answers these; their errors are those of OAuth, not problem details. */
-const LEFT_OUT = ['--exclude-tag', 'OAuth']
 const SHORT = ['--max-examples', '4', '--phases', 'examples,coverage,fuzzing', '--max-time', '60']
 const LONG = ['--max-examples', '60', '--phases', 'examples,coverage,fuzzing,stateful']
 const START_MS = 120_000
@@ -79,7 +77,7 @@ async function fuzz(schemathesis: string, given: readonly string[]): Promise<num
     ]
     const child = spawn(
       schemathesis,
-      [...args, '--no-color', '--continue-on-failure', '--request-timeout', REQUEST_SECONDS, ...LEFT_OUT, ...extent],
+      [...args, '--no-color', '--continue-on-failure', '--request-timeout', REQUEST_SECONDS, ...extent],
       {
         cwd: folder,
         stdio: ['ignore', 'inherit', 'inherit'],

@@ -80,12 +80,31 @@ const INTROSPECTED = {
   },
   examples: [{ active: true, sub: 'alice', client_id: 'web', scope: 'invoices:read' }],
 }
-const read = (operationId: string, summary: string, schema: object) => ({
-  get: {
-    ...{ operationId, summary, tags: ['OAuth'], security: [] },
-    responses: { 200: { description: 'Done.', content: { [JSON_TYPE]: { schema } } }, default: ERROR },
-  },
+const reading = (
+  { operationId, summary }: { readonly operationId: string; readonly summary: string },
+  schema: object,
+  { type = JSON_TYPE, error = ERROR }: { readonly type?: string; readonly error?: object } = {},
+) => ({
+  ...{ operationId, summary, tags: ['OAuth'], security: [] },
+  responses: { 200: { description: 'Done.', content: { [type]: { schema } } }, default: error },
 })
+const read = (operationId: string, summary: string, schema: object) => ({
+  get: reading({ operationId, summary }, schema),
+})
+/** RFC 9457. */
+const PROBLEM = {
+  description: 'An error.',
+  content: {
+    'application/problem+json': {
+      schema: { type: 'object', required: ['code'], properties: { code: { type: 'string' } } },
+    },
+  },
+}
+const USER_CLAIMS = {
+  ...{ type: 'object', required: ['sub'], properties: { sub: { type: 'string' } } },
+  examples: [{ sub: 'alice', email: 'alice@example.com', email_verified: true, org: 'acme', org_role: 'developer' }],
+}
+const USERINFO = 'Claims about the person of an access token with the scope openid.'
 const metadata = (examples: readonly object[]) => ({
   type: 'object',
   required: ['issuer'],
@@ -206,14 +225,21 @@ export const OAUTH_PATHS = {
     form: { token: { type: 'string' } },
     ...{ required: ['token'], example: { token: 'eyJ0eXAiOiJhdCtqd3Qi…' }, answer: null },
   }),
-  '/oauth/userinfo': read('userinfo', 'Claims about the person of an access token with the scope openid.', {
-    ...{ type: 'object', required: ['sub'], properties: { sub: { type: 'string' } } },
-    examples: [{ sub: 'alice', email: 'alice@example.com', email_verified: true, org: 'acme', org_role: 'developer' }],
-  }),
-  '/oauth/jwks': read('jwks', 'The public keys that verify our tokens (RFC 7517).', {
-    ...{ type: 'object', required: ['keys'], properties: { keys: { type: 'array', items: { type: 'object' } } } },
-    examples: [{ keys: [{ kty: 'RSA', kid: 'mE2…', alg: 'RS256', use: 'sig', n: '0vx7…', e: 'AQAB' }] }],
-  }),
+  '/oauth/userinfo': {
+    get: reading({ operationId: 'userinfo', summary: USERINFO }, USER_CLAIMS, { error: PROBLEM }),
+    // OpenID Connect Core 1.0 section 5.3: both methods.
+    post: reading({ operationId: 'postUserinfo', summary: USERINFO }, USER_CLAIMS, { error: PROBLEM }),
+  },
+  '/oauth/jwks': {
+    get: reading(
+      { operationId: 'jwks', summary: 'The public keys that verify our tokens (RFC 7517).' },
+      {
+        ...{ type: 'object', required: ['keys'], properties: { keys: { type: 'array', items: { type: 'object' } } } },
+        examples: [{ keys: [{ kty: 'RSA', kid: 'mE2…', alg: 'RS256', use: 'sig', n: '0vx7…', e: 'AQAB' }] }],
+      },
+      { type: 'application/jwk-set+json' },
+    ),
+  },
   '/.well-known/openid-configuration': read(
     'openidConfiguration',
     'Metadata of the issuer (OpenID Connect Discovery).',
