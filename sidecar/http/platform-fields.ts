@@ -35,6 +35,12 @@ export const PLATFORM_FIELDS = [
   'pf-*', // PingFederate
   'adfs-*',
   'x-openam-*',
+  'x-authelia-*',
+  'x-kratos-*', // Ory Kratos: X-Kratos-Authenticated-Identity-Id
+  'x-oidc-*',
+  'ngrok-*', // ngrok-auth-user-email
+  'zrok-*', // zrok-auth-email
+  'x-exedev-*', // exe.dev: X-ExeDev-Email
   'x-openidm-*', // OpenIDM RunAs
   'ynh-*', // YunoHost
   'x-jwt-*', // WSO2 X-JWT-Assertion
@@ -60,6 +66,17 @@ export const PLATFORM_FIELDS = [
   'rstudio-connect-*', // Posit Connect
   'posit-connect-*',
   'shiny-server-*',
+  'x-rstudio-*', // Posit Workbench: X-RStudio-Username
+  'x-rsconnect-*',
+  'x-streamlit-*', // Streamlit Community Cloud: X-Streamlit-User
+  'plotly-user-*', // Dash Enterprise: Plotly-User-Data
+  'x-openwebui-*', // Open WebUI to its pipelines: X-OpenWebUI-User-Email
+  'x-qlik-*', // Qlik Sense: X-Qlik-User
+  'gitlab-workhorse*',
+  'x-graylog-server-url',
+  'x-zitadel-public-host',
+  'x-zitadel-instance-host',
+  'x-zitadel-forwarded',
   // Gateways and meshes.
   'x-consumer-*', // Kong, APISIX
   'x-credential-*', // Kong, APISIX
@@ -83,6 +100,7 @@ export const PLATFORM_FIELDS = [
   'x-envoy-*',
   'x-istio-*',
   'l5d-*', // Linkerd
+  'x-kuma-*',
   'dapr-*',
   'knative-*',
   'k-network-*',
@@ -122,6 +140,7 @@ export const PLATFORM_FIELDS = [
   'x-sandstorm-*', // Sandstorm
   'sf-context-*', // Snowflake
   'domino-*', // Domino Data Lab
+  'x-fc-*', // Alibaba Function Compute: X-Fc-Account-Id
   'cf-*', // Cloudflare: Cf-Access-*, CF-Connecting-IP, CF-IPCountry
   'x-cf-*', // Cloud Foundry
   'cloudfront-*',

@@ -52,6 +52,9 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-auth',
   'x-auth-*', // oauth2-proxy (X-Auth-Request-*), CouchDB, Louketo, and our own
   'x-authenticated-*', // Kong OAuth 2.0
+  'x-authn*',
+  'x-authz*',
+  'x-authorized-*',
   'authenticated-*', // Kong OpenID Connect
   'x-identity-*', // OpenStack keystonemiddleware
   'x-roles', // OpenStack keystonemiddleware
@@ -73,6 +76,18 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-user-sub',
   'x-user-login',
   'x-user-dn',
+  'x-user-uid',
+  'x-user-subject',
+  'x-user-principal*',
+  'x-user-attributes',
+  'x-user-data',
+  'x-user-admin',
+  'x-user-is-*',
+  'x-user-org*',
+  'x-user-tenant*',
+  'x-user-account*',
+  'x-user-scope',
+  'x-principal*',
   'x-user-domain-*', // OpenStack keystonemiddleware
   'x-userid',
   'x-username',

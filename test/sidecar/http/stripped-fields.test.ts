@@ -56,6 +56,18 @@ const LIES = [
   ],
   ...['X-Spinnaker-User', 'X-Spinnaker-Accounts', 'Argocd-Username', 'X-Wcpay-Platform-Checkout-User', 'X-User-Role'],
   ...['Eo-Client-Ip', 'Do-Connecting-Ip', 'X-Trino-Original-User', 'X-Mtls-Subject', 'X-Request-Uri', 'X-Permissions'],
+  ...['Ngrok-Auth-User-Email', 'zrok-auth-email', 'X-ExeDev-Email', 'X-Authelia-Username', 'X-OIDC-Email'],
+  ...['X-RStudio-Username', 'X-RSConnect-User', 'X-Streamlit-User', 'Plotly-User-Data', 'X-OpenWebUI-User-Email'],
+  ...['X-Kratos-Authenticated-Identity-Id', 'X-Qlik-User', 'Gitlab-Workhorse-Api-Request', 'X-Graylog-Server-URL'],
+  ...[
+    'X-Zitadel-Public-Host',
+    'X-Kuma-Tags',
+    'X-Fc-Account-Id',
+    'X-Authz-User',
+    'X-Authn-Subject',
+    'X-Authorized-User',
+  ],
+  ...['X-User-Uid', 'X-User-Tenant-Id', 'X-User-Org', 'X-User-Is-Admin', 'X-Principal-Id', 'X-User-Attributes'],
   ...['x_plain', 'x.plain', 'x!plain', "x'plain", 'x`plain', 'x|plain', 'x+plain', 'x^plain', '_', '$wsra'],
 ]
 /** What clients need, and nobody takes for more than the client's word. */
