@@ -41,12 +41,12 @@ const MARKS = /[^\p{L}\p{N}]/gu
 
 /**
  * Splits a key as the most lenient parser does: `org`, `ORG`, `_org`, `[org]`, `org[]`, `org]`, ` org` and `$org` are all
- * [org]. Punctuation within a part is ignored: PHP reads `my.org` and `my[org` as `my_org`, protobuf parsers read `myOrg`
+ * [org], and Zope takes `org:int` for `org`. Punctuation within a part is ignored: PHP reads `my.org` and `my[org` as `my_org`, protobuf parsers read `myOrg`
  * as `my_org`, and Go's json/v2 ignores `-` and `_`.
  */
 export function keyParts(key: string): readonly string[] {
   const parts: string[] = []
-  for (const text of key.split(/[.[\]]+/)) {
+  for (const text of key.split(/[.:[\]]+/)) {
     if (text === '') continue
     const part = foldText(text).replace(MARKS, '')
     // A part of punctuation only is kept as it is.

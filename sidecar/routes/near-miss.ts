@@ -22,7 +22,7 @@ export type Reading = {
 /** No character that folding changes, no `;` and no `/`. */
 const UNCHANGED = /^[\x20-\x2e\x30-\x3a\x3c-\x40\x5b-\x7e]*$/
 /** What a reader could drop from the end of a name, or take for a script. */
-const MARKED = /[. :?#]|^f?cgi-bin$/
+const MARKED = /[. :?#(]|^f?cgi-bin$/
 
 /** True if the only other reading of the path is the same path with a slash at its end. */
 export const isPlain = ({ segments, written }: PathSegments): boolean => {
@@ -53,6 +53,7 @@ export function readingsOf(
   // A name in the middle is empty when folding leaves nothing of it, and servers drop such a name.
   if (pieces.length !== folded.length || pieces.some(isDots) || pieces.slice(0, -1).includes(''))
     bases.push({ ...first, segments: withoutDots(pieces), aligned: false })
+  bases.push(...withoutSession(folded).map((segments) => ({ ...first, segments, aligned: false })))
   if (folded.some((text) => WINDOWS_END.test(text)))
     bases.push({ ...first, segments: folded.map((text) => text.replace(WINDOWS_END, '') || text) })
   const read = bases.flatMap((reading) => [reading, ...withoutScript(reading)])
@@ -73,6 +74,24 @@ function withoutDots(segments: readonly string[]): readonly string[] {
   // RFC 3986 section 5.2.4: the path of a folder ends in a slash.
   const last = segments.at(-1) ?? ''
   return last === '' || isDots(last) || left.length === 0 ? [...left, ''] : left
+}
+
+/** What ASP.NET takes out of a path, wherever it stands: session and sign-in of browsers without cookies. */
+const SESSION = /\((?:[a-z]\([^()/]*\))+\)/g
+
+/** The path without it: as a segment of its own, and with what is around it in one name. */
+function withoutSession(segments: readonly string[]): readonly (readonly string[])[] {
+  const path = `/${segments.join('/')}`
+  if (path.search(SESSION) < 0) return []
+  const read = (text: string): readonly string[] =>
+    text
+      .replace(/\/{2,}/g, '/')
+      .slice(1)
+      .split('/')
+  return [
+    read(path.replace(SESSION, '')),
+    read(`/${path.replaceAll(new RegExp(`/${SESSION.source}`, 'g'), '').replace(/^\//, '')}`),
+  ]
 }
 
 const QUERY_ALIKE = /[?#].*$/

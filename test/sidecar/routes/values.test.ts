@@ -27,6 +27,8 @@ describe('what a check takes from a request', () => {
     ['GET /reports?org=acme&[org]=evil', 'Rack 2 and qs read it without brackets'],
     ['GET /reports?org=acme&org]=evil', 'Rack 2 ends a key at a bracket'],
     ['GET /reports?org=acme&%5Borg%5D=evil', 'the brackets are encoded'],
+    ['GET /reports?org=acme&org:int=evil', 'Zope converts it'],
+    ['GET /reports?org=acme&org%3Alist=evil', 'Zope makes a list of it'],
     ['GET /reports?org=acme&[[org]]=evil', 'there are more brackets'],
     ['GET /reports?org=acme&[][org]=evil', 'an array of hashes has it'],
     ['GET /reports?org=acme&org[]=evil', 'an array of it is there'],
