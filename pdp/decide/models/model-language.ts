@@ -6,6 +6,7 @@ import { MEMBERSHIP_RELATIONS } from '../../domain/membership.ts'
 import type { ConditionDefinition } from '../conditions/condition.ts'
 import { conditionIssues } from '../conditions/issues.ts'
 import { plainMessage } from '../language/model-messages.ts'
+import { objectNameIssues } from '../language/object-names.ts'
 import type { Direct, Expression, Model } from '../model.ts'
 
 const require = createRequire(import.meta.url)
@@ -47,6 +48,8 @@ export type ModelDocument = {
  * Throws PdpError `request_invalid` with every issue; its place is `line:column`.
  */
 export function compileModel(text: string, options: { readonly builtIn?: boolean } = {}): Model {
+  const taken = objectNameIssues(text)
+  if (taken.length > 0) throw invalid(taken)
   const declared = parsed(
     () => loadOpenfga().transformer.transformDSLToJSONObject(text) as unknown as ModelDocument,
     text,
