@@ -19,10 +19,15 @@ export const isIdentity = (name: string): boolean => IDENTITY_FIELDS.includes(sp
 /** What a finding says about it. */
 export type ChangedField = readonly [code: FindingCode, message: string, fix: string]
 
-/** Null for a field that decides nothing. */
-export function setAfterDecision(name: string): ChangedField | null {
+/** What the client sent, in the words of Caddy, nginx and Envoy. */
+const OF_REQUEST =
+  /^\{(http\.request\.)?(uri|orig_uri|method|orig_method)\}$|^(\$scheme:\/\/\$(http_)?host)?\$request_uri$|^\$request_method$|^%REQ\(:(PATH|METHOD)\)%$/i
+
+/** Null for a field that decides nothing. `value`: empty where the field is removed; null where it is not known. */
+export function setAfterDecision(name: string, value: string | null = null): ChangedField | null {
   if (isIdentity(name)) return ['forgeable', `${name} is set after the decision`, 'leave identity fields to the door']
-  if (OBEYED.includes(spelled(name)))
+  const honest = value !== null && (value === '' || OF_REQUEST.test(value))
+  if (OBEYED.includes(spelled(name)) && !honest)
     return ['other_bytes', `${name} names another method or target after the decision`, `remove ${name}`]
   return null
 }

@@ -1,6 +1,6 @@
 /** What is unsafe in Envoy's routes: settings of a route that switch ext_authz off, and rewriting after the decision. */
-import { IDENTITY_FIELDS } from '../../http/door-fields.ts'
 import { entriesOf, folded, get, isOn, itemsOf, type Tree, textOf } from '../read/tree.ts'
+import { removedAfterDecision, setAfterDecision } from './changed-fields.ts'
 import { at, type Finding } from './finding.ts'
 
 const REWRITES = ['prefix_rewrite', 'regex_rewrite', 'path_rewrite_policy', 'path_rewrite']
@@ -101,11 +101,15 @@ function rewritten(node: Tree): readonly Finding[] {
 }
 
 function added(node: Tree): readonly Finding[] {
-  return itemsOf(get(node, 'request_headers_to_add')).flatMap((item) => {
-    const name = textOf(get(item, 'header', 'key')) ?? textOf(get(item, 'key'))
-    if (name === null || !IDENTITY_FIELDS.includes(name.toLowerCase().replaceAll('_', '-'))) return []
-    return [at(item)('forgeable', `${name} is set after the decision`, 'leave identity fields to the door')]
+  const written = itemsOf(get(node, 'request_headers_to_add')).map((item) => {
+    const name = textOf(get(item, 'header', 'key')) ?? textOf(get(item, 'key')) ?? ''
+    return { place: item, changed: setAfterDecision(name, textOf(get(item, 'header', 'value'))) }
   })
+  const removed = itemsOf(get(node, 'request_headers_to_remove')).map((item) => ({
+    place: item,
+    changed: removedAfterDecision(textOf(item) ?? ''),
+  }))
+  return [...written, ...removed].flatMap(({ place, changed }) => (changed === null ? [] : [at(place)(...changed)]))
 }
 
 function upgraded(node: Tree): readonly Finding[] {

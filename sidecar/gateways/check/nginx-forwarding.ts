@@ -2,6 +2,7 @@
 import { IDENTITY_FIELDS } from '../../http/door-fields.ts'
 import { written } from '../plan.ts'
 import type { Directive } from '../read/nginx.ts'
+import { isIdentity, setAfterDecision } from './changed-fields.ts'
 import { at, type Finding } from './finding.ts'
 import { type Context, effective, own, withConditions } from './nginx-context.ts'
 
@@ -60,7 +61,12 @@ function checkIdentity(context: Context, pass: Directive): readonly Finding[] {
   if (pass.name !== 'proxy_pass' && pass.name !== 'grpc_pass') return []
   const fields = effective(context, directive)
   const sources = new Map(effective(context, 'auth_request_set').map(({ args }) => [args[0] ?? '', args[1] ?? '']))
-  return IDENTITY_FIELDS.flatMap((name) => {
+  const obeyed = fields.flatMap((field) => {
+    const [name = '', ...values] = field.args
+    const changed = isIdentity(name) ? null : setAfterDecision(name, values.join(' '))
+    return changed === null ? [] : [at(field)(...changed)]
+  })
+  const identity = IDENTITY_FIELDS.flatMap((name) => {
     const answer = `$upstream_http_${name.replaceAll('-', '_')}`
     const fix = `auth_request_set $v ${answer}; ${directive} ${written(name)} $v`
     // Each of them is sent, not the last one only. Many services read `X_Auth_Subject` as the same.
@@ -70,6 +76,7 @@ function checkIdentity(context: Context, pass: Directive): readonly Finding[] {
     if (said.length === 0) return [at(pass)('forgeable', `a client's own ${written(name)} reaches the service`, fix)]
     return wrong.map((field) => at(field)('forgeable', `${written(name)} is not what the door answered`, fix))
   })
+  return [...identity, ...obeyed]
 }
 
 /** An error that becomes a request of another path: the door is asked about the one that came. */

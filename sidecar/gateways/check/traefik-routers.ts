@@ -1,6 +1,7 @@
 /** What is unsafe in the routers of Traefik, and in the middlewares that run before and after the question. */
 import { AUTHORIZE_PATH, IDENTITY_FIELDS } from '../../http/door-fields.ts'
 import { type Entry, entriesOf, folded, get, isTrue, itemsOf, type Tree, textOf, textsOf } from '../read/tree.ts'
+import { setAfterDecision } from './changed-fields.ts'
 import { at, type Finding } from './finding.ts'
 import { isObjectOf, kindOfObject, nameOf, namespaceOf } from './kubernetes/objects.ts'
 import { isIngress } from './kubernetes/others.ts'
@@ -207,27 +208,29 @@ function changedAfter(found: Middleware | null, router: Tree): readonly Finding[
           'put it before forwardAuth, or remove it',
         ),
       ]
-    return fieldsSetBy(folded(key), value).map(({ name, place }) =>
-      at(place)('forgeable', `${name} is set after the decision`, 'leave identity fields to the door'),
-    )
+    return fieldsSetBy(folded(key), value).flatMap(({ name, place, text }) => {
+      const changed = setAfterDecision(name, text)
+      return changed === null ? [] : [at(place)(...changed)]
+    })
   })
 }
 
-function fieldsSetBy(kind: string, value: Tree): readonly { readonly name: string; readonly place: Tree | Entry }[] {
-  const isIdentity = (name: string): boolean => IDENTITY_FIELDS.includes(name.toLowerCase().replaceAll('_', '-'))
-  const named = (tree: Tree | null) =>
-    itemsOf(tree)
-      .filter((item) => isIdentity(textOf(item) ?? ''))
-      .map((place) => ({ name: textOf(place) ?? '', place }))
+type FieldSet = { readonly name: string; readonly place: Tree | Entry; readonly text: string | null }
+
+function fieldsSetBy(kind: string, value: Tree): readonly FieldSet[] {
+  const named = (tree: Tree | null): readonly FieldSet[] =>
+    itemsOf(tree).map((place) => ({ name: textOf(place) ?? '', place, text: null }))
   if (kind === 'headers')
-    return entriesOf(get(value, 'customRequestHeaders'))
-      .filter(({ key }) => isIdentity(key))
-      .map((place) => ({ name: place.key, place }))
+    return entriesOf(get(value, 'customRequestHeaders')).map((place) => ({
+      name: place.key,
+      place,
+      text: textOf(place.value) ?? '',
+    }))
   if (kind === 'basicauth' || kind === 'digestauth') return named(get(value, 'headerField'))
   if (kind !== 'forwardauth' || isDoor(value)) return []
   const pattern = get(value, 'authResponseHeadersRegex')
   return [
     ...named(get(value, 'authResponseHeaders')),
-    ...(pattern === null ? [] : [{ name: 'an identity field', place: pattern }]),
+    ...(pattern === null ? [] : [{ name: IDENTITY_FIELDS[0] ?? '', place: pattern, text: null }]),
   ]
 }

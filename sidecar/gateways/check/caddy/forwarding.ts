@@ -70,6 +70,6 @@ export function checkField(place: Segment, args: readonly string[]): readonly Fi
   const name = said.replace(/^[-+?>]+/, '')
   if (name.includes('{')) return [here('unseen', `the name ${name} is not in the file`, 'write the name')]
   const host = name.toLowerCase() === 'host' && value !== undefined ? checkHost(value) : null
-  const changed = host ?? (said.startsWith('-') ? removedAfterDecision(name) : setAfterDecision(name))
+  const changed = host ?? (said.startsWith('-') ? removedAfterDecision(name) : setAfterDecision(name, value))
   return changed === null ? [] : [here(...changed)]
 }

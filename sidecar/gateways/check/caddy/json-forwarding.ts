@@ -59,7 +59,7 @@ export function checkChanges(change: Tree | null): readonly Finding[] {
       const here = at(entry)
       if (key.includes('{')) return [here('unseen', `the name ${key} is not in the file`, 'write the name')]
       const host = folded(key) === 'host' ? checkHost(textsOf(value).join('')) : null
-      const changed = host ?? setAfterDecision(key)
+      const changed = host ?? setAfterDecision(key, textsOf(value).join(''))
       return changed === null ? [] : [here(...changed)]
     }),
     ...removed.flatMap((item) => {
