@@ -2,7 +2,7 @@
 import { ENVIRONMENT } from '../domain/log.ts'
 import type { Manifest } from '../domain/manifest.ts'
 import { CLAIMS_BYTES_MAX, type OrganizationRole } from '../domain/role.ts'
-import type { HeldRole, Store } from '../store/contract.ts'
+import type { HeldRole, Reading, Store } from '../store/contract.ts'
 
 /** The claims beside the roles (organization, its name, the tier) need at most this many bytes. */
 const ORGANIZATION_BYTES = 600
@@ -12,19 +12,19 @@ const ROLES_BYTES_MAX = CLAIMS_BYTES_MAX - ORGANIZATION_BYTES
 export type Definitions = (held: HeldRole) => readonly string[] | undefined
 export type Declared = { readonly manifests: readonly Manifest[]; readonly roles: readonly OrganizationRole[] }
 
-export async function readDeclared(store: Pick<Store, 'rows'>): Promise<Declared> {
-  const { rows } = await store.rows(
-    [ENVIRONMENT],
-    [
-      { log: ENVIRONMENT, kind: 'manifests' },
-      { log: ENVIRONMENT, kind: 'roles' },
-    ],
-  )
-  return {
-    manifests: rows.flatMap((row) => ('manifests' in row ? row.manifests : [])),
-    roles: rows.flatMap((row) => ('roles' in row ? row.roles : [])),
-  }
-}
+/** The rows that hold what is declared, for who reads others with them. */
+export const DECLARED = [
+  { log: ENVIRONMENT, kind: 'manifests' },
+  { log: ENVIRONMENT, kind: 'roles' },
+] as const
+
+export const readDeclared = async (store: Pick<Store, 'rows'>): Promise<Declared> =>
+  declaredIn(await store.rows([ENVIRONMENT], DECLARED))
+
+export const declaredIn = ({ rows }: Pick<Reading, 'rows'>): Declared => ({
+  manifests: rows.flatMap((row) => ('manifests' in row ? row.manifests : [])),
+  roles: rows.flatMap((row) => ('roles' in row ? row.roles : [])),
+})
 
 export function definitionsOf({ manifests, roles }: Declared): Definitions {
   const apps = new Map(manifests.map((manifest) => [manifest.app, new Map(Object.entries(manifest.roles))]))

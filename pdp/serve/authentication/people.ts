@@ -7,13 +7,12 @@ import { MANAGEMENT_APP, permissionOf, scopesIn } from '../../identity/oauth/man
 import { holdsScope } from '../../identity/oauth/scopes.ts'
 import { CONSOLE_CLIENT } from '../../identity/sign-in/console.ts'
 import type { Store } from '../../store/contract.ts'
-import { definitionsOf, readDeclared } from '../../writes/role-definitions.ts'
+import { DECLARED, declaredIn, definitionsOf } from '../../writes/role-definitions.ts'
 import { RequestProblem } from '../problems/status.ts'
 import type { ManagementClient } from './authenticate.ts'
 import type { ActiveToken } from './credentials.ts'
 
 const SCHEME = 'Console '
-const GRANTS_MAX = 1_000
 
 export type Person = { readonly user: string; readonly requestId: string }
 export type People = {
@@ -40,15 +39,18 @@ export function createPeople(): People {
   }
 }
 
-type At = { readonly store: Pick<Store, 'roleGrants' | 'rows'>; readonly pdp: Pick<Pdp, 'held'> }
+type At = { readonly store: Pick<Store, 'rows'>; readonly pdp: Pick<Pdp, 'held'> }
 
-/** Management scopes that the person holds in every organization. */
+/** Management scopes that the person holds in every organization, by one statement. */
 export async function scopesEverywhere({ store }: Pick<At, 'store'>, user: string): Promise<ReadonlySet<string>> {
-  const filter = { log: ENVIRONMENT, apps: [MANAGEMENT_APP], subject: `user:${user}` }
-  const grants = await store.roleGrants(filter, { after: null, countMax: GRANTS_MAX })
-  if (grants.length === 0) return new Set()
-  const definitions = definitionsOf(await readDeclared(store))
-  return scopesIn(grants.flatMap((grant) => definitions(grant) ?? []))
+  const [log, subject] = [ENVIRONMENT, `user:${user}`]
+  const reading = await store.rows([log], [{ log, kind: 'grants', subject }, ...DECLARED])
+  const held = reading.rows.flatMap((row) =>
+    'grants' in row && row.key.subject === subject ? row.grants.filter(({ app }) => app === MANAGEMENT_APP) : [],
+  )
+  if (held.length === 0) return new Set()
+  const definitions = definitionsOf(declaredIn(reading))
+  return scopesIn(held.flatMap((grant) => definitions(grant) ?? []))
 }
 
 /** Management scopes that the person holds in an organization. */
