@@ -4,15 +4,11 @@ import type { ReasonStep } from '../domain/decision.ts'
 import { ENVIRONMENT, type LogId } from '../domain/log.ts'
 import { formatTuple } from '../domain/names.ts'
 import type { LogEntry } from '../store/contract.ts'
+import { readBackwards } from './log-backwards.ts'
 import type { Visit } from './visit.ts'
 
-/** Of the first read. A later one has twice as many, unless an import made them large. */
-const REVISIONS_FIRST = 2
-const REVISIONS_MAX = 512
-const READS_MAX = 16
 /** After so many entries the search ends, and the page says which revisions were not searched. */
 const ENTRIES_SEARCHED_MAX = 2_000
-const ENTRIES_PER_READ_MAX = 20_000
 
 /** By the text of a step. `unsearched`: steps without an entry, and the revision before which no change was searched. */
 export type FoundChanges = {
@@ -67,7 +63,7 @@ function nameOf(change: Change): string | null {
   return change.kind === 'role_grant' ? `grant ${change.grant.id}` : null
 }
 
-/** `since`: older changes were not searched; null: the whole log was. */
+/** `since`: changes before this revision were not searched; null: the whole log was. */
 async function search(
   { deps }: Visit,
   of: { readonly log: LogId; readonly wanted: Sought; readonly untilMs: number },
@@ -76,19 +72,16 @@ async function search(
   const { store } = deps.management
   const found = new Map<string, LogEntry>()
   const left = new Set(of.wanted.keys())
-  let to = (await store.vector([log])).logs.get(log)?.revision ?? 0
-  let [revisions, searched] = [REVISIONS_FIRST, 0]
-  for (let read = 0; read < READS_MAX && to > 0 && left.size > 0 && searched < ENTRIES_SEARCHED_MAX; read++) {
-    const from = Math.max(0, to - revisions)
-    const entries = await store.entries([{ log, from, to }], ENTRIES_PER_READ_MAX)
-    const range = entries.filter(({ revision }) => revision > from)
-    searched += range.length
-    if (range.length < REVISIONS_MAX) revisions = Math.min(REVISIONS_MAX, 2 * revisions)
-    for (const entry of range.toReversed()) {
+  const to = (await store.vector([log])).logs.get(log)?.revision ?? 0
+  let [since, searched] = [to + 1, 0]
+  for await (const { entries, first } of readBackwards(store, { log, to })) {
+    for (const entry of entries) {
       const name = entry.atMs > untilMs ? null : nameOf(entry.change)
       if (name !== null && left.delete(name)) found.set(name, entry)
     }
-    to = from
+    since = first
+    searched += entries.length
+    if (left.size === 0 || searched >= ENTRIES_SEARCHED_MAX) break
   }
-  return { found, since: to === 0 ? null : to }
+  return { found, since: since === 1 ? null : since }
 }

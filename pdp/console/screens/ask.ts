@@ -144,8 +144,8 @@ async function pathTable(
 }
 
 function changeAddress({ organization: org }: Visit, { log, revision }: LogEntry): string {
-  const after = String(revision - 1)
-  return address('changes', log === ENVIRONMENT ? { org, log: 'environment', after } : { org: log, after })
+  const until = String(revision)
+  return address('changes', log === ENVIRONMENT ? { org, log: 'environment', until } : { org: log, until })
 }
 
 /** A grant is known by its id alone. */

@@ -1,90 +1,141 @@
 /** Changes: who changed what and when, from the log that decisions follow, and what was true before and after each. */
 import type { Change } from '../../domain/change.ts'
-import { formatTuple } from '../../domain/names.ts'
+import type { LogId } from '../../domain/log.ts'
+import { formatTuple, isId } from '../../domain/names.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
-import { address, field, hidden, link, name, table } from '../parts.ts'
+import { RequestProblem } from '../../serve/problems/status.ts'
+import type { LogEntry } from '../../store/contract.ts'
+import { readBackwards } from '../log-backwards.ts'
+import { address, alert, field, hidden, instant, link, name, table } from '../parts.ts'
 import type { View, Visit } from '../visit.ts'
 
-/** Revisions of a page, and changes of these that are shown. */
-const SHOWN = 100
 const ROWS_MAX = 60
+/** After so many changes a page ends, however few of them match; another page goes on from there. */
+const SEARCHED_MAX = 5_000
 
-type Item = {
-  readonly revision: number
-  readonly change: Change
-  readonly actor: string
-  readonly request_id: string
-  readonly at: string
+type Filter = { readonly actor: string; readonly text: string }
+/** A place in a log: revision `until` without its latest `skip` changes. */
+type Place = { readonly until: number; readonly skip: number }
+type Found = {
+  readonly entries: readonly LogEntry[]
+  /** Where the next page begins; null: there is none. */
+  readonly older: Place | null
+  /** Older changes were deleted after their time. */
+  readonly gap: boolean
 }
-type Page = { readonly items: readonly Item[]; readonly after: number; readonly more: boolean; readonly gap: boolean }
 
 export async function showChanges(visit: Visit): Promise<View> {
   await visit.requireScope('audit:read')
-  const { organization: org, query } = visit
+  const { organization: org, query, deps } = visit
   const log = ['environment', 'directory'].find((one) => one === query('log')) ?? ''
-  const head = await revisionOf(visit, log)
-  const given = /^\d{1,15}$/.test(query('after')) ? Number(query('after')) : null
-  const after = Math.max(0, given ?? head - SHOWN)
+  const id = logOf(visit, log)
+  const head = id === null ? 0 : await revisionOf(visit, id)
+  const place = { until: Math.min(head, numberIn(query('until')) ?? head), skip: numberIn(query('skip')) ?? 0 }
   const filter = { actor: query('actor').trim(), text: query('text').trim() }
-  const path =
-    log === ''
-      ? `/v1/organizations/${encodeURIComponent(org ?? '')}/changes?after=${after}`
-      : `/v1/changes?log=${log}&after=${after}`
-  const page = org === null && log === '' ? null : await visit.api<Page>('GET', path)
-  const matching = (page?.items ?? []).filter((item) => matches(item, filter))
-  const items = matching.slice(0, ROWS_MAX)
-  const part = matching.length > ROWS_MAX && matching[ROWS_MAX]?.revision === items.at(-1)?.revision
-  const last = items.at(-1)?.revision ?? page?.after ?? after
+  const { entries, older, gap }: Found =
+    id === null
+      ? { entries: [], older: null, gap: false }
+      : await find(deps.management.store, { log: id, place, filter })
   const state = { org, log, ...filter }
-  const scopes: (readonly [string, string])[] = [['', 'this organization']]
-  if (visit.mayEverywhere('audit:read'))
-    scopes.push(
-      ['environment', 'the environment: tree, models, roles'],
-      ['directory', 'the directory: people and clients'],
-    )
+  const last = entries.at(-1)?.revision
+  const isSearched = older !== null && entries.length < ROWS_MAX
+  const to = (at: Place): string =>
+    address('changes', { ...state, until: String(at.until), skip: at.skip === 0 ? null : String(at.skip) })
   return {
     title: 'Changes',
     body: html`<form method="get" action="/console/changes" class="question">${hidden('org', org ?? '')}
-${field({ name: 'log', label: 'Log', value: log, options: scopes })}
-${field({ name: 'after', label: 'After revision', value: given === null ? '' : String(given), hint: `0 is the beginning; the latest is ${head}.` })}
-${field({ name: 'actor', label: 'Actor', value: filter.actor })}
+${field({ name: 'log', label: 'Log', value: log, options: logsFor(visit) })}
+${field({ name: 'until', label: 'Up to revision', value: query('until') === '' ? '' : String(place.until), hint: `The latest is ${head}.` })}
+${field({ name: 'actor', label: 'Actor', value: filter.actor, hint: 'Such as user:alice.' })}
 ${field({ name: 'text', label: 'Text in the change', value: filter.text })}
 <button type="submit">Show</button></form>
-${page?.gap === true ? html`<p role="alert">Changes before the first one shown were deleted after their time.</p>` : EMPTY}
-${part ? html`<p class="note">Revision ${String(items.at(-1)?.revision)} has more changes than are shown: name an actor or a text to find others.</p>` : EMPTY}
-${table({ caption: html`Changes after revision ${String(after)}, newest first`, columns: ['Revision', 'Time (UTC)', 'Actor', 'Change', 'Request'], rows: items.toReversed().map((item, i, all) => rowOf(item, { org, log, isFirst: all[i - 1]?.revision !== item.revision })), empty: html`<p>No change matches. Each write through the API, the command line or this console stands here with its author.</p>` })}
-<p class="actions">${after > 0 ? link(address('changes', { ...state, after: String(Math.max(0, after - SHOWN)) }), 'Older') : EMPTY} ${last < head ? link(address('changes', { ...state, after: String(last) }), 'Newer') : EMPTY}</p>`,
+${table({ caption: html`Changes up to revision ${String(place.until)}, newest first`, columns: ['Revision', 'Time', 'Actor', 'Change', 'Request'], rows: entries.map((entry, i) => rowOf(entry, { org, log, isFirst: entries[i - 1]?.revision !== entry.revision })), empty: emptyText(filter) })}
+${gap ? alert(html`Changes before ${last === undefined ? 'these revisions' : `revision ${last}`} were deleted after their time.`) : EMPTY}
+${isSearched ? html`<p class="note">The changes after revision ${String(older.until)} were searched, and older ones were not yet.</p>` : EMPTY}
+<p class="actions">${place.until < head || place.skip > 0 ? link(address('changes', state), 'Newest') : EMPTY} ${older === null ? EMPTY : link(to(older), isSearched ? 'Search older ones' : 'Older')}</p>`,
   }
 }
 
-async function revisionOf(visit: Visit, log: string): Promise<number> {
-  const id = log === '' ? (visit.organization ?? '') : `#${log}`
-  return (await visit.deps.management.store.vector([id])).logs.get(id)?.revision ?? 0
+const numberIn = (text: string): number | null => (/^\d{1,15}$/.test(text) ? Number(text) : null)
+
+function logsFor(visit: Visit): readonly (readonly [string, string])[] {
+  const here = [['', 'this organization']] as const
+  if (!visit.mayEverywhere('audit:read')) return here
+  return [
+    ...here,
+    ['environment', 'the environment: tree, models, roles'],
+    ['directory', 'the directory: people and clients'],
+  ]
 }
 
-const matches = ({ actor, change }: Item, filter: { readonly actor: string; readonly text: string }): boolean =>
+/** Null: there is no organization. Throws RequestProblem where the person may not read. */
+function logOf({ organization: org, mayEverywhere }: Visit, log: string): LogId | null {
+  if (log !== '') {
+    if (mayEverywhere('audit:read')) return `#${log}`
+    throw new RequestProblem(
+      'permission_denied',
+      'this needs the permission portcullis:audit:read in the whole environment, from a role of app portcullis',
+    )
+  }
+  if (org !== null && !isId(org)) throw new RequestProblem('request_invalid', 'this is no id of an organization')
+  return org
+}
+
+async function revisionOf(visit: Visit, id: LogId): Promise<number> {
+  const position = (await visit.deps.management.store.vector([id])).logs.get(id)
+  if (position === undefined) throw new RequestProblem('organization_unknown', `there is no organization ${id}`)
+  return position.revision
+}
+
+async function find(
+  store: Parameters<typeof readBackwards>[0],
+  { log, place, filter }: { readonly log: LogId; readonly place: Place; readonly filter: Filter },
+): Promise<Found> {
+  const found: LogEntry[] = []
+  let [revision, ofRevision, searched, oldest] = [place.until, 0, 0, 1]
+  for await (const { entries, first } of readBackwards(store, { log, to: place.until })) {
+    for (const entry of entries) {
+      if (entry.revision !== revision) [revision, ofRevision] = [entry.revision, 0]
+      if (found.length === ROWS_MAX || searched === SEARCHED_MAX)
+        return { entries: found, older: { until: revision, skip: ofRevision }, gap: false }
+      ofRevision += 1
+      if (revision === place.until && ofRevision <= place.skip) continue
+      searched += 1
+      if (matches(entry, filter)) found.push(entry)
+    }
+    oldest = first
+  }
+  return { entries: found, older: null, gap: oldest > 1 }
+}
+
+const matches = ({ actor, change }: LogEntry, filter: Filter): boolean =>
   (filter.actor === '' || actor === filter.actor) && (filter.text === '' || changeText(change).includes(filter.text))
 
+function emptyText({ actor, text }: Filter): Html {
+  return actor === '' && text === ''
+    ? html`<p>Nothing was changed yet. Each write through the API, the command line or this console stands here with its author.</p>`
+    : html`<p>No change matches.</p>`
+}
+
 function rowOf(
-  item: Item,
+  entry: LogEntry,
   { org, log, isFirst }: { org: string | null; log: string; isFirst: boolean },
 ): readonly (Html | string)[] {
-  const { revision, change, actor, at, request_id } = item
-  const here = address('changes', { org, log, after: String(revision - 1) })
+  const { revision, change, actor, atMs, requestId } = entry
   return [
-    link(here, String(revision)),
-    html`<time datetime="${at}">${at.slice(0, 19).replace('T', ' ')}</time>`,
+    link(address('changes', { org, log, until: String(revision) }), String(revision)),
+    instant(atMs),
     name(actor),
-    html`${name(changeText(change))}${askLink(change, { org, at })}`,
-    isFirst ? html`<span class="id">${name(request_id)}</span>` : EMPTY,
+    html`${name(changeText(change))}${askLink(change, { org, atMs })}`,
+    isFirst ? html`<span class="id">${name(requestId)}</span>` : EMPTY,
   ]
 }
 
 /** The question that the change answers differently before and after. */
-function askLink(change: Change, { org, at }: { org: string | null; at: string }): Html {
+function askLink(change: Change, { org, atMs }: { org: string | null; atMs: number }): Html {
   if (change.kind !== 'tuple') return EMPTY
   const { object: resource, relation, subject } = change.tuple
-  const before = new Date(Date.parse(at) - 1).toISOString()
+  const before = new Date(atMs - 1).toISOString()
   return html` <span class="note">${link(address('ask', { org, subject, relation, resource, as_of: before }), 'before')} · ${link(address('ask', { org, subject, relation, resource }), 'now')}</span>`
 }
 

@@ -66,7 +66,7 @@ async function showOne(visit: Visit, user: string): Promise<View> {
   return {
     title: found?.name ?? user,
     body: html`${done}<dl><dt>Id</dt><dd>${name(user)}</dd>${everywhere ? html`<dt>E-mail</dt><dd>${name(found?.email ?? 'none')}${found?.emailVerified === true ? ' (verified)' : ''}</dd>` : EMPTY}</dl>
-<p class="actions">${link(address('what', { org, subject: `user:${user}` }), 'What may they?')} · ${link(address('ask', { org, subject: `user:${user}` }), 'Ask')} · ${visit.may('audit:read') ? link(address('changes', { org, actor: `user:${user}`, after: '0' }), 'What did they change here?') : EMPTY}</p>
+<p class="actions">${link(address('what', { org, subject: `user:${user}` }), 'What may they?')} · ${link(address('ask', { org, subject: `user:${user}` }), 'Ask')} · ${visit.may('audit:read') ? link(address('changes', { org, actor: `user:${user}` }), 'What did they change here?') : EMPTY}</p>
 ${table({ caption: 'Memberships', columns: ['Organization', 'Tier', 'Status'], rows: memberships.map(({ organization: at, role, status: state }) => [link(address('organization', { org: at }), name(at)), role, state]), empty: html`<p>No membership.</p>` })}
 ${visit.may('roles:read') ? await roles(visit, user) : EMPTY}
 ${visit.mayEverywhere('sessions:revoke') ? await sessions(visit, user) : EMPTY}`,

@@ -283,3 +283,56 @@ describe('lists that are longer than a page', () => {
     expect(named.text).not.toContain('This is not everything')
   })
 })
+
+describe('the log of changes', () => {
+  const rowsOf = (text: string): readonly string[] =>
+    Array.from(text.matchAll(/<tr><td>.*?<\/tr>/gs), ([row]) => row.replaceAll(/<[^>]*>/g, ' '))
+  const pagesFrom = async (path: string): Promise<readonly (readonly string[])[]> => {
+    const browser = await signedIn('root')
+    const pages: (readonly string[])[] = []
+    for (let at: string | undefined = path; at !== undefined; ) {
+      const { text } = await get(browser, at)
+      pages.push(rowsOf(text))
+      at = /href="([^"]+)">(?:Older|Search older ones)</.exec(text)?.[1]?.replaceAll('&amp;', '&')
+    }
+    return pages
+  }
+  beforeAll(async () => {
+    await world.manage('PUT', '/v1/organizations/logged', { name: 'Logged' })
+    const write = (of: readonly string[]) =>
+      world.manage('POST', '/v1/organizations/logged/relationships', { write: of })
+    await write(['doc:first#viewer@user:bob'])
+    await write(Array.from({ length: 150 }, (_, i) => `doc:import${i}#viewer@user:bob`))
+    for (let i = 0; i < 9; i++) await write([`doc:late${i}#viewer@user:bob`])
+  })
+
+  test('begins with the latest change, and its pages together have each change once', async () => {
+    const pages = await pagesFrom('/console/changes?org=logged')
+    expect(pages.map((page) => page.length)).toEqual([60, 60, 40])
+    expect(pages[0]?.[0]).toContain('doc:late8')
+    expect(pages.at(-1)?.at(-1)).toContain('doc:first')
+    expect(new Set(pages.flat().map((row) => /doc:\w+/.exec(row)?.[0])).size).toBe(160)
+  })
+
+  test('has an address for each revision and each filter', async () => {
+    const [first] = await pagesFrom('/console/changes?org=logged&until=1')
+    expect(first?.[0]).toContain('doc:first')
+    const found = await pagesFrom('/console/changes?org=logged&text=import7')
+    expect(found.flat()).toHaveLength(11)
+    expect(await pagesFrom('/console/changes?org=logged&actor=user:nobody')).toEqual([[]])
+  })
+
+  test.each(['until=99999999', 'until=-1', 'until=x&skip=y', 'skip=1000000', 'until=0'])(
+    'takes %s for what it can be',
+    async (query) => {
+      const { status } = await get(await signedIn('root'), `/console/changes?org=logged&${query}`)
+      expect(status).toBe(200)
+    },
+  )
+
+  test.each(['anna', 'bob', 'tom'] as const)('of the environment and of others is not shown to %s', async (person) => {
+    const browser = await signedIn(person)
+    for (const query of ['org=acme&log=environment', 'org=globex&log=directory', 'org=logged', 'org=nobodys'])
+      expect((await get(browser, `/console/changes?${query}`)).status).toBe(403)
+  })
+})
