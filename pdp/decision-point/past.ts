@@ -3,6 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { ancestors } from '../decide/roles.ts'
 import { PdpError } from '../domain/errors.ts'
 import { ENVIRONMENT, type LogId } from '../domain/log.ts'
+import { isDecidedBy } from '../store/changes.ts'
 import type { LogEntry, Store } from '../store/contract.ts'
 import { memoryStore, type ResidentStore } from '../store/memory/memory.ts'
 
@@ -79,11 +80,8 @@ async function replayLog(
       if (Math.floor(budget.left / CHANGES_PER_TURN) < turns) await turn()
       if (budget.left < 0) throw lost(log, `there are more than ${REPLAYED_MAX} changes until then`)
       const { actor, requestId } = first
-      await past.write(
-        log,
-        changes.map(({ change }) => change),
-        { context: { actor, requestId } },
-      )
+      const decided = changes.map(({ change }) => change).filter((change) => isDecidedBy(log, change))
+      if (decided.length > 0) await past.write(log, decided, { context: { actor, requestId } })
       from = first.revision
     }
     if (entries.length === 0) throw lost(log, 'the beginning of the log was deleted')

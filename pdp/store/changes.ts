@@ -32,6 +32,10 @@ const ORGANIZATION_KINDS: ReadonlySet<Change['kind']> = new Set([
   'entitlements',
 ])
 
+/** Whether decisions read what the change writes into the log; others are entries for people only. */
+export const isDecidedBy = (log: LogId, { kind }: Change): boolean =>
+  (log === ENVIRONMENT ? ENVIRONMENT_KINDS : ORGANIZATION_KINDS).has(kind)
+
 /**
  * Rejects the whole write and lists every fault with its place (`/0`, `/1`, …: the change's index).
  * Throws PdpError `request_invalid`, and ModelPending.
@@ -74,8 +78,7 @@ function repeatedTupleIssue(seen: Set<string>, change: Change): string | null {
 }
 
 function changeIssue(log: LogId, change: Change): string | null {
-  const kinds = log === ENVIRONMENT ? ENVIRONMENT_KINDS : ORGANIZATION_KINDS
-  if (log === TOKENS || log === DIRECTORY || !kinds.has(change.kind)) {
+  if (log === TOKENS || log === DIRECTORY || !isDecidedBy(log, change)) {
     return `a ${change.kind} change does not belong to ${log === ENVIRONMENT ? 'the environment' : `organization ${log}`}`
   }
   switch (change.kind) {

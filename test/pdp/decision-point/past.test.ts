@@ -61,6 +61,36 @@ describe('a question about the past', () => {
   }
   const CHECK = { relation: 'viewer', resource: 'doc:1' }
 
+  test.each([
+    ['an invitation', 'acme', { kind: 'invitation', id: 'one', op: 'write' }],
+    ['a trusted issuer', ENVIRONMENT, { kind: 'trusted_issuer', id: 'https://idp.example', op: 'write' }],
+    ['a provider of sign-in', 'acme', { kind: 'identity_provider', id: 'one', op: 'delete' }],
+  ] as const)('passes over %s in the log, which no decision reads', async (_, log, change) => {
+    const { store } = await changing()
+    const administered: Store = {
+      ...store,
+      vector: async (logs) => {
+        const found = await store.vector(logs)
+        const positions = [...found.logs].map(
+          ([id, at]) => [id, id === log ? { ...at, revision: at.revision + 1 } : at] as const,
+        )
+        return { ...found, logs: new Map(positions) }
+      },
+      // It is the first of its log, and all others come one revision later.
+      entries: async (ranges, max) => {
+        const [range = { log, from: 0, to: 0 }] = ranges
+        if (range.log !== log) return store.entries(ranges, max)
+        const later = await store.entries([{ ...range, from: 0, to: range.to - 1 }], max)
+        const first = { log, revision: 1, writeId: '1', actor: 'test', requestId: 'test', atMs: 1, change }
+        const all = [first, ...later.map((entry) => ({ ...entry, revision: entry.revision + 1 }))]
+        return all.filter(({ revision }) => revision >= range.from && revision <= range.to)
+      },
+    }
+    const pdp = createPdp({ store: administered })
+    const asked = { organization: 'acme', subject: user('ann'), permissions: [CHECK], asOfMs: 25 }
+    expect((await pdp.decide(asked)).permissions[0]?.allowed).toBe(true)
+  })
+
   test('may ask for lists', async () => {
     const { pdp } = await changing()
     const question = { organization: 'acme', subject: user('ann'), relation: 'viewer', type: 'doc' }
