@@ -46,6 +46,7 @@ export const QUESTION = {
   requestId: longTag(ofQuestion.requestId),
   traceparent: longTag(ofQuestion.traceparent),
   clientAddress: longTag(ofQuestion.clientAddress),
+  route: longTag(ofQuestion.route),
 }
 export const CHECK = { relation: longTag(ofCheck.relation), resource: longTag(ofCheck.resource) }
 

@@ -54,7 +54,17 @@ export function createQuestionBatch(write: (message: Questions) => void): Questi
   return {
     add(
       id,
-      { digest, token, permissions, entitlements, context, requestId, clientAddress = '', traceparent = '' },
+      {
+        digest,
+        token,
+        permissions,
+        entitlements,
+        context,
+        requestId,
+        clientAddress = '',
+        traceparent = '',
+        route = '',
+      },
       watched,
     ) {
       const { handle, isNew } = handles.of(digest)
@@ -63,7 +73,18 @@ export function createQuestionBatch(write: (message: Questions) => void): Questi
         if (questions.some((waiting) => waiting.handle === handle)) flush()
         tokens.push({ handle, token })
       }
-      questions.push({ id, handle, permissions, entitlements, context, watched, requestId, traceparent, clientAddress })
+      questions.push({
+        id,
+        handle,
+        permissions,
+        entitlements,
+        context,
+        watched,
+        requestId,
+        traceparent,
+        clientAddress,
+        route,
+      })
       bytes += QUESTION_BYTES + CHECK_BYTES * permissions.length + context.length + (isNew ? token.length : 0)
       if (bytes > MESSAGE_BYTES_MAX) flush()
       else schedule()

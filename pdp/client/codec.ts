@@ -34,6 +34,8 @@ export type Questions = {
     readonly traceparent: string
     /** Empty: unknown. */
     readonly clientAddress: string
+    /** Empty: none. */
+    readonly route: string
   }[]
   /** Ids of watched questions to end. */
   readonly cancel: readonly number[]
@@ -91,6 +93,7 @@ function writeQuestion(to: BinaryWriter, question: Questions['questions'][number
   if (question.requestId !== '') to.uint32(QUESTION.requestId).string(question.requestId)
   if (question.traceparent !== '') to.uint32(QUESTION.traceparent).string(question.traceparent)
   if (question.clientAddress !== '') to.uint32(QUESTION.clientAddress).string(question.clientAddress)
+  if (question.route !== '') to.uint32(QUESTION.route).string(question.route)
   to.join()
 }
 

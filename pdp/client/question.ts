@@ -14,6 +14,8 @@ export type StreamedQuestion = {
   readonly requestId: string
   /** Of the client whose request led to the question, for the PDP's decision log. */
   readonly clientAddress?: string
+  /** Of the request, as a route file writes it, under which the PDP keeps its answer. */
+  readonly route?: string
   /** Of the span that asks (W3C Trace Context). */
   readonly traceparent?: string
 }

@@ -138,6 +138,8 @@ export function tupleIssue(tuple: Omit<Tuple, 'expiresAtMs'>): string | null {
 }
 
 /** Safe to log, and to find a decision by. */
+/** As a route file writes it, such as `GET /docs/{id}`. */
+export const isRouteId = (text: string): boolean => /^\P{Cc}{1,512}$/u.test(text)
 export const isRequestId = (text: string): boolean => /^[A-Za-z0-9._-]{1,128}$/.test(text)
 
 const CONDITION_NAME_CHARACTERS_MAX = 256

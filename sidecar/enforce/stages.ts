@@ -165,7 +165,8 @@ export async function prepare(
   )
   const { permissions, entitlements, context } = questions
   const { digest, subject, organization } = claims
-  const asked = { permissions, entitlements, context, requestId, clientAddress: request.clientAddress }
+  const { id: route } = authenticated.route
+  const asked = { permissions, entitlements, context, requestId, clientAddress: request.clientAddress, route }
   const question = { token: credentials.token, digest, subject, organization, ...asked }
   return { ...authenticated, stage: 'prepared', body, questions, question }
 }

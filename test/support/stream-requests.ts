@@ -18,6 +18,7 @@ export const anyStreamRequest = fc.record({
       requestId: anyText,
       traceparent: anyText,
       clientAddress: anyText,
+      route: anyText,
     }),
     { maxLength: 4 },
   ),

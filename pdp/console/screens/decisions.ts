@@ -1,4 +1,5 @@
-/** Decisions: the latest answers of this PDP, found by request, subject, relation or outcome; each opens as a question. */
+/** Decisions: the latest answers of this PDP, found by request, route, subject, resource, reason or outcome; each opens as a question. */
+import { REASONS } from '../../domain/reasons.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { existsAsSubject } from '../../serve/decisions/answer.ts'
 import type { KeptDecision } from '../../serve/decisions/decision-ring.ts'
@@ -11,8 +12,10 @@ const ROWS_MAX = 100
 
 export type Filter = {
   readonly request: string
+  readonly route: string
   readonly subject: string
   readonly resource: string
+  readonly reason: string
   readonly outcome: string
 }
 export const filterOf = ({ query }: Visit): Filter => ({
@@ -20,8 +23,10 @@ export const filterOf = ({ query }: Visit): Filter => ({
   request: query('request')
     .trim()
     .replace(/^urn:portcullis:request:/, ''),
+  route: query('route').trim(),
   subject: query('subject').trim(),
   resource: query('resource').trim(),
+  reason: query('reason').trim(),
   outcome: query('outcome'),
 })
 
@@ -33,10 +38,19 @@ export function isShown(visit: Visit, filter: Filter, decision: KeptDecision): b
   if (!isTheirs) return false
   if (filter.request !== '' && decision.requestId !== filter.request && decision.decisionId !== filter.request)
     return false
+  if (filter.route !== '' && decision.route !== filter.route) return false
+  if (filter.reason !== '' && !decision.permissions.some(({ reasonCode }) => reasonCode === filter.reason)) return false
   if (filter.subject !== '' && decision.subject !== filter.subject) return false
   if (filter.resource !== '' && !decision.permissions.some(({ resource }) => resource === filter.resource)) return false
   return filter.outcome === '' || isAllowed(decision) === (filter.outcome === 'allowed')
 }
+
+const ROUTES_SUGGESTED = 100
+/** Suggested only to those who may open Routes: a route file belongs to no organization. */
+const routesIn = ({ deps, mayEverywhere }: Visit): readonly string[] =>
+  mayEverywhere('decisions:read')
+    ? [...new Set(deps.routes.all().flatMap(({ routes }) => routes.map(({ id }) => id)))].slice(0, ROUTES_SUGGESTED)
+    : []
 
 const isAllowed = ({ permissions, entitlements, isInactive }: KeptDecision): boolean =>
   !isInactive && permissions.every(({ allowed }) => allowed) && entitlements.every(({ present }) => present)
@@ -49,6 +63,7 @@ export const rowTexts = (decision: KeptDecision): readonly string[] => [
     decision.entitlements.map(({ key }) => `entitlement ${key}`).join(', ') ||
     'an active token',
   isAllowed(decision) ? '✓ allowed' : '✗ denied',
+  decision.route ?? '',
   decision.requestId ?? decision.decisionId,
 ]
 
@@ -82,8 +97,10 @@ export async function showDecisions(visit: Visit): Promise<View> {
     title: 'Decisions',
     body: html`<form method="get" action="/console/decisions" class="question">${hidden('org', org ?? '')}
 ${field({ name: 'request', label: 'Request or decision id', value: filter.request, hint: 'Of a request to a sidecar or to the PDP.' })}
+${field({ name: 'route', label: 'Route', value: filter.route, among: routesIn(visit), hint: 'Of a sidecar, such as GET /invoices/{id}.' })}
 ${field({ name: 'subject', label: 'Subject', value: filter.subject })}
 ${field({ name: 'resource', label: 'Resource', value: filter.resource })}
+${field({ name: 'reason', label: 'Reason', value: filter.reason, among: Object.keys(REASONS), hint: 'Such as none or membership_suspended.' })}
 ${field({
   name: 'outcome',
   label: 'Outcome',
@@ -97,7 +114,7 @@ ${field({
 <button type="submit">Find</button></form>
 ${rows.length === 0 ? EMPTY : toNow}<div${tail}>${table({
       caption: `The latest decisions of this PDP, newest first; ${ROWS_MAX} at most`,
-      columns: ['Time', 'Subject', 'Asked', 'Then', ...(isCompared ? ['Now'] : []), 'Request'],
+      columns: ['Time', 'Subject', 'Asked', 'Then', ...(isCompared ? ['Now'] : []), 'Route', 'Request'],
       rows,
       empty: emptyText(deps.decisions.countMax, filter),
     })}</div>
@@ -132,11 +149,19 @@ function rowsOf(
   decision: KeptDecision,
   now: readonly (boolean | null)[] | null,
 ): readonly (readonly (Html | string)[])[] {
-  const { atMs, subject, permissions, entitlements, requestId, decisionId, hasContext, app } = decision
+  const { atMs, subject, permissions, entitlements, requestId, decisionId, route, hasContext, app } = decision
   const who = subject === null ? html`<span class="note">nobody</span>` : name(subject)
   const request = html`<span class="id">${link(address('decisions', { org, request: requestId ?? decisionId }), name(requestId ?? decisionId))}</span>`
-  const row = (asked: Html | string, then: Html, answerNow: Html) =>
-    now === null ? [instant(atMs), who, asked, then, request] : [instant(atMs), who, asked, then, answerNow, request]
+  const way = route === null ? EMPTY : link(address('decisions', { org, route }), name(route))
+  const row = (asked: Html | string, then: Html, answerNow: Html) => [
+    instant(atMs),
+    who,
+    asked,
+    then,
+    ...(now === null ? [] : [answerNow]),
+    way,
+    request,
+  ]
   const unknown = html`<span class="note">–</span>`
   const checks = permissions.map(({ relation, resource, allowed, reasonCode }, i) => {
     const text = html`${name(relation)} ${name(resource)}`
@@ -145,7 +170,7 @@ function rowsOf(
     const changed = answer === null || answer === allowed ? EMPTY : html` <strong>changed</strong>`
     return row(
       html`${asked}${hasContext ? html` <span class="note">with a context that is not kept</span>` : EMPTY}`,
-      html`${verdict(allowed)} <span class="note">${reasonCode}</span>`,
+      html`${verdict(allowed)} <span class="note">${link(address('decisions', { org, reason: reasonCode }), reasonCode)}</span>`,
       answer === null ? unknown : html`${verdict(answer)}${changed}`,
     )
   })

@@ -33,6 +33,8 @@ export type Question = {
   readonly requestId?: string
   /** Of the client whose request led to the question, as the caller says it. */
   readonly clientAddress?: string
+  /** Of the request, as the sidecar's route file writes it; absent or empty: none. */
+  readonly route?: string
   /** Of the request that led to the question (W3C Trace Context), if the caller says it. */
   readonly traceparent?: string
   /** The caller is authenticated by itself, and does not speak for the bearer: it may say what the context is. */
@@ -89,6 +91,7 @@ export function createAnswerQuestion(deps: QuestionDeps, logsAllowed = (): boole
       decision_id: answer.decisionId,
       request_id: question.requestId || null,
       client_address: parseAddress(question.clientAddress ?? ''),
+      route: question.route || null,
       client_id: token.active ? token.clientId : null,
       subject: answer.subject === null ? null : subjectName(answer.subject),
       organization: answer.organization,

@@ -10,6 +10,8 @@ export type KeptDecision = {
   readonly decisionId: string
   /** Of the request that led to the question; null: the caller did not say. */
   readonly requestId: string | null
+  /** Of the sidecar's route file; null: none, or the caller did not say. */
+  readonly route: string | null
   readonly clientId: string | null
   readonly subject: string | null
   readonly organization: string | null
@@ -71,8 +73,8 @@ export function createDecisionRing(countMax: number, charactersMax = CHARACTERS_
   }
 }
 
-function charactersOf({ subject, permissions, entitlements }: Omit<KeptDecision, 'number'>): number {
-  let size = DECISION_CHARACTERS + (subject?.length ?? 0)
+function charactersOf({ subject, route, permissions, entitlements }: Omit<KeptDecision, 'number'>): number {
+  let size = DECISION_CHARACTERS + (subject?.length ?? 0) + (route?.length ?? 0)
   for (const { relation, resource } of permissions) size += CHECK_CHARACTERS + relation.length + resource.length
   for (const { key } of entitlements) size += CHECK_CHARACTERS + key.length
   return size
@@ -91,6 +93,7 @@ export function keepDecisions(
       atMs: startedMs,
       decisionId: found.decisionId,
       requestId: question.requestId || null,
+      route: question.route || null,
       clientId: token.active ? token.clientId : null,
       subject: found.subject === null ? null : subjectName(found.subject),
       organization: found.organization,

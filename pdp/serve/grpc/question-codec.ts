@@ -2,7 +2,7 @@
 import type { ContextualTuple, DecideRequest, Subject } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { AskedSubject } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
-import { isRequestId } from '../../domain/names.ts'
+import { isRequestId, isRouteId } from '../../domain/names.ts'
 import type { Question } from '../decisions/answer.ts'
 import { parseJson } from '../http/json.ts'
 import { RequestProblem } from '../problems/status.ts'
@@ -14,12 +14,14 @@ export function readStreamQuestion(
     readonly requestId: string
     readonly traceparent?: string
     readonly clientAddress: string
+    readonly route?: string
   },
 ): Question {
-  const { permissions, entitlements, context, traceparent = '', clientAddress } = asked
+  const { permissions, entitlements, context, traceparent = '', clientAddress, route: way = '' } = asked
   const requestId = isRequestId(asked.requestId) ? asked.requestId : ''
+  const route = isRouteId(way) ? way : ''
   if (context === '')
-    return { permissions, entitlements, subject: null, explain: false, requestId, traceparent, clientAddress }
+    return { permissions, entitlements, subject: null, explain: false, requestId, traceparent, clientAddress, route }
   return {
     permissions,
     entitlements,
@@ -28,6 +30,7 @@ export function readStreamQuestion(
     requestId,
     traceparent,
     clientAddress,
+    route,
     context: readContext(context, 'context'),
     ownCaller: true,
   }

@@ -22,6 +22,8 @@ export type StreamQuestion = {
   readonly traceparent: string
   /** As the caller says it; empty: unknown. */
   readonly clientAddress: string
+  /** As the caller says it; empty: none. */
+  readonly route: string
 }
 export type StreamRequest = {
   readonly tokens: readonly TokenHandle[]
@@ -84,6 +86,7 @@ function readQuestion(from: BinaryReader, count: () => void): StreamQuestion {
   let requestId = ''
   let traceparent = ''
   let clientAddress = ''
+  let route = ''
   readFields(from, from.uint32(), (field) => {
     count()
     if (field === QUESTION.permissions) permissions.push(readCheck(from))
@@ -95,10 +98,11 @@ function readQuestion(from: BinaryReader, count: () => void): StreamQuestion {
     else if (field === QUESTION.requestId) requestId = from.string(true)
     else if (field === QUESTION.traceparent) traceparent = from.string(true)
     else if (field === QUESTION.clientAddress) clientAddress = from.string(true)
+    else if (field === QUESTION.route) route = from.string(true)
     else return false
     return true
   })
-  return { id, handle, permissions, entitlements, context, watched, requestId, traceparent, clientAddress }
+  return { id, handle, permissions, entitlements, context, watched, requestId, traceparent, clientAddress, route }
 }
 
 function readCheck(from: BinaryReader): PermissionCheck {

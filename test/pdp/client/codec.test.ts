@@ -37,7 +37,7 @@ describe('questions', () => {
     expect(first.equals(before)).toBe(true)
   })
 
-  const NO_TEXTS = { context: '', requestId: '', traceparent: '', clientAddress: '' }
+  const NO_TEXTS = { context: '', requestId: '', traceparent: '', clientAddress: '', route: '' }
   const BARE = { handle: 1, permissions: [], entitlements: [], ...NO_TEXTS }
 
   test.each([-1, 1.5, 2 ** 32, Number.NaN])('with the id %d are refused, and leave nothing to the next', (id) => {

@@ -8,6 +8,7 @@ const decision = (number: number): KeptDecision => ({
   atMs: 0,
   decisionId: `d${number}`,
   requestId: `r${number}`,
+  route: null,
   clientId: null,
   subject: 'user:bob',
   organization: 'acme',

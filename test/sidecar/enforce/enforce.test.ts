@@ -83,6 +83,7 @@ describe('enforce() permits', () => {
     ])
     // For the PDP's decision log.
     expect(permitted.asked.map(({ clientAddress }) => clientAddress)).toEqual(['192.0.2.1'])
+    expect(permitted.asked.map(({ route }) => route)).toEqual(['GET /docs/{id}'])
   })
 
   test('until the token expires', async () => {

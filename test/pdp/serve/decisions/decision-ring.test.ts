@@ -10,6 +10,7 @@ const decision = (requestId: string, checks = 1, name = 'doc:1'): Omit<KeptDecis
   atMs: 1,
   decisionId: 'd',
   requestId,
+  route: null,
   clientId: 'c',
   subject: 'user:ann',
   organization: 'acme',

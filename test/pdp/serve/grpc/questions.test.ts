@@ -17,7 +17,18 @@ function generated(bytes: Uint8Array): StreamRequest | null {
     return {
       tokens: tokens.map(({ handle, token }) => ({ handle, token })),
       questions: questions.map(
-        ({ id, handle, permissions, entitlements, context, watched, requestId, traceparent, clientAddress }) => ({
+        ({
+          id,
+          handle,
+          permissions,
+          entitlements,
+          context,
+          watched,
+          requestId,
+          traceparent,
+          clientAddress,
+          route,
+        }) => ({
           id,
           handle,
           permissions: permissions.map(({ relation, resource }) => ({ relation, resource })),
@@ -27,6 +38,7 @@ function generated(bytes: Uint8Array): StreamRequest | null {
           requestId,
           traceparent,
           clientAddress,
+          route,
         }),
       ),
       cancel,
@@ -55,6 +67,7 @@ const QUESTION = encode({
       requestId: 'request-1',
       traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
       clientAddress: '203.0.113.7',
+      route: 'GET /docs/{id}',
     },
   ],
   cancel: [7, 300],
@@ -134,6 +147,6 @@ describe('a request of a stream', () => {
 
   // A field that is added to the protocol has to be added to the decoder.
   test('has no fields but those that are read', () => {
-    expect([DecideStreamRequestSchema.fields.length, StreamQuestionSchema.fields.length]).toEqual([3, 9])
+    expect([DecideStreamRequestSchema.fields.length, StreamQuestionSchema.fields.length]).toEqual([3, 10])
   })
 })
