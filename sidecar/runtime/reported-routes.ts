@@ -8,6 +8,7 @@ import {
   RouteTableSchema,
   RouteTriedSchema,
 } from '../../proto/gen/portcullis/v1/routes_pb.ts'
+import { runRouteTests } from '../commands/route-report.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import { createExplainer, type ExplainedRequest, type Explainer } from '../enforce/explain.ts'
 import type { RouteSource } from '../pdp-client/route-reports.ts'
@@ -20,6 +21,8 @@ const TABLE_CHARACTERS_MAX = 200_000
 /** Every route is compared with every other, so that a larger table is left to `sidecar check`. */
 const COMPARED_MAX = 200
 const WARNINGS_MAX = 50
+/** Each takes a fraction of a millisecond, during which no request is served. */
+const TESTS_RUN_MAX = 500
 
 type Reported = Pick<LoadedConfig, 'file' | 'hash'>
 export type ReportedRoutes = RouteSource & {
@@ -95,8 +98,10 @@ function claimsOf(text: string): ExplainedRequest['as'] {
 
 function tableOf({ file, hash }: Reported): RouteTable {
   let characters = 0
+  const tests = file.tests.length > TESTS_RUN_MAX ? 0 : file.tests.length
+  const reached = tests === 0 ? null : runRouteTests(file, '').reached
   const routes = file.routes.flatMap(({ id, check, shadow }) => {
-    const route = { id, check: check === null ? 'public' : checkText(check), shadow }
+    const route = { id, check: check === null ? 'public' : checkText(check), shadow, tests: reached?.get(id) ?? 0 }
     characters += route.id.length + route.check.length
     return characters > TABLE_CHARACTERS_MAX ? [] : [create(RouteSchema, route)]
   })
@@ -107,6 +112,7 @@ function tableOf({ file, hash }: Reported): RouteTable {
     fileHash: hash,
     routes,
     leftOut: file.routes.length - routes.length,
+    tests,
     warnings: [...methodWarnings(file.routes), ...signInWarnings(file), ...compared].slice(0, WARNINGS_MAX),
   })
 }

@@ -10,7 +10,7 @@ const SIDECARS_MAX = 200
 const ROUTES_SHOWN = 200
 const TEXT_MAX = 4_096
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
-const SHOWN = ['', 'unasked', 'denied', 'shadow'] as const
+const SHOWN = ['', 'unasked', 'untested', 'denied', 'shadow'] as const
 
 /** Sidecars belong to services and not to organizations, so that only those may look who may look everywhere. */
 export async function showRoutes(visit: Visit): Promise<View> {
@@ -63,6 +63,7 @@ ${table({
 })}`
 }
 
+const isUntested = ({ tests }: ReportedRoute): boolean => tests === 0
 const isUnasked = ({ requests }: ReportedRoute): boolean => requests === 0
 
 async function details(visit: Visit, sidecar: ReportedSidecar): Promise<Html> {
@@ -124,9 +125,13 @@ function routeTable({ query, organization: org }: Visit, sidecar: ReportedSideca
   const asked = routes.length - routes.filter(isUnasked).length
   const would = routes.reduce((sum, { shadowed }) => sum + shadowed, 0)
   const state = { org, sidecar: sidecar.name }
+  const untestedCount = routes.filter(isUntested).length
   const filters = [
     link(address('routes', state), 'all'),
     link(address('routes', { ...state, show: 'unasked' }), `never asked (${routes.length - asked})`),
+    ...(sidecar.tests === 0
+      ? []
+      : [link(address('routes', { ...state, show: 'untested' }), `reached by no test (${untestedCount})`)]),
     link(
       address('routes', { ...state, show: 'denied' }),
       `with denials (${routes.filter((one) => one.denied > 0).length})`,
@@ -138,15 +143,20 @@ function routeTable({ query, organization: org }: Visit, sidecar: ReportedSideca
   ]
   const rows = found
     .slice(0, ROUTES_SHOWN)
-    .map(({ id, check, shadow, requests, denied, shadowed }) => [
+    .map(({ id, check, shadow, requests, denied, shadowed, tests }) => [
       name(id),
       html`${name(check)}${shadow ? html` <span class="note">shadow mode</span>` : EMPTY}`,
+      ...(sidecar.tests === 0 ? [] : [tests === 0 ? html`<span class="note">none</span>` : String(tests)]),
       requests === 0 ? html`<span class="note">never</span>` : String(requests),
-      String(denied),
+      denied === 0 ? '0' : link(address('decisions', { org, route: id, outcome: 'denied' }), String(denied)),
       shadow ? String(shadowed) : html`<span class="note">–</span>`,
     ])
+  const tested =
+    sidecar.tests === 0
+      ? ''
+      : `, and ${routes.length - untestedCount} are reached by one of the ${sidecar.tests} tests in its route file`
   const cutOff = found.length - rows.length + leftOut
-  return html`<p>${String(asked)} of ${String(routes.length)} routes were asked since the sidecar loaded them. Show: ${filters.map((one, i) => html`${i === 0 ? '' : ' · '}${one}`)}</p>
+  return html`<p>${String(asked)} of ${String(routes.length)} routes were asked since the sidecar loaded them${tested}. Show: ${filters.map((one, i) => html`${i === 0 ? '' : ' · '}${one}`)}</p>
 ${would === 0 ? EMPTY : status(`Without shadow mode ${would} requests would have been refused.`)}
 ${cutOff === 0 ? EMPTY : html`<p class="note">${String(cutOff)} more routes are not shown.</p>`}
 ${table({
@@ -154,6 +164,7 @@ ${table({
   columns: [
     'Route',
     'Check',
+    ...(sidecar.tests === 0 ? [] : [{ title: 'Tests', number: true } as const]),
     { title: 'Requests', number: true },
     { title: 'Denied', number: true },
     { title: 'Shadow mode would deny', number: true },
@@ -165,6 +176,7 @@ ${table({
 
 function isShown(route: ReportedRoute, show: (typeof SHOWN)[number]): boolean {
   if (show === 'unasked') return isUnasked(route)
+  if (show === 'untested') return isUntested(route)
   if (show === 'denied') return route.denied > 0
   return show === '' || route.shadow
 }

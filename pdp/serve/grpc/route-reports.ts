@@ -27,6 +27,8 @@ export type ReportedRoute = {
   readonly id: string
   readonly check: string
   readonly shadow: boolean
+  /** How many tests of the route file take it. */
+  readonly tests: number
   readonly requests: number
   readonly denied: number
   readonly shadowed: number
@@ -49,6 +51,8 @@ export type ReportedSidecar = {
   readonly connectedMs: number
   readonly routes: readonly ReportedRoute[]
   readonly leftOut: number
+  /** In the route file; 0: none, or too many to be run. */
+  readonly tests: number
   readonly warnings: readonly string[]
   /** Null: it did not answer in time, or has other trials to answer. */
   try(trial: Trial): Promise<Tried | null>
@@ -143,24 +147,31 @@ function serveReport(
   }
 }
 
-type Kept = Pick<ReportedSidecar, 'name' | 'resource' | 'fileHash' | 'leftOut' | 'warnings'> & {
+type Kept = Pick<ReportedSidecar, 'name' | 'resource' | 'fileHash' | 'leftOut' | 'tests' | 'warnings'> & {
   readonly routes: ReportedRoute[]
   readonly bytes: number
 }
-const EMPTY: Kept = { name: '', resource: '', fileHash: '', leftOut: 0, warnings: [], routes: [], bytes: 0 }
+const EMPTY: Kept = { name: '', resource: '', fileHash: '', leftOut: 0, tests: 0, warnings: [], routes: [], bytes: 0 }
 const UNASKED = { requests: 0, denied: 0, shadowed: 0 }
 
 const shortened = (text: string): string => text.slice(0, TEXT_MAX)
 const texts = (all: readonly string[]): readonly string[] => all.slice(0, WARNINGS_MAX).map(shortened)
 
-function readTable({ name, resource, fileHash, routes: all, leftOut, warnings }: RouteTable): Kept {
+function readTable({ name, resource, fileHash, routes: all, leftOut, tests, warnings }: RouteTable): Kept {
   const routes = all
     .slice(0, ROUTES_MAX)
-    .map(({ id, check, shadow }) => ({ id: shortened(id), check: shortened(check), shadow, ...UNASKED }))
+    .map((route) => ({
+      ...UNASKED,
+      id: shortened(route.id),
+      check: shortened(route.check),
+      shadow: route.shadow,
+      tests: route.tests,
+    }))
   const read = {
     name: shortened(name),
     resource: shortened(resource),
     fileHash: shortened(fileHash),
+    tests,
     warnings: texts(warnings),
     routes,
   }

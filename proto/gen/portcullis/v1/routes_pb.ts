@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file portcullis/v1/routes.proto.
  */
 export const file_portcullis_v1_routes: GenFile = /*@__PURE__*/
-  fileDesc("Chpwb3J0Y3VsbGlzL3YxL3JvdXRlcy5wcm90bxINcG9ydGN1bGxpcy52MSKOAQoNUmVwb3J0UmVxdWVzdBIoCgV0YWJsZRgBIAEoCzIZLnBvcnRjdWxsaXMudjEuUm91dGVUYWJsZRIpCgZjb3VudHMYAiADKAsyGS5wb3J0Y3VsbGlzLnYxLlJvdXRlQ291bnQSKAoFdHJpZWQYAyABKAsyGS5wb3J0Y3VsbGlzLnYxLlJvdXRlVHJpZWQiiQEKClJvdXRlVGFibGUSDAoEbmFtZRgBIAEoCRIQCghyZXNvdXJjZRgCIAEoCRIRCglmaWxlX2hhc2gYAyABKAkSJAoGcm91dGVzGAQgAygLMhQucG9ydGN1bGxpcy52MS5Sb3V0ZRIQCghsZWZ0X291dBgFIAEoDRIQCgh3YXJuaW5ncxgGIAMoCSIyCgVSb3V0ZRIKCgJpZBgBIAEoCRINCgVjaGVjaxgCIAEoCRIOCgZzaGFkb3cYAyABKAgiTwoKUm91dGVDb3VudBINCgVyb3V0ZRgBIAEoDRIQCghyZXF1ZXN0cxgCIAEoARIOCgZkZW5pZWQYAyABKAESEAoIc2hhZG93ZWQYBCABKAEiXAoKUm91dGVUcmllZBINCgV0cmlhbBgBIAEoDRINCgVyb3V0ZRgCIAEoCRISCgpwYXJhbWV0ZXJzGAMgAygJEgwKBGFza3MYBCADKAkSDgoGZGVuaWFsGAUgASgJIk8KDlJlcG9ydFJlc3BvbnNlEg0KBXRyaWFsGAEgASgNEg4KBm1ldGhvZBgCIAEoCRIOCgZ0YXJnZXQYAyABKAkSDgoGY2xhaW1zGAQgASgJMlkKDFJvdXRlU2VydmljZRJJCgZSZXBvcnQSHC5wb3J0Y3VsbGlzLnYxLlJlcG9ydFJlcXVlc3QaHS5wb3J0Y3VsbGlzLnYxLlJlcG9ydFJlc3BvbnNlKAEwAWIGcHJvdG8z");
+  fileDesc("Chpwb3J0Y3VsbGlzL3YxL3JvdXRlcy5wcm90bxINcG9ydGN1bGxpcy52MSKOAQoNUmVwb3J0UmVxdWVzdBIoCgV0YWJsZRgBIAEoCzIZLnBvcnRjdWxsaXMudjEuUm91dGVUYWJsZRIpCgZjb3VudHMYAiADKAsyGS5wb3J0Y3VsbGlzLnYxLlJvdXRlQ291bnQSKAoFdHJpZWQYAyABKAsyGS5wb3J0Y3VsbGlzLnYxLlJvdXRlVHJpZWQimAEKClJvdXRlVGFibGUSDAoEbmFtZRgBIAEoCRIQCghyZXNvdXJjZRgCIAEoCRIRCglmaWxlX2hhc2gYAyABKAkSJAoGcm91dGVzGAQgAygLMhQucG9ydGN1bGxpcy52MS5Sb3V0ZRIQCghsZWZ0X291dBgFIAEoDRIQCgh3YXJuaW5ncxgGIAMoCRINCgV0ZXN0cxgHIAEoDSJBCgVSb3V0ZRIKCgJpZBgBIAEoCRINCgVjaGVjaxgCIAEoCRIOCgZzaGFkb3cYAyABKAgSDQoFdGVzdHMYBCABKA0iTwoKUm91dGVDb3VudBINCgVyb3V0ZRgBIAEoDRIQCghyZXF1ZXN0cxgCIAEoARIOCgZkZW5pZWQYAyABKAESEAoIc2hhZG93ZWQYBCABKAEiXAoKUm91dGVUcmllZBINCgV0cmlhbBgBIAEoDRINCgVyb3V0ZRgCIAEoCRISCgpwYXJhbWV0ZXJzGAMgAygJEgwKBGFza3MYBCADKAkSDgoGZGVuaWFsGAUgASgJIk8KDlJlcG9ydFJlc3BvbnNlEg0KBXRyaWFsGAEgASgNEg4KBm1ldGhvZBgCIAEoCRIOCgZ0YXJnZXQYAyABKAkSDgoGY2xhaW1zGAQgASgJMlkKDFJvdXRlU2VydmljZRJJCgZSZXBvcnQSHC5wb3J0Y3VsbGlzLnYxLlJlcG9ydFJlcXVlc3QaHS5wb3J0Y3VsbGlzLnYxLlJlcG9ydFJlc3BvbnNlKAEwAWIGcHJvdG8z");
 
 /**
  * @generated from message portcullis.v1.ReportRequest
@@ -86,6 +86,13 @@ export type RouteTable = Message<"portcullis.v1.RouteTable"> & {
    * @generated from field: repeated string warnings = 6;
    */
   warnings: string[];
+
+  /**
+   * Tests in the route file; 0: there are none, or too many to be run beside requests.
+   *
+   * @generated from field: uint32 tests = 7;
+   */
+  tests: number;
 };
 
 /**
@@ -119,6 +126,13 @@ export type Route = Message<"portcullis.v1.Route"> & {
    * @generated from field: bool shadow = 3;
    */
   shadow: boolean;
+
+  /**
+   * How many of the tests take this route.
+   *
+   * @generated from field: uint32 tests = 4;
+   */
+  tests: number;
 };
 
 /**
