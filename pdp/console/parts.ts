@@ -123,8 +123,11 @@ export const verdict = (allowed: boolean): Html =>
 export const copyable = (title: string, text: string): Html =>
   html`<figure class="copy"><figcaption>${title}</figcaption><pre tabindex="0" aria-label="${title}"><code>${text}</code></pre></figure>`
 
-export const alert = (text: string | Html): Html => html`<p role="alert">${text}</p>`
-export const status = (text: string | Html): Html => html`<p role="status">${text}</p>`
+export const alert = (text: string | Html): Html => html`<p role="alert">${told(text)}</p>`
+export const status = (text: string | Html): Html => html`<p role="status">${told(text)}</p>`
+
+/** A sentence may quote a name that somebody else chose. */
+const told = (text: string | Html): Html => (typeof text === 'string' ? html`<bdi>${marked(text)}</bdi>` : text)
 
 /** What was wrong with a form, each with its place. */
 export function problems(
@@ -133,9 +136,10 @@ export function problems(
 ): Html {
   if (issues.length === 0) return alert(message)
   const items = issues.map(
-    ({ place, message: text }) => html`<li>${place === '' ? EMPTY : html`<code>${place}</code> `}${text}</li>`,
+    ({ place, message: text }) =>
+      html`<li>${place === '' ? EMPTY : html`<code>${marked(place)}</code> `}${told(text)}</li>`,
   )
-  return html`<div role="alert"><p>${message}</p><ul>${items}</ul></div>`
+  return html`<div role="alert"><p>${told(message)}</p><ul>${items}</ul></div>`
 }
 
 /** RFC 4180. A cell that a spreadsheet would take for a formula begins with an apostrophe. */
