@@ -7,9 +7,11 @@ import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { asRequestProblem, RequestProblem } from '../../serve/problems/status.ts'
 import { withModels } from '../../worker/worker.ts'
 import { picture, typeGraph, typeTable } from '../graph.ts'
+import { changedTypes } from '../line-diff.ts'
 import { address, alert, field, hidden, link, name, problems, status, table } from '../parts.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { View, Visit } from '../visit.ts'
+import { versionAt, versionPage, versionTable } from './model-versions.ts'
 
 export async function showModel(visit: Visit): Promise<View> {
   const { items } = await visit.api<{ items: readonly StoredManifest[] }>('GET', '/v1/apps?page_size=1000')
@@ -19,6 +21,8 @@ export async function showModel(visit: Visit): Promise<View> {
       ? (items.find(({ model }) => model !== null) ?? null)
       : (items.find(({ app }) => app === asked) ?? null)
   if (asked !== '' && chosen === null) throw new RequestProblem('not_found', `app ${asked} has no manifest`)
+  const revision = visit.query('revision')
+  if (chosen !== null && revision !== '') return showVersion(visit, chosen, revision)
   const done =
     visit.query('done') === '' ? EMPTY : status('The new model is in force. Every decision from now on follows it.')
   const apps = table({
@@ -40,7 +44,19 @@ export async function showModel(visit: Visit): Promise<View> {
     }
   return {
     title: `Model of ${chosen.app}`,
-    body: html`${done}${apps}${await pictureOf(chosen.model)}${editor(visit, { app: chosen.app, text: chosen.model ?? '' })}`,
+    body: html`${done}${apps}${await pictureOf(chosen.model)}${await versionTable(visit, chosen)}${editor(visit, { app: chosen.app, text: chosen.model ?? '' })}`,
+  }
+}
+
+async function showVersion(visit: Visit, current: StoredManifest, revision: string): Promise<View> {
+  const { app } = current
+  const version = await versionAt(visit, app, revision)
+  const text = version.manifest.model ?? ''
+  const isCompared = visit.query('compare') === '1'
+  const found = isCompared ? html`${await compared(visit, { current, text })}${applyForm(visit, { app, text })}` : null
+  return {
+    title: `Model of ${app}, revision ${revision}`,
+    body: html`${versionPage(visit, version, { current, compared: found })}${editor(visit, { app, text })}<p>${link(address('model', { org: visit.organization, app }), 'Back to the model in force')}</p>`,
   }
 }
 
@@ -57,7 +73,7 @@ function editor(visit: Visit, { app, text }: { readonly app: string; readonly te
 <form method="post" action="${here}">${hidden('csrf', visit.csrf)}
 ${field({ name: 'text', label: 'Model in the OpenFGA language', value: text, lines: Math.min(30, Math.max(8, text.split('\n').length + 1)) })}
 <fieldset><legend>Whose access to compare</legend><div class="fields">
-${field({ name: 'type', label: 'Type of the resources', value: form('type') || firstType(text), hint: 'Compared in the chosen organization.' })}
+${field({ name: 'type', label: 'Type of the resources', value: form('type') || visit.query('type'), hint: 'Empty: the first type that the change touches. Compared in the chosen organization.' })}
 ${field({ name: 'relation', label: 'Relation', value: form('relation'), hint: 'Empty: every relation of the type.' })}
 ${field({ name: 'subject_type', label: 'Type of the subjects', value: form('subject_type') || 'user' })}</div></fieldset>
 <button type="submit" name="action" value="compare">Check and compare</button></form></section>`
@@ -84,7 +100,7 @@ export async function actModel(visit: Visit): Promise<View> {
   if (form('action') === 'apply') return apply(visit, { current, text })
   return {
     title: `${title}: compared`,
-    body: html`${await compared(visit, { app, text })}${applyForm(visit, { app, text })}${await pictureOf(text)}${editor(visit, { app, text })}<p>${link(address('model', { org, app }), 'Back to the model in force')}</p>`,
+    body: html`${await compared(visit, { current, text })}${applyForm(visit, { app, text })}${await pictureOf(text)}${editor(visit, { app, text })}<p>${link(address('model', { org, app }), 'Back to the model in force')}</p>`,
   }
 }
 
@@ -92,9 +108,14 @@ export async function actModel(visit: Visit): Promise<View> {
 const RELATIONS_MAX = 20
 
 /** Every relation of the type that either text has, unless one is named. */
-async function compared(visit: Visit, { app, text }: { app: string; text: string }): Promise<Html> {
+async function compared(visit: Visit, of: { current: StoredManifest; text: string }): Promise<Html> {
+  const { text } = of
+  const { app } = of.current
   const { form, organization: org, deps } = visit
-  const type = form('type').trim()
+  const changed = changedTypes(of.current.model ?? '', text)
+  const named = (form('type') || visit.query('type')).trim()
+  const type = named || (changed[0] ?? firstType(text))
+  const others = changed.filter((one) => one !== type)
   if (org === null || type === '') return alert('Name a type of resources to compare who has access.')
   const after = await withModels(() => knownModel(text))
   const before = await deps.management.pdp.relations(org, type)
@@ -102,6 +123,12 @@ async function compared(visit: Visit, { app, text }: { app: string; text: string
   const relations = form('relation').trim() === '' ? all : [form('relation').trim()]
   if (relations.length === 0) return alert(html`Neither text has relations on type ${name(type)}.`)
   const parts: Html[] = []
+  if (others.length > 0)
+    parts.push(
+      alert(
+        html`Only resources of type ${name(type)} are compared. The change touches other types too: ${others.map((one, i) => html`${i === 0 ? EMPTY : ', '}${name(one)}`)}.`,
+      ),
+    )
   const leftOut = relations.slice(RELATIONS_MAX)
   if (leftOut.length > 0)
     parts.push(
@@ -124,7 +151,7 @@ async function compared(visit: Visit, { app, text }: { app: string; text: string
       parts.push(problems(message, issues))
     }
   }
-  return html`<h2>Who would gain and who would lose in ${name(org)}</h2>${parts}`
+  return html`<h2>Who would gain and who would lose ${name(type)} in ${name(org)}</h2>${parts}`
 }
 
 function comparison(visit: Visit, relation: string, found: ComparisonJson): Html {

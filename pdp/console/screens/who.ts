@@ -1,4 +1,5 @@
 /** Who may, and on what: complete lists, page by page or whole as CSV, each row a question. */
+import { typeOf } from '../../domain/names.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { asRequestProblem } from '../../serve/problems/status.ts'
 import { address, alert, csv, field, hidden, link, name, problems, status, table } from '../parts.ts'
@@ -89,12 +90,24 @@ ${isSupposed(supposed) ? status('The list supposes what the question did: relati
   try {
     if (query('format') === 'csv') return await exportOf(visit, list)
     const page = await read(visit, list, { size: PAGE_SIZE, token: query('page') })
-    return { title, body: html`${form}${pageOf(visit, list, page)}` }
+    const unknown = page.items.length === 0 ? await unknownRelation(visit) : EMPTY
+    return { title, body: html`${form}${unknown}${pageOf(visit, list, page)}` }
   } catch (err) {
     const { code, message, issues } = asRequestProblem(err)
     if (code !== 'request_invalid') throw err
     return { title, body: html`${form}${problems(message, issues)}` }
   }
+}
+
+/** Nobody has a relation that no model declares, which is most often a slip of the pen. */
+async function unknownRelation({ deps, organization, query }: Visit): Promise<Html> {
+  const [relation, type] = [query('relation').trim(), typeOf(query('resource').trim()) || query('type').trim()]
+  if (organization === null || type === 'organization' || type === 'app') return EMPTY
+  const declared = await deps.management.pdp.relations(organization, type)
+  if (declared.length === 0 || declared.includes(relation)) return EMPTY
+  return alert(
+    html`The model gives type ${name(type)} no relation ${name(relation)}. It has ${declared.map((one, i) => html`${i === 0 ? EMPTY : ', '}${name(one)}`)}.`,
+  )
 }
 
 function emptyHint(kind: List['kind']): Html {

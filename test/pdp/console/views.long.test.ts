@@ -82,6 +82,29 @@ test('a decision found by its request stands beside the answer of now', async ()
   expect((await get(browser, '/console/decisions?org=acme&now=1')).text).not.toContain('data-tail')
 })
 
+test('decisions are found by route and by reason, at an address for each', async () => {
+  const browser = await signedIn('root')
+  await world.send('GET', '/docs/1', 'refused-at-a-route')
+  await world.send('GET', '/docs/2', 'passed-at-a-route')
+  await world.ask({ requestId: 'asked-without-a-route', relation: 'viewer', resource: 'doc:1' })
+  const found = async (filter: object): Promise<readonly string[]> => {
+    const { text } = await get(browser, `/console/decisions?${new URLSearchParams({ org: 'acme', ...filter })}`)
+    return ['refused-at-a-route', 'passed-at-a-route', 'asked-without-a-route'].filter((id) => text.includes(id))
+  }
+  const route = 'GET /docs/{id}'
+  expect(await found({ route })).toEqual(['refused-at-a-route', 'passed-at-a-route'])
+  expect(await found({ route, reason: 'none' })).toEqual(['refused-at-a-route'])
+  expect(await found({ route, outcome: 'allowed' })).toEqual(['passed-at-a-route'])
+  expect(await found({ reason: 'none' })).toEqual(['refused-at-a-route', 'asked-without-a-route'])
+  expect(await found({ route: 'GET /docs/{other}' })).toEqual([])
+  expect(await found({ reason: 'no-such-reason' })).toEqual([])
+  const { text } = await get(browser, `/console/decisions?${new URLSearchParams({ org: 'acme', route })}`)
+  expect(text).toContain(`href="/console/decisions?org=acme&amp;route=GET+%2Fdocs%2F%7Bid%7D"`)
+  // A route file belongs to no organization, so that only those are told its routes who may look everywhere.
+  expect(text).toContain('<option value="PUT /docs/{id}">')
+  expect((await get(await signedIn('anna'), '/console/decisions?org=acme')).text).not.toContain('<option value="PUT')
+})
+
 test('the start names what deserves a look, and to nobody what they may not read', async () => {
   await world
     .manage('PUT', '/v1/organizations/acme/members/carl', { role: 'member', status: 'suspended' })
@@ -175,6 +198,22 @@ test('since when and by whom is said of a grant and of a membership as of a rela
   expect(await since(wide, await signedIn('anna'))).not.toMatch(/<time|log=environment/)
 })
 
+test.each([
+  'who?org=acme&resource=doc:2&relation=vewer&type=user',
+  'what?org=acme&subject=user:bob&relation=vewer&type=doc',
+])('a slip in the relation of a list, %s, is named with what there is', async (path) => {
+  const { text } = await get(await signedIn('root'), `/console/${path}`)
+  expect(text.replaceAll(/<[^>]*>/g, '')).toContain('type doc no relation vewer. It has banned, editor, parent, viewer')
+  const right = (await get(await signedIn('root'), `/console/${path.replace('vewer', 'banned')}`)).text
+  expect(right).not.toContain('no relation')
+})
+
+test.each(['bob', 'tom'] as const)('what lives is as closed to %s as its screens', async (person) => {
+  const browser = await signedIn(person)
+  for (const path of ['decisions/tail?org=acme', 'ask/watch?org=acme&subject=user:bob&relation=viewer&resource=doc:2'])
+    expect((await get(browser, `/console/${path}`)).status).toBe(403)
+})
+
 test('lists take a supposition as the question does', async () => {
   const browser = await signedIn('root')
   const { text } = await get(
@@ -241,9 +280,9 @@ describe('lists that are longer than a page', () => {
   const numbers = Array.from({ length: COUNT }, (_, i) => String(i).padStart(4, '0'))
   beforeAll(async () => {
     await world.manage('PUT', '/v1/organizations/wide', { name: 'Wide' })
-    for (let at = 0; at < COUNT; at += 20)
+    for (let at = 0; at < COUNT; at += 5)
       await Promise.all(
-        numbers.slice(at, at + 20).map(async (n) => {
+        numbers.slice(at, at + 5).map(async (n) => {
           await world.manage('PUT', `/v1/organizations/wide~${n}`, { name: `Part ${n}`, parent: 'wide' })
           await world.manage('PUT', `/v1/users/p${n}`, { name: `Person ${n}` })
           await world.manage('PUT', `/v1/organizations/wide/members/p${n}`, { role: 'member', status: 'active' })
@@ -334,5 +373,53 @@ describe('the log of changes', () => {
     const browser = await signedIn(person)
     for (const query of ['org=acme&log=environment', 'org=globex&log=directory', 'org=logged', 'org=nobodys'])
       expect((await get(browser, `/console/changes?${query}`)).status).toBe(403)
+  })
+})
+
+describe('the versions of a manifest', () => {
+  const lessModel = MODEL.replace(' or editor', '')
+  let revision = ''
+  beforeAll(async () => {
+    const { version: _, app, ...manifest } = await world.manage('GET', '/v1/apps/docs/manifest')
+    await world.manage('PUT', `/v1/apps/${app}/manifest`, { ...manifest, model: lessModel })
+    await world.manage('PUT', `/v1/apps/${app}/manifest`, { ...manifest, permissions: { 'docs:export': 'Take out' } })
+    await world.manage('PUT', `/v1/apps/${app}/manifest`, manifest)
+  })
+
+  test('are listed with who wrote each, when, and what it changed', async () => {
+    const { text } = await get(await signedIn('root'), '/console/model?org=acme&app=docs')
+    const rows = Array.from(text.matchAll(/<tr><td>(?:(?!<\/tr>).)*revision=(\d+)(?:(?!<\/tr>).)*<\/tr>/gs))
+    const shown = rows.map(([row]) => row.replaceAll(/<[^>]*>/g, ' ').replaceAll(/ +/g, ' '))
+    expect(shown).toEqual([
+      expect.stringMatching(/version 4 .*service:admin.*1 permission/),
+      expect.stringMatching(/version 3 .*model \+1 −1 lines, 1 permission/),
+      expect.stringMatching(/version 2 .*model \+1 −1 lines/),
+      expect.stringMatching(/version 1 .*the first version/),
+    ])
+    revision = rows[2]?.[1] ?? ''
+  })
+
+  test('stand beside the one in force, with who would gain and who would lose', async () => {
+    const root = await signedIn('root')
+    const here = `/console/model?org=acme&app=docs&revision=${revision}`
+    const { text } = await get(root, here)
+    expect(text).toMatch(/<del>[^<]* or editor or [^<]*<\/del><ins>/)
+    expect(text).toContain(`revision=${revision}&amp;compare=1`)
+    const compared = (await get(root, `${here}&compare=1`)).text.replaceAll(/<[^>]*>/g, '')
+    expect(compared).toMatch(/viewer: 1 would lose, 0 would gain/)
+    expect(compared).toContain('Put this model in force')
+  })
+
+  test.each(['999999', '1', '0', '-1', 'x', '1e3', '9'.repeat(40)])('do not have revision %s', async (other) => {
+    const { status } = await get(await signedIn('root'), `/console/model?org=acme&app=docs&revision=${other}`)
+    expect(status).toBe(404)
+  })
+
+  test.each(['anna', 'bob', 'tom'] as const)('are not shown to %s', async (person) => {
+    const { status, text } = await get(
+      await signedIn(person),
+      `/console/model?org=acme&app=docs&revision=${revision}&compare=1`,
+    )
+    expect([status, text.includes('define viewer')]).toEqual([403, false])
   })
 })
