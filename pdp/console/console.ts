@@ -73,7 +73,7 @@ export async function addConsole(
       if (act === undefined) continue
       scope.post(url, { bodyLimit: FORM_BYTES_MAX }, async (request, reply) => {
         const visit = await visitOf(request)
-        if (visit === null) return signIn.begin(reply, url)
+        if (visit === null) return sessionOver(deps, request, reply)
         requireOwnForm(request, visit)
         return answer(visit, reply, await act(visit))
       })
@@ -88,6 +88,16 @@ export async function addConsole(
     })
     addLive(scope, { deps, visitOf })
   })
+}
+
+/** Whoever sent a form would take a sign-in page for the next step of it. */
+function sessionOver({ issuer }: ConsoleDeps, { url }: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const body = html`<p role="alert">Nothing was written: your session is over.</p>
+<p>${link(signInUrl(issuer, url), 'Sign in and come back')}</p>`
+  return reply
+    .code(STATUS.permission_denied.http)
+    .type('text/html; charset=utf-8')
+    .send(plainPage('Sign in once more', body))
 }
 
 /** Besides the cookie's SameSite=Lax: the form came from a page of ours, made for this session. */

@@ -20,6 +20,7 @@ export const PLACES = {
   relationships: { path: 'relationships', title: 'Relationships', scope: 'relationships:read' },
   organization: { path: 'organization', title: 'Organization', scope: 'directory:read' },
   person: { path: 'people', title: 'People', scope: 'directory:read' },
+  invitations: { path: 'invitations', title: 'Invitations', scope: 'directory:read' },
   routes: { path: 'routes', title: 'Routes', scope: 'decisions:read', everywhere: true },
   streams: { path: 'streams', title: 'Streams', scope: 'streams:read', everywhere: true },
   changes: { path: 'changes', title: 'Changes', scope: 'audit:read' },

@@ -1,7 +1,10 @@
 /** Every screen: where it is, what it shows, and what its forms do. */
+import { html } from '../process/pages/html.ts'
+import { PLACES, type Place } from './layout.ts'
 import { showAsk } from './screens/ask.ts'
 import { showChanges } from './screens/changes.ts'
 import { showDecisions } from './screens/decisions.ts'
+import { actInvitations, showInvitations } from './screens/invitations.ts'
 import { actModel, showModel } from './screens/model.ts'
 import { actOrganization, showOrganization } from './screens/organization.ts'
 import { actPeople, showPeople } from './screens/people.ts'
@@ -20,16 +23,26 @@ export type Screen = {
   readonly act?: (visit: Visit) => Promise<View>
 }
 
+/** In a world without organizations there is nothing to look at yet: those who may look everywhere are told how to begin. */
+const within =
+  ({ title, scope }: Place, show: Screen['show']): Screen['show'] =>
+  async (visit) =>
+    visit.organization === null && visit.mayEverywhere(scope) ? { title, body: NO_ORGANIZATION } : show(visit)
+
+const NO_ORGANIZATION = html`<div class="empty"><p>There is no organization yet. Make the first one:</p>
+<pre tabindex="0"><code>portcullis org put acme --name Acme</code></pre></div>`
+
 export const SCREENS: readonly Screen[] = [
   { path: '', show: showStart },
-  { path: 'ask', show: showAsk },
-  { path: 'who', show: showWho },
-  { path: 'what', show: showWhat },
+  { path: 'ask', show: within(PLACES.ask, showAsk) },
+  { path: 'who', show: within(PLACES.who, showWho) },
+  { path: 'what', show: within(PLACES.what, showWhat) },
   { path: 'decisions', show: showDecisions },
   { path: 'model', show: showModel, act: actModel },
-  { path: 'relationships', show: showRelationships, act: actRelationships },
-  { path: 'organization', show: showOrganization, act: actOrganization },
+  { path: 'relationships', show: within(PLACES.relationships, showRelationships), act: actRelationships },
+  { path: 'organization', show: within(PLACES.organization, showOrganization), act: actOrganization },
   { path: 'people', show: showPeople, act: actPeople },
+  { path: 'invitations', show: within(PLACES.invitations, showInvitations), act: actInvitations },
   { path: 'routes', show: showRoutes },
   { path: 'streams', show: showStreams, act: actStreams },
   { path: 'changes', show: showChanges },

@@ -58,6 +58,15 @@ routes:
   GET /docs/{id}/export: {all: ["viewer doc:{id}", entitlement feature.export]}
   GET /folders/{id}/Plans: viewer folder:{id}
   FETCH /docs/{id}: viewer doc:{id}
+tests:
+  - request: GET /docs/1
+    as: {sub: bob, org: acme}
+    expect: {route: "GET /docs/{id}", asks: ["viewer doc:1"]}
+  - request: GET /docs/2
+    as: {sub: bob, org: acme}
+    expect: {route: "GET /docs/{id}"}
+  - request: GET /health
+    expect: {route: GET /health}
 `
 /** With a role everywhere, in acme, in globex, and without one. */
 export const PEOPLE = ['root', 'anna', 'tom', 'bob'] as const
@@ -68,10 +77,12 @@ export type World = {
   readonly issuer: string
   readonly adminToken: string
   readonly logged: string[]
+  /** The folder of the mails that were sent. */
+  readonly mails: string
   manage(method: string, path: string, body?: object): Promise<Json>
-  /** A question about Bob, as a client of acme asks it, with this request id. */
   /** A request of Bob through the sidecar. */
   send(method: string, path: string, requestId: string): Promise<Response>
+  /** A question about Bob, as a client of acme asks it, with this request id. */
   ask(question: { readonly requestId: string; readonly relation: string; readonly resource: string }): Promise<Response>
   close(): Promise<void>
 }
@@ -83,9 +94,13 @@ export async function startWorld(databaseUrl: string): Promise<World> {
   const logged: string[] = []
   const destination = { write: (line: string) => void logged.push(line) }
   const log = createLog({ service: 'test', level: 'info', destination })
+  const mails = join(dataDirectory, 'mail')
   const shutdown = createShutdown({ log, timeoutMs: 20_000 })
   const settings = pdpSettings({ issuer, adminSecret: ADMIN_SECRET, host: HOST, ports, databaseUrl, dataDirectory })
-  const { grpcAddress } = await startPdp({ ...settings, console: true, decisionsKept: 1_000 }, { log, shutdown })
+  const { grpcAddress } = await startPdp(
+    { ...settings, console: true, decisionsKept: 1_000, mail: { folder: mails } },
+    { log, shutdown },
+  )
   const scope = SERVICE_SCOPES.join(' ')
   const token = async (organization?: string): Promise<string> =>
     (
@@ -130,6 +145,7 @@ export async function startWorld(databaseUrl: string): Promise<World> {
     issuer,
     adminToken,
     logged,
+    mails,
     manage,
     send: (method, target, requestId) =>
       fetch(sidecarUrl + target, {
@@ -204,6 +220,11 @@ async function fill(manage: World['manage']): Promise<void> {
         subject: id.replace('doc:', 'user:'),
       })),
     ],
+  })
+  await manage('POST', '/v1/organizations/acme/invitations', {
+    email: 'dora@elsewhere.example',
+    role: 'developer',
+    roles: [{ app: 'docs', role: 'exporter' }],
   })
   await manage('POST', '/v1/organizations/globex/relationships', { write: ['doc:secret-of-globex#viewer@user:tom'] })
 }

@@ -27,6 +27,7 @@ const WORTH: { readonly [path: string]: string } = {
   relationships: 'What is stored; write and delete.',
   organization: 'The tree, members, roles, entitlements.',
   people: 'Memberships, roles, sessions.',
+  invitations: 'Who was invited; invite and withdraw.',
   routes: 'What sidecars enforce; try a request.',
   streams: 'Receivers of security events, and what they miss.',
   changes: 'Who changed what, and when.',
