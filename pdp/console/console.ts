@@ -90,7 +90,7 @@ export async function addConsole(
   })
 }
 
-/** Whoever sent a form would take a sign-in page for the next step of it. */
+/** Who sent a form would take a sign-in page for the next step of it. */
 function sessionOver({ issuer }: ConsoleDeps, { url }: FastifyRequest, reply: FastifyReply): FastifyReply {
   const body = html`<p role="alert">Nothing was written: your session is over.</p>
 <p>${link(signInUrl(issuer, url), 'Sign in and come back')}</p>`

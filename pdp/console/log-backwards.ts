@@ -37,7 +37,7 @@ async function between(
   store: Pick<Store, 'entries'>,
   { log, from, to, entriesMax }: { log: LogId; from: number; to: number; entriesMax: number },
 ): Promise<readonly LogEntry[]> {
-  // The first entry of `from` itself comes along.
+  // A range begins with the first entry of `from` itself.
   const found = await store.entries([{ log, from, to }], entriesMax)
   return found.filter(({ revision }) => revision > from)
 }

@@ -23,7 +23,7 @@ export type Screen = {
   readonly act?: (visit: Visit) => Promise<View>
 }
 
-/** In a world without organizations there is nothing to look at yet: those who may look everywhere are told how to begin. */
+/** In a world without organizations there is nothing to look at yet: who may look everywhere learns how to begin. */
 const within =
   ({ title, scope }: Place, show: Screen['show']): Screen['show'] =>
   async (visit) =>

@@ -8,9 +8,9 @@ import {
   RouteTableSchema,
   RouteTriedSchema,
 } from '../../proto/gen/portcullis/v1/routes_pb.ts'
-import { runRouteTests } from '../commands/route-report.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import { createExplainer, type ExplainedRequest, type Explainer } from '../enforce/explain.ts'
+import { testsByRoute } from '../enforce/tested-routes.ts'
 import type { RouteSource } from '../pdp-client/route-reports.ts'
 import { methodWarnings, routeWarnings, signInWarnings } from '../route-file/warnings.ts'
 import { checkText } from '../routes/check-text.ts'
@@ -99,7 +99,7 @@ function claimsOf(text: string): ExplainedRequest['as'] {
 function tableOf({ file, hash }: Reported): RouteTable {
   let characters = 0
   const tests = file.tests.length > TESTS_RUN_MAX ? 0 : file.tests.length
-  const reached = tests === 0 ? null : runRouteTests(file, '').reached
+  const reached = tests === 0 ? null : testsByRoute(file)
   const routes = file.routes.flatMap(({ id, check, shadow }) => {
     const route = { id, check: check === null ? 'public' : checkText(check), shadow, tests: reached?.get(id) ?? 0 }
     characters += route.id.length + route.check.length

@@ -18,7 +18,7 @@ type Filter = { readonly actor: string; readonly text: string }
 type Place = { readonly until: number; readonly skip: number }
 type Found = {
   readonly entries: readonly LogEntry[]
-  /** Where the next page begins; null: there is none. */
+  /** Where the next page begins; null: nowhere. */
   readonly older: Place | null
   /** Older changes were deleted after their time. */
   readonly gap: boolean

@@ -158,15 +158,13 @@ const shortened = (text: string): string => text.slice(0, TEXT_MAX)
 const texts = (all: readonly string[]): readonly string[] => all.slice(0, WARNINGS_MAX).map(shortened)
 
 function readTable({ name, resource, fileHash, routes: all, leftOut, tests, warnings }: RouteTable): Kept {
-  const routes = all
-    .slice(0, ROUTES_MAX)
-    .map((route) => ({
-      ...UNASKED,
-      id: shortened(route.id),
-      check: shortened(route.check),
-      shadow: route.shadow,
-      tests: route.tests,
-    }))
+  const routes = all.slice(0, ROUTES_MAX).map((route) => ({
+    ...UNASKED,
+    id: shortened(route.id),
+    check: shortened(route.check),
+    shadow: route.shadow,
+    tests: route.tests,
+  }))
   const read = {
     name: shortened(name),
     resource: shortened(resource),
