@@ -165,8 +165,8 @@ export async function prepare(
   )
   const { permissions, entitlements, context } = questions
   const { digest, subject, organization } = claims
-  const { id: route } = authenticated.route
-  const asked = { permissions, entitlements, context, requestId, clientAddress: request.clientAddress, route }
+  const from = { requestId, clientAddress: request.clientAddress, route: route.id }
+  const asked = { permissions, entitlements, context, ...from }
   const question = { token: credentials.token, digest, subject, organization, ...asked }
   return { ...authenticated, stage: 'prepared', body, questions, question }
 }
