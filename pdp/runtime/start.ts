@@ -216,6 +216,8 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
 
   listening = true
   const loaded = loadRest(shutdown, [() => admin, identity.load])
+  // Who does not wait for it finds everything closed.
+  loaded.catch(() => undefined)
   const metricsUrl = `http://${formatAddress(operations.address)}`
   log.info({ event: 'listening', issuer: config.issuer, http: http.url, grpc: grpc.address, metrics: metricsUrl })
   return {
