@@ -139,7 +139,7 @@ export const SIDECAR_GROUPS: readonly Group[] = [
       values('a key of the query beside a member of the body', 'if (isReadAs(key, source.parts))', 'if (false)'),
       form('a form beside a checked query', "usesSource(asking, 'query')", 'false'),
       form('a method in the query', 'return other !== null && protectsAlike(route, other)', 'return other !== null'),
-      form('a member of JSON beside a checked query', 'wanted.some((parts) => isReadAs(key, parts))', 'false'),
+      form('a member of JSON beside a checked query', 'wanted.some(({ parts }) => isReadAs(key, parts))', 'false'),
       form('a method in JSON', 'namesJsonMethod(key) &&', 'false &&'),
       form('a POST without a media type', 'return bodyBytes !== 0 && !READING', 'return false && !READING'),
       query('a semicolon in the query', "if (query?.includes(';')) throw", 'if (query === undefined) throw'),
