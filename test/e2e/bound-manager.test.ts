@@ -1,34 +1,16 @@
 /** A client whose tokens are bound to its key manages and asks for reasons, as openid-client sends proofs. */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import * as oauth from 'openid-client'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createLog } from '../../pdp/process/log.ts'
-import { createShutdown } from '../../pdp/process/shutdown.ts'
-import { startPdp } from '../../pdp/runtime/start.ts'
-import { openTestDatabase } from '../support/database.ts'
 import { clientToken, discover } from '../support/sign-in.ts'
 import { choosePorts } from './demo-stack.ts'
-import { pdpSettings } from './pdp-settings.ts'
+import { ADMIN_SECRET, type OwnPdp, startOwnPdp } from './pdp-settings.ts'
 
-const HOST = '127.0.0.1'
-const ADMIN_SECRET = 'the-secret-of-the-administrator'
 let issuer: string
 let secret: string
-const log = createLog({ service: 'test', level: 'silent' })
-const shutdown = createShutdown({ log, timeoutMs: 20_000 })
-const closing: (() => Promise<unknown>)[] = []
-
+let pdp: OwnPdp
 beforeAll(async () => {
-  const ports = await choosePorts({})
-  const database = await openTestDatabase()
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'portcullis-bound-'))
-  closing.push(() => rm(dataDirectory, { recursive: true }), database.drop)
-  issuer = `http://${HOST}:${ports.http}`
-  const databaseUrl = database.connectionString
-  const settings = pdpSettings({ issuer, adminSecret: ADMIN_SECRET, host: HOST, ports, databaseUrl, dataDirectory })
-  await startPdp(settings, { log, shutdown })
+  pdp = await startOwnPdp(await choosePorts({}))
+  issuer = pdp.issuer
   const scope = 'directory:write relationships:write relationships:read decisions:read clients:write'
   const { access_token: admin } = await clientToken({ issuer, clientId: 'admin', clientSecret: ADMIN_SECRET, scope })
   const put = async (path: string, body: object) => {
@@ -41,10 +23,7 @@ beforeAll(async () => {
   const grants = { grant_types: ['client_credentials'], organization: 'acme', dpop_bound_access_tokens: true }
   secret = (await put('/v1/clients/bound', { ...grants, scope: scope.replace(' clients:write', '') })).client_secret
 })
-afterAll(async () => {
-  await shutdown.run('test')
-  for (const close of closing.reverse()) await close()
-})
+afterAll(() => pdp?.close())
 
 test('writes, reads and explains with its proofs, and gets nowhere without them', async () => {
   const config = await discover({ issuer, clientId: 'bound', clientSecret: secret })

@@ -1,5 +1,48 @@
-/** The settings of a PDP that tests start in this process: plain text on one host, everything optional left out. */
+/** A PDP that tests start in this process: plain text on one host, everything optional left out. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createLog, type Log } from '../../pdp/process/log.ts'
+import { createShutdown, type Shutdown } from '../../pdp/process/shutdown.ts'
 import type { PdpConfig } from '../../pdp/runtime/config.ts'
+import { startPdp } from '../../pdp/runtime/start.ts'
+import { openTestDatabase } from '../support/database.ts'
+
+export const HOST = '127.0.0.1'
+export const ADMIN_SECRET = 'the-secret-of-the-administrator'
+
+type Ports = { readonly http: number; readonly grpc: number; readonly metrics: number }
+export type OwnPdp = {
+  readonly issuer: string
+  readonly dataDirectory: string
+  readonly log: Log
+  /** What is added to it ends with the PDP. */
+  readonly shutdown: Shutdown
+  close(): Promise<void>
+}
+
+/** Starts a PDP that says nothing, with a database and a data directory of its own. */
+export async function startOwnPdp(ports: Ports): Promise<OwnPdp> {
+  const log = createLog({ service: 'test', level: 'silent' })
+  const shutdown = createShutdown({ log, timeoutMs: 20_000 })
+  const database = await openTestDatabase()
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'portcullis-own-'))
+  const issuer = `http://${HOST}:${ports.http}`
+  const databaseUrl = database.connectionString
+  const settings = pdpSettings({ issuer, adminSecret: ADMIN_SECRET, host: HOST, ports, databaseUrl, dataDirectory })
+  await startPdp(settings, { log, shutdown })
+  return {
+    issuer,
+    dataDirectory,
+    log,
+    shutdown,
+    async close() {
+      await shutdown.run('test')
+      await database.drop()
+      await rm(dataDirectory, { recursive: true })
+    },
+  }
+}
 
 export function pdpSettings({
   host,
@@ -7,7 +50,7 @@ export function pdpSettings({
   ...given
 }: Pick<PdpConfig, 'issuer' | 'adminSecret' | 'databaseUrl' | 'dataDirectory'> & {
   readonly host: string
-  readonly ports: { readonly http: number; readonly grpc: number; readonly metrics: number }
+  readonly ports: Ports
 }): PdpConfig {
   return {
     ...given,

@@ -1,36 +1,16 @@
 /** The signed metadata of AuthZEN, as a stranger verifies it: with the keys that the issuer publishes. */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createLog } from '../../pdp/process/log.ts'
-import { createShutdown } from '../../pdp/process/shutdown.ts'
-import { startPdp } from '../../pdp/runtime/start.ts'
-import { openTestDatabase } from '../support/database.ts'
 import { choosePorts } from './demo-stack.ts'
-import { pdpSettings } from './pdp-settings.ts'
+import { type OwnPdp, startOwnPdp } from './pdp-settings.ts'
 
-const HOST = '127.0.0.1'
 let issuer: string
-const log = createLog({ service: 'test', level: 'silent' })
-const shutdown = createShutdown({ log, timeoutMs: 20_000 })
-const closing: (() => Promise<unknown>)[] = []
-
+let pdp: OwnPdp
 beforeAll(async () => {
-  const ports = await choosePorts({})
-  const database = await openTestDatabase()
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'portcullis-signed-'))
-  closing.push(() => rm(dataDirectory, { recursive: true }), database.drop)
-  issuer = `http://${HOST}:${ports.http}`
-  const databaseUrl = database.connectionString
-  const adminSecret = 'the-secret-of-the-administrator'
-  await startPdp(pdpSettings({ issuer, adminSecret, host: HOST, ports, databaseUrl, dataDirectory }), { log, shutdown })
+  pdp = await startOwnPdp(await choosePorts({}))
+  issuer = pdp.issuer
 })
-afterAll(async () => {
-  await shutdown.run('test')
-  for (const close of closing.reverse()) await close()
-})
+afterAll(() => pdp?.close())
 
 const read = async (path: string) => JSON.parse(await (await fetch(new URL(path, issuer))).text())
 

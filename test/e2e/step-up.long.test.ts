@@ -1,49 +1,36 @@
 /** Step-up as RFC 9470 has it, through a real sidecar: challenge, another authorization request, and the same call again. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createLog } from '../../pdp/process/log.ts'
-import { createShutdown } from '../../pdp/process/shutdown.ts'
-import { startPdp } from '../../pdp/runtime/start.ts'
 import { readConfig } from '../../sidecar/config/config.ts'
 import { startSidecar } from '../../sidecar/runtime/start.ts'
 import { until } from '../sidecar/support/harness.ts'
 import { codeOf } from '../support/authenticator.ts'
 import { type Browser, createBrowser } from '../support/browser.ts'
-import { openTestDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
 import { clientToken, signIn } from '../support/sign-in.ts'
 import { choosePorts } from './demo-stack.ts'
-import { pdpSettings } from './pdp-settings.ts'
+import { ADMIN_SECRET, HOST, type OwnPdp, startOwnPdp } from './pdp-settings.ts'
 
 const RESOURCE = 'https://vault.example'
 const REDIRECT_URI = 'https://app.example/cb'
 const PASSWORD = 'correct horse battery staple'
-const ADMIN_SECRET = 'the-secret-of-the-administrator'
-const HOST = '127.0.0.1'
 
 let issuer: string
 let gate: string
-const log = createLog({ service: 'test', level: 'silent' })
-const shutdown = createShutdown({ log, timeoutMs: 20_000 })
-const closing: (() => Promise<unknown>)[] = []
+let pdp: OwnPdp
 beforeAll(async () => {
   const ports = await choosePorts({})
-  const database = await openTestDatabase()
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'portcullis-step-up-'))
-  closing.push(() => rm(dataDirectory, { recursive: true }), database.drop)
-  issuer = `http://${HOST}:${ports.http}`
+  pdp = await startOwnPdp(ports)
+  const { log, shutdown, dataDirectory } = pdp
+  issuer = pdp.issuer
   gate = `http://${HOST}:${ports.sidecar}`
   const upstream = createServer((_, res) => void res.end('the vault is open'))
   await new Promise<void>((done) => upstream.listen(0, HOST, done))
-  closing.push(async () => void upstream.close())
+  shutdown.add('upstream', async () => void upstream.close())
   const address = upstream.address()
   const upstreamPort = typeof address === 'object' ? address?.port : 0
-  const databaseUrl = database.connectionString
-  const settings = pdpSettings({ issuer, adminSecret: ADMIN_SECRET, host: HOST, ports, databaseUrl, dataDirectory })
-  await startPdp(settings, { log, shutdown })
   await setUp()
   const file = join(dataDirectory, 'routes.yaml')
   await writeFile(
@@ -67,10 +54,7 @@ routes:
   })
   await until(async () => (await fetch(`http://${HOST}:${admin}/readyz`)).ok)
 })
-afterAll(async () => {
-  await shutdown.run('test')
-  for (const close of closing.reverse()) await close()
-})
+afterAll(() => pdp?.close())
 
 const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms))
 

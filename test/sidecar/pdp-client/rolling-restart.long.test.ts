@@ -4,20 +4,10 @@ import { afterEach, expect, test } from 'vitest'
 import { createLog } from '../../../pdp/process/log.ts'
 import { type GrpcServer, startGrpcServer } from '../../../pdp/serve/grpc/server.ts'
 import { createPdpClient, type PdpClient } from '../../../sidecar/pdp-client/client.ts'
-import type { PdpQuestion } from '../../../sidecar/pdp-client/question.ts'
 import { freePort } from '../../support/free-port.ts'
 import { until } from '../support/harness.ts'
+import { QUESTION } from '../support/pdp.ts'
 
-const QUESTION: PdpQuestion = {
-  token: 'token-of-alice',
-  digest: 'alice',
-  subject: 'alice',
-  organization: 'acme',
-  permissions: [{ relation: 'viewer', resource: 'invoice:1' }],
-  entitlements: [],
-  context: '',
-  requestId: '',
-}
 const TOKEN = {
   active: true,
   subject: { type: 'user', id: 'alice' },

@@ -2,24 +2,12 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { credentials } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createPdpClient, type PdpClient } from '../../../sidecar/pdp-client/client.ts'
-import type { PdpQuestion } from '../../../sidecar/pdp-client/question.ts'
 import { type Harness, startHarness, until } from '../support/harness.ts'
-import { startScriptedPdp, tuples } from '../support/pdp.ts'
+import { QUESTION, startScriptedPdp, tuples } from '../support/pdp.ts'
 
 /** A link that is half open: connections are accepted and nothing is ever said, until it is told to relay. */
 type HalfOpen = { readonly address: string; readonly open: () => number; relayTo: string | null; close(): void }
 const CONNECT_MS = 200
-const token = `x.${Buffer.from(JSON.stringify({ sub: 'alice', org: 'acme', client_id: 'c1' })).toString('base64url')}.x`
-const QUESTION: PdpQuestion = {
-  token,
-  digest: 'alice',
-  subject: 'alice',
-  organization: 'acme',
-  permissions: [{ relation: 'viewer', resource: 'invoice:1' }],
-  entitlements: [],
-  context: '',
-  requestId: '',
-}
 const ALLOW = tuples(['alice viewer invoice:1'])
 
 const closers: (() => unknown)[] = []

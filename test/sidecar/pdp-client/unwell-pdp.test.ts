@@ -1,23 +1,11 @@
 import { credentials } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createPdpClient, type PdpClient } from '../../../sidecar/pdp-client/client.ts'
-import type { PdpQuestion } from '../../../sidecar/pdp-client/question.ts'
 import type { PdpUnavailable } from '../../../sidecar/request/errors.ts'
 import { startHarness, until } from '../support/harness.ts'
-import { type Script, type ScriptedPdp, startScriptedPdp, tuples } from '../support/pdp.ts'
+import { QUESTION, type Script, type ScriptedPdp, startScriptedPdp, tuples } from '../support/pdp.ts'
 import { field } from '../support/raw-http.ts'
 
-const token = `x.${Buffer.from(JSON.stringify({ sub: 'alice', org: 'acme', client_id: 'c1' })).toString('base64url')}.x`
-const QUESTION: PdpQuestion = {
-  token,
-  digest: 'alice',
-  subject: 'alice',
-  organization: 'acme',
-  permissions: [{ relation: 'viewer', resource: 'invoice:1' }],
-  entitlements: [],
-  context: '',
-  requestId: '',
-}
 const ALLOW = tuples(['alice viewer invoice:1'])
 const TIMEOUT_MS = 3_000
 

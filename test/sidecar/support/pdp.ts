@@ -13,7 +13,20 @@ import {
   type StreamAnswer,
   StreamAnswerSchema,
 } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
+import type { PdpQuestion } from '../../../sidecar/pdp-client/question.ts'
 import { freePort } from '../../support/free-port.ts'
+
+/** A question of alice, whom the token names: a scripted PDP reads its claims and verifies nothing. */
+export const QUESTION: PdpQuestion = {
+  token: `x.${Buffer.from(JSON.stringify({ sub: 'alice', org: 'acme', client_id: 'c1' })).toString('base64url')}.x`,
+  digest: 'alice',
+  subject: 'alice',
+  organization: 'acme',
+  permissions: [{ relation: 'viewer', resource: 'invoice:1' }],
+  entitlements: [],
+  context: '',
+  requestId: '',
+}
 
 export type Asked = {
   readonly token: string

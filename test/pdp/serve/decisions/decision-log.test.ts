@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createLog } from '../../../../pdp/process/log.ts'
 import { type Answer, createAnswerQuestion } from '../../../../pdp/serve/decisions/answer.ts'
 import { type Served, seedAcme, serve } from '../harness.ts'
+import { QUESTION, readerToken } from './reader.ts'
 
 let served: Served
 beforeAll(async () => {
@@ -13,20 +14,7 @@ beforeAll(async () => {
 afterAll(() => served.close())
 
 const decide = (options: Parameters<Served['send']>[2]) => served.send('POST', '/oauth/decisions', options)
-const QUESTION = {
-  permissions: [
-    { relation: 'viewer', resource: 'invoice:1' },
-    { relation: 'viewer', resource: 'invoice:2' },
-  ],
-  entitlements: ['feature.invoicing', 'feature.export'],
-}
-const reader = (state: Parameters<Served['token']>[0] = {}) =>
-  served.token({
-    subject: { type: 'service', id: 'backend' },
-    clientId: 'backend',
-    scopes: new Set(['decisions:read']),
-    ...state,
-  })
+const reader = (state: Parameters<Served['token']>[0] = {}) => readerToken(served, state)
 
 describe('the decision log', () => {
   const schema: object = JSON.parse(readFileSync('pdp/serve/decisions/decision-log.schema.json', 'utf8'))

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { CONTEXT, type Json, type Served, seedAcme, serve } from '../harness.ts'
+import { QUESTION, readerToken } from './reader.ts'
 
 let served: Served
 beforeAll(async () => {
@@ -9,20 +10,7 @@ beforeAll(async () => {
 afterAll(() => served.close())
 
 const decide = (options: Parameters<Served['send']>[2]) => served.send('POST', '/oauth/decisions', options)
-const QUESTION = {
-  permissions: [
-    { relation: 'viewer', resource: 'invoice:1' },
-    { relation: 'viewer', resource: 'invoice:2' },
-  ],
-  entitlements: ['feature.invoicing', 'feature.export'],
-}
-const reader = (state: Parameters<Served['token']>[0] = {}) =>
-  served.token({
-    subject: { type: 'service', id: 'backend' },
-    clientId: 'backend',
-    scopes: new Set(['decisions:read']),
-    ...state,
-  })
+const reader = (state: Parameters<Served['token']>[0] = {}) => readerToken(served, state)
 
 describe('POST /oauth/decisions', () => {
   test('answers permissions and entitlements of the bearer in one response', async () => {
