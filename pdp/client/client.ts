@@ -42,7 +42,7 @@ export type RemoteTls = { readonly ca?: string; readonly certificate?: string; r
 
 /**
  * What is asked about the bearer of a token. `context`: values of parameters of conditions. `requestId` and
- * `clientAddress`: of your request and of who sent it, for the decision log.
+ * `clientAddress`: of your request and of its sender, for the decision log.
  *
  * @example
  * ```ts

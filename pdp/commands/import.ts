@@ -128,7 +128,7 @@ const usersNote = (users: readonly string[], { createUsers: created }: Options):
       : ': a question over HTTP or gRPC about one who is not in the directory is denied. Create them with --create-users, or say with --subject-prefix that they sign in elsewhere'
   }`
 
-/** What somebody already is stays. */
+/** Creates the users who are missing; existing ones stay as they are. */
 async function createUsers(users: readonly string[], options: Options, io: NodeJS.Process): Promise<void> {
   const connection = await connect(options, { env: io.env, fetch, scope: 'directory:write', bind: false })
   for (const user of users) {

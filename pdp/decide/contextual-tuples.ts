@@ -204,7 +204,7 @@ class ContextualView implements View {
     const from = new Set([subject])
     let missing = false
     let truncated = false
-    // A set is gone through with what is added to it meanwhile.
+    // A loop over a Set also visits members that are added while it runs.
     for (const at of from) {
       const stored = this.#stored.closure(log, at)
       if (stored === undefined) missing = true

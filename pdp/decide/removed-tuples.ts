@@ -80,7 +80,7 @@ class ViewWithout implements View {
     const direct = this.groups(log, subject)
     let missing = direct === undefined
     for (const group of direct ?? []) groups.add(group)
-    // A set is gone through with what is added to it meanwhile.
+    // A loop over a Set also visits members that are added while it runs.
     for (const at of groups) {
       if (groups.size > GROUPS_MAX) return { groups, truncated: true }
       const above = this.groups(log, at)

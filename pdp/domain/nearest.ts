@@ -1,6 +1,6 @@
-/** The name that somebody probably meant who wrote one that does not exist. */
+/** Suggests an existing name for one that does not exist. */
 
-/** Changes of one letter, and exchanges of two, that lead from one to the other; more than the bound is as good as any. */
+/** How many changes of one letter, and exchanges of two, lead from one name to the other. Above the bound the exact number does not matter. */
 function changesBetween(a: string, b: string, countMax: number): number {
   if (Math.abs(a.length - b.length) > countMax) return countMax + 1
   let [before, row]: readonly [number[], number[]] = [[], Array.from({ length: b.length + 1 }, (_, j) => j)]

@@ -56,7 +56,7 @@ export type Identity = Introspection &
     signSet(claims: JsonObject): Promise<{ readonly token: string; readonly kid: string }>
     /** Loads changed keys at once; otherwise it polls every 30 seconds. */
     reloadKeys(): Promise<void>
-    /** Resolves when no mail is on its way. */
+    /** Resolves when no mail is being sent. */
     mailed(): Promise<void>
     close(): Promise<void>
   }

@@ -1,4 +1,4 @@
-/** What the guards of several frameworks share: requests and answers of Node, and who was let in. */
+/** Shared by the guards of several frameworks: Node's requests and answers, and the caller that a guard has admitted. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { DenialAnswer } from './denial.ts'
 import type { Caller, GuardRequest } from './guard.ts'

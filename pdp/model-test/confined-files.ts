@@ -3,7 +3,7 @@ import { readFile, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, relative, resolve } from 'node:path'
 import type { ReadText } from './store-file.ts'
 
-/** `onOutside` hears of each file that is refused, by its path from the folder. */
+/** `onOutside` is called for each file that is refused, with its path from the folder. */
 export function confinedTo(storeFile: string, onOutside: (path: string) => void): ReadText {
   return async (path) => {
     // By the real paths: a link may lead out of the folder.

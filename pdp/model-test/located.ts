@@ -17,7 +17,7 @@ export type Located = { readonly line: number } & (
   | { readonly kind: 'map'; readonly entries: ReadonlyMap<string, Located> }
 )
 
-/** What YAML makes of it, for values whose meaning somebody else knows. */
+/** The value as YAML reads it, for values that another reader interprets. */
 export function jsonOf(located: Located): JsonValue {
   switch (located.kind) {
     case 'none':

@@ -10,7 +10,7 @@ import { prepareManifest, requireAcceptable } from '../writes/manifests.ts'
 
 const CONTEXT = { actor: 'system', requestId: 'start' }
 
-/** False when a name that the console needs belongs to somebody else; the log says which. */
+/** False when a name that the console needs is already used by something else; the log says which. */
 export async function prepareConsole(deps: {
   readonly store: Store
   readonly identity: Pick<ConsoleIdentity, 'ensureClient'>

@@ -51,7 +51,7 @@ export function assertChanges(log: LogId, changes: readonly Change[]): void {
   throw new PdpError('request_invalid', issues.map((m) => `${m.place}: ${m.message}`).join('; '), { issues })
 }
 
-/** What somebody holds in an organization that keeps them out until their membership is active. */
+/** What a user holds in an organization where it counts only once the membership is active. */
 export type Withheld = { readonly relationships: boolean; readonly roles: boolean }
 
 /** Without the membership they would be a guest, for whom all of it counts. Throws PdpError `conflict`. */

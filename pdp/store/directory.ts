@@ -33,7 +33,7 @@ export interface Directory {
   user(id: string): Promise<User | null>
   /** Case-insensitive; null when none. The hash is null for none, and for who is blocked. `passwordHash` is in PHC string format. */
   userByEmail(email: string): Promise<(User & { readonly passwordHash: string | null }) | null>
-  /** One text for all spellings of an address that userByEmail takes for the same. */
+  /** One text for all spellings of an address that userByEmail treats as equal. */
   foldEmail(email: string): Promise<string>
   /** Throws `conflict` when the id is a client's or was deleted, or the e-mail is another's. `also`: in the same transaction. */
   putUser(

@@ -25,7 +25,7 @@ type Slot = {
   /** Places of each client; null where clients do not share. */
   readonly held: Map<string, number> | null
   waitingCount: number
-  /** Of clients that have no place here, who come first, and of those that have some. Null until somebody waits. */
+  /** Requests that wait: first those of clients without a place here, then those of others. Null until a request waits. */
   lines: { readonly without: Lines; readonly having: Lines } | null
 }
 type Slots = Map<string, Slot>

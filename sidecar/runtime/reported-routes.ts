@@ -37,7 +37,7 @@ type InForce = { readonly config: Reported; table: RouteTable | null; explain: E
 export function createReportedRoutes(started: Reported): ReportedRoutes {
   let inForce: InForce = { config: started, table: null, explain: null }
   let counts = new Map<string, Counts>()
-  /** Made when somebody wants it: without a PDP that takes reports nobody does. */
+  /** Built on first use, because only a PDP that takes reports needs it. */
   const table = (): RouteTable => {
     inForce.table ??= tableOf(inForce.config)
     return inForce.table

@@ -115,7 +115,7 @@ async function unfinished(
   })
 }
 
-/** A sentence for the log when the tokens are not those of a person whom this sidecar can let in. */
+/** A sentence for the log when the tokens do not belong to a person whom this sidecar admits. */
 async function sessionOf(tokens: Tokens, provider: Provider, context: SignInContext): Promise<Session | string> {
   const { accessToken, refreshToken, idToken, claims } = tokens
   const { issuer, name } = provider.entry
@@ -154,7 +154,7 @@ const isTooWeak = ({ claims }: Tokens, { stepUp }: Goal): boolean =>
   typeof claims?.acr === 'string' &&
   !stepUp.acrValues.includes(claims.acr)
 
-/** A session of its own for each sign-in: one that somebody planted before is not used any further, and ends. */
+/** Each sign-in gets a new session. The earlier one ends, because an attacker may have planted it. */
 async function land(
   session: Session,
   about: { readonly goal: Goal; readonly cookie: string; readonly own: OwnCookies; readonly context: SignInContext },

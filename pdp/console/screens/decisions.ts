@@ -67,7 +67,7 @@ export const rowTexts = (decision: KeptDecision): readonly string[] => [
   decision.requestId ?? decision.decisionId,
 ]
 
-/** Whom somebody asked about is nobody else's business, so that each look is on record. */
+/** Decisions are personal data, so each view of them is logged. */
 export function logView({ deps, person, organization }: Visit, filter: Filter, how: 'page' | 'live'): void {
   deps.log.info({ event: 'decisions_viewed', how, actor: `user:${person.id}`, organization, ...filter })
 }

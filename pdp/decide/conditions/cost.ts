@@ -105,7 +105,7 @@ function loop({ iterVar, accuVar, ...parts }: Loop, scope: Scope): Estimate {
   const started = of(parts.accuInit, scope)
   const inner = new Map(scope).set(iterVar, itemOf(range)).set(accuVar, started)
   const [condition, step] = [of(parts.loopCondition, inner), of(parts.loopStep, inner)]
-  // A list that is gathered is a chain of as many lists as it has elements, which is gone through one by one.
+  // A collected list is a chain of as many lists as it has elements, which are read one by one.
   const gathers = parts.accuInit?.exprKind.case === 'listExpr'
   const gathered: Estimate = gathers ? { ...step, steps: 1, elements: range.elements } : SMALL
   const end = of(parts.result, new Map(scope).set(accuVar, gathered))

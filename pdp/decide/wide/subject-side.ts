@@ -116,7 +116,7 @@ export class SubjectSide {
     const names = this.#start()
     if (names === 'too many') return names
     let missing = names === null
-    // A set is gone through with what is added to it meanwhile.
+    // A loop over a Set also visits members that are added while it runs.
     const whole = yield* inSteps(names ?? [], (name) => {
       for (const reached of this.#above(name, steps)) {
         if (reached === undefined) missing = true

@@ -1,4 +1,4 @@
-/** Relations that lean on more than is gone through in one go, and what is left to do for each. */
+/** Relations that depend on more sets than one evaluation visits, and what is left to do for each. */
 
 import type { Steps } from '../slices.ts'
 import { OPEN, type Subgoal } from '../subgoals.ts'

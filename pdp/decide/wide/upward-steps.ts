@@ -19,7 +19,7 @@ export function stepsTowards(model: Model, kinds: Iterable<string>): Steps {
   const from = new Map<string, Step[]>()
   const needed = new Set(kinds)
   let any = false
-  // A set is gone through with what is added to it meanwhile.
+  // A loop over a Set also visits members that are added while it runs.
   for (const kind of needed) {
     const hash = kind.indexOf('#')
     if (kind !== UNMODELLED && hash < 0) continue

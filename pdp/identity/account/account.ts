@@ -28,7 +28,7 @@ export type Account = {
   /** Answers a path below `/account`. Throws PdpError `store_unavailable`. */
   answer(req: IncomingMessage, res: ServerResponse, path: string): Promise<void>
   readonly notices: Notices
-  /** Resolves when no mail is on its way. */
+  /** Resolves when no mail is being sent. */
   idle(): Promise<void>
   close(): Promise<void>
 }

@@ -29,7 +29,7 @@ export async function showHome(parts: AccountParts, { frame }: Visit, person: Pe
   return home(parts, { frame, person }, null)
 }
 
-/** Ends a session or a connection of this person; what is not theirs is as good as not there. */
+/** Ends a session or a connection of this person. One that belongs to another person counts as missing. */
 export async function endOne(
   parts: AccountParts,
   { frame }: Visit,

@@ -34,9 +34,9 @@ export type Passkey = {
 }
 /** What a browser gives to `navigator.credentials`, as JSON. */
 export type PasskeyOptions = { readonly [member: string]: unknown }
-/** `page`: where the answer is good. */
+/** `page`: the only page on which the answer is accepted. */
 type CeremonyRequest = { readonly req: IncomingMessage; readonly page: string }
-/** `recoveryCodes`: shown this once, to who had none. */
+/** `recoveryCodes`: new ones for a person who had none; they are shown only now. */
 export type Added = 'refused' | 'tooMany' | { readonly recoveryCodes: readonly string[]; readonly synced: boolean }
 
 /** All throw PdpError `store_unavailable`. */
@@ -44,7 +44,7 @@ export type Passkeys = {
   /** False where the issuer has no name that passkeys could be for. */
   readonly isPossible: boolean
   of(user: string): Promise<readonly Passkey[]>
-  /** For a new passkey of who is signed in. */
+  /** For a new passkey of the signed-in person. */
   creation(user: User, asked: CeremonyRequest & { readonly res: ServerResponse }): Promise<PasskeyOptions>
   add(
     user: User,

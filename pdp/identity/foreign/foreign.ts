@@ -9,7 +9,7 @@ import { createIdentityProviders, type IdentityProviders } from './providers.ts'
 import { createElsewhere, foreignScreens } from './screens.ts'
 import { createSealed } from './sealed.ts'
 
-/** Longer than a way is good for. */
+/** Longer than the state of a sign-in is accepted. */
 const RETURNS_MS = 1_800_000
 
 type Deps = Parameters<typeof createIdentityProviders>[0] &

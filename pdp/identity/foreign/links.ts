@@ -1,4 +1,4 @@
-/** Who of ours somebody is at another issuer: by issuer and subject, never by an address. */
+/** Maps a person of another issuer to an account here: by issuer and subject, never by mail address. */
 import type { WriteContext } from '../../domain/change.ts'
 import { DIRECTORY } from '../../domain/log.ts'
 import { type CredentialChange, credentialChanged } from '../../domain/outbox/events.ts'
@@ -16,12 +16,12 @@ export type Link = Key & {
   readonly linkedAt: number
 }
 export type Links = {
-  /** Null: nobody's. */
+  /** Null: no account is linked. */
   userOf(key: Key): Promise<string | null>
   of(user: string): Promise<readonly Link[]>
-  /** In the caller's transaction, for a new account. False when somebody has it. */
+  /** In the caller's transaction, for a new account. False when another account has the link. */
   insert(tx: Queries, person: ForeignPerson, user: string): Promise<boolean>
-  /** False when somebody has it already, or the account has too many. */
+  /** False when an account has the link already, or this account has too many. */
   add(person: ForeignPerson, user: string, context: WriteContext): Promise<boolean>
   /** Ends all sign-ins of the person. */
   remove(key: Key, user: string, context: WriteContext): Promise<'removed' | 'missing' | 'last'>

@@ -1,4 +1,4 @@
-/** The pages of other providers: to go there, to come back, to prove which account is one's own, and to disconnect. */
+/** Pages for sign-in at another provider: going there, coming back, proving which account is theirs, and disconnecting. */
 
 import type { Screen } from '../account/account.ts'
 import { PAGE, signInFirst } from '../account/own-sign-in.ts'

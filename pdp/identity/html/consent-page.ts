@@ -32,7 +32,7 @@ ${organizationField(words, view.choice)}
   )
 }
 
-/** Leads to signing in as somebody else, without a dead end. */
+/** Lets a person continue by signing in with another account. */
 export const notYou = ({ common }: Words): Html =>
   html`<form method="post" data-step="switch" class="other"><p><button type="submit" name="action" value="switch" class="link">${common.notYou}</button></p></form>`
 

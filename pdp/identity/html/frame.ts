@@ -47,7 +47,7 @@ export const frameIn = (frameOf: FrameOf, { req, oidc }: Pick<Context, 'req'> & 
 
 export const nameOf = (client: Client): string => client.clientName ?? client.clientId
 
-/** A tenant's client shows no picture: it could look like somebody else's page on which passwords are typed. */
+/** The client of a tenant shows no picture: its page could imitate another one on which people type passwords. */
 export function applicationOf(client: Client): Application {
   const { logoUri, tosUri, policyUri } = client
   const logo = client.portcullis_organization === null ? webUrl(logoUri) : null

@@ -14,7 +14,7 @@ export type PendingInvitation = Omit<Gift, 'inviter'> & {
   readonly token: string
   readonly invitation: Invitation
   readonly inviter: string
-  /** Whose address it is; null: nobody's yet. */
+  /** The account that has the address; null: no account has it yet. */
   readonly account: string | null
 }
 type Deps = {

@@ -1,4 +1,4 @@
-/** What is checked for somebody who is not there, so that the answer takes as long as for somebody who is. */
+/** Hashes to check for an unknown account, so that the answer takes as long as for a known one. */
 import { createHmac } from 'node:crypto'
 import type { MasterKeys } from '../../process/encryption.ts'
 import type { Log } from '../../process/log.ts'

@@ -1,4 +1,4 @@
-/** RFC 8693: a person's access token for another one, for another resource, with less scope, or with somebody acting. */
+/** RFC 8693: exchanges a person's access token for one with another resource, less scope, or an actor. */
 import { type Client, errors, type Provider, type TokenEndpointGrantContext } from 'oidc-provider'
 import {
   buildTokenResponse,

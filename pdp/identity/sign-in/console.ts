@@ -25,7 +25,7 @@ export type ConsoleSession = {
   readonly signedInMs: number
 }
 export type ConsoleIdentity = {
-  /** Registers the client, or renews its registration. False when its id belongs to somebody else. */
+  /** Registers the client, or renews its registration. False when another client or a user has its id. */
   ensureClient(): Promise<boolean>
   /** The value of the cookie; null unless the token is one of a person who signed in to the console. */
   begin(accessToken: string): Promise<string | null>

@@ -136,7 +136,7 @@ async function passkey(deps: InteractionDeps, exchange: Exchange, form: URLSearc
   return finish(deps, exchange, { login: { ...signedIn, amr: [...signedIn.amr] } })
 }
 
-/** What a person may answer on each page, whatever was asked: somebody else may sign in where consent was asked for. */
+/** By the step that a form names, whichever page was asked for: on the consent page a person may sign in with another account. */
 const ANSWERS: ReadonlyMap<string, typeof password> = new Map([
   ['login', password],
   ['code', code],

@@ -13,7 +13,7 @@ import { codePage, type LoginProblem, outcomeOf, type Purpose } from './sign-in-
 import type { Starts } from './starts.ts'
 
 export type PasskeySteps = {
-  /** For who has given the password: the code, or the passkey of who has nothing else. */
+  /** After the password: asks for the code, or for the passkey if the person has no other second factor. */
   askForSecond(turn: Turn & { readonly waiting: Waiting }, problem: LoginProblem | null): Promise<Step>
   /** `waiting`: whose password was right; null for who signs in without one. */
   ask(turn: Turn, problem?: LoginProblem | null): Promise<Step>

@@ -38,7 +38,7 @@ export function createSharedAttempts(deps: {
   readonly windowMs: number
 }): SharedAttempts {
   const { sql, clock, windowMs } = deps
-  // What somebody typed as an address is nothing that a table should tell.
+  // A table must not reveal what people typed as an address.
   const digestOf = (key: string): string => hash('sha256', key, 'base64url')
   return {
     async take(key, triesMax) {

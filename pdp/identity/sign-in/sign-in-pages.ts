@@ -1,4 +1,4 @@
-/** Signing in: the password, then the code of who has an authenticator app. */
+/** Signing in: the password, then a code if the person has an authenticator app. */
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { RECOVERY_CODES_COUNT } from '../factors/recovery-codes.ts'
 import type { Frame } from '../html/frame.ts'

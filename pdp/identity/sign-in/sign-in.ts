@@ -26,7 +26,7 @@ const WAITING_SECONDS_MAX = 300
 /** Tries of passwords and codes together, in one window: of a device or an address, and of all unknown addresses together. */
 const SOURCE_TRIES_MAX = 10
 const STRANGERS_TRIES_MAX = 30
-/** An address from which somebody signed in is known to be theirs, so long after the last time. */
+/** How long an address counts as a person's own after the last sign-in from it. */
 const ADDRESS_KNOWN_MS = 30 * 86_400_000
 
 /** The person whose password was right. `ts`: seconds since the epoch, taken before the password was checked. */

@@ -1,4 +1,4 @@
-/** What the pages say, in the language of who reads them: `ui_locales` of the request, else Accept-Language, else English. */
+/** Texts of the pages, in the language of the reader: `ui_locales` of the request, else Accept-Language, else English. */
 import type { IncomingMessage } from 'node:http'
 import { type Html, html } from '../../process/pages/html.ts'
 import { GERMAN } from './de.ts'

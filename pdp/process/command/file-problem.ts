@@ -1,4 +1,4 @@
-/** What keeps a command from using a file that somebody named, in words instead of system codes. */
+/** Explains in words, instead of system codes, why a command cannot use a file. */
 
 const REASONS: { readonly [code: string]: string } = {
   EACCES: 'permission denied',

@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto'
 
 export type Attributes = { readonly [name: string]: string | number | boolean }
-/** `server`: answers a request. `client`: asks somebody else. `internal`: neither. */
+/** `server`: answers a request. `client`: calls another server. `internal`: neither. */
 export type SpanKind = 'server' | 'client' | 'internal'
 export type Span = {
-  /** What a request to somebody else carries, so that their spans are below this one. */
+  /** The field for a request to another server, so that its spans become children of this one. */
   readonly traceparent: string
   child(name: string, kind: SpanKind, attributes?: Attributes): Span
   rename(name: string): void

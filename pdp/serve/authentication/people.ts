@@ -16,7 +16,7 @@ const SCHEME = 'Console '
 
 export type Person = { readonly user: string; readonly requestId: string }
 export type People = {
-  /** Who sends the request; null unless the console sends it for somebody. */
+  /** The person for whom the console sends the request; null: another caller sends it. */
   of(message: Pick<IncomingMessage, 'headers'>): Person | null
   /** Runs `work` with a value of the header field Authorization that means this person until `work` ends. */
   as<T>(person: Person, work: (authorization: string) => Promise<T>): Promise<T>

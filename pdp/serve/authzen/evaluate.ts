@@ -35,7 +35,7 @@ export async function evaluateOne(deps: EvaluateDeps, caller: Caller, evaluation
   return decisionOf(item)
 }
 
-/** Every item has its decision, in order: what one of them lacks denies that one. Throws RequestProblem and PdpError. */
+/** One decision for each item, in order. An incomplete item is denied and does not affect the others. Throws RequestProblem and PdpError. */
 export async function evaluateAll(
   deps: EvaluateDeps,
   caller: Caller,

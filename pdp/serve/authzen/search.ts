@@ -142,7 +142,7 @@ async function listed(
 ): Promise<SearchResponse> {
   if (page.limit === 0) return emptyPage(page)
   const found = await readList(read, page)
-  // `user:*` is not somebody: the list has no entity of that id.
+  // `user:*` is no entity, so it is not in the list.
   const isPublic = found.items.some((item) => item.endsWith(':*'))
   const results = found.items.filter((item) => !item.endsWith(':*')).map(entityOf)
   const next = found.nextPageToken === null ? '' : formatPage(page, found.nextPageToken)

@@ -5,7 +5,7 @@ import { clientAddress } from '../../process/client-address.ts'
 import type { Question } from './answer.ts'
 
 export type AskedFrom = Required<Pick<Question, 'requestId' | 'clientAddress'>>
-/** `trustedProxies`: whose word about the client's address is believed; absent: nobody's. */
+/** `trustedProxies`: proxies whose statement of the client's address is used; absent: none. */
 export type AskedFromDeps = { readonly trustedProxies?: Networks }
 
 export function askedFrom({ id, raw }: FastifyRequest, { trustedProxies = NO_NETWORKS }: AskedFromDeps): AskedFrom {

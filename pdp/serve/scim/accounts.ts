@@ -13,7 +13,7 @@ const NAME_CHARACTERS_MAX = 256
 
 type Changed = { readonly user: User; readonly readdressed: boolean }
 
-/** The account as it shall be; null: as it is. Throws RequestProblem for another address of who is not this directory's alone. */
+/** The account as it shall be; null: no change. Throws RequestProblem if it would change the address of a person who does not belong to this directory alone. */
 export async function changedAccount(
   call: ScimCall,
   { before, after }: { readonly before: JsonObject; readonly after: JsonObject },

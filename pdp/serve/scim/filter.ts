@@ -185,7 +185,7 @@ class Reader {
     } catch {
       throw this.#refusal(`has ${quoted(text)}, which is not a JSON string`)
     }
-    // What cannot be stored can be nobody's.
+    // A value that cannot be stored matches nothing.
     if (textIssue(value) !== null) throw this.#refusal(`has ${quoted(text)}, in which a character cannot be`)
     return value
   }

@@ -1,4 +1,4 @@
-/** One call of a URL that somebody else chose: no internal address, no redirect, a deadline, and a bounded answer. */
+/** Calls a URL that another party chose: no internal address, no redirect, a deadline, and a bounded answer. */
 import { type LookupAddress, lookup as lookupHost } from 'node:dns'
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'

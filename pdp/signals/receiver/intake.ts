@@ -1,4 +1,4 @@
-/** Takes SETs in: what they end and that they were seen is stored in one transaction, before the transmitter hears of it. */
+/** Takes SETs in. Their effects and their ids are stored in one transaction, before they are acknowledged. */
 import { hash } from 'node:crypto'
 import type { Change, WriteContext } from '../../domain/change.ts'
 import { type LogId, TOKENS } from '../../domain/log.ts'
@@ -57,7 +57,7 @@ export function createIntake(deps: IntakeDeps): Intake {
   const { sql, clock, log } = deps
 
   async function verified(stream: ReceivedStream, text: string): Promise<SetClaims> {
-    // What another transmitter, or one of other settings, sends on an old stream is worth nothing any more.
+    // A stream that was made for another transmitter, or for other settings, is no longer trusted.
     if (stream.stream === null || stream.madeBy !== settingsOf(stream))
       throw new TokenError('keys_unavailable', 'the stream is not made yet')
     const { iss, aud } = stream.stream

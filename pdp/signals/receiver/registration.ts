@@ -48,7 +48,7 @@ export function storedSignals(
     const keys = masterKeys.derive(TRANSMITTER_SEALED_AS)
     return { ...shown, secret_sealed: seal(keys, TRANSMITTER_SEALED_AS, secret) }
   }
-  // Else a secret could be sent to somebody whom a later registration names.
+  // Otherwise a secret could be sent to a server that a later registration names.
   if (former !== undefined && placeOf(former) === placeOf(shown))
     return { ...shown, secret_sealed: former.secret_sealed }
   const member = authorization.token_endpoint === undefined ? 'token' : 'client_secret'

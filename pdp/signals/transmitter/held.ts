@@ -63,7 +63,7 @@ export async function lookAtHeld(deps: HeldDeps, id: string): Promise<boolean> {
   return true
 }
 
-/** When the stream is enabled again, its receiver hears of it before what follows. */
+/** When the stream is enabled again, its receiver gets that event before those that follow. */
 async function drop(
   deps: HeldDeps,
   { id, cursor: before }: Stream,

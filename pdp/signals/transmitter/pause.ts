@@ -1,4 +1,4 @@
-/** A stream that stops by itself. Its receiver hears of it before (SSF 1.0 section 8.1.5), and the status says why. */
+/** Pauses a stream that cannot continue. Its receiver gets an event about it first (SSF 1.0 section 8.1.5), and the status says why. */
 import type { Log } from '../../process/log.ts'
 import type { Sql } from '../../store/directory.ts'
 import type { GuardedPost } from '../outgoing/guarded-post.ts'

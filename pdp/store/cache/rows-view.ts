@@ -241,7 +241,7 @@ export class RowsView implements View {
   #climb(log: LogId, group: string): Closure | undefined {
     const groups = new Set([group])
     let missing = false
-    // A set is gone through with what is added to it meanwhile.
+    // A loop over a Set also visits members that are added while it runs.
     for (const at of groups) {
       if (groups.size > GROUPS_MAX) return missing ? undefined : { groups, truncated: true }
       const above = this.groups(log, at)

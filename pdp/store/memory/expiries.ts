@@ -4,7 +4,7 @@ import type { Tuple } from '../../domain/tuple.ts'
 type Key = Pick<Tuple, 'object' | 'relation' | 'subject'>
 
 export class Expiries {
-  /** Of the expiring tuples, those that put somebody in a group. */
+  /** The expiring tuples that make a subject a member of a group. */
   membersCount = 0
   readonly #instants = new Map<string, number>()
 

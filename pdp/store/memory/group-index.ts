@@ -72,7 +72,7 @@ export class GroupIndex {
 
   #climb(from: number, countMax: number): Above {
     const groups = new Set([from])
-    // A set is gone through with what is added to it meanwhile.
+    // A loop over a Set also visits members that are added while it runs.
     for (const at of groups) {
       if (groups.size > countMax) return { groups: packed(groups), truncated: true, version: this.#version }
       const above = this.of(at)

@@ -25,7 +25,7 @@ type SetKey = RowKey & { readonly kind: 'set' }
 function addChains(logs: ReadonlyMap<string, MemoryLog>, asked: readonly SetKey[], found: Map<string, RowSet>): void {
   const chain = new Map(asked.map((key) => [rowKeyName(key), key]))
   const setsMax = chain.size + CHAIN_SETS_MAX
-  // A map is gone through with what is added to it meanwhile.
+  // A loop over a Map also visits entries that are added while it runs.
   for (const key of chain.values()) {
     const log = logs.get(key.log) ?? emptyLog()
     addRowSets(log, withoutChain(key), found)

@@ -84,7 +84,7 @@ export class TupleIndex {
     return this.#expiries.count > 0
   }
 
-  /** True when somebody's place in a group expires: then closures depend on the time. */
+  /** True when a membership of a group expires: then closures depend on the time. */
   get groupsExpire(): boolean {
     return this.#expiries.membersCount > 0
   }

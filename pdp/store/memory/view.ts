@@ -143,7 +143,7 @@ export class MemoryView implements View {
 
   closure(log: LogId, subject: string): Closure {
     const groups = new Set(this.groups(log, subject))
-    // A set is gone through with what is added to it meanwhile.
+    // A loop over a Set also visits members that are added while it runs.
     for (const group of groups) {
       if (groups.size > GROUPS_MAX) return { groups, truncated: true }
       for (const above of this.groups(log, group)) groups.add(above)

@@ -1,7 +1,7 @@
 /** Ends the grants that people gave to a client. */
 import type { Sql } from '../directory.ts'
 
-/** People's grants to the client and what awaits one: refresh tokens and codes that somebody else may hold. */
+/** People's grants to the client, and requests for one that are pending: refresh tokens and codes that others may hold. */
 export async function endGrantsOf(tx: Pick<Sql, 'query'>, id: string): Promise<void> {
   await tx.query(
     `with gone as (select grant_id from grant_binding where client_id = $1)

@@ -30,6 +30,6 @@ export function existence(sql: Pick<Sql, 'query'>): Directory['exists'] {
     fail: ({ reject }, error) => reject(error),
   })
   return async ({ type, id }) =>
-    // What is no id names nobody, and does not join the statement of those who ask about somebody.
+    // A text that is not an id names no one, so it does not take part in the shared statement.
     isId(id) && (await new Promise<boolean>((resolve, reject) => batcher.add({ type, id, resolve, reject })))
 }

@@ -21,7 +21,7 @@ function readMigrations(): readonly Migration[] {
     })
 }
 
-/** What PostgreSQL takes for a name without quotes. */
+/** A name that PostgreSQL accepts without quotes. */
 export const isSchemaName = (text: string): boolean => /^(?!pg_)[a-z_][a-z0-9_]{0,62}$/.test(text)
 
 /** `schema`: where the tables are, quoted. */
@@ -31,7 +31,7 @@ export type Migrated = { readonly applied: readonly string[]; readonly schema: s
  * Applies every migration that the database lacks, each in a transaction of its own, under an advisory lock. `schema`: where
  * the tables are or shall be; the first of the `search_path` when undefined.
  * Throws PdpError `conflict` when the database holds a migration that this version does not know, another text of one, or
- * tables of somebody else under our names.
+ * tables of another application under our names.
  */
 export async function migrate(client: Client, schema?: string): Promise<Migrated> {
   await client.query(`select pg_advisory_lock(${ADVISORY_LOCKS.migrations})`)

@@ -1,4 +1,4 @@
-/** Where logs stand, in one statement that answers only for those which moved since this process last heard of them. */
+/** Reads the positions of logs in one statement, which returns only those that changed since this process last read them. */
 import { PdpError } from '../../domain/errors.ts'
 import type { LogId, LogPosition, Vector } from '../../domain/log.ts'
 import type { Connection } from './connection/database.ts'

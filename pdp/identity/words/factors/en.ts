@@ -1,4 +1,4 @@
-/** English, of what proves who somebody is besides the password. */
+/** English texts about second factors and passkeys. */
 export const ENGLISH_FACTORS = {
   app: {
     title: 'Authenticator app',

@@ -97,7 +97,7 @@ async function createPerson(
   at: Reach,
   { id, person, email }: { readonly id: string; readonly person: NewPerson; readonly email: string },
 ): Promise<void> {
-  // Under the lock: somebody may have got this address meanwhile.
+  // Under the lock: another account may have got this address meanwhile.
   if ((await at.directory.userByEmail(email)) !== null) throw new NotAccepted('taken')
   const user: User = { id, email, emailVerified: true, name: person.name }
   await at.directory.putUser({ ...user, passwordHash: person.passwordHash }, contextOf(id))

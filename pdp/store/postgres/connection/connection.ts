@@ -11,7 +11,7 @@ export const TIME_LIMITS: TimeLimits = {
   transactionMs: 5_000,
   lengthyMs: 60_000,
 }
-/** While the database is silent, how often somebody tries it. */
+/** How often one caller tries the database while it does not answer. */
 const RETRY_MS = 250
 
 export type Pools = {

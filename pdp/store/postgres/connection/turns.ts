@@ -15,7 +15,7 @@ type Waiting = { readonly start: () => void; readonly timer: NodeJS.Timeout }
 /** `waitMsMax`: for all names of a caller together; `waitingMax`: of one name. */
 export function createTurns(options: { readonly waitMsMax: number; readonly waitingMax: number }): Turns {
   const { waitMsMax, waitingMax } = options
-  /** Names that somebody has the turn of, with those who wait for it. */
+  /** By name: the turn is taken, and these callers wait for it. */
   const queues = new Map<string, Set<Waiting>>()
 
   function turnOf(name: string, endMs: number): Promise<void> {
