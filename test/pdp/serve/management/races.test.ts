@@ -5,7 +5,7 @@ import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import { effort } from '../../../support/effort.ts'
 import { CONTEXT, type Served, seedAcme, serve } from '../harness.ts'
 
-const ROUNDS = effort({ short: 10, long: 50 })
+const ROUNDS = effort({ short: 5, long: 50 })
 const AT_ONCE = 5
 
 let served: Served
