@@ -1,4 +1,4 @@
-/** The command `import users`: people of another system, with the password hashes that it has of them. */
+/** The command `import users`: imports people of another system, with their password hashes. */
 import { createReadStream } from 'node:fs'
 import { access } from 'node:fs/promises'
 import type { Command } from 'commander'

@@ -1,4 +1,4 @@
-/** What deserves a look: the problems that the start page names, each with the screen on which it can be mended. */
+/** Problems that the start page names, each with the screen on which it can be fixed. */
 import { knownModel } from '../decide/models/known-models.ts'
 import { ENVIRONMENT } from '../domain/log.ts'
 import type { StoredManifest } from '../domain/manifest.ts'

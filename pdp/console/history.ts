@@ -1,4 +1,4 @@
-/** Which change made a step of an answer what it is: looked for in the logs of changes, the latest first. */
+/** Finds the change that a step of an answer rests on, in the logs of changes, the latest first. */
 import type { Change } from '../domain/change.ts'
 import type { ReasonStep } from '../domain/decision.ts'
 import { ENVIRONMENT, type LogId } from '../domain/log.ts'

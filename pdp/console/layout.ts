@@ -1,4 +1,4 @@
-/** The frame of every page: whose console it is, where one is, and which screens the person may open. */
+/** The frame of every page: the brand, the current place, and the screens that the person may open. */
 import { EMPTY, type Html, html } from '../process/pages/html.ts'
 import { address, field, heading, hidden, link, name, visible } from './parts.ts'
 import type { Visit } from './visit.ts'

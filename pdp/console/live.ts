@@ -1,4 +1,4 @@
-/** What lives: an answer that follows the writes, and the tail of the decisions, as server-sent events. */
+/** Live views as server-sent events: an answer that follows the writes, and the latest decisions. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { DIRECTORY, ENVIRONMENT } from '../domain/log.ts'

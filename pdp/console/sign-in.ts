@@ -1,4 +1,4 @@
-/** Signing in to the console by our own OpenID Connect: code with PKCE, redeemed here, so that no token meets the browser. */
+/** Signing in to the console by our own OpenID Connect: code with PKCE, redeemed here, so that no token reaches the browser. */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { PATHS, urlOf } from '../identity/oauth/paths.ts'

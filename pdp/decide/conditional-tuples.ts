@@ -1,4 +1,4 @@
-/** The tuples with a condition that one check comes across: which of them count, and what is lacking to tell. */
+/** The tuples with a condition that one check reads: which of them count, and what is missing to decide it. */
 import { PdpError } from '../domain/errors.ts'
 import type { LogId } from '../domain/log.ts'
 import { isWildcard, typeOf } from '../domain/names.ts'

@@ -1,4 +1,4 @@
-/** A view without some of the stored tuples, for one question. As what comes with a question, it is read by relations only. */
+/** A view without some of the stored tuples, for one question. Like all that a question supposes, it is read by relations only. */
 import type { ContextualTuple } from '../domain/decision.ts'
 import type { LogId } from '../domain/log.ts'
 import type { Userset } from './usersets.ts'

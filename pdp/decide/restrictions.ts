@@ -1,4 +1,4 @@
-/** Type restrictions: which tuples a model lets count, and what to say of one that it does not. */
+/** Type restrictions: which tuples count under a model, and the message about one that does not. */
 import type { ValidationIssue } from '../domain/errors.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import { isWildcard, typeOf } from '../domain/names.ts'

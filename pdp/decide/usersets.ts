@@ -1,4 +1,4 @@
-/** Usersets (`type:id#relation`) and wildcards (`type:*`) as tuples name them, taken apart once. */
+/** Usersets (`type:id#relation`) and wildcards (`type:*`) as tuples name them, parsed once. */
 import { isWildcard, typeOf } from '../domain/names.ts'
 
 export const isUserset = (subject: string): boolean => subject.includes('#') || isWildcard(subject)

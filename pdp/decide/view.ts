@@ -1,4 +1,4 @@
-/** What an evaluation may read: everything of one moment, answered at once, or unknown yet. */
+/** What an evaluation may read: one state of the store, answered synchronously; a row may be unknown yet. */
 import type { LogId } from '../domain/log.ts'
 import type { StoredManifest } from '../domain/manifest.ts'
 import type { Membership } from '../domain/membership.ts'

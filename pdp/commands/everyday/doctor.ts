@@ -1,4 +1,4 @@
-/** `doctor`: what a setup needs, tried one after the other, with what to do about each thing that is wrong. */
+/** `doctor`: tries each thing that a setup needs, and says what to do about those that fail. */
 import { isIP } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { Command } from 'commander'

@@ -1,4 +1,4 @@
-/** What `doctor` says of one thing that it tried, and how it asks over HTTP. */
+/** One finding of `doctor`, and its calls over HTTP. */
 import type { ConnectionOptions } from '../connection.ts'
 
 export const TIMEOUT_MS = 5_000

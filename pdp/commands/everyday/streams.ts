@@ -1,4 +1,4 @@
-/** `stream`: how the streams of Shared Signals do, and what an operator does about them. */
+/** `stream`: the state of each stream of Shared Signals, and what an operator can do about it. */
 import type { Command } from 'commander'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from '../connection.ts'
 import { EXIT, type Run } from '../errors.ts'

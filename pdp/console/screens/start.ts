@@ -1,4 +1,4 @@
-/** The start: what there is, how the PDP does, and what deserves a look. */
+/** The start page: an overview of the content, the state of the PDP, and problems. */
 import { ENVIRONMENT } from '../../domain/log.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { findings } from '../findings.ts'

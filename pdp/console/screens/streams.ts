@@ -1,4 +1,4 @@
-/** Streams: how the receivers of security events do, and what an operator does about them. */
+/** Streams: the state of each receiver of security events, and what an operator can do about it. */
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { address, alert, field, hidden, instant, link, name, status, table } from '../parts.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'

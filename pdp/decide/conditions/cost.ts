@@ -1,4 +1,4 @@
-/** What an expression costs at most, in steps: told before it is evaluated, so that no evaluation has to be broken off. */
+/** The highest cost of an expression, in steps, known before it is evaluated, so that no evaluation must be stopped. */
 import { callOf, type Expression, operandsOf } from './expression.ts'
 import { type ParameterType, type Size, VALUE_BOUNDS } from './parameters.ts'
 

@@ -1,4 +1,4 @@
-/** The type of an expression, worked out when a model is written: what could never be evaluated is refused there. */
+/** Finds the type of an expression when a model is written, and refuses what could never be evaluated. */
 import { callOf, type Expression, ExpressionMistake } from './expression.ts'
 import { OVERLOADS } from './overloads.ts'
 import type { ParameterType } from './parameters.ts'

@@ -1,4 +1,4 @@
-/** When an expression that reads the clock may change its value, where that can be told. */
+/** When an expression that reads the clock may change its value, where this can be known. */
 import { type CelEnv, type CelInput, isCelError, plan } from '@bufbuild/cel'
 import { isMessage } from '@bufbuild/protobuf'
 import { isReflectMessage } from '@bufbuild/protobuf/reflect'

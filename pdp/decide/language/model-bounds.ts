@@ -1,4 +1,4 @@
-/** How large a model may be, told by one look at each of its lines before anything parses it. */
+/** Limits the size of a model. It reads each line once, before anything parses the model. */
 import type { ValidationIssue } from '../../domain/errors.ts'
 
 /** Characters of one model at most. */

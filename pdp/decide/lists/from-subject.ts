@@ -1,4 +1,4 @@
-/** The resources of a list from the subject's side, where those that tuples name are many and few of them are in the list. */
+/** Finds the resources of a list from the subject's side, when tuples name many resources and few of them are in the list. */
 import type { ListResourcesRequest } from '../../domain/decision.ts'
 import { subjectName } from '../../domain/subjects.ts'
 import { Budget } from '../budget.ts'

@@ -1,4 +1,4 @@
-/** Adds to a subgoal what it leans on, by its definition and its tuples. Each relation of each object is one subgoal. */
+/** Adds to a subgoal what it depends on, by its definition and its tuples. Each relation of each object is one subgoal. */
 import type { ReasonStep } from '../../domain/decision.ts'
 import type { LogId } from '../../domain/log.ts'
 import type { Budget } from '../budget.ts'

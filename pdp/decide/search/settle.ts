@@ -1,4 +1,4 @@
-/** The undecided rest of the graph, once every subgoal is expanded: what leans on itself alone is false. */
+/** The undecided rest of the graph, once every subgoal is expanded: what depends on itself alone is false. */
 
 import { inSteps, type Steps } from '../slices.ts'
 import { type Edge, OPEN, passOn, type Subgoal } from '../subgoals.ts'

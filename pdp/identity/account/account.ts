@@ -1,4 +1,4 @@
-/** Pages at `/account`, on which people look after themselves: they need no JavaScript. */
+/** Pages at `/account`, on which people manage their own accounts. They need no JavaScript. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isCrossSite, readForm } from '../html/forms.ts'
 import { readPasskeyScript } from '../html/passkey-script.ts'

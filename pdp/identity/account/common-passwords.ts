@@ -1,4 +1,4 @@
-/** Passwords of at least eight characters that are tried first everywhere: the least that is refused without a list in a file. */
+/** The most common passwords of at least eight characters. They are refused even when no file with a list is given. */
 
 /** In small letters. */
 export const COMMON_PASSWORDS: ReadonlySet<string> = new Set(

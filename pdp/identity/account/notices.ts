@@ -1,4 +1,4 @@
-/** Mails that tell people of a change to how they sign in, so that they notice one that was not theirs. */
+/** Mails that tell people of a change to how they sign in, so that they notice a change that somebody else made. */
 import type { Log } from '../../process/log.ts'
 import type { Directory } from '../../store/directory.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'

@@ -1,4 +1,4 @@
-/** Another password, by who knows the present one. */
+/** Changes the password of a person who knows the current one. */
 import { html } from '../../process/pages/html.ts'
 import type { Frame } from '../html/frame.ts'
 import { PATHS } from '../oauth/paths.ts'

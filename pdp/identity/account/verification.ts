@@ -1,4 +1,4 @@
-/** Proving an address: a link by mail, confirmed by who is signed in as the person of that address. */
+/** Proving an address: a link by mail, confirmed by the signed-in person of that address. */
 import { DIRECTORY } from '../../domain/log.ts'
 import { html } from '../../process/pages/html.ts'
 import type { Frame } from '../html/frame.ts'

@@ -1,4 +1,4 @@
-/** What passkeys have to sign: once, within minutes, in the browser and for the purpose that it was made for. */
+/** Challenges that passkeys sign. Each is accepted once, within minutes, from the browser and for the purpose that it was made for. */
 import { hash, randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Sql } from '../../store/directory.ts'

@@ -1,4 +1,4 @@
-/** People's passkeys: which there are, what an authenticator is asked, and who has proven to have one. */
+/** People's passkeys: lists them, makes the requests to authenticators, and verifies the answers. */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { WriteContext } from '../../domain/change.ts'

@@ -1,4 +1,4 @@
-/** What a person gives besides the password: codes of an app, stored sealed, and recovery codes; each is good once. */
+/** What a person gives besides the password: codes of an app, whose secret is stored encrypted, and recovery codes; each is accepted once. */
 import { randomBytes } from 'node:crypto'
 import type { WriteContext } from '../../domain/change.ts'
 import { PdpError } from '../../domain/errors.ts'

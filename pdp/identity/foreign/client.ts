@@ -1,4 +1,4 @@
-/** Another OpenID provider, spoken to by `openid-client`: authorization code with PKCE, and who the person is there. */
+/** Calls another OpenID provider through `openid-client`: authorization code with PKCE, and the person's claims there. */
 import type { Configuration, CustomFetch, ServerMetadata } from 'openid-client'
 import type { GuardedPost } from '../../signals/outgoing/guarded-post.ts'
 import type { ProviderWithSecret } from './providers.ts'

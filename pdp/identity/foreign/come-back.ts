@@ -1,4 +1,4 @@
-/** The way to another provider, and back from it to the browser that went. */
+/** Sends a browser to another provider, and receives the same browser back. */
 import { randomBytes } from 'node:crypto'
 import { goTo, type View } from '../account/pages.ts'
 import { contextOf } from '../account/passwords.ts'

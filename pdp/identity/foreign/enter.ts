@@ -1,4 +1,4 @@
-/** Who a provider knows, signed in here: as the account that is connected, as a new one, or as nobody yet. */
+/** Signs in a person of another provider: as the connected account, as a new one, or not yet as any. */
 import { randomUUID } from 'node:crypto'
 import { PdpError } from '../../domain/errors.ts'
 import { goTo, type View } from '../account/pages.ts'

@@ -1,4 +1,4 @@
-/** What signing in at other providers is made from. */
+/** The parts that sign-in at other providers is made of. */
 import type { AccountParts } from '../account/parts.ts'
 import type { Visit } from '../account/visit.ts'
 import type { SharedAttempts } from '../sign-in/shared-attempts.ts'

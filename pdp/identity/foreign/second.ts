@@ -1,4 +1,4 @@
-/** The own second factor, on the page of the proof: a code, a recovery code or a passkey. */
+/** The person's second factor here, on the page that proves the account: a code, a recovery code or a passkey. */
 import { PAGE } from '../account/own-sign-in.ts'
 import type { View } from '../account/pages.ts'
 import type { Visit } from '../account/visit.ts'

@@ -1,4 +1,4 @@
-/** What people see of other providers. */
+/** The pages and messages about other providers. */
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { alertOf, hidden, shown, type View } from '../account/pages.ts'
 import type { Frame } from '../html/frame.ts'

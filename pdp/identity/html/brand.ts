@@ -1,4 +1,4 @@
-/** How the pages look: whose they are, in which colour, and where terms, privacy and support are. */
+/** The brand of the pages: name, logo, colour, and links to terms, privacy and support. */
 import { createHash } from 'node:crypto'
 import { isLoopback } from '../../process/listen.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'

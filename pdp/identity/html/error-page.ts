@@ -1,4 +1,4 @@
-/** What a person reads when something did not work: what it means, what to do, and what to name when asking for help. */
+/** The page for an error: what it means, what to do, and the request id to name when asking for help. */
 import { EMPTY, html } from '../../process/pages/html.ts'
 import type { Words } from '../words/words.ts'
 import type { Frame } from './frame.ts'

@@ -1,4 +1,4 @@
-/** What every page of one request has in common: language, brand, the application, and the id under which the log has it. */
+/** What every page of one request has in common: language, brand, the application, and the request id for the log. */
 import type { IncomingMessage } from 'node:http'
 import type { Client } from 'oidc-provider'
 import { type Context, paramsOf } from '../oauth/request.ts'

@@ -1,4 +1,4 @@
-/** Pages for browsers that come without an application: the issuer's root, and an address at which there is nothing. */
+/** Pages for browsers that come without an application: the issuer's root, and an unknown address. */
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { mountOf, PATHS, urlOf } from '../oauth/paths.ts'
 import { STATUS } from '../oauth/status.ts'

@@ -1,4 +1,4 @@
-/** Invitations of an organization to an address: a mail with a link that is good once, for seven days. */
+/** Invitations of an organization to an address: a mail with a link that works once, within seven days. */
 import { randomUUID } from 'node:crypto'
 import type { WriteContext } from '../../domain/change.ts'
 import { PdpError } from '../../domain/errors.ts'

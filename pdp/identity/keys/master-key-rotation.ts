@@ -1,4 +1,4 @@
-/** Encrypts with another master key whatever one has encrypted, while the PDPs serve; it may end anywhere and begin again. */
+/** Encrypts all that the former master key has encrypted with the next one, while the PDPs serve. It may stop anywhere and start again. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { fingerprintOf, masterKeysOf, open, seal } from '../../process/encryption.ts'
 import { StartError } from '../../process/exit.ts'

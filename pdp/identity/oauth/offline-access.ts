@@ -1,4 +1,4 @@
-/** The scope offline_access of a person's request, which oidc-provider drops without a word when nothing asks for consent. */
+/** The scope offline_access of a person's request, which oidc-provider drops silently when nothing asks for consent. */
 import { type Client, errors } from 'oidc-provider'
 import type { Context } from './request.ts'
 import { OFFLINE_ACCESS, splitScope } from './scopes.ts'

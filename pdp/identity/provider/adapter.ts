@@ -1,4 +1,4 @@
-/** oidc-provider's storage: one table, codes as digests only, and each use of something single-use decided by the database. */
+/** oidc-provider's storage: one table, codes as digests only, and the database decides who uses something single-use first. */
 import { type Adapter, type AdapterPayload, errors } from 'oidc-provider'
 import { isId } from '../../domain/names.ts'
 import type { MasterKeys } from '../../process/encryption.ts'

@@ -1,4 +1,4 @@
-/** What oidc-provider is put together from. */
+/** The dependencies of our oidc-provider. */
 import type { Pdp } from '../../domain/decision.ts'
 import type { MasterKeys } from '../../process/encryption.ts'
 import type { Log } from '../../process/log.ts'

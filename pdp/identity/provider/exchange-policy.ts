@@ -1,4 +1,4 @@
-/** Which clients may exchange whose tokens, and for which resources (RFC 8693 section 5): nothing that is not named. */
+/** Which clients may exchange whose tokens, and for which resources (RFC 8693 section 5): what is not named is not allowed. */
 import { type Client, errors } from 'oidc-provider'
 import type { Pdp } from '../../domain/decision.ts'
 import type { Directory } from '../../store/directory.ts'

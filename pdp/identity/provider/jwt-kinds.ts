@@ -1,4 +1,4 @@
-/** RFC 8725 section 3.12: one kind of JWT is not taken for another. What oidc-provider does not look at: the header's `typ`. */
+/** RFC 8725 section 3.12: one kind of JWT must not pass as another. Checks the header's `typ`, which oidc-provider ignores. */
 import { decodeProtectedHeader } from 'jose'
 import { errors } from 'oidc-provider'
 import { hasType, type JsonMembers } from '../../token/jws.ts'

@@ -1,4 +1,4 @@
-/** Whom the limits for those who have not signed in count together: an IPv4 address or a /64 of IPv6, behind the proxies that are trusted. */
+/** The address that limits before a sign-in count by: an IPv4 address or a /64 of IPv6, behind the proxies that are trusted. */
 import type { IncomingMessage } from 'node:http'
 import { clientOf, type Networks } from '../../process/addresses.ts'
 import { clientAddress } from '../../process/client-address.ts'

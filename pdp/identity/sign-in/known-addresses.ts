@@ -1,4 +1,4 @@
-/** Addresses that proved something lately: they do not share with strangers, so that a flood does not lock them out. */
+/** Addresses from which a person or a client has proven itself lately. They have limits of their own, so that a flood from others does not lock them out. */
 
 const KNOWN_MS = 86_400_000
 const KNOWN_MAX = 10_000

@@ -1,4 +1,4 @@
-/** Signing in by password, and by a code for who has an authenticator: bounded tries, the same answer for whom there is not. */
+/** Signing in by password, and by a code if the person has an authenticator: bounded tries, and the same answer for unknown people. */
 import type { IncomingMessage } from 'node:http'
 import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import type { Log } from '../../process/log.ts'

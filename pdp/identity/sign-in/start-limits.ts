@@ -1,4 +1,4 @@
-/** Bounds how many records somebody who has not signed in can make: sign-ins, device codes, pushed and backchannel requests. */
+/** Bounds how many records a client can make before anybody has signed in: sign-ins, device codes, pushed and backchannel requests. */
 import type { Provider } from 'oidc-provider'
 import { errorPage } from '../html/error-page.ts'
 import { type FrameOf, frameIn } from '../html/frame.ts'

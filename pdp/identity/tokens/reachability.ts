@@ -1,4 +1,4 @@
-/** Which trusted issuers did not answer this process, so that tokens of theirs could not be judged. */
+/** Which trusted issuers did not answer this process, so that their tokens could not be verified. */
 import { TokenError } from '../../token/errors.ts'
 
 export type Unreachable = {

@@ -1,4 +1,4 @@
-/** The routes of connected sidecars, as each reports them, for people to look at: no decision uses them. */
+/** The routes of connected sidecars, as each reports them, to show them to people; no decision uses them. */
 
 import { create } from '@bufbuild/protobuf'
 import type { ServerDuplexStream } from '@grpc/grpc-js'

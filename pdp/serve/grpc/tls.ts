@@ -1,4 +1,4 @@
-/** Certificates of the gRPC listener, read from files and reloaded when they change. A bad change keeps the last good ones. */
+/** Certificates of the gRPC listener, for grpc-js: renewed when their files change, without a restart. */
 import { type experimental, experimental as grpc, type ServerCredentials } from '@grpc/grpc-js'
 import { StartError } from '../../process/exit.ts'
 import type { Log } from '../../process/log.ts'

@@ -1,4 +1,4 @@
-/** A span for each HTTP request; what the request asks of others is below it. */
+/** A span for each HTTP request; calls to other servers for it are its children. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Spans } from '../../process/tracing/spans.ts'
 import type { Span } from '../../process/tracing/tracing.ts'

@@ -1,4 +1,4 @@
-/** One stream while this process holds its lease: makes it, polls it, and asks for signs of life. */
+/** One stream while this process holds its lease: makes it, polls it, and asks for verification events. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { MasterKeys } from '../../process/encryption.ts'
 import { open } from '../../process/encryption.ts'

@@ -1,4 +1,4 @@
-/** Where another issuer says which of its sessions and accounts ended: its SSF transmitter, as its registration names it. */
+/** The SSF transmitter of another issuer, as its registration names it: it reports which sessions and accounts ended. */
 import { PdpError } from '../../domain/errors.ts'
 import { foreignId, revocationKey } from '../../domain/revocation.ts'
 import { type MasterKeys, seal } from '../../process/encryption.ts'

@@ -1,4 +1,4 @@
-/** The `state` of verification events that we ask for: whatever we made is known again, by every node and after a restart. */
+/** The `state` of verification events that we ask for: every node recognizes one that we made, also after a restart. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { MasterKeys } from '../../process/encryption.ts'
 

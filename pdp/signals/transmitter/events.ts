@@ -1,4 +1,4 @@
-/** What an event of the outbox is for one receiver: a security event, or none of its business. */
+/** Turns an event of the outbox into a security event for one receiver, if the receiver may see it. */
 import type { JsonObject, JsonValue } from '../../domain/json.ts'
 import type { OutboxEventType } from '../../domain/outbox/events.ts'
 import { CAEP_EVENTS, entitlementUpdated } from '../set/event-types.ts'

@@ -1,4 +1,4 @@
-/** The outbox as this process follows it: the newest events in memory, read once for all streams, and a call for each news. */
+/** The outbox as this process follows it: the newest events in memory, read once for all streams, with a callback for new ones. */
 import type { Sql } from '../../store/directory.ts'
 import { newestEvent, numberEvents } from '../../store/number-events.ts'
 import { type OutboxRow, organizationsOf } from './events.ts'

@@ -1,4 +1,4 @@
-/** Decides which streams are worth a look: those of new events at once, and every second all that are due. */
+/** Decides which streams to serve: those of new events at once, and every second all that are due. */
 import type { Log } from '../../process/log.ts'
 import type { Sql } from '../../store/directory.ts'
 import type { Deliver } from './deliverer.ts'

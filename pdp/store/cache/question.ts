@@ -1,4 +1,4 @@
-/** How questions are asked of a store: all of one question is evaluated over one moment, which the answer names. */
+/** How questions are asked of a store: all of one question is evaluated over one state, whose position the answer names. */
 import { ancestors } from '../../decide/roles.ts'
 import type { Slice, Sliced } from '../../decide/slices.ts'
 import type { View } from '../../decide/view.ts'

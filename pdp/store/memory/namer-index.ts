@@ -1,4 +1,4 @@
-/** Which tuples name a name: the other way round than relations are read. Few stores need it, so that it is made when asked for. */
+/** Finds the tuples that contain a name: the reverse of how relations are read. It is built on first use, because few stores need it. */
 import { typeOf } from '../../domain/names.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 

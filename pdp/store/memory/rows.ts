@@ -1,4 +1,4 @@
-/** Row sets out of a log that is held whole, with the same sets coming along as a database's statement brings. */
+/** Row sets out of a log that is held whole, with the same additional sets that the statement of a database returns. */
 import { isUserset } from '../../decide/usersets.ts'
 import { isWildcard, typeOf } from '../../domain/names.ts'
 import { rowKeyName, withoutChain } from '../cache/row-keys.ts'

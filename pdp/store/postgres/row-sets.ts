@@ -1,4 +1,4 @@
-/** What the statement of row sets answers, gathered under the keys that were asked and those that came along. */
+/** Groups the result of the statement of row sets by key: the keys that were asked for, and those that the statement added. */
 import type { JsonObject } from '../../domain/json.ts'
 import type { LogId } from '../../domain/log.ts'
 import type { StoredManifest } from '../../domain/manifest.ts'

@@ -1,4 +1,4 @@
-/** What management asks across all organizations, on PostgreSQL: full looks that no decision waits for. */
+/** What management asks across all organizations, on PostgreSQL: full scans, for which no decision waits. */
 import type { HeldRole, LoggedGrant, ReportingQueries, TupleShape } from '../contract.ts'
 import type { Sql } from '../directory.ts'
 import type { Database } from './connection/database.ts'

@@ -1,4 +1,4 @@
-/** An invitation accepted: everything that it gives, or nothing, by what is true at this moment. */
+/** Accepts an invitation: grants everything that it gives, or nothing, checked against the current state. */
 import { PdpError } from '../../../domain/errors.ts'
 import { DIRECTORY, ENVIRONMENT } from '../../../domain/log.ts'
 import type { MembershipStatus } from '../../../domain/membership.ts'

@@ -1,4 +1,4 @@
-/** Brings in people of another system, with the password hashes that it has of them: all of a file, or none. */
+/** Imports people of another system with their password hashes: all of a file, or none. */
 import type { FastifyInstance } from 'fastify'
 import { DIRECTORY } from '../../../domain/log.ts'
 import { isStream, piecesOf } from '../../http/bodies.ts'
