@@ -154,6 +154,17 @@ const PAST: readonly (readonly [name: string, text: string, finding: string])[] 
   ],
   // Who is believed.
   [
+    'an identity that is written before a second question, and set after it',
+    proxied(
+      '@x header A *',
+      'handle_response @x {',
+      `request_header X-Auth-Subject root\n${ASK}`,
+      'reverse_proxy b:1',
+      '}',
+    ),
+    'forgeable: request_header X-Auth-Subject root',
+  ],
+  [
     'an identity with underscores',
     proxied('header_up X_Auth_Subject root'),
     'forgeable: header_up X_Auth_Subject root',

@@ -142,7 +142,7 @@ function runField(segment: Segment, scope: Scope): Ran {
 const responses = ({ block }: Segment, scope: Scope): readonly Finding[] =>
   (block ?? [])
     .filter(({ words: [option] }) => option === 'handle_response')
-    .flatMap((option) => run(option.block ?? [], scope).findings)
+    .flatMap((option) => runBlock(option.block ?? [], scope).findings)
 
 function checkForwarding(segment: Segment, scope: Scope): readonly Finding[] {
   const [name = ''] = segment.words
