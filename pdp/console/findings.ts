@@ -127,7 +127,12 @@ function ofSidecars({ deps, organization: org, mayEverywhere }: Visit): readonly
     const where = link(address('routes', { org, sidecar, show: 'shadow' }), 'Routes')
     return count === 0
       ? []
-      : [{ what: html`Sidecar ${name(sidecar)} has ${String(count)} routes in shadow mode`, where }]
+      : [
+          {
+            what: html`Sidecar ${name(sidecar)} has ${count === 1 ? '1 route' : `${count} routes`} in shadow mode`,
+            where,
+          },
+        ]
   })
   const files = Map.groupBy(all, ({ resource }) => resource)
   const differing = [...files].flatMap(([resource, of]) =>

@@ -6,7 +6,7 @@ import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { RequestProblem } from '../../serve/problems/status.ts'
 import type { LogEntry } from '../../store/contract.ts'
 import { readBackwards } from '../log-backwards.ts'
-import { address, alert, field, hidden, instant, link, name, table } from '../parts.ts'
+import { address, alert, field, hidden, link, name, table } from '../parts.ts'
 import type { View, Visit } from '../visit.ts'
 
 const ROWS_MAX = 60
@@ -49,7 +49,7 @@ ${field({ name: 'until', label: 'Up to revision', value: query('until') === '' ?
 ${field({ name: 'actor', label: 'Actor', value: filter.actor, hint: 'Such as user:alice.' })}
 ${field({ name: 'text', label: 'Text in the change', value: filter.text })}
 <button type="submit">Show</button></form>
-${table({ caption: html`Changes up to revision ${String(place.until)}, newest first`, columns: ['Revision', 'Time', 'Actor', 'Change', 'Request'], rows: entries.map((entry, i) => rowOf(entry, { org, log, isFirst: entries[i - 1]?.revision !== entry.revision })), empty: emptyText(filter) })}
+${table({ caption: html`Changes up to revision ${String(place.until)}, newest first`, columns: ['Revision', 'Time (UTC)', 'Actor', 'Change', 'Request'], rows: entries.map((entry, i) => rowOf(entry, { org, log, isFirst: entries[i - 1]?.revision !== entry.revision })), empty: emptyText(filter) })}
 ${gap ? alert(html`Changes before ${last === undefined ? 'these revisions' : `revision ${last}`} were deleted after their time.`) : EMPTY}
 ${isSearched ? html`<p class="note">The changes after revision ${String(older.until)} were searched, and older ones were not yet.</p>` : EMPTY}
 <p class="actions">${place.until < head || place.skip > 0 ? link(address('changes', state), 'Newest') : EMPTY} ${older === null ? EMPTY : link(to(older), isSearched ? 'Search older ones' : 'Older')}</p>`,
@@ -122,9 +122,10 @@ function rowOf(
   { org, log, isFirst }: { org: string | null; log: string; isFirst: boolean },
 ): readonly (Html | string)[] {
   const { revision, change, actor, atMs, requestId } = entry
+  const at = new Date(atMs).toISOString()
   return [
     link(address('changes', { org, log, until: String(revision) }), String(revision)),
-    instant(atMs),
+    html`<time datetime="${at}">${at.slice(0, 19).replace('T', ' ')}</time>`,
     name(actor),
     html`${name(changeText(change))}${askLink(change, { org, atMs })}`,
     isFirst ? html`<span class="id">${name(requestId)}</span>` : EMPTY,

@@ -55,7 +55,7 @@ async function page(
   const mayInvite = visit.may('directory:write')
   const shown = table({
     caption: 'Invitations that nobody has answered yet',
-    columns: ['Address', 'Tier', 'Roles', 'Invited by', 'Until', ...(mayInvite ? ['Do'] : [])],
+    columns: ['Address', 'Tier and roles', 'Invited by', 'Until', ...(mayInvite ? ['Do'] : [])],
     rows: items.map((one) => [...rowOf(visit, one), ...(mayInvite ? [withdrawal(visit, one)] : [])]),
     empty: html`<p>Nobody is invited. An invitation is a mail with a link, by which a person joins with an account or without one yet:</p><pre tabindex="0"><code>portcullis member invite dora@example.com -o ${shellWord(org ?? 'ORGANIZATION')} --role ${TIERS[3]}</code></pre>`,
   })
@@ -78,10 +78,8 @@ function rowOf(visit: Visit, { email, role, roles, invited_by: by, expires_at: u
   const inviter = by.startsWith('user:')
     ? link(address('people', { org, user: by.slice('user:'.length) }), name(by))
     : name(by)
-  const given = roles.map(
-    ({ app, role: key }, i) => html`${i === 0 ? EMPTY : ', '}${name(app === null ? key : `${app}/${key}`)}`,
-  )
-  return [name(email), html`${role}`, html`${given}`, inviter, instant(Date.parse(until))]
+  const given = roles.map(({ app, role: key }) => html`, ${name(app === null ? key : `${app}/${key}`)}`)
+  return [name(email), html`${role}${given}`, inviter, instant(Date.parse(until))]
 }
 
 const withdrawal = ({ organization: org, csrf }: Visit, { id, email }: Invitation): Html =>

@@ -118,7 +118,7 @@ export function versionPage(
 ${compared ?? html`<p class="actions">${link(`${here}&compare=1`, 'Who would gain and who would lose?')}</p>`}`
   return html`<dl class="numbers"><div><dt>Written</dt><dd>${instant(entry.atMs)}</dd></div><div><dt>By</dt><dd>${name(entry.actor)}</dd></div>
 <div><dt>Change</dt><dd>${link(address('changes', { org: visit.organization, log: 'environment', until: String(entry.revision) }), `revision ${entry.revision}`)}</dd></div></dl>
-<h2>What it changed</h2>${before === null ? html`<p class="note">The version before it is not in the log.</p>` : html`${shownDiff(diffOf(before.model ?? '', manifest.model ?? ''), 'From the version before to this one')}${keysChanged(before, manifest)}`}
+<h2>What it changed</h2>${before === null ? html`<p class="note">It is the first version that the log has.</p>` : html`${shownDiff(diffOf(before.model ?? '', manifest.model ?? ''), 'From the version before to this one')}${keysChanged(before, manifest)}`}
 <h2>If it were in force again</h2>${again}`
 }
 

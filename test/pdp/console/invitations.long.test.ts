@@ -37,7 +37,7 @@ test('an invitation goes out by mail and stands on the screen, where its link ne
   const sent = await send(root, { email: 'erik@new.example', role: 'viewer', language: 'de', roles: 'docs/exporter' })
   expect([sent.status, sent.headers.get('location')]).toEqual([303, `${world.issuer}${PAGE}&done=invited`])
   const { text } = await get(root, PAGE)
-  expect(text.replaceAll(/<[^>]*>/g, ' ')).toMatch(/erik@new\.example +viewer +docs\/exporter +user:root/)
+  expect(text.replaceAll(/<[^>]*>/g, ' ')).toMatch(/erik@new\.example +viewer, +docs\/exporter +user:root/)
   await expect.poll(() => mailTo('erik@new.example')).toContain('invitation')
   const token = /token=3?D?([\w-]{20,})/.exec((mailTo('erik@new.example') ?? '').replaceAll('=\n', ''))?.[1] ?? 'none'
   expect(token).not.toBe('none')

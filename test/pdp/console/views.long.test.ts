@@ -122,7 +122,7 @@ test('the start names what deserves a look, and to nobody what they may not read
     'user:root holds portcullis / administrator in every organization',
     'acme has no active owner',
     'carl is suspended',
-    'routes in shadow mode',
+    'route in shadow mode',
   ])
     expect(root).toContain(finding)
   const tom = (await get(await signedIn('tom'), '/console?org=globex')).text.replaceAll(/<[^>]*>/g, '')
