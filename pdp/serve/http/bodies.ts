@@ -18,6 +18,7 @@ declare module 'fastify' {
 const YAML_TYPES = ['application/yaml', 'application/x-yaml', 'text/yaml']
 const SCIM_TYPES = ['application/scim+json']
 const LINES_TYPES = ['application/x-ndjson', 'text/plain']
+const OTHER_CHARSET = /charset(?![ \t]*=[ \t]*"?utf-?8\b)/i
 /** Time for a caller that is still sending to read the answer, before the connection closes. */
 const LINGER_MS = 1_000
 /** YAML of this length is parsed within milliseconds, whatever it contains. */
@@ -51,8 +52,13 @@ export function addBodyParsers(app: FastifyInstance): void {
   app.addContentTypeParser(LINES_TYPES, (_request, payload, done) => done(null, payload))
   app.addHook('preParsing', (request, _reply, _payload, done) => {
     if (request.method === 'GET' || request.method === 'HEAD') return done()
-    const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase()
-    if (type === undefined || !KNOWN_TYPES.has(type)) return done()
+    const { 'content-type': field = '', 'content-encoding': coding } = request.headers
+    const type = field.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+    if (!KNOWN_TYPES.has(type)) return done()
+    // A gateway in front could decode it, and read another text than we.
+    if (coding !== undefined && coding.toLowerCase() !== 'identity')
+      return done(new RequestProblem('media_type_unsupported', 'send the body without Content-Encoding'))
+    if (OTHER_CHARSET.test(field)) return done(new RequestProblem('media_type_unsupported', 'send the body in UTF-8'))
     const kinds = request.routeOptions.config.bodies ?? JSON_DEFAULT
     if (kinds.some((kind) => BODY_TYPES[kind].includes(type))) return done()
     const taken = kinds.flatMap((kind) => BODY_TYPES[kind])

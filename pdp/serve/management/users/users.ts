@@ -17,8 +17,11 @@ type UserBody = {
   readonly name?: string
   readonly password?: string
 }
+const UNSEEN =
+  '\\s@\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u115f\\u1160\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u3164\\uffa0'
 export const EMAIL = {
-  ...text('^[^\\s@\\u0000-\\u001f\\u007f]+@[^\\s@\\u0000-\\u001f\\u007f]+$', 'an e-mail address'),
+  // No character that cannot be seen or turns the order of others: an address would look like somebody else's.
+  ...text(`^[^${UNSEEN}]+@[^${UNSEEN}]+$`, 'an e-mail address'),
   maxLength: 254,
 }
 const BODY = object({
