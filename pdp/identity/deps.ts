@@ -38,6 +38,8 @@ export type IdentityDeps = {
   readonly replay?: ReplayMemory
   /** Default `claims-mode`. */
   readonly embedEntitlements?: EmbedEntitlements
+  /** People sign in with a second factor only. Default: to clients that are registered so. */
+  readonly requireSecondFactor?: boolean
   /** A slow hash that no secret matches, to check for people and clients that do not exist. Default: a new one. */
   readonly decoyHash?: string
   /** Default: no mail, and the built-in list of known passwords. */

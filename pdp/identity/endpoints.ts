@@ -24,6 +24,7 @@ import { createRecordSecrets } from './keys/record-secrets.ts'
 import { createProvenSecrets } from './provider/proven-secrets.ts'
 import { createProvider } from './provider/provider.ts'
 import { createHandler } from './routes.ts'
+import { demandsOf } from './sign-in/acr.ts'
 import { createSemaphores } from './sign-in/attempts.ts'
 import { createClientOf } from './sign-in/client-of.ts'
 import { createConsent } from './sign-in/consent.ts'
@@ -74,6 +75,7 @@ export async function createEndpoints(deps: EndpointsDeps): Promise<Endpoints> {
   const { ring, bindings, resources, revocations, secondFactor, passkeys, hook, introspection, frameOf, verifyProof } =
     deps
   const isSignedIn = createIsSignedIn(sql)
+  const demands = demandsOf(deps.requireSecondFactor === true)
   const readClaimSources = createClaimSources({ ...deps, embedEntitlements: deps.embedEntitlements ?? 'claims-mode' })
   const consent = createConsent({ ...deps, bindings })
   const known = createKnownAddresses(deps)
@@ -99,6 +101,7 @@ export async function createEndpoints(deps: EndpointsDeps): Promise<Endpoints> {
       hook,
       introspection,
       secondFactor,
+      demands,
       isSignedIn,
       semaphores,
       clientOf,
@@ -161,6 +164,7 @@ export async function createEndpoints(deps: EndpointsDeps): Promise<Endpoints> {
     isSignedIn,
     frameOf,
     secondFactor,
+    demands,
     signIn,
     passkeySteps,
     recoveryUsed: (user, about) => account.notices.send(user, 'codeUsed', about),

@@ -14,6 +14,7 @@ import { isCaller, type ServiceAccountSettings } from '../serve/authentication/s
 import { isSchemaName } from '../store/postgres/migrate.ts'
 
 export const EMBED_ENTITLEMENTS = ['off', 'claims-mode'] as const
+const SECOND_FACTOR = ['offered', 'required'] as const
 const SWITCH = ['on', 'off'] as const
 const DECISIONS_KEPT = 10_000
 const SECRET_CHARACTERS_MIN = 16
@@ -54,6 +55,7 @@ export type PdpConfig = {
   readonly redisUrl: string | null
   /** The external system that owns the entitlements; null: the store does. */
   readonly entitlementSource: { readonly url: string; readonly secret: string } | null
+  readonly secondFactor: (typeof SECOND_FACTOR)[number]
   readonly embedEntitlements: (typeof EMBED_ENTITLEMENTS)[number]
   /** Whether people may use the console at /console. */
   readonly console: boolean
@@ -98,6 +100,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
       redisUrl: reader.parsed('REDIS_URL', parseRedisUrl),
       entitlementSource: readEntitlementSource(reader),
       embedEntitlements: reader.parsed('PORTCULLIS_EMBED_ENTITLEMENTS', oneOf(EMBED_ENTITLEMENTS)) ?? 'claims-mode',
+      secondFactor: reader.parsed('PORTCULLIS_SECOND_FACTOR', oneOf(SECOND_FACTOR)) ?? 'offered',
       console: (reader.parsed('PORTCULLIS_CONSOLE', oneOf(SWITCH)) ?? (isLoopback(http.host) ? 'on' : 'off')) === 'on',
       branding: reader.parsed('PORTCULLIS_BRANDING', parseBranding) ?? {},
       decisionsKept: reader.parsed('PORTCULLIS_DECISIONS_KEPT', countWithin(0, 1_000_000)) ?? DECISIONS_KEPT,

@@ -34,6 +34,10 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
     'PORTCULLIS_EMBED_ENTITLEMENTS',
     'claims-mode: tokens carry entitlements with enforcement Claims; off: never (claims-mode)',
   ],
+  [
+    'PORTCULLIS_SECOND_FACTOR',
+    'offered: people may add one; required: they sign in with one only, and who has none is led to adding it (offered)',
+  ],
   ['PORTCULLIS_ENTITLEMENT_SOURCE_URL', 'URL of the system that owns the entitlements (the database owns them)'],
   ['PORTCULLIS_ENTITLEMENT_SOURCE_SECRET', 'bearer token for requests to that system, also as …_FILE'],
   [

@@ -120,6 +120,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     log,
     ...(await proofMemory(config, { log, shutdown })),
     embedEntitlements: config.embedEntitlements,
+    requireSecondFactor: config.secondFactor === 'required',
     account: await accountSettings(config, { log }),
     internalHosts: config.internalHosts,
     acceptInvitation: createAcceptance({

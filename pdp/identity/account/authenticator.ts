@@ -7,6 +7,7 @@ import { qrCode } from '../html/qr-code.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { withCode } from '../sign-in/acr.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
+import { waitingSignIn } from '../sign-in/sign-in-pages.ts'
 import { fillText } from '../words/words.ts'
 import { remainingAssurance, signInAnew } from './own-sign-in.ts'
 import { alertOf, hidden, shown, type View } from './pages.ts'
@@ -17,14 +18,15 @@ import type { Person, Visit } from './visit.ts'
 type Problem = 'wrong' | 'expired'
 type Change = { readonly person: Person; readonly form: URLSearchParams }
 
-export async function showAuthenticator(parts: AccountParts, { frame }: Visit, person: Person): Promise<View> {
-  if (!(await parts.secondFactor.kinds(person.user.id)).app) return proposal(parts, { frame, person }, null)
+export async function showAuthenticator(parts: AccountParts, visit: Visit, person: Person): Promise<View> {
+  const { frame } = visit
+  if (!(await parts.secondFactor.kinds(person.user.id)).app) return proposal(parts, { visit, person }, null)
   const { app } = frame.words.factors
   return shown(
     frame,
     app.title,
     html`<p>${app.isOn}</p>
-${changeForm(frame, person, { action: 'remove', text: app.remove, lead: app.removeLead })}${await recoveryPart(parts, frame, person)}${back(frame)}`,
+${changeForm(frame, person, { action: 'remove', text: app.remove, lead: app.removeLead })}${await recoveryPart(parts, frame, person)}${back(visit)}`,
   )
 }
 
@@ -61,14 +63,14 @@ async function confirm(parts: AccountParts, visit: Visit, { person, form }: Chan
   const { user, session, signedInAt } = person
   const proposed = { session: session.uid, sealed: form.get('sealed') ?? '', code: form.get('code') ?? '' }
   const confirmed = await parts.secondFactor.confirm(user, proposed, contextOf(user.id))
-  if (confirmed === null) return proposal(parts, { frame: visit.frame, person }, { problem: 'expired', sealed: '' })
-  if (confirmed === 'wrong') return proposal(parts, { frame: visit.frame, person }, { problem: 'wrong', ...proposed })
+  if (confirmed === null) return proposal(parts, { visit, person }, { problem: 'expired', sealed: '' })
+  if (confirmed === 'wrong') return proposal(parts, { visit, person }, { problem: 'wrong', ...proposed })
   if (confirmed === 'present') return showAuthenticator(parts, visit, person)
   parts.log.info({ event: 'authenticator_added', user: user.id })
   parts.notices.send(user.id, 'appAdded', visit.frame)
   // They gave a code just now, so the sign-in of this browser goes on as one by both.
   await startSession(parts, { ...visit, session }, { accountId: user.id, ts: signedInAt, ...withCode(session.amr) })
-  return codesPage(visit.frame, confirmed)
+  return codesPage(visit, confirmed)
 }
 
 async function renew(parts: AccountParts, visit: Visit, person: Person): Promise<View> {
@@ -76,7 +78,7 @@ async function renew(parts: AccountParts, visit: Visit, person: Person): Promise
   if (codes === null) return showAuthenticator(parts, visit, person)
   parts.log.info({ event: 'recovery_codes_renewed', user: person.user.id })
   parts.notices.send(person.user.id, 'codesRenewed', visit.frame)
-  return codesPage(visit.frame, codes)
+  return codesPage(visit, codes)
 }
 
 async function remove(parts: AccountParts, visit: Visit, person: Person): Promise<View> {
@@ -87,15 +89,16 @@ async function remove(parts: AccountParts, visit: Visit, person: Person): Promis
   const hasCode = await parts.secondFactor.has(user.id)
   await signInAnew(parts, visit, { person, by: remainingAssurance({ ...person, hasCode }) })
   const { app } = visit.frame.words.factors
-  return shown(visit.frame, app.removedTitle, html`<p role="status">${app.removed}</p>${back(visit.frame)}`)
+  return shown(visit.frame, app.removedTitle, html`<p role="status">${app.removed}</p>${back(visit)}`)
 }
 
 /** A new secret, or the one that was proposed before. */
 async function proposal(
   { secondFactor }: AccountParts,
-  { frame, person }: { readonly frame: Frame; readonly person: Person },
+  { visit, person }: { readonly visit: Visit; readonly person: Person },
   former: { readonly problem: Problem; readonly sealed: string } | null,
 ): Promise<View> {
+  const { frame } = visit
   const { user, session, xsrf } = person
   const known = former === null ? null : secondFactor.proposed(user, session.uid, former.sealed)
   const offered =
@@ -111,7 +114,7 @@ async function proposal(
 <label for="code">${app.label}</label>
 <input id="code" name="code" type="text" inputmode="numeric" autocomplete="one-time-code" pattern="[0-9 ]{6,8}" title="${frame.words.code.form}" maxlength="8" required${described}>
 <button type="submit" name="action" value="confirm">${app.confirm}</button>
-</form>${back(frame)}`,
+</form>${back(visit)}`,
     problem === null ? 'shown' : 'invalid',
   )
 }
@@ -123,19 +126,31 @@ async function keyOf(frame: Frame, { secret, uri }: Secret): Promise<Html> {
 <p><a href="${uri}">${app.openHere}</a></p>`
 }
 
-export function codesPage(frame: Frame, codes: readonly string[]): View {
+export function codesPage(visit: Visit, codes: readonly string[]): View {
+  const { frame } = visit
   const { recovery } = frame.words.factors
   return shown(
     frame,
     recovery.title,
     html`<p role="status">${recovery.lead}</p>
 <ol class="codes">${codes.map((code) => html`<li><code>${code}</code></li>`)}</ol>
-<p><a class="act" href="${frame.mount}${PATHS.account}">${recovery.kept}</a></p>`,
+<p><a class="act" href="${wayBack(visit) ?? `${frame.mount}${PATHS.account}`}">${recovery.kept}</a></p>`,
   )
 }
 
 export const leftOf = ({ words }: Frame, left: number): string =>
   fillText(words.factors.recovery.left, { left: String(left), count: String(RECOVERY_CODES_COUNT) })
 
-export const back = (frame: Frame): Html =>
-  html`<p><a href="${frame.mount}${PATHS.account}">${frame.words.factors.app.back}</a></p>`
+export function back(visit: Visit): Html {
+  const { mount, words } = visit.frame
+  const waiting = wayBack(visit)
+  return waiting === null
+    ? html`<p><a href="${mount}${PATHS.account}">${words.factors.app.back}</a></p>`
+    : html`<p><a href="${waiting}">${words.factors.needed.goOn}</a></p>`
+}
+
+/** To the sign-in that waits for a second factor, which only the browser of that sign-in can open; null: nothing waits. */
+function wayBack({ req, frame }: Visit): string | null {
+  const waiting = waitingSignIn(req)
+  return waiting === null ? null : `${frame.mount}${waiting.path}`
+}

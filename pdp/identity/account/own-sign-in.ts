@@ -4,7 +4,7 @@ import { type Assurance, BY_PASSWORD } from '../sign-in/acr.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
 import { isSecond, type Turn } from '../sign-in/passkey-steps.ts'
 import type { SignedIn, Waiting } from '../sign-in/sign-in.ts'
-import { type LoginProblem, loginPage, outcomeOf, recoveryUsedPage } from '../sign-in/sign-in-pages.ts'
+import { type LoginProblem, loginPage, outcomeOf, recoveryUsedPage, waitingSignIn } from '../sign-in/sign-in-pages.ts'
 import { goTo, type View } from './pages.ts'
 import type { AccountParts } from './parts.ts'
 import { type Person, personOf, type Visit, xsrfOf } from './visit.ts'
@@ -19,8 +19,10 @@ const TARGETS: readonly string[] = [
 ]
 
 /** Sends the browser to sign in and then to this page. */
-export function signInFirst({ issuer }: AccountParts, { res }: Visit, to: string): null {
-  goTo(res, `${urlOf(issuer, PATHS.accountSignIn)}?${new URLSearchParams({ to })}`)
+export function signInFirst({ issuer }: AccountParts, { req, res }: Visit, to: string): null {
+  const waiting = waitingSignIn(req)
+  const query = `${new URLSearchParams({ to })}${waiting === null ? '' : `&${waiting.query}`}`
+  goTo(res, `${urlOf(issuer, PATHS.accountSignIn)}?${query}`)
   return null
 }
 
@@ -97,7 +99,9 @@ async function begin(parts: AccountParts, visit: Visit, signedIn: SignedIn): Pro
 
 function targetOf({ req }: Visit): string {
   const to = new URLSearchParams(req.url?.split('?')[1] ?? '').get('to') ?? ''
-  return TARGETS.includes(to) ? to : PATHS.account
+  const path = TARGETS.includes(to) ? to : PATHS.account
+  const waiting = waitingSignIn(req)
+  return waiting === null ? path : `${path}?${waiting.query}`
 }
 
 /** For who has just ended all sessions, this one too: they go on in a new one, as strongly signed in as `acr` says. */

@@ -44,7 +44,7 @@ async function add(parts: AccountParts, visit: Visit, { person, form }: Change):
     { ...visit, session },
     { accountId: user.id, ts: person.signedInAt, ...(person.hasCode ? remainingAssurance(person) : by) },
   )
-  if (added.recoveryCodes.length > 0) return codesPage(visit.frame, added.recoveryCodes)
+  if (added.recoveryCodes.length > 0) return codesPage(visit, added.recoveryCodes)
   return list(parts, visit, { ...person, session: current }, { status: passkeys.added })
 }
 
@@ -68,7 +68,7 @@ async function list(parts: AccountParts, visit: Visit, person: Person, said: Sai
   const recovery = all.length > 0 ? await recoveryPart(parts, frame, person) : EMPTY
   const alert = said !== null && 'problem' in said ? alertOf(said.problem) : EMPTY
   const status = said !== null && 'status' in said ? html`<p role="status">${said.status}</p>` : EMPTY
-  const body = html`<p>${passkeys.lead}</p>${status}${alert}${rows}${await adding(parts, visit, { person, count: all.length })}${recovery}${back(frame)}`
+  const body = html`<p>${passkeys.lead}</p>${status}${alert}${rows}${await adding(parts, visit, { person, count: all.length })}${recovery}${back(visit)}`
   return {
     outcome: said !== null && 'problem' in said ? 'invalid' : 'shown',
     page: page(frame, passkeys.title, body, { script: scriptSource(parts.issuer) }),

@@ -26,6 +26,7 @@ export const OWN_MEMBERS = [
   'portcullis_app',
   'portcullis_organization',
   'portcullis_scope',
+  'portcullis_second_factor',
   'portcullis_exchange_clients',
   'portcullis_exchange_resources',
 ] as const
@@ -73,6 +74,7 @@ export function providerMetadata(client: Registered): ClientMetadata {
     portcullis_app: client.app,
     portcullis_organization: client.organization,
     portcullis_scope: metadataScope,
+    portcullis_second_factor: metadata.require_second_factor === true,
     portcullis_exchange_clients: metadata.exchange_clients ?? [],
     portcullis_exchange_resources: metadata.exchange_resources ?? [],
   }

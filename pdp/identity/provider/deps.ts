@@ -5,6 +5,7 @@ import type { Log } from '../../process/log.ts'
 import type { SecondFactor } from '../factors/second-factor.ts'
 import type { FrameOf } from '../html/frame.ts'
 import type { SigningKeys } from '../keys/signing-keys.ts'
+import type { Demands } from '../sign-in/acr.ts'
 import type { Semaphores } from '../sign-in/attempts.ts'
 import type { ClientOf } from '../sign-in/client-of.ts'
 import type { Consent } from '../sign-in/consent.ts'
@@ -32,6 +33,7 @@ export type ProviderDeps = Omit<AdapterDeps, 'rotation'> & {
   readonly hook: Pick<TokenHook, 'claims'>
   readonly introspection: Pick<Introspection, 'record' | 'isRevoked'>
   readonly secondFactor: Pick<SecondFactor, 'has'>
+  readonly demands: Demands
   readonly isSignedIn: IsSignedIn
   readonly semaphores: Semaphores
   readonly clientOf: ClientOf

@@ -6,6 +6,7 @@ declare module 'oidc-provider' {
     readonly portcullis_app: string | null
     readonly portcullis_organization: string | null
     readonly portcullis_scope: string
+    readonly portcullis_second_factor: boolean
     readonly portcullis_exchange_clients: readonly string[]
     readonly portcullis_exchange_resources: readonly string[]
   }

@@ -37,7 +37,7 @@ export function providerSettings(deps: SettingsDeps, mint: Mint): Configuration 
   return { ...protocol(deps), ...issuance(deps, mint), ...people(deps, mint) }
 }
 
-function protocol({ issuer, keys, masterKeys, secondFactor, pages }: SettingsDeps): Configuration {
+function protocol({ issuer, keys, masterKeys, secondFactor, demands, pages }: SettingsDeps): Configuration {
   return {
     jwks: { keys: keys.privateJwks },
     scopes: [...IDENTITY_SCOPES, OFFLINE_ACCESS, ...SERVICE_SCOPES],
@@ -99,7 +99,7 @@ function protocol({ issuer, keys, masterKeys, secondFactor, pages }: SettingsDep
       short: { httpOnly: true, sameSite: 'lax' },
     },
     interactions: {
-      policy: signInPolicy({ secondFactor }),
+      policy: signInPolicy({ secondFactor, demands }),
       url: (_ctx: Context, i: { uid: string }) => `${mountOf(issuer)}${PATHS.interaction}/${i.uid}`,
     },
     renderError: pages.renderError,

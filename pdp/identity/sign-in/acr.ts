@@ -1,5 +1,7 @@
 /** How strongly a person signed in: authentication context classes (acr) and methods (amr, RFC 8176). */
 
+import type { Client } from 'oidc-provider'
+
 export type Assurance = { readonly acr: string; readonly amr: readonly string[] }
 export const BY_PASSWORD: Assurance = { acr: 'pwd', amr: ['pwd'] }
 export const BY_PASSWORD_AND_CODE: Assurance = { acr: 'mfa', amr: ['pwd', 'otp', 'mfa'] }
@@ -20,6 +22,15 @@ export const byPasskey = (of: { readonly synced: boolean; readonly afterPassword
 })
 
 export const ACR_VALUES = [BY_PASSWORD_AND_CODE.acr, BY_PASSWORD.acr] as const
+
+/** Whom the operator, or the registration of the client, lets in with two factors only. Undefined: no client asks. */
+export type Demands = (client: Pick<Client, 'portcullis_second_factor'> | undefined) => boolean
+export const demandsOf =
+  (always: boolean): Demands =>
+  (client) =>
+    always || client?.portcullis_second_factor === true
+
+export const hasTwoFactors = (acr: string | undefined): boolean => acr === BY_PASSWORD_AND_CODE.acr
 
 /** `wanted`: the values of `acr_values`, of which one is enough; none: anything is. Two factors count where a password was asked for. */
 export function meets(acr: string | undefined, wanted: readonly string[]): boolean {

@@ -14,7 +14,7 @@ import type { RecordSecrets } from '../keys/record-secrets.ts'
 import { paramsOf } from '../oauth/request.ts'
 import { splitScope } from '../oauth/scopes.ts'
 import { STATUS, type StatusName } from '../oauth/status.ts'
-import { meets } from './acr.ts'
+import { type Demands, hasTwoFactors, meets } from './acr.ts'
 import { approvalPage, type PendingRequest } from './approval-pages.ts'
 import {
   type ApprovalSignInDeps,
@@ -43,6 +43,7 @@ export type ApprovalDeps = ApprovalSignInDeps & {
   readonly isSignedIn: IsSignedIn
   readonly frameOf: FrameOf
   readonly secondFactor: Pick<SecondFactor, 'has'>
+  readonly demands: Demands
   readonly consent: Consent
   readonly recordSecrets: Pick<RecordSecrets, 'open'>
   /** Signs the forms. */
@@ -121,7 +122,9 @@ async function decide(deps: ApprovalDeps, visit: Visit, form: URLSearchParams): 
     return list(deps, visit, 'denied')
   }
   if (isTooOld(session, request)) return show(deps, visit, askToSignIn(visit.frame, 'fresh'))
-  if (!meets(session.acr, splitScope(paramsOf(request).acr_values))) {
+  const client = await provider.Client.find(request.clientId)
+  const isDemanded = deps.demands(client) && !hasTwoFactors(session.acr)
+  if (isDemanded || !meets(session.acr, splitScope(paramsOf(request).acr_values))) {
     if (await deps.secondFactor.has(accountId))
       return show(
         deps,
@@ -131,7 +134,6 @@ async function decide(deps: ApprovalDeps, visit: Visit, form: URLSearchParams): 
     await provider.backchannelResult(request, new errors.AccessDenied('the person has no authenticator'))
     return list(deps, visit, 'unmet')
   }
-  const client = await provider.Client.find(request.clientId)
   const choice = client === undefined ? null : await choiceOf(deps, request)
   const organization = choice === null ? undefined : chosen(choice, form)
   if (client === undefined || organization === undefined)

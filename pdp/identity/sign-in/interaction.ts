@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Client, errors, type Interaction, type InteractionResults, type Provider } from 'oidc-provider'
 import type { Log } from '../../process/log.ts'
 import type { Directory } from '../../store/directory.ts'
+import type { SecondFactor } from '../factors/second-factor.ts'
 import { type Choice, consentPage } from '../html/consent-page.ts'
 import { errorPage, type Trouble } from '../html/error-page.ts'
 import { isCrossSite, readForm } from '../html/forms.ts'
@@ -11,12 +12,21 @@ import type { Page } from '../html/page.ts'
 import { paramsOf } from '../oauth/request.ts'
 import { splitScope } from '../oauth/scopes.ts'
 import { STATUS, type StatusName } from '../oauth/status.ts'
+import { type Assurance, BY_PASSWORD, hasTwoFactors } from './acr.ts'
 import type { Consent } from './consent.ts'
 import type { Devices } from './devices.ts'
 import { isSecond, type PasskeySteps, type Step, type Turn } from './passkey-steps.ts'
 import type { Elsewhere } from './sign-in.ts'
 import { isEmail, type RecoveryUsed, type SignIn, type Waiting } from './sign-in.ts'
-import { type LoginProblem, loginPage, outcomeOf, type Purpose, recoveryUsedPage } from './sign-in-pages.ts'
+import {
+  type LoginProblem,
+  loginPage,
+  outcomeOf,
+  type Purpose,
+  recoveryUsedPage,
+  secondFactorNeededPage,
+} from './sign-in-pages.ts'
+import { SECOND_FACTOR_REASON, STEP_UP_REASON } from './sign-in-policy.ts'
 
 const RETRY_AFTER_SECONDS = 60
 
@@ -26,6 +36,7 @@ export type InteractionDeps = {
   readonly provider: () => Provider
   readonly directory: Pick<Directory, 'user'>
   readonly consent: Consent
+  readonly secondFactor: Pick<SecondFactor, 'has'>
   readonly signIn: SignIn
   readonly elsewhere: Elsewhere
   readonly devices: Devices
@@ -73,7 +84,7 @@ async function ask(deps: InteractionDeps, exchange: Exchange): Promise<void> {
     const handed = deps.elsewhere.handedOver(exchange.req, interaction.uid)
     if (handed !== null) return finish(deps, exchange, { login: { ...handed, amr: [...handed.amr] } })
     const waiting = await steppingUp(deps, exchange)
-    if (waiting !== null) return askForSecond(deps, exchange, { sealed: null, waiting, problem: null })
+    if (waiting !== null) return stepUp(deps, exchange, waiting)
     const hint = paramsOf(interaction).login_hint ?? ''
     return showLogin(deps, exchange, { email: isEmail(hint) ? hint : '', problem: null })
   }
@@ -85,6 +96,15 @@ async function ask(deps: InteractionDeps, exchange: Exchange): Promise<void> {
   const asked = splitScope(paramsOf(interaction).scope)
   const scopes = splitScope(client.portcullis_scope).filter((scope) => asked.includes(scope))
   show(res, 'shown', consentPage(frame, { clientName: nameOf(client), person, scopes, choice }))
+}
+
+/** For the second factor of who is signed in. Who has none adds one in the account, and comes back. */
+async function stepUp(deps: InteractionDeps, exchange: Exchange, waiting: Waiting & Assurance): Promise<void> {
+  const { interaction, frame, client } = exchange
+  if (hasTwoFactors(waiting.acr)) return finish(deps, exchange, { login: { ...waiting, amr: [...waiting.amr] } })
+  if (await deps.secondFactor.has(waiting.accountId))
+    return askForSecond(deps, exchange, { sealed: null, waiting, problem: null })
+  show(exchange.res, 'shown', secondFactorNeededPage(frame, { application: nameOf(client), from: interaction.uid }))
 }
 
 async function password(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
@@ -177,16 +197,21 @@ async function askForSecond(
  * Who is signed in by password and lacks only the code. The time of the sign-in stays that of the password: a code alone does
  * not satisfy a client that asks for a fresh sign-in by max_age.
  */
-async function steppingUp(deps: InteractionDeps, { req, res, interaction }: Exchange): Promise<Waiting | null> {
-  const [reason, ...others] = interaction.prompt.reasons
-  if (reason !== 'acr_values' || others.length > 0 || interaction.session === undefined) return null
+async function steppingUp(
+  deps: InteractionDeps,
+  { req, res, interaction }: Exchange,
+): Promise<(Waiting & Assurance) | null> {
+  const { reasons } = interaction.prompt
+  if (!reasons.every((reason) => STEPS_UP.has(reason)) || interaction.session === undefined) return null
   const provider = deps.provider()
   const session = await provider.Session.get(provider.createContext(req, res))
-  const { accountId, uid } = session
+  const { accountId, uid, acr = BY_PASSWORD.acr, amr = [] } = session
   const ts = session.authTime()
   if (accountId === undefined || ts === undefined || uid !== interaction.session.uid) return null
-  return { accountId, ts }
+  return { accountId, ts, acr, amr }
 }
+
+const STEPS_UP: ReadonlySet<string> = new Set([STEP_UP_REASON, SECOND_FACTOR_REASON])
 
 async function consent(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
   const { interaction, client } = exchange

@@ -1,4 +1,5 @@
 /** Signing in: the password, then a code if the person has an authenticator app. */
+import type { IncomingMessage } from 'node:http'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { RECOVERY_CODES_COUNT } from '../factors/recovery-codes.ts'
 import type { Frame } from '../html/frame.ts'
@@ -79,6 +80,36 @@ export const hiddenFields = (fields: { readonly [name: string]: string }): reado
 
 const passkeyForm = (text: string, hidden: readonly Html[] = []): Html =>
   html`<form method="post" data-step="passkey" class="other">${hidden}<button type="submit" name="action" value="passkey" class="plain">${text}</button></form>`
+
+/** `from`: the interaction in which they are asked. */
+export function secondFactorNeededPage(
+  frame: Frame,
+  { application, from }: { readonly application: string; readonly from: string },
+): Page {
+  const { words, mount } = frame
+  const { needed, app, passkeys } = words.factors
+  const add = (path: string, text: string): Html =>
+    html`<a class="act plain" href="${mount}${path}?${FROM}=${from}">${text}</a>`
+  return page(
+    frame,
+    needed.title,
+    html`<p>${fill(needed.lead, { application: strong(application) })}</p><p>${needed.choose}</p>
+<p>${add(PATHS.accountAuthenticator, app.title)}${add(PATHS.accountPasskeys, passkeys.add)}</p>
+<form method="post" data-step="needed">${cancel(words, { kind: 'application', name: application })}
+</form>`,
+  )
+}
+
+const FROM = 'sign_in'
+const INTERACTION = /^[A-Za-z0-9_-]{1,64}$/
+
+/** In the address of a page of the account: the sign-in that waits until the person has a second factor. */
+export function waitingSignIn({
+  url,
+}: Pick<IncomingMessage, 'url'>): { readonly path: string; readonly query: string } | null {
+  const from = new URLSearchParams(url?.split('?')[1] ?? '').get(FROM) ?? ''
+  return INTERACTION.test(from) ? { path: `${PATHS.interaction}/${from}`, query: `${FROM}=${from}` } : null
+}
 
 /** Also says where to go on, and what to do about a lost device. */
 export function recoveryUsedPage(frame: Frame, { left, to }: { readonly left: number; readonly to: string }): Page {

@@ -62,6 +62,7 @@ export type World = {
 export async function openWorld(
   options: {
     embedEntitlements?: EmbedEntitlements
+    requireSecondFactor?: true
     mount?: string
     /** Of the issuer; default: its address. */
     host?: 'localhost'
@@ -116,6 +117,7 @@ export async function openWorld(
       atomically: (locks, work) => reach(locks, work),
       find: (token) => running.invitations.find(token),
     }),
+    ...(options.requireSecondFactor === true ? { requireSecondFactor: true } : {}),
     ...(options.embedEntitlements === undefined ? {} : { embedEntitlements: options.embedEntitlements }),
   })
   const running = identity

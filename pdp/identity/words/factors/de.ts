@@ -2,6 +2,12 @@
 import type { FactorWords } from './en.ts'
 
 export const GERMAN_FACTORS: FactorWords = {
+  needed: {
+    title: 'Ein zweiter Faktor ist nötig',
+    lead: '{application} lässt nur mit einem zweiten Faktor herein, und Ihr Konto hat noch keinen.',
+    choose: 'Richten Sie jetzt einen ein. Danach geht es weiter.',
+    goOn: 'Weiter mit der Anmeldung',
+  },
   app: {
     title: 'Authenticator-App',
     lead: 'Die App zeigt alle 30 Sekunden einen neuen Code. Ab dann geben Sie bei jeder Anmeldung einen davon ein, nach dem Passwort.',

@@ -1,5 +1,11 @@
 /** English texts about second factors and passkeys. */
 export const ENGLISH_FACTORS = {
+  needed: {
+    title: 'A second factor is needed',
+    lead: '{application} lets people in with a second factor only, and your account has none yet.',
+    choose: 'Add one now. Then you go on.',
+    goOn: 'Go on with the sign-in',
+  },
   app: {
     title: 'Authenticator app',
     lead: 'The app shows a new code every 30 seconds. From now on you give one at each sign-in, after your password.',

@@ -2,6 +2,12 @@
 import type { FactorWords } from './en.ts'
 
 export const SPANISH_FACTORS: FactorWords = {
+  needed: {
+    title: 'Hace falta un segundo factor',
+    lead: '{application} solo deja entrar con un segundo factor, y su cuenta todavía no tiene ninguno.',
+    choose: 'Añada uno ahora. Después podrá continuar.',
+    goOn: 'Continuar el inicio de sesión',
+  },
   app: {
     title: 'Aplicación de autenticación',
     lead: 'La aplicación muestra un código nuevo cada 30 segundos. Desde entonces dará uno en cada inicio de sesión, después de la contraseña.',

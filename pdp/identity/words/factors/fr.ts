@@ -2,6 +2,12 @@
 import type { FactorWords } from './en.ts'
 
 export const FRENCH_FACTORS: FactorWords = {
+  needed: {
+    title: 'Un second facteur est nécessaire',
+    lead: '{application} n’admet que les personnes qui ont un second facteur, et votre compte n’en a pas encore.',
+    choose: 'Ajoutez-en un maintenant. Ensuite, la connexion continue.',
+    goOn: 'Continuer la connexion',
+  },
   app: {
     title: 'Application d’authentification',
     lead: 'L’application affiche un nouveau code toutes les 30 secondes. Vous en donnerez un à chaque connexion, après votre mot de passe.',

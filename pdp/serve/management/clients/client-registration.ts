@@ -58,6 +58,10 @@ const METADATA: { readonly [name: string]: JsonSchema } = {
   require_auth_time: { type: 'boolean' },
   dpop_bound_access_tokens: { type: 'boolean' },
   require_pushed_authorization_requests: { type: 'boolean' },
+  require_second_factor: {
+    type: 'boolean',
+    description: 'People sign in to it with a second factor only; who has none is led to adding one. Default: false.',
+  },
 }
 export const CLIENT_BODY = object({
   ...METADATA,

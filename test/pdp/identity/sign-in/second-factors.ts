@@ -18,10 +18,10 @@ class Scene {
 }
 
 /** One world for the tests of a file. */
-export function openSecondFactors() {
+export function openSecondFactors(options: Parameters<typeof openWorld>[0] = {}) {
   const scene = new Scene()
   beforeAll(async () => {
-    scene.world = await openWorld()
+    scene.world = await openWorld(options)
     scene.flow = createFlow(scene.world)
     scene.flows = createFlows(scene.world)
   })
