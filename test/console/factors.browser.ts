@@ -43,11 +43,16 @@ beforeAll(async () => {
     const response = await fetch(local + path, { method: 'PUT', headers, body: JSON.stringify(body) })
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
   }
-  for (const user of ['ann-light', 'ann-dark', 'bob-light', 'bob-dark'])
+  const people = ['ann', 'bob', 'cleo', 'dora'].flatMap((name) => [`${name}-light`, `${name}-dark`])
+  for (const user of people)
     await put(`/v1/users/${user}`, { name: user, email: `${user}@acme.example`, password: PASSWORD })
   await put('/v1/clients/ledger', {
     ...{ client_name: 'Ledger', redirect_uris: [CALLBACK], token_endpoint_auth_method: 'none' },
     ...{ application_type: 'native', scope: 'openid' },
+  })
+  await put('/v1/clients/vault', {
+    ...{ client_name: 'Vault', redirect_uris: [CALLBACK], token_endpoint_auth_method: 'none' },
+    ...{ application_type: 'native', scope: 'openid', require_second_factor: true },
   })
   chromium = await launchChromium()
 })
@@ -194,21 +199,11 @@ test.each(['light', 'dark'] as const)(
     expect(await text(page)).toContain(`${person}@acme.example`)
 
     await page.context().clearCookies()
-    let answered = new URLSearchParams()
-    await page.context().route(`${CALLBACK}*`, (route) => {
-      answered = new URL(route.request().url()).searchParams
-      return route.fulfill({ contentType: 'text/html', body: '<title>The application</title>' })
-    })
-    await page.goto(
-      `/oauth/authorize?${new URLSearchParams({
-        ...{ client_id: 'ledger', response_type: 'code', redirect_uri: CALLBACK, scope: 'openid', acr_values: 'mfa' },
-        ...{ code_challenge: 'a'.repeat(43), code_challenge_method: 'S256' },
-      })}`,
-    )
+    const answered = await ask(page, 'ledger', { acr_values: 'mfa' })
     await press(page, 'Sign in with a passkey')
     await press(page, 'Continue')
     await page.waitForURL(`${CALLBACK}*`)
-    expect(answered.get('code')).not.toBeNull()
+    expect(answered().get('code')).not.toBeNull()
 
     // Without the device: the page says so and offers other ways.
     await page.context().clearCookies()
@@ -239,6 +234,65 @@ test.each(['light', 'dark'] as const)(
     await press(page, 'Use the password instead')
     await givePassword(page, person)
     expect(await text(page)).toContain(`${person}@acme.example`)
+    expect(complaints).toEqual([])
+  },
+  180_000,
+)
+
+/** As the application asks for a sign-in; what it is answered. */
+async function ask(page: Page, client: string, more: object = {}): Promise<() => URLSearchParams> {
+  let answered = new URLSearchParams()
+  await page.context().route(`${CALLBACK}*`, (route) => {
+    answered = new URL(route.request().url()).searchParams
+    return route.fulfill({ contentType: 'text/html', body: '<title>The application</title>' })
+  })
+  const parameters = { client_id: client, response_type: 'code', redirect_uri: CALLBACK, scope: 'openid' }
+  const challenge = { code_challenge: 'a'.repeat(43), code_challenge_method: 'S256' }
+  await page.goto(`/oauth/authorize?${new URLSearchParams({ ...parameters, ...challenge, ...more })}`)
+  return () => answered
+}
+
+test.each(['light', 'dark'] as const)(
+  'an application that demands a second factor leads who has none to an app without JavaScript, and goes on, in the %s scheme',
+  async (scheme) => {
+    const { page, look, complaints } = await open(scheme, false)
+    const answered = await ask(page, 'vault')
+    await givePassword(page, `cleo-${scheme}`)
+    expect(await text(page)).toContain('Vault lets people in with a second factor only')
+    await look('second-factor-needed')
+    await page.getByRole('link', { name: 'Authenticator app' }).click()
+    await look('second-factor-setup')
+    const secret = (await page.locator('.key').innerText()).replaceAll(' ', '')
+    await page.getByRole('link', { name: 'Go on with the sign-in' }).click()
+    expect(await text(page)).toContain('A second factor is needed')
+    await page.goBack()
+    const shown = (await page.locator('.key').innerText()).replaceAll(' ', '')
+    await page.getByLabel('Code that').fill(codeOf(shown === secret ? secret : shown, Date.now()))
+    await press(page, 'Switch it on')
+    await page.getByRole('link', { name: 'I have kept them' }).click()
+    await press(page, 'Continue')
+    await page.waitForURL(`${CALLBACK}*`)
+    expect(answered().get('code')).not.toBeNull()
+    expect(complaints).toEqual([])
+  },
+  180_000,
+)
+
+test.each(['light', 'dark'] as const)(
+  'an application that demands a second factor leads who has none to a passkey, and goes on, in the %s scheme',
+  async (scheme) => {
+    const { page, look, complaints } = await open(scheme)
+    await authenticator(page)
+    const answered = await ask(page, 'vault')
+    await givePassword(page, `dora-${scheme}`)
+    await page.getByRole('link', { name: 'Add a passkey' }).click()
+    await look('second-factor-passkey')
+    await page.getByLabel('Name, such as').fill('Laptop')
+    await press(page, 'Add a passkey')
+    await page.getByRole('link', { name: 'I have kept them' }).click()
+    await press(page, 'Continue')
+    await page.waitForURL(`${CALLBACK}*`)
+    expect(answered().get('code')).not.toBeNull()
     expect(complaints).toEqual([])
   },
   180_000,

@@ -14,7 +14,7 @@ import {
   signedOutPage,
 } from '../../../../pdp/identity/provider/device-pages.ts'
 import { approvalPage } from '../../../../pdp/identity/sign-in/approval-pages.ts'
-import { codePage, loginPage } from '../../../../pdp/identity/sign-in/sign-in-pages.ts'
+import { codePage, loginPage, secondFactorNeededPage } from '../../../../pdp/identity/sign-in/sign-in-pages.ts'
 import { ENGLISH } from '../../../../pdp/identity/words/en.ts'
 import { LANGUAGES, type Words } from '../../../../pdp/identity/words/words.ts'
 import { html } from '../../../../pdp/process/pages/html.ts'
@@ -48,6 +48,7 @@ const PAGES: { readonly [name: string]: (value: string, words: Words) => Page } 
   'sign-in': (v, w) => loginPage(frameOf(w), { purpose: purpose(v), email: v, problem: 'wrong' }),
   code: (v, w) =>
     codePage(frameOf(w), { purpose: purpose(v), hidden: { [v]: v }, problem: 'wrongCode', passkey: false }),
+  'second factor needed': (v, w) => secondFactorNeededPage(frameOf(w), { application: v, from: 'a' }),
   approval: (v, w) =>
     approvalPage(frameOf(w), {
       ...{ person: v, xsrf: v, done: 'approved' },
