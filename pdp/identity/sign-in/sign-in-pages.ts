@@ -89,7 +89,7 @@ export function secondFactorNeededPage(
   const { words, mount } = frame
   const { needed, app, passkeys } = words.factors
   const add = (path: string, text: string): Html =>
-    html`<a class="act plain" href="${mount}${path}?${FROM}=${from}">${text}</a>`
+    html`<a class="act" href="${mount}${path}?${FROM}=${from}">${text}</a>`
   return page(
     frame,
     needed.title,

@@ -252,6 +252,7 @@ describe("a client's metadata for oidc-provider", () => {
       portcullis_app: null,
       portcullis_organization: null,
       portcullis_scope: 'openid own:scope',
+      portcullis_second_factor: false,
       portcullis_exchange_clients: [],
       portcullis_exchange_resources: [],
     })
