@@ -67,7 +67,7 @@ export function pdpSettings({
     redisUrl: null,
     entitlementSource: null,
     secondFactor: 'offered',
-  embedEntitlements: 'off',
+    embedEntitlements: 'off',
     internalHosts: [],
     changesKeptDays: null,
     console: false,
