@@ -185,3 +185,17 @@ function covers(issuer: string, { oidc }: Context, grant: Grant): boolean {
     byResource.every(([resource, scopes]) => has(grant.getResourceScope(resource), scopes))
   )
 }
+
+/** Undefined when the person named none, or one that was not offered. */
+export function organizationFrom(choice: Choice, form: URLSearchParams): string | null | undefined {
+  switch (choice.kind) {
+    case 'bound':
+      return choice.organization.id
+    case 'unbound':
+      return null
+    case 'choose':
+      return choice.from.find(({ id }) => id === form.get('organization'))?.id
+    case 'refused':
+      return undefined
+  }
+}

@@ -13,7 +13,7 @@ import { paramsOf } from '../oauth/request.ts'
 import { splitScope } from '../oauth/scopes.ts'
 import { STATUS, type StatusName } from '../oauth/status.ts'
 import { type Assurance, BY_PASSWORD, hasTwoFactors } from './acr.ts'
-import type { Consent } from './consent.ts'
+import { type Consent, organizationFrom } from './consent.ts'
 import type { Devices } from './devices.ts'
 import { isSecond, type PasskeySteps, type Step, type Turn } from './passkey-steps.ts'
 import type { Elsewhere } from './sign-in.ts'
@@ -223,20 +223,6 @@ async function consent(deps: InteractionDeps, exchange: Exchange, form: URLSearc
   const params = paramsOf(interaction)
   const grantId = await deps.consent.grant(deps.provider(), { accountId, client, params, organization, sessionUid })
   return finish(deps, exchange, { consent: { grantId } })
-}
-
-/** Undefined when the person named none, or one that was not offered. */
-function organizationFrom(choice: Choice, form: URLSearchParams): string | null | undefined {
-  switch (choice.kind) {
-    case 'bound':
-      return choice.organization.id
-    case 'unbound':
-      return null
-    case 'choose':
-      return choice.from.find(({ id }) => id === form.get('organization'))?.id
-    case 'refused':
-      return undefined
-  }
 }
 
 async function choiceOf(deps: InteractionDeps, { interaction, client }: Exchange): Promise<Choice> {
