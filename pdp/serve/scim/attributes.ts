@@ -91,6 +91,19 @@ export const USER_ATTRIBUTES: readonly Attribute[] = [
   listOf('phoneNumbers', 'Telephone numbers.', {
     kinds: ['work', 'home', 'mobile', 'fax', 'pager', 'other'],
   }),
+  attribute('addresses', 'Postal addresses.', {
+    multiValued: true,
+    subAttributes: [
+      attribute('formatted', 'The whole address.'),
+      attribute('streetAddress', 'Street and number.'),
+      attribute('locality', 'The city.'),
+      attribute('region', 'The state or region.'),
+      attribute('postalCode', 'The postal code.'),
+      attribute('country', 'The country, as two letters (ISO 3166-1).'),
+      attribute('type', 'What it is for.', { canonicalValues: ['work', 'home', 'other'] }),
+      attribute('primary', 'Whether it is the preferred one.', { type: 'boolean' }),
+    ],
+  }),
   listOf('roles', 'The tier in the organization.', { values: GIVEN_TIERS }),
   attribute('groups', 'The groups that the person is a direct member of.', {
     ...READ_ONLY,
