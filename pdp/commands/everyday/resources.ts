@@ -1,13 +1,11 @@
 /** `org`, `user`, `client`, `member`, `role` and `entitlement`: listed, shown, written and deleted on a running PDP. */
 
-import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { fileProblem } from '../../process/command/file-problem.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from '../connection.ts'
 import { CliError, EXIT, type Run } from '../errors.ts'
+import { type Flags, fileText, text, words } from './flags.ts'
 import { type Item, show } from './print.ts'
 
-type Flags = { readonly [name: string]: string | boolean | readonly string[] | undefined }
 type Flag = readonly [flags: string, meaning: string]
 type Resource = {
   readonly name: string
@@ -19,6 +17,8 @@ type Resource = {
   /** Before `:read` and `:write`. */
   readonly scope: string
   readonly columns: readonly string[]
+  /** The list comes whole, and takes no page. */
+  readonly isWhole?: true
   readonly flags: readonly Flag[]
   /** An argument after the id. */
   readonly argument?: Flag
@@ -27,19 +27,9 @@ type Resource = {
   readonly given?: (flags: Flags) => readonly string[]
 }
 
-const text = (value: Flags[string]): string | undefined => (typeof value === 'string' ? value : undefined)
-const words = (value: Flags[string]): readonly string[] | undefined =>
-  text(value)
-    ?.split(/[\s,]+/)
-    .filter((word) => word !== '')
-/** A secret is read from a file, because the arguments of a process are seen by everybody on the machine. */
-const fileText = (value: Flags[string]): string | undefined => {
-  const path = text(value)
-  return path === undefined ? undefined : read(path)
-}
 /** Scopes of the PDP itself: a client can give only those that it holds. */
 const OWN_SCOPE =
-  /^(?:(?:decisions|directory|manifest|roles|relationships|entitlements|clients|hooks|issuers|sessions|audit|events|streams):|ssf\.)/
+  /^(?:(?:decisions|directory|manifest|roles|relationships|entitlements|clients|hooks|issuers|identity-providers|sessions|audit|events|streams):|ssf\.)/
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 
 const RESOURCES: readonly Resource[] = [
@@ -109,6 +99,39 @@ const RESOURCES: readonly Resource[] = [
         ...(device === true ? [DEVICE, ...(redirectUri === undefined ? ['refresh_token'] : [])] : []),
         ...(redirectUri === undefined && device !== true ? ['client_credentials'] : []),
       ],
+    }),
+  },
+  {
+    name: 'identity-provider',
+    description: 'OpenID providers of others, at which people may sign in.',
+    path: () => '/v1/identity-providers',
+    inOrganization: false,
+    id: 'id',
+    scope: 'identity-providers',
+    isWhole: true,
+    columns: ['id', 'name', 'issuer', 'client_id'],
+    flags: [
+      ['--issuer <url>', 'exactly as its tokens name it'],
+      ['--client <id>', 'what Portcullis is called there'],
+      ['--secret-file <file>', 'file with the secret that it gave; by default the stored one stays'],
+      ['--name <name>', 'on the button; by default its id'],
+      ['--auth-method <method>', 'client_secret_basic, client_secret_post or none (client_secret_basic)'],
+      ['--scopes <scopes>', 'besides openid, separated by spaces (email profile)'],
+      ['--email-domains <domains>', 'only verified addresses of these, separated by commas'],
+      ['--organizations <ids>', 'only active members of these, separated by commas'],
+      ['--creates-accounts', 'who is new gets an account, if the address is verified there'],
+      ['--trusted-acr <values>', 'acr with which a sign-in there counts as two factors, separated by spaces'],
+    ],
+    body: (flags) => ({
+      issuer: flags.issuer,
+      client_id: flags.client,
+      client_secret: fileText(flags.secretFile),
+      name: flags.name ?? flags.id,
+      token_endpoint_auth_method: flags.authMethod,
+      scopes: words(flags.scopes),
+      ...{ email_domains: words(flags.emailDomains), organizations: words(flags.organizations) },
+      creates_accounts: flags.createsAccounts,
+      trusted_acr: words(flags.trustedAcr),
     }),
   },
   {
@@ -208,9 +231,14 @@ async function open(
 async function list(asked: Invocation): Promise<number> {
   const { resource, options, io } = asked
   const { connection, path } = await open(asked, 'read')
-  const items = await readAll(connection, path)
+  const items = resource.isWhole === true ? await readPage(connection, path) : await readAll(connection, path)
   io.stdout.write(show(items, { json: options.json === true, columns: resource.columns }))
   return EXIT.ok
+}
+
+async function readPage(connection: Connection, path: string): Promise<readonly Item[]> {
+  const response = await connection.send({ method: 'GET', path })
+  return ((await response.json()) as { items: readonly Item[] }).items
 }
 
 /** Every page, whatever the number of items. */
@@ -257,12 +285,4 @@ function print(item: Item, { resource, options, io }: Invocation): number {
   )
   if (secret !== undefined && options.json !== true) io.stdout.write(`\nsecret, shown this once: ${secret}\n`)
   return EXIT.ok
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
-  } catch (err) {
-    throw new CliError(fileProblem(path, err), { cause: err })
-  }
 }

@@ -50,6 +50,26 @@ describe('portcullis', () => {
     expect(await good('entitlement list -o acme')).toBe('KEY  VALUE  ENFORCEMENT  VERSION\n')
   })
 
+  test('registers the OpenID providers at which people sign in, and never shows their secret', async () => {
+    const secret = join(folder, 'corp.secret')
+    await writeFile(secret, 'the-secret-of-corp-1234\n')
+    const corp = '--issuer https://login.corp.example --client portcullis'
+    expect((await run(`identity-provider put corp ${corp}`)).err).toContain('client_secret')
+    const put = `identity-provider put corp ${corp} --secret-file ${secret} --email-domains corp.example,corp.test --creates-accounts`
+    expect(await good(put)).toBe(
+      'ID    NAME  ISSUER                      CLIENT_ID\ncorp  corp  https://login.corp.example  portcullis\n',
+    )
+    expect(JSON.parse(await good('identity-provider list --json'))).toEqual([
+      {
+        ...{ id: 'corp', name: 'corp', issuer: 'https://login.corp.example', client_id: 'portcullis' },
+        ...{ email_domains: ['corp.example', 'corp.test'], creates_accounts: true },
+      },
+    ])
+    expect(await good(`identity-provider put corp ${corp} --name Corp`)).toContain('Corp')
+    expect(await good('identity-provider delete corp')).toBe('deleted: corp\n')
+    expect((await run('identity-provider get corp')).err).toContain('no identity provider corp')
+  })
+
   test('shows which other issuers are trusted, and how their security events come in', async () => {
     const token = (await good('token --client-id admin --scope issuers:write')).trim()
     const issuer = 'https://idp.example'
