@@ -109,6 +109,8 @@ export interface Provisioning {
   holdings(user: string, organizations: readonly string[]): Promise<Holdings>
   /** Whether the user has a relationship outside of these organizations. It goes through all of the others. */
   isRelatedOutside(user: string, organizations: readonly string[]): Promise<boolean>
+  /** The organizations in which the user is a direct member of a group. It goes through all organizations. */
+  groupOrganizations(user: string): Promise<readonly string[]>
   /** While a user is blocked, no sign-in of theirs counts. Who is no longer must sign in again. */
   setBlocked(user: string, blocked: boolean): Promise<void>
   /** What was mailed to the address that the user had is no proof any more. */

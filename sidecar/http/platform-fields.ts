@@ -71,7 +71,7 @@ export const PLATFORM_FIELDS = [
   'x-streamlit-*', // Streamlit Community Cloud: X-Streamlit-User
   'plotly-user-*', // Dash Enterprise: Plotly-User-Data
   'x-openwebui-*', // Open WebUI to its pipelines: X-OpenWebUI-User-Email
-  'x-qlik-*', // Qlik Sense: X-Qlik-User
+  'x-qlik-user*', // Qlik Sense
   'gitlab-workhorse*',
   'x-graylog-server-url',
   'x-zitadel-public-host',

@@ -17,8 +17,9 @@ export function refuseQueryTwin(query: string | null, parameter: Parameter, valu
     for (const pair of query.split(mark)) {
       const equals = pair.indexOf('=')
       const key = equals < 0 ? pair : pair.slice(0, equals)
-      if (!isReadAs(plainKey(key), parameter.parts) || isValue(equals < 0 ? '' : pair.slice(equals + 1), value))
-        continue
+      const plain = plainKey(key)
+      if (!isReadAs(plain, parameter.parts)) continue
+      if (isNameAlone(plain) && isValue(equals < 0 ? '' : pair.slice(equals + 1), value)) continue
       throw twin(`The query has a key that some services prefer to ${describeSource(parameter)}`, 'query')
     }
 }
@@ -29,9 +30,12 @@ export function refuseJsonTwin(
   parameter: Parameter,
   value: string,
 ): void {
-  if (!isReadAs(key, parameter.parts) || written === value || text === value) return
+  if (!isReadAs(key, parameter.parts) || (isNameAlone(key) && (written === value || text === value))) return
   throw twin(`The body has a key that some services prefer to ${describeSource(parameter)}`, 'body')
 }
+
+/** The equal value says nothing beside an operator: `org[$ne]=mine` is everybody else. */
+const isNameAlone = (key: string): boolean => /^[\p{L}\p{N}_-]+(?:\[\])?$/u.test(key)
 
 const twin = (message: string, option: 'query' | 'body'): RequestError =>
   new RequestError(

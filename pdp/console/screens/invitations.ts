@@ -37,7 +37,7 @@ const filledFrom = (given: (name: string) => string): Filled => ({
 
 export async function showInvitations(visit: Visit): Promise<View> {
   await visit.requireScope('directory:read')
-  const done = DONE[visit.query('done')] ?? EMPTY
+  const done = (Object.hasOwn(DONE, visit.query('done')) && DONE[visit.query('done')]) || EMPTY
   return page(visit, { before: done, filled: filledFrom(visit.query) })
 }
 

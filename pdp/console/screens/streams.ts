@@ -92,7 +92,7 @@ async function details(visit: Visit, id: string): Promise<View> {
     ['Refused', String(stream.dead_letters)],
     ['Dropped', String(stream.dropped)],
   ]
-  const done = DONE[query('done')]
+  const done = Object.hasOwn(DONE, query('done')) ? DONE[query('done')] : undefined
   return {
     title: `Stream of ${stream.client_id}`,
     body: html`${done === undefined ? EMPTY : status(done)}<dl class="numbers">${numbers.map(([title, value]) => html`<div><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>

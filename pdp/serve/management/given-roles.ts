@@ -61,16 +61,13 @@ export async function requireGivenByReturn(
     readonly after: MembershipStatus
   },
 ): Promise<void> {
+  if (after !== 'active') return
+  // Whom a directory has shut out is let in by an unbound client only, and gets everything back.
+  const isLetIn = caller.organizationScope.length === 0 && (await at.provisioning.holdings(user, [log])).blocked
   // A guest's roles count already.
-  if (after !== 'active' || before === null || before === 'active') return
-  const subject = `user:${user}`
-  const { rows } = await at.store.rows([log], [{ log, kind: 'grants', subject }])
-  const held = rows.flatMap((row) => ('grants' in row ? row.grants : []))
-  const { blocked } = await at.provisioning.holdings(user, [log])
-  // Whom a directory has shut out gets everything back.
-  const everywhere = blocked ? await grantsTo(at.store, subject) : []
-  const given = { roles: [...held, ...everywhere], what: `${user} would have again` }
-  await requireGivable(at, caller, { log, given })
+  if (!isLetIn && (before === null || before === 'active')) return
+  const roles = isLetIn ? await rolesOfUser(at, user) : await rolesIn(at.store, [log], `user:${user}`)
+  await requireGivable(at, caller, { log, given: { roles, what: `${user} would have again` } })
 }
 
 /** Throws RequestProblem if granted roles of an app get more permissions and the caller may not give roles. */
@@ -120,6 +117,27 @@ async function requireGivable(
   )
 }
 
+/** All roles of a person in all organizations, those of groups too. No membership counts, for a suspension may end. */
+export async function rolesOfUser({ store, provisioning }: Reach, user: string): Promise<readonly HeldRole[]> {
+  const subject = `user:${user}`
+  const direct = await readGrants(store, { subject })
+  const grouped = await provisioning.groupOrganizations(user)
+  if (grouped.length > GROUPS_MAX) throw tooMany(`${user} is in groups of more than ${GROUPS_MAX} organizations`)
+  return [...direct, ...(await rolesIn(store, grouped, subject))]
+}
+
+/** Roles of the subject there, and of the groups that it is in. */
+async function rolesIn(
+  store: Pick<Store, 'rows'>,
+  logs: readonly LogId[],
+  subject: string,
+): Promise<readonly HeldRole[]> {
+  if (logs.length === 0) return []
+  const asked = logs.map((log) => ({ log, kind: 'grants', subject }) as const)
+  const { rows } = await store.rows([...logs], asked)
+  return rows.flatMap((row) => ('grants' in row ? row.grants.map(({ app, role }) => ({ app, role })) : []))
+}
+
 /** Roles of the groups and of all groups that they are members of. */
 async function rolesOfGroups(
   store: Pick<Store, 'rows'>,
@@ -137,7 +155,6 @@ async function rolesOfGroups(
 }
 
 const grantsIn = (store: Pick<Store, 'roleGrants'>, log: LogId) => readGrants(store, { log })
-const grantsTo = (store: Pick<Store, 'roleGrants'>, subject: string) => readGrants(store, { subject })
 
 async function readGrants(
   store: Pick<Store, 'roleGrants'>,

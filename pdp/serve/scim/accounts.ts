@@ -19,12 +19,14 @@ export async function changedAccount(
   { before, after }: { readonly before: JsonObject; readonly after: JsonObject },
   held: Holdings,
 ): Promise<Changed | null> {
-  const [was, wanted] = [accountOf(before), accountOf(after)]
-  if (was.email === wanted.email && was.name === wanted.name) return null
+  // What is stored is not judged: it may be of a time with other rules, and must not keep somebody from being shut out.
+  const [was, { email: given, name }] = [readAccount(before), readAccount(after)]
+  if (was.email === given && was.name === name) return null
   const account = await accountIn(call)
+  if (was.email === given) return { user: { ...account, name }, readdressed: false }
+  const wanted = accountOf(after)
   // The operator may have given this address already.
-  if (was.email === wanted.email || account.email === wanted.email)
-    return { user: { ...account, name: wanted.name }, readdressed: false }
+  if (account.email === wanted.email) return { user: { ...account, name }, readdressed: false }
   if (held.elsewhere || (await administers(call, call.id, held)))
     throw new RequestProblem(
       'permission_denied',
@@ -80,15 +82,20 @@ async function administers({ at, organization }: ScimCall, id: string, held: Hol
   return permissions.length > 0
 }
 
-/** The address is the primary one, else the first, else a user name that is one. Throws ScimError `invalidValue`. */
+/** Throws ScimError `invalidValue` if the address is none. */
 export function accountOf(document: JsonObject): Pick<User, 'email' | 'name'> {
+  const { email, name } = readAccount(document)
+  if (email !== null && (typeof email !== 'string' || !EMAIL_FORM.test(email) || email.length > EMAIL.maxLength))
+    throw new ScimError('invalidValue', 'the e-mail address is not one')
+  return { email, name }
+}
+
+/** The address is the primary one, else the first, else a user name that is one. */
+function readAccount(document: JsonObject): { readonly email: unknown; readonly name: string | null } {
   const emails = (Array.isArray(document.emails) ? document.emails : []).filter(isObject)
   const chosen = emails.find(({ primary }) => primary === true) ?? emails[0]
   const named = EMAIL_FORM.test(String(document.userName)) ? document.userName : null
-  const email = chosen?.value ?? named
-  if (email !== null && (typeof email !== 'string' || !EMAIL_FORM.test(email) || email.length > EMAIL.maxLength))
-    throw new ScimError('invalidValue', 'the e-mail address is not one')
-  return { email, name: nameIn(document) }
+  return { email: chosen?.value ?? named, name: nameIn(document) }
 }
 
 function nameIn({ displayName, name }: JsonObject): string | null {

@@ -79,7 +79,8 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
     async handle({ at, caller, params, body, context }, password) {
       const { directory, sessions } = at
       const existing = await directory.user(params.user)
-      if (existing !== null && (password.kind === 'new' || (body.email ?? null) !== existing.email))
+      // Also when the password stays: else the answer would say whether a guess is right. Groups may name whom nobody made yet.
+      if (password.kind !== 'none' || (body.email ?? null) !== (existing?.email ?? null))
         await requireAuthorityOverUser(at, caller, params.user)
       const user: User = {
         id: params.user,

@@ -31,6 +31,11 @@ const RELATED = `
     (select 1 from stored_relationship r where r.organization_id = o.organization_id and r.subject = 'user:' || $1 limit 1) held
   where o.organization_id <> all($2::text[]) limit 1`
 
+const GROUPED = `
+  select o.organization_id as id from organization o cross join lateral
+    (select 1 from stored_relationship r where r.organization_id = o.organization_id and r.subject = 'user:' || $1
+       and r.relation = 'member' and r.object like 'group:%' limit 1) held`
+
 /** Errors are those of the contract. */
 export function postgresProvisioning(sql: Pick<Sql, 'query'>): Provisioning {
   return {
@@ -94,6 +99,7 @@ export function postgresProvisioning(sql: Pick<Sql, 'query'>): Provisioning {
       return found
     },
     isRelatedOutside: async (user, organizations) => (await sql.query(RELATED, [user, organizations])).length > 0,
+    groupOrganizations: async (user) => (await sql.query<{ id: string }>(GROUPED, [user])).map(({ id }) => id),
     async setBlocked(user, blocked) {
       await sql.query(
         `update user_account set signed_out_at = case when $2 then 'infinity'::timestamptz else clock_timestamp() end

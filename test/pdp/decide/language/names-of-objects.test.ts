@@ -42,7 +42,15 @@ describe.each(NAMES)('a model that uses the name %s', (name) => {
   })
 })
 
+test.each(['"constructor"', "'toString'", '"a \\" valueOf"'])('a text in a condition may be any: %s', (text) => {
+  const lines = `type doc\n  relations\n    define v: [user with c]\ncondition c(x: string) {\n  x == ${text}\n}`
+  expect(() => compileModel(model(lines))).not.toThrow()
+})
+
 test.each([
+  'type doc\n  relations\n    define v: [user with c]\ncondition c(x: string) { x == "a\r}\rtype __proto__\r" }',
+  'type doc\n  relations\n    define v: [user with c]\ncondition c(x: string) { x == "a" && __proto__ == "b" }',
+  'type "a __proto__ b"\n  relations\n    define v: [user]',
   'type a\t# __proto__\n  relations\n    define v: [user]',
   'type a\u2028type __proto__\n  relations\n    define v: [user]',
   'type a\rtype __proto__\r  relations\r    define v: [user]',

@@ -246,6 +246,20 @@ describe('a membership that withheld roles', () => {
     await blocked()
     await write('beta', [{ kind: 'role_grant', op: 'write', grant: role(`user:${world.name}`) }])
     expect((await put(await weak(), 'active')).status).toBe(403)
+    const first = { role: 'viewer', status: 'active' }
+    const path = `/v1/organizations/acme-eu/members/${world.name}`
+    expect((await send(await weak(), 'PUT', path, first)).status, 'by a first membership').toBe(403)
+    // Whom a tenant makes active stays shut out, so nothing elsewhere is asked or told.
+    expect((await put(world.tenant, 'active')).status).toBe(200)
+    expect((await put(world.admin, 'active')).status).toBe(200)
+  })
+
+  test('so does that of somebody who has them through a group elsewhere', async () => {
+    await put(world.admin, 'suspended')
+    await world.served.sql.query(`update user_account set signed_out_at = 'infinity' where user_id = $1`, [world.name])
+    const group = `group:b${world.count}`
+    await write('beta', [{ kind: 'role_grant', op: 'write', grant: role(group) }, tupleOf(group, `user:${world.name}`)])
+    expect((await put(await weak(), 'active')).status).toBe(403)
     expect((await put(world.admin, 'active')).status).toBe(200)
   })
 

@@ -1,6 +1,6 @@
 /** What the provisioning services of Entra ID and Okta send, word for word in shape, one life of a person and a group each. */
 import { describe, expect, test } from 'vitest'
-import { at, create, find, group, held, membership, name, openWorld, patch, send, user } from './world.ts'
+import { at, create, find, group, held, membership, name, openWorld, patch, send, storeAddress, user } from './world.ts'
 
 openWorld()
 const USER = 'urn:ietf:params:scim:schemas:core:2.0:User'
@@ -212,4 +212,16 @@ test('a stale version is refused, and the present one is taken', async () => {
   expect((await send('GET', path, { headers: { 'if-none-match': meta.version } })).status).toBe(200)
   const { body: now } = await send('GET', path)
   expect((await send('GET', path, { headers: { 'if-none-match': now.meta.version } })).status).toBe(304)
+})
+
+test('somebody whose address is one that today would be refused is shut out, and gets a right one', async () => {
+  const { id } = await user({ emails: [{ value: `${name}@x.test`, primary: true }] })
+  await storeAddress(id, `${name}\u200b@x.test`)
+  const path = at('Users', id)
+  expect((await patch(path, { op: 'replace', path: 'active', value: false })).status).toBe(200)
+  expect((await membership(id))?.status).toBe('suspended')
+  const address = { op: 'replace', path: 'emails', value: [{ value: `${name}\u200c@x.test`, primary: true }] }
+  expect(await patch(path, address)).toMatchObject({ status: 400, body: { scimType: 'invalidValue' } })
+  const right = { op: 'replace', path: 'emails', value: [{ value: `${name}@y.test`, primary: true }] }
+  expect((await patch(path, right)).status).toBe(200)
 })

@@ -65,4 +65,10 @@ export const membership = async (id: string, org = 'acme') => {
 }
 export const held = async (id: string) =>
   (await served.pdp.held({ organization: 'acme', subject: { type: 'user', id }, app: null })).permissions
+/** Stores an address as an earlier version may have done. */
+export const storeAddress = (id: string, address: string) =>
+  served.sql.query(
+    `update provisioned set document = jsonb_set(document::jsonb, '{emails,0,value}', to_jsonb($2::text)) where id = $1`,
+    [id, address],
+  )
 export const mayActSince = (id: string, seconds: number) => createIsSignedIn(served.sql)(id, seconds)

@@ -58,10 +58,24 @@ describe.each(HOLDINGS)('a person who manages Portcullis %s', (_, hold) => {
         body: { code: 'permission_denied', detail: expect.stringContaining('portcullis:') },
       })
     expect((await send(world.admin, 'GET', `/v1/users/${user}`)).body).toEqual(before)
+    // The answer does not tell a right guess from a wrong one.
+    const own = { email: `${user}@x.example`, password: 'the password of the person' }
+    await send(world.admin, 'PUT', `/v1/users/${user}`, own)
+    for (const password of [own.password, 'a guess that is wrong'])
+      expect((await send(weak, 'PUT', `/v1/users/${user}`, { ...own, password })).status).toBe(403)
     // Another name is harmless, and so is the same address.
     expect((await send(weak, 'PUT', `/v1/users/${user}`, { email: `${user}@x.example`, name: 'N' })).status).toBe(200)
     expect((await send(world.admin, 'PUT', `/v1/users/${user}`, { email: `new-${user}@x.example` })).status).toBe(200)
   })
+})
+
+test('a person whom a group names before they are made is made with a password by who holds the same', async () => {
+  const weak = await world.served.manager({ client: 'people', scopes: ['directory:write'] })
+  user = `later${world.count}`
+  await grantToGroup(`user:${user}`)
+  const body = { password: 'a password of eight or more' }
+  expect((await send(weak, 'PUT', `/v1/users/${user}`, body)).status).toBe(403)
+  expect((await send(world.admin, 'PUT', `/v1/users/${user}`, body)).status).toBe(201)
 })
 
 test('anybody else gets a password from a client that looks after people', async () => {
