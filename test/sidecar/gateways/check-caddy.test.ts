@@ -113,6 +113,12 @@ ${body}
     expect(
       saying(one('Caddyfile', site(`${asks}\n	handle /a/* {\n		rewrite * /b\n		reverse_proxy a:1\n	}`))),
     ).toEqual(['other_bytes: rewrite * /b'])
+    const asking = `	route {\n	${asks}\n	}`
+    for (const matcher of ['/admin/*', '@admin'])
+      expect(saying(one('Caddyfile', site(`${asking}\n	route ${matcher} {\n		reverse_proxy a:1\n	}`)))).toEqual([
+        'skips_question: reverse_proxy a:1',
+      ])
+    expect(saying(one('Caddyfile', site(`${asking}\n	route {\n		reverse_proxy a:1\n	}`)))).toEqual([])
   })
 
   test('reads snippets, quotes, and a site without braces', () => {

@@ -47,10 +47,12 @@ export function checkCaddyfile(segments: readonly Segment[]): readonly Finding[]
   ]
 }
 
-/** Caddy runs the directives of a block in an order of its own. */
+const placeOf = ({ words: [name = ''] }: Segment): number => ORDER.indexOf(name)
+
+/** Caddy runs the directives of a block in an order of its own; of one name, those with a matcher run first. */
 const runBlock = (block: readonly Segment[], scope: Scope): Ran =>
   run(
-    block.toSorted((a, b) => ORDER.indexOf(a.words[0] ?? '') - ORDER.indexOf(b.words[0] ?? '')),
+    block.toSorted((a, b) => placeOf(a) - placeOf(b) || Number(matcherOf(a) === null) - Number(matcherOf(b) === null)),
     scope,
   )
 
