@@ -208,6 +208,29 @@ describe('check-gateway of what Istio has beside the policy', () => {
     expect(codes(...more)).toEqual([])
   })
 
+  const ext = (context: string, spec = '', namespace = 'istio-system'): string =>
+    network(
+      'EnvoyFilter',
+      `spec:\n  ${spec}\n  configPatches:\n    - {applyTo: HTTP_FILTER, match: {context: ${context}}, patch: {operation: INSERT_FIRST, value: {name: envoy.filters.http.ext_authz}}}`,
+      `name: e, namespace: ${namespace}`,
+    )
+  test.each<[string, string, boolean]>([
+    ['of every gateway', ext('GATEWAY'), true],
+    ['of its workloads', ext('GATEWAY', 'workloadSelector: {labels: {istio: ingressgateway}}'), true],
+    ['of other workloads', ext('GATEWAY', 'workloadSelector: {labels: {app: other}}'), false],
+    ['of another namespace', ext('GATEWAY', '', 'other'), false],
+    ['of sidecars', ext('SIDECAR_INBOUND'), false],
+    ['of one port', ext('GATEWAY, listener: {portNumber: 80}'), false],
+    ['of another target', ext('GATEWAY', 'targetRefs: [{kind: Gateway, name: a}]'), false],
+  ])(
+    'takes an EnvoyFilter %s with ext_authz for a question only where it reaches the Gateway',
+    (_name, filter, asks) => {
+      const text = [gateway(HTTPS, undefined, 'name: g, namespace: istio-ingress'), filter].join('---\n')
+      const skips = saying(one('all.yaml', text)).filter((line) => line.startsWith('skips_question'))
+      expect(skips).toEqual(asks ? [] : ['skips_question: apiVersion: networking.istio.io/v1'])
+    },
+  )
+
   test('wants to know where the workloads of a Gateway run', () => {
     const policy = base.replaceAll('namespace: istio-system', 'namespace: istio-ingress')
     const own = gateway(HTTPS, undefined, 'name: g, namespace: default')

@@ -138,11 +138,15 @@ function checkValue(value: Tree): readonly Finding[] {
   })
 }
 
-/** It puts ext_authz of its own before everything else. */
+/** It puts ext_authz of its own before everything else, for every listener of a gateway. */
 export const asksByFilter = (filter: Tree): boolean =>
   patchesOf(filter).some(
-    ({ applyTo, operation, value }) =>
-      applyTo === 'HTTP_FILTER' && operation === 'INSERT_FIRST' && value !== null && kindOf(value) === 'ext_authz',
+    ({ applyTo, operation, value, match }) =>
+      applyTo === 'HTTP_FILTER' &&
+      operation === 'INSERT_FIRST' &&
+      value !== null &&
+      kindOf(value) === 'ext_authz' &&
+      isWide(match),
   )
 
 /** Whether it merges one of the values under the key, for every listener of a gateway. */

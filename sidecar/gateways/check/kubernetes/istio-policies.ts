@@ -1,7 +1,7 @@
 /** About which requests the policies of Istio ask, and whether what they need holds for the same gateways. */
 import { entriesOf, get, itemsOf, type Tree, textOf } from '../../read/tree.ts'
 import { at, type Finding } from '../finding.ts'
-import { hasPatch } from './istio-filters.ts'
+import { asksByFilter, hasPatch } from './istio-filters.ts'
 import { hasLabels, kindOfObject, type Labels, labelsOf, namespaceOf } from './objects.ts'
 
 type Facts = {
@@ -15,12 +15,14 @@ type Facts = {
 }
 
 export function checkPolicies(facts: Facts): readonly Finding[] {
-  const { custom, gateways, meshes, all } = facts
+  const { custom, filters, gateways, meshes, all } = facts
   const roots = meshes.map((mesh) => textOf(get(mesh, 'rootNamespace'))).filter((name) => name !== null)
   const root = roots[0] ?? 'istio-system'
   return [
     ...custom.flatMap((policy) => [...checkPolicy(policy, facts), ...checkNeeds(policy, facts, root)]),
-    ...(custom.length === 0 ? [] : gateways.flatMap((gateway) => checkCovered(gateway, custom, { all, root }))),
+    ...gateways.flatMap((gateway) =>
+      checkCovered(gateway, { policies: custom, filters: filters.filter(asksByFilter), all, root }),
+    ),
     ...checkOthers(custom),
   ]
 }
@@ -117,14 +119,28 @@ function holdsFor(filter: Tree, policy: Tree, root: string): boolean {
   return hasLabels(wanted.targets.length === 1 ? named : wanted.labels, own.labels)
 }
 
-/** Some policy must be about every workload of the Gateway, which is that of its labels, in whatever namespace. */
-function checkCovered(
-  gateway: Tree,
-  custom: readonly Tree[],
-  { all, root }: { readonly all: readonly Tree[]; readonly root: string },
-): readonly Finding[] {
+type Asking = {
+  readonly policies: readonly Tree[]
+  /** With ext_authz of their own. */
+  readonly filters: readonly Tree[]
+  readonly all: readonly Tree[]
+  readonly root: string
+}
+
+/** Something must ask for every workload of the Gateway, which is that of its labels, in whatever namespace. */
+function checkCovered(gateway: Tree, { policies, filters, all, root }: Asking): readonly Finding[] {
   const labels = labelsOf(get(gateway, 'spec', 'selector'))
-  const matching = custom.map(reachOf).filter((reach) => reach.targets.length === 0 && hasLabels(labels, reach.labels))
+  const runs = all.filter(
+    (tree) =>
+      ['Deployment', 'DaemonSet'].includes(kindOfObject(tree)) &&
+      hasLabels(labelsOf(get(tree, 'spec', 'template', 'metadata', 'labels')), labels),
+  )
+  // Filters are often of one service: one counts only where something of the Gateway is said to be.
+  const places = [root, ...[gateway, ...runs].map(namespaceOf)]
+  const near = filters.filter((filter) => places.includes(namespaceOf(filter)))
+  const matching = [...policies, ...near]
+    .map(reachOf)
+    .filter((reach) => reach.targets.length === 0 && hasLabels(labels, reach.labels))
   if (matching.some(({ namespace }) => namespace === root)) return []
   if (matching.length === 0)
     return [
@@ -134,18 +150,13 @@ function checkCovered(
         'add one with the labels of its selector, in the namespace of the workloads',
       ),
     ]
-  const runs = all.filter(
-    (tree) =>
-      ['Deployment', 'DaemonSet'].includes(kindOfObject(tree)) &&
-      hasLabels(labelsOf(get(tree, 'spec', 'template', 'metadata', 'labels')), labels),
-  )
   const covered = (workload: Tree): boolean => matching.some(({ namespace }) => namespace === namespaceOf(workload))
   if (runs.length > 0 && runs.every(covered)) return []
   return [
     at(gateway)(
       'unseen',
-      `a CUSTOM policy is about workloads of the namespace ${matching[0]?.namespace} only, and where those of this Gateway run is not in the files`,
-      `put the policy into ${root}, or check the Deployment, too`,
+      `what asks is about workloads of the namespace ${matching[0]?.namespace} only, and where those of this Gateway run is not in the files`,
+      `ask in ${root}, or check the Deployment, too`,
     ),
   ]
 }

@@ -48,7 +48,7 @@ export function checkIstio(trees: readonly Tree[], all: readonly Tree[]): readon
       .map((tree) =>
         at(tree)('unseen', `a ${kindOfObject(tree)} may change requests after the decision`, 'judge it by hand'),
       ),
-    ...(custom.length === 0 && !filters.some(asksByFilter) && first !== undefined
+    ...(custom.length === 0 && gateways.length === 0 && !filters.some(asksByFilter) && first !== undefined
       ? [
           at(first)(
             'skips_question',
