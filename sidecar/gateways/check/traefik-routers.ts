@@ -17,14 +17,18 @@ const OF_ROUTE = 'match kind syntax services middlewares priority observability'
 const OF_INGRESS = 'traefik.ingress.kubernetes.io/'
 const ANNOTATIONS = /^router\.(entrypoints|middlewares|priority|pathmatcher|tls(\..+)?|observability\..+)$/
 
-/** An Ingress that Traefik serves, as far as the object says so. */
-export const isIngressOfTraefik = (tree: Tree): boolean =>
-  isIngress(tree) &&
-  (annotationsOf(tree).length > 0 ||
-    /traefik/.test(textOf(get(tree, 'spec', 'ingressClassName')) ?? '') ||
-    entriesOf(get(tree, 'metadata', 'annotations')).some(
-      ({ key, value }) => key === 'kubernetes.io/ingress.class' && textOf(value) === 'traefik',
-    ))
+/** An Ingress that Traefik serves, as far as the object says so: its class decides, where it has one. */
+export function isIngressOfTraefik(tree: Tree): boolean {
+  if (!isIngress(tree)) return false
+  const named = get(tree, 'spec', 'ingressClassName')
+  const classes = [
+    ...(named === null ? [] : [/traefik/.test(textOf(named) ?? '')]),
+    ...entriesOf(get(tree, 'metadata', 'annotations'))
+      .filter(({ key }) => key === 'kubernetes.io/ingress.class')
+      .map(({ value }) => textOf(value) === 'traefik'),
+  ]
+  return classes.length > 0 ? classes.every(Boolean) : annotationsOf(tree).length > 0
+}
 const annotationsOf = (tree: Tree): readonly Entry[] =>
   entriesOf(get(tree, 'metadata', 'annotations')).filter(({ key }) => key.startsWith(OF_INGRESS))
 

@@ -252,8 +252,19 @@ spec:
     expect(saying(one('ingress.yaml', text)).map((line) => line.split(':')[0])).toContain(code)
   })
 
+  test.each<[string, string]>([
+    ['by its spec', ingress(asks, 'ingressClassName: nginx')],
+    ['by its annotation', ingress(`${asks}, kubernetes.io/ingress.class: nginx`)],
+    ['by one of two', ingress(`${asks}, kubernetes.io/ingress.class: nginx`, 'ingressClassName: traefik')],
+  ])('takes an Ingress of another class for no Ingress of Traefik: %s', (_name, text) => {
+    const lines = saying(one('ingress.yaml', `${text}---\n${middleware}`))
+    expect(lines).toContain('skips_question: apiVersion: networking.k8s.io/v1')
+  })
+
   test('knows the middlewares that Traefik runs for it', () => {
-    const lines = saying(one('ingress.yaml', `${ingress(asks)}---\n${middleware}`))
-    expect(lines.filter((line) => /^(skips_question: apiVersion: networking|unseen)/.test(line))).toEqual([])
+    for (const spec of ['', 'ingressClassName: traefik']) {
+      const lines = saying(one('ingress.yaml', `${ingress(asks, spec)}---\n${middleware}`))
+      expect(lines.filter((line) => /^(skips_question: apiVersion: networking|unseen)/.test(line))).toEqual([])
+    }
   })
 })
