@@ -221,8 +221,15 @@ describe('check-gateway of routes of the Gateway API', () => {
         'HTTPRoute',
         `spec: {parentRefs: [{name: ${parent}, namespace: istio-system}], rules: [{backendRefs: []}]}`,
       )
-    expect(codesOf(istio?.text ?? '', route('g'))).toEqual([])
-    expect(codesOf(istio?.text ?? '', route('other'))).toEqual(['skips_question'])
+    const own = (name: string, gatewayClass: string): string =>
+      gateway('Gateway', `spec: {gatewayClassName: ${gatewayClass}}`, `name: ${name}, namespace: istio-system`)
+    const found = (...more: readonly string[]): readonly string[] => codesOf(istio?.text ?? '', ...more)
+    for (const name of ['istio', 'istio-remote']) expect(found(route('g'), own('g', name))).toEqual([])
+    expect(found(route('other'), own('other', 'istio'))).toEqual(['skips_question'])
+    for (const name of ['nginx', 'notistio', 'istiox', '""'])
+      expect(found(route('g'), own('g', name))).toEqual(['skips_question'])
+    expect(found(route('g'))).toEqual(['unseen'])
+    expect(found(route('other'))).toEqual(['skips_question'])
   })
 })
 

@@ -47,10 +47,17 @@ function checkReplacing(policy: Tree, asking: readonly Tree[]): readonly Finding
       ]
 }
 
-function checkRoute(route: Tree, { asked, hiding }: DoorQuestion): readonly Finding[] {
+function checkRoute(route: Tree, { asked, hiding, unseen }: DoorQuestion): readonly Finding[] {
   const rules = itemsOf(get(route, 'spec', 'rules'))
-  const known = asked || hiding.length > 0
+  const known = asked || hiding.length > 0 || unseen.length > 0
   return [
+    ...unseen.map(({ namespace, name }) =>
+      at(route)(
+        'unseen',
+        `the Gateway ${namespace}/${name} is not in the files: a policy of Istio asks only where its class is istio`,
+        'check it, too',
+      ),
+    ),
     ...hiding.map((policy) =>
       at(policy)(
         'skips_question',
