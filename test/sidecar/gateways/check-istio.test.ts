@@ -30,6 +30,12 @@ describe('check-gateway of what Istio has beside the policy', () => {
     ['TCP', gateway('{port: {protocol: TCP}}'), 'skips_question'],
     ['a VirtualService of TLS', network('VirtualService', 'spec:\n  tls: [{route: []}]'), 'skips_question'],
     ['a VirtualService of TCP', network('VirtualService', 'spec:\n  tcp: [{route: []}]'), 'skips_question'],
+    ['a Gateway that is elsewhere', network('VirtualService', 'spec: {gateways: [mesh, g]}'), 'unseen'],
+    [
+      'a Gateway of another namespace',
+      `${gateway(HTTPS)}---\n${network('VirtualService', 'spec: {gateways: [other/a]}')}`,
+      'unseen',
+    ],
     ['a delegate that is elsewhere', service('delegate: {name: other}'), 'unseen'],
     ['an unknown part of a route', service('mangle: {}'), 'unseen'],
     ['an identity with underscores', service('headers: {request: {add: {X_Auth_Subject: root}}}'), 'forgeable'],
@@ -176,6 +182,14 @@ describe('check-gateway of what Istio has beside the policy', () => {
     [
       'a Gateway and its routes',
       [gateway(HTTPS), service('match: [{uri: {prefix: /}}]\n      route: [{destination: {host: a}}]')],
+    ],
+    [
+      'a VirtualService that names its Gateways',
+      [
+        gateway(HTTPS),
+        network('VirtualService', 'spec: {gateways: [mesh, a]}'),
+        network('VirtualService', 'spec: {gateways: [istio-system/a]}', 'name: b, namespace: other'),
+      ],
     ],
     [
       'usual objects',

@@ -8,12 +8,29 @@ const KNOWN =
   mirrorPercentage corsPolicy headers route`.split(/\s+/)
 const UNREAD = 'connections are passed on unread: nobody is asked'
 
-export function checkService(service: Tree, services: readonly Tree[]): readonly Finding[] {
+type Facts = { readonly services: readonly Tree[]; readonly gateways: readonly Tree[] }
+
+export function checkService(service: Tree, { services, gateways }: Facts): readonly Finding[] {
   const unread = ['tls', 'tcp'].flatMap((key) => itemsOf(get(service, 'spec', key)))
   return [
     ...unread.map((one) => at(one)('skips_question', UNREAD, 'route it by http')),
     ...itemsOf(get(service, 'spec', 'http')).flatMap((route) => checkRoute(route, service, services)),
+    ...itemsOf(get(service, 'spec', 'gateways'))
+      .filter((name) => textOf(name) !== 'mesh' && !gateways.some((one) => isNamed(one, textOf(name) ?? '', service)))
+      .map((name) =>
+        at(name)(
+          'unseen',
+          `the Gateway ${textOf(name)} is not in the files: whether it asks is not known`,
+          'check it, too',
+        ),
+      ),
   ]
+}
+
+/** `name`: with a namespace before a slash, or of the namespace of the VirtualService. */
+function isNamed(gateway: Tree, name: string, service: Tree): boolean {
+  const wanted = name.includes('/') ? name : `${namespaceOf(service)}/${name}`
+  return `${namespaceOf(gateway)}/${nameOf(gateway)}` === wanted
 }
 
 function checkRoute(route: Tree, service: Tree, services: readonly Tree[]): readonly Finding[] {

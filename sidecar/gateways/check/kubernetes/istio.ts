@@ -34,6 +34,7 @@ export function checkIstio(trees: readonly Tree[], all: readonly Tree[]): readon
   const custom = kind('AuthorizationPolicy').filter((tree) => textOf(get(tree, 'spec', 'action')) === 'CUSTOM')
   const filters = kind('EnvoyFilter')
   const gateways = kind('Gateway')
+  const services = kind('VirtualService')
   const facts = { custom, filters, gateways, providers: meshes.length > 0 ? providers : null, meshes, all }
   const [first] = trees
   return [
@@ -41,7 +42,7 @@ export function checkIstio(trees: readonly Tree[], all: readonly Tree[]): readon
     ...providers.flatMap((provider) => checkProvider(provider, kind('DestinationRule'))),
     ...checkPolicies(facts),
     ...filters.flatMap(checkFilter),
-    ...kind('VirtualService').flatMap((service) => checkService(service, kind('VirtualService'))),
+    ...services.flatMap((service) => checkService(service, { services, gateways })),
     ...gateways.flatMap(checkGateway),
     ...trees
       .filter((tree) => isOfIstio(tree) && !KINDS.includes(kindOfObject(tree)))
