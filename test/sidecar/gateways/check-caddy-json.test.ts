@@ -43,6 +43,18 @@ describe('check-gateway of the JSON of Caddy', () => {
       server([clear, ask, { ...forward, headers: { request: { set: { Host: ['{http.request.host}'] } } } }]),
     ],
     [
+      'other fields of the answer',
+      server([
+        clear,
+        answered(remove, {
+          handle: [
+            { handler: 'headers', request: { set: { 'X-Request-Id': ['{http.reverse_proxy.header.X-Request-Id}'] } } },
+          ],
+        }),
+        forward,
+      ]),
+    ],
+    [
       'an error page',
       server([clear, ask, forward], {
         errors: {
@@ -145,6 +157,17 @@ describe('check-gateway of the JSON of Caddy', () => {
       server([clear, answered(remove, { handle: [{ handler: 'rewrite', uri: '/x' }] }), forward]),
       'other_bytes',
     ],
+    ...[
+      { set: { 'X-HTTP-Method-Override': ['DELETE'] } },
+      { add: { X_Original_Url: ['/admin'] } },
+      { replace: { 'X-Rewrite-Url': [{ search_regexp: '.*', replace: '/admin' }] } },
+      { set: { Host: ['{http.request.header.X}'] } },
+      { replace: { Host: [{ search: 'a', replace: '{http.request.header.X}' }] } },
+    ].map((request): [string, object, string] => [
+      `another target in the answer by ${JSON.stringify(request)}`,
+      server([clear, answered(remove, { handle: [{ handler: 'headers', request }] }), forward]),
+      'other_bytes',
+    ]),
     ['another option of the question', server([clear, { ...ask, mangle: true }, forward]), 'unseen'],
     [
       'a question with another query',

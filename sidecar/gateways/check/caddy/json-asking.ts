@@ -4,7 +4,7 @@ import { written } from '../../plan.ts'
 import { entriesOf, get, isOn, itemsOf, type Tree, textOf, textsOf } from '../../read/tree.ts'
 import { isIdentity } from '../changed-fields.ts'
 import { at, type Finding } from '../finding.ts'
-import { believed, unknownKeys } from './json-forwarding.ts'
+import { believed, checkWritten, unknownKeys, writtenBy } from './json-forwarding.ts'
 
 /** It asks: the method and target of the question are its own, and it handles the answer. */
 export const isAsking = (handler: Tree): boolean =>
@@ -123,12 +123,13 @@ function checkAnswer(response: Tree): readonly Finding[] {
     if (kind === 'vars') return []
     if (kind !== 'headers')
       return [at(handler)('other_bytes', `${kind} is run with what the door allowed`, 'copy fields, and nothing else')]
-    return ['set', 'add', 'replace']
-      .flatMap((verb) => entriesOf(get(handler, 'request', verb)))
-      .filter(({ key, value }) => isIdentity(key) && !isOfAnswer(key, textsOf(value)))
-      .map((entry) =>
-        at(entry)('forgeable', `${entry.key} is not what the door said`, 'set it from http.reverse_proxy.header'),
-      )
+    return writtenBy(get(handler, 'request')).flatMap((entry) => {
+      const { key, value } = entry
+      if (!isIdentity(key)) return checkWritten(entry)
+      return isOfAnswer(key, textsOf(value))
+        ? []
+        : [at(entry)('forgeable', `${key} is not what the door said`, 'set it from http.reverse_proxy.header')]
+    })
   })
 }
 

@@ -1,5 +1,5 @@
 /** What is unsafe in a reverse_proxy of Caddy's JSON, and in changes of fields. */
-import { entriesOf, folded, get, itemsOf, type Tree, textOf, textsOf } from '../../read/tree.ts'
+import { type Entry, entriesOf, folded, get, itemsOf, type Tree, textOf, textsOf } from '../../read/tree.ts'
 import { removedAfterDecision, setAfterDecision } from '../changed-fields.ts'
 import { at, type Finding } from '../finding.ts'
 import { isEverybody } from '../networks.ts'
@@ -51,20 +51,27 @@ export const believed = (handler: Tree): readonly Finding[] =>
 
 /** `change`: add, set, replace and delete, of a request that was judged. */
 export function checkChanges(change: Tree | null): readonly Finding[] {
-  const written = ['add', 'set', 'replace'].flatMap((verb) => entriesOf(get(change, verb)))
   const removed = itemsOf(get(change, 'delete'))
   return [
-    ...written.flatMap((entry) => {
-      const { key, value } = entry
-      const here = at(entry)
-      if (key.includes('{')) return [here('unseen', `the name ${key} is not in the file`, 'write the name')]
-      const host = folded(key) === 'host' ? checkHost(textsOf(value).join('')) : null
-      const changed = host ?? setAfterDecision(key, textsOf(value).join(''))
-      return changed === null ? [] : [here(...changed)]
-    }),
+    ...writtenBy(change).flatMap(checkWritten),
     ...removed.flatMap((item) => {
       const changed = removedAfterDecision(textOf(item) ?? '')
       return changed === null ? [] : [at(item)(...changed)]
     }),
   ]
+}
+
+export const writtenBy = (change: Tree | null): readonly Entry[] =>
+  ['add', 'set', 'replace'].flatMap((verb) => entriesOf(get(change, verb)))
+
+export function checkWritten(entry: Entry): readonly Finding[] {
+  const { key, value } = entry
+  const here = at(entry)
+  if (key.includes('{')) return [here('unseen', `the name ${key} is not in the file`, 'write the name')]
+  // What a replacement makes of a field depends on what the client sent.
+  const replaced = itemsOf(value).filter((item) => item.kind === 'map')
+  const text = [...textsOf(value), ...replaced.map((item) => textOf(get(item, 'replace')) ?? '')].join('')
+  const host = folded(key) === 'host' ? checkHost(text) : null
+  const changed = host ?? setAfterDecision(key, replaced.length > 0 ? null : text)
+  return changed === null ? [] : [here(...changed)]
 }
