@@ -31,15 +31,32 @@ export function readYaml(source: string, file: string, firstLine = 1): readonly 
           if (text === null) throw new UnreadableError(`${file}:${line}: has a key that is not a string`)
           return { key: text, file, line: lineOf(key.range?.[0] ?? 0), value: read(value, inside) }
         })
-        return { kind: 'map', file, line, entries: distinct(merged(entries)) }
+        return { kind: 'map', file, line, entries: merged(entries) }
       }
       if (isSeq<Node | null>(node))
         return { kind: 'list', file, line, items: node.items.map((item) => read(item, inside)) }
       const value: unknown = isScalar(node) ? node.value : null
       return { kind: 'scalar', file, line, value: scalar(value) }
     }
-    return document.contents === null ? [] : [read(document.contents, [])]
+    if (document.contents === null) return []
+    const tree = read(document.contents, [])
+    refuseDoubled(tree, [])
+    return [tree]
   })
+}
+
+/** Kubernetes, and what reads these maps of its objects, takes keys as they are written. */
+const VERBATIM = /^(data|(.+ )?metadata (labels|annotations))$/
+
+/** `path`: the keys from the object of Kubernetes that the tree is in; empty outside one. */
+function refuseDoubled(tree: Tree, path: readonly string[]): void {
+  if (tree.kind === 'list') for (const item of tree.items) refuseDoubled(item, path)
+  if (tree.kind !== 'map') return
+  const isObject = ['apiVersion', 'kind'].every((name) => tree.entries.some(({ key }) => key === name))
+  const inObject = isObject || path.length > 0
+  if (isObject || !VERBATIM.test(path.slice(1).join(' '))) distinct(tree.entries)
+  const above = isObject ? ['object'] : path
+  for (const { key, value } of tree.entries) refuseDoubled(value, inObject ? [...above, key] : [])
 }
 
 /** Gateways take keys of another case, or without underscores, for the same key, and differ in which of the two counts. */

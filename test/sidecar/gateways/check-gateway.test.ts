@@ -80,6 +80,39 @@ describe('check-gateway', () => {
     expect(found('maxmemory 1gb')).toEqual([])
   })
 
+  test.each<[string, string]>([
+    ['data', 'kind: ConfigMap\ndata: {README: a, readme: b}'],
+    ['labels', 'kind: Service\nmetadata: {labels: {app: a, App: b}}'],
+    ['annotations', 'kind: Service\nmetadata: {annotations: {a_b: a, ab: b}}'],
+    ['labels of a template', 'kind: Pod\nspec: {template: {metadata: {labels: {app: a, App: b}}}}'],
+    ['data in a list', 'kind: List\nitems: [{apiVersion: v1, kind: ConfigMap, data: {README: a, readme: b}}]'],
+  ])('takes keys of %s of an object as they are written', (_name, object) => {
+    const [istio] = edited('istio')
+    expect(saying(one('all.yaml', `${istio?.text}---\napiVersion: v1\n${object}\n`))).toEqual([])
+  })
+
+  test.each<[string, string]>([
+    ['the spec of an object', 'apiVersion: v1\nkind: Service\nspec: {action: a, Action: b}'],
+    ['labels that are not metadata', 'apiVersion: v1\nkind: Service\nspec: {labels: {app: a, App: b}}'],
+    ['data that lies deeper', 'apiVersion: v1\nkind: Service\nspec: {data: {app: a, App: b}}'],
+    ['data outside an object', 'data: {a: 1, A: 2}\nhttp: {}'],
+    ['labels outside an object', 'http: {metadata: {labels: {a: 1, A: 2}}}'],
+    ['two data', 'apiVersion: v1\nkind: ConfigMap\ndata: {}\nData: {}'],
+  ])('refuses keys that some readers take for one another in %s', (_name, text) => {
+    expect(() => saying(one('all.yaml', text))).toThrow(/in one map are one key to some readers/)
+  })
+
+  test.each<[string, string, readonly string[]]>([
+    ['somebody else', 'name: other', []],
+    ['nobody', 'namespace: a', []],
+    ['Istio', 'name: istio', ['unseen: mesh: "{{ a"']],
+    ['a revision of Istio', 'name: istio-canary', ['unseen: mesh: "{{ a"']],
+  ])('reads on past a mesh configuration of %s that is not YAML', (_name, metadata, findings) => {
+    const [istio] = edited('istio')
+    const map = `apiVersion: v1\nkind: ConfigMap\nmetadata: {${metadata}}\ndata:\n  mesh: "{{ a"\n`
+    expect(saying(one('all.yaml', `${istio?.text}---\n${map}`))).toEqual(findings)
+  })
+
   test('reads by the ending of the name, also where it begins with another gateway', () => {
     const ingress = 'apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a}\n'
     for (const file of ['nginx-ingress.yaml', 'Caddyfile.yml', 'nginx.YAML'])

@@ -1,11 +1,13 @@
 /** What is unsafe in the mesh configuration and the objects of Istio. */
+
+import { UnreadableError } from '../../read/source.ts'
 import { entriesOf, folded, get, isOn, itemsOf, type Tree, textOf } from '../../read/tree.ts'
 import { readYaml } from '../../read/yaml-toml.ts'
 import { at, type Finding } from '../finding.ts'
 import { asksByFilter, checkFilter } from './istio-filters.ts'
 import { checkPolicies } from './istio-policies.ts'
 import { checkGateway, checkService } from './istio-routes.ts'
-import { groupOf, kindOfObject } from './objects.ts'
+import { groupOf, kindOfObject, nameOf } from './objects.ts'
 
 const TIMEOUT_SECONDS_MAX = 10
 
@@ -14,12 +16,33 @@ export function meshConfigOf(tree: Tree): Tree | null {
   if (get(tree, 'extensionProviders') !== null) return tree
   const inside = get(tree, 'spec', 'meshConfig') ?? get(tree, 'spec', 'values', 'meshConfig') ?? get(tree, 'meshConfig')
   if (inside !== null) return inside
-  const text = kindOfObject(tree) === 'ConfigMap' ? get(tree, 'data', 'mesh') : null
-  return text === null ? null : (readYaml(textOf(text) ?? '', text.file, text.line + 1)[0] ?? null)
+  const text = meshTextOf(tree)
+  return text === null ? null : meshIn(text)
 }
 
+/** Keys of a ConfigMap count as they are written. */
+const meshTextOf = (tree: Tree): Tree | null =>
+  kindOfObject(tree) === 'ConfigMap'
+    ? (entriesOf(get(tree, 'data')).find(({ key }) => key === 'mesh')?.value ?? null)
+    : null
+
+/** Null for a text of somebody else, and for one that cannot be read. */
+function meshIn(text: Tree): Tree | null {
+  try {
+    const [mesh = null] = readYaml(textOf(text) ?? '', text.file, text.line + 1)
+    return mesh?.kind === 'map' ? mesh : null
+  } catch (err) {
+    if (err instanceof UnreadableError) return null
+    throw err
+  }
+}
+
+/** The ConfigMap that Istio reads is named istio, or istio and a revision. */
+const isUnreadableMesh = (tree: Tree): boolean =>
+  meshTextOf(tree) !== null && meshConfigOf(tree) === null && /^istio(-.+)?$/.test(nameOf(tree))
+
 const isOfIstio = (tree: Tree): boolean => /(^|\.)(istio\.io|sailoperator\.io)$/.test(groupOf(tree))
-export const isIstio = (tree: Tree): boolean => isOfIstio(tree) || meshConfigOf(tree) !== null
+export const isIstio = (tree: Tree): boolean => isOfIstio(tree) || meshConfigOf(tree) !== null || isUnreadableMesh(tree)
 
 /** Kinds that are checked, or that neither route nor change a request of a gateway after the question. */
 const KINDS =
@@ -39,6 +62,11 @@ export function checkIstio(trees: readonly Tree[], all: readonly Tree[]): readon
   const [first] = trees
   return [
     ...meshes.flatMap(checkMesh),
+    ...trees
+      .filter(isUnreadableMesh)
+      .map((tree) =>
+        at(meshTextOf(tree) ?? tree)('unseen', 'the mesh configuration cannot be read as YAML', 'write it as a map'),
+      ),
     ...providers.flatMap((provider) => checkProvider(provider, kind('DestinationRule'))),
     ...checkPolicies(facts),
     ...filters.flatMap(checkFilter),
