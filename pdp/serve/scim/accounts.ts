@@ -82,7 +82,7 @@ async function administers({ at, organization }: ScimCall, id: string, held: Hol
   return permissions.length > 0
 }
 
-/** Throws ScimError `invalidValue` if the address is none. */
+/** Throws ScimError `invalidValue` if the address is not one. */
 export function accountOf(document: JsonObject): Pick<User, 'email' | 'name'> {
   const { email, name } = readAccount(document)
   if (email !== null && (typeof email !== 'string' || !EMAIL_FORM.test(email) || email.length > EMAIL.maxLength))

@@ -135,7 +135,7 @@ function checkCovered(gateway: Tree, { policies, filters, all, root }: Asking): 
       ['Deployment', 'DaemonSet'].includes(kindOfObject(tree)) &&
       hasLabels(labelsOf(get(tree, 'spec', 'template', 'metadata', 'labels')), labels),
   )
-  // Filters are often of one service: one counts only where something of the Gateway is said to be.
+  // Filters are often of one service: one counts only where it reaches the Gateway.
   const places = [root, ...[gateway, ...runs].map(namespaceOf)]
   const near = filters.filter((filter) => places.includes(namespaceOf(filter)))
   const matching = [...policies, ...near]
