@@ -65,6 +65,16 @@ describe('check-gateway of Caddy', () => {
       'forgeable: request_header X-Auth-Scope all',
     ],
     [
+      'a target that is replaced',
+      [FORWARD, `${FORWARD}\n\t\t\theader_up X-Original-URL {uri} /admin`],
+      'other_bytes: header_up X-Original-URL {uri} /admin',
+    ],
+    [
+      'a Host that is replaced',
+      [FORWARD, `${FORWARD}\n\t\t\theader_up Host {host} {header.X}`],
+      'other_bytes: header_up Host {host} {header.X}',
+    ],
+    [
       'an identity that is not copied',
       [/copy_headers .*/, 'copy_headers X-Auth-Subject'],
       'forgeable: copy_headers X-Auth-Subject',

@@ -65,11 +65,14 @@ export const checkHost = (value: string): ChangedField | null =>
 
 /** `args`: what follows request_header or header_up, of a request that was judged. */
 export function checkField(place: Segment, args: readonly string[]): readonly Finding[] {
-  const [said = '', value] = args
+  // Of three, the second is what the third takes the place of.
+  const [said = '', value, replacing] = args
   const here = at(place)
   const name = said.replace(/^[-+?>]+/, '')
   if (name.includes('{')) return [here('unseen', `the name ${name} is not in the file`, 'write the name')]
-  const host = name.toLowerCase() === 'host' && value !== undefined ? checkHost(value) : null
-  const changed = host ?? (said.startsWith('-') ? removedAfterDecision(name) : setAfterDecision(name, value))
+  const host = name.toLowerCase() === 'host' && value !== undefined ? checkHost(replacing ?? value) : null
+  const changed =
+    host ??
+    (said.startsWith('-') ? removedAfterDecision(name) : setAfterDecision(name, replacing === undefined ? value : null))
   return changed === null ? [] : [here(...changed)]
 }
