@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Pdp } from '../../domain/decision.ts'
 import { ENVIRONMENT } from '../../domain/log.ts'
 import { MANAGEMENT_APP, permissionOf, scopesIn } from '../../identity/oauth/management-app.ts'
-import { holdsScope } from '../../identity/oauth/scopes.ts'
+import { holdsScope, SERVICE_SCOPES } from '../../identity/oauth/scopes.ts'
 import { CONSOLE_CLIENT } from '../../identity/sign-in/console.ts'
 import type { Store } from '../../store/contract.ts'
 import { DECLARED, declaredIn, definitionsOf } from '../../writes/role-definitions.ts'
@@ -108,6 +108,10 @@ export function tokenOfSubject(
     app: null,
   }
 }
+
+/** Who may everything can lack nothing, so nobody's many grants keep them from a write. */
+export const managesAll = ({ organizationScope, token }: ManagementClient): boolean =>
+  organizationScope.length === 0 && SERVICE_SCOPES.every((scope) => holdsScope(token.scopes, scope))
 
 /** Those of the permissions that manage Portcullis itself and that the caller does not have as scopes. */
 export function beyondCaller(caller: ManagementClient, permissions: readonly string[]): readonly string[] {

@@ -8,7 +8,7 @@ import type { Tuple } from '../../domain/tuple.ts'
 import type { HeldRole, Store } from '../../store/contract.ts'
 import { type Definitions, definitionsOf, readDeclared } from '../../writes/role-definitions.ts'
 import type { ManagementClient } from '../authentication/authenticate.ts'
-import { beyondCaller } from '../authentication/people.ts'
+import { beyondCaller, managesAll } from '../authentication/people.ts'
 import { RequestProblem } from '../problems/status.ts'
 import type { Reach } from './deps.ts'
 
@@ -61,7 +61,7 @@ export async function requireGivenByReturn(
     readonly after: MembershipStatus
   },
 ): Promise<void> {
-  if (after !== 'active') return
+  if (after !== 'active' || managesAll(caller)) return
   // Whom a directory has shut out is let in by an unbound client only, and gets everything back.
   const isLetIn = caller.organizationScope.length === 0 && (await at.provisioning.holdings(user, [log])).blocked
   // A guest's roles count already.

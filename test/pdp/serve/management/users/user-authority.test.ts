@@ -83,3 +83,14 @@ test('anybody else gets a password from a client that looks after people', async
   const body = { email: 'else@x.example', password: 'a password of eight or more' }
   expect((await send(weak, 'PUT', `/v1/users/${user}`, body)).status).toBe(200)
 })
+
+test('nobody is kept from a new password by how many roles a tenant gives them', async () => {
+  const grants = Array.from({ length: 1_001 }, (_, at) => ({
+    kind: 'role_grant' as const,
+    op: 'write' as const,
+    grant: { id: `many-${user}-${at}`, app: null, role: `r${at}`, subject: `user:${user}` },
+  }))
+  for (let from = 0; from < grants.length; from += 100) await write('acme', grants.slice(from, from + 100))
+  const body = { email: `${user}@x.example`, password: 'a password of eight or more' }
+  expect((await send(world.admin, 'PUT', `/v1/users/${user}`, body)).status).toBe(200)
+})
