@@ -1,6 +1,18 @@
 /** What is unsafe in Envoy's ext_authz filter, and in the cluster that it asks. */
 
-import { entriesOf, folded, get, isFalse, isOn, isTrue, itemsOf, type Tree, textOf, walk } from '../read/tree.ts'
+import {
+  type Entry,
+  entriesOf,
+  folded,
+  get,
+  isFalse,
+  isOn,
+  isTrue,
+  itemsOf,
+  type Tree,
+  textOf,
+  walk,
+} from '../read/tree.ts'
 import { kindOf, typeOf, unwrapped } from './envoy-filters.ts'
 import { at, type Finding, type FindingCode } from './finding.ts'
 
@@ -62,15 +74,24 @@ const KNOWN = new Set(
     .map(folded),
 )
 
+/** Members of what asks the door (`what` in the message) of which nobody here knows what they do. */
+export const unknownMembers = (
+  asking: Tree | null,
+  what: string,
+  isKnown: (entry: Entry) => boolean,
+): readonly Finding[] =>
+  entriesOf(asking)
+    .filter((entry) => !isKnown(entry))
+    .map((entry) => at(entry)('unseen', `${entry.key} of ${what} is not known here: it may decide`, 'judge it by hand'))
+
 /** `whole`: the filter itself, and not a patch of it. */
 export function checkExtAuthz(filter: Tree, whole: boolean): readonly Finding[] {
   const off = OFF.flatMap(({ key, code, message, fix }) => {
     const value = get(filter, key)
     return isOn(value) ? [at(value)(code, message, fix)] : []
   })
-  const unknown = entriesOf(filter).filter(
-    ({ key, value }) => isOn(value) && !KNOWN.has(folded(key)) && !OFF.some((rule) => folded(rule.key) === folded(key)),
-  )
+  const isKnown = ({ key, value }: Entry): boolean =>
+    !isOn(value) || KNOWN.has(folded(key)) || OFF.some((rule) => folded(rule.key) === folded(key))
   const raw = get(filter, 'encode_raw_headers')
   const hidden =
     isTrue(raw) || (raw === null && !whole)
@@ -85,9 +106,7 @@ export function checkExtAuthz(filter: Tree, whole: boolean): readonly Finding[] 
   return [
     ...off,
     ...hidden,
-    ...unknown.map((entry) =>
-      at(entry)('unseen', `${entry.key} of ext_authz is not known here: it may decide`, 'judge it by hand'),
-    ),
+    ...unknownMembers(filter, 'ext_authz', isKnown),
     ...checkShare(filter),
     ...checkBody(filter),
     ...checkStatus(filter),

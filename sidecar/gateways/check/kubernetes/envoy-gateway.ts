@@ -1,7 +1,8 @@
 /** What is unsafe in the policies of Envoy Gateway. */
-import { entriesOf, get, isOn, isTrue, itemsOf, type Tree, textOf, textsOf } from '../../read/tree.ts'
+import { get, isOn, isTrue, itemsOf, type Tree, textOf, textsOf } from '../../read/tree.ts'
 import { setAfterDecision } from '../changed-fields.ts'
 import { checkParts } from '../envoy.ts'
+import { unknownMembers } from '../ext-authz.ts'
 import { at, type Finding } from '../finding.ts'
 import { isEverybody } from '../networks.ts'
 import { isAbout, isWhole, parentsOf, type Target, targetOf } from './attached.ts'
@@ -36,11 +37,7 @@ export function checkPolicy(policy: Tree, trees: readonly Tree[]): readonly Find
             'remove headersToExtAuth',
           ),
         ]),
-    ...entriesOf(auth)
-      .filter(({ key }) => !OF_QUESTION.includes(key))
-      .map((entry) =>
-        at(entry)('unseen', `${entry.key} of extAuth is not known here: it may decide`, 'judge it by hand'),
-      ),
+    ...unknownMembers(auth, 'extAuth', ({ key }) => OF_QUESTION.includes(key)),
     ...checkTraffic(policy, trees),
   ]
 }

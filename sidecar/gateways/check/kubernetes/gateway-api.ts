@@ -1,5 +1,6 @@
 /** What is unsafe in objects of the Gateway API, and in those of Envoy Gateway beside them. */
-import { entriesOf, get, itemsOf, type Tree, textOf } from '../../read/tree.ts'
+import { get, itemsOf, type Tree, textOf } from '../../read/tree.ts'
+import { unknownMembers } from '../ext-authz.ts'
 import { at, type Finding } from '../finding.ts'
 import { isIdle, isWhole } from './attached.ts'
 import { checkOfEnvoy, checkPolicy, isAsking } from './envoy-gateway.ts'
@@ -139,11 +140,7 @@ function checkFilter(auth: Tree): readonly Finding[] {
           ),
         ]
       : []),
-    ...entriesOf(auth)
-      .filter(({ key }) => !OF_FILTER.includes(key))
-      .map((entry) =>
-        at(entry)('unseen', `${entry.key} of ExternalAuth is not known here: it may decide`, 'judge it by hand'),
-      ),
+    ...unknownMembers(auth, 'ExternalAuth', ({ key }) => OF_FILTER.includes(key)),
   ]
 }
 

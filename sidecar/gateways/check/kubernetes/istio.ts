@@ -3,6 +3,7 @@
 import { UnreadableError } from '../../read/source.ts'
 import { entriesOf, folded, get, isOn, itemsOf, type Tree, textOf } from '../../read/tree.ts'
 import { readYaml } from '../../read/yaml-toml.ts'
+import { unknownMembers } from '../ext-authz.ts'
 import { at, type Finding } from '../finding.ts'
 import { asksByFilter, checkFilter } from './istio-filters.ts'
 import { checkPolicies } from './istio-policies.ts'
@@ -130,11 +131,7 @@ function checkProvider(provider: Tree, rules: readonly Tree[]): readonly Finding
       : [at(http)('other_bytes', 'over HTTP the door gets few fields, joined', 'ask over envoyExtAuthzGrpc')]),
     ...checkTimes(settings),
     ...checkTls(settings, rules),
-    ...entriesOf(settings)
-      .filter(({ key }) => !OF_PROVIDER.includes(folded(key)))
-      .map((entry) =>
-        at(entry)('unseen', `${entry.key} of a provider is not known here: it may decide`, 'judge it by hand'),
-      ),
+    ...unknownMembers(settings, 'a provider', ({ key }) => OF_PROVIDER.includes(folded(key))),
   ]
 }
 
