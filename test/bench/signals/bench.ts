@@ -90,18 +90,21 @@ let turn = 0
 async function put(world: World, at: number): Promise<void> {
   const organization = world.organizations[at % world.organizations.length]
   const role = Math.floor(at / world.organizations.length) % 2 === 0 ? 'viewer' : 'developer'
+  let refusal: string | null = null
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
     const replica = world.replicas[(at + attempt) % 2]
-    if (await sendTo(replica, { organization, role, token: world.token })) return
+    refusal = await refusalOf(replica, { organization, role, token: world.token })
+    if (refusal === null) return
     if (attempt > 0) await delay(BUSY_MS)
   }
-  throw new Error(`no PDP takes a write of ${organization}`)
+  throw new Error(`no PDP takes a write of ${organization}: ${refusal}`)
 }
 
-async function sendTo(
+/** Why the PDP did not take the write, when another try may succeed; `null` when it took it. */
+async function refusalOf(
   replica: Replica | undefined,
   of: { readonly organization: string | undefined; readonly role: string; readonly token: string },
-): Promise<boolean> {
+): Promise<string | null> {
   const response = await fetch(`${replica?.url}/v1/organizations/${of.organization}/members/ann`, {
     method: 'PUT',
     headers: { authorization: `Bearer ${of.token}`, 'content-type': 'application/json' },
@@ -109,9 +112,10 @@ async function sendTo(
   }).catch(() => null)
   const text = await response?.text()
   // 429: as many calls of one client are under way as may be. The wait of a call that is made again counts.
-  if (response === null || response.status >= 500 || response.status === 429) return false
+  if (response === null) return 'no answer'
+  if (response.status >= 500 || response.status === 429) return `${response.status} ${text}`
   if (!response.ok) throw new Error(`${response.status} ${text}`)
-  return true
+  return null
 }
 
 async function writeAndKill(world: World, load: Load): Promise<readonly number[]> {
