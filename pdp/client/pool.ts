@@ -53,6 +53,8 @@ export type PdpPool = {
   silentSinceMs(): number | null
   /** True while no stream was open yet and a first attempt to connect is under way. */
   isConnecting(): boolean
+  /** True once a stream has opened. */
+  hasConnected(): boolean
   /** Each is called once, when a stream opens. */
   readonly waiting: Set<() => void>
   close(): void
@@ -149,6 +151,7 @@ export function createPdpPool(options: PoolOptions): PdpPool {
     choose,
     silentSinceMs: () => silentSinceMs,
     isConnecting: () => !wasOpen && pool.some((stream) => stream.isNew()),
+    hasConnected: () => wasOpen,
     markSlow: (stream) => void Object.assign(healths.get(stream) ?? {}, { slowUntilMs: clock() + SLOW_MS }),
     markUnable: (stream) =>
       void Object.assign(healths.get(stream) ?? {}, {

@@ -149,9 +149,8 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   const { introspect } = identity
   const recognize = (token: string): Promise<TokenState> =>
     withTimeout(identity.recognize(token), DECISION_MS, unanswered)
-  let listening = false
-  const ready = async () =>
-    listening ? ((await storeProbe(store)) ?? receiver.note()) : 'HTTP and gRPC do not listen yet'
+  let waitsFor: string | null = 'HTTP and gRPC do not listen yet'
+  const ready = async () => waitsFor ?? (await storeProbe(store)) ?? receiver.note()
   const probes = { '/livez': () => null, '/readyz': ready }
   const operations = await under(
     'PORTCULLIS_METRICS_LISTEN',
@@ -215,9 +214,11 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   shutdown.add('http connections', () => http.drain())
   shutdown.add('retention', startRetention({ sql, keptDays: config.changesKeptDays, log }))
 
-  listening = true
-  const loaded = loadRest(shutdown, [() => admin, identity.load])
-  // Who does not wait for it finds everything closed.
+  waitsFor = 'the identity service is still loading'
+  const loaded = loadRest(shutdown, [() => admin, identity.load]).then(() => {
+    waitsFor = null
+  })
+  // Who does not wait for it finds everything closed, and this process was never ready.
   loaded.catch(() => undefined)
   const metricsUrl = `http://${formatAddress(operations.address)}`
   log.info({ event: 'listening', issuer: config.issuer, http: http.url, grpc: grpc.address, metrics: metricsUrl })

@@ -47,6 +47,7 @@ export async function askAbout(
       readBody: async () => Buffer.from(body ?? ''),
       upgrade: false,
       browser: null,
+      former: null,
     }
     const outcome = await enforce(arrival, runtime.enforcing)
     if (outcome.kind === 'permit' && outcome.shadowed === null)

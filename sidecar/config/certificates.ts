@@ -95,6 +95,15 @@ export function secureOptions({ ca, cert, key }: Pem): SecureContextOptions & Tl
 }
 type TlsServerOptions = { readonly requestCert?: boolean; readonly rejectUnauthorized?: boolean }
 
+/** True when certificates that were accepted before may not be accepted any more. */
+export function dropsAuthority(before: Pem | null, now: Pem): boolean {
+  const kept = authoritiesOf(now)
+  return before !== null && [...authoritiesOf(before)].some((authority) => !kept.has(authority))
+}
+
+const authoritiesOf = ({ ca }: Pem): ReadonlySet<string> =>
+  new Set((ca?.toString('latin1') ?? '').split(/-----[A-Z ]+-----/).map((block) => block.replaceAll(/\s/g, '')))
+
 /** Changes when any of the files changes, also when Kubernetes swaps the symbolic link of a mounted volume. */
 export function fileSignature(path: string, { upstream, pdp, tls, signIn }: RouteFile): string {
   const paths = [upstream.caFile, upstream.certFile, upstream.keyFile, pdp.caFile, pdp.certFile, pdp.keyFile]

@@ -105,12 +105,18 @@ function parseSource(source: Buffer, path: string): RouteFile {
 
 const FIRST = '; portcullis-sidecar init writes a first one'
 
+/** More than the longest route file needs. A running sidecar serves nobody while it reads one. */
+const TEXT_BYTES_MAX = 2 * 1024 * 1024
+
 function readText(path: string, what: string): Buffer {
+  let text: Buffer
   try {
-    return readFileSync(path)
+    text = readFileSync(path)
   } catch (err) {
     throw new ConfigError([`${what} ${fileProblem(path, err)}${doesNotExist(err) ? FIRST : ''}`])
   }
+  if (text.length > TEXT_BYTES_MAX) throw new ConfigError([`${what} ${path} is longer than 2 MiB`])
+  return text
 }
 
 export type LoadedConfig = {

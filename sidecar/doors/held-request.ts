@@ -6,12 +6,13 @@ import { withTimeout } from '../../pdp/process/with-timeout.ts'
 import { type Admitted, admit } from '../enforce/admission.ts'
 import { type Denial, denied } from '../enforce/denial.ts'
 import { type DenialAnswer, type DenialMembers, describeDenial, OWN_STATUS } from '../enforce/denial-response.ts'
-import { type EnforceDeps, enforce, type Outcome, type OwnAnswer, type Permit } from '../enforce/enforce.ts'
+import type { EnforceDeps, Outcome, OwnAnswer, Permit } from '../enforce/enforce.ts'
+import { enforceLatest } from '../enforce/latest.ts'
 import type { Places } from '../enforce/places.ts'
 import { type RecordDeps, record, requestIdOf } from '../enforce/record.ts'
 import type { ResourceMetadata } from '../enforce/resource-metadata.ts'
 import { ARRIVED } from '../enforce/stages.ts'
-import { beginSpan, withSpan } from '../enforce/trace.ts'
+import { beginSpan } from '../enforce/trace.ts'
 import type { Turns } from '../enforce/turns.ts'
 import type { ClientRequest } from '../http/client.ts'
 import type { DoorProfile } from '../http/door-fields.ts'
@@ -39,6 +40,10 @@ export type HeldDeps = RecordDeps & {
   readonly requestsMax: number
   readonly bodyBytesMax: number
   readonly proofNonce: () => string | null
+  /** False once a reload has replaced this. */
+  readonly isCurrent: () => boolean
+  /** What is in force now. */
+  readonly latest: (closing: null) => HeldDeps
 }
 /** The request that a gateway holds, as far as the gateway may be believed. */
 export type Held = { readonly client: ClientRequest; readonly origin: Origin }
@@ -119,7 +124,8 @@ async function decideInTime(
       return readBody(client, request, { need, bytesMax: bodyBytesMax, timeoutMs: limits.bodyReadMs })
     }
     const arrival = { client, requestId, origin, admission, readBody: read, upgrade: false, browser }
-    const outcome = await Promise.race([enforce(arrival, withSpan(deps.enforcing, span)), late.promise])
+    const deciding = enforceLatest(arrival, deps, { latest: () => deps.latest(null), originBy: () => origin, span })
+    const outcome = await Promise.race([deciding.then((one) => one.outcome), late.promise])
     const reason = outcome.kind === 'permit' ? objection(outcome) : null
     if (outcome.kind !== 'permit' || reason === null) return outcome
     const { route, identity } = outcome

@@ -81,19 +81,21 @@ export type Arrival = {
   readonly upgrade: boolean
   /** Null: nobody signs in here. */
   readonly browser: Browser | null
+  /** What rules permitted that are no longer in force; null: this is the first judgement. */
+  readonly former: Permit | null
 }
 
 /** Never throws: an error becomes a Denial, described by the stage that the request had reached. */
 export async function enforce(
-  { client, requestId, origin, admission, readBody, upgrade, browser }: Arrival,
+  { client, requestId, origin, admission, readBody, upgrade, browser, former }: Arrival,
   deps: EnforceDeps,
 ): Promise<Outcome> {
   let stage: Stage = ARRIVED
   try {
     const arriving = admission.arrive() // RequestError
     if (arriving !== null) await arriving // RequestError
-    const request = readInbound(client, origin) // RequestError
-    if (browser?.takes(request) === true) return { kind: 'sign_in', request }
+    const request = former === null ? readInbound(client, origin) : fromOrigin(former.request, origin) // RequestError
+    if (former === null && browser?.takes(request) === true) return { kind: 'sign_in', request }
     const match = routeRequest(deps, request) // RequestError
     if (match.kind !== 'route') return answerUnrouted(match, request, deps) // RequestError
     const routing = routed(match, request)
@@ -102,13 +104,13 @@ export async function enforce(
     if (routing.stage === 'public') {
       const entering = admission.enter(routing.route.id, null) // RequestError
       if (entering !== null) await entering // RequestError
-      return permit(routing.judgeJson === null ? routing : await judgeBody(routing, readBody), null) // RequestError
+      return permit(routing.judgeJson === null ? routing : await judgeBody(routing, readBody), null, former) // RequestError
     }
     const guarded = browser === null ? routing : { ...routing, request: await browser.authorize(request, { upgrade }) } // RequestError
     const verifying = verifyToken(guarded, deps) // TokenError
     const verified = verifying instanceof Promise ? await verifying : verifying // TokenError
     stage = verified
-    const authenticated = await authenticate(verified, { proven: false }, deps) // TokenError
+    const authenticated = await authenticate(verified, { proven: isProven(former) }, deps) // TokenError
     stage = authenticated
     const prepared = await prepare(authenticated, { requestId, readBody }) // RequestError
     stage = prepared
@@ -117,23 +119,23 @@ export async function enforce(
     const answer = await admission.decide(() => deps.pdp.ask(prepared.question)) // RequestError, PdpUnavailable
     const decided = decide(prepared, answer, deps)
     stage = decided
-    if (decided.stage === 'refused') return permitIfShadowed(denialOfAnswer(decided), decided)
+    if (decided.stage === 'refused') return permitIfShadowed(denialOfAnswer(decided), decided, former)
     // The age of the sign-in counts only when the exchange begins.
-    return permit(decided, basisOf(decided, null, deps))
+    return permit(decided, basisOf(decided, null, deps), former)
   } catch (err) {
-    return permitIfShadowed(denialOfError(err, stage, deps.clockHint), stage)
+    return permitIfShadowed(denialOfError(err, stage, deps.clockHint), stage, former)
   }
 }
 
 /** Evaluates an open exchange by the rules of `deps`, up to the question to the PDP, which its watch then asks. Never throws. */
 export async function reevaluate(
   former: Permit,
-  { upgrade }: { readonly upgrade: boolean },
+  { upgrade, origin }: { readonly upgrade: boolean; readonly origin: Origin },
   deps: EnforceDeps,
 ): Promise<Reevaluation> {
-  const { request } = former
   let stage: Stage = ARRIVED
   try {
+    const request = fromOrigin(former.request, origin) // RequestError
     const match = routeRequest(deps, request) // RequestError
     if (match.kind !== 'route') {
       const answer = answerUnrouted(match, request, deps) // RequestError
@@ -150,7 +152,7 @@ export async function reevaluate(
     const verifying = verifyToken(routing, deps) // TokenError
     const verified = verifying instanceof Promise ? await verifying : verifying // TokenError
     stage = verified
-    const authenticated = await authenticate(verified, { proven: former.identity !== null }, deps) // TokenError
+    const authenticated = await authenticate(verified, { proven: isProven(former) }, deps) // TokenError
     stage = authenticated
     const prepared = await prepare(authenticated, { requestId: '', readBody: kept }) // RequestError
     const { route } = prepared
@@ -161,6 +163,15 @@ export async function reevaluate(
     const denial = denialOfError(err, stage, deps.clockHint)
     return isShadowable(denial) ? { kind: 'permitted', basis: null } : { kind: 'denied', code: denial.code }
   }
+}
+
+/** A proof is good for one request, and its request was authenticated with it. */
+const isProven = (former: Permit | null): boolean => former !== null && former.identity !== null
+
+/** The same request, as far as other proxies are trusted now. Throws RequestError. */
+function fromOrigin(request: InboundRequest, { address, host, fault }: Origin): InboundRequest {
+  if (fault !== null) throw malformed(fault)
+  return { ...request, clientAddress: address, namedHost: host }
 }
 
 function keptBody({ request, body }: Permit): Buffer {
@@ -189,25 +200,26 @@ function basisOf(prepared: Prepared | Allowed, stepUp: StepUp | null, deps: Enfo
 }
 
 /** The only way to permit a request that was not denied. */
-function permit(stage: PublicRequest | Allowed, basis: PermissionBasis | null): Permit {
+function permit(stage: PublicRequest | Allowed, basis: PermissionBasis | null, former: Permit | null): Permit {
   // On a route in shadow mode no change ends an exchange.
-  return makePermit(stage, { basis: stage.route.shadow ? null : basis, shadowed: null })
+  return makePermit(stage, { basis: stage.route.shadow ? null : basis, shadowed: null, former })
 }
 
 /** On a route in shadow mode the denial is only recorded. Identity headers are set only if the sender is authenticated. */
-function permitIfShadowed(denial: Denial, stage: Stage): Permit | Denial {
+function permitIfShadowed(denial: Denial, stage: Stage, former: Permit | null): Permit | Denial {
   if (stage.stage === 'arrived' || !isShadowable(denial)) return denial
-  return makePermit(stage, { basis: null, shadowed: denial })
+  return makePermit(stage, { basis: null, shadowed: denial, former })
 }
 
 /** The only place where a Permit is made. */
 function makePermit(
   stage: Exclude<Stage, { readonly stage: 'arrived' }>,
-  { basis, shadowed }: Pick<Permit, 'basis' | 'shadowed'>,
+  { basis, shadowed, former }: Pick<Permit, 'basis' | 'shadowed'> & { readonly former: Permit | null },
 ): Permit {
   const { route, request } = stage
   const identity = 'identity' in stage ? stage.identity : null
-  const body = 'body' in stage ? stage.body : null
+  // What was read once cannot be streamed.
+  const body = ('body' in stage ? stage.body : null) ?? former?.body ?? null
   return { kind: 'permit', route, request, identity, body, basis, shadowed } as Permit
 }
 

@@ -6,6 +6,8 @@
 export type FrameGuard = {
   /** Takes the next bytes of the connection, including its preface. False: a flood; the connection must end. */
   inspect(chunk: Buffer): boolean
+  /** A stream was reset because of what the client sent; it costs like a frame without content. False: a flood. */
+  resetStream(): boolean
   /** Bytes were sent to the client, which may answer them with frames without content. */
   sent(bytes: number): void
   /** The number of fields in the next header block of this stream; null: no block, or unknown. */
@@ -110,6 +112,7 @@ export function createFrameGuard(options: {
       if (at < chunk.length) rest = Buffer.from(chunk.subarray(at))
       return true
     },
+    resetStream: spend,
     sent(bytes) {
       // gRPC clients send a PING for each message that they get, to measure bandwidth.
       if (bytes >= CONTENT_BYTES_MIN) budget = Math.min(emptyFramesMax, budget + 1)

@@ -35,6 +35,13 @@ const FIELD_PAIRS_MAX = 256
 /** Enough for the responses of 100 streams; beyond it the library refuses streams. */
 const SESSION_MB_MAX = 32
 const END_STREAM = 0x1
+/** A client can make us reset a stream instead of doing it itself (CVE-2025-8671), as by a body of another length than it said. */
+const CLIENT_ERRORS = new Set<number>([
+  constants.NGHTTP2_PROTOCOL_ERROR,
+  constants.NGHTTP2_FLOW_CONTROL_ERROR,
+  constants.NGHTTP2_STREAM_CLOSED,
+  constants.NGHTTP2_FRAME_SIZE_ERROR,
+])
 
 export function createHttp2Server({ limits: given, onRequest, onFlood, isProxy }: Http2ServerOptions): Http2Server {
   let limits = given
@@ -84,6 +91,7 @@ export function createHttp2Server({ limits: given, onRequest, onFlood, isProxy }
       stream.once('close', () => {
         leave()
         idle.leave()
+        if (CLIENT_ERRORS.has(stream.rstCode) && !session.destroyed && !guard.resetStream()) end()
       })
       const fieldCount = (): number | null => guard.takeFieldCount(stream.id ?? 0)
       begin(stream, http2Request({ stream, raw, ends: (flags & END_STREAM) !== 0, fieldCount, peer }))

@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream'
 import { Server as TlsServer } from 'node:tls'
 import { type ListenAddress, listenOn } from '../../pdp/process/listen.ts'
 import type { ProblemCode } from '../../pdp/process/problems.ts'
-import { type Pem, secureOptions } from '../config/certificates.ts'
+import { dropsAuthority, type Pem, secureOptions } from '../config/certificates.ts'
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from '../http/client.ts'
 import { mayTake } from '../http/share.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
@@ -23,8 +23,11 @@ export type Listener = {
   listenAt(path: string): Promise<void>
   /** Applies to new connections. */
   setLimits(limits: SidecarLimits): void
-  /** Uses another certificate for new connections. Throws when it is not usable. */
-  replaceCertificate(certificate: Pem): void
+  /**
+   * Uses another certificate for new connections. Throws when it is not usable. Returns how many open connections it has ended:
+   * all, when an authority of client certificates is gone.
+   */
+  replaceCertificate(certificate: Pem): number
   /** Closes each connection with its next response. New connections and requests are still accepted. */
   withdraw(): void
   /** Accepts no more connections and waits at most `drainMs` for open requests; `onLate` may then end them in order. */
@@ -64,8 +67,8 @@ const LINGER_MS = 1_000
 const IDLE_CHECK_MS = 100
 
 export function createListener(options: ListenerOptions): Listener {
-  const { certificate, onRequest, mayUpgrade, onUpgrade, onRejected } = options
-  let { limits } = options
+  const { onRequest, mayUpgrade, onUpgrade, onRejected } = options
+  let { limits, certificate } = options
   const queues = new WeakMap<Duplex, RequestQueue>()
   const lines = new WeakMap<Duplex, RequestLines>()
   const server = createHttpServer(certificate, {
@@ -201,6 +204,10 @@ export function createListener(options: ListenerOptions): Listener {
     },
     replaceCertificate(next) {
       if (server instanceof TlsServer) server.setSecureContext(secureOptions(next))
+      const ended = dropsAuthority(certificate, next) ? [...sockets] : []
+      for (const socket of ended) socket.destroy()
+      certificate = next
+      return ended.length
     },
     async close(ending) {
       detection.close()

@@ -15,6 +15,8 @@ export type PdpClient = {
   silentSinceMs(): number | null
   /** True while no address answered yet and a first attempt to connect is under way. */
   isConnecting(): boolean
+  /** True once an address has answered. */
+  hasConnected(): boolean
   close(): void
 }
 export type PdpClientOptions = PoolOptions & {
@@ -51,6 +53,7 @@ export function createPdpClient(options: PdpClientOptions): PdpClient {
     watch: (question, onAnswer) => watch(question, pool, onAnswer),
     silentSinceMs: pool.silentSinceMs,
     isConnecting: pool.isConnecting,
+    hasConnected: pool.hasConnected,
     close: () => pool.close(),
   }
 }

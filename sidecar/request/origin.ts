@@ -44,14 +44,16 @@ function readOrigin(raw: readonly string[], trust: Trust): Origin {
     const claimed = plain ?? standard
     return claimed === null ? trust.direct : walk(claimed, trust)
   }
-  // A proxy writes one of the two fields and forwards the other, which any client may have sent.
+  // A proxy writes one of the two fields and forwards the other, which any client may have sent, with its own address: what only
+  // one of them says counts for nothing.
   const [one, other] = [walk(plain, trust), walk(standard, trust)]
-  const sameHost = textOf(one.host ?? other.host) === textOf(other.host ?? one.host)
-  const saysBoth = plain.schemes.length > 0 && standard.schemes.some((scheme) => scheme !== null)
-  if (one.address !== other.address || !sameHost || (saysBoth && one.scheme !== other.scheme))
-    throw new Error(FIELDS_DIFFER)
-  return { ...one, host: one.host ?? other.host, scheme: plain.schemes.length > 0 ? one.scheme : other.scheme }
+  const [saysHost, saysScheme] = [one.host !== null && other.host !== null, saysSchemes(plain) && saysSchemes(standard)]
+  const differs = (saysHost && textOf(one.host) !== textOf(other.host)) || (saysScheme && one.scheme !== other.scheme)
+  if (one.address !== other.address || differs) throw new Error(FIELDS_DIFFER)
+  return { ...one, host: saysHost ? one.host : null, scheme: saysScheme ? one.scheme : trust.direct.scheme }
 }
+
+const saysSchemes = ({ schemes }: Claimed): boolean => schemes.some((scheme) => scheme !== null)
 
 const textOf = (host: Authority | null): string => (host === null ? '' : `${host.hostname}:${host.port ?? ''}`)
 

@@ -78,7 +78,10 @@ export const PDP = {
 export const TLS = {
   cert_file: required(TEXT, 'PEM file of the certificate.'),
   key_file: required(TEXT, 'PEM file of the key.'),
-  client_ca_file: optional(TEXT, 'Clients must present a certificate of these authorities.'),
+  client_ca_file: optional(
+    TEXT,
+    'Clients must present a certificate of these authorities. When one is removed, all open connections end.',
+  ),
 } as const satisfies Members
 
 export const DOOR = {
@@ -249,7 +252,7 @@ export const ROUTE_FILE = {
   ),
   trusted_proxies: optional(
     listOf(textLike(/^[0-9A-Fa-f:.]+(\/[0-9]{1,3})?$/)),
-    'IP addresses and CIDR blocks of the proxies in front that set or remove X-Forwarded-For, -Proto and -Host, or Forwarded, in every request. Only their fields are trusted, from right to left: for X-Forwarded-* to the service, for client_address in the log and for the limits of one client. If both kinds are present and differ, the answer is 400. Routes and DPoP proofs use the Host field and public_url; a forwarded host that leads to another route is 400, and one that is not in hosts is 421.',
+    'IP addresses and CIDR blocks of the proxies in front that set or remove X-Forwarded-For, -Proto and -Host, or Forwarded, in every request. Only their fields are trusted, from right to left: for X-Forwarded-* to the service, for client_address in the log and for the limits of one client. If both kinds are present and differ, the answer is 400; what only one of them says is not used. Routes and DPoP proofs use the Host field and public_url; a forwarded host that leads to another route is 400, and one that is not in hosts is 421.',
   ),
   limits: optional(mapOf(LIMIT_MEMBERS), 'Limits and time-outs.'),
   forward_token: optional(FLAG, 'Sends Authorization and DPoP on to the service. Default: false.'),

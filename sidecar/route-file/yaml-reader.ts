@@ -9,6 +9,7 @@ import {
   type Node,
   parseDocument,
   type Scalar,
+  visit,
 } from 'yaml'
 
 import type { Bounds, Member } from './schema.ts'
@@ -26,7 +27,7 @@ export class YamlReader {
   readonly #document: Document.Parsed
 
   constructor(source: string) {
-    this.#document = parseDocument(source, { lineCounter: this.#lines, prettyErrors: false, uniqueKeys: true })
+    this.#document = parseDocument(source, { lineCounter: this.#lines, prettyErrors: false, uniqueKeys: false })
     const { errors, warnings } = this.#document
     const [tab, ...tabs] = errors.filter(({ code }) => code === 'TAB_AS_INDENT')
     const others = errors.filter(({ code }) => code !== 'TAB_AS_INDENT')
@@ -37,8 +38,9 @@ export class YamlReader {
       for (const { code, pos, message } of [...(plain.length === 0 ? others.slice(0, 1) : plain), ...warnings])
         this.#note(pos[0], PLAIN[code] ?? message)
     }
-    this.isBroken = errors.some(({ code }) => code !== 'DUPLICATE_KEY')
+    this.isBroken = errors.length > 0
     this.root = this.#document.contents
+    if (!this.isBroken) this.#reportRepeatedKeys()
   }
 
   /** Reports an error at a node; null is the start of the file. */
@@ -138,6 +140,20 @@ export class YamlReader {
     if (isScalar(node) && accept(node.value)) return node.value
     this.report(given, message)
     return null
+  }
+
+  /** The parser would compare every key of a map with every other, which takes minutes for another kind of file. */
+  #reportRepeatedKeys(): void {
+    visit(this.#document, {
+      Map: (_, { items }) => {
+        const seen = new Set<unknown>()
+        for (const { key } of items) {
+          if (!isScalar(key)) continue
+          if (seen.has(key.value)) this.#note(key.range?.[0] ?? 0, 'Map keys must be unique')
+          seen.add(key.value)
+        }
+      },
+    })
   }
 
   #note(offset: number, message: string): void {

@@ -12,12 +12,13 @@ import {
   OWN_STATUS,
   sendDenial,
 } from '../enforce/denial-response.ts'
-import { type EnforceDeps, enforce, type Outcome, type OwnAnswer, type Permit } from '../enforce/enforce.ts'
+import type { EnforceDeps, Outcome, OwnAnswer, Permit } from '../enforce/enforce.ts'
+import { enforceLatest } from '../enforce/latest.ts'
 import type { PermissionWatch, Reevaluation } from '../enforce/permission-watch.ts'
 import type { Places } from '../enforce/places.ts'
 import { record, requestIdOf } from '../enforce/record.ts'
 import type { ResourceMetadata } from '../enforce/resource-metadata.ts'
-import { beginSpan, withSpan } from '../enforce/trace.ts'
+import { beginSpan } from '../enforce/trace.ts'
 import type { Turns } from '../enforce/turns.ts'
 import type { ClientAnswer, ClientRequest, Upgrade } from '../http/client.ts'
 import { isGrpc } from '../http/grpc.ts'
@@ -63,12 +64,19 @@ export type ExchangeDeps = {
   readonly draining: () => boolean
   /** False once a reload has replaced these rules. */
   readonly isCurrent: () => boolean
+  /** What is in force now; it stays usable until `closing` closes. */
+  readonly latest: (closing: Closing | null) => ExchangeDeps
   /** Evaluates an open exchange by the current rules. */
-  readonly reevaluate: (permit: Permit, options: { readonly upgrade: boolean }) => Promise<Reevaluation>
+  readonly reevaluate: (
+    permit: Permit,
+    exchange: { readonly client: ClientRequest; readonly upgrade: boolean },
+  ) => Promise<Reevaluation>
 }
+/** The answer to a request, or the connection of a WebSocket. */
+export type Closing = { readonly destroyed: boolean; once(event: 'close', listener: () => void): unknown }
 type Serving = {
   readonly client: ClientRequest
-  readonly origin: Origin
+  origin: Origin
   readonly res: ClientAnswer
   readonly upgrade: Upgrade | null
   readonly requestId: string
@@ -104,12 +112,18 @@ export async function serve(
     const admission = beginAdmission(serving, deps)
     const browser = visit
     const arrival = { client, requestId, origin, admission, readBody: read, upgrade: upgrade !== null, browser }
-    const outcome = await enforce(arrival, withSpan(deps.enforcing, span))
+    const latest = await enforceLatest(arrival, deps, {
+      latest: () => deps.latest(upgrade?.socket ?? res),
+      originBy: ({ trustedProxies }) => originOf(client, trustedProxies),
+      span,
+    })
+    const { outcome, rules } = latest
     const durationMs = performance.now() - startedMs
-    record(outcome, { client, address: origin.address, requestId, durationMs, door: null, span }, deps)
+    record(outcome, { client, address: latest.origin.address, requestId, durationMs, door: null, span }, rules)
     // Meanwhile the parser may have rejected the rest of the message, or the client may have left.
     if (client.gone()) return
-    await act(serving, outcome, deps)
+    serving.origin = latest.origin
+    await act(serving, outcome, rules)
   } catch (err) {
     deps.log.error({ event: 'request_failed', request_id: serving.requestId, err })
     res.destroy()
@@ -182,7 +196,7 @@ function watchPermission(
   const open = {
     basis,
     stale: !isCurrent(),
-    reevaluate: () => reevaluate(permit, { upgrade }),
+    reevaluate: () => reevaluate(permit, { client: forwarding.client, upgrade }),
     isEndless: () => cancellation.endless,
   }
   return permissionWatch.begin(open, (code) => {

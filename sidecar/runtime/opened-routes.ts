@@ -1,5 +1,6 @@
 /** Finds the routes that a changed route file protects less than the file before. */
 import type { Check } from '../routes/checks.ts'
+import { overlap, type Pattern } from '../routes/patterns.ts'
 import type { PathSegments, Route, RouteTable } from '../routes/route.ts'
 import { createRouteTable } from '../routes/route-table.ts'
 
@@ -10,16 +11,22 @@ export type OpenedRoute = {
   readonly now: 'public' | 'shadow' | 'weaker'
 }
 
-/** Compares the routes that match sample requests, one sample for each pattern. */
+/**
+ * Compares the routes that match sample requests: one sample for each new pattern, and one for the paths that a former pattern
+ * shares with it, which a route that is gone may have kept for itself.
+ */
 export function openedRoutes(former: readonly Route[], next: readonly Route[]): readonly OpenedRoute[] {
   const tables = { former: createRouteTable(former), next: createRouteTable(next) }
   const methods = new Set([...former, ...next].map(({ method }) => method))
   const hosts = [...new Set([...former, ...next].map(({ host }) => host ?? ''))]
   const opened = new Map<string, OpenedRoute>()
-  for (const sample of [...former, ...next]) {
-    for (const host of sample.host === null ? hosts : [sample.host]) {
-      for (const method of sample.method === '*' ? methods : [sample.method]) {
-        const request = { host, method: method === '*' ? OTHER_METHOD : method, path: pathOf(sample) }
+
+  function compare(a: Route, b: Route): void {
+    const path = pathOf(a.pattern, b.pattern)
+    const named = [a.host, b.host].filter((host) => host !== null)
+    for (const host of named.length === 0 ? hosts : named) {
+      for (const method of a.method === '*' && b.method === '*' ? methods : [a.method, b.method]) {
+        const request = { host, method: method === '*' ? OTHER_METHOD : method, path }
         const [before, route] = [routeOf(tables.former, request), routeOf(tables.next, request)]
         const now = route === null ? null : opening(before, route)
         if (route !== null && now !== null)
@@ -27,6 +34,11 @@ export function openedRoutes(former: readonly Route[], next: readonly Route[]): 
       }
     }
   }
+
+  for (const one of [...former, ...next]) compare(one, one)
+  for (const before of former)
+    for (const now of next)
+      if (overlap(before.pattern, now.pattern) && opening(before, now) !== null) compare(before, now)
   return [...opened.values()]
 }
 
@@ -35,9 +47,14 @@ const OTHER_METHOD = 'PORTCULLIS-OTHER'
 /** Literals of routes have no braces, so only parameters match it. */
 const PARAMETER = '{}'
 
-function pathOf({ pattern: { segments: parts, rest } }: Route): PathSegments {
-  const named = parts.map((segment) => (segment.kind === 'literal' ? segment.text : PARAMETER))
-  const segments = rest ? [...named, PARAMETER] : named
+/** A path that both patterns match, and that matches no other pattern which not all of their common paths match. */
+function pathOf(a: Pattern, b: Pattern): PathSegments {
+  const segments: string[] = []
+  const length = Math.max(...[a, b].map(({ segments: own, rest }) => own.length + (rest ? 1 : 0)))
+  for (let at = 0; at < length; at += 1) {
+    const literal = [a.segments[at], b.segments[at]].find((segment) => segment?.kind === 'literal')
+    segments.push(literal?.kind === 'literal' ? literal.text : PARAMETER)
+  }
   return { segments, written: segments }
 }
 

@@ -73,6 +73,8 @@ export type Runtime = {
   pdpSilentSinceMs(): number | null
   /** True until the first attempts to connect to the PDP have succeeded or failed. */
   pdpConnecting(): boolean
+  /** True once a PDP has answered. */
+  pdpConnected(): boolean
   refreshKeys(): void
   /** An exchange begins. */
   enter(): void
@@ -140,6 +142,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps): Runtime 
     issuersWithoutKeys: () => issuers.filter(({ keys }) => !keys.loaded()).map(({ issuer }) => issuer),
     pdpSilentSinceMs: () => pdp.silentSinceMs(),
     pdpConnecting: () => pdp.isConnecting(),
+    pdpConnected: () => pdp.hasConnected(),
     refreshKeys() {
       for (const { keys } of issuers) void keys.refresh()
     },

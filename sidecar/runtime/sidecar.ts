@@ -25,7 +25,7 @@ import { originOf } from '../request/origin.ts'
 import { DEFAULT_LIMITS, type SidecarLimits } from '../route-file/default-limits.ts'
 import { routeRequest } from '../routes/route-request.ts'
 import { createClockSkew } from './clock-skew.ts'
-import { type ExchangeDeps, serve } from './exchange.ts'
+import { type Closing, type ExchangeDeps, serve } from './exchange.ts'
 import { unfailingLog } from './log.ts'
 import { countedBy, createReportedRoutes } from './reported-routes.ts'
 import { createRuntime, createRuntimeLeases, type Runtime, type RuntimeDeps } from './runtime.ts'
@@ -59,7 +59,7 @@ export type Sidecar = {
 /** `serving` is made once, not for each request. */
 type ActiveRuntime = { readonly runtime: Runtime; readonly serving: ExchangeDeps }
 
-/** A shorter silence may be a restart of the PDP, or of the sidecar itself. */
+/** A shorter silence may be a restart of the PDP. Before its first answer a sidecar is not ready: a rollout would go on. */
 const SILENCE_MS = 10_000
 
 export function createSidecar(given: SidecarOptions): Sidecar {
@@ -114,8 +114,11 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       turns,
       draining,
       isCurrent: () => current.runtime === runtime,
-      reevaluate: (permit: Permit, how: { readonly upgrade: boolean }) =>
-        reevaluate(permit, how, current.runtime.enforcing),
+      latest: enter,
+      reevaluate(permit: Permit, { client, upgrade }: { readonly client: ClientRequest; readonly upgrade: boolean }) {
+        const { enforcing, trustedProxies } = current.runtime
+        return reevaluate(permit, { upgrade, origin: originOf(client, trustedProxies) }, enforcing)
+      },
     }
     return { runtime, serving: { enforcing, forwarding, ...settings, ...operating } }
   }
@@ -133,12 +136,18 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     res: ClientAnswer,
     { expectsContinue = false, upgrade = null }: { expectsContinue?: boolean; upgrade?: Upgrade | null },
   ): void {
-    const { runtime, serving } = current
-    runtime.enter()
     // A WebSocket exchange ends with its connection, not with its response.
-    if (upgrade === null) res.once('close', runtime.leave)
-    else upgrade.socket.once('close', runtime.leave)
-    void serve(client, res, { expectsContinue, upgrade, deps: serving })
+    const deps = enter(upgrade === null ? res : upgrade.socket)
+    void serve(client, res, { expectsContinue, upgrade, deps })
+  }
+
+  function enter(closing: Closing | null): ExchangeDeps {
+    const { runtime, serving } = current
+    if (closing !== null && !closing.destroyed) {
+      runtime.enter()
+      closing.once('close', runtime.leave)
+    }
+    return serving
   }
 
   const listener = createListener({
@@ -183,8 +192,9 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       if ((tls?.ca === null) !== (tlsNow?.ca === null))
         throw new ConfigError(['tls.client_ca_file can only be added to a route file, or removed, with a restart'])
       const runtime = createRuntime(config, shared)
+      let endedCount = 0
       try {
-        if (tls !== null) listener.replaceCertificate(tls)
+        if (tls !== null) endedCount = listener.replaceCertificate(tls)
       } catch (err) {
         runtime.retire()
         throw err
@@ -198,6 +208,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       reports.changed()
       former.retire()
       permissionWatch.reevaluateAll()
+      if (endedCount > 0) log.warn({ event: 'connections_ended', reason: 'client_ca_file', connections: endedCount })
     },
     notReady() {
       if (draining()) return 'draining'
@@ -221,11 +232,11 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   }
 }
 
-function pdpSilence({ config, pdpSilentSinceMs, pdpConnecting }: Runtime, nowMs: number): ProbeResult {
+function pdpSilence({ config, pdpSilentSinceMs, pdpConnecting, pdpConnected }: Runtime, nowMs: number): ProbeResult {
   // The first requests would wait for it.
   if (pdpConnecting()) return 'connecting to the PDP'
   const sinceMs = pdpSilentSinceMs()
-  if (sinceMs === null || nowMs - sinceMs < SILENCE_MS) return null
+  if (sinceMs === null || (pdpConnected() && nowMs - sinceMs < SILENCE_MS)) return null
   const note = `no PDP answers since ${new Date(sinceMs).toISOString()}`
   return config.file.routes.some(({ check }) => check === null) ? { note } : note
 }

@@ -184,6 +184,7 @@ export function createHandler(
   const sendWhole = (): void => {
     if (over || whole === null) return
     res.write(whole)
+    pace.moved(whole.length)
     whole = null
   }
 
@@ -229,7 +230,9 @@ export function createHandler(
       whole = null
       if (body === null) res.end()
       else res.end(body.toString('latin1'), 'latin1')
-      if (streamed && res.writableLength > 0) pace.wait()
+      // In HTTP/2 the client can hold back even a small body, by its window.
+      if (body !== null) pace.moved(body.length)
+      if ((streamed || client.version === '2') && res.writableLength > 0) pace.wait()
     },
     onResponseError(_controller, err) {
       res.off('close', gone)

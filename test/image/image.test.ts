@@ -206,7 +206,7 @@ describe.runIf(LONG)('the PDP, from its own files alone', () => {
         .find((line) => line.includes('"listening"')) ?? '{}',
     )
     const metrics = isObject(listening) ? String(listening.metrics) : ''
-    for (const path of ['/livez', '/readyz', '/metrics']) expect((await fetch(`${metrics}${path}`)).status).toBe(200)
+    for (const path of ['livez', 'readyz', 'metrics']) await until(async () => (await fetch(`${metrics}/${path}`)).ok)
     expect(await end(child)).toBe(0)
     await database.drop()
   })

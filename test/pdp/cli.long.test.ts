@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readFile, rm, stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { isRunning } from '../../pdp/store/embedded-postgres/process.ts'
 import { makeDataFolder } from '../support/programs/data-folder.ts'
 import { PROGRAM_ENV } from '../support/programs/environment.ts'
@@ -87,7 +87,7 @@ describe('portcullis-pdp', () => {
     const child = start(['serve'], ANY_PORTS)
     const end = endOf(child)
     const { http, metrics } = await listening(child)
-    expect((await fetch(`${metrics}/readyz`)).status).toBe(200)
+    await vi.waitUntil(async () => (await fetch(`${metrics}/readyz`)).status === 200, { timeout: 30_000 })
     expect(await (await fetch(`${metrics}/metrics`)).text()).toContain('portcullis_checks_total')
     expect((await fetch(`${http}/oauth/decisions`, { method: 'POST' })).status).toBe(401)
     expect((await fetch(`${http}/.well-known/openid-configuration`)).status).toBe(200)

@@ -4,6 +4,8 @@ import { reevaluate } from '../../../sidecar/enforce/enforce.ts'
 import type { PdpAnswer } from '../../../sidecar/pdp-client/question.ts'
 import { ALLOW, BOUND, type Case, depsFor, NOW_MS, run, tokenError } from '../support/enforcing.ts'
 
+const ORIGIN = { address: '192.0.2.1', scheme: 'https', host: null, fault: null } as const
+
 describe('by changed rules, an open exchange', () => {
   async function changed(next: Case, first: Case = {}, upgrade = false) {
     const { outcome } = await run(first)
@@ -12,7 +14,7 @@ describe('by changed rules, an open exchange', () => {
     const deps = depsFor(next, [], () => {
       proofs += 1
     })
-    return { result: await reevaluate(outcome, { upgrade }, deps), proofs }
+    return { result: await reevaluate(outcome, { upgrade, origin: ORIGIN }, deps), proofs }
   }
   const VIEWER = 'GET /docs/{id}: viewer doc:{id}'
   test.each<[string, string, Case, Case, boolean]>([

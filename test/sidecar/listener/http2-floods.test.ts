@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { startFramesHarness } from '../support/frames-harness.ts'
 import { type Harness, until } from '../support/harness.ts'
@@ -53,6 +54,23 @@ describe('frames that no request needs', () => {
     expect(h.upstream.reached.length).toBeLessThan(200)
     expect((await ask(session, 'GET /public/y')).status).toBe(200)
     session.destroy()
+  })
+
+  test('streams that we reset because a body has another length, a few at a time, end the connection', async () => {
+    const before = await refusals()
+    const socket = connect(h.port, '127.0.0.1').on('error', () => undefined)
+    const closed = new Promise((resolve) => socket.on('close', () => resolve(true)))
+    socket.resume()
+    socket.write(Buffer.concat([PREFACE, settings()]))
+    let id = 1
+    const sending = setInterval(() => {
+      const head = headers(id, [...pseudo('POST', '/public/x'), ['content-length', '5']], { end: false })
+      if (socket.writable) socket.write(Buffer.concat([head, frame(TYPES.data, FLAGS.endStream, id)]))
+      id += 2
+    }, 2)
+    expect(await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 5_000, false))])).toBe(true)
+    clearInterval(sending)
+    expect(await refusals()).toBe(before + 1)
   })
 
   test('a PING for each answer is no flood', async () => {

@@ -1,9 +1,10 @@
 /** Certificates on both sides: of clients to the sidecar, of the sidecar to the service behind, and to the PDP. */
 import { readFileSync } from 'node:fs'
+import { connect as openHttp2 } from 'node:http2'
 import { createServer, request } from 'node:https'
 import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
-import { TLSSocket } from 'node:tls'
+import { connect as connectTls, TLSSocket } from 'node:tls'
 import { pino } from 'pino'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { loadTls } from '../../../pdp/serve/grpc/tls.ts'
@@ -83,6 +84,44 @@ describe('a client of the data port', () => {
     expect(await get(harness.port, 'stranger')).toBe(200)
     expect(await get(harness.port, 'client')).not.toBe(200)
     expect(harness.upstream.reached).toHaveLength(1)
+  })
+
+  test.each([
+    ['ends when its authority is gone', ['other-ca'], 'ended'],
+    ['goes on when another authority is added', ['ca', 'other-ca'], 200],
+  ])('that has connected before %s', async (_name, authorities, expected) => {
+    const harness = await start(withCertificates({ tls: side('ca', 'server-1') }))
+    const identity = { cert: pem('client.pem'), key: pem('client.key'), ca: pem('ca.pem') }
+    const options = { port: harness.port, host: '127.0.0.1', servername: 'localhost', ...identity }
+    const http1 = connectTls({ ...options, ALPNProtocols: ['http/1.1'] })
+    const http2 = openHttp2(`https://127.0.0.1:${harness.port}`, options)
+    closers.push(
+      () => void http1.destroy(),
+      () => http2.destroy(),
+    )
+    /** A status, or `ended`. */
+    const overHttp1 = (): Promise<number | string> =>
+      new Promise((resolve) => {
+        http1.once('data', (chunk) => resolve(Number(String(chunk).slice(9, 12)))).once('close', () => resolve('ended'))
+        if (http1.destroyed) resolve('ended')
+        else http1.write('GET /public/x HTTP/1.1\r\nHost: app.test\r\n\r\n')
+      })
+    const overHttp2 = (): Promise<number | string> =>
+      new Promise((resolve) => {
+        if (http2.destroyed) return resolve('ended')
+        const stream = http2.request({ ':path': '/public/x', ':authority': 'app.test' })
+        stream.on('response', (got) => resolve(got[':status'] ?? 0)).on('error', () => resolve('ended'))
+        stream.on('close', () => resolve('ended')).resume()
+      })
+    for (const client of [http1, http2]) client.on('error', () => undefined)
+    expect([await overHttp1(), await overHttp2()]).toEqual([200, 200])
+    const tls = { ...side(null, 'server-1'), ca: Buffer.concat(authorities.map((name) => pem(`${name}.pem`))) }
+    harness.sidecar.apply({ file: harness.file(), certificates: withCertificates({ tls }), hash: 'second' })
+    expect([await overHttp1(), await overHttp2()]).toEqual([expected, expected])
+    const ended = { event: 'connections_ended', reason: 'client_ca_file', connections: 2 }
+    expect(harness.log.filter((line) => 'event' in line && line.event === ended.event)).toMatchObject(
+      expected === 'ended' ? [ended] : [],
+    )
   })
 
   test('needs none where no authority is named', async () => {

@@ -1,6 +1,7 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { credentials } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from 'vitest'
+import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { createPdpClient, type PdpClient } from '../../../sidecar/pdp-client/client.ts'
 import { type Harness, startHarness, until } from '../support/harness.ts'
 import { QUESTION, startScriptedPdp, tuples } from '../support/pdp.ts'
@@ -116,6 +117,17 @@ describe('a link that accepts connections and stays silent', () => {
     await until(() => client.silentSinceMs() !== null)
     expect(client.silentSinceMs()).toBeGreaterThan(sinceMs)
   })
+})
+
+test('a sidecar that no PDP has answered yet is not ready, however short the time', async () => {
+  const h = await startHarness({ routes: 'GET /a: signed_in', script: tuples([]) })
+  closers.push(h.close)
+  const file = h.file()
+  const moved = { ...file, pdp: { ...file.pdp, addresses: ['127.0.0.1:1'] } }
+  h.sidecar.apply({ file: moved, certificates: NO_CERTIFICATES, hash: 'moved' })
+  expect(h.sidecar.notReady()).toBe('connecting to the PDP')
+  await until(() => h.sidecar.notReady() !== 'connecting to the PDP')
+  expect(h.sidecar.notReady()).toMatch(/^no PDP answers since /)
 })
 
 describe('a client that has just begun', () => {

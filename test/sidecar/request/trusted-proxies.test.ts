@@ -87,7 +87,26 @@ describe('scheme and host', () => {
       'https',
       'a.test',
     ],
-    [[...xff('1.2.3.4'), 'Forwarded', 'for=1.2.3.4;proto=https'], 'https', null],
+    // Of two fields one may be the client's own.
+    [[...xff('1.2.3.4'), 'Forwarded', 'for=1.2.3.4;proto=https;host=evil.test'], 'http', null],
+    [
+      ['Forwarded', 'for=1.2.3.4', ...xff('1.2.3.4'), 'X-Forwarded-Proto', 'https', 'X-Forwarded-Host', 'a'],
+      'http',
+      null,
+    ],
+    [
+      [
+        ...xff('1.2.3.4'),
+        'X-Forwarded-Proto',
+        'https',
+        'X-Forwarded-Host',
+        'A',
+        'Forwarded',
+        'for=1.2.3.4;proto=https;host=a',
+      ],
+      'https',
+      'a',
+    ],
     [xff('1.2.3.4'), 'http', null],
   ])('of %j are %s and %s', (raw, scheme, host) => {
     const found = origin(raw)

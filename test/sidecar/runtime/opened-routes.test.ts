@@ -35,6 +35,12 @@ describe('a change of the routes opens', () => {
       'GET /a/{id}: shadow',
     ],
     [
+      'paths that a route which is gone shared with a new public one, whose others were public before',
+      'GET /a/b/{y}: viewer a:{y}\nGET /a/**: public',
+      'GET /a/{x}/c: public\nGET /a/**: viewer a:1',
+      'GET /a/{x}/c: public',
+    ],
+    [
       'a route that loses one of its checks',
       'GET /a/{id}: {all: ["viewer a:{id}", scope x]}',
       GUARDED,

@@ -1,4 +1,4 @@
-import { renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
@@ -61,6 +61,50 @@ describe('a reload', () => {
     const metrics = await harness.registry.metrics()
     expect(metrics).toContain('config_last_reload_successful 1')
     expect(metrics.match(/config_info\{/g)?.length).toBe(1)
+  })
+
+  const NEXT = `${ROUTES}\nGET /new: public`
+  const put = (text: string | Buffer) => (path: string) => writeFileSync(path, text)
+  const replaced = (make: (path: string) => void) => (path: string) => {
+    unlinkSync(path)
+    make(path)
+  }
+  test.each<[string, (source: string) => (path: string) => void, number]>([
+    ['nothing', () => put(''), 404],
+    ['only comments', (text) => put(text.replaceAll(/^/gm, '# ')), 404],
+    ['a byte order mark', (text) => put(`\ufeff${text}`), 200],
+    ['lines that end in CR and LF', (text) => put(text.replaceAll('\n', '\r\n')), 200],
+    ['two documents', (text) => put(`${text}\n---\n${text}`), 404],
+    ['a second document that was begun', (text) => put(`${text}---\n`), 404],
+    ['a key twice', (text) => put(`${text}\nresource: https://other.test\n`), 404],
+    ['a route twice', (text) => put(`${text}  GET /new: public\n`), 404],
+    ['a route twice, in other quotes', (text) => put(`${text}  "GET /new": public\n`), 404],
+    ['a merge key', (text) => put(`${text}  <<: {GET /new2: public}\n`), 404],
+    ['an alias of itself', (text) => put(`${text}  GET /b: &a {all: [*a, *a]}\n`), 404],
+    ['an alias of nothing', (text) => put(`${text}  GET /b: *a\n`), 404],
+    ['UTF-16', (text) => put(Buffer.from(text, 'utf16le')), 404],
+    ['what is no YAML', () => put(Buffer.from([0, 255, 254, 10, 123])), 404],
+    ['more than 2 MiB', (text) => put(`${text}#${'x'.repeat(2 * 1024 * 1024)}\n`), 404],
+    [
+      '60,000 keys',
+      (text) => put(text + Array.from({ length: 60_000 }, (_, at) => `  GET /k${at}: public\n`).join('')),
+      404,
+    ],
+    ['a folder', () => replaced(mkdirSync), 404],
+    ['a link to nothing', () => replaced((path) => symlinkSync('nothing', path)), 404],
+    ['a link to itself', () => replaced((path) => symlinkSync('routes.yaml', path)), 404],
+  ])('of a file with %s applies all of it or nothing', async (_name, change, status) => {
+    const harness = await start()
+    const path = write('routes.yaml', source(harness, ROUTES))
+    const reload = watchConfig(settings(harness, path))
+    world.closers.push(reload.close)
+    change(source(harness, NEXT))(path)
+    currentView(reload)
+    expect((await harness.send('GET /new', { token: null })).status).toBe(status)
+    expect((await harness.send('GET /invoices/1', { token: null })).status).toBe(401)
+    const events = harness.log.flatMap((line) => ('event' in line ? [line.event] : []))
+    expect(events).toContain(status === 200 ? 'config_loaded' : 'config_refused')
+    rmSync(path, { recursive: true })
   })
 
   test('follows the links that Kubernetes swaps', async () => {

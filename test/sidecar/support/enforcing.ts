@@ -2,7 +2,7 @@
 import { type AccessClaims, parseClaims } from '../../../pdp/token/claims.ts'
 import { TokenError, type TokenErrorCode } from '../../../pdp/token/errors.ts'
 import { NO_ADMISSION } from '../../../sidecar/enforce/admission.ts'
-import { type Arrival, type EnforceDeps, enforce, type Outcome } from '../../../sidecar/enforce/enforce.ts'
+import { type Arrival, type EnforceDeps, enforce, type Outcome, type Permit } from '../../../sidecar/enforce/enforce.ts'
 import { syntheticRequest } from '../../../sidecar/http/client.ts'
 import type { PdpAnswer, PdpQuestion } from '../../../sidecar/pdp-client/question.ts'
 import { PdpUnavailable, RequestError } from '../../../sidecar/request/errors.ts'
@@ -63,6 +63,8 @@ export type Case = {
   readonly later?: boolean
   readonly clockHint?: string
   readonly routes?: string
+  /** What former rules permitted. */
+  readonly former?: Permit
 }
 export type Run = {
   readonly outcome: Outcome
@@ -127,6 +129,7 @@ export async function run(one: Case): Promise<Run> {
       },
       upgrade: one.upgrade ?? false,
       browser: null,
+      former: one.former ?? null,
     },
     deps,
   )
