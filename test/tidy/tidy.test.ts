@@ -29,6 +29,7 @@ describe('the tidy check refuses', () => {
     ['a document that the reader does not have', { 'pdp/b.ts': '// DESIGN section 2\n' }],
     ['the number of an issue', { 'pdp/b.ts': '// See issue 12.\n' }],
     ['an old name in code', { 'pdp/b.ts': 'const lineage = 1\n' }],
+    ['a caught error that is not named err', { 'pdp/b.ts': 'try {} catch (error) {}\n' }],
     ['an old phrase in a message', { 'sidecar/b.ts': "const text = 'whoever asks'\n" }],
     ['an old phrase in a document', { 'README.md': 'Whoever comes' }],
   ])('%s', (_, files) => {
@@ -57,6 +58,7 @@ describe('the tidy check accepts', () => {
       { 'pdp/b.ts': '// ARCHITECTURE.md section 2, RFC 9068 section 4\n' },
     ],
     ['a path in a string of code', { 'test/b.ts': "const path = 'store/gone.ts'\n" }],
+    ['a caught error that is named err', { 'pdp/b.ts': 'try {} catch (err) {}\n' }],
     ['an old name in a comment or string', { 'pdp/b.ts': "// lineage\nconst text = 'lineage'\n" }],
   ])('%s', (_, files) => {
     expect(problems(files)).toEqual([])

@@ -39,6 +39,9 @@ export const OLD_NAMES = [
   'engineSettings',
   'gate',
   'gates',
+  'Found',
+  // A caught error is named err.
+  'catch \\((?!err\\b)\\w+',
 ] as const
 
 /** In comments, messages and documents. */

@@ -16,7 +16,7 @@ const SEARCHED_MAX = 5_000
 type Filter = { readonly actor: string; readonly text: string }
 /** A place in a log: revision `until` without its latest `skip` changes. */
 type Place = { readonly until: number; readonly skip: number }
-type Found = {
+type FoundChanges = {
   readonly entries: readonly LogEntry[]
   /** Where the next page begins; null: nowhere. */
   readonly older: Place | null
@@ -32,7 +32,7 @@ export async function showChanges(visit: Visit): Promise<View> {
   const head = id === null ? 0 : await revisionOf(visit, id)
   const place = { until: Math.min(head, numberIn(query('until')) ?? head), skip: numberIn(query('skip')) ?? 0 }
   const filter = { actor: query('actor').trim(), text: query('text').trim() }
-  const { entries, older, gap }: Found =
+  const { entries, older, gap }: FoundChanges =
     id === null
       ? { entries: [], older: null, gap: false }
       : await find(deps.management.store, { log: id, place, filter })
@@ -90,7 +90,7 @@ async function revisionOf(visit: Visit, id: LogId): Promise<number> {
 async function find(
   store: Parameters<typeof readBackwards>[0],
   { log, place, filter }: { readonly log: LogId; readonly place: Place; readonly filter: Filter },
-): Promise<Found> {
+): Promise<FoundChanges> {
   const found: LogEntry[] = []
   let [revision, ofRevision, searched, oldest] = [place.until, 0, 0, 1]
   for await (const { entries, first } of readBackwards(store, { log, to: place.until })) {

@@ -16,14 +16,14 @@ const VERSIONS_MAX = 20
 const SEARCHED_MAX = 5_000
 
 type Version = { readonly entry: LogEntry; readonly manifest: Manifest; readonly before: Manifest | null }
-type Found = { readonly versions: readonly Version[]; readonly isWhole: boolean }
+type FoundVersions = { readonly versions: readonly Version[]; readonly isWhole: boolean }
 
 /** Those up to revision `to` of the environment, the latest first. `isWhole` false: there may be earlier ones. */
 async function versionsOf(
   visit: Visit,
   app: string,
   { to, countMax }: { to: number; countMax: number },
-): Promise<Found> {
+): Promise<FoundVersions> {
   const found: { readonly entry: LogEntry; readonly manifest: Manifest }[] = []
   let [searched, oldest] = [0, 1]
   for await (const { entries, first } of readBackwards(visit.deps.management.store, { log: ENVIRONMENT, to })) {
