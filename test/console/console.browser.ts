@@ -196,6 +196,24 @@ describe('people see what their roles let them see', () => {
     }
   })
 
+  test('who reads the roles of an organization does not see those that were given above it or everywhere', async () => {
+    await world.manage('PUT', '/v1/organizations/acme~eu/members/anna', { role: 'member', status: 'active' })
+    const grants = '/v1/organizations/acme~eu/role-grants'
+    const given = { app: 'portcullis', role: 'auditor', subject: 'user:tom' }
+    const { id } = await world.manage('POST', grants, given)
+    const page = await open({ person: 'tom' })
+    await page.goto('/console/people?org=acme~eu&user=anna')
+    const seen = await page.locator('main').innerText()
+    const of = await open({ person: 'root' })
+    await of.goto('/console/people?org=acme~eu&user=anna')
+    const whole = await of.locator('main').innerText()
+    await world.manage('DELETE', `${grants}/${id}`)
+    await world.manage('DELETE', '/v1/organizations/acme~eu/members/anna')
+    expect(whole).toMatch(/portcullis \/ editor\s+directly\s+acme, above/)
+    expect(seen).toContain('those granted where you may not look are left out')
+    expect(seen).not.toContain('editor')
+  })
+
   test('a person who may write nothing is offered nothing to write', async () => {
     const page = await open({ person: 'tom' })
     await page.goto('/console/relationships?org=globex')

@@ -49,8 +49,8 @@ export const SIDECAR_GROUPS: readonly Group[] = [
       enforce('an exchange ends on a route in shadow mode', 'basis: stage.route.shadow ? null : basis', 'basis'),
       enforce('new rules of step-up are not applied', 'sameStepUp ? null : route.stepUp', 'null'),
       enforce('step-up is demanded with each answer', 'next = null\n      return null', 'return null'),
-      enforce('a former proof is verified again', 'proven: former.identity !== null', 'proven: false'),
-      enforce('an unauthenticated sender counts as proven', 'proven: former.identity !== null', 'proven: true'),
+      enforce('a former proof is verified again', 'former !== null && former.identity !== null', 'false'),
+      enforce('an unauthenticated sender counts as proven', 'former !== null && former.identity !== null', 'true'),
       stages(
         'a proof that is not demanded',
         "(claims.jkt !== null || credentials.scheme === 'dpop')",

@@ -1,10 +1,8 @@
 /** An organization: its place in the tree, its members and their roles with where each comes from, and its entitlements. */
-import { ENVIRONMENT } from '../../domain/log.ts'
+import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import { TIERS } from '../../domain/membership.ts'
-
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { parseJson } from '../../serve/http/json.ts'
-
 import { RequestProblem } from '../../serve/problems/status.ts'
 import type { LoggedGrant } from '../../store/contract.ts'
 import { shellWord } from '../answer-texts.ts'
@@ -89,15 +87,26 @@ async function childrenOf(
   return { below, searchedTo: after }
 }
 
-/** Here, above and everywhere: what counts in this organization, and from where. */
-async function grants(visit: Visit, org: string): Promise<Html> {
-  const { store, pdp } = visit.deps.management
-  const path = (await pdp.ancestors(org)) ?? []
+/** The logs of grants that count in the organization, and that the person may read. `isWhole`: there are no others. */
+export async function grantLogs(
+  visit: Visit,
+  org: string,
+): Promise<{ readonly logs: readonly LogId[]; readonly isWhole: boolean }> {
+  const path = (await visit.deps.management.pdp.ancestors(org)) ?? []
   const isSeen = await Promise.all(path.map((log) => visit.mayWithin('roles:read', log)))
   const seen = path.filter((_, i) => isSeen[i] === true)
-  const isWhole = visit.mayEverywhere('roles:read')
+  if (!visit.mayEverywhere('roles:read')) return { logs: seen, isWhole: false }
+  return { logs: [...seen, ENVIRONMENT], isWhole: seen.length === path.length }
+}
+
+/** For a caption. */
+export const LEFT_OUT = '; those granted where you may not look are left out'
+
+/** Here, above and everywhere: what counts in this organization, and from where. */
+async function grants(visit: Visit, org: string): Promise<Html> {
+  const { store } = visit.deps.management
+  const { logs, isWhole } = await grantLogs(visit, org)
   const found: LoggedGrant[] = []
-  const logs = isWhole ? [...seen, ENVIRONMENT] : seen
   const [begun = '', id = ''] = visit.query('roles').split(' ')
   const first = Math.max(0, logs.indexOf(begun))
   for (const log of logs.slice(first)) {
@@ -116,12 +125,11 @@ async function grants(visit: Visit, org: string): Promise<Html> {
       html`${app === null ? EMPTY : html`${name(app)} / `}${name(role)}`,
       log === org ? html`here` : log === ENVIRONMENT ? html`everywhere` : html`${name(log)}, above`,
     ])
-  const hidden = isWhole && seen.length === path.length ? '' : '; those granted where you may not look are left out'
   const shown = table({
-    caption: `Roles that count here, with where they are granted${hidden}`,
+    caption: `Roles that count here, with where they are granted${isWhole ? '' : LEFT_OUT}`,
     columns: ['Subject', 'Role', 'Granted'],
     rows,
-    empty: html`<p>No role counts here yet.</p><pre tabindex="0"><code>portcullis role grant ROLE user:alice -o ${shellWord(org)} --app APP</code></pre>`,
+    empty: html`<p>No role counts here yet${isWhole ? '' : LEFT_OUT}.</p><pre tabindex="0"><code>portcullis role grant ROLE user:alice -o ${shellWord(org)} --app APP</code></pre>`,
   })
   return html`${shown}${next(visit, 'roles', last === undefined ? null : `${last.log} ${last.id}`)}`
 }

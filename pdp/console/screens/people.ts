@@ -6,6 +6,7 @@ import { shellWord } from '../answer-texts.ts'
 import { address, field, hidden, instant, link, name, status, table } from '../parts.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { View, Visit } from '../visit.ts'
+import { grantLogs, LEFT_OUT } from './organization.ts'
 
 const PAGE_SIZE = 100
 
@@ -76,11 +77,13 @@ ${visit.mayEverywhere('sessions:revoke') ? await sessions(visit, user) : EMPTY}`
 /** Of the organization in view: given to the person or to a group, here, above or everywhere. */
 async function roles(visit: Visit, user: string): Promise<Html> {
   const { organization: org, deps } = visit
-  const { store, pdp } = deps.management
+  const { store } = deps.management
   const subject = `user:${user}`
-  const path = org === null ? [] : ((await pdp.ancestors(org)) ?? [])
+  const isEverywhere = visit.mayEverywhere('roles:read')
+  const { logs, isWhole } =
+    org === null ? { logs: isEverywhere ? [ENVIRONMENT] : [], isWhole: isEverywhere } : await grantLogs(visit, org)
   const rows: Html[][] = []
-  for (const log of [...path, ENVIRONMENT]) {
+  for (const log of logs) {
     const reading = await store.rows([log], [{ log, kind: 'grants', subject }])
     for (const row of reading.rows) {
       if (!('grants' in row) || row.key.kind !== 'grants') continue
@@ -94,10 +97,10 @@ async function roles(visit: Visit, user: string): Promise<Html> {
     }
   }
   return table({
-    caption: html`Roles that count in ${name(org ?? 'no organization')}`,
+    caption: html`Roles that count in ${name(org ?? 'no organization')}${isWhole ? '' : LEFT_OUT}`,
     columns: ['Role', 'Held', 'Granted'],
     rows,
-    empty: html`<p>No role counts here.</p><pre tabindex="0"><code>portcullis role grant ROLE ${shellWord(subject)} -o ${shellWord(org ?? 'ORGANIZATION')} --app APP</code></pre>`,
+    empty: html`<p>No role counts here${isWhole ? '' : LEFT_OUT}.</p><pre tabindex="0"><code>portcullis role grant ROLE ${shellWord(subject)} -o ${shellWord(org ?? 'ORGANIZATION')} --app APP</code></pre>`,
   })
 }
 
