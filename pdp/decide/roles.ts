@@ -13,7 +13,7 @@ export type HeldGrant = { readonly grant: RoleGrant; readonly origin: Origin; re
 export type HeldPermission = { readonly key: string; readonly held: HeldGrant }
 
 /** The organization and its ancestors, nearest first; [] for an unknown organization; undefined while rows are missing. */
-export function ancestors(view: View, organization: string): readonly string[] | undefined {
+export function ancestors(view: Pick<View, 'organization'>, organization: string): readonly string[] | undefined {
   const path: string[] = []
   for (let id: string | null = organization; id !== null && path.length < DEPTH_MAX; ) {
     const node = view.organization(id)

@@ -1,6 +1,10 @@
 /** Gives a management write everything that it reads and writes, in one transaction. */
+import { ancestors } from '../decide/roles.ts'
 import { createPdp } from '../decision-point/create-pdp.ts'
+import { ENVIRONMENT } from '../domain/log.ts'
+import { isId } from '../domain/names.ts'
 import type { IdentityControl, Reach, ReachAtomically } from '../serve/management/deps.ts'
+import type { Store } from '../store/contract.ts'
 import type { Directory, Sql } from '../store/directory.ts'
 import { postgresDirectory } from '../store/postgres/directory.ts'
 import { postgresMoves } from '../store/postgres/moves.ts'
@@ -14,13 +18,23 @@ export function reachAtomically(atomically: Atomically, identity: Within): Reach
   return (locks, work) =>
     atomically(locks, ({ sql, store }) => {
       const directory = postgresDirectory(sql)
+      const pdp = createPdp({ store })
       return work({
         ...identity({ sql, directory }),
         store,
         directory,
-        pdp: createPdp({ store }),
+        pdp: { ...pdp, ancestors: async (id) => (isId(id) ? ancestorsIn(store, id) : pdp.ancestors(id)) },
         moves: postgresMoves(sql),
         provisioning: postgresProvisioning(sql),
       })
     })
+}
+
+/** By one statement: nothing is cached yet in a transaction, and every write asks for the tree. */
+async function ancestorsIn(store: Pick<Store, 'rows'>, organization: string): Promise<readonly string[] | null> {
+  const { rows } = await store.rows([], [{ log: ENVIRONMENT, kind: 'organization', id: organization }])
+  const found = rows.flatMap((row) => ('organization' in row && row.organization !== null ? [row.organization] : []))
+  const tree = new Map(found.map((one) => [one.id, one]))
+  const path = ancestors({ organization: (id) => tree.get(id) ?? null }, organization) ?? []
+  return path.length === 0 ? null : path
 }

@@ -111,6 +111,8 @@ export interface Provisioning {
   isRelatedOutside(user: string, organizations: readonly string[]): Promise<boolean>
   /** The organizations in which the user is a direct member of a group. It goes through all organizations. */
   groupOrganizations(user: string): Promise<readonly string[]>
+  /** Null: there is no such user. */
+  isBlocked(user: string): Promise<boolean | null>
   /** While a user is blocked, no sign-in of theirs counts. Who is no longer must sign in again. */
   setBlocked(user: string, blocked: boolean): Promise<void>
   /** What was mailed to the address that the user had is no proof any more. */

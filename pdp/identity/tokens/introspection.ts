@@ -12,11 +12,15 @@ import { INACTIVE, type TokenRecord, type TokenState } from './token-state.ts'
 const KEYS_REFRESH_MS = 1_000
 const KEYS_AGE_MAX_MS = 60_000
 
-// A token is active only while its record, its grants and their bindings all exist.
-const ALIVE = `
-  select (select count(*) from oidc_record where kind = 'Grant' and id = any($2::text[])) = cardinality($2::text[])
+// A token is active only while its record, its grants and their bindings, its client and its person all exist.
+const LIVE = `
+  select c.client_id is not null
+    and (select count(*) from oidc_record where kind = 'Grant' and id = any($2::text[])) = cardinality($2::text[])
     and (select count(*) from grant_binding where grant_id = any($2::text[])) = cardinality($2::text[])
-    and exists (select 1 from oidc_record where kind = $3 and id = $1) as alive`
+    and exists (select 1 from oidc_record where kind = $3 and id = $1)
+    and ($5::text is null or exists (select 1 from user_account where user_id = $5)) as alive, c.app
+  from (select) nothing left join client c on c.client_id = $4`
+type Live = { readonly alive: boolean; readonly app: string | null }
 
 export type Introspection = {
   /** Of our own tokens only. Null for anything that is not a good one. Throws PdpError `store_unavailable` when nobody can say. */
@@ -30,12 +34,12 @@ export type Introspection = {
   /** Like introspect, without the check for revocation: the decision makes it, by `revocationKeys`. */
   recognize(token: string): Promise<TokenState>
 }
-type Reads = { readonly sql: Pick<Sql, 'query'>; readonly directory: Pick<Directory, 'user' | 'client'> }
+type Reads = { readonly sql: Pick<Sql, 'query'> }
 export type IntrospectionDeps = {
   readonly issuer: string
   readonly publicJwks: () => readonly JWK[]
   readonly sql: Pick<Sql, 'query'>
-  readonly directory: Pick<Directory, 'user' | 'client'>
+  readonly directory: Pick<Directory, 'client'>
   readonly resources: Resources
   readonly external: ReadRecord
   /** Reads the token log. */
@@ -63,31 +67,35 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
   const record = createReadRecord({ ...deps, verifier })
   const recordOfAny: ReadRecord = async (token) => (await record(token)) ?? deps.external(token)
 
-  async function isRevoked(r: TokenRecord, at: Reads = deps): Promise<boolean> {
-    if (r.externalIssuer !== null)
-      return deps.pdp.isRevoked({ revocationKeys: revocationKeysOf(r), issuedAtMs: r.issuedAtMs })
+  /** Null: the token is revoked. */
+  async function liveOf(r: TokenRecord, at: Reads = deps): Promise<Pick<Live, 'app'> | null> {
+    if (r.externalIssuer !== null) {
+      const question = { revocationKeys: revocationKeysOf(r), issuedAtMs: r.issuedAtMs }
+      return (await deps.pdp.isRevoked(question)) ? null : { app: null }
+    }
     const kind = r.subject.type === 'service' ? 'ClientCredentials' : 'AccessToken'
-    const [rows, client, user] = await Promise.all([
-      at.sql.query<{ alive: boolean }>(ALIVE, [r.jti, r.grants, kind]),
-      at.directory.client(r.clientId),
-      r.userId === null ? null : at.directory.user(r.userId),
-    ])
-    return rows[0]?.alive !== true || client === null || (r.userId !== null && user === null)
+    const [row] = await at.sql.query<Live>(LIVE, [r.jti, r.grants, kind, r.clientId, r.userId])
+    return row?.alive === true ? row : null
+  }
+  const isRevoked = async (r: TokenRecord): Promise<boolean> => (await liveOf(r)) === null
+
+  async function ownerOf(r: TokenRecord): Promise<string | null> {
+    const [audience] = r.audiences // our tokens have exactly one
+    return audience === undefined || audience === issuer ? null : await deps.resources.owner(audience)
   }
 
-  async function appOf(r: TokenRecord, at: Reads = deps): Promise<string | null> {
-    const [audience] = r.audiences // our tokens have exactly one
-    const owner = audience === undefined || audience === issuer ? null : await deps.resources.owner(audience)
+  async function appOf(r: TokenRecord): Promise<string | null> {
+    const owner = await ownerOf(r)
     if (owner !== null || r.externalIssuer !== null) return owner
-    return (await at.directory.client(r.clientId))?.app ?? null
+    return (await deps.directory.client(r.clientId))?.app ?? null
   }
 
   async function introspect(token: string, at?: Reads): Promise<TokenState> {
     // An opaque token is of use for decisions only, so for nothing else is it shown to another issuer.
     const found = await (token.includes('.') ? recordOfAny : record)(token)
     if (found === null) return INACTIVE
-    const [revoked, app] = await Promise.all([isRevoked(found, at), appOf(found, at)])
-    return revoked ? INACTIVE : stateOf(found, app)
+    const [live, owner] = await Promise.all([liveOf(found, at), ownerOf(found)])
+    return live === null ? INACTIVE : stateOf(found, owner ?? live.app)
   }
 
   async function recognize(token: string): Promise<TokenState> {

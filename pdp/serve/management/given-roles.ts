@@ -52,18 +52,21 @@ export async function requireGivenByReturn(
   {
     log,
     user,
+    blocked,
     before,
     after,
   }: {
     readonly log: LogId
     readonly user: string
+    /** By the directory of a company. */
+    readonly blocked: boolean
     readonly before: MembershipStatus | null
     readonly after: MembershipStatus
   },
 ): Promise<void> {
   if (after !== 'active' || managesAll(caller)) return
   // Whom a directory has shut out is let in by an unbound client only, and gets everything back.
-  const isLetIn = caller.organizationScope.length === 0 && (await at.provisioning.holdings(user, [log])).blocked
+  const isLetIn = caller.organizationScope.length === 0 && blocked
   // A guest's roles count already.
   if (!isLetIn && (before === null || before === 'active')) return
   const roles = isLetIn ? await rolesOfUser(at, user) : await rolesIn(at.store, [log], `user:${user}`)
@@ -117,13 +120,21 @@ async function requireGivable(
   )
 }
 
-/** All roles of a person in all organizations, those of groups too. No membership counts, for a suspension may end. */
-export async function rolesOfUser({ store, provisioning }: Reach, user: string): Promise<readonly HeldRole[]> {
+/**
+ * All roles of a person in all organizations, those of groups too; with `app`, only that app's. No membership counts, for a
+ * suspension may end.
+ */
+export async function rolesOfUser(
+  { store, provisioning }: Reach,
+  user: string,
+  app?: string,
+): Promise<readonly HeldRole[]> {
   const subject = `user:${user}`
-  const direct = await readGrants(store, { subject })
+  const direct = await readGrants(store, app === undefined ? { subject } : { subject, apps: [app] })
   const grouped = await provisioning.groupOrganizations(user)
   if (grouped.length > GROUPS_MAX) throw tooMany(`${user} is in groups of more than ${GROUPS_MAX} organizations`)
-  return [...direct, ...(await rolesIn(store, grouped, subject))]
+  const roles = [...direct, ...(await rolesIn(store, grouped, subject))]
+  return app === undefined ? roles : roles.filter((role) => role.app === app)
 }
 
 /** Roles of the subject there, and of the groups that it is in. */
@@ -158,7 +169,7 @@ const grantsIn = (store: Pick<Store, 'roleGrants'>, log: LogId) => readGrants(st
 
 async function readGrants(
   store: Pick<Store, 'roleGrants'>,
-  filter: { readonly log: LogId } | { readonly subject: string },
+  filter: { readonly log: LogId } | { readonly subject: string; readonly apps?: readonly string[] },
 ): Promise<readonly HeldRole[]> {
   const grants = await store.roleGrants(filter, { after: null, countMax: GRANTS_MAX + 1 })
   if (grants.length > GRANTS_MAX) throw tooMany(`more than ${GRANTS_MAX} role grants would have to be read`)

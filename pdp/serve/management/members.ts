@@ -18,7 +18,7 @@ const MEMBER = object({ user: ID, ...MEMBERSHIP }, ['user', 'role', 'status'])
 
 export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
   const common = { tag: 'Members', scope: 'directory:write', organizationScope: 'organization' } as const
-  addManagementRoute<{ params: 'org' | 'user'; body: Membership }>(app, deps, {
+  addManagementRoute<{ params: 'org' | 'user'; body: Membership; stored: Membership }>(app, deps, {
     ...common,
     method: 'PUT',
     path: '/v1/organizations/:org/members/:user',
@@ -30,17 +30,18 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
     // Locked so that the user cannot be deleted meanwhile.
     locks: ({ org }) => [DIRECTORY, org],
     state: ({ at, params }) => membershipOf(at, params),
-    async handle({ at, caller, params, body, context }) {
+    async handle({ at, caller, params, body, context, stored: before }) {
       const { user, org } = params
-      if ((await at.directory.user(user)) === null) throw new RequestProblem('not_found', `there is no user ${user}`)
-      const before = await membershipOf(at, params)
+      const blocked = await at.provisioning.isBlocked(user)
+      if (blocked === null) throw new RequestProblem('not_found', `there is no user ${user}`)
       const status = await statusFor(at, caller, { user, before: before?.status ?? null, wanted: body.status })
       const membership = { role: body.role, status }
-      await requireGivenByReturn(at, caller, { log: org, user, before: before?.status ?? null, after: status })
+      await requireGivenByReturn(at, caller, { log: org, user, blocked, before: before?.status ?? null, after: status })
       await at.store.write(org, [{ kind: 'membership', user, membership }], { context })
       // A directory that blocked the user elsewhere would else keep them out of everything.
-      if (status === 'active' && caller.organizationScope.length === 0) await at.provisioning.setBlocked(user, false)
-      return put(before !== null, { user, ...membership })
+      if (blocked && status === 'active' && caller.organizationScope.length === 0)
+        await at.provisioning.setBlocked(user, false)
+      return { ...put(before !== null, { user, ...membership }), left: membership }
     },
   })
   addManagementRoute<{ params: 'org' | 'user' }>(app, deps, {

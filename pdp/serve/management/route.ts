@@ -25,8 +25,9 @@ type Shape = {
   readonly query?: unknown
   readonly params: string
   readonly prepared?: unknown
+  readonly stored?: object
 }
-/** `at`: what the call reads and writes through; for a route with `locks`, one transaction. */
+/** `at`: what the call reads and writes through; for a route with `locks`, one transaction. `stored`: what its `state` read. */
 export type Call<S extends Shape> = {
   readonly at: ManagementDeps
   readonly caller: ManagementClient
@@ -34,6 +35,7 @@ export type Call<S extends Shape> = {
   readonly query: S['query']
   readonly body: S['body']
   readonly context: WriteContext
+  readonly stored: S['stored'] | null
   /** The Accept field of the request. */
   readonly accept: string
   /** Authorizes the caller again, for calls that take long. Throws RequestProblem. */
@@ -41,12 +43,13 @@ export type Call<S extends Shape> = {
   /** For calls that write several times: one transaction, like that of a route with `locks`. The caller is authorized again under the locks. */
   atomically<T>(logs: readonly LogId[], work: (at: ManagementDeps, caller: ManagementClient) => Promise<T>): Promise<T>
 }
-/** `type`: media type of a stream. */
+/** `type`: media type of a stream. `left`: what `state` of the route would read now; absent: it is read. */
 export type ManagementResponse = {
   readonly status: keyof typeof SUCCESS
   readonly body?: object | Readable
   readonly type?: string
   readonly headers?: { readonly [name: string]: string }
+  readonly left?: object
 }
 
 export type ManagementRoute<S extends Shape> = {
@@ -216,17 +219,16 @@ async function conditional<S extends Shape>(
     return tagged({ status: 'unmodified' }, tag)
   }
   requireConditions(headers, tag)
-  const outcome = await route.handle(call, prepared)
-  const after = await route.state(call)
+  const outcome = await route.handle({ ...call, stored: before as Call<S>['stored'] }, prepared)
+  const after = outcome.left ?? (await route.state(call))
   return tagged(outcome, after === null ? null : tagOf(after))
 }
 
 const isDocument = (outcome: ManagementResponse): outcome is ManagementResponse & { readonly body: object } =>
   outcome.body !== undefined && outcome.type === undefined
 
-function tagged(outcome: ManagementResponse, tag: string | null): ManagementResponse {
-  return tag === null ? outcome : { ...outcome, headers: { ...outcome.headers, etag: tag } }
-}
+const tagged = (outcome: ManagementResponse, tag: string | null): ManagementResponse =>
+  tag === null ? outcome : { ...outcome, headers: { ...outcome.headers, etag: tag } }
 
 function callsOf(
   deps: ManagementDeps,
@@ -242,9 +244,8 @@ function callsOf(
   return { authorize, call: (at, caller) => ({ ...parseCall<Shape>(request, caller), at, recheck, atomically }) }
 }
 
-function organizationOf(params: unknown): string {
-  return typeof params === 'object' && params !== null && 'org' in params ? String(params.org) : ''
-}
+const organizationOf = (params: unknown): string =>
+  typeof params === 'object' && params !== null && 'org' in params ? String(params.org) : ''
 
 /** As the log of changes names the caller. */
 const nameOf = ({ token }: ManagementClient): string =>
@@ -257,6 +258,7 @@ function parseCall<S extends Shape>(
 ): Omit<Call<S>, 'at' | 'recheck' | 'atomically'> {
   return {
     caller,
+    stored: null,
     accept: request.headers.accept ?? '',
     params: request.params as Call<S>['params'],
     query: request.query as S['query'],

@@ -46,18 +46,25 @@ const positionOf = (row: PositionRow): LogPosition => ({
   entitlementWriteId: row.entitlement_write_id,
 })
 
+type Entries = { log: LogId; position: LogPosition; changes: readonly Change[]; context: WriteContext }
+
 /** Stores the entries of a raised revision, in order. At least one: an empty revision would read as a gap. */
-export async function storeEntries(
-  sql: Queries,
-  entries: { log: LogId; position: LogPosition; changes: readonly Change[]; context: WriteContext },
-): Promise<void> {
-  const { log, position, changes, context } = entries
+export async function storeEntries(sql: Queries, entries: Entries): Promise<void> {
+  const { text, values } = entriesInsert(entries)
+  await sql.query(text, values)
+}
+
+/** Its values are `$1` to `$6`. */
+export function entriesInsert({ log, position, changes, context }: Entries): {
+  readonly text: string
+  readonly values: readonly unknown[]
+} {
   if (changes.length === 0) throw new TypeError('a revision needs at least one entry')
-  await sql.query(
-    `insert into change_log (organization_id, revision, seq, write_id, change, actor, request_id)
-     select $1, $2, q.seq, $3, q.change, $5, $6 from unnest($4::jsonb[]) with ordinality q(change, seq)`,
-    [log, position.revision, position.writeId, changes.map((c) => JSON.stringify(c)), context.actor, context.requestId],
-  )
+  const text = `
+    insert into change_log (organization_id, revision, seq, write_id, change, actor, request_id)
+    select $1, $2, q.seq, $3, q.change, $5, $6 from unnest($4::jsonb[]) with ordinality q(change, seq)`
+  const documents = changes.map((change) => JSON.stringify(change))
+  return { text, values: [log, position.revision, position.writeId, documents, context.actor, context.requestId] }
 }
 
 /** Raises a log and stores what is about to be done, for tables outside the Store. Call it first in the transaction. */

@@ -19,18 +19,32 @@ export type OutboxEvent = {
   readonly tenantsOf?: string
 }
 
-/** Stores events, which readers number (number-events.ts). Call it under the lock of the log that they are about. */
-export async function appendEvents(sql: Pick<Sql, 'query'>, events: readonly OutboxEvent[]): Promise<void> {
-  if (events.length === 0) return
+/**
+ * Stores events, which readers number (number-events.ts). Call it under the lock of the log that they are about. `before`: an
+ * insert that is made by the same statement, also when there are no events.
+ */
+export async function appendEvents(
+  sql: Pick<Sql, 'query'>,
+  events: readonly OutboxEvent[],
+  before?: { readonly text: string; readonly values: readonly unknown[] },
+): Promise<void> {
+  if (events.length === 0) {
+    if (before !== undefined) await sql.query(before.text, before.values)
+    return
+  }
+  const { text, values } = before ?? { text: '', values: [] }
+  const $ = (n: number): string => `$${values.length + n}`
   await sql.query(
-    `insert into outbox_arrival (event_id, organization_id, type, member, payload)
+    `${text === '' ? '' : `with before as (${text})`}
+     insert into outbox_arrival (event_id, organization_id, type, member, payload)
      select q.id, q.organization, q.type, q.member,
        case when q.member is null then q.payload else jsonb_set(q.payload, '{tenants}', to_jsonb(array(
          select organization_id from membership where user_id = q.member and status = 'active'
          union select jsonb_array_elements_text(coalesce(q.payload -> 'tenants', '[]')) collate "C" order by 1))) end
-     from unnest($1::text[], $2::text[], $3::text[], $4::jsonb[], $5::text[])
+     from unnest(${$(1)}::text[], ${$(2)}::text[], ${$(3)}::text[], ${$(4)}::jsonb[], ${$(5)}::text[])
        with ordinality q(id, organization, type, payload, member, n) order by q.n`,
     [
+      ...values,
       events.map(() => randomUUID()),
       events.map((e) => e.organization),
       events.map((e) => e.type),

@@ -12,7 +12,7 @@ import type { EntitlementReading, LogEntry, Snapshot, Store, Written } from '../
 import type { Connection, Database } from './connection/database.ts'
 import type { Turns } from './connection/turns.ts'
 import { createJoinedWrite } from './joined-write.ts'
-import { raiseRevision, storeEntries } from './log.ts'
+import { entriesInsert, raiseRevision } from './log.ts'
 import { appendEvents, claimsEvents, entitlementEvents } from './outbox.ts'
 import { assertNobodyLetIn } from './people/leaving.ts'
 import { readRows } from './rows.ts'
@@ -112,11 +112,11 @@ async function write(
       if (letsNobodyIn) await assertNobodyLetIn(sql, log, changes)
       const effective = await applyChanges({ sql, log, context }, changes)
       if (effective.length === 0) throw new NothingChanged(before)
-      await storeEntries(sql, { log, position, changes: effective, context })
-      await appendEvents(sql, [
+      const events = [
         ...entitlementEvents({ log, position, changes: effective }),
         ...(await claimsEvents(sql, { log, changes: effective, context })),
-      ])
+      ]
+      await appendEvents(sql, events, entriesInsert({ log, position, changes: effective, context }))
       return { position, changed: true }
     }
     return await within('begin', transact, sinceMs)

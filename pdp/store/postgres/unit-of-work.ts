@@ -16,6 +16,11 @@ export type Atomically = <T>(locks: Locks, work: (unit: Unit) => Promise<T>) => 
 /** Several logs are locked in this order, then organizations by id: so transactions cannot deadlock. */
 const FIRST: readonly LogId[] = [DIRECTORY, ENVIRONMENT, TOKENS]
 
+/** Rows are locked after they are sorted, one by one. */
+const LOCK = `
+  select 1 from unnest($1::text[]) with ordinality q(log, place) join revision r on r.organization_id = q.log
+  order by q.place for update of r`
+
 /** `turns`: of the logs, which every writer of this process waits for before it takes a connection. */
 export function atomicallyOver(database: Database, turns: Turns): Atomically {
   return ({ logs, lengthy = false }, work) => {
@@ -32,8 +37,7 @@ export function atomicallyOver(database: Database, turns: Turns): Atomically {
 
 /** Waits for the other writers of these logs. What is read afterwards holds what they wrote, and stays until the end. */
 export async function lockLogs(sql: Pick<Sql, 'query'>, logs: readonly LogId[]): Promise<void> {
-  for (const log of inLockOrder(logs))
-    await sql.query('select 1 from revision where organization_id = $1 for update', [log])
+  await sql.query(LOCK, [inLockOrder(logs)])
 }
 
 function inLockOrder(logs: readonly LogId[]): readonly LogId[] {
@@ -53,15 +57,21 @@ function databaseWithin(connection: Connection): Database {
   const query: Connection['query'] = (text, values) => inTurn(() => connection.query(text, values))
   const prepared: Connection['prepared'] = (name, text, values) => inTurn(() => connection.prepared(name, text, values))
   let savepoints = 0
+  /** Of the last one that ended well: it is released when the next begins, and the last of all by the commit. */
+  let ended: string | null = null
   const within: Database['within'] = async (_begin, work) => {
     const name = `nested_${++savepoints}`
-    await query(`savepoint ${name}`)
+    const release = ended === null ? '' : `release savepoint ${ended}; `
+    ended = null
+    await query(`${release}savepoint ${name}`)
     try {
       const result = await work({ query, prepared })
-      await query(`release savepoint ${name}`)
+      ended = name
       return result
     } catch (err) {
       await query(`rollback to savepoint ${name}`)
+      // One within this one is gone with it.
+      ended = null
       throw err
     }
   }

@@ -76,8 +76,10 @@ async function requireBacked(
   try {
     const inviter = await inviterOf(at, by, organization)
     await requireGivable(at, inviter, { organization, roles })
-    if (before !== 'suspended')
-      await requireGivenByReturn(at, inviter, { log: organization, user, before, after: 'active' })
+    if (before !== 'suspended') {
+      const blocked = (await at.provisioning.isBlocked(user)) === true
+      await requireGivenByReturn(at, inviter, { log: organization, user, blocked, before, after: 'active' })
+    }
   } catch (err) {
     if (err instanceof RequestProblem) throw new NotAccepted('unbacked')
     throw asChanged(err)

@@ -15,7 +15,7 @@ const NAMED_MAX = 20
 /** Throws RequestProblem if the person holds management scopes that the caller lacks, in any organization. */
 export async function requireAuthorityOverUser(at: Reach, caller: ManagementClient, user: string): Promise<void> {
   if (managesAll(caller)) return
-  const held = (await rolesOfUser(at, user)).filter(({ app }) => app === MANAGEMENT_APP)
+  const held = await rolesOfUser(at, user, MANAGEMENT_APP)
   if (held.length === 0) return
   const definitions = definitionsOf(await readDeclared(at.store))
   const lacking = beyondCaller(caller, [...new Set(held.flatMap((role) => definitions(role) ?? []))])

@@ -100,6 +100,13 @@ export function postgresProvisioning(sql: Pick<Sql, 'query'>): Provisioning {
     },
     isRelatedOutside: async (user, organizations) => (await sql.query(RELATED, [user, organizations])).length > 0,
     groupOrganizations: async (user) => (await sql.query<{ id: string }>(GROUPED, [user])).map(({ id }) => id),
+    async isBlocked(user) {
+      const [row] = await sql.query<{ blocked: boolean }>(
+        "select signed_out_at is not distinct from 'infinity' as blocked from user_account where user_id = $1",
+        [user],
+      )
+      return row?.blocked ?? null
+    },
     async setBlocked(user, blocked) {
       await sql.query(
         `update user_account set signed_out_at = case when $2 then 'infinity'::timestamptz else clock_timestamp() end

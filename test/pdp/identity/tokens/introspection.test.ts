@@ -1,7 +1,8 @@
 import { generateKeyPair, importJWK, SignJWT } from 'jose'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { deriveKey, open } from '../../../../pdp/process/encryption.ts'
 import { clientToken, type SignInRequest, signIn } from '../../../support/sign-in.ts'
+import { openStatementCounter } from '../../../support/statements.ts'
 import {
   API,
   CONTEXT,
@@ -44,6 +45,18 @@ async function sign(
 }
 
 describe('introspection of an active token', () => {
+  test('costs one statement, once the token is known', async () => {
+    const url = new URL(inject('postgresUrl'))
+    const [database] = await world.sql.query<{ name: string }>('select current_database() as name')
+    url.pathname = `/${database?.name}`
+    const counter = await openStatementCounter(url.href)
+    const token = (await person()).access_token
+    await world.identity.introspect(token)
+    const counted = await counter.during(() => world.identity.introspect(token))
+    await counter.close()
+    expect(counted.filter(({ text }) => /oidc_record|client|user_account/.test(text))).toMatchObject([{ calls: 1 }])
+  })
+
   test("tells a service token's subject, organization, app and scopes", async () => {
     const token = await service({ scope: 'decisions:read decisions:ask' })
     expect(await world.identity.introspect(token)).toEqual({

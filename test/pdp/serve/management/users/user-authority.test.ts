@@ -93,4 +93,6 @@ test('nobody is kept from a new password by how many roles a tenant gives them',
   for (let from = 0; from < grants.length; from += 100) await write('acme', grants.slice(from, from + 100))
   const body = { email: `${user}@x.example`, password: 'a password of eight or more' }
   expect((await send(world.admin, 'PUT', `/v1/users/${user}`, body)).status).toBe(200)
+  const weak = await world.served.manager({ client: 'people', scopes: ['directory:write'] })
+  expect((await send(weak, 'PUT', `/v1/users/${user}`, { password: 'another password of them' })).status).toBe(200)
 })
