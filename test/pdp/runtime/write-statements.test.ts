@@ -1,7 +1,7 @@
 /** What management writes cost in statements, counted at the server: most are round trips under the locks of the write. */
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { calls, openStatementCounter, type StatementCounter } from '../../../support/statements.ts'
-import { type Served, seedAcme, serve } from '../harness.ts'
+import { calls, openStatementCounter, type StatementCounter } from '../../support/statements.ts'
+import { type Served, seedAcme, serve } from '../serve/harness.ts'
 
 let served: Served
 let counter: StatementCounter
