@@ -66,7 +66,9 @@ type TokenDeps = Parameters<typeof connect>[1] & { readonly resource?: string }
 
 /** Where the PDP is. Throws CliError for what is no origin, and for plain text beyond this machine. */
 export const urlOf = (options: ConnectionOptions, env: NodeJS.ProcessEnv): string =>
-  baseUrl(options.url ?? env.PORTCULLIS_URL ?? URL_DEFAULT)
+  options.url === undefined
+    ? baseUrl('PORTCULLIS_URL', env.PORTCULLIS_URL ?? URL_DEFAULT)
+    : baseUrl('--url', options.url)
 
 /** A token of a client. One that is registered for writing alone gets the scope for writing in order to read. */
 export async function accessToken(options: ConnectionOptions, deps: TokenDeps): Promise<string> {
@@ -80,12 +82,15 @@ export async function accessToken(options: ConnectionOptions, deps: TokenDeps): 
   }
 }
 
-function baseUrl(text: string): string {
+/** `from`: who gave it, for the message. */
+function baseUrl(from: string, text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.origin !== text.replace(/\/$/, ''))
-    throw new CliError(`the URL must be an origin such as https://pdp.example.com, not ${JSON.stringify(text)}`)
+    throw new CliError(`${from} must be an origin such as https://pdp.example.com, not ${JSON.stringify(text)}`)
   if (url.protocol === 'http:' && !isLoopback(urlHost(url)))
-    throw new CliError(`${url.origin} would send secrets in plain text: use https, or http on a loopback address`)
+    throw new CliError(
+      `${from}: ${url.origin} would send secrets in plain text: use https, or http on a loopback address`,
+    )
   return url.origin
 }
 

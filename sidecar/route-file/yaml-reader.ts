@@ -177,8 +177,8 @@ const PLAIN: { readonly [code: string]: string } = {
   BAD_SCALAR_START: 'a text that begins with this character must be in quotes',
 }
 
-const tabMessage = (moreCount: number): string =>
-  `the line is indented with a tab, but YAML needs spaces${moreCount === 0 ? '' : `; so are ${moreCount} more`}`
+export const TAB = 'the line is indented with a tab, but YAML needs spaces'
+const tabMessage = (moreCount: number): string => `${TAB}${moreCount === 0 ? '' : `; so are ${moreCount} more`}`
 
 /** The name that the fewest changes lead to; undefined when even they are many for a typing mistake. */
 function nearest(key: string, names: readonly string[]): string | undefined {

@@ -1,7 +1,8 @@
 /** Who may, and on what: complete lists, page by page or whole as CSV, each row a question. */
+import type { AskedSubject } from '../../domain/decision.ts'
 import { typeOf } from '../../domain/names.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
-import { asRequestProblem } from '../../serve/problems/status.ts'
+import { asRequestProblem, RequestProblem } from '../../serve/problems/status.ts'
 import { address, alert, csv, field, hidden, link, name, problems, status, table } from '../parts.ts'
 import { isSupposed, parametersOf, readSubject, readSupposed, supposedOf } from '../question.ts'
 import { supposedFields } from '../supposed-fields.ts'
@@ -23,7 +24,10 @@ type Page = {
 type List = {
   readonly kind: 'who' | 'what'
   readonly caption: Html
-  readonly body: object
+  /** The question is complete. */
+  readonly isAsked: boolean
+  /** As the API takes it. Throws RequestProblem with the place of what cannot be read. */
+  readonly body: () => object
   /** The question of a row. */
   readonly ask: (item: string) => { readonly [name: string]: string }
   readonly form: Html
@@ -36,11 +40,11 @@ export const showWho = (visit: Visit): Promise<View> => {
     query('relation').trim(),
     query('type').trim() || 'user',
   ]
-  const supposed = suppositionOf(visit)
   return show(visit, {
     kind: 'who',
     caption: html`Every ${name(type)} that has ${name(relation)} on ${name(resource)}`,
-    body: resource === '' || relation === '' ? {} : { resource, relation, type, ...supposed },
+    isAsked: resource !== '' && relation !== '',
+    body: () => ({ resource, relation, type, ...suppositionOf(visit) }),
     ask: (item) => ({ subject: item, relation, resource }),
     form: html`${field({ name: 'resource', label: 'Resource', value: resource, required: true, hint: 'Such as invoice:42.' })}
 ${field({ name: 'relation', label: 'Relation or permission', value: relation, required: true })}
@@ -51,14 +55,11 @@ ${field({ name: 'type', label: 'Type of the subjects', value: type, required: tr
 export const showWhat = (visit: Visit): Promise<View> => {
   const { query } = visit
   const [subject, relation, type] = [query('subject').trim(), query('relation').trim(), query('type').trim()]
-  const parsed = readSubject(subject)
   return show(visit, {
     kind: 'what',
     caption: html`Every ${name(type)} on which ${name(subject)} has ${name(relation)}`,
-    body:
-      parsed === null || relation === '' || type === ''
-        ? {}
-        : { subject: parsed, relation, type, ...suppositionOf(visit) },
+    isAsked: subject !== '' && relation !== '' && type !== '',
+    body: () => ({ subject: subjectOf(subject), relation, type, ...suppositionOf(visit) }),
     ask: (item) => ({ subject, relation, resource: item }),
     form: html`${field({ name: 'subject', label: 'Subject', value: subject, required: true, hint: 'Such as user:alice.' })}
 ${field({ name: 'relation', label: 'Relation or permission', value: relation, required: true })}
@@ -66,7 +67,13 @@ ${field({ name: 'type', label: 'Type of the resources', value: type, required: t
   })
 }
 
-/** As the API takes it. Throws RequestProblem with the place of what cannot be read. */
+function subjectOf(text: string): AskedSubject {
+  const subject = readSubject(text)
+  if (subject === null)
+    throw new RequestProblem('request_invalid', `${text} names no subject. Write type:id, such as user:alice.`)
+  return subject
+}
+
 function suppositionOf(visit: Visit): object {
   const { contextualTuples, withoutTuples, asOfMs, context } = readSupposed(supposedOf(visit))
   return {
@@ -80,13 +87,12 @@ function suppositionOf(visit: Visit): object {
 async function show(visit: Visit, list: List): Promise<View> {
   await visit.requireScope('decisions:read')
   const { organization, query } = visit
-  const isAsked = Object.keys(list.body).length > 0
   const title = list.kind === 'who' ? 'Who may?' : 'On what?'
   const supposed = supposedOf(visit)
   const form = html`<form method="get" action="/console/${list.kind}" class="question">${hidden('org', organization ?? '')}
 ${list.form}<button type="submit">List</button>${supposedFields(supposed)}</form>
 ${isSupposed(supposed) ? status('The list supposes what the question did: relationships, a time or a context.') : EMPTY}`
-  if (!isAsked || organization === null) return { title, body: html`${form}${emptyHint(list.kind)}` }
+  if (!list.isAsked || organization === null) return { title, body: html`${form}${emptyHint(list.kind)}` }
   try {
     if (query('format') === 'csv') return await exportOf(visit, list)
     const page = await read(visit, list, { size: PAGE_SIZE, token: query('page') })
@@ -125,7 +131,7 @@ function read(visit: Visit, { kind, body }: List, page: { size: number; token: s
   })
   const org = encodeURIComponent(visit.organization ?? '')
   const what = kind === 'who' ? 'list-subjects' : 'list-resources'
-  return visit.api<Page>('POST', `/v1/organizations/${org}/${what}?${query}`, body)
+  return visit.api<Page>('POST', `/v1/organizations/${org}/${what}?${query}`, body())
 }
 
 function pageOf(visit: Visit, list: List, page: Page): Html {

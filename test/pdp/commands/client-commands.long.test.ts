@@ -204,8 +204,14 @@ describe('check and explain', () => {
       { PORTCULLIS_URL: 'http://127.0.0.1:19999' },
       /cannot be reached: nothing listens there.*portcullis doctor/,
     ],
-    ['a URL that is none', ['-', 'viewer', 'invoice:1'], { PORTCULLIS_URL: 'pdp' }, /must be an origin/],
-    ['secrets in plain text', ['-', 'viewer', 'invoice:1'], { PORTCULLIS_URL: 'http://pdp.example' }, /use https/],
+    ['a URL that is none', ['-', 'viewer', 'invoice:1'], { PORTCULLIS_URL: 'pdp' }, /PORTCULLIS_URL must be an origin/],
+    ['another scheme', ['-', 'viewer', 'invoice:1', '--url', 'ftp://pdp'], {}, /--url must be an origin/],
+    [
+      'secrets in plain text',
+      ['-', 'viewer', 'invoice:1'],
+      { PORTCULLIS_URL: 'http://pdp.example' },
+      /PORTCULLIS_URL: .*use https/,
+    ],
     [
       'a token file that is not there',
       ['-', 'viewer', 'invoice:1', '--token-file', '/nowhere'],

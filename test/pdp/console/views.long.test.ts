@@ -225,6 +225,18 @@ test('lists take a supposition as the question does', async () => {
   expect((await get(browser, '/console/what?org=acme')).text).toContain('id="as_of"')
 })
 
+test.each([
+  ['who', 'resource=doc:1&relation=viewer&with=what%20is%20this', 'what is this'],
+  ['who', 'resource=doc:1&relation=viewer&as_of=yesterday', 'is no instant such as'],
+  ['what', 'subject=bob&relation=viewer&type=doc', 'Write type:id'],
+  ['what', 'subject=user:bob&relation=viewer&type=doc&context=%7B', 'is no JSON object'],
+])('a list that cannot read its question keeps the form and says what is wrong: %s?%s', async (list, query, said) => {
+  const { status, text } = await get(await signedIn('root'), `/console/${list}?org=acme&${query}`)
+  expect(status).toBe(200)
+  expect(text).toMatch(/<form method="get"[\s\S]*value="viewer"/)
+  expect(text.replace(/<form[\s\S]*<\/form>/, '')).toContain(said)
+})
+
 test('a person has every membership, whatever its status', async () => {
   await world.manage('PUT', '/v1/users/dora', { name: 'Dora' })
   await world.manage('PUT', '/v1/organizations/globex/members/dora', { role: 'member', status: 'suspended' })
