@@ -14,7 +14,7 @@ export const freshness = (visit: Visit, to: string): Html =>
       )
 
 /** Null when the person may go on. */
-export function mustSignInAgain(visit: Visit, to: string): View | null {
+export function mustSignInAgain(visit: Visit, to: string): Extract<View, { body: Html }> | null {
   if (visit.isFresh) return null
   const body = html`<p>Nothing was written. Writing needs a sign-in of the last 15 minutes, with your second factor if you have one.</p>
 <p>${link(again(to), 'Sign in and come back')}</p>`

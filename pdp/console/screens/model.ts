@@ -53,7 +53,9 @@ async function showVersion(visit: Visit, current: StoredManifest, revision: stri
   const version = await versionAt(visit, app, revision)
   const text = version.manifest.model ?? ''
   const isCompared = visit.query('compare') === '1'
-  const found = isCompared ? html`${await compared(visit, { current, text })}${applyForm(visit, { app, text })}` : null
+  const found = isCompared
+    ? html`${await compared(visit, { current, text })}${applyForm(visit, { current, text })}`
+    : null
   return {
     title: `Model of ${app}, revision ${revision}`,
     body: html`${versionPage(visit, version, { current, compared: found })}${editor(visit, { app, text })}<p>${link(address('model', { org: visit.organization, app }), 'Back to the model in force')}</p>`,
@@ -100,7 +102,7 @@ export async function actModel(visit: Visit): Promise<View> {
   if (form('action') === 'apply') return apply(visit, { current, text })
   return {
     title: `${title}: compared`,
-    body: html`${await compared(visit, { current, text })}${applyForm(visit, { app, text })}${await pictureOf(text)}${editor(visit, { app, text })}<p>${link(address('model', { org, app }), 'Back to the model in force')}</p>`,
+    body: html`${await compared(visit, { current, text })}${applyForm(visit, { current, text })}${await pictureOf(text)}${editor(visit, { app, text })}<p>${link(address('model', { org, app }), 'Back to the model in force')}</p>`,
   }
 }
 
@@ -168,18 +170,31 @@ function comparison(visit: Visit, relation: string, found: ComparisonJson): Html
   return html`${complete ? EMPTY : alert(html`${name(relation)}: there is more than was compared, so this is not everything.`)}${table({ caption: summary, columns: ['', 'Subject', 'Resource', 'Ask'], rows: [...rows('− loses', loses), ...rows('+ gains', gains)], empty: unchanged })}`
 }
 
-function applyForm(visit: Visit, { app, text }: { app: string; text: string }): Html {
+/** `current`: what the text was compared with. */
+function applyForm(visit: Visit, { current, text }: { current: StoredManifest; text: string }): Html {
   if (!visit.mayEverywhere('manifest:write')) return EMPTY
+  const { app, version } = current
   const here = address('model', { org: visit.organization, app })
-  return html`${freshness(visit, here)}<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('text', text)}
+  return html`${freshness(visit, here)}<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('text', text)}${hidden('version', String(version))}
 <button type="submit" name="action" value="apply">Put this model in force</button> </form>`
 }
 
 async function apply(visit: Visit, { current, text }: { current: StoredManifest; text: string }): Promise<View> {
-  const { app, version: _, ...manifest } = current
+  const { app, version, ...manifest } = current
   const here = address('model', { org: visit.organization, app })
   const stale = mustSignInAgain(visit, here)
-  if (stale !== null) return stale
+  // The text is too long for an address, so it cannot come back with the person.
+  if (stale !== null)
+    return {
+      ...stale,
+      body: html`${stale.body}${alert('Copy your text before you sign in: it is not kept.')}${editor(visit, { app, text })}`,
+    }
+  if (visit.form('version') !== String(version))
+    return {
+      title: `Model of ${app}`,
+      status: 409,
+      body: html`${alert('Nothing was written: the manifest was changed after you compared. Compare your text with what is in force now.')}${editor(visit, { app, text })}`,
+    }
   try {
     await visit.api('PUT', `/v1/apps/${encodeURIComponent(app)}/manifest`, {
       ...manifest,

@@ -152,6 +152,22 @@ describe('the versions of a manifest', () => {
     expect(compared).toContain('Put this model in force')
   })
 
+  test('do not replace a manifest that was changed after they were compared', async () => {
+    const root = await signedIn('root')
+    const here = '/console/model?org=acme&app=docs'
+    const { text: page } = await get(root, `${here}&revision=${revision}&compare=1`)
+    const version = /name="version" value="([^"]+)"/.exec(page)?.[1] ?? ''
+    const { version: _, app, ...manifest } = await world.manage('GET', '/v1/apps/docs/manifest')
+    await world.manage('PUT', `/v1/apps/${app}/manifest`, { ...manifest, permissions: { 'docs:export': 'Carry out' } })
+    const fields = { csrf: csrfIn(page), action: 'apply', text: 'model\n  schema 1.1\ntype user\n', version }
+    const refused = await post(root, here, fields)
+    expect(refused.status).toBe(409)
+    expect(refused.text).toContain('the manifest was changed after you compared')
+    expect(refused.text).toMatch(/<textarea[^>]*>\s*model\n {2}schema 1\.1\ntype user/)
+    expect((await world.manage('GET', '/v1/apps/docs/manifest')).model).toBe(manifest.model)
+    await world.manage('PUT', `/v1/apps/${app}/manifest`, manifest)
+  })
+
   test.each(['999999', '1', '0', '-1', 'x', '1e3', '9'.repeat(40)])('do not have revision %s', async (other) => {
     const { status } = await get(await signedIn('root'), `/console/model?org=acme&app=docs&revision=${other}`)
     expect(status).toBe(404)
