@@ -67,7 +67,7 @@ export async function startGateway(name: GatewayName, file: RouteFile, binaries:
   await until(async () => child.exitCode !== null || (await isOpen(port)))
   if (child.exitCode !== null)
     throw new Error(`${name} ended: ${readFileSync(join(folder, 'log'), 'utf8').slice(-2_000)}`)
-  return { port, stop: () => stop(child, folder) }
+  return { port, stop: () => stop(name, child, folder) }
 }
 
 function argumentsOf(name: GatewayName, folder: string): string[] {
@@ -84,12 +84,13 @@ events { worker_connections 1024; }
 http { access_log off; keepalive_requests 1000000000; ${temporary.join(' ')} include ${folder}/portcullis.conf; }`
 }
 
-function stop(child: ChildProcess, folder: string): Promise<void> {
+/** A killed master of nginx would leave its workers; SIGTERM ends them at once. The others would drain on SIGTERM. */
+function stop(name: GatewayName, child: ChildProcess, folder: string): Promise<void> {
   return new Promise((resolve) => {
     child.once('exit', () => {
       rmSync(folder, { recursive: true, force: true })
       resolve()
     })
-    child.kill('SIGKILL')
+    child.kill(name === 'nginx' ? 'SIGTERM' : 'SIGKILL')
   })
 }
