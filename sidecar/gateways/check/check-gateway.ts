@@ -47,7 +47,7 @@ export function checkGateways(sources: readonly Source[]): Findings {
     if (Buffer.byteLength(text) > BYTES_MAX) throw new UnreadableError(`${file}: is larger than ${BYTES_MAX} bytes`)
     if (isCaddyfileName(file)) findings.push(...checkCaddyfile(notEmpty(readCaddyfile({ file, text }, read), file)))
     else if (isNginxName(file)) findings.push(...checkNginx(notEmpty(readNginx({ file, text }, read), file)))
-    else trees.push(...described(file, /\.toml$/i.test(file) ? [readToml(text, file)] : readYaml(text, file)))
+    else trees.push(...described(file, readTrees({ file, text })))
   }
   const others = trees.filter((tree) => !GATEWAYS.some(({ is }) => is(tree)))
   if (!trees.some(isKnown) && others[0] !== undefined) throw unknown(others[0])
@@ -59,6 +59,17 @@ export function checkGateways(sources: readonly Source[]): Findings {
   for (const { file } of sources) included.delete(file)
   const sorted = unique(findings).sort((a, b) => a.file.localeCompare(b.file) || a.line - b.line)
   return setAccepted(sorted, [...sources, ...included.values()])
+}
+
+function readTrees({ file, text }: Source): readonly Tree[] {
+  try {
+    return /\.toml$/i.test(file) ? [readToml(text, file)] : readYaml(text, file)
+  } catch (err) {
+    if (!(err instanceof UnreadableError && text.includes('{{'))) throw err
+    throw new UnreadableError(
+      `${err.message}. It may be a template: check what it renders to, such as the output of helm template`,
+    )
+  }
 }
 
 const isTree = (file: string): boolean => /\.(ya?ml|json|toml)$/i.test(file)

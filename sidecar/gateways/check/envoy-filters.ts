@@ -3,9 +3,11 @@
 import { get, isOn, itemsOf, type Tree, textOf, walk } from '../read/tree.ts'
 import { at, type Finding } from './finding.ts'
 
-/** The last part of `@type`, or of the type of a TypedStruct. */
-export const typeOf = (config: Tree | null): string =>
-  (textOf(get(config, 'type_url')) ?? textOf(get(config, '@type')) ?? '').split('.').at(-1) ?? ''
+/** `@type`, or the type of a TypedStruct. */
+const typeUrl = (config: Tree | null): string => textOf(get(config, 'type_url')) ?? textOf(get(config, '@type')) ?? ''
+
+/** The last part of the type. */
+export const typeOf = (config: Tree | null): string => typeUrl(config).split('.').at(-1) ?? ''
 
 /** The message of a TypedStruct is in its value. */
 export const unwrapped = (config: Tree | null): Tree | null =>
@@ -91,8 +93,7 @@ export function checkAskingFilter(filter: Tree): readonly Finding[] {
 
 /** `ext_authz`, from the type or the name of a filter. */
 export function kindOf(filter: Tree): string {
-  const config = get(filter, 'typed_config')
-  const type = textOf(get(config, 'type_url')) ?? textOf(get(config, '@type')) ?? ''
+  const type = typeUrl(get(filter, 'typed_config'))
   const found =
     /filters\.http\.([a-z0-9_]+)\./.exec(type) ?? /filters\.http\.([a-z0-9_]+)$/.exec(textOf(get(filter, 'name')) ?? '')
   return found?.[1] ?? ''
@@ -126,7 +127,7 @@ export function checkConnections(node: Tree): readonly Finding[] {
 
 export function checkConnection(filter: Tree, harmless: ReadonlySet<string> = CONNECTIONS): readonly Finding[] {
   const config = unwrapped(get(filter, 'typed_config'))
-  const type = textOf(get(get(filter, 'typed_config'), 'type_url')) ?? textOf(get(config, '@type')) ?? ''
+  const type = typeUrl(get(filter, 'typed_config'))
   const name = textOf(get(filter, 'name')) ?? ''
   const kind = /filters\.\w+(?:\.udp)?\.(\w+)\./.exec(type)?.[1] ?? /filters\.\w+\.(\w+)$/.exec(name)?.[1] ?? ''
   if (harmless.has(kind) || get(config, 'http_filters') !== null) return []

@@ -1,6 +1,7 @@
 /** What is unsafe in Envoy's routes: settings of a route that switch ext_authz off, and rewriting after the decision. */
 import { entriesOf, folded, get, isOn, itemsOf, type Tree, textOf } from '../read/tree.ts'
 import { removedAfterDecision, setAfterDecision } from './changed-fields.ts'
+import { typeOf, unwrapped } from './envoy-filters.ts'
 import { at, type Finding } from './finding.ts'
 
 const REWRITES = ['prefix_rewrite', 'regex_rewrite', 'path_rewrite_policy', 'path_rewrite']
@@ -22,17 +23,21 @@ export function checkRoutes(node: Tree, askers: readonly string[]): readonly Fin
   return [...switchedOff(node, askers), ...rewritten(node), ...chosen(node), ...added(node), ...upgraded(node)]
 }
 
-/** Where the request goes. */
+/** Where the request goes: the settings of a route, and of a cluster. */
 function chosen(node: Tree): readonly Finding[] {
-  const header = get(node, 'cluster_header')
+  const headers = [
+    get(node, 'cluster_header'),
+    get(node, 'original_dst_lb_config', 'use_http_header'),
+    ...itemsOf(get(node, 'override_host_sources')).map((source) => get(source, 'header')),
+  ].filter(isOn)
   const action = get(node, 'route')
   const elsewhere = ['cluster_specifier_plugin', 'inline_cluster_specifier_plugin'].map((key) => get(action, key))
   const others = [get(node, 'filter_action'), get(node, 'vhds'), ...elsewhere].filter((value) => value !== null)
   const unknown = get(node, 'match') === null ? [] : entriesOf(action).filter(({ key }) => !KNOWN.has(folded(key)))
   return [
-    ...(header === null
-      ? []
-      : [at(header)('other_bytes', 'a client chooses the service that gets the request', 'name the cluster')]),
+    ...headers.map((header) =>
+      at(header)('other_bytes', 'a client chooses the service that gets the request', 'name the service'),
+    ),
     ...others.map((value) =>
       at(value)('unseen', 'something else chooses where the requests go', 'name the cluster, or judge it by hand'),
     ),
@@ -45,15 +50,16 @@ function chosen(node: Tree): readonly Finding[] {
 function switchedOff(node: Tree, askers: readonly string[]): readonly Finding[] {
   const configs = ['typed_per_filter_config', 'per_filter_config'].flatMap((key) => entriesOf(get(node, key)))
   return configs.flatMap(({ key, value }) => {
-    const type = textOf(get(value, '@type')) ?? ''
-    const inner = /\.FilterConfig$/.test(type) ? get(value, 'config') : value
+    const outer = unwrapped(value)
+    const config = typeOf(value) === 'FilterConfig' ? get(outer, 'config') : value
+    const inner = unwrapped(config)
     const isOurs =
-      askers.includes(key) || /ext_authz|ExtAuthzPerRoute/.test(`${key} ${type} ${textOf(get(inner, '@type')) ?? ''}`)
+      askers.includes(key) || /ext_authz|ExtAuthzPerRoute/.test(`${key} ${typeOf(value)} ${typeOf(config)}`)
     // The filters of these routes may be in another file, under any name.
-    if (!isOurs && askers.length === 0 && !/^envoy\.filters\.http\./.test(key) && isOn(get(value, 'disabled')))
+    if (!isOurs && askers.length === 0 && !/^envoy\.filters\.http\./.test(key) && isOn(get(outer, 'disabled')))
       return [at(value)('unseen', `the filter ${key} is off here, and may be ext_authz`, 'check its listener, too')]
     if (!isOurs) return []
-    const off = [get(value, 'disabled'), get(inner, 'disabled')].find(isOn)
+    const off = [get(outer, 'disabled'), get(inner, 'disabled')].find(isOn)
     if (off !== undefined)
       return [
         at(off ?? value)(

@@ -1,5 +1,6 @@
 /** What is unsafe in Envoy's own configuration, and in the parts of it that Istio and Envoy Gateway let one patch. */
 
+import { isLoopback } from '../../../pdp/process/listen.ts'
 import { get, isOn, isTrue, itemsOf, type Tree, textOf, walk } from '../read/tree.ts'
 import {
   askersIn,
@@ -34,6 +35,7 @@ export function checkEnvoy(trees: readonly Tree[]): readonly Finding[] {
   return [
     ...stacks.flatMap((stack) => checkStack(stack, names)),
     ...trees.flatMap((tree) => unseenListeners(tree, stacks.length)),
+    ...nodes.flatMap(checkAdmin),
     ...trees.flatMap((tree) => checkParts(tree, askers)),
     ...stacks.flatMap((stack) => doorClusters(stack, clusters)),
   ]
@@ -60,11 +62,25 @@ export function checkParts(tree: Tree, askers: readonly string[] = [EXT_AUTHZ]):
 const EXT_AUTHZ = 'envoy.filters.http.ext_authz'
 
 function unseenListeners(tree: Tree, stacks: number): readonly Finding[] {
-  const lds = get(tree, 'dynamic_resources', 'lds_config')
+  const dynamic = get(tree, 'dynamic_resources')
+  const lds = get(dynamic, 'lds_config') ?? get(dynamic, 'lds_resources_locator')
   if (lds !== null)
     return [at(lds)('unseen', 'Envoy gets its listeners from elsewhere', 'check the output of /config_dump instead')]
   if (stacks > 0 || get(tree, 'virtual_hosts') !== null || get(tree, 'static_resources') === null) return []
   return [at(tree)('unseen', 'there is no HttpConnectionManager here', 'check the file that has the listeners')]
+}
+
+/** Who reaches the administration may change what counts at run time, such as which share of the requests is asked about. */
+function checkAdmin(node: Tree): readonly Finding[] {
+  const address = get(node, 'admin', 'address', 'socket_address', 'address')
+  if (address === null || isLoopback(textOf(address) ?? '')) return []
+  return [
+    at(address)(
+      'forgeable',
+      'others than this machine may change settings of Envoy at run time, and end it',
+      'let admin listen at 127.0.0.1 or a pipe, or remove it',
+    ),
+  ]
 }
 
 function checkStack(stack: Tree, routeNames: readonly (string | null)[]): readonly Finding[] {
@@ -97,7 +113,16 @@ function checkStack(stack: Tree, routeNames: readonly (string | null)[]): readon
         'check the output of /config_dump',
       ),
     )
-  return [...findings, ...checkFilters(stack)]
+  return [...findings, ...checkReplies(stack), ...checkFilters(stack)]
+}
+
+/** Refusals and failures of the door are answers of Envoy itself. */
+function checkReplies(stack: Tree): readonly Finding[] {
+  return itemsOf(get(stack, 'local_reply_config', 'mappers')).flatMap((mapper) => {
+    const code = get(mapper, 'status_code')
+    if (code === null || /^[45]\d\d$/.test(textOf(code) ?? '')) return []
+    return [at(code)('fails_open', 'a refusal looks like a success to clients', 'remove status_code, or set an error')]
+  })
 }
 
 /** Rewriting before the question changes what comes to us, and with it which requests are refused as ambiguous. */

@@ -93,6 +93,7 @@ export function checkExtAuthz(filter: Tree, whole: boolean): readonly Finding[] 
   const isKnown = ({ key, value }: Entry): boolean =>
     !isOn(value) || KNOWN.has(folded(key)) || OFF.some((rule) => folded(rule.key) === folded(key))
   const raw = get(filter, 'encode_raw_headers')
+  const timeout = get(filter, 'grpc_service', 'timeout')
   const hidden =
     isTrue(raw) || (raw === null && !whole)
       ? []
@@ -110,6 +111,7 @@ export function checkExtAuthz(filter: Tree, whole: boolean): readonly Finding[] 
     ...checkShare(filter),
     ...checkBody(filter),
     ...checkStatus(filter),
+    ...(timeout === null ? [] : checkTimeout(timeout)),
   ]
 }
 
@@ -144,6 +146,22 @@ function checkStatus(filter: Tree): readonly Finding[] {
   if (code === null || /^[45]\d\d$/.test(text) || /[a-z]/.test(text)) return []
   return [
     at(code)('fails_open', 'a failure of the door looks like a success to clients', 'set code: ServiceUnavailable'),
+  ]
+}
+
+const TIMEOUT_SECONDS_MAX = 10
+
+/** `timeout`: how long the gateway waits for the door, or what has no such setting. Zero is without end. */
+export function checkTimeout(timeout: Tree): readonly Finding[] {
+  const [, length, unit] = /^([\d.]+)(ms|s)$/.exec(textOf(timeout) ?? '') ?? []
+  const seconds = Number(length ?? Number.NaN) / (unit === 'ms' ? 1_000 : 1)
+  if (seconds > 0 && seconds <= TIMEOUT_SECONDS_MAX) return []
+  return [
+    at(timeout)(
+      'fails_open',
+      'a door that hangs holds requests for minutes, and with them the gateway',
+      'set timeout: 2s',
+    ),
   ]
 }
 

@@ -1,6 +1,7 @@
 /** What is unsafe in the location of nginx that asks the door. */
 import { CALLER_FIELD, DOOR_FIELDS } from '../../http/door-fields.ts'
 import { written } from '../plan.ts'
+import type { Directive } from '../read/nginx.ts'
 import { at, type Finding } from './finding.ts'
 import { type Context, effective, own, settingOf, type Upstreams } from './nginx-context.ts'
 
@@ -35,6 +36,7 @@ export function checkAsking(context: Context, upstreams: Upstreams): readonly Fi
   })
   return [
     ...original,
+    ...checkSeen(context, fields),
     ...checkTarget(context, pass.args[0] ?? ''),
     ...checkCaller(context, { url: pass.args[0] ?? '', upstreams, secret: valueOfField(CALLER_FIELD) }),
     ...checkAnswers(context),
@@ -47,6 +49,34 @@ export function checkAsking(context: Context, upstreams: Upstreams): readonly Fi
             'proxy_pass_request_body off; proxy_set_header Content-Length ""',
           ),
         ]),
+  ]
+}
+
+/** Of the question itself, and what nginx adds to it. */
+const OF_QUESTION: readonly string[] = [
+  ...FIELDS.ofGateway,
+  CALLER_FIELD,
+  ...'host connection content-length accept-encoding via x-request-id traceparent tracestate'.split(' '),
+]
+
+/** The door must see the fields that the service gets: it judges them, and refuses what nobody would remove. */
+function checkSeen(context: Context, fields: readonly Directive[]): readonly Finding[] {
+  const hidden = effective(context, 'proxy_pass_request_headers').filter(({ args }) => args[0] === 'off')
+  const changed = fields.filter(({ args: [name = '', value = ''] }) => {
+    const field = name.toLowerCase()
+    return !OF_QUESTION.includes(field) && value !== `$http_${field.replaceAll('-', '_')}`
+  })
+  return [
+    ...hidden.map((one) =>
+      at(one)(
+        'other_bytes',
+        'the door sees some fields only, and cannot refuse the others',
+        'remove proxy_pass_request_headers',
+      ),
+    ),
+    ...changed.map((one) =>
+      at(one)('other_bytes', `the door gets another ${one.args[0]} than the client sent`, `remove ${one.args[0]} here`),
+    ),
   ]
 }
 

@@ -7,7 +7,12 @@ import { at, type Finding } from './finding.ts'
 import { type Context, effective, own, withConditions } from './nginx-context.ts'
 
 export function checkForwarding(context: Context, pass: Directive): readonly Finding[] {
-  return [...checkPass(context, pass), ...checkIdentity(context, pass), ...checkChanges(context)]
+  return [
+    ...checkPass(context, pass),
+    ...checkIdentity(context, pass),
+    ...fieldsOf(context, pass).flatMap((field) => checkHost(context, field)),
+    ...checkChanges(context),
+  ]
 }
 
 function checkPass(context: Context, pass: Directive): readonly Finding[] {
@@ -56,8 +61,27 @@ const SERVICE = /^(?:(?:https?|grpcs?):\/\/)?(?:unix:[^:$]+:?|[^/$]+)$/
 /** Directives of the modules that change requests run at every level, and in every `if` whose condition holds. */
 const changesIn = ({ around }: Context): readonly Directive[] => around.flatMap(withConditions)
 
+const setterOf = ({ name }: Directive): string => (name === 'grpc_pass' ? 'grpc_set_header' : 'proxy_set_header')
+const fieldsOf = (context: Context, pass: Directive): readonly Directive[] => effective(context, setterOf(pass))
+
+/** Where the service reads the host. The door judges the field Host, which is not `$host` when the target is absolute. */
+const HOSTS = ['host', 'x-forwarded-host']
+/** What no client chooses. */
+const OF_SERVICE = /^\$(proxy_host|proxy_port|server_name|server_port|server_addr|hostname)$/
+
+function checkHost(context: Context, field: Directive): readonly Finding[] {
+  const [name = '', value = ''] = field.args
+  if (!HOSTS.includes(name.toLowerCase()) || value === '$http_host') return []
+  const variables: readonly string[] = value.match(/\$\w+/g) ?? []
+  if (variables.every((variable) => OF_SERVICE.test(variable) || isLiteral(context, variable))) return []
+  const message = variables.includes('$host')
+    ? 'where the target names a host, $host is that one, and the door judges the field Host'
+    : `a client chooses the ${written(name.toLowerCase())} that the service gets`
+  return [at(field)('other_bytes', message, `${field.name} ${name} $http_host`)]
+}
+
 function checkIdentity(context: Context, pass: Directive): readonly Finding[] {
-  const directive = pass.name === 'grpc_pass' ? 'grpc_set_header' : 'proxy_set_header'
+  const directive = setterOf(pass)
   if (pass.name !== 'proxy_pass' && pass.name !== 'grpc_pass') return []
   const fields = effective(context, directive)
   const sources = new Map(effective(context, 'auth_request_set').map(({ args }) => [args[0] ?? '', args[1] ?? '']))
@@ -118,6 +142,9 @@ function checkChanges(context: Context): readonly Finding[] {
   const upgrade = effective(context, 'proxy_set_header').find(
     ({ args }) => args[0]?.toLowerCase() === 'upgrade' && args[1] !== '',
   )
+  const listed = effective(context, 'proxy_set_header').filter(
+    ({ args }) => args[0]?.toLowerCase() === 'connection' && args[1]?.includes('$http_connection') === true,
+  )
   return [
     ...rewrites.map((one) => at(one)('other_bytes', 'the path is rewritten after it came', 'remove rewrite')),
     ...(tried !== null && /^\//.test(last)
@@ -125,6 +152,13 @@ function checkChanges(context: Context): readonly Finding[] {
       : []),
     ...checkErrorPages(context),
     ...changes.map((one) => at(one)('other_bytes', `${one.name} changes what was judged`, `remove ${one.name}`)),
+    ...listed.map((one) =>
+      at(one)(
+        'other_bytes',
+        'with Connection a client may have fields removed on the way to the service, such as X-Auth-Subject',
+        'proxy_set_header Connection ""',
+      ),
+    ),
     ...(upgrade === undefined
       ? []
       : [

@@ -1,6 +1,8 @@
 /** What is unsafe in Traefik's static and dynamic configuration, and in its objects in Kubernetes. */
 import { IDENTITY_FIELDS } from '../../http/door-fields.ts'
 import { type Entry, entriesOf, folded, get, isFalse, isOn, itemsOf, type Tree, textOf, textsOf } from '../read/tree.ts'
+import { isIdentity } from './changed-fields.ts'
+import { unknownMembers } from './ext-authz.ts'
 import { at, type Finding } from './finding.ts'
 import { kindOfObject } from './kubernetes/objects.ts'
 import { isEverybody } from './networks.ts'
@@ -39,18 +41,33 @@ export function checkTraefik(trees: readonly Tree[]): readonly Finding[] {
   ]
 }
 
+/** Who may say of a request that it came from somebody else. */
+const BELIEVED = [
+  ['forwardedHeaders', 'X-Forwarded-*'],
+  ['proxyProtocol', 'the PROXY protocol'],
+] as const
+
 function checkEntryPoint({ key, value }: Entry): readonly Finding[] {
-  const insecure = get(value, 'forwardedHeaders', 'insecure')
-  const trusted = itemsOf(get(value, 'forwardedHeaders', 'trustedIPs')).filter((item) =>
-    isEverybody(textOf(item) ?? ''),
-  )
   const sanitize = get(value, 'http', 'sanitizePath')
+  const believed = BELIEVED.flatMap(([part, what]) => {
+    const insecure = get(value, part, 'insecure')
+    const networks = itemsOf(get(value, part, 'trustedIPs')).filter((item) => isEverybody(textOf(item) ?? ''))
+    return [
+      ...(isOn(insecure)
+        ? [at(insecure)('forgeable', `the entry point ${key} believes ${what} of clients`, 'set insecure: false')]
+        : []),
+      ...networks.map((item) =>
+        at(item)('forgeable', `the entry point ${key} believes ${what} of everybody`, 'name your proxies'),
+      ),
+    ]
+  })
+  const removable = itemsOf(get(value, 'forwardedHeaders', 'connection')).filter((item) =>
+    isIdentity(textOf(item) ?? ''),
+  )
   return [
-    ...(isOn(insecure)
-      ? [at(insecure)('forgeable', `the entry point ${key} believes X-Forwarded-* of clients`, 'set insecure: false')]
-      : []),
-    ...trusted.map((item) =>
-      at(item)('forgeable', `the entry point ${key} believes X-Forwarded-* of everybody`, 'name your proxies'),
+    ...believed,
+    ...removable.map((item) =>
+      at(item)('other_bytes', `with Connection a client may have ${textOf(item)} removed on the way`, 'remove it here'),
     ),
     ...(isFalse(sanitize) && sanitize !== null
       ? [
@@ -63,6 +80,13 @@ function checkEntryPoint({ key, value }: Entry): readonly Finding[] {
       : []),
   ]
 }
+
+/** What is checked, and what changes neither the question nor what follows from a permit. */
+const OF_ASKING =
+  `address tls trustForwardHeader authRequestHeaders authResponseHeaders authResponseHeadersRegex addAuthCookiesToResponse
+  headerField forwardBody maxBodySize maxResponseBodySize preserveLocationHeader preserveRequestMethod authSigninURL`
+    .split(/\s+/)
+    .map(folded)
 
 function checkForwardAuth(auth: Tree, entryPoints: readonly Entry[]): readonly Finding[] {
   const trust = get(auth, 'trustForwardHeader')
@@ -108,6 +132,7 @@ function checkForwardAuth(auth: Tree, entryPoints: readonly Entry[]): readonly F
           ),
         ]),
     ...checkCopied(auth, entryPoints),
+    ...unknownMembers(auth, 'forwardAuth', ({ key }) => OF_ASKING.includes(folded(key))),
   ]
 }
 

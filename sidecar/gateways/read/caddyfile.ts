@@ -134,7 +134,7 @@ function wordsOf(source: string, file: string): readonly Word[] {
   let line = 1
   let at = 0
   const pattern =
-    /(\r?\n)|([ \t\r]+|\\\r?\n|#[^\n]*)|<<(\w+)\r?\n([\s\S]*?)\n[ \t]*\3(?=\s|$)|"((?:\\[\s\S]|[^"\\])*)"|`([^`]*)`|((?:[^\s"`\\]|\\[\s\S])[^\s]*)/uy
+    /(\r?\n)|(^\uFEFF|[ \t\r]+|\\\r?\n|#[^\n]*)|<<(\w+)\r?\n([\s\S]*?)\n[ \t]*\3(?=\s|$)|"((?:\\[\s\S]|[^"\\])*)"|`([^`]*)`|((?:[^\s"`\\]|\\[\s\S])[^\s]*)/uy
   while (at < source.length) {
     pattern.lastIndex = at
     const found = pattern.exec(source)

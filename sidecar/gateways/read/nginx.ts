@@ -48,7 +48,7 @@ class Parser {
     const { file, line } = first
     const args: string[] = []
     while (this.#tokens[this.#at] !== undefined && !this.#is(';') && !this.#is('{') && !this.#is('}'))
-      args.push(this.#next()?.text ?? '')
+      args.push(unbraced(this.#next()?.text ?? ''))
     if (this.#is(';')) {
       this.#at += 1
       if (first.text === 'include') return this.#included(args[0] ?? '', line, depth)
@@ -93,6 +93,9 @@ class Parser {
     return new UnreadableError(`${this.#file}:${token?.line ?? 1}: is not a configuration of nginx`)
   }
 }
+
+/** `${name}` is `$name`, except where a letter follows. */
+const unbraced = (text: string): string => text.replaceAll(/\$\{(\w+)\}(?!\w)/g, '$$$1')
 
 const isMark = ({ text, quoted }: Token): boolean => !quoted && /^[;{}]$/.test(text)
 

@@ -98,6 +98,14 @@ type Draft = { readonly line: number; readonly members: Map<string, { line: numb
 
 /** Throws UnreadableError. */
 export function readToml(source: string, file: string): Tree {
+  try {
+    return tomlTree(source, file)
+  } catch (err) {
+    throw err instanceof RangeError ? new UnreadableError(`${file}: is nested too deeply`) : err
+  }
+}
+
+function tomlTree(source: string, file: string): Tree {
   const program = parsedToml(source, file)
   const [top] = program.body
   const root: Draft = { line: 1, members: new Map() }

@@ -131,6 +131,10 @@ ${body}
     expect(saying(one('Caddyfile', site(`${asking}\n	route {\n		reverse_proxy a:1\n	}`)))).toEqual([])
   })
 
+  test('reads past a byte order mark', () => {
+    expect(saying(edited('caddy', [/^/, '\uFEFF']))).toEqual([])
+  })
+
   test('reads snippets, quotes, and a site without braces', () => {
     const bare = `app.example\n\nrequest_header "-*_*"\nimport door # a snippet\nreverse_proxy a:1\n`
     expect(saying(one('Caddyfile', `(door) {\n${asks}\n}\n${bare}`))).toEqual([])

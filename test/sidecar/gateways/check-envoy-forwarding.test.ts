@@ -128,6 +128,76 @@ describe('check-gateway of what Envoy forwards', () => {
     },
   )
 
+  test.each(['disabled: true', 'check_settings: {grpc_service: {envoy_grpc: {cluster_name: other}}}'])(
+    'names %s of a route in a TypedStruct, also within a FilterConfig',
+    (settings) => {
+      const url = 'type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthzPerRoute'
+      for (const version of ['xds.type.v3', 'udpa.type.v1']) {
+        const struct = `{"@type": type.googleapis.com/${version}.TypedStruct, type_url: ${url}, value: {${settings}}}`
+        for (const config of [struct, `{"@type": a.v3.FilterConfig, config: ${struct}}`]) {
+          const route = `- typed_per_filter_config: {mine: ${config}}`
+          const files = edited('envoy', ['- match:\n', `${route}\n                          match:\n`])
+          expect(saying(files)).toEqual([`skips_question: ${route}`])
+        }
+      }
+    },
+  )
+
+  test.each<[string, Edit, string]>([
+    [
+      'an address that a client names',
+      [
+        '- name: service\n      type',
+        '- name: service\n      original_dst_lb_config: {use_http_header: true}\n      type',
+      ],
+      'other_bytes: original_dst_lb_config: {use_http_header: true}',
+    ],
+    [
+      'an endpoint that a client names',
+      [
+        '- name: service\n      type',
+        '- name: service\n      load_balancing_policy: {policies: [{typed_config: {override_host_sources: [{header: a}]}}]}\n      type',
+      ],
+      'other_bytes: load_balancing_policy: {policies: [{typed_config: {override_host_sources: [{header: a}]}}]}',
+    ],
+    [
+      'an administration that others reach',
+      ['static_resources:', 'admin: {address: {socket_address: {address: 0.0.0.0, port_value: 1}}}\nstatic_resources:'],
+      'forgeable: admin: {address: {socket_address: {address: 0.0.0.0, port_value: 1}}}',
+    ],
+    [
+      'listeners that are found by a name',
+      ['static_resources:', 'dynamic_resources: {lds_resources_locator: "xdstp://a/b"}\nstatic_resources:'],
+      'unseen: dynamic_resources: {lds_resources_locator: "xdstp://a/b"}',
+    ],
+    [
+      'refusals that look like a success',
+      ['http_filters:', 'local_reply_config: {mappers: [{status_code: 200}]}\n                http_filters:'],
+      'fails_open: local_reply_config: {mappers: [{status_code: 200}]}',
+    ],
+    ...['0s', '600s'].map((time): [string, Edit, string] => [
+      `a door that is waited for without end: ${time}`,
+      ['timeout: 2s', `timeout: ${time}`],
+      `fails_open: timeout: ${time}`,
+    ]),
+  ])('names %s', (_name, edit, finding) => expect(saying(edited('envoy', edit))).toEqual([finding]))
+
+  test.each<[string, Edit]>([
+    [
+      'an administration of this machine',
+      [
+        'static_resources:',
+        'admin: {address: {socket_address: {address: 127.0.0.1, port_value: 1}}}\nstatic_resources:',
+      ],
+    ],
+    ['a socket of it', ['static_resources:', 'admin: {address: {pipe: {path: /a}}}\nstatic_resources:']],
+    ['the usual time of Envoy', [/ +timeout: 2s\n/, '']],
+    [
+      'another error',
+      ['http_filters:', 'local_reply_config: {mappers: [{status_code: 404}]}\n                http_filters:'],
+    ],
+  ])('lets %s be', (_name, edit) => expect(saying(edited('envoy', edit))).toEqual([]))
+
   test('names a switch in a file of routes whose filters are elsewhere', () => {
     const routes = (name: string): string =>
       `virtual_hosts: [{routes: [{typed_per_filter_config: {${name}: {disabled: true}}, route: {cluster: a}}]}]`

@@ -52,6 +52,12 @@ describe('check-gateway of Envoy Gateway, beside the policy that asks', () => {
       ),
       'unseen',
     ],
+    [
+      'an identity from a credential',
+      object('HTTPRouteFilter', 'spec: {credentialInjection: {header: X-Auth-Subject}}'),
+      'forgeable',
+    ],
+    ['a service by the Host', object('Backend', 'spec: {type: DynamicResolver}'), 'other_bytes'],
     ['a bootstrap', object('EnvoyProxy', 'spec: {bootstrap: {value: a}}'), 'unseen'],
     ['a kind that is not known', object('NewPolicy', 'spec: {}'), 'unseen'],
     [
@@ -121,6 +127,7 @@ describe('check-gateway of Envoy Gateway, beside the policy that asks', () => {
       '$1\n      sectionName: http',
       'other_bytes',
     ],
+    ['ten minutes', 'timeout: 2s', 'timeout: 10m', 'fails_open'],
     ['an unknown part of the question', 'failOpen: false', 'failOpen: false\n    shadow: true', 'unseen'],
     [
       'a question by expressions',
@@ -137,6 +144,7 @@ describe('check-gateway of Envoy Gateway, beside the policy that asks', () => {
     ['a policy of another namespace', cors(`targetRefs: [{${OWN}}]`).replace('namespace: default', 'namespace: other')],
     ['a policy of other labels', cors('targetSelectors: [{kind: HTTPRoute, matchLabels: {app: other}}]')],
     ['usual objects', object('BackendTrafficPolicy', 'spec: {retry: {}}')],
+    ['a service by its name', object('Backend', 'spec: {endpoints: [{fqdn: {hostname: a, port: 1}}]}')],
     [
       'a Gateway of HTTPS',
       gateway(

@@ -57,6 +57,21 @@ describe('check-gateway of Traefik', () => {
     ['a middleware from elsewhere', ['- portcullis\n', '- other@docker\n'], 'unseen: entryPoints:'],
     ['a prefix that goes after it', ['- portcullis\n', '- portcullis\n        - strip\n'], 'unseen: entryPoints:'],
     ['clients that are believed', ['insecure: false', 'insecure: true'], 'forgeable: insecure: true'],
+    [
+      'clients that are believed by the PROXY protocol',
+      ['address: :8080\n', 'address: :8080\n    proxyProtocol: {insecure: true}\n'],
+      'forgeable: proxyProtocol: {insecure: true}',
+    ],
+    [
+      'an identity that a client has removed on the way',
+      ['insecure: false', 'connection: [x-auth-subject]'],
+      'other_bytes: connection: [x-auth-subject]',
+    ],
+    [
+      'an unknown part of the question',
+      ['trustForwardHeader: false', 'trustForwardHeader: false\n        shadow: true'],
+      'unseen: shadow: true',
+    ],
     ['everybody as a proxy', ['insecure: false', 'trustedIPs: [0.0.0.0/0]'], 'forgeable: trustedIPs: [0.0.0.0/0]'],
     [
       'a path that is not cleaned',

@@ -2,7 +2,7 @@
 import { get, isOn, isTrue, itemsOf, type Tree, textOf, textsOf } from '../../read/tree.ts'
 import { setAfterDecision } from '../changed-fields.ts'
 import { checkParts } from '../envoy.ts'
-import { unknownMembers } from '../ext-authz.ts'
+import { checkTimeout, unknownMembers } from '../ext-authz.ts'
 import { at, type Finding } from '../finding.ts'
 import { isEverybody } from '../networks.ts'
 import { isAbout, isWhole, parentsOf, type Target, targetOf } from './attached.ts'
@@ -20,6 +20,7 @@ export function checkPolicy(policy: Tree, trees: readonly Tree[]): readonly Find
   const recompute = get(auth, 'recomputeRoute')
   const http = get(auth, 'http')
   const headers = get(auth, 'headersToExtAuth')
+  const timeout = get(auth, 'timeout')
   return [
     ...(isOn(open)
       ? [at(open)('fails_open', 'requests pass when the door does not answer', 'set failOpen: false')]
@@ -37,6 +38,7 @@ export function checkPolicy(policy: Tree, trees: readonly Tree[]): readonly Find
             'remove headersToExtAuth',
           ),
         ]),
+    ...(timeout === null ? [] : checkTimeout(timeout)),
     ...unknownMembers(auth, 'extAuth', ({ key }) => OF_QUESTION.includes(key)),
     ...checkTraffic(policy, trees),
   ]
@@ -96,12 +98,11 @@ export function checkOfEnvoy(object: Tree): readonly Finding[] {
   if (kind === 'EnvoyPatchPolicy') return itemsOf(get(spec, 'jsonPatches')).flatMap(checkPatch)
   if (kind === 'EnvoyExtensionPolicy')
     return [here('other_bytes', 'an extension runs after the decision, and may change the request', 'remove it')]
-  if (kind === 'HTTPRouteFilter') {
-    const rewrite = get(spec, 'urlRewrite')
-    return rewrite === null
-      ? []
-      : [at(rewrite)('other_bytes', 'the request is rewritten after the decision', 'route it as it is')]
-  }
+  if (kind === 'HTTPRouteFilter') return checkRouteFilter(spec)
+  if (kind === 'Backend')
+    return textOf(get(spec, 'type')) === 'DynamicResolver'
+      ? [here('other_bytes', 'a client chooses the service by its Host', 'name the service in endpoints')]
+      : []
   if (kind === 'EnvoyProxy' || kind === 'EnvoyGateway') {
     const parts = [get(spec, 'filterOrder'), get(spec, 'bootstrap'), get(object, 'extensionManager')]
     return parts
@@ -114,9 +115,21 @@ export function checkOfEnvoy(object: Tree): readonly Finding[] {
         ),
       )
   }
-  return ['Backend', 'BackendTrafficPolicy'].includes(kind)
+  return kind === 'BackendTrafficPolicy'
     ? []
     : [here('unseen', `the kind ${kind} is not known here: it may route`, 'judge it by hand')]
+}
+
+function checkRouteFilter(spec: Tree | null): readonly Finding[] {
+  const rewrite = get(spec, 'urlRewrite')
+  const credential = get(spec, 'credentialInjection', 'header')
+  const changed = credential === null ? null : setAfterDecision(textOf(credential) ?? '')
+  return [
+    ...(rewrite === null
+      ? []
+      : [at(rewrite)('other_bytes', 'the request is rewritten after the decision', 'route it as it is')]),
+    ...(credential === null || changed === null ? [] : [at(credential)(...changed)]),
+  ]
 }
 
 function checkPatch(patch: Tree): readonly Finding[] {

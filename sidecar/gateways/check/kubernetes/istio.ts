@@ -3,14 +3,12 @@
 import { UnreadableError } from '../../read/source.ts'
 import { entriesOf, folded, get, isOn, itemsOf, type Tree, textOf } from '../../read/tree.ts'
 import { readYaml } from '../../read/yaml-toml.ts'
-import { unknownMembers } from '../ext-authz.ts'
+import { checkTimeout, unknownMembers } from '../ext-authz.ts'
 import { at, type Finding } from '../finding.ts'
 import { asksByFilter, checkFilter } from './istio-filters.ts'
 import { checkPolicies } from './istio-policies.ts'
 import { checkGateway, checkService } from './istio-routes.ts'
 import { groupOf, kindOfObject, nameOf } from './objects.ts'
-
-const TIMEOUT_SECONDS_MAX = 10
 
 /** The mesh configuration: a file of its own, of an installation, or as text in the ConfigMap. */
 export function meshConfigOf(tree: Tree): Tree | null {
@@ -168,19 +166,10 @@ const matchesHost = (host: string, service: string): boolean =>
 
 function checkTimes(settings: Tree): readonly Finding[] {
   const timeout = get(settings, 'timeout')
-  const seconds = /^([\d.]+)(ms|s)$/.exec(textOf(timeout) ?? '')
-  const length = Number(seconds?.[1] ?? Number.NaN) / (seconds?.[2] === 'ms' ? 1_000 : 1)
   const status = get(settings, 'statusOnError')
   return [
-    ...(length > 0 && length <= TIMEOUT_SECONDS_MAX
-      ? []
-      : [
-          at(timeout ?? settings)(
-            'fails_open',
-            'a door that hangs holds requests for up to 600 seconds, and with them the gateway',
-            'set timeout: 2s',
-          ),
-        ]),
+    // Without it Istio waits for 600 seconds.
+    ...checkTimeout(timeout ?? settings),
     ...(status === null || /^[45]\d\d$/.test(textOf(status) ?? '')
       ? []
       : [
