@@ -4,7 +4,6 @@ import type { DoorProfile } from '../http/door-fields.ts'
 import type { DoorEntry } from '../route-file/doors.ts'
 import type { RouteFile } from '../route-file/route-file.ts'
 import { servedHosts } from '../route-file/served-hosts.ts'
-import { usesBody } from '../routes/checks.ts'
 import { caddyConfig } from './config/caddy.ts'
 import { envoyConfig } from './config/envoy.ts'
 import { envoyGatewayConfig, gatewayApiConfig } from './config/gateway-api.ts'
@@ -50,15 +49,12 @@ export function gatewayConfig(name: GatewayName, file: RouteFile, places: Gatewa
   const door = file.doors.find((entry) => entry.profile === profile)
   if (door === undefined)
     throw new PlanError(`the route file has no door for ${name}: add {profile: ${profile}, listen: …} to doors`)
-  const bodyBytesMax = file.routes.some(({ check, context }) => check !== null && usesBody({ check, context }))
-    ? file.bodyBytesMax
-    : null
   return print({
     door: inCluster ? authorizer(places) : accessOf(door, places),
     listen: places.listen,
     service: serviceOf(file),
     hosts: servedHosts(file),
-    bodyBytesMax,
+    bodyBytesMax: door.body ? file.bodyBytesMax : null,
     encodedSlash: file.routes.some(({ encodedSlash }) => encodedSlash),
     forwardToken: file.routes.some(({ forwardToken }) => forwardToken),
     headers: { strip: file.stripHeaders, pass: file.passHeaders },

@@ -22,7 +22,7 @@ export type GatewayPlan = {
   readonly service: HostAndPort & { readonly tls: boolean; readonly http2: boolean }
   /** Served hosts, in lower case. */
   readonly hosts: readonly string[]
-  /** Most bytes of a body that a check reads; null: no check reads one. */
+  /** Most bytes of a body that the door takes; null: it takes none. */
   readonly bodyBytesMax: number | null
   /** Some route keeps `%2F`. */
   readonly encodedSlash: boolean

@@ -23,6 +23,7 @@ export function gatewayApiConfig(plan: GatewayPlan): readonly ConfigFile[] {
     route(plan, [filter]),
     referenceGrant('HTTPRoute', 'gateway.networking.k8s.io'),
     doorTls,
+    ...serviceTls(plan),
   ])
 }
 
@@ -60,6 +61,7 @@ export function envoyGatewayConfig(plan: GatewayPlan): readonly ConfigFile[] {
     },
     referenceGrant('SecurityPolicy', 'gateway.envoyproxy.io'),
     doorTls,
+    ...serviceTls(plan),
   ])
 }
 
@@ -69,16 +71,18 @@ const route = ({ hosts, service }: GatewayPlan, filters: readonly object[]): obj
   metadata: { name: ROUTE, namespace: GATEWAY.namespace },
   spec: {
     parentRefs: [{ name: GATEWAY.name }],
-    hostnames: hosts.filter((host) => host !== 'localhost' && !isIP(host)),
+    hostnames: hosts.filter((host) => host !== 'localhost' && !isIP(host.replaceAll(/[[\]]/g, ''))),
     rules: [
       {
         matches: [{ path: { type: 'PathPrefix', value: '/' } }],
         ...(filters.length > 0 && { filters }),
-        backendRefs: [{ name: isLoopback(service.host) ? ROUTE : service.host.split('.')[0], port: service.port }],
+        backendRefs: [{ name: nameOf(service), port: service.port }],
       },
     ],
   },
 })
+
+const nameOf = ({ host }: GatewayPlan['service']): string => (isLoopback(host) ? ROUTE : (host.split('.')[0] ?? ROUTE))
 
 /** The authorizer is in a namespace of its own, which has to let the route name it. */
 const referenceGrant = (kind: string, group: string): object => ({
@@ -91,15 +95,30 @@ const referenceGrant = (kind: string, group: string): object => ({
   },
 })
 
-const doorTls = {
+type Verified = {
+  readonly name: string
+  readonly namespace: string
+  readonly hostname: string
+  readonly authority: object
+}
+
+const backendTls = ({ name, namespace, hostname, authority }: Verified): object => ({
   apiVersion: 'gateway.networking.k8s.io/v1',
   kind: 'BackendTLSPolicy',
-  metadata: { name: 'portcullis-authorizer', namespace: AUTHORIZER.namespace },
-  spec: {
-    targetRefs: [{ group: '', kind: 'Service', name: AUTHORIZER.service }],
-    validation: {
-      caCertificateRefs: [{ group: '', kind: 'ConfigMap', name: 'portcullis-authorizer-ca' }],
-      hostname: authorizerHost,
-    },
-  },
+  metadata: { name, namespace },
+  spec: { targetRefs: [{ group: '', kind: 'Service', name }], validation: { ...authority, hostname } },
+})
+
+const doorTls = backendTls({
+  name: AUTHORIZER.service,
+  namespace: AUTHORIZER.namespace,
+  hostname: authorizerHost,
+  authority: { caCertificateRefs: [{ group: '', kind: 'ConfigMap', name: 'portcullis-authorizer-ca' }] },
+})
+
+/** Without it the gateway would speak in the clear. */
+function serviceTls({ service }: GatewayPlan): readonly object[] {
+  if (!service.tls) return []
+  const [name, { namespace }] = [nameOf(service), GATEWAY]
+  return [backendTls({ name, namespace, hostname: service.host, authority: { wellKnownCACertificates: 'System' } })]
 }

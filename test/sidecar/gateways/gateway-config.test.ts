@@ -40,12 +40,37 @@ describe('gateway-config', () => {
   })
 
   test.each(['envoy', 'istio', 'gateway-api', 'envoy-gateway'] as const)(
-    'lets %s send bodies only when a check reads one',
+    'lets %s send bodies only when its door takes them',
     (name) => {
       expect(text(name)).not.toContain('65536')
       expect(text(name, { lines: BODY })).toContain('65536')
+      // No check reads a body, but the door looks into those of this route for another value of the query.
+      const lines = '  POST /orders: "editor order:{query.id}"\n'
+      expect(text(name, { lines })).not.toContain('65536')
+      expect(text(name, { lines, door: `${DOORS['a certificate']}, body: true` })).toContain('65536')
     },
   )
+
+  test('names no address as a host of an HTTPRoute, which may only have names', () => {
+    const top = 'hosts: [app.example.com, localhost, 127.0.0.1, "[::1]"]\n'
+    for (const name of ['gateway-api', 'envoy-gateway'] as const)
+      expect(text(name, { top })).toContain('hostnames:\n    - app.example.com\n  rules:')
+  })
+
+  test('lets Gateway API speak TLS to a service that does', () => {
+    const https = { hostname: 'app.example.svc', wellKnownCACertificates: 'System' }
+    for (const name of ['gateway-api', 'envoy-gateway'] as const) {
+      const policies = (config: string): unknown[] =>
+        parseAllDocuments(config)
+          .map((document) => document.toJS())
+          .filter(({ kind }) => kind === 'BackendTLSPolicy')
+      expect(policies(text(name))).toHaveLength(1)
+      expect(policies(text(name, { upstream: 'https://app.example.svc:8443' }))[1]).toMatchObject({
+        metadata: { name: 'app', namespace: 'default' },
+        spec: { targetRefs: [{ group: '', kind: 'Service', name: 'app' }], validation: https },
+      })
+    }
+  })
 
   test('proves the gateway by the socket, its certificate or its secret, as the door demands', () => {
     for (const name of ['envoy', 'nginx', 'caddy'] as const) {

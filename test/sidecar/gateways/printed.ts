@@ -2,11 +2,13 @@
 import { type GatewayName, type GatewayPlaces, gatewayConfig } from '../../../sidecar/gateways/gateway-config.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
 
+const UPSTREAM = 'http://127.0.0.1:3000'
+
 /** `doors` and `lines` are lines of the file: its doors, and more routes. */
 export const routeFile = (doors: string, lines: string): string => `portcullis: v1
 resource: https://app.example.com
 issuers: [{issuer: https://id.example.com}]
-upstream: http://127.0.0.1:3000
+upstream: ${UPSTREAM}
 pdp: {address: "127.0.0.1:9090", insecure: true}
 ${doors}routes:
   GET /healthz: public
@@ -35,6 +37,7 @@ type Options = {
   readonly places?: GatewayPlaces
   /** Lines of the route file beside its doors. */
   readonly top?: string
+  readonly upstream?: string
 }
 
 /** The configuration for `lines` of a route file besides the usual ones, and for this door. */
@@ -42,10 +45,11 @@ export function printed(
   gateway: GatewayName,
   options: Options = {},
 ): { readonly name: string; readonly text: string }[] {
-  const { door = DOORS['a certificate'], places = PLACES, lines = '', top = '' } = options
+  const { door = DOORS['a certificate'], places = PLACES, lines = '', top = '', upstream = UPSTREAM } = options
   const profile = gateway === 'envoy-gateway' ? 'gateway-api' : gateway
   const body = lines.includes('{body.') ? ', body: true' : ''
-  const { file, issues } = parseRouteFile(routeFile(`${top}doors: [{profile: ${profile}, ${door}${body}}]\n`, lines))
+  const source = routeFile(`${top}doors: [{profile: ${profile}, ${door}${body}}]\n`, lines)
+  const { file, issues } = parseRouteFile(source.replace(UPSTREAM, upstream))
   if (file === null) throw new Error(issues.map(({ message }) => message).join('\n'))
   return [...gatewayConfig(gateway, file, places)]
 }
