@@ -1,6 +1,6 @@
 /** What AuthZEN Authorization API 1.0 sends: subjects, actions, resources and contexts, read leniently where it says so. */
 import type { JsonObject, JsonValue } from '../../domain/json.ts'
-import { isObjectId, isType } from '../../domain/names.ts'
+import { isObjectId, isRelationOrKey, isType } from '../../domain/names.ts'
 import { RequestProblem } from '../problems/status.ts'
 
 /** `type` and `id` are arbitrary texts: what our grammar does not know simply has no grants. */
@@ -21,6 +21,12 @@ export type Batch = { readonly semantic: Semantic; readonly items: readonly (Eva
 /** `type:id`, or null for an entity that no tuple can name. A type with a colon would say something else. */
 export const objectOf = ({ type, id }: Entity): string | null =>
   isType(type) && isObjectId(id) ? `${type}:${id}` : null
+
+/** The relation that an action means, or null: HTTP methods are upper case, and the relations of a route are not. */
+export function relationOf(action: string, resourceType: string): string | null {
+  const relation = resourceType === 'route' ? action.toLowerCase() : action
+  return isRelationOrKey(relation) ? relation : null
+}
 
 const ITEMS_MAX = 256
 const SEMANTICS: ReadonlySet<string> = new Set<Semantic>([

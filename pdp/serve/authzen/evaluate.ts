@@ -1,11 +1,11 @@
 /** Evaluations, asked as few questions: those about one subject of one organization travel together. */
 import type { AskedSubject, EntitlementResult, PermissionCheck, PermissionResult } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
-import { isEntitlementKey, isRelationOrKey } from '../../domain/names.ts'
+import { isEntitlementKey } from '../../domain/names.ts'
 import type { Answer, AnswerQuestion } from '../decisions/answer.ts'
 import { RequestProblem, STATUS } from '../problems/status.ts'
 import { type Caller, type CallerDeps, isSame, organizationOf, setsContext, subjectOf } from './caller.ts'
-import { type Evaluation, objectOf, type Semantic } from './entities.ts'
+import { type Evaluation, objectOf, relationOf, type Semantic } from './entities.ts'
 
 export type EvaluateDeps = CallerDeps & { readonly answer: AnswerQuestion }
 export type Decision = { readonly decision: boolean; readonly context: JsonObject }
@@ -104,10 +104,9 @@ function groupOf(groups: Map<string, Group>, of: Pick<Group, 'organization' | 's
 function questionOf({ action, resource }: Evaluation): QuestionItem | null {
   const { type, id } = resource
   if (type === 'entitlement') return action === 'use' && isEntitlementKey(id) ? id : null
-  // HTTP methods are upper case; the relations that stand for them are not.
-  const relation = type === 'route' ? action.toLowerCase() : action
+  const relation = relationOf(action, type)
   const name = objectOf(resource)
-  return name !== null && isRelationOrKey(relation) ? { relation, resource: name } : null
+  return name !== null && relation !== null ? { relation, resource: name } : null
 }
 
 async function ask({ answer }: EvaluateDeps, caller: Caller, group: Group): Promise<void> {

@@ -2,14 +2,23 @@
 import type { AskedSubject, Decision, ListPage, Pdp } from '../../domain/decision.ts'
 import { PdpError } from '../../domain/errors.ts'
 import type { JsonObject } from '../../domain/json.ts'
-import { isRelationOrKey, isType } from '../../domain/names.ts'
+import { isType } from '../../domain/names.ts'
 import { formatPageToken, parsePageToken, shortDigest } from '../../domain/page-token.ts'
 import { withoutTokens } from '../../domain/revision.ts'
 import { isBearer } from '../../domain/subjects.ts'
 import type { ActiveToken } from '../authentication/credentials.ts'
 import { RequestProblem } from '../problems/status.ts'
 import { type Asker, type CallerDeps, isSame, organizationOf, setsContext, subjectOf } from './caller.ts'
-import { type Entity, objectOf, readAction, readContext, readEntity, readRequest, readType } from './entities.ts'
+import {
+  type Entity,
+  objectOf,
+  readAction,
+  readContext,
+  readEntity,
+  readRequest,
+  readType,
+  relationOf,
+} from './entities.ts'
 import { foreignToken, formatPage, type PageRequest, readPage } from './pages.ts'
 
 export type SearchDeps = CallerDeps & { readonly pdp: Pdp }
@@ -40,9 +49,10 @@ export async function searchSubjects(deps: SearchDeps, asker: Asker, body: unkno
   if (token.subject.type !== 'service')
     throw new RequestProblem('permission_denied', 'only a client_credentials token may search for subjects')
   const name = objectOf(resource)
-  if (organization === null || !isType(type) || !isRelationOrKey(action) || name === null) return NOTHING
+  const relation = relationOf(action, resource.type)
+  if (organization === null || !isType(type) || relation === null || name === null) return NOTHING
   return listed(page, (at) =>
-    deps.pdp.listSubjects({ ...at, ...context, organization, type, relation: action, resource: name, app: token.app }),
+    deps.pdp.listSubjects({ ...at, ...context, organization, type, relation, resource: name, app: token.app }),
   )
 }
 
@@ -62,9 +72,10 @@ export async function searchResources(deps: SearchDeps, asker: Asker, body: unkn
       'permission_denied',
       'a token that names groups may not search for resources: evaluate them',
     )
-  if (organization === null || subject === null || !isType(type) || !isRelationOrKey(action)) return NOTHING
+  const relation = relationOf(action, type)
+  if (organization === null || subject === null || !isType(type) || relation === null) return NOTHING
   return listed(page, (at) =>
-    deps.pdp.listResources({ ...at, ...context, organization, subject, type, relation: action, app: token.app }),
+    deps.pdp.listResources({ ...at, ...context, organization, subject, type, relation, app: token.app }),
   )
 }
 

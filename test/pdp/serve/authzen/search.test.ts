@@ -33,6 +33,16 @@ describe('a search', () => {
     expect(await found('resource', { ...resources, resource: { type: 'record', id: 'x' } })).toEqual(expected)
   })
 
+  test('of routes knows HTTP methods as an evaluation does, in upper case', async () => {
+    const route = { type: 'route', id: '/todos/{id}' }
+    const action = { name: 'GET' }
+    expect((await world.post('evaluation', { subject: user('alice'), action, resource: route })).body.decision).toBe(
+      true,
+    )
+    expect(await found('subject', { subject: { type: 'user' }, action, resource: route })).toEqual([user('alice')])
+    expect(await found('resource', { subject: user('alice'), action, resource: { type: 'route' } })).toEqual([route])
+  })
+
   test('for actions lists what the subject may (c-4-4-1)', async () => {
     expect(await found('action', actions)).toEqual([{ name: 'read' }, { name: 'write' }])
   })
