@@ -12,6 +12,7 @@ import {
   upstreamFilters,
 } from './envoy-filters.ts'
 import { checkRoutes } from './envoy-routes.ts'
+import { checkTrailers } from './envoy-trailers.ts'
 import { checkExtAuthz, doorClusters } from './ext-authz.ts'
 import { at, type Finding } from './finding.ts'
 
@@ -37,7 +38,7 @@ export function checkEnvoy(trees: readonly Tree[]): readonly Finding[] {
     ...trees.flatMap((tree) => unseenListeners(tree, stacks.length)),
     ...nodes.flatMap(checkAdmin),
     ...trees.flatMap((tree) => checkParts(tree, askers)),
-    ...stacks.flatMap((stack) => doorClusters(stack, clusters)),
+    ...stacks.flatMap((stack) => [...doorClusters(stack, clusters), ...checkTrailers(stack, { nodes, clusters })]),
   ]
 }
 

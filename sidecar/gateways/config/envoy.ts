@@ -27,6 +27,8 @@ function listener(plan: GatewayPlan): object {
     path_with_escaped_slashes_action: plan.encodedSlash ? 'KEEP_UNCHANGED' : 'REJECT_REQUEST',
     common_http_protocol_options: { headers_with_underscores_action: 'REJECT_REQUEST' },
     http_filters: [
+      // To HTTP/1.1 Envoy sends no trailers.
+      ...(plan.service.http2 ? [withoutTrailers] : []),
       { name: 'envoy.filters.http.ext_authz', typed_config: extAuthz(plan) },
       { name: 'envoy.filters.http.router', typed_config: { '@type': `${TYPE}.filters.http.router.v3.Router` } },
     ],
@@ -48,6 +50,17 @@ function listener(plan: GatewayPlan): object {
       { filters: [{ name: 'envoy.filters.network.http_connection_manager', typed_config: connections }] },
     ],
   }
+}
+
+/** What follows a body comes after the question, and may be an X-Auth-Subject of the client. */
+const withoutTrailers = {
+  name: 'envoy.filters.http.header_mutation',
+  typed_config: {
+    '@type': `${TYPE}.filters.http.header_mutation.v3.HeaderMutation`,
+    mutations: {
+      request_trailers_mutations: [{ remove_on_match: { key_matcher: { safe_regex: { regex: '.*' } } } }],
+    },
+  },
 }
 
 /** The filter; Istio and others get the same by other means. */

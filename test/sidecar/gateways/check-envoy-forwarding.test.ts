@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Edit, edited, one, saying } from './edited.ts'
+import { printed } from './printed.ts'
 
 const ROUTER = '- name: envoy.filters.http.router'
 const filter = (name: string): string => `- name: x
@@ -197,6 +198,23 @@ describe('check-gateway of what Envoy forwards', () => {
       ['http_filters:', 'local_reply_config: {mappers: [{status_code: 404}]}\n                http_filters:'],
     ],
   ])('lets %s be', (_name, edit) => expect(saying(edited('envoy', edit))).toEqual([]))
+
+  test('names trailers that a service of HTTP/2 would get, and clears them in what is printed for one', () => {
+    const [file] = printed('envoy', { upstream: '{url: "http://127.0.0.1:3000", http2: true}' })
+    const { name = '', text = '' } = file ?? {}
+    expect(saying(one(name, text))).toEqual([])
+    for (const filter of ['custom_response', 'cors']) {
+      const without = text.replaceAll('header_mutation', filter)
+      expect(saying(one(name, without))).toEqual(['forgeable: http2_protocol_options: {}'])
+    }
+    const some = text.replace('regex: .*', 'regex: x-.*')
+    expect(saying(one(name, some))).toEqual(['forgeable: http2_protocol_options: {}'])
+    const kept: Edit = [
+      'http_filters:',
+      'http_protocol_options: {enable_trailers: true}\n                http_filters:',
+    ]
+    expect(saying(edited('envoy', kept))).toEqual(['forgeable: http_protocol_options: {enable_trailers: true}'])
+  })
 
   test('names a switch in a file of routes whose filters are elsewhere', () => {
     const routes = (name: string): string =>
