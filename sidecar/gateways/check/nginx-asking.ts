@@ -123,9 +123,15 @@ function checkCaller(
   ]
 }
 
+/** Where nginx only forwards it has no such answer of its own, and leaves those of the door as they are. */
+const OF_DOOR = ['401', '404']
+
 /** Only what the door answers may decide. */
 function checkAnswers(context: Context): readonly Finding[] {
-  const turned = effective(context, 'error_page').filter(({ args }) => args.some((arg) => /^=(2\d\d)?$/.test(arg)))
+  const turned = effective(context, 'error_page').filter(
+    ({ args }) =>
+      args.some((arg) => /^=(2\d\d)?$/.test(arg)) && args.some((arg) => /^\d+$/.test(arg) && !OF_DOOR.includes(arg)),
+  )
   const cache = effective(context, 'proxy_cache').filter(({ args }) => args[0] !== 'off')
   const returned = own(context, ['return'])
   const intercepts = effective(context, 'proxy_intercept_errors').filter(({ args }) => args[0] === 'on')

@@ -119,6 +119,11 @@ describe('check-gateway of nginx', () => {
       ['location / {', 'error_page 502 = /ok;\n    location / {'],
       'fails_open: error_page 502 = /ok;',
     ],
+    [
+      'the same beside a refusal',
+      ['location / {', 'error_page 401 502 = /ok;\n    location / {'],
+      'fails_open: error_page 401 502 = /ok;',
+    ],
     ['an answer of nginx itself', ['internal;', 'internal; return 204;'], 'skips_question: internal; return 204;'],
     ['a gateway without a name', [/ {8}proxy_ssl_certificate .*\n/, '\n'], 'forgeable: location = /_portcullis {'],
     ['an unverified door', ['proxy_ssl_verify on;', ''], 'forgeable: location = /_portcullis {'],
@@ -246,6 +251,10 @@ describe('check-gateway of nginx', () => {
         'location /errors/ { internal; auth_request /_portcullis; root /srv; }\n    location / {\n        error_page 500 502 /errors/50x.html;\n        error_page 413 https://a/b;\n        error_page 403 = /_portcullis_refused;',
       ],
     ],
+    ...['401 = @sign_in', '404 =200 /index.html'].map((page): [string, Edit] => [
+      `a page of the whole server for answers that nginx itself does not give the question: ${page}`,
+      ['location / {', `error_page ${page};\n    location @sign_in { return 302 https://a/b; }\n    location / {`],
+    ]),
     ['a second value that is empty', [APP, `proxy_set_header X-Auth-Subject "";\n${APP}`]],
     [
       'values of types and of geo',
