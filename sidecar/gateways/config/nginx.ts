@@ -68,6 +68,7 @@ export function nginxConfig(plan: GatewayPlan): readonly ConfigFile[] {
       ),
       `error_page 403 = ${REFUSED};`,
       '',
+      ...(plan.service.http2 ? OVER_HTTP1 : []),
       `proxy_pass ${scheme}://${address(plan.service)};`,
       ...(plan.service.tls ? upstreamTls(plan.service.host) : []),
       ...(plan.bodyBytesMax === null ? ['proxy_request_buffering off;'] : []),
@@ -88,6 +89,10 @@ export function nginxConfig(plan: GatewayPlan): readonly ConfigFile[] {
   ]
   return [{ name: 'portcullis.conf', text: lines.join('\n') }]
 }
+
+const OVER_HTTP1 = [
+  '# nginx speaks HTTP/1.1 to this service. If it serves gRPC only: grpc_pass, and grpc_set_header for each proxy_set_header.',
+]
 
 const tokenFields = ({ forwardToken }: GatewayPlan): readonly string[] => (forwardToken ? CREDENTIALS : [])
 

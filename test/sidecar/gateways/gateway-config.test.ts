@@ -51,6 +51,12 @@ describe('gateway-config', () => {
     },
   )
 
+  test('says in the configuration of nginx that it speaks no HTTP/2 to a service', () => {
+    expect(text('nginx')).not.toContain('HTTP/1.1 to this service')
+    const upstream = '{url: "http://127.0.0.1:3000", http2: true}'
+    expect(text('nginx', { upstream })).toContain('# nginx speaks HTTP/1.1 to this service.')
+  })
+
   test('names no address as a host of an HTTPRoute, which may only have names', () => {
     const top = 'hosts: [app.example.com, localhost, 127.0.0.1, "[::1]"]\n'
     for (const name of ['gateway-api', 'envoy-gateway'] as const)
