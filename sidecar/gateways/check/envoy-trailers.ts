@@ -12,7 +12,10 @@ export function checkTrailers(
   const served = new Set(nodes.flatMap(servedBy))
   const ofClusters = clusters
     .filter((cluster) => served.has(textOf(get(cluster, 'name'))))
-    .flatMap((cluster) => [...walk(cluster)].filter(isUpstream).map((options) => speaksHttp2(unwrapped(options))))
+    .flatMap((cluster) => [
+      get(cluster, 'http2_protocol_options'),
+      ...[...walk(cluster)].filter(isUpstream).map((options) => passesTrailers(unwrapped(options))),
+    ])
   const enabled = get(stack, 'http_protocol_options', 'enable_trailers')
   return [...ofClusters, isOn(enabled) ? enabled : null]
     .filter((place) => place !== null)
@@ -33,8 +36,9 @@ const servedBy = (node: Tree): readonly (string | null)[] => {
 }
 
 /** Envoy drops trailers on the way to HTTP/1.1. */
-const speaksHttp2 = (options: Tree | null): Tree | null =>
+const passesTrailers = (options: Tree | null): Tree | null =>
   get(options, 'explicit_http_config', 'http2_protocol_options') ??
+  get(options, 'explicit_http_config', 'http3_protocol_options') ??
   get(options, 'auto_config') ??
   get(options, 'use_downstream_protocol_config')
 

@@ -203,12 +203,15 @@ describe('check-gateway of what Envoy forwards', () => {
     const [file] = printed('envoy', { upstream: '{url: "http://127.0.0.1:3000", http2: true}' })
     const { name = '', text = '' } = file ?? {}
     expect(saying(one(name, text))).toEqual([])
-    for (const filter of ['custom_response', 'cors']) {
-      const without = text.replaceAll('header_mutation', filter)
-      expect(saying(one(name, without))).toEqual(['forgeable: http2_protocol_options: {}'])
-    }
+    const without = text.replaceAll('header_mutation', 'cors')
+    expect(saying(one(name, without))).toEqual(['forgeable: http2_protocol_options: {}'])
     const some = text.replace('regex: .*', 'regex: x-.*')
     expect(saying(one(name, some))).toEqual(['forgeable: http2_protocol_options: {}'])
+    const older: Edit = ['- name: service\n      type', '- name: service\n      http2_protocol_options: {}\n      type']
+    expect(saying(edited('envoy', older))).toEqual(['forgeable: http2_protocol_options: {}'])
+    expect(saying(one(name, without.replaceAll('http2_protocol_options', 'http3_protocol_options')))).toEqual([
+      'forgeable: http3_protocol_options: {}',
+    ])
     const kept: Edit = [
       'http_filters:',
       'http_protocol_options: {enable_trailers: true}\n                http_filters:',
