@@ -4,13 +4,14 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { PATHS } from '../identity/oauth/paths.ts'
 import { CONSOLE_CALLBACK } from '../identity/sign-in/console.ts'
 import type { MasterKeys } from '../process/encryption.ts'
-import { html } from '../process/pages/html.ts'
+import { EMPTY, html } from '../process/pages/html.ts'
 import { asHttpProblem } from '../serve/http/problem-response.ts'
 import { isFault, RequestProblem, STATUS, SUCCESS } from '../serve/problems/status.ts'
+import { keptForm, sentForm, signInBeside } from './kept-form.ts'
 import { frame, plainPage } from './layout.ts'
 import { addLive } from './live.ts'
 import { createOwnServer, type OwnServer } from './own-server.ts'
-import { link, problems } from './parts.ts'
+import { link, name, problems } from './parts.ts'
 import { SCREENS } from './screens.ts'
 import { addSignIn, isSame, signedOut, signInUrl } from './sign-in.ts'
 import { type ConsoleDeps, openVisit, type View, type Visit } from './visit.ts'
@@ -74,6 +75,7 @@ export async function addConsole(
       scope.post(url, { bodyLimit: FORM_BYTES_MAX }, async (request, reply) => {
         const visit = await visitOf(request)
         if (visit === null) return sessionOver(deps, request, reply)
+        if (isOfEarlierSession(request, visit)) return answer(visit, reply, askAgain(visit))
         requireOwnForm(request, visit)
         return answer(visit, reply, await act(visit))
       })
@@ -91,14 +93,31 @@ export async function addConsole(
 }
 
 /** Who sent a form would take a sign-in page for the next step of it. */
-function sessionOver({ issuer }: ConsoleDeps, { url }: FastifyRequest, reply: FastifyReply): FastifyReply {
+function sessionOver(deps: ConsoleDeps, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const { url } = request
+  const kept = isFromOwnPage(request, deps) ? keptForm(sentForm(url, request.body), null) : EMPTY
   const body = html`<p role="alert">Nothing was written: your session is over.</p>
-<p>${link(signInUrl(issuer, url), 'Sign in and come back')}</p>`
+${signInBeside(signInUrl(deps.issuer, url))}${kept}`
   return reply
     .code(STATUS.permission_denied.http)
     .type('text/html; charset=utf-8')
     .send(plainPage('Sign in once more', body))
 }
+
+/** What another site sent is never kept for the person to send. */
+const isFromOwnPage = ({ headers }: FastifyRequest, { issuer }: ConsoleDeps): boolean =>
+  headers.origin === new URL(issuer).origin
+
+const isOfEarlierSession = (request: FastifyRequest, visit: Visit): boolean =>
+  isFromOwnPage(request, visit.deps) && !isSame(visit.form('csrf'), visit.csrf)
+
+/** Somebody signed in between the page and the form, perhaps somebody else. */
+const askAgain = ({ sent, csrf, person }: Visit): View => ({
+  title: 'Send it now?',
+  status: STATUS.permission_denied.http,
+  body: html`<p role="alert">Nothing was written yet: this form is of an earlier session. You are signed in as ${name(person.name)}.</p>
+${keptForm(sent, csrf)}`,
+})
 
 /** Besides the cookie's SameSite=Lax: the form came from a page of ours, made for this session. */
 function requireOwnForm(request: FastifyRequest, visit: Visit): void {

@@ -21,7 +21,8 @@ const ROWS_PER_LOOK_MAX = 20
 /** What waits for a browser that does not read. */
 const BUFFERED_BYTES_MAX = 262_144
 
-type Stream = { readonly closed: AbortSignal; send(event: object): void }
+/** `send` ends the stream where the person may not see it any more. */
+type Stream = { readonly closed: AbortSignal; send(event: object): Promise<void> }
 
 export function addLive(
   scope: FastifyInstance,
@@ -57,13 +58,15 @@ export function addLive(
       raw.once('close', () => ended.abort())
       const timer = setTimeout(() => ended.abort(), STREAM_MS)
       timer.unref()
-      const rechecking = setInterval(() => {
+      const recheck = (): Promise<unknown> =>
         stillMay(request).then(
           (may) => may || ended.abort(),
           () => ended.abort(),
         )
-      }, RECHECK_MS)
-      const send = (event: object): void => {
+      const rechecking = setInterval(recheck, RECHECK_MS)
+      const send = async (event: object): Promise<void> => {
+        await recheck()
+        if (ended.signal.aborted) return
         if (raw.writableLength > BUFFERED_BYTES_MAX) ended.abort()
         else raw.write(`data: ${JSON.stringify(event)}\n\n`)
       }
@@ -98,7 +101,7 @@ async function watch(visit: Visit, { closed, send }: Stream): Promise<void> {
       seen = now
       const { validUntilMs: until, ...shown } = await verdictNow(visit)
       validUntilMs = until
-      send(shown)
+      await send(shown)
     }
     await delay(POLL_MS, undefined, { signal: closed }).catch(() => undefined)
   }
@@ -131,7 +134,7 @@ async function tail(visit: Visit, { closed, send }: Stream): Promise<void> {
       isWanted: (one) => isShown(visit, filter, one),
     })
     const rows = newest.map((decision) => ({ cells: rowTexts(decision), ask: askOf(org, decision) }))
-    if (rows.length > 0) send({ rows, leftOut })
+    if (rows.length > 0) await send({ rows, leftOut })
     await delay(POLL_MS, undefined, { signal: closed }).catch(() => undefined)
   }
 }

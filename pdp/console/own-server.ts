@@ -12,7 +12,8 @@ export type OwnCall = {
   readonly headers: { readonly [name: string]: string }
   readonly body?: string
 }
-export type OwnAnswer = { readonly status: number; readonly text: string }
+/** `tag`: of the state that the answer shows. */
+export type OwnAnswer = { readonly status: number; readonly text: string; readonly tag: string | null }
 export type OwnServer = (call: OwnCall) => Promise<OwnAnswer>
 
 export function createOwnServer(server: Server): OwnServer {
@@ -33,7 +34,10 @@ export function createOwnServer(server: Server): OwnServer {
       sent.once('response', (response) => {
         readAtMost(response, ANSWER_BYTES_MAX).then((bytes) => {
           if (bytes === null) reject(new Error(`the answer to ${method} ${path} is too large`))
-          else resolve({ status: response.statusCode ?? 0, text: bytes.toString('utf8') })
+          else {
+            const { statusCode: status = 0, headers: answered } = response
+            resolve({ status, text: bytes.toString('utf8'), tag: answered.etag ?? null })
+          }
         }, reject)
       })
       sent.end(body)

@@ -1,5 +1,6 @@
 /** Writes need a recent sign-in with everything that the person can prove (RFC 9470's idea, for our own pages). */
 import { EMPTY, type Html, html } from '../process/pages/html.ts'
+import { keptForm, signInBeside } from './kept-form.ts'
 import { link, status } from './parts.ts'
 import type { View, Visit } from './visit.ts'
 
@@ -17,6 +18,6 @@ export const freshness = (visit: Visit, to: string): Html =>
 export function mustSignInAgain(visit: Visit, to: string): Extract<View, { body: Html }> | null {
   if (visit.isFresh) return null
   const body = html`<p>Nothing was written. Writing needs a sign-in of the last 15 minutes, with your second factor if you have one.</p>
-<p>${link(again(to), 'Sign in and come back')}</p>`
+${signInBeside(again(to))}${keptForm(visit.sent, visit.csrf)}`
   return { title: 'Sign in once more', body, status: 403 }
 }

@@ -9,6 +9,7 @@ import type { DecisionRing } from '../serve/decisions/decision-ring.ts'
 import type { RouteReports } from '../serve/grpc/route-reports.ts'
 import type { ManagementDeps } from '../serve/management/deps.ts'
 import { RequestProblem, type RequestProblemCode, STATUS, SUCCESS } from '../serve/problems/status.ts'
+import { type SentForm, sentForm } from './kept-form.ts'
 import type { OwnServer } from './own-server.ts'
 
 /** A write needs a sign-in that is no older. */
@@ -46,6 +47,7 @@ export type Visit = {
   query(name: string): string
   /** Of the form that was sent. */
   form(name: string): string
+  readonly sent: SentForm
   /** Whether the person has the management scope here: in the organization, or everywhere. */
   may(scope: string): boolean
   mayEverywhere(scope: string): boolean
@@ -55,6 +57,8 @@ export type Visit = {
   readonly isFresh: boolean
   /** Calls the management API with the person's own rights. Throws RequestProblem. */
   api<T>(method: 'GET' | 'PUT' | 'POST' | 'DELETE', path: string, body?: object): Promise<T>
+  /** Writes what `change` makes of what is stored, and never over what somebody writes meanwhile. Throws RequestProblem. */
+  change<T>(path: string, change: (stored: T) => object): Promise<void>
   /** For what is no call of the management API. Throws RequestProblem. */
   requireScope(scope: string): Promise<void>
 }
@@ -76,6 +80,20 @@ export async function openVisit(
   const person = { user: session.user, requestId: request.id }
   const isRecent = deps.clock() - session.signedInMs <= FRESH_MS
   const isFresh = isRecent && (session.acr === 'mfa' || !(await deps.identity.hasSecondFactor(session.user)))
+  const send = <T>(
+    method: string,
+    path: string,
+    { body, tag = null }: { readonly body?: object | undefined; readonly tag?: string | null } = {},
+  ): Promise<{ readonly value: T; readonly tag: string | null }> =>
+    people.as(person, async (authorization) => {
+      const headers = { authorization, 'x-request-id': request.id, ...(tag === null ? {} : { 'if-match': tag }) }
+      const type = body === undefined ? {} : { 'content-type': 'application/json' }
+      const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+      const answer = await call({ method, path, headers: { ...headers, ...type }, ...sent })
+      const value = answer.text === '' ? null : JSON.parse(answer.text)
+      if (answer.status <= SUCCESS.empty) return { value, tag: answer.tag }
+      throw problemIn(value)
+    })
   return {
     deps,
     path: request.url.split('?', 1)[0] ?? '',
@@ -86,21 +104,17 @@ export async function openVisit(
     organizations,
     query,
     form: (name) => one(request.body, name),
+    sent: sentForm(request.url, request.body),
     may: (scope) => holdsScope(wide, scope) || holdsScope(here, scope),
     mayEverywhere: (scope) => holdsScope(wide, scope),
     mayWithin: async (scope, at) =>
       holdsScope(wide, scope) || holdsScope(await scopesWithin(management, session.user, at), scope),
     isFresh,
-    api: (method, path, body) =>
-      people.as(person, async (authorization) => {
-        const headers = { authorization, 'x-request-id': request.id }
-        const type = body === undefined ? {} : { 'content-type': 'application/json' }
-        const sent = body === undefined ? {} : { body: JSON.stringify(body) }
-        const answer = await call({ method, path, headers: { ...headers, ...type }, ...sent })
-        const value = answer.text === '' ? null : JSON.parse(answer.text)
-        if (answer.status <= SUCCESS.empty) return value
-        throw problemIn(value)
-      }),
+    api: async <T>(method: string, path: string, body?: object) => (await send<T>(method, path, { body })).value,
+    change: async <T>(path: string, change: (stored: T) => object) => {
+      const { value, tag } = await send<T>('GET', path)
+      await send('PUT', path, { body: change(value), tag })
+    },
     async requireScope(scope) {
       await authorizePerson(management, person, { scope, organization })
     },

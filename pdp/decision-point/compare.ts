@@ -8,51 +8,68 @@ import { PdpError } from '../domain/errors.ts'
 import type { Manifest } from '../domain/manifest.ts'
 import { evaluatorOf } from '../store/cache/snapshot-evaluator.ts'
 import type { Snapshot } from '../store/contract.ts'
-import type { ComparedAccess, CompareRequest, Comparison } from './comparison.ts'
+import type { CompareAllRequest, ComparedAccess, CompareRequest, Comparison } from './comparison.ts'
 import { type ListParts, listAt } from './list.ts'
 
 /** Resources that are compared at most, and subjects of each. */
-const RESOURCES_MAX = 100
-const SUBJECTS_MAX = 500
+export const RESOURCES_MAX = 100
+export const SUBJECTS_MAX = 500
 /** After this long a comparison ends with what it has. */
 const COMPARING_MS = 3_000
 /** Pairs that are named; all are counted. */
 const NAMED_MAX = 100
 
 /** Reads through no cache and fills none. Throws PdpError `request_invalid`, `store_unavailable`. */
-export async function compare(
+export async function compare(parts: ListParts, request: CompareRequest): Promise<Comparison> {
+  const [found] = await compareAll(parts, { ...request, relations: [request.relation] })
+  if (found === undefined) throw new TypeError('a relation was not compared')
+  return found
+}
+
+/** One comparison for each relation, in their order. The time that one may take is that of all. */
+export async function compareAll(
   { store, compile, tuplesMax, turns }: ListParts,
-  request: CompareRequest,
-): Promise<Comparison> {
-  requireValid(request)
-  const { contextualTuples = [], withoutTuples = [] } = request
-  const otherwise = compilerFor(request.model)
+  { relations, ...all }: CompareAllRequest,
+): Promise<readonly Comparison[]> {
+  const requests = relations.map((relation) => ({ ...all, relation }))
+  for (const request of requests) requireValid(request)
+  const { contextualTuples = [], withoutTuples = [] } = all
+  const otherwise = compilerFor(all.model)
   return store.snapshot(async (at) => {
     const evaluator = evaluatorOf(at, turns)
-    const found = { gains: [] as ComparedAccess[], loses: [] as ComparedAccess[], complete: true }
-    const resources = await resourcesOf(at, request)
-    found.complete = resources.length <= RESOURCES_MAX
+    const resources = await resourcesOf(at, all)
+    const isWhole = resources.length <= RESOURCES_MAX
+    const found = requests.map(() => ({
+      gains: [] as ComparedAccess[],
+      loses: [] as ComparedAccess[],
+      complete: isWhole,
+    }))
     const startedMs = performance.now()
     for (const resource of resources.slice(0, RESOURCES_MAX)) {
-      if (performance.now() - startedMs > COMPARING_MS) {
-        found.complete = false
-        break
+      // Each relation of a resource before the next resource, so that no relation takes the time of the others.
+      for (const [i, request] of requests.entries()) {
+        const of = found[i]
+        if (of === undefined) continue
+        if (performance.now() - startedMs > COMPARING_MS) {
+          of.complete = false
+          continue
+        }
+        const question = questionAbout(request, resource)
+        const before = await listAt({ at, evaluator, compile, tuplesMax }, question)
+        const supposed = { ...question, contextualTuples, withoutTuples }
+        const after = await listAt({ at, evaluator, compile: otherwise ?? compile, tuplesMax }, supposed)
+        of.complete &&= [before, after].every(({ complete, nextPageToken }) => complete && nextPageToken === null)
+        of.gains.push(...missingIn(before.items, after.items, resource))
+        of.loses.push(...missingIn(after.items, before.items, resource))
       }
-      const question = questionAbout(request, resource)
-      const before = await listAt({ at, evaluator, compile, tuplesMax }, question)
-      const supposed = { ...question, contextualTuples, withoutTuples }
-      const after = await listAt({ at, evaluator, compile: otherwise ?? compile, tuplesMax }, supposed)
-      found.complete &&= [before, after].every(({ complete, nextPageToken }) => complete && nextPageToken === null)
-      found.gains.push(...missingIn(before.items, after.items, resource))
-      found.loses.push(...missingIn(after.items, before.items, resource))
     }
-    return {
-      gains: found.gains.slice(0, NAMED_MAX),
-      loses: found.loses.slice(0, NAMED_MAX),
-      gainsCount: found.gains.length,
-      losesCount: found.loses.length,
-      complete: found.complete,
-    }
+    return found.map(({ gains, loses, complete }) => ({
+      gains: gains.slice(0, NAMED_MAX),
+      loses: loses.slice(0, NAMED_MAX),
+      gainsCount: gains.length,
+      losesCount: loses.length,
+      complete,
+    }))
   })
 }
 
@@ -105,7 +122,7 @@ function replaced(
   return [...others, { audiences: [], permissions: {}, roles: {}, ...own, app, model }]
 }
 
-async function resourcesOf(at: Snapshot, request: CompareRequest): Promise<readonly string[]> {
+async function resourcesOf(at: Snapshot, request: Omit<CompareRequest, 'relation'>): Promise<readonly string[]> {
   const { organization, type, contextualTuples = [] } = request
   const page = { after: null, countMax: RESOURCES_MAX + 1 }
   const stored = await at.names(organization, { kind: 'objects', type }, page)

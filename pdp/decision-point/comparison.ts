@@ -27,6 +27,16 @@ export type CompareRequest = {
   readonly withoutTuples?: readonly SupposedTuple[]
 }
 /**
+ * Several relations of one type, compared in one snapshot.
+ *
+ * @example
+ * ```ts
+ * const request: CompareAllRequest = { organization: 'acme', relations: ['viewer', 'editor'], type: 'invoice' }
+ * const [viewers, editors] = await pdp.compareAll(request)
+ * ```
+ */
+export type CompareAllRequest = Omit<CompareRequest, 'relation'> & { readonly relations: readonly string[] }
+/**
  * One pair that the comparison found.
  *
  * @example
@@ -58,6 +68,8 @@ export type Comparison = {
 export interface Comparing {
   /** Throws PdpError as a list, and `request_invalid` for a model with mistakes. */
   compare(request: CompareRequest): Promise<Comparison>
+  /** One comparison for each relation, in their order and of one snapshot. Throws as `compare`. */
+  compareAll(request: CompareAllRequest): Promise<readonly Comparison[]>
 }
 
 /** A comparison in the JSON of the HTTP API. */

@@ -32,7 +32,7 @@ import { storeEntitlements } from '../store/entitlements/store-source.ts'
 import { isResident, residentEvaluator } from '../store/memory/memory.ts'
 import { withModels } from '../worker/worker.ts'
 import { answerAll } from './all-checks.ts'
-import { compare } from './compare.ts'
+import { compare, compareAll } from './compare.ts'
 import type { EmbeddedPdp } from './embedded.ts'
 import {
   CAN,
@@ -159,6 +159,7 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
     listResources: asking(LIST_RESOURCES, (request) => listed({ app, ...request, kind: 'resources' })),
     listSubjects: asking(LIST_SUBJECTS, (request) => listed({ app, ...request, kind: 'subjects' })),
     compare: asking(COMPARE, (request) => withModels(() => compare(parts, { app, ...request }))),
+    compareAll: asking(COMPARE, (request) => withModels(() => compareAll(parts, { app, ...request }))),
     async close() {
       shared.close()
       await store.close()

@@ -15,6 +15,7 @@ import { nothingWritten, parseRelationships, relocate } from '../writes/relation
 import { createRestrictions } from '../writes/restrictions.ts'
 import { definitionsOf, readDeclared } from '../writes/role-definitions.ts'
 import { grantOf, requireFitting, requireRole, requireSubjectForm } from '../writes/role-grants.ts'
+import type { Comparing } from './comparison.ts'
 import type { EmbeddedPdp, WriteBy, WriteOptions } from './embedded.ts'
 import {
   DELETE_ENTITLEMENT,
@@ -34,7 +35,7 @@ type Deps = {
   readonly entitlements: Pick<EntitlementSource, 'name'>
   readonly pdp: Pick<Pdp, 'held'>
 }
-type Writes = Omit<EmbeddedPdp, keyof Pdp | 'compare'>
+type Writes = Omit<EmbeddedPdp, keyof (Pdp & Comparing)>
 const ACTOR = 'embedded'
 
 export function embeddedWrites(deps: Deps): Writes {

@@ -148,10 +148,13 @@ function changeAddress({ organization: org }: Visit, { log, revision }: LogEntry
   return address('changes', log === ENVIRONMENT ? { org, log: 'environment', until } : { org: log, until })
 }
 
-/** A grant is known by its id alone. */
+/** A grant is known by its id alone, and to those who may not read it by nothing else. */
 async function grantText(visit: Visit, id: string): Promise<Html> {
   const [grant] = await visit.deps.management.store.roleGrants({ id }, { after: null, countMax: 1 })
   if (grant === undefined) return name(id)
+  const isSeen =
+    grant.log === ENVIRONMENT ? visit.mayEverywhere('roles:read') : await visit.mayWithin('roles:read', grant.log)
+  if (!isSeen) return html`a role that was granted where you may not look`
   const where = grant.log.startsWith('#') ? html`everywhere` : html`in ${name(grant.log)}`
   return html`role ${name(grant.role)}${grant.app === null ? EMPTY : html` of app ${name(grant.app)}`} for ${name(grant.subject)} ${where}`
 }

@@ -1,7 +1,7 @@
 /** Models: each app's text with its problems, its types as a picture and a table, and what another text would change. */
 import { knownModel } from '../../decide/models/known-models.ts'
-import { modelIssues } from '../../decision-point/compare.ts'
-import type { ComparedAccess, ComparisonJson } from '../../decision-point/comparison.ts'
+import { modelIssues, RESOURCES_MAX, SUBJECTS_MAX } from '../../decision-point/compare.ts'
+import type { ComparedAccess, Comparison } from '../../decision-point/comparison.ts'
 import type { StoredManifest } from '../../domain/manifest.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { asRequestProblem, RequestProblem } from '../../serve/problems/status.ts'
@@ -52,7 +52,8 @@ async function showVersion(visit: Visit, current: StoredManifest, revision: stri
   const { app } = current
   const version = await versionAt(visit, app, revision)
   const text = version.manifest.model ?? ''
-  const isCompared = visit.query('compare') === '1'
+  // An address that was kept may lead here when the version is in force again.
+  const isCompared = visit.query('compare') === '1' && text !== (current.model ?? '')
   const found = isCompared
     ? html`${await compared(visit, { current, text })}${applyForm(visit, { current, text })}`
     : null
@@ -63,7 +64,7 @@ async function showVersion(visit: Visit, current: StoredManifest, revision: stri
 }
 
 async function pictureOf(text: string | null): Promise<Html> {
-  if (text === null) return EMPTY
+  if (text === null || isNone(text)) return EMPTY
   const model = await withModels(() => knownModel(text))
   return html`<h2>Types</h2>${picture(typeGraph(model))}${typeTable(model)}`
 }
@@ -81,6 +82,9 @@ ${field({ name: 'subject_type', label: 'Type of the subjects', value: form('subj
 <button type="submit" name="action" value="compare">Check and compare</button></form></section>`
 }
 
+/** An emptied text takes the model away. */
+const isNone = (text: string): boolean => text.trim() === ''
+
 /** The first type that declares relations. */
 const firstType = (text: string): string => /^type\s+(\S+)\s*\n\s*relations/m.exec(text)?.[1] ?? ''
 
@@ -90,7 +94,7 @@ export async function actModel(visit: Visit): Promise<View> {
   const current = await visit.api<StoredManifest>('GET', `/v1/apps/${encodeURIComponent(app)}/manifest`)
   const text = form('text').replaceAll('\r\n', '\n')
   const title = `Model of ${app}`
-  const issues = await withModels(() => modelIssues(text))
+  const issues = isNone(text) ? [] : await withModels(() => modelIssues(text))
   if (issues.length > 0) {
     const placed = issues.map(({ place, message }) => ({ place: `line ${place.replace(':', ', column ')}`, message }))
     return {
@@ -108,6 +112,7 @@ export async function actModel(visit: Visit): Promise<View> {
 
 /** Each is a comparison of everybody's access. */
 const RELATIONS_MAX = 20
+const BOUNDS = `This is not everything: of each relation at most ${RESOURCES_MAX} resources are compared, with ${SUBJECTS_MAX} subjects of each, within three seconds for all. Where that was too little it says so.`
 
 /** Every relation of the type that either text has, unless one is named. */
 async function compared(visit: Visit, of: { current: StoredManifest; text: string }): Promise<Html> {
@@ -119,9 +124,9 @@ async function compared(visit: Visit, of: { current: StoredManifest; text: strin
   const type = named || (changed[0] ?? firstType(text))
   const others = changed.filter((one) => one !== type)
   if (org === null || type === '') return alert('Name a type of resources to compare who has access.')
-  const after = await withModels(() => knownModel(text))
+  const after = isNone(text) ? null : await withModels(() => knownModel(text))
   const before = await deps.management.pdp.relations(org, type)
-  const all = [...new Set([...before, ...(after.get(type)?.keys() ?? [])])].sort()
+  const all = [...new Set([...before, ...(after?.get(type)?.keys() ?? [])])].sort()
   const relations = form('relation').trim() === '' ? all : [form('relation').trim()]
   if (relations.length === 0) return alert(html`Neither text has relations on type ${name(type)}.`)
   const parts: Html[] = []
@@ -138,26 +143,25 @@ async function compared(visit: Visit, of: { current: StoredManifest; text: strin
         html`This is not everything: of ${String(relations.length)} relations the first ${String(RELATIONS_MAX)} are compared. Name each of the others to compare it: ${leftOut.map((one, i) => html`${i === 0 ? EMPTY : ', '}${name(one)}`)}.`,
       ),
     )
-  for (const relation of relations.slice(0, RELATIONS_MAX)) {
-    const body = { relation, type, subject_type: form('subject_type').trim() || 'user', model: { app, text } }
-    try {
-      const found = await visit.api<ComparisonJson>(
-        'POST',
-        `/v1/organizations/${encodeURIComponent(org)}/compare`,
-        body,
-      )
-      parts.push(comparison(visit, relation, found))
-    } catch (err) {
-      const { code, message, issues } = asRequestProblem(err)
-      if (code !== 'request_invalid') throw err
-      parts.push(problems(message, issues))
-    }
+  await visit.requireScope('decisions:read')
+  const chosen = relations.slice(0, RELATIONS_MAX)
+  const subjectType = form('subject_type').trim() || 'user'
+  const model = { app, text: isNone(text) ? null : text }
+  try {
+    const request = { organization: org, relations: chosen, type, subjectType, model }
+    const found = await deps.management.pdp.compareAll(request)
+    if (found.some(({ complete }) => !complete)) parts.push(alert(BOUNDS))
+    parts.push(...found.map((one, i) => comparison(visit, chosen[i] ?? '', one)))
+  } catch (err) {
+    const { code, message, issues } = asRequestProblem(err)
+    if (code !== 'request_invalid') throw err
+    parts.push(problems(message, issues))
   }
   return html`<h2>Who would gain and who would lose ${name(type)} in ${name(org)}</h2>${parts}`
 }
 
-function comparison(visit: Visit, relation: string, found: ComparisonJson): Html {
-  const { gains, loses, gains_count, loses_count, complete } = found
+function comparison(visit: Visit, relation: string, found: Comparison): Html {
+  const { gains, loses, gainsCount, losesCount, complete } = found
   const rows = (sign: string, all: readonly ComparedAccess[]): (readonly (Html | string)[])[] =>
     all.map(({ subject, resource }) => [
       sign,
@@ -165,8 +169,9 @@ function comparison(visit: Visit, relation: string, found: ComparisonJson): Html
       name(resource),
       link(address('ask', { org: visit.organization, subject, relation, resource }), 'Why now?'),
     ])
-  const unchanged = html`<p><strong>${relation}</strong>: nobody gains and nobody loses.</p>`
-  const summary = html`${name(relation)}: ${String(loses_count)} would lose, ${String(gains_count)} would gain`
+  const among = complete ? '' : ', among what was compared'
+  const unchanged = html`<p><strong>${relation}</strong>: nobody gains and nobody loses${among}.</p>`
+  const summary = html`${name(relation)}: ${String(losesCount)} would lose, ${String(gainsCount)} would gain`
   return html`${complete ? EMPTY : alert(html`${name(relation)}: there is more than was compared, so this is not everything.`)}${table({ caption: summary, columns: ['', 'Subject', 'Resource', 'Ask'], rows: [...rows('− loses', loses), ...rows('+ gains', gains)], empty: unchanged })}`
 }
 
@@ -183,12 +188,7 @@ async function apply(visit: Visit, { current, text }: { current: StoredManifest;
   const { app, version, ...manifest } = current
   const here = address('model', { org: visit.organization, app })
   const stale = mustSignInAgain(visit, here)
-  // The text is too long for an address, so it cannot come back with the person.
-  if (stale !== null)
-    return {
-      ...stale,
-      body: html`${stale.body}${alert('Copy your text before you sign in: it is not kept.')}${editor(visit, { app, text })}`,
-    }
+  if (stale !== null) return stale
   if (visit.form('version') !== String(version))
     return {
       title: `Model of ${app}`,
@@ -198,7 +198,7 @@ async function apply(visit: Visit, { current, text }: { current: StoredManifest;
   try {
     await visit.api('PUT', `/v1/apps/${encodeURIComponent(app)}/manifest`, {
       ...manifest,
-      model: text.trim() === '' ? null : text,
+      model: isNone(text) ? null : text,
     })
     return { goTo: `${here}&done=1` }
   } catch (err) {

@@ -2,7 +2,6 @@
 import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import { TIERS } from '../../domain/membership.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
-import { parseJson } from '../../serve/http/json.ts'
 import { RequestProblem } from '../../serve/problems/status.ts'
 import type { LoggedGrant } from '../../store/contract.ts'
 import { shellWord } from '../answer-texts.ts'
@@ -150,9 +149,9 @@ async function entitlements(visit: Visit, base: string): Promise<Html> {
   return html`${mayWrite ? freshness(visit, address('organization', { org: visit.organization })) : EMPTY}${table({ caption: 'Entitlements', columns: ['Key', 'Value', 'Enforced by', { title: 'Version', number: true }, 'Do'], rows, empty: html`<p>The organization has no entitlement yet.</p>` })}${next(visit, 'entitlements', token)}`
 }
 
-function toggle(visit: Visit, { key, value, enforcement }: Entitlement): Html {
+function toggle(visit: Visit, { key, value }: Entitlement): Html {
   const isOn = 'enabled' in value && value.enabled === true
-  return html`<form method="post" action="${address('organization', { org: visit.organization })}" class="inline">${hidden('csrf', visit.csrf)}${hidden('key', key)}${hidden('enforcement', enforcement)}${hidden('value', JSON.stringify({ ...value, enabled: !isOn }))}
+  return html`<form method="post" action="${address('organization', { org: visit.organization })}" class="inline">${hidden('csrf', visit.csrf)}${hidden('key', key)}${hidden('enabled', String(!isOn))}
 <button type="submit" class="plain">${isOn ? 'Turn off' : 'Turn on'}<span class="for-readers"> ${key}</span></button></form>`
 }
 
@@ -162,6 +161,10 @@ export async function actOrganization(visit: Visit): Promise<View> {
   const stale = mustSignInAgain(visit, address('organization', { org }))
   if (stale !== null) return stale
   const path = `/v1/organizations/${encodeURIComponent(org ?? '')}/entitlements/${encodeURIComponent(form('key'))}`
-  await visit.api('PUT', path, { value: parseJson(form('value')), enforcement: form('enforcement') })
+  // Of what is stored by then, only this changes.
+  await visit.change<Entitlement>(path, ({ value, enforcement }) => ({
+    value: { ...value, enabled: form('enabled') === 'true' },
+    enforcement,
+  }))
   return { goTo: address('organization', { org, done: '1' }) }
 }

@@ -139,7 +139,7 @@ export async function actRelationships(visit: Visit): Promise<View> {
   }
   if (form('action') !== 'confirm')
     return { title: 'Preview', body: html`${await preview(visit, { tuples, op })}${again}` }
-  const stale = mustSignInAgain(visit, address('relationships', { org, lines: form('lines').slice(0, 1_000), op }))
+  const stale = mustSignInAgain(visit, address('relationships', { org }))
   if (stale !== null) return stale
   try {
     const path = `/v1/organizations/${encodeURIComponent(org ?? '')}/relationships`

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startEmbeddedPostgres } from '../../../pdp/store/embedded-postgres/embedded-postgres.ts'
 import { SCREENS } from '../../console/screens.ts'
-import { startWorld, type World } from '../../console/world.ts'
+import { MODEL, startWorld, type World } from '../../console/world.ts'
 import { signedInTo } from '../../pdp/console/visitor.ts'
 import type { Browser } from '../../support/browser.ts'
 import { median } from '../engine-data.ts'
@@ -39,6 +39,14 @@ async function fill({ manage }: World): Promise<void> {
     const write = Array.from({ length: PER_WRITE }, (_, i) => `doc:n${from + i}#viewer@user:u${(from + i) % 1_000}`)
     await manage('POST', '/v1/organizations/acme/relationships', { write })
   }
+  // So that there is an earlier version to compare with.
+  const model = MODEL.replace(') but not banned', ')')
+  await manage('PUT', '/v1/apps/docs/manifest', {
+    audiences: ['https://docs.example'],
+    permissions: {},
+    roles: {},
+    model,
+  })
 }
 
 async function look(browser: Browser, name: string, path: string): Promise<void> {

@@ -52,6 +52,26 @@ describe('lists that are longer than a page', () => {
     expect([found.length, new Set(found).size]).toEqual([COUNT, COUNT])
   })
 
+  test('a comparison that looks at too little says how much it looks at', async () => {
+    const root = await signedIn('root')
+    const page = '/console/model?org=many&app=docs'
+    await world.manage('PUT', '/v1/organizations/many', { name: 'Many' })
+    const write = Array.from({ length: 101 }, (_, i) => `doc:${i}#viewer@user:bob`)
+    await world.manage('POST', '/v1/organizations/many/relationships', { write })
+    const csrf = csrfIn((await get(root, page)).text)
+    const { text } = await post(root, page, { csrf, text: MODEL, type: 'doc', action: 'compare' })
+    expect(text).toContain('of each relation at most 100 resources are compared')
+  })
+
+  test('an emptied text is compared as no model', async () => {
+    const root = await signedIn('root')
+    const page = '/console/model?org=acme&app=docs'
+    const csrf = csrfIn((await get(root, page)).text)
+    const { status, text } = await post(root, page, { csrf, text: '', type: 'doc', action: 'compare' })
+    expect([status, text.includes('Put this model in force')]).toEqual([200, true])
+    expect(text.replaceAll(/<[^>]*>/g, '')).toContain('would lose')
+  })
+
   test('a comparison of more relations than it makes at once names the others', async () => {
     const root = await signedIn('root')
     const page = '/console/model?org=acme&app=docs'
@@ -67,7 +87,7 @@ describe('lists that are longer than a page', () => {
 
 describe('the log of changes', () => {
   const rowsOf = (text: string): readonly string[] =>
-    Array.from(text.matchAll(/<tr><td>.*?<\/tr>/gs), ([row]) => row.replaceAll(/<[^>]*>/g, ' '))
+    Array.from(text.matchAll(/<tr><td[^>]*>.*?<\/tr>/gs), ([row]) => row.replaceAll(/<[^>]*>/g, ' '))
   const pagesFrom = async (path: string): Promise<readonly (readonly string[])[]> => {
     const browser = await signedIn('root')
     const pages: (readonly string[])[] = []
@@ -130,7 +150,7 @@ describe('the versions of a manifest', () => {
 
   test('are listed with who wrote each, when, and what it changed', async () => {
     const { text } = await get(await signedIn('root'), '/console/model?org=acme&app=docs')
-    const rows = Array.from(text.matchAll(/<tr><td>(?:(?!<\/tr>).)*revision=(\d+)(?:(?!<\/tr>).)*<\/tr>/gs))
+    const rows = Array.from(text.matchAll(/<tr><td[^>]*>(?:(?!<\/tr>).)*revision=(\d+)(?:(?!<\/tr>).)*<\/tr>/gs))
     const shown = rows.map(([row]) => row.replaceAll(/<[^>]*>/g, ' ').replaceAll(/ +/g, ' '))
     expect(shown).toEqual([
       expect.stringMatching(/version 4 .*service:admin.*1 permission/),

@@ -195,7 +195,9 @@ test('since when and by whom is said of a grant and of a membership as of a rela
   }
   expect(await since(wide)).toContain('log=environment')
   // Who may not read the log of the environment learns nothing of it.
-  expect(await since(wide, await signedIn('anna'))).not.toMatch(/<time|log=environment/)
+  const ofAnna = await since(wide, await signedIn('anna'))
+  expect(ofAnna).not.toMatch(/<time|log=environment|exporter/)
+  expect(ofAnna).toContain('granted where you may not look')
 })
 
 test.each([

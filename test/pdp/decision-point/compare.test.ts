@@ -43,6 +43,17 @@ describe.each([false, true])('with a cache: %s', (cached) => {
     expect(found.loses).toEqual([{ subject: 'user:bob', resource: 'doc:1' }])
   })
 
+  test('several relations are compared in their order, in one snapshot', async () => {
+    const pdp = await pdpWithDocs(cached)
+    const { relation: _, ...all } = QUESTION
+    const [editor, viewer] = await pdp.compareAll({
+      ...all,
+      relations: ['editor', 'viewer'],
+      model: { app: 'docs', text: model('[user]') },
+    })
+    expect([editor?.losesCount, viewer?.losesCount]).toEqual([0, 2])
+  })
+
   test('nothing changes when nothing is supposed', async () => {
     expect(await (await pdpWithDocs(cached)).compare(QUESTION)).toMatchObject({ gainsCount: 0, losesCount: 0 })
   })
