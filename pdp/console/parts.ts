@@ -63,7 +63,10 @@ const plain = (caption: string | Html): string => caption.toString().replaceAll(
 
 function cellOf(column: Column | undefined, cell: Html | string): Html {
   const isNumber = column !== undefined && typeof column !== 'string'
-  return isNumber ? html`<td class="number">${cell}</td>` : html`<td>${cell}</td>`
+  const title = typeof column === 'string' ? column : (column?.title ?? '')
+  // Where the table is too narrow for columns, each cell says what it is.
+  const labelled = title === '' ? EMPTY : html` data-title="${title}"`
+  return isNumber ? html`<td class="number"${labelled}>${cell}</td>` : html`<td${labelled}>${cell}</td>`
 }
 
 export type Field = {

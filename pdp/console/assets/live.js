@@ -71,6 +71,7 @@ function addRow(region, { cells, ask }) {
   const row = document.createElement('tr')
   for (const [i, text] of cells.entries()) {
     const cell = document.createElement('td')
+    cell.dataset.title = region.querySelectorAll('th')[i]?.textContent ?? ''
     const holder = i === 2 && ask !== null ? document.createElement('a') : document.createElement('bdi')
     if (holder instanceof HTMLAnchorElement) holder.href = `/console/ask?${new URLSearchParams(ask)}`
     holder.textContent = text
