@@ -106,6 +106,11 @@ function tableOf({ file, hash }: Reported): RouteTable {
     return characters > TABLE_CHARACTERS_MAX ? [] : [create(RouteSchema, route)]
   })
   const compared = file.routes.length > COMPARED_MAX ? [] : routeWarnings(file.routes)
+  // First, so that they are among those that are sent.
+  const left = [
+    ...beyond('routes', file.routes.length, { max: COMPARED_MAX, done: 'compared', does: 'compares' }),
+    ...beyond('tests', file.tests.length, { max: TESTS_RUN_MAX, done: 'run', does: 'runs' }),
+  ]
   return create(RouteTableSchema, {
     name: `${hostname()}/${process.pid}`,
     resource: file.resource,
@@ -113,6 +118,15 @@ function tableOf({ file, hash }: Reported): RouteTable {
     routes,
     leftOut: file.routes.length - routes.length,
     tests,
-    warnings: [...methodWarnings(file.routes), ...signInWarnings(file), ...compared].slice(0, WARNINGS_MAX),
+    warnings: [...left, ...methodWarnings(file.routes), ...signInWarnings(file), ...compared].slice(0, WARNINGS_MAX),
   })
+}
+
+function beyond(
+  what: string,
+  count: number,
+  { max, done, does }: { max: number; done: string; does: string },
+): string[] {
+  if (count <= max) return []
+  return [`its ${count} ${what} are more than the ${max} that are ${done} here: portcullis-sidecar check ${does} them`]
 }
