@@ -29,6 +29,8 @@ export type Sent = {
 }
 export type Connection = {
   readonly organization: string | null
+  /** Whether the token was given, instead of requested for a client. */
+  readonly hasGivenToken: boolean
   /** Throws CliError with the PDP's message unless the answer is a success. */
   send(request: Sent): Promise<Response>
 }
@@ -53,11 +55,13 @@ export async function connect(
     readonly bind: boolean
   },
 ): Promise<Connection> {
+  if (options.organization === '') throw new CliError('--organization is empty: give the id of an organization')
   const url = urlOf(options, deps.env)
   const given = secretOf(deps.env, 'PORTCULLIS_TOKEN', options.tokenFile)
   const token = given ?? (await accessToken(options, deps))
   return {
     organization: options.organization ?? null,
+    hasGivenToken: given !== null,
     send: (request) => send({ ...request, url, token, fetch: deps.fetch }),
   }
 }
@@ -96,6 +100,8 @@ function baseUrl(from: string, text: string): string {
 
 function secretOf(env: NodeJS.ProcessEnv, name: string, file: string | undefined): string | null {
   const path = file ?? env[`${name}_FILE`]
+  if (path === '') throw new CliError(`${name}_FILE is set but empty`)
+  if (path === undefined && env[name] === '') throw new CliError(`${name} is set but empty`)
   if (path === undefined) return env[name] ?? null
   try {
     return readFileSync(path, 'utf8').trim()
@@ -128,7 +134,7 @@ async function clientToken(
   if (isObject(body) && String(body.error_description).startsWith('organization is not one'))
     throw new CliError(`there is no organization ${options.organization}, or client ${id} may not act in it`)
   const said = isObject(body) ? [body.error, body.error_description].filter((text) => typeof text === 'string') : []
-  throw new CliError(`client ${id} got no token: ${said.join(': ') || `status ${response.status}`}`)
+  throw new CliError(`client ${id} got no token: ${said.join(': ') || `status ${response.status}. Is ${url} a PDP?`}`)
 }
 
 /** A PDP on this machine keeps its generated secret in its data directory. */

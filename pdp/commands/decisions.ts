@@ -106,7 +106,11 @@ async function decide(asked: {
   const [result] = decision.permissions
   if (result === undefined) throw new CliError('the answer of the PDP does not match the question')
   if (decision.organization === null)
-    throw new CliError('the token is not active, or not bound to an organization: name one with --organization')
+    throw new CliError(
+      connection.hasGivenToken
+        ? 'the token is not active, or not bound to an organization: it has ended, was revoked, or is of another PDP'
+        : 'name one with --organization: the client is not bound to an organization',
+    )
   requireDecided(result)
   io.stdout.write(
     options.json === true ? `${JSON.stringify(decision)}\n` : text({ decision, result, relation, resource }),

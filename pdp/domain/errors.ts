@@ -31,8 +31,8 @@ export type ValidationIssue = { readonly place: string; readonly message: string
  * ```ts
  * try {
  *   await pdp.write('acme', { write: ['invoice 42'] })
- * } catch (error) {
- *   if (error instanceof PdpError && error.code === 'request_invalid') console.log(error.issues)
+ * } catch (err) {
+ *   if (err instanceof PdpError && err.code === 'request_invalid') console.log(err.issues)
  * }
  * ```
  */

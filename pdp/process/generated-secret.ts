@@ -2,6 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { fileProblem } from './command/file-problem.ts'
 import { StartError } from './exit.ts'
 
 const BYTES = 32
@@ -26,9 +27,8 @@ export async function generatedSecret(path: string): Promise<string> {
     })
     return await readFile(path, 'utf8')
   } catch (err) {
-    throw new StartError(`${path} cannot be read or created: ${err instanceof Error ? err.message : err}`, {
-      cause: err,
-    })
+    const advice = 'Name a folder that this user may write to by PORTCULLIS_DATA_DIR'
+    throw new StartError(`${fileProblem(path, err, 'written')}. ${advice}`, { cause: err })
   } finally {
     await rm(draft, { force: true }).catch(() => undefined)
   }

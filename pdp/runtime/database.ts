@@ -9,6 +9,7 @@ import type { Shutdown } from '../process/shutdown.ts'
 import type { Spans } from '../process/tracing/spans.ts'
 import { spanError } from '../process/tracing/tracing.ts'
 import { startEmbeddedPostgres } from '../store/embedded-postgres/embedded-postgres.ts'
+import { isDatabaseError } from '../store/postgres/connection/connection.ts'
 import type { OnStatement } from '../store/postgres/connection/database.ts'
 import { openPostgres } from '../store/postgres/postgres.ts'
 import type { PdpConfig } from './config.ts'
@@ -104,9 +105,24 @@ async function withDatabase<T>(config: PdpConfig, work: (database: Database) => 
   }
 }
 
+const ADVICE: { readonly [code: string]: string } = {
+  ECONNREFUSED: 'nothing listens at the host and port of DATABASE_URL',
+  ENOTFOUND: 'the host name in DATABASE_URL has no address',
+}
+
+const REFUSALS: { readonly [sqlState: string]: string } = {
+  '28P01': 'it refuses the user or the password of DATABASE_URL',
+  28000: 'its pg_hba.conf does not let the user of DATABASE_URL connect from here',
+  '3D000': 'the database that DATABASE_URL names does not exist',
+  42501: 'the user of DATABASE_URL has too few rights in this database',
+}
+
 // Repeats neither the URL nor the driver's message, which could contain a password.
 function explainDatabase(err: unknown): never {
+  const refusal = isDatabaseError(err) ? REFUSALS[err.code] : undefined
+  if (refusal !== undefined) throw new StartError(`PostgreSQL: ${refusal}`, { cause: err })
   if (!(err instanceof PdpError)) throw err
-  const reason = err.cause instanceof Error && 'code' in err.cause ? ` (${err.cause.code})` : ''
-  throw new StartError(`PostgreSQL: ${err.message}${reason}`, { cause: err })
+  const code = err.cause instanceof Error && 'code' in err.cause ? String(err.cause.code) : ''
+  const advice = ADVICE[code] === undefined ? '' : `: ${ADVICE[code]}`
+  throw new StartError(`PostgreSQL: ${err.message}${code && ` (${code})`}${advice}`, { cause: err })
 }

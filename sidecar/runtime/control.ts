@@ -58,7 +58,7 @@ export function sendCommand(path: string, command: keyof Commands): Promise<void
     socket.on('data', (text) => {
       answer += text
     })
-    socket.on('error', (err) => reject(new StartError(`${path}: ${err.message}`)))
+    socket.on('error', (err) => reject(new StartError(noReply(path, err))))
     // A process that exits directly after its last request may not send the second reply.
     socket.on('close', () =>
       answer.startsWith(ANSWERS[command][0])
@@ -67,3 +67,8 @@ export function sendCommand(path: string, command: keyof Commands): Promise<void
     )
   })
 }
+
+const noReply = (path: string, err: Error): string =>
+  'code' in err && (err.code === 'ENOENT' || err.code === 'ECONNREFUSED')
+    ? `no sidecar listens at ${path}; is it running, with the same PORTCULLIS_SIDECAR_CONTROL?`
+    : `${path}: ${err.message}`

@@ -33,7 +33,13 @@ function readArguments(args: readonly string[]): Arguments {
   throw new ConfigError([`unknown argument ${unknown.join(' ')}; there are --check and token ${PEOPLE.join('|')}`])
 }
 
+const USAGE = `npm run demo                        the product on real parts, until Ctrl-C
+npm run demo -- --check             play the story and end
+npm run demo -- token ${PEOPLE.join('|')}   print a token of the demo that runs
+`
+
 async function demo(): Promise<void> {
+  if (process.argv.includes('--help')) return void process.stdout.write(USAGE)
   const { check, token } = readArguments(process.argv.slice(2))
   if (token !== null) return printToken(token)
   const startedMs = performance.now()

@@ -126,8 +126,32 @@ describe('portcullis-pdp', () => {
     await new Promise((done) => server.close(done))
   })
 
+  test.each([
+    ['28P01', 'it refuses the user or the password of DATABASE_URL'],
+    ['3D000', 'the database that DATABASE_URL names does not exist'],
+  ])('says one line when PostgreSQL refuses the connection with %s', async (code, said) => {
+    const fields = `SFATAL\0VFATAL\0C${code}\0Mrefused\0\0`
+    const length = Buffer.alloc(4)
+    length.writeUInt32BE(fields.length + 4)
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined)
+      socket.once('data', () => socket.end(Buffer.concat([Buffer.from('E'), length, Buffer.from(fields)])))
+    })
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+    const address = server.address()
+    const port = address === null || typeof address === 'string' ? 0 : address.port
+    const { status, err } = await endOf(
+      start([], { ...ANY_PORTS, DATABASE_URL: `postgresql://a:b@127.0.0.1:${port}/x` }),
+    )
+    expect([status, err]).toEqual([1, `PostgreSQL: ${said}\n`])
+    await new Promise((done) => server.close(done))
+  })
+
   test('says one line when the database cannot be reached', async () => {
     const { status, err } = await endOf(start([], { ...ANY_PORTS, DATABASE_URL: 'postgresql://a:b@127.0.0.1:1/x' }))
-    expect([status, err]).toEqual([1, 'PostgreSQL: the database cannot be reached (ECONNREFUSED)\n'])
+    expect([status, err]).toEqual([
+      1,
+      'PostgreSQL: the database cannot be reached (ECONNREFUSED): nothing listens at the host and port of DATABASE_URL\n',
+    ])
   })
 })

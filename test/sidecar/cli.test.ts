@@ -157,6 +157,14 @@ describe('run', () => {
     expect([status, stderr.includes(message)]).toEqual([64, true])
   })
 
+  test('drain says that no sidecar listens at its path', async () => {
+    const { status, stderr } = await runCli(['drain', '--control', '/nowhere/sidecar.sock'])
+    expect([status, stderr]).toEqual([
+      1,
+      'no sidecar listens at /nowhere/sidecar.sock; is it running, with the same PORTCULLIS_SIDECAR_CONTROL?\n',
+    ])
+  })
+
   test('with a port in use is one line', async () => {
     const taken = createServer()
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))

@@ -197,6 +197,19 @@ describe('check and explain', () => {
       { PORTCULLIS_CLIENT_SECRET: 'wrong' },
       /got no token: invalid_client/,
     ],
+    [
+      'an empty secret',
+      ['user:alice', 'viewer', 'invoice:1', '-o', 'acme'],
+      { PORTCULLIS_CLIENT_SECRET: '' },
+      /^PORTCULLIS_CLIENT_SECRET is set but empty/,
+    ],
+    ['an empty organization', ['user:alice', 'viewer', 'invoice:1', '-o', ''], {}, /^--organization is empty/],
+    [
+      'a dead token and an organization',
+      ['-', 'viewer', 'invoice:1', '-o', 'acme'],
+      { PORTCULLIS_TOKEN: 'dead' },
+      /has ended, was revoked, or is of another PDP$/m,
+    ],
     ['a dead token', ['-', 'viewer', 'invoice:1'], { PORTCULLIS_TOKEN: 'dead' }, /not active/],
     [
       'nobody there',

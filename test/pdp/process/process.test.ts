@@ -166,7 +166,11 @@ describe('generatedSecret', () => {
   })
 
   test('says in one line when the place cannot be used', async () => {
-    await expect(generatedSecret('/dev/null/secret')).rejects.toThrow(StartError)
+    await expect(generatedSecret('/dev/null/secret')).rejects.toThrow(
+      new StartError(
+        '/dev/null/secret cannot be written: a part of its path is not a folder. Name a folder that this user may write to by PORTCULLIS_DATA_DIR',
+      ),
+    )
   })
 })
 
