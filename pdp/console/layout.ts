@@ -1,6 +1,6 @@
 /** The frame of every page: the brand, the current place, and the screens that the person may open. */
 import { EMPTY, type Html, html } from '../process/pages/html.ts'
-import { address, field, heading, hidden, link, name, visible } from './parts.ts'
+import { address, alert, field, heading, hidden, link, name, visible } from './parts.ts'
 import type { Visit } from './visit.ts'
 
 /** `scope`: a person without it sees no link. `everywhere`: it counts only when it is held in the whole environment. */
@@ -39,6 +39,9 @@ const head = (title: string): Html => html`<head><meta charset="utf-8">
 
 export function frame(visit: Visit, { title, body }: { readonly title: string; readonly body: Html }): string {
   const { organization, organizations, person } = visit
+  const missing = visit.isOrganizationMissing
+    ? alert(html`There is no organization ${name(organization ?? '')}. Choose another one above.`)
+    : EMPTY
   const places = Object.values(PLACES).filter((place) => mayOpen(visit, place))
   const items = [{ path: '', title: 'Start' }, ...places].map(({ path, title: text }) => {
     const to = address(path, { org: organization })
@@ -58,7 +61,7 @@ ${field({ name: 'org', label: 'Organization', value: organization, among: organi
 <form class="account" method="post" action="/console/sign-out">${hidden('csrf', visit.csrf)}<span>${name(person.name)}</span>
 <button type="submit" class="plain">Sign out</button></form></header>
 <div class="columns"><nav aria-label="Screens"><ul>${items}</ul></nav>
-<main id="main" tabindex="-1">${heading(title)}${body}</main></div>`,
+<main id="main" tabindex="-1">${heading(title)}${missing}${body}</main></div>`,
   )
 }
 

@@ -142,6 +142,9 @@ export function problems(
     ({ place, message: text }) =>
       html`<li>${place === '' ? EMPTY : html`<code>${marked(place)}</code> `}${told(text)}</li>`,
   )
+  // A message that is made of its only issue would say it twice.
+  const [{ message: only } = { message: '' }] = issues
+  if (issues.length === 1 && message.endsWith(only)) return alert(message)
   return html`<div role="alert"><p>${told(message)}</p><ul>${items}</ul></div>`
 }
 

@@ -1,5 +1,6 @@
 /** One request of a signed-in person: who they are, what they may do, and the management API as they may call it. */
 import type { FastifyRequest } from 'fastify'
+import { isId } from '../domain/names.ts'
 import { holdsScope } from '../identity/oauth/scopes.ts'
 import type { ConsoleIdentity, ConsoleSession } from '../identity/sign-in/console.ts'
 import type { Log } from '../process/log.ts'
@@ -42,6 +43,8 @@ export type Visit = {
   readonly csrf: string
   /** The organization that the screen is about; null: the person may look into none. */
   readonly organization: string | null
+  /** It does not exist; told only to those who may look into every one. */
+  readonly isOrganizationMissing: boolean
   readonly organizations: readonly { readonly id: string; readonly name: string }[]
   /** Empty when the address has none. */
   query(name: string): string
@@ -77,6 +80,11 @@ export async function openVisit(
   const asked = query('org')
   const organization = asked === '' ? (organizations[0]?.id ?? null) : asked
   const here = organization === null ? new Set<string>() : await scopesWithin(management, session.user, organization)
+  const isOrganizationMissing =
+    asked !== '' &&
+    wide.size > 0 &&
+    !organizations.some(({ id }) => id === asked) &&
+    (!isId(asked) || (await management.pdp.ancestors(asked)) === null)
   const person = { user: session.user, requestId: request.id }
   const isRecent = deps.clock() - session.signedInMs <= FRESH_MS
   const isFresh = isRecent && (session.acr === 'mfa' || !(await deps.identity.hasSecondFactor(session.user)))
@@ -101,6 +109,7 @@ export async function openVisit(
     session,
     csrf,
     organization,
+    isOrganizationMissing,
     organizations,
     query,
     form: (name) => one(request.body, name),

@@ -1,7 +1,7 @@
 /** Ask: may this subject do this? With the reason, what made it so, what is missing, and what would change it. */
 import type { PermissionResult } from '../../domain/decision.ts'
 import { ENVIRONMENT } from '../../domain/log.ts'
-import { typeOf } from '../../domain/names.ts'
+import { isObject, typeOf } from '../../domain/names.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { existsAsSubject, refusedUnknown } from '../../serve/decisions/answer.ts'
 import { asRequestProblem } from '../../serve/problems/status.ts'
@@ -75,6 +75,10 @@ async function answerParts(visit: Visit, asked: FormQuestion, supposed: Supposed
   if (readSubject(asked.subject) === null)
     return alert(
       html`${name(asked.subject)} names no subject. Write <code>type:id</code>, such as <code>user:alice</code>.`,
+    )
+  if (!isObject(asked.resource))
+    return alert(
+      html`${name(asked.resource)} names no resource. Write <code>type:id</code>, such as <code>doc:1</code>.`,
     )
   try {
     const answered = await answerAsked(visit, asked, supposed)

@@ -1,0 +1,36 @@
+/** What a newcomer types wrong, and what the console says about it. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startWorld, type World } from '../../console/world.ts'
+import { openTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { get, signedInTo } from './visitor.ts'
+
+let world: World
+let database: TestDatabase
+beforeAll(async () => {
+  database = await openTestDatabase()
+  world = await startWorld(database.connectionString)
+})
+afterAll(async () => {
+  await world?.close()
+  await database?.drop()
+})
+const read = async (person: 'root' | 'anna', path: string): Promise<string> =>
+  (await get(await signedInTo(world, person), `/console/${path}`)).text.replaceAll(/<[^>]*>/g, '')
+
+test('a resource without a type is answered with how to write one, and without the API’s words', async () => {
+  const text = await read('root', 'ask?org=acme&subject=user:bob&relation=viewer&resource=doc1')
+  expect(text).toContain('doc1 names no resource. Write type:id, such as doc:1.')
+  expect(text).not.toContain('/permissions')
+})
+
+test.each(['relationships', 'invitations', 'ask'])('%s says that there is no such organization', async (at) => {
+  expect(await read('root', `${at}?org=nowhere`)).toContain('There is no organization nowhere')
+  expect(await read('root', `${at}?org=acme`)).not.toContain('There is no organization')
+  // Who may not look there learns nothing.
+  expect(await read('anna', `${at}?org=nowhere`)).not.toContain('There is no organization')
+})
+
+test('one mistake is said once', async () => {
+  const text = await read('root', 'relationships?org=acme&object=doc')
+  expect(text.match(/is not the object of a tuple/g)).toHaveLength(1)
+})
