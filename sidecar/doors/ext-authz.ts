@@ -94,13 +94,12 @@ async function answerTo(
     log.warn({ event: 'door_caller_refused', door: profile, address: call.getPeer() })
     return denying(failure('internal', randomUUID()))
   }
-  const deps = current()
   try {
     const held = readCheck(fromBinary(CheckRequestSchema, call.request), { profile, body })
     const withinMs = timeFor(call)
     const asked = { ...held, door: profile, holdsBody: body, withinMs, objection: () => null }
-    const verdict = await evaluateHeld(asked, deps)
-    return verdict.kind === 'answer' ? denying(verdict.answer) : allow(verdict, deps)
+    const verdict = await evaluateHeld(asked, current())
+    return verdict.kind === 'answer' ? denying(verdict.answer) : allow(verdict)
   } catch (err) {
     const reason = err instanceof Error ? err.message : 'unknown'
     log.error({ event: 'door_unfit', door: profile, reason, ...(!(err instanceof UnfitGateway) && { err }) })
@@ -114,17 +113,15 @@ function timeFor(call: CheckCall): number {
   return Math.max(1, Math.min(ANSWER_MS, leftMs * SHARE_OF_DEADLINE))
 }
 
-function allow(
-  { permit, origin, requestId, toClient, rewritten }: Extract<DoorOutcome, { kind: 'allow' }>,
-  deps: HeldDeps,
-): CheckResponse {
-  const { rules, publicPort } = deps.forwarding
+function allow(verdict: Extract<DoorOutcome, { kind: 'allow' }>): CheckResponse {
+  const { permit, inForce, origin, requestId, toClient, rewritten } = verdict
+  const { rules, publicPort } = inForce.forwarding
   const own = ownFields(permit, { origin, requestId, publicPort })
   return allowing(permit, {
     own,
     rules,
     rewritten,
-    toClient: ['x-request-id', requestId, ...nonceFor(permit, deps), ...toClient],
+    toClient: ['x-request-id', requestId, ...nonceFor(permit, inForce), ...toClient],
   })
 }
 

@@ -79,13 +79,12 @@ async function answer(
       log.error({ event: 'door_unfit', door: profile, reason: `the gateway must ask at ${AUTHORIZE_PATH}` })
       return send(res, failure('internal', randomUUID()))
     }
-    const deps = current()
-    const { rules, headers } = deps.forwarding
-    const objection = (permit: Permit): string | null => unremovable(permit, rules, removal(headers))
+    const objection = (permit: Permit, { forwarding }: HeldDeps): string | null =>
+      unremovable(permit, forwarding.rules, removal(forwarding.headers))
     const held = readForwarded(client, profile)
     const asked = { ...held, door: profile, holdsBody: false, withinMs: ANSWER_MS, objection }
-    const verdict = await evaluateHeld(asked, deps)
-    if (verdict.kind === 'allow') res.writeHead(ALLOWED, allowedFields(verdict, deps))
+    const verdict = await evaluateHeld(asked, current())
+    if (verdict.kind === 'allow') res.writeHead(ALLOWED, allowedFields(verdict))
     else return send(res, refusalFor(profile, verdict.answer))
     res.end()
   } catch (err) {
@@ -103,11 +102,8 @@ const hasBody = ({ raw, version, bodiless }: ClientRequest): boolean =>
     return folded === 'transfer-encoding' || (folded === 'content-length' && raw[at + 1] !== '0')
   })
 
-function allowedFields(
-  { permit, origin, requestId }: Extract<DoorOutcome, { kind: 'allow' }>,
-  { forwarding }: HeldDeps,
-): string[] {
-  const own = ownFields(permit, { origin, requestId, publicPort: forwarding.publicPort })
+function allowedFields({ permit, inForce, origin, requestId }: Extract<DoorOutcome, { kind: 'allow' }>): string[] {
+  const own = ownFields(permit, { origin, requestId, publicPort: inForce.forwarding.publicPort })
   const { raw, names } = permit.request
   const credentials = permit.route.forwardToken
     ? names.flatMap((name, at) => (CREDENTIAL_FIELDS.includes(name) ? [name, raw[2 * at + 1] ?? ''] : []))

@@ -53,13 +53,15 @@ export type HeldRequest = Held & {
   readonly holdsBody: boolean
   /** After so long the gateway must have an answer. */
   readonly withinMs: number
-  /** Why a permitted request may not pass this gateway; null: it may. */
-  readonly objection: (permit: Permit) => string | null
+  /** Why a request that these rules permit may not pass this gateway; null: it may. */
+  readonly objection: (permit: Permit, inForce: HeldDeps) => string | null
 }
 export type DoorOutcome =
   | {
       readonly kind: 'allow'
       readonly permit: Permit
+      /** The rules that permitted it: they say what the service may get, too. */
+      readonly inForce: HeldDeps
       readonly origin: Origin
       readonly requestId: string
       /** Names and values in turn to add to the response of the service. */
@@ -78,18 +80,20 @@ export async function evaluateHeld(given: HeldRequest, deps: HeldDeps): Promise<
   const span = beginSpan(deps.tracing, asked.client)
   try {
     const startedMs = performance.now()
-    const outcome = await decideInTime({ ...asked, requestId }, visit, deps, span)
+    const { outcome, inForce } = await decideInTime({ ...asked, requestId }, visit, deps, span)
     const { client, origin, door } = asked
     const durationMs = performance.now() - startedMs
-    record(outcome, { client, address: origin.address, requestId, durationMs, door, span }, deps)
+    record(outcome, { client, address: origin.address, requestId, durationMs, door, span }, inForce)
     span?.end()
     const toClient = visit === null ? [] : visit.fields()
-    if (outcome.kind === 'permit')
-      return { kind: 'allow', permit: outcome, origin, requestId, toClient, rewritten: rewrittenFields(outcome, given) }
+    if (outcome.kind === 'permit') {
+      const rewritten = rewrittenFields(outcome, given)
+      return { kind: 'allow', permit: outcome, inForce, origin, requestId, toClient, rewritten }
+    }
     const about = { requestId, visit, leftMs: asked.withinMs - durationMs }
-    if (outcome.kind === 'denial') return { kind: 'answer', answer: await answerOf(outcome, about, deps) }
+    if (outcome.kind === 'denial') return { kind: 'answer', answer: await answerOf(outcome, about, inForce) }
     if (outcome.kind === 'sign_in') return { kind: 'answer', answer: await pageOf(outcome.request, about) }
-    return { kind: 'answer', answer: ownAnswer(outcome, requestId, deps) }
+    return { kind: 'answer', answer: ownAnswer(outcome, requestId, inForce) }
   } catch (err) {
     deps.log.error({ event: 'request_failed', request_id: requestId, err })
     span?.end('request_failed')
@@ -113,7 +117,7 @@ async function decideInTime(
   browser: Visit | null,
   deps: HeldDeps,
   span: Span | null,
-): Promise<Outcome> {
+): Promise<{ readonly outcome: Outcome; readonly inForce: HeldDeps }> {
   const { limits, requestsMax, bodyBytesMax } = deps
   const admission: Admitted = admit(deps, { address: origin.address, upgrade: false, limits, requestsMax })
   const late = Promise.withResolvers<Denial>()
@@ -125,13 +129,14 @@ async function decideInTime(
     }
     const arrival = { client, requestId, origin, admission, readBody: read, upgrade: false, browser }
     const deciding = enforceLatest(arrival, deps, { latest: () => deps.latest(null), originBy: () => origin, span })
-    const outcome = await Promise.race([deciding.then((one) => one.outcome), late.promise])
-    const reason = outcome.kind === 'permit' ? objection(outcome) : null
-    if (outcome.kind !== 'permit' || reason === null) return outcome
+    const tooLate = late.promise.then((outcome) => ({ outcome, rules: deps }))
+    const { outcome, rules: inForce } = await Promise.race([deciding, tooLate])
+    const reason = outcome.kind === 'permit' ? objection(outcome, inForce) : null
+    if (outcome.kind !== 'permit' || reason === null) return { outcome, inForce }
     const { route, identity } = outcome
     const detail = 'The request has a header field that the gateway cannot remove'
     const denial = denied('request_invalid', ARRIVED, { reason, detail })
-    return { ...denial, route, subject: identity?.subject ?? null }
+    return { outcome: { ...denial, route, subject: identity?.subject ?? null }, inForce }
   } finally {
     clearTimeout(timer)
     admission.leave()

@@ -3,7 +3,9 @@ import type { Span } from '../../pdp/process/tracing/tracing.ts'
 import type { Origin } from '../request/origin.ts'
 import { checkMedia, type ReadBody } from '../routes/json-body.ts'
 import { NO_ADMISSION } from './admission.ts'
+import { denied } from './denial.ts'
 import { type Arrival, type EnforceDeps, enforce, type Outcome } from './enforce.ts'
+import { ARRIVED } from './stages.ts'
 import { withSpan } from './trace.ts'
 
 export type Rules = {
@@ -11,7 +13,7 @@ export type Rules = {
   /** False once a reload has replaced these rules. */
   readonly isCurrent: () => boolean
 }
-/** Reloads while one request is evaluated. After more of them, only the watch of its exchange judges it again. */
+/** Reloads while one request is evaluated. A permit that is out of date even then is refused. */
 const ROUNDS_MAX = 3
 
 /** Never rejects. A request that the former rules permitted keeps its places, and its proof is not asked again. */
@@ -39,8 +41,15 @@ export async function enforceLatest<InForce extends Rules>(
     const again = { ...arrival, origin, readBody, admission: NO_ADMISSION, browser, former }
     outcome = await enforce(again, withSpan(rules.enforcing, span))
   }
+  if (outcome.kind === 'permit' && !rules.isCurrent()) {
+    const { route, identity } = outcome
+    const denial = denied('overloaded', ARRIVED, { reason: RELOADING })
+    outcome = { ...denial, route, subject: identity?.subject ?? null }
+  }
   return { outcome, rules, origin }
 }
+
+const RELOADING = 'the route file changed again and again during this request'
 
 /** A body can be read only once. */
 function keepBody(read: ReadBody): ReadBody {

@@ -69,6 +69,8 @@ export type DoorAnswer = {
 export type DoorHarness = {
   readonly inner: Harness
   port(profile: DoorProfile): number
+  /** A reload, with the same doors. */
+  apply(routes: string, extra?: string): void
   /** As the gateway of the profile asks, with its secret. */
   ask(profile: DoorProfile, request: AskedRequest): Promise<DoorAnswer>
   /** `values`: of the caller's metadata. */
@@ -97,9 +99,10 @@ export async function startDoors(options: {
     secret_file: secretFile,
     ...(body && !isHttpProfile(profile) && { body }),
   }))
+  const withDoors = (text: string): string => `${text}\ndoors: ${JSON.stringify(doors)}`
   const inner = await startHarness({
     routes,
-    extra: `${extra}\ndoors: ${JSON.stringify(doors)}`,
+    extra: withDoors(extra),
     ...(script !== undefined && { script }),
     ...(limits !== undefined && { limits }),
     certificatesOf: readCertificates,
@@ -141,6 +144,7 @@ export async function startDoors(options: {
   return {
     inner,
     port,
+    apply: (routes, more = '') => inner.apply(routes, withDoors(more)),
     check,
     raw,
     async ask(profile, request) {

@@ -102,6 +102,18 @@ describe('when a reload changes the rules, a request that waits', () => {
     expect(fieldOf(next.reached[0], 'x-team')).toBeNull()
   })
 
+  test('is refused when the rules that permit it are replaced again and again', async () => {
+    await start()
+    const { script } = h.pdp
+    h.pdp.script = (asked) => {
+      h.apply(ROUTES)
+      return script(asked)
+    }
+    expect((await h.send('GET /docs/1')).status).toBe(503)
+    expect(h.upstream.reached).toEqual([])
+    expect(lines()).toEqual([expect.objectContaining({ decision: 'deny', route: 'GET /docs/{id}', subject: 'alice' })])
+  })
+
   test('comes from nobody whom only a proxy named that is not trusted any more', async () => {
     await start('trusted_proxies: [127.0.0.1]')
     whileAsked(() => h.apply(ROUTES, ''))
