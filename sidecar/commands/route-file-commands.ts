@@ -103,7 +103,9 @@ async function check(path: string, { pdp, token, json }: CheckOptions, io: Io): 
   if (json === true)
     return print({ file: path, valid: true, routes: routes.length, tests: tests.length, hosts, warnings }, io)
   for (const warning of warnings) io.stdout.write(`${path}: warning: ${warning}\n`)
-  io.stdout.write(`${path}: valid, ${routes.length} routes, ${tests.length} tests, hosts: ${hosts.join(', ')}\n`)
+  io.stdout.write(
+    `${path}: valid, ${counted(routes, 'route')}, ${counted(tests, 'test')}, hosts: ${hosts.join(', ')}\n`,
+  )
 }
 
 async function askPdp(path: string, token: string): Promise<string[]> {
@@ -130,3 +132,6 @@ async function test(path: string, { json }: Form, io: Io): Promise<void> {
 }
 
 const print = (value: unknown, io: Io): void => void io.stdout.write(`${JSON.stringify(value, null, 2)}\n`)
+
+const counted = ({ length }: { readonly length: number }, what: string): string =>
+  `${length} ${what}${length === 1 ? '' : 's'}`

@@ -61,7 +61,8 @@ export class YamlReader {
   entries(given: Node | null, what: string): readonly Entry[] | null {
     const node = this.resolve(given)
     if (!isMap<Node, Node | null>(node)) {
-      this.report(given, `${what} must be a map`)
+      const isEmpty = node === null || (isScalar(node) && node.value === null)
+      this.report(given, isEmpty ? `${what} is empty: it must be a map of keys and values` : `${what} must be a map`)
       return null
     }
     const found: Entry[] = []

@@ -145,7 +145,9 @@ routes: {GET /a: public}
 
 describe('a mistake is', () => {
   test.each([
-    ['', 'the route file must be a map'],
+    ['', 'the route file is empty: it must be a map of keys and values'],
+    ['# nothing yet', 'the route file is empty: it must be a map of keys and values'],
+    ['text', 'the route file must be a map'],
     ['a: [', 'Flow sequence'],
     ['portcullis: v1', 'the route file needs resource'],
     [ready('GET /a: public\nGET /a: public'), 'Map keys must be unique'],
