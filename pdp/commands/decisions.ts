@@ -53,7 +53,7 @@ export function addDecisionCommands(program: Command, io: NodeJS.Process, run: R
   for (const name of ['check', 'explain'] as const) {
     const command = program
       .command(name)
-      .summary(name === 'check' ? 'ask whether a subject may do something' : 'like check, with the reason')
+      .summary(name === 'check' ? 'Ask whether a subject may do something.' : 'Like check, with the reason.')
       .description(
         name === 'check'
           ? 'Ask a running PDP whether a subject has a relation, or a permission, on a resource.'
