@@ -39,7 +39,8 @@ export async function compareAll(
     const evaluator = evaluatorOf(at, turns)
     const resources = await resourcesOf(at, all)
     const isWhole = resources.length <= RESOURCES_MAX
-    const found = requests.map(() => ({
+    const found = requests.map((request) => ({
+      request,
       gains: [] as ComparedAccess[],
       loses: [] as ComparedAccess[],
       complete: isWhole,
@@ -47,20 +48,18 @@ export async function compareAll(
     const startedMs = performance.now()
     for (const resource of resources.slice(0, RESOURCES_MAX)) {
       // Each relation of a resource before the next resource, so that no relation takes the time of the others.
-      for (const [i, request] of requests.entries()) {
-        const of = found[i]
-        if (of === undefined) continue
+      for (const one of found) {
         if (performance.now() - startedMs > COMPARING_MS) {
-          of.complete = false
+          one.complete = false
           continue
         }
-        const question = questionAbout(request, resource)
+        const question = questionAbout(one.request, resource)
         const before = await listAt({ at, evaluator, compile, tuplesMax }, question)
         const supposed = { ...question, contextualTuples, withoutTuples }
         const after = await listAt({ at, evaluator, compile: otherwise ?? compile, tuplesMax }, supposed)
-        of.complete &&= [before, after].every(({ complete, nextPageToken }) => complete && nextPageToken === null)
-        of.gains.push(...missingIn(before.items, after.items, resource))
-        of.loses.push(...missingIn(after.items, before.items, resource))
+        one.complete &&= [before, after].every(({ complete, nextPageToken }) => complete && nextPageToken === null)
+        one.gains.push(...missingIn(before.items, after.items, resource))
+        one.loses.push(...missingIn(after.items, before.items, resource))
       }
     }
     return found.map(({ gains, loses, complete }) => ({

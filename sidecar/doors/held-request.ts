@@ -4,7 +4,7 @@ import type { ProblemCode } from '../../pdp/process/problems.ts'
 import type { Span, Tracing } from '../../pdp/process/tracing/tracing.ts'
 import { withTimeout } from '../../pdp/process/with-timeout.ts'
 import { type Admitted, admit } from '../enforce/admission.ts'
-import { type Denial, denied } from '../enforce/denial.ts'
+import { type Denial, denied, deniedAfterPermit } from '../enforce/denial.ts'
 import { type DenialAnswer, type DenialMembers, describeDenial, OWN_STATUS } from '../enforce/denial-response.ts'
 import type { EnforceDeps, Outcome, OwnAnswer, Permit } from '../enforce/enforce.ts'
 import { enforceLatest } from '../enforce/latest.ts'
@@ -133,10 +133,8 @@ async function decideInTime(
     const { outcome, rules: inForce } = await Promise.race([deciding, tooLate])
     const reason = outcome.kind === 'permit' ? objection(outcome, inForce) : null
     if (outcome.kind !== 'permit' || reason === null) return { outcome, inForce }
-    const { route, identity } = outcome
     const detail = 'The request has a header field that the gateway cannot remove'
-    const denial = denied('request_invalid', ARRIVED, { reason, detail })
-    return { outcome: { ...denial, route, subject: identity?.subject ?? null }, inForce }
+    return { outcome: deniedAfterPermit(outcome, 'request_invalid', { reason, detail }), inForce }
   } finally {
     clearTimeout(timer)
     admission.leave()

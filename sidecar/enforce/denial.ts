@@ -6,7 +6,7 @@ import { EXTERNAL_MARK } from '../../pdp/token/foreign-claims.ts'
 import { PdpUnavailable, RequestError } from '../request/errors.ts'
 import type { Route } from '../routes/route.ts'
 import { type DenialMembers, isShadowed } from './denial-response.ts'
-import type { DenialReason, Refused, Stage } from './stages.ts'
+import { ARRIVED, type DenialReason, type Refused, type Stage } from './stages.ts'
 
 export type Denial = {
   readonly kind: 'denial'
@@ -67,6 +67,15 @@ export function denied(
   const route = 'route' in stage ? stage.route : null
   const subject = 'claims' in stage ? stage.claims.subject : null
   return { kind: 'denial', code, members, reason, route, subject }
+}
+
+/** Of a request that was permitted, and is refused after that: the log still names its route and its subject. */
+export function deniedAfterPermit(
+  { route, identity }: { readonly route: Route; readonly identity: { readonly subject: string } | null },
+  code: ProblemCode,
+  members: Parameters<typeof denied>[2],
+): Denial {
+  return { ...denied(code, ARRIVED, members), route, subject: identity?.subject ?? null }
 }
 
 /** Checks that compare times: a wrong clock makes them refuse a good token. */

@@ -3,9 +3,8 @@ import type { Span } from '../../pdp/process/tracing/tracing.ts'
 import type { Origin } from '../request/origin.ts'
 import { checkMedia, type ReadBody } from '../routes/json-body.ts'
 import { NO_ADMISSION } from './admission.ts'
-import { denied } from './denial.ts'
+import { deniedAfterPermit } from './denial.ts'
 import { type Arrival, type EnforceDeps, enforce, type Outcome } from './enforce.ts'
-import { ARRIVED } from './stages.ts'
 import { withSpan } from './trace.ts'
 
 export type Rules = {
@@ -41,11 +40,8 @@ export async function enforceLatest<InForce extends Rules>(
     const again = { ...arrival, origin, readBody, admission: NO_ADMISSION, browser, former }
     outcome = await enforce(again, withSpan(rules.enforcing, span))
   }
-  if (outcome.kind === 'permit' && !rules.isCurrent()) {
-    const { route, identity } = outcome
-    const denial = denied('overloaded', ARRIVED, { reason: RELOADING })
-    outcome = { ...denial, route, subject: identity?.subject ?? null }
-  }
+  if (outcome.kind === 'permit' && !rules.isCurrent())
+    outcome = deniedAfterPermit(outcome, 'overloaded', { reason: RELOADING })
   return { outcome, rules, origin }
 }
 

@@ -3,27 +3,24 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { openTestDatabase, type TestDatabase } from '../support/database.ts'
 import { launchChromium, openTab, type Tab } from './chromium.ts'
+import { type OwnWorld, startOwnWorld } from './own-world.ts'
 import { SCREENS } from './screens.ts'
-import { MODEL, startWorld, type World } from './world.ts'
+import { MODEL } from './world.ts'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const PAGE_BYTES_MAX = 50_000
 
-let world: World
-let database: TestDatabase
+let world: OwnWorld
 let browser: Browser
 const tabs: Tab[] = []
 beforeAll(async () => {
-  database = await openTestDatabase()
-  world = await startWorld(database.connectionString)
+  world = await startOwnWorld()
   browser = await launchChromium()
 })
 afterAll(async () => {
   await browser?.close()
   await world?.close()
-  await database?.drop()
 })
 /** What a policy refuses, or a script gets wrong, fails the test that saw it. */
 afterEach(async () => {

@@ -1,18 +1,16 @@
 /** Names that somebody else chose, on every screen of the console: in what is stored, and in every part of an address. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { openTestDatabase, type TestDatabase } from '../support/database.ts'
 import { launchChromium, openTab, type Tab } from './chromium.ts'
+import { type OwnWorld, startOwnWorld } from './own-world.ts'
 import { SCREENS } from './screens.ts'
-import { HOSTILE, startWorld, type World } from './world.ts'
+import { HOSTILE } from './world.ts'
 
-let world: World
-let database: TestDatabase
+let world: OwnWorld
 let browser: Browser
 let tab: Tab
 beforeAll(async () => {
-  database = await openTestDatabase()
-  world = await startWorld(database.connectionString)
+  world = await startOwnWorld()
   browser = await launchChromium()
   tab = await openTab(browser, world, { person: 'root' })
   for (const [kind, hostile] of Object.entries(HOSTILE)) await store(kind, hostile.slice('doc:'.length))
@@ -20,7 +18,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close()
   await world?.close()
-  await database?.drop()
 })
 /** No policy had to refuse anything, and nothing left this origin. */
 afterEach(() => expect(tab.complaints.splice(0)).toEqual([]))

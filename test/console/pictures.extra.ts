@@ -3,10 +3,9 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openTestDatabase, type TestDatabase } from '../support/database.ts'
 import { launchChromium, openTab } from './chromium.ts'
+import { type OwnWorld, startOwnWorld } from './own-world.ts'
 import { SCREENS } from './screens.ts'
-import { startWorld, type World } from './world.ts'
 
 const WIDTHS = [390, 1024, 1600]
 const KEPT = ['ask-allowed', 'ask-denied', 'model', 'decisions']
@@ -14,12 +13,10 @@ const KEPT = ['ask-allowed', 'ask-denied', 'model', 'decisions']
 const ALL = process.env.CONSOLE_PICTURES
 const KEPT_FOLDER = 'docs/pictures'
 
-let world: World
-let database: TestDatabase
+let world: OwnWorld
 let browser: Browser
 beforeAll(async () => {
-  database = await openTestDatabase()
-  world = await startWorld(database.connectionString)
+  world = await startOwnWorld()
   browser = await launchChromium()
   for (const [i, resource] of ['doc:1', 'doc:2', 'doc:3', 'doc:2'].entries())
     await world.ask({ requestId: `request-${i}-of-the-story`, relation: 'viewer', resource })
@@ -27,7 +24,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close()
   await world?.close()
-  await database?.drop()
 })
 
 test.each(['light', 'dark'] as const)(

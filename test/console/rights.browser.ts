@@ -1,24 +1,20 @@
 /** What people see of the console by their roles: nothing of others, of other tenants, or of what lies above them. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { openTestDatabase, type TestDatabase } from '../support/database.ts'
 import { launchChromium, openTab, type Tab } from './chromium.ts'
+import { type OwnWorld, startOwnWorld } from './own-world.ts'
 import { SCREENS } from './screens.ts'
-import { startWorld, type World } from './world.ts'
 
-let world: World
-let database: TestDatabase
+let world: OwnWorld
 let browser: Browser
 const tabs: Tab[] = []
 beforeAll(async () => {
-  database = await openTestDatabase()
-  world = await startWorld(database.connectionString)
+  world = await startOwnWorld()
   browser = await launchChromium()
 })
 afterAll(async () => {
   await browser?.close()
   await world?.close()
-  await database?.drop()
 })
 /** What a policy refuses, or a script gets wrong, fails the test that saw it. */
 afterEach(async () => {

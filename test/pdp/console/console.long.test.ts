@@ -1,23 +1,18 @@
 /** What the console refuses: forged forms and tickets, sign-ins that are not one's own, old ones for writes, and rights that nobody gave. */
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type PersonId, startWorld, type World } from '../../console/world.ts'
+import { type OwnWorld, startOwnWorld } from '../../console/own-world.ts'
+import type { PersonId } from '../../console/world.ts'
 import { type Browser, createBrowser } from '../../support/browser.ts'
-import { openTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { clientToken } from '../../support/sign-in.ts'
 import type { Json } from '../serve/harness.ts'
 import { csrfIn, get, post, signedInTo } from './visitor.ts'
 
-let world: World
-let database: TestDatabase
+let world: OwnWorld
 beforeAll(async () => {
-  database = await openTestDatabase()
-  world = await startWorld(database.connectionString)
+  world = await startOwnWorld()
 })
-afterAll(async () => {
-  await world?.close()
-  await database?.drop()
-})
+afterAll(() => world?.close())
 
 const signedIn = (person: PersonId): Promise<Browser> => signedInTo(world, person)
 const LINE = { action: 'confirm', op: 'write', lines: 'doc:forged#viewer@user:bob' }
@@ -144,7 +139,7 @@ describe('a form', () => {
   test('after an old sign-in asks for another one and writes nothing', async () => {
     const browser = await signedIn('root')
     const csrf = csrfIn((await get(browser, WRITE)).text)
-    const sql = new pg.Client({ connectionString: database.connectionString })
+    const sql = new pg.Client({ connectionString: world.connectionString })
     await sql.connect()
     // Sixteen minutes ago, and the password was set before.
     await sql.query("update user_account set signed_out_at = null where user_id = 'root'")

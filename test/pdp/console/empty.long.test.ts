@@ -1,22 +1,16 @@
 /** A world without organizations, as it is after the first start: every screen says what to do, and none fails. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type OwnWorld, startOwnWorld } from '../../console/own-world.ts'
 import { SCREENS } from '../../console/screens.ts'
-import { startWorld, type World } from '../../console/world.ts'
-import { openTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { get, signedInTo } from './visitor.ts'
 
-let world: World
-let database: TestDatabase
+let world: OwnWorld
 beforeAll(async () => {
-  database = await openTestDatabase()
-  world = await startWorld(database.connectionString)
+  world = await startOwnWorld()
   await world.manage('DELETE', '/v1/clients/failing')
   for (const id of ['acme~eu', 'acme', 'globex']) await world.manage('DELETE', `/v1/organizations/${id}`)
 })
-afterAll(async () => {
-  await world?.close()
-  await database?.drop()
-})
+afterAll(() => world?.close())
 
 const PATHS = [...new Set(Object.values(SCREENS).map((path) => path.split('?', 1)[0] ?? ''))]
 

@@ -1,20 +1,15 @@
 /** What the console shows of what is long or was before: lists of many pages, the log of changes, versions of manifests. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { MODEL, type PersonId, startWorld, type World } from '../../console/world.ts'
+import { type OwnWorld, startOwnWorld } from '../../console/own-world.ts'
+import { MODEL, type PersonId } from '../../console/world.ts'
 import type { Browser } from '../../support/browser.ts'
-import { openTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { csrfIn, get, post, signedInTo } from './visitor.ts'
 
-let world: World
-let database: TestDatabase
+let world: OwnWorld
 beforeAll(async () => {
-  database = await openTestDatabase()
-  world = await startWorld(database.connectionString)
+  world = await startOwnWorld()
 })
-afterAll(async () => {
-  await world?.close()
-  await database?.drop()
-})
+afterAll(() => world?.close())
 const signedIn = (person: PersonId): Promise<Browser> => signedInTo(world, person)
 
 describe('lists that are longer than a page', () => {

@@ -3,23 +3,18 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type PersonId, startWorld, type World } from '../../console/world.ts'
+import { type OwnWorld, startOwnWorld } from '../../console/own-world.ts'
+import type { PersonId } from '../../console/world.ts'
 import { type Browser, createBrowser } from '../../support/browser.ts'
-import { openTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { csrfIn, get, post, type Shown, signedInTo } from './visitor.ts'
 
-let world: World
-let database: TestDatabase
+let world: OwnWorld
 let root: Browser
 beforeAll(async () => {
-  database = await openTestDatabase()
-  world = await startWorld(database.connectionString)
+  world = await startOwnWorld()
   root = await signedInTo(world, 'root')
 })
-afterAll(async () => {
-  await world?.close()
-  await database?.drop()
-})
+afterAll(() => world?.close())
 
 const PAGE = '/console/invitations?org=acme'
 type Open = { readonly id: string; readonly email: string; readonly invited_by: string }
@@ -156,7 +151,7 @@ describe('somebody', () => {
   test('whose sign-in is old sends nothing, and finds what was typed after the next one', async () => {
     const before = await emails()
     const csrf = csrfIn((await get(root, PAGE)).text)
-    const sql = new pg.Client({ connectionString: database.connectionString })
+    const sql = new pg.Client({ connectionString: world.connectionString })
     await sql.connect()
     await sql.query("update user_account set signed_out_at = null where user_id = 'root'")
     await sql.query(`update oidc_record set payload = jsonb_set(payload, '{authTime}', to_jsonb((payload ->> 'authTime')::int - 960))

@@ -1,22 +1,16 @@
 /** Forms of the console that come when the session is over, or the sign-in is too old to write. */
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { startWorld, type World } from '../../console/world.ts'
+import { type OwnWorld, startOwnWorld } from '../../console/own-world.ts'
 import type { Browser } from '../../support/browser.ts'
-import { openTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { csrfIn, get, post, type Shown, signedInTo } from './visitor.ts'
 
-let world: World
-let database: TestDatabase
+let world: OwnWorld
 let root: Browser
 beforeAll(async () => {
-  database = await openTestDatabase()
-  world = await startWorld(database.connectionString)
+  world = await startOwnWorld()
 })
-afterAll(async () => {
-  await world?.close()
-  await database?.drop()
-})
+afterAll(() => world?.close())
 beforeEach(async () => {
   root = await signedInTo(world, 'root')
 })
@@ -41,7 +35,7 @@ const hiddenIn = ({ text }: Shown): { readonly [name: string]: string } =>
     ]),
   )
 async function age(): Promise<void> {
-  const sql = new pg.Client({ connectionString: database.connectionString })
+  const sql = new pg.Client({ connectionString: world.connectionString })
   await sql.connect()
   await sql.query("update user_account set signed_out_at = null where user_id = 'root'")
   await sql.query(`update oidc_record set payload = jsonb_set(payload, '{authTime}', to_jsonb((payload ->> 'authTime')::int - 960))

@@ -1,19 +1,13 @@
 /** Rights that end and values that change while somebody looks at the console. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startWorld, type World } from '../../console/world.ts'
-import { openTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { type OwnWorld, startOwnWorld } from '../../console/own-world.ts'
 import { get, post, signedInTo } from './visitor.ts'
 
-let world: World
-let database: TestDatabase
+let world: OwnWorld
 beforeAll(async () => {
-  database = await openTestDatabase()
-  world = await startWorld(database.connectionString)
+  world = await startOwnWorld()
 })
-afterAll(async () => {
-  await world?.close()
-  await database?.drop()
-})
+afterAll(() => world?.close())
 
 test('no event comes after its rights have ended', async () => {
   const grant = { app: 'portcullis', role: 'auditor', subject: 'user:bob' }

@@ -2,21 +2,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type PersonId, startWorld, type World } from '../../console/world.ts'
+import { type OwnWorld, startOwnWorld } from '../../console/own-world.ts'
+import type { PersonId } from '../../console/world.ts'
 import type { Browser } from '../../support/browser.ts'
-import { openTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { get, signedInTo } from './visitor.ts'
 
-let world: World
-let database: TestDatabase
+let world: OwnWorld
 beforeAll(async () => {
-  database = await openTestDatabase()
-  world = await startWorld(database.connectionString)
+  world = await startOwnWorld()
 })
-afterAll(async () => {
-  await world?.close()
-  await database?.drop()
-})
+afterAll(() => world?.close())
 const signedIn = (person: PersonId): Promise<Browser> => signedInTo(world, person)
 
 test('each look at decisions is on record, with who looked', async () => {
@@ -260,7 +255,7 @@ test('nothing watches a question about the past', async () => {
 })
 
 test('the start names streams that lag, issuers that do not answer and an old key, to those whose business they are', async () => {
-  const client = new pg.Client({ connectionString: database.connectionString })
+  const client = new pg.Client({ connectionString: world.connectionString })
   await client.connect()
   await client.query("update signing_key set created_at = now() - interval '400 days' where state = 'active'")
   await client.query("update signal_stream set status = 'paused' where stream_id = 'stream-of-failing'")

@@ -1,19 +1,13 @@
 /** What a newcomer types wrong, and what the console says about it. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startWorld, type World } from '../../console/world.ts'
-import { openTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { type OwnWorld, startOwnWorld } from '../../console/own-world.ts'
 import { get, signedInTo } from './visitor.ts'
 
-let world: World
-let database: TestDatabase
+let world: OwnWorld
 beforeAll(async () => {
-  database = await openTestDatabase()
-  world = await startWorld(database.connectionString)
+  world = await startOwnWorld()
 })
-afterAll(async () => {
-  await world?.close()
-  await database?.drop()
-})
+afterAll(() => world?.close())
 const read = async (person: 'root' | 'anna', path: string): Promise<string> =>
   (await get(await signedInTo(world, person), `/console/${path}`)).text.replaceAll(/<[^>]*>/g, '')
 
