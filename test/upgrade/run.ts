@@ -34,10 +34,14 @@ const versions = values.short === true ? RELEASED.slice(-1) : RELEASED
 
 for (const version of versions.filter((one) => isChosen(shortName(one)))) {
   const root = checkOut(version)
-  if (root === null) console.log(`skip ${shortName(version)}: the history of this clone does not have it`)
-  else if (values.dumps === true)
+  if (root === null) {
+    console.log(`skip ${shortName(version)}: the history of this clone does not have it`)
+    continue
+  }
+  if (values.dumps === true)
     await play(`dump of ${shortName(version)}`, (folder) => makeDump({ version, root, folder }))
   else await play(`from ${shortName(version)}`, (folder) => playUpgrade({ version, root, folder, seconds }))
+  rmSync(root, { recursive: true, force: true })
 }
 if (values.dumps !== true && isChosen('restore'))
   await play('backup and restore', (folder) => playRestore({ folder, seconds }))

@@ -1,6 +1,6 @@
 /** Earlier versions of the program, as this repository's history has them, and how one of any version is started. */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createPart, type Part, spawnNode } from '../faults/part.ts'
@@ -25,21 +25,26 @@ export const ADMIN_SECRET = 'upgrade-admin-secret-0123456789'
 
 export const shortName = ({ commit }: Version): string => commit.slice(0, 7)
 
-/** Null: this clone's history does not reach so far back. */
+/**
+ * A new folder with the sources and packages of `version`; the caller deletes it. Null: this clone's history does not reach so far back.
+ * It is not kept for the next run: it links to the packages of this clone, and outlived them.
+ */
 export function checkOut(version: Version): string | null {
-  const folder = join(tmpdir(), `portcullis-version-${shortName(version)}-${process.getuid?.() ?? 0}`)
-  if (existsSync(folder)) return folder
-  const made = `${folder}.${process.pid}`
-  mkdirSync(made)
-  const archive = spawnSync('git', ['archive', version.commit], { cwd: ROOT, maxBuffer: 512 * 1024 ** 2 })
-  const unpacked = archive.status === 0 && spawnSync('tar', ['-x'], { cwd: made, input: archive.stdout }).status === 0
-  if (!unpacked) {
-    rmSync(made, { recursive: true })
-    return null
+  const folder = mkdtempSync(join(tmpdir(), `portcullis-version-${shortName(version)}-`))
+  try {
+    const archive = spawnSync('git', ['archive', version.commit], { cwd: ROOT, maxBuffer: 512 * 1024 ** 2 })
+    const unpacked =
+      archive.status === 0 && spawnSync('tar', ['-x'], { cwd: folder, input: archive.stdout }).status === 0
+    if (unpacked) {
+      install(folder)
+      return folder
+    }
+  } catch (err) {
+    rmSync(folder, { recursive: true })
+    throw err
   }
-  install(made)
-  renameSync(made, folder)
-  return folder
+  rmSync(folder, { recursive: true })
+  return null
 }
 
 /** Its own packages; ours where they are the same. */
