@@ -38,6 +38,7 @@ export type Answer = {
   readonly reason?: Reason
 }
 
+const LETTER_A = 'a'.charCodeAt(0)
 /** Never used up. */
 const ENDLESS = new Slice(Number.POSITIVE_INFINITY)
 const NOTHING_HELD = denied('none')
@@ -75,7 +76,16 @@ type Question = {
 /** As answerCheck, as far as the slice reaches. */
 export function answerWithin(slice: Slice, question: Question): Sliced<Answer | undefined> {
   const answer = answerOf(slice, question, null)
-  return question.asked.explain === true ? after(answer, (of) => explained(slice, question, of)) : answer
+  return question.asked.explain === true ? thenExplained(slice, question, answer) : answer
+}
+
+/** Apart from answerWithin: what a function that is made there refers to would be kept by every call. */
+function thenExplained(
+  slice: Slice,
+  question: Question,
+  answer: Sliced<Answer | undefined>,
+): Sliced<Answer | undefined> {
+  return after(answer, (of) => explained(slice, question, of))
 }
 
 function explained(slice: Slice, question: Question, answer: Answer | undefined): Sliced<Answer | undefined> {
@@ -98,7 +108,8 @@ function answerOf(slice: Slice, question: Question, begun: Search | null): Slice
   const node = view.organization(asked.organization)
   const membership = view.membership(asked.organization, asked.subject)
   const { resource } = check
-  const app = resource.startsWith('app:')
+  // By its first letter, few resources can be an app: comparing a text costs a call.
+  const app = resource.charCodeAt(0) === LETTER_A && resource.startsWith('app:')
   const own = isOwn(asked.organization, resource)
   const tier = own && MEMBERSHIP_RELATIONS.has(check.relation)
   const byRole = app || (own && isPermissionQuestion(model, check.relation))
@@ -109,24 +120,24 @@ function answerOf(slice: Slice, question: Question, begun: Search | null): Slice
   // Everything is evaluated before giving up for want of rows, so that one load brings it all.
   const isAsked = byTuple && isHeld
   const near = isAsked && begun === null ? nearOf(question) : null
-  let related: Truth | typeof PAUSED = near === null ? FALSE : answerNear(slice, near, question)
-  const search = isAsked && (near === null || related === UNKNOWN) ? (begun ?? searchFor(question, false)) : null
+  let related: Truth = near === null ? FALSE : answerNear(slice, near, question)
+  let way: Way = near === null ? 'tuple' : near.way
   let undecided: unknown = null
-  try {
-    if (search !== null) related = visit(slice, search, question)
-  } catch (err) {
-    if (!isUndecided(err)) throw err
-    related = UNKNOWN
-    undecided = err
+  if (isAsked && (near === null || related === UNKNOWN)) {
+    // A question of its own: one that is handed on has to be made for every check, also where nothing is searched.
+    const far = searched(slice, { view, model, asked, check }, begun)
+    if (far instanceof Paused) return far
+    related = far.related
+    way = far.way
+    undecided = far.undecided
   }
-  if (related === PAUSED) return pausedAt(slice, question, search)
   const role = byRole ? roleAnswer(view, asked, check) : NOTHING_HELD
   // Of an organization that does not exist no row can ever be had, so nothing more is waited for.
   if (node === null) return NOTHING_HELD
   if (node === undefined || membership === undefined) return undefined
   // What is held here does not count, but what an ancestor or the environment grants does.
   if (membership !== null && membership.status !== 'active') return role?.allowed === false ? SUSPENDED : role
-  if (related === TRUE) return ALLOWED[(search ?? near)?.way ?? 'tuple']
+  if (related === TRUE) return ALLOWED[way]
   if (role?.allowed === true) return role
   if (undecided !== null && role !== undefined) throw undecided
   if (related === UNKNOWN || role === undefined) return undefined
@@ -134,9 +145,19 @@ function answerOf(slice: Slice, question: Question, begun: Search | null): Slice
   return byRole && role.code !== 'unknown_relation' ? NOTHING_HELD : UNKNOWN_RELATION
 }
 
-/** Apart from answerOf, whose variables would otherwise be kept for this wherever it is called. */
-function pausedAt(slice: Slice, question: Question, search: Search | null): Paused<Answer | undefined> {
-  return new Paused(() => answerOf(slice, question, search))
+/** What a search comes to. `undecided`: why it came to nothing. */
+type Far = { readonly related: Truth; readonly way: Way; readonly undecided: unknown }
+
+function searched(slice: Slice, question: Question, begun: Search | null): Far | Paused<Answer | undefined> {
+  const search = begun ?? searchFor(question, false)
+  try {
+    const related = visit(slice, search, question)
+    if (related === PAUSED) return new Paused(() => answerOf(slice, question, search))
+    return { related, way: search.way, undecided: null }
+  } catch (err) {
+    if (!isUndecided(err)) throw err
+    return { related: UNKNOWN, way: search.way, undecided: err }
+  }
 }
 
 function nearOf({ view, model, asked }: Question): Near {

@@ -25,7 +25,7 @@ const OBJECT_ID_BYTES_MAX = 512
 
 /** Of an organization, a user, a client, an app or a role grant: these stand in header fields, addresses and tokens. */
 export const isId = (text: string): boolean =>
-  text.length <= ID_CHARACTERS_MAX && isObjectId(text) && runEnd(text, IN_OBJECT_ID, 0) === text.length
+  text.length > 0 && text.length <= ID_CHARACTERS_MAX && text !== '*' && runEnd(text, IN_OBJECT_ID, 0) === text.length
 /** Of what tuples name. */
 export const isObjectId = (text: string): boolean => isObjectIdFrom(text, 0)
 /**

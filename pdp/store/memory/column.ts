@@ -5,8 +5,11 @@ const NONE = -1
 const LIST_MAX = 16
 export type Many = readonly number[] | ReadonlySet<number>
 
-export const holds = (many: Many, value: number): boolean =>
-  many instanceof Set ? many.has(value) : (many as readonly number[]).includes(value)
+export function holds(many: Many, value: number): boolean {
+  if (!Array.isArray(many)) return (many as ReadonlySet<number>).has(value)
+  for (let at = 0; at < many.length; at++) if (many[at] === value) return true
+  return false
+}
 
 export const sizeOf = (many: Many): number => (many instanceof Set ? many.size : (many as readonly number[]).length)
 
