@@ -140,9 +140,10 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
       }
       const asked = { organization, subject: subjectName(subject), app, tuplesMax }
       const { currentView } = parts.evaluator
-      return currentView === undefined
+      // Without context, which is rare, nothing is waited for where everything is in this process.
+      return currentView === undefined || context !== undefined
         ? allowedLater(parts, { asked, check, context })
-        : allowedNow(currentView, parts, { asked, check, context })
+        : allowedNow(currentView, parts, asked, check)
     },
     entitlement: asking(ENTITLEMENT, (organization, key) => entitlement(parts, organization, key)),
     isRevoked: asking(TOKEN, isRevokedNow),

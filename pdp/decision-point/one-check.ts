@@ -14,15 +14,24 @@ type Alone = { readonly asked: CheckInput; readonly check: PermissionCheck; read
 
 type Parts = { readonly evaluator: SnapshotEvaluator; readonly compile: ModelCompiler; readonly turns: Turns }
 
-/** Where everything is in this process; without a promise, but where it takes long or a model is still to be compiled. */
-export function allowedNow(currentView: () => View, parts: Parts, alone: Alone): boolean | Promise<boolean> {
+/** Where everything is in this process, for a check without context; without a promise, but where it takes long or a model is still to be compiled. */
+export function allowedNow(
+  currentView: () => View,
+  parts: Parts,
+  asked: CheckInput,
+  check: PermissionCheck,
+): boolean | Promise<boolean> {
   try {
-    const found = isAllowed(parts.turns.newSlice(), currentView(), parts.compile, alone)
-    return found instanceof Paused ? allowedLater(parts, alone) : found === true
+    const view = currentView()
+    const manifests = view.manifests()
+    if (manifests !== undefined) {
+      const answer = answerWithin(parts.turns.newSlice(), { view, model: parts.compile(manifests), asked, check })
+      if (!(answer instanceof Paused)) return answer?.allowed === true
+    }
   } catch (err) {
     if (!(err instanceof ModelPending)) throw err
-    return allowedLater(parts, alone)
   }
+  return allowedLater(parts, { asked, check, context: undefined })
 }
 
 export async function allowedLater({ evaluator, compile }: Parts, alone: Alone): Promise<boolean> {
@@ -38,7 +47,7 @@ function isAllowed(slice: Slice, view: View, compile: ModelCompiler, of: Alone):
   if (manifests === undefined) return collectMissingRows(slice, view, of)
   const question = context === undefined ? asked : { ...asked, conditions: new ConditionRun(view, context) }
   const answer = answerWithin(slice, { view, model: compile(manifests), asked: question, check })
-  return answer instanceof Paused ? after(answer, (of: Answer | undefined) => of?.allowed) : answer?.allowed
+  return after(answer, (of: Answer | undefined) => of?.allowed)
 }
 
 /** Evaluates without a model, only to collect the rows that have to be loaded. The result is discarded. */
