@@ -78,7 +78,12 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
   })
   let environment = environmentIn(state)
   const names = new MemoryNames(state)
-  const currentView = (): MemoryView => new MemoryView(state.logs, environment, clock)
+  /** Serves one question after another until something is written, or until it has read the clock. */
+  let view: MemoryView | null = null
+  const currentView = (): MemoryView => {
+    if (view === null || view.hasReadClock) view = new MemoryView(state.logs, environment, clock)
+    return view
+  }
   const read = (logs: readonly LogId[], keys: readonly RowKey[]): Reading => ({
     vector: vector(logs),
     rows: readRowSets(state.logs, keys),
@@ -110,6 +115,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
     async write(log, changes, { context, preconditions = [], letsNobodyIn = false }) {
       await withModels(() => assertChanges(log, changes))
       while (snapshotsOpen > 0) await new Promise<void>((resolve) => waiting.push(resolve))
+      view = null
       const written = applyToMemory(state, {
         log,
         changes,

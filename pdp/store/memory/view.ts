@@ -63,6 +63,11 @@ export class MemoryView implements View {
     return true
   }
 
+  /** True once an answer may have depended on the time: the next question needs a view of its own. */
+  get hasReadClock(): boolean {
+    return this.#nowMs !== null || this.validUntilMs !== null
+  }
+
   clockMs(): number {
     this.#nowMs ??= this.#clock()
     return this.#nowMs
