@@ -6,6 +6,7 @@ import { isRequestId } from '../domain/names.ts'
 import { PROBLEM_MEDIA_TYPE, problem } from '../process/problems.ts'
 import { onceLate } from '../process/with-timeout.ts'
 import { ACCOUNT_PATHS, type Account } from './account/account.ts'
+import { goByGet, repeatedByGet } from './html/by-get.ts'
 import { errorPage } from './html/error-page.ts'
 import { mountOf, PATHS } from './oauth/paths.ts'
 import { answerResourceMetadata } from './oauth/resource-metadata.ts'
@@ -22,11 +23,11 @@ const READ = ['GET', 'HEAD', 'OPTIONS']
 const CALL = ['POST', 'OPTIONS']
 
 const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
-  [PATHS.authorize, { kind: 'page', methods: ['GET'] }],
+  [PATHS.authorize, { kind: 'page', methods: ['GET', 'POST'] }],
   [PATHS.device, { kind: 'page', methods: ['GET', 'POST'] }],
   [PATHS.approve, { kind: 'approval', methods: ['GET', 'POST'] }],
-  [PATHS.logout, { kind: 'page', methods: ['GET'] }],
-  [PATHS.logoutConfirm, { kind: 'page', methods: ['POST'] }],
+  [PATHS.logout, { kind: 'page', methods: ['GET', 'POST'] }],
+  [PATHS.logoutConfirm, { kind: 'page', methods: ['GET', 'POST'] }],
   [PATHS.logoutSuccess, { kind: 'page', methods: ['GET'] }],
   [PATHS.pushed, { kind: 'api', methods: CALL }],
   [PATHS.token, { kind: 'api', methods: CALL }],
@@ -82,7 +83,7 @@ export function createHandler(
     res.setHeader('x-content-type-options', 'nosniff')
     nameRequest(req, res)
     if (!route.methods.includes(req.method ?? '')) {
-      refuseMethod(res, route.methods)
+      refuseMethod(deps, { ...route, req, res })
       return true
     }
     for (const name of IGNORED_HEADERS) delete req.headers[name]
@@ -133,8 +134,20 @@ async function answer(
       return
     }
     default:
-      return deps.callback(req, res)
+      return answerPage(deps, request)
   }
+}
+
+async function answerPage(
+  deps: HandlerDeps,
+  { path, req, res }: { readonly path: string; readonly req: IncomingMessage; readonly res: ServerResponse },
+): Promise<void> {
+  const url = await repeatedByGet(req, path, deps.issuer)
+  if (url === undefined) return deps.callback(req, res)
+  if (url !== null) return goByGet(res, url)
+  const page = errorPage(deps.frameOf(req), { trouble: 'largeForm', code: 'invalid_request' })
+  res.writeHead(STATUS.tooLarge, page.headers)
+  res.end(page.html)
 }
 
 /** The name that the server in front gave the request, or else the caller's, or a new one: pages show it, and the log has it. */
@@ -160,14 +173,28 @@ function localTarget(target: string, mount: string): string {
   return target.startsWith(`${mount}/`) ? target.slice(mount.length) : target
 }
 
-function refuseMethod(res: ServerResponse, methods: readonly string[]): void {
+function refuseMethod(
+  { frameOf }: Pick<HandlerDeps, 'frameOf'>,
+  { kind, methods, req, res }: Route & { readonly req: IncomingMessage; readonly res: ServerResponse },
+): void {
   const status = STATUS.methodUnsupported
+  const isBrowser = !PROGRAM_KINDS.has(kind) && req.headers.accept?.includes('text/html') === true
+  if (isBrowser) {
+    const page = errorPage(frameOf(req), {
+      trouble: 'application',
+      code: 'invalid_request',
+      detail: `${req.method} is not supported here`,
+    })
+    res.writeHead(status, { ...page.headers, allow: methods.join(', ') })
+    return void res.end(page.html)
+  }
   res.writeHead(status, { allow: methods.join(', '), 'content-type': PROBLEM_MEDIA_TYPE, 'cache-control': 'no-store' })
   res.end(JSON.stringify({ ...problem('method_unsupported'), status }))
 }
 
 const PROBLEM_KINDS: ReadonlySet<Kind> = new Set(['userinfo', 'resource'])
 const OAUTH_KINDS: ReadonlySet<Kind> = new Set(['api', 'token'])
+const PROGRAM_KINDS: ReadonlySet<Kind> = new Set([...PROBLEM_KINDS, ...OAUTH_KINDS])
 const FAILED = { trouble: 'failed', code: 'server_error' } as const
 const DETAILS = { unavailable: 'The service cannot answer right now.', failed: 'An unexpected error occurred.' }
 
@@ -197,7 +224,8 @@ function fail(
     res.end(JSON.stringify({ error: view.code, error_description: DETAILS[view.trouble] }))
     return
   }
-  const page = errorPage(frame, view)
+  // Only what a GET asked for can be asked for again by a link.
+  const page = errorPage(frame, req.method === 'GET' ? { ...view, again: path } : view)
   res.writeHead(status, page.headers)
   res.end(page.html)
 }

@@ -4,6 +4,7 @@ import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { errorPage } from '../html/error-page.ts'
 import type { Frame } from '../html/frame.ts'
 import { type Page, page } from '../html/page.ts'
+import { PATHS } from '../oauth/paths.ts'
 import { STATUS, type StatusName } from '../oauth/status.ts'
 import type { Words } from '../words/words.ts'
 import type { Visit } from './visit.ts'
@@ -16,9 +17,10 @@ export const shown = (frame: Frame, title: string, body: Html, outcome: StatusNa
   page: page(frame, title, body),
 })
 
-export const refused = ({ frame }: Visit, trouble: 'foreignForm' | 'largeForm' | 'oldForm'): View => ({
+/** The page to open again is that of the form. */
+export const refused = ({ req, frame }: Visit, trouble: 'foreignForm' | 'largeForm' | 'oldForm'): View => ({
   outcome: trouble === 'largeForm' ? 'tooLarge' : 'invalid',
-  page: errorPage(frame, { trouble, code: 'invalid_request' }),
+  page: errorPage(frame, { trouble, code: 'invalid_request', again: req.url?.split('?', 1)[0] ?? PATHS.account }),
 })
 
 export function send(res: ServerResponse, { outcome, page }: View): void {

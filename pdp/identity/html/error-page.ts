@@ -1,5 +1,6 @@
-/** The page for an error: what it means, what to do, and the request id to name when asking for help. */
-import { EMPTY, html } from '../../process/pages/html.ts'
+/** The page for an error: what it means, what to do, a link that leads on, and the request id to name when asking for help. */
+import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import { PATHS } from '../oauth/paths.ts'
 import type { Words } from '../words/words.ts'
 import type { Frame } from './frame.ts'
 import { type Page, page } from './page.ts'
@@ -18,10 +19,13 @@ const TROUBLES: { readonly [code: string]: Trouble | undefined } = {
 }
 export const troubleOf = (code: string): Trouble => TROUBLES[code] ?? 'application'
 
-/** `detail` is for who looks after the application: text of oidc-provider, which is English, never of an exception. */
+/**
+ * `detail` is for who looks after the application: text of oidc-provider, which is English, never of an exception. `again`:
+ * the path, below that of the issuer, of the page to open once more.
+ */
 export function errorPage(
   frame: Frame,
-  view: { readonly trouble: Trouble; readonly code: string; readonly detail?: string },
+  view: { readonly trouble: Trouble; readonly code: string; readonly detail?: string; readonly again?: string },
 ): Page {
   const { errors } = frame.words
   const { title, text } = errors[view.trouble]
@@ -34,7 +38,20 @@ export function errorPage(
   return page(
     frame,
     title,
-    html`<p>${text}</p>
+    html`<p>${text}</p>${wayOn(frame, view)}
 <dl><dt>${errors.error}</dt><dd><code>${view.code}</code></dd>${reason}${request}</dl>`,
   )
+}
+
+/** Where nothing can be done again, the person's own pages still stand. */
+const LOST: ReadonlySet<Trouble> = new Set(['expired', 'missing'])
+
+function wayOn(
+  { mount, words: { account, common, errors } }: Frame,
+  { trouble, again }: { readonly trouble: Trouble; readonly again?: string },
+): Html {
+  const link = (path: string, text: string): Html => html`<p><a href="${mount}${path}">${text}</a></p>`
+  if (trouble === 'signOut') return link(PATHS.logout, common.signOut)
+  if (again !== undefined) return link(again, errors.again)
+  return LOST.has(trouble) ? link(PATHS.account, account.home.title) : EMPTY
 }

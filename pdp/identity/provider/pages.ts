@@ -2,7 +2,7 @@
 import { type Client, type Configuration, type ErrorOut, errors, type Provider, type Session } from 'oidc-provider'
 import { unescapeHtml } from '../../process/pages/html.ts'
 import type { Directory } from '../../store/directory.ts'
-import { errorPage, troubleOf } from '../html/error-page.ts'
+import { errorPage, type Trouble, troubleOf } from '../html/error-page.ts'
 import { type FrameOf, frameIn, nameOf } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
@@ -149,8 +149,9 @@ export function createProviderPages(deps: {
   return {
     features,
     renderError(ctx, { error: code, error_description: detail = '' }, error) {
-      const trouble = error instanceof errors.SessionNotFound ? 'expired' : troubleOf(code)
-      send(ctx, errorPage(frame(ctx), { trouble, code, detail }))
+      const usual = error instanceof errors.SessionNotFound ? 'expired' : troubleOf(code)
+      const { [ctx.path]: more = {} } = usual === 'application' ? ON_SIGN_OUT : {}
+      send(ctx, errorPage(frame(ctx), { trouble: usual, code, detail, ...more }))
     },
     install(provider) {
       provider.use(async (koa, next) => {
@@ -179,6 +180,12 @@ export function createProviderPages(deps: {
       })
     },
   }
+}
+
+/** A form that was sent before, or that belongs to a sign-in that is over; and a wrong hint or address of an application. */
+const ON_SIGN_OUT: { readonly [path: string]: { readonly trouble: Trouble; readonly again?: string } | undefined } = {
+  [PATHS.logoutConfirm]: { trouble: 'oldForm', again: PATHS.logout },
+  [PATHS.logout]: { trouble: 'signOut' },
 }
 
 type CodeError = { readonly name: string; readonly userCode?: string }

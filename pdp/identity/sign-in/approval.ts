@@ -11,6 +11,7 @@ import { isCrossSite, readForm } from '../html/forms.ts'
 import { nameOf as clientName, type Frame, type FrameOf } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'
 import type { RecordSecrets } from '../keys/record-secrets.ts'
+import { PATHS } from '../oauth/paths.ts'
 import { paramsOf } from '../oauth/request.ts'
 import { splitScope } from '../oauth/scopes.ts'
 import { STATUS, type StatusName } from '../oauth/status.ts'
@@ -223,7 +224,7 @@ function isOurForm(deps: ApprovalDeps, session: Session, form: URLSearchParams):
 }
 
 function refuse(res: ServerResponse, outcome: StatusName, why: { frame: Frame; trouble: Trouble }): void {
-  send(res, outcome, errorPage(why.frame, { trouble: why.trouble, code: 'invalid_request' }))
+  send(res, outcome, errorPage(why.frame, { trouble: why.trouble, code: 'invalid_request', again: PATHS.approve }))
 }
 
 function send(res: ServerResponse, outcome: StatusName, page: Page): void {

@@ -9,6 +9,7 @@ import { errorPage, type Trouble } from '../html/error-page.ts'
 import { isCrossSite, readForm } from '../html/forms.ts'
 import { type Frame, type FrameOf, nameOf } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'
+import { PATHS } from '../oauth/paths.ts'
 import { paramsOf } from '../oauth/request.ts'
 import { splitScope } from '../oauth/scopes.ts'
 import { STATUS, type StatusName } from '../oauth/status.ts'
@@ -68,9 +69,10 @@ export async function answerInteraction(
   const frame = deps.frameOf(req, { uiLocales: paramsOf(interaction).ui_locales, client })
   const current = { req, res, interaction, client, frame }
   if (req.method !== 'POST') return ask(deps, current)
-  if (isCrossSite(req, deps.issuer)) return refuse(res, 'invalid', { frame, trouble: 'foreignForm' })
+  const again = `${PATHS.interaction}/${uid}`
+  if (isCrossSite(req, deps.issuer)) return refuse(res, 'invalid', { frame, trouble: 'foreignForm', again })
   const form = await readForm(req)
-  if (form === null) return refuse(res, 'tooLarge', { frame, trouble: 'largeForm' })
+  if (form === null) return refuse(res, 'tooLarge', { frame, trouble: 'largeForm', again })
   const action = form.get('action')
   if (action === 'cancel') return finish(deps, current, denied('the person did not continue'))
   if (action === 'switch') return showLogin(deps, current, { email: '', problem: null })
@@ -281,8 +283,12 @@ function showStep({ res }: Exchange, { outcome, page }: Step): void {
   show(res, outcome, page)
 }
 
-function refuse(res: ServerResponse, outcome: StatusName, why: { frame: Frame; trouble: Trouble }): void {
-  show(res, outcome, errorPage(why.frame, { trouble: why.trouble, code: 'invalid_request' }))
+function refuse(
+  res: ServerResponse,
+  outcome: StatusName,
+  { frame, ...why }: { frame: Frame; trouble: Trouble; again?: string },
+): void {
+  show(res, outcome, errorPage(frame, { ...why, code: 'invalid_request' }))
 }
 
 function show(res: ServerResponse, outcome: StatusName, page: Page): void {

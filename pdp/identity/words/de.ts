@@ -240,6 +240,11 @@ export const GERMAN: Words = {
       title: 'Die Anwendung hat einen Fehler gemacht',
       text: 'Sie hat eine Anmeldung verlangt, die nicht möglich ist. Hier können Sie nichts daran ändern: Nennen Sie denen, die die Anwendung betreuen, was unten steht.',
     },
+    signOut: {
+      title: 'Die Anwendung hat einen Fehler gemacht',
+      text: 'Sie hat eine Abmeldung verlangt, die nicht möglich ist. Nichts wurde geändert. Sie können sich stattdessen hier abmelden.',
+    },
+    again: 'Die Seite noch einmal öffnen',
     error: 'Fehler',
     request: 'Anfrage',
     reason: 'Grund',

@@ -241,6 +241,11 @@ export const ENGLISH = {
       title: 'The application made a mistake',
       text: 'It asked for a sign-in that is not possible. You can do nothing about it here: tell who looks after the application what stands below.',
     },
+    signOut: {
+      title: 'The application made a mistake',
+      text: 'It asked for a sign-out that is not possible, and nothing was changed. You can sign out here instead.',
+    },
+    again: 'Open the page again',
     /** What to name when asking for help. */
     error: 'Error',
     request: 'Request',

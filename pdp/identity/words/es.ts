@@ -238,6 +238,11 @@ export const SPANISH: Words = {
       title: 'La aplicación cometió un error',
       text: 'Pidió un inicio de sesión que no es posible. Aquí no puede hacer nada: indique a quien administra la aplicación lo que figura abajo.',
     },
+    signOut: {
+      title: 'La aplicación cometió un error',
+      text: 'Pidió un cierre de sesión que no es posible. No se cambió nada. Puede cerrar la sesión aquí.',
+    },
+    again: 'Abrir la página de nuevo',
     error: 'Error',
     request: 'Petición',
     reason: 'Motivo',

@@ -241,6 +241,11 @@ export const FRENCH: Words = {
       title: 'L’application a commis une erreur',
       text: 'Elle a demandé une connexion qui n’est pas possible. Vous ne pouvez rien y faire ici : communiquez à ses responsables ce qui figure ci-dessous.',
     },
+    signOut: {
+      title: 'L’application a commis une erreur',
+      text: 'Elle a demandé une déconnexion qui n’est pas possible. Rien n’a été modifié. Vous pouvez vous déconnecter ici.',
+    },
+    again: 'Ouvrir de nouveau la page',
     error: 'Erreur',
     request: 'Requête',
     reason: 'Raison',

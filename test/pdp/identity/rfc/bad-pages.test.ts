@@ -117,7 +117,7 @@ describe('the pages', () => {
 
 describe('methods', () => {
   const routes: { readonly [path: string]: readonly string[] } = {
-    '/oauth/authorize': ['GET'],
+    '/oauth/authorize': ['GET', 'POST'],
     '/oauth/par': ['POST', 'OPTIONS'],
     '/oauth/token': ['POST', 'OPTIONS'],
     '/oauth/device_authorization': ['POST', 'OPTIONS'],
@@ -128,8 +128,8 @@ describe('methods', () => {
     '/oauth/jwks': ['GET', 'HEAD', 'OPTIONS'],
     '/oauth/device': ['GET', 'POST'],
     '/oauth/approve': ['GET', 'POST'],
-    '/oauth/logout': ['GET'],
-    '/oauth/logout/confirm': ['POST'],
+    '/oauth/logout': ['GET', 'POST'],
+    '/oauth/logout/confirm': ['GET', 'POST'],
     '/oauth/logout/success': ['GET'],
     '/oauth/interaction/x': ['GET', 'POST'],
     '/.well-known/openid-configuration': ['GET', 'HEAD', 'OPTIONS'],

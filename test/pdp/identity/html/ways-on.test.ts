@@ -1,0 +1,138 @@
+/** Dead ends of people: each page says what happened, and has a link that leads on. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type Browser, createBrowser, hiddenFields } from '../../../support/browser.ts'
+import { createFlow } from '../flow.ts'
+import { openWorld, PASSWORD, REDIRECT, type World } from '../harness.ts'
+
+let world: World
+let browser: Browser
+beforeAll(async () => {
+  world = await openWorld()
+})
+afterAll(() => world.close())
+beforeEach(() => {
+  browser = createBrowser(world.issuer)
+})
+
+const LOGIN = { action: 'login', email: 'eve@x.example', password: PASSWORD }
+const begin = async (parameters: { readonly [name: string]: string } = {}): Promise<string> =>
+  (await browser.send(createFlow(world).authorizeUrl(parameters))).headers.get('location') ?? ''
+/** Title and links of a page. */
+async function said(response: Response): Promise<readonly [number, string | undefined, readonly string[]]> {
+  const text = await response.text()
+  const links = [...text.matchAll(/<a href="([^"]+)"/g)].map(([, href = '']) => href)
+  return [response.status, /<h1>(.*?)<\/h1>/.exec(text)?.[1], links]
+}
+/** Sends a form, and goes where the answer leads. */
+async function go(path: string, form: { readonly [name: string]: string }): Promise<string> {
+  let to = (await browser.send(path, { form })).headers.get('location') ?? ''
+  for (let hop = 0; hop < 3 && !to.startsWith(REDIRECT); hop += 1) {
+    const next = (await browser.send(to)).headers.get('location')
+    if (next === null) break
+    to = next
+  }
+  return to
+}
+const EXPIRED = [400, 'This sign-in has expired', ['/account']]
+
+describe('a sign-in', () => {
+  test('that is over says so to the back button and to a form that is sent again', async () => {
+    const path = await begin()
+    expect(await go(path, LOGIN)).toContain('code=')
+    expect(await said(await browser.send(path))).toEqual(EXPIRED)
+    expect(await said(await browser.send(path, { form: LOGIN }))).toEqual(EXPIRED)
+  })
+
+  test('whose cookie is lost in the middle, or that another browser began, says so', async () => {
+    const path = await begin()
+    const lost = createBrowser(world.issuer)
+    expect(await said(await lost.send(path))).toEqual(EXPIRED)
+    expect(await said(await lost.send(path, { form: LOGIN }))).toEqual(EXPIRED)
+    const answered = await browser.send(path, { form: LOGIN })
+    expect(await said(await lost.send(answered.headers.get('location') ?? ''))).toEqual(EXPIRED)
+  })
+
+  test('whose form is sent twice goes on by either answer', async () => {
+    const path = await begin()
+    const both = await Promise.all([1, 2].map(() => browser.send(path, { form: LOGIN })))
+    expect(both.map(({ status }) => status)).toEqual([303, 303])
+    const end = await browser.send(both[1]?.headers.get('location') ?? '')
+    expect(end.headers.get('location')).toContain('code=')
+  })
+
+  test('in each of two tabs goes on in both', async () => {
+    const tabs = [await begin({ prompt: 'consent' }), await begin({ prompt: 'consent' })]
+    const consents = [await go(tabs[0] ?? '', LOGIN), await go(tabs[1] ?? '', LOGIN)]
+    for (const consent of consents) {
+      const form = hiddenFields(await (await browser.send(consent)).text())
+      expect(await go(consent, { ...form, action: 'continue' })).toContain('code=')
+    }
+  })
+
+  test('whose form comes from another site says that nothing was changed, and leads to the page', async () => {
+    const path = await begin()
+    const answer = await browser.send(path, { form: LOGIN, headers: { origin: 'https://evil.example' } })
+    expect(await said(answer)).toEqual([400, 'This form was sent from elsewhere', [path]])
+  })
+})
+
+describe('a sign-out', () => {
+  const signIn = async (): Promise<void> => void (await go(await begin(), LOGIN))
+
+  test('whose form is sent once more, or by who lost the cookie, says so and leads to signing out', async () => {
+    await signIn()
+    const form = { ...hiddenFields(await (await browser.send('/oauth/logout')).text()), logout: 'yes' }
+    expect((await browser.send('/oauth/logout/confirm', { form })).status).toBe(303)
+    for (const one of [browser, createBrowser(world.issuer)])
+      expect(await said(await one.send('/oauth/logout/confirm', { form }))).toEqual([
+        400,
+        'This form has expired',
+        ['/oauth/logout'],
+      ])
+  })
+
+  test('is opened again at the address of its form', async () => {
+    const reloaded = await browser.send('/oauth/logout/confirm')
+    expect([reloaded.status, reloaded.headers.get('location')]).toEqual([303, `${world.issuer}/oauth/logout`])
+  })
+
+  test.each([
+    ['a hint that is none', { id_token_hint: 'x' }],
+    ['an address that is not registered', { client_id: 'flows', post_logout_redirect_uri: 'https://evil.example/' }],
+    ['a client that there is not', { client_id: 'nobody' }],
+  ])('that an application asks for with %s goes nowhere, and can be done here', async (_name, parameters) => {
+    await signIn()
+    const page = await browser.send(`/oauth/logout?${new URLSearchParams(parameters)}`)
+    expect(await said(page)).toEqual([400, 'The application made a mistake', ['/oauth/logout']])
+    expect(await (await browser.send('/oauth/logout')).text()).toContain('Do you want to sign out')
+  })
+})
+
+describe('an application that sends the browser with a form', () => {
+  test.each(['/oauth/authorize', '/oauth/logout'])('gets what it gets by GET from %s', async (path) => {
+    const form = { client_id: 'flows', state: '"&=#%é', redirect_uri: REDIRECT }
+    const answer = await browser.send(path, { form, headers: { origin: 'https://app.example' } })
+    const url = new URL(answer.headers.get('location') ?? '')
+    expect([answer.status, `${url.origin}${url.pathname}`]).toEqual([303, world.issuer + path])
+    expect(Object.fromEntries(url.searchParams)).toEqual(form)
+  })
+
+  test('signs a person in', async () => {
+    const { search } = new URL(createFlow(world).authorizeUrl({}))
+    const answer = await browser.send('/oauth/authorize', { form: Object.fromEntries(new URLSearchParams(search)) })
+    const page = await browser.send(answer.headers.get('location') ?? '')
+    expect(await go(page.headers.get('location') ?? '', LOGIN)).toContain('code=')
+  })
+
+  test('that is too large, or comes to another page, gets a page', async () => {
+    const large = await browser.send('/oauth/authorize', { form: { state: 'x'.repeat(9_000) } })
+    expect((await said(large)).slice(0, 2)).toEqual([413, 'The form is too large'])
+    const other = await browser.send('/account/providers/example', { form: { code: 'x' } })
+    expect((await said(other)).slice(0, 2)).toEqual([405, 'The application made a mistake'])
+  })
+})
+
+test('a form of a page of the account that comes from elsewhere leads to that page', async () => {
+  const wrong = await browser.send('/account/sign-in', { form: LOGIN, headers: { origin: 'https://evil.example' } })
+  expect(await said(wrong)).toEqual([400, 'This form was sent from elsewhere', ['/account/sign-in']])
+})
