@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { domainToASCII } from 'node:url'
 import type { Log } from '../../process/log.ts'
 import { fillText, type Words } from '../words/words.ts'
 
@@ -21,6 +22,14 @@ const UTF8 = ['MIME-Version: 1.0', 'Content-Type: text/plain; charset=utf-8', 'C
 // One mailbox, and nothing that a mail program could read as several, or as a command.
 const ADDRESS = /^[^\s@,;:<>()[\]"\\\p{Cc}]{1,64}@[^\s@,;:<>()[\]"\\\p{Cc}]{1,190}$/u
 export const isMailAddress = (text: string): boolean => ADDRESS.test(text)
+
+/** What mail providers deliver to one mailbox: the case, what follows a plus sign, and at many the dots do not count. */
+export function mailboxOf(address: string): string {
+  const at = address.lastIndexOf('@')
+  const [local = ''] = address.slice(0, at).normalize('NFKC').toLowerCase().split('+')
+  const host = address.slice(at + 1)
+  return `${local.replaceAll('.', '')}@${domainToASCII(host) || host.toLowerCase()}`
+}
 
 /** A mail around a link, whose host it names. `more`: what else is filled in. */
 export function linkMail(

@@ -12,7 +12,8 @@ import type { Person, Visit } from './visit.ts'
 
 export async function askToConfirm(parts: AccountParts, { req, frame }: Visit, person: Person): Promise<View> {
   const found = await parts.tokens.find(parts.sql, 'verification', parts.cookies.kept(req, 'verification'))
-  if (found === null || found.user !== person.user.id) return notGood(frame)
+  if (found === null || found.user !== person.user.id)
+    return notGood(frame, found === null && person.user.emailVerified)
   const { verification } = frame.words.account
   return shown(
     frame,
@@ -47,7 +48,7 @@ async function mailLink(parts: AccountParts, { frame }: Visit, { user }: Person)
 }
 
 async function confirm(
-  { sql, tokens, cookies, appendLog, log }: AccountParts,
+  { sql, directory, tokens, cookies, appendLog, log }: AccountParts,
   { req, res, frame }: Visit,
   { user }: Person,
 ): Promise<View> {
@@ -63,8 +64,15 @@ async function confirm(
     return rows.length > 0 ? user.id : null
   })
   cookies.drop(res, 'verification')
-  if (done === null) return notGood(frame)
+  if (done === null) {
+    const [left, present] = await Promise.all([tokens.find(sql, 'verification', token), directory.user(user.id)])
+    return notGood(frame, left === null && present?.emailVerified === true)
+  }
   log.info({ event: 'address_verified', user: user.id })
+  return verified(frame)
+}
+
+function verified(frame: Frame): View {
   const { verification } = frame.words.account
   return shown(
     frame,
@@ -73,7 +81,9 @@ async function confirm(
   )
 }
 
-function notGood(frame: Frame): View {
+/** `isDone`: who sends the form twice, or opens the link once more, has what it was for. */
+function notGood(frame: Frame, isDone: boolean): View {
+  if (isDone) return verified(frame)
   const { goneTitle, gone, back } = frame.words.account.verification
   const body = html`${alertOf(gone)}<p><a href="${frame.mount}${PATHS.account}">${back}</a></p>`
   return shown(frame, goneTitle, body, 'invalid')

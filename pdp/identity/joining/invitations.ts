@@ -7,7 +7,7 @@ import { type InvitationChange, invitationChanged } from '../../domain/outbox/ev
 import type { HeldRole } from '../../store/contract.ts'
 import type { Sql } from '../../store/directory.ts'
 import type { Deliveries } from '../account/deliveries.ts'
-import { isMailAddress, linkMail, type Mailer } from '../account/mail.ts'
+import { isMailAddress, linkMail, type Mailer, mailboxOf } from '../account/mail.ts'
 import { digestOf, KEPT_SECONDS, newToken } from '../account/mailed-tokens.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
 import { createSharedAttempts } from '../sign-in/shared-attempts.ts'
@@ -55,10 +55,10 @@ export type Invitations = {
 }
 
 const WINDOW_MS = 3_600_000
-/** Mails in an hour: of one organization; to one address, of one organization and of all. */
+/** Mails in an hour: of one organization; to one address, of one organization; to one mailbox, of all. */
 const ORGANIZATION_MAILS_MAX = 200
 const ADDRESS_MAILS_MAX = 3
-const ADDRESS_MAILS_OF_ALL_MAX = 10
+const MAILBOX_MAILS_MAX = 10
 /** Open invitations of one organization. */
 const OPEN_MAX = 1_000
 const COLUMNS = `invitation_id as id, organization_id as organization, email, role, coalesce(roles, '[]') as roles, invited_by as by,
@@ -89,7 +89,8 @@ export function createInvitations(deps: {
     for (const [key, max] of [
       [`invitations of ${organization}`, ORGANIZATION_MAILS_MAX],
       [`invitations to ${address} of ${organization}`, ADDRESS_MAILS_MAX],
-      [`invitations to ${address}`, ADDRESS_MAILS_OF_ALL_MAX],
+      // Of whatever spelling, so that nobody's mailbox is filled by way of many.
+      [`invitations to mailbox ${mailboxOf(email)}`, MAILBOX_MAILS_MAX],
     ] as const)
       if (!(await attempts.take(key, max)))
         throw new PdpError('overloaded', 'there were too many invitations; try again in an hour')

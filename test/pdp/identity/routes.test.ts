@@ -180,8 +180,8 @@ describe('routes', () => {
 
   test.each([
     ['GET', '/oauth/token', 'POST, OPTIONS'],
-    ['HEAD', '/oauth/authorize', 'GET'],
-    ['POST', '/oauth/authorize', 'GET'],
+    ['HEAD', '/oauth/authorize', 'GET, POST'],
+    ['POST', '/oauth/logout/success', 'GET'],
     ['DELETE', '/oauth/jwks', 'GET, HEAD, OPTIONS'],
     ['PUT', '/oauth/interaction/abc', 'GET, POST'],
   ])('refuse %s %s and say what is possible', async (method, path, allow) => {

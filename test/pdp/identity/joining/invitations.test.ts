@@ -192,4 +192,18 @@ describe('an invitation', () => {
     expect(mail?.text).toContain(world.issuer + link)
     expect(mail?.text).not.toMatch(/evil\.example|@/)
   })
+
+  test('fills no mailbox by way of the spellings of its address', async () => {
+    const [local] = newAddress().split('@')
+    const spelled = (i: number): string => `${local}+${i}@x.example`
+    for (let i = 0; i < 10; i += 1) await invite(spelled(i))
+    for (const address of [
+      spelled(11),
+      `${local?.toUpperCase()}+12@X.example`,
+      `${local?.slice(0, 3)}.${local?.slice(3)}@x.example`,
+    ])
+      await expect(invite(address)).rejects.toThrow('too many invitations')
+    expect(mailbox.received).toHaveLength(10)
+    await invite(newAddress())
+  })
 })
