@@ -93,7 +93,7 @@ function protocol({ issuer, keys, masterKeys, secondFactor, demands, pages }: Se
       end_session: PATHS.logout,
     },
     cookies: {
-      names: { session: 'portcullis_session', interaction: 'portcullis_interaction', resume: 'portcullis_resume' },
+      names: { session: sessionCookie(issuer), interaction: 'portcullis_interaction', resume: 'portcullis_resume' },
       keys: masterKeys.derive('cookie-signature').map((key) => key.toString('base64url')),
       long: { httpOnly: true, sameSite: 'lax' },
       short: { httpOnly: true, sameSite: 'lax' },
@@ -230,6 +230,10 @@ function people({ consent }: ProviderDeps, mint: Mint): Configuration {
     expiresWithSession: () => false,
   }
 }
+
+/** RFC 6265bis section 4.1.3.2: with this prefix, no other host of the domain can sign a browser in as somebody else. */
+const sessionCookie = (issuer: string): string =>
+  issuer.startsWith('https:') ? '__Host-portcullis-identity' : 'portcullis_session'
 
 /** RFC 6749 section 3.3: without a default, a request without scope fails. */
 function checkPersonScope(scope: string | undefined, client: Client): void {

@@ -36,7 +36,8 @@ export function installStartLimits(
 
 /** Only a session cookie of ours is worth a look into the database: oidc-provider verifies its signature first. */
 async function personOf(provider: Provider, ctx: Context): Promise<string | null> {
-  if (ctx.method !== 'GET' || ctx.req.headers.cookie?.includes('portcullis_session=') !== true) return null
+  const isKnown = ctx.req.headers.cookie?.includes(`${provider.cookieName('session')}=`) === true
+  if (ctx.method !== 'GET' || !isKnown) return null
   const session = await provider.Session.get(provider.createContext(ctx.req, ctx.res))
   return session.accountId ?? null
 }

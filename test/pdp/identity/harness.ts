@@ -66,6 +66,7 @@ export async function openWorld(
     mount?: string
     /** Of the issuer; default: its address. */
     host?: 'localhost'
+    behindTls?: true // a proxy ends TLS: the issuer is https, and is asked by http
     fetch?: IdentityDeps['fetch']
     /** The service makes its own decoy, as slow as in production. */
     slowDecoy?: true
@@ -94,7 +95,7 @@ export async function openWorld(
     res.statusCode = 404
     res.end('not ours')
   })
-  const issuer = `http://${options.host ?? '127.0.0.1'}:${await listen(server)}${options.mount ?? ''}`
+  const issuer = `${options.behindTls ? 'https' : 'http'}://${options.host ?? '127.0.0.1'}:${await listen(server)}${options.mount ?? ''}`
   for (const key of inject('signingKeys')) await storeKey(sql, key)
   identity = await createIdentity({
     issuer,
