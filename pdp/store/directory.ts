@@ -22,8 +22,15 @@ export type Client = {
 }
 /** Sets the secret of the first client; no client's id, which holds no `#`. */
 export const SYSTEM = '#system'
-/** `secretSetBy`: the client that set the secret, or the keys; null when nobody knows. */
-export type StoredClient = Client & { readonly secretHash: string | null; readonly secretSetBy: string | null }
+/**
+ * `secretSetBy`: the client that set the secret, or the keys; null when nobody knows. `tokenEpoch`: raised whenever its tokens
+ * end; those of an earlier one count no more.
+ */
+export type StoredClient = Client & {
+  readonly secretHash: string | null
+  readonly secretSetBy: string | null
+  readonly tokenEpoch: number
+}
 
 /** People and OAuth clients. User and client ids share one namespace. A deleted id is never given out again, but for a
  * client's to a user: a tenant's client must not stand in the way of a person. */

@@ -23,6 +23,7 @@ export type AdapterDeps = {
   readonly masterKeys: MasterKeys
   readonly sessionEvents: Pick<SessionEvents, 'note' | 'take' | 'append'>
 }
+const ACCESS_TOKENS: ReadonlySet<string> = new Set(['AccessToken', 'ClientCredentials'])
 const PUSHED = 'PushedAuthorizationRequest'
 const SESSION = 'Session'
 // Its row stays until it would have expired: a request that began before would store it again.
@@ -79,6 +80,7 @@ function recordAdapter(
       const key = keyOf(id)
       const record = pendingRecord({ kind, key, payload, stored: secrets.seal(kind, key, payload), expiresIn })
       if (kind === REFRESH_TOKEN && rotation.store(record)) return
+      if (ACCESS_TOKENS.has(kind)) return storeToken(sql, kind, record)
       const code = member(payload, 'userCode')
       const userCode = code === null ? null : secrets.userCodeOf(code)
       const row = { ...record, payload, text: record.payload, userCode }
@@ -155,6 +157,19 @@ async function upsert(sql: Pick<Sql, 'query'>, kind: string, record: Row): Promi
     values,
   )
   return rows.length > 0
+}
+
+// The lock makes the end of the client's tokens wait: its entry in the log is then younger than the token, and revokes it.
+const STORE_TOKEN = `
+  insert into oidc_record (kind, id, payload, grant_id, expires_at)
+  select $1, $2, $3::jsonb, $4, now() + make_interval(secs => $5::int) from client
+  where client_id = $3::jsonb ->> 'clientId' and token_epoch = ($3::jsonb ->> 'clientEpoch')::int for share returning 1`
+
+/** Not for a client whose tokens have ended since the request was authenticated: it may do less now, or have another secret. */
+async function storeToken(sql: Pick<Sql, 'query'>, kind: string, record: PendingRecord): Promise<void> {
+  const { key, payload, grantId, seconds } = record
+  const rows = await sql.query(STORE_TOKEN, [kind, key, payload, grantId, seconds])
+  if (rows.length === 0) throw new errors.InvalidGrant('the client was changed meanwhile')
 }
 
 function member(payload: object, name: string): string | null {

@@ -27,6 +27,7 @@ export const OWN_MEMBERS = [
   'portcullis_organization',
   'portcullis_scope',
   'portcullis_second_factor',
+  'portcullis_token_epoch',
   'portcullis_exchange_clients',
   'portcullis_exchange_resources',
 ] as const
@@ -50,7 +51,7 @@ const PASSED_ON = [
   'tos_uri',
 ] as const
 
-type Registered = Client & { readonly secretHash: string | null }
+type Registered = Client & { readonly secretHash: string | null; readonly tokenEpoch?: number }
 
 /** The stored hash takes the place of the secret: Client.compareClientSecret is overridden to match. */
 export function providerMetadata(client: Registered): ClientMetadata {
@@ -74,6 +75,7 @@ export function providerMetadata(client: Registered): ClientMetadata {
     portcullis_app: client.app,
     portcullis_organization: client.organization,
     portcullis_scope: metadataScope,
+    portcullis_token_epoch: client.tokenEpoch ?? 0,
     portcullis_second_factor: metadata.require_second_factor === true,
     portcullis_exchange_clients: metadata.exchange_clients ?? [],
     portcullis_exchange_resources: metadata.exchange_resources ?? [],

@@ -147,6 +147,7 @@ function recordOf(minted: {
     iat: times.iat,
     exp: times.exp,
     clientId: token.clientId,
+    clientEpoch: token.client.portcullis_token_epoch,
     accountId: token.accountId,
     grantId: token.grantId,
     sessionUid: token.sessionUid,

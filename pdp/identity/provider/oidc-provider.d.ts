@@ -7,6 +7,7 @@ declare module 'oidc-provider' {
     readonly portcullis_organization: string | null
     readonly portcullis_scope: string
     readonly portcullis_second_factor: boolean
+    readonly portcullis_token_epoch: number
     readonly portcullis_exchange_clients: readonly string[]
     readonly portcullis_exchange_resources: readonly string[]
   }

@@ -12,12 +12,14 @@ import { INACTIVE, type TokenRecord, type TokenState } from './token-state.ts'
 const KEYS_REFRESH_MS = 1_000
 const KEYS_AGE_MAX_MS = 60_000
 
-// A token is active only while its record, its grants and their bindings, its client and its person all exist.
+// A token is active only while its record, its grants and their bindings, its client and its person all exist,
+// and the client's tokens have not ended since the request for it was authenticated.
 const LIVE = `
   select c.client_id is not null
     and (select count(*) from oidc_record where kind = 'Grant' and id = any($2::text[])) = cardinality($2::text[])
     and (select count(*) from grant_binding where grant_id = any($2::text[])) = cardinality($2::text[])
-    and exists (select 1 from oidc_record where kind = $3 and id = $1)
+    and exists (select 1 from oidc_record where kind = $3 and id = $1
+      and coalesce((payload ->> 'clientEpoch')::int, 0) = c.token_epoch)
     and ($5::text is null or exists (select 1 from user_account where user_id = $5)) as alive, c.app
   from (select) nothing left join client c on c.client_id = $4`
 type Live = { readonly alive: boolean; readonly app: string | null }

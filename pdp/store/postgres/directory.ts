@@ -8,7 +8,7 @@ import { EXTERNAL } from '../../domain/names.ts'
 import type { Organization } from '../../domain/organization.ts'
 import { initiatorOf } from '../../domain/outbox/events.ts'
 import type { Client, Directory, Sql, User } from '../directory.ts'
-import { endGrantsOf } from './client-tokens.ts'
+import { endGrantsOf, endTokensOf } from './client-tokens.ts'
 import { clientCredentialEvents, credentialChange, credentialEvent } from './credential-events.ts'
 import { existence } from './existence.ts'
 import { appendLog } from './log.ts'
@@ -19,6 +19,7 @@ import { importUsers } from './user-import.ts'
 type Queries = Pick<Sql, 'query'>
 type UserRow = { user_id: string; email: string | null; email_verified: boolean; name: string | null }
 type ClientRow = { client_id: string; app: string | null; organization_id: string | null; metadata: JsonObject }
+type StoredRow = ClientRow & { secret_hash: string | null; secret_set_by: string | null; token_epoch: number }
 type PutClient = Parameters<Directory['putClient']>[0]
 type MembershipRow = { organization_id: string; name: string; parent_id: string | null; role: Tier }
 
@@ -98,13 +99,18 @@ function clientPart(
 ): Pick<Directory, 'client' | 'putClient' | 'deleteClient' | 'clients' | 'clientRelations'> {
   return {
     async client(id) {
-      const [row] = await sql.query<ClientRow & { secret_hash: string | null; secret_set_by: string | null }>(
-        `select ${CLIENT_COLUMNS}, secret_hash, secret_set_by from client where client_id = $1`,
+      const [row] = await sql.query<StoredRow>(
+        `select ${CLIENT_COLUMNS}, secret_hash, secret_set_by, token_epoch from client where client_id = $1`,
         [id],
       )
       return row === undefined
         ? null
-        : { ...toClient(row), secretHash: row.secret_hash, secretSetBy: row.secret_set_by }
+        : {
+            ...toClient(row),
+            secretHash: row.secret_hash,
+            secretSetBy: row.secret_set_by,
+            tokenEpoch: row.token_epoch,
+          }
     },
     putClient: (client, context, also) =>
       sql.transaction(async (tx) => {
@@ -196,9 +202,8 @@ async function putClient(tx: Queries, client: PutClient, context: WriteContext):
   )
   // Its tokens say what it was allowed to do. If it may do less now, or elsewhere, or for another app, they end.
   const endGrants = before !== undefined && client.endTokens === true
-  if (endGrants || (before !== undefined && isReduced(toClient(before), client))) {
-    await appendLog(tx, TOKENS, [{ kind: 'token', by: 'client', id: client.id }], context)
-  }
+  if (endGrants || (before !== undefined && isReduced(toClient(before), client)))
+    await endTokensOf(tx, client.id, context)
   if (endGrants) await endGrantsOf(tx, client.id)
   await tx.query(
     `insert into client (${CLIENT_COLUMNS}, secret_hash, secret_set_by) values ($1, $2, $3, $4, $5, $7)

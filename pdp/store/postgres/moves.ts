@@ -1,9 +1,9 @@
 /** What the move of an organization concerns, in PostgreSQL: its subtree, the clients around, and what they hold in it. */
-import { DIRECTORY, TOKENS } from '../../domain/log.ts'
+import { DIRECTORY } from '../../domain/log.ts'
 import type { RoleGrant } from '../../domain/role.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import type { MovedClient, Moves, Sql } from '../directory.ts'
-import { endGrantsOf } from './client-tokens.ts'
+import { endGrantsOf, endTokensOf } from './client-tokens.ts'
 import { appendLog } from './log.ts'
 import { lockLogs } from './unit-of-work.ts'
 
@@ -32,16 +32,14 @@ export function postgresMoves(sql: Pick<Sql, 'query'>): Moves {
     clientsOf: (organizations, countMax) => sql.query<MovedClient>(CLIENTS, [organizations, countMax]),
     async dropSecret(client, context) {
       await appendLog(sql, DIRECTORY, [{ kind: 'client', id: client, op: 'write' }], context)
-      await appendLog(sql, TOKENS, [{ kind: 'token', by: 'client', id: client }], context)
+      await endTokensOf(sql, client, context)
       await sql.query(
         `update client set secret_hash = null, secret_set_by = null, metadata = metadata - 'jwks' where client_id = $1`,
         [client],
       )
       await endGrantsOf(sql, client)
     },
-    async endTokens(client, context) {
-      await appendLog(sql, TOKENS, [{ kind: 'token', by: 'client', id: client }], context)
-    },
+    endTokens: (client, context) => endTokensOf(sql, client, context),
     async heldBy(organization, clients) {
       const subjects = clients.map((id) => `service:${id}`)
       const grants = await sql.query<RoleGrant>(GRANTS, [organization, subjects])

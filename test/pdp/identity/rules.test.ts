@@ -253,6 +253,7 @@ describe("a client's metadata for oidc-provider", () => {
       portcullis_organization: null,
       portcullis_scope: 'openid own:scope',
       portcullis_second_factor: false,
+      portcullis_token_epoch: 0,
       portcullis_exchange_clients: [],
       portcullis_exchange_resources: [],
     })

@@ -93,13 +93,13 @@ describe('introspection of an active token', () => {
   })
 
   test('takes the app from the audience before the client, and follows the manifest', async () => {
-    const token = await service({ resource: API })
     await world.putClient({
       id: 'robot',
       organization: 'acme',
       app: null,
       metadata: { grant_types: ['client_credentials'] },
     })
+    const token = await service({ resource: API })
     expect(await world.identity.introspect(token)).toMatchObject({ app: 'invoices', audiences: [API] })
     expect(await world.identity.introspect(await service())).toMatchObject({ app: null })
     await world.putClient({
