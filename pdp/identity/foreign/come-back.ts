@@ -6,25 +6,31 @@ import { type Person, personOf, type Visit } from '../account/visit.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
 import type { Target } from '../sign-in/sign-in.ts'
 import { type ForeignPerson, ForeignRefused } from './client.ts'
-import { enter, mayUse } from './enter.ts'
+import { enter, FRESH_SECONDS, mayUse } from './enter.ts'
 import { connectedPage } from './own-links.ts'
 import type { Come, ForeignParts } from './parts.ts'
 import type { IdentityProvider, ProviderWithSecret } from './providers.ts'
 import type { Way } from './sealed.ts'
 import { problemPage } from './views.ts'
 
-/** As recent as for what people change in their account. */
-const FRESH_SECONDS = 900
+/** Pages that show nothing without a fresh sign-in. */
+const FRESH_PAGES: ReadonlySet<string> = new Set([PATHS.accountAuthenticator, PATHS.accountPasskeys])
 const FIELD_CHARACTERS_MAX = 2_048
 
 /** Each provider has an address of its own, so that none can answer in the name of another (RFC 9700 section 4.4). */
 const returnUrl = (issuer: string, id: string): string => urlOf(issuer, `${PATHS.accountProviders}/${id}`)
 
-/** `person`: who is signed in here. `connects`: they want to connect it; else to sign in. */
+/** `person`: who is signed in here. `connects`: they want to connect it; else to sign in. `again`: there, once more. */
 export async function leave(
   { providers, client, sealed, account }: ForeignParts,
   visit: Visit,
-  wanted: { readonly id: string; readonly target: Target; readonly person: Person | null; readonly connects: boolean },
+  wanted: {
+    readonly id: string
+    readonly target: Target
+    readonly person: Person | null
+    readonly connects: boolean
+    readonly again?: true
+  },
 ): Promise<View | null> {
   const { id, target, person, connects } = wanted
   const provider = await providers.find(id)
@@ -32,7 +38,7 @@ export async function leave(
   const random = (): string => randomBytes(32).toString('base64url')
   const asked = { state: random(), nonce: random(), verifier: random() }
   // Who is signed in already comes for something that needs a fresh sign-in.
-  const fresh = !connects && (person !== null || ('fresh' in target && target.fresh))
+  const fresh = !connects && (wanted.again === true || person !== null || needsFresh(target))
   const way: Way = {
     ...{ provider: id, issuer: provider.issuer, clientId: provider.client_id, fresh, target },
     ...{ nonce: asked.nonce, verifier: asked.verifier, at: Math.floor(account.clock() / 1_000) },
@@ -48,6 +54,9 @@ export async function leave(
     return failed(account, visit, { provider, err })
   }
 }
+
+const needsFresh = (target: Target): boolean =>
+  'path' in target ? FRESH_PAGES.has(target.path.split('?', 1)[0] ?? '') : target.fresh
 
 export async function comeBack(parts: ForeignParts, visit: Visit, id: string): Promise<View | null> {
   const { account, sealed, providers, returns } = parts
@@ -77,8 +86,11 @@ export async function comeBack(parts: ForeignParts, visit: Visit, id: string): P
     account.log.warn({ event: 'foreign_sign_in_refused', provider: id, reason: problem })
     return problemPage(visit.frame, problem, provider.name)
   }
-  const come = { visit, provider, person }
-  return way.connects === null ? enter(parts, come, way.target) : connect(parts, come, way.connects)
+  const come = { visit, provider, person, fresh: way.fresh }
+  if (way.connects !== null) return connect(parts, come, way.connects)
+  const entered = await enter(parts, come, way.target)
+  if (entered !== 'again') return entered
+  return leave(parts, visit, { id, target: way.target, person: null, connects: false, again: true })
 }
 
 function problemOf(

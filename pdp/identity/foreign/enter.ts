@@ -15,12 +15,17 @@ import type { Halfway } from './sealed.ts'
 import { takeSecond } from './second.ts'
 import { problemPage } from './views.ts'
 
+/** As recent as for what people change in their account. */
+export const FRESH_SECONDS = 900
+/** The clocks of the two servers. */
+const CLOCKS_APART_SECONDS = 60
 /** One factor, which the other provider checked. */
 const BY_PROVIDER: Assurance = { acr: BY_PASSWORD.acr, amr: ['fed'] }
 /** Two, by the word of a provider that is trusted with it. */
 const BY_TRUSTED_PROVIDER: Assurance = { acr: BY_PASSWORD_AND_CODE.acr, amr: ['fed', 'mfa'] }
 
-export async function enter(parts: ForeignParts, come: Come, target: Target): Promise<View | null> {
+/** `again`: they must sign in there once more. */
+export async function enter(parts: ForeignParts, come: Come, target: Target): Promise<View | null | 'again'> {
   const { links } = parts
   const known = await links.userOf(come.person)
   const user = known ?? (await created(parts, come.provider, come.person)) ?? (await links.userOf(come.person))
@@ -57,22 +62,36 @@ async function created(parts: ForeignParts, provider: IdentityProvider, person: 
 
 async function enterAs(
   parts: ForeignParts,
-  { visit, provider, person }: Come,
+  come: Come,
   { user, target }: { readonly user: string; readonly target: Target },
-): Promise<View | null> {
+): Promise<View | null | 'again'> {
   const { account, sealed } = parts
+  const { visit, provider, person } = come
   if (!(await mayUse(parts, provider, user))) return problemPage(visit.frame, 'notMember', provider.name)
-  const waiting = { accountId: user, ts: secondsOf(parts) }
-  if (!(await account.isSignedIn(user, waiting.ts))) return problemPage(visit.frame, 'blocked')
+  const waiting = { accountId: user, ts: signedInAt(parts, come) }
+  if (!(await account.isSignedIn(user, secondsOf(parts)))) return problemPage(visit.frame, 'blocked')
+  // Signed out here since: what the provider has kept lets nobody in again.
+  if (!(await account.isSignedIn(user, waiting.ts)))
+    return come.fresh ? problemPage(visit.frame, 'notFresh', provider.name) : 'again'
   const isTrusted = person.acr !== null && provider.trusted_acr?.includes(person.acr) === true
   if (!isTrusted && (await account.secondFactor.has(user))) {
     account.log.info({ event: 'foreign_sign_in_waits', user, provider: provider.id })
-    sealed.keepHalfway(visit.res, { ...waiting, provider: provider.id, target })
+    sealed.keepHalfway(visit.res, { ...waiting, at: secondsOf(parts), provider: provider.id, target })
     goTo(visit.res, urlOf(account.issuer, PATHS.accountProof))
     return null
   }
   account.log.info({ event: 'foreign_sign_in', user, provider: provider.id })
   return goOn(parts, visit, { signedIn: { ...waiting, ...(isTrusted ? BY_TRUSTED_PROVIDER : BY_PROVIDER) }, target })
+}
+
+/**
+ * The time of the sign-in is that of the provider: a session which it has had for long counts for nothing that asks for a
+ * sign-in of late. Where it says no time, it is believed to have asked the person when it was told to, and only then.
+ */
+function signedInAt(parts: ForeignParts, { person, fresh }: Come): number {
+  const now = secondsOf(parts)
+  const there = person.signedInAt ?? (fresh ? now : now - FRESH_SECONDS - 1)
+  return there > now - CLOCKS_APART_SECONDS ? now : Math.floor(there)
 }
 
 /** Everybody, or the active members of its organizations. */

@@ -20,4 +20,6 @@ export type Come = {
   readonly visit: Visit
   readonly provider: ProviderWithSecret
   readonly person: ForeignPerson
+  /** The provider was told to ask the person to sign in once more. */
+  readonly fresh: boolean
 }

@@ -28,7 +28,9 @@ export type Stranger = {
 /** Known by the provider; waits for the own second factor. */
 export type Halfway = {
   readonly accountId: string
+  /** When they signed in there. */
   readonly ts: number
+  readonly at: number
   readonly provider: string
   readonly target: Target
 }
@@ -103,18 +105,21 @@ export function createSealed(deps: {
       set(res, `${nameOf('halfway')}=${sealAs('halfway', halfway)}`, { seconds: HALFWAY_SECONDS }),
     halfwayOf(req) {
       const halfway = opened<Halfway>('halfway', cookieOf(req, nameOf('halfway')))
-      return halfway === null || isLate(halfway.ts, HALFWAY_SECONDS) ? null : halfway
+      return halfway === null || isLate(halfway.at, HALFWAY_SECONDS) ? null : halfway
     },
     dropHalfway: (res) => set(res, `${nameOf('halfway')}=`, { seconds: 0 }),
     sealTarget: (target) => sealAs('target', target),
     openTarget: (sealed) => opened<Target>('target', sealed),
     handOver(res, uid, signedIn) {
       const path = `${mountOf(issuer)}${PATHS.interaction}/${uid}`
-      set(res, `${handed}=${sealAs(`signed in for ${uid}`, signedIn)}`, { seconds: HANDED_SECONDS, path })
+      set(res, `${handed}=${sealAs(`signed in for ${uid}`, { signedIn, at: now() })}`, {
+        seconds: HANDED_SECONDS,
+        path,
+      })
     },
     handedOver(req, uid) {
-      const signedIn = opened<SignedIn>(`signed in for ${uid}`, cookieOf(req, handed))
-      return signedIn === null || isLate(signedIn.ts, HANDED_SECONDS + HALFWAY_SECONDS) ? null : signedIn
+      const found = opened<{ signedIn: SignedIn; at: number }>(`signed in for ${uid}`, cookieOf(req, handed))
+      return found === null || isLate(found.at, HANDED_SECONDS) ? null : found.signedIn
     },
   }
 }

@@ -271,7 +271,9 @@ async function showLogin(
   view: { email: string; problem: LoginProblem | null },
 ): Promise<void> {
   const { interaction, client, frame } = exchange
-  const target = { interaction: interaction.uid, fresh: interaction.prompt.reasons.some((one) => AGAIN.has(one)) }
+  // Also of who is not signed in here: another provider may have let them in long ago.
+  const fresh = paramsOf(interaction).max_age !== undefined || interaction.prompt.reasons.some((one) => AGAIN.has(one))
+  const target = { interaction: interaction.uid, fresh }
   const organization = client.portcullis_organization ?? paramsOf(interaction).organization ?? null
   const buttons = await elsewhere.buttons(frame, target, organization)
   const page = loginPage(frame, { purpose: purposeOf(exchange), ...view, elsewhere: buttons })
