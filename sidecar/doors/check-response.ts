@@ -45,7 +45,7 @@ export function allowing(
       value: {
         headers: own.map(([name, value]) => option(name, value, false)),
         headersToRemove: [...new Set(unwanted)],
-        responseHeadersToAdd: options(toClient),
+        responseHeadersToAdd: options(toClient, isAppended),
       },
     },
   })
@@ -54,18 +54,23 @@ export function allowing(
 export function denying({ status, fields, body }: DenialAnswer): CheckResponse {
   return create(CheckResponseSchema, {
     status: { code: status === UNAUTHENTICATED_STATUS ? UNAUTHENTICATED : PERMISSION_DENIED },
-    httpResponse: { case: 'deniedResponse', value: { status: { code: status }, headers: options(fields), body } },
+    httpResponse: {
+      case: 'deniedResponse',
+      // Of a denied response Envoy keeps every field that is to be set, also of one name, and drops what is to be appended.
+      value: { status: { code: status }, headers: options(fields, () => false), body },
+    },
   })
 }
 
-/** The second field of a name is appended, such as a second challenge; framing is Envoy's own. */
-function options(fields: readonly string[]): HeaderValueOption[] {
+/** Envoy appends before it sets: a cookie that is set would replace those of the service, and ours that came before. */
+const isAppended = (name: string): boolean => name === 'set-cookie'
+
+/** Framing is Envoy's own. */
+function options(fields: readonly string[], appends: (name: string) => boolean): HeaderValueOption[] {
   const list: HeaderValueOption[] = []
-  const seen = new Set<string>()
   for (let at = 0; at + 1 < fields.length; at += 2) {
     const [name = '', value = ''] = [fields[at], fields[at + 1]]
-    if (!FRAMING_FIELDS.has(name)) list.push(option(name, value, seen.has(name)))
-    seen.add(name)
+    if (!FRAMING_FIELDS.has(name)) list.push(option(name, value, appends(name)))
   }
   return list
 }

@@ -36,10 +36,15 @@ export function doorFor(name: GatewayName, { folder, port }: { folder: string; p
   return { ...plain, tls }
 }
 
-/** `file`: with the door and the service that are there already. Returns when it listens. */
-export async function startGateway(name: GatewayName, file: RouteFile, binaries: Binaries): Promise<Gateway> {
+/** `file`: with the door and the service that are there already. `at`: its port; default: any. Returns when it listens. */
+export async function startGateway(
+  name: GatewayName,
+  file: RouteFile,
+  binaries: Binaries,
+  at: number | null = null,
+): Promise<Gateway> {
   const folder = mkdtempSync(join(tmpdir(), `portcullis-${name}-`))
-  const port = await freePort()
+  const port = at ?? (await freePort())
   const listen = { host: '127.0.0.1', port }
   const places = { listen, door: null, ca: pem('ca.pem'), cert: pem('client.pem'), key: pem('client.key') }
   // The profile differs, the configuration is Envoy's.

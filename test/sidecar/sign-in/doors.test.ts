@@ -12,6 +12,7 @@ import {
   CheckRequestSchema,
   type CheckResponse,
 } from '../../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
+import { MINUTE } from './steps.ts'
 import { openWorld, SESSION, type World } from './world.ts'
 
 const SOCKET = join(tmpdir(), `portcullis-door-${randomUUID()}.sock`)
@@ -73,6 +74,8 @@ function ask(path: string, fields: Fields = [], deadlineMs = 20_000): Promise<Ch
 function denied({ httpResponse }: CheckResponse): { status: number; fields: Fields } {
   if (httpResponse.case !== 'deniedResponse') throw new Error('the request was allowed')
   const { status, headers } = httpResponse.value
+  // Envoy drops what is to be appended to a denied response.
+  expect(headers.filter(({ append }) => append === true)).toEqual([])
   return { status: status?.code ?? 0, fields: headers.map(({ header }) => [header?.key ?? '', header?.value ?? '']) }
 }
 
@@ -97,6 +100,26 @@ test('a session is allowed, and its cookie is taken out of what the service gets
     expect([set.get('x-auth-subject'), set.get('cookie'), set.has('authorization')]).toEqual(['alice', kept, false])
     expect(httpResponse.value.headersToRemove.includes('cookie')).toBe(kept === undefined)
   }
+})
+
+test('a renewed session is added to the cookies of the service, and replaces none', async () => {
+  let aheadMs = 0
+  const renewing = await openWorld({ ...behind(`${SOCKET}3`), clock: () => Date.now() + aheadMs })
+  const [own, usual] = [gateway, world]
+  gateway = new Client(`unix:${SOCKET}3`, credentials.createInsecure())
+  world = renewing
+  renewing.issuers[0].behave.padding = 5_000
+  const browser = renewing.browser()
+  await browser.open('/docs/1')
+  aheadMs = 4.5 * MINUTE
+  const cookie = [...browser.jar].map(([name, value]) => `${name}=${value}`).join('; ')
+  const { httpResponse } = await ask('/docs/1', [['cookie', cookie]])
+  if (httpResponse.case !== 'okResponse') throw new Error('the request was denied')
+  const set = httpResponse.value.responseHeadersToAdd.filter(({ header }) => header?.key === 'set-cookie')
+  expect([set.length > 1, set.every(({ append }) => append === true)]).toEqual([true, true])
+  gateway.close()
+  ;[gateway, world] = [own, usual]
+  await renewing.close()
 })
 
 test('a page of the sign-in is answered in place of the service', async () => {

@@ -6,6 +6,7 @@ import { Registry } from 'prom-client'
 import { createNonces } from '../../../pdp/token/nonces.ts'
 import { processReplayMemory } from '../../../pdp/token/replay.ts'
 import { readCertificates } from '../../../sidecar/config/certificates.ts'
+import type { RouteFile } from '../../../sidecar/route-file/route-file.ts'
 import { fetchKeys } from '../../../sidecar/runtime/key-fetch.ts'
 import { createMetrics } from '../../../sidecar/runtime/metrics.ts'
 import { createSidecar } from '../../../sidecar/runtime/sidecar.ts'
@@ -80,6 +81,8 @@ export async function openWorld(
     readonly settings?: string
     readonly keys?: readonly string[]
     readonly resource?: string
+    /** Starts the gateway that browsers meet at this port; the data port is then another one. */
+    readonly front?: (file: RouteFile, port: number) => Promise<{ stop(): Promise<void> }>
   } = {},
 ): Promise<World> {
   const { providers = 1, replicas = 1, clock = Date.now, resource = RESOURCE } = options
@@ -137,8 +140,9 @@ ${(options.routes ?? ROUTES).replace(/^/gm, '  ')}
   const ports: number[] = []
   for (const sidecar of sidecars) await sidecar.openDoors()
   for (const [at, sidecar] of sidecars.entries())
-    ports.push((await sidecar.listen({ host: '127.0.0.1', port: at === 0 ? publicPort : 0 })).port)
+    ports.push((await sidecar.listen({ host: '127.0.0.1', port: at === 0 && !options.front ? publicPort : 0 })).port)
   await until(() => sidecars.every((sidecar) => sidecar.notReady() === null))
+  const front = await options.front?.(loadFile(source), publicPort)
 
   const send: World['send'] = (line, fields = [], { port = publicPort, body } = {}) => {
     const host = fields.some((text) => /^host:/i.test(text)) ? [] : [`Host: 127.0.0.1:${publicPort}`]
@@ -171,6 +175,7 @@ ${(options.routes ?? ROUTES).replace(/^/gm, '  ')}
       for (const sidecar of sidecars) sidecar.apply({ file, certificates: readCertificates(file), hash: 'next' })
     },
     async close() {
+      await front?.stop()
       for (const sidecar of sidecars) await sidecar.close()
       for (const memory of memories) memory.close()
       await Promise.all([pdp.stop(), upstream.close(), ...issuers.map((issuer) => issuer.close())])
