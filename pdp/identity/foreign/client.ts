@@ -1,6 +1,7 @@
 /** Calls another OpenID provider through `openid-client`: authorization code with PKCE, and the person's claims there. */
 import type { Configuration, CustomFetch, ServerMetadata } from 'openid-client'
 import type { GuardedPost } from '../../signals/outgoing/guarded-post.ts'
+import { isAddress } from '../joining/mail-address.ts'
 import type { ProviderWithSecret } from './providers.ts'
 
 /** The provider answered something that is no sign-in. Any other error means that it did not answer. */
@@ -156,7 +157,7 @@ function personOf(claims: Claims, { issuer, subject }: Pick<ForeignPerson, 'issu
   return {
     issuer,
     subject,
-    email: typeof email === 'string' && EMAIL.test(email) ? email : null,
+    email: typeof email === 'string' && isAddress(email) ? email : null,
     // Only the boolean: some providers send text.
     emailVerified: verified === true,
     name: nameIn(claims.name),
@@ -167,7 +168,6 @@ function personOf(claims: Claims, { issuer, subject }: Pick<ForeignPerson, 'issu
 /** OpenID Connect Core section 2. */
 const isSubject = (subject: unknown): subject is string =>
   typeof subject === 'string' && subject !== '' && subject.length <= SUBJECT_CHARACTERS_MAX
-const EMAIL = /^[^\s@\p{Cc}]{1,64}@[^\s@\p{Cc}]{1,189}$/u
 const nameIn = (name: unknown): string | null =>
   (typeof name === 'string' ? name : '')
     .replaceAll(/\p{Cc}+/gu, ' ')

@@ -56,6 +56,7 @@ export function parseBranding(text: string): Branding {
 
 export function createBrand({ color = COLOR_DEFAULT, ...rest }: Branding = {}): Brand {
   const act = { light: darkened(color, CARDS.light), dark: lightened(color, CARDS.dark) }
+  // Names that others chose are strong: what turns their characters around does not turn the sentence.
   const style = html`
 :root{color-scheme:light dark;--ink:#1b1f24;--page:#f3f4f6;--card:${CARDS.light};--line:#d0d7de;--soft:#57606a;--edge:#6e7781;--act:${act.light};--bad:#b42318;--bad-page:#fef3f2;--good:#1a7f37;--good-page:#effaf1}
 @media (prefers-color-scheme:dark){:root{--ink:#e6e9ed;--page:#0f1216;--card:${CARDS.dark};--line:#3b434d;--soft:#a3adb8;--edge:#8b96a3;--act:${act.dark};--bad:#ff9a90;--bad-page:#33191a;--good:#6fd38a;--good-page:#14271a}}
@@ -71,6 +72,7 @@ main>img{margin-bottom:1rem}
 h1{margin:0 0 1rem;font-size:1.4rem;line-height:1.25}
 h2{margin:1.5rem 0 .5rem;font-size:1.15rem}
 p{margin:.75rem 0}
+strong{unicode-bidi:isolate}
 ul{margin:.5rem 0;padding-left:1.25rem}
 a{color:var(--act)}
 label{display:block;margin:1rem 0 .25rem;font-weight:600}

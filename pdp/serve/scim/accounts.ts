@@ -1,14 +1,13 @@
 /** The account of a user whom a directory brought, and how far the directory may change it. */
 import type { JsonObject } from '../../domain/json.ts'
+import { isAddress } from '../../identity/joining/mail-address.ts'
 import { MANAGEMENT_APP } from '../../identity/oauth/management-app.ts'
 import type { Holdings, User } from '../../store/directory.ts'
-import { EMAIL } from '../management/users/users.ts'
 import { RequestProblem } from '../problems/status.ts'
 import { ScimError } from './errors.ts'
 import { isObject } from './match.ts'
 import type { ScimCall } from './route.ts'
 
-const EMAIL_FORM = new RegExp(EMAIL.pattern)
 const NAME_CHARACTERS_MAX = 256
 
 type Changed = { readonly user: User; readonly readdressed: boolean }
@@ -85,7 +84,7 @@ async function administers({ at, organization }: ScimCall, id: string, held: Hol
 /** Throws ScimError `invalidValue` if the address is not one. */
 export function accountOf(document: JsonObject): Pick<User, 'email' | 'name'> {
   const { email, name } = readAccount(document)
-  if (email !== null && (typeof email !== 'string' || !EMAIL_FORM.test(email) || email.length > EMAIL.maxLength))
+  if (email !== null && (typeof email !== 'string' || !isAddress(email)))
     throw new ScimError('invalidValue', 'the e-mail address is not one')
   return { email, name }
 }
@@ -94,7 +93,7 @@ export function accountOf(document: JsonObject): Pick<User, 'email' | 'name'> {
 function readAccount(document: JsonObject): { readonly email: unknown; readonly name: string | null } {
   const emails = (Array.isArray(document.emails) ? document.emails : []).filter(isObject)
   const chosen = emails.find(({ primary }) => primary === true) ?? emails[0]
-  const named = EMAIL_FORM.test(String(document.userName)) ? document.userName : null
+  const named = isAddress(String(document.userName)) ? document.userName : null
   return { email: chosen?.value ?? named, name: nameIn(document) }
 }
 

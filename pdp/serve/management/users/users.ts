@@ -1,6 +1,7 @@
 /** Users who can sign in. They belong to the environment, so only an unbound client manages them. */
 import type { FastifyInstance } from 'fastify'
 import { DIRECTORY, TOKENS } from '../../../domain/log.ts'
+import { ADDRESS_CHARACTERS_MAX, ADDRESS_PATTERN } from '../../../identity/joining/mail-address.ts'
 import { hashSecret, verifySecret } from '../../../identity/keys/password-hash.ts'
 import { BusyError, createSemaphores, type Semaphore } from '../../../identity/sign-in/attempts.ts'
 import type { Directory, User } from '../../../store/directory.ts'
@@ -17,13 +18,7 @@ type UserBody = {
   readonly name?: string
   readonly password?: string
 }
-const UNSEEN =
-  '\\s@\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u115f\\u1160\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u3164\\uffa0'
-export const EMAIL = {
-  // No character that cannot be seen or turns the order of others: an address would look like somebody else's.
-  ...text(`^[^${UNSEEN}]+@[^${UNSEEN}]+$`, 'an e-mail address'),
-  maxLength: 254,
-}
+export const EMAIL = { ...text(ADDRESS_PATTERN, 'an e-mail address'), maxLength: ADDRESS_CHARACTERS_MAX }
 const BODY = object({
   email: EMAIL,
   email_verified: { type: 'boolean' },

@@ -116,6 +116,20 @@ describe('the answer of a provider', () => {
     expect(await travel({ sub: them.sub })).toMatchObject({ status: 303, name: them.email })
   })
 
+  test.each([
+    ['a character that nobody sees', 'ev\u200be'],
+    ['a soft hyphen', 'e\u00adve'],
+    ['a turned order', '\u202eeve'],
+    ['a control character', 'eve\u0007'],
+    ['two addresses', 'eve@x.example,eve'],
+    ['half a character', 'eve\ud800'],
+  ])('makes no account for an address with %s, which would look like that of somebody else', async (_what, local) => {
+    const email = `${local}@x.example`
+    const them = { ...newPerson(), email }
+    expect(await travel(them)).toMatchObject({ location: `${world.issuer}/account/proof`, name: null })
+    expect(await world.directory.userByEmail(email)).toBeNull()
+  })
+
   test('is about its own people: the same subject of another issuer is somebody else', async () => {
     const them = newPerson()
     await travel(them)

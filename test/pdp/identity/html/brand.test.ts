@@ -84,6 +84,10 @@ describe('a page', () => {
     )
   })
 
+  test('keeps what turns the characters of a name around within the name', () => {
+    expect(createBrand({}).style.toString()).toContain('strong{unicode-bidi:isolate}')
+  })
+
   test('without a brand loads nothing', () => {
     const frame = createFrames()(request)
     expect(policyOf(frame)).not.toMatch(/img-src|script-src|http/)
