@@ -96,6 +96,7 @@ export async function takeNew(parts: AccountParts, visit: Visit, form: URLSearch
   parts.cookies.drop(res, 'reset')
   if (user === null) return gone(frame)
   parts.log.info({ event: 'password_reset', user })
+  parts.notices.send(user, 'passwordChanged', frame)
   // The person of the mailbox is no stranger: tries of others do not keep them out.
   parts.devices.remember(res, user)
   const { account, common } = frame.words

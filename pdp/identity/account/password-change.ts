@@ -34,6 +34,7 @@ export async function takeChange(
   if (formerHash === null || !(await parts.passwords.change(id, { formerHash, passwordHash })))
     return changePage(visit.frame, person, 'wrong')
   parts.log.info({ event: 'password_changed', user: id })
+  parts.notices.send(id, 'passwordChanged', visit.frame)
   await signInAnew(parts, visit, { person, by: remainingAssurance(person) })
   const { doneTitle, done, back } = visit.frame.words.account.change
   return shown(

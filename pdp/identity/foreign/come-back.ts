@@ -119,6 +119,7 @@ async function connect(
   if ((await links.userOf(person)) !== by.user && !(await links.add(person, by.user, contextOf(by.user))))
     return problemPage(visit.frame, 'taken', provider.name)
   account.log.info({ event: 'foreign_identity_connected', user: by.user, provider: provider.id })
+  account.notices.send(by.user, 'serviceConnected', visit.frame)
   return connectedPage(visit.frame, provider.name, person)
 }
 

@@ -62,6 +62,7 @@ export async function disconnect(
   if (outcome === 'missing')
     return shown(visit.frame, foreign.title, html`${alertOf(texts.home.gone)}${back(visit.frame)}`, 'invalid')
   account.log.info({ event: 'foreign_identity_disconnected', user: user.id, issuer: link?.issuer })
+  account.notices.send(user.id, 'serviceDisconnected', visit.frame)
   await signInAnew(account, visit, { person, by: { acr: acr ?? BY_PASSWORD.acr, amr: amr ?? BY_PASSWORD.amr } })
   return shown(
     visit.frame,

@@ -123,5 +123,6 @@ async function proven(
   if ((await links.userOf(person)) !== user && !(await links.add(person, user, contextOf(user))))
     return problemPage(visit.frame, 'taken', provider.name)
   account.log.info({ event: 'foreign_identity_connected', user, provider: provider.id })
+  account.notices.send(user, 'serviceConnected', visit.frame)
   return goOn(parts, visit, { signedIn, target })
 }

@@ -86,6 +86,10 @@ export const GERMAN_FACTORS: FactorWords = {
     passkeyRemoved: 'Ein Passkey wurde aus Ihrem Konto bei {host} entfernt.',
     codesRenewed:
       'Für Ihr Konto bei {host} wurden neue Wiederherstellungscodes erzeugt. Die bisherigen gelten nicht mehr.',
+    passwordChanged: 'Das Passwort Ihres Kontos bei {host} wurde geändert. Alle früheren Anmeldungen sind beendet.',
+    serviceConnected:
+      'Ein anderer Dienst wurde mit Ihrem Konto bei {host} verbunden: Wer sich dort anmeldet, wird eingelassen.',
+    serviceDisconnected: 'Ein anderer Dienst wurde von Ihrem Konto bei {host} getrennt.',
     codeUsed:
       'Jemand hat sich mit einem Wiederherstellungscode bei Ihrem Konto bei {host} angemeldet. Sie haben noch {left}.',
   },

@@ -81,6 +81,9 @@ export const ENGLISH_FACTORS = {
     passkeyAdded: 'A passkey was added to your account at {host}.',
     passkeyRemoved: 'A passkey was removed from your account at {host}.',
     codesRenewed: 'New recovery codes were made for your account at {host}. Those of before are void.',
+    passwordChanged: 'The password of your account at {host} was changed. All sign-ins of before have ended.',
+    serviceConnected: 'Another service was connected with your account at {host}: who signs in there is let in.',
+    serviceDisconnected: 'Another service was disconnected from your account at {host}.',
     codeUsed: 'Somebody signed in to your account at {host} with a recovery code. You have {left} left.',
   },
 }

@@ -86,6 +86,9 @@ export const SPANISH_FACTORS: FactorWords = {
     passkeyAdded: 'Se añadió una llave de acceso a su cuenta en {host}.',
     passkeyRemoved: 'Se quitó una llave de acceso de su cuenta en {host}.',
     codesRenewed: 'Se crearon nuevos códigos de recuperación para su cuenta en {host}. Los anteriores ya no valen.',
+    passwordChanged: 'Se cambió la contraseña de su cuenta en {host}. Todas las sesiones anteriores han terminado.',
+    serviceConnected: 'Se conectó otro servicio con su cuenta en {host}: quien inicia sesión allí puede entrar.',
+    serviceDisconnected: 'Se desconectó otro servicio de su cuenta en {host}.',
     codeUsed: 'Alguien inició sesión en su cuenta en {host} con un código de recuperación. Le quedan {left}.',
   },
 }

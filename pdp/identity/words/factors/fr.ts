@@ -87,6 +87,10 @@ export const FRENCH_FACTORS: FactorWords = {
     passkeyRemoved: 'Une clé d’accès a été retirée de votre compte sur {host}.',
     codesRenewed:
       'De nouveaux codes de secours ont été créés pour votre compte sur {host}. Les précédents ne valent plus rien.',
+    passwordChanged:
+      'Le mot de passe de votre compte sur {host} a été modifié. Toutes les connexions précédentes ont pris fin.',
+    serviceConnected: 'Un autre service a été relié à votre compte sur {host} : qui s’y connecte peut entrer.',
+    serviceDisconnected: 'Un autre service a été détaché de votre compte sur {host}.',
     codeUsed: 'Quelqu’un s’est connecté à votre compte sur {host} avec un code de secours. Il vous en reste {left}.',
   },
 }

@@ -8,7 +8,7 @@ export type ReceivedMail = { readonly to: readonly string[]; readonly raw: strin
 export type Mailbox = {
   readonly mailer: Mailer
   readonly received: ReceivedMail[]
-  /** The link of the newest mail to this address, without its origin. Throws Error without one. */
+  /** The link of the newest mail with one to this address, without its origin. Throws Error without one. */
   linkTo(address: string): string
   /** It takes no mail from now on. */
   refuse: boolean
@@ -50,8 +50,8 @@ export async function openMailbox(): Promise<Mailbox> {
     received,
     refuse: false,
     linkTo(address) {
-      const mail = received.findLast(({ to }) => to.includes(address))
-      const link = /https?:\/\/[^/\s]+(\/\S+)/.exec(mail?.text ?? '')?.[1]
+      const mail = received.findLast(({ to, text }) => to.includes(address) && LINK.test(text))
+      const link = LINK.exec(mail?.text ?? '')?.[1]
       if (link === undefined) throw new Error(`no link for ${address} in ${received.length} mails`)
       return link
     },
@@ -59,6 +59,9 @@ export async function openMailbox(): Promise<Mailbox> {
   }
   return mailbox
 }
+
+/** One with a token; others lead to the account. */
+const LINK = /https?:\/\/[^/\s]+(\/\S+\?token=\S+)/
 
 /** The body, without quoted-printable (RFC 2045 section 6.7). */
 function decoded(raw: string): string {
