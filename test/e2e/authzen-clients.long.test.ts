@@ -2,9 +2,9 @@
  * AuthZEN clients that others wrote, from PyPI, ask a real PDP: `decern`, which needs nothing else, and `authzen-policy-backend`,
  * which gets its token from the PDP itself. Skipped where there is no Python, or no PyPI.
  */
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { homedir, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -12,7 +12,7 @@ import { createLog } from '../../pdp/process/log.ts'
 import { createShutdown } from '../../pdp/process/shutdown.ts'
 import { startPdp } from '../../pdp/runtime/start.ts'
 import { openTestDatabase } from '../support/database.ts'
-import { runs } from '../support/programs/run.ts'
+import { installFromPypi } from '../support/programs/pypi.ts'
 import { clientToken } from '../support/sign-in.ts'
 import { choosePorts } from './demo-stack.ts'
 import { pdpSettings } from './pdp-settings.ts'
@@ -32,24 +32,7 @@ type mcp_tool
   relations
     define file_read: [ai_agent]
 `
-const packages = installed()
-
-/** Where they are; null: they cannot be had here, or not be loaded. */
-function installed(): string | null {
-  const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache')
-  const folder = join(cache, 'portcullis-authzen-clients')
-  const loads = (): boolean => {
-    const env = { ...process.env, PYTHONPATH: folder }
-    return spawnSync('python3', ['-c', 'import decern, authzen_backend'], { env, stdio: 'ignore' }).status === 0
-  }
-  if (loads()) return folder
-  const quietly = ['--quiet', '--disable-pip-version-check', '--no-warn-conflicts', '--root-user-action=ignore']
-  const briefly = ['--retries', '1', '--timeout', '15']
-  const words = ['-m', 'pip', 'install', ...quietly, ...briefly, '--upgrade', '--target', folder, ...CLIENTS]
-  if (runs('python3', words, tmpdir()) && loads()) return folder
-  console.log('the AuthZEN clients of PyPI cannot be installed here: their tests are skipped')
-  return null
-}
+const packages = installFromPypi('authzen-clients', { packages: CLIENTS, modules: 'decern, authzen_backend' })
 
 describe.skipIf(packages === null)('an AuthZEN client of others', () => {
   const log = createLog({ service: 'test', level: 'silent' })

@@ -3,9 +3,11 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { JsonObject } from '../../domain/json.ts'
 import { RequestProblem } from '../problems/status.ts'
 import { type Attribute, ENTERPRISE_SCHEMA, GROUP, type ResourceType, USER } from './attributes.ts'
-import { SCIM_PATH, SCIM_TYPE } from './errors.ts'
+import { SCIM_PATH, SCIM_TYPE, sendNotSupported } from './errors.ts'
 import { PAGE_MAX } from './listing.ts'
 
+/** Operations of SCIM that are optional, and not offered (RFC 7644 section 3.12: 501): of all kinds at once, and of who calls. */
+const NOT_SUPPORTED = ['/.search', '/Bulk', '/Me']
 const LIST_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:ListResponse'
 const CORE = 'urn:ietf:params:scim:schemas:core:2.0'
 
@@ -23,6 +25,14 @@ export function addDiscovery(app: FastifyInstance, issuer: string): void {
     })
   }
   get('/ServiceProviderConfig', configuration(base))
+  for (const path of NOT_SUPPORTED) {
+    app.all(`${SCIM_PATH}${path}`, {
+      schema: { hide: true },
+      // Before the body is read.
+      onRequest: async (request, reply) => sendNotSupported(request, reply, path),
+      handler: async () => undefined,
+    })
+  }
   for (const [path, resources] of [
     ['/ResourceTypes', [USER, GROUP].map((type) => resourceType(base, type))],
     ['/Schemas', schemasAt(base)],

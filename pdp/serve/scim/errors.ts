@@ -59,11 +59,25 @@ export function sendScimError(request: FastifyRequest, reply: FastifyReply, err:
   if (status === STATUS.overloaded.http || status === STATUS.store_unavailable.http)
     reply.header('retry-after', RETRY_AFTER_S)
   const scimType = err instanceof ScimError ? err.scimType : (TYPES[found.code] ?? null)
+  return sendError(request, reply, { status, scimType, detail: found.message })
+}
+
+export function sendNotSupported(request: FastifyRequest, reply: FastifyReply, path: string): FastifyReply {
+  const detail = `this service does not support ${path}; /ServiceProviderConfig says what it supports`
+  return sendError(request, reply, { status: 501, scimType: null, detail })
+}
+
+function sendError(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  of: { readonly status: number; readonly scimType: ScimType | null; readonly detail: string },
+): FastifyReply {
+  const { status, scimType, detail } = of
   const body = {
     schemas: [ERROR_SCHEMA],
     status: String(status),
     ...(scimType === null ? {} : { scimType }),
-    detail: found.message,
+    detail,
   }
   return reply
     .code(status)

@@ -1,5 +1,5 @@
 /** The membership that a user of a directory has in its organization. */
-import type { JsonValue } from '../../domain/json.ts'
+import type { JsonObject, JsonValue } from '../../domain/json.ts'
 import type { Membership, MembershipStatus, Tier } from '../../domain/membership.ts'
 import type { Holdings, Provisioned } from '../../store/directory.ts'
 import { GIVEN_TIERS } from './attributes.ts'
@@ -76,4 +76,11 @@ export function tierIn(roles: JsonValue | undefined, had: Tier | null): Tier | n
   if (tier === undefined)
     throw new ScimError('invalidValue', `a directory gives one of the roles ${GIVEN_TIERS.join(', ')}`)
   return tier
+}
+
+/** The role of the membership, in the words that the directory gave to it. */
+export function roleOf({ document }: Pick<Provisioned, 'document'>, { role }: Membership): JsonObject {
+  const kept = (Array.isArray(document.roles) ? document.roles : []).filter(isObject)
+  const said = kept.find(({ value }) => String(value).toLowerCase() === role)
+  return { primary: true, ...said, value: role }
 }

@@ -82,7 +82,10 @@ function spread({ op, value }: Operation, type: ResourceType): readonly Step[] {
   return Object.entries(value).flatMap(([path, each]) => {
     const isExtension = path.toLowerCase() === type.extension?.schema.toLowerCase()
     if (isExtension && isObject(each))
-      return Object.entries(each).map(([name, inner]) => ({ op, path: `${path}:${name}`, value: inner }))
+      return Object.entries(each).flatMap(([name, inner]) =>
+        // Some clients send an extension as a resource with schemas of its own.
+        name.toLowerCase() === 'schemas' ? [] : [{ op, path: `${path}:${name}`, value: inner }],
+      )
     return isKnown(path, type) ? [{ op, path, value: each }] : []
   })
 }

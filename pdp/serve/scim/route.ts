@@ -34,6 +34,8 @@ export type ScimOutcome = {
 type Route = {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly path: string
+  /** True for what only reads; default: GET. */
+  readonly reads?: boolean
   handle(call: ScimCall): Promise<ScimOutcome>
 }
 
@@ -78,7 +80,7 @@ async function answer(
     headers: request.headers,
     context: { actor: name, requestId: request.id },
   })
-  if (route.method === 'GET') return route.handle(call(deps))
+  if (route.reads ?? route.method === 'GET') return route.handle(call(deps))
   return withModels(() =>
     deps.atomically({ logs: [DIRECTORY, TOKENS, organization] }, async (reach) => {
       const at = { ...deps, ...reach }

@@ -5,6 +5,7 @@ import { addDiscovery } from './discovery.ts'
 import { createGroup, deleteGroup, GROUPS, patchGroup, replaceGroup } from './groups.ts'
 import { list, show } from './listing.ts'
 import { addScimRoute, type ScimDeps } from './route.ts'
+import { search } from './search-request.ts'
 import { createUser, deleteUser, patchUser, replaceUser, USERS } from './users.ts'
 
 /** Of one client at once. Each may go through all resources of an organization. */
@@ -26,6 +27,12 @@ export function addScim(app: FastifyInstance, deps: ScimDeps): void {
   ]
   for (const { path, listed, create, replace, patch, remove } of kinds) {
     addScimRoute(app, deps, { method: 'GET', path, handle: (call) => list(call, { ...listed, places }) })
+    addScimRoute(app, deps, {
+      method: 'POST',
+      path: `${path}/.search`,
+      reads: true,
+      handle: (call) => search(call, { ...listed, places }),
+    })
     addScimRoute(app, deps, { method: 'POST', path, handle: create })
     addScimRoute(app, deps, { method: 'GET', path: `${path}/:id`, handle: (call) => show(call, listed) })
     addScimRoute(app, deps, { method: 'PUT', path: `${path}/:id`, handle: replace })

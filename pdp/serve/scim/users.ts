@@ -1,6 +1,6 @@
 /** Users that a directory brings: each is an account of ours and a membership in the organization of the directory. */
 import { randomBytes } from 'node:crypto'
-import type { JsonObject } from '../../domain/json.ts'
+import type { JsonObject, JsonValue } from '../../domain/json.ts'
 import type { Provisioned } from '../../store/directory.ts'
 import { requireConditions, tagOf } from '../http/conditions.ts'
 import { accountOf, changedAccount, holdingsOf, isShared, putAccount, shutOut } from './accounts.ts'
@@ -9,7 +9,15 @@ import { readDocument } from './document.ts'
 import { groupsOf, leaveGroups } from './group-members.ts'
 import { type Listed, read } from './listing.ts'
 import { locationOf } from './location.ts'
-import { membershipAfter, membershipOf, membershipsOf, TIER_DEFAULT, tierIn, writeMembership } from './memberships.ts'
+import {
+  membershipAfter,
+  membershipOf,
+  membershipsOf,
+  roleOf,
+  TIER_DEFAULT,
+  tierIn,
+  writeMembership,
+} from './memberships.ts'
 import { patched } from './patch.ts'
 import type { ScimCall, ScimOutcome } from './route.ts'
 
@@ -23,7 +31,7 @@ export async function createUser(call: ScimCall): Promise<ScimOutcome> {
   const id = `${organization}~${randomBytes(ID_BYTES).toString('base64url')}`
   const account = { id, ...accountOf(document), emailVerified: false }
   await at.directory.putUser(account, context)
-  await at.provisioning.put(ofUsers(call), { id, ...keptOf(document) })
+  await at.provisioning.put(ofUsers(call), { id, ...keptOf(document, roles) })
   const status = active === true ? 'active' : 'suspended'
   await writeMembership(call, id, { role: tierIn(roles, null) ?? TIER_DEFAULT, status })
   if (status === 'suspended') await at.provisioning.setBlocked(id, true)
@@ -72,7 +80,7 @@ async function update(call: ScimCall, before: JsonObject, after: JsonObject): Pr
   const { active, roles, ...document } = after
   const held = await holdingsOf(call, id)
   const account = await changedAccount(call, { before: documentBefore, after: document }, held)
-  await at.provisioning.put(ofUsers(call), { id, ...keptOf(document) })
+  await at.provisioning.put(ofUsers(call), { id, ...keptOf(document, roles) })
   const said = { active: typeof active === 'boolean' ? active : null, roles }
   const membership = membershipAfter(await membershipOf(call, id), said, held)
   if (membership !== null) await writeMembership(call, id, membership)
@@ -101,12 +109,13 @@ async function present(
     const active = membership?.status === 'active'
     const hasExtension = user.document[ENTERPRISE_SCHEMA] !== undefined
     const own = groups[i] ?? []
+    const { roles: _words, ...document } = user.document
     return {
       schemas: hasExtension ? [USER_SCHEMA, ENTERPRISE_SCHEMA] : [USER_SCHEMA],
       id: user.id,
-      ...user.document,
+      ...document,
       active,
-      ...(membership === null ? {} : { roles: [{ value: membership.role, primary: true }] }),
+      ...(membership === null ? {} : { roles: [roleOf(user, membership)] }),
       ...(own.length === 0 ? {} : { groups: own }),
       meta: {
         resourceType: USER.name,
@@ -119,14 +128,14 @@ async function present(
   })
 }
 
-/** What is stored beside the account and the membership. */
-function keptOf(document: JsonObject) {
-  const { schemas, id, meta, groups, active, roles, ...kept } = document
+/** What is stored beside the account and the membership. `roles`: for the words that the directory has for the tier. */
+function keptOf(document: JsonObject, roles: JsonValue | undefined) {
+  const { schemas, id, meta, groups, active, roles: _shown, ...kept } = document
   const { userName, externalId } = kept
   return {
     name: String(userName),
     externalId: typeof externalId === 'string' ? externalId : null,
-    document: kept,
+    document: roles === undefined ? kept : { ...kept, roles },
   }
 }
 

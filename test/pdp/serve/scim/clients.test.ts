@@ -1,6 +1,21 @@
 /** What the provisioning services of Entra ID and Okta send, word for word in shape, one life of a person and a group each. */
 import { describe, expect, test } from 'vitest'
-import { at, create, find, group, held, membership, name, openWorld, patch, send, storeAddress, user } from './world.ts'
+import { CONTEXT } from '../harness.ts'
+import {
+  at,
+  create,
+  find,
+  group,
+  held,
+  membership,
+  name,
+  openWorld,
+  patch,
+  send,
+  served,
+  storeAddress,
+  user,
+} from './world.ts'
 
 openWorld()
 const USER = 'urn:ietf:params:scim:schemas:core:2.0:User'
@@ -224,4 +239,21 @@ test('somebody whose address is one that today would be refused is shut out, and
   expect(await patch(path, address)).toMatchObject({ status: 400, body: { scimType: 'invalidValue' } })
   const right = { op: 'replace', path: 'emails', value: [{ value: `${name}@y.test`, primary: true }] }
   expect((await patch(path, right)).status).toBe(200)
+})
+
+describe('the role of a user', () => {
+  test('keeps the words that the directory has for the tier, as long as it has that tier', async () => {
+    const roles = [{ value: 'developer', display: 'Maker', type: 'AppRole', primary: true }]
+    const { id, roles: shown } = await user({ roles })
+    expect(shown).toEqual(roles)
+    expect((await patch(at('Users', id), { op: 'add', path: 'title', value: 'Dr' })).body.roles).toEqual(roles)
+    await served.store.write(
+      'acme',
+      [{ kind: 'membership', user: id, membership: { role: 'admin', status: 'active' } }],
+      {
+        context: CONTEXT,
+      },
+    )
+    expect((await send('GET', at('Users', id))).body.roles).toEqual([{ value: 'admin', primary: true }])
+  })
 })

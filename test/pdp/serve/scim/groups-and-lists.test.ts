@@ -207,7 +207,9 @@ describe('what it can do', () => {
   test.each([
     ['GET', '/Nothing', 404],
     ['DELETE', '/Users', 405],
-    ['POST', '/Bulk', 404],
+    ['POST', '/Bulk', 501],
+    ['POST', '/.search', 501],
+    ['GET', '/Me', 501],
     ['GET', '/Schemas/urn:none', 404],
   ])('is not %s %s', async (method, path, status) => {
     const answer = await send(method, path)

@@ -28,6 +28,11 @@ describe('a user', () => {
   test.each<[string, JsonValue, JsonObject]>([
     ['Entra: a text for false', { op: 'Replace', path: 'active', value: 'False' }, { active: false }],
     ['Okta: no path', { op: 'replace', value: { active: false } }, { active: false }],
+    [
+      'an extension as a resource of its own',
+      { op: 'add', path: ENTERPRISE, value: { schemas: [ENTERPRISE], department: 'Legal' } },
+      { [ENTERPRISE]: { department: 'Legal' } },
+    ],
     ['op in capitals', { op: 'REPLACE', path: 'displayName', value: 'Ann Lee' }, { displayName: 'Ann Lee' }],
     [
       'a sub-attribute',

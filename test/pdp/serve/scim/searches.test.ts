@@ -1,6 +1,6 @@
 /** Lists and filters over an organization with much in it. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { find, openWorld, other, send, served } from './world.ts'
+import { find, name, openWorld, other, send, served, user } from './world.ts'
 
 openWorld()
 
@@ -48,5 +48,54 @@ describe('a filter over a large organization', () => {
     const first = await find('Groups', 'count=20', other)
     expect([first.totalResults, first.itemsPerPage]).toEqual([6, 5])
     expect((await find('Groups', 'startIndex=6', other)).itemsPerPage).toBe(1)
+  })
+})
+
+describe('a search by POST', () => {
+  const search = (body: object, kind = 'Users') => send('POST', `/${kind}/.search`, { body })
+  const everything = {
+    schemas: ['urn:ietf:params:scim:api:messages:2.0:SearchRequest'],
+    attributes: ['userName', 'displayName'],
+    filter: 'title eq "Searched"',
+    startIndex: 1,
+    count: 1,
+  }
+
+  test('is the list that a query gives', async () => {
+    for (const more of ['', 'x']) await user({ userName: `${name}${more}`, title: 'Searched', displayName: 'Ann' })
+    const { status, body } = await search(everything)
+    expect(status).toBe(200)
+    expect(body).toEqual(
+      await find(
+        'Users',
+        `attributes=userName,displayName&startIndex=1&count=1&filter=${encodeURIComponent(everything.filter)}`,
+      ),
+    )
+    expect([body.totalResults, Object.keys(body.Resources[0]).sort()]).toEqual([
+      2,
+      ['displayName', 'id', 'schemas', 'userName'],
+    ])
+    expect((await search({}, 'Groups')).status).toBe(200)
+  })
+
+  test('sees no other organization, and needs the scope', async () => {
+    const { id } = await user({}, other)
+    const { body } = await search({ filter: `id eq "${id}"` })
+    expect(body.totalResults).toBe(0)
+    const without = await served.manager({ client: 'acme-without', organization: 'acme', scopes: ['directory:read'] })
+    expect((await send('POST', '/Users/.search', { body: {}, as: without })).status).toBe(403)
+  })
+
+  test.each([
+    ['no object', [], 'invalidSyntax'],
+    ['an object for a filter', { filter: {} }, 'invalidValue'],
+    ['a filter that is none', { filter: 'title eq' }, 'invalidFilter'],
+    ['numbers for attributes', { attributes: [1] }, 'invalidValue'],
+    ['a fraction for count', { count: 1.5 }, 'invalidValue'],
+    ['a parameter in two spellings', { count: 1, Count: 2 }, 'invalidValue'],
+    ['true for startIndex', { startIndex: true }, 'invalidValue'],
+  ])('with %s is refused', async (_, body, scimType) => {
+    const answer = await search(body)
+    expect([answer.status, answer.body.scimType]).toEqual([400, scimType])
   })
 })
