@@ -4,8 +4,10 @@ import { boundIssues } from '../decide/language/model-bounds.ts'
 import { parseListRequest } from '../decide/lists/list-request.ts'
 import type { ListQuestion } from '../decide/lists/lists.ts'
 import { createModelCompiler, knownModel, type ModelCompiler } from '../decide/models/known-models.ts'
+import { hasSameAnswers } from '../decide/models/same-answers.ts'
 import { PdpError } from '../domain/errors.ts'
 import type { Manifest } from '../domain/manifest.ts'
+import type { SnapshotEvaluator } from '../store/cache/question.ts'
 import { evaluatorOf } from '../store/cache/snapshot-evaluator.ts'
 import type { Snapshot } from '../store/contract.ts'
 import type { CompareAllRequest, ComparedAccess, CompareRequest, Comparison } from './comparison.ts'
@@ -45,10 +47,13 @@ export async function compareAll(
       loses: [] as ComparedAccess[],
       complete: isWhole,
     }))
+    const same = await unchangedAmong(evaluator, all, { relations, before: compile, after: otherwise })
+    for (const one of found) one.complete ||= same.has(one.request.relation)
+    const open = found.filter(({ request }) => !same.has(request.relation))
     const startedMs = performance.now()
     for (const resource of resources.slice(0, RESOURCES_MAX)) {
       // Each relation of a resource before the next resource, so that no relation takes the time of the others.
-      for (const one of found) {
+      for (const one of open) {
         if (performance.now() - startedMs > COMPARING_MS) {
           one.complete = false
           continue
@@ -70,6 +75,20 @@ export async function compareAll(
       complete,
     }))
   })
+}
+
+/** Relations that need no look at the tuples: no tuple is supposed, and what they reach is the same in both models. */
+async function unchangedAmong(
+  evaluator: SnapshotEvaluator,
+  { organization, type, contextualTuples = [], withoutTuples = [] }: Omit<CompareRequest, 'relation'>,
+  of: { readonly relations: readonly string[]; readonly before: ModelCompiler; readonly after: ModelCompiler | null },
+): Promise<ReadonlySet<string>> {
+  const { relations, before, after } = of
+  if (contextualTuples.length > 0 || withoutTuples.length > 0) return new Set()
+  if (after === null) return new Set(relations)
+  const { value: manifests } = await evaluator.ask({ organization, evaluate: (view) => view.manifests() })
+  const [was, is] = [before(manifests), after(manifests)]
+  return new Set(relations.filter((relation) => hasSameAnswers(was, is, { type, relation })))
 }
 
 function questionAbout(request: CompareRequest, resource: string): ListQuestion {
