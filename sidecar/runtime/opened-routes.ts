@@ -1,14 +1,18 @@
 /** Finds the routes that a changed route file protects less than the file before. */
+import { isDeepStrictEqual } from 'node:util'
 import type { Check } from '../routes/checks.ts'
 import { overlap, type Pattern } from '../routes/patterns.ts'
 import type { PathSegments, Route, RouteTable } from '../routes/route.ts'
 import { createRouteTable } from '../routes/route-table.ts'
 
-/** `route` decides now; `before` decided until now, and is null where no route did, so that the answer was 404 or 405. */
+/**
+ * `route` decides now; `before` decided until now, and is null where no route did, so that the answer was 404 or 405.
+ * `other`: some pass who did not, and some do not who did. `allows`: it takes requests that were refused to everybody.
+ */
 export type OpenedRoute = {
   readonly route: string
   readonly before: string | null
-  readonly now: 'public' | 'shadow' | 'weaker'
+  readonly now: 'public' | 'shadow' | 'weaker' | 'other' | 'allows'
 }
 
 /**
@@ -69,7 +73,19 @@ function opening(before: Route | null, now: Route): OpenedRoute['now'] | null {
   if (before.check === null || before.shadow) return null
   if (now.check === null) return 'public'
   if (now.shadow) return 'shadow'
-  return isWeakerStepUp(before, now) || isWeakerCheck(before.check, now.check) ? 'weaker' : null
+  if (isWeakerStepUp(before, now)) return 'weaker'
+  const change = changeOf(before.check, now.check)
+  if (change === 'weaker') return 'weaker'
+  if (change === 'other' || !isDeepStrictEqual(before.context, now.context)) return 'other'
+  return allowsMore(before, now) ? 'allows' : null
+}
+
+const ALLOWANCES = ['encodedSlash', 'semicolon', 'query', 'websocket', 'forwardToken'] as const
+
+function allowsMore(before: Route, now: Route): boolean {
+  if (ALLOWANCES.some((name) => now[name] && !before[name])) return true
+  if (now.body === 'keep' && before.body !== 'keep') return true
+  return now.websocket && [...now.origins].some((origin) => !before.origins.has(origin))
 }
 
 function isWeakerStepUp({ stepUp: before }: Route, { stepUp: now }: Route): boolean {
@@ -83,30 +99,36 @@ function isWeakerStepUp({ stepUp: before }: Route, { stepUp: now }: Route): bool
 /** Checks with more parts than this count as weaker when their text differs. */
 const PARTS_MAX = 10
 
-/** True when everything that passed before still passes, and something else passes too. */
-function isWeakerCheck(before: Check, now: Check): boolean {
-  if (JSON.stringify(before) === JSON.stringify(now)) return false
+/** `weaker`: everything that passed before still passes, and something else passes too. Null: nothing more passes. */
+function changeOf(before: Check, now: Check): 'weaker' | 'other' | null {
+  if (textOf(before) === textOf(now)) return null
   const parts = [...new Set([...partsOf(before), ...partsOf(now)])]
-  if (parts.length > PARTS_MAX) return true
+  if (parts.length > PARTS_MAX) return 'weaker'
   let passesMore = false
+  let passesLess = false
   for (let bits = 0; bits < 2 ** parts.length; bits += 1) {
     const holding = new Set(parts.filter((_, at) => (bits >> at) % 2 === 1))
     const [passed, passes] = [isMet(before, holding), isMet(now, holding)]
-    if (passed && !passes) return false
+    passesLess ||= passed && !passes
     passesMore ||= passes && !passed
   }
-  return passesMore
+  if (!passesMore) return null
+  return passesLess ? 'other' : 'weaker'
 }
+
+/** A parameter of the path is the same by any name. */
+const textOf = (check: Check): string =>
+  JSON.stringify(check, (_, value) => (value?.from === 'path' ? { from: 'path', index: value.index } : value))
 
 function partsOf(check: Check): string[] {
   if ('of' in check) return check.of.flatMap(partsOf)
-  return check.kind === 'signed_in' ? [] : [JSON.stringify(check)]
+  return check.kind === 'signed_in' ? [] : [textOf(check)]
 }
 
 function isMet(check: Check, holding: ReadonlySet<string>): boolean {
   // The relation, permission or scope that another check wants is wanted of a token that is active as well.
   if (check.kind === 'signed_in') return true
-  if (!('of' in check)) return holding.has(JSON.stringify(check))
+  if (!('of' in check)) return holding.has(textOf(check))
   return check.kind === 'all'
     ? check.of.every((part) => isMet(part, holding))
     : check.of.some((part) => isMet(part, holding))

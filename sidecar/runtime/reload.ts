@@ -6,6 +6,7 @@ import type { LoadedConfig } from '../config/config.ts'
 import type { SidecarLog } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { openedRoutes } from './opened-routes.ts'
+import { openedSettings } from './opened-settings.ts'
 
 export type Reload = {
   /** Checks the files now. */
@@ -63,6 +64,7 @@ export function watchConfig(options: {
 
   function take(next: LoadedConfig): void {
     const opened = openedRoutes(current.file.routes, next.file.routes)
+    const settings = openedSettings(current.file, next.file)
     try {
       apply(next)
     } catch (err) {
@@ -74,6 +76,7 @@ export function watchConfig(options: {
     seen = fileSignature(path, next.file)
     log.info({ event: 'config_loaded', route_file: path, hash: next.hash, routes: next.file.routes.length })
     if (opened.length > 0) log.warn({ event: 'routes_opened', route_file: path, hash: next.hash, routes: opened })
+    if (settings.length > 0) log.warn({ event: 'settings_opened', route_file: path, hash: next.hash, settings })
   }
 
   function refuse(issues: readonly string[]): void {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { openedRoutes } from '../../../sidecar/runtime/opened-routes.ts'
+import { openedSettings } from '../../../sidecar/runtime/opened-settings.ts'
 import { loadFile, routeFile } from '../support/harness.ts'
 
 const routesOf = (text: string) =>
@@ -36,7 +37,7 @@ describe('a change of the routes opens', () => {
     ],
     [
       'paths that a route which is gone shared with a new public one, whose others were public before',
-      'GET /a/b/{y}: viewer a:{y}\nGET /a/**: public',
+      'GET /a/b/{y}: viewer a:1\nGET /a/**: public',
       'GET /a/{x}/c: public\nGET /a/**: viewer a:1',
       'GET /a/{x}/c: public',
     ],
@@ -70,6 +71,29 @@ describe('a change of the routes opens', () => {
       'GET /a/{id}: {check: "viewer a:{id}", step_up: {max_age: 600}}',
       'GET /a/{id}: weaker',
     ],
+    ['a check in place of another', GUARDED, 'GET /a/{id}: editor a:{id}', 'GET /a/{id}: other'],
+    ['another object', GUARDED, 'GET /a/{id}: viewer a:1', 'GET /a/{id}: other'],
+    [
+      'one of two ways in that is another one',
+      'GET /a/{id}: {any: ["viewer a:{id}", scope x]}',
+      'GET /a/{id}: {any: ["viewer a:{id}", scope y]}',
+      'GET /a/{id}: other',
+    ],
+    [
+      'a check that is told something else',
+      'GET /a/{id}: {check: "viewer a:{id}", context: {ip: {client.address}}}',
+      'GET /a/{id}: {check: "viewer a:{id}", context: {ip: "10.0.0.1"}}',
+      'GET /a/{id}: other',
+    ],
+    ['bodies that are not read', GUARDED, 'GET /a/{id}: {check: "viewer a:{id}", body: keep}', 'GET /a/{id}: allows'],
+    ['queries that are kept', GUARDED, 'GET /a/{id}: {check: "viewer a:{id}", query: keep}', 'GET /a/{id}: allows'],
+    [
+      'tokens that the service gets',
+      GUARDED,
+      'GET /a/{id}: {check: "viewer a:{id}", forward_token: true}',
+      'GET /a/{id}: allows',
+    ],
+    ['WebSocket', GUARDED, 'GET /a/{id}: {check: "viewer a:{id}", upgrade: [websocket]}', 'GET /a/{id}: allows'],
   ])('%s', (_name, former, next, expected) => {
     const [one, ...others] = opened(former, next)
     expect([one?.split(' -> ')[1], others]).toEqual([expected, []])
@@ -83,6 +107,9 @@ describe('a change of the routes opens', () => {
       'GET /a/{id}: {all: [scope x, "viewer a:{id}"]}',
     ],
     ['that becomes stricter', GUARDED, 'GET /a/{id}: {all: ["viewer a:{id}", scope x]}'],
+    ['whose parameter has another name', GUARDED, 'GET /a/{key}: viewer a:{key}'],
+    ['that takes fewer ways in', 'GET /a/{id}: {any: ["viewer a:{id}", scope x]}', GUARDED],
+    ['that reads bodies again', 'GET /a/{id}: {check: "viewer a:{id}", body: keep}', GUARDED],
     ['that was public', 'GET /a/{id}: public', 'GET /a/{id}: public\nGET /a/1: public'],
     ['that is gone', `${GUARDED}\nGET /b: public`, 'GET /b: public'],
     ['that was only counted', 'GET /a/{id}: {check: "viewer a:{id}", mode: shadow}', 'GET /a/{id}: public'],
@@ -90,5 +117,61 @@ describe('a change of the routes opens', () => {
     ['that is new and asks', GUARDED, `${GUARDED}\nPOST /a/{id}: editor a:{id}`],
   ])('nothing by a route %s', (_name, former, next) => {
     expect(opened(former, next)).toEqual([])
+  })
+})
+
+const FILE = `portcullis: v1
+resource: https://app.test
+issuers: [{issuer: "https://id.test"}]
+upstream: http://127.0.0.1:1
+pdp: {address: "127.0.0.1:2", insecure: true}
+routes:
+  ${GUARDED}
+`
+const settings = (former: string, next: string): readonly string[] =>
+  openedSettings(loadFile(FILE + former), loadFile(FILE + next))
+const changed = (from: string, to: string): readonly string[] =>
+  openedSettings(loadFile(FILE), loadFile(FILE.replace(from, to)))
+
+describe('a change of what else the file says opens', () => {
+  test.each([
+    ['strip_headers: [x-tenant, x-unit-*]', 'strip_headers: [x-tenant]', 'strip_headers: the service gets x-unit-*'],
+    ['', 'pass_headers: [x_tenant]', 'pass_headers: the service gets x_tenant'],
+    ['', 'trusted_proxies: [10.0.0.0/8]', 'trusted_proxies: forwarding fields of 10.0.0.0/8'],
+    ['trusted_proxies: [10.0.0.0/16]', 'trusted_proxies: [10.0.0.0/8]', 'trusted_proxies: '],
+    ['', 'hosts: [app.test, other.test]', 'hosts: other.test'],
+    ['dpop: {nonce: required}', '', 'dpop: proofs need no nonce'],
+    ['', 'doors: [{profile: nginx, listen: "unix:/tmp/door"}]', 'doors: gateways may ask at /tmp/door'],
+  ])('from %j to %j', (former, next, expected) => {
+    const [first, ...others] = settings(former, next)
+    expect([first?.startsWith(expected), others]).toEqual([true, []])
+    expect(settings(next, next)).toEqual([])
+  })
+
+  test.each([
+    [
+      'resource: https://app.test',
+      'resource: https://new.test\npublic_url: https://app.test',
+      ['resource: ', 'hosts: '],
+    ],
+    [
+      '[{issuer: "https://id.test"}]',
+      '[{issuer: "https://id.test"}, {issuer: "https://new.test"}]',
+      ['issuers: https://new.test is'],
+    ],
+    ['"https://id.test"}', '"https://id.test", jwks_uri: "https://keys.test/jwks"}', ['issuers: https://id.test is']],
+  ])('where %j becomes %j', (from, to, expected) => {
+    const found = changed(from, to)
+    expect(found.length).toBe(expected.length)
+    for (const [at, text] of expected.entries()) expect(found[at]).toContain(text)
+  })
+
+  test.each([
+    ['a field more that is taken away', '', 'strip_headers: [x-tenant]'],
+    ['a proxy less', 'trusted_proxies: [10.0.0.0/8]', ''],
+    ['another order', 'strip_headers: [x-a, x-b]', 'strip_headers: [x-b, x-a]'],
+    ['limits', '', 'limits: {client_requests_max: 3}'],
+  ])('nothing by %s', (_, former, next) => {
+    expect(settings(former, next)).toEqual([])
   })
 })

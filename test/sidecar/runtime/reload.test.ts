@@ -201,6 +201,18 @@ describe('a reload', () => {
     expect(opened()).toEqual([expect.objectContaining({ routes: expect.arrayContaining(routes) })])
   })
 
+  test('names what else it trusts or passes on now', async () => {
+    const harness = await start()
+    const path = write('routes.yaml', source(harness, ROUTES))
+    const reload = watchConfig(settings(harness, path))
+    world.closers.push(reload.close)
+    writeFileSync(path, `${source(harness, ROUTES)}\npass_headers: [x_tenant]\n`)
+    currentView(reload)
+    expect(harness.log).toContainEqual(
+      expect.objectContaining({ event: 'settings_opened', settings: [expect.stringContaining('x_tenant')] }),
+    )
+  })
+
   test('cannot turn TLS on', async () => {
     const harness = await start()
     const { authority, certificate: cert, key } = await certificate()

@@ -1,0 +1,76 @@
+/** Finds what a changed route file trusts or passes on, outside of its routes, that the file before did not. */
+import { isDeepStrictEqual } from 'node:util'
+import type { DoorEntry } from '../route-file/doors.ts'
+import type { IssuerEntry } from '../route-file/peers.ts'
+import type { RouteFile } from '../route-file/route-file.ts'
+
+/** One sentence for each, which begins with the setting. */
+export function openedSettings(former: RouteFile, next: RouteFile): readonly string[] {
+  const added = (
+    setting: string,
+    read: (file: RouteFile) => readonly string[],
+    means: (names: string) => string,
+  ): readonly string[] => listed(setting, without(read(next), read(former)), means)
+  return [
+    ...(former.resource === next.resource ? [] : [`resource: tokens for ${next.resource} count now`]),
+    ...added(
+      'issuers',
+      issuersOf,
+      (names) => `${names} ${names.includes(', ') ? 'are' : 'is'} trusted, or trusted otherwise than before`,
+    ),
+    ...added(
+      'hosts',
+      ({ hosts }) => hosts,
+      (names) => `${names} answered 421 before`,
+    ),
+    ...added('trusted_proxies', networksOf, (names) => `forwarding fields of ${names} are believed now`),
+    ...added(
+      'pass_headers',
+      ({ passHeaders }) => passHeaders,
+      (names) => `the service gets ${names} of the client now`,
+    ),
+    ...listed(
+      'strip_headers',
+      without(former.stripHeaders, next.stripHeaders),
+      (names) => `the service gets ${names} of the client now`,
+    ),
+    ...added('doors', doorsOf, (names) => `gateways may ask at ${names}, or in another way than before`),
+    ...(former.proofNonces && !next.proofNonces ? ['dpop: proofs need no nonce any more'] : []),
+    ...tlsIssues(former, next),
+    ...signInIssues(former, next),
+  ]
+}
+
+const without = (names: readonly string[], known: readonly string[]): readonly string[] =>
+  names.filter((name) => !known.includes(name))
+
+const listed = (setting: string, names: readonly string[], means: (names: string) => string): readonly string[] =>
+  names.length === 0 ? [] : [`${setting}: ${means([...new Set(names.map(shown))].join(', '))}`]
+
+/** What is compared may say more than the name that is shown. */
+const SEPARATOR = '\n'
+const shown = (name: string): string => name.split(SEPARATOR, 1)[0] ?? ''
+const named = (name: string, entry: object): string => `${name}${SEPARATOR}${JSON.stringify(entry)}`
+
+const issuersOf = ({ issuers }: RouteFile): readonly string[] =>
+  issuers.map((entry: IssuerEntry) => named(entry.issuer, entry))
+
+const networksOf = ({ trustedProxies }: RouteFile): readonly string[] =>
+  trustedProxies.map(({ address, bits }) => `${address}/${bits}`)
+
+const doorsOf = ({ doors }: RouteFile): readonly string[] =>
+  doors.map((door: DoorEntry) => {
+    const { listen } = door
+    return named('path' in listen ? listen.path : `${listen.host}:${listen.port}`, door)
+  })
+
+function tlsIssues({ tls: former }: RouteFile, { tls: next }: RouteFile): readonly string[] {
+  if (former === null) return []
+  if (next === null) return ['tls: the data port takes plain text now']
+  return former.clientCaFile !== null && next.clientCaFile === null ? ['tls: clients need no certificate any more'] : []
+}
+
+function signInIssues({ signIn: former }: RouteFile, { signIn: next }: RouteFile): readonly string[] {
+  if (next === null || isDeepStrictEqual(former, next)) return []
+  return [former === null ? 'sign_in: browsers may sign in now' : 'sign_in: browsers sign in otherwise than before']
+}
