@@ -4,14 +4,19 @@ import type { Log } from './log.ts'
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
 /** `reason` is that of `run`, such as the name of a signal. */
-export type Close = (reason: string) => Promise<void> | void
+export type Close = (reason: string | null) => Promise<void> | void
 export type Shutdown = {
   /** Registers `close`, which runs at shutdown before all that were added earlier. */
   add(name: string, close: Close): void
   /** Delays the shutdown until `work` ends, for example a start that still opens resources. */
   hold<T>(work: Promise<T>): Promise<T>
-  /** True when everything closed in time without an error. Later calls return the same promise. */
-  run(reason: string): Promise<boolean>
+  /**
+   * True when everything closed in time without an error. Later calls return the same promise.
+   * `reason`: null after a failed start, which logs nothing here: the error says why.
+   */
+  run(reason: string | null): Promise<boolean>
+  /** Whether `run` was called: what a start still opens is closed as soon as it returns. */
+  begun(): boolean
   /** Makes SIGINT and SIGTERM shut down and exit: 0 when everything closed, otherwise 1. A second signal exits at once. */
   onSignals(exit: (status: number) => void): void
 }
@@ -23,7 +28,7 @@ export function createShutdown(options: { readonly log: Log; readonly timeoutMs:
   const held = new Set<Promise<unknown>>()
   let running: Promise<boolean> | undefined
 
-  async function closeAll(reason: string): Promise<boolean> {
+  async function closeAll(reason: string | null): Promise<boolean> {
     let clean = true
     await Promise.allSettled(held)
     for (let closer = closers.pop(); closer !== undefined; closer = closers.pop()) {
@@ -37,9 +42,9 @@ export function createShutdown(options: { readonly log: Log; readonly timeoutMs:
     return clean
   }
 
-  function run(reason: string): Promise<boolean> {
+  function run(reason: string | null): Promise<boolean> {
     running ??= (async () => {
-      log.info({ event: 'shutdown', reason })
+      if (reason !== null) log.info({ event: 'shutdown', reason })
       const { promise: late, resolve } = Promise.withResolvers<boolean>()
       const timer = setTimeout(() => {
         log.error({ event: 'shutdown_late', timeout_ms: timeoutMs, parts: closers.map(({ name }) => name) })
@@ -63,6 +68,7 @@ export function createShutdown(options: { readonly log: Log; readonly timeoutMs:
       }
     },
     run,
+    begun: () => running !== undefined,
     onSignals(exit) {
       let signalled = false
       const stop = async (signal: string): Promise<void> => {

@@ -11,7 +11,7 @@ export async function loadRest(
   try {
     await shutdown.hold(loadEach(parts))
   } catch (err) {
-    await shutdown.run('start failed')
+    await shutdown.run(null)
     const why = err instanceof Error ? err.message : String(err)
     throw new StartError(`A part of the PDP cannot be loaded: ${why}`, { cause: err })
   }

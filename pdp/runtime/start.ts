@@ -15,40 +15,31 @@ import type { Log } from '../process/log.ts'
 import { createRegistry, startOperations } from '../process/operations.ts'
 import { everyNth } from '../process/repeated-lines.ts'
 import type { Shutdown } from '../process/shutdown.ts'
-import { openTracing } from '../process/tracing/otlp.ts'
-import { createSpans, type Spans } from '../process/tracing/spans.ts'
 import { withTimeout } from '../process/with-timeout.ts'
 import { createAdmission, DECISION_MS, unanswered } from '../serve/authentication/admission.ts'
-import { createCallers } from '../serve/authentication/grpc-callers.ts'
 import { createPeople } from '../serve/authentication/people.ts'
-import { createServiceAccounts } from '../serve/authentication/service-account.ts'
 import { admitted, createAnswerQuestion, createAskAgain } from '../serve/decisions/answer.ts'
 import { createDecisionRing, keepDecisions } from '../serve/decisions/decision-ring.ts'
 import { traceAnswers } from '../serve/decisions/traced-answers.ts'
 import { createWatchedQuestions } from '../serve/decisions/watched-questions.ts'
 import { createBudgets } from '../serve/grpc/budgets.ts'
 import { createRouteReports } from '../serve/grpc/route-reports.ts'
-import { type GrpcDeps, startGrpcServer } from '../serve/grpc/server.ts'
-import { loadTls } from '../serve/grpc/tls.ts'
+import { startGrpcServer } from '../serve/grpc/server.ts'
 import { createHttpServer, listenHttp } from '../serve/http-server.ts'
 import { createAcceptance } from '../serve/management/invitations/acceptance.ts'
 import type { Store } from '../store/contract.ts'
-import { httpEntitlements } from '../store/entitlements/http-source.ts'
-import { redisSharedCache } from '../store/entitlements/redis-cache.ts'
-import { noSharedCache } from '../store/entitlements/shared-cache.ts'
-import { storeEntitlements } from '../store/entitlements/store-source.ts'
 import { postgresDirectory } from '../store/postgres/directory.ts'
 import { appendLog } from '../store/postgres/log.ts'
 import { postgresMoves } from '../store/postgres/moves.ts'
 import { appendEvents } from '../store/postgres/outbox.ts'
 import { postgresProvisioning } from '../store/postgres/people/provisioning.ts'
-import { type RedisReplayMemory, redisReplayMemory } from '../token/replay-redis.ts'
 import { accountSettings } from './account.ts'
 import type { PdpConfig } from './config.ts'
 import { prepareConsole } from './console.ts'
 import { openStore } from './database.ts'
 import { loadRest } from './load-rest.ts'
 import { countAnswers, hookOutcomes, requestMetrics } from './metrics.ts'
+import { entitlementParts, grpcGuards, openSpans, proofMemory } from './optional-parts.ts'
 import { reachAtomically } from './reach.ts'
 import { receiveSignals } from './received-signals.ts'
 import { startRetention } from './retention.ts'
@@ -81,7 +72,7 @@ export async function startPdp(
   try {
     return await deps.shutdown.hold(compose(config, deps))
   } catch (err) {
-    await deps.shutdown.run('start failed')
+    await deps.shutdown.run(null)
     throw err
   }
 }
@@ -135,6 +126,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   const receiver = receiveSignals(config, { sql, appendLog, masterKeys, registry, log })
   shutdown.add('signals', () => receiver.close())
   const transmitter = startSignals({ ...config, sql, identity, masterKeys, commits, registry, log })
+  shutdown.add('signal streams', () => transmitter.close())
 
   const admission = createAdmission({ clock: () => performance.now() })
   const deciding = { pdp, directory, log, clock: Date.now, randomId: randomUUID }
@@ -198,7 +190,8 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   admin.catch(() => undefined)
   const http = await under('PORTCULLIS_HTTP_LISTEN', listenHttp(app, config.http))
   shutdown.add('http', () => http.close())
-  shutdown.add('signal streams', () => transmitter.close())
+  // Before HTTP, which waits for the polls of receivers.
+  shutdown.add('polls of signal streams', () => transmitter.close())
   const askAgain = createAskAgain({ pdp, directory, clock: Date.now, randomId: randomUUID })
   const watched = createWatchedQuestions({ store, pdp, recognize, answer: askAgain, clock: Date.now, log })
   const guards = await grpcGuards(config, { introspect, log })
@@ -221,7 +214,8 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   // Who does not wait for it finds everything closed, and this process was never ready.
   loaded.catch(() => undefined)
   const metricsUrl = `http://${formatAddress(operations.address)}`
-  log.info({ event: 'listening', issuer: config.issuer, http: http.url, grpc: grpc.address, metrics: metricsUrl })
+  if (!shutdown.begun())
+    log.info({ event: 'listening', issuer: config.issuer, http: http.url, grpc: grpc.address, metrics: metricsUrl })
   return {
     issuer: config.issuer,
     httpUrl: http.url,
@@ -239,53 +233,6 @@ async function under<T>(setting: string, listener: Promise<T>): Promise<T> {
     return await listener
   } catch (err) {
     throw err instanceof StartError ? new StartError(`${setting}: ${err.message}`) : err
-  }
-}
-
-/** Null: no collector is set. */
-function openSpans(
-  { tracing }: PdpConfig,
-  { log, shutdown }: { readonly log: Log; readonly shutdown: Shutdown },
-): Spans | null {
-  if (tracing === null) return null
-  const opened = openTracing(tracing, { log })
-  shutdown.add('spans', () => opened.close())
-  return createSpans(opened)
-}
-
-async function entitlementParts(config: PdpConfig, deps: { store: Store; masterKey: Buffer; log: Log }) {
-  const { store, masterKey, log } = deps
-  const { entitlementSource: external, redisUrl: url } = config
-  const onError = (err: Error): void => log.warn({ event: 'redis_failed', err })
-  return {
-    entitlements:
-      external === null ? storeEntitlements(store) : httpEntitlements({ ...external, store, fetch: globalThis.fetch }),
-    sharedCache: url === null ? noSharedCache() : await redisSharedCache({ url, masterKey, onError }),
-  }
-}
-
-/** With a Redis, a proof that one node has accepted is refused by all others. */
-async function proofMemory(
-  { redisUrl: url }: PdpConfig,
-  { log, shutdown }: { log: Log; shutdown: Shutdown },
-): Promise<{ replay?: RedisReplayMemory }> {
-  if (url === null) return {}
-  const onError = (err: Error): void => log.warn({ event: 'redis_failed', err })
-  const replay = await redisReplayMemory({ url, clock: Date.now, onError })
-  shutdown.add('proof memory', async () => replay.close())
-  return { replay }
-}
-
-async function grpcGuards(
-  config: PdpConfig,
-  { introspect, log }: { readonly introspect: (token: string) => Promise<TokenState>; readonly log: Log },
-): Promise<Pick<GrpcDeps, 'tls' | 'authenticate'>> {
-  const serviceAccounts =
-    config.serviceAccounts &&
-    createServiceAccounts(config.serviceAccounts, { fetch: globalThis.fetch, clock: Date.now })
-  return {
-    tls: config.grpcTls && (await loadTls(config.grpcTls, { log })),
-    authenticate: createCallers({ introspect, issuer: config.issuer, serviceAccounts }),
   }
 }
 

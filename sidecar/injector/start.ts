@@ -79,6 +79,7 @@ export async function startInjector(
   const probes = { '/livez': healthy, '/readyz': healthy }
   const operations = await startOperations({ listen: adminListen, registry, probes })
   shutdown.add('admin listener', operations.close)
-  log.info({ event: 'listening', webhook: formatAddress(webhook.address), admin: formatAddress(operations.address) })
+  if (!shutdown.begun())
+    log.info({ event: 'listening', webhook: formatAddress(webhook.address), admin: formatAddress(operations.address) })
   return { address: webhook.address, adminAddress: operations.address }
 }

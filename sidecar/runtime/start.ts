@@ -67,6 +67,7 @@ export async function startSidecar(
   const reload = watchConfig({ ...watching, log, metrics, clock })
   shutdown.add('reload', () => reload.close())
   await openControl(config.controlPath, { sidecar, shutdown })
+  if (shutdown.begun()) return
   log.info({
     event: 'listening',
     data: formatAddress(address),

@@ -85,6 +85,7 @@ export type Transmitter = {
   }
   /** A transaction of this process was committed. */
   poke(): void
+  /** Later calls wait for the first one. */
   close(): Promise<void>
 }
 
@@ -116,6 +117,8 @@ export function createTransmitter(deps: TransmitterDeps): Transmitter {
         if (stream !== undefined) await verify(tx, stream, null)
       }),
   })
+
+  let closing: Promise<void> | null = null
 
   /** Under the lock of the stream's row. Null: there is no such stream. */
   function locked<T>(
@@ -206,10 +209,13 @@ export function createTransmitter(deps: TransmitterDeps): Transmitter {
     },
     operator: operatorOf(deps, { scheduler, queue, verify }),
     poke: feed.poke,
-    async close() {
-      await scheduler.close()
-      await feed.close()
-      deps.post.close()
+    close() {
+      closing ??= (async () => {
+        await scheduler.close()
+        await feed.close()
+        deps.post.close()
+      })()
+      return closing
     },
   }
 }

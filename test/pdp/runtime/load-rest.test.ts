@@ -12,7 +12,7 @@ function shutdownInto(events: string[]) {
         events.push('may close')
       }
     },
-    async run(reason: string) {
+    async run(reason: string | null) {
       events.push(`closed: ${reason}`)
       return true
     },
@@ -38,5 +38,5 @@ test.each([
   const failure = await loadRest(shutdownInto(events), parts).catch((err: unknown) => err)
   expect(failure).toBeInstanceOf(StartError)
   expect(failure).toMatchObject({ message: `A part of the PDP cannot be loaded: ${said}`, cause })
-  expect(events).toEqual(['may close', 'closed: start failed'])
+  expect(events).toEqual(['may close', 'closed: null'])
 })
