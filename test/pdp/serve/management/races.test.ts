@@ -38,7 +38,6 @@ async function send(token: string, [method, path, body, headers = {}]: Request):
   return (await served.send(method, path, options)).status
 }
 const isDone = (status: number): boolean => status < 300
-
 /** When the last change of this actor was logged: under the lock that its transaction holds. */
 async function loggedAt(log: string, actor: string, like: object): Promise<number> {
   const [row] = await served.sql.query<{ at: number }>(
@@ -47,6 +46,13 @@ async function loggedAt(log: string, actor: string, like: object): Promise<numbe
     [log, `service:${actor}`, JSON.stringify(like)],
   )
   return row?.at ?? Number.NaN
+}
+
+/** What an organization holds. */
+async function rowsOf(id: string): Promise<number> {
+  const of = (table: string): string => `select from ${table} where organization_id = $1`
+  const all = ['relationship', 'membership', 'role_grant', 'entitlement'].map(of).join(' union all ')
+  return (await served.sql.query(all, [id])).length
 }
 
 /** `breach`: what is wrong after both; undefined when all is well. Names are of the round. */
@@ -99,8 +105,8 @@ const within: readonly (readonly [string, (x: string) => Request])[] = [
   ['a grant is taken back', (x) => ['DELETE', `/v1/organizations/${x}/role-grants/g`]],
 ]
 
-async function seedOrganization(x: string): Promise<void> {
-  await write(ENVIRONMENT, [organization(x, 'acme')])
+async function seedOrganization(x: string, parent = 'acme'): Promise<void> {
+  await write(ENVIRONMENT, [organization(x, parent)])
   await write(x, [
     { kind: 'membership', user: 'bob', membership: { role: 'member', status: 'active' } },
     { kind: 'entitlement', key: 'a', entitlement: { value: { enabled: true }, enforcement: 'DecisionApi' } },
@@ -115,20 +121,36 @@ const seedClient = (x: string) =>
   )
 const client = (rest: object) => ({ grant_types: ['client_credentials'], ...rest })
 
+/** `moved`: the organization itself, or the one above it. */
+const raceWithMove = (what: string, mine: Race['mine'], moved: (x: string) => string): Race => ({
+  what,
+  async seed(x) {
+    if (moved(x) !== x) await write(ENVIRONMENT, [organization(moved(x), 'acme')])
+    await seedOrganization(x, moved(x) === x ? 'acme' : moved(x))
+  },
+  mine,
+  theirs: (x) => takeAway(moved(x)),
+  async breach(x, done) {
+    if (!done.theirs) return 'it was not moved'
+    if (!done.mine) return undefined
+    const away = await loggedAt(ENVIRONMENT, 'admin', { kind: 'organization', id: moved(x) })
+    return (await loggedAt(x, 'acme-admin', {})) < away ? undefined : 'it was written after the move'
+  },
+})
+
 const RACES: readonly Race[] = [
+  ...within.flatMap(([what, mine]) => [
+    raceWithMove(`${what} in an organization that is moved away`, mine, (x) => x),
+    raceWithMove(`${what} in an organization below one that is moved away`, mine, (x) => `${x}-above`),
+  ]),
   ...within.map(
     ([what, mine]): Race => ({
-      what: `${what} in an organization that is moved away`,
+      what: `${what} in an organization that is deleted`,
       seed: seedOrganization,
       mine,
-      theirs: takeAway,
-      async breach(x, { mine: written, theirs: moved }) {
-        if (!moved) return 'it was not moved'
-        if (!written) return undefined
-        const at = await loggedAt(x, 'acme-admin', {})
-        const away = await loggedAt(ENVIRONMENT, 'admin', { kind: 'organization', id: x })
-        return at < away ? undefined : 'it was written after the move'
-      },
+      theirs: (x) => ['DELETE', `/v1/organizations/${x}`],
+      breach: async (x, { theirs: deleted }) =>
+        deleted && (await rowsOf(x)) > 0 ? 'something of it is left, which its successor would have' : undefined,
     }),
   ),
   {
@@ -220,10 +242,10 @@ const RACES: readonly Race[] = [
     },
     mine: (x) => ['PUT', `/v1/organizations/${x}/members/${x}`, member],
     theirs: (x) => ['DELETE', `/v1/users/${x}`],
-    async breach(x) {
-      const left = await served.sql.query('select 1 from membership where user_id = $1', [x])
-      return left.length === 0 ? undefined : 'nobody is a member'
-    },
+    breach: async (x) =>
+      (await served.sql.query('select from membership where user_id = $1', [x])).length === 0
+        ? undefined
+        : 'one is left',
   },
 ]
 const keyOf = (x: string): string => `r${x.replace('acme~', '')}`
