@@ -10,6 +10,8 @@ import { addManifestCommands } from './commands/manifest.ts'
 import { addMasterKeyCommand } from './commands/master-key.ts'
 import { addModelCommands } from './commands/model.ts'
 import { addRelationshipCommands } from './commands/relationships.ts'
+import { didYouMean } from './domain/nearest.ts'
+import { addHelpCommand } from './process/command/help.ts'
 import { finishCommands } from './process/command/json-errors.ts'
 import { readVersion } from './process/command/version.ts'
 import { EXIT_USAGE, runCommand } from './process/exit.ts'
@@ -55,6 +57,7 @@ export async function runPdpCli(io: NodeJS.Process): Promise<void> {
   addRelationshipCommands(program, io, { run, name: 'relationships' })
   addManifestCommands(program, io, run)
   addImportCommands(program, io, run)
+  addHelpCommand(program, didYouMean)
   exitOnMisuse(program, io, EXIT.failed)
   for (const command of program.commands) if (SERVER_COMMANDS.has(command.name())) exitOnMisuse(command, io, EXIT_USAGE)
   finishCommands(program, program.name(), io)

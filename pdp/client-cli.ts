@@ -1,7 +1,7 @@
 /** The command line of `portcullis`: what people ask a running PDP every day, and what developers make from models. */
 import { Command } from 'commander'
 import { CLIENT_SETTINGS } from './commands/client-settings.ts'
-import { exitOnMisuse, runClient, settingsTable } from './commands/command-line.ts'
+import { exitOnMisuse, runClient, settingsTable, warnOfUnknownSettings } from './commands/command-line.ts'
 import { addCompareCommand } from './commands/compare.ts'
 import { addDecisionCommands } from './commands/decisions.ts'
 import { EXIT } from './commands/errors.ts'
@@ -19,6 +19,8 @@ import { addManifestCommands } from './commands/manifest.ts'
 import { addModelCommands } from './commands/model.ts'
 import { addRelationshipCommands } from './commands/relationships.ts'
 import { addTypesCommand } from './commands/types.ts'
+import { didYouMean } from './domain/nearest.ts'
+import { addHelpCommand } from './process/command/help.ts'
 import { finishCommands } from './process/command/json-errors.ts'
 import { readVersion } from './process/command/version.ts'
 
@@ -49,7 +51,9 @@ export async function runClientCli(io: NodeJS.Process): Promise<void> {
   addLoginCommands(program, io, run)
   addDoctorCommand(program, io, run)
   addCompletionCommand(program, io, run)
+  addHelpCommand(program, didYouMean)
   exitOnMisuse(program, io, EXIT.failed)
   finishCommands(program, program.name(), io)
+  warnOfUnknownSettings(io)
   await program.parseAsync(io.argv)
 }

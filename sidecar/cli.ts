@@ -1,6 +1,8 @@
 /** The command line of `portcullis-sidecar`. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Command, type CommanderError } from 'commander'
+import { didYouMean } from '../pdp/domain/nearest.ts'
+import { addHelpCommand } from '../pdp/process/command/help.ts'
 import { finishCommands } from '../pdp/process/command/json-errors.ts'
 import { readVersion } from '../pdp/process/command/version.ts'
 import { ConfigError, EXIT_USAGE, runCommand } from '../pdp/process/exit.ts'
@@ -37,6 +39,7 @@ export async function runSidecarCli(io: Io): Promise<void> {
     const { addInjectorCommands } = await import('./injector/commands.ts')
     addInjectorCommands(program, io)
   }
+  addHelpCommand(program, didYouMean)
   finishCommands(program, program.name(), io)
   const nested = program.commands.flatMap(({ commands }) => commands)
   for (const command of [program, ...program.commands, ...nested]) command.exitOverride((err) => exitWith(err, io))

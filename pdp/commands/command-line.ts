@@ -1,6 +1,8 @@
 /** What the command lines have in common: help, exit statuses, and errors without a stack. */
 import type { Command } from 'commander'
+import { didYouMean } from '../domain/nearest.ts'
 import { errorJson, type Failure, wantsJson } from '../process/command/json-errors.ts'
+import { settingNames, unknownSettings } from '../process/environment.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
 
 /** `status`: for wrong arguments, which have been reported. `--help` is no mistake. */
@@ -28,6 +30,12 @@ const failureOf = (err: unknown, text: string): Failure =>
   err instanceof CliError
     ? { code: err.code, text, ...(err.status === null ? {} : { status: err.status }) }
     : { code: 'internal_error', text }
+
+/** A setting with a mistake in its name would do nothing, and say nothing. */
+export function warnOfUnknownSettings(io: Pick<NodeJS.Process, 'env' | 'stderr'>): void {
+  for (const name of unknownSettings(io.env))
+    io.stderr.write(`warning: ${name} is not a setting${didYouMean(name, settingNames())}\n`)
+}
 
 /** Environment variables with what they mean, for `--help`. */
 export function settingsTable(settings: readonly (readonly [name: string, meaning: string])[]): string {

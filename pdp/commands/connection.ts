@@ -57,7 +57,7 @@ export async function connect(
 ): Promise<Connection> {
   if (options.organization === '') throw new CliError('--organization is empty: give the id of an organization')
   const url = urlOf(options, deps.env)
-  const given = secretOf(deps.env, 'PORTCULLIS_TOKEN', options.tokenFile)
+  const given = secretOf(deps.env, 'PORTCULLIS_TOKEN', { option: '--token-file', file: options.tokenFile })
   const token = given ?? (await accessToken(options, deps))
   return {
     organization: options.organization ?? null,
@@ -98,11 +98,23 @@ function baseUrl(from: string, text: string): string {
   return url.origin
 }
 
-function secretOf(env: NodeJS.ProcessEnv, name: string, file: string | undefined): string | null {
+/** `file`: the path that `option` gave. Throws CliError for what is empty or cannot be read, by the name of who gave it. */
+function secretOf(
+  env: NodeJS.ProcessEnv,
+  name: string,
+  { option, file }: { readonly option: string; readonly file: string | undefined },
+): string | null {
   const path = file ?? env[`${name}_FILE`]
-  if (path === '') throw new CliError(`${name}_FILE is set but empty`)
+  const from = file === undefined ? `${name}_FILE` : option
+  if (path === '') throw new CliError(`${from} is set but empty`)
   if (path === undefined && env[name] === '') throw new CliError(`${name} is set but empty`)
   if (path === undefined) return env[name] ?? null
+  const secret = readTextOf(path)
+  if (secret === '') throw new CliError(`${from} names an empty file: ${path}`)
+  return secret
+}
+
+function readTextOf(path: string): string {
   try {
     return readFileSync(path, 'utf8').trim()
   } catch (err) {
@@ -117,7 +129,11 @@ async function clientToken(
   { env, fetch, scope, bind, resource }: TokenDeps,
 ): Promise<string> {
   const id = options.clientId ?? env.PORTCULLIS_CLIENT_ID ?? 'admin'
-  const secret = secretOf(env, 'PORTCULLIS_CLIENT_SECRET', options.clientSecretFile) ?? localAdminSecret(url, id, env)
+  const secret =
+    secretOf(env, 'PORTCULLIS_CLIENT_SECRET', {
+      option: '--client-secret-file',
+      file: options.clientSecretFile,
+    }) ?? localAdminSecret(url, id, env)
   const organization = bind && options.organization !== undefined ? { organization: options.organization } : {}
   const form = new URLSearchParams({
     grant_type: 'client_credentials',

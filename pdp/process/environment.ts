@@ -64,8 +64,15 @@ export type EnvironmentReader = {
   report(message: string): void
 }
 
-const isKnown = (name: string): boolean =>
-  ALL_SETTINGS.has(name) || ALL_SETTINGS.has(name.replace(/_(SECRET|KEY|TOKEN|URL)_FILE$/, '_$1'))
+/** With those that name a file with the value. */
+export const settingNames = (): readonly string[] =>
+  [...ALL_SETTINGS].flatMap((name) => (/_(?:SECRET|KEY|TOKEN|URL)$/.test(name) ? [name, `${name}_FILE`] : [name]))
+
+const KNOWN: ReadonlySet<string> = new Set(settingNames())
+
+/** Names with our prefix that no program of ours knows. */
+export const unknownSettings = (environment: NodeJS.ProcessEnv): readonly string[] =>
+  Object.keys(environment).filter((name) => name.startsWith(PREFIX) && !KNOWN.has(name) && !SERVICE_LINK.test(name))
 
 /** Throws ConfigError with all errors, including names with our prefix that no program of ours knows. */
 export function readEnvironment<T>(environment: NodeJS.ProcessEnv, read: (reader: EnvironmentReader) => T): T {
@@ -112,10 +119,7 @@ export function readEnvironment<T>(environment: NodeJS.ProcessEnv, read: (reader
   }
 
   const settings = read({ text, secret, parsed, report })
-  for (const name of Object.keys(environment)) {
-    if (name.startsWith(PREFIX) && !known.has(name) && !isKnown(name) && !SERVICE_LINK.test(name))
-      report(`${name} is not a known setting`)
-  }
+  for (const name of unknownSettings(environment)) if (!known.has(name)) report(`${name} is not a known setting`)
   if (problems.length > 0) throw new ConfigError(problems)
   return settings
 }

@@ -70,9 +70,13 @@ async function demo(): Promise<void> {
     process.exit(failedCount === 0 && clean ? 0 : 1)
   } catch (err) {
     await shutdown.run('failed')
-    throw err
+    throw isInUse(err) ? new StartError(ALREADY_RUNNING, { cause: err }) : err
   }
 }
+
+const ALREADY_RUNNING =
+  'A demo runs in this folder already, and its data serve one at a time. Stop that one with Ctrl-C, or start this one in another clone.'
+const isInUse = (err: unknown): boolean => err instanceof StartError && err.message.includes('is in use by another')
 
 /** Writing to a pipe that nobody reads is an error event each time; the first ends the demo. */
 function endWithReader(output: NodeJS.WriteStream, end: () => void): void {

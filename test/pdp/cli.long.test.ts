@@ -55,6 +55,7 @@ describe('portcullis-pdp', () => {
 
   test.each([
     [['nonsense'], 2, "error: unknown command 'nonsense'\nTry: portcullis-pdp --help\n"],
+    [['help', 'srve'], 2, 'error: there is no command "srve"; did you mean "serve"?\nTry: portcullis-pdp --help\n'],
     [['srve'], 2, "error: unknown command 'srve'\n(Did you mean serve?)\nTry: portcullis-pdp --help\n"],
     [
       ['serve', 'x'],

@@ -220,3 +220,11 @@ test('help names every command', async () => {
   expect(stdout).toContain('explain')
   for (const name of ['drain', 'injector', 'check-cluster']) expect(stdout).toContain(`  ${name}`)
 })
+
+test.each([
+  ['chekc', 'error: there is no command "chekc"; did you mean "check"?'],
+  ['nonsense', 'error: there is no command "nonsense"'],
+])('help of %s, which is no command, says so', async (word, message) => {
+  const { status, stdout, stderr } = await runCli(['help', word])
+  expect([status, stdout, stderr]).toEqual([64, '', `${message}\nTry: portcullis-sidecar --help\n`])
+})
