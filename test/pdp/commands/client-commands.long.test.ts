@@ -231,18 +231,6 @@ describe('check and explain', () => {
       {},
       /\/nowhere does not exist/,
     ],
-    [
-      'an option without its value',
-      ['-', 'viewer', 'invoice:1', '--token-file', ''],
-      {},
-      /^--token-file is set but empty/,
-    ],
-    [
-      'a token file with nothing in it',
-      ['-', 'viewer', 'invoice:1', '--token-file', '/dev/null'],
-      {},
-      /^--token-file names an empty file: \/dev\/null/,
-    ],
   ])('end with 2 for %s', async (_, args, env, message) => {
     expect(await run(['check', ...args], { env })).toMatchObject({
       status: 2,

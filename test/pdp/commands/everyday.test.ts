@@ -113,14 +113,6 @@ describe('portcullis', () => {
     expect(await good('explain user:alice viewer invoice:1 -o acme')).toMatch(/invoice:1#viewer@user:alice/)
   })
 
-  test('warns of a setting with a mistake in its name, and goes on', async () => {
-    const where = { folder: tmpdir(), url: 'http://127.0.0.1:9' }
-    const env = { PORTCULLIS_TOKEN_FLIE: 'x', PORTCULLIS_PORT: 'tcp://10.0.0.1' }
-    const { out, err } = await runOn(where, 'help tuple', { env })
-    expect(err).toBe('warning: PORTCULLIS_TOKEN_FLIE is not a setting; did you mean "PORTCULLIS_TOKEN_FILE"?\n')
-    expect(out).toContain('Usage: portcullis tuple')
-  })
-
   test('judges a tuple before it looks for credentials', async () => {
     const { status, err } = await runOn(
       { folder: tmpdir(), url: 'http://127.0.0.1:9' },

@@ -1,0 +1,35 @@
+/** Mistakes of people at `portcullis`: each is named by what they typed. */
+import { tmpdir } from 'node:os'
+import { expect, test } from 'vitest'
+import { runOn } from './served-pdp.ts'
+
+const NOWHERE = { folder: tmpdir(), url: 'http://127.0.0.1:9' }
+const CHECK = 'check user:ann viewer doc:1 -o acme'
+
+test('a setting with a mistake in its name is named, and what Kubernetes sets is not', async () => {
+  const env = { PORTCULLIS_TOKEN_FLIE: 'x', PORTCULLIS_PORT: 'tcp://10.0.0.1', PORTCULLIS_TOKEN_FILE: '/dev/null' }
+  const { out, err } = await runOn(NOWHERE, 'help tuple', { env })
+  expect(err).toBe('warning: PORTCULLIS_TOKEN_FLIE is not a setting; did you mean "PORTCULLIS_TOKEN_FILE"?\n')
+  expect(out).toContain('Usage: portcullis tuple')
+})
+
+test.each([
+  [`${CHECK} --token-file /dev/null`, {}, '--token-file names an empty file: /dev/null'],
+  [`${CHECK} --token-file=`, {}, '--token-file is set but empty'],
+  [`${CHECK} --client-secret-file /dev/null`, {}, '--client-secret-file names an empty file: /dev/null'],
+  [CHECK, { PORTCULLIS_TOKEN_FILE: '/dev/null' }, 'PORTCULLIS_TOKEN_FILE names an empty file: /dev/null'],
+  [CHECK, { PORTCULLIS_TOKEN_FILE: '' }, 'PORTCULLIS_TOKEN_FILE is set but empty'],
+  [CHECK, { PORTCULLIS_TOKEN: '' }, 'PORTCULLIS_TOKEN is set but empty'],
+])('of %j with %j it says what is empty, and ends with 2', async (line, env, message) => {
+  expect(await runOn(NOWHERE, line, { env })).toMatchObject({ status: 2, out: '', err: `${message}\n` })
+})
+
+test.each([
+  ['help chekc', 'error: there is no command "chekc"; did you mean "check"?\n'],
+  ['help tuple wriet', 'error: tuple has no command "wriet"; did you mean "write"?\n'],
+  ['help nothing-like-it', 'error: there is no command "nothing-like-it"\n'],
+])('%s says that there is none, and ends with 2', async (line, message) => {
+  const said: string[] = []
+  await expect(runOn(NOWHERE, line, { onError: (text) => void said.push(text) })).rejects.toThrow('exit 2')
+  expect(said.join('')).toContain(message)
+})
