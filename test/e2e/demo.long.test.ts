@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { PROGRAM_ENV } from '../support/programs/environment.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 let demo: ChildProcess
@@ -31,6 +32,8 @@ async function paste(command: string): Promise<string> {
   expect([command, pasted.length]).toEqual([command, 1])
   const shell = spawn('bash', ['-c', [...setUp, ...pasted].join('\n')], {
     cwd: ROOT,
+    // As a visitor has it, without what tests are told by.
+    env: { ...PROGRAM_ENV, HOME: process.env.HOME },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let out = ''

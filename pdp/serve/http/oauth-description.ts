@@ -150,6 +150,25 @@ export const OAUTH_PATHS = {
         default: { description: 'A page that says what is wrong.' },
       },
     },
+    // OpenID Connect Core 1.0 section 3.1.2.1: both methods.
+    post: {
+      ...{ operationId: 'authorizeByForm', tags: ['OAuth'], security: [] },
+      summary: 'The same with the parameters in a form: it is repeated by GET.',
+      requestBody: {
+        content: {
+          [FORM]: {
+            schema: {
+              ...{ type: 'object', examples: [AUTHORIZE] },
+              properties: { client_id: { type: 'string' }, request_uri: { type: 'string' }, ...REQUEST },
+            },
+          },
+        },
+      },
+      responses: {
+        303: { description: 'To the same address, with what the form says in the query.' },
+        default: { description: 'A page that says what is wrong.' },
+      },
+    },
   },
   '/oauth/par': post('pushAuthorizationRequest', {
     summary: 'Takes an authorization request before the browser is sent (RFC 9126).',
