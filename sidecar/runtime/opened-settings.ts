@@ -37,6 +37,7 @@ export function openedSettings(former: RouteFile, next: RouteFile): readonly str
     ...added('doors', doorsOf, (names) => `gateways may ask at ${names}, or in another way than before`),
     ...(former.proofNonces && !next.proofNonces ? ['dpop: proofs need no nonce any more'] : []),
     ...tlsIssues(former, next),
+    ...peerIssues(former, next),
     ...signInIssues(former, next),
   ]
 }
@@ -67,7 +68,24 @@ const doorsOf = ({ doors }: RouteFile): readonly string[] =>
 function tlsIssues({ tls: former }: RouteFile, { tls: next }: RouteFile): readonly string[] {
   if (former === null) return []
   if (next === null) return ['tls: the data port takes plain text now']
-  return former.clientCaFile !== null && next.clientCaFile === null ? ['tls: clients need no certificate any more'] : []
+  if (former.clientCaFile === null || former.clientCaFile === next.clientCaFile) return []
+  return [
+    next.clientCaFile === null
+      ? 'tls: clients need no certificate any more'
+      : `tls: certificates of clients count by ${next.clientCaFile} now`,
+  ]
+}
+
+/** Who decides, and who is behind. */
+function peerIssues(former: RouteFile, next: RouteFile): readonly string[] {
+  const { reuseAfterBody, perClient } = next.upstream
+  return [
+    ...(isDeepStrictEqual(former.pdp, next.pdp) ? [] : ['pdp: another one decides, or it is reached otherwise']),
+    ...(reuseAfterBody && !former.upstream.reuseAfterBody
+      ? ['upstream: a connection is used again although the service may have left a body unread']
+      : []),
+    ...(perClient || !former.upstream.perClient ? [] : ['upstream: clients share connections to the service now']),
+  ]
 }
 
 function signInIssues({ signIn: former }: RouteFile, { signIn: next }: RouteFile): readonly string[] {

@@ -159,6 +159,12 @@ describe('a change of what else the file says opens', () => {
       '[{issuer: "https://id.test"}, {issuer: "https://new.test"}]',
       ['issuers: https://new.test is'],
     ],
+    ['127.0.0.1:2', '127.0.0.1:3', ['pdp: another one decides']],
+    [
+      'upstream: http://127.0.0.1:1',
+      'upstream: {url: "http://127.0.0.1:1", reuse_after_body: true}',
+      ['upstream: a connection'],
+    ],
     ['"https://id.test"}', '"https://id.test", jwks_uri: "https://keys.test/jwks"}', ['issuers: https://id.test is']],
   ])('where %j becomes %j', (from, to, expected) => {
     const found = changed(from, to)
