@@ -3,16 +3,20 @@
  * `--dumps` writes what each earlier version leaves in a database, for the tests.
  */
 import { rmSync } from 'node:fs'
-import { parseArgs } from 'node:util'
+import { misused, readArguments } from '../support/programs/arguments.ts'
 import { makeDataFolder } from '../support/programs/data-folder.ts'
 import { playRestore } from './restore.ts'
 import { makeDump, playUpgrade } from './side-by-side.ts'
 import { checkOut, RELEASED, shortName } from './versions.ts'
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { short: { type: 'boolean' }, dumps: { type: 'boolean' } },
-})
+const USAGE = 'npm run upgrade [-- --short | COMMIT… | restore | --dumps]'
+const { values, positionals } = readArguments(
+  { allowPositionals: true, options: { short: { type: 'boolean' }, dumps: { type: 'boolean' } } },
+  USAGE,
+)
+const PARTS = [...RELEASED.map(shortName), 'restore']
+const unknown = positionals.filter((word) => !PARTS.includes(word))
+if (unknown.length > 0) misused(`no part is called ${unknown.join(', ')}; there are ${PARTS.join(', ')}`, USAGE)
 const seconds = values.short === true ? 2 : 10
 let failed = false
 
