@@ -21,6 +21,7 @@ import type { IntrospectionEntry, IssuerEntry } from '../route-file/peers.ts'
 import { createRouting } from '../routes/route-request.ts'
 import type { SharedSessions } from '../sign-in/refresh.ts'
 import { createSignIn, type SignIn } from '../sign-in/sign-in.ts'
+import { BodyMemory } from '../upstream/body-memory.ts'
 import type { ForwardDeps } from '../upstream/forward.ts'
 import { createHttp1Upstream } from '../upstream/http1.ts'
 import { createHttp2Upstream } from '../upstream/http2.ts'
@@ -135,6 +136,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps): Runtime 
         graceMs: limits.bodyGraceMs,
         bytesPerSecondMin: limits.bodyBytesPerSecondMin,
       },
+      bodies: new BodyMemory(),
       publicPort: urlPort(new URL(file.publicUrl)),
       keepsCookies: file.signIn !== null,
     },

@@ -5,6 +5,7 @@ import { type HeaderRules, splitList } from '../http/fields.ts'
 import { foldName } from '../http/folding.ts'
 import { RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
+import type { BodyMemory } from './body-memory.ts'
 import { Pace, type PaceLimits } from './pace.ts'
 
 /** Destroying the returned stream does not destroy the client's connection. */
@@ -12,12 +13,14 @@ export function streamBody({
   client,
   sendContinue,
   pace: limits,
+  bodies,
 }: {
   readonly client: ClientRequest
   /** Sends 100 (Continue) to a client that waits for it. */
   readonly sendContinue: () => void
   /** Null: no minimum rate and no idle timeout. */
   readonly pace: PaceLimits | null
+  readonly bodies: BodyMemory
 }): Readable {
   const source = client.body
   const slow = (): void =>
@@ -37,6 +40,7 @@ export function streamBody({
   })
   const onData = (chunk: Buffer): void => {
     pace?.moved(chunk.length)
+    bodies.passed(chunk.length)
     if (body.push(chunk)) return
     pace?.rest()
     source.pause()

@@ -10,6 +10,7 @@ import { downstreamFields, firstValue, type HeaderNames, type HeaderRules, upstr
 import { isGrpc } from '../http/grpc.ts'
 import { RequestError } from '../request/errors.ts'
 import type { Origin } from '../request/origin.ts'
+import type { BodyMemory } from './body-memory.ts'
 import { announcedTrailers, passingTrailers, streamBody } from './body-stream.ts'
 import type { Cancellation } from './cancellation.ts'
 import { Pace, type PaceLimits } from './pace.ts'
@@ -36,6 +37,7 @@ export type ForwardDeps = {
   readonly headers: HeaderNames
   /** Limits for a client that sends a body or reads a response. */
   readonly pace: PaceLimits
+  readonly bodies: BodyMemory
   /** The public port, which a forwarded host may contain. */
   readonly publicPort: number
   /** Browsers sign in here, so the service must not set the cookies of the sidecar. */
@@ -94,7 +96,8 @@ function fieldsFor(permit: Permit, forwarding: Forwarding, { rules, publicPort }
 function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Promise<Forwarded> {
   const { promise, resolve } = Promise.withResolvers<Forwarded>()
   const mayEndLate = deps.upstream.version === '2'
-  const handler = createHandler(forwarding, { resolve, pace: deps.pace, mayEndLate, keepsCookies: deps.keepsCookies })
+  const { pace, bodies, keepsCookies } = deps
+  const handler = createHandler(forwarding, { resolve, pace, bodies, mayEndLate, keepsCookies })
   try {
     deps.upstream.send(requestTo(permit, forwarding, deps), handler)
   } catch (err) {
@@ -127,6 +130,7 @@ export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardD
 type Handling = {
   readonly resolve: (forwarded: Forwarded) => void
   readonly pace: PaceLimits
+  readonly bodies: BodyMemory
   /** The end of the response may arrive after its last byte, as in HTTP/2. */
   readonly mayEndLate: boolean
   readonly keepsCookies: boolean
@@ -134,7 +138,7 @@ type Handling = {
 
 export function createHandler(
   { client, res, answerFields, cancellation }: Pick<Forwarding, 'client' | 'res' | 'answerFields' | 'cancellation'>,
-  { resolve, pace: limits, mayEndLate, keepsCookies }: Handling,
+  { resolve, pace: limits, bodies, mayEndLate, keepsCookies }: Handling,
 ): Dispatcher.DispatchHandler {
   let abort: ((reason: Error) => void) | undefined
   let over = false
@@ -216,6 +220,7 @@ export function createHandler(
       if (chunk.length !== bodyBytes || bodyBytes > WHOLE_BYTES_MAX || ending !== null) {
         streamed = true
         pace.moved(chunk.length)
+        bodies.passed(chunk.length)
         if (!res.write(chunk)) hold(controller)
         return
       }
@@ -268,7 +273,7 @@ export function rawFields(raw: Dispatcher.DispatchController['rawHeaders']): str
 function bodyOf(permit: Permit, { client, sendContinue }: Forwarding, deps: ForwardDeps): Buffer | Readable | null {
   if (permit.body !== null) return permit.body
   if (permit.request.bodyBytes === 0) return null
-  return streamBody({ client, sendContinue, pace: isGrpcCall(permit, deps) ? null : deps.pace })
+  return streamBody({ client, sendContinue, pace: isGrpcCall(permit, deps) ? null : deps.pace, bodies: deps.bodies })
 }
 
 /** Either side of a gRPC call may be silent while it is permitted. Requires HTTP/2 on both sides, not just the content type. */

@@ -21,7 +21,7 @@ export type Tunneled = Forwarded | { readonly kind: 'opened' }
 export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDeps): Promise<Tunneled> {
   const { promise, resolve } = Promise.withResolvers<Tunneled>()
   const handler: Dispatcher.DispatchHandler = {
-    ...createHandler(tunneling, { resolve, pace: deps.pace, mayEndLate: false, keepsCookies: deps.keepsCookies }),
+    ...createHandler(tunneling, { ...deps, resolve, mayEndLate: false }),
     onRequestUpgrade(controller, status, _headers, upstream) {
       const fields = rawFields(controller.rawHeaders)
       if (status !== SWITCHING || !switchesToWebSocket(fields)) {

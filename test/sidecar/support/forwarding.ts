@@ -5,6 +5,7 @@ import type { Dispatcher } from 'undici'
 import type { Permit } from '../../../sidecar/enforce/enforce.ts'
 import { type ClientAnswer, type ClientRequest, syntheticRequest } from '../../../sidecar/http/client.ts'
 import { createHeaderRules } from '../../../sidecar/http/fields.ts'
+import { BodyMemory } from '../../../sidecar/upstream/body-memory.ts'
 import { Cancellation } from '../../../sidecar/upstream/cancellation.ts'
 import { type ForwardDeps, type Forwarded, type Forwarding, forward } from '../../../sidecar/upstream/forward.ts'
 import { Controller, type UpstreamRequest } from '../../../sidecar/upstream/upstream.ts'
@@ -140,6 +141,7 @@ export async function send(one: Exchange): Promise<Sent> {
       rules: createHeaderRules({ strip: [], pass: [] }),
       headers: { strip: [], pass: [] },
       pace: { idleMs: 60_000, graceMs: 60_000, bytesPerSecondMin: 0 },
+      bodies: new BodyMemory(() => undefined),
       publicPort: 443,
       keepsCookies: false,
       ...one.deps,
