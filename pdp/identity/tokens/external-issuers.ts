@@ -271,6 +271,7 @@ function toRecord(claims: AccessClaims, { audience, resource, organizations, ssf
     acr: text(claims.all.acr),
     authTime: seconds(claims.all.auth_time),
     grants: [],
+    clients: [],
     sessionUid: null,
     userId: claims.subject,
     digest: claims.digest,

@@ -71,10 +71,12 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
 
   /** Null: the token is revoked. */
   async function liveOf(r: TokenRecord, at: Reads = deps): Promise<Pick<Live, 'app'> | null> {
-    if (r.externalIssuer !== null) {
+    const isExchanged = r.clients.length > 1
+    if (r.externalIssuer !== null || isExchanged) {
       const question = { revocationKeys: revocationKeysOf(r), issuedAtMs: r.issuedAtMs }
-      return (await deps.pdp.isRevoked(question)) ? null : { app: null }
+      if (await deps.pdp.isRevoked(question)) return null
     }
+    if (r.externalIssuer !== null) return { app: null }
     const kind = r.subject.type === 'service' ? 'ClientCredentials' : 'AccessToken'
     const [row] = await at.sql.query<Live>(LIVE, [r.jti, r.grants, kind, r.clientId, r.userId])
     return row?.alive === true ? row : null
@@ -114,7 +116,8 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
 /** All keys in the token log that revoke this token. */
 function revocationKeysOf(record: TokenRecord): readonly string[] {
   if (record.externalIssuer !== null) return record.externalKeys ?? []
-  const keys = [revocationKey('jti', record.jti), revocationKey('client', record.clientId)]
+  const keys = [revocationKey('jti', record.jti)]
+  for (const client of record.clients) keys.push(revocationKey('client', client))
   for (const grant of record.grants) keys.push(revocationKey('grant', grant))
   if (record.sessionUid !== null) keys.push(revocationKey('session', record.sessionUid))
   if (record.userId !== null) keys.push(revocationKey('user', record.userId))
@@ -122,7 +125,7 @@ function revocationKeysOf(record: TokenRecord): readonly string[] {
 }
 
 function stateOf(record: TokenRecord, app: string | null): TokenState {
-  const { grants: _g, sessionUid: _s, userId: _u, digest: _d, act: _a, ...shown } = record
+  const { grants: _g, clients: _c, sessionUid: _s, userId: _u, digest: _d, act: _a, ...shown } = record
   const { externalIssuer: _e, externalKeys: _k, ...state } = shown
   return { active: true, ...state, app, revocationKeys: revocationKeysOf(record) }
 }

@@ -14,18 +14,20 @@ type RecordRow = {
   readonly acr: string | null
   readonly auth_time: number | null
   readonly grants: readonly string[]
+  readonly clients: readonly string[]
 }
 // token-exchange.ts limits the chain of exchanges far below 64.
 const RECORD = `
   with recursive up as (
-    select grant_id, parent_grant_id, 1 as depth from grant_binding
+    select grant_id, parent_grant_id, client_id, 1 as depth from grant_binding
     where grant_id = (select grant_id from oidc_record where kind = 'AccessToken' and id = $1)
     union all
-    select p.grant_id, p.parent_grant_id, depth + 1 from grant_binding p join up on p.grant_id = up.parent_grant_id
+    select p.grant_id, p.parent_grant_id, p.client_id, depth + 1 from grant_binding p join up on p.grant_id = up.parent_grant_id
     where depth < 64)
   select r.kind, r.grant_id, case when not b.offline then b.session_uid end as session_uid,
     r.payload ->> 'acr' as acr, (r.payload ->> 'authTime')::float8 as auth_time,
-    array(select grant_id from up union select parent_grant_id from up where parent_grant_id is not null) as grants
+    array(select grant_id from up union select parent_grant_id from up where parent_grant_id is not null) as grants,
+    array(select distinct client_id from up) as clients
   from oidc_record r left join grant_binding b on b.grant_id = r.grant_id
   where r.kind in ('AccessToken', 'ClientCredentials') and r.id = $1`
 
@@ -91,6 +93,7 @@ function toRecord(claims: AccessClaims, row: RecordRow): TokenRecord | null {
     acr: row.acr,
     authTime: row.auth_time,
     grants: row.grants,
+    clients: isService ? [claims.clientId] : row.clients,
     sessionUid: row.session_uid,
     userId: isService ? null : claims.subject,
     digest: claims.digest,

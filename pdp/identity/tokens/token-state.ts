@@ -23,6 +23,8 @@ export type TokenRecord = {
   readonly authTime: number | null
   /** The token's own grant and those that it was exchanged from. It ends with any of them. */
   readonly grants: readonly string[]
+  /** The token's own client and those whose tokens it was exchanged from. It ends with the tokens of any of them. */
+  readonly clients: readonly string[]
   /** The browser session that the token ends with; null if it does not depend on a session. */
   readonly sessionUid: string | null
   readonly userId: string | null

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
 import type { JsonObject } from '../../../../pdp/domain/json.ts'
 import { hashGeneratedSecret } from '../../../../pdp/identity/keys/password-hash.ts'
-import { CONTEXT, openWorld, postToken, SECRET, type World } from '../harness.ts'
+import { ACCESS_TOKEN, createFlows, EXCHANGE } from '../flows.ts'
+import { CONTEXT, openWorld, postToken, REDIRECT, SECRET, type World } from '../harness.ts'
 
 let world: World
 /** Runs while the token hook is asked: by then the client of the request has proved who it is. */
@@ -72,4 +73,69 @@ test('a client that lost a scope gets other tokens', async () => {
   await put({ metadata: { ...metadata, scope: 'decisions:ask' } })
   const { body } = await ask()
   expect(await world.identity.introspect(String(body.access_token))).toMatchObject({ active: true })
+})
+
+describe('a token that another client exchanged', () => {
+  const exchange = (subject: string) =>
+    postToken(
+      world,
+      { grant_type: EXCHANGE, subject_token: subject, subject_token_type: ACCESS_TOKEN },
+      { id: 'gateway-of-many' },
+    )
+  const scope = 'openid orders:read'
+  const redirects = { redirect_uris: [REDIRECT], grant_types: ['authorization_code', EXCHANGE] }
+  const own = { ...redirects, scope: `${scope} decisions:read`, exchange_clients: ['gateway-of-many'] }
+  /** People's tokens of a client of the environment. */
+  const putOrigin = (change: Partial<Parameters<World['directory']['putClient']>[0]> = {}) =>
+    world.directory.putClient(
+      { id: client, app: null, organization: null, metadata: own, secretHash: hashGeneratedSecret(SECRET), ...change },
+      CONTEXT,
+    )
+  let flows: ReturnType<typeof createFlows>
+  beforeEach(async () => {
+    flows = createFlows(world)
+    client = `origin-${++count}`
+    await putOrigin()
+    const gateway = { scope, grant_types: [EXCHANGE], exchange_clients: [client, 'gateway-of-many'] }
+    await world.directory.putClient(
+      {
+        id: 'gateway-of-many',
+        app: null,
+        organization: null,
+        metadata: gateway,
+        secretHash: hashGeneratedSecret(SECRET),
+      },
+      CONTEXT,
+    )
+  })
+  const subjectToken = async () =>
+    (await flows.code({ person: 'eve', organization: 'acme', client, scope })).tokens.access_token
+  const ENDS: typeof LOSSES = [
+    ['lost a scope', () => putOrigin({ metadata: { ...own, scope } })],
+    ['went to an organization', () => putOrigin({ organization: 'acme' })],
+    [
+      'got another secret from somebody else',
+      () => putOrigin({ secretHash: hashGeneratedSecret('a-secret-that-only-others-know'), endTokens: true }),
+    ],
+    ['lost its secret by a move', () => world.reach({ logs: [] }, ({ moves }) => moves.dropSecret(client, CONTEXT))],
+    ['was deleted', () => world.directory.deleteClient(client, CONTEXT)],
+  ]
+
+  test.each(ENDS)(
+    'ends when the client of the first token %s, and so does what was exchanged from it',
+    async (_, lose) => {
+      const first = String((await exchange(await subjectToken())).body.access_token)
+      const second = String((await exchange(first)).body.access_token)
+      for (const token of [first, second]) expect(await stands(token)).toBe('active, decides')
+      await lose()
+      for (const token of [first, second]) expect(await stands(token)).toBe('inactive, decides nothing')
+      expect((await exchange(second)).status).toBe(400)
+    },
+  )
+
+  test.each(ENDS)('is not issued when the client of the first token %s meanwhile', async (_, lose) => {
+    const subject = await subjectToken()
+    meanwhile = lose
+    expect(await exchange(subject)).toMatchObject({ status: 400 })
+  })
 })
