@@ -11,7 +11,7 @@ import { addMasterKeyCommand } from './commands/master-key.ts'
 import { addModelCommands } from './commands/model.ts'
 import { addRelationshipCommands } from './commands/relationships.ts'
 import { didYouMean } from './domain/nearest.ts'
-import { addHelpCommand } from './process/command/help.ts'
+import { addHelpCommand, refuseUnknownHelp } from './process/command/help.ts'
 import { finishCommands } from './process/command/json-errors.ts'
 import { readVersion } from './process/command/version.ts'
 import { EXIT_USAGE, runCommand } from './process/exit.ts'
@@ -62,6 +62,7 @@ export async function runPdpCli(io: NodeJS.Process): Promise<void> {
   for (const command of program.commands) if (SERVER_COMMANDS.has(command.name())) exitOnMisuse(command, io, EXIT_USAGE)
   finishCommands(program, program.name(), io)
   const [node = '', script = '', ...words] = io.argv
+  refuseUnknownHelp(program, words, didYouMean)
   await program.parseAsync(words.length === 0 ? [node, script, 'serve'] : io.argv)
 }
 

@@ -20,7 +20,7 @@ import { addModelCommands } from './commands/model.ts'
 import { addRelationshipCommands } from './commands/relationships.ts'
 import { addTypesCommand } from './commands/types.ts'
 import { didYouMean } from './domain/nearest.ts'
-import { addHelpCommand } from './process/command/help.ts'
+import { addHelpCommand, refuseUnknownHelp } from './process/command/help.ts'
 import { finishCommands } from './process/command/json-errors.ts'
 import { readVersion } from './process/command/version.ts'
 
@@ -55,5 +55,6 @@ export async function runClientCli(io: NodeJS.Process): Promise<void> {
   exitOnMisuse(program, io, EXIT.failed)
   finishCommands(program, program.name(), io)
   warnOfUnknownSettings(io)
+  refuseUnknownHelp(program, io.argv.slice(2), didYouMean)
   await program.parseAsync(io.argv)
 }

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Command, type CommanderError } from 'commander'
 import { didYouMean } from '../pdp/domain/nearest.ts'
-import { addHelpCommand } from '../pdp/process/command/help.ts'
+import { addHelpCommand, refuseUnknownHelp } from '../pdp/process/command/help.ts'
 import { finishCommands } from '../pdp/process/command/json-errors.ts'
 import { readVersion } from '../pdp/process/command/version.ts'
 import { ConfigError, EXIT_USAGE, runCommand } from '../pdp/process/exit.ts'
@@ -43,6 +43,7 @@ export async function runSidecarCli(io: Io): Promise<void> {
   finishCommands(program, program.name(), io)
   const nested = program.commands.flatMap(({ commands }) => commands)
   for (const command of [program, ...program.commands, ...nested]) command.exitOverride((err) => exitWith(err, io))
+  refuseUnknownHelp(program, io.argv.slice(2), didYouMean)
   await program.parseAsync(withCommand(io.argv))
 }
 

@@ -1,8 +1,8 @@
 /** What the command lines have in common: help, exit statuses, and errors without a stack. */
 import type { Command } from 'commander'
-import { didYouMean } from '../domain/nearest.ts'
+import { nearestName } from '../domain/nearest.ts'
 import { errorJson, type Failure, wantsJson } from '../process/command/json-errors.ts'
-import { settingNames, unknownSettings } from '../process/environment.ts'
+import { didYouMeanSetting, unknownSettings } from '../process/environment.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
 
 /** `status`: for wrong arguments, which have been reported. `--help` is no mistake. */
@@ -34,7 +34,7 @@ const failureOf = (err: unknown, text: string): Failure =>
 /** A setting with a mistake in its name would do nothing, and say nothing. */
 export function warnOfUnknownSettings(io: Pick<NodeJS.Process, 'env' | 'stderr'>): void {
   for (const name of unknownSettings(io.env))
-    io.stderr.write(`warning: ${name} is not a setting${didYouMean(name, settingNames())}\n`)
+    io.stderr.write(`warning: ${name} is not a setting${didYouMeanSetting(name, nearestName)}\n`)
 }
 
 /** Environment variables with what they mean, for `--help`. */

@@ -7,7 +7,9 @@ import { ConfigError } from './exit.ts'
 const PREFIX = 'PORTCULLIS_'
 // Kubernetes injects these into every pod beside a Service named `portcullis` or `portcullis-…` (service links).
 const SERVICE_LINK =
-  /^PORTCULLIS_(?:[A-Z0-9_]+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/
+  /^PORTCULLIS_(?:[A-Z0-9_]+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/
+// `PORTCULLIS_PORT=8080`, though, is somebody's guess at a setting.
+const LINKED_PORT = { name: /^PORTCULLIS_(?:[A-Z0-9_]+_)?PORT$/, value: /^(?:tcp|udp|sctp):\/\// }
 
 /** Of all programs together: what is meant for one of them is no error in another that shares its environment. */
 export const ALL_SETTINGS: ReadonlySet<string> = new Set([
@@ -72,10 +74,27 @@ const KNOWN: ReadonlySet<string> = new Set(settingNames())
 
 /** Names with our prefix that no program of ours knows. */
 export const unknownSettings = (environment: NodeJS.ProcessEnv): readonly string[] =>
-  Object.keys(environment).filter((name) => name.startsWith(PREFIX) && !KNOWN.has(name) && !SERVICE_LINK.test(name))
+  Object.entries(environment).flatMap(([name, value = '']) => {
+    const isLink = SERVICE_LINK.test(name) || (LINKED_PORT.name.test(name) && LINKED_PORT.value.test(value))
+    return name.startsWith(PREFIX) && !KNOWN.has(name) && !isLink ? [name] : []
+  })
+
+/** Null when none is near. */
+type NearestName = (name: string, candidates: Iterable<string>) => string | null
+
+/** The end of a message about an unknown setting. The prefix, which all have, makes none nearer. */
+export function didYouMeanSetting(name: string, nearestName: NearestName): string {
+  const bare = (one: string): string => one.slice(PREFIX.length)
+  const near = nearestName(bare(name), settingNames().map(bare))
+  return near === null ? '' : `; did you mean "${PREFIX}${near}"?`
+}
 
 /** Throws ConfigError with all errors, including names with our prefix that no program of ours knows. */
-export function readEnvironment<T>(environment: NodeJS.ProcessEnv, read: (reader: EnvironmentReader) => T): T {
+export function readEnvironment<T>(
+  environment: NodeJS.ProcessEnv,
+  read: (reader: EnvironmentReader) => T,
+  nearestName: NearestName,
+): T {
   const problems: string[] = []
   const known = new Set<string>()
   const report = (message: string): void => void problems.push(message)
@@ -119,7 +138,9 @@ export function readEnvironment<T>(environment: NodeJS.ProcessEnv, read: (reader
   }
 
   const settings = read({ text, secret, parsed, report })
-  for (const name of unknownSettings(environment)) if (!known.has(name)) report(`${name} is not a known setting`)
+  for (const name of unknownSettings(environment)) {
+    if (!known.has(name)) report(`${name} is not a known setting${didYouMeanSetting(name, nearestName)}`)
+  }
   if (problems.length > 0) throw new ConfigError(problems)
   return settings
 }

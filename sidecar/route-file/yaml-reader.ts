@@ -1,4 +1,5 @@
 /** Reads a YAML document into typed values, and collects every error with its line and column. */
+
 import {
   type Document,
   isAlias,
@@ -11,6 +12,7 @@ import {
   type Scalar,
   visit,
 } from 'yaml'
+import { nearestName } from '../../pdp/domain/nearest.ts'
 
 import type { Bounds, Member } from './schema.ts'
 
@@ -85,8 +87,8 @@ export class YamlReader {
     for (const name of Object.keys(keys)) known[name] = null
     const missing = new Set(Object.keys(keys).filter((name) => !found.some(({ key }) => key === name)))
     for (const { key, keyNode, value } of found) {
-      const name = Object.hasOwn(keys, key) ? key : (nearest(key, [...missing]) ?? null)
-      if (name !== key) this.report(keyNode, unknownKey(what, key, name ?? nearest(key, Object.keys(keys))))
+      const name = Object.hasOwn(keys, key) ? key : nearestName(key, missing)
+      if (name !== key) this.report(keyNode, unknownKey(what, key, name ?? nearestName(key, Object.keys(keys))))
       else if (value === null || isNull(value)) this.report(keyNode, `${key} must not be empty`)
       // A misspelt key counts as present, so that one typo is not reported twice.
       if (name === null) continue
@@ -181,38 +183,6 @@ const PLAIN: { readonly [code: string]: string } = {
 export const TAB = 'the line is indented with a tab, but YAML needs spaces'
 const tabMessage = (moreCount: number): string => `${TAB}${moreCount === 0 ? '' : `; so are ${moreCount} more`}`
 
-/** The name that the fewest changes lead to; undefined when even they are many for a typing mistake. */
-function nearest(key: string, names: readonly string[]): string | undefined {
-  let best: { readonly name: string; readonly changes: number } | undefined
-  for (const name of names) {
-    const changes = distance(key, name)
-    if (
-      changes <= Math.max(1, Math.min(2, Math.floor(name.length / 3))) &&
-      (best === undefined || changes < best.changes)
-    )
-      best = { name, changes }
-  }
-  return best?.name
-}
-
-function unknownKey(what: string, key: string, near: string | undefined): string {
-  return `${what} has the unknown key ${JSON.stringify(key)}${near === undefined ? '' : `; did you mean ${near}?`}`
-}
-
-/** Changes of one character, and swaps of two neighbours, that make one text the other. */
-function distance(a: string, b: string): number {
-  let before: number[] = []
-  let row = Array.from({ length: b.length + 1 }, (_, at) => at)
-  for (let i = 1; i <= a.length; i += 1) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j += 1) {
-      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      const isSwap = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
-      const swapped = isSwap ? (before[j - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY
-      next.push(Math.min(replaced, swapped, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
-    }
-    before = row
-    row = next
-  }
-  return row[b.length] ?? 0
+function unknownKey(what: string, key: string, near: string | null): string {
+  return `${what} has the unknown key ${JSON.stringify(key)}${near === null ? '' : `; did you mean ${near}?`}`
 }

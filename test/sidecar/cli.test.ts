@@ -225,6 +225,12 @@ test.each([
   ['chekc', 'error: there is no command "chekc"; did you mean "check"?'],
   ['nonsense', 'error: there is no command "nonsense"'],
 ])('help of %s, which is no command, says so', async (word, message) => {
-  const { status, stdout, stderr } = await runCli(['help', word])
-  expect([status, stdout, stderr]).toEqual([64, '', `${message}\nTry: portcullis-sidecar --help\n`])
+  for (const words of [
+    ['help', word],
+    [word, '--help'],
+    [word, 'more', '-h'],
+  ]) {
+    const { status, stdout, stderr } = await runCli(words)
+    expect([status, stdout, stderr]).toEqual([64, '', `${message}\nTry: portcullis-sidecar --help\n`])
+  }
 })

@@ -28,6 +28,8 @@ test.each([
   ['help chekc', 'error: there is no command "chekc"; did you mean "check"?\n'],
   ['help tuple wriet', 'error: tuple has no command "wriet"; did you mean "write"?\n'],
   ['help nothing-like-it', 'error: there is no command "nothing-like-it"\n'],
+  ['chekc --help', 'error: there is no command "chekc"; did you mean "check"?\n'],
+  ['tuple wriet -h', 'error: tuple has no command "wriet"; did you mean "write"?\n'],
 ])('%s says that there is none, and ends with 2', async (line, message) => {
   const said: string[] = []
   await expect(runOn(NOWHERE, line, { onError: (text) => void said.push(text) })).rejects.toThrow('exit 2')

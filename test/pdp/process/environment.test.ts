@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { CLIENT_SETTINGS } from '../../../pdp/commands/client-settings.ts'
+import { nearestName } from '../../../pdp/domain/nearest.ts'
 import { ALL_SETTINGS, type EnvironmentReader, oneOf, readEnvironment } from '../../../pdp/process/environment.ts'
 import { ConfigError } from '../../../pdp/process/exit.ts'
 import { SETTINGS } from '../../../pdp/runtime/settings.ts'
@@ -13,7 +14,7 @@ afterAll(() => rmSync(directory, { recursive: true }))
 
 function problems(environment: NodeJS.ProcessEnv, read: (reader: EnvironmentReader) => unknown): readonly string[] {
   try {
-    readEnvironment(environment, read)
+    readEnvironment(environment, read, nearestName)
   } catch (err) {
     if (err instanceof ConfigError) return err.problems
     throw err
@@ -29,7 +30,7 @@ const file = (name: string, content: string): string => {
 describe('readEnvironment', () => {
   test('returns what is set and null for what is not', () => {
     const read = (reader: EnvironmentReader) => [reader.text('PORTCULLIS_A'), reader.text('PORTCULLIS_B')]
-    expect(readEnvironment({ PORTCULLIS_A: 'x', HOME: '/' }, read)).toEqual(['x', null])
+    expect(readEnvironment({ PORTCULLIS_A: 'x', HOME: '/' }, read, nearestName)).toEqual(['x', null])
   })
 
   test('reports every mistake together', () => {
@@ -48,7 +49,7 @@ describe('readEnvironment', () => {
 
   test('reads a secret from the file that _FILE names, without its last line break', () => {
     const environment = { PORTCULLIS_KEY_FILE: file('key', ' s3cret \n') }
-    expect(readEnvironment(environment, (reader) => reader.secret('PORTCULLIS_KEY'))).toBe(' s3cret ')
+    expect(readEnvironment(environment, (reader) => reader.secret('PORTCULLIS_KEY'), nearestName)).toBe(' s3cret ')
   })
 
   test.each([
@@ -67,7 +68,6 @@ describe('readEnvironment', () => {
       'PORTCULLIS_SERVICE_HOST',
       'PORTCULLIS_SERVICE_PORT',
       'PORTCULLIS_SERVICE_PORT_HTTP',
-      'PORTCULLIS_PORT',
       'PORTCULLIS_PORT_8080_TCP',
       'PORTCULLIS_PORT_8080_TCP_PROTO',
       'PORTCULLIS_PORT_8080_TCP_PORT',
@@ -75,19 +75,30 @@ describe('readEnvironment', () => {
       'PORTCULLIS_PDP_SERVICE_HOST',
       'PORTCULLIS_PDP_PORT_9090_UDP_ADDR',
     ]
-    expect(problems(Object.fromEntries(names.map((name) => [name, 'x'])), () => null)).toEqual([])
+    const links = { PORTCULLIS_PORT: 'tcp://10.0.0.1:80', PORTCULLIS_PDP_PORT: 'udp://[fd00::1]:53' }
+    const environment = { ...Object.fromEntries(names.map((name) => [name, 'x'])), ...links }
+    expect(problems(environment, () => null)).toEqual([])
   })
 
   test.each([
     'PORTCULLIS_PORTS',
     'PORTCULLIS_',
-    'PORTCULLIS_HTTP_LISTN',
+    'PORTCULLIS_PORT',
+    'PORTCULLIS_HTTP_PORT',
     'PORTCULLIS_PORT_8080',
     'PORTCULLIS_ISSUER_FILE',
   ])('refuses the unknown name %s', (name) => {
     expect(problems({ [name]: 'x' }, (reader) => reader.text('PORTCULLIS_ISSUER'))).toEqual([
       `${name} is not a known setting`,
     ])
+  })
+
+  test.each([
+    ['PORTCULLIS_HTTP_LISTN', 'PORTCULLIS_HTTP_LISTEN'],
+    ['PORTCULLIS_MASTERKEY_FILE', 'PORTCULLIS_MASTER_KEY_FILE'],
+    ['PORTCULLIS_LGO_LEVEL', 'PORTCULLIS_LOG_LEVEL'],
+  ])('names the setting that %s may mean', (name, meant) => {
+    expect(problems({ [name]: 'x' }, () => null)).toEqual([`${name} is not a known setting; did you mean "${meant}"?`])
   })
 })
 
@@ -100,6 +111,6 @@ describe('the settings of all programs', () => {
 
   test('are known to each of them, with the files of secrets', () => {
     const environment = { PORTCULLIS_ROUTE_FILE: 'x', PORTCULLIS_CLIENT_SECRET_FILE: 'x' }
-    expect(() => readEnvironment(environment, () => null)).not.toThrow()
+    expect(() => readEnvironment(environment, () => null, nearestName)).not.toThrow()
   })
 })
