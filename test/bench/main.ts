@@ -1,6 +1,6 @@
 /** `npm run bench`: all parts in one table; `-- NAME`: one part. Prints figures, never a verdict. */
 import { existsSync, readdirSync } from 'node:fs'
-import { misused } from '../support/programs/arguments.ts'
+import { misused, requireNames } from '../support/programs/arguments.ts'
 
 const folder = new URL('./', import.meta.url)
 /** A file, or `bench.ts` in a folder. */
@@ -28,7 +28,7 @@ try {
     const { runSuite } = await import('./suite/suite.ts')
     await runSuite(words)
   } else {
-    misused(`there is no part "${name}"`, USAGE)
+    requireNames([name], [...files.keys()], USAGE)
   }
 } catch (err) {
   if (!(err instanceof TypeError && 'code' in err && String(err.code).startsWith('ERR_PARSE_ARGS'))) throw err

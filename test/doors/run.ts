@@ -4,7 +4,7 @@
  * docs/doors.md. Ends with `N passed, N failed`.
  */
 import { join } from 'node:path'
-import { misused, readArguments } from '../support/programs/arguments.ts'
+import { readArguments, requireNames } from '../support/programs/arguments.ts'
 import { findBinaries } from './binaries.ts'
 import { playCorpora } from './corpora.ts'
 import { failAll, sendForged } from './forged.ts'
@@ -19,8 +19,7 @@ const { values, positionals: named } = readArguments(
 )
 const { short } = values
 const PARTS = ['attacks', 'routing', 'forged', 'failures']
-const unknown = named.filter((word) => !PARTS.includes(word))
-if (unknown.length > 0) misused(`no part is called ${unknown.join(', ')}`, USAGE)
+requireNames(named, PARTS, USAGE)
 const binaries = findBinaries(process.env, { make: !short })
 const missing = Object.entries(binaries).flatMap(([name, path]) => (path === null ? [name] : []))
 if (missing.length > 0) console.log(`left out, because their programs are missing: ${missing.join(', ')}`)

@@ -1,5 +1,5 @@
 /** `npm run faults [-- NAME… | --short | --list]`: faults under load, with an oracle for every answer and every write. */
-import { misused, readArguments } from '../support/programs/arguments.ts'
+import { readArguments, requireNames } from '../support/programs/arguments.ts'
 import { FAULTS, type Fault, SHORT } from './catalogue.ts'
 import { playFault, type Verdict } from './judgement.ts'
 import { startLoad } from './load.ts'
@@ -57,7 +57,7 @@ function write(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
-const unknown = positionals.filter((name) => !FAULTS.some((fault) => fault.name === name))
-if (values.list === true) process.stdout.write(`${FAULTS.map(({ name }) => name).join('\n')}\n`)
-else if (unknown.length > 0) misused(`no fault is called ${unknown.join(', ')}; --list names them`, USAGE)
+const names = FAULTS.map(({ name }) => name)
+requireNames(positionals, names, `${USAGE}\n--list names them`)
+if (values.list === true) process.stdout.write(`${names.join('\n')}\n`)
 else await main(chosen())

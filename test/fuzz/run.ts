@@ -2,8 +2,8 @@
  * `npm run fuzz [-- --parser NAME] [--seconds N] [--seed S]`: changed inputs for each parser, and requests that a service may
  * read in another way than the sidecar. `--seconds`: in all. The last line is `N passed, N failed`.
  */
-import { parseArgs } from 'node:util'
 import { playBypasses } from '../sidecar/fuzz/bypasses.ts'
+import { misused, readArguments, readNumber, requireNames } from '../support/programs/arguments.ts'
 import { DOCUMENTS } from './parsers/documents.ts'
 import { RELATIONSHIPS } from './parsers/relationships.ts'
 import { REQUESTS } from './parsers/requests.ts'
@@ -14,16 +14,16 @@ const PARSERS: readonly Parser[] = [...REQUESTS, ...RELATIONSHIPS, ...TOKENS, ..
 /** Not a parser alone: frameworks are started, and are asked. */
 const BYPASS = 'bypass'
 
-const { values } = parseArgs({
-  options: { parser: { type: 'string' }, seconds: { type: 'string' }, seed: { type: 'string' } },
-})
 const names = [...PARSERS.map(({ name }) => name), BYPASS]
+const USAGE = `npm run fuzz [-- --parser ${names.join(' | ')}] [--seconds N] [--seed N]`
+const { values } = readArguments(
+  { options: { parser: { type: 'string' }, seconds: { type: 'string', default: '120' }, seed: { type: 'string' } } },
+  USAGE,
+)
 const seed = Number(values.seed ?? Date.now() % 1_000_000)
-const seconds = Number(values.seconds ?? 120)
-if (!Number.isInteger(seed) || !(seconds > 0) || (values.parser !== undefined && !names.includes(values.parser))) {
-  console.error(`usage: npm run fuzz -- [--parser ${names.join('|')}] [--seconds N] [--seed N]`)
-  process.exit(64)
-}
+if (!Number.isInteger(seed)) misused(`--seed ${values.seed} is not a whole number`, USAGE)
+const seconds = readNumber('--seconds', values.seconds, USAGE)
+requireNames(values.parser === undefined ? [] : [values.parser], names, USAGE)
 const chosen = PARSERS.filter(({ name }) => values.parser === undefined || name === values.parser)
 const ms = (seconds * 1_000) / Math.max(1, chosen.length)
 let [passed, failed] = [0, 0]

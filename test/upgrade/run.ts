@@ -3,7 +3,7 @@
  * `--dumps` writes what each earlier version leaves in a database, for the tests.
  */
 import { rmSync } from 'node:fs'
-import { misused, readArguments } from '../support/programs/arguments.ts'
+import { readArguments, requireNames } from '../support/programs/arguments.ts'
 import { makeDataFolder } from '../support/programs/data-folder.ts'
 import { playRestore } from './restore.ts'
 import { makeDump, playUpgrade } from './side-by-side.ts'
@@ -15,8 +15,7 @@ const { values, positionals } = readArguments(
   USAGE,
 )
 const PARTS = [...RELEASED.map(shortName), 'restore']
-const unknown = positionals.filter((word) => !PARTS.includes(word))
-if (unknown.length > 0) misused(`no part is called ${unknown.join(', ')}; there are ${PARTS.join(', ')}`, USAGE)
+requireNames(positionals, PARTS, `${USAGE}\nto name: ${PARTS.join(', ')}`)
 const seconds = values.short === true ? 2 : 10
 let failed = false
 

@@ -17,7 +17,7 @@ export function addHelpCommand(program: Command, didYouMean: DidYouMean): void {
     })
 }
 
-/** `words`: of the command line. Ends the program with an error if they ask for the help of a command that there is not. */
+/** `words`: of the command line. Ends the program with an error if they ask for the help of a command that does not exist. */
 export function refuseUnknownHelp(program: Command, words: readonly string[], didYouMean: DidYouMean): void {
   if (!words.includes('--help') && !words.includes('-h')) return
   let at = program

@@ -1,5 +1,6 @@
 /** The words behind a command of the project. What cannot be understood ends the program: nothing is run by half. */
 import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { didYouMean } from '../../../pdp/domain/nearest.ts'
 
 /** EX_USAGE of sysexits.h. */
 const USAGE_STATUS = 64
@@ -16,6 +17,13 @@ export function readArguments<T extends ParseArgsConfig>(config: T, usage: strin
 export function misused(reason: string, usage: string): never {
   console.error(`${reason}\n${usage}`)
   process.exit(USAGE_STATUS)
+}
+
+/** Ends the program when a word names none of these. */
+export function requireNames(words: readonly string[], names: readonly string[], usage: string): void {
+  const unknown = words.filter((word) => !names.includes(word))
+  if (unknown.length > 0)
+    misused(unknown.map((word) => `there is no "${word}"${didYouMean(word, names)}`).join('\n'), usage)
 }
 
 /** Greater than 0. */
