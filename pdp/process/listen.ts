@@ -93,3 +93,12 @@ export function listenError(err: unknown, what: string, address: ListenAddress):
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return new StartError(`${place}: the host name does not resolve`)
   return err
 }
+
+/** Adds the setting, by which another address can be chosen, to the error of a listener. */
+export async function namedBySetting<T>(setting: string, listener: Promise<T>): Promise<T> {
+  try {
+    return await listener
+  } catch (err) {
+    throw err instanceof StartError ? new StartError(`${setting}: ${err.message}`) : err
+  }
+}

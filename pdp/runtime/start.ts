@@ -9,8 +9,7 @@ import { openMasterKeys } from '../identity/keys/master-keys.ts'
 import type { TokenState } from '../identity/tokens/token-state.ts'
 import { createNetworks } from '../process/addresses.ts'
 import { watchDescriptors } from '../process/descriptors.ts'
-import { StartError } from '../process/exit.ts'
-import { formatAddress } from '../process/listen.ts'
+import { formatAddress, namedBySetting } from '../process/listen.ts'
 import type { Log } from '../process/log.ts'
 import { createRegistry, startOperations } from '../process/operations.ts'
 import { everyNth } from '../process/repeated-lines.ts'
@@ -144,7 +143,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   let waitsFor: string | null = 'HTTP and gRPC do not listen yet'
   const ready = async () => waitsFor ?? (await storeProbe(store)) ?? receiver.note()
   const probes = { '/livez': () => null, '/readyz': ready }
-  const operations = await under(
+  const operations = await namedBySetting(
     'PORTCULLIS_METRICS_LISTEN',
     startOperations({ listen: config.metrics, registry, probes }),
   )
@@ -188,7 +187,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   // It takes a slow hash, in another thread. Requests to the identity service wait for it.
   const admin = identity.ensureAdmin(secrets.adminSecret)
   admin.catch(() => undefined)
-  const http = await under('PORTCULLIS_HTTP_LISTEN', listenHttp(app, config.http))
+  const http = await namedBySetting('PORTCULLIS_HTTP_LISTEN', listenHttp(app, config.http))
   shutdown.add('http', () => http.close())
   // Before HTTP, which waits for the polls of receivers.
   shutdown.add('polls of signal streams', () => transmitter.close())
@@ -198,7 +197,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   const budgets = createBudgets()
   const certificateEndMs = (): number | null => guards.tls?.endMs() ?? null
   stateMetrics(registry, { sql, connections: opened.connections, budgets, certificateEndMs })
-  const grpc = await under(
+  const grpc = await namedBySetting(
     'PORTCULLIS_GRPC_LISTEN',
     startGrpcServer({ recognize, answer, watched, log, routes, budgets, ...guards }, config.grpc),
   )
@@ -224,15 +223,6 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     adminSecret: secrets.adminSecret,
     loaded,
     close: async () => void (await shutdown.run('close')),
-  }
-}
-
-/** Adds the name of the setting to the error of a listener. */
-async function under<T>(setting: string, listener: Promise<T>): Promise<T> {
-  try {
-    return await listener
-  } catch (err) {
-    throw err instanceof StartError ? new StartError(`${setting}: ${err.message}`) : err
   }
 }
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Registry } from 'prom-client'
 import { watchDescriptors } from '../../pdp/process/descriptors.ts'
-import { formatAddress } from '../../pdp/process/listen.ts'
+import { formatAddress, namedBySetting } from '../../pdp/process/listen.ts'
 import type { Log } from '../../pdp/process/log.ts'
 import { createRegistry, startOperations } from '../../pdp/process/operations.ts'
 import type { Shutdown } from '../../pdp/process/shutdown.ts'
@@ -53,13 +53,16 @@ export async function startSidecar(
     tracing: openSpans(config, { log, shutdown }),
   })
   const probes = { '/startz': () => null, '/livez': () => null, '/readyz': () => sidecar.notReady() }
-  const operations = await startOperations({ listen: config.adminListen, registry, probes })
+  const operations = await namedBySetting(
+    'PORTCULLIS_SIDECAR_ADMIN_LISTEN',
+    startOperations({ listen: config.adminListen, registry, probes }),
+  )
   const descriptors = watchDescriptors({ log })
   shutdown.add('descriptors', () => descriptors.close())
   shutdown.add('admin listener', () => operations.close())
   // Control-C is for interactive use, without a load balancer to wait for.
   shutdown.add('sidecar', (reason) => sidecar.close({ acceptMs: reason === 'SIGINT' ? 0 : ACCEPT_MS }))
-  const address = await sidecar.listen(config.listen)
+  const address = await namedBySetting('PORTCULLIS_SIDECAR_LISTEN', sidecar.listen(config.listen))
   const doors = await sidecar.openDoors()
   const load = (): ReturnType<typeof loadConfig> => loadConfig(filePath)
   const { apply } = sidecar
