@@ -2,6 +2,7 @@
 import type { AskedSubject } from '../../domain/decision.ts'
 import { typeOf } from '../../domain/names.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import { existsAsSubject } from '../../serve/decisions/answer.ts'
 import { asRequestProblem, RequestProblem } from '../../serve/problems/status.ts'
 import { address, alert, csv, field, hidden, link, name, problems, status, table } from '../parts.ts'
 import { isSupposed, parametersOf, readSubject, readSupposed, supposedOf } from '../question.ts'
@@ -96,7 +97,7 @@ ${isSupposed(supposed) ? status('The list supposes what the question did: relati
   try {
     if (query('format') === 'csv') return await exportOf(visit, list)
     const page = await read(visit, list, { size: PAGE_SIZE, token: query('page') })
-    const unknown = page.items.length === 0 ? await unknownRelation(visit) : EMPTY
+    const unknown = page.items.length === 0 ? await unknownIn(visit, list) : EMPTY
     return { title, body: html`${form}${unknown}${pageOf(visit, list, page)}` }
   } catch (err) {
     const { code, message, issues } = asRequestProblem(err)
@@ -105,7 +106,18 @@ ${isSupposed(supposed) ? status('The list supposes what the question did: relati
   }
 }
 
-/** Nobody has a relation that no model declares, which is most often a slip of the pen. */
+/** What the question names and does not exist, most often by a slip of the pen. */
+async function unknownIn(visit: Visit, { kind }: List): Promise<Html> {
+  const subject = kind === 'what' ? readSubject(visit.query('subject').trim()) : null
+  if (subject === null || (await existsAsSubject(visit.deps.management.directory, subject)))
+    return unknownRelation(visit)
+  const what = subject.type === 'user' ? 'user' : 'client'
+  return alert(
+    html`There is no ${what} ${name(subject.id)}, and who does not exist may do nothing, whatever relationships say.`,
+  )
+}
+
+/** Nobody has a relation that no model declares. */
 async function unknownRelation({ deps, organization, query }: Visit): Promise<Html> {
   const [relation, type] = [query('relation').trim(), typeOf(query('resource').trim()) || query('type').trim()]
   if (organization === null || type === 'organization' || type === 'app') return EMPTY
@@ -154,8 +166,14 @@ function pageOf(visit: Visit, list: List, page: Page): Html {
   return html`<p class="actions">${link(address(list.kind, { ...state, format: 'csv' }), 'Download all as CSV')}</p>
 ${page.complete ? EMPTY : alert('The list is not complete: something in it could not be decided.')}
 ${undecided.length === 0 ? EMPTY : html`<ul class="details">${undecided}</ul>`}
-${table({ caption: list.caption, columns: ['Name', 'Ask'], rows, empty: html`<p>Nothing here${page.next_page_token === null ? '' : ' yet; there is another page'}.</p>` })}
+${table({ caption: list.caption, columns: ['Name', 'Ask'], rows, empty: page.next_page_token === null ? nothing(visit, list.kind) : html`<p>Nothing on this page; there is another one.</p>` })}
 ${page.next_page_token === null ? html`<p class="note">That is all, read in one snapshot.</p>` : html`<p>${link(address(list.kind, { ...state, page: page.next_page_token }), 'Next page')}${page.revision_unchanged ? EMPTY : html` <span class="note">Something changed since the first page.</span>`}</p>`}`
+}
+
+function nothing({ organization: org, query }: Visit, kind: List['kind']): Html {
+  const about = kind === 'who' ? { object: query('resource').trim() } : { subject: query('subject').trim() }
+  const where = link(address('relationships', { org, ...about }), name(Object.values(about)[0] ?? ''))
+  return html`<p>No relationship, group, rule, membership or role gives it. See the relationships of ${where}.</p>`
 }
 
 /** Whole, or it says that it is not: the last row tells the revision, and whether everything is there. */

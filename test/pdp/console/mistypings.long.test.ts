@@ -28,3 +28,20 @@ test('one mistake is said once', async () => {
   const text = await read('root', 'relationships?org=acme&object=doc')
   expect(text.match(/is not the object of a tuple/g)).toHaveLength(1)
 })
+
+test('a list of what somebody may do says when there is nobody of that name', async () => {
+  const text = await read('root', 'what?org=acme&subject=user:nobody&relation=viewer&type=doc')
+  expect(text).toContain('There is no user nobody')
+  expect(await read('root', 'what?org=acme&subject=service:nothing&relation=viewer&type=doc')).toContain(
+    'There is no client nothing',
+  )
+  const known = await read('root', 'what?org=acme&subject=user:anna&relation=viewer&type=nowhere')
+  expect(known).not.toContain('There is no')
+  expect(known).toContain('See the relationships of user:anna')
+})
+
+test('a list of who may that is empty says where to look', async () => {
+  expect(await read('root', 'who?org=acme&resource=doc:nowhere&relation=viewer&type=user')).toContain(
+    'No relationship, group, rule, membership or role gives it. See the relationships of doc:nowhere',
+  )
+})

@@ -2,19 +2,18 @@
 import type { ValidationIssue } from '../../../domain/errors.ts'
 import { textIssue } from '../../../domain/json.ts'
 import { isId } from '../../../domain/names.ts'
+import { isAddress } from '../../../identity/joining/mail-address.ts'
 import { readForeignHash } from '../../../identity/keys/foreign-hash.ts'
 import type { ImportedUser } from '../../../store/directory.ts'
 import { parseJson } from '../../http/json.ts'
 import { LABEL } from '../../http/schemas.ts'
 import { RequestProblem } from '../../problems/status.ts'
-import { EMAIL } from './users.ts'
 
 export const LINES_MAX = 20_000
 const LINE_CHARACTERS_MAX = 4_096
 export const ISSUES_MAX = 100
 const MEMBERS: ReadonlySet<string> = new Set(['id', 'email', 'email_verified', 'name', 'password_hash'])
 const LABEL_FORM = new RegExp(LABEL.pattern)
-const EMAIL_FORM = new RegExp(EMAIL.pattern)
 
 export type ReadUser = { readonly line: number; readonly user: ImportedUser }
 
@@ -70,7 +69,7 @@ function parseUser(text: string): ImportedUser | string {
   if (unknown !== undefined) return `${JSON.stringify(unknown.slice(0, 80))} is not a known member`
   const { id, email = null, email_verified: emailVerified = false, name = null, password_hash: hash = null } = members
   if (typeof id !== 'string' || !isId(id)) return 'id is not an id'
-  if (email !== null && !isText(email, EMAIL_FORM, EMAIL.maxLength)) return 'email is not an e-mail address'
+  if (email !== null && !(typeof email === 'string' && isAddress(email))) return 'email is not an e-mail address'
   if (typeof emailVerified !== 'boolean') return 'email_verified is not true or false'
   if (emailVerified && email === null) return 'email_verified is true without an email'
   if (name !== null && !isText(name, LABEL_FORM)) return 'name is not a text of 1 to 256 characters'
@@ -80,5 +79,5 @@ function parseUser(text: string): ImportedUser | string {
   return { id, email, emailVerified, name, passwordHash: read.hash }
 }
 
-const isText = (value: unknown, form: RegExp, charactersMax = Number.POSITIVE_INFINITY): value is string =>
-  typeof value === 'string' && value.length <= charactersMax && form.test(value) && textIssue(value) === null
+const isText = (value: unknown, form: RegExp): value is string =>
+  typeof value === 'string' && form.test(value) && textIssue(value) === null

@@ -41,10 +41,23 @@ describe('a body that others could read as another text', () => {
   })
 })
 
-test.each(['\u200b', '\u202e', '\u00ad', '\u2066', '\u2060', '\u200f', '\u0085', '\u3164', '\ufeff'])(
-  'an address with the invisible character %j is refused',
-  async (mark) => {
-    const body = JSON.stringify({ email: `b${mark}ob@corp.example` })
-    expect(await put({ 'content-type': JSON_TYPE }, body, '/v1/users/unseen')).toBe(400)
-  },
-)
+test.each([
+  '\u200b',
+  '\u202e',
+  '\u00ad',
+  '\u2066',
+  '\u2060',
+  '\u200f',
+  '\u0085',
+  '\u3164',
+  '\ufeff',
+  '\u2800',
+  '\ufff9',
+  '\u{e0001}',
+  '\u{e0041}',
+  '\u{e0100}',
+  '\u{1d173}',
+])('an address with the invisible character %j is refused', async (mark) => {
+  const body = JSON.stringify({ email: `b${mark}ob@corp.example` })
+  expect(await put({ 'content-type': JSON_TYPE }, body, '/v1/users/unseen')).toBe(400)
+})
