@@ -92,8 +92,8 @@ export function didYouMeanSetting(name: string, nearestName: NearestName): strin
 /** Throws ConfigError with all errors, including names with our prefix that no program of ours knows. */
 export function readEnvironment<T>(
   environment: NodeJS.ProcessEnv,
-  read: (reader: EnvironmentReader) => T,
   nearestName: NearestName,
+  read: (reader: EnvironmentReader) => T,
 ): T {
   const problems: string[] = []
   const known = new Set<string>()

@@ -1,5 +1,4 @@
 /** The PDP's settings, read once from environment variables. Every issue is reported together. */
-
 import { join, resolve } from 'node:path'
 import { TUPLES_PER_CHECK_MAX } from '../decide/search/search.ts'
 import { nearestName } from '../domain/nearest.ts'
@@ -80,46 +79,41 @@ export type PdpConfig = {
 
 /** Throws ConfigError with one line for each issue. */
 export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
-  return readEnvironment(
-    environment,
-    (reader) => {
-      const http = reader.parsed('PORTCULLIS_HTTP_LISTEN', parseListenAddress) ?? { host: '127.0.0.1', port: 8080 }
-      const issuer = reader.parsed('PORTCULLIS_ISSUER', parseIssuer)
-      const secrets = readSecrets(reader)
-      const dataDirectory = resolve(reader.text('PORTCULLIS_DATA_DIR') ?? '.data')
-      if (!isLoopback(http.host)) requireExplicit(reader, { ...secrets, issuer })
-      return {
-        issuer: issuer ?? `http://${formatAddress(http)}`,
-        ...secrets,
-        http,
-        ...readGrpc(reader),
-        metrics: reader.parsed('PORTCULLIS_METRICS_LISTEN', parseListenAddress) ?? { host: '127.0.0.1', port: 9091 },
-        trustedProxies: reader.parsed('PORTCULLIS_TRUSTED_PROXIES', parseNetworks) ?? [],
-        databaseUrl: reader.parsed('DATABASE_URL', parseDatabaseUrl),
-        databaseSchema: reader.parsed('PORTCULLIS_DATABASE_SCHEMA', parseSchema),
-        internalHosts: reader.parsed('PORTCULLIS_SIGNAL_INTERNAL_HOSTS', parseHosts) ?? [],
-        // Without a server, mail of a PDP on this machine alone lands in its data directory.
-        mail: readMail(reader) ?? (isLoopback(http.host) ? { folder: join(dataDirectory, 'mail') } : null),
-        knownPasswordsFile: reader.text('PORTCULLIS_KNOWN_PASSWORDS_FILE'),
-        redisUrl: reader.parsed('REDIS_URL', parseRedisUrl),
-        entitlementSource: readEntitlementSource(reader),
-        embedEntitlements: reader.parsed('PORTCULLIS_EMBED_ENTITLEMENTS', oneOf(EMBED_ENTITLEMENTS)) ?? 'claims-mode',
-        secondFactor: reader.parsed('PORTCULLIS_SECOND_FACTOR', oneOf(SECOND_FACTOR)) ?? 'offered',
-        console:
-          (reader.parsed('PORTCULLIS_CONSOLE', oneOf(SWITCH)) ?? (isLoopback(http.host) ? 'on' : 'off')) === 'on',
-        branding: reader.parsed('PORTCULLIS_BRANDING', parseBranding) ?? {},
-        decisionsKept: reader.parsed('PORTCULLIS_DECISIONS_KEPT', countWithin(0, 1_000_000)) ?? DECISIONS_KEPT,
-        changesKeptDays: reader.parsed('PORTCULLIS_CHANGES_KEPT_DAYS', parseDays),
-        checkTuplesMax:
-          reader.parsed('PORTCULLIS_CHECK_TUPLES_MAX', countWithin(1_000, 1_000_000)) ?? TUPLES_PER_CHECK_MAX,
-        dataDirectory,
-        logLevel: reader.parsed('PORTCULLIS_LOG_LEVEL', oneOf(LOG_LEVELS)) ?? 'info',
-        logAllowedOneIn: reader.parsed('PORTCULLIS_LOG_ALLOWED_ONE_IN', countWithin(1, 1_000_000)) ?? 1,
-        tracing: readTracing(environment, { service: 'portcullis-pdp', report: reader.report }),
-      }
-    },
-    nearestName,
-  )
+  return readEnvironment(environment, nearestName, (reader) => {
+    const http = reader.parsed('PORTCULLIS_HTTP_LISTEN', parseListenAddress) ?? { host: '127.0.0.1', port: 8080 }
+    const issuer = reader.parsed('PORTCULLIS_ISSUER', parseIssuer)
+    const secrets = readSecrets(reader)
+    const dataDirectory = resolve(reader.text('PORTCULLIS_DATA_DIR') ?? '.data')
+    if (!isLoopback(http.host)) requireExplicit(reader, { ...secrets, issuer })
+    return {
+      issuer: issuer ?? `http://${formatAddress(http)}`,
+      ...secrets,
+      http,
+      ...readGrpc(reader),
+      metrics: reader.parsed('PORTCULLIS_METRICS_LISTEN', parseListenAddress) ?? { host: '127.0.0.1', port: 9091 },
+      trustedProxies: reader.parsed('PORTCULLIS_TRUSTED_PROXIES', parseNetworks) ?? [],
+      databaseUrl: reader.parsed('DATABASE_URL', parseDatabaseUrl),
+      databaseSchema: reader.parsed('PORTCULLIS_DATABASE_SCHEMA', parseSchema),
+      internalHosts: reader.parsed('PORTCULLIS_SIGNAL_INTERNAL_HOSTS', parseHosts) ?? [],
+      // Without a server, mail of a PDP on this machine alone lands in its data directory.
+      mail: readMail(reader) ?? (isLoopback(http.host) ? { folder: join(dataDirectory, 'mail') } : null),
+      knownPasswordsFile: reader.text('PORTCULLIS_KNOWN_PASSWORDS_FILE'),
+      redisUrl: reader.parsed('REDIS_URL', parseRedisUrl),
+      entitlementSource: readEntitlementSource(reader),
+      embedEntitlements: reader.parsed('PORTCULLIS_EMBED_ENTITLEMENTS', oneOf(EMBED_ENTITLEMENTS)) ?? 'claims-mode',
+      secondFactor: reader.parsed('PORTCULLIS_SECOND_FACTOR', oneOf(SECOND_FACTOR)) ?? 'offered',
+      console: (reader.parsed('PORTCULLIS_CONSOLE', oneOf(SWITCH)) ?? (isLoopback(http.host) ? 'on' : 'off')) === 'on',
+      branding: reader.parsed('PORTCULLIS_BRANDING', parseBranding) ?? {},
+      decisionsKept: reader.parsed('PORTCULLIS_DECISIONS_KEPT', countWithin(0, 1_000_000)) ?? DECISIONS_KEPT,
+      changesKeptDays: reader.parsed('PORTCULLIS_CHANGES_KEPT_DAYS', parseDays),
+      checkTuplesMax:
+        reader.parsed('PORTCULLIS_CHECK_TUPLES_MAX', countWithin(1_000, 1_000_000)) ?? TUPLES_PER_CHECK_MAX,
+      dataDirectory,
+      logLevel: reader.parsed('PORTCULLIS_LOG_LEVEL', oneOf(LOG_LEVELS)) ?? 'info',
+      logAllowedOneIn: reader.parsed('PORTCULLIS_LOG_ALLOWED_ONE_IN', countWithin(1, 1_000_000)) ?? 1,
+      tracing: readTracing(environment, { service: 'portcullis-pdp', report: reader.report }),
+    }
+  })
 }
 
 function parseSchema(text: string): string {

@@ -58,45 +58,41 @@ export function loadConfig(path: string): LoadedConfig {
 }
 
 function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
-  return readEnvironment(
-    environment,
-    (reader) => {
-      // With this setting Node accepts any certificate from the PDP and the issuers.
-      if (environment.NODE_TLS_REJECT_UNAUTHORIZED === '0')
-        reader.report('NODE_TLS_REJECT_UNAUTHORIZED=0 disables all certificate checks; unset it')
-      const address = (flag: string | undefined, option: string, name: string): ListenAddress | null => {
-        const fromEnvironment = reader.parsed(name, parseListenAddress)
-        if (flag === undefined) return fromEnvironment
-        try {
-          return parseListenAddress(flag)
-        } catch (err) {
-          reader.report(`${option} ${err instanceof Error ? err.message : 'is not valid'}`)
-          return null
-        }
+  return readEnvironment(environment, nearestName, (reader) => {
+    // With this setting Node accepts any certificate from the PDP and the issuers.
+    if (environment.NODE_TLS_REJECT_UNAUTHORIZED === '0')
+      reader.report('NODE_TLS_REJECT_UNAUTHORIZED=0 disables all certificate checks; unset it')
+    const address = (flag: string | undefined, option: string, name: string): ListenAddress | null => {
+      const fromEnvironment = reader.parsed(name, parseListenAddress)
+      if (flag === undefined) return fromEnvironment
+      try {
+        return parseListenAddress(flag)
+      } catch (err) {
+        reader.report(`${option} ${err instanceof Error ? err.message : 'is not valid'}`)
+        return null
       }
-      const filePath = reader.text('PORTCULLIS_ROUTE_FILE')
-      const listen = address(flags.listen, '--listen', 'PORTCULLIS_SIDECAR_LISTEN')
-      const adminListen = address(flags.adminListen, '--admin-listen', 'PORTCULLIS_SIDECAR_ADMIN_LISTEN')
-      const redisUrl = environment.REDIS_URL ?? null
-      if (redisUrl !== null && !/^rediss?:\/\/\S+$/.test(redisUrl))
-        reader.report('REDIS_URL must be a redis:// or rediss:// URL')
-      const secret = reader.secret('PORTCULLIS_DPOP_NONCE_SECRET')
-      if (secret !== null && secret.length < 32)
-        reader.report('PORTCULLIS_DPOP_NONCE_SECRET must have at least 32 characters')
-      const { report } = reader
-      return {
-        tracing: readTracing(environment, { service: 'portcullis-sidecar', report }),
-        redisUrl,
-        nonceSecret: secret === null ? null : createHash('sha256').update(secret).digest(),
-        controlPath: reader.text('PORTCULLIS_SIDECAR_CONTROL'),
-        filePath: flags.file ?? filePath ?? 'portcullis.yaml',
-        listen: listen ?? { host: ANY_HOST, port: 15_080 },
-        adminListen: adminListen ?? { host: ANY_HOST, port: 15_090 },
-        logLevel: reader.parsed('PORTCULLIS_LOG_LEVEL', oneOf(LOG_LEVELS)) ?? 'info',
-      }
-    },
-    nearestName,
-  )
+    }
+    const filePath = reader.text('PORTCULLIS_ROUTE_FILE')
+    const listen = address(flags.listen, '--listen', 'PORTCULLIS_SIDECAR_LISTEN')
+    const adminListen = address(flags.adminListen, '--admin-listen', 'PORTCULLIS_SIDECAR_ADMIN_LISTEN')
+    const redisUrl = environment.REDIS_URL ?? null
+    if (redisUrl !== null && !/^rediss?:\/\/\S+$/.test(redisUrl))
+      reader.report('REDIS_URL must be a redis:// or rediss:// URL')
+    const secret = reader.secret('PORTCULLIS_DPOP_NONCE_SECRET')
+    if (secret !== null && secret.length < 32)
+      reader.report('PORTCULLIS_DPOP_NONCE_SECRET must have at least 32 characters')
+    const { report } = reader
+    return {
+      tracing: readTracing(environment, { service: 'portcullis-sidecar', report }),
+      redisUrl,
+      nonceSecret: secret === null ? null : createHash('sha256').update(secret).digest(),
+      controlPath: reader.text('PORTCULLIS_SIDECAR_CONTROL'),
+      filePath: flags.file ?? filePath ?? 'portcullis.yaml',
+      listen: listen ?? { host: ANY_HOST, port: 15_080 },
+      adminListen: adminListen ?? { host: ANY_HOST, port: 15_090 },
+      logLevel: reader.parsed('PORTCULLIS_LOG_LEVEL', oneOf(LOG_LEVELS)) ?? 'info',
+    }
+  })
 }
 
 /** Throws ConfigError: `path:line:column: message` for each error. */

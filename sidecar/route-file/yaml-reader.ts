@@ -1,5 +1,4 @@
 /** Reads a YAML document into typed values, and collects every error with its line and column. */
-
 import {
   type Document,
   isAlias,
@@ -13,7 +12,6 @@ import {
   visit,
 } from 'yaml'
 import { nearestName } from '../../pdp/domain/nearest.ts'
-
 import type { Bounds, Member } from './schema.ts'
 
 export type FileIssue = { readonly line: number; readonly column: number; readonly message: string }

@@ -171,8 +171,8 @@ ${page.next_page_token === null ? html`<p class="note">That is all, read in one 
 }
 
 function nothing({ organization: org, query }: Visit, kind: List['kind']): Html {
-  const about = kind === 'who' ? { object: query('resource').trim() } : { subject: query('subject').trim() }
-  const where = link(address('relationships', { org, ...about }), name(Object.values(about)[0] ?? ''))
+  const [column, text] = kind === 'who' ? ['object', query('resource').trim()] : ['subject', query('subject').trim()]
+  const where = link(address('relationships', { org, [column]: text }), name(text))
   return html`<p>No relationship, group, rule, membership or role gives it. See the relationships of ${where}.</p>`
 }
 
