@@ -11,12 +11,12 @@ export class StartError extends Error {
   override readonly name = 'StartError'
 }
 
-/** All errors of a configuration, one line each for an operator. */
+/** All errors of a configuration, one line each for an operator. `cause`: a file could not be read. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly problems: readonly string[]
-  constructor(problems: readonly string[]) {
-    super(problems.join('\n'))
+  constructor(problems: readonly string[], options?: ErrorOptions) {
+    super(problems.join('\n'), options)
     this.problems = problems
   }
 }

@@ -32,10 +32,12 @@ const SECRET = /^[\x21-\x7e]{32,1024}$/
 /** Throws ConfigError with one line for each file that cannot be read or used. */
 export function readCertificates({ upstream, pdp, tls, doors, signIn }: RouteFile): Certificates {
   const problems: string[] = []
+  let unread: unknown
   const read = (path: string | null): Buffer | null => {
     try {
       return path === null ? null : readFileSync(path)
     } catch (err) {
+      unread = err
       problems.push(fileProblem(String(path), err))
       return null
     }
@@ -80,7 +82,7 @@ export function readCertificates({ upstream, pdp, tls, doors, signIn }: RouteFil
       secret: secretFile === null ? null : secret(secretFile),
     })),
   }
-  if (problems.length > 0) throw new ConfigError(problems)
+  if (problems.length > 0) throw new ConfigError(problems, { cause: unread })
   return certificates
 }
 
@@ -96,32 +98,37 @@ export function secureOptions({ ca, cert, key }: Pem): SecureContextOptions & Tl
 type TlsServerOptions = { readonly requestCert?: boolean; readonly rejectUnauthorized?: boolean }
 
 /** True when certificates that were accepted before may not be accepted any more. */
-export function dropsAuthority(before: Pem | null, now: Pem): boolean {
-  const kept = authoritiesOf(now)
-  return before !== null && [...authoritiesOf(before)].some((authority) => !kept.has(authority))
+export const dropsAuthority = (before: Pem | null, now: Pem): boolean => before !== null && addsAuthority(now, before)
+
+/** True when certificates that were not accepted before may be accepted now. */
+export function addsAuthority(before: Pem, now: Pem): boolean {
+  const known = authoritiesOf(before)
+  return [...authoritiesOf(now)].some((authority) => !known.has(authority))
 }
 
 const authoritiesOf = ({ ca }: Pem): ReadonlySet<string> =>
   new Set((ca?.toString('latin1') ?? '').split(/-----[A-Z ]+-----/).map((block) => block.replaceAll(/\s/g, '')))
 
 /** Changes when any of the files changes, also when Kubernetes swaps the symbolic link of a mounted volume. */
-export function fileSignature(path: string, { upstream, pdp, tls, signIn }: RouteFile): string {
-  const paths = [upstream.caFile, upstream.certFile, upstream.keyFile, pdp.caFile, pdp.certFile, pdp.keyFile]
+export function fileSignature(path: string, { upstream, pdp, tls, signIn, doors }: RouteFile): string {
+  const ofDoors = doors.flatMap(({ tls: own, secretFile }) => [
+    own?.certFile,
+    own?.keyFile,
+    own?.clientCaFile,
+    secretFile,
+  ])
   const all = [
-    path,
-    ...paths,
-    tls?.certFile ?? null,
-    tls?.keyFile ?? null,
-    tls?.clientCaFile ?? null,
-    signIn?.keysFile ?? null,
+    ...[path, upstream.caFile, upstream.certFile, upstream.keyFile, pdp.caFile, pdp.certFile, pdp.keyFile],
+    ...[tls?.certFile, tls?.keyFile, tls?.clientCaFile, signIn?.keysFile, ...ofDoors],
   ]
-  return all.map((one) => (one === null ? '' : stamp(one))).join(' ')
+  return all.map((one) => (one == null ? '' : stamp(one))).join(' ')
 }
 
 function stamp(path: string): string {
   try {
-    const { ino, mtimeMs, size } = statSync(path)
-    return `${ino}:${mtimeMs}:${size}`
+    // `ctime` also changes with the permissions, and when a tool puts the former `mtime` back.
+    const { ino, mtimeMs, ctimeMs, size } = statSync(path)
+    return `${ino}:${mtimeMs}:${ctimeMs}:${size}`
   } catch {
     return 'missing'
   }

@@ -114,7 +114,7 @@ function readText(path: string, what: string): Buffer {
   try {
     text = readFileSync(path)
   } catch (err) {
-    throw new ConfigError([`${what} ${fileProblem(path, err)}${doesNotExist(err) ? FIRST : ''}`])
+    throw new ConfigError([`${what} ${fileProblem(path, err)}${doesNotExist(err) ? FIRST : ''}`], { cause: err })
   }
   if (text.length > TEXT_BYTES_MAX) throw new ConfigError([`${what} ${path} is longer than 2 MiB`])
   return text

@@ -1,11 +1,17 @@
 /** Finds what a changed route file trusts or passes on, outside of its routes, that the file before did not. */
 import { isDeepStrictEqual } from 'node:util'
+import { addsAuthority, type Pem } from '../config/certificates.ts'
+import type { LoadedConfig } from '../config/config.ts'
 import type { DoorEntry } from '../route-file/doors.ts'
 import type { IssuerEntry } from '../route-file/peers.ts'
 import type { RouteFile } from '../route-file/route-file.ts'
 
+type Read = Pick<LoadedConfig, 'file' | 'certificates'>
+
 /** One sentence for each, which begins with the setting. */
-export function openedSettings(former: RouteFile, next: RouteFile): readonly string[] {
+export function openedSettings(before: Read, now: Read): readonly string[] {
+  const { file: former } = before
+  const { file: next } = now
   const added = (
     setting: string,
     read: (file: RouteFile) => readonly string[],
@@ -36,8 +42,8 @@ export function openedSettings(former: RouteFile, next: RouteFile): readonly str
     ),
     ...added('doors', doorsOf, (names) => `gateways may ask at ${names}, or in another way than before`),
     ...(former.proofNonces && !next.proofNonces ? ['dpop: proofs need no nonce any more'] : []),
-    ...tlsIssues(former, next),
-    ...peerIssues(former, next),
+    ...tlsIssues(before, now),
+    ...peerIssues(before, now),
     ...signInIssues(former, next),
   ]
 }
@@ -65,22 +71,29 @@ const doorsOf = ({ doors }: RouteFile): readonly string[] =>
     return named('path' in listen ? listen.path : `${listen.host}:${listen.port}`, door)
   })
 
-function tlsIssues({ tls: former }: RouteFile, { tls: next }: RouteFile): readonly string[] {
-  if (former === null) return []
-  if (next === null) return ['tls: the data port takes plain text now']
-  if (former.clientCaFile === null || former.clientCaFile === next.clientCaFile) return []
-  return [
-    next.clientCaFile === null
-      ? 'tls: clients need no certificate any more'
-      : `tls: certificates of clients count by ${next.clientCaFile} now`,
-  ]
+/** The same file may hold other authorities than before. Null: those of the system. */
+const trustsMore = (before: Pem, now: Pem): boolean =>
+  now.ca === null ? before.ca !== null : addsAuthority(before, now)
+
+function tlsIssues({ file: former, certificates: before }: Read, { file: next, certificates: now }: Read): string[] {
+  if (former.tls === null) return []
+  if (next.tls === null) return ['tls: the data port takes plain text now']
+  if (former.tls.clientCaFile === null) return []
+  if (next.tls.clientCaFile === null) return ['tls: clients need no certificate any more']
+  if (before.tls === null || now.tls === null || !trustsMore(before.tls, now.tls)) return []
+  return [`tls: certificates of clients count by ${next.tls.clientCaFile} that did not before`]
 }
 
 /** Who decides, and who is behind. */
-function peerIssues(former: RouteFile, next: RouteFile): readonly string[] {
-  const { reuseAfterBody, perClient } = next.upstream
+function peerIssues({ file: former, certificates: before }: Read, { file: next, certificates: now }: Read): string[] {
+  const { origin, reuseAfterBody, perClient } = next.upstream
+  const samePdp = isDeepStrictEqual(former.pdp, next.pdp) && !trustsMore(before.pdp, now.pdp)
   return [
-    ...(isDeepStrictEqual(former.pdp, next.pdp) ? [] : ['pdp: another one decides, or it is reached otherwise']),
+    ...(samePdp ? [] : ['pdp: another one decides, or it is reached otherwise']),
+    ...(origin === former.upstream.origin ? [] : [`upstream: ${origin} gets the requests now`]),
+    ...(trustsMore(before.upstream, now.upstream)
+      ? ['upstream: certificates of the service count that did not before']
+      : []),
     ...(reuseAfterBody && !former.upstream.reuseAfterBody
       ? ['upstream: a connection is used again although the service may have left a body unread']
       : []),

@@ -28,7 +28,10 @@ export function watchConfig(options: {
 }): Reload {
   const { path, load, apply, log, metrics, clock } = options
   let current = options.started
-  let seen = fileSignature(path, current.file)
+  /** Digest of what is in force, or why the files were refused since. */
+  let settled = fingerprintOf(current)
+  /** Signature of the files from before they were read as `settled`; null: they must be read, as they may have changed since. */
+  let seen: string | null = null
   /** A changed content that the last check read. */
   let pending: FilesRead | null = null
   let unstableReads = 0
@@ -37,10 +40,11 @@ export function watchConfig(options: {
   function readFiles(): FilesRead {
     try {
       const config = load()
-      return { fingerprint: fingerprintOf(config), config, issues: [] }
+      return { fingerprint: fingerprintOf(config), config, issues: [], isUnread: false }
     } catch (err) {
       const issues = issuesOf(err)
-      return { fingerprint: issues.join('\n'), config: null, issues }
+      const isUnread = err instanceof ConfigError && err.cause !== undefined
+      return { fingerprint: issues.join('\n'), config: null, issues, isUnread }
     }
   }
 
@@ -49,22 +53,33 @@ export function watchConfig(options: {
     const signature = fileSignature(path, current.file)
     if (pending === null && signature === seen) return
     const found = readFiles()
+    // Why a file cannot be read may end without a change of the file.
+    const seenNow = found.isUnread ? null : signature
+    if (found.fingerprint === settled) {
+      settle(found, seenNow)
+      return
+    }
     if (pending?.fingerprint !== found.fingerprint) {
       pending = found
       unstableReads += 1
       if (unstableReads % UNSTABLE_READS_LOGGED === 0) log.warn({ event: 'config_unsettled', route_file: path })
       return
     }
-    pending = null
-    unstableReads = 0
-    seen = signature
+    settle(found, seenNow)
     if (found.config === null) refuse(found.issues)
     else take(found.config)
   }
 
+  function settle({ fingerprint }: FilesRead, seenNow: string | null): void {
+    pending = null
+    unstableReads = 0
+    settled = fingerprint
+    seen = seenNow
+  }
+
   function take(next: LoadedConfig): void {
     const opened = openedRoutes(current.file.routes, next.file.routes)
-    const settings = openedSettings(current.file, next.file)
+    const settings = openedSettings(current, next)
     try {
       apply(next)
     } catch (err) {
@@ -72,8 +87,6 @@ export function watchConfig(options: {
       return
     }
     current = next
-    // The new route file may name other certificates.
-    seen = fileSignature(path, next.file)
     log.info({ event: 'config_loaded', route_file: path, hash: next.hash, routes: next.file.routes.length })
     if (opened.length > 0) log.warn({ event: 'routes_opened', route_file: path, hash: next.hash, routes: opened })
     if (settings.length > 0) log.warn({ event: 'settings_opened', route_file: path, hash: next.hash, settings })
@@ -94,15 +107,22 @@ type FilesRead = {
   readonly fingerprint: string
   readonly config: LoadedConfig | null
   readonly issues: readonly string[]
+  /** A file could not be read. */
+  readonly isUnread: boolean
 }
 /** After this many checks with different contents, a warning is logged. */
 const UNSTABLE_READS_LOGGED = 10
 
-/** Digest of the route file, certificates and keys. */
+/** Digest of the route file, certificates, keys and secrets. */
 function fingerprintOf({ hash, certificates }: LoadedConfig): string {
+  const { upstream, pdp, tls, doors, signIn } = certificates
   const digest = createHash('sha256').update(hash)
-  for (const pem of [certificates.upstream, certificates.pdp, certificates.tls])
-    for (const part of [pem?.ca, pem?.cert, pem?.key]) digest.update(`|${part?.length ?? '-'}|`).update(part ?? '')
-  for (const key of certificates.signIn ?? []) digest.update(`|${key.length}|`).update(key)
+  const add = (part: Buffer | string | null | undefined): void => {
+    digest.update(`|${part?.length ?? '-'}|`).update(part ?? '')
+  }
+  for (const pem of [upstream, pdp, tls, ...doors.map((door) => door.tls)])
+    for (const part of [pem?.ca, pem?.cert, pem?.key]) add(part)
+  for (const { secret } of doors) add(secret)
+  for (const key of signIn ?? []) add(key)
   return digest.digest('hex')
 }

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import { ConfigError } from '../../pdp/process/exit.ts'
 import type { ListenAddress } from '../../pdp/process/listen.ts'
 import type { ProbeResult } from '../../pdp/process/operations.ts'
@@ -208,6 +209,8 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       reports.changed()
       former.retire()
       permissionWatch.reevaluateAll()
+      if (!isDeepStrictEqual(config.certificates.doors, given.config.certificates.doors))
+        log.warn({ event: 'restart_needed', reason: 'a certificate or secret of a door has changed' })
       if (endedCount > 0) log.warn({ event: 'connections_ended', reason: 'client_ca_file', connections: endedCount })
     },
     notReady() {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { openedRoutes } from '../../../sidecar/runtime/opened-routes.ts'
 import { openedSettings } from '../../../sidecar/runtime/opened-settings.ts'
 import { loadFile, routeFile } from '../support/harness.ts'
@@ -128,10 +129,11 @@ pdp: {address: "127.0.0.1:2", insecure: true}
 routes:
   ${GUARDED}
 `
+const read = (source: string) => ({ file: loadFile(source), certificates: NO_CERTIFICATES })
 const settings = (former: string, next: string): readonly string[] =>
-  openedSettings(loadFile(FILE + former), loadFile(FILE + next))
+  openedSettings(read(FILE + former), read(FILE + next))
 const changed = (from: string, to: string): readonly string[] =>
-  openedSettings(loadFile(FILE), loadFile(FILE.replace(from, to)))
+  openedSettings(read(FILE), read(FILE.replace(from, to)))
 
 describe('a change of what else the file says opens', () => {
   test.each([
@@ -160,6 +162,7 @@ describe('a change of what else the file says opens', () => {
       ['issuers: https://new.test is'],
     ],
     ['127.0.0.1:2', '127.0.0.1:3', ['pdp: another one decides']],
+    ['http://127.0.0.1:1', 'http://127.0.0.1:3', ['upstream: http://127.0.0.1:3 gets the requests now']],
     [
       'upstream: http://127.0.0.1:1',
       'upstream: {url: "http://127.0.0.1:1", reuse_after_body: true}',
@@ -170,6 +173,32 @@ describe('a change of what else the file says opens', () => {
     const found = changed(from, to)
     expect(found.length).toBe(expected.length)
     for (const [at, text] of expected.entries()) expect(found[at]).toContain(text)
+  })
+
+  const pem = (...authorities: string[]) => {
+    const text = authorities.map((one) => `-----BEGIN CERTIFICATE-----\n${one}\n-----END CERTIFICATE-----\n`)
+    return { ca: authorities.length === 0 ? null : Buffer.from(text.join('')), cert: null, key: null }
+  }
+  test.each([
+    [pem('A'), pem('A', 'B'), true],
+    [pem('A'), pem('B'), true],
+    [pem('A'), pem(), true],
+    [pem(), pem('A'), true],
+    [pem('A', 'B'), pem('B'), false],
+    [pem('A', 'B'), pem('B', 'A'), false],
+    [pem(), pem(), false],
+  ])('authorities in files of the same names: %#', (before, now, isSaid) => {
+    const file = loadFile(`${FILE}tls: {cert_file: a, key_file: b, client_ca_file: c}\n`)
+    for (const [name, isMeant] of [
+      ['upstream', true],
+      ['pdp', true],
+      ['tls', before.ca !== null && now.ca !== null],
+    ] as const) {
+      if (!isMeant) continue
+      const read = (one: typeof before) => ({ file, certificates: { ...NO_CERTIFICATES, [name]: one } })
+      const [said, ...others] = openedSettings(read(before), read(now))
+      expect([said?.startsWith(`${name}: `) === true, others]).toEqual([isSaid, []])
+    }
   })
 
   test.each([
