@@ -148,6 +148,7 @@ test.each(['light', 'dark'] as const)(
     await look('authenticator-removed')
 
     await page.goto('/account/passkeys')
+    await givePassword(page, `ann-${scheme}`)
     expect(await text(page)).toContain('Passkeys need JavaScript')
     await look('passkeys-without-script')
     await page.context().clearCookies()

@@ -9,7 +9,7 @@ import { withCode } from '../sign-in/acr.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
 import { waitingSignIn } from '../sign-in/sign-in-pages.ts'
 import { fillText } from '../words/words.ts'
-import { remainingAssurance, signInAnew } from './own-sign-in.ts'
+import { signedOutPage } from './own-sign-in.ts'
 import { alertOf, hidden, shown, type View } from './pages.ts'
 import type { AccountParts } from './parts.ts'
 import { contextOf } from './passwords.ts'
@@ -86,10 +86,8 @@ async function remove(parts: AccountParts, visit: Visit, person: Person): Promis
   if (!(await parts.secondFactor.remove(user.id, contextOf(user.id)))) return showAuthenticator(parts, visit, person)
   parts.log.info({ event: 'authenticator_removed', user: user.id })
   parts.notices.send(user.id, 'appRemoved', visit.frame)
-  const hasCode = await parts.secondFactor.has(user.id)
-  await signInAnew(parts, visit, { person, by: remainingAssurance({ ...person, hasCode }) })
   const { app } = visit.frame.words.factors
-  return shown(visit.frame, app.removedTitle, html`<p role="status">${app.removed}</p>${back(visit)}`)
+  return signedOutPage(visit, { title: app.removedTitle, text: app.removed })
 }
 
 /** A new secret, or the one that was proposed before. */

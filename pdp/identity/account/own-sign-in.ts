@@ -1,13 +1,13 @@
 /** Signing in to these pages, also once more before a change. */
+import { html } from '../../process/pages/html.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
-import { type Assurance, BY_PASSWORD } from '../sign-in/acr.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
 import { isSecond, type Turn } from '../sign-in/passkey-steps.ts'
 import type { SignedIn, Waiting } from '../sign-in/sign-in.ts'
 import { type LoginProblem, loginPage, outcomeOf, recoveryUsedPage, waitingSignIn } from '../sign-in/sign-in-pages.ts'
-import { goTo, type View } from './pages.ts'
+import { goTo, shown, type View } from './pages.ts'
 import type { AccountParts } from './parts.ts'
-import { type Person, personOf, type Visit, xsrfOf } from './visit.ts'
+import { personOf, type Visit } from './visit.ts'
 
 /** As the log and the sealed fields name these pages. */
 export const PAGE = 'account'
@@ -104,26 +104,11 @@ function targetOf({ req }: Visit): string {
   return waiting === null ? path : `${path}?${waiting.query}`
 }
 
-/** For who has just ended all sessions, this one too: they go on in a new one, as strongly signed in as `acr` says. */
-export async function signInAnew(
-  parts: AccountParts,
-  visit: Visit,
-  { person, by }: { readonly person: Person; readonly by: Pick<SignedIn, 'acr' | 'amr'> },
-): Promise<Pick<Person, 'session' | 'xsrf'>> {
-  const { Session } = parts.provider()
-  const ts = Math.floor(parts.clock() / 1_000)
-  const session = await startSession(
-    parts,
-    { ...visit, session: new Session() },
-    { accountId: person.user.id, ts, ...by },
-  )
-  return { session, xsrf: xsrfOf(parts, session) }
-}
-
-/** As their present sign-in was; by the password alone for who has nothing else any longer. */
-export function remainingAssurance({ hasCode, session }: Pick<Person, 'hasCode' | 'session'>): Assurance {
-  const { acr, amr } = session
-  return hasCode && acr !== undefined && amr !== undefined ? { acr, amr } : BY_PASSWORD
+/** For who has ended all sessions, this one too, with a change that was no sign-in: no new one may say that they signed in just now. */
+export function signedOutPage({ req, frame }: Visit, { title, text }: { title: string; text: string }): View {
+  const to = `${frame.mount}${waitingSignIn(req)?.path ?? PATHS.account}`
+  const link = html`<p><a class="act" href="${to}">${frame.words.common.signIn}</a></p>`
+  return shown(frame, title, html`<p role="status">${text}</p>${link}`)
 }
 
 async function login(

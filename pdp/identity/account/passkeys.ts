@@ -9,7 +9,7 @@ import { byPasskey } from '../sign-in/acr.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
 import { fillText } from '../words/words.ts'
 import { back, codesPage, recoveryPart } from './authenticator.ts'
-import { remainingAssurance, signInAnew } from './own-sign-in.ts'
+import { signedOutPage } from './own-sign-in.ts'
 import { alertOf, hidden, type View } from './pages.ts'
 import type { AccountParts } from './parts.ts'
 import { contextOf } from './passwords.ts'
@@ -37,13 +37,10 @@ async function add(parts: AccountParts, visit: Visit, { person, form }: Change):
   if (added === 'tooMany') return list(parts, visit, person, { problem: passkeys.tooMany })
   parts.log.info({ event: 'passkey_added', user: user.id })
   parts.notices.send(user.id, 'passkeyAdded', visit.frame)
-  // They have just shown the passkey, so the sign-in of this browser goes on as one with it.
+  // They have just shown the passkey, so the sign-in of this browser goes on as one with it, if it was by less.
   const by = byPasskey({ synced: added.synced, afterPassword: session.amr?.includes('pwd') === true })
-  const current = await startSession(
-    parts,
-    { ...visit, session },
-    { accountId: user.id, ts: person.signedInAt, ...(person.hasCode ? remainingAssurance(person) : by) },
-  )
+  const signedIn = { accountId: user.id, ts: person.signedInAt, ...by }
+  const current = person.hasCode ? session : await startSession(parts, { ...visit, session }, signedIn)
   if (added.recoveryCodes.length > 0) return codesPage(visit, added.recoveryCodes)
   return list(parts, visit, { ...person, session: current }, { status: passkeys.added })
 }
@@ -55,9 +52,7 @@ async function remove(parts: AccountParts, visit: Visit, { person, form }: Chang
     return list(parts, visit, person, { problem: visit.frame.words.account.home.gone })
   parts.log.info({ event: 'passkey_removed', user: user.id })
   parts.notices.send(user.id, 'passkeyRemoved', visit.frame)
-  const hasMore = await parts.secondFactor.has(user.id)
-  const current = await signInAnew(parts, visit, { person, by: remainingAssurance({ ...person, hasCode: hasMore }) })
-  return list(parts, visit, { ...person, ...current }, { status: passkeys.removed })
+  return signedOutPage(visit, { title: passkeys.removedTitle, text: passkeys.removed })
 }
 
 async function list(parts: AccountParts, visit: Visit, person: Person, said: Said): Promise<View> {

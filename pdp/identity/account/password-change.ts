@@ -2,8 +2,10 @@
 import { html } from '../../process/pages/html.ts'
 import type { Frame } from '../html/frame.ts'
 import { PATHS } from '../oauth/paths.ts'
+import { BY_PASSWORD } from '../sign-in/acr.ts'
+import { startSession } from '../sign-in/approval-sign-in.ts'
 import { hashed } from './forgotten.ts'
-import { PAGE, remainingAssurance, signInAnew } from './own-sign-in.ts'
+import { PAGE } from './own-sign-in.ts'
 import { alertOf, hidden, type NewPasswordProblem, newPasswordFields, shown, type View } from './pages.ts'
 import type { AccountParts } from './parts.ts'
 import type { Person, Visit } from './visit.ts'
@@ -35,7 +37,10 @@ export async function takeChange(
     return changePage(visit.frame, person, 'wrong')
   parts.log.info({ event: 'password_changed', user: id })
   parts.notices.send(id, 'passwordChanged', visit.frame)
-  await signInAnew(parts, visit, { person, by: remainingAssurance(person) })
+  // All sessions have ended. They gave the password just now, and nothing else, so the new one says that.
+  const { Session } = parts.provider()
+  const ts = Math.floor(parts.clock() / 1_000)
+  await startSession(parts, { ...visit, session: new Session() }, { accountId: id, ts, ...BY_PASSWORD })
   const { doneTitle, done, back } = visit.frame.words.account.change
   return shown(
     visit.frame,

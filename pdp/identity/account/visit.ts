@@ -44,7 +44,7 @@ export async function personOf(parts: AccountParts, { req, res }: Visit): Promis
 }
 
 /** Of the forms of a session. */
-export const xsrfOf = ({ masterKeys }: Pick<AccountParts, 'masterKeys'>, { uid }: Session): string =>
+const xsrfOf = ({ masterKeys }: Pick<AccountParts, 'masterKeys'>, { uid }: Session): string =>
   signature(masterKeys.derive(FORM_PURPOSE)[0], uid)
 
 /** Besides the cookie's SameSite=Lax: the form came from a page of ours, made for this session. */

@@ -1,14 +1,13 @@
 /** The page on which people see with which other services they sign in, connect a further one, and disconnect. */
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { digestOf } from '../account/mailed-tokens.ts'
-import { signInAnew } from '../account/own-sign-in.ts'
+import { signedOutPage } from '../account/own-sign-in.ts'
 import { alertOf, hidden, shown, type View } from '../account/pages.ts'
 import { contextOf } from '../account/passwords.ts'
 import type { Person, Visit } from '../account/visit.ts'
 import type { Frame } from '../html/frame.ts'
 import { strong } from '../html/page.ts'
 import { PATHS } from '../oauth/paths.ts'
-import { BY_PASSWORD } from '../sign-in/acr.ts'
 import { fill, fillText } from '../words/words.ts'
 import type { ForeignPerson } from './client.ts'
 import type { Link } from './links.ts'
@@ -54,7 +53,6 @@ export async function disconnect(
   { person, form }: { readonly person: Person; readonly form: URLSearchParams },
 ): Promise<View> {
   const { user } = person
-  const { acr, amr } = person.session
   const link = (await links.of(user.id)).find((one) => keyOf(one) === form.get('identity'))
   const outcome = link === undefined ? 'missing' : await links.remove(link, user.id, contextOf(user.id))
   if (outcome === 'last') return problemPage(visit.frame, 'last')
@@ -63,12 +61,7 @@ export async function disconnect(
     return shown(visit.frame, foreign.title, html`${alertOf(texts.home.gone)}${back(visit.frame)}`, 'invalid')
   account.log.info({ event: 'foreign_identity_disconnected', user: user.id, issuer: link?.issuer })
   account.notices.send(user.id, 'serviceDisconnected', visit.frame)
-  await signInAnew(account, visit, { person, by: { acr: acr ?? BY_PASSWORD.acr, amr: amr ?? BY_PASSWORD.amr } })
-  return shown(
-    visit.frame,
-    foreign.disconnectedTitle,
-    html`<p role="status">${foreign.disconnected}</p>${back(visit.frame)}`,
-  )
+  return signedOutPage(visit, { title: foreign.disconnectedTitle, text: foreign.disconnected })
 }
 
 export function connectedPage(frame: Frame, provider: string, person: ForeignPerson): View {

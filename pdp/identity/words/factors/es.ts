@@ -22,9 +22,10 @@ export const SPANISH_FACTORS: FactorWords = {
     isOn: 'Activada: cada inicio de sesión pide un código de la aplicación.',
     isOff: 'Desactivada',
     remove: 'Quitar la aplicación',
-    removeLead: 'Esto termina sus otras sesiones y conexiones.',
+    removeLead: 'Esto termina todas sus sesiones y conexiones, también esta.',
     removedTitle: 'La aplicación se ha quitado',
-    removed: 'Ningún inicio de sesión pide ya sus códigos. Todas las demás sesiones y conexiones han terminado.',
+    removed:
+      'Ningún inicio de sesión pide ya sus códigos. Todas las sesiones y conexiones han terminado, también esta.',
     back: 'Volver a su cuenta',
   },
   recovery: {
@@ -53,7 +54,8 @@ export const SPANISH_FACTORS: FactorWords = {
     name: 'Nombre, por ejemplo el del dispositivo',
     added: 'La llave de acceso se ha añadido.',
     remove: 'Quitar',
-    removed: 'La llave de acceso se ha quitado. Todas las demás sesiones y conexiones han terminado.',
+    removedTitle: 'La llave de acceso se ha quitado',
+    removed: 'Ya nadie inicia sesión con ella. Todas las sesiones y conexiones han terminado, también esta.',
     since: 'Añadida el {day}.',
     lastUsed: 'Usada por última vez el {day}.',
     neverUsed: 'Nunca usada.',

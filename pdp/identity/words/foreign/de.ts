@@ -10,7 +10,8 @@ export const GERMAN_FOREIGN: Foreign = {
   connect: '{provider} verbinden',
   disconnect: 'Trennen',
   disconnectedTitle: 'Getrennt',
-  disconnected: 'Sie können sich damit nicht mehr anmelden. Alle anderen Anmeldungen und Verbindungen sind beendet.',
+  disconnected:
+    'Sie können sich damit nicht mehr anmelden. Alle Anmeldungen und Verbindungen sind beendet, auch diese.',
   connectedTitle: 'Verbunden',
   connectedNow: 'Ab jetzt können Sie sich mit {provider} anmelden, wo Sie als {person} bekannt sind.',
   withoutName: 'jemand, dessen Adresse wir nicht erfahren',

@@ -8,7 +8,7 @@ export const ENGLISH_FOREIGN = {
   connect: 'Connect {provider}',
   disconnect: 'Disconnect',
   disconnectedTitle: 'Disconnected',
-  disconnected: 'You can no longer sign in with it. All other sign-ins and connections have ended.',
+  disconnected: 'You can no longer sign in with it. All sign-ins and connections have ended, this one too.',
   connectedTitle: 'Connected',
   connectedNow: 'From now on you can sign in with {provider}, where you are known as {person}.',
   withoutName: 'somebody whose address we do not learn',

@@ -10,7 +10,8 @@ export const SPANISH_FOREIGN: Foreign = {
   connect: 'Vincular {provider}',
   disconnect: 'Desvincular',
   disconnectedTitle: 'Desvinculado',
-  disconnected: 'Ya no puede iniciar sesión con ese servicio. Todas las demás sesiones y conexiones han terminado.',
+  disconnected:
+    'Ya no puede iniciar sesión con ese servicio. Todas las sesiones y conexiones han terminado, también esta.',
   connectedTitle: 'Vinculado',
   connectedNow: 'Desde ahora puede iniciar sesión con {provider}, donde se le conoce como {person}.',
   withoutName: 'alguien cuya dirección no sabemos',

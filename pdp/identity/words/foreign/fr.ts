@@ -11,7 +11,7 @@ export const FRENCH_FOREIGN: Foreign = {
   disconnect: 'Délier',
   disconnectedTitle: 'Délié',
   disconnected:
-    'Vous ne pouvez plus vous connecter avec ce service. Toutes les autres connexions et liaisons ont pris fin.',
+    'Vous ne pouvez plus vous connecter avec ce service. Toutes les connexions et liaisons ont pris fin, celle-ci comprise.',
   connectedTitle: 'Relié',
   connectedNow: 'Vous pouvez maintenant vous connecter avec {provider}, où vous êtes connu en tant que {person}.',
   withoutName: 'quelqu’un dont nous n’apprenons pas l’adresse',

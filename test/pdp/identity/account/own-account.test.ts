@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { FRENCH } from '../../../../pdp/identity/words/fr.ts'
+import { codeOf } from '../../../support/authenticator.ts'
 import { createBrowser, hiddenFields } from '../../../support/browser.ts'
+import { secretIn } from '../factors/own-factors.ts'
 import { createFlows } from '../flows.ts'
 import { PASSWORD } from '../harness.ts'
 import { browser, HOUR_MS, mailbox, NEW_PASSWORD, open, person, useWorld, world } from './forgetting.ts'
@@ -13,6 +15,13 @@ const xsrfOf = async (by = browser) => hiddenFields(await (await by.send('/accou
 const isActive = async (token: string) => (await world.identity.introspect(token)).active
 const connected = (id: string, by = createBrowser(world.issuer)) =>
   createFlows(world).code({ person: id, organization: 'acme', scope: 'openid', browser: by })
+const sessionOf = async (id: string) =>
+  (
+    await world.sql.query<{ session: unknown }>(
+      "select payload as session from oidc_record where kind = 'Session' and payload ->> 'accountId' = $1",
+      [id],
+    )
+  )[0]?.session
 const change = (form: { [name: string]: string }, by = browser) =>
   by.send('/account/password', { form: { present: PASSWORD, password: NEW_PASSWORD, repeated: NEW_PASSWORD, ...form } })
 
@@ -57,6 +66,20 @@ describe('a person', () => {
     expect(await home()).toContain(email)
     expect((await signIn(email, createBrowser(world.issuer))).status).toBe(400)
     expect((await signIn(email, createBrowser(world.issuer), NEW_PASSWORD)).status).toBe(303)
+  })
+
+  test('who changes the password has given no code with it', async () => {
+    const { id, email } = await person()
+    await signIn(email)
+    const page = '/account/authenticator'
+    const html = await (await browser.send(page)).text()
+    const secret = secretIn(html)
+    const code = codeOf(secret, Date.now() + world.time.offsetMs)
+    await browser.send(page, { form: { ...hiddenFields(html), action: 'confirm', code } })
+    expect(await sessionOf(id)).toMatchObject({ acr: 'mfa' })
+    expect((await change({ xsrf: await xsrfOf() })).status).toBe(200)
+    expect(await sessionOf(id)).toMatchObject({ acr: 'pwd', amr: ['pwd'] })
+    expect((await browser.send(page)).headers.get('location')).toContain('/account/sign-in')
   })
 
   test.each([

@@ -51,8 +51,8 @@ describe('a person who is signed in', () => {
     expect(page.html).toContain(`Other &amp; Co as ${them.email}`)
     expect((await post(PROVIDERS, disconnectForm(page.html))).html).toContain('can no longer sign in')
     expect(await linksOf(account.id)).toEqual([])
-    // What it was good for has ended, but for this browser.
-    expect([await signedInAs(), await signedInAs(again)]).toEqual([account.email, null])
+    // Nobody signed in with anything else just now.
+    expect([await signedInAs(), await signedInAs(again)]).toEqual([null, null])
     expect((await here.identity.introspect(app.tokens.access_token)).active).toBe(false)
     expect((await travel(them.email, { by: newBrowsers() })).location).toContain('/account/proof')
   })
