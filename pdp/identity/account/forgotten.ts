@@ -10,6 +10,7 @@ import { fill, type Words } from '../words/words.ts'
 import { isMailAddress, linkMail } from './mail.ts'
 import { alertOf, type NewPasswordProblem, newPasswordFields, shown, type View } from './pages.ts'
 import type { AccountParts } from './parts.ts'
+import { opensToOthers } from './passwords.ts'
 import type { Visit } from './visit.ts'
 
 /** In an hour: asked for from one address; sent to one person, for strangers and for each of the person's own devices. */
@@ -63,6 +64,10 @@ async function mailLink(
   // Who has no password here signs in elsewhere: a mail must not be a second way in.
   if (person === null || person.passwordHash === null || person.email === null || !isMailAddress(person.email)) {
     log.info({ event: 'password_reset_asked', user: null })
+    return
+  }
+  if (await opensToOthers(sql, person.id)) {
+    log.warn({ event: 'mail_withheld', user: person.id, reason: 'address_unproven' })
     return
   }
   const budget = source.deviceOf(person.id) ?? 'strangers'

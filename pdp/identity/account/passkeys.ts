@@ -31,7 +31,7 @@ async function add(parts: AccountParts, visit: Visit, { person, form }: Change):
   const { passkeys } = visit.frame.words.factors
   const answer = form.get('credential') ?? ''
   if (answer === '') return list(parts, visit, person, { problem: passkeys.needsScript })
-  const given = { req: visit.req, page: pageOf(person), answer, name: form.get('name') ?? '' }
+  const given = { req: visit.req, page: pageOf(person), session: session.uid, answer, name: form.get('name') ?? '' }
   const added = await parts.passkeys.add(user, given, contextOf(user.id))
   if (added === 'refused') return list(parts, visit, person, { problem: passkeys.notMade })
   if (added === 'tooMany') return list(parts, visit, person, { problem: passkeys.tooMany })

@@ -9,11 +9,20 @@ import type { MailedTokens } from './mailed-tokens.ts'
 
 type Queries = Pick<Sql, 'query'>
 export type Passwords = {
-  /** By a token of a mail, which proves the address too. Null when the token is no longer good; else whose it was. */
+  /** By a token of a mail, which proves the address too, unless opensToOthers says that it must not. Null when the token is no longer good; else whose it was. */
   reset(token: string, passwordHash: string): Promise<string | null>
   /** False when the stored password is no longer `formerHash`. */
   change(user: string, change: { readonly formerHash: string; readonly passwordHash: string }): Promise<boolean>
 }
+
+/**
+ * An address that nobody has proven may be another person's than the account, who would get in by a mail, and share the
+ * account from then on with who has prepared it by a passkey or another service.
+ */
+const OTHERS = `not email_verified and (exists (select 1 from passkey p where p.user_id = user_account.user_id)
+  or exists (select 1 from foreign_identity f where f.user_id = user_account.user_id))`
+export const opensToOthers = async (sql: Queries, user: string): Promise<boolean> =>
+  (await sql.query(`select 1 from user_account where user_id = $1 and ${OTHERS}`, [user])).length > 0
 
 export function createPasswords(deps: {
   readonly sql: Sql
@@ -44,7 +53,7 @@ export function createPasswords(deps: {
         // The address that the mail went to: another one since then is not proven by it.
         const changed = await tx.query(
           `update user_account set password_hash = $3, email_verified = true
-           where user_id = $1 and lower(email) = lower($2) and password_hash is not null returning 1`,
+           where user_id = $1 and lower(email) = lower($2) and password_hash is not null and not (${OTHERS}) returning 1`,
           [user, used.email, passwordHash],
         )
         if (changed.length === 0) return null

@@ -6,6 +6,7 @@ import { DIRECTORY } from '../../domain/log.ts'
 import type { Log } from '../../process/log.ts'
 import type { Sql, User } from '../../store/directory.ts'
 import { lockLog } from '../oauth/log-lock.ts'
+import { isStillSignedIn } from '../sign-in/sign-in-validity.ts'
 import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
 import { credentialEvent, credentialOf } from './credential-events.ts'
 import {
@@ -48,7 +49,7 @@ export type Passkeys = {
   creation(user: User, asked: CeremonyRequest & { readonly res: ServerResponse }): Promise<PasskeyOptions>
   add(
     user: User,
-    given: CeremonyRequest & { readonly answer: string; readonly name: string },
+    given: CeremonyRequest & { readonly session: string; readonly answer: string; readonly name: string },
     context: WriteContext,
   ): Promise<Added>
   /** `user`: whose password was right; null: nobody is known yet, so that no answer shows who is there. */
@@ -124,12 +125,13 @@ export function createPasskeys(deps: {
         authenticatorSelection: { residentKey: 'preferred', userVerification: 'preferred' },
       }
     },
-    async add(user, { req, page, answer, name }, context) {
+    async add(user, { req, page, session, answer, name }, context) {
       const take = (challenge: string) => challenges.take(challenge, { req, purpose: newPurpose(user, page) })
       const key = party === null ? null : await verifyRegistration(answer, take, party)
       if (key === null) return 'refused'
       return sql.transaction(async (tx) => {
         await lockLog(tx, DIRECTORY)
+        if (!(await isStillSignedIn(tx, user.id, { session }))) return 'refused'
         const present = await tx.query('select 1 from passkey where user_id = $1', [user.id])
         if (present.length >= PASSKEYS_MAX) return 'tooMany'
         // Somebody has it already.

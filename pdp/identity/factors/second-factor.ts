@@ -7,6 +7,7 @@ import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import type { Directory, Sql, User } from '../../store/directory.ts'
 import { AUTHENTICATOR_PURPOSE, nameOfAuthenticator } from '../keys/sealed-names.ts'
 import { lockLog } from '../oauth/log-lock.ts'
+import { isStillSignedIn } from '../sign-in/sign-in-validity.ts'
 import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
 import { credentialEvent, credentialOf } from './credential-events.ts'
 import { createRecoveryCodes, DELETE_UNNEEDED, isRecoveryCode } from './recovery-codes.ts'
@@ -158,6 +159,7 @@ export function createSecondFactor(deps: {
       if (step === null) return 'wrong'
       return sql.transaction(async (tx) => {
         await lockLog(tx, DIRECTORY)
+        if (!(await isStillSignedIn(tx, user.id, { session }))) return null
         if (!(await store(tx, user.id, { secret, step }))) return 'present'
         const codes = await recovery.renew(tx, user.id)
         await appendLog(tx, DIRECTORY, [written('authenticator', user.id), written('recovery_code', user.id)], context)

@@ -116,7 +116,7 @@ async function connect(
   if (present === null || !present.isFresh || present.user.id !== by.user || present.session.uid !== by.session)
     return problemPage(visit.frame, 'otherPerson')
   if (!(await mayUse(parts, provider, by.user))) return problemPage(visit.frame, 'notMember', provider.name)
-  if ((await links.userOf(person)) !== by.user && !(await links.add(person, by.user, contextOf(by.user))))
+  if ((await links.userOf(person)) !== by.user && !(await links.add(person, { user: by.user, by }, contextOf(by.user))))
     return problemPage(visit.frame, 'taken', provider.name)
   account.log.info({ event: 'foreign_identity_connected', user: by.user, provider: provider.id })
   account.notices.send(by.user, 'serviceConnected', visit.frame)

@@ -5,6 +5,7 @@ import { type CredentialChange, credentialChanged } from '../../domain/outbox/ev
 import type { Sql } from '../../store/directory.ts'
 import { whenDone } from '../account/passwords.ts'
 import { lockLog } from '../oauth/log-lock.ts'
+import { isStillSignedIn, type SignedInBy } from '../sign-in/sign-in-validity.ts'
 import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
 import type { ForeignPerson } from './client.ts'
 
@@ -21,8 +22,12 @@ export type Links = {
   of(user: string): Promise<readonly Link[]>
   /** In the caller's transaction, for a new account. False when another account has the link. */
   insert(tx: Queries, person: ForeignPerson, user: string): Promise<boolean>
-  /** False when an account has the link already, or this account has too many. */
-  add(person: ForeignPerson, user: string, context: WriteContext): Promise<boolean>
+  /** False when an account has the link already, this account has too many, or its person was signed out meanwhile. */
+  add(
+    person: ForeignPerson,
+    to: { readonly user: string; readonly by: SignedInBy },
+    context: WriteContext,
+  ): Promise<boolean>
   /** Ends all sign-ins of the person. */
   remove(key: Key, user: string, context: WriteContext): Promise<'removed' | 'missing' | 'last'>
 }
@@ -60,10 +65,10 @@ export function createLinks(deps: {
          where user_id = $1 order by linked_at, issuer, subject`,
         [user],
       ),
-    async add(person, user, context) {
+    async add(person, { user, by }, context) {
       const done = await whenDone(sql, async (tx) => {
         await appendLog(tx, DIRECTORY, [{ kind: 'foreign_identity', id: user, op: 'write' }], context)
-        if (!(await insert(tx, person, user))) return null
+        if (!(await isStillSignedIn(tx, user, by)) || !(await insert(tx, person, user))) return null
         await appendEvents(tx, [eventOf(user, 'create', context)])
         return user
       })

@@ -120,7 +120,7 @@ async function proven(
   if (provider === null) return problemPage(visit.frame, 'removed')
   if (!(await mayUse(parts, provider, user))) return problemPage(visit.frame, 'notMember', provider.name)
   sealed.dropStranger(visit.res)
-  if ((await links.userOf(person)) !== user && !(await links.add(person, user, contextOf(user))))
+  if ((await links.userOf(person)) !== user && !(await links.add(person, { user, by: signedIn }, contextOf(user))))
     return problemPage(visit.frame, 'taken', provider.name)
   account.log.info({ event: 'foreign_identity_connected', user, provider: provider.id })
   account.notices.send(user, 'serviceConnected', visit.frame)

@@ -15,3 +15,22 @@ const SIGNED_IN = `
 export function createIsSignedIn(sql: Pick<Sql, 'query'>): IsSignedIn {
   return async (user, since) => (await sql.query(SIGNED_IN, [user, since ?? null])).length > 0
 }
+
+/** By a session that must be open yet, or by a sign-in of this second that has none. */
+export type SignedInBy = { readonly session: string } | { readonly ts: number }
+
+const OPEN_SESSION = `
+  select 1 from oidc_record where kind = 'Session' and uid = $2 and payload ->> 'accountId' = $1 and consumed_at is null`
+// Strictly: with a sign-out in the same second, nobody knows which was first.
+const NOT_SIGNED_OUT = `
+  select 1 from user_account where user_id = $1 and (signed_out_at is null or signed_out_at < to_timestamp($2::float8))`
+
+/**
+ * For who adds a way into the account, in the transaction that adds it and holds the directory's lock: a person who was
+ * signed out meanwhile, by a new password for example, must leave none behind.
+ */
+export async function isStillSignedIn(tx: Pick<Sql, 'query'>, user: string, by: SignedInBy): Promise<boolean> {
+  const found =
+    'session' in by ? await tx.query(OPEN_SESSION, [user, by.session]) : await tx.query(NOT_SIGNED_OUT, [user, by.ts])
+  return found.length > 0
+}
