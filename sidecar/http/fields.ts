@@ -115,9 +115,12 @@ function pushIdentity(fields: string[], identity: Identity): void {
 
 const CONNECTION_SET = new Set(CONNECTION_FIELDS)
 
-/** Names and values in turn for the client: the upstream's fields without connection-specific ones (RFC 9110 section 7.6.1). */
-export function downstreamFields(raw: readonly string[]): string[] {
-  const listed: string[] = []
+/**
+ * Names and values in turn for the client: the upstream's fields without connection-specific ones (RFC 9110 section 7.6.1)
+ * and those that `dropped` names in lower case.
+ */
+export function downstreamFields(raw: readonly string[], dropped: readonly string[] = []): string[] {
+  const listed = [...dropped]
   for (let at = 0; at + 1 < raw.length; at += 2)
     if (foldName(raw[at] ?? '') === 'connection') listed.push(...splitList(raw[at + 1]))
   const fields: string[] = []

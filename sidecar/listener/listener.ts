@@ -10,6 +10,7 @@ import { dropsAuthority, type Pem, secureOptions } from '../config/certificates.
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from '../http/client.ts'
 import { mayTake } from '../http/share.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
+import { resetWhenCut } from './cut-response.ts'
 import { createHttp2Server } from './http2-server.ts'
 import { addressOf, openSockets } from './open-sockets.ts'
 import { detectProtocol } from './protocol-detection.ts'
@@ -117,6 +118,7 @@ export function createListener(options: ListenerOptions): Listener {
     // When an upgrade is not performed, the parser loses the bytes that follow, so no later request can be read.
     const isLast = req.headers.upgrade !== undefined
     if (isLast) res.shouldKeepAlive = false
+    if (req.httpVersionMinor === 0) resetWhenCut(res, req.socket)
     const begin = (): void => onRequest(http1Request(req), res, expectsContinue)
     if (queueOf(req.socket).take({ req, res, begin, isLast }, limits.pipelinedMax)) return
     drop(req.socket, 'the client exceeded pipelined_max')

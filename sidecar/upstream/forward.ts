@@ -127,6 +127,9 @@ export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardD
   }
 }
 
+/** RFC 9110 section 8.6: it has no length, for which a careless client would wait. */
+const NO_CONTENT = 204
+
 type Handling = {
   readonly resolve: (forwarded: Forwarded) => void
   readonly pace: PaceLimits
@@ -200,7 +203,7 @@ export function createHandler(
     onResponseStart(controller, status) {
       // Informational responses such as 103 are not forwarded.
       if (status < 200 || over) return
-      const given = downstreamFields(rawFields(controller.rawHeaders))
+      const given = downstreamFields(rawFields(controller.rawHeaders), status === NO_CONTENT ? ['content-length'] : [])
       const fields = keepsCookies ? withoutOwnCookies(given) : given
       ending = endingOf(fields, client.version)
       cancellation.endless = isEventStream(fields)
@@ -229,6 +232,8 @@ export function createHandler(
     },
     onResponseEnd(controller) {
       if (over) return
+      // The library would make up a response.
+      if (!res.headersSent) return fail(new Error('the upstream sent no final response'))
       const trailers = downstreamFields(rawFields(controller.rawTrailers))
       if (trailers.length > 0) res.addTrailers(pairs(trailers))
       const body = whole

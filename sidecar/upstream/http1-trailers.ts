@@ -37,19 +37,31 @@ export function createTrailerSender(options: {
       const late = setTimeout(() => out.destroy(headersTimeout()), headersTimeoutMs)
       handler.onRequestStart?.(controller, null)
       let answered = false
+      const fail = (err: Error): void => {
+        clearTimeout(late)
+        body.destroy()
+        // After the response has begun, its own stream reports whether it is complete.
+        if (!answered) handler.onResponseError?.(controller, err)
+        answered = true
+      }
       out.on('response', (res) => {
+        // Node takes a status below 100, and 101 without a protocol, for the final response.
+        if ((res.statusCode ?? 0) < FINAL_MIN) {
+          out.destroy(new Error('the upstream sent no final response'))
+          return
+        }
         answered = true
         clearTimeout(late)
         relay(res, controller, handler)
         // An upstream that has answered and closed does not need the rest of the body.
         res.on('close', () => body.destroy())
       })
-      out.on('error', (err) => {
-        clearTimeout(late)
-        body.destroy()
-        // After the response has begun, its own stream reports whether it is complete.
-        if (!answered) handler.onResponseError?.(controller, err)
+      // Without a listener, Node reports neither the switch nor the end of the connection.
+      out.on('upgrade', (_res, socket) => {
+        socket.destroy()
+        fail(new Error('the upstream switched protocols unasked'))
       })
+      out.on('error', fail)
       body.on('error', (err) => out.destroy(err))
       body.on('data', (chunk) => {
         late.refresh()
@@ -65,14 +77,22 @@ export function createTrailerSender(options: {
   }
 }
 
+const FINAL_MIN = 200
+
 function relay(res: IncomingMessage, controller: Controller, handler: Dispatcher.DispatchHandler): void {
+  // Node also ends a response that lasts until the connection closes when the connection breaks (RFC 9112 section 8).
+  let broken: Error | null = null
+  res.socket.once('error', (err) => {
+    broken = err
+  })
   controller.source = res
   controller.rawHeaders = res.rawHeaders
   handler.onResponseStart?.(controller, res.statusCode ?? 0, {}, res.statusMessage ?? '')
   res.on('data', (chunk) => handler.onResponseData?.(controller, chunk))
   res.on('end', () => {
     controller.rawTrailers = res.rawTrailers
-    handler.onResponseEnd?.(controller, {})
+    if (broken === null) handler.onResponseEnd?.(controller, {})
+    else handler.onResponseError?.(controller, broken)
   })
   res.on('error', (err) => handler.onResponseError?.(controller, err))
 }

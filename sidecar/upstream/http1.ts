@@ -98,5 +98,17 @@ function connectorTo(origin: string, options: Connectors.BuildOptions): Connecto
   const connect = buildConnector(options)
   const host = urlHost(new URL(origin))
   const servername = isIP(host) === 0 ? host : ''
-  return (target, done) => connect({ ...target, servername }, done)
+  return (target, done) =>
+    connect({ ...target, servername }, (...made) => {
+      made[1]?.on('error', markBroken)
+      done(...made)
+    })
+}
+
+/**
+ * undici takes ECONNRESET for the proper end of a response that lasts until the connection closes, so that half of it would
+ * look whole (RFC 9112 section 8). With its own code it is an error, also to a request that waits for this connection.
+ */
+function markBroken(err: Error): void {
+  if ('code' in err && err.code === 'ECONNRESET') Object.assign(err, { code: 'UND_ERR_SOCKET' })
 }

@@ -1,0 +1,128 @@
+/** A service that speaks broken HTTP/1.1: what it breaks off must look broken off to the client, and nothing is made up for it. */
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Harness, startHarness } from '../support/harness.ts'
+import { ask, openSession } from '../support/http2-client.ts'
+
+const ROUTES = '"* /**": public'
+/** What the service writes after each request, in pieces, and then does. */
+let answer: readonly string[] = []
+let ending: (socket: Socket) => unknown = () => undefined
+let server: Server
+let h: Harness
+
+beforeAll(async () => {
+  server = createServer((socket) => {
+    let asked = ''
+    socket.on('error', () => undefined)
+    socket.on('data', async (chunk) => {
+      asked += chunk
+      const isWhole = asked.startsWith('POST') ? asked.includes('\r\n0\r\n') : asked.includes('\r\n\r\n')
+      if (!isWhole) return
+      asked = ''
+      for (const piece of answer) {
+        socket.write(piece, 'latin1')
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+      ending(socket)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  h = await startHarness({ routes: ROUTES })
+  const { port } = server.address() as AddressInfo
+  h.upstream.origin = `http://127.0.0.1:${port}`
+  h.apply(ROUTES)
+})
+afterAll(async () => {
+  await h.close()
+  server.close()
+})
+
+const GET = 'GET /x HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n'
+const GET_1_0 = 'GET /x HTTP/1.0\r\nHost: app.test\r\n\r\n'
+const WITH_TRAILERS =
+  'POST /x HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nTrailer: x-sum\r\n\r\n2\r\nhi\r\n0\r\nX-Sum: 1\r\n\r\n'
+
+/** The whole answer, and whether the connection was reset. */
+async function send(bytes: string): Promise<{ readonly text: string; readonly isReset: boolean }> {
+  const socket = connect(h.port, '127.0.0.1')
+  let text = ''
+  let isReset = false
+  socket.on('data', (chunk) => {
+    text += chunk.toString('latin1')
+  })
+  socket.on('error', () => {
+    isReset = true
+  })
+  socket.write(bytes)
+  await new Promise((resolve) => socket.on('close', resolve))
+  return { text, isReset }
+}
+const CLOSED = (socket: Socket): unknown => socket.end()
+const RESET = (socket: Socket): unknown => socket.resetAndDestroy()
+const UNTIL_CLOSE = 'HTTP/1.1 200 OK\r\n\r\n'
+const CHUNKED = 'HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n'
+const LENGTH = 'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 9\r\n\r\n'
+
+describe('a body that the service breaks off', () => {
+  const BROKEN: readonly (readonly [string, string, typeof ending])[] = [
+    ['by a reset, where its end would be the end of the connection', UNTIL_CLOSE, RESET],
+    ['by a reset before its last chunk', CHUNKED, RESET],
+    ['before its last chunk', CHUNKED, CLOSED],
+    ['before its length', LENGTH, CLOSED],
+    ['by a reset before its length', LENGTH, RESET],
+  ]
+  test.each(BROKEN)('%s is not whole to the client', async (_name, head, how) => {
+    answer = [head, head === CHUNKED ? '4\r\nhalf\r\n' : 'half']
+    ending = how
+    for (const request of [GET, WITH_TRAILERS]) {
+      const { text } = await send(request)
+      expect(text).toContain('half')
+      expect(text.endsWith('\r\n0\r\n\r\n')).toBe(false)
+    }
+    const session = openSession(h.port)
+    expect((await ask(session, 'GET /x')).reset).not.toBe(0)
+    session.destroy()
+  })
+
+  test.each(BROKEN)('%s is a reset connection to a client of HTTP/1.0', async (_name, head, how) => {
+    answer = [head, head === CHUNKED ? '4\r\nhalf\r\n' : 'half']
+    ending = how
+    expect((await send(GET_1_0)).isReset).toBe(true)
+  })
+
+  test.each([
+    [UNTIL_CLOSE, 'whole'],
+    [CHUNKED, '5\r\nwhole\r\n0\r\n\r\n'],
+    [LENGTH.replace('9', '5'), 'whole'],
+  ])('but that ends as it says is whole: %j', async (head, body) => {
+    answer = [head, body]
+    ending = CLOSED
+    expect((await send(GET)).text).toMatch(/whole(\r\n0\r\n\r\n)?$/)
+    const { text, isReset } = await send(GET_1_0)
+    expect([text.endsWith('whole'), isReset]).toEqual([true, false])
+  })
+})
+
+test.each([
+  [
+    '101 that nobody asked for',
+    'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n',
+  ],
+  ['101 without a protocol', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
+  ['a status below 100', 'HTTP/1.1 099 X\r\nContent-Length: 2\r\n\r\nok'],
+  ['an informational response alone', 'HTTP/1.1 103 Early Hints\r\n\r\n'],
+])('%s is 502, and never an answer of ours', async (_name, text) => {
+  answer = [text]
+  ending = CLOSED
+  for (const request of [GET, GET_1_0, WITH_TRAILERS])
+    expect((await send(request)).text).toMatch(/^HTTP\/1\.1 502 [\s\S]*upstream_unavailable/)
+})
+
+test('204 has no length, which a careless client would wait for or take from the next answer', async () => {
+  answer = ['HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nok']
+  ending = CLOSED
+  const { text } = await send(GET)
+  expect(text).toMatch(/^HTTP\/1\.1 204 /)
+  expect(text.toLowerCase()).not.toContain('content-length')
+})
