@@ -5,9 +5,7 @@ import { createModelCompiler, type ModelCompiler } from '../decide/models/known-
 import { assertCheck, assertRequest } from '../decide/request.ts'
 import { ancestors, heldPermissions } from '../decide/roles.ts'
 import { TUPLES_PER_CHECK_MAX } from '../decide/search/search.ts'
-import { begin, type Slice } from '../decide/slices.ts'
 import type { View } from '../decide/view.ts'
-import { TokenMembershipView } from '../decide/views/token-memberships.ts'
 import type {
   DecideRequest,
   Decision,
@@ -17,22 +15,20 @@ import type {
   Subject,
 } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
-import type { LogPosition } from '../domain/log.ts'
 import { isEntitlementKey, isId, quote } from '../domain/names.ts'
 import type { RelationModel } from '../domain/relation-types.ts'
 import { createRevisionTexts } from '../domain/revision.ts'
 import { subjectName } from '../domain/subjects.ts'
 import { Freshness } from '../store/cache/freshness.ts'
-import type { Fresh, Question, SnapshotEvaluator } from '../store/cache/question.ts'
+import type { SnapshotEvaluator } from '../store/cache/question.ts'
 import { Turns } from '../store/cache/turns.ts'
-import type { Store } from '../store/contract.ts'
 import { EntitlementCache } from '../store/entitlements/cache.ts'
 import { noSharedCache } from '../store/entitlements/shared-cache.ts'
 import { storeEntitlements } from '../store/entitlements/store-source.ts'
 import { isResident, residentEvaluator } from '../store/memory/memory.ts'
-import { withModels } from '../worker/worker.ts'
-import { answerAll } from './all-checks.ts'
+import { afterModel, withModels } from '../worker/worker.ts'
 import { compare, compareAll } from './compare.ts'
+import { atOnePosition, decideAt, isRevoked, type Parts } from './deciding.ts'
 import type { EmbeddedPdp } from './embedded.ts'
 import {
   CAN,
@@ -47,28 +43,15 @@ import {
   TOKEN,
 } from './embedded-shapes.ts'
 import { embeddedWrites } from './embedded-writes.ts'
-import { entitlementResults, NO_ENTITLEMENTS } from './entitlement-results.ts'
+import { entitlementResults } from './entitlement-results.ts'
 import { listPage } from './list.ts'
 import { allowedLater, allowedNow } from './one-check.ts'
 import type { PdpOptions } from './options.ts'
 import { createPast } from './past.ts'
-import { resultOf } from './results.ts'
 import { asking, faultOf } from './shapes.ts'
 
-/** How often one request is evaluated because entitlements were written in between. */
-const TRIES_MAX = 10
 /** Roles give permission keys on an app and on the organization. */
 const ROLE_TYPES: ReadonlySet<string> = new Set(['app', 'organization'])
-
-type Parts = {
-  readonly store: Store
-  readonly evaluator: SnapshotEvaluator
-  readonly entitlements: EntitlementCache
-  readonly compile: ModelCompiler
-  readonly revision: ReturnType<typeof createRevisionTexts>
-  readonly tuplesMax: number
-  readonly turns: Turns
-}
 
 /**
  * The decision point over a store. `M`: the types of a relation model (RelationModel), with which a wrong relation does not
@@ -110,6 +93,12 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
     const cached = new EntitlementCache({ source: storeEntitlements(then), shared: noSharedCache() })
     return { ...parts, store: then, evaluator: validated(residentEvaluator(then, turns)), entitlements: cached }
   }
+  const appOf = (request: DecideRequest): string | null => (request.app === undefined ? app : request.app)
+  async function decidePast(request: DecideRequest): Promise<Decision> {
+    // A token that is revoked now asks about no past in which it was not.
+    const isRevokedToken = await isRevokedNow(request)
+    return decideAt(isRevokedToken ? parts : await partsFor(request), request, appOf(request))
+  }
   const isRevokedNow = async (token: RevocationQuestion): Promise<boolean> =>
     (await parts.evaluator.ask({ organization: null, evaluate: (view) => isRevoked(view, token) })).value
   async function listed(question: ListQuestion): Promise<ListPage> {
@@ -119,15 +108,13 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
   }
   return {
     ...embeddedWrites({ store, entitlements: source, pdp: { held: (request) => held(parts, request) } }),
-    async decide(request) {
+    decide(request) {
       try {
         assertRequest(request)
       } catch (err) {
-        throw faultOf(err, DECIDE, [request])
+        return Promise.reject(faultOf(err, DECIDE, [request]))
       }
-      // A token that is revoked now asks about no past in which it was not.
-      const isPast = request.asOfMs !== undefined && !(await isRevokedNow(request))
-      return decideAt(isPast ? await partsFor(request) : parts, { app, ...request })
+      return request.asOfMs === undefined ? decideAt(parts, request, appOf(request)) : decidePast(request)
     },
     /** Applications call this on every request, so it returns no reasons and no revision, and allocates little. */
     async can(organization, subject, relation, resource, options) {
@@ -182,7 +169,7 @@ function validated(evaluator: SnapshotEvaluator): SnapshotEvaluator {
     ...(evaluator.currentView === undefined ? {} : { currentView: evaluator.currentView }),
     ask(question) {
       if (question.organization === null || isId(question.organization))
-        return withModels(() => evaluator.ask(question))
+        return evaluator.ask(question).catch((err: unknown) => afterModel(err, () => evaluator.ask(question)))
       return Promise.reject(invalid('/organization', `${quote(question.organization)} is not an id`))
     },
   }
@@ -191,65 +178,12 @@ function validated(evaluator: SnapshotEvaluator): SnapshotEvaluator {
 const invalid = (place: string, message: string): PdpError =>
   new PdpError('request_invalid', `${place} ${message}`, { issues: [{ place, message }] })
 
-async function decideAt(parts: Parts, request: DecideRequest & { app: string | null }): Promise<Decision> {
-  const { organization, subject, permissions = [], entitlements = [], contextualTuples = [], app } = request
-  const { tuplesMax } = parts
-  const asked = { organization, subject: subjectName(subject), app, explain: request.explain === true, tuplesMax }
-  const { audiences = [], memberships, context, withoutTuples = [] } = request
-  function* evaluation(stored: View, slice: Slice) {
-    const revoked = isRevoked(stored, request)
-    const view = memberships === undefined ? stored : new TokenMembershipView(stored, asked.subject, memberships)
-    const all = { asked, audiences, checks: permissions, contextualTuples, withoutTuples, context }
-    const answers = yield* answerAll(slice, view, parts.compile, all)
-    return revoked === undefined || answers === undefined ? undefined : { revoked, answers }
-  }
-  const evaluate = (view: View, slice: Slice) => begin(evaluation(view, slice))
-  const { fresh, read } = await atOnePosition(parts, { organization, evaluate }, (position) =>
-    entitlements.length === 0
-      ? NO_ENTITLEMENTS
-      : entitlementResults(parts.entitlements, { organization, keys: entitlements, position }),
-  )
-  return {
-    permissions: permissions.map((check, i) => resultOf(check, fresh.value.answers[i], asked)),
-    entitlements: read,
-    tokenRevoked: fresh.value.revoked,
-    revision: parts.revision(fresh),
-    validUntilMs: fresh.validUntilMs,
-  }
-}
-
 async function entitlement(parts: Parts, organization: string, key: string): Promise<EntitlementResult | null> {
   if (!isEntitlementKey(key)) throw invalid('/key', `${quote(key)} is not an entitlement key`)
   const { read } = await atOnePosition(parts, { organization, evaluate: () => true }, (position) =>
     entitlementResults(parts.entitlements, { organization, keys: [key], position }),
   )
   return read.get(key) ?? null
-}
-
-/**
- * Evaluates the question, then reads entitlements at the position of its answer. Starts over while `read` returns
- * undefined: the entitlements were written in between.
- * Throws PdpError `store_unavailable` when they are written faster than they can be read.
- */
-async function atOnePosition<T, R>(
-  { evaluator }: Parts,
-  question: Question<T> & { readonly organization: string },
-  read: (position: LogPosition | undefined, fresh: Fresh<T>) => R | undefined | Promise<R | undefined>,
-): Promise<{ readonly fresh: Fresh<T>; readonly read: R }> {
-  for (let tries = 0; tries < TRIES_MAX; tries++) {
-    const fresh = await evaluator.ask(question)
-    const found = await read(fresh.vector.logs.get(question.organization), fresh)
-    if (found !== undefined) return { fresh, read: found }
-  }
-  throw new PdpError('store_unavailable', 'the entitlements changed faster than they could be read')
-}
-
-/** Undefined while the token log is not loaded. */
-function isRevoked(view: View, { revocationKeys = [], issuedAtMs = 0 }: RevocationQuestion): boolean | undefined {
-  if (revocationKeys.length === 0) return false
-  const deaths = view.deaths()
-  if (deaths === undefined) return undefined
-  return revocationKeys.some((key) => deaths.revokes(key, issuedAtMs))
 }
 
 async function held({ evaluator }: Parts, request: { organization: string; subject: Subject; app: string | null }) {

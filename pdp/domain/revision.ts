@@ -46,9 +46,9 @@ export function createRevisionTexts(): (at: At) => string {
 
 function holds({ logs, positions }: Said, at: At): boolean {
   if (logs.length !== at.logs.length) return false
-  for (const [i, log] of at.logs.entries()) {
-    const [now, then] = [at.vector.logs.get(log), positions[i]]
-    if (log !== logs[i] || now?.revision !== then?.revision || now?.writeId !== then?.writeId) return false
-  }
-  return true
+  return at.logs.every((log, i) => {
+    const now = at.vector.logs.get(log)
+    const then = positions[i]
+    return log === logs[i] && now?.revision === then?.revision && now?.writeId === then?.writeId
+  })
 }

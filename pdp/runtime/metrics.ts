@@ -2,15 +2,13 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { HookOutcome } from '../identity/tokens/token-hook.ts'
 import type { Admission } from '../serve/authentication/admission.ts'
-import type { AnswerQuestion, Question } from '../serve/decisions/answer.ts'
+import type { Question } from '../serve/decisions/answer.ts'
+import type { AnswerObserver } from '../serve/decisions/observed-answers.ts'
 import type { HttpDeps } from '../serve/http-server.ts'
 import { asRequestProblem } from '../serve/problems/status.ts'
 
 /** Counts the answered checks, and the questions that were refused or wait. */
-export function countAnswers(
-  answer: AnswerQuestion,
-  { registry, admission }: { readonly registry: Registry; readonly admission: Admission },
-): AnswerQuestion {
+export function countAnswers(registry: Registry, admission: Admission): AnswerObserver {
   const shed = new Counter({
     name: 'portcullis_questions_shed_total',
     help: 'Questions that were refused because too many were waiting.',
@@ -37,23 +35,21 @@ export function countAnswers(
     evaluation_limit: checks.labels('evaluation_limit'),
     condition_failed: checks.labels('condition_failed'),
   }
-  const times = questionTimes(registry)
-  return async (token, question) => {
-    const done = times(question)
-    const result = await answer(token, question).catch((err: unknown) => {
-      const { code } = asRequestProblem(err)
+  const observeTime = questionTimes(registry)
+  return {
+    answered({ question, answer, durationMs }) {
+      observeTime(question, 'answered', durationMs)
+      for (const { allowed, error } of answer.permissions) outcomes[error ?? (allowed ? 'allowed' : 'denied')].inc()
+    },
+    failed(question, error, durationMs) {
+      const { code } = asRequestProblem(error)
       if (code === 'overloaded') shed.inc()
-      done(code)
-      throw err
-    })
-    done('answered')
-    for (const { allowed, error } of result.permissions) outcomes[error ?? (allowed ? 'allowed' : 'denied')].inc()
-    return result
+      observeTime(question, code, durationMs)
+    },
   }
 }
 
-/** One function for each question, to be called with its outcome. */
-function questionTimes(registry: Registry): (question: Question) => (outcome: string) => void {
+function questionTimes(registry: Registry): (question: Question, outcome: string, durationMs: number) => void {
   const durations = new Histogram({
     name: 'portcullis_question_duration_seconds',
     help: 'Questions over HTTP and gRPC, with their wait, by what they ask for and by outcome: answered, or a problem code.',
@@ -62,13 +58,10 @@ function questionTimes(registry: Registry): (question: Question) => (outcome: st
     registers: [registry],
   })
   const answered = new Map(ASKS.map((asks) => [asks, durations.labels(asks, 'answered')]))
-  return (question) => {
+  return (question, outcome, durationMs) => {
     const asks = asksOf(question)
-    const startMs = performance.now()
-    return (outcome) => {
-      const histogram = outcome === 'answered' ? answered.get(asks) : durations.labels(asks, outcome)
-      histogram?.observe((performance.now() - startMs) / 1_000)
-    }
+    const histogram = outcome === 'answered' ? answered.get(asks) : durations.labels(asks, outcome)
+    histogram?.observe(durationMs / 1_000)
   }
 }
 

@@ -17,8 +17,10 @@ import type { Shutdown } from '../process/shutdown.ts'
 import { withTimeout } from '../process/with-timeout.ts'
 import { createAdmission, DECISION_MS, unanswered } from '../serve/authentication/admission.ts'
 import { createPeople } from '../serve/authentication/people.ts'
-import { admitted, createAnswerQuestion, createAskAgain } from '../serve/decisions/answer.ts'
+import { admitted, createAnswerQuestion } from '../serve/decisions/answer.ts'
+import { logDecisions } from '../serve/decisions/decision-log.ts'
 import { createDecisionRing, keepDecisions } from '../serve/decisions/decision-ring.ts'
+import { observeAnswers } from '../serve/decisions/observed-answers.ts'
 import { traceAnswers } from '../serve/decisions/traced-answers.ts'
 import { createWatchedQuestions } from '../serve/decisions/watched-questions.ts'
 import { createBudgets } from '../serve/grpc/budgets.ts'
@@ -128,12 +130,13 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   shutdown.add('signal streams', () => transmitter.close())
 
   const admission = createAdmission({ clock: () => performance.now() })
-  const deciding = { pdp, directory, log, clock: Date.now, randomId: randomUUID }
-  const asked = createAnswerQuestion(deciding, everyNth(config.logAllowedOneIn))
+  const ask = createAnswerQuestion({ pdp, directory, randomId: randomUUID })
   const decisions = createDecisionRing(config.console ? config.decisionsKept : 0)
-  const counted = countAnswers(admitted(asked, admission), { registry, admission })
-  const kept = keepDecisions(counted, { ring: decisions, clock: Date.now })
-  const answer = spans === null ? kept : traceAnswers(kept, spans)
+  const observers = [logDecisions(log, everyNth(config.logAllowedOneIn)), countAnswers(registry, admission)]
+  if (decisions.countMax > 0) observers.push(keepDecisions(decisions))
+  const clocks = { clock: Date.now, monotonic: () => performance.now() }
+  const observed = observeAnswers(admitted(ask, admission), observers, clocks)
+  const answer = spans === null ? observed : traceAnswers(observed, spans)
   const people = createPeople()
   const reports = createRouteReports({ clock: Date.now })
   const routes = config.console ? reports : null
@@ -191,8 +194,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   shutdown.add('http', () => http.close())
   // Before HTTP, which waits for the polls of receivers.
   shutdown.add('polls of signal streams', () => transmitter.close())
-  const askAgain = createAskAgain({ pdp, directory, clock: Date.now, randomId: randomUUID })
-  const watched = createWatchedQuestions({ store, pdp, recognize, answer: askAgain, clock: Date.now, log })
+  const watched = createWatchedQuestions({ store, pdp, recognize, answer: ask, clock: Date.now, log })
   const guards = await grpcGuards(config, { introspect, log })
   const budgets = createBudgets()
   const certificateEndMs = (): number | null => guards.tls?.endMs() ?? null

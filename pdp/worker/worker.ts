@@ -116,6 +116,13 @@ export async function withModels<T>(work: () => T | Promise<T>): Promise<T> {
   }
 }
 
+/** Goes on after work that began without withModels, and failed with `err`: compiles the model that it waited for. */
+export async function afterModel<T>(err: unknown, work: () => Promise<T>): Promise<T> {
+  if (!(err instanceof ModelPending)) throw err
+  await compileAside(err.text)
+  return withModels(work)
+}
+
 function compileAside(text: string): Promise<void> {
   const running = compiling.get(text) ?? compileInThread(text).finally(() => compiling.delete(text))
   compiling.set(text, running)

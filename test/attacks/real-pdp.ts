@@ -4,7 +4,7 @@ import { createPdp } from '../../pdp/decision-point/create-pdp.ts'
 import type { Change } from '../../pdp/domain/change.ts'
 import { INACTIVE, type TokenState } from '../../pdp/identity/tokens/token-state.ts'
 import { createLog } from '../../pdp/process/log.ts'
-import { createAnswerQuestion, createAskAgain } from '../../pdp/serve/decisions/answer.ts'
+import { createAnswerQuestion } from '../../pdp/serve/decisions/answer.ts'
 import { createWatchedQuestions } from '../../pdp/serve/decisions/watched-questions.ts'
 import { startGrpcServer } from '../../pdp/serve/grpc/server.ts'
 import type { Store } from '../../pdp/store/contract.ts'
@@ -41,16 +41,15 @@ export async function startRealPdp(tuples: readonly string[], organization: stri
   await change('write', tuples)
   const pdp = createPdp({ store })
   const log = createLog({ service: 'attacks', level: 'silent' })
-  const questions = { pdp, directory: NOBODY, clock: Date.now, randomId: randomUUID }
+  const answer = createAnswerQuestion({ pdp, directory: NOBODY, randomId: randomUUID })
   const watched = createWatchedQuestions({
     store,
     pdp,
     recognize,
-    answer: createAskAgain(questions),
+    answer,
     clock: Date.now,
     log,
   })
-  const answer = createAnswerQuestion({ ...questions, log })
   const authenticate = async (): Promise<string> => 'anybody'
   const server = await startGrpcServer(
     { recognize, answer, watched, authenticate, tls: null, log },

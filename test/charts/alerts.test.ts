@@ -13,6 +13,8 @@ import { receivedSignals, streamMetrics } from '../../pdp/runtime/received-signa
 import { signalMetrics } from '../../pdp/runtime/signals.ts'
 import { stateMetrics, timedStore } from '../../pdp/runtime/state-metrics.ts'
 import { createAdmission } from '../../pdp/serve/authentication/admission.ts'
+import type { AnswerQuestion } from '../../pdp/serve/decisions/answer.ts'
+import { observeAnswers } from '../../pdp/serve/decisions/observed-answers.ts'
 import { createBudgets } from '../../pdp/serve/grpc/budgets.ts'
 import { streamStates } from '../../pdp/signals/receiver/streams.ts'
 import { openPostgres } from '../../pdp/store/postgres/postgres.ts'
@@ -38,7 +40,7 @@ const RUNBOOK = readFileSync('docs/runbook.md', 'utf8')
 const pdp = createRegistry()
 const sidecar = new Registry()
 const ends: (() => Promise<unknown>)[] = []
-let decide: ReturnType<typeof countAnswers>
+let decide: AnswerQuestion
 let store: ReturnType<typeof timedStore>
 beforeAll(async () => {
   createMetrics(sidecar)
@@ -47,7 +49,9 @@ beforeAll(async () => {
   ends.push(opened.close, database.drop)
   store = timedStore(opened.store, pdp)
   const admission = createAdmission({ clock: () => performance.now() })
-  decide = countAnswers(() => Promise.reject(new Error('not asked for')), { registry: pdp, admission })
+  const nobody = () => Promise.reject(new Error('not asked for'))
+  const clocks = { clock: () => 0, monotonic: () => 0 }
+  decide = observeAnswers(nobody, [countAnswers(pdp, admission)], clocks)
   hookOutcomes(pdp)
   requestMetrics(pdp)
   receivedSignals(pdp)

@@ -2,6 +2,7 @@
 import type {
   AskedSubject,
   ContextualTuple,
+  DecideRequest,
   EntitlementResult,
   Pdp,
   PermissionCheck,
@@ -10,10 +11,8 @@ import type {
 } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { REASONS } from '../../domain/reasons.ts'
-import { isBearer, subjectName } from '../../domain/subjects.ts'
+import { isBearer } from '../../domain/subjects.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
-import { parseAddress } from '../../process/addresses.ts'
-import type { Log } from '../../process/log.ts'
 import type { Directory } from '../../store/directory.ts'
 import type { Admission } from '../authentication/admission.ts'
 import { requireReader } from '../authentication/authenticate.ts'
@@ -59,15 +58,12 @@ export type Answer = {
 export type QuestionDeps = {
   readonly pdp: Pdp
   readonly directory: Pick<Directory, 'exists'>
-  readonly log: Log
-  readonly clock: () => number
   readonly randomId: () => string
 }
 /** `token` is verified; its revocation is checked with the answer. Throws RequestProblem and PdpError. */
 export type AnswerQuestion = (token: TokenState, question: Question) => Promise<Answer>
 
-/** Like createAnswerQuestion, without a log line: for watched questions, whose first answer was logged. */
-export function createAskAgain(deps: Omit<QuestionDeps, 'log'>): AnswerQuestion {
+export function createAnswerQuestion(deps: QuestionDeps): AnswerQuestion {
   return (token, question) => answerQuestion(deps, token, question)
 }
 
@@ -79,71 +75,27 @@ export function admitted(answer: AnswerQuestion, admission: Admission): AnswerQu
       : answer(token, question)
 }
 
-/** `logsAllowed`: whether the line of a question that was allowed in all parts is written. Every denial is. */
-export function createAnswerQuestion(deps: QuestionDeps, logsAllowed = (): boolean => true): AnswerQuestion {
-  return async (token, question) => {
-    const startedMs = deps.clock()
-    const answer = await answerQuestion(deps, token, question)
-    if (!deps.log.isLevelEnabled('info')) return answer // building the log entry costs more than deciding
-    if (isAllowed(answer) && !logsAllowed()) return answer
-    deps.log.info({
-      event: 'decision',
-      decision_id: answer.decisionId,
-      request_id: question.requestId || null,
-      client_address: parseAddress(question.clientAddress ?? ''),
-      route: question.route || null,
-      client_id: token.active ? token.clientId : null,
-      subject: answer.subject === null ? null : subjectName(answer.subject),
-      organization: answer.organization,
-      permissions: answer.permissions.map(({ relation, resource, allowed, reasonCode }) => ({
-        relation,
-        resource,
-        allowed,
-        reason: reasonCode,
-      })),
-      entitlements: [...answer.entitlements].map(([key, value]) => ({ key, present: value !== null })),
-      duration_ms: deps.clock() - startedMs,
-    })
-    return answer
-  }
-}
-
-const isAllowed = ({ active, permissions }: Answer): boolean => active && permissions.every(({ allowed }) => allowed)
-
-async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState, question: Question): Promise<Answer> {
+async function answerQuestion(deps: QuestionDeps, token: TokenState, question: Question): Promise<Answer> {
   const decisionId = deps.randomId()
   if (!token.active) return denied({ token: null, question, decisionId })
-  const { subject: named, contextualTuples = [], withoutTuples, asOfMs, context } = question
+  const { subject: named, contextualTuples, withoutTuples, asOfMs, context } = question
   // A bearer that could set the context would state its own address or clearance.
   const setsContext = context !== undefined && question.ownCaller !== true
-  const isSupposed = contextualTuples.length > 0 || withoutTuples !== undefined || asOfMs !== undefined
+  const isSupposed =
+    (contextualTuples !== undefined && contextualTuples.length > 0) ||
+    withoutTuples !== undefined ||
+    asOfMs !== undefined
   if (named !== null || question.explain || isSupposed || setsContext) requireReader(token, question.provenKey === true)
   if (token.organization === null) {
     return denied({ token: (await isAlive(deps.pdp, token)) ? token : null, question, decisionId })
   }
   const subject = named ?? token.subject
-  // A token's own subject exists, or the token is revoked.
-  const existing = named === null || existsAsSubject(deps.directory, named)
-  const deciding = deps.pdp.decide({
-    organization: token.organization,
-    subject,
-    permissions: question.permissions,
-    entitlements: question.entitlements,
-    app: token.app,
-    audiences: token.audiences,
-    // They are the bearer's, and nobody else's.
-    ...(named === null && token.memberships !== undefined && { memberships: token.memberships }),
-    revocationKeys: token.revocationKeys,
-    issuedAtMs: token.issuedAtMs,
-    explain: question.explain,
-    contextualTuples,
-    ...(withoutTuples !== undefined && { withoutTuples }),
-    ...(asOfMs !== undefined && { asOfMs }),
-    ...(context !== undefined && { context }),
-  })
-  const [exists, decision] = await Promise.all([existing, deciding])
+  // Asked at the same time. A token's own subject exists, or the token is revoked.
+  const exists = named === null || existsAsSubject(deps.directory, named)
+  const deciding = deps.pdp.decide(requestOf(token, { question, organization: token.organization, subject }))
+  const [isKnown, decision] = exists === true ? [true, await deciding] : await Promise.all([exists, deciding])
   if (decision.tokenRevoked) return denied({ token: null, question, decisionId })
-  const permissions = exists
+  const permissions = isKnown
     ? decision.permissions
     : question.permissions.map((check) => refusedUnknown(check, subject, question.explain))
   const { entitlements, revision, validUntilMs } = decision
@@ -161,6 +113,31 @@ async function answerQuestion(deps: Omit<QuestionDeps, 'log'>, token: TokenState
     acr,
     authTime,
   }
+}
+
+type OwnRequest = { -readonly [name in keyof DecideRequest]: DecideRequest[name] }
+
+/** Member by member: spreads of what a question may have would take as long as the decision. */
+function requestOf(token: ActiveToken, of: { question: Question; organization: string; subject: AskedSubject }) {
+  const { permissions, entitlements, explain, contextualTuples, withoutTuples, asOfMs, context } = of.question
+  const request: OwnRequest = {
+    organization: of.organization,
+    subject: of.subject,
+    permissions,
+    entitlements,
+    app: token.app,
+    audiences: token.audiences,
+    revocationKeys: token.revocationKeys,
+    issuedAtMs: token.issuedAtMs,
+    explain,
+  }
+  // They are the bearer's, and nobody else's.
+  if (of.question.subject === null && token.memberships !== undefined) request.memberships = token.memberships
+  if (contextualTuples !== undefined) request.contextualTuples = contextualTuples
+  if (withoutTuples !== undefined) request.withoutTuples = withoutTuples
+  if (asOfMs !== undefined) request.asOfMs = asOfMs
+  if (context !== undefined) request.context = context
+  return request
 }
 
 /** Wildcard grants are for people and clients that exist. */

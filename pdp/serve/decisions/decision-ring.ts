@@ -1,8 +1,10 @@
 /** The latest answers, in memory: what was asked about whom and how it was answered, and nothing that a caller kept secret. */
 import type { PermissionResult } from '../../domain/decision.ts'
 import { subjectName } from '../../domain/subjects.ts'
-import type { AnswerQuestion } from './answer.ts'
+import { entitlementsOf } from './decision-log.ts'
+import type { AnswerObserver } from './observed-answers.ts'
 
+type KeptPermission = Pick<PermissionResult, 'relation' | 'resource' | 'allowed' | 'reasonCode'>
 /** No token, no context of conditions and no contextual tuple: these may hold what no reader of decisions should see. */
 export type KeptDecision = {
   readonly number: number
@@ -18,7 +20,7 @@ export type KeptDecision = {
   /** Whose roles answer permission keys. */
   readonly app: string | null
   readonly audiences: readonly string[]
-  readonly permissions: readonly Pick<PermissionResult, 'relation' | 'resource' | 'allowed' | 'reasonCode'>[]
+  readonly permissions: readonly KeptPermission[]
   readonly entitlements: readonly { readonly key: string; readonly present: boolean }[]
   readonly isInactive: boolean
   readonly durationMs: number
@@ -42,7 +44,7 @@ const CHECK_CHARACTERS = 64
 
 /** `countMax` 0 keeps nothing. Large decisions take the places of several. */
 export function createDecisionRing(countMax: number, charactersMax = CHARACTERS_MAX): DecisionRing {
-  const kept: (KeptDecision | undefined)[] = []
+  const kept: (Omit<KeptDecision, 'number'> | undefined)[] = []
   let [first, count, characters] = [0, 0, 0]
 
   function dropFirst(): void {
@@ -58,7 +60,7 @@ export function createDecisionRing(countMax: number, charactersMax = CHARACTERS_
       if (countMax === 0) return
       const size = charactersOf(decision)
       while (count - first >= countMax || (count > first && characters + size > charactersMax)) dropFirst()
-      kept[count % countMax] = { ...decision, number: count }
+      kept[count % countMax] = decision
       characters += size
       count += 1
     },
@@ -66,8 +68,8 @@ export function createDecisionRing(countMax: number, charactersMax = CHARACTERS_
       for (let number = count - 1; number >= first; number--) {
         const found = kept[number % countMax]
         // Others were recorded while somebody read on.
-        if (found?.number !== number) return
-        yield found
+        if (found === undefined || number < first) return
+        yield { ...found, number }
       }
     },
   }
@@ -80,37 +82,37 @@ function charactersOf({ subject, route, permissions, entitlements }: Omit<KeptDe
   return size
 }
 
-/** Keeps each answer of `answer`. */
-export function keepDecisions(
-  answer: AnswerQuestion,
-  { ring, clock }: { readonly ring: DecisionRing; readonly clock: () => number },
-): AnswerQuestion {
-  if (ring.countMax === 0) return answer
-  return async (token, question) => {
-    const startedMs = clock()
-    const found = await answer(token, question)
-    ring.record({
-      atMs: startedMs,
-      decisionId: found.decisionId,
-      requestId: question.requestId || null,
-      route: question.route || null,
-      clientId: token.active ? token.clientId : null,
-      subject: found.subject === null ? null : subjectName(found.subject),
-      organization: found.organization,
-      app: token.active ? token.app : null,
-      audiences: token.active ? token.audiences : [],
-      permissions: found.permissions.map(({ relation, resource, allowed, reasonCode }) => ({
-        relation,
-        resource,
-        allowed,
-        reasonCode,
-      })),
-      entitlements: [...found.entitlements].map(([key, value]) => ({ key, present: value !== null })),
-      isInactive: !found.active,
-      durationMs: clock() - startedMs,
-      hasGroups: token.active && token.memberships !== undefined,
-      hasContext: question.context !== undefined || (question.contextualTuples ?? []).length > 0,
-    })
-    return found
+export function keepDecisions(ring: DecisionRing): AnswerObserver {
+  return {
+    answered({ token, question, answer, startedMs, durationMs }) {
+      const { decisionId, subject, organization, permissions, active } = answer
+      ring.record({
+        atMs: startedMs,
+        decisionId,
+        requestId: question.requestId || null,
+        route: question.route || null,
+        clientId: token.active ? token.clientId : null,
+        subject: subject === null ? null : subjectName(subject),
+        organization,
+        app: token.active ? token.app : null,
+        audiences: token.active ? token.audiences : NONE,
+        // The results themselves, unless they hold explanations, which are large.
+        permissions: question.explain ? permissions.map(withoutReason) : permissions,
+        entitlements: answer.entitlements.size === 0 ? NONE : entitlementsOf(answer),
+        isInactive: !active,
+        durationMs,
+        hasGroups: token.active && token.memberships !== undefined,
+        hasContext: question.context !== undefined || (question.contextualTuples ?? NONE).length > 0,
+      })
+    },
   }
 }
+
+const NONE: readonly never[] = []
+
+const withoutReason = ({ relation, resource, allowed, reasonCode }: PermissionResult): KeptPermission => ({
+  relation,
+  resource,
+  allowed,
+  reasonCode,
+})

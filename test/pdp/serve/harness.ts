@@ -26,7 +26,9 @@ import { reachAtomically } from '../../../pdp/runtime/reach.ts'
 import { type Admission, createAdmission } from '../../../pdp/serve/authentication/admission.ts'
 import { createCallers } from '../../../pdp/serve/authentication/grpc-callers.ts'
 import type { VerifyServiceAccount } from '../../../pdp/serve/authentication/service-account.ts'
-import { admitted, createAnswerQuestion, createAskAgain } from '../../../pdp/serve/decisions/answer.ts'
+import { admitted, createAnswerQuestion } from '../../../pdp/serve/decisions/answer.ts'
+import { logDecisions } from '../../../pdp/serve/decisions/decision-log.ts'
+import { observeAnswers } from '../../../pdp/serve/decisions/observed-answers.ts'
 import { createWatchedQuestions } from '../../../pdp/serve/decisions/watched-questions.ts'
 import { type GrpcServer, startGrpcServer } from '../../../pdp/serve/grpc/server.ts'
 import type { ReloadedTls } from '../../../pdp/serve/grpc/tls.ts'
@@ -148,10 +150,9 @@ export async function serve(
   }
   // A busy machine may take its time.
   const { admission = createAdmission({ clock: () => performance.now(), deadlineMs: 30_000 }) } = options
-  const answer = admitted(
-    createAnswerQuestion({ pdp, directory, log, clock: Date.now, randomId: randomUUID }),
-    admission,
-  )
+  const ask = createAnswerQuestion({ pdp, directory, randomId: randomUUID })
+  const clocks = { clock: Date.now, monotonic: () => performance.now() }
+  const answer = observeAnswers(admitted(ask, admission), [logDecisions(log)], clocks)
   const transmitter = createTransmitter({
     ...parts,
     signSet: async (claims) => ({ token: new UnsecuredJWT({ ...claims }).encode(), kid: 'none' }),
@@ -187,7 +188,7 @@ export async function serve(
     store,
     pdp,
     recognize: introspect,
-    answer: createAskAgain({ pdp, directory, clock: Date.now, randomId: randomUUID }),
+    answer: ask,
     clock: Date.now,
     log,
     intervalMs: 50,

@@ -3,6 +3,8 @@ import { Ajv } from 'ajv'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createLog } from '../../../../pdp/process/log.ts'
 import { type Answer, createAnswerQuestion } from '../../../../pdp/serve/decisions/answer.ts'
+import { logDecisions } from '../../../../pdp/serve/decisions/decision-log.ts'
+import { observeAnswers } from '../../../../pdp/serve/decisions/observed-answers.ts'
 import { type Served, seedAcme, serve } from '../harness.ts'
 import { QUESTION, readerToken } from './reader.ts'
 
@@ -65,7 +67,8 @@ describe('the decision log', () => {
     const log = createLog({ service: 'test', level: 'info', destination: { write: (line) => void lines.push(line) } })
     const pdp = { decide: async () => ({ ...DECIDED, permissions: [] }) } as never
     const directory = { exists: async () => true }
-    const answer = createAnswerQuestion({ pdp, directory, log, clock: () => 0, randomId: () => 'one' })
+    const ask = createAnswerQuestion({ pdp, directory, randomId: () => 'one' })
+    const answer = observeAnswers(ask, [logDecisions(log)], CLOCKS)
     const question = { permissions: [], entitlements: [], subject: null, explain: false }
     await answer(TOKEN as never, { ...question, ...(clientAddress !== undefined && { clientAddress }) })
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ client_address: address })
@@ -88,15 +91,14 @@ describe('the decision log', () => {
       { ...CHECK, allowed, reasonCode: allowed ? ('tuple' as const) : ('none' as const) },
     ]
     const answerWith = (allowed: boolean): Promise<Answer> =>
-      createAnswerQuestion(
-        {
+      observeAnswers(
+        createAnswerQuestion({
           pdp: { decide: async () => ({ ...DECIDED, permissions: result(allowed) }) } as never,
           directory: { exists: async () => true },
-          log,
-          clock: () => 0,
           randomId: () => 'one',
-        },
-        () => false,
+        }),
+        [logDecisions(log, () => false)],
+        CLOCKS,
       )(TOKEN as never, { permissions: [CHECK], entitlements: [], subject: null, explain: false })
     await answerWith(true)
     expect(lines).toEqual([])
@@ -105,6 +107,7 @@ describe('the decision log', () => {
   })
 })
 
+const CLOCKS = { clock: () => 0, monotonic: () => 0 }
 const CHECK = { relation: 'viewer', resource: 'invoice:1' }
 const TOKEN = {
   active: true,
