@@ -6,7 +6,7 @@ import { DIRECTORY } from '../../domain/log.ts'
 import type { Log } from '../../process/log.ts'
 import type { Sql, User } from '../../store/directory.ts'
 import { lockLog } from '../oauth/log-lock.ts'
-import { isStillSignedIn } from '../sign-in/sign-in-validity.ts'
+import { isStillSignedIn } from '../sign-in-validity.ts'
 import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
 import { credentialEvent, credentialOf } from './credential-events.ts'
 import {

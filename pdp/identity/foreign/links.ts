@@ -5,7 +5,7 @@ import { type CredentialChange, credentialChanged } from '../../domain/outbox/ev
 import type { Sql } from '../../store/directory.ts'
 import { whenDone } from '../account/passwords.ts'
 import { lockLog } from '../oauth/log-lock.ts'
-import { isStillSignedIn, type SignedInBy } from '../sign-in/sign-in-validity.ts'
+import { isStillSignedIn, type SignedInBy } from '../sign-in-validity.ts'
 import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
 import type { ForeignPerson } from './client.ts'
 

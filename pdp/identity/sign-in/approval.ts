@@ -15,6 +15,7 @@ import { PATHS } from '../oauth/paths.ts'
 import { paramsOf } from '../oauth/request.ts'
 import { splitScope } from '../oauth/scopes.ts'
 import { STATUS, type StatusName } from '../oauth/status.ts'
+import type { IsSignedIn } from '../sign-in-validity.ts'
 import { type Demands, hasTwoFactors, meets } from './acr.ts'
 import { approvalPage, type PendingRequest } from './approval-pages.ts'
 import {
@@ -29,7 +30,6 @@ import {
 } from './approval-sign-in.ts'
 import type { Consent } from './consent.ts'
 import type { Waiting } from './sign-in.ts'
-import type { IsSignedIn } from './sign-in-validity.ts'
 
 const SHOWN_MAX = 20
 const PENDING = `

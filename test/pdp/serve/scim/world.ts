@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
 import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
-import { createIsSignedIn } from '../../../../pdp/identity/sign-in/sign-in-validity.ts'
+import { createIsSignedIn } from '../../../../pdp/identity/sign-in-validity.ts'
 import { CONTEXT, type Json, type SendOptions, type Served, seedAcme, serve } from '../harness.ts'
 
 export let served: Served

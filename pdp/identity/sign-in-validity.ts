@@ -1,5 +1,5 @@
 /** Which sign-ins still count: the person exists, and was not signed out since. */
-import type { Sql } from '../../store/directory.ts'
+import type { Sql } from '../store/directory.ts'
 
 /**
  * `since`: seconds since the epoch at which the person signed in; undefined where nobody signed in, as for a client that
