@@ -38,33 +38,32 @@ const HASH_CHARS = 22
 export function decisionLine(
   outcome: Outcome,
   request: {
+    readonly client: Pick<ClientRequest, 'method' | 'version'>
     readonly requestId: string
-    readonly method: string
-    readonly version: ClientRequest['version']
     readonly address: string
     readonly door: DoorProfile | null
-    readonly traceId: string | null
     readonly durationMs: number
-    readonly subjects: SubjectsInLog
   },
+  { traceId, subjects }: { readonly traceId: string | null; readonly subjects: SubjectsInLog },
 ): DecisionLine {
+  const { method, version } = request.client
   const denial = outcome.kind === 'denial' ? outcome : outcome.kind === 'permit' ? outcome.shadowed : null
   const permit = outcome.kind === 'permit' ? outcome : null
   const route = (permit ?? denial)?.route?.id ?? null
   return {
     event: 'decision',
     request_id: request.requestId,
-    method: METHODS.has(request.method) ? request.method : 'other',
-    http_version: request.version,
+    method: METHODS.has(method) ? method : 'other',
+    http_version: version,
     ...(request.door !== null && { door: request.door }),
     client_address: request.address,
     route,
-    subject: named(permit?.identity?.subject ?? denial?.subject ?? null, request.subjects),
+    subject: named(permit?.identity?.subject ?? denial?.subject ?? null, subjects),
     decision: decisionOf(outcome),
     reason: denial?.code ?? (permit === null ? 'answered' : 'permitted'),
     ...(denial !== null && { status: denialStatus(denial.code) }),
-    ...(denial !== null && request.subjects === 'plain' && { detail: denial.reason }),
-    ...(request.traceId !== null && { trace_id: request.traceId }),
+    ...(denial !== null && subjects === 'plain' && { detail: denial.reason }),
+    ...(traceId !== null && { trace_id: traceId }),
     duration_ms: Math.round(request.durationMs * 1_000) / 1_000,
   }
 }

@@ -42,11 +42,10 @@ export function record(
   },
   { metrics, log, subjectsInLog, logsAllowed }: RecordDeps,
 ): void {
-  const { client, span, ...known } = about
+  const { client, span } = about
   const traceparent = span === null ? firstValue(client.raw, 'traceparent') : span.traceparent
   const traceId = TRACEPARENT.exec(traceparent ?? '')?.[1] ?? null
-  const { method, version } = client
-  const line = decisionLine(outcome, { ...known, method, version, traceId, subjects: subjectsInLog })
+  const line = decisionLine(outcome, about, { traceId, subjects: subjectsInLog })
   metrics.decided(line.route ?? '', line)
   if (span !== null) noteDecision(span, line)
   if (line.decision === 'allow' && !logsAllowed()) return

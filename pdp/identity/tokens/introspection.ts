@@ -124,8 +124,26 @@ function revocationKeysOf(record: TokenRecord): readonly string[] {
   return keys
 }
 
+/** Member by member: what is left of a record after taking members out would take longer than the decision. */
 function stateOf(record: TokenRecord, app: string | null): TokenState {
-  const { grants: _g, clients: _c, sessionUid: _s, userId: _u, digest: _d, act: _a, ...shown } = record
-  const { externalIssuer: _e, externalKeys: _k, ...state } = shown
-  return { active: true, ...state, app, revocationKeys: revocationKeysOf(record) }
+  const { memberships, recheckAtMs } = record
+  return {
+    active: true,
+    subject: record.subject,
+    organization: record.organization,
+    clientId: record.clientId,
+    scopes: record.scopes,
+    audiences: record.audiences,
+    jkt: record.jkt,
+    jti: record.jti,
+    grantId: record.grantId,
+    issuedAtMs: record.issuedAtMs,
+    expiresAtMs: record.expiresAtMs,
+    acr: record.acr,
+    authTime: record.authTime,
+    app,
+    revocationKeys: revocationKeysOf(record),
+    ...(memberships !== undefined && { memberships }),
+    ...(recheckAtMs !== undefined && { recheckAtMs }),
+  }
 }
