@@ -7,7 +7,7 @@ import type { MasterKeys } from '../process/encryption.ts'
 import { EMPTY, html } from '../process/pages/html.ts'
 import { asHttpProblem } from '../serve/http/problem-response.ts'
 import { isFault, RequestProblem, STATUS, SUCCESS } from '../serve/problems/status.ts'
-import { keptForm, sentForm, signInBeside } from './kept-form.ts'
+import { keptForm, refusedForm, sentForm, signInBeside } from './kept-form.ts'
 import { frame, plainPage } from './layout.ts'
 import { addLive } from './live.ts'
 import { createOwnServer, type OwnServer } from './own-server.ts'
@@ -77,13 +77,20 @@ export async function addConsole(
         if (visit === null) return sessionOver(deps, request, reply)
         if (isOfEarlierSession(request, visit)) return answer(visit, reply, askAgain(visit))
         requireOwnForm(request, visit)
-        return answer(visit, reply, await act(visit))
+        return answer(
+          visit,
+          reply,
+          await act(visit).catch((err: unknown) =>
+            refusedForm({ ...visit, log: deps.log, requestId: request.id }, visit.sent, err),
+          ),
+        )
       })
     }
     scope.post('/console/sign-out', async (request, reply) => {
       const visit = await visitOf(request)
       if (visit !== null) {
-        requireOwnForm(request, visit)
+        // Who signed in as somebody else meanwhile wants out, too.
+        if (!isFromOwnPage(request, deps)) requireOwnForm(request, visit)
         await signIn.end(request, reply)
       }
       return reply.type('text/html; charset=utf-8').send(plainPage('Signed out', signedOut))

@@ -1,6 +1,10 @@
 /** A form that could not be taken now: what somebody typed stands on the page, and can be sent again after the next sign-in. */
+
+import type { Log } from '../process/log.ts'
 import { EMPTY, type Html, html } from '../process/pages/html.ts'
-import { hidden, name } from './parts.ts'
+import { asHttpProblem } from '../serve/http/problem-response.ts'
+import { isFault, STATUS } from '../serve/problems/status.ts'
+import { hidden, name, problems } from './parts.ts'
 
 /** As it was sent: `url` with its query, and every field but the session's token. */
 export type SentForm = { readonly url: string; readonly fields: readonly (readonly [name: string, value: string])[] }
@@ -22,3 +26,23 @@ export function keptForm({ url, fields }: SentForm, csrf: string | null): Html {
 /** Beside a kept form, which stays where it is. */
 export const signInBeside = (to: string): Html =>
   html`<p><a href="${to}" target="_blank">Sign in and come back</a> (in a new tab: this page keeps what you sent, so send it again from here).</p>`
+
+export type Refused = { readonly title: string; readonly body: Html; readonly status: number }
+
+/** What its screen does not answer for itself, such as a right that ended since the form was shown. */
+export function refusedForm(
+  { log, requestId, csrf }: { readonly log: Log; readonly requestId: string; readonly csrf: string },
+  sent: SentForm,
+  err: unknown,
+): Refused {
+  const problem = asHttpProblem(err)
+  const isUnsure = isFault(problem.code)
+  if (isUnsure) log.error({ event: 'request_failed', request_id: requestId, code: problem.code, err: problem.cause })
+  const outcome = isUnsure
+    ? 'It is not known whether this was written: look before you send it again.'
+    : 'Nothing was written. What you sent stands here, and can be sent again when the reason is gone.'
+  const body = html`${problems(problem.message, problem.issues)}<p>${outcome}</p>
+<p><small>Request ${requestId}</small></p>${keptForm(sent, csrf)}`
+  const title = problem.code === 'permission_denied' ? 'You may not do this' : 'This did not work'
+  return { title, body, status: STATUS[problem.code].http }
+}

@@ -16,6 +16,8 @@ import type { OwnServer } from './own-server.ts'
 /** A write needs a sign-in that is no older. */
 export const FRESH_MS = 900_000
 const ORGANIZATIONS_MAX = 50
+/** Of a change that another one overtakes. */
+const CHANGE_ATTEMPTS_MAX = 3
 
 export type ConsoleDeps = {
   readonly issuer: string
@@ -60,8 +62,8 @@ export type Visit = {
   readonly isFresh: boolean
   /** Calls the management API with the person's own rights. Throws RequestProblem. */
   api<T>(method: 'GET' | 'PUT' | 'POST' | 'DELETE', path: string, body?: object): Promise<T>
-  /** Writes what `change` makes of what is stored, and never over what somebody writes meanwhile. Throws RequestProblem. */
-  change<T>(path: string, change: (stored: T) => object): Promise<void>
+  /** Writes what `change` makes of what is stored, unless that is null, and never over what somebody writes meanwhile. Throws RequestProblem. */
+  change<T>(path: string, change: (stored: T) => object | null): Promise<void>
   /** For what is no call of the management API. Throws RequestProblem. */
   requireScope(scope: string): Promise<void>
 }
@@ -120,9 +122,18 @@ export async function openVisit(
       holdsScope(wide, scope) || holdsScope(await scopesWithin(management, session.user, at), scope),
     isFresh,
     api: async <T>(method: string, path: string, body?: object) => (await send<T>(method, path, { body })).value,
-    change: async <T>(path: string, change: (stored: T) => object) => {
-      const { value, tag } = await send<T>('GET', path)
-      await send('PUT', path, { body: change(value), tag })
+    change: async <T>(path: string, change: (stored: T) => object | null) => {
+      for (let attempt = 1; ; attempt++) {
+        const { value, tag } = await send<T>('GET', path)
+        const body = change(value)
+        try {
+          if (body !== null) await send('PUT', path, { body, tag })
+          return
+        } catch (err) {
+          const isOvertaken = err instanceof RequestProblem && err.code === 'precondition_failed'
+          if (!isOvertaken || attempt === CHANGE_ATTEMPTS_MAX) throw err
+        }
+      }
     },
     async requireScope(scope) {
       await authorizePerson(management, person, { scope, organization })

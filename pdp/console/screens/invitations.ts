@@ -9,6 +9,8 @@ import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { View, Visit } from '../visit.ts'
 
 const PAGE_SIZE = 100
+/** Open invitations among which an address is looked for before it is invited. */
+const SEARCHED_MAX = 1_000
 const DONE: { readonly [what: string]: Html } = {
   invited: status('The mail is on its way. Its link is good for seven days, and once.'),
   withdrawn: status('The invitation is withdrawn: its link is no longer good.'),
@@ -43,7 +45,12 @@ export async function showInvitations(visit: Visit): Promise<View> {
 
 async function page(
   visit: Visit,
-  { before, filled, status: code = 200 }: { before: Html; filled: Filled; status?: number },
+  {
+    before,
+    filled,
+    status: code = 200,
+    isAgain = false,
+  }: { before: Html; filled: Filled; status?: number; isAgain?: boolean },
 ): Promise<View> {
   const { organization: org, query } = visit
   const token = query('page')
@@ -64,7 +71,7 @@ async function page(
     status: code,
     body: html`${before}${mayInvite ? freshness(visit, hereWith(visit, filled)) : EMPTY}${shown}
 ${next === null ? EMPTY : html`<p>${link(address('invitations', { org, page: next }), 'Next page')}</p>`}
-${mayInvite ? inviteForm(visit, filled) : EMPTY}`,
+${mayInvite ? inviteForm(visit, filled, isAgain) : EMPTY}`,
   }
 }
 
@@ -86,7 +93,7 @@ const withdrawal = ({ organization: org, csrf }: Visit, { id, email }: Invitatio
   html`<form method="post" action="${address('invitations', { org })}" class="inline">${hidden('csrf', csrf)}${hidden('withdraw', id)}
 <button type="submit" class="plain">Withdraw<span class="for-readers"> the invitation of ${name(email)}</span></button></form>`
 
-function inviteForm(visit: Visit, { email, role, roles, language }: Filled): Html {
+function inviteForm(visit: Visit, { email, role, roles, language }: Filled, isAgain: boolean): Html {
   const tiers = TIERS.map((tier) => [tier, tier] as const)
   const languages = [...LANGUAGES].map(([tag]) => [tag, tag] as const)
   const ofRoles = field({
@@ -97,12 +104,12 @@ function inviteForm(visit: Visit, { email, role, roles, language }: Filled): Htm
     hint: 'One on each line: APP/ROLE, or ROLE of the organization. Only such as you could grant.',
   })
   return html`<section aria-labelledby="invite"><h2 id="invite">Invite</h2>
-<form method="post" action="${address('invitations', { org: visit.organization })}">${hidden('csrf', visit.csrf)}<div class="fields">
+<form method="post" action="${address('invitations', { org: visit.organization })}">${hidden('csrf', visit.csrf)}${hidden('again', isAgain ? email : '')}<div class="fields">
 ${field({ name: 'email', label: 'E-mail address', value: email, required: true })}
 ${field({ name: 'role', label: 'Tier', value: role || TIERS[3], options: tiers })}
 ${field({ name: 'language', label: 'Language of the mail', value: language || 'en', options: languages })}
 ${visit.may('roles:write') ? ofRoles : EMPTY}</div>
-<button type="submit">Send the invitation</button></form></section>`
+<button type="submit">${isAgain ? 'Invite again' : 'Send the invitation'}</button></form></section>`
 }
 
 export async function actInvitations(visit: Visit): Promise<View> {
@@ -113,6 +120,8 @@ export async function actInvitations(visit: Visit): Promise<View> {
   if (stale !== null) return stale
   const withdrawn = form('withdraw')
   try {
+    if (withdrawn === '' && form('again') !== filled.email && (await isInvited(visit, filled.email)))
+      return page(visit, { before: alert(INVITED_ALREADY), filled, status: 409, isAgain: true })
     if (withdrawn === '') await visit.api('POST', pathOf(visit), bodyOf(filled))
     else await visit.api('DELETE', `${pathOf(visit)}/${encodeURIComponent(withdrawn)}`)
     return { goTo: address('invitations', { org, done: withdrawn === '' ? 'invited' : 'withdrawn' }) }
@@ -122,6 +131,15 @@ export async function actInvitations(visit: Visit): Promise<View> {
     if (withdrawn !== '' && code === 'not_found') return { goTo: address('invitations', { org, done: 'gone' }) }
     return page(visit, { before: problems(message, issues), filled, status: 400 })
   }
+}
+
+const INVITED_ALREADY =
+  'This address is invited already, so nothing was sent. Inviting it again sends another mail, and the link of the former one is void.'
+
+/** A form that is sent twice would make the first link void. */
+async function isInvited(visit: Visit, email: string): Promise<boolean> {
+  const { items } = await visit.api<Page>('GET', `${pathOf(visit)}?page_size=${SEARCHED_MAX}`)
+  return items.some((one) => one.email.toLowerCase() === email.toLowerCase())
 }
 
 const bodyOf = ({ email, role, roles, language }: Filled): object => ({

@@ -185,20 +185,24 @@ function applyForm(visit: Visit, { current, text }: { current: StoredManifest; t
 }
 
 async function apply(visit: Visit, { current, text }: { current: StoredManifest; text: string }): Promise<View> {
-  const { app, version, ...manifest } = current
+  const { app } = current
   const here = address('model', { org: visit.organization, app })
   const stale = mustSignInAgain(visit, here)
   if (stale !== null) return stale
-  if (visit.form('version') !== String(version))
+  const model = isNone(text) ? null : text
+  const path = `/v1/apps/${encodeURIComponent(app)}/manifest`
+  // A form that is sent twice finds its work done.
+  if (visit.form('version') !== String(current.version) && current.model !== model)
     return {
       title: `Model of ${app}`,
       status: 409,
       body: html`${alert('Nothing was written: the manifest was changed after you compared. Compare your text with what is in force now.')}${editor(visit, { app, text })}`,
     }
   try {
-    await visit.api('PUT', `/v1/apps/${encodeURIComponent(app)}/manifest`, {
-      ...manifest,
-      model: isNone(text) ? null : text,
+    await visit.change<StoredManifest>(path, ({ app: _, version, ...manifest }) => {
+      if (manifest.model === model) return null
+      if (version !== current.version) throw new RequestProblem('precondition_failed', 'the manifest was changed')
+      return { ...manifest, model }
     })
     return { goTo: `${here}&done=1` }
   } catch (err) {

@@ -5,7 +5,7 @@ import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { RequestProblem } from '../../serve/problems/status.ts'
 import type { LoggedGrant } from '../../store/contract.ts'
 import { shellWord } from '../answer-texts.ts'
-import { address, hidden, link, name, status, table } from '../parts.ts'
+import { address, alert, hidden, link, name, status, table } from '../parts.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { View, Visit } from '../visit.ts'
 
@@ -14,6 +14,13 @@ const ROWS_MAX = 200
 const ORGANIZATIONS_PER_READ = 1_000
 /** Reads of one page, which looks for the organizations below among all. */
 const READS_MAX = 10
+
+const DONE: { readonly [what: string]: Html } = {
+  1: status('Done. Every decision from now on sees it.'),
+  overtaken: alert(
+    'Nothing was written: somebody changed this entitlement after the page was shown. It stands below as it is now.',
+  ),
+}
 
 type Organization = { readonly id: string; readonly name: string; readonly parent: string | null }
 type Member = { readonly user: string; readonly role: string; readonly status: string }
@@ -32,7 +39,7 @@ export async function showOrganization(visit: Visit): Promise<View> {
   const base = `/v1/organizations/${encodeURIComponent(org)}`
   const found = await visit.api<Organization>('GET', base)
   const members = await visit.api<Page<Member>>('GET', `${base}/members?${pageAt(query('members'))}`)
-  const done = query('done') === '' ? EMPTY : status('Done. Every decision from now on sees it.')
+  const done = (Object.hasOwn(DONE, query('done')) && DONE[query('done')]) || EMPTY
   return {
     title: found.name,
     body: html`${done}${await tree(visit, found)}
@@ -149,9 +156,9 @@ async function entitlements(visit: Visit, base: string): Promise<Html> {
   return html`${mayWrite ? freshness(visit, address('organization', { org: visit.organization })) : EMPTY}${table({ caption: 'Entitlements', columns: ['Key', 'Value', 'Enforced by', { title: 'Version', number: true }, 'Do'], rows, empty: html`<p>The organization has no entitlement yet.</p>` })}${next(visit, 'entitlements', token)}`
 }
 
-function toggle(visit: Visit, { key, value }: Entitlement): Html {
+function toggle(visit: Visit, { key, value, version }: Entitlement): Html {
   const isOn = 'enabled' in value && value.enabled === true
-  return html`<form method="post" action="${address('organization', { org: visit.organization })}" class="inline">${hidden('csrf', visit.csrf)}${hidden('key', key)}${hidden('enabled', String(!isOn))}
+  return html`<form method="post" action="${address('organization', { org: visit.organization })}" class="inline">${hidden('csrf', visit.csrf)}${hidden('key', key)}${hidden('enabled', String(!isOn))}${hidden('version', String(version))}
 <button type="submit" class="plain">${isOn ? 'Turn off' : 'Turn on'}<span class="for-readers"> ${key}</span></button></form>`
 }
 
@@ -161,10 +168,13 @@ export async function actOrganization(visit: Visit): Promise<View> {
   const stale = mustSignInAgain(visit, address('organization', { org }))
   if (stale !== null) return stale
   const path = `/v1/organizations/${encodeURIComponent(org ?? '')}/entitlements/${encodeURIComponent(form('key'))}`
-  // Of what is stored by then, only this changes.
-  await visit.change<Entitlement>(path, ({ value, enforcement }) => ({
-    value: { ...value, enabled: form('enabled') === 'true' },
-    enforcement,
-  }))
-  return { goTo: address('organization', { org, done: '1' }) }
+  const enabled = form('enabled') === 'true'
+  let isOvertaken = false
+  await visit.change<Entitlement>(path, ({ value, enforcement, version }) => {
+    const isSeen = ['', String(version)].includes(form('version'))
+    // A form that is sent twice finds its work done.
+    isOvertaken = !isSeen && !('enabled' in value && value.enabled === enabled)
+    return isSeen ? { value: { ...value, enabled }, enforcement } : null
+  })
+  return { goTo: address('organization', { org, done: isOvertaken ? 'overtaken' : '1' }) }
 }

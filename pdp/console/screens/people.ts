@@ -1,7 +1,7 @@
 /** People: who there is; of one person the memberships, the roles with their source, and the sessions, which can be ended. */
 import { ENVIRONMENT } from '../../domain/log.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
-import { RequestProblem } from '../../serve/problems/status.ts'
+import { asRequestProblem, RequestProblem } from '../../serve/problems/status.ts'
 import { shellWord } from '../answer-texts.ts'
 import { address, field, hidden, instant, link, name, status, table } from '../parts.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
@@ -126,6 +126,15 @@ export async function actPeople(visit: Visit): Promise<View> {
   const stale = mustSignInAgain(visit, here)
   if (stale !== null) return stale
   if (form('all') === '1') await visit.api('POST', `/v1/users/${encodeURIComponent(user)}/sessions:revoke`)
-  else await visit.api('DELETE', `/v1/sessions/${encodeURIComponent(form('session'))}`)
+  else await endSession(visit, form('session'))
   return { goTo: address('people', { org, user, done: '1' }) }
+}
+
+/** One that is over already, as after a second click, has ended as it was wished. */
+async function endSession(visit: Visit, uid: string): Promise<void> {
+  try {
+    await visit.api('DELETE', `/v1/sessions/${encodeURIComponent(uid)}`)
+  } catch (err) {
+    if (asRequestProblem(err).code !== 'not_found') throw err
+  }
 }

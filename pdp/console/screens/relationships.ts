@@ -1,5 +1,6 @@
 /** Relationships: found by object, relation and subject; written and deleted line by line, after a preview. */
 
+import { hash } from 'node:crypto'
 import { formatTuple } from '../../domain/names.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
@@ -37,8 +38,9 @@ ${field({ name: 'object', label: 'Object', value: filter.object, hint: 'Such as 
 ${field({ name: 'relation', label: 'Relation', value: filter.relation })}
 ${field({ name: 'subject', label: 'Subject', value: filter.subject, hint: 'Such as user:alice or group:staff#member.' })}
 <button type="submit">Find</button></form>`
-  const done =
-    query('done') === '' ? EMPTY : status(`Done. Every decision from now on sees it (revision ${query('done')}).`)
+  const done = !/^\d{1,15}$/.test(query('done'))
+    ? EMPTY
+    : status(`Done. Every decision from now on sees it (revision ${query('done')}).`)
   return {
     title: TITLE,
     body: html`${done}${form}${await listed(visit, filter)}${writeForm(visit, { lines: query('lines'), op: query('op') })}`,
@@ -95,11 +97,17 @@ function rowOf(visit: Visit, { object, relation, subject, expires_at, condition 
   ]
 }
 
+const LINES_IN_ADDRESS_MAX = 1_000
+
+/** With all lines or none: a line that was cut would be another relationship. */
+const hereWith = ({ organization: org }: Visit, { lines, op }: { lines: string; op: string }): string =>
+  address('relationships', lines.length > LINES_IN_ADDRESS_MAX ? { org, op } : { org, lines, op })
+
 function writeForm(visit: Visit, { lines, op }: { readonly lines: string; readonly op: string }): Html {
   if (!visit.may('relationships:write')) return EMPTY
   const { organization: org } = visit
   return html`<section aria-labelledby="write"><h2 id="write">Write or delete</h2>
-${freshness(visit, address('relationships', { org, lines, op }))}
+${freshness(visit, hereWith(visit, { lines, op }))}
 <form method="post" action="${address('relationships', { org })}">${hidden('csrf', visit.csrf)}
 ${field({
   name: 'op',
@@ -137,10 +145,19 @@ export async function actRelationships(visit: Visit): Promise<View> {
       body: html`${problems(tuples.length === 0 && wrong.length === 0 ? 'There is no line to write.' : 'Nothing was written: some lines are no relationships.', issues)}${again}`,
     }
   }
+  const effects = await effectsOf(visit, { tuples, op })
   if (form('action') !== 'confirm')
-    return { title: 'Preview', body: html`${await preview(visit, { tuples, op })}${again}` }
+    return { title: 'Preview', body: html`${preview(visit, { tuples, op, effects })}${again}` }
   const stale = mustSignInAgain(visit, address('relationships', { org }))
   if (stale !== null) return stale
+  // A form that is sent twice finds its work done.
+  const isDone = effects.every(({ isNothing }) => isNothing)
+  if (form('previewed') !== '' && form('previewed') !== digestOf(effects) && !isDone) {
+    const overtaken = alert(
+      'Nothing was written: what is stored changed after the preview. This is what would happen now.',
+    )
+    return { title: 'Preview', status: 409, body: html`${overtaken}${preview(visit, { tuples, op, effects })}${again}` }
+  }
   try {
     const path = `/v1/organizations/${encodeURIComponent(org ?? '')}/relationships`
     const { revision } = await visit.api<{ revision: number }>('POST', path, { [op]: tuples.map(presentTuple) })
@@ -178,35 +195,56 @@ async function readLines(visit: Visit, text: string, op: 'write' | 'delete'): Pr
   })
 }
 
-async function preview(
-  visit: Visit,
-  { tuples, op }: { tuples: readonly Tuple[]; op: 'write' | 'delete' },
-): Promise<Html> {
-  const { organization: org, deps } = visit
-  const rows: (readonly (Html | string)[])[] = []
+type Effect = {
+  readonly tuple: Tuple
+  readonly stored: Tuple | null
+  readonly text: string
+  readonly isNothing: boolean
+}
+type Write = { readonly tuples: readonly Tuple[]; readonly op: 'write' | 'delete' }
+
+/** Of the first lines: those that a preview shows. */
+async function effectsOf({ deps, organization: org }: Visit, { tuples, op }: Write): Promise<readonly Effect[]> {
+  const effects: Effect[] = []
   for (const tuple of tuples.slice(0, PAGE_SIZE)) {
     const { object, relation, subject } = tuple
-    const [stored] = await deps.management.store.tuples(
-      org ?? '',
-      { object, relation, subject },
-      { after: null, countMax: 1 },
-    )
-    rows.push([name(formatTuple(tuple)), effectOf({ stored: stored ?? null, tuple, op })])
+    const key = { object, relation, subject }
+    const [stored = null] = await deps.management.store.tuples(org ?? '', key, { after: null, countMax: 1 })
+    effects.push({ tuple, stored, ...effectOf({ stored, tuple, op }) })
   }
+  return effects
+}
+
+const digestOf = (effects: readonly Effect[]): string =>
+  hash('sha256', JSON.stringify(effects.map(({ stored, text }) => [stored, text])), 'base64url')
+
+function preview(visit: Visit, { tuples, op, effects }: Write & { effects: readonly Effect[] }): Html {
+  const { organization: org } = visit
+  const rows = effects.map(({ tuple, text }) => [name(formatTuple(tuple)), text])
   const lines = tuples.map((tuple) => JSON.stringify(presentTuple(tuple))).join('\n')
   const more = tuples.length > PAGE_SIZE ? alert(`Only the first ${PAGE_SIZE} of ${tuples.length} are shown.`) : EMPTY
   return html`${more}${table({ caption: `What would happen in organization ${org ?? ''}`, columns: ['Relationship', 'Effect'], rows, empty: EMPTY })}
-${freshness(visit, address('relationships', { org, lines: tuples.map(formatTuple).join('\n').slice(0, 1_000), op }))}
-<form method="post" action="${address('relationships', { org })}">${hidden('csrf', visit.csrf)}${hidden('op', op)}${hidden('lines', lines)}
+${freshness(visit, hereWith(visit, { lines, op }))}
+<form method="post" action="${address('relationships', { org })}">${hidden('csrf', visit.csrf)}${hidden('op', op)}${hidden('lines', lines)}${hidden('previewed', digestOf(effects))}
 <button type="submit" name="action" value="confirm">${op === 'write' ? 'Write' : 'Delete'} ${String(tuples.length)} relationship${tuples.length === 1 ? '' : 's'}</button>
 ${link(address('relationships', { org }), 'Cancel')}</form>`
 }
 
-function effectOf({ stored, tuple, op }: { stored: Tuple | null; tuple: Tuple; op: 'write' | 'delete' }): string {
-  if (op === 'delete') return stored === null ? 'nothing: it is not stored' : 'is deleted'
-  if (stored === null) return 'is added'
+function effectOf({
+  stored,
+  tuple,
+  op,
+}: {
+  stored: Tuple | null
+  tuple: Tuple
+  op: 'write' | 'delete'
+}): Pick<Effect, 'text' | 'isNothing'> {
+  const nothing = (why: string) => ({ text: `nothing: ${why}`, isNothing: true })
+  const will = (text: string) => ({ text, isNothing: false })
+  if (op === 'delete') return stored === null ? nothing('it is not stored') : will('is deleted')
+  if (stored === null) return will('is added')
   const same =
     stored.expiresAtMs === tuple.expiresAtMs &&
     JSON.stringify(stored.condition ?? null) === JSON.stringify(tuple.condition ?? null)
-  return same ? 'nothing: it is stored already' : 'takes the place of the same with another expiry or condition'
+  return same ? nothing('it is stored already') : will('takes the place of the same with another expiry or condition')
 }

@@ -27,6 +27,7 @@ const DONE: { readonly [action: string]: string } = {
   resume: 'The stream is enabled. What it held is sent in order.',
   verify: 'A verification event is on its way. Reload to see whether it arrived.',
 }
+const OVERTAKEN = 'Nothing was done: the stream changed after the page was shown. It stands below as it is now.'
 
 export async function showStreams(visit: Visit): Promise<View> {
   const id = visit.query('stream')
@@ -95,7 +96,7 @@ async function details(visit: Visit, id: string): Promise<View> {
   const done = Object.hasOwn(DONE, query('done')) ? DONE[query('done')] : undefined
   return {
     title: `Stream of ${stream.client_id}`,
-    body: html`${done === undefined ? EMPTY : status(done)}<dl class="numbers">${numbers.map(([title, value]) => html`<div><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
+    body: html`${query('done') === 'overtaken' ? alert(OVERTAKEN) : EMPTY}${done === undefined ? EMPTY : status(done)}<dl class="numbers">${numbers.map(([title, value]) => html`<div><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
 <dl>${facts.map(([title, value]) => html`<dt>${title}</dt><dd>${value}</dd>`)}</dl>
 ${stream.status === 'disabled' ? alert('Its receiver disabled it: nothing is sent or held.') : EMPTY}
 ${visit.mayEverywhere('streams:write') ? actions(visit, stream, here) : EMPTY}
@@ -105,7 +106,7 @@ ${visit.mayEverywhere('streams:write') ? actions(visit, stream, here) : EMPTY}
 
 function actions(visit: Visit, { status: now }: Stream, here: string): Html {
   const form = (action: string, fields: Html, button: Html): Html =>
-    html`<form method="post" action="${here}"${fields === EMPTY ? EMPTY : html` class="question"`}>${hidden('csrf', visit.csrf)}${hidden('action', action)}${fields}${button}</form>`
+    html`<form method="post" action="${here}"${fields === EMPTY ? EMPTY : html` class="question"`}>${hidden('csrf', visit.csrf)}${hidden('action', action)}${hidden('seen', now)}${fields}${button}</form>`
   const reason = field({
     name: 'reason',
     label: 'Reason',
@@ -124,9 +125,18 @@ export async function actStreams(visit: Visit): Promise<View> {
   if (stale !== null) return stale
   const action = Object.keys(DONE).find((one) => one === form('action')) ?? 'verify'
   const reason = form('reason').trim()
+  const to = (done: string): View => ({ goTo: address('streams', { org, stream, done }) })
+  if (action !== 'verify' && form('seen') !== '') {
+    const now = await visit.api<Stream>('GET', pathOf(stream))
+    // A form that is sent twice finds its work done.
+    const isDone =
+      action === 'resume' ? now.status === 'enabled' : now.status === 'paused' && (now.reason ?? '') === reason
+    if (isDone) return to(action)
+    if (now.status !== form('seen')) return to('overtaken')
+  }
   if (action === 'verify') await visit.api('POST', `${pathOf(stream)}/verify`)
   else await visit.api('POST', `${pathOf(stream)}/${action}`, reason === '' ? {} : { reason })
-  return { goTo: address('streams', { org, stream, done: action }) }
+  return to(action)
 }
 
 const pathOf = (id: string): string => `/v1/streams/${encodeURIComponent(id)}`

@@ -74,6 +74,19 @@ test('a kept form counts after the next sign-in, once the person has seen it aga
   expect(written.status).toBe(303)
 })
 
+test('the link to sign in again of a long preview cuts no line', async () => {
+  const [path, { lines }] = FORMS[0]
+  const csrf = csrfIn((await get(root, path)).text)
+  await age()
+  const { text } = await post(root, path, { csrf, op: 'write', lines, action: 'preview' }, own())
+  const to = Array.from(text.matchAll(/href="([^"]+again=1[^"]*)"/g), ([, url = '']) => unescaped(url))
+  expect(to.length).toBeGreaterThan(0)
+  for (const url of to) {
+    const back = new URL(new URL(url, world.issuer).searchParams.get('to') ?? '', world.issuer)
+    expect(back.searchParams.get('lines')).toBeNull()
+  }
+})
+
 test('a form of another site is kept for nobody', async () => {
   const [path, form] = FORMS[0]
   const foreign = { origin: 'https://evil.example' }
