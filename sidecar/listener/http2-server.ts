@@ -76,8 +76,12 @@ export function createHttp2Server({ limits: given, onRequest, onFlood, isProxy }
     }
     sessions.add(session)
     const idle = closeWhenIdle(session, limits.keepAliveMs)
-    session.on('error', () => undefined)
-    session.on('close', () => sessions.delete(session))
+    session.on('error', ignore)
+    session.on('close', () => {
+      sessions.delete(session)
+      // Until its SETTINGS are acknowledged the library keeps the session; its error leads from our listeners back to it.
+      session.removeAllListeners().on('error', ignore)
+    })
     session.on('stream', (stream, _headers, flags, raw: string[]) => {
       // A failed stream also emits `close`, which is handled below.
       stream.on('error', () => undefined)
@@ -142,6 +146,8 @@ export function createHttp2Server({ limits: given, onRequest, onFlood, isProxy }
   }
 }
 
+const ignore = (): void => undefined
+
 /** Closes an unused connection even if the client sends PING frames. */
 function closeWhenIdle(session: ServerHttp2Session, idleMs: number): { enter(): void; leave(): void } {
   let open = 0
@@ -158,7 +164,7 @@ function closeWhenIdle(session: ServerHttp2Session, idleMs: number): { enter(): 
     },
     leave() {
       open -= 1
-      if (open === 0 && !session.closed) wait()
+      if (open === 0 && !session.closed && !session.destroyed) wait()
     },
   }
 }
