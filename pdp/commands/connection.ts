@@ -4,6 +4,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
+import { didYouMean } from '../domain/nearest.ts'
+import { SERVICE_SCOPES } from '../identity/oauth/scopes.ts'
 import { fileProblem } from '../process/command/file-problem.ts'
 import { isLoopback, urlHost } from '../process/listen.ts'
 import { URL_DEFAULT } from './client-settings.ts'
@@ -129,11 +131,11 @@ async function clientToken(
   { env, fetch, scope, bind, resource }: TokenDeps,
 ): Promise<string> {
   const id = options.clientId ?? env.PORTCULLIS_CLIENT_ID ?? 'admin'
-  const secret =
-    secretOf(env, 'PORTCULLIS_CLIENT_SECRET', {
-      option: '--client-secret-file',
-      file: options.clientSecretFile,
-    }) ?? localAdminSecret(url, id, env)
+  const given = secretOf(env, 'PORTCULLIS_CLIENT_SECRET', {
+    option: '--client-secret-file',
+    file: options.clientSecretFile,
+  })
+  const secret = given ?? localAdminSecret(url, id, env)
   const organization = bind && options.organization !== undefined ? { organization: options.organization } : {}
   const form = new URLSearchParams({
     grant_type: 'client_credentials',
@@ -150,13 +152,28 @@ async function clientToken(
   if (isObject(body) && String(body.error_description).startsWith('organization is not one'))
     throw new CliError(`there is no organization ${options.organization}, or client ${id} may not act in it`)
   const said = isObject(body) ? [body.error, body.error_description].filter((text) => typeof text === 'string') : []
-  throw new CliError(`client ${id} got no token: ${said.join(': ') || `status ${response.status}. Is ${url} a PDP?`}`)
+  const hint = isObject(body) ? hintOf(body, given === null ? localSecretFile(env) : null) : ''
+  throw new CliError(
+    `client ${id} got no token: ${said.join(': ') || `status ${response.status}. Is ${url} a PDP?`}${hint}`,
+  )
 }
+
+/** What to do about an error of the token endpoint. `secretFile`: where the secret was found that nobody gave. */
+function hintOf({ error, scope }: { readonly [name: string]: unknown }, secretFile: string | null): string {
+  if (error === 'invalid_scope' && typeof scope === 'string')
+    return `, ${JSON.stringify(scope)}${didYouMean(scope, SERVICE_SCOPES)}`
+  if (error !== 'invalid_client') return ''
+  return secretFile === null
+    ? '. Are its id and its secret right?'
+    : `. The secret is from ${secretFile}: was this PDP started in another folder? Run this there`
+}
+
+const localSecretFile = (env: NodeJS.ProcessEnv): string => join(env.PORTCULLIS_DATA_DIR ?? '.data', 'admin-secret')
 
 /** A PDP on this machine keeps its generated secret in its data directory. */
 function localAdminSecret(url: string, id: string, env: NodeJS.ProcessEnv): string {
   const local = isLoopback(urlHost(new URL(url)))
-  const path = join(env.PORTCULLIS_DATA_DIR ?? '.data', 'admin-secret')
+  const path = localSecretFile(env)
   try {
     if (local && id === 'admin') return readFileSync(path, 'utf8').trim()
   } catch {
@@ -233,5 +250,8 @@ function reasonOf(err: unknown): string {
   if (!(err instanceof Error)) return String(err)
   if ('code' in err && err.code === 'ECONNREFUSED')
     return 'nothing listens there. Is the PDP running? Try: portcullis doctor'
+  // The gRPC port, which is beside the HTTP port, speaks HTTP/2 alone.
+  if ('code' in err && String(err.code).startsWith('HPE_'))
+    return 'what listens there does not speak HTTP/1.1. Is this the gRPC port? Give the HTTP port, which is 8080 by default'
   return err.cause instanceof Error ? reasonOf(err.cause) : err.message || err.name
 }

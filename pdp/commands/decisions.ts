@@ -109,7 +109,7 @@ async function decide(asked: {
     throw new CliError(
       connection.hasGivenToken
         ? 'the token is not active, or not bound to an organization: it has ended, was revoked, or is of another PDP'
-        : 'name one with --organization: the client is not bound to an organization',
+        : 'name the organization with --organization: the client is not bound to one',
     )
   requireDecided(result)
   io.stdout.write(

@@ -92,10 +92,24 @@ async function write(asked: {
   const { connection, path } = await open(options, io, 'relationships:write')
   const response = await connection.send({ method: 'POST', path, body: { [op]: tuples } })
   const body: unknown = await response.json()
-  const done = op === 'write' ? 'stored' : 'deleted'
-  io.stdout.write(options.json === true ? `${JSON.stringify(body)}\n` : `${done}: ${tuples.length}\n`)
+  const deleted = op === 'delete' ? deletedCount(body, tuples.length) : 0
+  const text = op === 'write' ? `stored: ${tuples.length}` : `deleted: ${deleted}`
+  io.stdout.write(options.json === true ? `${JSON.stringify(body)}\n` : `${text}\n`)
+  if (op === 'delete' && deleted < tuples.length) io.stderr.write(notStored(tuples.length - deleted, tuples.length))
   return EXIT.ok
 }
+
+/** A PDP of an earlier version does not say how many it deleted. */
+function deletedCount(body: unknown, asked: number): number {
+  const said = typeof body === 'object' && body !== null && 'applied_count' in body ? body.applied_count : null
+  return typeof said === 'number' ? said : asked
+}
+
+/** A mistyped tuple must not leave somebody in the belief that an access is gone. */
+const notStored = (count: number, asked: number): string =>
+  asked === 1
+    ? 'this tuple was not stored, so nothing was taken away. What is stored: portcullis tuple export\n'
+    : `${count} of these ${asked} tuples ${count === 1 ? 'was' : 'were'} not stored. What is stored: portcullis tuple export\n`
 
 async function exportAll(options: ConnectionOptions & Filter, io: NodeJS.Process): Promise<number> {
   const { object, relation, subject } = options

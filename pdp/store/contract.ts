@@ -169,6 +169,8 @@ export type TransactionClient = {
 
 /** `position`: of the log after the write. `changed` false: everything was already as asked, so the log did not move. */
 export type Written = { readonly position: LogPosition; readonly changed: boolean }
+/** `appliedCount`: of the changes that were not so already. */
+export type AppliedWrite = Written & { readonly appliedCount: number }
 
 /**
  * Everything that decisions depend on. Every read sees all writes that resolved before it was called.
@@ -202,7 +204,7 @@ export interface Store extends ReportingQueries {
     log: LogId,
     changes: readonly Change[],
     options: { context: WriteContext; preconditions?: readonly Precondition[]; letsNobodyIn?: boolean },
-  ): Promise<Written>
+  ): Promise<AppliedWrite>
   /**
    * Runs `work` on the content of these logs, which nobody else writes until it ends; undone when it throws. `lengthy`: it
    * looks at whole tables. Absent where no other process writes.

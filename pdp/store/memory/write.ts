@@ -7,7 +7,7 @@ import type { Organization } from '../../domain/organization.ts'
 import type { RoleGrant } from '../../domain/role.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import { claimsOf, leaversIn, requireNothingWithheld } from '../changes.ts'
-import type { SubjectRow, Written } from '../contract.ts'
+import type { AppliedWrite, SubjectRow } from '../contract.ts'
 import { emptyLog, type LogWrite, type MemoryLog, type MemoryState, START } from './log.ts'
 
 type Write = {
@@ -31,7 +31,7 @@ const CHANGES_KEPT_MAX = 10_000
 const ORGANIZATION_DEPTH_MAX = 25
 
 /** Throws PdpError as Store.write says; the state is then as it was. */
-export function applyToMemory(state: MemoryState, write: Write): Written {
+export function applyToMemory(state: MemoryState, write: Write): AppliedWrite {
   const { log, changes } = write
   const position = state.positions.get(log)
   const content = state.logs.get(log)
@@ -52,8 +52,8 @@ export function applyToMemory(state: MemoryState, write: Write): Written {
     for (const back of undo.reverse()) back()
     throw err
   }
-  if (effective.length === 0) return { position, changed: false }
-  return { position: raise(state, write, effective), changed: true }
+  if (effective.length === 0) return { position, changed: false, appliedCount: 0 }
+  return { position: raise(state, write, effective), changed: true, appliedCount: effective.length }
 }
 
 function raise(

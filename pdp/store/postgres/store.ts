@@ -8,7 +8,7 @@ import type { MembershipStatus, Tier } from '../../domain/membership.ts'
 import type { Organization } from '../../domain/organization.ts'
 import { withModels } from '../../worker/worker.ts'
 import { assertChanges } from '../changes.ts'
-import type { EntitlementReading, LogEntry, Snapshot, Store, Written } from '../contract.ts'
+import type { AppliedWrite, EntitlementReading, LogEntry, Snapshot, Store } from '../contract.ts'
 import type { Connection, Database } from './connection/database.ts'
 import type { Turns } from './connection/turns.ts'
 import { createJoinedWrite } from './joined-write.ts'
@@ -97,14 +97,14 @@ function joinedWrites(database: Database, schema: string): Pick<Store, 'writeWit
 async function write(
   database: Database,
   request: { log: LogId; changes: readonly Change[]; sinceMs: number } & Parameters<Store['write']>[2],
-): Promise<Written> {
+): Promise<AppliedWrite> {
   const { log, changes, sinceMs, context, preconditions = [], letsNobodyIn = false } = request
   assertChanges(log, changes)
   // With an organization goes all that it holds, which may be millions of tuples.
   const deletes = changes.some((change) => change.kind === 'organization' && change.organization === null)
   const within = deletes ? database.lengthy : database.within
   try {
-    const transact = async (sql: Connection): Promise<Written> => {
+    const transact = async (sql: Connection): Promise<AppliedWrite> => {
       const { before, after: position } = await raiseRevision(sql, log, {
         entitlements: changes.some((c) => c.kind === 'entitlement' || c.kind === 'entitlements'),
       })
@@ -117,11 +117,11 @@ async function write(
         ...(await claimsEvents(sql, { log, changes: effective, context })),
       ]
       await appendEvents(sql, events, entriesInsert({ log, position, changes: effective, context }))
-      return { position, changed: true }
+      return { position, changed: true, appliedCount: effective.length }
     }
     return await within('begin', transact, sinceMs)
   } catch (err) {
-    if (err instanceof NothingChanged) return { position: err.position, changed: false }
+    if (err instanceof NothingChanged) return { position: err.position, changed: false, appliedCount: 0 }
     throw err
   }
 }

@@ -1,7 +1,7 @@
 /** Both stores pass the same suites. An implementation is done when they pass; an exception needs a reason. */
 import pg from 'pg'
 import { describe } from 'vitest'
-import type { Store, Written } from '../../../pdp/store/contract.ts'
+import type { AppliedWrite, Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { openPostgres } from '../../../pdp/store/postgres/postgres.ts'
 import { openTestDatabase } from '../../support/database.ts'
@@ -62,7 +62,7 @@ async function openWithinApplication(): ReturnType<OpenStore> {
 async function writeWithin(
   { store, application }: { store: Store; application: pg.Pool },
   ...[log, changes, options]: Parameters<Store['write']>
-): Promise<Written> {
+): Promise<AppliedWrite> {
   const tuples = changes.filter((change) => change.kind === 'tuple')
   if (tuples.length < changes.length || log.startsWith('#') || store.writeWithin === undefined)
     return store.write(log, changes, options)
@@ -71,7 +71,7 @@ async function writeWithin(
     await client.query('begin')
     const written = await store.writeWithin(client, log, tuples, options)
     await client.query('commit')
-    return written
+    return { ...written, appliedCount: written.changed ? tuples.length : 0 }
   } catch (err) {
     await client.query('rollback')
     throw err

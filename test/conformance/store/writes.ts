@@ -16,8 +16,8 @@ export function writesSuite(open: OpenStore): void {
       const second = await t.write(t.acme, put('doc:1#viewer@user:b'))
       const after = (await t.store.vector([t.acme])).logs.get(t.acme)
       expect([first, second]).toEqual([
-        { position: before, changed: true },
-        { position: after, changed: true },
+        { position: before, changed: true, appliedCount: 1 },
+        { position: after, changed: true, appliedCount: 1 },
       ])
       expect([before?.revision, after?.revision]).toEqual([1, 2])
       expect(before?.writeId).not.toBe(after?.writeId)
@@ -28,6 +28,7 @@ export function writesSuite(open: OpenStore): void {
       expect(await t.write(t.acme, put('doc:1#viewer@user:a'), drop('doc:9#viewer@user:a'))).toEqual({
         position: before,
         changed: false,
+        appliedCount: 0,
       })
       expect((await t.store.vector([t.acme])).logs.get(t.acme)?.revision).toBe(1)
       expect((await t.store.entries([{ log: t.acme, from: 1, to: 9 }], 10)).map((e) => e.revision)).toEqual([1])

@@ -37,6 +37,11 @@ const BODY = object({
   },
 })
 
+const APPLIED_COUNT = {
+  type: 'integer',
+  description: 'How many of the tuples were written or deleted now, because they were not so already.',
+}
+
 export function addRelationships(app: FastifyInstance, deps: ManagementDeps): void {
   const path = '/v1/organizations/:org/relationships'
   const common = { tag: 'Relationships', organizationScope: 'organization' } as const
@@ -50,15 +55,15 @@ export function addRelationships(app: FastifyInstance, deps: ManagementDeps): vo
       'Writes and deletes tuples, all or none. Writing an existing tuple and deleting a missing one change nothing.',
     scope: 'relationships:write',
     body: BODY,
-    answer: object({ revision: { type: 'integer' } }, ['revision']),
+    answer: object({ revision: { type: 'integer' }, applied_count: APPLIED_COUNT }, ['revision', 'applied_count']),
     locks: ({ org }) => [org],
     async handle({ at, caller, params, body, context }) {
       const { changes, places, preconditions } = parseRelationships(body, await restriction(at.store))
       const tuples = changes.flatMap(({ op, tuple }) => (op === 'write' ? [tuple] : []))
       await requireGivenToGroups(at, caller, { log: params.org, tuples })
       try {
-        const { position } = await at.store.write(params.org, changes, { context, preconditions })
-        return ok({ revision: position.revision })
+        const { position, appliedCount } = await at.store.write(params.org, changes, { context, preconditions })
+        return ok({ revision: position.revision, applied_count: appliedCount })
       } catch (err) {
         throw relocate(err, places)
       }

@@ -29,10 +29,11 @@ describe('relationships', () => {
       'doc:1#viewer@user:ann',
       { object: 'doc:2', relation: 'viewer', subject: 'group:g#member', expires_at: '2030-01-01T00:00:00Z' },
     ]
-    const [status, { revision }] = await send('POST', path, { write })
-    expect(status).toBe(200)
-    expect(await send('POST', path, { write })).toEqual([200, { revision }])
-    expect(await send('POST', path, { delete: ['doc:9#viewer@user:ann'] })).toEqual([200, { revision }])
+    const [status, { revision, applied_count }] = await send('POST', path, { write })
+    expect([status, applied_count]).toEqual([200, 2])
+    const nothing = [200, { revision, applied_count: 0 }]
+    expect(await send('POST', path, { write })).toEqual(nothing)
+    expect(await send('POST', path, { delete: ['doc:9#viewer@user:ann'] })).toEqual(nothing)
     const [, { items }] = await send('GET', path)
     expect(items).toEqual([
       { object: 'doc:1', relation: 'viewer', subject: 'user:ann', expires_at: null },
