@@ -18,7 +18,8 @@ export function parseAuthorization(fields: readonly string[]): Credentials {
   const match = CREDENTIALS.exec(field)
   const scheme = match?.[1]?.toLowerCase()
   if (scheme !== 'bearer' && scheme !== 'dpop') throw new TokenError('token_missing', 'no Bearer or DPoP credentials')
-  if (/^\S+ *$/.test(field)) throw new TokenError('authorization_invalid', 'the scheme has no credentials')
+  if (/^\S+ *$/.test(field))
+    throw new TokenError('authorization_invalid', 'the header has a scheme, and no token after it')
   const token = match?.[2]
   if (token === undefined || match?.[0] !== field)
     throw new TokenError('token_invalid', 'the credentials are not one token68 value')

@@ -1,4 +1,5 @@
 /** Warns about valid routes that servers may confuse: by case, by a trailing slash, or by what follows the name of a script. */
+import { didYouMean } from '../../pdp/domain/nearest.ts'
 import { usesSource } from '../routes/checks.ts'
 import { type Protection, protectsOtherwise, rulesOf } from '../routes/near-miss.ts'
 import { CHANGING, READING } from '../routes/other-readings.ts'
@@ -107,7 +108,10 @@ const METHODS = new Set(
 export const methodWarnings = (routes: readonly Route[]): string[] =>
   [...new Set(routes.map(({ method }) => method))]
     .filter((method) => !METHODS.has(method))
-    .map((method) => `${method} is not a registered HTTP method: no request may ever match its routes`)
+    .map(
+      (method) =>
+        `${method} is not a registered HTTP method: no request may ever match its routes${didYouMean(method, METHODS)}`,
+    )
 
 /** Two routes whose paths differ only in case or in a trailing slash, and whose checks differ. */
 function spelledAlike(one: Folded, earlier: readonly Folded[]): string[] {

@@ -174,7 +174,7 @@ const isNull = (node: Node): node is Scalar<null> => isScalar(node) && node.valu
 const PLAIN: { readonly [code: string]: string } = {
   BLOCK_IN_FLOW: 'within { } or [ ], a text with a colon must be in quotes, such as "viewer doc:{id}"',
   BLOCK_AS_IMPLICIT_KEY:
-    'a text with a colon and a space must be in quotes; the keys of a map begin on lines of their own',
+    'a text with a colon and a space must be in quotes; the keys of a map begin on lines of their own, and the key above them ends with a colon',
   BAD_SCALAR_START: 'a text that begins with this character must be in quotes',
 }
 

@@ -96,7 +96,11 @@ async function login({ options, io }: Invocation): Promise<number> {
   })
   if (!ok || typeof body.device_code !== 'string')
     throw new CliError(
-      `the sign-in did not begin: ${said(body)}\nmake the client with: portcullis client put ${clientId} --public --device --scope "${scope}"`,
+      `the sign-in did not begin: ${said(body)}\n${
+        body.error === 'invalid_target' && resource !== undefined
+          ? `${resource} is no audience of an app. Give the resource of your route file; portcullis setup declares it`
+          : `make the client with: portcullis client put ${clientId} --public --device --scope "${scope}"`
+      }`,
     )
   io.stderr.write(
     `Open ${body.verification_uri_complete ?? body.verification_uri} and confirm the code ${body.user_code}\n`,

@@ -100,7 +100,9 @@ async function putPerson(world: World, { id, email }: { id: string; email: strin
   const membership = `/v1/organizations/${encodeURIComponent(world.organization)}/members/${encodeURIComponent(id)}`
   const known = await find(world.connection, path)
   if (known !== null && known.email !== email)
-    throw new CliError(`user ${id} has another address: make the person by portcullis user put, with an id of your own`)
+    throw new CliError(
+      `user ${id} has the address ${known.email ?? 'of nobody'}; if that is wrong: portcullis user put ${id} --email ${email} --email-verified\nIf this is another person, give an id of your own: portcullis user put ID --email ${email}`,
+    )
   const password = randomBytes(PASSWORD_BYTES).toString('base64url')
   if (known === null) await put(world, path, { email, email_verified: true, password })
   if ((await find(world.connection, membership)) === null)

@@ -183,7 +183,7 @@ describe('check and explain', () => {
   test.each<[string, readonly string[], NodeJS.ProcessEnv, RegExp]>([
     ['a subject that is none', ['alice', 'viewer', 'invoice:1', '-o', 'acme'], {}, /must be <type>:<id>/],
     ['a resource that is none', ['user:alice', 'viewer', 'invoice', '-o', 'acme'], {}, /\/permissions\/0\/resource/],
-    ['no organization', ['user:alice', 'viewer', 'invoice:1'], {}, /name one with --organization/],
+    ['no organization', ['user:alice', 'viewer', 'invoice:1'], {}, /name the organization with --organization/],
     [
       'an organization that is not there',
       ['user:alice', 'viewer', 'invoice:1', '-o', 'nowhere'],

@@ -113,34 +113,6 @@ describe('portcullis', () => {
     expect(await good('explain user:alice viewer invoice:1 -o acme')).toMatch(/invoice:1#viewer@user:alice/)
   })
 
-  test('says of a tuple that is deleted with a typing mistake that it took nothing away', async () => {
-    await good('tuple write memo:1#viewer@user:alice memo:2#viewer@user:alice -o acme')
-    expect(await run('tuple delete memo:1#viewer@user:alcie -o acme')).toEqual({
-      status: 0,
-      out: 'deleted: 0\n',
-      err: 'this tuple was not stored, so nothing was taken away. What is stored: portcullis tuple export\n',
-    })
-    expect(await run('tuple delete memo:1#viewer@user:alice memo:2#viewr@user:alice -o acme')).toMatchObject({
-      out: 'deleted: 1\n',
-      err: expect.stringContaining('1 of these 2 tuples was not stored'),
-    })
-    expect(await good('tuple delete memo:2#viewer@user:alice -o acme')).toBe('deleted: 1\n')
-  })
-
-  test.each([
-    [
-      'client put importer --scope relationships:wirte -o acme',
-      'may not ask for this scope, "relationships:wirte"; did you mean "relationships:write"?',
-    ],
-    ['org list --client-id nobody', 'client authentication failed. Are its id and its secret right?'],
-    ['check user:alice viewer invoice:1', 'name the organization with --organization: the client is not bound to one'],
-  ])('%s says what is wrong', async (line, message) => {
-    const secret = join(folder, 'wrong.secret')
-    await writeFile(secret, 'wrong')
-    const { status, err } = await run(line.includes('--client-id') ? `${line} --client-secret-file ${secret}` : line)
-    expect([status, err]).toEqual([2, expect.stringContaining(message)])
-  })
-
   test('judges a tuple before it looks for credentials', async () => {
     const { status, err } = await runOn(
       { folder: tmpdir(), url: 'http://127.0.0.1:9' },

@@ -90,7 +90,7 @@ issuers:
     [
       'depot bad.yaml --user finn@other.example',
       'resource: https://depot.example.com\nissuers: []',
-      /user finn has another address/,
+      /user finn has the address finn@example\.com/,
     ],
     [
       'depot bad.yaml',

@@ -1,0 +1,56 @@
+/** Mistakes of people at `portcullis` that only a running PDP can notice: the answer names them and says what to do. */
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type ServedPdp, servePdp } from './served-pdp.ts'
+
+let served: ServedPdp
+let folder: string
+beforeAll(async () => {
+  served = await servePdp()
+  folder = served.folder
+  await good('org put acme')
+  await good('user put alice --email alice@example.com --email-verified')
+  await good('client put portcullis-cli --public --device --scope openid')
+  await writeFile(join(folder, 'routes.yaml'), 'resource: https://app.example.com\nissuers: []\n')
+})
+afterAll(() => served.close())
+const run: ServedPdp['run'] = (line, options) => served.run(line, options)
+const good: ServedPdp['good'] = (line) => served.good(line)
+
+test('says of a tuple that is deleted with a typing mistake that it took nothing away', async () => {
+  await good('tuple write memo:1#viewer@user:alice memo:2#viewer@user:alice -o acme')
+  expect(await run('tuple delete memo:1#viewer@user:alcie -o acme')).toEqual({
+    status: 0,
+    out: 'deleted: 0\n',
+    err: 'this tuple was not stored, so nothing was taken away. What is stored: portcullis tuple export\n',
+  })
+  expect(await run('tuple delete memo:1#viewer@user:alice memo:2#viewr@user:alice -o acme')).toMatchObject({
+    out: 'deleted: 1\n',
+    err: expect.stringContaining('1 of these 2 tuples was not stored'),
+  })
+  expect(await good('tuple delete memo:2#viewer@user:alice -o acme')).toBe('deleted: 1\n')
+})
+
+test.each([
+  [
+    'client put importer --scope relationships:wirte -o acme',
+    'may not ask for this scope, "relationships:wirte"; did you mean "relationships:write"?',
+  ],
+  [
+    'org list --client-id nobody --client-secret-file SECRET',
+    'client authentication failed. Are its id and its secret right?',
+  ],
+  ['check user:alice viewer invoice:1', 'name the organization with --organization: the client is not bound to one'],
+  ['login --scope openid --resource https://app.exmple.com', 'https://app.exmple.com is no audience of an app'],
+  [
+    'setup acme ROUTES --user alice@exmple.com',
+    'alice has the address alice@example.com; if that is wrong: portcullis user put alice --email alice@exmple.com',
+  ],
+])('%s says what is wrong', async (line, message) => {
+  const secret = join(folder, 'wrong.secret')
+  await writeFile(secret, 'wrong')
+  const typed = line.replace('SECRET', secret).replace('ROUTES', join(folder, 'routes.yaml'))
+  const { status, err } = await run(typed)
+  expect([status, err]).toEqual([2, expect.stringContaining(message)])
+})
