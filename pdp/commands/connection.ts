@@ -251,7 +251,7 @@ function reasonOf(err: unknown): string {
   if ('code' in err && err.code === 'ECONNREFUSED')
     return 'nothing listens there. Is the PDP running? Try: portcullis doctor'
   // The gRPC port, which is beside the HTTP port, speaks HTTP/2 alone.
-  if ('code' in err && String(err.code).startsWith('HPE_'))
+  if (err.name === 'HTTPParserError')
     return 'what listens there does not speak HTTP/1.1. Is this the gRPC port? Give the HTTP port, which is 8080 by default'
   return err.cause instanceof Error ? reasonOf(err.cause) : err.message || err.name
 }

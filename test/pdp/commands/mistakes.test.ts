@@ -1,4 +1,6 @@
 /** Mistakes of people at `portcullis`: each is named by what they typed. */
+import { once } from 'node:events'
+import { createServer } from 'node:http2'
 import { tmpdir } from 'node:os'
 import { expect, test } from 'vitest'
 import { runOn } from './served-pdp.ts'
@@ -34,4 +36,16 @@ test.each([
   const said: string[] = []
   await expect(runOn(NOWHERE, line, { onError: (text) => void said.push(text) })).rejects.toThrow('exit 2')
   expect(said.join('')).toContain(message)
+})
+
+test('the gRPC port, given for the HTTP port, is recognised', async () => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' ? address?.port : null
+  const { status, err } = await runOn({ folder: tmpdir(), url: `http://127.0.0.1:${port}` }, 'org list', {
+    env: { PORTCULLIS_CLIENT_SECRET: 'x' },
+  })
+  await new Promise((resolve) => server.close(resolve))
+  expect([status, err]).toEqual([2, expect.stringContaining('Is this the gRPC port? Give the HTTP port')])
 })
