@@ -2,12 +2,15 @@
 
 /** Characters that cannot be seen or turn the order of others: an address would look like somebody else's. */
 const UNSEEN =
-  '\\s@\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ufe00-\\ufe0f\\uffa0\\ufff0-\\ufffb' +
-  // Written as themselves: readers of the pattern in the description have no escape in common for these.
-  '\u{110bd}\u{110cd}\u{13430}-\u{1345f}\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}'
+  '\\s@\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ufe00-\\ufe0f\\uffa0\\ufff0-\\ufffb'
+/** Their like beyond U+FFFF, for which readers of patterns have no escape in common. */
+const UNSEEN_BEYOND =
+  /[\u{110bd}\u{110cd}\u{13430}-\u{1345f}\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/u
+/** For descriptions: every reader of patterns understands it. What it takes is an address if `isAddress` takes it, too. */
 export const ADDRESS_PATTERN = `^[^${UNSEEN}]+@[^${UNSEEN}]+$`
+export const ADDRESS_FORM = 'an e-mail address'
 export const ADDRESS_CHARACTERS_MAX = 254
 
 const FORM = new RegExp(ADDRESS_PATTERN, 'u')
 export const isAddress = (text: string): boolean =>
-  text.length <= ADDRESS_CHARACTERS_MAX && FORM.test(text) && text.isWellFormed()
+  text.length <= ADDRESS_CHARACTERS_MAX && FORM.test(text) && !UNSEEN_BEYOND.test(text) && text.isWellFormed()

@@ -9,7 +9,7 @@ import { ID, object, PERMISSION_KEY, TIMESTAMP } from '../../http/schemas.ts'
 import { RequestProblem } from '../../problems/status.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { addManagementRoute, EMPTY, ok } from '../route.ts'
-import { EMAIL } from '../users/users.ts'
+import { EMAIL, requireAddress } from '../users/users.ts'
 import { INVITING, requireGivable } from './authority.ts'
 
 const ROLES_MAX = 20
@@ -68,6 +68,7 @@ export function addInvitations(app: FastifyInstance, deps: ManagementDeps): void
     creates: true,
     async handle({ params: { org }, body, context, atomically }) {
       const { email, role, language = 'en' } = body
+      requireAddress(email)
       const roles = (body.roles ?? []).map((one) => ({ app: one.app ?? null, role: one.role }))
       const invited = await atomically([DIRECTORY, ENVIRONMENT, org], async (at, caller) => {
         await requireGivable(at, caller, { organization: org, roles })

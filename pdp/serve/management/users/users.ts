@@ -1,7 +1,12 @@
 /** Users who can sign in. They belong to the environment, so only an unbound client manages them. */
 import type { FastifyInstance } from 'fastify'
 import { DIRECTORY, TOKENS } from '../../../domain/log.ts'
-import { ADDRESS_CHARACTERS_MAX, ADDRESS_PATTERN } from '../../../identity/joining/mail-address.ts'
+import {
+  ADDRESS_CHARACTERS_MAX,
+  ADDRESS_FORM,
+  ADDRESS_PATTERN,
+  isAddress,
+} from '../../../identity/joining/mail-address.ts'
 import { hashSecret, verifySecret } from '../../../identity/keys/password-hash.ts'
 import { BusyError, createSemaphores, type Semaphore } from '../../../identity/sign-in/attempts.ts'
 import type { Directory, User } from '../../../store/directory.ts'
@@ -18,7 +23,15 @@ type UserBody = {
   readonly name?: string
   readonly password?: string
 }
-export const EMAIL = { ...text(ADDRESS_PATTERN, 'an e-mail address'), maxLength: ADDRESS_CHARACTERS_MAX }
+export const EMAIL = { ...text(ADDRESS_PATTERN, ADDRESS_FORM), maxLength: ADDRESS_CHARACTERS_MAX }
+
+/** What the pattern cannot tell. Throws RequestProblem `request_invalid`. */
+export function requireAddress(email: string): void {
+  if (isAddress(email)) return
+  const issues = [{ place: '/email', message: `must be ${ADDRESS_FORM}` }]
+  throw new RequestProblem('request_invalid', `/email must be ${ADDRESS_FORM}`, { issues })
+}
+
 const BODY = object({
   email: EMAIL,
   email_verified: { type: 'boolean' },
@@ -60,6 +73,7 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
     answer: USER,
     locks: () => [DIRECTORY, TOKENS],
     async prepare({ at, caller, params, body }) {
+      if (body.email !== undefined) requireAddress(body.email)
       if (body.email_verified === true && body.email === undefined) {
         throw new RequestProblem('request_invalid', 'email_verified is true without an email', {
           issues: [{ place: '/email_verified', message: 'is true without an email' }],

@@ -60,4 +60,11 @@ test.each([
 ])('an address with the invisible character %j is refused', async (mark) => {
   const body = JSON.stringify({ email: `b${mark}ob@corp.example` })
   expect(await put({ 'content-type': JSON_TYPE }, body, '/v1/users/unseen')).toBe(400)
+  const invited = await fetch(`${world.served.url}/v1/organizations/acme/invitations`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${world.admin}`, 'content-type': JSON_TYPE },
+    body: JSON.stringify({ email: `b${mark}ob@corp.example`, role: 'member' }),
+  })
+  expect(invited.status).toBe(400)
+  expect(await invited.json()).toMatchObject({ code: 'request_invalid', detail: expect.stringContaining('/email') })
 })

@@ -57,6 +57,20 @@ describe('each schema', () => {
     }
   })
 
+  test('has patterns that every reader understands alike', () => {
+    const patterns: string[] = []
+    JSON.stringify(api, (name, value) => {
+      if (name === 'pattern' && typeof value === 'string') patterns.push(value)
+      return value
+    })
+    expect(patterns.length).toBeGreaterThan(20)
+    for (const pattern of patterns) {
+      for (const flags of ['', 'u']) expect(() => new RegExp(pattern, flags), pattern).not.toThrow()
+      // Readers without Unicode take these as two characters.
+      expect(pattern).not.toMatch(/[\u{10000}-\u{10ffff}]/u)
+    }
+  })
+
   test('has an example that says something', () => {
     const { DecideRequest, User, Problem } = api.components.schemas
     expect(DecideRequest.examples[0]).toMatchObject({
