@@ -117,8 +117,9 @@ async function requirePlace(
 ): Promise<Organization | null> {
   const existing = await findOrganization(deps, wanted.id)
   if (caller.organizationScope.length === 0) return existing
-  if (existing === null) await requireOwnName(deps, caller, wanted.id)
-  else {
+  // The same answer for an id that somebody else has as for one that nobody has.
+  if (existing === null || !(await isWithin(deps, caller, wanted.id))) await requireOwnName(deps, caller, wanted.id)
+  if (existing !== null) {
     await requireWithin(caller, wanted.id, deps.pdp)
     if (wanted.parent === existing.parent) return existing
   }
