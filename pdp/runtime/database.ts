@@ -5,6 +5,7 @@ import { rotateKeys } from '../identity/keys/key-rotation.ts'
 import { type RotationReport, rotateMasterKey } from '../identity/keys/master-key-rotation.ts'
 import { forgetProcesses, openMasterKeys } from '../identity/keys/master-keys.ts'
 import { StartError } from '../process/exit.ts'
+import type { Log } from '../process/log.ts'
 import type { Shutdown } from '../process/shutdown.ts'
 import type { Spans } from '../process/tracing/spans.ts'
 import { spanError } from '../process/tracing/tracing.ts'
@@ -23,11 +24,13 @@ const schemaOf = ({ databaseSchema: schema }: PdpConfig): { readonly schema?: st
 /** Brings the schema up to date. `shutdown` closes the database. Throws StartError. */
 export async function openStore(
   config: PdpConfig,
-  { shutdown, spans }: { readonly shutdown: Shutdown; readonly spans: Spans | null },
+  { shutdown, spans, log }: { readonly shutdown: Shutdown; readonly spans: Spans | null; readonly log: Log },
 ): Promise<Database> {
   let connectionString = config.databaseUrl
   if (connectionString === null) {
-    const embedded = await startEmbeddedPostgres(config)
+    const { dataDirectory } = config
+    const onRestart = (): void => log.warn({ event: 'database_restarted', reason: 'the embedded PostgreSQL had ended' })
+    const embedded = await startEmbeddedPostgres({ dataDirectory, onRestart })
     shutdown.add('embedded PostgreSQL', () => embedded.stop())
     connectionString = embedded.connectionString
   }

@@ -83,7 +83,7 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
   const registry = createRegistry()
   const spans = openSpans(config, { log, shutdown })
   const commits = createCommits()
-  const opened = commits.watch(await openStore(config, { shutdown, spans }))
+  const opened = commits.watch(await openStore(config, { shutdown, spans, log }))
   const { sql, atomically } = opened
   const store = timedStore(opened.store, registry)
   const masterKeys = await openMasterKeys(sql, secrets.masterKeys)

@@ -25,6 +25,7 @@ const STOP_TIMEOUT_MS = 10_000
 const POLL_MS = 20
 // How long a second start waits for the first to end; a killed owner's lock is gone within milliseconds.
 const OWNER_WAIT_MS = 2_000
+const RETAKE_MS = 250
 
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
@@ -41,28 +42,38 @@ export type EmbeddedPostgres = { readonly connectionString: string; stop(): Prom
 type Owner = { release(): Promise<void> }
 
 /**
- * Starts PostgreSQL in `<dataDirectory>/postgres`, or takes over the one that a killed process left running there.
+ * Starts PostgreSQL in `<dataDirectory>/postgres`, or takes over the one that a killed process left running there. If it
+ * ends, it is started again at the same port, and `onRestart` is called.
  * `settings` override PostgreSQL's. Throws StartError, one line: the directory is in use by another process, belongs to
  * another user, or PostgreSQL does not start.
  */
 export async function startEmbeddedPostgres(options: {
   readonly dataDirectory: string
   readonly settings?: { readonly [name: string]: string }
+  readonly onRestart?: () => void
 }): Promise<EmbeddedPostgres> {
   const cluster = await locateCluster(resolve(options.dataDirectory))
   await ensureCluster(cluster)
   const password = await readPassword(cluster)
-  const postmaster = await findOrStart(cluster, { ...SETTINGS, ...options.settings })
-  const connectionString = `postgresql://${SUPERUSER}:${password}@127.0.0.1:${postmaster.port}/postgres`
-  const owner = await becomeOwner(cluster, connectionString)
-
-  const stay = stopAtExit(cluster, postmaster.pid)
+  const settings = { ...SETTINGS, ...options.settings }
+  const { port, pid } = await findOrStart(cluster, settings)
+  let running = { pid, stay: () => {} }
+  const connectionString = `postgresql://${SUPERUSER}:${password}@127.0.0.1:${port}/postgres`
+  const owner = await becomeOwner(cluster, connectionString, async () => {
+    // Crashed parts of it PostgreSQL restarts by itself.
+    if (findPostmaster(cluster) !== null) return
+    const again = await findOrStart(cluster, { ...settings, port: `${port}` })
+    running.stay()
+    running = { pid: again.pid, stay: stopAtExit(cluster, again.pid) }
+    options.onRestart?.()
+  })
+  running.stay = stopAtExit(cluster, pid)
   return {
     connectionString,
     async stop() {
       await owner.release()
-      await stopPostmaster(cluster, postmaster.pid)
-      stay()
+      await stopPostmaster(cluster, running.pid)
+      running.stay()
     },
   }
 }
@@ -71,9 +82,10 @@ export async function startEmbeddedPostgres(options: {
 function stopAtExit(cluster: Cluster, pid: number): () => void {
   const onExit = (): void => signalPostmaster(cluster, pid, 'SIGINT')
   process.once('exit', onExit)
-  return () => process.removeListener('exit', onExit)
+  return () => void process.removeListener('exit', onExit)
 }
 
+/** `settings.port`: default any free one. */
 async function findOrStart(
   cluster: Cluster,
   settings: { readonly [name: string]: string },
@@ -90,7 +102,7 @@ async function findOrStart(
     }
     if (found === null && child !== null && hasEnded(child)) await explainFailure(cluster)
     if (found === null && (child === null || hasEnded(child))) {
-      child = spawnPostmaster(cluster, { ...settings, port: `${await freePort()}` })
+      child = spawnPostmaster(cluster, { port: `${await freePort()}`, ...settings })
       child.on('error', () => undefined) // seen as an end without a pid
       stay()
       if (child.pid !== undefined) stay = stopAtExit(cluster, child.pid)
@@ -122,11 +134,12 @@ async function freePort(): Promise<number> {
 
 /**
  * Holds a lock in the database for as long as this process lives. PostgreSQL drops it with our connection, even after
- * kill -9, and no process id can be mistaken for another's.
+ * kill -9, and no process id can be mistaken for another's. `revive` starts a server that has ended.
  */
-async function becomeOwner(cluster: Cluster, connectionString: string): Promise<Owner> {
+async function becomeOwner(cluster: Cluster, connectionString: string, revive: () => Promise<void>): Promise<Owner> {
   const deadline = Date.now() + OWNER_WAIT_MS
   let released = false
+  let retaking: Promise<void> | null = null
   let client = await takeLock()
   while (client === null && Date.now() < deadline) {
     await delay(POLL_MS)
@@ -154,15 +167,21 @@ async function becomeOwner(cluster: Cluster, connectionString: string): Promise<
       await candidate.end()
       return null
     }
-    candidate.once('end', () => void retake())
+    candidate.once('end', () => {
+      if (!released) retaking = retake()
+    })
     return candidate
   }
 
-  // PostgreSQL restarts itself after a crash of one of its processes, and forgets its locks.
+  // A restarted server has forgotten its locks.
   async function retake(): Promise<void> {
     while (!released) {
-      await delay(250, undefined, { ref: false })
-      const again = await takeLock().catch(() => null)
+      await delay(RETAKE_MS, undefined, { ref: false })
+      if (released) return
+      // Until it ends well: shared memory of the former server may be in use for a moment.
+      const again = await revive()
+        .then(takeLock, () => null)
+        .catch(() => null)
       if (again === null) continue
       client = again
       return
@@ -172,6 +191,8 @@ async function becomeOwner(cluster: Cluster, connectionString: string): Promise<
   return {
     async release() {
       released = true
+      // Its own wait does not keep this process alive.
+      if (retaking !== null) await Promise.all([retaking, delay(RETAKE_MS)])
       await client?.end().catch(() => undefined)
     },
   }

@@ -145,6 +145,33 @@ describe('startEmbeddedPostgres', () => {
     expect(isRunning(pid)).toBe(false)
   })
 
+  test('starts a server again that was killed, at the same address, with all that was committed', async () => {
+    let restarts = 0
+    const onRestart = (): void => void restarts++
+    const { connectionString, stop } = await startEmbeddedPostgres({ dataDirectory, onRestart })
+    await query(connectionString, 'create table kept as select 1 as one')
+    for (const count of [1, 2]) {
+      const killed = await serverPid()
+      process.kill(killed, 'SIGKILL')
+      await expect.poll(() => restarts, { timeout: 30_000 }).toBe(count)
+      expect(await query(connectionString, 'select one from kept')).toEqual([{ one: 1 }])
+      expect(await serverPid()).not.toBe(killed)
+    }
+    await expect(start()).rejects.toThrow('is in use by another Portcullis process')
+    const last = await serverPid()
+    await stop()
+    expect(isRunning(last)).toBe(false)
+  })
+
+  test('leaves no server behind when it is stopped while it is killed', async () => {
+    const { stop } = await start()
+    process.kill(await serverPid(), 'SIGKILL')
+    await stop()
+    await delay(500)
+    const left = await serverPid().catch(() => 0)
+    expect(left === 0 || !isRunning(left)).toBe(true)
+  })
+
   test('says in one line why PostgreSQL does not start', async () => {
     await (await start()).stop()
     await writeFile(join(dataDirectory, 'postgres/postgresql.conf'), 'nonsense\n')
