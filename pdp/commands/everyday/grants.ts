@@ -145,6 +145,8 @@ async function listAll(
   const all = pages.flatMap(({ items }) => items)
   io.stdout.write(json === true ? `${JSON.stringify(all)}\n` : all.map((name) => `${name}\n`).join(''))
   if (!pages.every(({ complete }) => complete)) throw incomplete(pages.flatMap(({ undecided }) => undecided))
+  // Beside the list, which programs read.
+  if (all.length === 0) io.stderr.write(`no ${what} found\n`)
   return EXIT.ok
 }
 

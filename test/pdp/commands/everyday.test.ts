@@ -110,6 +110,7 @@ describe('portcullis', () => {
     await good('tuple write invoice:1#viewer@user:alice invoice:2#viewer@user:alice -o acme')
     expect(await good('list resources user:alice viewer invoice -o acme')).toBe('invoice:1\ninvoice:2\n')
     expect(await good('list subjects viewer invoice:2 -o acme')).toBe('user:alice\n')
+    expect((await run('list resources user:carol viewer invoice -o acme')).err).toBe('no resources found\n')
     expect(await good('explain user:alice viewer invoice:1 -o acme')).toMatch(/invoice:1#viewer@user:alice/)
   })
 
