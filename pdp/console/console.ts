@@ -6,6 +6,7 @@ import { CONSOLE_CALLBACK } from '../identity/sign-in/console.ts'
 import type { MasterKeys } from '../process/encryption.ts'
 import { EMPTY, html } from '../process/pages/html.ts'
 import { asHttpProblem } from '../serve/http/problem-response.ts'
+import { addMethodProblem } from '../serve/http-server.ts'
 import { isFault, RequestProblem, STATUS, SUCCESS } from '../serve/problems/status.ts'
 import { keptForm, refusedForm, sentForm, signInBeside } from './kept-form.ts'
 import { frame, plainPage } from './layout.ts'
@@ -47,8 +48,12 @@ export async function addConsole(
   })
   const call = createOwnServer(app.server)
   await app.register(async (scope) => {
+    const methods = new Map<string, Set<string>>()
     scope.addHook('onRoute', (route) => {
       route.schema = { ...route.schema, hide: true }
+      const known = methods.get(route.url) ?? new Set()
+      for (const method of [route.method].flat()) known.add(method)
+      methods.set(route.url, known)
     })
     scope.addContentTypeParser(
       'application/x-www-form-urlencoded',
@@ -95,7 +100,14 @@ export async function addConsole(
       }
       return reply.type('text/html; charset=utf-8').send(plainPage('Signed out', signedOut))
     })
+    // Who reloads what a form answered, or left a slash too many.
+    for (const url of ['/console/', '/console/sign-out'])
+      scope.get(url, async (_request, reply) => reply.redirect('/console', SEE_OTHER))
     addLive(scope, { deps, visitOf })
+    for (const [url, known] of [...methods]) addMethodProblem(scope, url, known)
+    scope.all('/console/*', async () => {
+      throw new RequestProblem('route_unknown', 'There is no such screen.')
+    })
   })
 }
 
@@ -154,13 +166,21 @@ function refuse(
   if (isFault(problem.code))
     log.error({ event: 'request_failed', request_id: request.id, code: problem.code, err: problem.cause })
   const isDenied = problem.code === 'permission_denied'
-  const title = isDenied ? 'You may not do this' : problem.code === 'not_found' ? 'Not found' : 'This did not work'
+  const isUnknown = problem.code === 'not_found' || problem.code === 'route_unknown'
+  const title = isDenied ? 'You may not do this' : isUnknown ? 'Not found' : 'This did not work'
   const isPage = request.method === 'GET' && !request.url.startsWith(CONSOLE_CALLBACK)
   const to = isPage ? request.url : '/console'
+  const [screen = '', query] = request.url.split('?', 2)
+  const isOfAddress = isPage && query !== undefined && problem.code === 'request_invalid'
+  const again = isOfAddress ? html`${link(screen, 'Open this screen from its beginning')} · ` : EMPTY
   const body = html`${problems(problem.message, problem.issues)}
 <p><small>Request ${request.id}</small></p>
-<p>${link('/console', 'Back to the start')} · ${link(signInUrl(issuer, to), 'Sign in again')}</p>`
-  return reply.code(STATUS[problem.code].http).type('text/html; charset=utf-8').send(plainPage(title, body))
+<p>${again}${link('/console', 'Back to the start')} · ${link(signInUrl(issuer, to), 'Sign in again')}</p>`
+  return reply
+    .code(STATUS[problem.code].http)
+    .headers(problem.headers)
+    .type('text/html; charset=utf-8')
+    .send(plainPage(title, body))
 }
 
 /** At our own token endpoint, inside this process: the browser never sees what comes back. */

@@ -81,8 +81,9 @@ export function addLive(
       else open.set(visit.person.id, left)
     }
   }
-  scope.get('/console/ask/watch', (request, reply) => stream(request, reply, watch)())
-  scope.get('/console/decisions/tail', (request, reply) => stream(request, reply, tail)())
+  const only = { exposeHeadRoute: false }
+  scope.get('/console/ask/watch', only, (request, reply) => stream(request, reply, watch)())
+  scope.get('/console/decisions/tail', only, (request, reply) => stream(request, reply, tail)())
 }
 
 /** Asks again whenever a log moved that the answer may depend on, and when something in the answer expires. */

@@ -136,11 +136,16 @@ function localTarget(to: string): string {
   return isOurs && url !== null ? url.pathname + url.search : '/console'
 }
 
+/** Of two it is not known which one is ours, and a sign-in would not end it. */
 function cookieOf({ headers }: FastifyRequest, name: string): string {
-  for (const pair of (headers.cookie ?? '').split(/; */)) {
-    if (pair.startsWith(`${name}=`)) return pair.slice(name.length + 1)
-  }
-  return ''
+  const start = `${name}=`
+  const [first = start, ...others] = (headers.cookie ?? '').split(/; */).filter((pair) => pair.startsWith(start))
+  if (others.some((other) => other !== first))
+    throw new RequestProblem(
+      'request_invalid',
+      `Your browser sends the cookie ${name} more than once. Delete the cookies of this site, then sign in again.`,
+    )
+  return first.slice(start.length)
 }
 
 export const signedOut = html`<p>You are signed out of the console.</p>

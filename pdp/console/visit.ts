@@ -151,6 +151,11 @@ function one(values: unknown, name: string): string {
 /** As the API answered it. */
 function problemIn(value: { code: RequestProblemCode; detail?: string; errors?: readonly ApiIssue[] }): RequestProblem {
   const code = Object.hasOwn(STATUS, value.code) ? value.code : 'internal'
+  if (value.errors?.some(({ parameter }) => parameter === 'page_token'))
+    return new RequestProblem(
+      code,
+      'This address names a page that the list does not have. Open the list from its beginning.',
+    )
   const issues = (value.errors ?? []).map(({ pointer, parameter, line, column, detail }) => ({
     place: pointer ?? parameter ?? (line === undefined ? '' : `line ${line}, column ${column ?? 1}`),
     message: detail,

@@ -102,7 +102,11 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
     },
     genReqId: requestId,
     clientErrorHandler: answerClientError,
-    frameworkErrors: (err, request, reply) => void sendProblem(request, reply, asHttpProblem(err)),
+    // The path cannot be read, so no route has seen the request.
+    frameworkErrors: (err, request, reply) =>
+      void (
+        answerBrowser(deps.identity.publicPages, request, reply) ?? sendProblem(request, reply, asHttpProblem(err))
+      ),
   })
   // Response schemas only feed the OpenAPI description.
   app.setSerializerCompiler(() => (data) => JSON.stringify(data))
@@ -218,7 +222,7 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
 }
 
 /** RFC 9110 section 15.5.6: a known path with an unsupported method answers 405 and lists its methods. */
-function addMethodProblem(app: FastifyInstance, url: string, known: ReadonlySet<string>): void {
+export function addMethodProblem(app: FastifyInstance, url: string, known: ReadonlySet<string>): void {
   const others = METHODS.filter((method) => !known.has(method))
   const headers = { allow: [...known].join(', ') }
   app.route({
