@@ -58,7 +58,10 @@ module.exports = {
     rule(
       'serve-and-identity-know-no-store-implementation',
       { path: '^pdp/(serve|identity)/' },
-      { path: '^pdp/store/', pathNot: '^pdp/store/(contract|directory|advisory-locks|number-events)\\.ts$' },
+      {
+        path: '^pdp/store/',
+        pathNot: '^pdp/store/(contract|directory|advisory-locks|number-events|token-origin)\\.ts$',
+      },
     ),
     rule(
       'signals-know-contracts-and-leaves',

@@ -35,7 +35,7 @@ type Deps = {
   readonly entitlements: Pick<EntitlementSource, 'name'>
   readonly pdp: Pick<Pdp, 'held'>
 }
-type Writes = Omit<EmbeddedPdp, keyof (Pdp & Comparing)>
+type Writes = Omit<EmbeddedPdp, keyof (Pdp & Comparing) | 'tokenKeys'>
 const ACTOR = 'embedded'
 
 export function embeddedWrites(deps: Deps): Writes {

@@ -104,6 +104,12 @@ export interface EmbeddedPdp<M extends RelationModel = RelationModel> extends Om
     request: Omit<DecideRequest, 'permissions'> & { readonly permissions?: readonly CheckOf<M>[] },
   ): Promise<Decision>
   /**
+   * By what the token log ends a token besides its id, its client and its user: the clients, the grants and the session that
+   * it comes from, where the identity service on the same database issued it. `keyId`: the `kid` of its header. Empty for a
+   * token of another issuer. Null: the token is revoked.
+   */
+  tokenKeys(token: { readonly jti: string; readonly keyId: string | null }): Promise<readonly string[] | null>
+  /**
    * Writes and deletes tuples, all or none; decisions that begin afterwards see it. Writing what is there and deleting what
    * is not are no errors. Throws `request_invalid`, `organization_unknown`, `precondition_failed`.
    */

@@ -1,4 +1,5 @@
 /** Verifies a request's access token and DPoP proof and asks the embedded PDP: what the middleware of each framework calls. */
+import { decodeProtectedHeader } from 'jose'
 import type { EmbeddedPdp } from '../decision-point/embedded.ts'
 import type { Subject } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
@@ -17,6 +18,8 @@ import { type DenialAnswer, denial } from './denial.ts'
 
 /** Proofs of one minute that a process remembers: 100 bytes each. */
 const PROOFS_MAX = 100_000
+/** Tokens whose origin a process remembers. */
+const TOKENS_MAX = 20_000
 const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'] as const
 
 /**
@@ -32,7 +35,7 @@ const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'] as const
  * ```
  */
 export type GuardOptions<M extends RelationModel = RelationModel> = {
-  readonly pdp: Pick<EmbeddedPdp<M>, 'decide' | 'isRevoked'>
+  readonly pdp: Pick<EmbeddedPdp<M>, 'decide' | 'isRevoked' | 'tokenKeys'>
   /** `iss` of the tokens; its metadata names the key set. */
   readonly issuer: string
   /** `aud` of the tokens (RFC 8707). */
@@ -95,6 +98,7 @@ type Deps = {
   readonly origin: string
   readonly organizationOf: (claims: AccessClaims) => string | null
   readonly pdp: Pick<EmbeddedPdp, 'decide' | 'isRevoked'>
+  readonly keysOf: (token: string, claims: AccessClaims) => Promise<readonly string[]>
 }
 
 function guardDeps<M extends RelationModel>(options: GuardOptions<M>): Deps {
@@ -102,6 +106,7 @@ function guardDeps<M extends RelationModel>(options: GuardOptions<M>): Deps {
   if (!isSafeKeyUrl(issuer)) throw new TypeError('issuer is not an https URL')
   if (!URL.canParse(publicUrl)) throw new TypeError('publicUrl is needed where resource is no URL')
   const clock = Date.now
+  const pdp = options.pdp as Pick<EmbeddedPdp, 'decide' | 'isRevoked' | 'tokenKeys'>
   const { replay = processReplayMemory({ clock, entriesMax: PROOFS_MAX }) } = options
   return {
     tokens: createTokenVerifier({
@@ -112,7 +117,8 @@ function guardDeps<M extends RelationModel>(options: GuardOptions<M>): Deps {
     verifyProof: createProofVerifier({ clock, replay }),
     origin: new URL(publicUrl).origin,
     organizationOf: organization,
-    pdp: options.pdp as Pick<EmbeddedPdp, 'decide' | 'isRevoked'>,
+    pdp,
+    keysOf: createKeysOf(pdp),
   }
 }
 
@@ -136,17 +142,23 @@ async function admit(request: GuardRequest, check: readonly string[], deps: Deps
   }
   const type = claims.subject === claims.clientId ? 'service' : 'user'
   const caller = { subject: { type, id: claims.subject }, organization: deps.organizationOf(claims), claims } as const
-  await ask(caller, { check, parameters: request.parameters }, deps)
+  const revocationKeys = await deps.keysOf(token, claims)
+  await ask(caller, { check, parameters: request.parameters, revocationKeys }, deps)
   return caller
+}
+
+type Asked = Pick<GuardRequest, 'parameters'> & {
+  readonly check: readonly string[]
+  readonly revocationKeys: readonly string[]
 }
 
 async function ask(
   { subject, organization, claims }: Caller,
-  { check, parameters }: { readonly check: readonly string[]; readonly parameters: unknown },
+  { check, parameters, revocationKeys }: Asked,
   { pdp }: Deps,
 ): Promise<void> {
   const [relation, template] = check
-  const revocation = { revocationKeys: revocationKeysOf(claims), issuedAtMs: claims.issuedAtMs }
+  const revocation = { revocationKeys, issuedAtMs: claims.issuedAtMs }
   if (relation === undefined || template === undefined) {
     if (await pdp.isRevoked(revocation)) throw new Refused('token_invalid')
     return
@@ -161,10 +173,21 @@ async function ask(
   if (answer?.allowed !== true) throw new Refused('permission_denied')
 }
 
-/** What a token of the PDP's own identity service is revoked by, of which a token itself tells. */
-function revocationKeysOf({ jti, clientId, subject }: AccessClaims): readonly string[] {
-  const person = subject === clientId ? [] : [revocationKey('user', subject)]
-  return [revocationKey('jti', jti), revocationKey('client', clientId), ...person]
+/** By what a token is revoked. Where it comes from never changes, so it is read once for each token. */
+function createKeysOf(pdp: Pick<EmbeddedPdp, 'tokenKeys'>): Deps['keysOf'] {
+  const known = new Map<string, readonly string[]>()
+  return async (token, { jti, clientId, subject, digest }) => {
+    const found = known.get(digest)
+    if (found !== undefined) return found
+    const origin = await pdp.tokenKeys({ jti, keyId: decodeProtectedHeader(token).kid ?? null })
+    if (origin === null) throw new Refused('token_invalid')
+    const person = subject === clientId ? [] : [revocationKey('user', subject)]
+    const keys = [...new Set([revocationKey('jti', jti), revocationKey('client', clientId), ...person, ...origin])]
+    const [oldest] = known.keys()
+    if (known.size >= TOKENS_MAX && oldest !== undefined) known.delete(oldest)
+    known.set(digest, keys)
+    return keys
+  }
 }
 
 /** Throws Refused `request_invalid` for a value that makes no resource, TypeError for a parameter that the route lacks. */

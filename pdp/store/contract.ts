@@ -231,6 +231,12 @@ export interface Store extends ReportingQueries {
     page: { after: Tuple | null; countMax: number },
   ): Promise<readonly Tuple[]>
   entitlements(organization: string, keys: readonly string[] | 'all'): Promise<EntitlementReading>
+  /**
+   * The keys of the token log that end a token of the identity service on this store, besides those that its claims tell.
+   * `keyId`: the `kid` of its header. Empty for a token of another issuer, null for one that is known to be revoked.
+   * Absent where no identity service runs.
+   */
+  tokenKeys?(token: { readonly jti: string; readonly keyId: string | null }): Promise<readonly string[] | null>
   /** The current version; null before the first. */
   manifest(app: string): Promise<StoredManifest | null>
   organizations(page: { after: string | null; countMax: number }): Promise<readonly Organization[]>

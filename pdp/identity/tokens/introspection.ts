@@ -3,6 +3,7 @@ import type { JWK } from 'jose'
 import type { Pdp } from '../../domain/decision.ts'
 import { revocationKey } from '../../domain/revocation.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
+import { originKeys } from '../../store/token-origin.ts'
 import { createKeySource } from '../../token/keys.ts'
 import { createTokenVerifier } from '../../token/verify.ts'
 import type { Resources } from './resources.ts'
@@ -116,10 +117,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
 /** All keys in the token log that revoke this token. */
 function revocationKeysOf(record: TokenRecord): readonly string[] {
   if (record.externalIssuer !== null) return record.externalKeys ?? []
-  const keys = [revocationKey('jti', record.jti)]
-  for (const client of record.clients) keys.push(revocationKey('client', client))
-  for (const grant of record.grants) keys.push(revocationKey('grant', grant))
-  if (record.sessionUid !== null) keys.push(revocationKey('session', record.sessionUid))
+  const keys = [revocationKey('jti', record.jti), ...originKeys(record)]
   if (record.userId !== null) keys.push(revocationKey('user', record.userId))
   return keys
 }

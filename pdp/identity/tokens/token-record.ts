@@ -1,35 +1,12 @@
 /** The immutable part of a token: verified claims, and what was recorded when it was minted. Read once per token. */
 import type { Sql } from '../../store/directory.ts'
+import { type TokenOrigin, tokenOrigin } from '../../store/token-origin.ts'
 import type { AccessClaims } from '../../token/claims.ts'
 import { TokenError, type TokenErrorCode } from '../../token/errors.ts'
 import type { TokenVerifier } from '../../token/verify.ts'
 import type { TokenRecord } from './token-state.ts'
 
 const ENTRIES_MAX = 20_000
-
-type RecordRow = {
-  readonly kind: 'AccessToken' | 'ClientCredentials'
-  readonly grant_id: string | null
-  readonly session_uid: string | null
-  readonly acr: string | null
-  readonly auth_time: number | null
-  readonly grants: readonly string[]
-  readonly clients: readonly string[]
-}
-// token-exchange.ts limits the chain of exchanges far below 64.
-const RECORD = `
-  with recursive up as (
-    select grant_id, parent_grant_id, client_id, 1 as depth from grant_binding
-    where grant_id = (select grant_id from oidc_record where kind = 'AccessToken' and id = $1)
-    union all
-    select p.grant_id, p.parent_grant_id, p.client_id, depth + 1 from grant_binding p join up on p.grant_id = up.parent_grant_id
-    where depth < 64)
-  select r.kind, r.grant_id, case when not b.offline then b.session_uid end as session_uid,
-    r.payload ->> 'acr' as acr, (r.payload ->> 'authTime')::float8 as auth_time,
-    array(select grant_id from up union select parent_grant_id from up where parent_grant_id is not null) as grants,
-    array(select distinct client_id from up) as clients
-  from oidc_record r left join grant_binding b on b.grant_id = r.grant_id
-  where r.kind in ('AccessToken', 'ClientCredentials') and r.id = $1`
 
 /** Null for a token that is malformed, foreign, expired, unknown or revoked. Throws PdpError `store_unavailable`. */
 export type ReadRecord = (token: string) => Promise<TokenRecord | null>
@@ -47,8 +24,8 @@ export function createReadRecord(deps: {
     if (claims === null) return null
     const known = records.get(claims.digest)
     if (known !== undefined) return known
-    const [row] = await deps.sql.query<RecordRow>(RECORD, [claims.jti])
-    const record = row === undefined ? null : toRecord(claims, row)
+    const origin = await tokenOrigin(deps.sql, claims.jti)
+    const record = origin === null ? null : toRecord(claims, origin)
     if (record !== null) remember(records, record)
     return record
   }
@@ -74,11 +51,11 @@ export async function verified(verifier: TokenVerifier, token: string): Promise<
   }
 }
 
-function toRecord(claims: AccessClaims, row: RecordRow): TokenRecord | null {
+function toRecord(claims: AccessClaims, origin: TokenOrigin): TokenRecord | null {
   // Users and clients have disjoint ids (RFC 9068 section 5), so this tells whether the subject is a user or a client.
   const isService = claims.subject === claims.clientId
-  if (row.kind !== (isService ? 'ClientCredentials' : 'AccessToken')) return null
-  if (!isService && row.grants.length === 0) return null
+  if (origin.kind !== (isService ? 'ClientCredentials' : 'AccessToken')) return null
+  if (!isService && origin.grants.length === 0) return null
   return {
     subject: { type: isService ? 'service' : 'user', id: claims.subject },
     organization: claims.organization,
@@ -87,14 +64,14 @@ function toRecord(claims: AccessClaims, row: RecordRow): TokenRecord | null {
     audiences: claims.audiences,
     jkt: claims.jkt,
     jti: claims.jti,
-    grantId: row.grant_id,
+    grantId: origin.grantId,
     issuedAtMs: claims.issuedAtMs,
     expiresAtMs: claims.expiresAtMs,
-    acr: row.acr,
-    authTime: row.auth_time,
-    grants: row.grants,
-    clients: isService ? [claims.clientId] : row.clients,
-    sessionUid: row.session_uid,
+    acr: origin.acr,
+    authTime: origin.authTime,
+    grants: origin.grants,
+    clients: isService ? [claims.clientId] : origin.clients,
+    sessionUid: origin.sessionUid,
     userId: isService ? null : claims.subject,
     digest: claims.digest,
     act: claims.all.act,

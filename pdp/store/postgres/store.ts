@@ -9,6 +9,7 @@ import type { Organization } from '../../domain/organization.ts'
 import { withModels } from '../../worker/worker.ts'
 import { assertChanges } from '../changes.ts'
 import type { AppliedWrite, EntitlementReading, LogEntry, Snapshot, Store } from '../contract.ts'
+import { tokenKeys } from '../token-origin.ts'
 import type { Connection, Database } from './connection/database.ts'
 import type { Turns } from './connection/turns.ts'
 import { createJoinedWrite } from './joined-write.ts'
@@ -65,6 +66,7 @@ export function storeOver(
     write: (log, changes, options) =>
       turns.take([log], (sinceMs) => withModels(() => write(database, { log, changes, sinceMs, ...options }))),
     tuples: (organization, filter, page) => readTuples(database, { organization, filter, page }),
+    tokenKeys: (token) => tokenKeys(database, token),
     entitlements: (organization, keys) => readEntitlements(database, organization, keys),
     async manifest(app) {
       const [row] = await database.query<{ document: Manifest; version: number }>(

@@ -87,6 +87,7 @@ beforeAll(async () => {
   const asked: GuardOptions['pdp'] = {
     decide: (request) => decide(request),
     isRevoked: (token) => pdp.isRevoked(token),
+    tokenKeys: (token) => pdp.tokenKeys(token),
   }
   for (const [name, start] of Object.entries(FRAMEWORKS))
     bases.set(name, await listen(await start({ pdp: asked, issuer: url, resource: RESOURCE })))
