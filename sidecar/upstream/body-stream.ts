@@ -58,9 +58,11 @@ export function streamBody({
   return body
 }
 
-/** RFC 9110 section 6.5.1: fields for framing, routing, authentication and content are not allowed in trailers. */
 const NEVER_IN_TRAILERS =
   /^(?:content-|if-|access-control-|proxy-|www-|set-cookie|cookie|cache-control|range|age|vary|origin)/
+
+/** RFC 9110 section 6.5.1: fields for framing, routing, authentication and content are not allowed in trailers. */
+export const mayTrail = (name: string): boolean => !NEVER_IN_TRAILERS.test(foldName(name))
 
 type TrailerRules = { readonly request: InboundRequest; readonly rules: HeaderRules }
 
@@ -83,5 +85,5 @@ export function passingTrailers(raw: readonly string[], options: TrailerRules & 
 
 function passes(name: string, { request, rules }: TrailerRules): boolean {
   const folded = foldName(name)
-  return rules.passes(name) && !NEVER_IN_TRAILERS.test(folded) && !request.names.includes(folded)
+  return rules.passes(name) && mayTrail(name) && !request.names.includes(folded)
 }

@@ -11,7 +11,7 @@ import { isGrpc } from '../http/grpc.ts'
 import { RequestError } from '../request/errors.ts'
 import type { Origin } from '../request/origin.ts'
 import type { BodyMemory } from './body-memory.ts'
-import { announcedTrailers, passingTrailers, streamBody } from './body-stream.ts'
+import { announcedTrailers, mayTrail, passingTrailers, streamBody } from './body-stream.ts'
 import type { Cancellation } from './cancellation.ts'
 import { Pace, type PaceLimits } from './pace.ts'
 import { RefusedError, type Upstream, type UpstreamRequest } from './upstream.ts'
@@ -128,6 +128,7 @@ export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardD
 }
 
 /** RFC 9110 section 8.6: it has no length, for which a careless client would wait. */
+const STATUS_MAX = 599
 const NO_CONTENT = 204
 
 type Handling = {
@@ -203,6 +204,8 @@ export function createHandler(
     onResponseStart(controller, status) {
       // Informational responses such as 103 are not forwarded.
       if (status < 200 || over) return
+      // RFC 9110 section 15: not a status. HTTP/2 clients would get a broken stream.
+      if (status > STATUS_MAX) return fail(new Error(`the upstream answered with the status ${status}`))
       const given = downstreamFields(rawFields(controller.rawHeaders), status === NO_CONTENT ? ['content-length'] : [])
       const fields = keepsCookies ? withoutOwnCookies(given) : given
       ending = endingOf(fields, client.version)
@@ -234,8 +237,8 @@ export function createHandler(
       if (over) return
       // The library would make up a response.
       if (!res.headersSent) return fail(new Error('the upstream sent no final response'))
-      const trailers = downstreamFields(rawFields(controller.rawTrailers))
-      if (trailers.length > 0) res.addTrailers(pairs(trailers))
+      const trailers = pairs(downstreamFields(rawFields(controller.rawTrailers))).filter(([name]) => mayTrail(name))
+      if (trailers.length > 0) res.addTrailers(trailers)
       const body = whole
       whole = null
       if (body === null) res.end()

@@ -27,6 +27,23 @@ describe('the client gets', () => {
     expect([answer.fields, answer.trailers]).toEqual([expected, [['X-Sum', '1']]])
   })
 
+  test('no trailer that belongs in the header section, where alone it would be judged', async () => {
+    const script: Script = ({ head, end }) => {
+      head(200)
+      end(
+        ...['Set-Cookie', '__Host-portcullis-session=x', 'Content-Length', '5', 'content_type', 'text/html'],
+        ...['Cache-Control', 'public', 'WWW-Authenticate', 'Basic', 'grpc-status', '0', 'X-Sum', '1'],
+      )
+    }
+    for (const version of [undefined, '2'] as const) {
+      const { answer } = await send({ ...(version && { version }), scripts: [script] })
+      expect(answer.trailers).toEqual([
+        ['grpc-status', '0'],
+        ['X-Sum', '1'],
+      ])
+    }
+  })
+
   test('no informational response, but the one that follows', async () => {
     const script: Script = ({ head, end }) => {
       head(103, 'Link', '</a.css>')

@@ -111,12 +111,18 @@ test.each([
   ],
   ['101 without a protocol', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
   ['a status below 100', 'HTTP/1.1 099 X\r\nContent-Length: 2\r\n\r\nok'],
+  ['a status above 599', 'HTTP/1.1 600 X\r\nContent-Length: 2\r\n\r\nok'],
+  ['the status 999', 'HTTP/1.1 999 X\r\nContent-Length: 2\r\n\r\nok'],
   ['an informational response alone', 'HTTP/1.1 103 Early Hints\r\n\r\n'],
 ])('%s is 502, and never an answer of ours', async (_name, text) => {
   answer = [text]
   ending = CLOSED
   for (const request of [GET, GET_1_0, WITH_TRAILERS])
     expect((await send(request)).text).toMatch(/^HTTP\/1\.1 502 [\s\S]*upstream_unavailable/)
+  const session = openSession(h.port)
+  const { status, reset, body } = await ask(session, 'GET /x')
+  session.close()
+  expect([status, reset, body]).toEqual([502, 0, expect.stringContaining('upstream_unavailable')])
 })
 
 test('204 has no length, which a careless client would wait for or take from the next answer', async () => {
