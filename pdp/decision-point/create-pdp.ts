@@ -41,7 +41,7 @@ import {
   OF_ORGANIZATION,
   RELATIONS,
   TOKEN,
-  TOKEN_NAMES,
+  TOKEN_KEYS,
 } from './embedded-shapes.ts'
 import { embeddedWrites } from './embedded-writes.ts'
 import { entitlementResults } from './entitlement-results.ts'
@@ -135,7 +135,7 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
     },
     entitlement: asking(ENTITLEMENT, (organization, key) => entitlement(parts, organization, key)),
     isRevoked: asking(TOKEN, isRevokedNow),
-    tokenKeys: asking(TOKEN_NAMES, async (token) => (store.tokenKeys === undefined ? [] : store.tokenKeys(token))),
+    tokenKeys: asking(TOKEN_KEYS, async (token) => (store.tokenKeys === undefined ? [] : store.tokenKeys(token))),
     held: asking(HELD, (request) => held(parts, request)),
     claimsEntitlements: asking(OF_ORGANIZATION, (organization) => claimsEntitlements(parts, organization)),
     ancestors: asking(OF_ORGANIZATION, async (organization) => {

@@ -96,7 +96,7 @@ export const ENTITLEMENT: Shapes = [ORGANIZATION, ['/key', key]]
 export const TOKEN: Shapes = [
   ['', withMembers({ revocationKeys: optional(listOf(text)), issuedAtMs: optional(count) })],
 ]
-export const TOKEN_NAMES: Shapes = [['', withMembers({ jti: text, keyId: nullable(text) })]]
+export const TOKEN_KEYS: Shapes = [['', withMembers({ jti: text, keyId: nullable(text) })]]
 export const HELD: Shapes = [['', withMembers({ organization: id, subject: SUBJECT, app: nullable(id) })]]
 export const OF_ORGANIZATION: Shapes = [ORGANIZATION]
 export const RELATIONS: Shapes = [ORGANIZATION, ['/type', type]]

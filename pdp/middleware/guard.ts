@@ -18,8 +18,6 @@ import { type DenialAnswer, denial } from './denial.ts'
 
 /** Proofs of one minute that a process remembers: 100 bytes each. */
 const PROOFS_MAX = 100_000
-/** Tokens whose origin a process remembers. */
-const TOKENS_MAX = 20_000
 const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'] as const
 
 /**
@@ -173,19 +171,23 @@ async function ask(
   if (answer?.allowed !== true) throw new Refused('permission_denied')
 }
 
-/** By what a token is revoked. Where it comes from never changes, so it is read once for each token. */
+/**
+ * By what a token is revoked. Where it comes from never changes, nor does it come back, so it is read once for each token, and
+ * kept as long as the verifier keeps the claims.
+ */
 function createKeysOf(pdp: Pick<EmbeddedPdp, 'tokenKeys'>): Deps['keysOf'] {
-  const known = new Map<string, readonly string[]>()
-  return async (token, { jti, clientId, subject, digest }) => {
-    const found = known.get(digest)
-    if (found !== undefined) return found
-    const origin = await pdp.tokenKeys({ jti, keyId: decodeProtectedHeader(token).kid ?? null })
-    if (origin === null) throw new Refused('token_invalid')
-    const person = subject === clientId ? [] : [revocationKey('user', subject)]
-    const keys = [...new Set([revocationKey('jti', jti), revocationKey('client', clientId), ...person, ...origin])]
-    const [oldest] = known.keys()
-    if (known.size >= TOKENS_MAX && oldest !== undefined) known.delete(oldest)
-    known.set(digest, keys)
+  const known = new WeakMap<AccessClaims, readonly string[] | null>()
+  return async (token, claims) => {
+    let keys = known.get(claims)
+    if (keys === undefined) {
+      const { jti, clientId, subject } = claims
+      const origin = await pdp.tokenKeys({ jti, keyId: decodeProtectedHeader(token).kid ?? null })
+      const person = subject === clientId ? [] : [revocationKey('user', subject)]
+      const own = [revocationKey('jti', jti), revocationKey('client', clientId), ...person]
+      keys = origin === null ? null : [...new Set([...own, ...origin])]
+      known.set(claims, keys)
+    }
+    if (keys === null) throw new Refused('token_invalid')
     return keys
   }
 }

@@ -127,8 +127,9 @@ export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardD
   }
 }
 
-/** RFC 9110 section 8.6: it has no length, for which a careless client would wait. */
+/** RFC 9110 section 15: what is larger is no status. */
 const STATUS_MAX = 599
+/** RFC 9110 section 8.6: it has no length, for which a careless client would wait. */
 const NO_CONTENT = 204
 
 type Handling = {
@@ -204,7 +205,7 @@ export function createHandler(
     onResponseStart(controller, status) {
       // Informational responses such as 103 are not forwarded.
       if (status < 200 || over) return
-      // RFC 9110 section 15: not a status. HTTP/2 clients would get a broken stream.
+      // HTTP/2 clients would get a reset stream.
       if (status > STATUS_MAX) return fail(new Error(`the upstream answered with the status ${status}`))
       const given = downstreamFields(rawFields(controller.rawHeaders), status === NO_CONTENT ? ['content-length'] : [])
       const fields = keepsCookies ? withoutOwnCookies(given) : given

@@ -27,7 +27,7 @@ describe('the client gets', () => {
     expect([answer.fields, answer.trailers]).toEqual([expected, [['X-Sum', '1']]])
   })
 
-  test('no trailer that belongs in the header section, where alone it would be judged', async () => {
+  test('no trailer that may be in a header section only', async () => {
     const script: Script = ({ head, end }) => {
       head(200)
       end(
