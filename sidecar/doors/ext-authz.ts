@@ -25,6 +25,8 @@ import { openSocketFile } from './socket-file.ts'
 export type Door = {
   /** `host:port` as bound, or `unix:` and the path. */
   readonly address: string
+  /** Takes the limits of a reloaded route file. */
+  applyLimits(): void
   /** Answers what was asked, and takes no more. */
   close(): Promise<void>
 }
@@ -81,7 +83,8 @@ export async function openExtAuthz(entry: Entry, deps: DoorDeps): Promise<Door> 
     },
   )
   const address = await bind(server, entry, deps.keys.tls)
-  return { address, close: () => close(server) }
+  // Each question takes the limits in force.
+  return { address, applyLimits: () => undefined, close: () => close(server) }
 }
 
 async function answerTo(

@@ -8,6 +8,7 @@ import { AUTHORIZE_PATH, CALLER_FIELD, type HttpProfile, REFUSAL_FIELD, REFUSED_
 import type { HeaderNames } from '../http/fields.ts'
 import { CREDENTIAL_FIELDS } from '../http/stripped-fields.ts'
 import { createListener } from '../listener/listener.ts'
+import type { SidecarLimits } from '../route-file/default-limits.ts'
 import type { DoorEntry } from '../route-file/doors.ts'
 import { ANSWER_MS, type Door, type DoorDeps } from './ext-authz.ts'
 import { readForwarded } from './forwarded-request.ts'
@@ -30,10 +31,13 @@ const CLOSE_MS = 2_000
 /** Throws StartError when it cannot listen. */
 export async function openForwardAuth(entry: Entry, deps: DoorDeps): Promise<Door> {
   const { profile, listen } = entry
-  const { limits } = deps.current()
+  const limitsNow = (): SidecarLimits => {
+    const { limits } = deps.current()
+    return { ...limits, headerBytesMax: limits.headerBytesMax + EXTRA_HEADER_BYTES }
+  }
   const asking = { ...deps, removal: createRemoval(profile) }
   const listener = createListener({
-    limits: { ...limits, headerBytesMax: limits.headerBytesMax + EXTRA_HEADER_BYTES },
+    limits: limitsNow(),
     certificate: deps.keys.tls,
     onRequest: (client, res) => void answer({ client, res }, entry, asking),
     mayUpgrade: () => false,
@@ -47,10 +51,13 @@ export async function openForwardAuth(entry: Entry, deps: DoorDeps): Promise<Doo
     isProxy: () => true,
     onDropped: () => deps.log.warn({ event: 'connections_dropped', door: profile, reason: 'connections_max' }),
   })
-  const close = (): Promise<void> => listener.close({ drainMs: CLOSE_MS, onLate: () => undefined })
-  if (!('path' in listen)) return { address: formatAddress(await listener.listen(listen)), close }
+  const door = {
+    applyLimits: () => listener.setLimits(limitsNow()),
+    close: () => listener.close({ drainMs: CLOSE_MS, onLate: () => undefined }),
+  }
+  if (!('path' in listen)) return { ...door, address: formatAddress(await listener.listen(listen)) }
   await openSocketFile(listen.path, `The ${profile} door`, () => listener.listenAt(listen.path))
-  return { address: `unix:${listen.path}`, close }
+  return { ...door, address: `unix:${listen.path}` }
 }
 
 type Exchange = { readonly client: ClientRequest; readonly res: ClientAnswer }

@@ -204,6 +204,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       const former = current.runtime
       current = activate(runtime)
       listener.setLimits(runtime.limits)
+      for (const door of doors) door.applyLimits()
       announce(runtime)
       routes.show(config)
       reports.changed()

@@ -14,7 +14,7 @@ import type { BodyMemory } from './body-memory.ts'
 import { announcedTrailers, mayTrail, passingTrailers, streamBody } from './body-stream.ts'
 import type { Cancellation } from './cancellation.ts'
 import { Pace, type PaceLimits } from './pace.ts'
-import { RefusedError, type Upstream, type UpstreamRequest } from './upstream.ts'
+import { headersTimeout, RefusedError, type Upstream, type UpstreamRequest } from './upstream.ts'
 
 export type Forwarding = {
   readonly client: ClientRequest
@@ -96,8 +96,7 @@ function fieldsFor(permit: Permit, forwarding: Forwarding, { rules, publicPort }
 function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Promise<Forwarded> {
   const { promise, resolve } = Promise.withResolvers<Forwarded>()
   const mayEndLate = deps.upstream.version === '2'
-  const { pace, bodies, keepsCookies } = deps
-  const handler = createHandler(forwarding, { resolve, pace, bodies, mayEndLate, keepsCookies })
+  const handler = createHandler(forwarding, { ...deps, resolve, mayEndLate })
   try {
     deps.upstream.send(requestTo(permit, forwarding, deps), handler)
   } catch (err) {
@@ -132,18 +131,15 @@ const STATUS_MAX = 599
 /** RFC 9110 section 8.6: it has no length, for which a careless client would wait. */
 const NO_CONTENT = 204
 
-type Handling = {
+type Handling = Pick<ForwardDeps, 'upstream' | 'pace' | 'bodies' | 'keepsCookies'> & {
   readonly resolve: (forwarded: Forwarded) => void
-  readonly pace: PaceLimits
-  readonly bodies: BodyMemory
   /** The end of the response may arrive after its last byte, as in HTTP/2. */
   readonly mayEndLate: boolean
-  readonly keepsCookies: boolean
 }
 
 export function createHandler(
   { client, res, answerFields, cancellation }: Pick<Forwarding, 'client' | 'res' | 'answerFields' | 'cancellation'>,
-  { resolve, pace: limits, bodies, mayEndLate, keepsCookies }: Handling,
+  { resolve, upstream, pace: limits, bodies, mayEndLate, keepsCookies }: Handling,
 ): Dispatcher.DispatchHandler {
   let abort: ((reason: Error) => void) | undefined
   let over = false
@@ -152,6 +148,8 @@ export function createHandler(
   // A client that reads too slowly must not hold the upstream's connection.
   const pace = new Pace(limits, () => res.destroy())
   let bodyBytes = -1
+  /** When the first informational response came. */
+  let informedAtMs: number | null = null
   /** The complete body, sent in one write with the header section: two writes cost three times as much. */
   let whole: Buffer | null = null
   let streamed = false
@@ -165,7 +163,14 @@ export function createHandler(
     res.off('close', gone)
     over = true
     abort?.(cause)
-    resolve({ kind: 'failed', code: 'upstream_unavailable', cause })
+    resolve({ kind: 'failed', code: failureOf(cause), cause })
+  }
+  /** Each informational response restarts the library's timeout, so together they would hold the request for ever. */
+  const informed = (): void => {
+    const nowMs = performance.now()
+    informedAtMs ??= nowMs
+    if (nowMs - informedAtMs <= upstream.headersTimeoutMs) return
+    fail(headersTimeout())
   }
   res.once('close', gone)
   cancellation.listen((code) => {
@@ -203,8 +208,9 @@ export function createHandler(
       if (res.destroyed || over) abort(new Error('the exchange ended before it was sent'))
     },
     onResponseStart(controller, status) {
+      if (over) return
       // Informational responses such as 103 are not forwarded.
-      if (status < 200 || over) return
+      if (status < 200) return informed()
       // HTTP/2 clients would get a reset stream.
       if (status > STATUS_MAX) return fail(new Error(`the upstream answered with the status ${status}`))
       const given = downstreamFields(rawFields(controller.rawHeaders), status === NO_CONTENT ? ['content-length'] : [])

@@ -33,6 +33,8 @@ export function createTrailerSender(options: {
       const fields = [...headers, ...framing]
       const servername = isIP(host) === 0 ? host : ''
       const out = open({ agent, host, servername, port, method, path, headers: fields, maxHeaderSize: headerBytesMax })
+      // The size of the header section is limited; by default Node also drops fields beyond 1,000 without a word.
+      out.maxHeadersCount = 0
       const controller = new Controller((reason) => out.destroy(reason))
       const late = setTimeout(() => out.destroy(headersTimeout()), headersTimeoutMs)
       handler.onRequestStart?.(controller, null)

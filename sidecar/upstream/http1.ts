@@ -25,7 +25,9 @@ export function createHttp1Upstream(options: UpstreamOptions): Upstream {
   const pools = options.perClient ? poolsByClient(() => poolOf(connectionsMax)) : onePool(poolOf(connectionsMax))
   // A separate pool, so that slow WebSocket handshakes delay no other requests. A connection leaves it after its handshake.
   const handshakes = poolOf(options.handshakesMax)
-  const agentOptions = { keepAlive: reuseAfterBody && !options.perClient, maxSockets: connectionsMax }
+  // Each request with trailers has its own connection: Node's client drops surplus bytes of an answer only until the next
+  // request, so late ones would be the beginning of the next answer.
+  const agentOptions = { keepAlive: false, maxSockets: connectionsMax }
   const agent = origin.startsWith('https:') ? new HttpsAgent({ ...agentOptions, ...tls }) : new HttpAgent(agentOptions)
   const trailerSender = createTrailerSender({ origin, agent, headersTimeoutMs, headerBytesMax })
   // One server name for all requests: undici opens a new connection when it changes, and by default derives it from the
@@ -44,6 +46,7 @@ export function createHttp1Upstream(options: UpstreamOptions): Upstream {
 
   return {
     version: '1.1',
+    headersTimeoutMs,
     send(request, handler) {
       const { body, announced, sender } = request
       if (announced.length === 0 || body === null || Buffer.isBuffer(body))

@@ -66,6 +66,7 @@ export function createHttp2Upstream(options: UpstreamOptions): Upstream {
 
   return {
     version: '2',
+    headersTimeoutMs,
     upgrade: null,
     send(request, handler) {
       const connection = pickConnection()

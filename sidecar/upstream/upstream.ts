@@ -28,6 +28,8 @@ export type Sender = {
 export type Upstream = {
   /** gRPC needs HTTP/2. */
   readonly version: '1.1' | '2'
+  /** Longest silence before the header section of a response, in milliseconds. */
+  readonly headersTimeoutMs: number
   /** Calls the handler like undici does. Throws only when nothing was sent. */
   send(request: UpstreamRequest, handler: Dispatcher.DispatchHandler): void
   /** Like `send`, for a WebSocket handshake. Null: not supported in this HTTP version. */

@@ -5,9 +5,9 @@ import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { Client, credentials, Metadata } from '@grpc/grpc-js'
 import { expect, test } from 'vitest'
 import { CheckRequestSchema, CheckResponseSchema } from '../../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
-import { DOOR_PROFILES, HTTP_PROFILES } from '../../../sidecar/http/door-fields.ts'
+import { DOOR_PROFILES, HTTP_PROFILES, type HttpProfile } from '../../../sidecar/http/door-fields.ts'
 import { tuples } from '../support/pdp.ts'
-import { field } from '../support/raw-http.ts'
+import { field, type RawAnswer } from '../support/raw-http.ts'
 import {
   checkOf,
   type DoorHarness,
@@ -201,4 +201,15 @@ test('denies in shadow mode what is malformed, and lets pass what would only be 
     expect(await doors.ask(profile, { target: '/docs/2' })).toMatchObject({ status: 200 })
     expect(await doors.ask(profile, { target: '/docs/%2e%2e' })).toMatchObject({ status: 400 })
   }
+})
+
+test('takes the limits of a reloaded route file', async () => {
+  doors = await open({ routes: WITHOUT_BODIES, script: ALICE })
+  const ask = (profile: HttpProfile): Promise<RawAnswer> =>
+    doors.raw(profile, [...linesOf(profile, { target: '/public' }), `X-Padding: ${'a'.repeat(20_000)}`])
+  for (const profile of HTTP_PROFILES) expect((await ask(profile)).status).toBe(200)
+  doors.apply(WITHOUT_BODIES, 'limits: {header_bytes_max: 1024}')
+  for (const profile of HTTP_PROFILES) expect((await ask(profile)).status).not.toBe(200)
+  doors.apply(WITHOUT_BODIES)
+  for (const profile of HTTP_PROFILES) expect((await ask(profile)).status).toBe(200)
 })

@@ -128,6 +128,7 @@ export async function send(one: Exchange): Promise<Sent> {
     {
       upstream: {
         version,
+        headersTimeoutMs: 60_000,
         send(request, handler) {
           const script = scripts[requests.length] ?? scripts.at(-1)
           requests.push(request)

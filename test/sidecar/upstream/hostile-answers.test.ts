@@ -125,6 +125,22 @@ test.each([
   expect([status, reset, body]).toEqual([502, 0, expect.stringContaining('upstream_unavailable')])
 })
 
+test('informational responses without end are 504, although each of them is in time', async () => {
+  answer = [...Array(200).fill('HTTP/1.1 103 Early Hints\r\n\r\n'), 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok']
+  ending = CLOSED
+  h.apply(ROUTES, 'limits: {upstream_headers_ms: 100}')
+  for (const request of [GET, WITH_TRAILERS])
+    expect((await send(request)).text).toMatch(/^HTTP\/1\.1 504 [\s\S]*upstream_timeout/)
+  h.apply(ROUTES)
+})
+
+test('an answer keeps all its fields, however many they are', async () => {
+  const fields = Array.from({ length: 1_200 }, (_, at) => `x${at}: 1\r\n`).join('')
+  answer = [`HTTP/1.1 200 OK\r\nContent-Length: 2\r\n${fields}\r\nok`]
+  ending = CLOSED
+  for (const request of [GET, WITH_TRAILERS]) expect((await send(request)).text).toMatch(/\r\nx1199: 1\r\n/)
+})
+
 test('204 has no length, which a careless client would wait for or take from the next answer', async () => {
   answer = ['HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nok']
   ending = CLOSED

@@ -123,6 +123,15 @@ describe('a connection to the upstream', () => {
     expect(new Set(used)).toEqual(new Set(['1']))
   })
 
+  test('is never used again after a request with trailers, whose client takes late surplus bytes for an answer', async () => {
+    const harness = await start(await startCounting(), 'reuse_after_body: true')
+    const bytes =
+      'POST /public/x HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Sum: 1\r\n\r\n'
+    const used: string[] = []
+    for (let round = 0; round < 3; round += 1) used.push((await sendRaw(harness.port, bytes)).body)
+    expect(used).toEqual(['1', '2', '3'])
+  })
+
   test('is of one client alone when the route file says so', async () => {
     const harness = await start(await startCounting(), 'connections: per_client, reuse_after_body: true')
     const request = 'GET /public/x HTTP/1.1\r\nHost: app.test\r\n\r\n'
