@@ -8,6 +8,10 @@ import type { InboundRequest } from '../request/inbound.ts'
 import type { BodyMemory } from './body-memory.ts'
 import { Pace, type PaceLimits } from './pace.ts'
 
+/** A body in more pieces than these, each smaller than this, is passed on in fewer and larger pieces. */
+const SMALL_PIECES_MAX = 16
+const SMALL_BYTES = 4 * 1024
+
 /** Destroying the returned stream does not destroy the client's connection. */
 export function streamBody({
   client,
@@ -25,6 +29,10 @@ export function streamBody({
   const source = client.body
   const slow = (): void =>
     void body.destroy(new RequestError('request_timeout', 'The request body stopped or is too slow'))
+  let smallPieces = 0
+  /** Small pieces of this turn of the event loop: one write for each of them would cost a client nothing, and us much. */
+  let held: Buffer[] = []
+  let heldBytes = 0
   const pace = limits === null ? null : new Pace(limits, slow)
   const body = new Readable({
     read() {
@@ -34,6 +42,7 @@ export function streamBody({
     },
     destroy(err, done) {
       pace?.rest()
+      held = []
       source.off('data', onData).off('end', onEnd).off('close', onClose)
       done(err)
     },
@@ -41,11 +50,30 @@ export function streamBody({
   const onData = (chunk: Buffer): void => {
     pace?.moved(chunk.length)
     bodies.passed(chunk.length)
-    if (body.push(chunk)) return
+    if (chunk.length < SMALL_BYTES) smallPieces += 1
+    if (smallPieces <= SMALL_PIECES_MAX) {
+      pass(chunk)
+      return
+    }
+    held.push(chunk)
+    heldBytes += chunk.length
+    if (heldBytes >= SMALL_BYTES) release()
+    else if (held.length === 1) setImmediate(release)
+  }
+  const release = (): void => {
+    if (held.length === 0) return
+    const pieces = held
+    held = []
+    heldBytes = 0
+    pass(pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : Buffer.concat(pieces))
+  }
+  const pass = (bytes: Buffer): void => {
+    if (body.push(bytes)) return
     pace?.rest()
     source.pause()
   }
   const onEnd = (): void => {
+    release()
     if (client.complete()) body.push(null)
   }
   const onClose = (): void => {
