@@ -57,7 +57,7 @@ export class YamlReader {
     return isAlias(node) ? (node.resolve(this.#document) ?? null) : node
   }
 
-  /** Entries of a map in the order of the file; null when the node is not a map. */
+  /** Entries of a map in the order of the file, without those of a repeated key, which is reported already. Null when the node is not a map. */
   entries(given: Node | null, what: string): readonly Entry[] | null {
     const node = this.resolve(given)
     if (!isMap<Node, Node | null>(node)) {
@@ -65,12 +65,12 @@ export class YamlReader {
       this.report(given, isEmpty ? `${what} is empty: it must be a map of keys and values` : `${what} must be a map`)
       return null
     }
-    const found: Entry[] = []
+    const found = new Map<string, Entry>()
     for (const { key, value } of node.items) {
-      if (isScalar(key) && typeof key.value === 'string') found.push({ key: key.value, keyNode: key, value })
-      else this.report(key, `${what} has a key that is not a string`)
+      if (!isScalar(key) || typeof key.value !== 'string') this.report(key, `${what} has a key that is not a string`)
+      else if (!found.has(key.value)) found.set(key.value, { key: key.value, keyNode: key, value })
     }
-    return found
+    return [...found.values()]
   }
 
   /** Values by known key, null for an absent one. Reports unknown and missing keys. Null when the node is not a map. */
@@ -109,7 +109,8 @@ export class YamlReader {
   /** Null when the node is null. An empty list is an error; items that `read` rejects are left out. */
   list<T>(node: Node | null, what: string, read: (reader: YamlReader, item: Node | null) => T | null): T[] | null {
     if (node === null) return null
-    const items = this.items(node, what) ?? []
+    const items = this.items(node, what)
+    if (items === null) return []
     if (items.length === 0) this.report(node, `${what} must have at least one item`)
     return items.map((item) => read(this, item)).filter((item): item is Awaited<T> & T => item !== null)
   }
@@ -147,11 +148,12 @@ export class YamlReader {
   #reportRepeatedKeys(): void {
     visit(this.#document, {
       Map: (_, { items }) => {
-        const seen = new Set<unknown>()
+        const firstLines = new Map<unknown, number>()
         for (const { key } of items) {
           if (!isScalar(key)) continue
-          if (seen.has(key.value)) this.#note(key.range?.[0] ?? 0, 'Map keys must be unique')
-          seen.add(key.value)
+          const first = firstLines.get(key.value)
+          if (first === undefined) firstLines.set(key.value, this.lineOf(key))
+          else this.report(key, `the key "${key.value}" is written twice; the first one is in line ${first}`)
         }
       },
     })

@@ -143,6 +143,14 @@ routes: {GET /a: public}
   ])
 })
 
+test.each([
+  [ready('GET /a: public\nGET /a: public')],
+  [ready('GET /a: public', 'mode: enforce\nmode: enforce')],
+  [ready('GET /a: public').replace('[{issuer: https://as.test}]', 'https://as.test')],
+])('one mistake is told once: %#', (source) => {
+  expect(issues(source)).toHaveLength(1)
+})
+
 describe('a mistake is', () => {
   test.each([
     ['', 'the route file is empty: it must be a map of keys and values'],
@@ -150,7 +158,7 @@ describe('a mistake is', () => {
     ['text', 'the route file must be a map'],
     ['a: [', 'Flow sequence'],
     ['portcullis: v1', 'the route file needs resource'],
-    [ready('GET /a: public\nGET /a: public'), 'Map keys must be unique'],
+    [ready('GET /a: public\nGET /a: public'), 'the key "GET /a" is written twice; the first one is in line'],
     [
       ready('GET /a: public').replace('issuers: [{issuer: https://as.test}]', 'issuers: []'),
       'issuers must have at least one item',
