@@ -62,7 +62,7 @@ export const UPSTREAM = {
   ),
   reuse_after_body: optional(
     FLAG,
-    'The service reads every request body to its end or closes the connection (RFC 9112 section 9.3), on every path. Default: false: a connection that carried a body is not used again, because a service that leaves a body unread would run it as the next request. Not with http2.',
+    'The service reads every request body to its end or closes the connection (RFC 9112 section 9.3), on every path. Default: false: a connection that carried a body is not used again, because a service that leaves a body unread would run it as the next request. Requests with trailers never share a connection. Not with http2.',
   ),
   ...PEER_FILES,
 } as const satisfies Members

@@ -139,7 +139,7 @@ export const LIMIT_KEYS = {
     name: 'upstreamHeadersMs',
     ...TIME,
     description:
-      'Milliseconds from the end of a request to the header section of the response; then 504. gRPC calls wait as long as their client.',
+      'Milliseconds from the end of a request to the header section of the response; then 504. Informational responses (1xx) prolong it to at most three times as long. gRPC calls wait as long as their client.',
   },
   pdp_ms: {
     name: 'pdpTimeoutMs',
