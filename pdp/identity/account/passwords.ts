@@ -9,7 +9,10 @@ import type { MailedTokens } from './mailed-tokens.ts'
 
 type Queries = Pick<Sql, 'query'>
 export type Passwords = {
-  /** By a token of a mail, which proves the address too, unless opensToOthers says that it must not. Null when the token is no longer good; else whose it was. */
+  /**
+   * By a token of a mail, which proves the address too, unless `opensToOthers` says that it must not. Null when the token is no
+   * longer good; otherwise the id of its user.
+   */
   reset(token: string, passwordHash: string): Promise<string | null>
   /** False when the stored password is no longer `formerHash`. */
   change(user: string, change: { readonly formerHash: string; readonly passwordHash: string }): Promise<boolean>

@@ -57,7 +57,7 @@ async function join(
   const { organization, role } = invitation
   const before = await membershipOf(at, { organization, user })
   await requireBacked(at, invitation, { user, before: before?.status ?? null })
-  if (person === null) await requireAddress(at, user, invitation)
+  if (person === null) await requireOwnAddress(at, user, invitation)
   else await createPerson(at, { id: user, person, email: invitation.email })
   // Whom the organization suspended does not come back by an invitation, and members stay what they are.
   if (before?.status === 'active') throw new NotAccepted('member')
@@ -86,7 +86,7 @@ async function requireBacked(
   }
 }
 
-async function requireAddress(at: Reach, id: string, { email }: Invitation): Promise<void> {
+async function requireOwnAddress(at: Reach, id: string, { email }: Invitation): Promise<void> {
   const owner = await at.directory.userByEmail(email)
   if (owner === null || owner.id !== id) throw new NotAccepted('gone')
   if (owner.emailVerified) return
