@@ -57,7 +57,7 @@ export class YamlReader {
     return isAlias(node) ? (node.resolve(this.#document) ?? null) : node
   }
 
-  /** Entries of a map in the order of the file, without those of a repeated key, which is reported already. Null when the node is not a map. */
+  /** Entries of a map in the order of the file; of a repeated key, which is reported already, the first. Null: it is not a map. */
   entries(given: Node | null, what: string): readonly Entry[] | null {
     const node = this.resolve(given)
     if (!isMap<Node, Node | null>(node)) {
@@ -148,12 +148,13 @@ export class YamlReader {
   #reportRepeatedKeys(): void {
     visit(this.#document, {
       Map: (_, { items }) => {
-        const firstLines = new Map<unknown, number>()
+        const firsts = new Map<unknown, Scalar>()
         for (const { key } of items) {
           if (!isScalar(key)) continue
-          const first = firstLines.get(key.value)
-          if (first === undefined) firstLines.set(key.value, this.lineOf(key))
-          else this.report(key, `the key "${key.value}" is written twice; the first one is in line ${first}`)
+          const first = firsts.get(key.value)
+          if (first === undefined) firsts.set(key.value, key)
+          else
+            this.report(key, `the key "${key.value}" is written twice; the first one is in line ${this.lineOf(first)}`)
         }
       },
     })

@@ -210,10 +210,9 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       reports.changed()
       former.retire()
       permissionWatch.reevaluateAll()
-      const isOf = (other: LoadedConfig): boolean =>
-        isDeepStrictEqual(config.certificates.doors, other.certificates.doors)
       // Once for each change, not with each later reload.
-      if (!isOf(given.config) && !isOf(former.config))
+      const known = [given.config, former.config].map(({ certificates }) => certificates.doors)
+      if (!known.some((doorKeys) => isDeepStrictEqual(doorKeys, config.certificates.doors)))
         log.warn({ event: 'restart_needed', reason: 'a certificate or secret of a door has changed' })
       if (endedCount > 0) log.warn({ event: 'connections_ended', reason: 'client_ca_file', connections: endedCount })
     },

@@ -8,8 +8,9 @@ import type { InboundRequest } from '../request/inbound.ts'
 import type { BodyMemory } from './body-memory.ts'
 import { Pace, type PaceLimits } from './pace.ts'
 
-/** A body in more pieces than these, each smaller than this, is passed on in fewer and larger pieces. */
+/** So many small pieces of a body are passed on as they come; later ones are joined. */
 const SMALL_PIECES_MAX = 16
+/** A piece of fewer bytes is small. */
 const SMALL_BYTES = 4 * 1024
 
 /** Destroying the returned stream does not destroy the client's connection. */
@@ -30,7 +31,7 @@ export function streamBody({
   const slow = (): void =>
     void body.destroy(new RequestError('request_timeout', 'The request body stopped or is too slow'))
   let smallPieces = 0
-  /** Small pieces of this turn of the event loop: one write for each of them would cost a client nothing, and us much. */
+  /** Pieces to be joined, at most until the next turn of the event loop: a write costs far more than to send a small piece. */
   let held: Buffer[] = []
   let heldBytes = 0
   const pace = limits === null ? null : new Pace(limits, slow)

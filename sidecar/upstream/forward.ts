@@ -148,7 +148,7 @@ export function createHandler(
   // A client that reads too slowly must not hold the upstream's connection.
   const pace = new Pace(limits, () => res.destroy())
   let bodyBytes = -1
-  /** When the first informational response came. */
+  /** When the first informational response came, or the last part of the body after it. */
   let informedAtMs: number | null = null
   /** The complete body, sent in one write with the header section: two writes cost three times as much. */
   let whole: Buffer | null = null
@@ -168,9 +168,13 @@ export function createHandler(
   /** Each informational response restarts the library's timeout, so together they would hold the request for ever. */
   const informed = (): void => {
     const nowMs = performance.now()
+    if (informedAtMs === null && !client.complete()) {
+      client.body.on('data', () => {
+        informedAtMs = performance.now()
+      })
+    }
     informedAtMs ??= nowMs
-    if (nowMs - informedAtMs <= upstream.headersTimeoutMs) return
-    fail(headersTimeout())
+    if (nowMs - informedAtMs > upstream.headersTimeoutMs) fail(headersTimeout())
   }
   res.once('close', gone)
   cancellation.listen((code) => {

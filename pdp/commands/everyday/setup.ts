@@ -101,7 +101,7 @@ async function putPerson(world: World, { id, email }: { id: string; email: strin
   const known = await find(world.connection, path)
   if (known !== null && known.email !== email)
     throw new CliError(
-      `user ${id} has ${(known.email ?? null) === null ? 'no address' : `the address ${known.email}`}; if that is wrong: portcullis user put ${id} --email ${email} --email-verified\nIf this is another person, give an id of your own: portcullis user put ID --email ${email}`,
+      `user ${id} has ${known.email === null ? 'no address' : `the address ${known.email}`}; if that is wrong: portcullis user put ${id} --email ${email} --email-verified\nIf this is another person, give an id of your own: portcullis user put ID --email ${email}`,
     )
   const password = randomBytes(PASSWORD_BYTES).toString('base64url')
   if (known === null) await put(world, path, { email, email_verified: true, password })

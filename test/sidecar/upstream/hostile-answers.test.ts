@@ -7,6 +7,8 @@ import { ask, openSession } from '../support/http2-client.ts'
 const ROUTES = '"* /**": public'
 /** What the service writes after each request, in pieces, and then does. */
 let answer: readonly string[] = []
+/** What it writes before, with each part of the request. */
+let early = ''
 let ending: (socket: Socket) => unknown = () => undefined
 let server: Server
 let h: Harness
@@ -17,6 +19,7 @@ beforeAll(async () => {
     socket.on('error', () => undefined)
     socket.on('data', async (chunk) => {
       asked += chunk
+      socket.write(early)
       const isWhole = asked.startsWith('POST') ? asked.includes('\r\n0\r\n') : asked.includes('\r\n\r\n')
       if (!isWhole) return
       asked = ''
@@ -44,7 +47,7 @@ const WITH_TRAILERS =
   'POST /x HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nTrailer: x-sum\r\n\r\n2\r\nhi\r\n0\r\nX-Sum: 1\r\n\r\n'
 
 /** The whole answer, and whether the connection was reset. */
-async function send(bytes: string): Promise<{ readonly text: string; readonly isReset: boolean }> {
+async function send(bytes: string | readonly string[]): Promise<{ readonly text: string; readonly isReset: boolean }> {
   const socket = connect(h.port, '127.0.0.1')
   let text = ''
   let isReset = false
@@ -54,8 +57,12 @@ async function send(bytes: string): Promise<{ readonly text: string; readonly is
   socket.on('error', () => {
     isReset = true
   })
-  socket.write(bytes)
-  await new Promise((resolve) => socket.on('close', resolve))
+  const closed = new Promise((resolve) => socket.on('close', resolve))
+  for (const part of [bytes].flat()) {
+    socket.write(part)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  await closed
   return { text, isReset }
 }
 const CLOSED = (socket: Socket): unknown => socket.end()
@@ -132,6 +139,19 @@ test('informational responses without end are 504, although each of them is in t
   for (const request of [GET, WITH_TRAILERS])
     expect((await send(request)).text).toMatch(/^HTTP\/1\.1 504 [\s\S]*upstream_timeout/)
   h.apply(ROUTES)
+})
+
+test('informational responses during a long upload take no time from the answer', async () => {
+  early = 'HTTP/1.1 103 Early Hints\r\n\r\n'
+  answer = ['HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok']
+  ending = CLOSED
+  h.apply(ROUTES, 'limits: {upstream_headers_ms: 1500}')
+  const head = 'POST /x HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n'
+  const parts = [head, ...Array(110).fill('1\r\na\r\n'), '0\r\n\r\n']
+  const { text } = await send(parts)
+  early = ''
+  h.apply(ROUTES)
+  expect(text).toMatch(/^HTTP\/1\.1 200 /)
 })
 
 test('an answer keeps all its fields, however many they are', async () => {
