@@ -11,9 +11,9 @@ import { ValidationIssues } from './located.ts'
 import { readModel } from './model-file.ts'
 import { readModelText } from './model-text.ts'
 import { questionIssue, tupleIssue } from './question.ts'
-import { type Refused, refusedModel, refusedTuples } from './serving.ts'
+import { type Refused, refusedModel, refusedTuples } from './serving-issues.ts'
 import { type Assertion, readStoreFile, type StoreFile, type StoreTest } from './store-file.ts'
-import { createWorld, type World } from './world.ts'
+import { createWorld, type World } from './test-store.ts'
 
 export type ModelTestIo = {
   readonly write: (text: string) => unknown

@@ -41,12 +41,12 @@ import { openStore } from './database.ts'
 import { loadRest } from './load-rest.ts'
 import { countAnswers, hookOutcomes, requestMetrics } from './metrics.ts'
 import { entitlementParts, grpcGuards, openSpans, proofMemory } from './optional-parts.ts'
-import { reachAtomically } from './reach.ts'
 import { receiveSignals } from './received-signals.ts'
 import { startRetention } from './retention.ts'
 import { loadSecrets } from './secrets.ts'
 import { createCommits, startSignals } from './signals.ts'
 import { stateMetrics, timedStore } from './state-metrics.ts'
+import { reachAtomically } from './write-transaction.ts'
 
 export type RunningPdp = {
   readonly issuer: string

@@ -3,6 +3,7 @@ import type { Networks } from '../../pdp/process/addresses.ts'
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 import type { Span, Tracing } from '../../pdp/process/tracing/tracing.ts'
 import { type Admitted, admit } from '../enforce/admission.ts'
+import { enforceLatest } from '../enforce/current-rules.ts'
 import type { Denial } from '../enforce/denial.ts'
 import {
   type DenialAnswer,
@@ -13,7 +14,6 @@ import {
   sendDenial,
 } from '../enforce/denial-response.ts'
 import type { EnforceDeps, Outcome, OwnAnswer, Permit } from '../enforce/enforce.ts'
-import { enforceLatest } from '../enforce/latest.ts'
 import type { PermissionWatch, Reevaluation } from '../enforce/permission-watch.ts'
 import type { Places } from '../enforce/places.ts'
 import { record, requestIdOf } from '../enforce/record.ts'

@@ -5,10 +5,10 @@ import { OWN_COOKIES, ownCookie } from '../http/cookies.ts'
 import type { StepUp } from '../routes/step-up.ts'
 import { ownUrl, PATHS, type SignInContext } from './context.ts'
 import { chooserPage, pageAnswer, redirect } from './pages.ts'
+import { begin, shortened } from './pending-sign-in.ts'
 import type { Provider } from './provider.ts'
 import { parseJson } from './session.ts'
 import type { OwnCookies } from './sessions.ts'
-import { begin, shortened } from './start.ts'
 
 /** Path and query where the person goes on, and how strong the sign-in must be. */
 export type Goal = { readonly back: string; readonly stepUp: StepUp | null }

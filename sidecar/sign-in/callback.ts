@@ -6,11 +6,11 @@ import type { InboundRequest } from '../request/inbound.ts'
 import { type Goal, HOME, landedCookie, signInUrl } from './begin-sign-in.ts'
 import { ownUrl, PATHS, type SignInContext, urlAt } from './context.ts'
 import { type PageText, pageAnswer, redirect } from './pages.ts'
+import { finish, type Returned } from './pending-sign-in.ts'
 import { type Provider, SignInRefused, type Tokens } from './provider.ts'
 import type { Session } from './session.ts'
 import { removal } from './session-cookies.ts'
 import type { OwnCookies } from './sessions.ts'
-import { finish, type Returned } from './start.ts'
 
 const ID_BYTES = 24
 const REFUSED = 400

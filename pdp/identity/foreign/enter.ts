@@ -12,7 +12,7 @@ import type { ForeignPerson } from './client.ts'
 import type { Come, ForeignParts } from './parts.ts'
 import type { IdentityProvider } from './providers.ts'
 import type { Halfway } from './sealed.ts'
-import { takeSecond } from './second.ts'
+import { takeSecond } from './second-factor-proof.ts'
 import { problemPage } from './views.ts'
 
 /** As recent as for what people change in their account. */

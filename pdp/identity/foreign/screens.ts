@@ -13,7 +13,7 @@ import { goOn, mayUse, takeCode } from './enter.ts'
 import { disconnect, linkToLinks, showLinks } from './own-links.ts'
 import type { ForeignDeps, ForeignParts } from './parts.ts'
 import type { Stranger } from './sealed.ts'
-import { askForSecond, PROOF, takeSecond } from './second.ts'
+import { askForSecond, PROOF, takeSecond } from './second-factor-proof.ts'
 import { problemPage, proofPage, providerButtons } from './views.ts'
 
 export function foreignScreens(deps: ForeignDeps): (path: string) => Screen | undefined {

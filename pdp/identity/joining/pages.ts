@@ -16,7 +16,7 @@ import { PATHS } from '../oauth/paths.ts'
 import { BY_PASSWORD } from '../sign-in/acr.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
 import { fill, type Words } from '../words/words.ts'
-import { giftOf, type PendingInvitation } from './gift.ts'
+import { giftOf, type PendingInvitation } from './invitation-offer.ts'
 import type { Invitations } from './invitations.ts'
 import { acceptPage, newPersonPage, otherPersonPage } from './views.ts'
 

@@ -6,7 +6,7 @@ import type { Frame } from '../html/frame.ts'
 import { strong } from '../html/page.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { fill } from '../words/words.ts'
-import type { PendingInvitation } from './gift.ts'
+import type { PendingInvitation } from './invitation-offer.ts'
 
 export const acceptPage = (frame: Frame, found: PendingInvitation, { xsrf }: Person): View =>
   shown(

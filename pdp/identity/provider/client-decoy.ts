@@ -5,7 +5,7 @@ import type { MasterKeys } from '../../process/encryption.ts'
 import { isSlowHash, verifySecret } from '../keys/password-hash.ts'
 import { type Context, contextOf, paramsOf } from '../oauth/request.ts'
 import type { Semaphore } from '../sign-in/attempts.ts'
-import type { ClientOf } from '../sign-in/client-of.ts'
+import type { ClientOf } from '../sign-in/limit-address.ts'
 
 /** Nobody's secret as clients' are stored: generated, and from outside. */
 export type DecoyHashes = { readonly generated: string; readonly chosen: string }

@@ -10,7 +10,7 @@ import { type Context, contextOf, type Params, paramsOf, requireSession, xsrfOf 
 import { splitScope } from '../oauth/scopes.ts'
 import { STATUS } from '../oauth/status.ts'
 import { createAttempts } from '../sign-in/attempts.ts'
-import type { ClientOf } from '../sign-in/client-of.ts'
+import type { ClientOf } from '../sign-in/limit-address.ts'
 import {
   type CodeProblem,
   deviceCodePage,

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import { mountOf } from '../oauth/paths.ts'
-import type { ClientOf } from './client-of.ts'
+import type { ClientOf } from './limit-address.ts'
 
 const COOKIE = 'portcullis_device'
 const PURPOSE = 'device'

@@ -5,7 +5,7 @@ import { type FrameOf, frameIn } from '../html/frame.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { type Context, contextOf } from '../oauth/request.ts'
 import { STATUS } from '../oauth/status.ts'
-import type { ClientOf } from './client-of.ts'
+import type { ClientOf } from './limit-address.ts'
 import { STARTS_WINDOW_MS, type Starts } from './starts.ts'
 
 /** Each of these stores a record: a request, or the session that its page belongs to. */

@@ -4,6 +4,10 @@ import type { AskedSubject, PermissionResult } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import { type CredentialDeps, presentedToken, provesKey } from '../authentication/credentials.ts'
+import { PROBLEM_RESPONSE } from '../http/schemas.ts'
+import { SUCCESS } from '../problems/status.ts'
+import type { Answer, AnswerQuestion, Question } from './answer.ts'
+import { type AskedFromDeps, askedFrom } from './asked-from.ts'
 import {
   AS_OF,
   ASKED_SUBJECT,
@@ -16,11 +20,7 @@ import {
   relocated,
   type TupleBody,
   WITHOUT_TUPLES,
-} from '../http/question-schemas.ts'
-import { PROBLEM_RESPONSE } from '../http/schemas.ts'
-import { SUCCESS } from '../problems/status.ts'
-import type { Answer, AnswerQuestion, Question } from './answer.ts'
-import { type AskedFromDeps, askedFrom } from './asked-from.ts'
+} from './question-schemas.ts'
 
 const CHECKS_MAX = 256
 const ENTITLEMENTS_MAX = 256

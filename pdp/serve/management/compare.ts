@@ -10,7 +10,7 @@ import {
   relocated,
   type TupleBody,
   WITHOUT_TUPLES,
-} from '../http/question-schemas.ts'
+} from '../decisions/question-schemas.ts'
 import { ID, object } from '../http/schemas.ts'
 import type { ManagementDeps } from './deps.ts'
 import { addManagementRoute, ok } from './route.ts'

@@ -4,7 +4,6 @@ import type { AskedSubject, ListPage } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { isBearer } from '../../domain/subjects.ts'
 import type { Directory } from '../../store/directory.ts'
-import { PAGE_PROPERTIES, type PageQuery, pageSize } from '../http/pagination.ts'
 import {
   AS_OF,
   ASKED_SUBJECT,
@@ -17,7 +16,8 @@ import {
   relocated,
   type TupleBody,
   WITHOUT_TUPLES,
-} from '../http/question-schemas.ts'
+} from '../decisions/question-schemas.ts'
+import { PAGE_PROPERTIES, type PageQuery, pageSize } from '../http/pagination.ts'
 import { ID, type JsonSchema, object } from '../http/schemas.ts'
 import type { ManagementDeps } from './deps.ts'
 import { addManagementRoute, type ManagementResponse, ok } from './route.ts'

@@ -23,6 +23,12 @@ export type Attribute = {
   readonly referenceTypes?: readonly string[]
   readonly subAttributes?: readonly Attribute[]
 }
+
+const VALUES_MAX = 50
+export const MEMBERS_MAX = 10_000
+
+export const valuesMax = ({ name }: Attribute): number => (name === 'members' ? MEMBERS_MAX : VALUES_MAX)
+
 type Options = Partial<Omit<Attribute, 'name' | 'description'>>
 
 function attribute(name: string, description: string, options: Options = {}): Attribute {

@@ -1,12 +1,10 @@
 /** Reads a resource as a directory sends it into what is kept: known attributes under their own names, each of its type. */
 import { type JsonObject, type JsonValue, textIssue } from '../../domain/json.ts'
-import { type Attribute, named, type ResourceType } from './attributes.ts'
+import { type Attribute, named, type ResourceType, valuesMax } from './attributes.ts'
 import { ScimError } from './errors.ts'
 import { isObject } from './match.ts'
 
 const TEXT_CHARACTERS_MAX = 1_024
-const VALUES_MAX = 50
-export const MEMBERS_MAX = 10_000
 const DOCUMENT_CHARACTERS_MAX = 16_384
 const CONTROL = /\p{Cc}/u
 
@@ -47,8 +45,6 @@ function readAttributes(sent: JsonObject, attributes: readonly Attribute[], plac
   }
   return read
 }
-
-export const valuesMax = ({ name }: Attribute): number => (name === 'members' ? MEMBERS_MAX : VALUES_MAX)
 
 /** Null: unassigned (RFC 7643 section 2.5). */
 export function readValue(value: JsonValue, attribute: Attribute, place: string): JsonValue {

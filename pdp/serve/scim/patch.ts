@@ -1,8 +1,8 @@
 /** Changes of a resource by PATCH (RFC 7644 section 3.5.2), with the spellings that Entra ID and Okta use. */
 import type { JsonObject, JsonValue } from '../../domain/json.ts'
-import { type Attribute, named, type ResourceType } from './attributes.ts'
+import { type Attribute, named, type ResourceType, valuesMax } from './attributes.ts'
 import { type Budget, createBudget } from './budget.ts'
-import { readValue, valuesMax } from './document.ts'
+import { readValue } from './document.ts'
 import { ScimError } from './errors.ts'
 import { type AttributePath, type Filter, parsePatchPath, termsIn } from './filter.ts'
 import { isObject, matchesValue, memberOf } from './match.ts'

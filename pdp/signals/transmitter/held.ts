@@ -1,7 +1,7 @@
 /** What a stream holds while its receiver does not take it: no more than the published bound. */
 import type { Sql } from '../../store/directory.ts'
-import { dropped, readAhead } from './ahead.ts'
 import type { Feed } from './feed.ts'
+import { dropped, readAhead } from './next-events.ts'
 import { type PauseDeps, pauseStream } from './pause.ts'
 import { listenerOf, tellReceiver } from './queue.ts'
 import { STREAM_COLUMNS, type Stream } from './streams.ts'

@@ -4,8 +4,8 @@ import type { JsonObject } from '../../domain/json.ts'
 import type { MasterKeys } from '../../process/encryption.ts'
 import type { Sql } from '../../store/directory.ts'
 import { formatSubject, parseSubject } from '../set/subjects.ts'
-import { type Ahead, aboutStream, type Draft, type Listener, readAhead } from './ahead.ts'
 import { eventsDelivered } from './events.ts'
+import { type Ahead, aboutStream, type Draft, type Listener, readAhead } from './next-events.ts'
 import type { Stream } from './streams.ts'
 
 type Queries = Pick<Sql, 'query'>

@@ -13,7 +13,7 @@ import type { EmbedEntitlements } from '../../../pdp/identity/tokens/claim-sourc
 import { createNetworks, parseNetwork } from '../../../pdp/process/addresses.ts'
 import { masterKeysOf } from '../../../pdp/process/encryption.ts'
 import { createLog, type Log } from '../../../pdp/process/log.ts'
-import { reachAtomically } from '../../../pdp/runtime/reach.ts'
+import { reachAtomically } from '../../../pdp/runtime/write-transaction.ts'
 import type { ReachAtomically } from '../../../pdp/serve/management/deps.ts'
 import { createAcceptance } from '../../../pdp/serve/management/invitations/acceptance.ts'
 import type { Store } from '../../../pdp/store/contract.ts'

@@ -8,7 +8,7 @@ import type { JsonObject } from '../domain/json.ts'
 import { ENVIRONMENT } from '../domain/log.ts'
 import { Turns } from '../store/cache/turns.ts'
 import { memoryStore, residentEvaluator } from '../store/memory/memory.ts'
-import { Coding } from './coding.ts'
+import { Coding } from './name-coding.ts'
 import type { UserFilter } from './store-file.ts'
 import type { FileTuple } from './tuple-file.ts'
 

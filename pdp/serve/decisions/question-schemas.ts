@@ -3,8 +3,8 @@ import type { ContextualTuple } from '../../domain/decision.ts'
 import { PdpError, type ValidationIssue } from '../../domain/errors.ts'
 import { parseTuple } from '../../domain/names.ts'
 import type { TupleCondition } from '../../domain/tuple.ts'
+import { object, TIMESTAMP } from '../http/schemas.ts'
 import { RequestProblem } from '../problems/status.ts'
-import { object, TIMESTAMP } from './schemas.ts'
 
 /** Longer than any name may be, so that the engine says what is wrong with one that is too long. */
 export const NAME = { type: 'string', maxLength: 1_024 } as const
