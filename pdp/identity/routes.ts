@@ -21,14 +21,16 @@ type Kind = 'api' | 'token' | 'page' | 'interaction' | 'approval' | 'userinfo' |
 type Route = { readonly kind: Kind; readonly methods: readonly string[] }
 const READ = ['GET', 'HEAD', 'OPTIONS']
 const CALL = ['POST', 'OPTIONS']
+const SHOW = ['GET', 'HEAD']
+const FORM = [...SHOW, 'POST']
 
 const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
-  [PATHS.authorize, { kind: 'page', methods: ['GET', 'POST'] }],
-  [PATHS.device, { kind: 'page', methods: ['GET', 'POST'] }],
-  [PATHS.approve, { kind: 'approval', methods: ['GET', 'POST'] }],
-  [PATHS.logout, { kind: 'page', methods: ['GET', 'POST'] }],
-  [PATHS.logoutConfirm, { kind: 'page', methods: ['GET', 'POST'] }],
-  [PATHS.logoutSuccess, { kind: 'page', methods: ['GET'] }],
+  [PATHS.authorize, { kind: 'page', methods: FORM }],
+  [PATHS.device, { kind: 'page', methods: FORM }],
+  [PATHS.approve, { kind: 'approval', methods: FORM }],
+  [PATHS.logout, { kind: 'page', methods: FORM }],
+  [PATHS.logoutConfirm, { kind: 'page', methods: FORM }],
+  [PATHS.logoutSuccess, { kind: 'page', methods: SHOW }],
   [PATHS.pushed, { kind: 'api', methods: CALL }],
   [PATHS.token, { kind: 'api', methods: CALL }],
   [PATHS.deviceAuthorization, { kind: 'api', methods: CALL }],
@@ -39,16 +41,16 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   [PATHS.jwks, { kind: 'api', methods: READ }],
   [PATHS.openidConfiguration, { kind: 'api', methods: READ }],
   [PATHS.serverMetadata, { kind: 'api', methods: READ }],
-  [PATHS.resourceMetadata, { kind: 'resource', methods: ['GET', 'HEAD'] }],
+  [PATHS.resourceMetadata, { kind: 'resource', methods: SHOW }],
   ...[...ACCOUNT_PATHS, PATHS.accountInvitation, PATHS.accountProviders, PATHS.accountProof].map(
-    (path) => [path, { kind: 'account', methods: ['GET', 'POST'] }] as const,
+    (path) => [path, { kind: 'account', methods: FORM }] as const,
   ),
 ])
 const UNDER: readonly (readonly [string, Route])[] = [
-  [`${PATHS.authorize}/`, { kind: 'page', methods: ['GET'] }],
-  [`${PATHS.device}/`, { kind: 'page', methods: ['GET'] }],
-  [`${PATHS.accountProviders}/`, { kind: 'account', methods: ['GET'] }],
-  [`${PATHS.interaction}/`, { kind: 'interaction', methods: ['GET', 'POST'] }],
+  [`${PATHS.authorize}/`, { kind: 'page', methods: SHOW }],
+  [`${PATHS.device}/`, { kind: 'page', methods: SHOW }],
+  [`${PATHS.accountProviders}/`, { kind: 'account', methods: SHOW }],
+  [`${PATHS.interaction}/`, { kind: 'interaction', methods: FORM }],
 ]
 // RFC 8414 section 3.1 and RFC 9728 section 3.1 put the well-known part before the issuer's own path.
 const INSERTED: readonly string[] = [PATHS.serverMetadata, PATHS.resourceMetadata]
@@ -83,9 +85,11 @@ export function createHandler(
     res.setHeader('x-content-type-options', 'nosniff')
     nameRequest(req, res)
     if (!route.methods.includes(req.method ?? '')) {
-      refuseMethod(deps, { ...route, req, res })
+      refuseMethod(deps, { ...route, path, req, res })
       return true
     }
+    // The response leaves its content out, and whatever counts or answers a GET does the same for it (RFC 9110 section 9.3.2).
+    if (req.method === 'HEAD' && !PROGRAM_KINDS.has(route.kind)) req.method = 'GET'
     for (const name of IGNORED_HEADERS) delete req.headers[name]
     req.headers.host = host
     req.headers['x-forwarded-proto'] = protocol.slice(0, -1)
@@ -175,7 +179,7 @@ function localTarget(target: string, mount: string): string {
 
 function refuseMethod(
   { frameOf }: Pick<HandlerDeps, 'frameOf'>,
-  { kind, methods, req, res }: Route & { readonly req: IncomingMessage; readonly res: ServerResponse },
+  { kind, methods, path, req, res }: Route & { path: string; req: IncomingMessage; res: ServerResponse },
 ): void {
   const status = STATUS.methodUnsupported
   const isBrowser = !PROGRAM_KINDS.has(kind) && req.headers.accept?.includes('text/html') === true
@@ -184,6 +188,7 @@ function refuseMethod(
       trouble: 'application',
       code: 'invalid_request',
       detail: `${req.method} is not supported here`,
+      again: path,
     })
     res.writeHead(status, { ...page.headers, allow: methods.join(', ') })
     return void res.end(page.html)

@@ -115,7 +115,10 @@ const RESOURCES: readonly Resource[] = [
       ['--client <id>', 'what Portcullis is called there'],
       ['--secret-file <file>', 'file with the secret that it gave; by default the stored one stays'],
       ['--name <name>', 'on the button; by default its id'],
-      ['--auth-method <method>', 'client_secret_basic, client_secret_post or none (client_secret_basic)'],
+      [
+        '--auth-method <method>',
+        'client_secret_basic, client_secret_post, private_key_jwt or none (client_secret_basic)',
+      ],
       ['--scopes <scopes>', 'besides openid, separated by spaces (email profile)'],
       ['--email-domains <domains>', 'only verified addresses of these, separated by commas'],
       ['--organizations <ids>', 'only active members of these, separated by commas'],

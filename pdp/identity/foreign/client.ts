@@ -1,5 +1,6 @@
 /** Calls another OpenID provider through `openid-client`: authorization code with PKCE, and the person's claims there. */
-import type { Configuration, CustomFetch, ServerMetadata } from 'openid-client'
+import { importJWK, type JWK } from 'jose'
+import type { ClientAuth, Configuration, CustomFetch, ServerMetadata } from 'openid-client'
 import type { GuardedPost } from '../../signals/outgoing/guarded-post.ts'
 import { isAddress } from '../joining/mail-address.ts'
 import type { ProviderWithSecret } from './providers.ts'
@@ -40,6 +41,8 @@ const TEXT_CHARACTERS_MAX = 256
 
 export function createForeignClient(deps: {
   readonly guard: Pick<GuardedPost, 'send'>
+  /** Of our tokens, too: a provider finds its public part at the issuer's `jwks_uri`. */
+  readonly signingKey: () => JWK | undefined
   readonly clock: () => number
 }): ForeignClient {
   const known = new Map<string, { readonly atMs: number; readonly metadata: Promise<ServerMetadata> }>()
@@ -49,7 +52,7 @@ export function createForeignClient(deps: {
     const { issuer } = provider
     const held = known.get(issuer)
     if (held !== undefined && Math.abs(deps.clock() - held.atMs) < METADATA_MS) return held.metadata
-    const metadata = discovered(provider, outgoing)
+    const metadata = discovered(issuer, outgoing)
     const [oldest] = known.keys()
     if (known.size >= METADATA_MAX && oldest !== undefined) known.delete(oldest)
     known.set(issuer, { atMs: deps.clock(), metadata })
@@ -59,8 +62,8 @@ export function createForeignClient(deps: {
 
   async function configured(provider: ProviderWithSecret): Promise<Configuration> {
     const [client, metadata] = await Promise.all([loadClient(), metadataOf(provider)])
-    const { client_id: clientId } = provider
-    const configuration = new client.Configuration(metadata, clientId, undefined, authOf(client, provider))
+    const auth = await authOf(client, provider, deps.signingKey)
+    const configuration = new client.Configuration(metadata, provider.client_id, undefined, auth)
     configuration.timeout = ANSWER_SECONDS
     configuration[client.customFetch] = outgoing
     prepare(client, provider, configuration)
@@ -105,7 +108,17 @@ type Client = typeof import('openid-client')
 /** Loaded by the first sign-in at another provider. */
 const loadClient = (): Promise<Client> => import('openid-client')
 
-function authOf(client: Client, { token_endpoint_auth_method: method, secret }: ProviderWithSecret) {
+async function authOf(
+  client: Client,
+  { token_endpoint_auth_method: method, secret }: ProviderWithSecret,
+  signingKey: () => JWK | undefined,
+): Promise<ClientAuth> {
+  if (method === 'private_key_jwt') {
+    const jwk = signingKey()
+    const key = jwk === undefined ? undefined : await importJWK(jwk)
+    if (jwk?.kid === undefined || !(key instanceof CryptoKey)) throw new TypeError('there is no signing key')
+    return client.PrivateKeyJwt({ key, kid: jwk.kid })
+  }
   if (method === 'none' || secret === null) return client.None()
   return method === 'client_secret_post' ? client.ClientSecretPost(secret) : client.ClientSecretBasic(secret)
 }
@@ -116,16 +129,12 @@ function prepare(client: Client, { issuer }: ProviderWithSecret, configuration: 
   if (issuer.startsWith('http:')) client.allowInsecureRequests(configuration)
 }
 
-async function discovered(provider: ProviderWithSecret, outgoing: CustomFetch): Promise<ServerMetadata> {
+async function discovered(issuer: string, outgoing: CustomFetch): Promise<ServerMetadata> {
   const client = await loadClient()
-  const insecure = provider.issuer.startsWith('http:') ? [client.allowInsecureRequests] : []
-  const configuration = await client.discovery(
-    new URL(provider.issuer),
-    provider.client_id,
-    undefined,
-    authOf(client, provider),
-    { [client.customFetch]: outgoing, timeout: ANSWER_SECONDS, execute: insecure },
-  )
+  const insecure = issuer.startsWith('http:') ? [client.allowInsecureRequests] : []
+  const options = { [client.customFetch]: outgoing, timeout: ANSWER_SECONDS, execute: insecure }
+  // Reading the metadata authenticates nobody.
+  const configuration = await client.discovery(new URL(issuer), 'metadata', undefined, client.None(), options)
   return configuration.serverMetadata()
 }
 

@@ -1,6 +1,7 @@
 /** Signing in at OpenID providers of others. */
 import { createGuardedPost } from '../../signals/outgoing/guarded-post.ts'
 import type { Screen } from '../account/account.ts'
+import type { KeyRing } from '../keys/key-ring.ts'
 import { createSharedAttempts } from '../sign-in/shared-attempts.ts'
 import type { Elsewhere } from '../sign-in/sign-in.ts'
 import { createForeignClient } from './client.ts'
@@ -15,6 +16,7 @@ const RETURNS_MS = 1_800_000
 type Deps = Parameters<typeof createIdentityProviders>[0] &
   Parameters<typeof createLinks>[0] & {
     readonly internalHosts?: readonly string[]
+    readonly ring: Pick<KeyRing, 'current'>
     readonly clock: () => number
   }
 
@@ -23,11 +25,12 @@ export function createForeign(deps: Deps): {
   readonly providers: IdentityProviders
   screens(path: string): Screen | undefined
 } {
-  const { sql, clock } = deps
+  const { sql, clock, ring } = deps
   const guard = createGuardedPost({ internalHosts: deps.internalHosts ?? [] })
   const providers = createIdentityProviders(deps)
   const sealed = createSealed(deps)
-  const parts = { providers, sealed, links: createLinks(deps), client: createForeignClient({ guard, clock }) }
+  const client = createForeignClient({ guard, clock, signingKey: () => ring.current().privateJwks[0] })
+  const parts = { providers, sealed, links: createLinks(deps), client }
   const returns = createSharedAttempts({ sql, clock, windowMs: RETURNS_MS })
   return {
     elsewhere: createElsewhere(parts),

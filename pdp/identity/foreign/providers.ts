@@ -8,7 +8,8 @@ import { PROVIDER_PURPOSE } from '../keys/sealed-names.ts'
 import { lockLog } from '../oauth/log-lock.ts'
 import type { AppendLog } from '../tokens/revocation.ts'
 
-export const AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'none'] as const
+export const AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
+const WITHOUT_SECRET: ReadonlySet<string> = new Set(['private_key_jwt', 'none'])
 export type ProviderDocument = {
   readonly issuer: string
   readonly client_id: string
@@ -61,7 +62,7 @@ export function createIdentityProviders(deps: {
     given: string | null,
     { before, wanted }: { before: Row | undefined; wanted: ProviderDocument },
   ) {
-    if (wanted.token_endpoint_auth_method === 'none') return null
+    if (WITHOUT_SECRET.has(wanted.token_endpoint_auth_method ?? '')) return null
     if (given !== null) return seal(keys(), id, given)
     // A secret goes to nobody but whom it was given for.
     const isSame = before?.document.issuer === wanted.issuer && before.document.client_id === wanted.client_id
@@ -90,6 +91,9 @@ export function createIdentityProviders(deps: {
     put: (id, { secret, ...document }, context) =>
       sql.transaction(async (tx) => {
         if (document.issuer === deps.issuer) throw new PdpError('conflict', 'this is our own issuer')
+        // Every token that the same key signs names this issuer: it must never pass as our own assertion.
+        if (document.client_id === deps.issuer && document.token_endpoint_auth_method === 'private_key_jwt')
+          throw new PdpError('conflict', 'client_id is our own issuer')
         await appendLog(tx, ENVIRONMENT, [{ kind: 'identity_provider', id, op: 'write' }], context)
         const [before] = await tx.query<Row>(`select ${COLUMNS} from identity_provider where provider_id = $1`, [id])
         const [other] = await tx.query<{ id: string }>(

@@ -180,10 +180,10 @@ describe('routes', () => {
 
   test.each([
     ['GET', '/oauth/token', 'POST, OPTIONS'],
-    ['HEAD', '/oauth/authorize', 'GET, POST'],
-    ['POST', '/oauth/logout/success', 'GET'],
+    ['HEAD', '/oauth/userinfo', 'GET, POST, OPTIONS'],
+    ['POST', '/oauth/logout/success', 'GET, HEAD'],
     ['DELETE', '/oauth/jwks', 'GET, HEAD, OPTIONS'],
-    ['PUT', '/oauth/interaction/abc', 'GET, POST'],
+    ['PUT', '/oauth/interaction/abc', 'GET, HEAD, POST'],
   ])('refuse %s %s and say what is possible', async (method, path, allow) => {
     const response = await fetch(world.issuer + path, { method })
     expect([response.status, response.headers.get('allow')]).toEqual([405, allow])

@@ -1,5 +1,6 @@
 /** A provider that says whatever a test lets it say. */
 import { createServer } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { exportJWK, generateKeyPair, type JWK, SignJWT, UnsecuredJWT } from 'jose'
 
 export type Forged = {
@@ -12,6 +13,8 @@ export type Forged = {
   published: readonly ('first' | 'second')[]
   /** What its metadata says besides. */
   metadata: { readonly [member: string]: unknown }
+  /** The requests for tokens. */
+  readonly redeemed: { readonly authorization: string | undefined; readonly form: URLSearchParams }[]
   close(): Promise<void>
 }
 export const CLIENT = 'portal'
@@ -21,6 +24,8 @@ export async function forgeProvider(): Promise<Forged> {
   const pairs = { first: await pair(), second: await pair(), other: await pair() }
   const server = createServer(async (req, res) => {
     const path = (req.url ?? '').split('?')[0]
+    const form = new URLSearchParams(await text(req))
+    if (path === '/token') forged.redeemed.push({ authorization: req.headers.authorization, form })
     const body =
       path === '/jwks'
         ? { keys: forged.published.map((name) => pairs[name].jwk) }
@@ -60,6 +65,7 @@ export async function forgeProvider(): Promise<Forged> {
     signedWith: 'first',
     published: ['first'],
     metadata: {},
+    redeemed: [],
     close: () => new Promise((done) => void server.close(() => done())),
   }
   return forged

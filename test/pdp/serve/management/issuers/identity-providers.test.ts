@@ -43,7 +43,7 @@ describe('an identity provider', () => {
     ['a domain in capitals', { ...corp, email_domains: ['Corp.example'] }],
     ['an address as a domain', { ...corp, email_domains: ['@corp.example'] }],
     ['accounts for members only', { ...corp, organizations: ['acme'], creates_accounts: true }],
-    ['an unknown method', { ...corp, token_endpoint_auth_method: 'private_key_jwt' }],
+    ['an unknown method', { ...corp, token_endpoint_auth_method: 'client_secret_jwt' }],
     ['a scope with a space', { ...corp, scopes: ['email profile'] }],
     ['a name with a line break', { ...corp, name: 'a\nb' }],
     ['an unknown member', { ...corp, link_by_email: true }],
