@@ -15,7 +15,7 @@ import {
 } from '../../proto/decision-tags.ts'
 import { type EntitlementResult, EntitlementResultSchema } from '../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { PermissionCheck } from '../domain/decision.ts'
-import { createMessageWriter, readFields } from '../process/wire.ts'
+import { createMessageWriter, readFields } from '../process/grpc/wire.ts'
 
 /** A DecideStreamRequest. */
 export type Questions = {

@@ -8,7 +8,7 @@ import {
   status,
 } from '@grpc/grpc-js'
 import { DecisionService } from '../../proto/gen/portcullis/v1/decision_pb.ts'
-import { serviceDefinition } from '../process/grpc.ts'
+import { serviceDefinition } from '../process/grpc/service.ts'
 import { createQuestionBatch } from './batch.ts'
 import { type Decision, decodeAnswers, encodeQuestions, type Questions, type StreamAnswer } from './codec.ts'
 import { openPdpConnection, type PdpConnection } from './connection.ts'

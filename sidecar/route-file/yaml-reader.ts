@@ -9,9 +9,9 @@ import {
   type Node,
   parseDocument,
   type Scalar,
-  visit,
 } from 'yaml'
 import { nearestName } from '../../pdp/domain/nearest.ts'
+import { yamlIssues } from '../../pdp/process/yaml.ts'
 import type { Bounds, Member } from './schema.ts'
 
 export type FileIssue = { readonly line: number; readonly column: number; readonly message: string }
@@ -28,19 +28,9 @@ export class YamlReader {
 
   constructor(source: string) {
     this.#document = parseDocument(source, { lineCounter: this.#lines, prettyErrors: false, uniqueKeys: false })
-    const { errors, warnings } = this.#document
-    const [tab, ...tabs] = errors.filter(({ code }) => code === 'TAB_AS_INDENT')
-    const others = errors.filter(({ code }) => code !== 'TAB_AS_INDENT')
-    if (tab !== undefined) this.#note(tab.pos[0], tabMessage(tabs.length))
-    // What else a tab makes of the text is not the writer's mistake.
-    else {
-      const plain = others.filter(({ code }) => code !== 'MULTILINE_IMPLICIT_KEY')
-      for (const { code, pos, message } of [...(plain.length === 0 ? others.slice(0, 1) : plain), ...warnings])
-        this.#note(pos[0], PLAIN[code] ?? message)
-    }
-    this.isBroken = errors.length > 0
+    for (const { offset, message } of yamlIssues(this.#document, this.#lines)) this.#note(offset, message)
+    this.isBroken = this.#document.errors.length > 0
     this.root = this.#document.contents
-    if (!this.isBroken) this.#reportRepeatedKeys()
   }
 
   /** Reports an error at a node; null is the start of the file. */
@@ -144,22 +134,6 @@ export class YamlReader {
     return null
   }
 
-  /** The parser would compare every key of a map with every other, which takes minutes for another kind of file. */
-  #reportRepeatedKeys(): void {
-    visit(this.#document, {
-      Map: (_, { items }) => {
-        const firsts = new Map<unknown, Scalar>()
-        for (const { key } of items) {
-          if (!isScalar(key)) continue
-          const first = firsts.get(key.value)
-          if (first === undefined) firsts.set(key.value, key)
-          else
-            this.report(key, `the key "${key.value}" is written twice; the first one is in line ${this.lineOf(first)}`)
-        }
-      },
-    })
-  }
-
   #note(offset: number, message: string): void {
     const { line, col } = this.#lines.linePos(offset)
     this.issues.push({ line: Math.max(1, line), column: Math.max(1, col), message })
@@ -172,17 +146,6 @@ const alternatives = (options: readonly string[]): string =>
 const isText = (value: unknown): value is string => typeof value === 'string'
 const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean'
 const isNull = (node: Node): node is Scalar<null> => isScalar(node) && node.value === null
-
-/** For what the library says in words of YAML's grammar. */
-const PLAIN: { readonly [code: string]: string } = {
-  BLOCK_IN_FLOW: 'within { } or [ ], a text with a colon must be in quotes, such as "viewer doc:{id}"',
-  BLOCK_AS_IMPLICIT_KEY:
-    'a text with a colon and a space must be in quotes; the keys of a map begin on lines of their own, and the key above them ends with a colon',
-  BAD_SCALAR_START: 'a text that begins with this character must be in quotes',
-}
-
-export const TAB = 'the line is indented with a tab, but YAML needs spaces'
-const tabMessage = (moreCount: number): string => `${TAB}${moreCount === 0 ? '' : `; so are ${moreCount} more`}`
 
 function unknownKey(what: string, key: string, near: string | null): string {
   return `${what} has the unknown key ${JSON.stringify(key)}${near === null ? '' : `; did you mean ${near}?`}`

@@ -6,7 +6,7 @@ import { Client, credentials } from '@grpc/grpc-js'
 import { Pool } from 'undici'
 import { decodeAnswers, encodeQuestions, type Questions, type StreamAnswer } from '../../pdp/client/codec.ts'
 import { createPdpStream, type PdpStream } from '../../pdp/client/stream.ts'
-import { serviceDefinition } from '../../pdp/process/grpc.ts'
+import { serviceDefinition } from '../../pdp/process/grpc/service.ts'
 import {
   type DecideRequest,
   DecideRequestSchema,

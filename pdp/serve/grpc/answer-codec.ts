@@ -9,7 +9,7 @@ import {
 } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { AskedSubject, EntitlementResult, PermissionResult, Reason, ReasonStep } from '../../domain/decision.ts'
 import type { JsonObject, JsonValue } from '../../domain/json.ts'
-import { createMessageWriter } from '../../process/wire.ts'
+import { createMessageWriter } from '../../process/grpc/wire.ts'
 import type { Answer } from '../decisions/answer.ts'
 
 /** The outcome of a question of a stream: its answer, or a problem code. */

@@ -5,7 +5,7 @@
 import { BinaryReader } from '@bufbuild/protobuf/wire'
 import { CHECK, QUESTION, REQUEST, TOKEN } from '../../../proto/decision-tags.ts'
 import type { PermissionCheck } from '../../domain/decision.ts'
-import { endOf, readFields, requireAt } from '../../process/wire.ts'
+import { endOf, readFields, requireAt } from '../../process/grpc/wire.ts'
 
 export type TokenHandle = { readonly handle: number; readonly token: string }
 export type StreamQuestion = {

@@ -14,7 +14,7 @@ import { type DecideRequest, DecisionService } from '../../../proto/gen/portcull
 import { type ReportRequest, type ReportResponse, RouteService } from '../../../proto/gen/portcullis/v1/routes_pb.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import { StartError } from '../../process/exit.ts'
-import { serviceDefinition } from '../../process/grpc.ts'
+import { serviceDefinition } from '../../process/grpc/service.ts'
 import { formatAddress, isLoopback, type ListenAddress, listenError, listenOn } from '../../process/listen.ts'
 import type { Log } from '../../process/log.ts'
 import { withTimeout } from '../../process/with-timeout.ts'

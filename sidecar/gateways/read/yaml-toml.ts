@@ -1,7 +1,7 @@
 /** Reads YAML, JSON and TOML into trees. What cannot be read as a whole is an error. */
 import { type AST, ParseError, parseTOML } from 'toml-eslint-parser'
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from 'yaml'
-import { TAB } from '../../route-file/yaml-reader.ts'
+import { yamlIssues } from '../../../pdp/process/yaml.ts'
 import { UnreadableError } from './source.ts'
 import { type Entry, folded, type Scalar, type Tree } from './tree.ts'
 
@@ -10,16 +10,14 @@ const NODES_MAX = 200_000
 /** Each document that is not empty. Throws UnreadableError. `firstLine`: of a text that lies inside another file. */
 export function readYaml(source: string, file: string, firstLine = 1): readonly Tree[] {
   const lines = new LineCounter()
-  const documents = parseAllDocuments(source, { lineCounter: lines, prettyErrors: false, uniqueKeys: true })
+  const documents = parseAllDocuments(source, { lineCounter: lines, prettyErrors: false, uniqueKeys: false })
   if (!Array.isArray(documents)) return []
   let count = 0
   return documents.flatMap((document) => {
     const lineOf = (offset: number): number => lines.linePos(offset).line + firstLine - 1
-    const [problem] = [...document.errors, ...document.warnings]
-    if (problem !== undefined) {
-      const what = problem.code === 'TAB_AS_INDENT' ? TAB : `is neither YAML nor JSON: ${problem.message}`
-      throw new UnreadableError(`${file}:${lineOf(problem.pos[0])}: ${what}`)
-    }
+    const [problem] = yamlIssues(document, lines)
+    if (problem !== undefined)
+      throw new UnreadableError(`${file}:${lineOf(problem.offset)}: is neither YAML nor JSON: ${problem.message}`)
     const read = (given: Node | null, above: readonly Node[]): Tree => {
       count += 1
       if (count > NODES_MAX) throw new UnreadableError(`${file}: has more than ${NODES_MAX} values`)

@@ -1,7 +1,7 @@
 /** A gRPC client of the PDP that asks one call at a time. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { credentials, makeClientConstructor } from '@grpc/grpc-js'
-import { serviceDefinition } from '../../../pdp/process/grpc.ts'
+import { serviceDefinition } from '../../../pdp/process/grpc/service.ts'
 import {
   type DecideRequest,
   DecideRequestSchema,

@@ -133,7 +133,7 @@ describe('the thread', () => {
     expect(await parseAside(text)).toEqual(parseYaml(text))
     await expect(parseAside(`${text}\nkey7: 1`)).rejects.toMatchObject({
       code: 'request_invalid',
-      issues: [{ place: '3001:1', message: 'Map keys must be unique' }],
+      issues: [{ place: '3001:1', message: 'the key "key7" is written twice; the first one is in line 8' }],
     })
   })
 })

@@ -24,14 +24,18 @@ describe('check-gateway', () => {
   })
 
   test.each<[string, string, RegExp]>([
-    ['an empty file', 'a.yaml', /^a.yaml:1: is no configuration/],
-    ['another YAML file', 'a.yaml', /^a.yaml:1: is no configuration/],
+    ['an empty file', 'a.yaml', /^a.yaml:1: is not a configuration/],
+    ['another YAML file', 'a.yaml', /^a.yaml:1: is not a configuration/],
     ['a template', 'a.yaml', /^a.yaml:\d: is neither YAML nor JSON.* helm template$/],
     ['a template in a value', 'a.yaml', /^a.yaml:2: has a key that is not a string.* helm template$/],
     ['TOML that is nested too deeply', 'a.toml', /^a.toml: is nested too deeply$/],
-    ['a doubled key', 'a.yaml', /^a.yaml:2: is neither YAML nor JSON: Map keys must be unique/],
-    ['a line that begins with a tab', 'a.yaml', /^a.yaml:2: the line is indented with a tab, but YAML needs spaces/],
-    ['only other objects of Kubernetes', 'a.yaml', /^a.yaml:1: is no configuration/],
+    [
+      'a doubled key',
+      'a.yaml',
+      /^a.yaml:2: is neither YAML nor JSON: the key "http" is written twice; the first one is in line 1$/,
+    ],
+    ['a line that begins with a tab', 'a.yaml', /^a.yaml:2: .*the line is indented with a tab, but YAML needs spaces/],
+    ['only other objects of Kubernetes', 'a.yaml', /^a.yaml:1: is not a configuration/],
     ['broken JSON', 'a.json', /^a.json:\d+: is neither YAML nor JSON/],
     ['broken TOML', 'a.toml', /^a.toml:\d: is not TOML/],
     ['an nginx file that does not end', 'a.conf', /^a.conf:1: the block of server does not end/],
@@ -130,7 +134,7 @@ describe('check-gateway', () => {
     const [istio] = edited('istio')
     const deployment = { file: 'deployment.yaml', text: 'apiVersion: apps/v1\nkind: Deployment\n' }
     expect(saying([{ file: 'istio.yaml', text: istio?.text ?? '' }, deployment])).toEqual([])
-    expect(() => saying([deployment])).toThrow(/^deployment.yaml:1: is no configuration/)
+    expect(() => saying([deployment])).toThrow(/^deployment.yaml:1: is not a configuration/)
   })
 
   test('names file, line and fix', () => {

@@ -17,7 +17,7 @@ import {
 import { exportJWK, SignJWT } from 'jose'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
+import { serviceDefinition } from '../../../../pdp/process/grpc/service.ts'
 import { createServiceAccounts } from '../../../../pdp/serve/authentication/service-account.ts'
 import { loadTls } from '../../../../pdp/serve/grpc/tls.ts'
 import {

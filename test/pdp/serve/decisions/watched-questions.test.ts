@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { Change } from '../../../../pdp/domain/change.ts'
 import { PdpError } from '../../../../pdp/domain/errors.ts'
 import { ENVIRONMENT, TOKENS } from '../../../../pdp/domain/log.ts'
-import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
+import { serviceDefinition } from '../../../../pdp/process/grpc/service.ts'
 import { createWatchedQuestions } from '../../../../pdp/serve/decisions/watched-questions.ts'
 import {
   type DecideStreamRequest,

@@ -2,7 +2,7 @@
 import { create } from '@bufbuild/protobuf'
 import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
+import { serviceDefinition } from '../../../../pdp/process/grpc/service.ts'
 import {
   DecideRequestSchema,
   DecideStreamRequestSchema,
@@ -43,7 +43,7 @@ const BAD: readonly (readonly [what: string, question: object])[] = [
   ['a NUL in an entitlement', { entitlements: ['feature.\0'] }],
   ['no name of an entitlement', { entitlements: [''] }],
   ['a context that is no JSON', { ...GOOD, context: '{' }],
-  ['a context that is no object', { ...GOOD, context: '[]' }],
+  ['a context that is not an object', { ...GOOD, context: '[]' }],
 ]
 
 test.each(BAD)('a call of Decide with %s is INVALID_ARGUMENT', async (_what, question) => {

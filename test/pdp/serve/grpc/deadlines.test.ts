@@ -2,7 +2,7 @@
 import { create } from '@bufbuild/protobuf'
 import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js'
 import { afterEach, expect, test } from 'vitest'
-import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
+import { serviceDefinition } from '../../../../pdp/process/grpc/service.ts'
 import { createAdmission } from '../../../../pdp/serve/authentication/admission.ts'
 import type { EntitlementSource, Store } from '../../../../pdp/store/contract.ts'
 import { storeEntitlements } from '../../../../pdp/store/entitlements/store-source.ts'

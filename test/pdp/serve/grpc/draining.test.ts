@@ -2,7 +2,7 @@
 import { create } from '@bufbuild/protobuf'
 import { Client, credentials, status } from '@grpc/grpc-js'
 import { expect, test } from 'vitest'
-import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
+import { serviceDefinition } from '../../../../pdp/process/grpc/service.ts'
 import { createLog } from '../../../../pdp/process/log.ts'
 import { startGrpcServer } from '../../../../pdp/serve/grpc/server.ts'
 import {

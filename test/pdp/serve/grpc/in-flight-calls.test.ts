@@ -3,7 +3,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { credentials, makeClientConstructor, type ServiceError } from '@grpc/grpc-js'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
+import { serviceDefinition } from '../../../../pdp/process/grpc/service.ts'
 import type { Answer } from '../../../../pdp/serve/decisions/answer.ts'
 import { type GrpcServer, startGrpcServer } from '../../../../pdp/serve/grpc/server.ts'
 import {

@@ -2,7 +2,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { Client, type ClientDuplexStream, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from 'vitest'
-import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
+import { serviceDefinition } from '../../../../pdp/process/grpc/service.ts'
 import { createRouteReports, type RouteReports } from '../../../../pdp/serve/grpc/route-reports.ts'
 import { startGrpcServer } from '../../../../pdp/serve/grpc/server.ts'
 import { RequestProblem } from '../../../../pdp/serve/problems/status.ts'

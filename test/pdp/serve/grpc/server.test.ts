@@ -2,7 +2,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { type ClientDuplexStream, credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js'
 import { service as healthService } from 'grpc-health-check'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
+import { serviceDefinition } from '../../../../pdp/process/grpc/service.ts'
 import { type GrpcDeps, startGrpcServer } from '../../../../pdp/serve/grpc/server.ts'
 import {
   type DecideRequest,

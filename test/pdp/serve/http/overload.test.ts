@@ -3,7 +3,7 @@ import { type ClientRequest, request } from 'node:http'
 import { create } from '@bufbuild/protobuf'
 import { credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { serviceDefinition } from '../../../../pdp/process/grpc.ts'
+import { serviceDefinition } from '../../../../pdp/process/grpc/service.ts'
 import type { Asker } from '../../../../pdp/serve/authentication/admission.ts'
 import { RequestProblem } from '../../../../pdp/serve/problems/status.ts'
 import {

@@ -1,0 +1,50 @@
+/** What is wrong with a YAML text, in plain words. Files that people write are read by this: route files, manifests, gateways. */
+import { type Document, isScalar, type LineCounter, type Scalar, visit } from 'yaml'
+
+export type YamlIssue = { readonly offset: number; readonly message: string }
+
+/** For what the library says in words of YAML's grammar. */
+const PLAIN: { readonly [code: string]: string } = {
+  BLOCK_IN_FLOW: 'within { } or [ ], a text with a colon must be in quotes, such as "viewer doc:{id}"',
+  BLOCK_AS_IMPLICIT_KEY:
+    'a text with a colon and a space must be in quotes; the keys of a map begin on lines of their own, and the key above them ends with a colon',
+  BAD_SCALAR_START: 'a text that begins with this character must be in quotes',
+}
+
+/** Of a document that was parsed with `uniqueKeys: false`, because the parser would compare every key of a map with every other. */
+export function yamlIssues(document: Document.Parsed, lines: LineCounter): readonly YamlIssue[] {
+  const { errors, warnings } = document
+  const [tab, ...tabs] = errors.filter(({ code }) => code === 'TAB_AS_INDENT')
+  // What else a tab makes of the text is not the writer's mistake.
+  if (tab !== undefined) return [{ offset: tab.pos[0], message: tabMessage(tabs.length) }]
+  const plain = errors.filter(({ code }) => code !== 'MULTILINE_IMPLICIT_KEY')
+  const found = [...(plain.length === 0 ? errors.slice(0, 1) : plain), ...warnings].map(({ code, pos, message }) => ({
+    offset: pos[0],
+    message: PLAIN[code] ?? message,
+  }))
+  return errors.length > 0 ? found : [...found, ...repeatedKeys(document, lines)]
+}
+
+const tabMessage = (moreCount: number): string =>
+  `the line is indented with a tab, but YAML needs spaces${moreCount === 0 ? '' : `; so are ${moreCount} more`}`
+
+function repeatedKeys(document: Document.Parsed, lines: LineCounter): readonly YamlIssue[] {
+  const issues: YamlIssue[] = []
+  visit(document, {
+    Map: (_, { items }) => {
+      const firsts = new Map<unknown, Scalar>()
+      for (const { key } of items) {
+        if (!isScalar(key)) continue
+        const first = firsts.get(key.value)
+        if (first === undefined) {
+          firsts.set(key.value, key)
+          continue
+        }
+        const { line } = lines.linePos(first.range?.[0] ?? 0)
+        const message = `the key "${key.value}" is written twice; the first one is in line ${line}`
+        issues.push({ offset: key.range?.[0] ?? 0, message })
+      }
+    },
+  })
+  return issues
+}
