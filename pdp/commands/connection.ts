@@ -152,14 +152,18 @@ async function clientToken(
   if (isObject(body) && String(body.error_description).startsWith('organization is not one'))
     throw new CliError(`there is no organization ${options.organization}, or client ${id} may not act in it`)
   const said = isObject(body) ? [body.error, body.error_description].filter((text) => typeof text === 'string') : []
-  const hint = isObject(body) ? hintOf(body, given === null ? localSecretFile(env) : null) : ''
+  const hint = isObject(body) ? hintOf(body, { url, secretFile: given === null ? localSecretFile(env) : null }) : ''
   throw new CliError(
     `client ${id} got no token: ${said.join(': ') || `status ${response.status}. Is ${url} a PDP?`}${hint}`,
   )
 }
 
 /** What to do about an error of the token endpoint. `secretFile`: where the secret was found that nobody gave. */
-function hintOf({ error, scope }: { readonly [name: string]: unknown }, secretFile: string | null): string {
+function hintOf(
+  { error, scope }: { readonly [name: string]: unknown },
+  { url, secretFile }: { readonly url: string; readonly secretFile: string | null },
+): string {
+  if (error === 'temporarily_unavailable') return `. The log of the PDP at ${url} says why`
   if (error === 'invalid_scope' && typeof scope === 'string')
     return `, ${JSON.stringify(scope)}${didYouMean(scope, SERVICE_SCOPES)}`
   if (error !== 'invalid_client') return ''

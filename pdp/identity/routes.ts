@@ -11,7 +11,7 @@ import { goByGet, repeatedByGet } from './html/repeated-by-get.ts'
 import { mountOf, PATHS } from './oauth/paths.ts'
 import { answerResourceMetadata } from './oauth/resource-metadata.ts'
 import { STATUS } from './oauth/status.ts'
-import { UNAVAILABLE } from './provider/error-responses.ts'
+import { DATABASE_AWAY, UNAVAILABLE } from './provider/error-responses.ts'
 import { type ApprovalDeps, answerApproval } from './sign-in/approval.ts'
 import { answerInteraction, type InteractionDeps } from './sign-in/interaction.ts'
 import type { TokenEndpoints } from './tokens/token-endpoints.ts'
@@ -201,7 +201,7 @@ const PROBLEM_KINDS: ReadonlySet<Kind> = new Set(['userinfo', 'resource'])
 const OAUTH_KINDS: ReadonlySet<Kind> = new Set(['api', 'token'])
 const PROGRAM_KINDS: ReadonlySet<Kind> = new Set([...PROBLEM_KINDS, ...OAUTH_KINDS])
 const FAILED = { trouble: 'failed', code: 'server_error' } as const
-const DETAILS = { unavailable: 'The service cannot answer right now.', failed: 'An unexpected error occurred.' }
+const DETAILS = { unavailable: DATABASE_AWAY, failed: 'an unexpected error occurred' }
 
 /** Answers in the format of the route's other errors: problem details, an OAuth error, or a page. */
 function fail(

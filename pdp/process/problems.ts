@@ -35,7 +35,7 @@ export const PROBLEM_TITLES = {
   session_unavailable: 'The server cannot read the session',
   condition_failed: 'The decision depends on a condition that cannot be evaluated',
   evaluation_limit: 'The decision exceeds the evaluation limit',
-  store_unavailable: 'The store cannot be reached',
+  store_unavailable: 'The server cannot read its data now',
   pdp_unavailable: 'The policy decision point did not answer',
   keys_unavailable: 'The keys of the token issuer are not available',
   issuer_unavailable: 'The token issuer did not answer',

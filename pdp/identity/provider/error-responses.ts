@@ -36,6 +36,9 @@ const PROVIDER_PAGE_HEADERS = {
 /** Of a page while the store is unavailable. */
 export const UNAVAILABLE = { trouble: 'unavailable', code: 'temporarily_unavailable' } as const
 
+/** What an OAuth client reads then. */
+export const DATABASE_AWAY = 'the database of this server does not answer; try again later'
+
 /** Errors are logged with their reason and answered without it; the answer says if a later attempt may succeed. */
 export function installErrorResponses(
   provider: Provider,
@@ -63,7 +66,7 @@ export function installErrorResponses(
     if (isUnavailable(ctx.state.failure)) {
       if (isErrorBody(ctx.body)) {
         ctx.status = STATUS.unavailable
-        ctx.body = { error: 'temporarily_unavailable', error_description: 'try again later' }
+        ctx.body = { error: 'temporarily_unavailable', error_description: unavailability(ctx.state.failure) }
       } else if (ctx.status === STATUS.failed) {
         ctx.status = STATUS.unavailable
         show(contextOf(ctx), errorPage(frameIn(frameOf, contextOf(ctx)), UNAVAILABLE))
@@ -109,6 +112,9 @@ function show(ctx: Context, page: Page): void {
 }
 
 const isBusy = (failure: unknown): boolean => failure instanceof BusyError
+
+const unavailability = (failure: unknown): string =>
+  isBusy(failure) ? 'this server has too many checks under way; try again later' : DATABASE_AWAY
 
 const isUnavailable = (failure: unknown): boolean =>
   (failure instanceof PdpError && failure.code === 'store_unavailable') || isBusy(failure)

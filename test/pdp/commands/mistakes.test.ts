@@ -1,8 +1,10 @@
 /** Mistakes of people at `portcullis`: each is named by what they typed. */
 import { once } from 'node:events'
+import { createServer as createPlainServer } from 'node:http'
 import { createServer } from 'node:http2'
 import { tmpdir } from 'node:os'
 import { expect, test } from 'vitest'
+import { DATABASE_AWAY } from '../../../pdp/identity/provider/error-responses.ts'
 import { runOn } from './served-pdp.ts'
 
 const NOWHERE = { folder: tmpdir(), url: 'http://127.0.0.1:9' }
@@ -48,4 +50,20 @@ test('the gRPC port, given for the HTTP port, is recognised', async () => {
   })
   await new Promise((resolve) => server.close(resolve))
   expect([status, err]).toEqual([2, expect.stringContaining('Is this the gRPC port? Give the HTTP port')])
+})
+
+test('a PDP without its database is said to be so where a client gets no token', async () => {
+  const server = createPlainServer((_req, res) => {
+    res.writeHead(503, { 'content-type': 'application/json' })
+    res.end(JSON.stringify({ error: 'temporarily_unavailable', error_description: DATABASE_AWAY }))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : null}`
+  const { status, err } = await runOn({ folder: tmpdir(), url }, 'org list', { env: { PORTCULLIS_CLIENT_SECRET: 'x' } })
+  server.close()
+  expect([status, err]).toEqual([
+    2,
+    `client admin got no token: temporarily_unavailable: ${DATABASE_AWAY}. The log of the PDP at ${url} says why\n`,
+  ])
 })

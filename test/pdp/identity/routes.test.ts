@@ -272,7 +272,10 @@ describe('while the store is away', () => {
       body: parseObject(await a.text()),
     }))
     expect([status, headers.get('content-type')?.split(';')[0]]).toEqual([503, 'application/json'])
-    expect(body).toMatchObject({ error: 'temporarily_unavailable' })
+    expect(body).toMatchObject({
+      error: 'temporarily_unavailable',
+      error_description: 'the database of this server does not answer; try again later',
+    })
   })
 
   test.each([['/oauth/authorize?client_id=web&response_type=code&scope=openid'], ['/oauth/device'], ['/oauth/logout']])(
