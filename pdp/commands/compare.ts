@@ -25,7 +25,7 @@ const collect = (tuple: string, earlier: readonly string[] = []): readonly strin
 export function addCompareCommand(program: Command, io: NodeJS.Process, run: Run): void {
   const command = program
     .command('compare')
-    .description('Show who would gain and who would lose a relation if the model or some tuples were others.')
+    .description('Show who would gain and who would lose a relation under another model or with other tuples.')
     .argument('<relation>', 'a relation such as viewer, or a permission key')
     .argument('<type>', 'the type of the resources')
     .addHelpText('after', HELP(program.name()))

@@ -85,7 +85,7 @@ async function decide(asked: {
   const subject = asked.subject === '-' ? null : parseSubject(asked.subject)
   const accompanying = readQuestion(options)
   if (options.model !== undefined) {
-    if (subject === null) throw new CliError('name a subject: without a server there is no token')
+    if (subject === null) throw new CliError('give a subject: without a server no caller is known')
     if (options.asOf !== undefined) throw new CliError('a file has no past: --as-of needs a running PDP')
     return decideLocally(
       options.model,

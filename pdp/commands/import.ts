@@ -125,7 +125,7 @@ const usersNote = (users: readonly string[], { createUsers: created }: Options):
   `${users.length} users are named, such as user:${users[0]}${
     created === true
       ? ', and created where they are missing'
-      : ': a question over HTTP or gRPC about one who is not in the directory is denied. Create them with --create-users, or say with --subject-prefix that they sign in elsewhere'
+      : ': a question over HTTP or gRPC about a user who is not in the directory is denied. Create them with --create-users, or give --subject-prefix if they sign in at another provider'
   }`
 
 /** Creates the users who are missing; existing ones stay as they are. */

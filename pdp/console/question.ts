@@ -43,7 +43,7 @@ export function readSupposed(given: Supposed): Supposition {
   // A field for date and time has no zone; the console shows UTC everywhere.
   const text = /T\d\d:\d\d(:\d\d(\.\d+)?)?$/.test(given.asOf) ? `${given.asOf}Z` : given.asOf
   const asOfMs = given.asOf === '' ? null : Date.parse(text)
-  if (Number.isNaN(asOfMs)) issues.push({ place: 'as of', message: 'is no instant such as 2030-01-31T12:00:00Z' })
+  if (Number.isNaN(asOfMs)) issues.push({ place: 'as of', message: 'is not a time such as 2030-01-31T12:00:00Z' })
   const context = readContext(given.context, issues)
   if (issues.length > 0) throw new RequestProblem('request_invalid', 'the question cannot be read', { issues })
   return {

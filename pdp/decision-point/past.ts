@@ -108,6 +108,6 @@ async function entriesAfter(
 }
 
 function lost(log: LogId, why: string): PdpError {
-  const message = `what was true then cannot be told: ${why} (${log})`
+  const message = `what was true then is not known: ${why} (${log})`
   return new PdpError('request_invalid', message, { issues: [{ place: '/asOfMs', message }] })
 }

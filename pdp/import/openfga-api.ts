@@ -45,11 +45,11 @@ function readTuple(item: unknown): FgaTuple {
   const key = isObject(item) && isObject(item.key) ? item.key : {}
   const { user, relation, object, condition } = key
   if (typeof user !== 'string' || typeof relation !== 'string' || typeof object !== 'string')
-    throw refused('the answer to read has something that is no tuple')
+    throw refused('the answer to read has something that is not a tuple')
   if (!isObject(condition)) return { user, relation, object }
   const { name, context = {} } = condition
   if (typeof name !== 'string' || !isObject(context))
-    throw refused('the answer to read has a condition without a name, or with a context that is no object')
+    throw refused('the answer to read has a condition without a name, or with a context that is not an object')
   return { user, relation, object, condition: { name, context: context as JsonObject } }
 }
 

@@ -58,7 +58,7 @@ export function parseNetwork(text: string): Network {
   const address = parseAddress(before)
   if (address === null || before.includes('%') || more.length > 0) throw new Error('is no IP address and no CIDR block')
   const given = version === 4 ? 32 : 128
-  if (prefix !== undefined && !/^(?:0|[1-9]\d{0,2})$/.test(prefix)) throw new Error('has a prefix that is no number')
+  if (prefix !== undefined && !/^(?:0|[1-9]\d{0,2})$/.test(prefix)) throw new Error('has a prefix that is not a number')
   const wide = prefix === undefined ? given : Number(prefix)
   if (wide > given) throw new Error(`has a prefix of more than ${given} bits`)
   // A mapped block names IPv4 addresses, as those that connect over it are called here.

@@ -36,7 +36,7 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
   ],
   [
     'PORTCULLIS_SECOND_FACTOR',
-    'offered: people may add one; required: they sign in with one only, and who has none is led to adding it (offered)',
+    'offered: people may add one; required: each sign-in needs one, and people without one add it first (offered)',
   ],
   ['PORTCULLIS_ENTITLEMENT_SOURCE_URL', 'URL of the system that owns the entitlements (the database owns them)'],
   ['PORTCULLIS_ENTITLEMENT_SOURCE_SECRET', 'bearer token for requests to that system, also as …_FILE'],
@@ -65,11 +65,14 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
   ],
   [
     'PORTCULLIS_CHECK_TUPLES_MAX',
-    'relationships that one check visits at most; more is no answer; 1000 to 1000000 (100000)',
+    'most relationships that one check may visit; a check that needs more is an error, never an allow; 1000 to 1000000 (100000)',
   ],
   ['PORTCULLIS_DATA_DIR', 'directory of generated secrets and of the embedded PostgreSQL (.data)'],
   ['PORTCULLIS_LOG_LEVEL', `${LOG_LEVELS.join(', ')} (info)`],
-  ['PORTCULLIS_LOG_ALLOWED_ONE_IN', 'of this many allowed decisions one is logged, 1 to 1000000; every denial is (1)'],
+  [
+    'PORTCULLIS_LOG_ALLOWED_ONE_IN',
+    'one in this many allowed decisions is logged, 1 to 1000000; every denial is logged (1)',
+  ],
   [
     'PORTCULLIS_DATABASE_SCHEMA',
     'schema of the tables in that database, created if need be (the first of its search_path)',

@@ -86,7 +86,7 @@ const namesOf = (members: string): readonly string[] =>
 function sourceOf(root: string, names: readonly string[], nameOf: (name: string) => string): string {
   const prefix = Object.entries(ROOTS).find(([known]) => known === root)?.[1]
   const [name = ''] = names
-  if (prefix === undefined) throw new MappingError(`request.${root} is nothing that a template can say`)
+  if (prefix === undefined) throw new MappingError(`request.${root} cannot be written as a template`)
   if (prefix === '' && names.length === 1) return nameOf(name)
   if (prefix !== 'body.' && names.length !== 1) throw new MappingError(`request.${root} has no members of members`)
   return `${prefix}${names.join('.')}`

@@ -131,6 +131,6 @@ function* bodyOf({ body, rawBody, size }: AttributeContext_HttpRequest, raw: rea
   const bytes = rawBody.length > 0 ? Buffer.from(rawBody) : Buffer.from(body)
   const isWhole = partial.length > 0 && partial.every((value) => value === 'false')
   if (!isWhole || (size >= 0n && size !== BigInt(bytes.length)))
-    throw new RequestError('request_too_large', 'The gateway did not send the whole body to be judged')
+    throw new RequestError('request_too_large', 'The gateway did not send the whole body')
   if (bytes.length > 0) yield bytes
 }

@@ -141,7 +141,7 @@ async function decideInTime(
   }
 }
 
-const UNSEEN = 'This route takes no JSON here, because the gateway does not send the body to be judged'
+const UNSEEN = 'This route takes no JSON here, because the gateway does not send the body'
 const SEEN = 'to let it pass unread, set body: keep'
 const LATE = 'no decision before the deadline of the gateway'
 

@@ -38,7 +38,7 @@ export function addGatewayCommands(program: Command, io: Io): void {
   program
     .command('check-gateway <file...>')
     .description(
-      'Name each setting of a gateway that forwards other bytes than were judged, skips the question or fails open. Reads Envoy, Istio, Gateway API, nginx (*.conf), Traefik and Caddy.',
+      'Report each setting of a gateway that forwards other bytes than the door checked, does not ask the door, or fails open. Reads Envoy, Istio, Gateway API, nginx (*.conf), Traefik and Caddy.',
     )
     .addHelpText(
       'after',

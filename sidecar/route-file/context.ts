@@ -97,7 +97,7 @@ function scalarOf(value: unknown): string | number | boolean | { readonly issue:
   if (typeof value === 'number')
     return Number.isSafeInteger(value) || (Number.isFinite(value) && !Number.isInteger(value))
       ? value
-      : { issue: 'is a number that cannot be told exactly; write it in quotes' }
+      : { issue: 'is a number that cannot be kept exactly; write it in quotes' }
   if (typeof value !== 'string') return { issue: 'is neither text, a number, true, false nor a list of these' }
   if (value.length > VALUE_CHARACTERS_MAX) return { issue: `has more than ${VALUE_CHARACTERS_MAX} characters` }
   const source = SOURCE_TEXT.exec(value)?.[1]

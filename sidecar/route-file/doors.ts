@@ -67,7 +67,7 @@ function readDoor(reader: YamlReader, node: Node | null): DoorEntry | null {
 }
 
 const UNAUTHENTICATED =
-  'anybody could ask at this door and name any request as judged: it needs tls with client_ca_file, secret_file, or unix:/path as listen'
+  'anybody could ask at this door about any request: it needs tls with client_ca_file, secret_file, or unix:/path as listen'
 
 function readAddress(reader: YamlReader, node: Node): DoorAddress | null {
   const text = reader.text(node, 'listen')

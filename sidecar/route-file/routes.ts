@@ -95,7 +95,10 @@ function parseRoute(
     )
   const wholly = [...defaults.shared.filter(({ name }) => !own.some((entry) => entry.name === name)), ...own]
   if (options.encodedSlash && wholly.some(readsPath))
-    reader.report(keyNode, 'request.path cannot be used with encoded_slash: keep, because %2F could not be told from /')
+    reader.report(
+      keyNode,
+      'request.path cannot be used with encoded_slash: keep, because %2F could not be distinguished from /',
+    )
   return { ...options, context: wholly, id: `${method} ${hostText}${path}`, host, method, pattern, check }
 }
 

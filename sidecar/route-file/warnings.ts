@@ -50,7 +50,7 @@ function doorWarnings({ doors, routes }: RouteFile): string[] {
   const named = `${ids.slice(0, NAMED_MAX).join(', ')}${more}`
   return [...blind].map(
     (profile) =>
-      `the door for ${profile} gets no bodies, so it answers JSON and forms with 415 on ${named}: a service could find in a body another value of the query, or another method, than was judged. If this service does not, set body: keep on the routes`,
+      `the door for ${profile} gets no bodies, so it answers JSON and forms with 415 on ${named}: the service could find another value or method in a body than the one that was checked. If this service does not, set body: keep on the routes`,
   )
 }
 

@@ -64,7 +64,8 @@ export function parseTemplate(text: string, parameters: readonly string[]): Temp
     if (open < 0) break
     const close = text.indexOf('}', open)
     if (close < 0) return 'has { without }'
-    if (typeof parts.at(-1) === 'object') return 'has two adjacent placeholders, whose values cannot be told apart'
+    if (typeof parts.at(-1) === 'object')
+      return 'has two adjacent placeholders, so that nobody knows where the first value ends'
     const source = parseSource(text.slice(open + 1, close), parameters)
     if (typeof source === 'string') return source
     parts.push(source)

@@ -98,7 +98,7 @@ async function login({ options, io }: Invocation): Promise<number> {
     throw new CliError(
       `the sign-in did not begin: ${said(body)}\n${
         body.error === 'invalid_target' && resource !== undefined
-          ? `${resource} is no audience of an app. Give the resource of your route file; portcullis setup declares it`
+          ? `${resource} is not the audience of an app. Give the resource of your route file; portcullis setup declares it`
           : `make the client with: portcullis client put ${clientId} --public --device --scope "${scope}"`
       }`,
     )

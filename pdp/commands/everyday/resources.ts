@@ -103,7 +103,7 @@ const RESOURCES: readonly Resource[] = [
   },
   {
     name: 'identity-provider',
-    description: 'OpenID providers of others, at which people may sign in.',
+    description: 'Other OpenID providers, at which people may sign in.',
     path: () => '/v1/identity-providers',
     inOrganization: false,
     id: 'id',
@@ -122,7 +122,7 @@ const RESOURCES: readonly Resource[] = [
       ['--scopes <scopes>', 'besides openid, separated by spaces (email profile)'],
       ['--email-domains <domains>', 'only verified addresses of these, separated by commas'],
       ['--organizations <ids>', 'only active members of these, separated by commas'],
-      ['--creates-accounts', 'who is new gets an account, if the address is verified there'],
+      ['--creates-accounts', 'a person who is new gets an account, if the address is verified there'],
       ['--trusted-acr <values>', 'acr with which a sign-in there counts as two factors, separated by spaces'],
     ],
     body: (flags) => ({

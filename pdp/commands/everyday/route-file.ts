@@ -24,7 +24,7 @@ export function readRouteFile(file: string): RouteFile {
   }
   if (!isMap(found) || typeof found.resource !== 'string' || !Array.isArray(found.issuers))
     throw new CliError(
-      `${file} is no route file: it has no resource and issuers. Try: portcullis-sidecar check ${file}`,
+      `${file} is not a route file: it has no resource and issuers. Try: portcullis-sidecar check ${file}`,
     )
   return { resource: found.resource, issuers: found.issuers, pdps: addressesOf(found.pdp) }
 }

@@ -77,7 +77,7 @@ function logOf({ organization: org, mayEverywhere }: Visit, log: string): LogId 
       'this needs the permission portcullis:audit:read in the whole environment, from a role of app portcullis',
     )
   }
-  if (org !== null && !isId(org)) throw new RequestProblem('request_invalid', 'this is no id of an organization')
+  if (org !== null && !isId(org)) throw new RequestProblem('request_invalid', 'this is not the id of an organization')
   return org
 }
 

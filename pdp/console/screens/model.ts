@@ -100,7 +100,7 @@ export async function actModel(visit: Visit): Promise<View> {
     return {
       title,
       status: 400,
-      body: html`${problems('The text is no model.', placed)}${editor(visit, { app, text })}`,
+      body: html`${problems('The text is not a model.', placed)}${editor(visit, { app, text })}`,
     }
   }
   if (form('action') === 'apply') return apply(visit, { current, text })

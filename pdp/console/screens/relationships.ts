@@ -142,7 +142,7 @@ export async function actRelationships(visit: Visit): Promise<View> {
     return {
       title: TITLE,
       status: 400,
-      body: html`${problems(tuples.length === 0 && wrong.length === 0 ? 'There is no line to write.' : 'Nothing was written: some lines are no relationships.', issues)}${again}`,
+      body: html`${problems(tuples.length === 0 && wrong.length === 0 ? 'There is no line to write.' : 'Nothing was written: some lines are not relationships.', issues)}${again}`,
     }
   }
   const effects = await effectsOf(visit, { tuples, op })

@@ -21,11 +21,11 @@ const RULES: readonly Rule[] = [
   ],
   [
     new RegExp(`partial relation definition ${NAME} is a duplicate in the relation ${NAME}`),
-    ([operand, relation]) => `"${operand}" stands twice in the rule of relation "${relation}"; remove one`,
+    ([operand, relation]) => `"${operand}" occurs twice in the rule of relation "${relation}"; remove one`,
   ],
   [
     new RegExp(`type restriction ${NAME} is a duplicate in the relation ${NAME}`),
-    ([type, relation]) => `"${type}" stands twice between the brackets of relation "${relation}"; remove one`,
+    ([type, relation]) => `"${type}" occurs twice between the brackets of relation "${relation}"; remove one`,
   ],
   [
     new RegExp(`the type ${NAME} is a duplicate`),
@@ -57,8 +57,7 @@ const RULES: readonly Rule[] = [
   ],
   [
     new RegExp(`${NAME} relation used inside from allows only direct relation`),
-    ([relation]) =>
-      `"${relation}" stands after "from", so that its own rule must be a list of types alone, such as [folder]`,
+    ([relation]) => `"${relation}" comes after "from", so its own rule must be a list of types alone, such as [folder]`,
   ],
   [
     /assignable relation .* must have types/,

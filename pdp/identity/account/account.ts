@@ -107,7 +107,7 @@ export function createAccount(deps: AccountDeps, more: (path: string) => Screen 
     async answer(req, res, path) {
       if (path === PATHS.passkeyScript) return void res.writeHead(STATUS.shown, script.headers).end(script.text)
       const screen = SCREENS.get(path) ?? more(path)
-      if (screen === undefined) throw new TypeError(`${path} is no page of the account`)
+      if (screen === undefined) throw new TypeError(`${path} is not a page of the account`)
       const view = await answerScreen(parts, screen, { req, res, path, frame: parts.frameOf(req) })
       if (view !== null) send(res, view)
     },

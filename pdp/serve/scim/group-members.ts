@@ -55,7 +55,10 @@ export async function writeMembers(
   )
   const unknown = ids.find((id) => id === group || (!names.User.has(id) && !names.Group.has(id)))
   if (unknown !== undefined)
-    throw new ScimError('invalidValue', `${JSON.stringify(unknown.slice(0, 80))} is no user and no other group here`)
+    throw new ScimError(
+      'invalidValue',
+      `${JSON.stringify(unknown.slice(0, 80))} is neither a user nor another group here`,
+    )
   const had = new Set(before.map(({ kind, id }) => subjectOf(kind, id)))
   const wants = new Set(ids.map((id) => subjectOf(names.User.has(id) ? 'User' : 'Group', id)))
   const tuple = (subject: string) => ({ object: groupObject(group), relation: MEMBER, subject })

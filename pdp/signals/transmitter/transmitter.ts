@@ -174,7 +174,7 @@ export function createTransmitter(deps: TransmitterDeps): Transmitter {
       (await locked(receiver, id, async (tx) => addSubject(tx, id, subject).then(() => true))) === true,
     async removeSubject(receiver, id, subject) {
       const removed = await locked(receiver, id, (tx) => removeSubject(tx, id, subject))
-      if (removed === false) throw new PdpError('conflict', 'as many subjects are removed from the stream as may be')
+      if (removed === false) throw new PdpError('conflict', 'the stream leaves out as many subjects as it may')
       return removed === true
     },
     async verify(receiver, id, state) {

@@ -122,7 +122,7 @@ function parseAnswer(answer: unknown, { organization, keys }: Question): Answer 
   const { state, values, ...rest } = members(answer, 'the answer')
   if (rest.organization !== organization) throw new BadAnswer('the answer is about another organization')
   if (typeof state !== 'string' || state === '' || state.length > STATE_CHARACTERS_MAX)
-    throw new BadAnswer(`state is no text of 1 to ${STATE_CHARACTERS_MAX} characters`)
+    throw new BadAnswer(`state is not a text of 1 to ${STATE_CHARACTERS_MAX} characters`)
   const parsed = new Map<string, Entitlement>()
   for (const [key, entitlement] of Object.entries(members(values, 'values'))) {
     if (!isEntitlementKey(key)) throw new BadAnswer(`${quote(key)} is not an entitlement key`)

@@ -42,7 +42,7 @@ async function takenIds(tx: Queries, users: readonly ImportedUser[]): Promise<re
     index: nr,
     message:
       kind === null
-        ? 'the id stands in an earlier line'
+        ? 'an earlier line has this id'
         : deleted
           ? 'the id was deleted, and cannot be used again'
           : `the id belongs to a ${kind} already`,
@@ -60,7 +60,7 @@ async function takenAddresses(tx: Queries, users: readonly ImportedUser[]): Prom
   )
   return rows.map(({ nr, stored }) => ({
     index: nr,
-    message: stored ? 'the e-mail address belongs to another user' : 'the e-mail address stands in an earlier line',
+    message: stored ? 'the e-mail address belongs to another user' : 'an earlier line has this e-mail address',
   }))
 }
 

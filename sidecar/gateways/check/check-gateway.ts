@@ -93,7 +93,7 @@ function described(file: string, documents: readonly Tree[]): readonly Tree[] {
 
 const unknown = ({ file, line }: Place): UnreadableError =>
   new UnreadableError(
-    `${file}:${line}: is no configuration of Envoy, Istio, Gateway API, Traefik or Caddy that this command knows (nginx: name it *.conf; Caddyfile: *.caddyfile)`,
+    `${file}:${line}: is not a configuration of Envoy, Istio, Gateway API, Traefik or Caddy that this command knows (nginx: name it *.conf; Caddyfile: *.caddyfile)`,
   )
 
 function unique(findings: readonly Finding[]): Finding[] {

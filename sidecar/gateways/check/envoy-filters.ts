@@ -65,7 +65,7 @@ export function checkPlaced(filter: Tree, isAfter: boolean): readonly Finding[] 
   return [
     here(
       'other_bytes',
-      `${name} comes after ext_authz, and may change the request that was judged`,
+      `${name} comes after ext_authz, and may change the request that was checked`,
       'put it before ext_authz, or remove it',
     ),
   ]

@@ -136,7 +136,7 @@ function checkNormalisation(node: Tree): readonly Finding[] {
       ? [
           at(merge)(
             'other_bytes',
-            'Envoy merges slashes before it asks: //admin is judged as /admin',
+            'Envoy merges slashes before it asks: //admin is checked as /admin',
             'set merge_slashes: false',
           ),
         ]

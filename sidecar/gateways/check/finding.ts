@@ -3,7 +3,7 @@ import type { Place } from '../read/source.ts'
 
 export const FINDING_CODES = {
   skips_question: 'requests are forwarded that no door was asked about',
-  other_bytes: 'the service gets something else than the door judged',
+  other_bytes: 'the service gets something other than what the door checked',
   fails_open: 'requests are forwarded when the door cannot answer, or refuses',
   forgeable: 'a client, or somebody else, can say what only the gateway or the door may say',
   unseen: 'something that decides is not in the files',

@@ -35,7 +35,7 @@ function checkPass(context: Context, pass: Directive): readonly Finding[] {
   return [
     here(
       'other_bytes',
-      'proxy_pass with a path sends the decoded and cleaned path, not the one that was judged',
+      'proxy_pass with a path sends the decoded and cleaned path, not the one that was checked',
       `write proxy_pass without ${rest}`,
     ),
   ]
@@ -151,7 +151,7 @@ function checkChanges(context: Context): readonly Finding[] {
       ? [at(tried)('other_bytes', `the service gets ${last} for a request of another path`, 'remove try_files')]
       : []),
     ...checkErrorPages(context),
-    ...changes.map((one) => at(one)('other_bytes', `${one.name} changes what was judged`, `remove ${one.name}`)),
+    ...changes.map((one) => at(one)('other_bytes', `${one.name} changes what was checked`, `remove ${one.name}`)),
     ...listed.map((one) =>
       at(one)(
         'other_bytes',

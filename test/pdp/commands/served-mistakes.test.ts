@@ -42,7 +42,7 @@ test.each([
     'client authentication failed. Are its id and its secret right?',
   ],
   ['check user:alice viewer invoice:1', 'name the organization with --organization: the client is not bound to one'],
-  ['login --scope openid --resource https://app.exmple.com', 'https://app.exmple.com is no audience of an app'],
+  ['login --scope openid --resource https://app.exmple.com', 'https://app.exmple.com is not the audience of an app'],
   [
     'setup acme ROUTES --user alice@exmple.com',
     'alice has the address alice@example.com; if that is wrong: portcullis user put alice --email alice@exmple.com',

@@ -84,7 +84,7 @@ issuers:
   test.each([
     ['depot nowhere.yaml', null, /nowhere\.yaml does not exist\n.*init/],
     ['depot bad.yaml', 'a: [', /bad\.yaml cannot be read: the body is not YAML|bad\.yaml cannot be read/],
-    ['depot bad.yaml', 'routes: {}', /is no route file.*portcullis-sidecar check/],
+    ['depot bad.yaml', 'routes: {}', /is not a route file.*portcullis-sidecar check/],
     ['depot bad.yaml', 'resource: https://127.0.0.1\nissuers: []', /names no app: give it by --app/],
     ['depot bad.yaml --user finn', 'resource: https://d.example\nissuers: []', /must be an e-mail address/],
     [

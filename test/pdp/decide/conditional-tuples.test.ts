@@ -207,7 +207,7 @@ describe.each(Object.keys(STORES))('on %s', (name) => {
     expect(await decide('until', 'past')).toMatchObject({ answer: false, validUntilMs: null })
   })
 
-  test('refuses a context that is no object, or larger than 32 KiB', async () => {
+  test('refuses a context that is not an object, or larger than 32 KiB', async () => {
     const wrong = [null, [], 'x', { x: 'x'.repeat(33_000) }]
     for (const context of wrong as never[])
       await expect(decide('viewer', 'named', context)).rejects.toMatchObject({ code: 'request_invalid' })

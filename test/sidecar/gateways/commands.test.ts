@@ -40,7 +40,7 @@ describe('on the command line', () => {
     ['an unknown gateway', ['gateway-config', 'haproxy', '/x'], /"haproxy" is not one of envoy, /],
     ['an address that is none', ['gateway-config', 'envoy', '/x', '--listen', 'x'], /--listen must be host:port/],
     ['a file that is not there', ['check-gateway', '/nowhere/at.all'], /does not exist/],
-    ['a file that is nothing of ours', ['check-gateway', file('other.yaml', 'a: 1')], /is no configuration of/],
+    ['a file that is nothing of ours', ['check-gateway', file('other.yaml', 'a: 1')], /is not a configuration of/],
   ])('%s ends with 64', async (_what, words, message) => {
     expect(await runCli(words)).toMatchObject({ status: 64, stderr: expect.stringMatching(message) })
   })

@@ -16,7 +16,7 @@ export const ENGLISH_FOREIGN = {
   proofKnown: 'At {provider} you are signed in as {person}. No account here is connected with that yet.',
   proofNotYou: 'If that is not you, go back, and sign out there first.',
   proofHow:
-    'If you have an account here, sign in to it, and the two are connected from now on. If you have none, ask who looks after this service for an invitation.',
+    'If you have an account here, sign in to it, and the two are connected from now on. If you have none, ask the people who run this service for an invitation.',
   proofConnect: 'Sign in and connect',
   back: 'Back to your account',
   again: 'Begin again',
@@ -25,7 +25,7 @@ export const ENGLISH_FOREIGN = {
     lost: 'This sign-in was begun in another browser, was finished already, or took too long.',
     removed: 'This service can no longer be used to sign in here.',
     cancelled: 'You did not go on at {provider}.',
-    refused: 'The answer of {provider} was not right. If it happens again, tell who looks after this service.',
+    refused: 'The answer of {provider} was not right. If it happens again, tell the people who run this service.',
     unreachable: '{provider} does not answer right now. Try again in a moment.',
     notFresh: '{provider} did not ask you to sign in once more, as it must for this.',
     domain: 'With {provider} only people with a verified address of certain domains may sign in here.',

@@ -60,7 +60,7 @@ const METADATA: { readonly [name: string]: JsonSchema } = {
   require_pushed_authorization_requests: { type: 'boolean' },
   require_second_factor: {
     type: 'boolean',
-    description: 'People sign in to it with a second factor only; who has none is led to adding one. Default: false.',
+    description: 'A sign-in to it needs a second factor; people without one add it first. Default: false.',
   },
 }
 export const CLIENT_BODY = object({

@@ -44,7 +44,7 @@ const SHOWN = {
   creates_accounts: {
     type: 'boolean',
     description:
-      'Who is known to nobody here gets an account, if the provider has verified their address and no account has it. Default: false.',
+      'A person who is new here gets an account, if the provider has verified the address and no account has it. Default: false.',
   },
   trusted_acr: {
     type: 'array',
@@ -93,7 +93,7 @@ export function addIdentityProviders(app: FastifyInstance, deps: ManagementDeps)
     method: 'DELETE',
     path: PATH,
     operation: 'deleteIdentityProvider',
-    summary: 'Nobody can sign in by it from now on. Who is connected with whom stays stored.',
+    summary: 'Nobody can sign in by it from now on. The connections of people with it stay stored.',
     answer: null,
     locks: () => [ENVIRONMENT],
     state: ({ at, params }) => providerOf(at, params.id),

@@ -59,7 +59,7 @@ function checkTraffic(policy: Tree, trees: readonly Tree[]): readonly Finding[] 
       : [
           at(policy)(
             'other_bytes',
-            'Envoy Gateway merges slashes before it asks: //admin is judged as /admin',
+            'Envoy Gateway merges slashes before it asks: //admin is checked as /admin',
             'add a ClientTrafficPolicy for the Gateway with path: {disableMergeSlashes: true}',
           ),
         ]),

@@ -79,7 +79,7 @@ function checkHttpFilter({ operation, value, target, here }: Patch): readonly Fi
   return [
     here(
       'other_bytes',
-      'this filter may come after ext_authz, and change the request that was judged',
+      'this filter may come after ext_authz, and change the request that was checked',
       'insert it before ext_authz',
     ),
   ]

@@ -94,7 +94,7 @@ function checkMesh(mesh: Tree): readonly Finding[] {
     ? [
         at(normalization)(
           'other_bytes',
-          `${textOf(normalization)} changes the path before the question: //admin is judged as /admin`,
+          `${textOf(normalization)} changes the path before the question: //admin is checked as /admin`,
           'set normalization: NONE or BASE',
         ),
       ]

@@ -27,9 +27,9 @@ describe('a model', () => {
     [
       'with an operand twice',
       `${DOC}    define a: [user]\n    define b: a or a\n`,
-      /^6:.*"a" stands twice.*remove one/,
+      /^6:.*"a" occurs twice.*remove one/,
     ],
-    ['with a type twice in brackets', `${DOC}    define a: [user, user]\n`, /^5:.*"user" stands twice/],
+    ['with a type twice in brackets', `${DOC}    define a: [user, user]\n`, /^5:.*"user" occurs twice/],
     ['with a relation twice', `${DOC}    define a: [user]\n    define a: [user]\n`, /^6:.*"a" is defined twice/],
     ['with a type twice', 'model\n  schema 1.1\ntype a\ntype a\n', /"a" is declared twice/],
     ['with a cycle alone', `${DOC}    define a: b\n    define b: a\n`, /^5:.*"a" of type "doc".*add the subjects/],
@@ -37,7 +37,7 @@ describe('a model', () => {
     [
       'with a parent that is a rule',
       `${DOC}    define p: [doc] or q\n    define q: [doc]\n    define a: [user] or a from p\n`,
-      /^7:.*"p" stands after "from"/,
+      /^7:.*"p" comes after "from"/,
     ],
     [
       'with a parent that cannot have it',

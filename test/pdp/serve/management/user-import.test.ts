@@ -104,9 +104,9 @@ describe('an import', () => {
       '3: the id belongs to a client already',
       '4: the id was deleted, and cannot be used again',
       '5: ids that begin with ~ are reserved for subjects of other issuers',
-      '6: the id stands in an earlier line',
+      '6: an earlier line has this id',
       '7: the e-mail address belongs to another user',
-      '8: the e-mail address stands in an earlier line',
+      '8: an earlier line has this e-mail address',
     ])
     expect(await served.directory.user(name)).toBe(null)
   })
