@@ -19,7 +19,8 @@ export type Judge = {
   users(asked: ListUsers): readonly string[] | null
 }
 
-export function createJudge(world: World): Judge {
+/** @param undecided - what a condition comes to of which nothing can be told */
+export function createJudge(world: World, undecided: boolean | null = null): Judge {
   const known = new Map<string, ReferenceWorld>()
   const tuplesOf = ({ contextual }: Brought): readonly Tuple[] => [
     ...new Map([...world.tuples, ...contextual].map((tuple) => [formatTuple(tuple), tuple])).values(),
@@ -32,7 +33,7 @@ export function createJudge(world: World): Judge {
     roles: [],
     manifests: [],
     rules: world.rules,
-    holds: (tuple) => holds(tuple, brought.context),
+    holds: (tuple) => holds(tuple, brought.context) ?? undecided,
   })
   const worldOf = ({ context, contextual }: Brought): ReferenceWorld => {
     const name = JSON.stringify([context, contextual])

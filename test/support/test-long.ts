@@ -1,22 +1,26 @@
-/** `npm run test:long`: the proofs of which `npm test` plays a part, each in full, and the `*.long.test.ts` that it leaves out. */
+/**
+ * `npm run test:long`: the proofs of which `npm test` plays a part, each in full, and the `*.long.test.ts` that it leaves out.
+ * `--files` only names the files of `npm test` among them.
+ */
 import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-const FILES = [
-  '.long.test.ts',
-  'test/consistency/simulation.test.ts',
-  'test/image/image.test.ts',
-  'test/pdp/decide/properties.test.ts',
-  'test/pdp/identity/rfc/bad-forms.test.ts',
-  'test/pdp/serve/management/races.test.ts',
-  'test/pdp/store/embedded-postgres/embedded-postgres.test.ts',
-  'test/sidecar/injector/pod/inject-any.test.ts',
-  'test/sidecar/injector/termination.test.ts',
-  'test/sidecar/listener/parser-bytes.test.ts',
-]
-const { status } = spawnSync(
-  join('node_modules', '.bin', 'node'),
-  [join('node_modules', 'vitest', 'vitest.mjs'), 'run', ...FILES, ...process.argv.slice(2)],
-  { stdio: 'inherit', env: { ...process.env, PORTCULLIS_LONG_TESTS: 'yes' } },
-)
-process.exitCode = status ?? 1
+/** Whoever asks how long to go on imports `effort.ts`. */
+const inPart = readdirSync('test', { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.test.ts') && !name.endsWith('.long.test.ts'))
+  .map((name) => join('test', name))
+  .filter((path) => readFileSync(path, 'utf8').includes("/support/effort.ts'"))
+  .sort()
+const words = process.argv.slice(2)
+
+if (words.includes('--files')) {
+  console.log(inPart.join('\n'))
+} else {
+  const { status } = spawnSync(
+    join('node_modules', '.bin', 'node'),
+    [join('node_modules', 'vitest', 'vitest.mjs'), 'run', '.long.test.ts', ...inPart, ...words],
+    { stdio: 'inherit', env: { ...process.env, PORTCULLIS_LONG_TESTS: 'yes' } },
+  )
+  process.exitCode = status ?? 1
+}

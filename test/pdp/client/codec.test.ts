@@ -14,6 +14,7 @@ import {
   StreamAnswerSchema,
   SubjectSchema,
 } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
+import { effort } from '../../support/effort.ts'
 import { anyNumber, anyStreamRequest, anyText } from '../../support/stream-requests.ts'
 
 describe('questions', () => {
@@ -335,7 +336,7 @@ describe('answers', () => {
             expect([typeof resource, typeof allowed]).toEqual(['string', 'boolean'])
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: effort({ short: 500, long: 2_000 }) },
     )
   })
 

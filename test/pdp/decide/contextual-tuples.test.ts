@@ -13,6 +13,7 @@ import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { type Edit, plantSource } from '../../consistency/mistakes.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
+import { LONG } from '../../support/effort.ts'
 import { given, grant, member, put, tuple } from '../../support/tuples.ts'
 
 const MANIFEST: Manifest = {
@@ -153,7 +154,8 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
   })
 })
 
-describe('a planted fault', () => {
+// A test of this test.
+describe.runIf(LONG)('a planted fault', () => {
   const edits = (...pairs: readonly (readonly [string, string])[]): readonly Edit[] =>
     pairs.map(([find, replace]) => ({ file: 'decide/contextual-tuples.ts', find, replace }))
   test.each<[string, readonly string[], readonly Edit[]]>([

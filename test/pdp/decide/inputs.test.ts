@@ -17,6 +17,7 @@ import { openPostgres } from '../../../pdp/store/postgres/postgres.ts'
 import { type Edit, plantSource } from '../../consistency/mistakes.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
 import { openTestDatabase } from '../../support/database.ts'
+import { LONG } from '../../support/effort.ts'
 import { context, gate, given, grant, organization, put, putIf, tuple } from '../../support/tuples.ts'
 
 /** Whatever a request is made of: one that is new has no case below, which does not compile. */
@@ -190,7 +191,8 @@ describe.each(Object.keys(stores))('on %s', (name) => {
   })
 })
 
-describe('a copy of the source', () => {
+// A test of this test.
+describe.runIf(LONG)('a copy of the source', () => {
   const plantedIn = (file: string, ...edits: readonly (readonly [string, string])[]): readonly Edit[] =>
     edits.map(([find, replace]) => ({ file, find, replace }))
   test.each<[string, 'near' | 'far', readonly Edit[]]>([

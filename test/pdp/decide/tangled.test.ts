@@ -12,6 +12,7 @@ import { user } from '../../../pdp/domain/subjects.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
+import { effort } from '../../support/effort.ts'
 import { type Rules, referenceAnswer, type World } from '../../support/reference.ts'
 import { given, put, tuple } from '../../support/tuples.ts'
 
@@ -251,9 +252,9 @@ describe('in random graphs', () => {
         )
         expect(answers(await ask(again, checks.toReversed(), true))).toEqual(right.toReversed())
       }),
-      { numRuns: 300 },
+      { numRuns: effort({ short: 100, long: 300 }) },
     )
-    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(50)
+    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(effort({ short: 10, long: 50 }))
   })
 
   test('the path of an allow is a chain of tuples that are there, from the resource to the subject, and no rule comes twice', async () => {
@@ -271,7 +272,7 @@ describe('in random graphs', () => {
           expect(tuples.some((text) => text.endsWith('@user:ann'))).toBe(true)
         }
       }),
-      { numRuns: 150 },
+      { numRuns: effort({ short: 50, long: 150 }) },
     )
   })
 })

@@ -7,6 +7,7 @@ import { affectedKeys } from '../../../pdp/store/affected-keys.ts'
 import { rowKeyName } from '../../../pdp/store/cache/row-keys.ts'
 import type { RowKey, RowSet, Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
+import { effort } from '../../support/effort.ts'
 import { context, gate, grant, member, organization } from '../../support/tuples.ts'
 import {
   deleted,
@@ -169,7 +170,7 @@ describe('the keys that a change affects', () => {
         const same = JSON.stringify(Object.entries(one).sort()) === JSON.stringify(Object.entries(other).sort())
         expect(rowKeyName(one) === rowKeyName(other)).toBe(same)
       }),
-      { numRuns: 2_000 },
+      { numRuns: effort({ short: 500, long: 2_000 }) },
     )
   })
 })

@@ -23,8 +23,9 @@ describe.each(CURVES)('verifySignature with %s', (name, namedCurve, digest, byte
     const wanted = name === 'ES512' ? 2 : 6
     for (let tries = 0; tries < 4_000 && beginnings.size < wanted; tries += 1) {
       const signature = make()
+      const known = beginnings.size
       beginnings.add(`r ${kind(signature[0])}`).add(`s ${kind(signature[bytes / 2])}`)
-      expect(await verifies(signature)).toBe(true)
+      if (beginnings.size > known) expect(await verifies(signature)).toBe(true)
     }
     expect(beginnings.size).toBeGreaterThanOrEqual(wanted)
   })

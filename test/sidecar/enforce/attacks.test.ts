@@ -4,6 +4,7 @@ import { readFixture } from '../../attacks/cases.ts'
 import { createKeyring } from '../../attacks/credentials.ts'
 import { type Outcome, play } from '../../attacks/play.ts'
 import { readCase, readCases } from '../../attacks/shape.ts'
+import { LONG } from '../../support/effort.ts'
 
 const fileOf = (name: string): string => fileURLToPath(new URL(`../../attacks/data/${name}`, import.meta.url))
 const fixture = readFixture(fileOf('fixture.json'))
@@ -20,7 +21,8 @@ describe('our own attacks', () => {
   })
 })
 
-describe('the runner', () => {
+// A test of the tool that plays them.
+describe.runIf(LONG)('the runner', () => {
   const ANN = { Host: 'app.test', Authorization: 'Bearer {{tok:ann}}' }
   const GOOD = { method: 'GET', target: '/docs/1', headers: ANN }
   const playLine = (line: string): Promise<Outcome> => play(readCase(line, 7), fixture, keyring)

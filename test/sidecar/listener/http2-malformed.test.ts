@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { countFields } from '../../../sidecar/listener/http2-frame-guard.ts'
+import { effort } from '../../support/effort.ts'
 import { startFramesHarness } from '../support/frames-harness.ts'
 import { type Harness, until } from '../support/harness.ts'
 import { ask, openSession } from '../support/http2-client.ts'
@@ -136,6 +137,7 @@ describe('a header section', () => {
         headers(7, [...GET, ['cookie', 'a=1'], ['cookie', 'b=2']]),
         headers(9, [...GET, ['x', '']]),
       ]),
+      { endCount: 5 },
     )
     expect([...answer.statuses].sort(([a], [b]) => a - b)).toEqual([
       [1, 200],
@@ -269,7 +271,7 @@ describe('the count of fields', () => {
         const answer = await ask(session, 'GET /public/x', { headers: Object.fromEntries(fields) })
         expect(answer.status).toBe(200)
       }),
-      { numRuns: 200 },
+      { numRuns: effort({ short: 50, long: 200 }) },
     )
     session.destroy()
   })

@@ -5,6 +5,7 @@ import { plainOptions } from '../../../sidecar/route-file/options.ts'
 import { isWithin, overlap, type Pattern, parsePattern } from '../../../sidecar/routes/patterns.ts'
 import { type Route, routeConflict } from '../../../sidecar/routes/route.ts'
 import { createRouteTable } from '../../../sidecar/routes/route-table.ts'
+import { effort } from '../../support/effort.ts'
 import { loadFile, routeFile } from '../support/harness.ts'
 
 const ready = (routes: string, extra?: string): string =>
@@ -76,7 +77,7 @@ describe('precedence', () => {
         if (isWithin(a, b) && inA) expect(inB).toBe(true)
         if (isWithin(a, b)) expect(overlap(a, b)).toBe(true)
       }),
-      { numRuns: 5_000 },
+      { numRuns: effort({ short: 1_000, long: 5_000 }) },
     )
   })
 
@@ -100,7 +101,7 @@ describe('precedence', () => {
         if (match.kind === 'route') expect(match.route).toBe(best)
         if (best !== undefined) expect(match.kind === 'ambiguous').toBe(tempting(best, routes, segments))
       }),
-      { numRuns: 5_000 },
+      { numRuns: effort({ short: 1_000, long: 5_000 }) },
     )
   })
 

@@ -27,7 +27,7 @@ export function createSender(current: () => World) {
   return { send, post }
 }
 
-export const PARAMETERS = [
+const PARAMETERS = [
   ...['client_id', 'client_secret', 'client_assertion', 'client_assertion_type', 'grant_type', 'code', 'code_verifier'],
   ...['redirect_uri', 'refresh_token', 'device_code', 'auth_req_id', 'subject_token', 'subject_token_type'],
   ...['actor_token', 'actor_token_type', 'requested_token_type', 'audience', 'resource', 'scope', 'organization'],
@@ -40,7 +40,7 @@ export const deep = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
 export const jwt = (payload: string) =>
   `${Buffer.from('{"alg":"ES256","typ":"dpop+jwt"}').toString('base64url')}.${Buffer.from(payload).toString('base64url')}.AAAA`
 /** Percent-encoded already. */
-export const VALUES: { readonly [what: string]: string } = {
+const VALUES: { readonly [what: string]: string } = {
   nothing: '',
   NUL: 'a%00b',
   'a byte that is not UTF-8': '%ff%fe',
@@ -55,6 +55,14 @@ export const VALUES: { readonly [what: string]: string } = {
   'JSON of another type': encodeURIComponent('{"id_token":"x","userinfo":[1]}'),
   'a number': '-1e309',
   'an object': '%7B%22%24ne%22%3A1%7D',
+}
+
+type BadCase = { readonly name: string; readonly what: string; readonly value: string }
+
+/** Every parameter with every value: the share of number `at` of `count`. */
+export function badCases(at: number, count: number): readonly BadCase[] {
+  const all = PARAMETERS.flatMap((name) => Object.entries(VALUES).map(([what, value]) => ({ name, what, value })))
+  return all.filter((_, index) => index % count === at % count)
 }
 
 export const CODES = new Set([

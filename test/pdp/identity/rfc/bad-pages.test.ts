@@ -1,8 +1,10 @@
 /** The pages, UserInfo and every method, with input that no good client sends: errors, and nothing of it as markup. */
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { effort } from '../../../support/effort.ts'
 import { openWorld, REDIRECT, type World } from '../harness.ts'
 import {
+  badCases,
   CODES,
   codeRequest,
   createSender,
@@ -12,8 +14,6 @@ import {
   failures,
   inBatches,
   jwt,
-  PARAMETERS,
-  VALUES,
 } from './bad-input.ts'
 
 let world: World
@@ -43,23 +43,26 @@ describe('the pages', () => {
     'of %s show an error for any parameter, and nothing of it as markup',
     async (path) => {
       const before = failures(world).length
-      const cases = PARAMETERS.flatMap((name) => Object.entries(VALUES).map(([what, value]) => ({ name, what, value })))
-      await inBatches(cases, async ({ name, what, value }) => {
-        const { [name]: _, ...others } = path === '/oauth/authorize' ? codeRequest() : ({} as Form)
-        const answer = await send(`${path}?${new URLSearchParams(others)}&${name}=${value}`, {
-          headers: { accept: 'text/html' },
-        })
-        expectDecent(answer, `${name} with ${what}`)
-        expect(answer.text).not.toContain('<script>alert')
-        expect(answer.headers.get('set-cookie') ?? '').not.toContain('x=y')
-        const end = answer.headers.get('location')
-        // Only ever to our own pages, or to the registered address.
-        if (end !== null) expect(end).toMatch(/^(\/oauth\/|https:\/\/app\.example\/cb[?#])/)
-        if (end?.startsWith(REDIRECT)) {
-          const error = new URL(end).searchParams.get('error')
-          expect([name, what, error === null || CODES.has(error)]).toEqual([name, what, true])
-        }
-      })
+      // The short run gives each case to one page.
+      await inBatches(
+        badCases(pages.indexOf(path), effort({ short: pages.length, long: 1 })),
+        async ({ name, what, value }) => {
+          const { [name]: _, ...others } = path === '/oauth/authorize' ? codeRequest() : ({} as Form)
+          const answer = await send(`${path}?${new URLSearchParams(others)}&${name}=${value}`, {
+            headers: { accept: 'text/html' },
+          })
+          expectDecent(answer, `${name} with ${what}`)
+          expect(answer.text).not.toContain('<script>alert')
+          expect(answer.headers.get('set-cookie') ?? '').not.toContain('x=y')
+          const end = answer.headers.get('location')
+          // Only ever to our own pages, or to the registered address.
+          if (end !== null) expect(end).toMatch(/^(\/oauth\/|https:\/\/app\.example\/cb[?#])/)
+          if (end?.startsWith(REDIRECT)) {
+            const error = new URL(end).searchParams.get('error')
+            expect([name, what, error === null || CODES.has(error)]).toEqual([name, what, true])
+          }
+        },
+      )
       expect(failures(world).slice(before)).toEqual([])
     },
     60_000,

@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decodeStreamRequest, type StreamRequest } from '../../../../pdp/serve/grpc/questions.ts'
 import { DecideStreamRequestSchema, StreamQuestionSchema } from '../../../../proto/gen/portcullis/v1/decision_pb.ts'
+import { effort } from '../../../support/effort.ts'
 import { anyStreamRequest } from '../../../support/stream-requests.ts'
 
 const encode = (of: StreamRequest): Uint8Array =>
@@ -141,7 +142,7 @@ describe('a request of a stream', () => {
           for (const { resource } of permissions) expect(typeof resource).toBe('string')
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: effort({ short: 500, long: 2_000 }) },
     )
   })
 

@@ -15,6 +15,7 @@ import { isObject, type Json, type JsonObject, objectAt } from '../../../../side
 import { startInjector } from '../../../../sidecar/injector/start.ts'
 import { askInjector } from '../../../../sidecar/injector/webhook/ask.ts'
 import { REVIEW_BYTES_MAX, REVIEW_TIMEOUT_MS, startWebhook } from '../../../../sidecar/injector/webhook/webhook.ts'
+import { effort } from '../../../support/effort.ts'
 import { anyPod, CONFIG, podWith } from '../pod/pods.ts'
 
 const NAME = 'portcullis-injector.portcullis.svc'
@@ -131,7 +132,7 @@ describe('a review', () => {
         expect(response.uid).toBe('u1')
         expect(typeof response.allowed).toBe('boolean')
       }),
-      { numRuns: 200, seed: 6 },
+      { numRuns: effort({ short: 50, long: 200 }), seed: 6 },
     )
   })
 })
