@@ -107,6 +107,9 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
     const from = await partsFor(question)
     return withModels(() => listPage(from, question))
   }
+  /** A model that is only supposed is compiled in the same place: else one tenant's would keep those of all others waiting. */
+  const compared = <T>({ organization }: { readonly organization: string }, work: () => Promise<T>): Promise<T> =>
+    turns.inSnapshot(organization, () => withModels(work))
   return {
     ...embeddedWrites({ store, entitlements: source, pdp: { held: (request) => held(parts, request) } }),
     decide(request) {
@@ -148,8 +151,8 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
     }),
     listResources: asking(LIST_RESOURCES, (request) => listed({ app, ...request, kind: 'resources' })),
     listSubjects: asking(LIST_SUBJECTS, (request) => listed({ app, ...request, kind: 'subjects' })),
-    compare: asking(COMPARE, (request) => withModels(() => compare(parts, { app, ...request }))),
-    compareAll: asking(COMPARE, (request) => withModels(() => compareAll(parts, { app, ...request }))),
+    compare: asking(COMPARE, (request) => compared(request, () => compare(parts, { app, ...request }))),
+    compareAll: asking(COMPARE, (request) => compared(request, () => compareAll(parts, { app, ...request }))),
     async close() {
       shared.close()
       await store.close()

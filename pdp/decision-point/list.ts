@@ -54,7 +54,9 @@ export async function listPage(
   question: ListQuestion,
 ): Promise<ListPage> {
   parseListRequest(question)
-  return store.snapshot((at) => listAt({ at, evaluator: evaluatorOf(at, turns), compile, tuplesMax }, question))
+  return turns.inSnapshot(question.organization, () =>
+    store.snapshot((at) => listAt({ at, evaluator: evaluatorOf(at, turns), compile, tuplesMax }, question)),
+  )
 }
 
 /** As listPage, in a snapshot that is open. */

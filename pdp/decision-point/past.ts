@@ -6,6 +6,7 @@ import { ENVIRONMENT, type LogId } from '../domain/log.ts'
 import { isDecidedBy } from '../store/changes.ts'
 import type { LogEntry, Store } from '../store/contract.ts'
 import { memoryStore, type ResidentStore } from '../store/memory/memory.ts'
+import { createTenantPlaces } from '../store/tenant-places.ts'
 
 /** Changes that are replayed for one question at most. */
 export const REPLAYED_MAX = 100_000
@@ -13,12 +14,12 @@ const ENTRIES_PER_READ = 5_000
 /** The largest revision that can be written. */
 const ENTRIES_PER_REVISION_MAX = 200_000
 
-/** Questions that wait for their replay at most. */
-const WAITING_MAX = 16
+/** Replays at once, each of which reads and holds whole logs, and questions that wait for theirs. */
+const OPEN_MAX = { all: 2, tenant: 1 }
+const WAITING_MAX = { all: 16, tenant: 8 }
 /** Changes after which other work gets its turn. */
 const CHANGES_PER_TURN = 200
 
-/** One replay at a time, because each reads and holds whole logs. */
 export type Past = {
   /**
    * A store with the content that the logs of the organization had at `atMs`, of which nothing is kept afterwards. Throws
@@ -29,20 +30,9 @@ export type Past = {
 }
 
 export function createPast(store: Pick<Store, 'vector' | 'entries'>): Past {
-  let last: Promise<unknown> = Promise.resolve()
-  let waiting = 0
+  const places = createTenantPlaces({ open: OPEN_MAX, waiting: WAITING_MAX })
   return {
-    async storeAt(organization, atMs) {
-      if (waiting >= WAITING_MAX) throw new PdpError('overloaded', 'too many questions about the past wait already')
-      waiting += 1
-      const replayed = last.then(() => replay(store, organization, atMs))
-      last = replayed.catch(() => undefined)
-      try {
-        return await replayed
-      } finally {
-        waiting -= 1
-      }
-    },
+    storeAt: (organization, atMs) => places.run(organization, () => replay(store, organization, atMs)),
   }
 }
 

@@ -33,6 +33,10 @@ export const isObjectId = (text: string): boolean => isObjectIdFrom(text, 0)
  * issuer is given, it cannot name one of them.
  */
 export const EXTERNAL = '~'
+/** Separates an organization's id from what its clients call their own. RFC 3986 section 2.3: it is never percent-encoded. */
+export const NAME_SEPARATOR = '~'
+/** The organization whose share of the machine another one uses: whatever a tenant makes has an id below its own. */
+export const tenantOf = (organization: string): string => organization.split(NAME_SEPARATOR, 1)[0] || organization
 export const isType = (text: string): boolean => isNameTo(text, 0, text.length, TYPE_BYTES_MAX)
 export const isRelation = (text: string): boolean => isNameTo(text, 0, text.length, RELATION_BYTES_MAX)
 export const isPermissionKey = (text: string): boolean =>

@@ -50,7 +50,7 @@ export async function startRealPdp(tuples: readonly string[], organization: stri
     clock: Date.now,
     log,
   })
-  const authenticate = async (): Promise<string> => 'anybody'
+  const authenticate = async () => ({ name: 'anybody', group: null })
   const server = await startGrpcServer(
     { recognize, answer, watched, authenticate, tls: null, log },
     { host: '127.0.0.1', port: 0 },

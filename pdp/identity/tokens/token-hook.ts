@@ -11,6 +11,7 @@ import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import { type PostFetch, postJson } from '../../process/http-json.ts'
 import type { Log } from '../../process/log.ts'
 import type { Sql } from '../../store/directory.ts'
+import { createTenantPlaces } from '../../store/tenant-places.ts'
 import { HOOK_SEALED_AS } from '../keys/sealed-names.ts'
 import { lockLog } from '../oauth/log-lock.ts'
 import type { AppendLog } from './revocation.ts'
@@ -43,7 +44,8 @@ export const HOOK_DEADLINE_MS = 1_000
 export const HOOK_BYTES_MAX = 16_384
 /** Resource servers parse what we sign, and not all of them limit the nesting. */
 export const HOOK_DEPTH_MAX = 16
-const RUNNING_MAX = 64
+/** Calls under way, of all tenants and of one: a flood of tokens for one leaves the others their claims. */
+const RUNNING_MAX = { all: 64, tenant: 32 }
 const FAILURES_MAX = 5
 const REST_MS = 10_000
 const SETTINGS_AGE_MS = 1_000
@@ -89,7 +91,7 @@ export function createTokenHook(deps: {
   const newCircuit = (): Circuit =>
     createCircuit({ failuresMax: FAILURES_MAX, restMs: REST_MS, restMsMax: REST_MS, clock })
   let circuit = newCircuit()
-  let running = 0
+  const places = createTenantPlaces({ open: RUNNING_MAX })
 
   async function settings(): Promise<Settings> {
     if (held !== null && Math.abs(clock() - held.readAtMs) < SETTINGS_AGE_MS) return held.settings
@@ -105,6 +107,25 @@ export function createTokenHook(deps: {
     return {}
   }
 
+  function skip(): JsonObject {
+    onOutcome('skipped')
+    return {}
+  }
+
+  async function asked(hook: NonNullable<Settings>, event: HookEvent): Promise<JsonObject> {
+    const settle = circuit.begin()
+    if (settle === null) return skip()
+    try {
+      const claims = await ask(deps, hook, event)
+      settle(true)
+      onOutcome('added')
+      return claims
+    } catch (err) {
+      settle(false)
+      return fail(err)
+    }
+  }
+
   return {
     async claims(event) {
       let hook: Settings
@@ -114,23 +135,8 @@ export function createTokenHook(deps: {
         return fail(err)
       }
       if (hook === null) return {}
-      const settle = running < RUNNING_MAX ? circuit.begin() : null
-      if (settle === null) {
-        onOutcome('skipped')
-        return {}
-      }
-      running += 1
-      try {
-        const claims = await ask(deps, hook, event)
-        settle(true)
-        onOutcome('added')
-        return claims
-      } catch (err) {
-        settle(false)
-        return fail(err)
-      } finally {
-        running -= 1
-      }
+      const known = hook
+      return places.run(event.org, () => asked(known, event)).catch(skip)
     },
     async read(over = sql) {
       const [row] = await over.query<{ url: string; sealed: string }>(

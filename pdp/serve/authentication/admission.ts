@@ -1,5 +1,6 @@
 /** Admission under overload: organizations and their clients take turns, and a question that would be late is refused. */
 import { PdpError } from '../../domain/errors.ts'
+import { tenantOf } from '../../domain/names.ts'
 import { withTimeout } from '../../process/with-timeout.ts'
 import { RequestProblem } from '../problems/status.ts'
 
@@ -35,7 +36,7 @@ type Waiting = {
   readonly start: () => void
   readonly refuse: (error: Error) => void
 }
-/** The waiting questions of one organization. */
+/** The waiting questions of one tenant. */
 type Share = { readonly key: string; open: number; readonly byClient: Map<string, Set<Waiting>> }
 
 export function createAdmission(options: AdmissionOptions): Admission {
@@ -52,7 +53,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   let timer: NodeJS.Timeout | null = null
 
   function shareOf({ organization }: Asker): Share {
-    const key = organization ?? ''
+    const key = organization === null ? '' : tenantOf(organization)
     const share = shares.get(key) ?? { key, open: 0, byClient: new Map() }
     shares.set(key, share)
     return share
@@ -62,8 +63,12 @@ export function createAdmission(options: AdmissionOptions): Admission {
 
   function wait(share: Share, client: string): Promise<void> {
     if (waiting.size >= waitingMax) {
-      const [oldest] = share.byClient.get(client) ?? waiting
+      // Of the client, else of its tenant, else of all: too many questions displace their own kind.
+      const [ofTenant = waiting] = share.byClient.values()
+      const [oldest] = share.byClient.get(client) ?? ofTenant
       if (oldest !== undefined) shed(oldest)
+      // The share is forgotten when that was its last one; a second share of a tenant would be a second turn.
+      shares.set(share.key, share)
     }
     return new Promise((resolve, reject) => {
       const item: Waiting = { share, client, sinceMs: clock(), start: resolve, refuse: reject }
@@ -164,23 +169,36 @@ export function createAdmission(options: AdmissionOptions): Admission {
 /** The error of whatever waited too long. */
 export const unanswered = (): PdpError => new PdpError('store_unavailable', 'there was no answer in time')
 
-/** Limits how many slow or expensive requests of one client are open at once. */
+/** Limits how many slow or expensive requests are open at once: of one client, and twice as many of all clients of one tenant. */
 export type Places = {
   /** Throws RequestProblem `overloaded`. The returned function releases the place. */
-  take(client: string): () => void
+  take(caller: Asker): () => void
 }
 
 export function createPlaces(countMax: number): Places {
   const taken = new Map<string, number>()
+  const countOf = (name: string): number => taken.get(name) ?? 0
   return {
-    take(client) {
-      const count = taken.get(client) ?? 0
-      if (count >= countMax) throw new RequestProblem('overloaded', `this client already has ${countMax} open requests`)
-      taken.set(client, count + 1)
+    take({ client, organization }) {
+      const own = { name: `client ${client}`, countMax, whose: 'this client already has' }
+      const tenant =
+        organization === null
+          ? []
+          : [
+              {
+                name: `tenant ${tenantOf(organization)}`,
+                countMax: 2 * countMax,
+                whose: 'the clients of this organization already have',
+              },
+            ]
+      const shares = [own, ...tenant]
+      for (const { name, countMax: most, whose } of shares)
+        if (countOf(name) >= most) throw new RequestProblem('overloaded', `${whose} ${most} open requests`)
+      for (const { name } of shares) taken.set(name, countOf(name) + 1)
       return () => {
-        const left = (taken.get(client) ?? 1) - 1
-        if (left === 0) taken.delete(client)
-        else taken.set(client, left)
+        for (const { name } of shares)
+          if (countOf(name) === 1) taken.delete(name)
+          else taken.set(name, countOf(name) - 1)
       }
     },
   }

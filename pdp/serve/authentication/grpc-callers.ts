@@ -1,5 +1,6 @@
 /** Authenticates gRPC callers by a client certificate, a service's token, or the token of a service account that the operator listed. */
 import type { Metadata, ServerDuplexStream, ServerUnaryCall } from '@grpc/grpc-js'
+import { tenantOf } from '../../domain/names.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import { parseAuthorization } from '../../token/authorization.ts'
 import { TokenError } from '../../token/errors.ts'
@@ -17,17 +18,19 @@ type Call = Pick<
   ServerUnaryCall<unknown, unknown> | ServerDuplexStream<unknown, unknown>,
   'metadata' | 'getAuthContext'
 >
-/** Returns a unique name of the caller. Throws RequestProblem `token_missing`, `token_invalid`, `scope_insufficient` or `permission_denied`, and PdpError. */
-export type AuthenticateCaller = (call: Call) => Promise<string>
+/** `name` is unique. Callers of one `group` share what it may take; null: it belongs to the operator, and shares with nobody. */
+export type GrpcCaller = { readonly name: string; readonly group: string | null }
+/** Throws RequestProblem `token_missing`, `token_invalid`, `scope_insufficient` or `permission_denied`, and PdpError. */
+export type AuthenticateCaller = (call: Call) => Promise<GrpcCaller>
 
 export function createCallers(deps: CallerDeps): AuthenticateCaller {
   return async (call) => {
     // grpc-js reports a certificate only if it was verified against the configured CA.
     const certificate = call.getAuthContext()?.sslPeerCertificate
-    if (certificate !== undefined) return `certificate ${certificate.fingerprint256}`
+    if (certificate !== undefined) return operators(`certificate ${certificate.fingerprint256}`)
     const token = bearerOf(call.metadata)
     const account = deps.serviceAccounts === null ? null : await serviceAccountOf(deps.serviceAccounts, token)
-    if (account !== null) return `service account ${account}`
+    if (account !== null) return operators(`service account ${account}`)
     const state = await deps.introspect(token)
     if (!state.active) throw new RequestProblem('token_invalid', 'the caller’s token is not active')
     if (!state.audiences.includes(deps.issuer))
@@ -38,9 +41,12 @@ export function createCallers(deps: CallerDeps): AuthenticateCaller {
     }
     if (state.subject.type !== 'service') throw new RequestProblem('permission_denied', 'only a service may call')
     if (!state.scopes.has(SCOPE)) throw new RequestProblem('scope_insufficient', `this needs the scope ${SCOPE}`)
-    return `client ${state.clientId}`
+    const { organization, clientId } = state
+    return { name: `client ${clientId}`, group: organization === null ? null : `tenant ${tenantOf(organization)}` }
   }
 }
+
+const operators = (name: string): GrpcCaller => ({ name, group: null })
 
 function bearerOf(metadata: Metadata): string {
   try {

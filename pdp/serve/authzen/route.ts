@@ -103,7 +103,7 @@ async function evaluateMany(
 function searchWith(search: (deps: SearchDeps, asker: Asker, body: unknown) => Promise<SearchResponse>): Call['run'] {
   return async (deps, request, reply) => {
     const asker = await authenticateSearcher(deps, request.raw)
-    const free = deps.places.take(asker.token.clientId)
+    const free = deps.places.take({ client: asker.token.clientId, organization: asker.token.organization })
     reply.raw.once('close', free)
     return search(deps, asker, request.body)
   }

@@ -1,4 +1,5 @@
-/** Counts what each gRPC caller holds in this process. One caller may hold a quarter of the total. */
+/** Counts what gRPC callers hold in this process. One caller may hold a quarter of the total, and a group of callers half. */
+import type { GrpcCaller } from '../authentication/grpc-callers.ts'
 
 /** Limits for all callers together. `bytes`: of open and watched questions, and of answers that were not sent yet. */
 const TOTALS = {
@@ -16,14 +17,15 @@ export type Holding = {
   give(kind: Kind, amount: number): void
 }
 export type Budgets = {
-  of(caller: string): Holding
+  of(caller: GrpcCaller): Holding
   /** What all callers together hold of each limit, from 0 to 1. */
   used(): Counts
 }
 
 export function createBudgets(totals: { readonly [kind in Kind]: number } = TOTALS): Budgets {
   const all = none()
-  const callers = new Map<string, Counts>()
+  /** By the names of callers and groups. */
+  const shares = new Map<string, Counts>()
 
   return {
     used: () => ({
@@ -32,23 +34,32 @@ export function createBudgets(totals: { readonly [kind in Kind]: number } = TOTA
       tokenCharacters: all.tokenCharacters / totals.tokenCharacters,
       bytes: all.bytes / totals.bytes,
     }),
-    of: (caller) => ({
-      take(kind, amount) {
-        const own = callers.get(caller) ?? none()
-        if (all[kind] + amount > totals[kind] || own[kind] + amount > totals[kind] / 4) return false
-        all[kind] += amount
-        own[kind] += amount
-        callers.set(caller, own)
-        return true
-      },
-      give(kind, amount) {
-        const own = callers.get(caller)
-        if (own === undefined) return
-        all[kind] -= amount
-        own[kind] -= amount
-        if (own.streams + own.watched + own.tokenCharacters + own.bytes === 0) callers.delete(caller)
-      },
-    }),
+    of({ name, group }) {
+      const parts = [{ name, ratio: 1 / 4 }, ...(group === null ? [] : [{ name: group, ratio: 1 / 2 }])]
+      return {
+        take(kind, amount) {
+          if (all[kind] + amount > totals[kind]) return false
+          for (const part of parts)
+            if ((shares.get(part.name)?.[kind] ?? 0) + amount > totals[kind] * part.ratio) return false
+          all[kind] += amount
+          for (const part of parts) {
+            const held = shares.get(part.name) ?? none()
+            held[kind] += amount
+            shares.set(part.name, held)
+          }
+          return true
+        },
+        give(kind, amount) {
+          if (!shares.has(name)) return
+          all[kind] -= amount
+          for (const part of parts) {
+            const held = shares.get(part.name) ?? none()
+            held[kind] -= amount
+            if (held.streams + held.watched + held.tokenCharacters + held.bytes === 0) shares.delete(part.name)
+          }
+        },
+      }
+    },
   }
 }
 

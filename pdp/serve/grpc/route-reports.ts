@@ -9,6 +9,7 @@ import type {
   RouteTable,
 } from '../../../proto/gen/portcullis/v1/routes_pb.ts'
 import { ReportResponseSchema } from '../../../proto/gen/portcullis/v1/routes_pb.ts'
+import type { GrpcCaller } from '../authentication/grpc-callers.ts'
 import { createBudgets, type Holding } from './budgets.ts'
 import type { OpenStream } from './stream.ts'
 
@@ -20,7 +21,7 @@ const TEXT_MAX = 2_048
 const ROUTE_BYTES = 256
 const TRY_MS = 2_000
 const TRIALS_MAX = 16
-/** Of all callers together; one may hold a quarter. */
+/** Of all callers together; one may hold a quarter, and those of one tenant half. */
 const LIMITS = { streams: 2_000, watched: 0, tokenCharacters: 0, bytes: 64 * 1024 * 1024 }
 
 export type ReportedRoute = {
@@ -65,7 +66,7 @@ export type RouteReports = {
   /** Those that have sent a table, the longest connected first. */
   all(): readonly ReportedSidecar[]
   /** Null: the caller has too many open. */
-  serve(call: ReportCall, caller: string): OpenStream | null
+  serve(call: ReportCall, caller: GrpcCaller): OpenStream | null
 }
 
 export function createRouteReports({ clock }: { readonly clock: () => number }): RouteReports {
@@ -76,7 +77,7 @@ export function createRouteReports({ clock }: { readonly clock: () => number }):
     serve(call, caller) {
       const holding = budgets.of(caller)
       if (!holding.take('streams', 1)) return null
-      const report = serveReport(call, { caller, holding, connectedMs: clock() })
+      const report = serveReport(call, { caller: caller.name, holding, connectedMs: clock() })
       open.add(report)
       let isOver = false
       for (const event of ['end', 'cancelled', 'close', 'error', 'finish']) {

@@ -19,7 +19,7 @@ import { formatAddress, isLoopback, type ListenAddress, listenError, listenOn } 
 import type { Log } from '../../process/log.ts'
 import { withTimeout } from '../../process/with-timeout.ts'
 import { DECISION_MS, unanswered } from '../authentication/admission.ts'
-import type { AuthenticateCaller } from '../authentication/grpc-callers.ts'
+import type { AuthenticateCaller, GrpcCaller } from '../authentication/grpc-callers.ts'
 import type { Answer, AnswerQuestion } from '../decisions/answer.ts'
 import type { WatchedQuestions } from '../decisions/watched-questions.ts'
 import { asRequestProblem, isFault, RequestProblem, STATUS } from '../problems/status.ts'
@@ -37,8 +37,8 @@ import { createOutcomeWeight, type OutcomeWeight, questionWeight } from './weigh
 const MESSAGE_BYTES_MAX = 1_048_576
 const DRAIN_TIMEOUT_MS = 5_000
 const RECHECK_INTERVAL_MS = 30_000
-/** The name of a caller on loopback. */
-const LOCAL = 'this machine'
+/** On loopback. */
+const LOCAL: GrpcCaller = { name: 'this machine', group: null }
 const RETRY_PUSHBACK_MS = '1000'
 
 export type GrpcDeps = {
@@ -116,7 +116,7 @@ function addDecisionService(server: Server, deps: ServiceDeps): Streams {
   }
   const budgets = deps.budgets ?? createBudgets()
   const deadlineMs = deps.deadlineMs ?? DECISION_MS
-  function open(call: StreamCall, caller: string): void {
+  function open(call: StreamCall, caller: GrpcCaller): void {
     const holding = budgets.of(caller)
     if (!holding.take('streams', 1)) throw tooManyStreams()
     // Sent at once. Callers compare their clock with its Date field.
@@ -124,7 +124,7 @@ function addDecisionService(server: Server, deps: ServiceDeps): Streams {
     const stream = serveStream(call, { ...deps, holding, problemCode: (err) => problemOf(err).code })
     follow(call, stream, () => holding.give('streams', 1))
   }
-  function openReport(call: ServerCall & ReportCall, caller: string): void {
+  function openReport(call: ServerCall & ReportCall, caller: GrpcCaller): void {
     const stream = deps.routes?.serve(call, caller) ?? null
     if (stream === null) throw tooManyStreams()
     follow(call, stream, () => undefined)
@@ -153,9 +153,9 @@ function addDecisionService(server: Server, deps: ServiceDeps): Streams {
       responseSerialize: encode.all,
     },
   }
-  function admit<Call extends ServerCall>(call: Call, opened: (call: Call, caller: string) => void): void {
+  function admit<Call extends ServerCall>(call: Call, opened: (call: Call, caller: GrpcCaller) => void): void {
     keepOneMessage(call)
-    const arriving = budgets.of(addressOf(call))
+    const arriving = budgets.of(strangerOf(call))
     if (!arriving.take('streams', 1)) return void refuse(call, tooManyStreams())
     const admitted = deps.authenticate === null ? Promise.resolve(LOCAL) : deps.authenticate(call)
     withTimeout(admitted, deadlineMs, unanswered)
@@ -202,7 +202,7 @@ async function decide(
   const { request } = call
   const hold = holdUntilEnd(call)
   const weight = questionWeight(request) + request.token.length
-  const arrived = hold(deps.budgets.of(addressOf(call)), weight)
+  const arrived = hold(deps.budgets.of(strangerOf(call)), weight)
   const caller = (await deps.authenticate?.(call)) ?? LOCAL
   const budget = deps.budgets.of(caller)
   hold(budget, weight)
@@ -236,8 +236,11 @@ function holdUntilEnd(call: object): (budget: Holding, weight: number) => () => 
 
 const tooManyStreams = (): RequestProblem => new RequestProblem('overloaded', 'too many streams are open')
 
-/** Names a caller that is not authenticated yet. */
-const addressOf = (call: Pick<ServerCall, 'getPeer'>): string => `address ${call.getPeer().replace(/:\d+$/, '')}`
+/** A caller that is not authenticated yet. Addresses cost nothing, so all of these share what is left to strangers. */
+const strangerOf = (call: Pick<ServerCall, 'getPeer'>): GrpcCaller => ({
+  name: `address ${call.getPeer().replace(/:\d+$/, '')}`,
+  group: 'strangers',
+})
 
 /** A stream that is not read would buffer 16 messages, which no budget counts. */
 function keepOneMessage(call: object): void {

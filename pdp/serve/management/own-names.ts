@@ -1,11 +1,9 @@
 /** A client that is bound to an organization may create only ids that begin with that organization's id. */
 import { ENVIRONMENT } from '../../domain/log.ts'
+import { NAME_SEPARATOR } from '../../domain/names.ts'
 import { type ManagementClient, requireWithin } from '../authentication/authenticate.ts'
 import { RequestProblem } from '../problems/status.ts'
 import type { Reach } from './deps.ts'
-
-/** Separates an organization's id from the rest. RFC 3986 section 2.3: it is never percent-encoded. */
-export const NAME_SEPARATOR = '~'
 
 /**
  * All tenants share one space of ids. Without a namespace a tenant could take an id that another tenant or the operator is

@@ -160,7 +160,7 @@ export function addManagementRoute<S extends Shape>(
       const calls = callsOf(deps, request, (at) => authorize(request, at))
       const found = callers.get(request)
       if (found === undefined) throw new TypeError('a management call ran before its caller was authorized')
-      const free = deps.places.take(nameOf(found))
+      const free = deps.places.take({ client: nameOf(found), organization: found.organizationScope[0] ?? null })
       reply.raw.once('close', free)
       const { status, body, type, headers = {} } = await answer(deps, route, { request, found, calls })
       reply.code(SUCCESS[status]).header('cache-control', 'no-store').headers(headers)

@@ -118,7 +118,7 @@ async function filtered(call: ScimCall, listed: Searched, view: View, page: Page
   const related = names(filter, listed.related)
   const narrow = narrowed(filter, listed.type)
   const isSearch = related || Object.keys(narrow).length === 0
-  const release = isSearch ? listed.places.take(call.context.actor) : null
+  const release = isSearch ? listed.places.take({ client: call.context.actor, organization: call.organization }) : null
   try {
     const found = await search(call, listed, { filter, related, narrow, page })
     if (!view.related || related) return found

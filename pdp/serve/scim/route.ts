@@ -54,7 +54,7 @@ export function addScimRoute(app: FastifyInstance, deps: ScimDeps, route: Route)
     handler: async (request, reply) => {
       const found = callers.get(request)
       if (found === undefined) throw new TypeError('a SCIM call ran before its caller was authorized')
-      reply.raw.once('close', deps.places.take(found.name))
+      reply.raw.once('close', deps.places.take({ client: found.name, organization: found.organization }))
       const { status, body, tag, location } = await answer(deps, route, request, found)
       const isUnmodified = route.method === 'GET' && tag !== undefined && !isNoneMatch(request.headers, tag)
       reply.code(SUCCESS[isUnmodified ? 'unmodified' : status]).header('cache-control', 'no-store')

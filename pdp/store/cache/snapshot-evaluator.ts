@@ -13,7 +13,7 @@ const LOADS_MAX = 1_000
 
 /** Throws PdpError `store_unavailable`, `evaluation_limit`, and whatever the evaluation throws. */
 export function evaluateAt<T>(store: Store, turns: Turns, question: Question<T>): Promise<Fresh<T>> {
-  return turns.inSnapshot(() => store.snapshot((at) => evaluatorOf(at, turns).ask(question)))
+  return turns.inSnapshot(question.organization, () => store.snapshot((at) => evaluatorOf(at, turns).ask(question)))
 }
 
 /** One moment for all that is asked, that of the snapshot: rows that one question has loaded serve the next. */

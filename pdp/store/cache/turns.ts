@@ -1,13 +1,16 @@
 /** Long evaluations take turns: one of them has a slice in each turn of the event loop, so that everything else goes on in between. */
 import { Paused, Slice, type Sliced } from '../../decide/slices.ts'
 import { PdpError } from '../../domain/errors.ts'
+import { createTenantPlaces } from '../tenant-places.ts'
 
 /** Tuples that are visited for one evaluation before others get their turn. */
 const VISITS_PER_SLICE = 2_000
 /** Evaluations that are cheap share a turn, as long as they visit no more than this together. */
 const VISITS_PER_TURN = 4_000
-/** Evaluations that hold a snapshot of the store at once: each has a connection as long as it lasts. */
-const SNAPSHOTS_MAX = 4
+/** What holds a snapshot of the store at once, and has a connection as long as it lasts: writes need the others. */
+const SNAPSHOTS_MAX = { all: 6, tenant: 4 }
+/** A caller over the network waits no longer than its deadline. */
+const WAITING_MAX = { all: 4_096, tenant: 1_024 }
 /** How long an evaluation lasts at most, its waiting included. Who asked over the network has had an error long before. */
 const LASTS_MS_MAX = 5_000
 
@@ -28,8 +31,7 @@ export class Turns {
   readonly #begun: (() => void)[] = []
   #visits = 0
   #scheduled = false
-  #snapshotsCount = 0
-  readonly #forSnapshots: (() => void)[] = []
+  readonly #snapshots = createTenantPlaces({ open: SNAPSHOTS_MAX, waiting: WAITING_MAX })
 
   constructor(options: TurnsOptions = {}) {
     this.#clock = options.clock ?? (() => performance.now())
@@ -82,17 +84,9 @@ export class Turns {
     return at
   }
 
-  /** For what holds a snapshot while it takes turns: once there is a place for it. */
-  async inSnapshot<T>(run: () => Promise<T>): Promise<T> {
-    while (this.#snapshotsCount >= SNAPSHOTS_MAX)
-      await new Promise<void>((resolve) => void this.#forSnapshots.push(resolve))
-    this.#snapshotsCount++
-    try {
-      return await run()
-    } finally {
-      this.#snapshotsCount--
-      this.#forSnapshots.shift()?.()
-    }
+  /** For what holds a snapshot while it takes turns: once there is a place for it. Throws as `run` of the places. */
+  inSnapshot<T>(organization: string | null, run: () => Promise<T>): Promise<T> {
+    return this.#snapshots.run(organization, run)
   }
 
   #schedule(): void {

@@ -11,14 +11,15 @@ import { isEntitlementKey, quote } from '../../domain/names.ts'
 import { createCircuit } from '../../process/circuit-breaker.ts'
 import { BadAnswer, type PostFetch, postJson } from '../../process/http-json.ts'
 import type { EntitlementSource, Store } from '../contract.ts'
+import { createTenantPlaces } from '../tenant-places.ts'
 import { storeEntitlements } from './store-source.ts'
 
 export const SOURCE_DEADLINE_MS = 1_000
 export const SOURCE_BYTES_MAX = 1_048_576
 /** A change that nobody announced is noticed after this long in memory, and as long in the shared cache. */
 const KEPT_MS_MAX = 30_000
-/** Requests under way. Readers of the same keys share one, so this many differ. */
-const RUNNING_MAX = 256
+/** Requests under way, of all tenants and of one. Readers of the same keys share one, so this many differ. */
+const RUNNING_MAX = { all: 256, tenant: 128 }
 /** A source that did not answer this often in a row is left alone for a while, twice as long each time. */
 const FAILURES_MAX = 3
 const REST_MS = 500
@@ -55,13 +56,18 @@ export function httpEntitlements(options: {
 }): EntitlementSource {
   const { url, store, clock = () => performance.now() } = options
   const circuit = createCircuit({ failuresMax: FAILURES_MAX, restMs: REST_MS, restMsMax: REST_MS_MAX, clock })
-  let running = 0
+  const places = createTenantPlaces({ open: RUNNING_MAX })
 
-  async function ask(question: Question): Promise<Answer> {
-    if (running >= RUNNING_MAX) throw unavailable('has too many requests under way')
+  const ask = (question: Question): Promise<Answer> =>
+    places
+      .run(question.organization, () => answerTo(question))
+      .catch((err: unknown) => {
+        const isFull = err instanceof PdpError && err.code === 'overloaded'
+        throw isFull ? unavailable('has too many requests under way') : err
+      })
+  async function answerTo(question: Question): Promise<Answer> {
     const settle = circuit.begin()
     if (settle === null) throw unavailable('did not answer several times; requests to it are paused')
-    running += 1
     try {
       const answer = parseAnswer(await request(options, question), question)
       settle(true)
@@ -69,8 +75,6 @@ export function httpEntitlements(options: {
     } catch (err) {
       settle(err instanceof BadAnswer)
       throw unavailable('gave no usable answer', err)
-    } finally {
-      running -= 1
     }
   }
   const position = async (organization: string): Promise<LogPosition | undefined> =>

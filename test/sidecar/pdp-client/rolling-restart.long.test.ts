@@ -48,7 +48,7 @@ async function startPdp(port: number, answerMs: number): Promise<GrpcServer> {
         }
       },
       watched: { ask: () => () => undefined, close: async () => undefined },
-      authenticate: async () => 'anybody',
+      authenticate: async () => ({ name: 'anybody', group: null }),
       tls: null,
       log: createLog({ service: 'test', level: 'silent' }),
     },

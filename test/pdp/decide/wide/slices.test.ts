@@ -136,7 +136,7 @@ test('lets few evaluations hold a snapshot at once, and gives the place of one t
   const held: ((failed: boolean) => void)[] = []
   let [most, open] = [0, 0]
   const all = Array.from({ length: 6 }, () =>
-    turns.inSnapshot(async () => {
+    turns.inSnapshot('acme', async () => {
       most = Math.max(most, ++open)
       const failed = await new Promise<boolean>((resolve) => void held.push(resolve))
       open--

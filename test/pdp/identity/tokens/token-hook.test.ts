@@ -1,8 +1,15 @@
 import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { HOOK_BYTES_MAX, HOOK_DEADLINE_MS, RESERVED_CLAIMS } from '../../../../pdp/identity/tokens/token-hook.ts'
+import {
+  createTokenHook,
+  HOOK_BYTES_MAX,
+  HOOK_DEADLINE_MS,
+  RESERVED_CLAIMS,
+} from '../../../../pdp/identity/tokens/token-hook.ts'
+import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
+import { appendLog } from '../../../../pdp/store/postgres/log.ts'
 import { createFlows } from '../flows.ts'
-import { CONTEXT, decode, openWorld, parseObject, postToken, type World } from '../harness.ts'
+import { CONTEXT, decode, logInto, MASTER_KEY, openWorld, parseObject, postToken, type World } from '../harness.ts'
 
 type Call = { url: string; headers: { [name: string]: string }; body: string; redirect: string }
 const calls: Call[] = []
@@ -101,6 +108,40 @@ describe('the token hook', () => {
     expect(world.hookOutcomes.slice(before)).toEqual(['failed'])
     expect(world.log.at(-1)).toContain('token_hook_failed')
     expect(world.log.join('')).not.toContain(SECRET)
+  })
+
+  test('is asked for other tenants, however many tokens one tenant asks for at once', async () => {
+    const asked: string[] = []
+    const skipped: string[] = []
+    const hook = createTokenHook({
+      sql: world.sql,
+      appendLog,
+      masterKeys: masterKeysOf(MASTER_KEY),
+      fetch: (_url, init) => {
+        const { token } = parseObject('body' in init ? String(init.body) : '')
+        asked.push(String(Object(token).org))
+        return asked.length === 1 ? answer({})() : new Promise(() => undefined)
+      },
+      // What is read once of the hook stays fresh.
+      clock: () => 0,
+      log: logInto([]),
+      onOutcome: (outcome) => void (outcome === 'skipped' && skipped.push(outcome)),
+    })
+    const claimsOf = (org: string) => {
+      const client = {
+        client_id: 'robot',
+        sub: 'robot',
+        subject_type: 'service',
+        grant_type: 'client_credentials',
+      } as const
+      return hook.claims({ ...client, jti: 'j', aud: 'x', scope: '', org })
+    }
+    await claimsOf('first')
+    // Of what a tenant makes below its own organization, too.
+    const all = [...Array.from({ length: 40 }, (_, i) => claimsOf(i % 2 === 0 ? 'acme' : 'acme~eu')), claimsOf('beta')]
+    await expect.poll(() => asked.length).toBe(34)
+    expect([asked.filter((org) => org === 'beta').length, skipped.length]).toEqual([1, 8])
+    await Promise.all(all)
   })
 
   test('that never answers costs its deadline at most, and after some failures nothing', async () => {

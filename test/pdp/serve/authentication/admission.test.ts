@@ -157,7 +157,7 @@ describe('questions', () => {
     expect(await admission.run(asker, async () => 'yes')).toBe('yes')
   })
 
-  test('beyond the bound displace the first in of their own client, else the first in of all', async () => {
+  test('beyond the bound displace the first in of their own client, else of their own tenant, else of all', async () => {
     const { ask, ended, admission } = open({ waitingMax: 3 })
     ask('a/x/open', 'a/x/0', 'a/x/1', 'b/x/0')
     ask('b/x/1')
@@ -166,6 +166,9 @@ describe('questions', () => {
     ask('c/x/0')
     await pass(0)
     expect([...ended.keys()]).toEqual(['b/x/0', 'a/x/0'])
+    ask('b~lab/z/0')
+    await pass(0)
+    expect([...ended.keys()]).toEqual(['b/x/0', 'a/x/0', 'b/x/1'])
     expect(admission.waitingCount).toBe(3)
   })
 })
@@ -173,12 +176,25 @@ describe('questions', () => {
 describe('places of a client', () => {
   test('are given up to the bound, to each client its own, and given again once they are free', () => {
     const places = createPlaces(2)
-    const free = places.take('a')
-    places.take('a')
-    expect(() => places.take('a')).toThrow(expect.objectContaining({ code: 'overloaded' }))
-    expect(places.take('b')).toBeTypeOf('function')
+    const [a, b] = ['a', 'b'].map((client) => ({ client, organization: null }))
+    if (a === undefined || b === undefined) throw new TypeError('no clients')
+    const free = places.take(a)
+    places.take(a)
+    expect(() => places.take(a)).toThrow(expect.objectContaining({ code: 'overloaded' }))
+    expect(places.take(b)).toBeTypeOf('function')
     free()
-    expect(places.take('a')).toBeTypeOf('function')
-    expect(() => places.take('a')).toThrow(expect.objectContaining({ code: 'overloaded' }))
+    expect(places.take(a)).toBeTypeOf('function')
+    expect(() => places.take(a)).toThrow(expect.objectContaining({ code: 'overloaded' }))
+  })
+
+  test('are twice as many for all clients of one tenant, and of what it makes below', () => {
+    const places = createPlaces(2)
+    const take = (client: string, organization: string | null) => places.take({ client, organization })
+    const [free] = [take('a', 'acme'), take('b', 'acme'), take('c', 'acme~eu'), take('d', 'acme~eu~lab')]
+    expect(() => take('e', 'acme~us')).toThrow(/the clients of this organization already have 4 open requests/)
+    expect([take('f', 'beta'), take('g', null)].map((one) => typeof one)).toEqual(['function', 'function'])
+    free?.()
+    expect(take('e', 'acme~us')).toBeTypeOf('function')
+    expect(() => take('a', 'acme')).toThrow(expect.objectContaining({ code: 'overloaded' }))
   })
 })

@@ -26,7 +26,7 @@ test('a stream that is asked again and again ends when what it had taken is answ
       recognize: async () => ({ active: false }),
       answer: () => new Promise((_resolve, reject) => asked.push(() => reject(new Error('answered')))),
       watched: { ask: () => () => undefined, close: async () => undefined },
-      authenticate: async () => 'anybody',
+      authenticate: async () => ({ name: 'anybody', group: null }),
       tls: null,
       log: createLog({ service: 'test', level: 'silent' }),
     },

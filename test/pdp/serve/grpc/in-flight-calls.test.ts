@@ -32,7 +32,7 @@ describe('over a connection', () => {
         recognize: async () => ({ active: false }),
         answer: () => new Promise((resolve) => answered.push(resolve)),
         watched: { ask: () => () => undefined, close: async () => undefined },
-        authenticate: async () => 'nobody',
+        authenticate: async () => ({ name: 'nobody', group: null }),
         tls: null,
         log: pino({ level: 'silent' }),
         budgets: counted.budgets,

@@ -57,7 +57,7 @@ function streamOf(budgets: Budgets, caller: string) {
       },
       close: async () => undefined,
     },
-    holding: budgets.of(caller),
+    holding: budgets.of({ name: caller, group: null }),
     problemCode: (err) => asRequestProblem(err).code,
   })
   call.emit('data', { tokens: [{ handle: 1, token: 't' }], questions: [], cancel: [] })
@@ -153,7 +153,7 @@ describe('a stream', () => {
   test('gets its answers in messages of a mebibyte, unless one alone is larger', async () => {
     const { budgets } = counting({ ...TOTALS, bytes: 400 * MIB })
     const call = new SlowCall()
-    const outbox = createOutbox(asCall(call), budgets.of('a'))
+    const outbox = createOutbox(asCall(call), budgets.of({ name: 'a', group: null }))
     const values = [600_000, 600_000, 100, 3_000_000, 100]
     for (const [id, size] of values.entries()) {
       outbox.expect(10)
@@ -167,7 +167,7 @@ describe('a stream', () => {
     const { budgets, heldBy } = counting()
     const call = new SlowCall()
     call.writableNeedDrain = true
-    const outbox = createOutbox(asCall(call), budgets.of('a'))
+    const outbox = createOutbox(asCall(call), budgets.of({ name: 'a', group: null }))
     for (let i = 0; i < 50; i += 1) expect(outbox.update(7, { answer: answerOf(1, { i }) })).toBe(true)
     const one = heldBy('a')
     expect(one).toBeGreaterThan(2_000)

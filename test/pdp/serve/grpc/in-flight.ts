@@ -22,9 +22,10 @@ export function counting(totals = TOTALS) {
     used: budgets.used,
     of(caller) {
       const holding = budgets.of(caller)
+      const { name } = caller
       const add = (bytes: number): void => {
-        held.set(caller, (held.get(caller) ?? 0) + bytes)
-        most.set(caller, Math.max(most.get(caller) ?? 0, held.get(caller) ?? 0))
+        held.set(name, (held.get(name) ?? 0) + bytes)
+        most.set(name, Math.max(most.get(name) ?? 0, held.get(name) ?? 0))
       }
       return {
         take(kind, amount) {

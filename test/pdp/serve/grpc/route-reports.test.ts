@@ -31,7 +31,7 @@ async function serve(options: { readonly routes?: RouteReports | null; readonly 
       watched: { ask: () => () => undefined, close: async () => undefined },
       authenticate: async () => {
         if (options.refuse === true) throw new RequestProblem('token_invalid', 'no')
-        return 'client a'
+        return { name: 'client a', group: null }
       },
       tls: null,
       log: undefined as never,

@@ -232,7 +232,7 @@ const DEPS: GrpcDeps = {
   recognize: async () => ({ active: false }),
   answer: () => Promise.reject(new Error()),
   watched: { ask: () => () => undefined, close: async () => undefined },
-  authenticate: async () => 'anybody',
+  authenticate: async () => ({ name: 'anybody', group: null }),
   tls: null,
   log: undefined as never,
 }

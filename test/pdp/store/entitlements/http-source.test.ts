@@ -126,19 +126,28 @@ describe('httpEntitlements', () => {
     await expect(source.read('acme', ['feature.a'])).rejects.toEqual(UNAVAILABLE)
   })
 
-  test('refuses more than 256 requests at once, and is usable afterwards', async () => {
-    let asked = 0
-    const hang = (): Promise<never> => {
-      asked++
+  test('refuses more than 128 requests of one tenant, and 256 of all, at once, and is usable afterwards', async () => {
+    const asked: string[] = []
+    const hang: Options['fetch'] = (_url, init) => {
+      asked.push(JSON.parse('body' in init ? String(init.body) : '').organization)
       return new Promise(() => undefined)
     }
     let nowMs = 0
     const source = make({ fetch: hang, clock: () => nowMs, deadlineMs: 300 })
-    const all = await Promise.allSettled(Array.from({ length: 257 }, () => source.read('acme', ['feature.a'])))
-    expect([all.filter(({ status }) => status === 'rejected').length, asked]).toEqual([257, 256])
+    for (const organization of ['acme~eu', 'beta', 'gamma']) await given(store, organization)
+    // What a tenant makes below its own organization is of the same share.
+    const wanted = { acme: 70, 'acme~eu': 70, beta: 100, gamma: 40 }
+    const all = await Promise.allSettled(
+      Object.entries(wanted).flatMap(([organization, length]) =>
+        Array.from({ length }, () => source.read(organization, ['feature.a'])),
+      ),
+    )
+    expect(all.every(({ status }) => status === 'rejected')).toBe(true)
+    const countOf = (...names: readonly string[]) => asked.filter((one) => names.includes(one)).length
+    expect([countOf('acme', 'acme~eu'), countOf('beta'), countOf('gamma')]).toEqual([128, 100, 28])
     nowMs += 500
     await source.read('acme', ['feature.a']).catch(() => undefined)
-    expect(asked).toBe(257)
+    expect(asked.length).toBe(257)
   })
 
   describe('that does not answer', () => {
