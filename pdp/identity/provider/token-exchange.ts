@@ -12,7 +12,7 @@ import type { JsonObject } from '../../domain/json.ts'
 import { type Params, paramsOf } from '../oauth/request.ts'
 import { refusedScope, splitScope } from '../oauth/scopes.ts'
 import type { Consent } from '../sign-in/consent.ts'
-import { type Bindings, mayActIn } from '../tokens/bindings.ts'
+import { type Bindings, mayActIn, mayKnow } from '../tokens/bindings.ts'
 import type { Introspection } from '../tokens/introspection.ts'
 import type { TokenRecord } from '../tokens/token-state.ts'
 import { type ExchangePolicyDeps, requireExchange } from './exchange-policy.ts'
@@ -55,9 +55,9 @@ export function tokenExchangeGrant(deps: ExchangeDeps): (ctx: TokenEndpointGrant
     const proof = await validateDpop(provider, ctx)
     checkDpopRequired(provider, ctx, proof)
     await checkDpopReplay(provider, ctx, proof, client.clientId)
-    const subject = await subjectOf(deps, params.subject_token ?? '')
+    const subject = await subjectOf(deps, client, params.subject_token ?? '')
     requireKey('subject_token', subject, proof)
-    const actor = params.actor_token === undefined ? null : await live(deps, params.actor_token)
+    const actor = params.actor_token === undefined ? null : await live(deps, client, params.actor_token)
     if (params.actor_token !== undefined && actor === null) throw new errors.InvalidRequest('actor_token is not active')
     if (actor !== null) requireKey('actor_token', actor, proof)
     const [resource, ...others] = await resolveRequestedResources(provider, ctx)
@@ -114,14 +114,15 @@ function checkForm(params: Params): void {
   if (params.audience !== undefined) throw new errors.InvalidTarget('name the target by resource')
 }
 
-async function live(deps: ExchangeDeps, token: string): Promise<TokenRecord | null> {
+/** Null also for a token of another tenant, as introspection says that it is inactive. */
+async function live(deps: ExchangeDeps, client: Client, token: string): Promise<TokenRecord | null> {
   const record = await deps.introspection.record(token)
-  if (record === null) return null
+  if (record === null || !(await mayKnow(deps.pdp, client, record))) return null
   return (await deps.introspection.isRevoked(record)) ? null : record
 }
 
-async function subjectOf(deps: ExchangeDeps, token: string): Promise<TokenRecord> {
-  const record = await live(deps, token)
+async function subjectOf(deps: ExchangeDeps, client: Client, token: string): Promise<TokenRecord> {
+  const record = await live(deps, client, token)
   // A service token already is the service; exchanging it would only hide which client it was minted for.
   if (record === null || record.grantId === null) throw new errors.InvalidRequest('subject_token is not active')
   if (record.grants.length > CHAIN_MAX) throw new errors.InvalidRequest('the subject_token was exchanged too often')

@@ -83,6 +83,16 @@ export function createBindings({ sql }: { readonly sql: Pick<Sql, 'query'> }): B
   }
 }
 
+/** A tenant's client learns nothing about the tokens of other tenants, and does nothing with them. */
+export async function mayKnow(
+  pdp: Pick<Pdp, 'ancestors'>,
+  client: { readonly clientId: string; readonly portcullis_organization: string | null },
+  token: { readonly clientId: string; readonly organization: string | null },
+): Promise<boolean> {
+  const own = client.portcullis_organization
+  return own === null || token.clientId === client.clientId || mayActIn(pdp, own, token.organization)
+}
+
 /** `own`: the client's organization; null for a client of the environment. False for a deleted organization. */
 export async function mayActIn(
   pdp: Pick<Pdp, 'ancestors'>,

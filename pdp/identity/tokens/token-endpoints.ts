@@ -10,7 +10,7 @@ import type { JsonObject } from '../../domain/json.ts'
 import type { Sql } from '../../store/directory.ts'
 import { readForm } from '../html/forms.ts'
 import { PATHS } from '../oauth/paths.ts'
-import { mayActIn } from './bindings.ts'
+import { mayKnow } from './bindings.ts'
 import type { Introspection } from './introspection.ts'
 import type { TokenRecord } from './token-state.ts'
 
@@ -69,11 +69,7 @@ export function createTokenEndpoints(deps: TokenEndpointsDeps): TokenEndpoints {
           if (body.client_id !== client.clientId) ctx.body = { active: false }
           return
         }
-        // A tenant's client learns nothing about the tokens of other tenants.
-        const own = client.portcullis_organization
-        const isTheirs = record.clientId === client.clientId || own === null
-        const may = isTheirs || (await mayActIn(deps.pdp, own, record.organization))
-        ctx.body = may ? describe(deps.issuer, record) : { active: false }
+        ctx.body = (await mayKnow(deps.pdp, client, record)) ? describe(deps.issuer, record) : { active: false }
       })
     },
   }

@@ -97,7 +97,8 @@ async function find(deps: CallerDeps, token: ActiveToken, { type, id }: Entity):
     { type: 'service', id },
   ]
   for (const subject of candidates) if (await deps.directory.exists(subject)) return subject
-  return null
+  // Asked about like any user that does not exist.
+  return { type: 'user', id }
 }
 
 export const isSame = (a: AskedSubject | null, b: Subject): boolean => a !== null && a.type === b.type && a.id === b.id
