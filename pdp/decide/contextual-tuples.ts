@@ -227,7 +227,7 @@ class ContextualView implements View {
   organization: View['organization'] = (id) => this.#stored.organization(id)
   manifests: View['manifests'] = () => this.#stored.manifests()
   roles: View['roles'] = () => this.#stored.roles()
-  deaths: View['deaths'] = () => this.#stored.deaths()
+  revocations: View['revocations'] = () => this.#stored.revocations()
 }
 
 /** Is the set, as `object#relation`, of the relation and type? */

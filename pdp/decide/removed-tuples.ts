@@ -97,5 +97,5 @@ class ViewWithout implements View {
   organization: View['organization'] = (id) => this.#stored.organization(id)
   manifests: View['manifests'] = () => this.#stored.manifests()
   roles: View['roles'] = () => this.#stored.roles()
-  deaths: View['deaths'] = () => this.#stored.deaths()
+  revocations: View['revocations'] = () => this.#stored.revocations()
 }

@@ -68,8 +68,8 @@ export interface View {
   organization(id: string): Organization | null | undefined
   manifests(): readonly StoredManifest[] | undefined
   roles(): readonly OrganizationRole[] | undefined
-  /** What tokens are dead by, as death keys. */
-  deaths(): { revokes(key: string, issuedAtMs: number): boolean } | undefined
+  /** Revocations of tokens, by their keys. */
+  revocations(): { revokes(key: string, issuedAtMs: number): boolean } | undefined
 }
 
 /** Whether a closure has the group: null when the closure was cut and does not show it. */

@@ -117,7 +117,7 @@ export function isRevoked(
   { revocationKeys = [], issuedAtMs = 0 }: RevocationQuestion,
 ): boolean | undefined {
   if (revocationKeys.length === 0) return false
-  const deaths = view.deaths()
-  if (deaths === undefined) return undefined
-  return revocationKeys.some((key) => deaths.revokes(key, issuedAtMs))
+  const revocations = view.revocations()
+  if (revocations === undefined) return undefined
+  return revocationKeys.some((key) => revocations.revokes(key, issuedAtMs))
 }

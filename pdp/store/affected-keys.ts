@@ -29,7 +29,7 @@ export function affectedKeys(log: LogId, change: Change): readonly RowKey[] | nu
     case 'role':
       return [{ log: ENVIRONMENT, kind: 'roles' }]
     case 'token':
-      return [{ log: TOKENS, kind: 'deaths' }]
+      return [{ log: TOKENS, kind: 'revocations' }]
     case 'clear':
       return null
     default:

@@ -46,7 +46,7 @@ export type RowKey =
   | { readonly log: LogId; readonly kind: 'organization'; readonly id: string }
   | { readonly log: LogId; readonly kind: 'manifests' }
   /** TOKENS only: every revocation that may concern an unexpired token. */
-  | { readonly log: LogId; readonly kind: 'deaths' }
+  | { readonly log: LogId; readonly kind: 'revocations' }
   | { readonly log: LogId; readonly kind: 'roles' }
 
 export type SubjectRow = {
@@ -75,7 +75,7 @@ export type RowSet =
   | { readonly key: RowKey & { kind: 'organization' }; readonly organization: Organization | null }
   | { readonly key: RowKey & { kind: 'manifests' }; readonly manifests: readonly StoredManifest[] }
   | { readonly key: RowKey & { kind: 'roles' }; readonly roles: readonly OrganizationRole[] }
-  | { readonly key: RowKey & { kind: 'deaths' }; readonly deaths: readonly Revocation[] }
+  | { readonly key: RowKey & { kind: 'revocations' }; readonly revocations: readonly Revocation[] }
 export const SET_ROWS_MAX = 1_000
 export const NAMED_BY_MAX = 100_000
 /** Of all sets of a statement. */

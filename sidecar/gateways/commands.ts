@@ -94,7 +94,7 @@ async function check(paths: readonly string[], { json }: { readonly json?: true 
           `${file}:${line}: accepted ${code}: ${message}\n    because: ${reason}`,
       )
       const codes = [...new Set(findings.map(({ code }) => code))].map((code) => `${code}: ${FINDING_CODES[code]}`)
-      const counted = `${findings.length} unsafe settings${accepted.length > 0 ? `, ${accepted.length} accepted` : ''}`
+      const counted = `${findings.length} unsafe setting${findings.length === 1 ? '' : 's'}${accepted.length > 0 ? `, ${accepted.length} accepted` : ''}`
       io.stdout.write(`${[...lines, ...known, ...codes, counted].join('\n')}\n`)
     }
     if (findings.length > 0) io.exitCode = 1

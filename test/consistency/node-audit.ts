@@ -28,10 +28,10 @@ export async function auditCaches(store: Store, caches: ReadonlyMap<LogId, LogCa
     for (const { key, content } of held) {
       const rows = stored.get(JSON.stringify(sortedKeys(key)))
       compared++
-      // A death may be forgotten by the database before the cache forgets it, never the other way round.
+      // A revocation may be forgotten by the database before the cache forgets it, never the other way round.
       const lost =
-        isDeaths(content) && rows !== undefined && 'deaths' in rows
-          ? rows.deaths.filter((death) => content.at(death.key) === undefined)
+        isRevocations(content) && rows !== undefined && 'revocations' in rows
+          ? rows.revocations.filter((revocation) => content.at(revocation.key) === undefined)
           : null
       if (lost !== null) {
         if (lost.length > 0) wrong.push(`${log} ${position.revision}: the cache lacks ${JSON.stringify(lost)}`)
@@ -55,7 +55,7 @@ function contentOf(rows: RowSet): unknown {
 }
 
 type Revocations = { at(key: string): number | undefined; readonly bytes: number }
-const isDeaths = (content: unknown): content is Revocations =>
+const isRevocations = (content: unknown): content is Revocations =>
   content !== null && typeof content === 'object' && 'at' in content && 'bytes' in content
 
 type Members = {

@@ -6,6 +6,7 @@ export const OLD_NAMES = [
   'Refusal',
   'Verdict',
   'Death',
+  'deaths',
   'isDead',
   'endings',
   'Endings',

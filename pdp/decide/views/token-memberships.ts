@@ -100,7 +100,7 @@ export class TokenMembershipView implements View {
     return this.#stored.roles()
   }
 
-  deaths(): ReturnType<View['deaths']> {
-    return this.#stored.deaths()
+  revocations(): ReturnType<View['revocations']> {
+    return this.#stored.revocations()
   }
 }

@@ -51,7 +51,7 @@ export class LogRows {
   manifests: HeldRows | undefined
   roles: HeldRows | undefined
   /** Of the token log alone. */
-  deaths: HeldRows | undefined
+  revocations: HeldRows | undefined
   /** Raised with every change of the rows: what was derived from them elsewhere must be derived again. */
   version = 0
   /** Derived from `groups`; forgotten at every change, eviction or clearing that could touch it. */
@@ -75,7 +75,7 @@ export class LogRows {
         0 &&
       this.manifests === undefined &&
       this.roles === undefined &&
-      this.deaths === undefined
+      this.revocations === undefined
     )
   }
 
@@ -119,8 +119,8 @@ export class LogRows {
         return this.manifests
       case 'roles':
         return this.roles
-      case 'deaths':
-        return this.deaths
+      case 'revocations':
+        return this.revocations
       case 'tuple':
         return undefined // part of its set
     }
@@ -156,8 +156,8 @@ export class LogRows {
       case 'roles':
         this.roles = held
         break
-      case 'deaths':
-        this.deaths = held
+      case 'revocations':
+        this.revocations = held
         break
       case 'tuple':
         break
@@ -198,8 +198,8 @@ export class LogRows {
       case 'roles':
         this.roles = undefined
         break
-      case 'deaths':
-        this.deaths = undefined
+      case 'revocations':
+        this.revocations = undefined
         break
       case 'tuple':
         break
@@ -213,7 +213,7 @@ export class LogRows {
     for (const map of [sets, groups, named, memberships, grants, organizations, above]) map.clear()
     this.manifests = undefined
     this.roles = undefined
-    this.deaths = undefined
+    this.revocations = undefined
   }
 
   *all(): Iterable<HeldRows> {
@@ -221,7 +221,7 @@ export class LogRows {
     for (const map of [this.groups, this.named, this.memberships, this.grants, this.organizations]) yield* map.values()
     if (this.manifests !== undefined) yield this.manifests
     if (this.roles !== undefined) yield this.roles
-    if (this.deaths !== undefined) yield this.deaths
+    if (this.revocations !== undefined) yield this.revocations
   }
 
   /** Brings what is held forward by one change; what is not held stays unknown. */

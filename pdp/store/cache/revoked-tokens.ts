@@ -13,8 +13,8 @@ export class RevokedTokens {
   #pruneAt = PRUNE_FROM
   #keyBytes = 0
 
-  constructor(deaths: readonly Revocation[]) {
-    for (const death of deaths) this.#note(death)
+  constructor(revocations: readonly Revocation[]) {
+    for (const revocation of revocations) this.#note(revocation)
     this.#pruneAt = Math.max(PRUNE_FROM, this.#held.size * 2)
   }
 
@@ -33,19 +33,19 @@ export class RevokedTokens {
   }
 
   /** A client's tokens can be ended more than once, and rows come in no order: the last time counts. */
-  #note(death: Revocation): void {
-    const { key, atMs } = death
+  #note(revocation: Revocation): void {
+    const { key, atMs } = revocation
     const before = this.#held.get(key)
     if (before === undefined) this.#keyBytes += key.length
     this.#held.set(key, {
       atMs: Math.max(before?.atMs ?? atMs, atMs),
-      issuedUntilMs: Math.max(before?.issuedUntilMs ?? 0, issuedUntil(death)),
+      issuedUntilMs: Math.max(before?.issuedUntilMs ?? 0, issuedUntil(revocation)),
     })
     this.#newestMs = Math.max(this.#newestMs, atMs)
   }
 
-  add(death: Revocation): void {
-    this.#note(death)
+  add(revocation: Revocation): void {
+    this.#note(revocation)
     if (this.#held.size < this.#pruneAt) return
     for (const [key, { atMs }] of this.#held) {
       if (atMs >= this.#newestMs - keptMs(key)) continue

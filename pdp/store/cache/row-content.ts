@@ -30,7 +30,7 @@ export function contentOf(rows: RowSet): Content {
   if ('organization' in rows) return rows.organization
   if ('manifests' in rows) return rows.manifests
   if ('roles' in rows) return rows.roles
-  if ('deaths' in rows) return new RevokedTokens(rows.deaths)
+  if ('revocations' in rows) return new RevokedTokens(rows.revocations)
   return null
 }
 

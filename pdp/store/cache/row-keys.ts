@@ -24,7 +24,7 @@ export function rowKeyName(key: RowKey): string {
       return `organization ${key.id}`
     case 'manifests':
     case 'roles':
-    case 'deaths':
+    case 'revocations':
       return key.kind
   }
 }

@@ -285,9 +285,9 @@ export class RowsView implements View {
     return (manifests as readonly StoredManifest[] | undefined) ?? this.#need({ log: ENVIRONMENT, kind: 'manifests' })
   }
 
-  deaths(): RevokedTokens | undefined {
-    const held = this.#rows(TOKENS).deaths
-    if (held === undefined) return this.#need({ log: TOKENS, kind: 'deaths' })
+  revocations(): RevokedTokens | undefined {
+    const held = this.#rows(TOKENS).revocations
+    if (held === undefined) return this.#need({ log: TOKENS, kind: 'revocations' })
     held.hot = true
     return held.content as RevokedTokens
   }

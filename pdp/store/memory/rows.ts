@@ -95,8 +95,8 @@ function addRowSets(log: MemoryLog, key: RowKey, found: Map<string, RowSet>): vo
     case 'manifests':
       found.set(name, { key, manifests: [...log.manifests.values()] })
       break
-    case 'deaths':
-      found.set(name, { key, deaths: [] })
+    case 'revocations':
+      found.set(name, { key, revocations: [] })
       break
     case 'roles':
       found.set(name, { key, roles: [...log.roles.values()] })

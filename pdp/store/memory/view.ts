@@ -20,7 +20,7 @@ import { NAMED_BY_MAX, type SubjectRow } from '../contract.ts'
 import type { MemoryLog } from './log.ts'
 
 const NONE: readonly never[] = []
-const NO_DEATHS = new RevokedTokens([])
+const NO_REVOCATIONS = new RevokedTokens([])
 
 /** The same lists as long as nothing in them changes, so that what is derived from them can be kept. */
 export type Environment = {
@@ -175,8 +175,8 @@ export class MemoryView implements View {
   }
 
   /** Tokens are the identity service's, and that needs a database. */
-  deaths(): RevokedTokens {
-    return NO_DEATHS
+  revocations(): RevokedTokens {
+    return NO_REVOCATIONS
   }
 
   roles(): readonly OrganizationRole[] {

@@ -86,8 +86,8 @@ class RowCollector {
       case 'manifests':
         this.#at({ log, kind: 'manifests' }).rows.push({ ...JSON.parse(c), version: Number(b) })
         break
-      case 'deaths':
-        this.#at({ log, kind: 'deaths' }).rows.push({
+      case 'revocations':
+        this.#at({ log, kind: 'revocations' }).rows.push({
           key: revocationKey(a as RevocationCause, b),
           atMs: expiresAtMs,
           ...(c !== null && { issuedUntilMs: Number(c) }),
@@ -161,7 +161,7 @@ function rowSetOf({ key, rows, complete }: Gathered): RowSet {
       return { key, manifests: rows as StoredManifest[] }
     case 'roles':
       return { key, roles: rows as OrganizationRole[] }
-    case 'deaths':
-      return { key, deaths: rows as Revocation[] }
+    case 'revocations':
+      return { key, revocations: rows as Revocation[] }
   }
 }

@@ -123,15 +123,15 @@ const BRANCHES = {
     select: () =>
       `select 'roles', '${ENVIRONMENT}', key, name, array_to_json(permissions)::text, null, null from organization_role`,
   },
-  deaths: {
+  revocations: {
     values: [],
     with: () => '',
     // Foreign tokens may live longer than ours, so what revokes them is kept longer, and has an index of its own.
     select: () => `
-      select 'deaths', '${TOKENS}', change ->> 'by', change ->> 'id', change ->> 'issuedUntilMs', null, ${MILLISECONDS('written_at')} from change_log
+      select 'revocations', '${TOKENS}', change ->> 'by', change ->> 'id', change ->> 'issuedUntilMs', null, ${MILLISECONDS('written_at')} from change_log
       where organization_id = '${TOKENS}' and written_at > statement_timestamp() - interval '${REVOCATION_KEPT_MS} milliseconds'
       and change ->> 'kind' = 'token'
-      union all select 'deaths', '${TOKENS}', change ->> 'by', change ->> 'id', change ->> 'issuedUntilMs', null, ${MILLISECONDS('written_at')} from change_log
+      union all select 'revocations', '${TOKENS}', change ->> 'by', change ->> 'id', change ->> 'issuedUntilMs', null, ${MILLISECONDS('written_at')} from change_log
       where organization_id = '${TOKENS}' and written_at > statement_timestamp() - interval '${FOREIGN_REVOCATION_KEPT_MS} milliseconds'
       and change ->> 'kind' = 'token' and starts_with(change ->> 'by', 'foreign_')`,
   },
@@ -207,7 +207,7 @@ function columnsOf(kind: Kind, keys: readonly RowKey[]): readonly (readonly stri
     organization: ['id'],
     manifests: [],
     roles: [],
-    deaths: [],
+    revocations: [],
   }
   return fields[kind].map((field) =>
     keys.map((key) => {

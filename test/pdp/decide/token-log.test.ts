@@ -90,8 +90,8 @@ describe('the token log', () => {
   })
 })
 
-describe('a list of deaths', () => {
-  test('counts the last of several deaths by one key, in whatever order they come', () => {
+describe('a list of revocations', () => {
+  test('counts the last of several revocations by one key, in whatever order they come', () => {
     const list = new RevokedTokens([
       { key: 'client x', atMs: 9 },
       { key: 'client x', atMs: 5 },

@@ -196,10 +196,10 @@ describe('a password that is put', () => {
     expect(await sessions()).toEqual([{ uid: 'pat-1' }])
     expect((await put('the second password')).status).toBe(200)
     expect(await sessions()).toEqual([])
-    const [death] = await served.sql.query<{ change: object; actor: string }>(
+    const [revocation] = await served.sql.query<{ change: object; actor: string }>(
       "select change, actor from change_log where organization_id = '#tokens' order by revision desc limit 1",
     )
-    expect(death).toEqual({ change: { kind: 'token', by: 'session', id: 'pat-1' }, actor: 'service:admin' })
+    expect(revocation).toEqual({ change: { kind: 'token', by: 'session', id: 'pat-1' }, actor: 'service:admin' })
     await numberEvents(served.sql)
     const [event] = await served.sql.query(
       "select type, payload from outbox where type = 'session.revoked' order by seq desc limit 1",

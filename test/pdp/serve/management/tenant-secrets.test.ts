@@ -4,7 +4,7 @@ import { CONTEXT, type Json } from '../harness.ts'
 import { client, openTenantWorld } from './tenant-world.ts'
 
 const world = openTenantWorld()
-const { send, deaths } = world
+const { send, revocations } = world
 
 describe('the secret of a client', () => {
   const secret = { client_secret: 'a-secret-of-the-tenant' }
@@ -30,7 +30,7 @@ describe('the secret of a client', () => {
     const after = await world.served.directory.client(world.name)
     expect(after?.secretHash).not.toBe(before?.secretHash)
     expect(after?.secretSetBy).toBe('admin')
-    expect(await deaths(world.name)).toBe(1)
+    expect(await revocations(world.name)).toBe(1)
     expect(await world.served.sql.query('select 1 from oidc_record where id = $1', [world.name])).toEqual([])
   })
 
@@ -71,7 +71,7 @@ describe('the secret of a client', () => {
     const answer = await put(world.admin, client(null, { client_secret: 'a-secret-of-the-operator' }))
     expect(answer.body.client_secret).toBeUndefined()
     expect((await world.served.directory.client(world.name))?.secretSetBy).toBe('admin')
-    expect(await deaths(world.name)).toBe(1)
+    expect(await revocations(world.name)).toBe(1)
   })
 })
 

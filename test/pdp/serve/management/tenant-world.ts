@@ -21,7 +21,7 @@ class TenantWorld {
   }
 
   /** How often the tokens of a client were ended. */
-  readonly deaths = async (id: string): Promise<number> => {
+  readonly revocations = async (id: string): Promise<number> => {
     const change = `jsonb_build_object('kind', 'token', 'by', 'client', 'id', $1::text)`
     const rows = await this.served.sql.query(
       `select 1 from change_log where organization_id = '#tokens' and change = ${change}`,

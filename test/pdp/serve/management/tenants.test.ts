@@ -4,7 +4,7 @@ import { CONTEXT } from '../harness.ts'
 import { client, openTenantWorld } from './tenant-world.ts'
 
 const world = openTenantWorld()
-const { write, send, deaths } = world
+const { write, send, revocations } = world
 
 describe('names that a tenant gives', () => {
   test.each(['newhire@corp.com', 'ops-automation', 'acme', 'acmeX~1', 'beta~1', '~acme', 'acme-eu'])(
@@ -60,13 +60,13 @@ describe('an organization that is moved out of a tenant’s reach', () => {
       { kind: 'tuple', op: 'write', tuple },
       { kind: 'membership', user: 'alice', membership: { role: 'owner', status: 'active' } },
     ])
-    const before = await deaths('acme-admin')
+    const before = await revocations('acme-admin')
     const { status, body } = await send(world.admin, 'PUT', `/v1/organizations/${world.name}`, { name: 'X' })
     expect([status, body.moved.lost_secrets]).toEqual([200, [`${world.name}~theirs`]])
     expect(body.moved.lost_access).toContain('acme-admin')
     expect((await world.served.directory.client(`${world.name}~theirs`))?.secretHash).toBeNull()
     expect((await world.served.directory.client(`${world.name}~ours`))?.secretHash).not.toBeNull()
-    expect([await deaths('acme-admin'), await deaths(`${world.name}~theirs`)]).toEqual([before + 1, 1])
+    expect([await revocations('acme-admin'), await revocations(`${world.name}~theirs`)]).toEqual([before + 1, 1])
     const grants = await world.served.store.roleGrants({ log: world.name }, { after: null, countMax: 10 })
     expect(grants.map(({ id }) => id)).toEqual(['p'])
     expect(await world.served.store.tuples(world.name, {}, { after: null, countMax: 10 })).toEqual([])

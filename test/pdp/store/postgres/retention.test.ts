@@ -71,7 +71,7 @@ describe('the log of changes', () => {
     expect(await revisionsOf('a')).toEqual([3])
   })
 
-  test('is kept for ever when nothing else was said, apart from deaths of tokens that nobody could show any more', async () => {
+  test('is kept for ever when nothing else was said, apart from revocations of tokens that nobody could show any more', async () => {
     await write('a', 3)
     for (const id of ['1', '2', '3', '4']) {
       await sql.transaction((t) => appendLog(t, TOKENS, [{ kind: 'token', by: 'jti', id }], context))
@@ -83,7 +83,7 @@ describe('the log of changes', () => {
     expect(await revisionsOf(TOKENS)).toEqual([3, 4])
   })
 
-  test('keeps deaths of tokens for a day, though other changes are kept for less', async () => {
+  test('keeps revocations of tokens for a day, though other changes are kept for less', async () => {
     for (const id of ['1', '2']) {
       await sql.transaction((t) => appendLog(t, TOKENS, [{ kind: 'token', by: 'jti', id }], context))
     }
