@@ -259,7 +259,7 @@ test.each(['light', 'dark'] as const)(
     const { page, look, complaints } = await open(scheme, false)
     const answered = await ask(page, 'vault')
     await givePassword(page, `cleo-${scheme}`)
-    expect(await text(page)).toContain('Vault lets people in with a second factor only')
+    expect(await text(page)).toContain('Vault asks everybody for a second factor')
     await look('second-factor-needed')
     await page.getByRole('link', { name: 'Authenticator app' }).click()
     await look('second-factor-setup')
