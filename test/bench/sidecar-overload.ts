@@ -4,6 +4,7 @@
  */
 import { Agent, request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
+import { cpuMs } from './pdp/cpu.ts'
 import { type Measured, sustained } from './sidecar-load.ts'
 
 export const [ENOUGH, TEN_FOLD] = [64, 640]
@@ -13,7 +14,7 @@ const NORMAL_PAUSE_MS = 100
 const NORMAL_ADDRESS = '127.0.0.2'
 const ROUNDS = 3
 
-type Target = { readonly port: number; readonly path: string }
+type Target = { readonly port: number; readonly path: string; readonly pid: number }
 export type Normal = {
   readonly served: number
   readonly refused: number
@@ -26,6 +27,9 @@ export type Round = {
   /** Served in a second, to as many connections as keep it busy, and to ten times as many. */
   readonly enough: number
   readonly tenFold: number
+  /** CPU time of the sidecar for a served request, in microseconds: what the load takes of the machine is not in it. */
+  readonly enoughCpuUs: number
+  readonly tenFoldCpuUs: number
   readonly refused: number
   readonly beside: Normal
 }
@@ -41,9 +45,16 @@ export async function measureOverload(
   const rounds: Round[] = []
   for (let round = 0; round < ROUNDS; round += 1) {
     const alone = await besides(target, { token: normal, seconds })
+    const beforeMs = cpuMs(target.pid)
     const enough = served(await load(ENOUGH))
+    const betweenMs = cpuMs(target.pid)
     const [flood, beside] = await Promise.all([load(TEN_FOLD), besides(target, { token: normal, seconds })])
-    rounds.push({ alone, enough, tenFold: served(flood), refused: flood.refused, beside })
+    const tenFold = served(flood)
+    rounds.push({
+      ...{ alone, enough, tenFold, refused: flood.refused, beside },
+      enoughCpuUs: (1_000 * (betweenMs - beforeMs)) / (enough * seconds),
+      tenFoldCpuUs: (1_000 * (cpuMs(target.pid) - betweenMs)) / (tenFold * seconds + beside.served),
+    })
   }
   return rounds
 }
@@ -51,8 +62,8 @@ export async function measureOverload(
 /** What it prints. */
 export async function benchOverload(...given: Parameters<typeof measureOverload>): Promise<string> {
   const rounds = (await measureOverload(...given)).map(
-    ({ alone, enough, tenFold, beside }) =>
-      `  ${enough.toFixed(0)}/s served to ${ENOUGH} connections, ${tenFold.toFixed(0)}/s (${((100 * tenFold) / enough).toFixed(0)} %) to ${TEN_FOLD}; others: alone ${figures(alone)}; beside them ${figures(beside)}`,
+    ({ alone, enough, tenFold, enoughCpuUs, tenFoldCpuUs, beside }) =>
+      `  ${enough.toFixed(0)}/s served to ${ENOUGH} connections, ${tenFold.toFixed(0)}/s (${((100 * tenFold) / enough).toFixed(0)} %) to ${TEN_FOLD}, for ${enoughCpuUs.toFixed(0)} and ${tenFoldCpuUs.toFixed(0)} us of CPU time each; others: alone ${figures(alone)}; beside them ${figures(beside)}`,
   )
   return [`overload, ${ROUNDS} rounds:`, ...rounds].join('\n')
 }

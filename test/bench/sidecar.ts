@@ -48,7 +48,7 @@ async function benchTooMuch(seconds: number): Promise<void> {
   const sidecar = await startBenchSidecar(upstream.port, pdp)
   try {
     const tokens = { greedy: await pdp.token(), normal: await pdp.otherToken() }
-    say(await benchOverload({ port: sidecar.port, path: PATH }, { ...tokens, seconds }))
+    say(await benchOverload({ port: sidecar.port, path: PATH, pid: sidecar.pid }, { ...tokens, seconds }))
   } finally {
     await sidecar.stop()
     await pdp.stop()

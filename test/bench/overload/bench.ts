@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util'
 import { grpcClient } from '../../consistency/history-grpc.ts'
 import { startProcess } from '../../sidecar/support/process.ts'
 import { decideByHttp, ENOUGH, type Reply, seed, TEN_FOLD } from '../pdp/bench.ts'
+import { cpuMs } from '../pdp/cpu.ts'
 import { besides, floodApart, type Measured } from '../pdp/load.ts'
 import { latencyOf, short, spreadOf } from '../report/figures.ts'
 import { machine, table, writeBlock } from '../report/page.ts'
@@ -25,6 +26,7 @@ const HEAD = [
   '',
   'answered to enough',
   'answered to ten times as many',
+  'its CPU time for an answer, to both',
   'refused',
   "others' p99 alone",
   "others' p99 beside",
@@ -64,16 +66,23 @@ async function overPdp(pdp: BenchPdp, seconds: number): Promise<{ row: readonly 
       floodApart({ address: pdp.grpcAddress, tokens: greedy, open, ms })
     await flood(ENOUGH)
     const alone = await others()
+    const beforeMs = cpuMs(pdp.pid)
     const enough = await flood(ENOUGH)
+    const betweenMs = cpuMs(pdp.pid)
     const [many, beside, replies] = await Promise.all([
       flood(TEN_FOLD),
       others(),
       overHttp(pdp, greedy[0]?.token ?? ''),
     ])
+    const manyMs = cpuMs(pdp.pid) - betweenMs
     const row = [
       `PDP, ${ENOUGH} and ${TEN_FOLD.toLocaleString('en')} open questions, beside ${askers.length} clients`,
       `${short(enough.timesMs.length / seconds)}/s`,
       `${short(many.timesMs.length / seconds)}/s`,
+      cpuTimes(
+        (1_000 * (betweenMs - beforeMs)) / enough.timesMs.length,
+        (1_000 * manyMs) / (many.timesMs.length + beside.timesMs.length + replies.length),
+      ),
       codes(many),
       `${short(latencyOf(alone.timesMs).p99)} ms`,
       `${short(latencyOf(beside.timesMs).p99)} ms`,
@@ -84,6 +93,9 @@ async function overPdp(pdp: BenchPdp, seconds: number): Promise<{ row: readonly 
     client.close()
   }
 }
+
+/** In microseconds: the load shares the cores with what it loads, so this says more than the rates. */
+const cpuTimes = (enoughUs: number, manyUs: number): string => `${short(enoughUs)} and ${short(manyUs)} µs`
 
 const codes = ({ refused }: Measured): string =>
   Object.entries(refused)
@@ -118,7 +130,7 @@ async function overSidecar(pdp: BenchPdp, seconds: number): Promise<readonly (re
   const idle: Socket[] = []
   try {
     const tokens = { greedy: await pdp.token(), normal: await pdp.otherToken(), seconds }
-    const target = { port: sidecar.port, path: PATH }
+    const target = { port: sidecar.port, path: PATH, pid: sidecar.pid }
     const name = `sidecar, ${SIDECAR_ENOUGH} and ${SIDECAR_TEN_FOLD} connections`
     const plain = rowOf(name, await measureOverload(target, tokens))
     for (let address = 1; address <= IDLE.addresses; address += 1)
@@ -145,6 +157,10 @@ function rowOf(name: string, rounds: readonly Round[]): readonly string[] {
     name,
     `${middle(({ enough }) => enough)}/s`,
     `${middle(({ tenFold }) => tenFold)}/s`,
+    cpuTimes(
+      spreadOf(rounds.map(({ enoughCpuUs }) => enoughCpuUs)).median,
+      spreadOf(rounds.map(({ tenFoldCpuUs }) => tenFoldCpuUs)).median,
+    ),
     middle(({ refused }) => refused),
     `${middle(({ alone }) => alone.p99Ms)} ms`,
     `${middle(({ beside }) => beside.p99Ms)} ms`,

@@ -16,7 +16,7 @@ export function buildGo(name: string, { module, version, path }: GoProgram, cach
   const lines = [`module portcullis.dev/${name}`, 'go 1.26.0', `require ${module} ${version}`, ...directives]
   writeFileSync(join(folder, 'go.mod'), `${lines.join('\n')}\n`)
   const made = join(folder, name)
-  const flags = ['-mod=mod', '-p', '1', '-trimpath', '-ldflags', '-s -w', '-o', made]
+  const flags = ['-mod=mod', '-trimpath', '-ldflags', '-s -w', '-o', made]
   const source = path === '' ? module : `${module}/${path}`
   if (!runs('nice', ['-n', '19', 'go', 'build', ...flags, source], folder)) return false
   renameSync(made, join(cache, 'bin', name))
