@@ -54,8 +54,8 @@ export async function served(
     const headers = { 'content-type': 'application/json', ...(authorization === undefined ? {} : { authorization }) }
     const sent = { method, path, headers, body: JSON.stringify(body) }
     let response = await pool.request(sent)
-    // A machine that others use as well refuses early; a client that is told to come back does so.
-    for (let triesLeft = TRIES_AGAIN; response.statusCode === 429 && triesLeft > 0; triesLeft -= 1) {
+    // A machine that others use as well refuses early, or has no answer in time; a client comes back then.
+    for (let triesLeft = TRIES_AGAIN; [429, 503].includes(response.statusCode) && triesLeft > 0; triesLeft -= 1) {
       await response.body.dump()
       await delay(AGAIN_AFTER_MS)
       response = await pool.request(sent)
