@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { request } from 'undici'
 import type { RouteFile } from '../../../sidecar/route-file/route-file.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
-import { type Binaries, findBinaries } from '../../doors/binaries.ts'
+import { findBinaries } from '../../doors/binaries.ts'
 import { doorFor, GATEWAYS, type GatewayName, programOf, startGateway } from '../../doors/gateways.ts'
 import { startProcess } from '../../sidecar/support/process.ts'
 import { freePort } from '../../support/free-port.ts'
@@ -20,7 +20,7 @@ import { startGate, startUpstream } from '../sidecar-nginx.ts'
 import { type BenchPdp, PATH, RESOURCE, startBenchPdp } from '../sidecar-pdp.ts'
 import { show } from '../suite/print.ts'
 import { type Extent, type Group, type Row, USUAL } from '../suite/rows.ts'
-import { startOpa } from './opa.ts'
+import { startEnvoyWithOpa } from './opa.ts'
 import { startOathkeeper, startOauth2Proxy } from './proxies.ts'
 
 const RATE = 300
@@ -72,8 +72,6 @@ async function ownPlaces({ folder, upstream, pdp, closers }: World): Promise<rea
     closers.unshift(() => gateway.stop())
     places.push({ name: `${name} and our door`, port: gateway.port, ours: true, unchecked: 'what lasts is not ended' })
   }
-  const [opa, envoy] = [findPeer('opa-envoy'), binaries.envoy]
-  if (opa !== null && envoy !== null) places.push(await opaPlace(opa, { folder, file, binaries, pdp, closers }))
   return places
 }
 
@@ -105,21 +103,6 @@ async function routeFileWithDoors(
   return { source, file }
 }
 
-async function opaPlace(
-  program: string,
-  { folder, file, binaries, pdp, closers }: Omit<World, 'upstream'> & { file: RouteFile; binaries: Binaries },
-): Promise<Place> {
-  const opa = await startOpa(program, { issuer: pdp.issuer, folder: mkdtempSync(join(folder, 'opa')) })
-  closers.unshift(() => opa.stop())
-  // OPA reads joined fields, as the profile of Istio does.
-  const asked = doorFor('istio', { folder, port: opa.port })
-  const listen = { host: '127.0.0.1', port: opa.port }
-  const gateway = await startGateway('istio', { ...file, doors: [{ ...asked, listen }] }, binaries)
-  closers.unshift(() => gateway.stop())
-  const unchecked = 'revoked tokens, proofs; relationships only as they were pushed to it'
-  return { name: 'Envoy and OPA', port: gateway.port, ours: false, unchecked }
-}
-
 async function peerPlaces(world: World): Promise<{ found: readonly Place[]; missing: readonly string[] }> {
   const { pdp, upstream, folder, closers } = world
   const gate = await startGate(upstream, pdp.issuer)
@@ -136,6 +119,14 @@ async function peerPlaces(world: World): Promise<{ found: readonly Place[]; miss
     const proxy = await start({ program, issuer: pdp.issuer, upstream, folder })
     closers.unshift(() => proxy.stop())
     found.push({ name, port: proxy.port, ours: false, unchecked: NO_RELATION })
+  }
+  const [opa, envoy] = [findPeer('opa-envoy'), findPeer('envoy')]
+  if (opa !== null && envoy !== null) {
+    const own = mkdtempSync(join(folder, 'opa'))
+    const both = await startEnvoyWithOpa({ opa, envoy, issuer: pdp.issuer, upstream, folder: own })
+    closers.unshift(() => both.stop())
+    const unseen = 'revoked tokens, proofs; relationships only as they were pushed to it'
+    found.push({ name: 'Envoy (jwt_authn) and OPA', port: both.port, ours: false, unchecked: unseen })
   }
   const wanted: readonly Peer[] = ['envoy', 'opa-envoy', 'oauth2-proxy', 'oathkeeper']
   return {
