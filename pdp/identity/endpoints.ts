@@ -127,7 +127,7 @@ export async function createEndpoints(deps: EndpointsDeps): Promise<Endpoints> {
   const invitations = (at: Pick<Sql, 'query'>) => createInvitations({ ...deps, ...mail, sql: at })
   const accept = deps.acceptInvitation ?? (async () => 'gone')
   const joining = joiningScreens({ ...deps, invitations, accept })
-  const { elsewhere, screens: foreign } = createForeign({ ...deps, revocations })
+  const { elsewhere, signedOutElsewhere, screens: foreign } = createForeign({ ...deps, revocations })
   const account = createAccount(
     {
       knownPasswords: null,
@@ -150,6 +150,7 @@ export async function createEndpoints(deps: EndpointsDeps): Promise<Endpoints> {
   )
   const handle = createHandler({
     account,
+    signedOutElsewhere,
     elsewhere,
     issuer,
     sql,

@@ -6,6 +6,7 @@ import { isRequestId } from '../domain/names.ts'
 import { PROBLEM_MEDIA_TYPE, problem } from '../process/problems.ts'
 import { onceLate } from '../process/with-timeout.ts'
 import { ACCOUNT_PATHS, type Account } from './account/account.ts'
+import type { SignedOutElsewhere } from './foreign/signed-out.ts'
 import { errorPage } from './html/error-page.ts'
 import { goByGet, repeatedByGet } from './html/repeated-by-get.ts'
 import { mountOf, PATHS } from './oauth/paths.ts'
@@ -17,7 +18,7 @@ import { answerInteraction, type InteractionDeps } from './sign-in/interaction.t
 import type { TokenEndpoints } from './tokens/token-endpoints.ts'
 import { answerUserinfo, type UserinfoDeps } from './tokens/userinfo.ts'
 
-type Kind = 'api' | 'token' | 'page' | 'interaction' | 'approval' | 'userinfo' | 'resource' | 'account'
+type Kind = 'api' | 'token' | 'signed-out' | 'page' | 'interaction' | 'approval' | 'userinfo' | 'resource' | 'account'
 type Route = { readonly kind: Kind; readonly methods: readonly string[] }
 const READ = ['GET', 'HEAD', 'OPTIONS']
 const CALL = ['POST', 'OPTIONS']
@@ -50,6 +51,7 @@ const UNDER: readonly (readonly [string, Route])[] = [
   [`${PATHS.authorize}/`, { kind: 'page', methods: SHOW }],
   [`${PATHS.device}/`, { kind: 'page', methods: SHOW }],
   [`${PATHS.accountProviders}/`, { kind: 'account', methods: SHOW }],
+  [`${PATHS.signedOutElsewhere}/`, { kind: 'signed-out', methods: ['POST'] }],
   [`${PATHS.interaction}/`, { kind: 'interaction', methods: FORM }],
 ]
 // RFC 8414 section 3.1 and RFC 9728 section 3.1 put the well-known part before the issuer's own path.
@@ -63,6 +65,7 @@ export type HandlerDeps = InteractionDeps &
   UserinfoDeps & {
     readonly tokenEndpoints: Pick<TokenEndpoints, 'translate'>
     readonly account: Pick<Account, 'answer'>
+    readonly signedOutElsewhere: SignedOutElsewhere
     /** oidc-provider's own answers, for the current signing keys. */
     readonly callback: (req: IncomingMessage, res: ServerResponse) => Promise<void>
   }
@@ -126,6 +129,8 @@ async function answer(
       return answerApproval(deps, req, res)
     case 'account':
       return deps.account.answer(req, res, path)
+    case 'signed-out':
+      return deps.signedOutElsewhere(req, res, path.slice(path.lastIndexOf('/') + 1))
     case 'userinfo':
       return answerUserinfo(deps, req, res)
     case 'resource':
@@ -198,7 +203,7 @@ function refuseMethod(
 }
 
 const PROBLEM_KINDS: ReadonlySet<Kind> = new Set(['userinfo', 'resource'])
-const OAUTH_KINDS: ReadonlySet<Kind> = new Set(['api', 'token'])
+const OAUTH_KINDS: ReadonlySet<Kind> = new Set(['api', 'token', 'signed-out'])
 const PROGRAM_KINDS: ReadonlySet<Kind> = new Set([...PROBLEM_KINDS, ...OAUTH_KINDS])
 const FAILED = { trouble: 'failed', code: 'server_error' } as const
 const DETAILS = { unavailable: DATABASE_AWAY, failed: 'an unexpected error occurred' }
@@ -229,8 +234,7 @@ function fail(
     res.end(JSON.stringify({ error: view.code, error_description: DETAILS[view.trouble] }))
     return
   }
-  // Only what a GET asked for can be asked for again by a link.
-  const page = errorPage(frame, req.method === 'GET' ? { ...view, again: path } : view)
+  const page = errorPage(frame, { ...view, again: req.url ?? path })
   res.writeHead(status, page.headers)
   res.end(page.html)
 }

@@ -1,11 +1,11 @@
 /** Ends sessions: by the person, on our own page, and by the issuer (OpenID Connect Back-Channel Logout 1.0). */
 import { TokenError } from '../../pdp/token/errors.ts'
+import { verifyLogoutToken } from '../../pdp/token/logout-token.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
 import { RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import { HOME, signInUrl } from './begin-sign-in.ts'
 import { ownUrl, PATHS, type SignInContext, urlAt } from './context.ts'
-import { verifyLogoutToken } from './logout-token.ts'
 import { requireOwnPage } from './navigation.ts'
 import { pageAnswer, redirect, signOutPage } from './pages.ts'
 import type { Provider } from './provider.ts'
@@ -77,7 +77,9 @@ export async function signedOutByIssuer(
     context.count({ issuer, step: 'signed_out', outcome })
   if (trusted === undefined || token === '' || more.length > 0) return refusal('there must be one logout_token')
   try {
-    const { sid, subject } = await verifyLogoutToken(token, { issuer, clientId, ...trusted }, context)
+    const claim = (key: string, forMs: number): Promise<boolean> => context.memory.claim(key, forMs)
+    const expected = { issuer, clientId, ...trusted }
+    const { sid, subject } = await verifyLogoutToken(token, expected, { claim, clock: context.clock })
     await context.sessions.endAt({ issuer, sid, subject })
   } catch (err) {
     if (!(err instanceof TokenError)) throw err

@@ -4,7 +4,7 @@ import { PATHS, urlOf } from '../oauth/paths.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
 import { isSecond, type Turn } from '../sign-in/passkey-steps.ts'
 import type { SignedIn, Waiting } from '../sign-in/sign-in.ts'
-import { type LoginProblem, loginPage, outcomeOf, recoveryUsedPage, waitingSignIn } from '../sign-in/sign-in-pages.ts'
+import { loginPage, outcomeOf, type PageProblem, recoveryUsedPage, waitingSignIn } from '../sign-in/sign-in-pages.ts'
 import { goTo, shown, type View } from './pages.ts'
 import type { AccountParts } from './parts.ts'
 import { personOf, type Visit } from './visit.ts'
@@ -22,13 +22,20 @@ const TARGETS: readonly string[] = [
 export function signInFirst({ issuer }: AccountParts, { req, res }: Visit, to: string): null {
   const waiting = waitingSignIn(req)
   const query = `${new URLSearchParams({ to })}${waiting === null ? '' : `&${waiting.query}`}`
-  goTo(res, `${urlOf(issuer, PATHS.accountSignIn)}?${query}`)
+  goTo(res, `${urlOf(issuer, PATHS.accountSignIn)}?${query}`, 'same-origin')
   return null
 }
 
 export async function askWho(parts: AccountParts, visit: Visit): Promise<View> {
   const person = await personOf(parts, visit)
-  return login(parts, visit, { email: person?.user.email ?? '', problem: null })
+  const isLost = person === null && cameFromHere(parts, visit)
+  return login(parts, visit, { email: person?.user.email ?? '', problem: isLost ? 'noCookies' : null })
+}
+
+/** The browser was sent on by this page and is back: it kept no session. */
+function cameFromHere({ issuer }: AccountParts, { req }: Visit): boolean {
+  const from = URL.parse(req.headers.referer ?? '')
+  return from !== null && from.origin + from.pathname === urlOf(issuer, PATHS.accountSignIn)
 }
 
 export async function takeWho(parts: AccountParts, visit: Visit, form: URLSearchParams): Promise<View | null> {
@@ -87,7 +94,7 @@ function turnOf<Who extends Waiting | null>(
 
 async function finish(parts: AccountParts, visit: Visit, signedIn: SignedIn): Promise<null> {
   await begin(parts, visit, signedIn)
-  goTo(visit.res, urlOf(parts.issuer, targetOf(visit)))
+  goTo(visit.res, urlOf(parts.issuer, targetOf(visit)), 'same-origin')
   return null
 }
 
@@ -114,7 +121,7 @@ export function signedOutPage({ req, frame }: Visit, { title, text }: { title: s
 async function login(
   { elsewhere }: AccountParts,
   visit: Visit,
-  view: { readonly email: string; readonly problem: LoginProblem | null },
+  view: { readonly email: string; readonly problem: PageProblem | null },
 ): Promise<View> {
   const { frame, req } = visit
   const organization = new URLSearchParams(req.url?.split('?')[1] ?? '').get('organization')

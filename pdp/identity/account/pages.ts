@@ -20,7 +20,7 @@ export const shown = (frame: Frame, title: string, body: Html, outcome: StatusNa
 /** The page to open again is that of the form. */
 export const refused = ({ req, frame }: Visit, trouble: 'foreignForm' | 'largeForm' | 'oldForm'): View => ({
   outcome: trouble === 'largeForm' ? 'tooLarge' : 'invalid',
-  page: errorPage(frame, { trouble, code: 'invalid_request', again: req.url?.split('?', 1)[0] ?? PATHS.account }),
+  page: errorPage(frame, { trouble, code: 'invalid_request', again: req.url ?? PATHS.account }),
 })
 
 export function send(res: ServerResponse, { outcome, page }: View): void {
@@ -28,9 +28,9 @@ export function send(res: ServerResponse, { outcome, page }: View): void {
   res.end(page.html)
 }
 
-/** To another page of ours, by GET. */
-export function goTo(res: ServerResponse, url: string): void {
-  res.writeHead(STATUS.seeOther, { location: url, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
+/** To another page of ours, by GET. `referrer`: whether that one learns which page of ours the person came from. */
+export function goTo(res: ServerResponse, url: string, referrer: 'no-referrer' | 'same-origin' = 'no-referrer'): void {
+  res.writeHead(STATUS.seeOther, { location: url, 'cache-control': 'no-store', 'referrer-policy': referrer })
   res.end()
 }
 

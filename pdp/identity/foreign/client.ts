@@ -139,7 +139,7 @@ async function discovered(issuer: string, outgoing: CustomFetch): Promise<Server
 }
 
 /** No internal address, no redirect, and no endless answer. */
-function fetchBy(guard: Pick<GuardedPost, 'send'>): CustomFetch {
+export function fetchBy(guard: Pick<GuardedPost, 'send'>): CustomFetch {
   return async (url, { method, headers, body, signal }) => {
     const text = body === undefined || body === null ? undefined : String(body)
     const {

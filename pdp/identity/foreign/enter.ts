@@ -20,7 +20,7 @@ export const FRESH_SECONDS = 900
 /** The clocks of the two servers. */
 const CLOCKS_APART_SECONDS = 60
 /** One factor, which the other provider checked. */
-const BY_PROVIDER: Assurance = { acr: BY_PASSWORD.acr, amr: ['fed'] }
+export const BY_PROVIDER = { acr: BY_PASSWORD.acr, amr: ['fed'] } as const satisfies Assurance
 /** Two, by the word of a provider that is trusted with it. */
 const BY_TRUSTED_PROVIDER: Assurance = { acr: BY_PASSWORD_AND_CODE.acr, amr: ['fed', 'mfa'] }
 

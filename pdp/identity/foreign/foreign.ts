@@ -1,14 +1,17 @@
 /** Signing in at OpenID providers of others. */
+import type { Log } from '../../process/log.ts'
 import { createGuardedPost } from '../../signals/outgoing/guarded-post.ts'
 import type { Screen } from '../account/account.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import { createSharedAttempts } from '../sign-in/shared-attempts.ts'
 import type { Elsewhere } from '../sign-in/sign-in.ts'
-import { createForeignClient } from './client.ts'
+import type { Revocations } from '../tokens/revocation.ts'
+import { createForeignClient, fetchBy } from './client.ts'
 import { createLinks } from './links.ts'
 import { createIdentityProviders, type IdentityProviders } from './providers.ts'
 import { createElsewhere, foreignScreens } from './screens.ts'
 import { createSealed } from './sealed.ts'
+import { createSignedOutElsewhere, type SignedOutElsewhere } from './signed-out.ts'
 
 /** Longer than the state of a sign-in is accepted. */
 const RETURNS_MS = 1_800_000
@@ -18,23 +21,32 @@ type Deps = Parameters<typeof createIdentityProviders>[0] &
     readonly internalHosts?: readonly string[]
     readonly ring: Pick<KeyRing, 'current'>
     readonly clock: () => number
+    readonly revocations: Pick<Revocations, 'endUser' | 'revokeSession'>
+    readonly log: Log
   }
 
 export function createForeign(deps: Deps): {
   readonly elsewhere: Elsewhere
   readonly providers: IdentityProviders
+  readonly signedOutElsewhere: SignedOutElsewhere
   screens(path: string): Screen | undefined
 } {
   const { sql, clock, ring } = deps
   const guard = createGuardedPost({ internalHosts: deps.internalHosts ?? [] })
   const providers = createIdentityProviders(deps)
   const sealed = createSealed(deps)
+  const outgoing = fetchBy(guard)
   const client = createForeignClient({ guard, clock, signingKey: () => ring.current().privateJwks[0] })
   const parts = { providers, sealed, links: createLinks(deps), client }
   const returns = createSharedAttempts({ sql, clock, windowMs: RETURNS_MS })
   return {
     elsewhere: createElsewhere(parts),
     providers,
+    signedOutElsewhere: createSignedOutElsewhere({
+      ...{ ...deps, ...parts, seen: returns },
+      fetch: (url, { signal, headers }) =>
+        outgoing(url, { method: 'GET', body: undefined, redirect: 'manual', headers, signal }),
+    }),
     screens: foreignScreens({ ...parts, returns }),
   }
 }

@@ -21,7 +21,7 @@ export const troubleOf = (code: string): Trouble => TROUBLES[code] ?? 'applicati
 
 /**
  * `detail` is for who looks after the application: text of oidc-provider, which is English, never of an exception. `again`:
- * the path, below that of the issuer, of the page to open once more.
+ * the path, below that of the issuer, and the query of the page to open once more.
  */
 export function errorPage(
   frame: Frame,

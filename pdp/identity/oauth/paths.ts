@@ -13,6 +13,7 @@ export const PATHS = {
   userinfo: '/oauth/userinfo',
   jwks: '/oauth/jwks',
   interaction: '/oauth/interaction',
+  signedOutElsewhere: '/oauth/backchannel-logout',
   account: '/account',
   accountForgotten: '/account/forgotten',
   accountReset: '/account/reset',

@@ -69,7 +69,7 @@ export function installErrorResponses(
         ctx.body = { error: 'temporarily_unavailable', error_description: unavailability(ctx.state.failure) }
       } else if (ctx.status === STATUS.failed) {
         ctx.status = STATUS.unavailable
-        show(contextOf(ctx), errorPage(frameIn(frameOf, contextOf(ctx)), UNAVAILABLE))
+        show(contextOf(ctx), errorPage(frameIn(frameOf, contextOf(ctx)), { ...UNAVAILABLE, again: ctx.url }))
       }
     }
     if (isErrorBody(ctx.body)) {

@@ -9,16 +9,19 @@ import type { StatusName } from '../oauth/status.ts'
 import { fill, type Words } from '../words/words.ts'
 
 export type LoginProblem = 'wrong' | 'wrongCode' | 'wrongRecovery' | 'wrongPasskey' | 'tooMany' | 'busy'
+/** `noCookies`: the sign-in was right, and the browser kept nothing of it. */
+export type PageProblem = LoginProblem | 'noCookies'
 
-const OUTCOMES: { readonly [problem in LoginProblem]: StatusName } = {
+const OUTCOMES: { readonly [problem in PageProblem]: StatusName } = {
   wrong: 'invalid',
   wrongCode: 'invalid',
   wrongRecovery: 'invalid',
   wrongPasskey: 'invalid',
   tooMany: 'tooMany',
   busy: 'unavailable',
+  noCookies: 'shown',
 }
-export const outcomeOf = (problem: LoginProblem | null): StatusName => (problem === null ? 'shown' : OUTCOMES[problem])
+export const outcomeOf = (problem: PageProblem | null): StatusName => (problem === null ? 'shown' : OUTCOMES[problem])
 
 /** What the person signs in for: an application, which can be told that they did not; or a page of our own. */
 export type Purpose =
@@ -28,7 +31,7 @@ export type Purpose =
 /** `elsewhere`: buttons of other providers. */
 export function loginPage(
   frame: Frame,
-  view: { purpose: Purpose; email: string; problem: LoginProblem | null; elsewhere?: Html },
+  view: { purpose: Purpose; email: string; problem: PageProblem | null; elsewhere?: Html },
 ): Page {
   const focus = (on: boolean) => (on ? html` autofocus` : EMPTY)
   const { signIn, common } = frame.words
@@ -138,7 +141,7 @@ export function recoveryForm(
 <button type="submit" name="action" value="code" class="plain">${recovery.use}</button></form></details>`
 }
 
-export function problemOf({ signIn, factors }: Words, problem: LoginProblem | null): { alert: Html; described: Html } {
+export function problemOf({ signIn, factors }: Words, problem: PageProblem | null): { alert: Html; described: Html } {
   if (problem === null) return { alert: EMPTY, described: EMPTY }
   const elsewhere = { wrongRecovery: factors.recovery.wrong, wrongPasskey: factors.passkeys.wrong }
   const text = { ...signIn, ...elsewhere }[problem]

@@ -29,6 +29,8 @@ export const GERMAN: Words = {
     wrongCode: 'Der Code stimmt nicht oder wurde schon verwendet. Warten Sie auf den nächsten.',
     tooMany: 'Das waren zu viele Versuche. Versuchen Sie es in einigen Minuten wieder.',
     busy: 'Gerade melden sich zu viele Personen an. Versuchen Sie es gleich noch einmal.',
+    noCookies:
+      'Ihr Browser hat kein Cookie dieser Seite behalten, deshalb sind Sie nicht angemeldet. Erlauben Sie hier Cookies und melden Sie sich noch einmal an.',
   },
   code: {
     title: 'Code eingeben',
@@ -202,7 +204,7 @@ export const GERMAN: Words = {
     },
     expired: {
       title: 'Diese Anmeldung ist abgelaufen',
-      text: 'Sie hat zu lange gedauert oder war schon beendet. Gehen Sie zur Anwendung zurück und beginnen Sie von vorn.',
+      text: 'Sie hat zu lange gedauert, war schon beendet, oder Ihr Browser behält keine Cookies dieser Seite. Gehen Sie zur Anwendung zurück und beginnen Sie von vorn.',
     },
     foreignForm: {
       title: 'Dieses Formular kam von anderswo',

@@ -29,6 +29,8 @@ export const ENGLISH = {
     wrongCode: 'The code is not right, or was already used. Wait for the next one.',
     tooMany: 'There were too many attempts. Try again in a few minutes.',
     busy: 'Too many people are signing in right now. Try again in a moment.',
+    noCookies:
+      'Your browser kept no cookie of this page, so you are not signed in. Allow cookies here, and sign in again.',
   },
   code: {
     title: 'Enter your code',
@@ -203,7 +205,7 @@ export const ENGLISH = {
     },
     expired: {
       title: 'This sign-in has expired',
-      text: 'It took too long, or was finished already. Go back to the application and start again.',
+      text: 'It took too long, was finished already, or your browser keeps no cookies of this page. Go back to the application and start again.',
     },
     foreignForm: {
       title: 'This form was sent from elsewhere',

@@ -29,6 +29,8 @@ export const SPANISH: Words = {
     wrongCode: 'El código no es correcto o ya se usó. Espere al siguiente.',
     tooMany: 'Hubo demasiados intentos. Vuelva a intentarlo en unos minutos.',
     busy: 'Demasiadas personas están iniciando sesión en este momento. Vuelva a intentarlo enseguida.',
+    noCookies:
+      'Su navegador no guardó ninguna cookie de esta página, por eso no ha iniciado sesión. Permita aquí las cookies e inicie sesión de nuevo.',
   },
   code: {
     title: 'Introduzca su código',
@@ -200,7 +202,7 @@ export const SPANISH: Words = {
     },
     expired: {
       title: 'Este inicio de sesión ha caducado',
-      text: 'Tardó demasiado o ya había terminado. Vuelva a la aplicación y empiece de nuevo.',
+      text: 'Tardó demasiado, ya había terminado o su navegador no guarda las cookies de esta página. Vuelva a la aplicación y empiece de nuevo.',
     },
     foreignForm: {
       title: 'Este formulario vino de otro sitio',

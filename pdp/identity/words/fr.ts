@@ -29,6 +29,8 @@ export const FRENCH: Words = {
     wrongCode: 'Le code est incorrect ou a déjà servi. Attendez le suivant.',
     tooMany: 'Il y a eu trop de tentatives. Réessayez dans quelques minutes.',
     busy: 'Trop de personnes se connectent en ce moment. Réessayez dans un instant.',
+    noCookies:
+      'Votre navigateur n’a gardé aucun cookie de cette page : vous n’êtes donc pas connecté. Autorisez les cookies ici et connectez-vous de nouveau.',
   },
   code: {
     title: 'Saisissez votre code',
@@ -203,7 +205,7 @@ export const FRENCH: Words = {
     },
     expired: {
       title: 'Cette connexion a expiré',
-      text: 'Elle a pris trop de temps ou était déjà terminée. Retournez à l’application et recommencez.',
+      text: 'Elle a pris trop de temps, était déjà terminée, ou votre navigateur ne garde pas les cookies de cette page. Retournez à l’application et recommencez.',
     },
     foreignForm: {
       title: 'Ce formulaire vient d’ailleurs',

@@ -5,13 +5,15 @@ import { openWorld, SECRET, type World } from './harness.ts'
 let world: World
 beforeAll(async () => {
   world = await openWorld({ deadlineMs: 300 })
+  // The first request of all waits for what is loaded then.
+  await fetch(`${world.issuer}/oauth/jwks`)
 })
 afterAll(() => world.close())
 
-/** While somebody holds the table of clients, which every request for a token reads. */
+/** While somebody holds the tables of clients and people, which every request for a token and every sign-in reads. */
 async function whileFrozen(run: () => Promise<void>): Promise<void> {
   await world.sql.transaction(async (at) => {
-    await at.query('lock table client in access exclusive mode')
+    await at.query('lock table client, user_account in access exclusive mode')
     await run()
   })
 }
@@ -33,9 +35,16 @@ test.each([
   })
 })
 
-test('a page says so in words', async () => {
+const LOGIN = { action: 'login', email: 'eve@x.example', password: 'x' }
+test.each([
+  ['that was opened', '/oauth/authorize?client_id=nobody&response_type=code', null],
+  ['whose form was sent', '/account/sign-in?to=/account', LOGIN],
+])('a page %s says so in words, and leads to itself', async (_name, path, form) => {
   await whileFrozen(async () => {
-    const answer = await fetch(`${world.issuer}/oauth/authorize?client_id=nobody&response_type=code`)
+    const sent = form === null ? {} : { method: 'POST', body: new URLSearchParams(form) }
+    const answer = await fetch(world.issuer + path, { headers: { accept: 'text/html' }, ...sent })
     expect([answer.status, answer.headers.get('content-type')]).toEqual([503, expect.stringContaining('text/html')])
+    const link = `<a href="${path.replaceAll('&', '&amp;')}">Open the page again</a>`
+    expect(await answer.text()).toContain(link)
   })
 })

@@ -1,4 +1,5 @@
 /** A provider that says whatever a test lets it say. */
+import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { exportJWK, generateKeyPair, type JWK, SignJWT, UnsecuredJWT } from 'jose'
@@ -15,6 +16,11 @@ export type Forged = {
   metadata: { readonly [member: string]: unknown }
   /** The requests for tokens. */
   readonly redeemed: { readonly authorization: string | undefined; readonly form: URLSearchParams }[]
+  /** A logout token (OpenID Connect Back-Channel Logout 1.0 section 2.4); what is undefined is left out. */
+  signLogout(
+    claims: { readonly [claim: string]: unknown },
+    header?: { readonly [name: string]: unknown },
+  ): Promise<string>
   close(): Promise<void>
 }
 export const CLIENT = 'portal'
@@ -66,6 +72,23 @@ export async function forgeProvider(): Promise<Forged> {
     published: ['first'],
     metadata: {},
     redeemed: [],
+    async signLogout(claims, header = {}) {
+      const now = Math.floor(Date.now() / 1_000)
+      const events = { 'http://schemas.openid.net/event/backchannel-logout': {} }
+      const all = {
+        iss: issuer,
+        aud: CLIENT,
+        sub: 'them',
+        iat: now,
+        exp: now + 60,
+        jti: randomUUID(),
+        events,
+        ...claims,
+      }
+      const { privateKey, jwk } = pairs[forged.signedWith === 'none' ? 'first' : forged.signedWith]
+      const protectedHeader = { alg: 'ES256', kid: jwk.kid ?? '', typ: 'logout+jwt', ...header }
+      return new SignJWT(all).setProtectedHeader(protectedHeader).sign(privateKey)
+    },
     close: () => new Promise((done) => void server.close(() => done())),
   }
   return forged

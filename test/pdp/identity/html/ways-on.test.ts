@@ -136,3 +136,31 @@ test('a form of a page of the account that comes from elsewhere leads to that pa
   const wrong = await browser.send('/account/sign-in', { form: LOGIN, headers: { origin: 'https://evil.example' } })
   expect(await said(wrong)).toEqual([400, 'This form was sent from elsewhere', ['/account/sign-in']])
 })
+
+describe('a browser that keeps no cookies', () => {
+  /** As browsers do: the address of the form stays the referrer of what its answer leads to. */
+  const lands = async (referer?: string): Promise<string> => {
+    const headers = referer === undefined ? {} : { referer }
+    const sent = await createBrowser(world.issuer).send('/account', { headers })
+    expect([sent.status, sent.headers.get('referrer-policy')]).toEqual([303, 'same-origin'])
+    return (await createBrowser(world.issuer).send(sent.headers.get('location') ?? '', { headers })).text()
+  }
+  const SIGN_IN = '/account/sign-in?to=%2Faccount'
+
+  test('reads after the right password why it is not signed in', async () => {
+    const signedIn = await browser.send(SIGN_IN, { form: LOGIN })
+    expect([signedIn.status, signedIn.headers.get('referrer-policy')]).toEqual([303, 'same-origin'])
+    expect(await lands(world.issuer + SIGN_IN)).toMatch(/role="alert"[^>]*>Your browser kept no cookie/)
+  })
+
+  test.each([undefined, 'https://evil.example/account/sign-in', 'nothing', '/account/sign-in'])(
+    'is not what is told to who comes from %s',
+    async (referer) => {
+      expect(await lands(referer)).not.toContain('role="alert"')
+    },
+  )
+
+  test('reads it on a sign-in that an application asked for', async () => {
+    expect(await (await createBrowser(world.issuer).send(await begin())).text()).toContain('keeps no cookies')
+  })
+})

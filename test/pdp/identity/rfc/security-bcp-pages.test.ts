@@ -1,4 +1,5 @@
 /** RFC 9700 sections 4.2, 4.16 and 4.17 on every page that a browser can be shown. */
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBrowser } from '../../../support/browser.ts'
 import { createFlow } from '../flow.ts'
@@ -91,4 +92,13 @@ describe('4.2, 4.16 and 4.17, pages', () => {
   ])('no answer goes to another window, or into a script, by the mode %s', async (mode, error) => {
     expect(await flow.errorOf({ response_mode: mode })).toBe(error)
   })
+})
+
+test('each attack of RFC 9700 section 4 has a test that names it', () => {
+  const files = ['security-bcp.test.ts', 'security-bcp-pages.test.ts'].map((name) =>
+    readFileSync(new URL(name, import.meta.url), 'utf8'),
+  )
+  const titles = files.join('\n').match(/^ *(?:describe|test)\('4\..*|^ {2}'4\..*/gm) ?? []
+  const named = new Set(titles.flatMap((title) => title.match(/(?<![\d.])4\.\d+/g) ?? []))
+  for (let section = 1; section <= 17; section += 1) expect([...named]).toContain(`4.${section}`)
 })

@@ -1,11 +1,10 @@
 /** Verifies a logout token (OpenID Connect Back-Channel Logout 1.0 section 2.6). */
-import type { AlgorithmName } from '../../pdp/token/algorithms.ts'
-import { TokenError } from '../../pdp/token/errors.ts'
-import { hasType, members, parseJws } from '../../pdp/token/jws.ts'
-import type { KeySource } from '../../pdp/token/keys.ts'
-import { findSigner } from '../../pdp/token/signature.ts'
-import type { SignInMemory } from './memory.ts'
-import { digestOf } from './session.ts'
+import { hash } from 'node:crypto'
+import type { AlgorithmName } from './algorithms.ts'
+import { TokenError } from './errors.ts'
+import { hasType, members, parseJws } from './jws.ts'
+import type { KeySource } from './keys.ts'
+import { findSigner } from './signature.ts'
 
 export type LoggedOut = { readonly sid: string | null; readonly subject: string | null }
 
@@ -15,7 +14,7 @@ const TOKEN_CHARS_MAX = 8_192
 const AGE_SECONDS_MAX = 300
 const FUTURE_SECONDS_MAX = 60
 
-/** Rejects with TokenError `token_invalid`, or `keys_unavailable`. */
+/** `claim`: false when the key was claimed in that time already. Rejects with TokenError `token_invalid`, or `keys_unavailable`. */
 export async function verifyLogoutToken(
   token: string,
   expected: {
@@ -24,7 +23,7 @@ export async function verifyLogoutToken(
     readonly keys: KeySource
     readonly algorithms: readonly AlgorithmName[]
   },
-  deps: { readonly memory: SignInMemory; readonly clock: () => number },
+  deps: { readonly claim: (key: string, forMs: number) => Promise<boolean>; readonly clock: () => number },
 ): Promise<LoggedOut> {
   const jws = parseJws(token, TOKEN_CHARS_MAX)
   if (jws === null) throw refused('it is not a compact JWS')
@@ -45,7 +44,8 @@ export async function verifyLogoutToken(
   if (!isNameOrNull(sid) || !isNameOrNull(sub) || (sid === null && sub === null))
     throw refused('it names neither a session nor a subject')
   const seenMs = (AGE_SECONDS_MAX + FUTURE_SECONDS_MAX) * 1_000
-  if (!(await deps.memory.claim(`jti:${digestOf(JSON.stringify([iss, jti]))}`, seenMs))) throw refused('it came before')
+  const key = hash('sha256', JSON.stringify([iss, jti]), 'base64url')
+  if (!(await deps.claim(`jti:${key}`, seenMs))) throw refused('it came before')
   return { sid, subject: sub }
 }
 

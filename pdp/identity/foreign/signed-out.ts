@@ -1,0 +1,97 @@
+/** A provider says that somebody signed out there (OpenID Connect Back-Channel Logout 1.0): their sign-ins by providers end here. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { PdpError } from '../../domain/errors.ts'
+import type { Log } from '../../process/log.ts'
+import type { Sql } from '../../store/directory.ts'
+import { ALGORITHM_NAMES } from '../../token/algorithms.ts'
+import { TokenError } from '../../token/errors.ts'
+import type { KeySource } from '../../token/keys.ts'
+import { verifyLogoutToken } from '../../token/logout-token.ts'
+import { type Fetch, remoteKeys } from '../../token/remote-keys.ts'
+import { readForm } from '../html/forms.ts'
+import { STATUS } from '../oauth/status.ts'
+import type { SharedAttempts } from '../sign-in/shared-attempts.ts'
+import type { Revocations } from '../tokens/revocation.ts'
+import { BY_PROVIDER } from './enter.ts'
+import type { Links } from './links.ts'
+import type { IdentityProvider, IdentityProviders } from './providers.ts'
+
+/** Answers a message at the address of the provider `id`. Throws PdpError `store_unavailable`. */
+export type SignedOutElsewhere = (req: IncomingMessage, res: ServerResponse, id: string) => Promise<void>
+
+type Deps = {
+  readonly providers: Pick<IdentityProviders, 'find'>
+  readonly links: Pick<Links, 'userOf'>
+  readonly revocations: Pick<Revocations, 'revokeSession'>
+  readonly sql: Pick<Sql, 'query'>
+  /** Remembers the messages that came, for longer than they are accepted. */
+  readonly seen: Pick<SharedAttempts, 'take'>
+  readonly fetch: Fetch
+  readonly clock: () => number
+  readonly log: Log
+}
+
+const FORM_BYTES_MAX = 16_384
+const ISSUERS_MAX = 100
+const CONTEXT = { actor: 'identity', requestId: '' }
+const SESSIONS = `
+  select uid from oidc_record
+  where kind = 'Session' and payload ->> 'accountId' = $1 and payload -> 'amr' ? $2 and consumed_at is null and uid is not null`
+
+export function createSignedOutElsewhere(deps: Deps): SignedOutElsewhere {
+  const { providers, links, revocations, sql, clock, log } = deps
+  const keysOf = createKeys(deps)
+
+  /** The person here; null: of an account that nobody here has. */
+  async function personOf(token: string, provider: IdentityProvider): Promise<string | null> {
+    const { issuer, client_id: clientId } = provider
+    const expected = { issuer, clientId, keys: keysOf(issuer), algorithms: ALGORITHM_NAMES }
+    const claim = (key: string): Promise<boolean> => deps.seen.take(`signed out ${key}`, 1)
+    const { subject } = await verifyLogoutToken(token, expected, { claim, clock })
+    // Which session of the provider a sign-in came from is not kept.
+    if (subject === null) throw new TokenError('token_invalid', 'it names no subject')
+    return links.userOf({ issuer, subject })
+  }
+
+  return async (req, res, id) => {
+    const form = await readForm(req, FORM_BYTES_MAX)
+    if (form === null) return refuse(res, STATUS.tooLarge, 'the form is too large')
+    const [token = '', ...more] = form.getAll('logout_token')
+    const provider = await providers.find(id)
+    if (provider === null || token === '' || more.length > 0)
+      return refuse(res, STATUS.invalid, 'there must be one logout_token, for a provider that is registered')
+    let user: string | null
+    try {
+      user = await personOf(token, provider)
+    } catch (err) {
+      if (!(err instanceof TokenError)) throw err
+      log.warn({ event: 'foreign_sign_out_refused', provider: id, reason: err.message })
+      if (err.code !== 'token_invalid') throw new PdpError('store_unavailable', 'the keys of the provider are missing')
+      return refuse(res, STATUS.invalid, 'the logout_token is refused')
+    }
+    const sessions = user === null ? [] : await sql.query<{ uid: string }>(SESSIONS, [user, BY_PROVIDER.amr[0]])
+    for (const { uid } of sessions) await revocations.revokeSession(uid, CONTEXT)
+    log.info({ event: 'foreign_sign_out', provider: id, user, sessions: sessions.length })
+    res.writeHead(STATUS.shown, { 'cache-control': 'no-store' }).end()
+  }
+}
+
+/** Read at most every few seconds for each issuer, whatever strangers send. */
+function createKeys({ fetch, clock }: Pick<Deps, 'fetch' | 'clock'>): (issuer: string) => KeySource {
+  const known = new Map<string, KeySource>()
+  return (issuer) => {
+    const held = known.get(issuer)
+    if (held !== undefined) return held
+    const [oldest] = known.keys()
+    if (known.size >= ISSUERS_MAX && oldest !== undefined) known.delete(oldest)
+    const keys = remoteKeys({ issuer, fetch, clock })
+    known.set(issuer, keys)
+    return keys
+  }
+}
+
+/** Section 2.8. */
+function refuse(res: ServerResponse, status: number, description: string): void {
+  res.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' })
+  res.end(JSON.stringify({ error: 'invalid_request', error_description: description }))
+}
