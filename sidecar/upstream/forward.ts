@@ -14,6 +14,7 @@ import type { BodyMemory } from './body-memory.ts'
 import { announcedTrailers, mayTrail, passingTrailers, streamBody } from './body-stream.ts'
 import type { Cancellation } from './cancellation.ts'
 import { Pace, type PaceLimits } from './pace.ts'
+import { hasOtherCoding, rawFields } from './response-fields.ts'
 import { headersTimeout, RefusedError, type Upstream, type UpstreamRequest } from './upstream.ts'
 
 export type Forwarding = {
@@ -217,6 +218,7 @@ export function createHandler(
       if (status < 200) return informed()
       // HTTP/2 clients would get a reset stream.
       if (status > STATUS_MAX) return fail(new Error(`the upstream answered with the status ${status}`))
+      if (hasOtherCoding(controller.rawHeaders)) return fail(new Error('the upstream used an unknown transfer coding'))
       const given = downstreamFields(rawFields(controller.rawHeaders), status === NO_CONTENT ? ['content-length'] : [])
       const fields = keepsCookies ? withoutOwnCookies(given) : given
       ending = endingOf(fields, client.version)
@@ -281,12 +283,6 @@ function pairs(fields: readonly string[]): [string, string][] {
   const list: [string, string][] = []
   for (let at = 0; at + 1 < fields.length; at += 2) list.push([fields[at] ?? '', fields[at + 1] ?? ''])
   return list
-}
-
-/** Decodes header fields as Latin-1, which keeps their bytes (RFC 9110 section 5.5). */
-export function rawFields(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
-  if (!Array.isArray(raw)) return []
-  return raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')))
 }
 
 function bodyOf(permit: Permit, { client, sendContinue }: Forwarding, deps: ForwardDeps): Buffer | Readable | null {

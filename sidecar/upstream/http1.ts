@@ -7,6 +7,7 @@ import buildConnector from 'undici/lib/core/connect.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
 import { urlHost } from '../../pdp/process/listen.ts'
 import type { ClientConnection } from '../http/client.ts'
+import { acceptValid } from './http1-parser.ts'
 import { createTrailerSender } from './http1-trailers.ts'
 import type { Sender, Upstream, UpstreamOptions, UpstreamRequest } from './upstream.ts'
 
@@ -21,6 +22,8 @@ export function createHttp1Upstream(options: UpstreamOptions): Upstream {
       // Responses may be idle for long; the client or the upstream ends them.
       bodyTimeout: 0,
       maxHeaderSize: headerBytesMax,
+      // `http1-parser.ts` knows the other parser, whatever the environment says.
+      useMilo: false,
     })
   const pools = options.perClient ? poolsByClient(() => poolOf(connectionsMax)) : onePool(poolOf(connectionsMax))
   // A separate pool, so that slow WebSocket handshakes delay no other requests. A connection leaves it after its handshake.
@@ -105,6 +108,7 @@ function connectorTo(origin: string, options: Connectors.BuildOptions): Connecto
     connect({ ...target, servername }, (...made) => {
       made[1]?.on('error', markBroken)
       done(...made)
+      if (made[1] !== null) acceptValid(made[1])
     })
 }
 

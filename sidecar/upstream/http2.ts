@@ -131,9 +131,6 @@ function splitHost(headers: readonly string[]): { authority: string; fields: str
   return { authority, fields }
 }
 
-/** Content-Length of these responses does not describe their own body (RFC 9110 section 8.6). */
-const BODILESS = new Set([204, 304])
-
 type Carried = {
   readonly stream: ClientHttp2Stream
   /** Resets the stream. `stream.close` would first end the body normally, so that a partial body would look complete. */
@@ -149,8 +146,14 @@ function carry({ stream, aborting, request, handler, headersTimeoutMs }: Carried
   controller.source = stream
   const late = headersTimeoutMs === null ? undefined : setTimeout(() => finish(headersTimeout()), headersTimeoutMs)
   let over = false
-  /** Bytes missing to the Content-Length of the response. */
-  let missing = 0
+  /** END_STREAM has arrived, so that the response is complete (RFC 9113 section 8.1). */
+  let isWhole = false
+  // The library also ends a stream that was reset without an error, but only after it has closed it.
+  const push = stream.push
+  stream.push = (part) => {
+    if (part === null && !stream.closed) isWhole = true
+    return push.call(stream, part)
+  }
 
   /** `failure` is null when the response is complete. */
   function finish(failure: Error | null): void {
@@ -168,25 +171,17 @@ function carry({ stream, aborting, request, handler, headersTimeoutMs }: Carried
   stream.on('response', (headers, flags, raw: string[]) => {
     clearTimeout(late)
     controller.rawHeaders = raw.filter((_, at) => !raw[at - (at % 2)]?.startsWith(':'))
-    const status = headers[':status'] ?? 0
-    if (request.method !== 'HEAD' && !BODILESS.has(status)) missing = Number(headers['content-length'] ?? 0)
-    handler.onResponseStart?.(controller, status, {}, '')
+    handler.onResponseStart?.(controller, headers[':status'] ?? 0, {}, '')
     // Finish now, so that the client also gets a single frame.
     if (flags & END_STREAM) finish(null)
   })
   stream.on('data', (chunk) => {
-    missing -= chunk.length
     if (!over) handler.onResponseData?.(controller, chunk)
   })
   stream.on('trailers', (_trailers, _flags, raw: string[]) => {
     controller.rawTrailers = raw
   })
-  // A stream that was reset also ends, but its response is not complete.
-  stream.on('end', () => {
-    if (stream.rstCode !== constants.NGHTTP2_NO_ERROR || stream.aborted) return
-    // The library does not check the length when the stream was reset without an error (RFC 9113 section 8.1.1).
-    finish(missing > 0 ? new Error('the response is shorter than its Content-Length') : null)
-  })
+  stream.on('end', () => finish(isWhole ? null : new Error('the upstream reset the response')))
   stream.on('error', (err) => finish(causeOf(err, stream)))
   stream.on('close', () => finish(new Error('the upstream ended the exchange')))
   stream.on('wantTrailers', () => {

@@ -7,3 +7,7 @@ declare module 'undici/lib/core/connect.js' {
   const connector: typeof import('undici').buildConnector
   export = connector
 }
+declare module 'undici/lib/core/symbols.js' {
+  const symbols: { readonly kParser: unique symbol }
+  export = symbols
+}

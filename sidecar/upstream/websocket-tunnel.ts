@@ -7,7 +7,8 @@ import type { Upgrade } from '../http/client.ts'
 import { withoutOwnCookies } from '../http/cookies.ts'
 import { downstreamFields } from '../http/fields.ts'
 import type { Cancellation } from './cancellation.ts'
-import { createHandler, type ForwardDeps, type Forwarded, type Forwarding, rawFields, requestTo } from './forward.ts'
+import { createHandler, type ForwardDeps, type Forwarded, type Forwarding, requestTo } from './forward.ts'
+import { rawFields } from './response-fields.ts'
 import { closeFrame, createFrameFollower } from './websocket-frames.ts'
 
 export type Tunneling = Forwarding & {

@@ -168,3 +168,81 @@ test('204 has no length, which a careless client would wait for or take from the
   expect(text).toMatch(/^HTTP\/1\.1 204 /)
   expect(text.toLowerCase()).not.toContain('content-length')
 })
+
+test('blanks behind a value are no part of it (RFC 9110 section 5.5)', async () => {
+  answer = ['HTTP/1.1 200 OK\r\nContent-Length: 5  \r\nX-A: b \t \r\n\r\n', 'whole']
+  ending = () => undefined
+  for (const request of [GET, WITH_TRAILERS])
+    expect((await send(request)).text).toMatch(/\r\nX-A: b\r\n[\s\S]*\r\n\r\nwhole$/)
+  const session = openSession(h.port)
+  const { body, reset, headers } = await ask(session, 'GET /x')
+  session.close()
+  expect([body, reset, headers['x-a'], headers['content-length']]).toEqual(['whole', 0, 'b', '5'])
+})
+
+describe('an informational response that nobody asked for', () => {
+  test.each([
+    ['100', 'HTTP/1.1 100 Continue\r\n\r\n'],
+    ['100 with fields', 'HTTP/1.1 100 Continue\r\nX-A: 1\r\nContent-Length: 0\r\n\r\n'],
+    ['102', 'HTTP/1.1 102 Processing\r\n\r\n'],
+    ['103', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'],
+    ['199', 'HTTP/1.1 199 X\r\n\r\n'],
+    ['several', 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n'],
+  ])('%s is passed over (RFC 9110 section 15.2)', async (_name, text) => {
+    ending = () => undefined
+    const final = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+    for (const pieces of [[text + final], [text, final]])
+      for (const request of [GET, WITH_TRAILERS]) {
+        answer = pieces
+        expect((await send(request)).text).toMatch(/^HTTP\/1\.1 200 OK\r\n[\s\S]*\r\n\r\nok$/)
+      }
+  })
+})
+
+test.each([
+  ['another coding in front', 'Transfer-Encoding: gzip, chunked'],
+  ['another coding in a field of its own', 'Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked'],
+  ['another coding behind', 'Transfer-Encoding: chunked, gzip'],
+  ['another coding alone', 'Transfer-Encoding: gzip'],
+  ['identity', 'Transfer-Encoding: identity'],
+  ['identity in front', 'Transfer-Encoding: identity, chunked'],
+  ['chunked twice', 'Transfer-Encoding: chunked, chunked'],
+  ['chunked twice in two fields', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked'],
+  ['a parameter', 'Transfer-Encoding: chunked;q=1'],
+  ['a name that is almost chunked', 'Transfer-Encoding: xchunked'],
+  ['an empty value', 'Transfer-Encoding: '],
+  ['an empty value behind chunked', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: '],
+  ['a length beside it', 'Transfer-Encoding: chunked\r\nContent-Length: 5'],
+  ['a length before it', 'Content-Length: 5\r\nTransfer-Encoding: chunked'],
+])('a transfer coding with %s is 502, because the body would be read wrongly', async (_name, fields) => {
+  ending = CLOSED
+  for (const body of ['5\r\nwhole\r\n0\r\n\r\n', 'whole']) {
+    answer = [`HTTP/1.1 200 OK\r\n${fields}\r\n\r\n${body}`]
+    for (const request of [GET, WITH_TRAILERS])
+      expect((await send(request)).text).toMatch(/^HTTP\/1\.1 502 [\s\S]*upstream_unavailable/)
+  }
+})
+
+test.each(['chunked', 'Chunked', ' chunked '])('the transfer coding %j is understood', async (coding) => {
+  answer = [`HTTP/1.1 200 OK\r\nTransfer-Encoding:${coding}\r\n\r\n5\r\nwhole\r\n0\r\n\r\n`]
+  ending = () => undefined
+  for (const request of [GET, WITH_TRAILERS]) expect((await send(request)).text).toMatch(/whole\r\n0\r\n\r\n$/)
+})
+
+test.each([
+  ['two different lengths', 'Content-Length: 5\r\nContent-Length: 6'],
+  ['a list of different lengths', 'Content-Length: 5, 6'],
+  ['the same length twice', 'Content-Length: 5\r\nContent-Length: 5'],
+  ['a list of one length', 'Content-Length: 5, 5'],
+  ['a sign', 'Content-Length: +5'],
+  ['a negative length', 'Content-Length: -5'],
+  ['a hexadecimal length', 'Content-Length: 0x5'],
+  ['blanks within', 'Content-Length: 0 5'],
+  ['no length', 'Content-Length: '],
+  ['a length that no number holds', `Content-Length: ${'9'.repeat(25)}`],
+])('%s is 502', async (_name, fields) => {
+  answer = [`HTTP/1.1 200 OK\r\n${fields}\r\n\r\nwhole`]
+  ending = CLOSED
+  for (const request of [GET, WITH_TRAILERS])
+    expect((await send(request)).text).toMatch(/^HTTP\/1\.1 502 [\s\S]*upstream_unavailable/)
+})

@@ -1,0 +1,37 @@
+/** Makes undici accept valid responses that its parser refuses. */
+import type { Socket } from 'node:net'
+import symbols from 'undici/lib/core/symbols.js'
+
+/** Members that undici does not promise to keep. */
+type Parser = {
+  /** Names and values in turn. */
+  headers: readonly Buffer[]
+  /** -1: the response has none. */
+  contentLength: number
+  onHeadersComplete(status: number, upgrade: boolean, keepsAlive: boolean): number
+}
+
+const CONTINUE = 100
+const EARLY_HINTS = 103
+
+/** To be called when undici has taken over the connection. */
+export function acceptValid(connection: Socket & { [symbols.kParser]?: Parser }): void {
+  const parser = connection[symbols.kParser]
+  if (parser === undefined) return
+  const complete = parser.onHeadersComplete
+  parser.onHeadersComplete = (status, upgrade, keepsAlive) => {
+    if (parser.contentLength !== -1) parser.contentLength = lengthIn(parser.headers)
+    // RFC 9110 section 15.2: a client passes over informational responses that it did not ask for. undici does it, except for 100.
+    return complete.call(parser, status === CONTINUE ? EARLY_HINTS : status, upgrade, keepsAlive)
+  }
+}
+
+const CONTENT_LENGTH = 'content-length'
+
+/** undici takes blanks behind the number for digits. Its parser has refused all that is not a number with blanks around it. */
+function lengthIn(headers: readonly Buffer[]): number {
+  for (let at = 0; at + 1 < headers.length; at += 2)
+    if (headers[at]?.length === CONTENT_LENGTH.length && String(headers[at]).toLowerCase() === CONTENT_LENGTH)
+      return Number(headers[at + 1])
+  return -1
+}
