@@ -94,7 +94,7 @@ export function createListener(options: ListenerOptions): Listener {
   server.maxConnections = limits.connectionsMax
 
   function queueOf(connection: Duplex): RequestQueue {
-    const queue = queues.get(connection) ?? new RequestQueue(connection)
+    const queue = queues.get(connection) ?? new RequestQueue(connection, () => limits.keepAliveMs)
     queues.set(connection, queue)
     return queue
   }

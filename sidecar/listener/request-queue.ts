@@ -13,13 +13,16 @@ export type QueuedRequest = {
 /** The queue of one connection. */
 export class RequestQueue {
   readonly #connection: Duplex
+  readonly #restMs: () => number
   readonly #waiting: QueuedRequest[] = []
   #current: QueuedRequest | null = null
   #closed = false
   #end: (() => void) | null = null
 
-  constructor(connection: Duplex) {
+  /** `restMs`: for what is left of a body after the answer. */
+  constructor(connection: Duplex, restMs: () => number) {
     this.#connection = connection
+    this.#restMs = restMs
   }
 
   /** Null: no request is open. */
@@ -52,8 +55,23 @@ export class RequestQueue {
 
   #begin(request: QueuedRequest): void {
     this.#current = request
-    request.res.once('close', () => this.#next())
+    request.res.once('close', () => {
+      if (!request.req.complete && !this.#connection.destroyed) this.#dropRest(request.req)
+      this.#next()
+    })
     request.begin()
+  }
+
+  /** No place of a request is held any more, so a client could send on for ever. */
+  #dropRest(req: IncomingMessage): void {
+    const late = setTimeout(() => this.#connection.destroy(), this.#restMs())
+    const stop = (): void => clearTimeout(late)
+    this.#connection.once('close', stop)
+    req.once('end', () => {
+      stop()
+      this.#connection.off('close', stop)
+    })
+    req.resume()
   }
 
   #next(): void {

@@ -13,7 +13,7 @@ export const DEFAULT_LIMITS = {
   bodyGraceMs: 20_000,
   /** Time for the complete body when a check reads it. */
   bodyReadMs: 10_000,
-  /** Idle time between two requests of a connection; longer than load balancers keep idle connections. */
+  /** Idle time between two requests of a connection, longer than load balancers keep idle ones; also for the rest of a body after its answer. */
   keepAliveMs: 65_000,
   connectionsMax: 10_000,
   /** Connections per client address: an IPv4 address, or the /64 of an IPv6 address. */

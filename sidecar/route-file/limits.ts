@@ -100,7 +100,8 @@ export const LIMIT_KEYS = {
   keep_alive_ms: {
     name: 'keepAliveMs',
     ...TIME,
-    description: 'Milliseconds between two requests of a connection; then it is closed.',
+    description:
+      'Milliseconds between two requests of a connection, or for what is left of a body after the answer; then it is closed.',
   },
   body_idle_ms: {
     name: 'bodyIdleMs',
