@@ -1,11 +1,12 @@
 /** Relays a permitted WebSocket connection to the upstream, until either side closes or the permission ends. */
+import { createHash } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import type { ProblemCode } from '../../pdp/process/problems.ts'
 import type { Permit } from '../enforce/enforce.ts'
 import type { Upgrade } from '../http/client.ts'
 import { withoutOwnCookies } from '../http/cookies.ts'
-import { downstreamFields } from '../http/fields.ts'
+import { downstreamFields, firstValue } from '../http/fields.ts'
 import type { Cancellation } from './cancellation.ts'
 import { createHandler, type ForwardDeps, type Forwarded, type Forwarding, requestTo } from './forward.ts'
 import { rawFields } from './response-fields.ts'
@@ -25,7 +26,8 @@ export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDe
     ...createHandler(tunneling, { ...deps, resolve, mayEndLate: false }),
     onRequestUpgrade(controller, status, _headers, upstream) {
       const fields = rawFields(controller.rawHeaders)
-      if (status !== SWITCHING || !switchesToWebSocket(fields)) {
+      const key = firstValue(permit.request.raw, 'sec-websocket-key') ?? ''
+      if (status !== SWITCHING || !switchesToWebSocket(fields, key)) {
         upstream.destroy()
         const cause = new Error('the upstream did not switch to WebSocket')
         return resolve({ kind: 'failed', code: 'upstream_unavailable', cause })
@@ -51,15 +53,28 @@ export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDe
 
 const SWITCHING = 101
 
-const switchesToWebSocket = (fields: readonly string[]): boolean =>
-  fields.some(
-    (name, at) => at % 2 === 0 && name.toLowerCase() === 'upgrade' && /^websocket$/i.test(fields[at + 1] ?? ''),
-  )
+/**
+ * RFC 6455 section 4.1: only a WebSocket server makes the answer to the key. Any other one, such as a service that can be led
+ * to the status 101, would read what the client sends from now on as requests.
+ */
+function switchesToWebSocket(fields: readonly string[], key: string): boolean {
+  const expected = createHash('sha1').update(`${key}${ACCEPT_GUID}`).digest('base64')
+  return /^websocket$/i.test(only(fields, 'upgrade')) && only(fields, 'sec-websocket-accept') === expected
+}
+
+const ACCEPT_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
+
+/** The value of the only field with this name; empty when it is absent or repeated. */
+function only(fields: readonly string[], name: string): string {
+  const values = fields.filter((_, at) => at % 2 === 1 && fields[at - 1]?.toLowerCase() === name)
+  return values.length === 1 ? (values[0] ?? '') : ''
+}
 
 function switchProtocols({ upgrade, answerFields }: Tunneling, upstreamFields: readonly string[]): void {
   const { socket } = upgrade
   upgrade.release()
-  const fields = downstreamFields(upstreamFields).concat(answerFields)
+  // RFC 9110 section 8.6: this response has no length.
+  const fields = downstreamFields(upstreamFields, ['content-length']).concat(answerFields)
   const lines = [`HTTP/1.1 ${SWITCHING} Switching Protocols`, 'Connection: Upgrade', 'Upgrade: websocket']
   for (let at = 0; at + 1 < fields.length; at += 2) {
     if (fields[at]?.toLowerCase() !== 'connection') lines.push(`${fields[at]}: ${fields[at + 1]}`)

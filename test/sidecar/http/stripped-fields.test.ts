@@ -162,7 +162,9 @@ test('what the route file names passes, and what it strips by a prefix does not'
 
 test('the same holds of a WebSocket handshake', async () => {
   h.upstream.onUpgrade = (_req, socket) =>
-    socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+    socket.end(
+      'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ICX+Yqv66kxgM0FcWaLWlFLwTAI=\r\n\r\n',
+    )
   const lines = [
     ...['GET /socket HTTP/1.1', 'Host: app.test', 'Connection: Upgrade', 'Upgrade: websocket'],
     ...['Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==', 'SCRIPT_NAME: a-lie'],
