@@ -25,7 +25,7 @@ export default defineConfig({
     // No loader for mocked modules, either, of which there are none: it took a third of what imports take.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     // Outer bounds of what ends by itself: many times what a test takes, for machines that are slow or have more to do.
-    testTimeout: 60_000,
+    testTimeout: LONG ? 600_000 : 60_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 15_000 } },
     // In CI a stall of a shared machine must not fail a change. The report prints `(retry x1)`: that is a fault to mend, too.
