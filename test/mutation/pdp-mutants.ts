@@ -156,7 +156,11 @@ export const PDP_GROUPS: readonly Group[] = [
         'const byTuple = !app && (tier || isRelation(model, check))',
         'const byTuple = tier || isRelation(model, check)',
       ),
-      near('but not is not subtracted from what is near', 'if (excluded === TRUE) return FALSE', ''),
+      near(
+        'but not is not subtracted from what is near',
+        'if (excluded === TRUE) return FALSE',
+        'if (excluded === TRUE) return held',
+      ),
       near('what is not near is not subtracted', 'return excluded === FALSE ? held : UNKNOWN', 'return held'),
       near('one of the parts of a near and is enough', 'if (truth === FALSE) return FALSE\n      if', 'if'),
       near(
