@@ -163,6 +163,9 @@ export interface Moves {
 export interface Sql {
   /** Rows as objects. Throws PdpError `store_unavailable` when the connection is lost; database errors as they are. */
   query<Row extends object>(text: string, values?: readonly unknown[]): Promise<readonly Row[]>
-  /** READ COMMITTED; rolled back when `work` throws. */
+  /**
+   * READ COMMITTED; rolled back when `work` throws. `work` runs again when PostgreSQL undid it for others (a deadlock): what it does
+   * outside the transaction comes after it.
+   */
   transaction<T>(work: (sql: Pick<Sql, 'query'>) => Promise<T>): Promise<T>
 }

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { inject } from 'vitest'
+import type { Sql } from '../../pdp/store/directory.ts'
 
 /** A database with every migration applied; test databases are copies of it. */
 export const TEMPLATE = 'portcullis_template'
@@ -29,5 +30,23 @@ async function administer(connectionString: string, statement: string): Promise<
     await client.query(statement)
   } finally {
     await client.end()
+  }
+}
+
+/**
+ * Makes PostgreSQL undo the next transaction that does `change` (`insert on change_log`), at its commit, as it does to one of two
+ * that wait for each other. Returns how many have come to their commit since.
+ */
+export async function undoOnce(sql: Pick<Sql, 'query'>, change: string): Promise<() => Promise<number>> {
+  await sql.query('create sequence undo_commits')
+  await sql.query(`
+    create function undo_first() returns trigger language plpgsql as $$ begin
+      if nextval('undo_commits') = 1 then raise exception 'undone' using errcode = '40001'; end if; return null; end $$`)
+  await sql.query(`
+    create constraint trigger undo_first after ${change} deferrable initially deferred
+    for each row execute function undo_first()`)
+  return async () => {
+    const [row] = await sql.query<{ count: number }>('select last_value::int as count from undo_commits')
+    return row?.count ?? 0
   }
 }

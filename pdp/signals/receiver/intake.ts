@@ -67,6 +67,8 @@ export function createIntake(deps: IntakeDeps): Intake {
 
   function store(stream: ReceivedStream, claims: SetClaims, taken: Taken): Promise<IntakeOutcome> {
     const { issuer } = stream
+    // The transaction may be done again, and the changes are counted once.
+    let counted: readonly Change[] | null = null
     return sql.transaction(async (tx) => {
       const seen = await tx.query(
         'insert into received_set (issuer, jti) values ($1, $2) on conflict do nothing returning 1',
@@ -74,7 +76,8 @@ export function createIntake(deps: IntakeDeps): Intake {
       )
       if (seen.length === 0) return 'repeated'
       const context = { actor: `issuer:${issuer}`, requestId: claims.jti }
-      const changes = deps.budget.within(issuer, taken.changes, clock())
+      const changes = counted ?? deps.budget.within(issuer, taken.changes, clock())
+      counted = changes
       if (changes.length > 0) await deps.appendLog(tx, TOKENS, changes, context)
       if (taken.control?.kind === 'verification') await noteHeard(tx, issuer)
       if (taken.control?.kind === 'status') await noteStatus(tx, issuer, taken.control.status)

@@ -23,6 +23,8 @@ export type PollDeps = QueueDeps & {
   readonly onOutcome: (outcome: 'delivered' | 'refused', count: number) => void
 }
 
+const NOTHING: PollAnswer = { sets: {}, moreAvailable: false }
+
 /** Null for an unknown stream, for another receiver's, and for one whose events are pushed. */
 export async function pollStream(
   deps: PollDeps,
@@ -30,7 +32,7 @@ export async function pollStream(
   { id, body }: { readonly id: string; readonly body: PollBody },
 ): Promise<PollAnswer | null> {
   const refusals = Object.entries(body.setErrs ?? {})
-  return deps.sql.transaction(async (sql) => {
+  const polled = await deps.sql.transaction(async (sql) => {
     const stream = await readStream(sql, receiver, { id, lock: true })
     if (stream === null || stream.endpointUrl !== null) return null
     const acknowledged = await forget(sql, id, body.ack ?? [])
@@ -40,18 +42,22 @@ export async function pollStream(
       refusals.map(([jti]) => jti),
     )
     if (acknowledged.length + refused.length > 0) await record(sql, id, { refused, refusals })
-    report(deps, { id, client: stream.client, acknowledged, refused, refusals })
+    const settled = { id, client: stream.client, acknowledged, refused, refusals }
     const isEnabled = stream.status === 'enabled'
     const isAnnouncing = stream.status === 'paused' && stream.announcedNumber !== null
     const countMax = Math.min(body.maxEvents ?? POLL_EVENTS_MAX, POLL_EVENTS_MAX)
-    if (countMax === 0 || (!isEnabled && !isAnnouncing)) return { sets: {}, moreAvailable: false }
+    if (countMax === 0 || (!isEnabled && !isAnnouncing)) return { settled, answer: NOTHING }
     const ahead = isEnabled ? { after: deps.feed.fresh, upTo: Number.MAX_SAFE_INTEGER } : null
     const [next] = await nextSets(deps, sql, [{ stream: { ...stream, lease: null }, ahead, countMax }])
     if (next === undefined || next === null) throw new TypeError('a stream moved under its lock')
     const { sets, more } = next
     const sent = sets.filter(({ number }) => isEnabled || number <= (stream.announcedNumber ?? 0))
-    return { sets: Object.fromEntries(sent.map(({ jti, token }) => [jti, token])), moreAvailable: isEnabled && more }
+    const texts = Object.fromEntries(sent.map(({ jti, token }) => [jti, token]))
+    return { settled, answer: { sets: texts, moreAvailable: isEnabled && more } }
   })
+  if (polled === null) return null
+  report(deps, polled.settled)
+  return polled.answer
 }
 
 type Queries = Pick<Sql, 'query'>

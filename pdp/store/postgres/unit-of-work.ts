@@ -10,7 +10,10 @@ import { storeOver } from './store.ts'
 export type Unit = { readonly sql: Sql; readonly store: Store }
 /** `lengthy`: it looks at or deletes whole tables. */
 export type Locks = { readonly logs: readonly LogId[]; readonly lengthy?: boolean }
-/** Locks the logs until the end, then works. Everything is undone when `work` throws. */
+/**
+ * Locks the logs until the end, then works. Everything is undone when `work` throws. `work` runs again when PostgreSQL undid it
+ * for others: what it does outside the transaction belongs behind it.
+ */
 export type Atomically = <T>(locks: Locks, work: (unit: Unit) => Promise<T>) => Promise<T>
 
 /** Several logs are locked in this order, then organizations by id: so transactions cannot deadlock. */
@@ -20,6 +23,10 @@ const FIRST: readonly LogId[] = [DIRECTORY, ENVIRONMENT, TOKENS]
 const LOCK = `
   select 1 from unnest($1::text[]) with ordinality q(log, place) join revision r on r.organization_id = q.log
   order by q.place for update of r`
+// What exists now: a statement does not see a log that was made while it waited for another one.
+const PRESENT = 'select 1 from revision where organization_id = any($1)'
+/** Locked now, it would not be in order. The transaction begins again, as after every such failure (connection.ts). */
+const APPEARED = `do $$ begin raise exception 'a log appeared' using errcode = 'serialization_failure'; end $$`
 
 /** `turns`: of the logs, which every writer of this process waits for before it takes a connection. */
 export function atomicallyOver(database: Database, turns: Turns): Atomically {
@@ -35,12 +42,13 @@ export function atomicallyOver(database: Database, turns: Turns): Atomically {
   }
 }
 
-/** Waits for the other writers of these logs. What is read afterwards holds what they wrote, and stays until the end. */
+/** Waits for the other writers of these logs, in order. What is read afterwards holds what they wrote, and stays until the end. */
 export async function lockLogs(sql: Pick<Sql, 'query'>, logs: readonly LogId[]): Promise<void> {
   const ordered = inLockOrder(logs)
   const locked = await sql.query(LOCK, [ordered])
-  // A statement does not see a log that was made while it waited for another one.
-  if (locked.length < ordered.length) await sql.query(LOCK, [ordered])
+  if (locked.length === ordered.length) return
+  const present = await sql.query(PRESENT, [ordered])
+  if (present.length > locked.length) await sql.query(APPEARED)
 }
 
 function inLockOrder(logs: readonly LogId[]): readonly LogId[] {

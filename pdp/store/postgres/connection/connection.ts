@@ -13,6 +13,8 @@ export const TIME_LIMITS: TimeLimits = {
 }
 /** How often one caller tries the database while it does not answer. */
 const RETRY_MS = 250
+/** Of one transaction. A deadlock is found after a second, so that the time of a transaction has room for few more. */
+const TRIES_MAX = 5
 
 export type Pools = {
   readonly reads: pg.Pool
@@ -43,29 +45,34 @@ export function databaseOver(pools: Pools, limits = TIME_LIMITS, onStatement: On
     (totalMs: number, statementMs: number, settings: readonly string[] = []): Database['within'] =>
     (begin, work, sinceMs = performance.now()) => {
       const endMs = sinceMs + totalMs
-      return on(pools.transactions, { prompt: false }, async (client, drop) => {
-        const connection = connectionOver(client, () => Math.min(statementMs, endMs - performance.now()))
-        try {
-          await connection.query(begin)
-          for (const setting of settings) await connection.query(setting)
-          const result = await work(connection)
-          await connection.query('commit')
-          return result
-        } catch (err) {
-          // Where there was no answer a rollback would get none either; the server makes it when the connection is closed.
-          if (!isLost(err))
-            await connectionOver(client, () => limits.decisionMs)
-              .query('rollback')
-              .catch(drop)
-          throw err
-        }
-      })
+      const leftMs = (): number => Math.min(statementMs, endMs - performance.now())
+      const once = () =>
+        on(pools.transactions, { prompt: false }, async (client, drop) => {
+          const connection = connectionOver(client, leftMs)
+          try {
+            await connection.query(begin)
+            for (const setting of settings) await connection.query(setting)
+            const result = await work(connection)
+            await connection.query('commit')
+            return result
+          } catch (err) {
+            // Where there was no answer a rollback would get none either; the server makes it when the connection is closed.
+            if (!isLost(err))
+              await connectionOver(client, () => limits.decisionMs)
+                .query('rollback')
+                .catch(drop)
+            throw err
+          }
+        })
+      return again(endMs, once)
     }
   const { decisionMs, statementMs, transactionMs, lengthyMs } = limits
   const within = transact(transactionMs, statementMs)
   return {
     query: (text, values) =>
-      on(pools.reads, { prompt: false }, (client) => connectionOver(client, () => statementMs).query(text, values)),
+      again(performance.now() + transactionMs, () =>
+        on(pools.reads, { prompt: false }, (client) => connectionOver(client, () => statementMs).query(text, values)),
+      ),
     prepared: (name, text, values) =>
       on(pools.reads, { prompt: true }, (client) =>
         connectionOver(client, () => decisionMs).prepared(name, text, values),
@@ -73,6 +80,17 @@ export function databaseOver(pools: Pools, limits = TIME_LIMITS, onStatement: On
     within,
     lengthy: transact(lengthyMs, lengthyMs, [`set local statement_timeout = ${lengthyMs}`]),
     transaction: (work) => within('begin', work),
+  }
+}
+
+/** Whole, and once more each time that PostgreSQL undid it so that others can go on, while there is time. */
+async function again<T>(endMs: number, once: () => Promise<T>): Promise<T> {
+  for (let count = 1; ; count++) {
+    try {
+      return await once()
+    } catch (err) {
+      if (!isUndone(err) || count === TRIES_MAX || performance.now() >= endMs) throw err
+    }
   }
 }
 
@@ -130,6 +148,10 @@ const lost = (): PdpError => new PdpError('store_unavailable', 'the database did
 const isLost = (error: unknown): boolean =>
   error instanceof PdpError && error.code === 'store_unavailable' && !isDatabaseError(error.cause)
 
+/** A serialization failure or a deadlock: nothing of the transaction is left, and done again it may succeed. */
+const isUndone = (error: unknown): boolean =>
+  error instanceof PdpError && isDatabaseError(error.cause) && /^40(001|P01)$/.test(error.cause.code)
+
 /** What the server answered, also to a client of another copy of the driver. */
 export const isDatabaseError = (error: unknown): error is Error & { readonly code: string } =>
   error instanceof Error && 'severity' in error && 'code' in error && typeof error.code === 'string'
@@ -139,7 +161,7 @@ export function asPdpError(error: unknown): unknown {
   if (error instanceof PdpError) return error
   if (isDatabaseError(error)) {
     const { code } = error
-    // 08 connection, 53 resources, 57P server going away, 25006 read-only (a standby), 40 serialization (retryable)
+    // 08 connection, 53 resources, 57P server going away, 25006 read-only (a standby), 40 what was undone for others each time
     if (/^(08|53|57P|40|25006)/.test(code))
       return new PdpError('store_unavailable', 'the database is not available', { cause: error })
     // 55P03 a lock, 57014 a statement, 25P03 and 25P04 a transaction: what took longer than the session allows

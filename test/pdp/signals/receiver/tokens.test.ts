@@ -5,6 +5,7 @@ import type { TokenRecord } from '../../../../pdp/identity/tokens/token-state.ts
 import { createEntryBudget } from '../../../../pdp/signals/receiver/entry-budget.ts'
 import { CAEP_EVENTS } from '../../../../pdp/signals/set/event-types.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
+import { undoOnce } from '../../../support/database.ts'
 import { eventually, openReceiver, type ReceiverWorld } from './world.ts'
 
 const DAY_S = 86_400
@@ -121,6 +122,17 @@ test('an issuer that names more than there is room for ends all its tokens, and 
   expect(await world.pdp.isRevoked({ revocationKeys: others, issuedAtMs: 0 })).toBe(false)
   for (const sub of ['eve', 'fay']) await revoke(sub)
   expect(new Set(await world.ended()).size).toBe(4)
+})
+
+test('what the database undid and is done again is counted once for that room', async () => {
+  await world.receiver.close()
+  world.another({ budget: createEntryBudget(3) })
+  await world.connect()
+  const commits = await undoOnce(world.sql, 'insert on change_log')
+  for (const sub of ['ann', 'bob', 'cy']) await revoke(sub)
+  expect([await commits(), (await world.ended()).length]).toEqual([4, 3])
+  expect(world.outcomes).not.toContain('all_ended')
+  expect(world.outcomes).not.toContain('deferred')
 })
 
 test('an event and that it was seen are stored together, or not at all', async () => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { undoOnce } from '../../../support/database.ts'
 import { entitlement, openSignals, POLL, type SignalWorld, setsOf, VERIFICATION } from './world.ts'
 
 let world: SignalWorld
@@ -159,4 +160,15 @@ test('a client may poll by the URL of its configuration, which is unique', async
   const [one, other] = [await world.stream(token, { delivery: { method: POLL } }), await world.stream(token)]
   expect(one.delivery).toEqual({ method: POLL, endpoint_url: `https://id.example.test/ssf/poll/${one.stream_id}` })
   expect(one.delivery).not.toEqual(other.delivery)
+})
+
+test('an acknowledgement that the database undid and is done again is reported once', async () => {
+  const stream = await create()
+  await world.emit(entitlement('acme', 1))
+  const ack = jtis(await world.poll(token, stream))
+  const commits = await undoOnce(world.sql, 'delete on signal_pending')
+  const answer = await world.poll(token, stream, { ack, maxEvents: 0 })
+  expect([answer.status, await commits()]).toEqual([200, 2])
+  const told = world.logged.filter(({ event, jti }) => event === 'signal_delivered' && jti === ack[0])
+  expect(told).toHaveLength(1)
 })
