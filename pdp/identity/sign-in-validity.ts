@@ -26,8 +26,8 @@ const NOT_SIGNED_OUT = `
   select 1 from user_account where user_id = $1 and (signed_out_at is null or signed_out_at < to_timestamp($2::float8))`
 
 /**
- * For who adds a way into the account, in the transaction that adds it and holds the directory's lock: a person who was
- * signed out meanwhile, by a new password for example, must leave none behind.
+ * For who changes a way into the own account, in the transaction that changes it and holds the directory's lock: a person who was
+ * signed out meanwhile, by a new password for example, must leave none behind, and take none away.
  */
 export async function isStillSignedIn(tx: Pick<Sql, 'query'>, user: string, by: SignedInBy): Promise<boolean> {
   const found =

@@ -74,7 +74,8 @@ async function confirm(parts: AccountParts, visit: Visit, { person, form }: Chan
 }
 
 async function renew(parts: AccountParts, visit: Visit, person: Person): Promise<View> {
-  const codes = await parts.secondFactor.renewRecoveryCodes(person.user.id, contextOf(person.user.id))
+  const by = { session: person.session.uid }
+  const codes = await parts.secondFactor.renewRecoveryCodes(person.user.id, by, contextOf(person.user.id))
   if (codes === null) return showAuthenticator(parts, visit, person)
   parts.log.info({ event: 'recovery_codes_renewed', user: person.user.id })
   parts.notices.send(person.user.id, 'codesRenewed', visit.frame)
@@ -82,8 +83,9 @@ async function renew(parts: AccountParts, visit: Visit, person: Person): Promise
 }
 
 async function remove(parts: AccountParts, visit: Visit, person: Person): Promise<View> {
-  const { user } = person
-  if (!(await parts.secondFactor.remove(user.id, contextOf(user.id)))) return showAuthenticator(parts, visit, person)
+  const { user, session } = person
+  const removed = await parts.secondFactor.remove(user.id, contextOf(user.id), { session: session.uid })
+  if (!removed) return showAuthenticator(parts, visit, person)
   parts.log.info({ event: 'authenticator_removed', user: user.id })
   parts.notices.send(user.id, 'appRemoved', visit.frame)
   const { app } = visit.frame.words.factors

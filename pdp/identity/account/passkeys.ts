@@ -46,9 +46,10 @@ async function add(parts: AccountParts, visit: Visit, { person, form }: Change):
 }
 
 async function remove(parts: AccountParts, visit: Visit, { person, form }: Change): Promise<View> {
-  const { user } = person
+  const { user, session } = person
   const { passkeys } = visit.frame.words.factors
-  if (!(await parts.passkeys.remove(user.id, form.get('remove') ?? '', contextOf(user.id))))
+  const by = { session: session.uid }
+  if (!(await parts.passkeys.remove(user.id, form.get('remove') ?? '', by, contextOf(user.id))))
     return list(parts, visit, person, { problem: visit.frame.words.account.home.gone })
   parts.log.info({ event: 'passkey_removed', user: user.id })
   parts.notices.send(user.id, 'passkeyRemoved', visit.frame)

@@ -33,7 +33,8 @@ export async function takeChange(
   const passwordHash = await hashed(parts, password, source.address)
   if (passwordHash === null) return changePage(visit.frame, person, 'busy')
   const formerHash = stored?.id === id ? stored.passwordHash : null
-  if (formerHash === null || !(await parts.passwords.change(id, { formerHash, passwordHash })))
+  const by = { session: person.session.uid }
+  if (formerHash === null || !(await parts.passwords.change(id, { formerHash, passwordHash, by })))
     return changePage(visit.frame, person, 'wrong')
   parts.log.info({ event: 'password_changed', user: id })
   parts.notices.send(id, 'passwordChanged', visit.frame)

@@ -4,6 +4,7 @@ import { DIRECTORY } from '../../domain/log.ts'
 import { credentialChanged } from '../../domain/outbox/events.ts'
 import type { Sql } from '../../store/directory.ts'
 import { lockLog } from '../oauth/log-lock.ts'
+import { isStillSignedIn, type SignedInBy } from '../sign-in-validity.ts'
 import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
 import type { MailedTokens } from './mailed-tokens.ts'
 
@@ -14,8 +15,11 @@ export type Passwords = {
    * longer good; otherwise the id of its user.
    */
   reset(token: string, passwordHash: string): Promise<string | null>
-  /** False when the stored password is no longer `formerHash`. */
-  change(user: string, change: { readonly formerHash: string; readonly passwordHash: string }): Promise<boolean>
+  /** False when the stored password is no longer `formerHash`, or the person was signed out meanwhile. */
+  change(
+    user: string,
+    change: { readonly formerHash: string; readonly passwordHash: string; readonly by: SignedInBy },
+  ): Promise<boolean>
 }
 
 /**
@@ -63,10 +67,11 @@ export function createPasswords(deps: {
         await stored(tx, user, context)
         return user
       }),
-    async change(user, { formerHash, passwordHash }) {
+    async change(user, { formerHash, passwordHash, by }) {
       const context = contextOf(user)
       const done = await whenDone(sql, async (tx) => {
         await appendLog(tx, DIRECTORY, [{ kind: 'user', id: user, op: 'write' }], context)
+        if (!(await isStillSignedIn(tx, user, by))) return null
         const changed = await tx.query(
           'update user_account set password_hash = $3 where user_id = $1 and password_hash = $2 returning 1',
           [user, formerHash, passwordHash],

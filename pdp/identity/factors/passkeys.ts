@@ -6,7 +6,7 @@ import { DIRECTORY } from '../../domain/log.ts'
 import type { Log } from '../../process/log.ts'
 import type { Sql, User } from '../../store/directory.ts'
 import { lockLog } from '../oauth/log-lock.ts'
-import { isStillSignedIn } from '../sign-in-validity.ts'
+import { isStillSignedIn, type SignedInBy } from '../sign-in-validity.ts'
 import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
 import { credentialEvent, credentialOf } from './credential-events.ts'
 import {
@@ -59,8 +59,8 @@ export type Passkeys = {
     user: string | null,
     given: CeremonyRequest & { readonly answer: string },
   ): Promise<{ readonly user: string; readonly synced: boolean } | null>
-  /** Ends the person's sign-ins. False when there was no such passkey of theirs. */
-  remove(user: string, id: string, context: WriteContext): Promise<boolean>
+  /** Ends the person's sign-ins. False when there was no such passkey of theirs, or they were signed out meanwhile. */
+  remove(user: string, id: string, by: SignedInBy, context: WriteContext): Promise<boolean>
 }
 
 const OF = `
@@ -177,9 +177,10 @@ export function createPasskeys(deps: {
       log.info({ event: 'passkey_counter_went_back', user: key.user, passkey: id, counter: proven.counter })
       return null
     },
-    remove: (user, id, context) =>
+    remove: (user, id, by, context) =>
       sql.transaction(async (tx) => {
         await lockLog(tx, DIRECTORY)
+        if (!(await isStillSignedIn(tx, user, by))) return false
         const [removed] = await tx.query<Pick<Registered, 'transports'>>(
           'delete from passkey where user_id = $1 and credential_id = $2 returning transports',
           [user, id],

@@ -7,7 +7,7 @@ import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import type { Directory, Sql, User } from '../../store/directory.ts'
 import { AUTHENTICATOR_PURPOSE, nameOfAuthenticator } from '../keys/sealed-names.ts'
 import { lockLog } from '../oauth/log-lock.ts'
-import { isStillSignedIn } from '../sign-in-validity.ts'
+import { isStillSignedIn, type SignedInBy } from '../sign-in-validity.ts'
 import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
 import { credentialEvent, credentialOf } from './credential-events.ts'
 import { createRecoveryCodes, DELETE_UNNEEDED, isRecoveryCode } from './recovery-codes.ts'
@@ -46,10 +46,10 @@ export type SecondFactor = {
     context: WriteContext,
   ): Promise<Confirmed | null>
   recoveryCodesLeft(user: string): Promise<number>
-  /** Null for who has no second factor. */
-  renewRecoveryCodes(user: string, context: WriteContext): Promise<readonly string[] | null>
-  /** Ends the person's sign-ins with it. False when there was none. */
-  remove(user: string, context: WriteContext): Promise<boolean>
+  /** Null for who has no second factor, or was signed out meanwhile. */
+  renewRecoveryCodes(user: string, by: SignedInBy, context: WriteContext): Promise<readonly string[] | null>
+  /** Ends the person's sign-ins with it. `by`: null: an administrator. False when there was none, or they were signed out meanwhile. */
+  remove(user: string, context: WriteContext, by?: SignedInBy | null): Promise<boolean>
   /** All of them, for a person who has lost them. Ends the sign-ins too. */
   removePasskeys(user: string, context: WriteContext): Promise<boolean>
 }
@@ -114,18 +114,18 @@ export function createSecondFactor(deps: {
     }
   }
 
-  async function kinds(user: string): Promise<Kinds> {
-    const [row] = await sql.query<Kinds>(KINDS, [user])
+  async function kinds(user: string, at: Queries = sql): Promise<Kinds> {
+    const [row] = await at.query<Kinds>(KINDS, [user])
     return row ?? { app: false, passkey: false }
   }
-  const has = async (user: string): Promise<boolean> => {
-    const { app, passkey } = await kinds(user)
+  const has = async (user: string, at: Queries = sql): Promise<boolean> => {
+    const { app, passkey } = await kinds(user, at)
     return app || passkey
   }
 
   return {
-    has,
-    kinds,
+    has: (user) => has(user),
+    kinds: (user) => kinds(user),
     async accept(user, code) {
       if (!isRecoveryCode(code)) return { by: (await acceptOfApp(user, code)) ? 'app' : 'nothing' }
       const left = await recovery.use(user, code, { actor: `user:${user}`, requestId: '' })
@@ -168,13 +168,13 @@ export function createSecondFactor(deps: {
       })
     },
     recoveryCodesLeft: recovery.left,
-    async renewRecoveryCodes(user, context) {
-      if (!(await has(user))) return null
-      return sql.transaction(async (tx) => {
+    renewRecoveryCodes: (user, by, context) =>
+      sql.transaction(async (tx) => {
+        await lockLog(tx, DIRECTORY)
+        if (!(await isStillSignedIn(tx, user, by)) || !(await has(user, tx))) return null
         await appendLog(tx, DIRECTORY, [written('recovery_code', user)], context)
         return recovery.renew(tx, user)
-      })
-    },
+      }),
     removePasskeys: (user, context) =>
       sql.transaction(async (tx) => {
         await lockLog(tx, DIRECTORY)
@@ -192,9 +192,10 @@ export function createSecondFactor(deps: {
         await appendEvents(tx, events)
         return true
       }),
-    remove: (user, context) =>
+    remove: (user, context, by = null) =>
       sql.transaction(async (tx) => {
         await lockLog(tx, DIRECTORY)
+        if (by !== null && !(await isStillSignedIn(tx, user, by))) return false
         const removed = await tx.query('delete from authenticator where user_id = $1 returning 1', [user])
         if (removed.length === 0) return false
         await tx.query(DELETE_UNNEEDED, [user])

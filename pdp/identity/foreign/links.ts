@@ -28,8 +28,12 @@ export type Links = {
     to: { readonly user: string; readonly by: SignedInBy },
     context: WriteContext,
   ): Promise<boolean>
-  /** Ends all sign-ins of the person. */
-  remove(key: Key, user: string, context: WriteContext): Promise<'removed' | 'missing' | 'last'>
+  /** Ends all sign-ins of the person. `missing` also when they were signed out meanwhile. */
+  remove(
+    key: Key,
+    of: { readonly user: string; readonly by: SignedInBy },
+    context: WriteContext,
+  ): Promise<'removed' | 'missing' | 'last'>
 }
 
 const LINKS_MAX = 20
@@ -74,9 +78,10 @@ export function createLinks(deps: {
       })
       return done !== null
     },
-    async remove({ issuer, subject }, user, context) {
+    async remove({ issuer, subject }, { user, by }, context) {
       return sql.transaction(async (tx) => {
         await lockLog(tx, DIRECTORY)
+        if (!(await isStillSignedIn(tx, user, by))) return 'missing'
         const rows = await tx.query<Key & { isMore: boolean }>(
           `select issuer, subject,
              password_hash is not null or exists (select 1 from passkey p where p.user_id = $1) as "isMore"

@@ -52,9 +52,10 @@ export async function disconnect(
   visit: Visit,
   { person, form }: { readonly person: Person; readonly form: URLSearchParams },
 ): Promise<View> {
-  const { user } = person
+  const { user, session } = person
+  const of = { user: user.id, by: { session: session.uid } }
   const link = (await links.of(user.id)).find((one) => keyOf(one) === form.get('identity'))
-  const outcome = link === undefined ? 'missing' : await links.remove(link, user.id, contextOf(user.id))
+  const outcome = link === undefined ? 'missing' : await links.remove(link, of, contextOf(user.id))
   if (outcome === 'last') return problemPage(visit.frame, 'last')
   const { foreign, account: texts } = visit.frame.words
   if (outcome === 'missing')

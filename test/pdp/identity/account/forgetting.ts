@@ -1,5 +1,8 @@
 /** People who forgot their password, with a mailbox, and a browser on the pages for it. */
-import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
+import { DIRECTORY } from '../../../../pdp/domain/log.ts'
+import { lockLog } from '../../../../pdp/identity/oauth/log-lock.ts'
+import type { Sql } from '../../../../pdp/store/directory.ts'
 import { type Browser, createBrowser } from '../../../support/browser.ts'
 import { CONTEXT, openWorld, type World } from '../harness.ts'
 import { accountWith, type Mailbox, openMailbox } from './mailbox.ts'
@@ -56,6 +59,26 @@ export async function person(
   )
   return { id, email }
 }
+/** Does something else while a change of the person waits for the directory. */
+export async function meanwhile(
+  other: (tx: Pick<Sql, 'query'>) => Promise<unknown>,
+  change: () => Promise<Response>,
+): Promise<Response> {
+  let changing: Promise<Response> | undefined
+  await world.sql.transaction(async (tx) => {
+    await lockLog(tx, DIRECTORY)
+    changing = change()
+    const waiting = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    await expect.poll(() => world.sql.query(waiting), { timeout: 20_000, interval: 5 }).toHaveLength(1)
+    await other(tx)
+  })
+  if (changing === undefined) throw new TypeError('nothing was changed')
+  return changing
+}
+/** Ends all their sign-ins. */
+export const signedOutMeanwhile = (user: string, change: () => Promise<Response>): Promise<Response> =>
+  meanwhile((tx) => world.identity.sessions.endUser(tx, user, CONTEXT), change)
+
 export async function ask(email: string, by = browser): Promise<Response> {
   const response = await by.send(FORGOTTEN, { form: { email } })
   await world.identity.mailed()
