@@ -32,14 +32,21 @@ export type StoredClient = Client & {
   readonly tokenEpoch: number
 }
 
+/** Who has an address. `passwordHash`: in PHC string format; null for none, and for who is blocked. */
+export type Addressee = User & {
+  readonly passwordHash: string | null
+  /** Nobody has proven the address, nothing opens the account yet, and no directory keeps it shut. */
+  readonly isUnopened: boolean
+}
+
 /** People and OAuth clients. User and client ids share one namespace. A deleted id is never given out again, but for a
  * client's to a user: a tenant's client must not stand in the way of a person. */
 export interface Directory {
   /** Whether there is such a user, or such a client, of a moment after the call. */
   exists(subject: { readonly type: 'user' | 'service'; readonly id: string }): Promise<boolean>
   user(id: string): Promise<User | null>
-  /** Case-insensitive; null when none. The hash is null for none, and for who is blocked. `passwordHash` is in PHC string format. */
-  userByEmail(email: string): Promise<(User & { readonly passwordHash: string | null }) | null>
+  /** Case-insensitive; null when none. */
+  userByEmail(email: string): Promise<Addressee | null>
   /** One text for all spellings of an address that userByEmail treats as equal. */
   foldEmail(email: string): Promise<string>
   /** Throws `conflict` when the id is a client's or was deleted, or the e-mail is another's. `also`: in the same transaction. */
@@ -122,8 +129,11 @@ export interface Provisioning {
   isBlocked(user: string): Promise<boolean | null>
   /** While a user is blocked, no sign-in of theirs counts. Who is no longer must sign in again. */
   setBlocked(user: string, blocked: boolean): Promise<void>
-  /** What was mailed to the address that the user had is no proof any more. */
-  dropMailed(user: string): Promise<void>
+  /**
+   * The address that the user had is no proof of anything any more, and who had it is perhaps another person: what was mailed
+   * there is void, and all by which they signed in is gone but the password, which putUser takes.
+   */
+  dropProofs(user: string, context: WriteContext): Promise<void>
 }
 /** What a user has apart from these organizations. */
 export type Holdings = {

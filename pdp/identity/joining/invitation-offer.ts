@@ -14,8 +14,10 @@ export type PendingInvitation = Omit<Gift, 'inviter'> & {
   readonly token: string
   readonly invitation: Invitation
   readonly inviter: string
-  /** The account that has the address; null: no account has it yet. */
+  /** The account that has the address; null: no account has it yet, or nobody has opened it. */
   readonly account: string | null
+  /** The account of who joins as new: one that a directory or the operator made for the address, or a new one. */
+  readonly newAccount: string
 }
 type Deps = {
   readonly sql: Sql

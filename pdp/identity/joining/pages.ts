@@ -23,7 +23,7 @@ import { acceptPage, newPersonPage, otherPersonPage } from './views.ts'
 export type NewPerson = { readonly name: string | null; readonly passwordHash: string }
 /** Why nothing was changed. */
 export type NotJoined = Exclude<keyof Words['joining']['failed'], 'title'>
-/** `person`: null for who has an account. Gives all that the invitation gives, or nothing. */
+/** `person`: null for who has an account that somebody can open. Gives all that the invitation gives, or nothing. */
 export type AcceptInvitation = (
   token: string,
   by: { readonly user: string; readonly person: NewPerson | null },
@@ -99,7 +99,7 @@ async function joinAsNew(
   if (problem !== null) return again(problem)
   const passwordHash = await hashed(parts, password, parts.devices.source(visit.req).address)
   if (passwordHash === null) return again('busy')
-  const user = randomUUID()
+  const user = found.newAccount
   const ts = Math.floor(parts.clock() / 1_000)
   const newPerson = { name: name === '' ? null : name.slice(0, NAME_CHARACTERS_MAX), passwordHash }
   const outcome = await deps.accept(found.token, { user, person: newPerson })
@@ -139,7 +139,9 @@ async function find(deps: JoiningDeps, parts: AccountParts, { req, frame }: Visi
   ])
   if (gift === null) return null
   const inviter = gift.inviter ?? frame.words.joining.somebody
-  return { token, invitation, account: account?.id ?? null, ...gift, inviter }
+  // Of one that nobody has proven and nobody can open, the mail of the invitation is the first proof.
+  const [taken, newAccount] = account?.isUnopened === false ? [account.id, ''] : [null, account?.id ?? randomUUID()]
+  return { token, invitation, account: taken, newAccount, ...gift, inviter }
 }
 
 function joined(

@@ -26,21 +26,21 @@ export async function changedAccount(
   const wanted = accountOf(after)
   // The operator may have given this address already.
   if (account.email === wanted.email) return { user: { ...account, name }, readdressed: false }
-  if (held.elsewhere || (await administers(call, call.id, held)))
+  if (await isShared(call, call.id, held))
     throw new RequestProblem(
       'permission_denied',
-      'the address of a user who belongs to another organization, or manages Portcullis, is changed by the operator only',
+      'the address of a user who has something in another organization, or manages Portcullis, is changed by the operator only',
     )
   return { user: { id: account.id, ...wanted, emailVerified: false }, readdressed: true }
 }
 
 /**
- * A new address is nobody's proof: with it the password ends, for which a link could be mailed there, and all that was
+ * A new address is nobody's proof, and perhaps another person's: with it ends all by which somebody signed in, and all that was
  * opened with it.
  */
 export async function putAccount({ at, context }: ScimCall, { user, readdressed }: Changed): Promise<void> {
   if (!readdressed) return at.directory.putUser(user, context)
-  await at.provisioning.dropMailed(user.id)
+  await at.provisioning.dropProofs(user.id, context)
   await at.directory.putUser({ ...user, passwordHash: null }, context, (sql) =>
     at.sessions.endUser(sql, user.id, context),
   )
@@ -68,7 +68,7 @@ export async function holdingsOf({ at, organization }: ScimCall, id: string): Pr
   return at.provisioning.holdings(id, await at.moves.below(organization))
 }
 
-/** Whether the account is more than this directory's: it must outlast a user whom the directory deletes. */
+/** Whether the account is more than this directory's: it must outlast a user whom the directory deletes, and keep its address. */
 export async function isShared(call: ScimCall, id: string, held: Holdings): Promise<boolean> {
   if (held.elsewhere || (await administers(call, id, held))) return true
   return call.at.provisioning.isRelatedOutside(id, await call.at.moves.below(call.organization))

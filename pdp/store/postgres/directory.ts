@@ -14,6 +14,7 @@ import { existence } from './existence.ts'
 import { appendLog } from './log.ts'
 import { appendEvents, type OutboxEvent } from './outbox.ts'
 import { endMemberships } from './people/leaving.ts'
+import { UNOPENED } from './people/unopened.ts'
 import { importUsers } from './user-import.ts'
 
 type Queries = Pick<Sql, 'query'>
@@ -27,11 +28,10 @@ const USER_COLUMNS = 'user_id, email, email_verified, name'
 const CLIENT_COLUMNS = 'client_id, app, organization_id, metadata'
 
 const CLIENT_RELATIONS = `
-  with recursive place as (
-    select $1::text collate "C" as organization_id
+  with recursive place as (select $1::text collate "C" as organization_id
     union select o.organization_id from organization o join place p on o.parent_id = p.organization_id)
-  select object || '#' || relation || '@' || subject as tuple from place join stored_relationship using (organization_id)
-  where subject = $2 limit $3`
+  select object || '#' || relation || '@' || subject as tuple
+  from place join stored_relationship using (organization_id) where subject = $2 limit $3`
 
 /** Errors are those of the contract. */
 export function postgresDirectory(sql: Sql): Directory {
@@ -45,12 +45,12 @@ function userPart(sql: Sql): Omit<Directory, 'exists' | keyof ReturnType<typeof 
       return row === undefined ? null : toUser(row)
     },
     async userByEmail(email) {
-      const [row] = await sql.query<UserRow & { password_hash: string | null }>(
-        `select ${USER_COLUMNS}, case when signed_out_at = 'infinity' then null else password_hash end as password_hash
+      const [row] = await sql.query<UserRow & { password_hash: string | null; unopened: boolean }>(
+        `select ${USER_COLUMNS}, ${UNOPENED} as unopened, case when signed_out_at = 'infinity' then null else password_hash end as password_hash
          from user_account where lower(email) = lower($1)`,
         [email],
       )
-      return row === undefined ? null : { ...toUser(row), passwordHash: row.password_hash }
+      return row === undefined ? null : { ...toUser(row), passwordHash: row.password_hash, isUnopened: row.unopened }
     },
     async foldEmail(email) {
       const [row] = await sql.query<{ folded: string }>('select lower($1) as folded', [email])

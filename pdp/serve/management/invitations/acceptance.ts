@@ -99,9 +99,10 @@ async function createPerson(
   at: Reach,
   { id, person, email }: { readonly id: string; readonly person: NewPerson; readonly email: string },
 ): Promise<void> {
-  // Under the lock: another account may have got this address meanwhile.
-  if ((await at.directory.userByEmail(email)) !== null) throw new NotAccepted('taken')
-  const user: User = { id, email, emailVerified: true, name: person.name }
+  // Under the lock: another account may have got this address meanwhile, or its account may have been opened.
+  const owner = await at.directory.userByEmail(email)
+  if (owner !== null && !(owner.id === id && owner.isUnopened)) throw new NotAccepted('taken')
+  const user: User = { id, email, emailVerified: true, name: owner?.name ?? person.name }
   await at.directory.putUser({ ...user, passwordHash: person.passwordHash }, contextOf(id))
 }
 

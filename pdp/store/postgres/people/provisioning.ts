@@ -1,7 +1,11 @@
 /** Users and groups that companies' directories keep in their organizations, in PostgreSQL. */
 import { PdpError } from '../../../domain/errors.ts'
 import type { JsonObject } from '../../../domain/json.ts'
+import { DIRECTORY } from '../../../domain/log.ts'
 import type { Holdings, Provisioned, Provisioning, Sql } from '../../directory.ts'
+import { credentialEvent } from '../credential-events.ts'
+import { appendLog } from '../log.ts'
+import { appendEvents } from '../outbox.ts'
 
 type Row = {
   readonly id: string
@@ -35,6 +39,18 @@ const GROUPED = `
   select o.organization_id as id from organization o cross join lateral
     (select 1 from stored_relationship r where r.organization_id = o.organization_id and r.subject = 'user:' || $1
        and r.relation = 'member' and r.object like 'group:%' limit 1) held`
+
+/** By kind, what is deleted, and how CAEP calls it; recovery codes have no event. */
+const PROOFS = [
+  ['passkey', `case when 'internal' = any(transports) then 'fido2-platform' else 'fido2-roaming' end`],
+  ['authenticator', `'app'`],
+  ['foreign_identity', `'federated'`],
+  ['recovery_code', 'null::text'],
+] as const
+type Proof = { readonly kind: (typeof PROOFS)[number][0]; readonly credential: string | null }
+const DROP_PROOFS = `
+  with ${PROOFS.map(([kind, credential]) => `${kind}_gone as (delete from ${kind} where user_id = $1 returning '${kind}' as kind, ${credential} as credential)`).join(', ')}
+  ${PROOFS.map(([kind]) => `select kind, credential from ${kind}_gone`).join(' union all ')}`
 
 /** Errors are those of the contract. */
 export function postgresProvisioning(sql: Pick<Sql, 'query'>): Provisioning {
@@ -114,8 +130,18 @@ export function postgresProvisioning(sql: Pick<Sql, 'query'>): Provisioning {
         [user, blocked],
       )
     },
-    async dropMailed(user) {
+    async dropProofs(user, context) {
       await sql.query('delete from mailed_token where user_id = $1', [user])
+      const gone = await sql.query<Proof>(DROP_PROOFS, [user])
+      const kinds = new Set(gone.map(({ kind }) => kind))
+      if (kinds.size === 0) return
+      const changes = [...kinds].map((kind) => ({ kind, id: user, op: 'delete' }) as const)
+      await appendLog(sql, DIRECTORY, changes, context)
+      const credentials = gone.flatMap(({ credential }) => (credential === null ? [] : [credential]))
+      await appendEvents(
+        sql,
+        credentials.map((credential) => credentialEvent({ user, credential, changed: 'delete', context })),
+      )
     },
   }
 }

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { numberEvents } from '../../../../pdp/store/number-events.ts'
 import { createBrowser } from '../../../support/browser.ts'
-import { CONTEXT } from '../harness.ts'
+import { cheapHash } from '../../../support/cheap-hash.ts'
+import { CONTEXT, PASSWORD } from '../harness.ts'
 import {
   browser,
   chosen,
@@ -190,9 +191,85 @@ describe('a person without an account', () => {
     const link = await invite(email)
     await open(link)
     const user = { id: email.replace('@', '.'), email, emailVerified: false, name: null }
-    await world.directory.putUser({ ...user, passwordHash: null }, CONTEXT)
+    await world.directory.putUser({ ...user, passwordHash: cheapHash(PASSWORD) }, CONTEXT)
+    const { passwordHash } = (await world.directory.userByEmail(email)) ?? {}
     expect((await press('accept', chosen(GOOD_PASSWORD))).location).toContain('/account/sign-in')
     expect(await membership(user.id)).toBeNull()
-    expect(await world.directory.userByEmail(email)).toMatchObject({ passwordHash: null })
+    expect(await world.directory.userByEmail(email)).toMatchObject({ passwordHash })
   })
 })
+
+describe('a person whose address somebody has put into the directory, and whom nothing lets in yet,', () => {
+  async function unopened(more: { emailVerified?: boolean } = {}): Promise<{ id: string; email: string }> {
+    const email = newAddress()
+    const id = `beta~${email.replace('@', '.')}`
+    await world.directory.putUser(
+      { id, email, emailVerified: false, name: 'By the directory', passwordHash: null, ...more },
+      CONTEXT,
+    )
+    return { id, email }
+  }
+
+  test('gets that account by the mail, with a first password, and belongs to both', async () => {
+    const { id, email } = await unopened()
+    const page = await open(await invite(email))
+    expect([page.status, page.html]).toEqual([200, expect.stringContaining('New password')])
+    const done = await press('accept', chosen(GOOD_PASSWORD))
+    expect([done.status, done.html]).toEqual([200, expect.stringContaining('You belong to it now')])
+    expect(await world.directory.userByEmail(email)).toMatchObject({
+      id,
+      emailVerified: true,
+      name: 'By the directory',
+    })
+    expect(await membership(id)).toEqual({ role: 'developer', status: 'active' })
+    expect((await signIn(email, createBrowser(world.issuer), GOOD_PASSWORD)).status).toBe(303)
+  })
+
+  test.each([
+    ['a proven address', { emailVerified: true }, null],
+    [
+      'a passkey',
+      {},
+      "insert into passkey (credential_id, user_id, name, public_key, counter, synced, transports) values ($1, $1, 'x', '{}', 0, false, '{}')",
+    ],
+    [
+      'a connected service',
+      {},
+      "insert into foreign_identity (issuer, subject, user_id) values ('https://o.example', $1, $1)",
+    ],
+    ['a directory that shuts it', {}, "update user_account set signed_out_at = 'infinity' where user_id = $1"],
+  ])('does not get one with %s, not even if it came after the page', async (_what, more, statement) => {
+    for (const when of ['before', 'after']) {
+      const { id, email } = await unopened(when === 'before' ? more : {})
+      const link = await invite(email)
+      const change = async () => {
+        if (statement !== null) await world.sql.query(statement, [id])
+        else await world.sql.query('update user_account set email_verified = true where user_id = $1', [id])
+      }
+      if (when === 'before') await change()
+      await open(link)
+      if (when === 'after') await change()
+      await press('accept', chosen(GOOD_PASSWORD))
+      expect([when, await membership(id), await passwordOf(id)]).toEqual([when, null, null])
+    }
+  })
+
+  test('gets it once of 6 clicks at the same time, with one of the passwords', async () => {
+    const { id, email } = await unopened()
+    await open(await invite(email))
+    const passwords = Array.from({ length: 6 }, (_, i) => `${GOOD_PASSWORD} ${i}`)
+    const done = await Promise.all(passwords.map((password) => press('accept', chosen(password))))
+    const right = passwords.filter((_, i) => done[i]?.status === 200)
+    expect(right).toHaveLength(1)
+    expect((await signIn(email, createBrowser(world.issuer), right[0])).status).toBe(303)
+    expect(await world.directory.user(id)).toMatchObject({ email, emailVerified: true })
+  })
+})
+
+const passwordOf = async (id: string): Promise<string | null> => {
+  const [row] = await world.sql.query<{ hash: string | null }>(
+    'select password_hash as hash from user_account where user_id = $1',
+    [id],
+  )
+  return row?.hash ?? null
+}
