@@ -6,7 +6,7 @@ import { hiddenFields } from '../../../support/browser.ts'
 import { browser, meanwhile, NEW_PASSWORD, person, signedOutMeanwhile, useWorld, world } from '../account/forgetting.ts'
 import { CONTEXT, PASSWORD } from '../harness.ts'
 import { added, codesIn, codesLeft, PAGE, secretIn, signIn } from './own-factors.ts'
-import { creation, newPasskey, PASSKEYS, withPasskey } from './own-passkeys.ts'
+import { creation, newPasskey, PASSKEYS, stranger, withPasskey } from './own-passkeys.ts'
 
 useWorld({ host: 'localhost' })
 const PROVIDERS = '/account/providers'
@@ -20,6 +20,8 @@ const xsrf = async (page: string): Promise<{ xsrf: string }> => ({
 
 describe('nothing new opens an account for who was signed out while they added it:', () => {
   test('no passkey', async () => {
+    // The first one loads what verifies them.
+    await withPasskey(stranger())
     const { id, email } = await person()
     await signIn(email)
     const asked = await creation()
