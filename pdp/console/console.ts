@@ -1,5 +1,4 @@
 /** The console: pages at `/console` on which people ask, look and change things with their own rights. */
-import { readFileSync } from 'node:fs'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { PATHS } from '../identity/oauth/paths.ts'
 import { CONSOLE_CALLBACK } from '../identity/sign-in/console.ts'
@@ -8,6 +7,7 @@ import { EMPTY, html } from '../process/pages/html.ts'
 import { asHttpProblem } from '../serve/http/problem-response.ts'
 import { addMethodProblem } from '../serve/http-server.ts'
 import { isFault, RequestProblem, STATUS, SUCCESS } from '../serve/problems/status.ts'
+import { addAssets } from './assets.ts'
 import { keptForm, refusedForm, sentForm, signInBeside } from './kept-form.ts'
 import { frame, plainPage } from './layout.ts'
 import { addLive } from './live.ts'
@@ -29,12 +29,6 @@ const HEADERS = {
   'x-frame-options': 'DENY',
   'x-robots-tag': 'noindex',
 }
-const ASSETS: { readonly [file: string]: string } = {
-  'console.css': 'text/css; charset=utf-8',
-  'live.js': 'text/javascript; charset=utf-8',
-  'icon.svg': 'image/svg+xml',
-}
-const ASSET_SECONDS = 300
 
 /** Call it before the server listens. */
 export async function addConsole(
@@ -194,13 +188,4 @@ async function redeem(call: OwnServer, form: URLSearchParams): Promise<string | 
   const answered: unknown = status === SUCCESS.ok ? JSON.parse(text) : null
   if (typeof answered !== 'object' || answered === null || !('access_token' in answered)) return null
   return String(answered.access_token)
-}
-
-function addAssets(scope: FastifyInstance): void {
-  for (const [file, type] of Object.entries(ASSETS)) {
-    const content = readFileSync(new URL(`./assets/${file}`, import.meta.url))
-    scope.get(`/console/assets/${file}`, async (_request, reply) =>
-      reply.header('cache-control', `public, max-age=${ASSET_SECONDS}`).type(type).send(content),
-    )
-  }
 }

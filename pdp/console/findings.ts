@@ -28,12 +28,16 @@ export async function findings(visit: Visit): Promise<Html> {
     ofIdentity(visit),
   ])
   const rows = kinds.flatMap((found) => found.slice(0, SHOWN_MAX).map(({ what, where }) => [what, where]))
-  return table({
+  const isCut = kinds.some((found) => found.length >= SHOWN_MAX)
+  const note = isCut
+    ? html`<p class="note">Of each kind the first ${String(SHOWN_MAX)} are shown: there may be more.</p>`
+    : EMPTY
+  return html`${table({
     caption: 'Problems found',
     columns: ['What', 'Where'],
     rows,
     empty: html`<p>No problem found: no role is granted everywhere to a person or client, the organization has an owner, nothing expired is stored, each of the first ${String(TUPLES_READ_MAX)} relationships counts, no connected sidecar is in shadow mode, no receiver of security events lags, every trusted issuer answers, and the signing key is younger than a year.</p>`,
-  })
+  })}${note}`
 }
 
 async function wideGrants({ deps, organization: org, mayEverywhere }: Visit): Promise<readonly Finding[]> {

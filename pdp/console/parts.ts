@@ -80,6 +80,8 @@ export type Field = {
   /** The only values. */
   readonly options?: readonly (readonly [value: string, text: string])[]
   readonly lines?: number
+  /** Where the editor of a long text has it checked. */
+  readonly checkedAt?: string
   readonly type?: 'text' | 'datetime-local'
 }
 
@@ -91,7 +93,8 @@ export function field(of: Field): Html {
   return html`<div class="field"><label for="${id}">${label}</label>${control(of, described)}${note}</div>`
 }
 
-function control({ name: id, value, required, among, options, lines, type = 'text' }: Field, described: Html): Html {
+function control(of: Field, described: Html): Html {
+  const { name: id, value, required, among, options, lines, checkedAt, type = 'text' } = of
   const must = required === true ? html` required` : EMPTY
   if (options !== undefined) {
     const items = options.map(
@@ -100,7 +103,8 @@ function control({ name: id, value, required, among, options, lines, type = 'tex
     return html`<select id="${id}" name="${id}"${described}>${items}</select>`
   }
   if (lines !== undefined) {
-    return html`<textarea id="${id}" name="${id}" rows="${String(lines)}" spellcheck="false" autocomplete="off"${must}${described}>
+    const checked = checkedAt === undefined ? EMPTY : html` data-problems="${checkedAt}"`
+    return html`<textarea id="${id}" name="${id}" rows="${String(lines)}" spellcheck="false" autocomplete="off"${checked}${must}${described}>
 ${value}</textarea>`
   }
   const list = among === undefined || among.length === 0 ? EMPTY : html` list="${id}-list"`
@@ -132,15 +136,15 @@ export const status = (text: string | Html): Html => html`<p role="status">${tol
 /** A sentence may quote a name that somebody else chose. */
 const told = (text: string | Html): Html => (typeof text === 'string' ? html`<bdi>${marked(text)}</bdi>` : text)
 
-/** What was wrong with a form, each with its place. */
+/** What was wrong with a form, each with its place, and the line of a text that stands there. */
 export function problems(
   message: string,
-  issues: readonly { readonly place: string; readonly message: string }[],
+  issues: readonly { readonly place: string; readonly message: string; readonly line?: string | undefined }[],
 ): Html {
   if (issues.length === 0) return alert(message)
   const items = issues.map(
-    ({ place, message: text }) =>
-      html`<li>${place === '' ? EMPTY : html`<code>${marked(place)}</code> `}${told(text)}</li>`,
+    ({ place, message: text, line }) =>
+      html`<li>${place === '' ? EMPTY : html`<code>${marked(place)}</code> `}${told(text)}${line === undefined ? EMPTY : html`<pre tabindex="0">${marked(line)}</pre>`}</li>`,
   )
   // A message that is made of its only issue would say it twice.
   const [{ message: only } = { message: '' }] = issues

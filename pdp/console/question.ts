@@ -3,8 +3,10 @@ import type { AskedSubject, ContextualTuple } from '../domain/decision.ts'
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/json.ts'
 import { isSubject, parseTuple } from '../domain/names.ts'
+import { EMPTY, type Html, html } from '../process/pages/html.ts'
 import { parseJson } from '../serve/http/json.ts'
 import { RequestProblem } from '../serve/problems/status.ts'
+import { type Field, field } from './parts.ts'
 import type { Visit } from './visit.ts'
 
 export type Supposed = {
@@ -34,6 +36,18 @@ export const parametersOf = (given: Supposed): { readonly [name: string]: string
   as_of: given.asOf,
   context: given.context,
 })
+
+/** The fields of a supposition, folded away until one of them is used. `more`: fields of the one screen. */
+export function supposedFields(supposed: Supposed, more: readonly Field[] = []): Html {
+  const isUsed = isSupposed(supposed) || more.some(({ value }) => value !== '')
+  return html`<details${isUsed ? html` open` : EMPTY}><summary>What if, at another time, with a context</summary>
+<div class="fields">
+${field({ name: 'with', label: 'With these relationships', value: supposed.with, lines: 2, hint: 'One on each line: doc:1#viewer@user:alice. They count in this question only.' })}
+${field({ name: 'without', label: 'Without these relationships', value: supposed.without, lines: 2 })}
+${field({ name: 'as_of', label: 'As of (UTC)', value: supposed.asOf, hint: '2030-01-31T12:00. Read from the log of changes.' })}
+${field({ name: 'context', label: 'Context of conditions', value: supposed.context, lines: 2, hint: 'A JSON object.' })}
+${more.map(field)}</div></details>`
+}
 
 /** Throws RequestProblem with the line of each text that is no tuple. */
 export function readSupposed(given: Supposed): Supposition {

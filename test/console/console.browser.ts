@@ -156,7 +156,7 @@ describe.each(['light', 'dark'] as const)('in the %s scheme', (colorScheme) => {
         expect({ name, width, sideways }).toEqual({ name, width, sideways: [] })
       }
     }
-  })
+  }, 300_000)
 })
 
 function violationsIn(found: unknown): readonly string[] {

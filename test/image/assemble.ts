@@ -25,7 +25,9 @@ export function assemble(part: Part, { dist, folder }: { dist: string; folder: s
       if (/\.(?:sql|json|html|css)$|(?:^|\/)assets\//.test(name)) copy(join(root, name), join(folder, root, name))
     }
   }
-  const closure = packagesOf(packages)
+  // Programs of pages are served with what they import.
+  const served = packagesIn(join(folder, part)).filter((name) => !packages.has(name))
+  const closure = packagesOf(new Set([...packages, ...served]))
   for (const path of closure) {
     cpSync(path, join(folder, path), { recursive: true, filter: (source) => keep(source, path) })
   }

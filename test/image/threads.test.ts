@@ -1,11 +1,16 @@
-/** A thread's file is started by its address, so no import leads to it: the images find it by that address. */
+/** What no import leads to from the start of a program, and the images hold: files of threads, and packages that browsers load. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { threadsIn } from './assemble.ts'
+import { packagesIn, threadsIn } from './assemble.ts'
 
 test.each([
   ['pdp/worker/worker.ts', './thread.js'],
   ['pdp/identity/keys/foreign-hash.ts', './bcrypt-thread.js'],
 ])('%s needs %s', (file, thread) => {
   expect(threadsIn(readFileSync(file, 'utf8'))).toEqual([thread])
+})
+
+test('pages of the console bring the packages that their modules import', () => {
+  const editor = ['commands', 'language', 'lint', 'view'].map((name) => `@codemirror/${name}`)
+  expect(packagesIn('pdp/console/assets')).toEqual([...editor, '@lezer/highlight'])
 })

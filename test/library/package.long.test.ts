@@ -84,6 +84,11 @@ test('portcullis-server holds its books, and each of their links leads to a file
       for (const to of links.filter((link) => !/^[a-z]+:/.test(link)))
         expect([page, to, existsSync(join(server, dirname(page), to))]).toEqual([page, to, true])
     }
+    // The editor of the console, with what its modules import.
+    expect(names).toContain('pdp/console/assets/editor.js')
+    const { dependencies } = JSON.parse(readFileSync(join(server, 'package.json'), 'utf8'))
+    for (const name of ['@codemirror/view', '@codemirror/lint', '@lezer/highlight'])
+      expect(Object.keys(dependencies)).toContain(name)
     // What `portcullis-sidecar init` names for editors.
     expect(names).toContain('sidecar/route-file/route-file.schema.json')
   } finally {

@@ -9,12 +9,22 @@ import type { LogEntry } from '../../store/contract.ts'
 import { copies, type FormQuestion, reasonSentence } from '../answer-texts.ts'
 import { changesOf, type FoundChanges } from '../history.ts'
 import { address, alert, copyable, field, hidden, instant, link, name, problems, table, verdict } from '../parts.ts'
-import { isSupposed, parametersOf, readSubject, readSupposed, type Supposed, supposedOf } from '../question.ts'
-import { supposedFields } from '../supposed-fields.ts'
+import {
+  isSupposed,
+  parametersOf,
+  readSubject,
+  readSupposed,
+  type Supposed,
+  supposedFields,
+  supposedOf,
+} from '../question.ts'
 import type { View, Visit } from '../visit.ts'
+import { didYouMeanPerson } from './people.ts'
 
 export type Answered = {
   readonly result: PermissionResult
+  /** The subject is no person or client, or one that exists. */
+  readonly isKnown: boolean
   readonly tookMs: number
   /** The instant from which the answer may differ without any write; null for never. */
   readonly validUntilMs: number | null
@@ -33,7 +43,7 @@ export async function answerAsked(visit: Visit, asked: FormQuestion, supposed: S
   const [exists, decision] = await Promise.all([existsAsSubject(directory, subject), pdp.decide(question)])
   const [result] = exists ? decision.permissions : permissions.map((check) => refusedUnknown(check, subject, true))
   if (result === undefined) throw new TypeError('a question was not answered')
-  return { result, tookMs: performance.now() - startedMs, validUntilMs: decision.validUntilMs }
+  return { result, isKnown: exists, tookMs: performance.now() - startedMs, validUntilMs: decision.validUntilMs }
 }
 
 export const askedOf = (visit: Visit): FormQuestion => ({
@@ -93,7 +103,7 @@ async function answerParts(visit: Visit, asked: FormQuestion, supposed: Supposed
 type Told = { readonly asked: FormQuestion; readonly supposed: Supposed; readonly answered: Answered }
 
 async function answerPage(visit: Visit, { asked, supposed, answered }: Told): Promise<Html> {
-  const { result, tookMs } = answered
+  const { result, isKnown, tookMs } = answered
   const { reason } = result
   const { asOfMs = Number.POSITIVE_INFINITY } = readSupposed(supposed)
   const found = await changesOf(visit, reason?.path ?? [], asOfMs)
@@ -105,9 +115,20 @@ async function answerPage(visit: Visit, { asked, supposed, answered }: Told): Pr
     ...parametersOf(supposed),
   })
   const isNow = supposed.asOf === ''
+  const subject = readSubject(asked.subject)
+  const meant =
+    isKnown || subject === null
+      ? EMPTY
+      : await didYouMeanPerson(visit, subject, (near) =>
+          address('ask', {
+            org: asked.organization,
+            ...questionParameters({ ...asked, subject: near }),
+            ...parametersOf(supposed),
+          }),
+        )
   return html`<section class="answer ${result.allowed ? 'is-allowed' : 'is-denied'}" aria-labelledby="answer">
 <div role="status" class="verdict-line"><h2 id="answer" class="verdict"${isNow ? html` data-watch="${watch}"` : EMPTY}>${word}</h2></div>
-<p class="sentence">${reasonSentence(asked, result)}</p>${isSupposed(supposed) ? SUPPOSED : EMPTY}
+<p class="sentence">${reasonSentence(asked, result)}${meant}</p>${isSupposed(supposed) ? SUPPOSED : EMPTY}
 <p class="note">Answered in ${tookMs.toFixed(1)} ms in organization ${name(asked.organization)}.</p></section>
 ${result.allowed ? await pathTable(visit, result, found) : missingTable(visit, asked, result)}
 <details class="copies"><summary>Copy as test, curl, code</summary>${copies(visit.deps.issuer, { asked, supposed, allowed: result.allowed }).map(({ title, text }) => copyable(title, text))}</details>

@@ -27,7 +27,13 @@ export async function showModel(visit: Visit): Promise<View> {
     visit.query('done') === '' ? EMPTY : status('The new model is in force. Every decision from now on follows it.')
   const apps = table({
     caption: 'Apps',
-    columns: ['App', { title: 'Version', number: true }, 'Roles', 'Permissions', 'Model'],
+    columns: [
+      'App',
+      { title: 'Version', number: true },
+      { title: 'Roles', number: true },
+      { title: 'Permissions', number: true },
+      'Model',
+    ],
     rows: items.map(({ app, version, roles, permissions, model }) => [
       link(address('model', { org: visit.organization, app }), name(app)),
       String(version),
@@ -74,12 +80,13 @@ function editor(visit: Visit, { app, text }: { readonly app: string; readonly te
   const here = address('model', { org, app })
   return html`<section aria-labelledby="model-text"><h2 id="model-text">Text</h2>
 <form method="post" action="${here}">${hidden('csrf', visit.csrf)}
-${field({ name: 'text', label: 'Model in the OpenFGA language', value: text, lines: Math.min(30, Math.max(8, text.split('\n').length + 1)) })}
+${field({ name: 'text', label: 'Model in the OpenFGA language', value: text, lines: Math.min(30, Math.max(8, text.split('\n').length + 1)), checkedAt: here })}
 <fieldset><legend>Whose access to compare</legend><div class="fields">
 ${field({ name: 'type', label: 'Type of the resources', value: form('type') || visit.query('type'), hint: 'Empty: the first type that the change touches. Compared in the chosen organization.' })}
 ${field({ name: 'relation', label: 'Relation', value: form('relation'), hint: 'Empty: every relation of the type.' })}
 ${field({ name: 'subject_type', label: 'Type of the subjects', value: form('subject_type') || 'user' })}</div></fieldset>
-<button type="submit" name="action" value="compare">Check and compare</button></form></section>`
+<button type="submit" name="action" value="compare">Check and compare</button></form></section>
+<script type="module" src="/console/assets/editor/editor.js"></script>`
 }
 
 /** An emptied text takes the model away. */
@@ -94,9 +101,16 @@ export async function actModel(visit: Visit): Promise<View> {
   const current = await visit.api<StoredManifest>('GET', `/v1/apps/${encodeURIComponent(app)}/manifest`)
   const text = form('text').replaceAll('\r\n', '\n')
   const title = `Model of ${app}`
-  const issues = isNone(text) ? [] : await withModels(() => modelIssues(text))
-  if (issues.length > 0) {
-    const placed = issues.map(({ place, message }) => ({ place: `line ${place.replace(':', ', column ')}`, message }))
+  const found = await problemsIn(text)
+  if (form('action') === 'problems')
+    return { file: 'problems.json', type: 'application/json', text: JSON.stringify(found) }
+  if (found.length > 0) {
+    const lines = text.split('\n')
+    const placed = found.map(({ line, column, message }) => ({
+      place: `line ${line}, column ${column}`,
+      message,
+      line: lines[line - 1],
+    }))
     return {
       title,
       status: 400,
@@ -108,6 +122,17 @@ export async function actModel(visit: Visit): Promise<View> {
     title: `${title}: compared`,
     body: html`${await compared(visit, { current, text })}${applyForm(visit, { current, text })}${await pictureOf(text)}${editor(visit, { app, text })}<p>${link(address('model', { org, app }), 'Back to the model in force')}</p>`,
   }
+}
+
+/** By the parser that would refuse it. */
+async function problemsIn(
+  text: string,
+): Promise<readonly { readonly line: number; readonly column: number; readonly message: string }[]> {
+  const issues = isNone(text) ? [] : await withModels(() => modelIssues(text))
+  return issues.map(({ place, message }) => {
+    const [line = 1, column = 1] = place.split(':').map(Number)
+    return { line, column, message }
+  })
 }
 
 /** Each is a comparison of everybody's access. */

@@ -1,5 +1,7 @@
 /** People: who there is; of one person the memberships, the roles with their source, and the sessions, which can be ended. */
+import type { AskedSubject } from '../../domain/decision.ts'
 import { ENVIRONMENT } from '../../domain/log.ts'
+import { didYouMean, nearestName } from '../../domain/nearest.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { asRequestProblem, RequestProblem } from '../../serve/problems/status.ts'
 import { shellWord } from '../answer-texts.ts'
@@ -9,6 +11,8 @@ import type { View, Visit } from '../visit.ts'
 import { grantLogs, LEFT_OUT } from './organization.ts'
 
 const PAGE_SIZE = 100
+/** Ids that a mistyped one is compared with, from the first of all and from those that begin like it. */
+const CANDIDATES_MAX = 1_000
 
 type Person = { readonly id: string; readonly email: string | null; readonly name: string | null }
 type Page<T> = { readonly items: readonly T[]; readonly next_page_token: string | null }
@@ -56,10 +60,12 @@ async function showOne(visit: Visit, user: string): Promise<View> {
       : (await store.rows([org], [{ log: org, kind: 'membership', user }])).rows.flatMap((row) =>
           'membership' in row && row.membership !== null ? [row.membership] : [],
         )
-  // A person with rights in one organization learns nothing of those who are not in it.
-  if (!everywhere && membership === undefined) throw new RequestProblem('not_found', 'there is no such member')
   const found = await directory.user(user)
-  if (found === null && everywhere) throw new RequestProblem('not_found', `there is no user ${user}`)
+  // A person with rights in one organization learns nothing of those who are not in it.
+  if (everywhere ? found === null : membership === undefined) {
+    const what = everywhere ? `there is no user ${user}` : 'there is no such member'
+    throw new RequestProblem('not_found', `${what}${didYouMean(user, await candidatesFor(visit, user))}`)
+  }
   const done = query('done') === '' ? EMPTY : status('The sessions were ended, and every token of them.')
   const memberships = everywhere
     ? await directory.memberships(user)
@@ -72,6 +78,29 @@ ${table({ caption: 'Memberships', columns: ['Organization', 'Tier', 'Status'], r
 ${visit.may('roles:read') ? await roles(visit, user) : EMPTY}
 ${visit.mayEverywhere('sessions:revoke') ? await sessions(visit, user) : EMPTY}`,
   }
+}
+
+/** A question about the person whose id is near, if there is one that the asking person may see. */
+export async function didYouMeanPerson(
+  visit: Visit,
+  { type, id }: AskedSubject,
+  to: (subject: string) => string,
+): Promise<Html> {
+  const near = type === 'user' ? nearestName(id, await candidatesFor(visit, id)) : null
+  return near === null ? EMPTY : html` Did you mean ${link(to(`user:${near}`), name(near))}?`
+}
+
+async function candidatesFor(visit: Visit, user: string): Promise<ReadonlySet<string>> {
+  const { organization: org, deps } = visit
+  if (visit.mayEverywhere('directory:read')) {
+    const from = [null, user.slice(0, 1)].map((after) =>
+      deps.management.directory.users({ after, countMax: CANDIDATES_MAX }),
+    )
+    return new Set((await Promise.all(from)).flat().map(({ id }) => id))
+  }
+  if (org === null || !visit.may('directory:read')) return new Set()
+  const path = `/v1/organizations/${encodeURIComponent(org)}/members?page_size=${CANDIDATES_MAX}`
+  return new Set((await visit.api<Page<Member>>('GET', path)).items.map(({ user: id }) => id))
 }
 
 /** Of the organization in view: given to the person or to a group, here, above or everywhere. */

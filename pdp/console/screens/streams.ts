@@ -40,13 +40,11 @@ async function list(visit: Visit): Promise<View> {
   const path = `/v1/streams${after === '' ? '' : `?after=${encodeURIComponent(after)}`}`
   const page = await visit.api<{ readonly items: readonly Stream[]; readonly next: string | null }>('GET', path)
   const rows = page.items.map((stream) => [
-    link(address('streams', { org, stream: stream.stream_id }), name(stream.client_id)),
+    html`${link(address('streams', { org, stream: stream.stream_id }), name(stream.client_id))} <span class="note">of ${stream.organization === null ? 'all organizations' : name(stream.organization)}</span>`,
     state(stream),
     lag(stream),
-    stream.last_error === null ? html`<span class="note">none</span>` : name(stream.last_error),
     String(stream.pending),
-    stream.delivery,
-    stream.organization === null ? 'all' : name(stream.organization),
+    stream.last_error === null ? html`<span class="note">none</span>` : name(stream.last_error),
     when(stream.last_delivered_at),
   ])
   return {
@@ -58,10 +56,8 @@ ${table({
     'Receiver',
     'Status',
     { title: 'Lag', number: true },
-    'Last error',
     { title: 'Not acknowledged', number: true },
-    'Delivery',
-    'Organization',
+    'Last error',
     'Last delivered',
   ],
   rows,

@@ -5,9 +5,9 @@ import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { existsAsSubject } from '../../serve/decisions/answer.ts'
 import { asRequestProblem, RequestProblem } from '../../serve/problems/status.ts'
 import { address, alert, csv, field, hidden, link, name, problems, status, table } from '../parts.ts'
-import { isSupposed, parametersOf, readSubject, readSupposed, supposedOf } from '../question.ts'
-import { supposedFields } from '../supposed-fields.ts'
+import { isSupposed, parametersOf, readSubject, readSupposed, supposedFields, supposedOf } from '../question.ts'
 import type { View, Visit } from '../visit.ts'
+import { didYouMeanPerson } from './people.ts'
 
 const PAGE_SIZE = 100
 const EXPORT_PAGE_SIZE = 1_000
@@ -112,8 +112,15 @@ async function unknownIn(visit: Visit, { kind }: List): Promise<Html> {
   if (subject === null || (await existsAsSubject(visit.deps.management.directory, subject)))
     return unknownRelation(visit)
   const what = subject.type === 'user' ? 'user' : 'client'
+  const { organization: org, query } = visit
+  const meant = await didYouMeanPerson(visit, subject, (near) =>
+    address('what', {
+      ...{ org, subject: near, relation: query('relation'), type: query('type') },
+      ...parametersOf(supposedOf(visit)),
+    }),
+  )
   return alert(
-    html`There is no ${what} ${name(subject.id)}, and who does not exist may do nothing, whatever relationships say.`,
+    html`There is no ${what} ${name(subject.id)}, and who does not exist may do nothing, whatever relationships say.${meant}`,
   )
 }
 

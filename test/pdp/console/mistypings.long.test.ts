@@ -40,6 +40,25 @@ test('a list of what somebody may do says when there is nobody of that name', as
   expect(known).toContain('See the relationships of user:anna')
 })
 
+test.each([
+  ['ask?org=acme&subject=user:ana&relation=viewer&resource=doc:1', '/console/ask?org=acme&amp;subject=user%3Aanna'],
+  ['what?org=acme&subject=user:ana&relation=viewer&type=doc', '/console/what?org=acme&amp;subject=user%3Aanna'],
+])('%s names the person whose id is near, and leads to the same question', async (at, to) => {
+  const { text } = await get(await signedInTo(world, 'root'), `/console/${at}`)
+  expect(text.replaceAll(/<[^>]*>/g, '')).toContain('Did you mean anna?')
+  expect(text).toContain(`href="${to}`)
+})
+
+test('a near name is told only to those who may see who there is', async () => {
+  const asked = 'ask?org=acme&subject=user:tim&relation=viewer&resource=doc:1'
+  expect(await read('root', asked)).toContain('Did you mean tom?')
+  // He is in another organization.
+  expect(await read('anna', asked)).not.toContain('tom')
+  expect(await read('root', 'people?org=acme&user=ana')).toContain('did you mean &quot;anna&quot;?')
+  expect(await read('anna', 'people?org=acme&user=bobb')).toContain('did you mean &quot;bob&quot;?')
+  expect(await read('anna', 'people?org=acme&user=tim')).not.toContain('tom')
+})
+
 test('a list of who may that is empty says where to look', async () => {
   expect(await read('root', 'who?org=acme&resource=doc:nowhere&relation=viewer&type=user')).toContain(
     'No relationship, group, rule, membership or role gives it. See the relationships of doc:nowhere',
