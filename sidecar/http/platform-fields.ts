@@ -4,6 +4,7 @@
 export const PLATFORM_FIELDS = [
   // Identity proxies.
   'x-webauth-*', // Grafana, Gitea
+  'webauth-*', // Stanford WebAuth
   'x-pomerium-*',
   'x-vouch-*',
   'x-authentik-*',
@@ -73,10 +74,21 @@ export const PLATFORM_FIELDS = [
   'x-openwebui-*', // Open WebUI to its pipelines: X-OpenWebUI-User-Email
   'x-qlik-user*', // Qlik Sense
   'gitlab-workhorse*',
+  'x-sp-user*', // ShinyProxy: X-SP-UserId, X-SP-UserGroups
+  'x-alfresco-*', // Alfresco: X-Alfresco-Remote-User
+  'x-akhq-*', // AKHQ
+  'x-tobira-*', // Tobira
+  'x-grafana-user', // Grafana to its data sources
   'x-graylog-server-url',
   'x-zitadel-public-host',
   'x-zitadel-instance-host',
   'x-zitadel-forwarded',
+  // Mobile networks.
+  'msisdn',
+  'x-msisdn',
+  'x-up-calling-line-id',
+  'x-3gpp-asserted-identity', // 3GPP TS 24.109
+  'x-xcap-asserted-identity',
   // Gateways and meshes.
   'x-consumer-*', // Kong, APISIX
   'x-credential-*', // Kong, APISIX

@@ -97,7 +97,10 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-token-subject',
   'x-sso-*', // Sonatype Nexus
   'x-saml-*',
-  'auth-user', // YunoHost
+  'auth-user', // YunoHost, LemonLDAP::NG
+  'auth-mail',
+  'auth-groups',
+  'lm-remote-*', // LemonLDAP::NG
   // Forwarding and client addresses.
   'forwarded*', // RFC 7239, and Forwarded-For and Forwarded-Proto
   'x-forward*', // X-Forwarded-*, X-Forward-For
@@ -114,7 +117,11 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-tunneled-method', // Catalyst
   'x-client-ip', // mod_remoteip, Azure
   'x-cluster-client-ip', // Rackspace, Zeus
-  'x-true-ip',
+  'x-true-*',
+  'x-originally-*',
+  'real-ip',
+  'cluster-client-ip',
+  'cdn-src-ip',
   'x-custom-ip-authorization',
   'client-ip', // Rails, Azure Application Gateway
   'true-client-ip', // Akamai, Cloudflare
@@ -122,7 +129,7 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-remote-*', // Kubernetes X-Remote-User
   'proxy',
   'proxy-*', // httpoxy; Jetty Proxy-auth-cert; 403 bypass lists
-  'x-proxied-*', // Jetty X-Proxied-Https
+  'x-proxied*', // Jetty X-Proxied-Https, NiFi X-ProxiedEntitiesChain
   'x-proxy*', // OpenSearch proxy authentication, Apache Knox X-ProxyContextPath
   'http-*', // HTTP_CLIENT_IP and their like, sent with dashes
   // RFC 3875 section 4.1: meta-variables of CGI, which gunicorn, FastCGI and mod_php read as fields, too.
@@ -149,6 +156,7 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-base-url',
   'x-ingress-path', // Home Assistant
   'x-hass-*', // Home Assistant
+  'x-ha-ingress', // ESPHome: no sign-in
   'x-scheme', // ingress-nginx, Tornado, mod_wsgi
   'x-url-scheme', // Werkzeug, GitLab
   'x-https', // mod_wsgi
@@ -175,6 +183,11 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-nuxt-*', // Nuxt
   'x-nitro-*', // Nitro
   'x-react-router-*', // React Router: pre-rendered data, mode
+  'grpc-metadata-*', // grpc-gateway: becomes metadata without this prefix
+  'grpcgateway-*', // what gRPC servers believe to come from it
+  'x-webobjects-*', // SOGo: X-WebObjects-Remote-User
+  'x-tomcat-docroot', // mod_cfml
+  'x-modcfml-*',
   'camel*', // Apache Camel: CamelHttpUri, CamelExecCommandExecutable
   'x-nf-*', // Netlify
   'raw-request-uri', // Pekko and Akka HTTP

@@ -57,6 +57,10 @@ const LIES = [
   ...['X-Spinnaker-User', 'X-Spinnaker-Accounts', 'Argocd-Username', 'X-Wcpay-Platform-Checkout-User', 'X-User-Role'],
   ...['Eo-Client-Ip', 'Do-Connecting-Ip', 'X-Trino-Original-User', 'X-Mtls-Subject', 'X-Request-Uri', 'X-Permissions'],
   ...['Ngrok-Auth-User-Email', 'zrok-auth-email', 'X-ExeDev-Email', 'X-Authelia-Username', 'X-OIDC-Email'],
+  ...['X-ProxiedEntitiesChain', 'X-WebObjects-Remote-User', 'X-SP-UserId', 'X-Alfresco-Remote-User', 'X-AKHQ-User'],
+  ...['X-HA-Ingress', 'Grpc-Metadata-X-Auth-Subject', 'Grpcgateway-Authorization', 'X-Grafana-User', 'Lm-Remote-User'],
+  ...['Auth-Groups', 'WebAuth-User', 'X-Tobira-Username', 'X-Msisdn', 'X-3GPP-Asserted-Identity', 'Real-IP'],
+  ...['X-True-Client-IP', 'X-Originally-Forwarded-For', 'Cluster-Client-IP', 'Cdn-Src-Ip', 'X-Tomcat-DocRoot'],
   ...['X-RStudio-Username', 'X-RSConnect-User', 'X-Streamlit-User', 'Plotly-User-Data', 'X-OpenWebUI-User-Email'],
   ...['X-Kratos-Authenticated-Identity-Id', 'X-Qlik-User', 'Gitlab-Workhorse-Api-Request', 'X-Graylog-Server-URL'],
   ...[
