@@ -1,7 +1,7 @@
 /** The upstream over HTTP/1.1: undici, except for requests with trailers, which undici cannot send. */
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
-import { isIP } from 'node:net'
+import { isIP, Socket } from 'node:net'
 import type { buildConnector as Connectors, Pool as PoolType } from 'undici'
 import buildConnector from 'undici/lib/core/connect.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
@@ -106,9 +106,11 @@ function connectorTo(origin: string, options: Connectors.BuildOptions): Connecto
   const servername = isIP(host) === 0 ? host : ''
   return (target, done) =>
     connect({ ...target, servername }, (...made) => {
-      made[1]?.on('error', markBroken)
+      const [, connection] = made
+      connection?.on('error', markBroken)
       done(...made)
-      if (made[1] !== null) acceptValid(made[1])
+      // Beside an error undici passes nothing, whatever its types say.
+      if (connection instanceof Socket) acceptValid(connection)
     })
 }
 

@@ -178,7 +178,7 @@ describe('CIBA (poll)', () => {
       const page = await (await browser.send('/oauth/approve')).text()
       return (await browser.send('/oauth/approve', { form: { ...hiddenFields(page), action: 'approve' } })).text()
     }
-    expect(await approve()).toContain('asks that you sign in again')
+    expect(await approve()).toContain('asks you to sign in again')
     await browser.send('/oauth/approve', { form: { action: 'login', ...credentials } })
     expect(await approve()).toContain('You approved')
     expect((await poll(started.auth_req_id)).status).toBe(200)

@@ -92,7 +92,9 @@ describe('each schema', () => {
 
 test('describes every endpoint of OAuth that a program calls', async () => {
   const pages = [PATHS.device, PATHS.approve, PATHS.interaction, PATHS.logout, PATHS.logoutConfirm, PATHS.logoutSuccess]
-  const elsewhere: readonly string[] = [...pages, PATHS.resourceMetadata, PATHS.authzenMetadata]
+  // Providers of others call it, under the id that each has here: OpenID Connect Back-Channel Logout describes it.
+  const called = PATHS.signedOutElsewhere
+  const elsewhere: readonly string[] = [...pages, called, PATHS.resourceMetadata, PATHS.authzenMetadata]
   for (const path of Object.values(PATHS))
     if (!elsewhere.includes(path) && !path.startsWith(PATHS.account)) expect(Object.keys(api.paths)).toContain(path)
 })

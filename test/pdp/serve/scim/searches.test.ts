@@ -16,11 +16,13 @@ describe('a filter over a large organization', () => {
        select 'beta', 'Group', 'dir-' || i, 'g' || i, jsonb_build_object('displayName', 'g' || i) from generate_series(1, 6) i`,
       [],
     )
-    await served.sql.query(
-      `insert into relationship (organization_id, object, relation, subject)
-       select 'beta', 'group:dir-' || g, 'member', 'user:beta~' || i from generate_series(1, 6) g, generate_series(1, 9000) i`,
-      [],
-    )
+    // One statement for all would come near the time that a statement has, on a machine with more to do.
+    for (let group = 1; group <= 6; group += 1)
+      await served.sql.query(
+        `insert into relationship (organization_id, object, relation, subject)
+         select 'beta', 'group:dir-' || $1::int, 'member', 'user:beta~' || i from generate_series(1, 9000) i`,
+        [group],
+      )
   })
   const search = (kind: string, filter: string) =>
     send('GET', `/${kind}?count=1&filter=${encodeURIComponent(filter)}`, { as: other })

@@ -57,7 +57,7 @@ describe('users', () => {
     const changes = await changesOf(DIRECTORY, () => directory.putUser({ ...ann, passwordHash: 'hash' }, context))
     expect(changes).toEqual([{ kind: 'user', id: 'ann', op: 'write' }])
     expect(await directory.user('ann')).toEqual(ann)
-    expect(await directory.userByEmail('aNN@acme.TEST')).toEqual({ ...ann, passwordHash: 'hash' })
+    expect(await directory.userByEmail('aNN@acme.TEST')).toEqual({ ...ann, passwordHash: 'hash', isUnopened: false })
     await directory.putUser(user('ann', { email: 'ann@acme.test' }), context)
     expect(await directory.userByEmail('ann@acme.test')).toMatchObject({ name: null, passwordHash: 'hash' })
     await directory.putUser({ ...user('ann', { email: 'ann@acme.test' }), passwordHash: null }, context)
