@@ -1,5 +1,6 @@
 /** Serves the pipelined requests of an HTTP/1.1 connection one at a time (RFC 9112 section 9.3.2). */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 export type QueuedRequest = {
@@ -23,6 +24,8 @@ export class RequestQueue {
   constructor(connection: Duplex, restMs: () => number) {
     this.#connection = connection
     this.#restMs = restMs
+    // Node calls it after an answer with `Connection: close`.
+    if (connection instanceof Socket) connection.destroySoon = () => this.#endConnection(connection)
   }
 
   /** Null: no request is open. */
@@ -60,6 +63,15 @@ export class RequestQueue {
       this.#next()
     })
     request.begin()
+  }
+
+  /** A system that closes a connection with unread bytes resets it, so a client that is still sending could lose the answer. */
+  #endConnection(connection: Socket): void {
+    const endNow = (): void => Socket.prototype.destroySoon.call(connection)
+    if (this.#current === null || this.#current.req.complete) return endNow()
+    this.#closed = true
+    this.#current.req.once('end', endNow)
+    connection.end()
   }
 
   /** No place of a request is held any more, so a client could send on for ever. */
