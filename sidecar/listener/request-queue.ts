@@ -68,10 +68,12 @@ export class RequestQueue {
   /** A system that closes a connection with unread bytes resets it, so a client that is still sending could lose the answer. */
   #endConnection(connection: Socket): void {
     const endNow = (): void => Socket.prototype.destroySoon.call(connection)
-    if (this.#current === null || this.#current.req.complete) return endNow()
-    this.#closed = true
-    this.#current.req.once('end', endNow)
-    connection.end()
+    if (this.#current === null || this.#current.req.complete) endNow()
+    else {
+      this.#closed = true
+      this.#current.req.once('end', endNow)
+      connection.end()
+    }
   }
 
   /** No place of a request is held any more, so a client could send on for ever. */
