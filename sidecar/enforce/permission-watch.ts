@@ -25,6 +25,8 @@ export type OpenExchange = {
   readonly reevaluate: () => Promise<Reevaluation>
   /** True for an exchange that has no natural end: WebSockets and event streams. */
   readonly isEndless: () => boolean
+  /** True when the session of a browser that let it in has been ended. Rejects when that cannot be known. Null: it needs no session. */
+  readonly isSignedOut: (() => Promise<boolean>) | null
 }
 export type PermissionWatch = {
   /** `cancel` is called at most once, and never after the returned function, which reports the end of the exchange. */
@@ -41,6 +43,10 @@ type Watched = {
   readonly exchange: OpenExchange
   readonly cancel: (code: ProblemCode) => void
   readonly askAtMs: number
+  /** When it is next asked whether its session was ended. */
+  sessionAtMs: number
+  /** Since when that cannot be known; null: it can. */
+  sessionUnknownSinceMs: number | null
   basis: PermissionBasis | null
   endAtMs: number
   stop: (() => void) | null
@@ -57,6 +63,8 @@ type Watched = {
 const SWEEP_MS = 100
 /** Most exchanges have ended by then, so no question is opened for them. */
 const ASK_AFTER_MS = 400
+/** Between two questions whether a session was ended. */
+const SESSION_MS = 1_000
 
 export function createPermissionWatch(options: {
   readonly clock: () => number
@@ -84,7 +92,18 @@ export function createPermissionWatch(options: {
       else if (basis !== null && watched.stop === null && nowMs >= askAtMs) ask(watched, basis, nowMs)
       else if (unconfirmedSinceMs !== null && nowMs - unconfirmedSinceMs >= unconfirmedMaxMs)
         cancel(watched, 'pdp_unavailable')
+      else if (nowMs >= watched.sessionAtMs) void askSession(watched, nowMs)
     }
+  }
+
+  async function askSession(watched: Watched, nowMs: number): Promise<void> {
+    watched.sessionAtMs = nowMs + SESSION_MS
+    const isSignedOut = (await watched.exchange.isSignedOut?.().catch(() => null)) ?? null
+    if (watched.at < 0) return
+    watched.sessionUnknownSinceMs = isSignedOut === null ? (watched.sessionUnknownSinceMs ?? nowMs) : null
+    if (isSignedOut === true) cancel(watched, 'token_invalid')
+    else if (isSignedOut === null && nowMs - (watched.sessionUnknownSinceMs ?? nowMs) >= unconfirmedMaxMs)
+      cancel(watched, 'session_unavailable')
   }
 
   async function reevaluateOne(watched: Watched, nowMs: number): Promise<void> {
@@ -145,11 +164,13 @@ export function createPermissionWatch(options: {
 
   return {
     begin(exchange, onCancel) {
-      const { basis, stale } = exchange
+      const { basis, stale, isSignedOut } = exchange
       const watched: Watched = {
         exchange,
         cancel: onCancel,
         askAtMs: clock() + ASK_AFTER_MS,
+        sessionAtMs: isSignedOut === null ? Number.POSITIVE_INFINITY : clock() + ASK_AFTER_MS,
+        sessionUnknownSinceMs: null,
         basis,
         endAtMs: endOf(basis),
         stop: null,

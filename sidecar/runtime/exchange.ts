@@ -159,7 +159,7 @@ async function act(serving: Serving, outcome: Outcome, deps: ExchangeDeps): Prom
     answerFields: ['x-request-id', requestId, ...closing(client, deps), ...nonceFor(outcome, deps), ...ofSession],
     cancellation: new Cancellation(),
   }
-  const onEnd = watchPermission(outcome, { forwarding, upgrade: upgrade !== null }, deps)
+  const onEnd = watchPermission(outcome, { forwarding, upgrade: upgrade !== null, visit }, deps)
   const result = await (upgrade === null
     ? forwardOnce(outcome, { forwarding, onEnd }, deps)
     : tunnel(outcome, { forwarding, onEnd, upgrade }, deps))
@@ -188,7 +188,11 @@ function nonceFor({ request, identity }: Permit, deps: ExchangeDeps): string[] {
 /** Returns the function to call when the exchange has ended. */
 function watchPermission(
   permit: Permit,
-  { forwarding, upgrade }: { readonly forwarding: Forwarding; readonly upgrade: boolean },
+  {
+    forwarding,
+    upgrade,
+    visit,
+  }: Pick<Serving, 'visit'> & { readonly forwarding: Forwarding; readonly upgrade: boolean },
   { permissionWatch, log, metrics, isCurrent, reevaluate }: ExchangeDeps,
 ): () => void {
   const { cancellation, requestId } = forwarding
@@ -198,6 +202,7 @@ function watchPermission(
     stale: !isCurrent(),
     reevaluate: () => reevaluate(permit, { client: forwarding.client, upgrade }),
     isEndless: () => cancellation.endless,
+    isSignedOut: visit === null || basis === null ? null : () => visit.isEnded(),
   }
   return permissionWatch.begin(open, (code) => {
     log.info({ event: 'cut', request_id: requestId, route: route.id, reason: code })

@@ -14,6 +14,8 @@ export type Sessions = {
   keep(session: Session, own: OwnCookies): Promise<readonly string[] | null>
   /** The session as it is now, when replicas share it; null: it is over, or they do not. */
   reread(session: Session): Promise<Session | null>
+  /** True when somebody has ended it. Rejects with RequestError when that cannot be known. */
+  isEnded(session: Session): Promise<boolean>
   end(session: Session): Promise<void>
   /** Ends those of the issuer's session, or without a `sid` all of the subject's. */
   endAt(at: { readonly issuer: string; readonly sid: string | null; readonly subject: string | null }): Promise<void>
@@ -39,10 +41,10 @@ export function createSessions(deps: {
 }): Sessions {
   const { sealing, memory, lifetime, clock } = deps
 
-  /** Null when it is over. `ended`: when it was ended, by whatever may have ended it. */
+  /** Null when it is over. */
   function current(session: Session | null, ended: readonly (string | null)[]): Session | null {
     if (session === null || clock() >= endOf(session, lifetime)) return null
-    return ended.some((at) => at !== null && session.beganMs <= Number(at)) ? null : session
+    return isEnded(session, ended) ? null : session
   }
 
   async function findShared(ticket: Ticket): Promise<Session | null> {
@@ -72,6 +74,7 @@ export function createSessions(deps: {
       const ticket: Ticket = { id, issuer, sid, subject }
       return splitSession(sealing.seal('ticket', JSON.stringify(ticket)), own)
     },
+    isEnded: async (session) => isEnded(session, await reading(memory.get(endingKeys(session)))),
     reread: async (session) => (memory.isShared ? findShared(session) : null),
     async end(session) {
       await reading(memory.put(endedKey('id', session.id), String(clock()), lifetime.sessionMaxMs))
@@ -83,6 +86,10 @@ export function createSessions(deps: {
     },
   }
 }
+
+/** `ended`: when it was ended, by whatever may have ended it. */
+const isEnded = ({ beganMs }: Session, ended: readonly (string | null)[]): boolean =>
+  ended.some((at) => at !== null && beganMs <= Number(at))
 
 function parseTicket(text: string): Ticket | null {
   const read = parseJson(text)

@@ -20,6 +20,8 @@ import { forgetSession, SESSION_COOKIE } from './session-cookies.ts'
 export type Visit = Browser & {
   /** The request without the sidecar's cookies, which are for nobody else. */
   readonly client: ClientRequest
+  /** True when the session that let the request in has been ended since. Rejects with RequestError when that cannot be known. */
+  isEnded(): Promise<boolean>
   /** Names and values in turn to add to whatever is answered. */
   fields(): readonly string[]
   /** What a person gets in place of a problem document; null: it is a program. Never rejects. */
@@ -85,6 +87,7 @@ export function createVisit(arrived: ClientRequest, context: SignInContext, idle
 
   return {
     client,
+    isEnded: async () => session !== null && sessions.isEnded(session),
     fields: () =>
       cookies.length === 0 ? [] : [...cookies.flatMap((value) => ['set-cookie', value]), 'cache-control', 'no-store'],
     takes(request) {

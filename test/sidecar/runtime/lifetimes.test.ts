@@ -80,6 +80,7 @@ function begin(
     stale: false,
     reevaluate: () => begun.again(),
     isEndless: () => begun.endless,
+    isSignedOut: null,
   }
   const end = permissionWatch.begin(exchange, (code) => {
     cuts.push(code)

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { processMemory } from '../../../sidecar/sign-in/memory.ts'
 import { redisMemory } from '../../../sidecar/sign-in/memory-redis.ts'
+import { until } from '../support/harness.ts'
 import type { Claims } from '../support/issuer.ts'
 import { field } from '../support/raw-http.ts'
 import { hasRedis, startRedis, type TestRedis } from '../support/redis.ts'
@@ -48,6 +49,26 @@ describe('signing out', () => {
     expect((await signOut(browser, own)).status).toBe(303)
     expect(await statusOf(copy)).toBe(401)
     own.issuers[0].close = async () => undefined
+  })
+})
+
+describe('an open event stream', () => {
+  test.each<[string, (own: World, browser: Awaited<ReturnType<typeof signedIn>>) => Promise<unknown>]>([
+    ['the person', (own, browser) => signOut(browser, own)],
+    ['the issuer', async (own) => notify(own, await own.issuers[0].signLogout({ sid: 's1' }))],
+  ])('ends when %s ends its session, although its token is still good', async (_, end) => {
+    const own = await worlds.open()
+    const browser = await signedIn(own)
+    own.upstream.handle = (_req, res) => {
+      res.writeHead(200, { 'content-type': 'text/event-stream' })
+      res.write('data: open\n\n')
+    }
+    const before = own.upstream.reached.length
+    const stream = browser.fetch('GET /docs/1')
+    await until(() => own.upstream.reached.length > before)
+    await end(own, browser)
+    expect((await stream).body).toContain('data: open')
+    expect(own.log).toContainEqual(expect.objectContaining({ event: 'cut', reason: 'token_invalid' }))
   })
 })
 
