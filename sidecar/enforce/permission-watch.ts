@@ -25,7 +25,7 @@ export type OpenExchange = {
   readonly reevaluate: () => Promise<Reevaluation>
   /** True for an exchange that has no natural end: WebSockets and event streams. */
   readonly isEndless: () => boolean
-  /** True when the session of a browser that let it in has been ended. Rejects when that cannot be known. Null: it needs no session. */
+  /** True when the session that let a browser in has been ended. Rejects when that cannot be known. Null: it needs no session. */
   readonly isSignedOut: (() => Promise<boolean>) | null
 }
 export type PermissionWatch = {
@@ -86,24 +86,28 @@ export function createPermissionWatch(options: {
       const watched = open[at]
       if (watched === undefined) continue
       const { askAtMs, endAtMs, unconfirmedSinceMs, basis } = watched
+      const { isSignedOut } = watched.exchange
       if (nowMs >= endAtMs) cancel(watched, 'token_expired')
       else if (!endlessMayStay && watched.exchange.isEndless()) cancel(watched, 'draining')
       else if (watched.stale && nowMs >= askAtMs) void reevaluateOne(watched, nowMs)
       else if (basis !== null && watched.stop === null && nowMs >= askAtMs) ask(watched, basis, nowMs)
       else if (unconfirmedSinceMs !== null && nowMs - unconfirmedSinceMs >= unconfirmedMaxMs)
         cancel(watched, 'pdp_unavailable')
-      else if (nowMs >= watched.sessionAtMs) void askSession(watched, nowMs)
+      else if (isSignedOut !== null && nowMs >= watched.sessionAtMs) void askSession(watched, isSignedOut, nowMs)
     }
   }
 
-  async function askSession(watched: Watched, nowMs: number): Promise<void> {
+  async function askSession(watched: Watched, ask: () => Promise<boolean>, nowMs: number): Promise<void> {
     watched.sessionAtMs = nowMs + SESSION_MS
-    const isSignedOut = (await watched.exchange.isSignedOut?.().catch(() => null)) ?? null
+    const isSignedOut = await ask().catch(() => null)
     if (watched.at < 0) return
-    watched.sessionUnknownSinceMs = isSignedOut === null ? (watched.sessionUnknownSinceMs ?? nowMs) : null
-    if (isSignedOut === true) cancel(watched, 'token_invalid')
-    else if (isSignedOut === null && nowMs - (watched.sessionUnknownSinceMs ?? nowMs) >= unconfirmedMaxMs)
-      cancel(watched, 'session_unavailable')
+    if (isSignedOut === true) return cancel(watched, 'token_invalid')
+    if (isSignedOut === false) {
+      watched.sessionUnknownSinceMs = null
+      return
+    }
+    watched.sessionUnknownSinceMs ??= nowMs
+    if (nowMs - watched.sessionUnknownSinceMs >= unconfirmedMaxMs) cancel(watched, 'session_unavailable')
   }
 
   async function reevaluateOne(watched: Watched, nowMs: number): Promise<void> {
@@ -164,12 +168,12 @@ export function createPermissionWatch(options: {
 
   return {
     begin(exchange, onCancel) {
-      const { basis, stale, isSignedOut } = exchange
+      const { basis, stale } = exchange
       const watched: Watched = {
         exchange,
         cancel: onCancel,
         askAtMs: clock() + ASK_AFTER_MS,
-        sessionAtMs: isSignedOut === null ? Number.POSITIVE_INFINITY : clock() + ASK_AFTER_MS,
+        sessionAtMs: clock() + ASK_AFTER_MS,
         sessionUnknownSinceMs: null,
         basis,
         endAtMs: endOf(basis),
