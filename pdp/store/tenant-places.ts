@@ -30,11 +30,11 @@ export function createTenantPlaces(bounds: { readonly open: Bound; readonly wait
     openCount -= 1
     if (heldBy(tenant) === 1) held.delete(tenant)
     else held.set(tenant, heldBy(tenant) - 1)
-    const next = queue.findIndex((one) => mayStart(one.tenant))
-    for (const one of next < 0 ? [] : queue.splice(next, 1)) {
-      enter(one.tenant)
-      one.start()
-    }
+    const next = queue.find((one) => mayStart(one.tenant))
+    if (next === undefined) return
+    queue.splice(queue.indexOf(next), 1)
+    enter(next.tenant)
+    next.start()
   }
 
   return {
