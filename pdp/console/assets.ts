@@ -33,7 +33,11 @@ export function addAssets(scope: FastifyInstance): void {
   scope.get<{ Params: { '*': string } }>('/console/assets/editor/*', async (request, reply) => {
     const file = request.params['*']
     // Read when somebody opens it for the first time.
-    editor ??= editorModules()
+    editor ??= editorModules().catch((err: unknown) => {
+      // The next one tries again.
+      editor = null
+      throw err
+    })
     const found = (await editor).get(file)
     if (found === undefined) throw new RequestProblem('route_unknown', 'The editor has no such module.')
     const isZipped = request.headers['accept-encoding']?.includes('gzip') === true
