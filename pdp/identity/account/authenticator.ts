@@ -84,7 +84,7 @@ async function renew(parts: AccountParts, visit: Visit, person: Person): Promise
 
 async function remove(parts: AccountParts, visit: Visit, person: Person): Promise<View> {
   const { user, session } = person
-  const removed = await parts.secondFactor.remove(user.id, contextOf(user.id), { session: session.uid })
+  const removed = await parts.secondFactor.remove(user.id, { session: session.uid }, contextOf(user.id))
   if (!removed) return showAuthenticator(parts, visit, person)
   parts.log.info({ event: 'authenticator_removed', user: user.id })
   parts.notices.send(user.id, 'appRemoved', visit.frame)

@@ -49,7 +49,7 @@ export type SecondFactor = {
   /** Null for who has no second factor, or was signed out meanwhile. */
   renewRecoveryCodes(user: string, by: SignedInBy, context: WriteContext): Promise<readonly string[] | null>
   /** Ends the person's sign-ins with it. `by`: null: an administrator. False when there was none, or they were signed out meanwhile. */
-  remove(user: string, context: WriteContext, by?: SignedInBy | null): Promise<boolean>
+  remove(user: string, by: SignedInBy | null, context: WriteContext): Promise<boolean>
   /** All of them, for a person who has lost them. Ends the sign-ins too. */
   removePasskeys(user: string, context: WriteContext): Promise<boolean>
 }
@@ -192,7 +192,7 @@ export function createSecondFactor(deps: {
         await appendEvents(tx, events)
         return true
       }),
-    remove: (user, context, by = null) =>
+    remove: (user, by, context) =>
       sql.transaction(async (tx) => {
         await lockLog(tx, DIRECTORY)
         if (by !== null && !(await isStillSignedIn(tx, user, by))) return false

@@ -25,7 +25,8 @@ export type IdentityControl = {
   }
   readonly secondFactor: {
     enroll(user: string, context: WriteContext): Promise<{ readonly secret: string; readonly uri: string }>
-    remove(user: string, context: WriteContext): Promise<boolean>
+    /** `by`: null: an administrator, whatever the person does. */
+    remove(user: string, by: null, context: WriteContext): Promise<boolean>
     removePasskeys(user: string, context: WriteContext): Promise<boolean>
   }
   readonly hook: {

@@ -188,7 +188,7 @@ function addAuthenticators(app: FastifyInstance, deps: ManagementDeps): void {
     locks: () => [DIRECTORY, TOKENS],
     async handle({ at, caller, params, context }) {
       await requireAuthorityOverUser(at, caller, params.user)
-      if (await at.secondFactor.remove(params.user, context)) return EMPTY
+      if (await at.secondFactor.remove(params.user, null, context)) return EMPTY
       throw new RequestProblem('not_found', `user ${params.user} does not exist or has no authenticator`)
     },
   })

@@ -105,10 +105,12 @@ test('who lost the second factor while new recovery codes were made gets none', 
 
 test('an administrator who adds and one who removes an authenticator leave one, or none, and what was asked for last holds', async () => {
   const { id } = await added()
-  await world.identity.secondFactor.remove(id, CONTEXT)
+  await world.identity.secondFactor.remove(id, null, CONTEXT)
   const outcomes = await Promise.allSettled(
     Array.from({ length: 10 }, (_, i) =>
-      i % 2 === 0 ? world.identity.secondFactor.enroll(id, CONTEXT) : world.identity.secondFactor.remove(id, CONTEXT),
+      i % 2 === 0
+        ? world.identity.secondFactor.enroll(id, CONTEXT)
+        : world.identity.secondFactor.remove(id, null, CONTEXT),
     ),
   )
   const made = outcomes.filter(({ status }, i) => i % 2 === 0 && status === 'fulfilled').length

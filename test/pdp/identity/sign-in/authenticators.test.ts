@@ -96,9 +96,9 @@ describe('an authenticator', () => {
   test('that is taken away ends the sessions and tokens of its user, and the password is enough again', async () => {
     const { id, secret } = await enrolled()
     const { access } = await idToken(await authorize({}, answers(id, secret)))
-    expect(await scene.world.identity.secondFactor.remove(id, CONTEXT)).toBe(true)
+    expect(await scene.world.identity.secondFactor.remove(id, null, CONTEXT)).toBe(true)
     expect(await scene.world.identity.introspect(access)).toEqual({ active: false })
-    expect(await scene.world.identity.secondFactor.remove(id, CONTEXT)).toBe(false)
+    expect(await scene.world.identity.secondFactor.remove(id, null, CONTEXT)).toBe(false)
     scene.steps = []
     expect((await idToken(await authorize({}, answers(id)))).id.acr).toBe('pwd')
     expect(scene.steps).toEqual(['login'])

@@ -89,7 +89,7 @@ describe('a code', () => {
     const [one, two] = [await enrolled(), await enrolled()]
     expect((await giveCode(await atCodePage(one.id), codeAt(two.secret))).status).toBe(400)
     const page = await atCodePage(two.id)
-    await scene.world.identity.secondFactor.remove(two.id, CONTEXT)
+    await scene.world.identity.secondFactor.remove(two.id, null, CONTEXT)
     expect((await giveCode(page, codeAt(two.secret))).status).toBe(400)
   })
 
