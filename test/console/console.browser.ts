@@ -1,45 +1,19 @@
 /** The console as people use it: in a real browser, with and without scripts, by keyboard, in both schemes. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { launchChromium, openTab, type Tab } from './chromium.ts'
-import { type OwnWorld, startOwnWorld } from './own-world.ts'
+import { describe, expect, test } from 'vitest'
+import type { OwnWorld } from './own-world.ts'
 import { SCREENS } from './screens.ts'
+import { useTabs } from './tabs.ts'
 import { MODEL } from './world.ts'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const PAGE_BYTES_MAX = 50_000
 
 let world: OwnWorld
-let browser: Browser
-const tabs: Tab[] = []
-beforeAll(async () => {
-  world = await startOwnWorld()
-  browser = await launchChromium()
+const open = useTabs((made) => {
+  world = made
 })
-afterAll(async () => {
-  await browser?.close()
-  await world?.close()
-})
-/** What a policy refuses, or a script gets wrong, fails the test that saw it. */
-afterEach(async () => {
-  const complaints = tabs.flatMap((tab) => tab.complaints)
-  await Promise.all(tabs.splice(0).map(({ context }) => context.close()))
-  expect(complaints).toEqual([])
-})
-/** Signed in once for each person: most tests are about what comes after. */
-const states = new Map<string, Awaited<ReturnType<BrowserContext['storageState']>>>()
-async function open({ person, ...options }: BrowserContextOptions & { readonly person: string }): Promise<Page> {
-  const known = states.get(person)
-  const tab = await openTab(browser, world, {
-    ...options,
-    ...(known === undefined ? { person } : { person: null, storageState: known }),
-  })
-  tabs.push(tab)
-  if (known === undefined) states.set(person, await tab.context.storageState())
-  return tab.page
-}
 
 describe('in three clicks', () => {
   test('the request id in the 403 of a sidecar leads to the missing relationship', async () => {

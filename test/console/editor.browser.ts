@@ -1,10 +1,10 @@
 /** The editor of models: what the server finds wrong at its line, with and without scripts. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { launchChromium, openTab, type Tab } from './chromium.ts'
-import { type OwnWorld, startOwnWorld } from './own-world.ts'
+import type { BrowserContextOptions, Locator, Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
+import type { OwnWorld } from './own-world.ts'
+import { useTabs } from './tabs.ts'
 import { MODEL } from './world.ts'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
@@ -13,31 +13,14 @@ const WRONG = MODEL.replace('define member: [user, group#member]', 'define membe
 const WRONG_LINE = MODEL.split('\n').findIndex((line) => line.includes('define member:')) + 1
 
 let world: OwnWorld
-let browser: Browser
-const tabs: Tab[] = []
-beforeAll(async () => {
-  world = await startOwnWorld()
-  browser = await launchChromium()
+const openAs = useTabs((made) => {
+  world = made
 })
-afterAll(async () => {
-  await browser?.close()
-  await world?.close()
-})
-/** What a policy refuses, or a script gets wrong, fails the test that saw it. */
-afterEach(async () => {
-  const complaints = tabs.flatMap((tab) => tab.complaints)
-  await Promise.all(tabs.splice(0).map(({ context }) => context.close()))
-  expect(complaints).toEqual([])
-})
-/** Signed in once: the tests are about what comes after. */
-let state: Awaited<ReturnType<BrowserContext['storageState']>> | null = null
+
 async function open(options: BrowserContextOptions = {}): Promise<Page> {
-  const signedIn = state === null ? { person: 'root' } : { person: null, storageState: state }
-  const tab = await openTab(browser, world, { ...options, ...signedIn })
-  tabs.push(tab)
-  state ??= await tab.context.storageState()
-  await tab.page.goto('/console/model?org=acme&app=docs')
-  return tab.page
+  const page = await openAs({ ...options, person: 'root' })
+  await page.goto('/console/model?org=acme&app=docs')
+  return page
 }
 
 const editorOf = (page: Page): Locator => page.getByRole('textbox', { name: LABEL })

@@ -1,32 +1,13 @@
 /** What people see of the console by their roles: nothing of others, of other tenants, or of what lies above them. */
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { launchChromium, openTab, type Tab } from './chromium.ts'
-import { type OwnWorld, startOwnWorld } from './own-world.ts'
+import { describe, expect, test } from 'vitest'
+import type { OwnWorld } from './own-world.ts'
 import { SCREENS } from './screens.ts'
+import { useTabs } from './tabs.ts'
 
 let world: OwnWorld
-let browser: Browser
-const tabs: Tab[] = []
-beforeAll(async () => {
-  world = await startOwnWorld()
-  browser = await launchChromium()
+const open = useTabs((made) => {
+  world = made
 })
-afterAll(async () => {
-  await browser?.close()
-  await world?.close()
-})
-/** What a policy refuses, or a script gets wrong, fails the test that saw it. */
-afterEach(async () => {
-  const complaints = tabs.flatMap((tab) => tab.complaints)
-  await Promise.all(tabs.splice(0).map(({ context }) => context.close()))
-  expect(complaints).toEqual([])
-})
-async function open({ person }: { readonly person: string }): Promise<Page> {
-  const tab = await openTab(browser, world, { person })
-  tabs.push(tab)
-  return tab.page
-}
 
 describe('people see what their roles let them see', () => {
   test('somebody without a role sees neither a link nor data, and what would help', async () => {
