@@ -1,4 +1,4 @@
-/** Verifies a logout token (OpenID Connect Back-Channel Logout 1.0 section 2.6). */
+/** Takes a logout token: verifies it, and has it carried out once (OpenID Connect Back-Channel Logout 1.0 section 2.6). */
 import { hash } from 'node:crypto'
 import type { AlgorithmName } from './algorithms.ts'
 import { TokenError } from './errors.ts'
@@ -7,6 +7,11 @@ import type { KeySource } from './keys.ts'
 import { findSigner } from './signature.ts'
 
 export type LoggedOut = { readonly sid: string | null; readonly subject: string | null }
+/** Of the tokens that were carried out. Rejects when it cannot be known. */
+export type LogoutMemory = {
+  has(key: string): Promise<boolean>
+  keep(key: string, forMs: number): Promise<void>
+}
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 const TOKEN_CHARS_MAX = 8_192
@@ -14,17 +19,34 @@ const TOKEN_CHARS_MAX = 8_192
 const AGE_SECONDS_MAX = 300
 const FUTURE_SECONDS_MAX = 60
 
-/** `claim`: false when the key was claimed in that time already. Rejects with TokenError `token_invalid`, or `keys_unavailable`. */
-export async function verifyLogoutToken(
+type Expected = {
+  readonly issuer: string
+  readonly clientId: string
+  readonly keys: KeySource
+  readonly algorithms: readonly AlgorithmName[]
+}
+
+/**
+ * Calls `end` for a token that was not carried out yet, and remembers it only then: what failed counts when it is sent again, and
+ * to end the same sessions twice does no harm. Rejects with TokenError `token_invalid` or `keys_unavailable`, and as `end` does.
+ */
+export async function takeLogoutToken(
   token: string,
-  expected: {
-    readonly issuer: string
-    readonly clientId: string
-    readonly keys: KeySource
-    readonly algorithms: readonly AlgorithmName[]
-  },
-  deps: { readonly claim: (key: string, forMs: number) => Promise<boolean>; readonly clock: () => number },
-): Promise<LoggedOut> {
+  expected: Expected,
+  { memory, clock }: { readonly memory: LogoutMemory; readonly clock: () => number },
+  end: (loggedOut: LoggedOut) => Promise<void>,
+): Promise<void> {
+  const { key, ...loggedOut } = await verify(token, expected, clock)
+  if (await memory.has(key)) throw refused('it came before')
+  await end(loggedOut)
+  await memory.keep(key, (AGE_SECONDS_MAX + FUTURE_SECONDS_MAX) * 1_000)
+}
+
+async function verify(
+  token: string,
+  expected: Expected,
+  clock: () => number,
+): Promise<LoggedOut & { readonly key: string }> {
   const jws = parseJws(token, TOKEN_CHARS_MAX)
   if (jws === null) throw refused('it is not a compact JWS')
   // Another kind of token, such as an ID token that a page has seen, must not sign anybody out.
@@ -36,17 +58,14 @@ export async function verifyLogoutToken(
   if (!audiences.includes(expected.clientId)) throw refused('aud does not name our client')
   if (members(members(events)?.[EVENT]) === null) throw refused('events does not say that somebody was signed out')
   if (nonce !== undefined) throw refused('it has a nonce, which only ID tokens have')
-  const now = deps.clock() / 1_000
+  const now = clock() / 1_000
   if (typeof iat !== 'number' || !(iat > now - AGE_SECONDS_MAX && iat < now + FUTURE_SECONDS_MAX))
     throw refused('iat is not of the last minutes')
   if (exp !== undefined && !(typeof exp === 'number' && exp > now - FUTURE_SECONDS_MAX)) throw refused('it has expired')
   if (typeof jti !== 'string' || jti === '') throw refused('it has no jti')
   if (!isNameOrNull(sid) || !isNameOrNull(sub) || (sid === null && sub === null))
     throw refused('it names neither a session nor a subject')
-  const seenMs = (AGE_SECONDS_MAX + FUTURE_SECONDS_MAX) * 1_000
-  const key = hash('sha256', JSON.stringify([iss, jti]), 'base64url')
-  if (!(await deps.claim(`jti:${key}`, seenMs))) throw refused('it came before')
-  return { sid, subject: sub }
+  return { sid, subject: sub, key: `jti:${hash('sha256', JSON.stringify([iss, jti]), 'base64url')}` }
 }
 
 const isNameOrNull = (value: unknown): value is string | null =>

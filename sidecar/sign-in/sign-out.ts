@@ -1,6 +1,6 @@
 /** Ends sessions: by the person, on our own page, and by the issuer (OpenID Connect Back-Channel Logout 1.0). */
 import { TokenError } from '../../pdp/token/errors.ts'
-import { verifyLogoutToken } from '../../pdp/token/logout-token.ts'
+import { type LogoutMemory, takeLogoutToken } from '../../pdp/token/logout-token.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
 import { RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
@@ -77,10 +77,14 @@ export async function signedOutByIssuer(
     context.count({ issuer, step: 'signed_out', outcome })
   if (trusted === undefined || token === '' || more.length > 0) return refusal('there must be one logout_token')
   try {
-    const claim = (key: string, forMs: number): Promise<boolean> => context.memory.claim(key, forMs)
-    const expected = { issuer, clientId, ...trusted }
-    const { sid, subject } = await verifyLogoutToken(token, expected, { claim, clock: context.clock })
-    await context.sessions.endAt({ issuer, sid, subject })
+    const { sessions, clock } = context
+    const memory: LogoutMemory = {
+      has: async (key) => (await context.memory.get([key]))[0] !== null,
+      keep: (key, forMs) => context.memory.put(key, '', forMs),
+    }
+    await takeLogoutToken(token, { issuer, clientId, ...trusted }, { memory, clock }, ({ sid, subject }) =>
+      sessions.endAt({ issuer, sid, subject }),
+    )
   } catch (err) {
     if (!(err instanceof TokenError)) throw err
     context.log.warn({ event: 'logout_token_refused', issuer, reason: err.message })

@@ -43,7 +43,7 @@ export function createForeign(deps: Deps): {
     elsewhere: createElsewhere(parts),
     providers,
     signedOutElsewhere: createSignedOutElsewhere({
-      ...{ ...deps, ...parts, seen: returns },
+      ...{ ...deps, ...parts, marks: returns },
       fetch: (url, { signal, headers }) =>
         outgoing(url, { method: 'GET', body: undefined, redirect: 'manual', headers, signal }),
     }),

@@ -6,7 +6,7 @@ import type { Sql } from '../../store/directory.ts'
 import { ALGORITHM_NAMES } from '../../token/algorithms.ts'
 import { TokenError } from '../../token/errors.ts'
 import type { KeySource } from '../../token/keys.ts'
-import { verifyLogoutToken } from '../../token/logout-token.ts'
+import { type LogoutMemory, takeLogoutToken } from '../../token/logout-token.ts'
 import { type Fetch, remoteKeys } from '../../token/remote-keys.ts'
 import { readForm } from '../html/forms.ts'
 import { STATUS } from '../oauth/status.ts'
@@ -24,8 +24,7 @@ type Deps = {
   readonly links: Pick<Links, 'userOf'>
   readonly revocations: Pick<Revocations, 'revokeSession'>
   readonly sql: Pick<Sql, 'query'>
-  /** Remembers the messages that came, for longer than they are accepted. */
-  readonly seen: Pick<SharedAttempts, 'take'>
+  readonly marks: Pick<SharedAttempts, 'mark' | 'isMarked'>
   readonly fetch: Fetch
   readonly clock: () => number
   readonly log: Log
@@ -39,18 +38,25 @@ const SESSIONS = `
   where kind = 'Session' and payload ->> 'accountId' = $1 and payload -> 'amr' ? $2 and consumed_at is null and uid is not null`
 
 export function createSignedOutElsewhere(deps: Deps): SignedOutElsewhere {
-  const { providers, links, revocations, sql, clock, log } = deps
+  const { providers, links, revocations, sql, marks, clock, log } = deps
   const keysOf = createKeys(deps)
+  const nameOf = (key: string): string => `signed out ${key}`
+  const memory: LogoutMemory = {
+    has: (key) => marks.isMarked(nameOf(key)),
+    keep: (key, forMs) => marks.mark(nameOf(key), forMs),
+  }
 
-  /** The person here; null: of an account that nobody here has. */
-  async function personOf(token: string, provider: IdentityProvider): Promise<string | null> {
-    const { issuer, client_id: clientId } = provider
+  async function end(token: string, { id, issuer, client_id: clientId }: IdentityProvider): Promise<void> {
     const expected = { issuer, clientId, keys: keysOf(issuer), algorithms: ALGORITHM_NAMES }
-    const claim = (key: string): Promise<boolean> => deps.seen.take(`signed out ${key}`, 1)
-    const { subject } = await verifyLogoutToken(token, expected, { claim, clock })
-    // Which session of the provider a sign-in came from is not kept.
-    if (subject === null) throw new TokenError('token_invalid', 'it names no subject')
-    return links.userOf({ issuer, subject })
+    await takeLogoutToken(token, expected, { memory, clock }, async ({ subject }) => {
+      // Which session of the provider a sign-in came from is not kept.
+      if (subject === null) throw new TokenError('token_invalid', 'it names no subject')
+      // Null: nobody here has that account.
+      const user = await links.userOf({ issuer, subject })
+      const sessions = user === null ? [] : await sql.query<{ uid: string }>(SESSIONS, [user, BY_PROVIDER.amr[0]])
+      for (const { uid } of sessions) await revocations.revokeSession(uid, CONTEXT)
+      log.info({ event: 'foreign_sign_out', provider: id, user, sessions: sessions.length })
+    })
   }
 
   return async (req, res, id) => {
@@ -60,18 +66,14 @@ export function createSignedOutElsewhere(deps: Deps): SignedOutElsewhere {
     const provider = await providers.find(id)
     if (provider === null || token === '' || more.length > 0)
       return refuse(res, STATUS.invalid, 'there must be one logout_token, for a provider that is registered')
-    let user: string | null
     try {
-      user = await personOf(token, provider)
+      await end(token, provider)
     } catch (err) {
       if (!(err instanceof TokenError)) throw err
       log.warn({ event: 'foreign_sign_out_refused', provider: id, reason: err.message })
       if (err.code !== 'token_invalid') throw new PdpError('store_unavailable', 'the keys of the provider are missing')
       return refuse(res, STATUS.invalid, 'the logout_token is refused')
     }
-    const sessions = user === null ? [] : await sql.query<{ uid: string }>(SESSIONS, [user, BY_PROVIDER.amr[0]])
-    for (const { uid } of sessions) await revocations.revokeSession(uid, CONTEXT)
-    log.info({ event: 'foreign_sign_out', provider: id, user, sessions: sessions.length })
     res.writeHead(STATUS.shown, { 'cache-control': 'no-store' }).end()
   }
 }

@@ -91,6 +91,23 @@ describe('back-channel logout', () => {
     expect((await browser.open('/docs/1')).status).toBe(200)
   })
 
+  test('that could not be stored counts when it comes again', async () => {
+    const kept = processMemory({ clock: Date.now })
+    let isAway = false
+    const put: typeof kept.put = (key, value, ttlMs) =>
+      isAway && key.startsWith('ended:') ? Promise.reject(new Error('away')) : kept.put(key, value, ttlMs)
+    const own = await worlds.open({ memory: () => ({ ...kept, put }) })
+    const browser = await signedIn(own)
+    const message = await own.issuers[0].signLogout({ sid: 's1' })
+    isAway = true
+    expect((await notify(own, message)).status).toBe(503)
+    isAway = false
+    expect(await statusOf(browser)).toBe(200)
+    expect((await notify(own, message)).status).toBe(200)
+    expect(await statusOf(browser)).toBe(401)
+    expect((await notify(own, message)).status).toBe(400)
+  })
+
   test('a forged logout token ends nothing', async () => {
     const own = await worlds.open()
     const browser = await signedIn(own)

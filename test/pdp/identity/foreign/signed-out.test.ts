@@ -67,6 +67,18 @@ test('about somebody who has no account here changes nothing, and says nothing o
   expect((await tell(await forged.signLogout({ sub: 'nobody-here' }))).status).toBe(200)
 })
 
+test('that could not be carried out counts when it comes again', async () => {
+  const phone = await signedIn('dot')
+  const message = await forged.signLogout({ sub: 'dot' })
+  await world.sql.query('alter table foreign_identity rename to away')
+  expect((await tell(message)).status).toBeGreaterThanOrEqual(500)
+  await world.sql.query('alter table away rename to foreign_identity')
+  expect(await isSignedIn(phone)).toBe(true)
+  expect((await tell(message)).status).toBe(200)
+  expect(await isSignedIn(phone)).toBe(false)
+  expect((await tell(message)).status).toBe(400)
+})
+
 describe('a message that is not right ends nothing', () => {
   const now = (): number => Math.floor(Date.now() / 1_000)
   test.each<[string, () => Promise<string>]>([
