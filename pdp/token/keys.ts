@@ -21,6 +21,8 @@ export type KeySource = {
   holds(key: VerifyKey): boolean
   /** Loads now, unless the last attempt is within the cooldown. Never throws: the last set stays until its maximum age. */
   refresh(): Promise<void>
+  /** As `refresh`, where there is no set yet or the set is due for a reload. For callers that ask often. */
+  refreshIfDue(): Promise<void>
   /** True once a set was loaded. */
   loaded(): boolean
 }
@@ -34,11 +36,14 @@ export type KeySourceOptions = {
   readonly ageMaxMs: number
   /** Minimum time between reloads, so that tokens with unknown keys cannot make us overload the issuer. */
   readonly cooldownMs: number
+  /** Called for a load that failed; for the same failure again, once a minute. */
   readonly onError?: (error: unknown) => void
 }
 
 const KEYS_MAX = 64
 const RETRY_MS = 1_000
+/** An issuer that stays away is asked every second, and may stay away for hours. */
+const SAME_FAILURE_MS = 60_000
 
 /** Keys of this process, such as the PDP's own. Loading is cheap, so a set is used for at most a second. */
 export function localKeys(load: KeySourceOptions['load'], clock: () => number = Date.now): KeySource {
@@ -50,6 +55,7 @@ export const NO_KEYS: KeySource = {
   find: async () => [],
   holds: () => false,
   refresh: async () => undefined,
+  refreshIfDue: async () => undefined,
   loaded: () => true,
 }
 
@@ -59,6 +65,7 @@ export function createKeySource(options: KeySourceOptions): KeySource {
   let loadedAtMs = Number.NEGATIVE_INFINITY
   let triedAtMs = Number.NEGATIVE_INFINITY
   let loading: Promise<void> | null = null
+  let told = { failure: '', atMs: Number.NEGATIVE_INFINITY }
 
   const fresh = (): boolean => clock() - loadedAtMs < ageMaxMs
   const due = (): boolean => clock() - loadedAtMs >= refreshAfterMs
@@ -68,11 +75,19 @@ export function createKeySource(options: KeySourceOptions): KeySource {
       const next = await options.load()
       keys = importKeys(next, keys)
       loadedAtMs = clock()
+      told = { failure: '', atMs: Number.NEGATIVE_INFINITY }
     } catch (err) {
-      options.onError?.(err)
+      report(err)
     } finally {
       loading = null
     }
+  }
+
+  function report(err: unknown): void {
+    const failure = String(err)
+    if (failure === told.failure && clock() - told.atMs < SAME_FAILURE_MS) return
+    told = { failure, atMs: clock() }
+    options.onError?.(err)
   }
 
   function refresh(): Promise<void> {
@@ -87,7 +102,7 @@ export function createKeySource(options: KeySourceOptions): KeySource {
 
   async function find({ kid, algorithm }: Parameters<KeySource['find']>[0]): Promise<readonly VerifyKey[]> {
     if (!fresh()) await refresh()
-    else if (due()) void refresh()
+    else void refreshIfDue()
     let found = fresh() ? select(keys, kid, algorithm) : []
     if (found.length === 0 && fresh()) {
       await refresh()
@@ -97,12 +112,15 @@ export function createKeySource(options: KeySourceOptions): KeySource {
     return found
   }
 
+  const refreshIfDue = (): Promise<void> => (due() ? refresh() : Promise.resolve())
+
   return {
     find,
     refresh,
+    refreshIfDue,
     loaded: () => loadedAtMs !== Number.NEGATIVE_INFINITY,
     holds(key) {
-      if (due()) void refresh()
+      void refreshIfDue()
       return fresh() && keys.includes(key)
     },
   }

@@ -76,6 +76,7 @@ export type Runtime = {
   pdpConnecting(): boolean
   /** True once a PDP has answered. */
   pdpConnected(): boolean
+  /** Loads those that are missing or due for a reload. */
   refreshKeys(): void
   /** An exchange begins. */
   enter(): void
@@ -146,7 +147,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps): Runtime 
     pdpConnecting: () => pdp.isConnecting(),
     pdpConnected: () => pdp.hasConnected(),
     refreshKeys() {
-      for (const { keys } of issuers) void keys.refresh()
+      for (const { keys } of issuers) void keys.refreshIfDue()
     },
     enter() {
       openCount += 1

@@ -62,6 +62,8 @@ type ActiveRuntime = { readonly runtime: Runtime; readonly serving: ExchangeDeps
 
 /** A shorter silence may be a restart of the PDP. Before its first answer a sidecar is not ready: a rollout would go on. */
 const SILENCE_MS = 10_000
+/** How often keys that are missing or due are looked for; each issuer has its own cooldown. */
+const KEYS_DUE_MS = 1_000
 
 export function createSidecar(given: SidecarOptions): Sidecar {
   const { limits: limitOverrides = {}, tracing = null, clock } = given
@@ -173,7 +175,8 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     return withdrawnAtMs
   }
   let doors: readonly Door[] = []
-  const refreshing = setInterval(() => current.runtime.refreshKeys(), keyRefreshMs).unref()
+  // Often, since without keys the sidecar is not ready, and no request comes that would have them loaded.
+  const refreshing = setInterval(() => current.runtime.refreshKeys(), Math.min(KEYS_DUE_MS, keyRefreshMs)).unref()
 
   return {
     listen: listener.listen,

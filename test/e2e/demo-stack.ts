@@ -17,7 +17,7 @@ import { pdpSettings } from './pdp-settings.ts'
 /** What tokens for the invoices API name as their audience. */
 export const RESOURCE = 'https://invoices.demo.example'
 const LOOPBACK = '127.0.0.1'
-const READY_TIMEOUT_MS = 30_000
+const READY_TIMEOUT_MS = 120_000
 const CLOSE_TIMEOUT_MS = 20_000
 
 export type DemoStack = {

@@ -160,4 +160,19 @@ describe('the key set', () => {
     harness.upstream.reached.length = 0
     await expectClosed(harness, 503)
   })
+
+  test('of an issuer that was away at first is fetched without a request, since no request comes before the sidecar is ready', async () => {
+    const { issuer, sidecar, log, ...harness } = await start()
+    const good = issuer.jwks
+    issuer.jwks = { keys: Array.from({ length: 100 }, () => ({})) }
+    const file = harness.file()
+    const issuers = file.issuers.map((entry) => ({ ...entry, jwksUri: `${issuer.issuer}/jwks` }))
+    sidecar.apply({ file: { ...file, issuers }, certificates: NO_CERTIFICATES, hash: 'elsewhere' })
+    const failures = (): number => log.filter((line) => 'event' in line && line.event === 'keys_failed').length
+    await until(() => failures() === 1)
+    expect(sidecar.notReady()).toBe(`no keys yet of ${issuer.issuer}`)
+    issuer.jwks = good
+    await until(() => sidecar.notReady() === null)
+    expect(failures()).toBe(1)
+  })
 })
