@@ -32,7 +32,10 @@ const stateOf = (stream: string) => world.transmitter.operator.state(stream)
 const tooMany = { status: 'paused', statusReason: `more than ${HELD_MAX} events are held` }
 /** Since then the receiver has taken nothing. */
 const left = (stream: string) =>
-  world.sql.query("update signal_stream set created_at = now() - interval '2 hours' where stream_id = $1", [stream])
+  world.sql.query(
+    "update signal_stream set created_at = now() - interval '2 hours', enabled_at = null, last_delivered_at = null where stream_id = $1",
+    [stream],
+  )
 /** What a SET says: the version of the event, or the status of the stream. */
 const saidBy = ({ event: { members } }: ReturnType<typeof setsOf>[number]): unknown => members.version ?? members.status
 
@@ -52,19 +55,20 @@ test('a failing push endpoint hears that its stream is paused when too many even
     decodeSet(pushed.token).claims.event.members.status === 'paused' ? accept(pushed, res) : status(503)(pushed, res)
   const { stream_id: id } = await world.stream(token, pushTo(receiver))
   await left(id)
+  const pushedBefore = receiver.pushed.length
   await emit('acme', 1, 1)
-  await receiver.received(1)
+  await receiver.received(pushedBefore + 1)
   await emit('acme', 2, HELD_MAX + 2)
   await expect.poll(() => stateOf(id), { timeout: 10_000 }).toMatchObject(tooMany)
-  expect(receiver.pushed.map(({ claims }) => saidBy(claims))).toContain('paused')
+  await expect.poll(() => receiver.pushed.map(({ claims }) => saidBy(claims))).toContain('paused')
   receiver.answer = accept
   const before = receiver.pushed.length
   await world.transmitter.operator.setStatus(id, { status: 'enabled', reason: null })
-  const versions = async () =>
-    (await receiver.received(before + HELD_MAX + 3))
-      .slice(before)
-      .flatMap(({ claims }) => claims.event.members.version ?? [])
-  expect(await versions()).toEqual(countTo(1, HELD_MAX + 2))
+  // A SET whose acknowledgement was not noted comes again, with its `jti` (RFC 8935 section 2).
+  const versions = () => [
+    ...new Set(receiver.pushed.slice(before).flatMap(({ claims }) => claims.event.members.version ?? [])),
+  ]
+  await expect.poll(versions).toEqual(countTo(1, HELD_MAX + 2))
 })
 
 test('a stream that nobody polls is paused, and its next poll says so', async () => {
