@@ -18,6 +18,8 @@ export type Asking<Answer> = {
   readonly asker: string
   /** Throws for a decision that is not about the question. */
   readonly read: (decision: Decision) => Answer
+  /** Called once, before the answer or the error is given. */
+  readonly settled: () => void
   /** Why nothing was decided. `code`: that of the PDP, `overloaded`, or `pdp_unavailable`. */
   readonly undecided: (reason: string, code: string) => Error
 }
@@ -147,6 +149,7 @@ class QuestionAttempts<Answer> {
   }
 
   #finish(): void {
+    if (!this.#over) this.#asking.settled()
     this.#over = true
     clearTimeout(this.#deadline)
     clearTimeout(this.#hedge)

@@ -150,6 +150,10 @@ export function connectPdp(options: RemotePdpOptions): RemotePdp {
   const undecided = (reason: string, code: string): DecisionError =>
     new DecisionError(code, lastClosed === '' ? reason : `${reason}; the last connection ended: ${lastClosed}`)
 
+  const settled = (): void => {
+    openCount -= 1
+  }
+
   async function decide(token: string, asked: RemoteQuestion): Promise<RemoteDecision> {
     if (closed) throw new DecisionError('pdp_unavailable', 'the client was closed')
     if (openCount >= openMax) throw new DecisionError('overloaded', `${openMax} questions wait for answers already`)
@@ -157,11 +161,8 @@ export function connectPdp(options: RemotePdpOptions): RemotePdp {
     const timeoutMs = asked.deadlineMs ?? deadlineMs
     assertDeadline(timeoutMs)
     openCount += 1
-    try {
-      return await ask(pool, { question, timeoutMs, asker: ASKER, read: (found) => read(found, question), undecided })
-    } finally {
-      openCount -= 1
-    }
+    const read = (found: Decision): RemoteDecision => readDecision(found, question)
+    return ask(pool, { question, timeoutMs, asker: ASKER, read, undecided, settled })
   }
 
   return {
@@ -206,7 +207,7 @@ function streamed(token: string, asked: RemoteQuestion): StreamedQuestion {
   }
 }
 
-function read(decision: Decision, question: StreamedQuestion): RemoteDecision {
+function readDecision(decision: Decision, question: StreamedQuestion): RemoteDecision {
   const { active, subjectType, subjectId, organization } = decision
   if (active && !echoes(decision, question))
     throw new DecisionError('pdp_unavailable', 'the answer of the PDP does not match the question')

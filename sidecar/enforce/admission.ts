@@ -11,14 +11,21 @@ export type Admission = {
   arrive(): Promise<void> | null
   /** `subject`: null on a public route. */
   enter(route: string, subject: AdmittedSubject | null): Promise<void> | null
-  /** Asks the PDP when it is the client's turn. Rejects with RequestError when that does not come in time. */
-  decide<T>(ask: () => Promise<T>): Promise<T>
+  /** Null: it is the client's turn to ask the PDP. Throws or rejects with RequestError when that does not come in time. */
+  turn(): Promise<void> | null
+  /** The turn has ended, with an answer or without. */
+  answered(): void
 }
 /** `leave` releases all places and ends every wait. */
 export type Admitted = Admission & { leave(): void }
 
 /** For a request that is only evaluated, without limits. */
-export const NO_ADMISSION: Admission = { arrive: () => null, enter: () => null, decide: (ask) => ask() }
+export const NO_ADMISSION: Admission = {
+  arrive: () => null,
+  enter: () => null,
+  turn: () => null,
+  answered: () => undefined,
+}
 
 /** An open WebSocket does not count as a request: it would hold its place for hours. */
 export function admit(
@@ -81,16 +88,15 @@ class ExchangeAdmission implements Admitted {
     return this.#timed(this.#stay.enter(wants, { waitingMax, waitingMs: this.#leftMs() }))
   }
 
-  async decide<T>(ask: () => Promise<T>): Promise<T> {
+  turn(): Promise<void> | null {
     const { client, limits } = this.#exchange
     const { decisionsMax, waitingMax } = limits
     this.#waiting = this.#turns.begin(client, { decisionsMax, waitingMax, waitingMs: this.#leftMs() })
-    if (this.#waiting !== null) await this.#waiting.turn
-    try {
-      return await ask()
-    } finally {
-      this.#turns.end()
-    }
+    return this.#waiting === null ? null : this.#waiting.turn
+  }
+
+  answered(): void {
+    this.#turns.end()
   }
 
   #leftMs(): number {

@@ -2,6 +2,7 @@
 import type { ClientRequest } from '../http/client.ts'
 import type { Identity } from '../http/fields.ts'
 import type { PdpClient } from '../pdp-client/client.ts'
+import type { PdpAnswer } from '../pdp-client/question.ts'
 import { malformed, RequestError } from '../request/errors.ts'
 import { type InboundRequest, readInbound } from '../request/inbound.ts'
 import type { Origin } from '../request/origin.ts'
@@ -110,13 +111,22 @@ export async function enforce(
     const verifying = verifyToken(guarded, deps) // TokenError
     const verified = verifying instanceof Promise ? await verifying : verifying // TokenError
     stage = verified
-    const authenticated = await authenticate(verified, { proven: isProven(former) }, deps) // TokenError
+    const authenticating = authenticate(verified, { proven: isProven(former) }, deps) // TokenError
+    const authenticated = authenticating instanceof Promise ? await authenticating : authenticating // TokenError
     stage = authenticated
-    const prepared = await prepare(authenticated, { requestId, readBody }) // RequestError
+    const preparing = prepare(authenticated, { requestId, readBody }) // RequestError
+    const prepared = preparing instanceof Promise ? await preparing : preparing // RequestError
     stage = prepared
     const entering = admission.enter(prepared.route.id, prepared.claims) // RequestError
     if (entering !== null) await entering // RequestError
-    const answer = await admission.decide(() => deps.pdp.ask(prepared.question)) // RequestError, PdpUnavailable
+    const turn = admission.turn() // RequestError
+    if (turn !== null) await turn // RequestError
+    let answer: PdpAnswer
+    try {
+      answer = await deps.pdp.ask(prepared.question) // PdpUnavailable
+    } finally {
+      admission.answered()
+    }
     const decided = decide(prepared, answer, deps)
     stage = decided
     if (decided.stage === 'refused') return permitIfShadowed(denialOfAnswer(decided), decided, former)

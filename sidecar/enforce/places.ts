@@ -21,6 +21,10 @@ const MESSAGES: { readonly [bound in Bound]: string } = {
 /** Who waits, by client. The clients whose turn comes next are first. No line is empty; its oldest waiter is first. */
 type Lines = Map<string, Set<Waiter>>
 type Slot = {
+  readonly bound: Bound
+  readonly name: string
+  /** As the last exchange wanted it: a reload may change it. */
+  max: number
   used: number
   /** Places of each client; null where clients do not share. */
   readonly held: Map<string, number> | null
@@ -53,30 +57,29 @@ export class Places {
     all: new Map(),
   }
 
-  slotOf({ bound, name }: Want): Slot {
+  slotOf({ bound, name, max }: Want): Slot {
     const slots = this.#slots[bound]
     let slot = slots.get(name)
     if (slot === undefined) {
-      slot = { used: 0, held: isShared(bound) ? new Map() : null, waitingCount: 0, lines: null }
+      slot = { bound, name, max, used: 0, held: isShared(bound) ? new Map() : null, waitingCount: 0, lines: null }
       slots.set(name, slot)
     }
+    slot.max = max
     return slot
-  }
-
-  isFull({ bound, name, max }: Want, client: string): boolean {
-    const slot = this.#slots[bound].get(name)
-    if (slot === undefined) return max <= 0
-    return slot.held === null ? slot.used >= max : !mayTake(heldIn(slot, client), { used: slot.used, max })
   }
 
   nameCount(): number {
     return Object.values(this.#slots).reduce((count, slots) => count + slots.size, 0)
   }
 
-  forget({ bound, name }: Want): void {
-    this.#slots[bound].delete(name)
+  /** Once nobody has a place in it or waits for one. */
+  forgetIfEmpty({ bound, name, used, waitingCount }: Slot): void {
+    if (used === 0 && waitingCount === 0) this.#slots[bound].delete(name)
   }
 }
+
+const isFull = (slot: Slot, client: string): boolean =>
+  slot.held === null ? slot.used >= slot.max : !mayTake(heldIn(slot, client), slot)
 
 const heldIn = ({ held }: Slot, client: string): number => held?.get(client) ?? 0
 
@@ -133,7 +136,7 @@ function removeFrom(slot: Slot, waiter: Waiter): void {
 export class Stay {
   readonly #places: Places
   readonly client: string
-  readonly #held: Want[] = []
+  readonly #held: Slot[] = []
   #waiter: Waiter | null = null
   #over = false
 
@@ -144,16 +147,18 @@ export class Stay {
 
   /** Takes one place of each limit, or none. Null: no wait was needed. Throws or rejects with RequestError if none becomes free in time. */
   enter(wants: readonly Want[], limits: WaitLimits): Promise<void> | null {
-    const full = this.#fullOf(wants)
     // The client left meanwhile.
     if (this.#over) throw busy('client')
+    const slots = this.#slotsOf(wants)
+    const full = this.#fullOf(slots)
     if (full === null) {
-      this.#occupy(wants)
+      this.#occupy(slots)
       return null
     }
-    const slot = this.#places.slotOf(full)
-    if (!this.#mayWaitIn(slot, limits.waitingMax)) throw busy(full.bound)
-    return this.#wait(wants, { slot, bound: full.bound, limits })
+    const wait = this.#mayWaitIn(full, limits.waitingMax) ? this.#wait(wants, { slot: full, limits }) : null
+    for (const slot of slots) this.#places.forgetIfEmpty(slot)
+    if (wait === null) throw busy(full.bound)
+    return wait
   }
 
   /** Releases all places, and ends every wait. */
@@ -161,13 +166,17 @@ export class Stay {
     if (this.#over) return
     this.#over = true
     if (this.#waiter !== null) this.#waiter.giveUp('all')
-    for (const want of this.#held) this.#release(want)
+    for (const slot of this.#held) this.#release(slot)
     this.#held.length = 0
   }
 
-  #fullOf(wants: readonly Want[]): Want | null {
-    for (const want of wants) if (this.#places.isFull(want, this.client)) return want
+  #fullOf(slots: readonly Slot[]): Slot | null {
+    for (const slot of slots) if (isFull(slot, this.client)) return slot
     return null
+  }
+
+  #slotsOf(wants: readonly Want[]): readonly Slot[] {
+    return wants.map((want) => this.#places.slotOf(want))
   }
 
   #mayWaitIn(slot: Slot, max: number): boolean {
@@ -176,17 +185,14 @@ export class Stay {
     return mayTake(linesOf(slot, this.client).get(this.client)?.size ?? 0, { used, max })
   }
 
-  #occupy(wants: readonly Want[]): void {
-    for (const want of wants) {
-      count({ slot: this.#places.slotOf(want), client: this.client, change: 1 })
-      this.#held.push(want)
+  #occupy(slots: readonly Slot[]): void {
+    for (const slot of slots) {
+      count({ slot, client: this.client, change: 1 })
+      this.#held.push(slot)
     }
   }
 
-  #wait(
-    wants: readonly Want[],
-    { slot, bound, limits }: { readonly slot: Slot; readonly bound: Bound; readonly limits: WaitLimits },
-  ): Promise<void> {
+  #wait(wants: readonly Want[], { slot, limits }: { readonly slot: Slot; readonly limits: WaitLimits }): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const settle = (): void => {
       clearTimeout(timer)
@@ -199,28 +205,28 @@ export class Stay {
       stay: this,
       take: () => {
         settle()
-        this.#occupy(wants)
+        this.#occupy(this.#slotsOf(wants))
         resolve()
       },
       giveUp: (why) => {
         settle()
+        this.#places.forgetIfEmpty(waiter.slot)
         reject(busy(why))
       },
     }
-    const timer = setTimeout(() => waiter.giveUp(bound), limits.waitingMs)
+    const timer = setTimeout(() => waiter.giveUp(slot.bound), limits.waitingMs)
     addTo(slot, waiter)
     this.#waiter = waiter
     return promise
   }
 
-  #release(want: Want): void {
-    const slot = this.#places.slotOf(want)
+  #release(slot: Slot): void {
     count({ slot, client: this.client, change: -1 })
-    while (slot.lines !== null && slot.used < want.max) {
+    while (slot.lines !== null && slot.used < slot.max) {
       const { without, having } = slot.lines
       if (!this.#serve(slot, without) && !this.#serve(slot, having)) break
     }
-    if (slot.used === 0 && slot.waitingCount === 0) this.#places.forget(want)
+    this.#places.forgetIfEmpty(slot)
   }
 
   /** Gives a place to the first who can use it, by client in turn. False: there is nobody. */
@@ -233,13 +239,14 @@ export class Stay {
       if (waiter === undefined) continue
       lines.delete(client)
       lines.set(client, line)
-      const full = waiter.stay.#fullOf(waiter.wants)
-      if (full === null) {
+      const slots = this.#slotsOf(waiter.wants)
+      const other = waiter.stay.#fullOf(slots)
+      if (other === null) {
         waiter.take()
         return true
       }
       // An exchange that another limit still holds back waits there; the next one gets the turn here.
-      const other = this.#places.slotOf(full)
+      for (const one of slots) if (one !== other) this.#places.forgetIfEmpty(one)
       if (other === slot) continue
       removeFrom(slot, waiter)
       addTo(other, waiter)

@@ -98,17 +98,21 @@ export function routed(match: Extract<RequestMatch, { kind: 'route' }>, request:
 
 /** Rejects with RequestError when the body could say something else to the service than what was judged. */
 export async function judgeBody(routed: PublicRequest, readBody: ReadBody): Promise<PublicRequest> {
-  const { body } = await bodyFor(routed, { asking: null, readBody })
+  if (routed.judgeJson === null) return routed
+  const { body } = await readText(routed, { isRead: false, readBody })
   return { ...routed, body }
 }
 
-/** The body, if anything of it must be known, and its text as JSON. Rejects with RequestError. */
-async function bodyFor(
+type Text = WithBody & {
+  /** Of the JSON body; null: no check reads it. */
+  readonly text: string | null
+}
+
+/** `isRead`: a check takes a value from the body; else it is read only to be judged. Rejects with RequestError. */
+async function readText(
   { request, judgeJson }: Matched,
-  { asking, readBody }: { readonly asking: Asking | null; readonly readBody: ReadBody },
-): Promise<WithBody & { readonly text: string | null }> {
-  const isRead = asking !== null && usesBody(asking)
-  if (!isRead && judgeJson === null) return UNREAD
+  { isRead, readBody }: { readonly isRead: boolean; readonly readBody: ReadBody },
+): Promise<Text> {
   const body = await readBody(request, isRead ? 'value' : 'absence')
   if (!isRead && body.length === 0) return UNREAD
   const text = readJson(body)
@@ -116,7 +120,7 @@ async function bodyFor(
   return { body, text }
 }
 
-const UNREAD = { body: null, text: null }
+const UNREAD: Text = { body: null, text: null }
 
 /** Answers at once for a token that was verified before. Throws TokenError, or rejects with it. */
 export function verifyToken(guarded: GuardedRequest, { tokens }: AuthenticationDeps): Verified | Promise<Verified> {
@@ -127,47 +131,58 @@ export function verifyToken(guarded: GuardedRequest, { tokens }: AuthenticationD
 }
 
 /**
- * Rejects with TokenError. `proven`: the same request was authenticated before, so its proof, which is valid only once, is
- * not verified again.
+ * Answers at once for a token that no proof belongs to. Throws TokenError, or rejects with it. `proven`: the same request was
+ * authenticated before, so its proof, which is valid only once, is not verified again.
  */
-export async function authenticate(
+export function authenticate(
   verified: Verified,
   { proven }: { readonly proven: boolean },
   deps: AuthenticationDeps,
-): Promise<Authenticated> {
+): Authenticated | Promise<Authenticated> {
   const { request, credentials, claims } = verified
+  const { jkt } = claims
   // RFC 9449 section 7: a bound token needs its proof. A proof does not improve an unbound token.
-  if (!proven && (claims.jkt !== null || credentials.scheme === 'dpop')) {
-    const { jkt } = claims
-    if (jkt === null) throw new TokenError('token_invalid', 'the token is not bound to a key')
-    // Section 7.2: otherwise a stolen token could be used without its key.
-    if (credentials.scheme !== 'dpop') throw new TokenError('token_invalid', 'a bound token was used as a bearer token')
-    const url = `${deps.publicUrl}${request.target.path}`
-    await deps.verifyProof({ proofs: request.proofs, method: request.method, url }, { ...claims, jkt })
-  }
-  // The PDP takes every subject of an external issuer for a user.
-  const isService = claims.subject === claims.clientId && !claims.subject.startsWith(EXTERNAL_MARK)
-  const identity = identityOf(claims, isService ? 'service' : 'user')
-  return { ...verified, stage: 'authenticated', identity }
+  if (proven || (jkt === null && credentials.scheme !== 'dpop')) return withIdentity(verified)
+  if (jkt === null) throw new TokenError('token_invalid', 'the token is not bound to a key')
+  // Section 7.2: otherwise a stolen token could be used without its key.
+  if (credentials.scheme !== 'dpop') throw new TokenError('token_invalid', 'a bound token was used as a bearer token')
+  const url = `${deps.publicUrl}${request.target.path}`
+  const proof = { proofs: request.proofs, method: request.method, url }
+  return deps.verifyProof(proof, { ...claims, jkt }).then(() => withIdentity(verified))
 }
 
-/** Rejects with RequestError when the request lacks a value that a check needs. */
-export async function prepare(
+function withIdentity(verified: Verified): Authenticated {
+  const { claims } = verified
+  // The PDP takes every subject of an external issuer for a user.
+  const isService = claims.subject === claims.clientId && !claims.subject.startsWith(EXTERNAL_MARK)
+  return { ...verified, stage: 'authenticated', identity: identityOf(claims, isService ? 'service' : 'user') }
+}
+
+/** Answers at once where no body is read. Throws RequestError, or rejects with it, when the request lacks a value that a check needs. */
+export function prepare(
   authenticated: Authenticated,
   { requestId, readBody }: { requestId: string; readBody: ReadBody },
-): Promise<Prepared> {
-  const { request, route, parameters, check, credentials, claims } = authenticated
-  const asking = { check, context: route.context }
-  const { body, text } = await bodyFor(authenticated, { asking, readBody })
+): Prepared | Promise<Prepared> {
+  const asking = { check: authenticated.check, context: authenticated.route.context }
+  const isRead = usesBody(asking)
+  if (!isRead && authenticated.judgeJson === null) return withQuestions(authenticated, { asking, requestId, ...UNREAD })
+  const reading = readText(authenticated, { isRead, readBody })
+  return reading.then((read) => withQuestions(authenticated, { asking, requestId, ...read }))
+}
+
+function withQuestions(
+  authenticated: Authenticated,
+  { asking, requestId, body, text }: Text & { readonly asking: Asking; readonly requestId: string },
+): Prepared {
+  const { request, route, parameters, credentials, claims } = authenticated
   const questions = buildQuestions(
     asking,
     requestValues({ request, parameters, keepQuery: route.query, claims, body: text }),
   )
   const { permissions, entitlements, context } = questions
   const { digest, subject, organization } = claims
-  const from = { requestId, clientAddress: request.clientAddress, route: route.id }
-  const asked = { permissions, entitlements, context, ...from }
-  const question = { token: credentials.token, digest, subject, organization, ...asked }
+  const asked = { token: credentials.token, digest, subject, organization, permissions, entitlements, context }
+  const question = { ...asked, requestId, clientAddress: request.clientAddress, route: route.id }
   return { ...authenticated, stage: 'prepared', body, questions, question }
 }
 

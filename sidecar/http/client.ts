@@ -45,6 +45,8 @@ export type ClientAnswer = {
   /** Each character is a byte. */
   end(body: string, encoding: 'latin1'): unknown
   destroy(): unknown
+  /** Cheaper than `once` for what comes once. */
+  on(event: 'close', listener: () => void): unknown
   once(event: 'close' | 'drain', listener: () => void): unknown
   off(event: 'close' | 'drain', listener: () => void): unknown
 }

@@ -90,7 +90,9 @@ export function upstreamFields(options: {
 }): string[] {
   const { raw, names, connectionListed, rules, forwardToken, own } = options
   const fields: string[] = []
-  for (const [at, folded] of names.entries()) {
+  // Iterators of entries would make an object for each field.
+  for (let at = 0; at < names.length; at += 1) {
+    const folded = names[at] ?? ''
     const name = raw[2 * at] ?? ''
     if (folded === 'traceparent' && own.traceparent !== null) continue
     const passes = rules.passes(name) || (forwardToken && CREDENTIAL_FIELDS.includes(folded)) || folded === 'via'
@@ -120,9 +122,9 @@ const CONNECTION_SET = new Set(CONNECTION_FIELDS)
  * and those that `dropped` names in lower case.
  */
 export function downstreamFields(raw: readonly string[], dropped: readonly string[] = []): string[] {
-  const listed = [...dropped]
+  let listed = dropped
   for (let at = 0; at + 1 < raw.length; at += 2)
-    if (foldName(raw[at] ?? '') === 'connection') listed.push(...splitList(raw[at + 1]))
+    if (foldName(raw[at] ?? '') === 'connection') listed = [...listed, ...splitList(raw[at + 1])]
   const fields: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const name = raw[at] ?? ''

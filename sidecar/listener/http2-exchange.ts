@@ -167,6 +167,10 @@ class Http2Answer implements ClientAnswer {
     this.#stream.destroy(new Error('the response was aborted'))
   }
 
+  on(event: 'close', listener: () => void): void {
+    this.#stream.on(event, listener)
+  }
+
   once(event: 'close' | 'drain', listener: () => void): void {
     this.#stream.once(event, listener)
   }

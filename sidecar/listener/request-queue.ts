@@ -58,7 +58,7 @@ export class RequestQueue {
 
   #begin(request: QueuedRequest): void {
     this.#current = request
-    request.res.once('close', () => {
+    request.res.on('close', () => {
       if (!request.req.complete && !this.#connection.destroyed) this.#dropRest(request.req)
       this.#next()
     })

@@ -1,5 +1,6 @@
 /** Asks the PDP over several addresses, within one deadline. A missing answer never allows. */
 import { ask } from '../../pdp/client/attempts.ts'
+import type { Decision } from '../../pdp/client/codec.ts'
 import { createPdpPool, type PoolOptions } from '../../pdp/client/pool.ts'
 import { PdpUnavailable, UNDECIDED_CODES } from '../request/errors.ts'
 import { decidedAbout } from './answer.ts'
@@ -33,22 +34,16 @@ export function createPdpClient(options: PdpClientOptions): PdpClient {
   const { timeoutMs = 500, questionsMax = 10_000 } = options
   const pool = createPdpPool(options)
   let openCount = 0
+  const settled = (): void => {
+    openCount -= 1
+  }
   return {
-    async ask(question) {
+    ask(question) {
       if (openCount >= questionsMax)
-        throw new PdpUnavailable(`${ASKER} has too many open questions to the PDP`, 'overloaded')
+        return Promise.reject(new PdpUnavailable(`${ASKER} has too many open questions to the PDP`, 'overloaded'))
       openCount += 1
-      try {
-        return await ask(pool, {
-          question,
-          timeoutMs,
-          asker: ASKER,
-          read: (decision) => decidedAbout(decision, question),
-          undecided,
-        })
-      } finally {
-        openCount -= 1
-      }
+      const read = (decision: Decision): PdpAnswer => decidedAbout(decision, question)
+      return ask(pool, { question, timeoutMs, asker: ASKER, read, undecided, settled })
     },
     watch: (question, onAnswer) => watch(question, pool, onAnswer),
     silentSinceMs: pool.silentSinceMs,

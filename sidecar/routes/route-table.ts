@@ -182,6 +182,6 @@ function allowedMethods({ methods }: Place): readonly string[] {
 
 function parametersOf({ segments }: Pattern, values: readonly string[]): readonly string[] {
   const found: string[] = []
-  for (const [at, segment] of segments.entries()) if (segment.kind === 'parameter') found.push(values[at] ?? '')
+  for (let at = 0; at < segments.length; at += 1) if (segments[at]?.kind === 'parameter') found.push(values[at] ?? '')
   return found
 }

@@ -55,7 +55,8 @@ export function requestValues({ request, parameters, keepQuery, claims, body }: 
 
   function fill(template: Template): string | null {
     let id = ''
-    for (const [at, part] of template.entries()) {
+    for (let at = 0; at < template.length; at += 1) {
+      const part = template[at] ?? ''
       if (typeof part === 'string') {
         id += part
         continue

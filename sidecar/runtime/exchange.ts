@@ -137,7 +137,7 @@ function beginAdmission({ origin, res, upgrade }: Serving, deps: ExchangeDeps): 
   const { limits, requestsMax } = deps
   const admission = admit(deps, { address: origin.address, upgrade: upgrade !== null, limits, requestsMax })
   const leave = (): void => admission.leave()
-  if (upgrade === null) res.once('close', leave)
+  if (upgrade === null) res.on('close', leave)
   else upgrade.socket.once('close', leave)
   return admission
 }
@@ -176,13 +176,13 @@ async function act(serving: Serving, outcome: Outcome, deps: ExchangeDeps): Prom
 const NO_FIELDS: readonly string[] = []
 
 /** HTTP/2 ends a connection by GOAWAY instead. */
-const closing = ({ version }: ClientRequest, deps: ExchangeDeps): string[] =>
-  version !== '2' && deps.draining() ? ['connection', 'close'] : []
+const closing = ({ version }: ClientRequest, deps: ExchangeDeps): readonly string[] =>
+  version !== '2' && deps.draining() ? ['connection', 'close'] : NO_FIELDS
 
 /** RFC 9449 section 8.2: the response to a request with a valid proof carries the next nonce. */
-function nonceFor({ request, identity }: Permit, deps: ExchangeDeps): string[] {
+function nonceFor({ request, identity }: Permit, deps: ExchangeDeps): readonly string[] {
   const nonce = identity !== null && request.proofs.length > 0 ? deps.proofNonce() : null
-  return nonce === null ? [] : ['dpop-nonce', nonce]
+  return nonce === null ? NO_FIELDS : ['dpop-nonce', nonce]
 }
 
 /** Returns the function to call when the exchange has ended. */
@@ -214,7 +214,7 @@ function watchPermission(
 type Watched = { readonly forwarding: Forwarding; readonly onEnd: () => void }
 
 function forwardOnce(permit: Permit, { forwarding, onEnd }: Watched, deps: ExchangeDeps): Promise<Forwarded> {
-  forwarding.res.once('close', onEnd)
+  forwarding.res.on('close', onEnd)
   return forward(permit, forwarding, deps.forwarding)
 }
 

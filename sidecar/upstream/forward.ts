@@ -91,13 +91,14 @@ function fieldsFor(permit: Permit, forwarding: Forwarding, { rules, publicPort }
   const isServed = port !== null && (Number(port) === publicPort || Number(port) === client.localPort())
   const forwarded = { for: origin.address, host: isServed ? `${hostname}:${port}` : hostname, proto: origin.scheme }
   const own = { version, host, forwarded, requestId, traceparent, identity }
-  return upstreamFields({ ...request, rules, forwardToken: route.forwardToken, own })
+  const { raw, names, connectionListed } = request
+  return upstreamFields({ raw, names, connectionListed, rules, forwardToken: route.forwardToken, own })
 }
 
 function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Promise<Forwarded> {
   const { promise, resolve } = Promise.withResolvers<Forwarded>()
   const mayEndLate = deps.upstream.version === '2'
-  const handler = createHandler(forwarding, { ...deps, resolve, mayEndLate })
+  const handler = createHandler(forwarding, deps, { resolve, mayEndLate })
   try {
     deps.upstream.send(requestTo(permit, forwarding, deps), handler)
   } catch (err) {
@@ -132,7 +133,7 @@ const STATUS_MAX = 599
 /** RFC 9110 section 8.6: it has no length, for which a careless client would wait. */
 const NO_CONTENT = 204
 
-type Handling = Pick<ForwardDeps, 'upstream' | 'pace' | 'bodies' | 'keepsCookies'> & {
+type Handling = {
   readonly resolve: (forwarded: Forwarded) => void
   /** The end of the response may arrive after its last byte, as in HTTP/2. */
   readonly mayEndLate: boolean
@@ -140,7 +141,8 @@ type Handling = Pick<ForwardDeps, 'upstream' | 'pace' | 'bodies' | 'keepsCookies
 
 export function createHandler(
   { client, res, answerFields, cancellation }: Pick<Forwarding, 'client' | 'res' | 'answerFields' | 'cancellation'>,
-  { resolve, upstream, pace: limits, bodies, mayEndLate, keepsCookies }: Handling,
+  { upstream, pace: limits, bodies, keepsCookies }: ForwardDeps,
+  { resolve, mayEndLate }: Handling,
 ): Dispatcher.DispatchHandler {
   let abort: ((reason: Error) => void) | undefined
   let over = false
@@ -177,7 +179,7 @@ export function createHandler(
     informedAtMs ??= nowMs
     if (nowMs - informedAtMs > upstream.headersTimeoutMs) fail(headersTimeout())
   }
-  res.once('close', gone)
+  res.on('close', gone)
   cancellation.listen((code) => {
     over = true
     res.off('close', gone)

@@ -23,7 +23,7 @@ export type Tunneled = Forwarded | { readonly kind: 'opened' }
 export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDeps): Promise<Tunneled> {
   const { promise, resolve } = Promise.withResolvers<Tunneled>()
   const handler: Dispatcher.DispatchHandler = {
-    ...createHandler(tunneling, { ...deps, resolve, mayEndLate: false }),
+    ...createHandler(tunneling, deps, { resolve, mayEndLate: false }),
     onRequestUpgrade(controller, status, _headers, upstream) {
       const fields = rawFields(controller.rawHeaders)
       const key = firstValue(permit.request.raw, 'sec-websocket-key') ?? ''
