@@ -28,9 +28,12 @@ export const SIDECAR_GROUPS: readonly Group[] = [
       ),
       enforce(
         'a place for the subject is not waited for',
-        'if (entering !== null) await entering // RequestError\n    const answer',
-        'const answer',
+        'if (entering !== null) await entering // RequestError\n    const turn',
+        'const turn',
       ),
+      enforce('a turn at the PDP is not waited for', 'if (turn !== null) await turn // RequestError', ''),
+      enforce('a turn at the PDP never ends', 'admission.answered()', ''),
+      enforce('a proof is not waited for', 'authenticating instanceof Promise ? await authenticating :', ''),
       enforce(
         'a handshake is not checked',
         "if (upgrade) checkHandshake(request, routing.route) // RequestError\n    if (routing.stage === 'public') {",
@@ -53,13 +56,13 @@ export const SIDECAR_GROUPS: readonly Group[] = [
       enforce('an unauthenticated sender counts as proven', 'former !== null && former.identity !== null', 'true'),
       stages(
         'a proof that is not demanded',
-        "(claims.jkt !== null || credentials.scheme === 'dpop')",
-        "credentials.scheme === 'dpop'",
+        "(jkt === null && credentials.scheme !== 'dpop')",
+        "credentials.scheme !== 'dpop'",
       ),
       stages(
         'a proof makes an unbound token bound',
-        "(claims.jkt !== null || credentials.scheme === 'dpop')",
-        'claims.jkt !== null',
+        "(jkt === null && credentials.scheme !== 'dpop')",
+        'jkt === null',
       ),
       stages(
         'a bound token as a bearer token',
