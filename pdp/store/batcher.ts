@@ -4,6 +4,11 @@ import { PdpError } from '../domain/errors.ts'
 /** Lets everything that the current tick brings join. */
 export type Schedule = (run: () => void) => void
 
+/** Several times what the database takes when it is well. */
+const LATE_MS = 10
+/** For `late`. */
+export const whenLate: Schedule = (run) => void setTimeout(run, LATE_MS).unref()
+
 export type BatcherOptions<T> = {
   /** Calls under way at once. */
   readonly runningMax: number

@@ -59,11 +59,7 @@ export const SIDECAR_GROUPS: readonly Group[] = [
         "(jkt === null && credentials.scheme !== 'dpop')",
         "credentials.scheme !== 'dpop'",
       ),
-      stages(
-        'a proof makes an unbound token bound',
-        "(jkt === null && credentials.scheme !== 'dpop')",
-        'jkt === null',
-      ),
+      stages('a proof makes an unbound token bound', "(jkt === null && credentials.scheme !== 'dpop')", 'jkt === null'),
       stages(
         'a bound token as a bearer token',
         "if (credentials.scheme !== 'dpop') throw",

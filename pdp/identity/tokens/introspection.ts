@@ -3,6 +3,7 @@ import type { JWK } from 'jose'
 import type { Pdp } from '../../domain/decision.ts'
 import { revocationKey } from '../../domain/revocation.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
+import { joinedRead } from '../../store/joined-read.ts'
 import { originKeys } from '../../store/token-origin.ts'
 import { createKeySource } from '../../token/keys.ts'
 import { createTokenVerifier } from '../../token/verify.ts'
@@ -16,14 +17,28 @@ const KEYS_AGE_MAX_MS = 60_000
 // A token is active only while its record, its grants and their bindings, its client and its person all exist,
 // and the client's tokens have not ended since the request for it was authenticated.
 const LIVE = `
-  select c.client_id is not null
-    and (select count(*) from oidc_record where kind = 'Grant' and id = any($2::text[])) = cardinality($2::text[])
-    and (select count(*) from grant_binding where grant_id = any($2::text[])) = cardinality($2::text[])
-    and exists (select 1 from oidc_record where kind = $3 and id = $1
+  select q.name, c.client_id is not null
+    and (select count(*) from oidc_record where kind = 'Grant' and id = any(g.ids)) = cardinality(g.ids)
+    and (select count(*) from grant_binding where grant_id = any(g.ids)) = cardinality(g.ids)
+    and exists (select 1 from oidc_record where kind = q.name::json ->> 1 and id = q.name::json ->> 0
       and coalesce((payload ->> 'clientEpoch')::int, 0) = c.token_epoch)
-    and ($5::text is null or exists (select 1 from user_account where user_id = $5)) as alive, c.app
-  from (select) nothing left join client c on c.client_id = $4`
-type Live = { readonly alive: boolean; readonly app: string | null }
+    and (q.name::json ->> 3 is null or exists (select 1 from user_account where user_id = q.name::json ->> 3)) as alive, c.app
+  from unnest($1::text[]) q(name)
+    cross join lateral (select array(select json_array_elements_text(q.name::json -> 4))) g(ids)
+    left join client c on c.client_id = q.name::json ->> 2`
+type Live = { readonly name: string; readonly alive: boolean; readonly app: string | null }
+
+/** `names`: those of `nameOf`. */
+async function readLive(sql: Pick<Sql, 'query'>, names: readonly string[]): Promise<ReadonlyMap<string, Live>> {
+  const rows = await sql.query<Live>(LIVE, [names])
+  return new Map(rows.map((row) => [row.name, row]))
+}
+
+/** What `LIVE` reads for a token of ours, as a JSON array. */
+function nameOf({ jti, subject, clientId, userId, grants }: TokenRecord): string {
+  const kind = subject.type === 'service' ? 'ClientCredentials' : 'AccessToken'
+  return JSON.stringify([jti, kind, clientId, userId, grants])
+}
 
 export type Introspection = {
   /** Of our own tokens only. Null for anything that is not a good one. Throws PdpError `store_unavailable` when nobody can say. */
@@ -68,6 +83,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
     expiryLeewayMs: 0,
   })
   const record = createReadRecord({ ...deps, verifier })
+  const joined = joinedRead((names) => readLive(deps.sql, names))
   const recordOfAny: ReadRecord = async (token) => (await record(token)) ?? deps.external(token)
 
   /** Null: the token is revoked. */
@@ -78,9 +94,9 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
       if (await deps.pdp.isRevoked(question)) return null
     }
     if (r.externalIssuer !== null) return { app: null }
-    const kind = r.subject.type === 'service' ? 'ClientCredentials' : 'AccessToken'
-    const [row] = await at.sql.query<Live>(LIVE, [r.jti, r.grants, kind, r.clientId, r.userId])
-    return row?.alive === true ? row : null
+    const name = nameOf(r)
+    const live = at === deps ? await joined(name) : ((await readLive(at.sql, [name])).get(name) ?? null)
+    return live?.alive === true ? live : null
   }
   const isRevoked = async (r: TokenRecord): Promise<boolean> => (await liveOf(r)) === null
 

@@ -6,7 +6,7 @@
 import { Paused, type Slice } from '../../decide/slices.ts'
 import { grouped } from '../../domain/grouped.ts'
 import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
-import { Batcher, type Schedule } from '../batcher.ts'
+import { Batcher, type Schedule, whenLate } from '../batcher.ts'
 import type { RowKey, Store } from '../contract.ts'
 import type { LogCache, Reading, Target } from './log-cache.ts'
 import { LogCaches, targetIn } from './log-cache-set.ts'
@@ -55,9 +55,6 @@ type Loading = { readonly pending: Pending; readonly needed: readonly RowKey[] }
 
 /** Scopes that are kept at most before all are dropped. */
 const SCOPES_MAX = 10_000
-/** Several times what the database takes when it is well. */
-const LATE_MS = 10
-const later: Schedule = (run) => void setTimeout(run, LATE_MS).unref()
 
 export class Freshness implements SnapshotEvaluator {
   readonly #store: Store
@@ -72,7 +69,7 @@ export class Freshness implements SnapshotEvaluator {
   readonly #loadings: Batcher<Loading>
 
   constructor(options: FreshnessOptions) {
-    const { store, schedule = setImmediate, late = later, cacheBytesMax = 256 * 1024 * 1024 } = options
+    const { store, schedule = setImmediate, late = whenLate, cacheBytesMax = 256 * 1024 * 1024 } = options
     this.#store = store
     this.#triesMax = options.triesMax ?? 12
     this.#caches = new LogCaches({ store, cacheBytesMax, schedule })

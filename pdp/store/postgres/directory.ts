@@ -4,10 +4,11 @@ import { PdpError } from '../../domain/errors.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { DIRECTORY, TOKENS } from '../../domain/log.ts'
 import type { Membership, Tier } from '../../domain/membership.ts'
-import { EXTERNAL } from '../../domain/names.ts'
+import { EXTERNAL, isId } from '../../domain/names.ts'
 import type { Organization } from '../../domain/organization.ts'
 import { initiatorOf } from '../../domain/outbox/events.ts'
-import type { Client, Directory, Sql, User } from '../directory.ts'
+import type { Client, Directory, Sql, StoredClient, User } from '../directory.ts'
+import { joinedRead } from '../joined-read.ts'
 import { endGrantsOf, endTokensOf } from './client-tokens.ts'
 import { clientCredentialEvents, credentialChange, credentialEvent } from './credential-events.ts'
 import { existence } from './existence.ts'
@@ -97,21 +98,14 @@ function userPart(sql: Sql): Omit<Directory, 'exists' | keyof ReturnType<typeof 
 function clientPart(
   sql: Sql,
 ): Pick<Directory, 'client' | 'putClient' | 'deleteClient' | 'clients' | 'clientRelations'> {
+  const stored = joinedRead(async (ids) => {
+    const columns = `${CLIENT_COLUMNS}, secret_hash, secret_set_by, token_epoch`
+    const rows = await sql.query<StoredRow>(`select ${columns} from client where client_id = any($1)`, [ids])
+    return new Map(rows.map((row) => [row.client_id, toStored(row)]))
+  })
   return {
-    async client(id) {
-      const [row] = await sql.query<StoredRow>(
-        `select ${CLIENT_COLUMNS}, secret_hash, secret_set_by, token_epoch from client where client_id = $1`,
-        [id],
-      )
-      return row === undefined
-        ? null
-        : {
-            ...toClient(row),
-            secretHash: row.secret_hash,
-            secretSetBy: row.secret_set_by,
-            tokenEpoch: row.token_epoch,
-          }
-    },
+    // A text that is not an id names no client, so it does not take part in the shared statement.
+    client: async (id) => (isId(id) ? stored(id) : null),
     putClient: (client, context, also) =>
       sql.transaction(async (tx) => {
         const events = await putClient(tx, client, context)
@@ -293,6 +287,10 @@ const toClient = (row: ClientRow): Client => ({
   organization: row.organization_id,
   metadata: row.metadata,
 })
+const toStored = (row: StoredRow): StoredClient => {
+  const { secret_hash: secretHash, secret_set_by: secretSetBy, token_epoch: tokenEpoch } = row
+  return { ...toClient(row), secretHash, secretSetBy, tokenEpoch }
+}
 const toOrganization = (row: MembershipRow): Organization => ({
   id: row.organization_id,
   name: row.name,

@@ -4,6 +4,7 @@ import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Change } from '../../../pdp/domain/change.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { user } from '../../../pdp/domain/subjects.ts'
+import { SET_ROWS_MAX } from '../../../pdp/store/contract.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
 import { gate, given, grant, put, renamed } from '../../support/tuples.ts'
 
@@ -41,6 +42,15 @@ describe('an answer', () => {
     // More entries than a cache catches up on one by one, so that it starts anew.
     for (let i = 0; i <= 1_000; i++) await given(store, ENVIRONMENT, renamed('acme', `Acme ${i}`))
     expect(await pdp.can('acme', user('ann'), 'viewer', 'doc:0')).toBe(false)
+  })
+
+  test('is the allow of a member whose row is not loaded, though the group’s other rows are', async () => {
+    const store = remoteMemoryStore()
+    const others = Array.from({ length: SET_ROWS_MAX + 1 }, (_, i) => put(`team:wide#lead@user:u${i}`))
+    await given(store, 'acme', put('doc:1#viewer@team:wide#lead'), ...others, put('team:wide#lead@user:zoe'))
+    const pdp = createPdp({ store })
+    const can = (name: string) => pdp.can('acme', user(name), 'viewer', 'doc:1')
+    expect([await can('nobody'), await can('u0'), await can('zoe')]).toEqual([false, true, true])
   })
 
   // A cache that forgot one of these in a key would give the first answer again.

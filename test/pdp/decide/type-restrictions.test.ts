@@ -87,6 +87,16 @@ describe.each([
     expect(await can('reader')).toBe(false)
   })
 
+  test('let one of many parents count as long as the model names its type', async () => {
+    const folders = Array.from({ length: 20 }, (_, i) => `folder:f${i}`)
+    await given(store, 'acme', ...folders.map((folder) => put(`doc:1#parent@${folder}`)))
+    await given(store, 'acme', put(`${folders.at(-1)}#viewer@user:ann`))
+    await model({ viewer: 'user', parent: 'doc, folder' })
+    expect(await can('reader')).toBe(true)
+    await model({ viewer: 'user', parent: 'doc' })
+    expect(await can('reader')).toBe(false)
+  })
+
   test('let nothing count of a relation that the model dropped', async () => {
     await given(store, 'acme', put('doc:1#editor@user:ann'), put('doc:2#viewer@doc:1#editor'))
     expect(await can('editor')).toBe(true)

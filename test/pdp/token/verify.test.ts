@@ -79,6 +79,16 @@ test('accepts what another implementation signed', async () => {
   await expect(verifier().verify(token)).resolves.toMatchObject({ subject: 'c1', organization: null })
 })
 
+test('a second spelling of a signature is malformed, since it would have another digest than the token', async () => {
+  const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+  const token = await issuer.token()
+  // The last character of 2,048 bits has four that say nothing.
+  const other = `${token.slice(0, -1)}${ALPHABET[ALPHABET.indexOf(token.at(-1) ?? '') + 1]}`
+  const bytesOf = (text: string) => Buffer.from(text.split('.')[2] ?? '', 'base64url')
+  expect(bytesOf(other)).toEqual(bytesOf(token))
+  await refused('token_invalid', other)
+})
+
 describe('a token is invalid', () => {
   const cases: { readonly [why: string]: readonly [Claims, Claims?] } = {
     'with another typ': [{}, { typ: 'JWT' }],

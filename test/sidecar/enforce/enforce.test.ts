@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { TOKEN_ERROR_CODES, TokenError, type TokenErrorCode } from '../../../pdp/token/errors.ts'
 import { NO_ADMISSION } from '../../../sidecar/enforce/admission.ts'
+import { PdpUnavailable } from '../../../sidecar/request/errors.ts'
 import { ALLOW, BOUND, busy, type Case, DENIED, NOW_MS, run, tokenError } from '../support/enforcing.ts'
 
 describe('enforce() denies', () => {
@@ -30,9 +31,18 @@ describe('enforce() denies', () => {
     ['of the client', { arrive: busy }],
     ['of a public route', { line: 'GET /public', enter: busy }],
     ['of the subject', { enter: busy }],
+    ['that ask the PDP', { turn: busy }],
   ])('too many requests %s, after a wait for a place, and asks nobody', async (_name, one) => {
-    const { outcome, asked } = await run({ ...one, later: true })
-    expect([outcome, asked]).toMatchObject([{ kind: 'denial', code: 'busy' }, []])
+    const { outcome, asked, endedTurns } = await run({ ...one, later: true })
+    expect([outcome, asked, endedTurns]).toMatchObject([{ kind: 'denial', code: 'busy' }, [], 0])
+  })
+
+  test.each<[string, Case]>([
+    ['an answer', {}],
+    ['an answer that denies', { pdp: { permissions: ['denied'] } }],
+    ['no answer', { pdp: new PdpUnavailable('silent') }],
+  ])('or permits, and gives the turn at the PDP back, with %s', async (_name, one) => {
+    expect((await run(one)).endedTurns).toBe(1)
   })
 
   const NAMED = { acr: 'strong', auth_time: NOW_MS / 1_000 }

@@ -59,7 +59,8 @@ export type Case = {
   readonly origin?: Partial<Arrival['origin']>
   readonly arrive?: Error
   readonly enter?: Error
-  /** `arrive` and `enter` reject instead of throwing. */
+  readonly turn?: Error
+  /** `arrive`, `enter` and `turn` reject instead of throwing. */
   readonly later?: boolean
   readonly clockHint?: string
   readonly routes?: string
@@ -71,6 +72,8 @@ export type Run = {
   readonly asked: readonly PdpQuestion[]
   /** URLs that proofs were verified for. */
   readonly proofs: readonly string[]
+  /** Turns at the PDP that have ended. */
+  readonly endedTurns: number
   deps: EnforceDeps
 }
 
@@ -108,6 +111,7 @@ export function depsFor(
 export async function run(one: Case): Promise<Run> {
   const asked: PdpQuestion[] = []
   const proofs: string[] = []
+  let endedTurns = 0
   const deps = depsFor(one, asked, (url) => void proofs.push(url))
   const [method = '', target = ''] = (one.line ?? 'GET /docs/1').split(' ')
   const authorization = one.authorization === undefined ? 'Bearer t' : one.authorization
@@ -122,6 +126,10 @@ export async function run(one: Case): Promise<Run> {
         ...NO_ADMISSION,
         arrive: () => fail(one.arrive, one.later),
         enter: () => fail(one.enter, one.later),
+        turn: () => fail(one.turn, one.later),
+        answered() {
+          endedTurns += 1
+        },
       },
       async readBody() {
         if (one.body instanceof Error) throw one.body
@@ -133,7 +141,7 @@ export async function run(one: Case): Promise<Run> {
     },
     deps,
   )
-  return { outcome, asked, proofs, deps }
+  return { outcome, asked, proofs, endedTurns, deps }
 }
 
 function fail(err: Error | undefined, later = false): Promise<void> | null {

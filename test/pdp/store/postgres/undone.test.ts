@@ -62,7 +62,8 @@ test('two that wait for each other are both done, each once', async () => {
     })
   const [before, otherBefore] = [await countOf('a'), await countOf('b')]
   await Promise.all([both('a', 'b'), both('b', 'a')])
-  expect(tries).toBe(3)
+  // Once more at least; PostgreSQL may undo one again that begins anew while it waits.
+  expect(tries).toBeGreaterThanOrEqual(3)
   expect([await countOf('a'), await countOf('b')]).toEqual([Number(before) + 2, Number(otherBefore) + 2])
 })
 
