@@ -3,8 +3,8 @@ import { PdpError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/json.ts'
 import type { Log } from '../process/log.ts'
 import { type Directory, SYSTEM } from '../store/directory.ts'
-import { hashSecret, verifySecret } from './keys/password-hash.ts'
 import { SERVICE_SCOPES } from './oauth/scopes.ts'
+import { hashSecret, verifySecret } from './passwords/password-hash.ts'
 
 export const ADMIN = 'admin'
 const CONTEXT = { actor: 'system', requestId: 'start' }

@@ -1,7 +1,8 @@
 /** What people need to look after themselves: where their mail goes, and which passwords they may not choose. */
-import { folderMailer, type Mailer, smtpMailer } from '../identity/account/mail.ts'
-import type { AccountSettings } from '../identity/account/parts.ts'
-import { openPasswordFile } from '../identity/account/password-file.ts'
+
+import type { AccountSettings } from '../identity/account/deps.ts'
+import { folderMailer, type Mailer, smtpMailer } from '../identity/mail/mail.ts'
+import { openPasswordFile } from '../identity/passwords/password-file.ts'
 import { StartError } from '../process/exit.ts'
 import type { Log } from '../process/log.ts'
 import type { PdpConfig } from './config.ts'

@@ -5,7 +5,7 @@ import { packagesIn, threadsIn } from './assemble.ts'
 
 test.each([
   ['pdp/worker/worker.ts', './thread.js'],
-  ['pdp/identity/keys/foreign-hash.ts', './bcrypt-thread.js'],
+  ['pdp/identity/passwords/foreign-hash.ts', './bcrypt-thread.js'],
 ])('%s needs %s', (file, thread) => {
   expect(threadsIn(readFileSync(file, 'utf8'))).toEqual([thread])
 })

@@ -1,7 +1,7 @@
 /** Cookies of these pages: which browser asked for a mail, and the token from a mail's link while its page is open. */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { digestOf, KEPT_SECONDS, type MailedKind } from './mailed-tokens.ts'
+import { digestOf, KEPT_SECONDS, type MailedKind } from '../mail/mailed-tokens.ts'
 
 /** 256 random bits in base64url. */
 const VALUE = /^[\w-]{43}$/

@@ -2,11 +2,11 @@
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import type { Frame } from '../html/frame.ts'
 import { PATHS } from '../oauth/paths.ts'
+import { contextOf } from '../passwords/new-password.ts'
 import { fillText } from '../words/words.ts'
 import { leftOf } from './authenticator.ts'
-import { alertOf, hidden, shown, type View } from './pages.ts'
-import type { AccountParts } from './parts.ts'
-import { contextOf } from './passwords.ts'
+import type { AccountParts } from './deps.ts'
+import { alertOf, hidden, shown, type View } from './page-parts.ts'
 import type { Person, Visit } from './visit.ts'
 
 const LISTED_MAX = 100

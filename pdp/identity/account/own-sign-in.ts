@@ -5,8 +5,8 @@ import { startSession } from '../sign-in/approval-sign-in.ts'
 import { isSecond, type Turn } from '../sign-in/passkey-steps.ts'
 import type { SignedIn, Waiting } from '../sign-in/sign-in.ts'
 import { loginPage, outcomeOf, type PageProblem, recoveryUsedPage, waitingSignIn } from '../sign-in/sign-in-pages.ts'
-import { goTo, shown, type View } from './pages.ts'
-import type { AccountParts } from './parts.ts'
+import type { AccountParts } from './deps.ts'
+import { goTo, shown, type View } from './page-parts.ts'
 import { personOf, type Visit } from './visit.ts'
 
 /** As the log and the sealed fields name these pages. */

@@ -4,10 +4,10 @@ import type { Frame } from '../html/frame.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { BY_PASSWORD } from '../sign-in/acr.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
+import type { AccountParts } from './deps.ts'
 import { hashed } from './forgotten.ts'
 import { PAGE } from './own-sign-in.ts'
-import { alertOf, hidden, type NewPasswordProblem, newPasswordFields, shown, type View } from './pages.ts'
-import type { AccountParts } from './parts.ts'
+import { alertOf, hidden, type NewPasswordProblem, newPasswordFields, shown, type View } from './page-parts.ts'
 import type { Person, Visit } from './visit.ts'
 
 export const showChange = async (_parts: AccountParts, { frame }: Visit, person: Person): Promise<View> =>

@@ -2,12 +2,12 @@
 import { DIRECTORY } from '../../domain/log.ts'
 import { html } from '../../process/pages/html.ts'
 import type { Frame } from '../html/frame.ts'
+import { isMailAddress, linkMail } from '../mail/mail.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
+import { contextOf, whenDone } from '../passwords/new-password.ts'
+import type { AccountParts } from './deps.ts'
 import { MAILS_MAX } from './forgotten.ts'
-import { isMailAddress, linkMail } from './mail.ts'
-import { alertOf, hidden, shown, type View } from './pages.ts'
-import type { AccountParts } from './parts.ts'
-import { contextOf, whenDone } from './passwords.ts'
+import { alertOf, hidden, shown, type View } from './page-parts.ts'
 import type { Person, Visit } from './visit.ts'
 
 export async function askToConfirm(parts: AccountParts, { req, frame }: Visit, person: Person): Promise<View> {

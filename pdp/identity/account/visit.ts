@@ -5,7 +5,7 @@ import type { Session } from 'oidc-provider'
 import type { User } from '../../store/directory.ts'
 import type { Frame } from '../html/frame.ts'
 import { BY_PASSWORD_AND_CODE } from '../sign-in/acr.ts'
-import type { AccountParts } from './parts.ts'
+import type { AccountParts } from './deps.ts'
 
 /** As long as for what people change in the console. */
 const FRESH_SECONDS = 900

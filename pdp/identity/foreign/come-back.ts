@@ -1,17 +1,17 @@
 /** Sends a browser to another provider, and receives the same browser back. */
 import { randomBytes } from 'node:crypto'
-import { goTo, type View } from '../account/pages.ts'
-import { contextOf } from '../account/passwords.ts'
+import { goTo, type View } from '../account/page-parts.ts'
 import { type Person, personOf, type Visit } from '../account/visit.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
+import { contextOf } from '../passwords/new-password.ts'
 import type { Target } from '../sign-in/sign-in.ts'
 import { type ForeignPerson, ForeignRefused } from './client.ts'
+import type { Come, ForeignParts } from './deps.ts'
 import { enter, FRESH_SECONDS, mayUse } from './enter.ts'
 import { connectedPage } from './own-links.ts'
-import type { Come, ForeignParts } from './parts.ts'
+import { problemPage } from './pages.ts'
 import type { IdentityProvider, ProviderWithSecret } from './providers.ts'
 import type { Way } from './sealed.ts'
-import { problemPage } from './views.ts'
 
 /** Pages that show nothing without a fresh sign-in. */
 const FRESH_PAGES: ReadonlySet<string> = new Set([PATHS.accountAuthenticator, PATHS.accountPasskeys])

@@ -1,19 +1,19 @@
 /** Signs in a person of another provider: as the connected account, as a new one, or not yet as any. */
 import { randomUUID } from 'node:crypto'
 import { PdpError } from '../../domain/errors.ts'
-import { goTo, type View } from '../account/pages.ts'
-import { contextOf } from '../account/passwords.ts'
+import { goTo, type View } from '../account/page-parts.ts'
 import type { Visit } from '../account/visit.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
+import { contextOf } from '../passwords/new-password.ts'
 import { type Assurance, BY_PASSWORD, BY_PASSWORD_AND_CODE } from '../sign-in/acr.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
 import type { SignedIn, Target } from '../sign-in/sign-in.ts'
 import type { ForeignPerson } from './client.ts'
-import type { Come, ForeignParts } from './parts.ts'
+import type { Come, ForeignParts } from './deps.ts'
+import { problemPage } from './pages.ts'
 import type { IdentityProvider } from './providers.ts'
 import type { Halfway } from './sealed.ts'
 import { takeSecond } from './second-factor-proof.ts'
-import { problemPage } from './views.ts'
 
 /** As recent as for what people change in their account. */
 export const FRESH_SECONDS = 900

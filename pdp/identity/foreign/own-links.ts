@@ -1,18 +1,18 @@
 /** The page on which people see with which other services they sign in, connect a further one, and disconnect. */
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
-import { digestOf } from '../account/mailed-tokens.ts'
 import { signedOutPage } from '../account/own-sign-in.ts'
-import { alertOf, hidden, shown, type View } from '../account/pages.ts'
-import { contextOf } from '../account/passwords.ts'
+import { alertOf, hidden, shown, type View } from '../account/page-parts.ts'
 import type { Person, Visit } from '../account/visit.ts'
 import type { Frame } from '../html/frame.ts'
 import { strong } from '../html/page.ts'
+import { digestOf } from '../mail/mailed-tokens.ts'
 import { PATHS } from '../oauth/paths.ts'
+import { contextOf } from '../passwords/new-password.ts'
 import { fill, fillText } from '../words/words.ts'
 import type { ForeignPerson } from './client.ts'
+import type { ForeignParts } from './deps.ts'
 import type { Link } from './links.ts'
-import type { ForeignParts } from './parts.ts'
-import { nameOf, problemPage, providerButtons } from './views.ts'
+import { nameOf, problemPage, providerButtons } from './pages.ts'
 
 export async function showLinks(parts: ForeignParts, { frame }: Visit, person: Person): Promise<View> {
   const { links, providers, account } = parts

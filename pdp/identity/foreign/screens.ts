@@ -1,20 +1,20 @@
 /** Pages for sign-in at another provider: going there, coming back, proving which account is theirs, and disconnecting. */
 
 import type { Screen } from '../account/account.ts'
+import type { AccountParts } from '../account/deps.ts'
 import { PAGE, signInFirst } from '../account/own-sign-in.ts'
-import { refused, type View } from '../account/pages.ts'
-import type { AccountParts } from '../account/parts.ts'
-import { contextOf } from '../account/passwords.ts'
+import { refused, type View } from '../account/page-parts.ts'
 import { isOwnForm, personOf, type Visit } from '../account/visit.ts'
 import { PATHS } from '../oauth/paths.ts'
+import { contextOf } from '../passwords/new-password.ts'
 import type { Elsewhere, SignedIn } from '../sign-in/sign-in.ts'
 import { comeBack, leave } from './come-back.ts'
+import type { ForeignDeps, ForeignParts } from './deps.ts'
 import { goOn, mayUse, takeCode } from './enter.ts'
 import { disconnect, linkToLinks, showLinks } from './own-links.ts'
-import type { ForeignDeps, ForeignParts } from './parts.ts'
+import { problemPage, proofPage, providerButtons } from './pages.ts'
 import type { Stranger } from './sealed.ts'
 import { askForSecond, PROOF, takeSecond } from './second-factor-proof.ts'
-import { problemPage, proofPage, providerButtons } from './views.ts'
 
 export function foreignScreens(deps: ForeignDeps): (path: string) => Screen | undefined {
   const at = (account: AccountParts): ForeignParts => ({ ...deps, account })

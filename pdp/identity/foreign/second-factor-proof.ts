@@ -1,10 +1,10 @@
 /** The person's second factor here, on the page that proves the account: a code, a recovery code or a passkey. */
 import { PAGE } from '../account/own-sign-in.ts'
-import type { View } from '../account/pages.ts'
+import type { View } from '../account/page-parts.ts'
 import type { Visit } from '../account/visit.ts'
 import type { SignedIn, Waiting } from '../sign-in/sign-in.ts'
 import type { LoginProblem } from '../sign-in/sign-in-pages.ts'
-import type { ForeignParts } from './parts.ts'
+import type { ForeignParts } from './deps.ts'
 
 type Second = { readonly waiting: Waiting; readonly hidden: { readonly [name: string]: string } }
 /** Where what is sealed or asked for on this page is good. */

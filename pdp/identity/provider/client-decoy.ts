@@ -2,10 +2,10 @@
 import { createHmac } from 'node:crypto'
 import type { Provider } from 'oidc-provider'
 import type { MasterKeys } from '../../process/encryption.ts'
-import { isSlowHash, verifySecret } from '../keys/password-hash.ts'
+import type { Semaphore } from '../limits/attempts.ts'
+import type { ClientOf } from '../limits/limit-address.ts'
 import { type Context, contextOf, paramsOf } from '../oauth/request.ts'
-import type { Semaphore } from '../sign-in/attempts.ts'
-import type { ClientOf } from '../sign-in/limit-address.ts'
+import { isSlowHash, verifySecret } from '../passwords/password-hash.ts'
 
 /** Nobody's secret as clients' are stored: generated, and from outside. */
 export type DecoyHashes = { readonly generated: string; readonly chosen: string }

@@ -6,11 +6,11 @@ import type { Log } from '../../process/log.ts'
 import { errorPage, troubleOf } from '../html/error-page.ts'
 import { type FrameOf, frameIn } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'
+import { BusyError } from '../limits/attempts.ts'
 import { PUBLIC_CACHE_SECONDS } from '../oauth/durations.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { type Context, contextOf } from '../oauth/request.ts'
 import { STATUS } from '../oauth/status.ts'
-import { BusyError } from '../sign-in/attempts.ts'
 
 const CACHED_PATHS: ReadonlySet<string> = new Set([PATHS.jwks, PATHS.openidConfiguration, PATHS.serverMetadata])
 const NOT_STORED: ReadonlySet<string> = new Set([PATHS.introspect, PATHS.revoke])

@@ -5,12 +5,12 @@ import type { Directory } from '../../store/directory.ts'
 import { errorPage, type Trouble, troubleOf } from '../html/error-page.ts'
 import { type FrameOf, frameIn, nameOf } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'
+import { createAttempts } from '../limits/attempts.ts'
+import type { ClientOf } from '../limits/limit-address.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
 import { type Context, contextOf, type Params, paramsOf, requireSession, xsrfOf } from '../oauth/request.ts'
 import { splitScope } from '../oauth/scopes.ts'
 import { STATUS } from '../oauth/status.ts'
-import { createAttempts } from '../sign-in/attempts.ts'
-import type { ClientOf } from '../sign-in/limit-address.ts'
 import {
   type CodeProblem,
   deviceCodePage,

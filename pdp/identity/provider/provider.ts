@@ -1,8 +1,8 @@
 /** oidc-provider, put together: settings, grants of our own, and the places where we reach into it. */
 import { type Client, Provider, type Session, type AccessToken as Token } from 'oidc-provider'
-import { isSlowHash, verifySecret } from '../keys/password-hash.ts'
+import { installStartLimits } from '../limits/start-limits.ts'
 import { PATHS } from '../oauth/paths.ts'
-import { installStartLimits } from '../sign-in/start-limits.ts'
+import { isSlowHash, verifySecret } from '../passwords/password-hash.ts'
 import { createAdapters, UsedBeforeError } from './adapter.ts'
 import { clientCredentialsGrant, PARAMETERS } from './client-credentials.ts'
 import { installClientDecoy } from './client-decoy.ts'

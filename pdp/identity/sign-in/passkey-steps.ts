@@ -4,13 +4,13 @@ import type { Passkeys } from '../factors/passkeys.ts'
 import type { SecondFactor } from '../factors/second-factor.ts'
 import type { Frame } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'
+import type { Source } from '../limits/devices.ts'
+import type { Starts } from '../limits/starts.ts'
 import type { StatusName } from '../oauth/status.ts'
 import { byPasskey } from './acr.ts'
-import type { Source } from './devices.ts'
 import { passkeyPage } from './passkey-pages.ts'
 import type { SignedIn, SignIn, Waiting } from './sign-in.ts'
 import { codePage, type LoginProblem, outcomeOf, type Purpose } from './sign-in-pages.ts'
-import type { Starts } from './starts.ts'
 
 export type PasskeySteps = {
   /** After the password: asks for the code, or for the passkey if the person has no other second factor. */

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { CLAIMS_BYTES_MAX } from '../../../pdp/domain/role.ts'
+import { BusyError, createAttempts, createSemaphores } from '../../../pdp/identity/limits/attempts.ts'
 import { refusedScope, SERVICE_SCOPES, scopesAt } from '../../../pdp/identity/oauth/scopes.ts'
 import { providerMetadata } from '../../../pdp/identity/provider/client-metadata.ts'
-import { BusyError, createAttempts, createSemaphores } from '../../../pdp/identity/sign-in/attempts.ts'
 import { chooseOrganization } from '../../../pdp/identity/sign-in/consent.ts'
 import { accessTokenClaims, type ClaimSources, idTokenClaims, UNBOUND } from '../../../pdp/identity/tokens/claims.ts'
 

@@ -1,8 +1,8 @@
 /** OAuth clients: registered, changed and deleted by clients that hold at least the same rights. */
 import type { FastifyInstance } from 'fastify'
 import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../domain/log.ts'
-import { generateSecret, hashGeneratedSecret, hashSecret } from '../../../identity/keys/password-hash.ts'
 import { requireRegistrar } from '../../../identity/oauth/registrars.ts'
+import { generateSecret, hashGeneratedSecret, hashSecret } from '../../../identity/passwords/password-hash.ts'
 import type { Client } from '../../../store/directory.ts'
 import type { ManagementClient } from '../../authentication/authenticate.ts'
 import { type PageQuery, readPage } from '../../http/pagination.ts'

@@ -7,8 +7,8 @@ import {
   ADDRESS_PATTERN,
   isAddress,
 } from '../../../identity/joining/mail-address.ts'
-import { hashSecret, verifySecret } from '../../../identity/keys/password-hash.ts'
-import { BusyError, createSemaphores, type Semaphore } from '../../../identity/sign-in/attempts.ts'
+import { BusyError, createSemaphores, type Semaphore } from '../../../identity/limits/attempts.ts'
+import { hashSecret, verifySecret } from '../../../identity/passwords/password-hash.ts'
 import type { Directory, User } from '../../../store/directory.ts'
 import { type PageQuery, readPage } from '../../http/pagination.ts'
 import { ID, LABEL, object, text } from '../../http/schemas.ts'

@@ -5,7 +5,7 @@ import { lockLog } from '../../../../pdp/identity/oauth/log-lock.ts'
 import type { Sql } from '../../../../pdp/store/directory.ts'
 import { type Browser, createBrowser } from '../../../support/browser.ts'
 import { CONTEXT, openWorld, type World } from '../harness.ts'
-import { accountWith, type Mailbox, openMailbox } from './mailbox.ts'
+import { accountWith, type Mailbox, openMailbox } from '../mail/mailbox.ts'
 
 export const NEW_PASSWORD = 'quite another battery staple'
 export const HOUR_MS = 3_600_000

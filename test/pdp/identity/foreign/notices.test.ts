@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createBrowser, hiddenFields } from '../../../support/browser.ts'
 import { cheapHash } from '../../../support/cheap-hash.ts'
-import { accountWith, type Mailbox, openMailbox } from '../account/mailbox.ts'
 import { CONTEXT, openWorld, PASSWORD, type World } from '../harness.ts'
+import { accountWith, type Mailbox, openMailbox } from '../mail/mailbox.ts'
 import { CLIENT, type Forged, forgeProvider } from './forged-provider.ts'
 
 let mailbox: Mailbox

@@ -1,7 +1,7 @@
 /** Two identity services: people of the second one, a real OpenID provider, sign in at the first. */
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import type { ProviderDocument } from '../../../../pdp/identity/foreign/providers.ts'
-import { hashGeneratedSecret } from '../../../../pdp/identity/keys/password-hash.ts'
+import { hashGeneratedSecret } from '../../../../pdp/identity/passwords/password-hash.ts'
 import { type Browser, createBrowser, hiddenFields } from '../../../support/browser.ts'
 import { cheapHash } from '../../../support/cheap-hash.ts'
 import { answerPage } from '../../../support/sign-in.ts'

@@ -1,7 +1,7 @@
 import type { Provider } from 'oidc-provider'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { generateSecret, hashGeneratedSecret } from '../../../../pdp/identity/keys/password-hash.ts'
 import type { Context } from '../../../../pdp/identity/oauth/request.ts'
+import { generateSecret, hashGeneratedSecret } from '../../../../pdp/identity/passwords/password-hash.ts'
 import { installClientDecoy } from '../../../../pdp/identity/provider/client-decoy.ts'
 import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
 import { cheapHash } from '../../../support/cheap-hash.ts'

@@ -1,7 +1,7 @@
 /** People whose password hashes another system made sign in with the same password, and have a hash of ours from then on. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { createPasswordDecoys } from '../../../../pdp/identity/keys/password-decoys.ts'
-import { verifySecret } from '../../../../pdp/identity/keys/password-hash.ts'
+import { createPasswordDecoys } from '../../../../pdp/identity/passwords/password-decoys.ts'
+import { verifySecret } from '../../../../pdp/identity/passwords/password-hash.ts'
 import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
 import { type Browser, createBrowser } from '../../../support/browser.ts'
 import { cheapHash } from '../../../support/cheap-hash.ts'

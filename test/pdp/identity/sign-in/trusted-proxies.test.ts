@@ -1,7 +1,7 @@
 /** Whose tries count together when proxies stand in front. */
 import type { IncomingMessage } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createClientOf } from '../../../../pdp/identity/sign-in/limit-address.ts'
+import { createClientOf } from '../../../../pdp/identity/limits/limit-address.ts'
 import { createNetworks, parseNetwork } from '../../../../pdp/process/addresses.ts'
 import { createBrowser } from '../../../support/browser.ts'
 import { openWorld, PASSWORD, REDIRECT, type World } from '../harness.ts'

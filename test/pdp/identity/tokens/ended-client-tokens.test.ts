@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
 import type { JsonObject } from '../../../../pdp/domain/json.ts'
-import { hashGeneratedSecret } from '../../../../pdp/identity/keys/password-hash.ts'
+import { hashGeneratedSecret } from '../../../../pdp/identity/passwords/password-hash.ts'
 import { ACCESS_TOKEN, createFlows, EXCHANGE } from '../flows.ts'
 import { CONTEXT, openWorld, postToken, REDIRECT, SECRET, type World } from '../harness.ts'
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { Mail } from '../../../../pdp/identity/account/mail.ts'
+import type { Mail } from '../../../../pdp/identity/mail/mail.ts'
 import { CONTEXT, serve } from '../harness.ts'
 import { openTenantWorld } from './tenant-world.ts'
 

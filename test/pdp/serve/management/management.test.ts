@@ -1,6 +1,6 @@
 /** The management calls by themselves: what they take, answer and refuse. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { verifySecret } from '../../../../pdp/identity/keys/password-hash.ts'
+import { verifySecret } from '../../../../pdp/identity/passwords/password-hash.ts'
 import { type Json, type Served, serve } from '../harness.ts'
 
 let served: Served

@@ -1,8 +1,8 @@
 /** Mails that tell people of a change to how they sign in, so that they notice a change that somebody else made. */
 import type { Log } from '../../process/log.ts'
 import type { Directory } from '../../store/directory.ts'
+import type { SharedAttempts } from '../limits/shared-attempts.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
-import type { SharedAttempts } from '../sign-in/shared-attempts.ts'
 import { fillText, type Words } from '../words/words.ts'
 import type { Deliveries } from './deliveries.ts'
 import { isMailAddress, linkMail, type Mailer } from './mail.ts'

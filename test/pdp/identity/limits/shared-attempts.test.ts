@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createSharedAttempts } from '../../../../pdp/identity/limits/shared-attempts.ts'
 import { createProvenSecrets } from '../../../../pdp/identity/provider/proven-secrets.ts'
-import { createSharedAttempts } from '../../../../pdp/identity/sign-in/shared-attempts.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
 import { openTestDatabase, type TestDatabase } from '../../../support/database.ts'
 

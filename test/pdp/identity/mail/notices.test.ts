@@ -1,9 +1,9 @@
 /** Mails that tell people that somebody changed how they sign in. */
 import { expect, test } from 'vitest'
 import { hiddenFields } from '../../../support/browser.ts'
+import { ask, browser, choose, mailbox, NEW_PASSWORD, open, person, useWorld, world } from '../account/forgetting.ts'
 import { mailsTo } from '../factors/own-factors.ts'
 import { PASSWORD } from '../harness.ts'
-import { ask, browser, choose, mailbox, NEW_PASSWORD, open, person, useWorld, world } from './forgetting.ts'
 
 useWorld()
 const CHANGED = 'The password of your account at 127.0.0.1'

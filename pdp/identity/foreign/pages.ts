@@ -1,6 +1,6 @@
 /** The pages and messages about other providers. */
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
-import { alertOf, hidden, shown, type View } from '../account/pages.ts'
+import { alertOf, hidden, shown, type View } from '../account/page-parts.ts'
 import type { Frame } from '../html/frame.ts'
 import { strong } from '../html/page.ts'
 import { PATHS } from '../oauth/paths.ts'

@@ -1,7 +1,7 @@
 /** Hashes that passlib, argon2-cffi, bcrypt and Django made of one password, of the least cost; and what is refused. */
 import { describe, expect, test } from 'vitest'
-import { costOf, hashOfCost, isWholeSecret, readForeignHash } from '../../../../pdp/identity/keys/foreign-hash.ts'
-import { verifySecret } from '../../../../pdp/identity/keys/password-hash.ts'
+import { costOf, hashOfCost, isWholeSecret, readForeignHash } from '../../../../pdp/identity/passwords/foreign-hash.ts'
+import { verifySecret } from '../../../../pdp/identity/passwords/password-hash.ts'
 
 const SECRET = 'pässword 1'
 const MADE_ELSEWHERE = {

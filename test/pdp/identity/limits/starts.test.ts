@@ -1,8 +1,8 @@
 /** Who waits, and who is refused, when strangers flood. */
 import { describe, expect, test } from 'vitest'
-import { BusyError, createSemaphores } from '../../../../pdp/identity/sign-in/attempts.ts'
-import { createKnownAddresses } from '../../../../pdp/identity/sign-in/known-addresses.ts'
-import { createStarts } from '../../../../pdp/identity/sign-in/starts.ts'
+import { BusyError, createSemaphores } from '../../../../pdp/identity/limits/attempts.ts'
+import { createKnownAddresses } from '../../../../pdp/identity/limits/known-addresses.ts'
+import { createStarts } from '../../../../pdp/identity/limits/starts.ts'
 
 describe('a line that strangers fill from many addresses', () => {
   const fill = (kind: 'decoys' | 'clients' | 'people') => {

@@ -6,7 +6,7 @@ import {
   isSlowHash,
   SECRET_CHARACTERS_MAX,
   verifySecret,
-} from '../../../../pdp/identity/keys/password-hash.ts'
+} from '../../../../pdp/identity/passwords/password-hash.ts'
 import { deriveKey, open, seal } from '../../../../pdp/process/encryption.ts'
 
 describe('a hashed password', () => {

@@ -3,10 +3,10 @@ import type { WriteContext } from '../../domain/change.ts'
 import { DIRECTORY } from '../../domain/log.ts'
 import { credentialChanged } from '../../domain/outbox/events.ts'
 import type { Sql } from '../../store/directory.ts'
+import type { MailedTokens } from '../mail/mailed-tokens.ts'
 import { lockLog } from '../oauth/log-lock.ts'
 import { isStillSignedIn, type SignedInBy } from '../sign-in-validity.ts'
 import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
-import type { MailedTokens } from './mailed-tokens.ts'
 
 type Queries = Pick<Sql, 'query'>
 export type Passwords = {

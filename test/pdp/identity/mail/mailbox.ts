@@ -1,7 +1,7 @@
 /** A real SMTP server on loopback, and what a person reads of the mails that it took. */
 import { SMTPServer } from 'smtp-server'
-import { type Mailer, smtpMailer } from '../../../../pdp/identity/account/mail.ts'
-import type { AccountSettings } from '../../../../pdp/identity/account/parts.ts'
+import type { AccountSettings } from '../../../../pdp/identity/account/deps.ts'
+import { type Mailer, smtpMailer } from '../../../../pdp/identity/mail/mail.ts'
 import { cheapHash } from '../../../support/cheap-hash.ts'
 
 export type ReceivedMail = { readonly to: readonly string[]; readonly raw: string; readonly text: string }

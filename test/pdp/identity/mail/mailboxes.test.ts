@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { mailboxOf } from '../../../../pdp/identity/account/mail.ts'
+import { mailboxOf } from '../../../../pdp/identity/mail/mail.ts'
 
 test.each([
   ['Ann@Example.com', 'ann@example.com'],

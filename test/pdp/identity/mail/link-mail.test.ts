@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { linkMail } from '../../../../pdp/identity/account/mail.ts'
+import { linkMail } from '../../../../pdp/identity/mail/mail.ts'
 import { LANGUAGES } from '../../../../pdp/identity/words/words.ts'
 
 const LINK = `https://id.example.com/auth/account/reset?token=${'x'.repeat(43)}`

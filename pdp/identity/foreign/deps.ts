@@ -1,7 +1,7 @@
 /** The parts that sign-in at other providers is made of. */
-import type { AccountParts } from '../account/parts.ts'
+import type { AccountParts } from '../account/deps.ts'
 import type { Visit } from '../account/visit.ts'
-import type { SharedAttempts } from '../sign-in/shared-attempts.ts'
+import type { SharedAttempts } from '../limits/shared-attempts.ts'
 import type { ForeignClient, ForeignPerson } from './client.ts'
 import type { Links } from './links.ts'
 import type { IdentityProviders, ProviderWithSecret } from './providers.ts'

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { openPasswordFile } from '../../../../pdp/identity/account/password-file.ts'
-import { createPasswordRules } from '../../../../pdp/identity/account/password-rules.ts'
+import { openPasswordFile } from '../../../../pdp/identity/passwords/password-file.ts'
+import { createPasswordRules } from '../../../../pdp/identity/passwords/password-rules.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-passwords-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -1,6 +1,6 @@
 /** The pages of an invitation for each of those who may open its link. */
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
-import { alertOf, hidden, type NewPasswordProblem, newPasswordFields, shown, type View } from '../account/pages.ts'
+import { alertOf, hidden, type NewPasswordProblem, newPasswordFields, shown, type View } from '../account/page-parts.ts'
 import type { Person } from '../account/visit.ts'
 import type { Frame } from '../html/frame.ts'
 import { strong } from '../html/page.ts'
