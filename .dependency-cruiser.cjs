@@ -60,7 +60,8 @@ module.exports = {
       { path: '^pdp/(serve|identity)/' },
       {
         path: '^pdp/store/',
-        pathNot: '^pdp/store/(contract|directory|advisory-locks|joined-read|number-events|tenant-places|token-origin)\\.ts$',
+        pathNot:
+          '^pdp/store/(contract|directory|advisory-locks|joined-read|log-lock|number-events|tenant-places|token-origin)\\.ts$',
       },
     ),
     rule(

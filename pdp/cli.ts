@@ -19,7 +19,7 @@ import { createLog } from './process/log.ts'
 import { openLogOutput } from './process/log-output.ts'
 import { createShutdown } from './process/shutdown.ts'
 import { readConfig } from './runtime/config.ts'
-import { SETTINGS } from './runtime/settings.ts'
+import { SETTINGS } from './runtime/settings-help.ts'
 
 const SHUTDOWN_TIMEOUT_MS = 20_000
 

@@ -1,6 +1,6 @@
 /** What applications that embed the PDP import. */
 
-export type { CompareAllRequest, ComparedAccess, CompareRequest, Comparison } from './decision-point/comparison.ts'
+export type { CompareAllRequest, ComparedAccess, CompareRequest, Comparison } from './decision-point/compare-shapes.ts'
 export { createPdp } from './decision-point/create-pdp.ts'
 export type {
   EmbeddedPdp,

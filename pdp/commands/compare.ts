@@ -1,6 +1,6 @@
 /** The command `compare`: who would gain and who would lose a relation under another model or with other tuples. */
 import type { Command } from 'commander'
-import type { ComparedAccess, ComparisonJson } from '../decision-point/comparison.ts'
+import type { ComparedAccess, ComparisonJson } from '../decision-point/compare-shapes.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
 import { readModelFile } from './model-file.ts'

@@ -2,8 +2,8 @@
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
+import { compileModel } from '../decide/language/model-language.ts'
 import type { Expression, Model } from '../decide/model.ts'
-import { compileModel } from '../decide/models/model-language.ts'
 import { directOf } from '../decide/restrictions.ts'
 import { PdpError } from '../domain/errors.ts'
 import { fileProblem } from '../process/command/file-problem.ts'

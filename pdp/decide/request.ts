@@ -14,7 +14,7 @@ import {
 } from '../domain/names.ts'
 import { isAskedSubject } from '../domain/subjects.ts'
 import { CONTEXT_BYTES_MAX } from '../domain/tuple.ts'
-import { contextualIssues, withoutIssues } from './contextual-tuples.ts'
+import { contextualIssues, withoutIssues } from './views/contextual-tuples.ts'
 
 export const CHECKS_MAX = 256
 export const ENTITLEMENTS_MAX = 256

@@ -1,11 +1,11 @@
 /** The checks of one request, over one view. */
 import { answerWithin, type CheckInput, isUndecided } from '../decide/check.ts'
 import { ConditionRun } from '../decide/conditions/run.ts'
-import { relationViewOf } from '../decide/contextual-tuples.ts'
 import { NO_MODEL } from '../decide/model.ts'
 import type { ModelCompiler } from '../decide/models/known-models.ts'
 import { finished, Paused, type Slice, type Steps } from '../decide/slices.ts'
 import type { View } from '../decide/view.ts'
+import { relationViewOf } from '../decide/views/contextual-tuples.ts'
 import type { ContextualTuple, PermissionCheck } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/json.ts'

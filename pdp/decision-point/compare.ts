@@ -1,17 +1,18 @@
 /** Compares who has a relation now with who would have it under another model or with other tuples, in one snapshot. */
-import { contextualIssues, withoutIssues } from '../decide/contextual-tuples.ts'
+
 import { boundIssues } from '../decide/language/model-bounds.ts'
 import { parseListRequest } from '../decide/lists/list-request.ts'
 import type { ListQuestion } from '../decide/lists/lists.ts'
 import { createModelCompiler, knownModel, type ModelCompiler } from '../decide/models/known-models.ts'
 import { hasSameAnswers } from '../decide/models/same-answers.ts'
+import { contextualIssues, withoutIssues } from '../decide/views/contextual-tuples.ts'
 import { PdpError } from '../domain/errors.ts'
 import type { Manifest } from '../domain/manifest.ts'
 import type { SnapshotEvaluator } from '../store/cache/question.ts'
 import { evaluatorOf } from '../store/cache/snapshot-evaluator.ts'
 import type { Snapshot } from '../store/contract.ts'
-import type { CompareAllRequest, ComparedAccess, CompareRequest, Comparison } from './comparison.ts'
-import { type ListParts, listAt } from './list.ts'
+import type { CompareAllRequest, ComparedAccess, CompareRequest, Comparison } from './compare-shapes.ts'
+import { type ListParts, listAt } from './list-pages.ts'
 
 /** Resources that are compared at most, and subjects of each. */
 export const RESOURCES_MAX = 100

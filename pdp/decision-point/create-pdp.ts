@@ -45,7 +45,7 @@ import {
 } from './embedded-shapes.ts'
 import { embeddedWrites } from './embedded-writes.ts'
 import { entitlementResults } from './entitlement-results.ts'
-import { listPage } from './list.ts'
+import { listPage } from './list-pages.ts'
 import { allowedLater, allowedNow } from './one-check.ts'
 import type { PdpOptions } from './options.ts'
 import { createPast } from './past.ts'

@@ -15,7 +15,7 @@ import { nothingWritten, parseRelationships, relocate } from '../writes/relation
 import { createRestrictions } from '../writes/restrictions.ts'
 import { definitionsOf, readDeclared } from '../writes/role-definitions.ts'
 import { grantOf, requireFitting, requireRole, requireSubjectForm } from '../writes/role-grants.ts'
-import type { Comparing } from './comparison.ts'
+import type { Comparing } from './compare-shapes.ts'
 import type { EmbeddedPdp, WriteBy, WriteOptions } from './embedded.ts'
 import {
   DELETE_ENTITLEMENT,

@@ -8,7 +8,7 @@ import type { Organization } from '../domain/organization.ts'
 import type { CheckArguments, CheckOf, RelationModel, TupleOf } from '../domain/relation-types.ts'
 import type { RoleGrant } from '../domain/role.ts'
 import type { TransactionClient } from '../store/contract.ts'
-import type { Comparing } from './comparison.ts'
+import type { Comparing } from './compare-shapes.ts'
 
 /**
  * Who did it, for the log of changes.

@@ -1,6 +1,6 @@
 /** Reads a store out of a running OpenFGA: its latest model and all its tuples, page by page. */
 import openfga from '@openfga/syntax-transformer'
-import { parsed } from '../decide/models/model-language.ts'
+import { parsed } from '../decide/language/model-language.ts'
 import type { JsonObject } from '../domain/json.ts'
 import { modelTextOf } from '../model-test/model-text.ts'
 import { refused } from './mapping.ts'

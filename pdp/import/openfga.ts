@@ -1,7 +1,7 @@
 /** A store of OpenFGA, from its file or its API, as a plan: types that mean something here get another name. */
 import openfga from '@openfga/syntax-transformer'
+import { compileModel, parsed } from '../decide/language/model-language.ts'
 import type { Model } from '../decide/model.ts'
-import { compileModel, parsed } from '../decide/models/model-language.ts'
 import { directOf } from '../decide/restrictions.ts'
 import { typeOf } from '../domain/names.ts'
 import type { TupleCondition } from '../domain/tuple.ts'

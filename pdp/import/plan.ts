@@ -1,7 +1,7 @@
 /** What an import would bring: a model and tuples under the names they have here, what was renamed, and what is in the way. */
 
+import { compileModel } from '../decide/language/model-language.ts'
 import { mergeModels } from '../decide/model.ts'
-import { compileModel } from '../decide/models/model-language.ts'
 import { reservedTypeIssues, restrictionIssue } from '../decide/restrictions.ts'
 import { PdpError } from '../domain/errors.ts'
 import { EXTERNAL, formatTuple, tupleIssue, typeOf } from '../domain/names.ts'

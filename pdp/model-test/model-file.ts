@@ -2,10 +2,10 @@
 import { dirname, join } from 'node:path'
 import openfga from '@openfga/syntax-transformer'
 import { boundIssues } from '../decide/language/model-bounds.ts'
+import { compileDocument, compileModel, type ModelDocument, parsed } from '../decide/language/model-language.ts'
 import type { Model } from '../decide/model.ts'
-import { compileDocument, compileModel, type ModelDocument, parsed } from '../decide/models/model-language.ts'
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'
-import type { ValidationIssues } from './located.ts'
+import type { ValidationIssues } from './located-yaml.ts'
 import type { ModelSource, ReadText } from './store-file.ts'
 
 /** Null when there is something wrong with the model, which is then in `issues`. */

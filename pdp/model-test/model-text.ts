@@ -1,7 +1,7 @@
 /** A model of the ecosystem's files as the one text that a manifest holds: schema 1.1, whatever it was written in. */
 import { dirname, join } from 'node:path'
 import openfga from '@openfga/syntax-transformer'
-import { parsed } from '../decide/models/model-language.ts'
+import { parsed } from '../decide/language/model-language.ts'
 import { PdpError } from '../domain/errors.ts'
 import type { ModelSource, ReadText } from './store-file.ts'
 

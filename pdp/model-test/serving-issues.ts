@@ -1,5 +1,5 @@
 /** What a PDP that serves would refuse of a store file: the model in a manifest, the tuples in an organization. */
-import { compileModel } from '../decide/models/model-language.ts'
+import { compileModel } from '../decide/language/model-language.ts'
 import { reservedTypeIssues } from '../decide/restrictions.ts'
 import { PdpError, type ValidationIssue } from '../domain/errors.ts'
 import { tupleIssue } from '../domain/names.ts'

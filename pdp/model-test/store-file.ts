@@ -1,7 +1,7 @@
 /** The ecosystem's store files (`.fga.yaml`): a model, tuples, and what is expected of them. */
 import { dirname, resolve } from 'node:path'
 import type { JsonObject } from '../domain/json.ts'
-import { type Located, Reader, type ValidationIssues } from './located.ts'
+import { type Located, Reader, type ValidationIssues } from './located-yaml.ts'
 import { type FileTuple, readTupleFile, readTuples } from './tuple-file.ts'
 
 /** Where the model is written: in the store file itself, or in another. */

@@ -1,7 +1,7 @@
 /** Relationship tuples as the ecosystem writes them: in place, or in YAML, JSON, JSON lines or CSV. */
 import type { JsonObject } from '../domain/json.ts'
 import type { TupleCondition } from '../domain/tuple.ts'
-import type { Located, Reader } from './located.ts'
+import type { Located, Reader } from './located-yaml.ts'
 
 export type FileTuple = {
   readonly user: string

@@ -1,5 +1,5 @@
 /** Loads what no decision needs when the PDP listens already: it answers questions a third of its time to start earlier. */
-import { loadOpenfga } from '../decide/models/model-language.ts'
+import { loadOpenfga } from '../decide/language/model-language.ts'
 import { StartError } from '../process/exit.ts'
 import type { Shutdown } from '../process/shutdown.ts'
 

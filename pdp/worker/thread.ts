@@ -1,6 +1,6 @@
 /** The worker thread of worker.ts: parses one text after the other and returns the result or the faults. */
 import { parentPort } from 'node:worker_threads'
-import { compileModel } from '../decide/models/model-language.ts'
+import { compileModel } from '../decide/language/model-language.ts'
 import { PdpError } from '../domain/errors.ts'
 import type { Job, JobResult } from './worker.ts'
 import { parseYaml } from './yaml.ts'

@@ -6,7 +6,7 @@ import type {
   AttributeContext_HttpRequest,
   CheckRequest,
 } from '../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
-import { type ClientRequest, syntheticRequest } from '../http/client.ts'
+import { type ClientRequest, syntheticRequest } from '../http/client-request.ts'
 import type { GrpcProfile } from '../http/door-fields.ts'
 import { RequestError } from '../request/errors.ts'
 import type { Held } from './held-request.ts'

@@ -9,7 +9,7 @@ import {
 } from '../../pdp/process/problems.ts'
 import { type ChallengeError, type ChallengeScheme, challenge } from '../../pdp/token/challenge.ts'
 import { PROOF_ALGORITHMS } from '../../pdp/token/dpop.ts'
-import type { ClientAnswer } from '../http/client.ts'
+import type { ClientAnswer } from '../http/client-request.ts'
 import { grpcEnd } from '../http/grpc.ts'
 import type { StepUp } from '../routes/step-up.ts'
 

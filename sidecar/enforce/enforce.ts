@@ -1,5 +1,5 @@
 /** The path of a request, in order. Read this first: a request that is not permitted here does not reach the upstream. */
-import type { ClientRequest } from '../http/client.ts'
+import type { ClientRequest } from '../http/client-request.ts'
 import type { Identity } from '../http/fields.ts'
 import type { PdpClient } from '../pdp-client/client.ts'
 import type { PdpAnswer } from '../pdp-client/question.ts'

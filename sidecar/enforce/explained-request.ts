@@ -1,5 +1,5 @@
 /** The request that `explain` and the tests of a route file describe, as a client would send it. */
-import { type ClientRequest, syntheticRequest } from '../http/client.ts'
+import { type ClientRequest, syntheticRequest } from '../http/client-request.ts'
 
 export type RequestHead = {
   readonly method: string

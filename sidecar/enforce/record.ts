@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { isRequestId } from '../../pdp/domain/names.ts'
 import type { Span } from '../../pdp/process/tracing/tracing.ts'
-import type { ClientRequest } from '../http/client.ts'
+import type { ClientRequest } from '../http/client-request.ts'
 import type { DoorProfile } from '../http/door-fields.ts'
 import { firstValue } from '../http/fields.ts'
 import type { SubjectsInLog } from '../route-file/route-file.ts'

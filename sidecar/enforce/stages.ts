@@ -17,10 +17,10 @@ import {
   usesBody,
 } from '../routes/checks.ts'
 import { type ReadBody, readJson } from '../routes/json-body.ts'
-import type { JudgeJson } from '../routes/other-readings.ts'
 import type { Route } from '../routes/route.ts'
 import type { RequestMatch } from '../routes/route-request.ts'
 import { type StepUp, satisfies, signInOf } from '../routes/step-up.ts'
+import type { JudgeJson } from '../routes/value-readings.ts'
 import { requestValues } from '../routes/values.ts'
 
 /** No route is known. */

@@ -1,7 +1,7 @@
 /** Presents one HTTP/2 stream as a client request and its response (RFC 9113 section 8). */
 import { METHODS } from 'node:http'
 import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
-import type { ClientAnswer, ClientConnection, ClientRequest } from '../http/client.ts'
+import type { ClientAnswer, ClientConnection, ClientRequest } from '../http/client-request.ts'
 import { firstValue } from '../http/fields.ts'
 import { http2Fields, http2Trailers } from '../http/http2-fields.ts'
 

@@ -1,5 +1,5 @@
 /** Parses a request strictly: framing (RFC 9112 sections 6 and 7), host, target and fields. */
-import type { ClientRequest } from '../http/client.ts'
+import type { ClientRequest } from '../http/client-request.ts'
 import { splitList } from '../http/fields.ts'
 import { foldName } from '../http/folding.ts'
 import { malformed, RequestError } from './errors.ts'

@@ -7,7 +7,7 @@ import {
   plainSaid,
   standardSaid,
 } from '../../pdp/process/client-address.ts'
-import type { ClientRequest } from '../http/client.ts'
+import type { ClientRequest } from '../http/client-request.ts'
 import { type Authority, parseAuthority } from './target.ts'
 
 export type Origin = {

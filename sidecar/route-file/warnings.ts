@@ -1,11 +1,11 @@
 /** Warns about valid routes that servers may confuse: by case, by a trailing slash, or by what follows the name of a script. */
 import { didYouMean } from '../../pdp/domain/nearest.ts'
 import { usesSource } from '../routes/checks.ts'
-import { type Protection, protectsOtherwise, rulesOf } from '../routes/near-miss.ts'
-import { CHANGING, READING } from '../routes/other-readings.ts'
+import { type Protection, protectsOtherwise, rulesOf } from '../routes/path-readings.ts'
 import { foldPattern, isWithin, otherSlash, type Pattern, patternText } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
 import { isScript } from '../routes/script-paths.ts'
+import { CHANGING, READING } from '../routes/value-readings.ts'
 import type { RouteFile } from './route-file.ts'
 import { servedHosts } from './served-hosts.ts'
 

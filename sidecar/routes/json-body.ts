@@ -1,7 +1,7 @@
 /** Reads JSON bodies of a limited size, and takes single members from them. A repeated key is refused. */
 import { readAtMost } from '../../pdp/process/http-json.ts'
 import { endOfString, stringAt } from '../../pdp/process/json-text.ts'
-import type { ClientRequest } from '../http/client.ts'
+import type { ClientRequest } from '../http/client-request.ts'
 import { keyParts, nestsAlike } from '../http/folding.ts'
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'

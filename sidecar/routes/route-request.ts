@@ -1,9 +1,9 @@
 /** Finds the route of a parsed request. The pipeline, `explain` and the listener all use it, so they cannot disagree. */
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
-import { type JudgedRequest, type JudgeJson, refuseOtherReadings } from './other-readings.ts'
 import type { Match, Route, RouteTable } from './route.ts'
 import { createRouteTable } from './route-table.ts'
+import { type JudgedRequest, type JudgeJson, refuseOtherReadings } from './value-readings.ts'
 
 export type RoutingDeps = {
   /** Every host that is served: lower case, without port. */

@@ -8,7 +8,7 @@ import {
   readingsOf,
   rulesOf,
   usesPlaces,
-} from './near-miss.ts'
+} from './path-readings.ts'
 import { foldPattern, isWithin, otherSlash, overlap, type Pattern } from './patterns.ts'
 import type { PathSegments, Route, RouteTable } from './route.ts'
 import { isIndexFile } from './script-paths.ts'

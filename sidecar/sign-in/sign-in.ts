@@ -1,6 +1,6 @@
 /** Signs browsers in, where a route file says so: made from the file, and asked about each request. */
 import type { TokenVerifier, TrustedIssuer } from '../../pdp/token/verify.ts'
-import type { ClientRequest } from '../http/client.ts'
+import type { ClientRequest } from '../http/client-request.ts'
 import type { SignInEntry } from '../route-file/sign-in.ts'
 import { placeOf, type SignInContext } from './context.ts'
 import type { SignInMemory } from './memory.ts'

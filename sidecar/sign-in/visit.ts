@@ -2,7 +2,7 @@
 import type { Denial } from '../enforce/denial.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
 import type { Browser } from '../enforce/enforce.ts'
-import type { ClientRequest } from '../http/client.ts'
+import type { ClientRequest } from '../http/client-request.ts'
 import { separateCookies } from '../http/cookies.ts'
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'

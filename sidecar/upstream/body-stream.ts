@@ -1,6 +1,6 @@
 /** Streams a request body with back-pressure, and filters its trailers. */
 import { Readable } from 'node:stream'
-import type { ClientRequest } from '../http/client.ts'
+import type { ClientRequest } from '../http/client-request.ts'
 import { type HeaderRules, splitList } from '../http/fields.ts'
 import { foldName } from '../http/folding.ts'
 import { RequestError } from '../request/errors.ts'

@@ -1,7 +1,7 @@
 /** The interface to the upstream, independent of its HTTP version. */
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import type { ClientConnection } from '../http/client.ts'
+import type { ClientConnection } from '../http/client-request.ts'
 
 export type UpstreamRequest = {
   readonly method: string

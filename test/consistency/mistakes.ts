@@ -288,7 +288,7 @@ export async function plant(name: string, edits: readonly Edit[]): Promise<Engin
   const modules = await Promise.all(
     [
       ...[FRESHNESS, 'decide/check.ts', 'decide/models/known-models.ts', 'store/memory/rows.ts'],
-      ...['decide/conditions/run.ts', 'decide/contextual-tuples.ts', 'store/cache/turns.ts', 'decide/slices.ts'],
+      ...['decide/conditions/run.ts', 'decide/views/contextual-tuples.ts', 'store/cache/turns.ts', 'decide/slices.ts'],
     ].map(load),
   )
   return Object.assign({}, ...modules)

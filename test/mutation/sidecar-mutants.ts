@@ -5,7 +5,7 @@ const enforce = inFile('sidecar/enforce/enforce.ts')
 const stages = inFile('sidecar/enforce/stages.ts')
 const denial = inFile('sidecar/enforce/denial.ts')
 const checks = inFile('sidecar/routes/checks.ts')
-const form = inFile('sidecar/routes/other-readings.ts')
+const form = inFile('sidecar/routes/value-readings.ts')
 const query = inFile('sidecar/routes/query.ts')
 const values = inFile('sidecar/routes/values.ts')
 

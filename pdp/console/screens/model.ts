@@ -1,7 +1,7 @@
 /** Models: each app's text with its problems, its types as a picture and a table, and what another text would change. */
 import { knownModel } from '../../decide/models/known-models.ts'
 import { modelIssues, RESOURCES_MAX, SUBJECTS_MAX } from '../../decision-point/compare.ts'
-import type { ComparedAccess, Comparison } from '../../decision-point/comparison.ts'
+import type { ComparedAccess, Comparison } from '../../decision-point/compare-shapes.ts'
 import type { StoredManifest } from '../../domain/manifest.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { asRequestProblem, RequestProblem } from '../../serve/problems/status.ts'

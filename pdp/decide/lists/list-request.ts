@@ -13,8 +13,8 @@ import {
 } from '../../domain/names.ts'
 import { type Cursor, formatPageToken, parsePageToken } from '../../domain/page-token.ts'
 import { subjectName } from '../../domain/subjects.ts'
-import { contextualIssues, withoutIssues } from '../contextual-tuples.ts'
 import { askedSubjectIssues, asOfIssues, contextIssues } from '../request.ts'
+import { contextualIssues, withoutIssues } from '../views/contextual-tuples.ts'
 import type { ListQuestion } from './lists.ts'
 
 export const PAGE_SIZE_MAX = 1_000

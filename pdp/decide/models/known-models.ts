@@ -2,8 +2,8 @@
 import { PdpError } from '../../domain/errors.ts'
 import type { Manifest } from '../../domain/manifest.ts'
 import { isLight } from '../language/model-bounds.ts'
+import { compileModel } from '../language/model-language.ts'
 import { type Model, mergeModels, NO_MODEL } from '../model.ts'
-import { compileModel } from './model-language.ts'
 
 /** Texts that are kept at most, and their characters: callers who suppose a model choose its text. */
 const KEPT_MAX = 1_000

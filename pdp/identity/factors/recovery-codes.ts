@@ -3,7 +3,7 @@ import { hash, randomBytes } from 'node:crypto'
 import type { WriteContext } from '../../domain/change.ts'
 import { DIRECTORY } from '../../domain/log.ts'
 import type { Sql } from '../../store/directory.ts'
-import { lockLog } from '../oauth/log-lock.ts'
+import { lockLog } from '../../store/log-lock.ts'
 import type { AppendLog } from '../tokens/revocation.ts'
 import { base32 } from './totp.ts'
 

@@ -5,7 +5,7 @@ import { type LogId, TOKENS } from '../../domain/log.ts'
 import type { OutboxEventType } from '../../domain/outbox/events.ts'
 import { initiatorOf } from '../../domain/outbox/events.ts'
 import type { Sql } from '../../store/directory.ts'
-import { lockLog } from '../oauth/log-lock.ts'
+import { lockLog } from '../../store/log-lock.ts'
 
 type Queries = Pick<Sql, 'query'>
 /** Locks and raises a log and stores entries inside the caller's transaction. */

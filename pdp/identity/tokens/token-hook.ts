@@ -11,9 +11,9 @@ import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import { type PostFetch, postJson } from '../../process/http-json.ts'
 import type { Log } from '../../process/log.ts'
 import type { Sql } from '../../store/directory.ts'
+import { lockLog } from '../../store/log-lock.ts'
 import { createTenantPlaces } from '../../store/tenant-places.ts'
 import { HOOK_SEALED_AS } from '../keys/sealed-names.ts'
-import { lockLog } from '../oauth/log-lock.ts'
 import type { AppendLog } from './revocation.ts'
 
 /** Only the identity service sets these claims (ARCHITECTURE.md section 6). */

@@ -1,7 +1,7 @@
 /** Who would gain and who would lose a relation under another model, or with other tuples. Nothing is written. */
 import type { FastifyInstance } from 'fastify'
 import { MODEL_CHARACTERS_MAX } from '../../decide/language/model-bounds.ts'
-import type { ComparisonJson } from '../../decision-point/comparison.ts'
+import type { ComparisonJson } from '../../decision-point/compare-shapes.ts'
 import {
   CONTEXTUAL_TUPLES,
   NAME,

@@ -1,5 +1,5 @@
 /** What management calls read and write through: outside a transaction, or inside the one transaction of a write. */
-import type { Comparing } from '../../decision-point/comparison.ts'
+import type { Comparing } from '../../decision-point/compare-shapes.ts'
 import type { WriteContext } from '../../domain/change.ts'
 import type { Pdp } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'

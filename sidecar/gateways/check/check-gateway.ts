@@ -9,14 +9,14 @@ import { readToml, readYaml } from '../read/yaml-toml.ts'
 import { type Findings, setAccepted } from './accepted.ts'
 import { checkCaddyfile } from './caddy/caddyfile.ts'
 import { checkCaddyJson, isCaddy } from './caddy/json.ts'
-import { checkEnvoy, isEnvoy } from './envoy.ts'
+import { checkEnvoy, isEnvoy } from './envoy/envoy.ts'
 import type { Finding } from './finding.ts'
 import { checkGatewayApi, isGatewayApi } from './kubernetes/gateway-api.ts'
 import { checkIstio, isIstio } from './kubernetes/istio.ts'
 import { kindOfObject, objectsOf } from './kubernetes/objects.ts'
 import { checkOthers, isIngress } from './kubernetes/others.ts'
-import { checkNginx } from './nginx.ts'
-import { checkTraefik, isTraefik } from './traefik.ts'
+import { checkNginx } from './nginx/nginx.ts'
+import { checkTraefik, isTraefik } from './traefik/traefik.ts'
 
 const BYTES_MAX = 32 * 1024 * 1024
 

@@ -7,7 +7,7 @@ import type { Asked } from './world.ts'
 export type EvaluationParts = {
   readonly answerCheck: typeof import('../../../pdp/decide/check.ts').answerCheck
   readonly ConditionRun: typeof import('../../../pdp/decide/conditions/run.ts').ConditionRun
-  readonly relationViewOf: typeof import('../../../pdp/decide/contextual-tuples.ts').relationViewOf
+  readonly relationViewOf: typeof import('../../../pdp/decide/views/contextual-tuples.ts').relationViewOf
   readonly createModelCompiler: typeof import('../../../pdp/decide/models/known-models.ts').createModelCompiler
 }
 type Evaluated = { readonly allowed: boolean | null | 'refused' }

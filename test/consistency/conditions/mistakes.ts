@@ -34,17 +34,17 @@ export const CONDITION_MISTAKES: readonly Mistake[] = [
     foundAt: 1,
     edits: [
       edit(
-        'decide/contextual-tuples.ts',
+        'decide/views/contextual-tuples.ts',
         'return tuples.length === 0 ? rest : new ContextualView(rest, log, tuples)',
         'kept.push(...tuples); return new ContextualView(rest, log, kept)',
       ),
       edit(
-        'decide/contextual-tuples.ts',
+        'decide/views/contextual-tuples.ts',
         'if (model === null || (tuples.length === 0 && without.length === 0)) return undefined',
         'if (model === null) return undefined',
       ),
       edit(
-        'decide/contextual-tuples.ts',
+        'decide/views/contextual-tuples.ts',
         'export function relationViewOf(',
         'const kept: ContextualTuple[] = []\nexport function relationViewOf(',
       ),

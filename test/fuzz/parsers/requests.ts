@@ -2,7 +2,7 @@
 import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { CheckRequestSchema } from '../../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
 import { readCheck, UnfitGateway } from '../../../sidecar/doors/check-request.ts'
-import { syntheticRequest } from '../../../sidecar/http/client.ts'
+import { syntheticRequest } from '../../../sidecar/http/client-request.ts'
 import { RequestError } from '../../../sidecar/request/errors.ts'
 import { type InboundRequest, readInbound } from '../../../sidecar/request/inbound.ts'
 import { parseTarget, type RequestTarget } from '../../../sidecar/request/target.ts'

@@ -1,11 +1,11 @@
 /** Lists of resources where the subject holds few of very many. */
 import { describe, expect, test } from 'vitest'
 import { readSubject } from '../../../pdp/console/question.ts'
-import { relationViewOf } from '../../../pdp/decide/contextual-tuples.ts'
+import { compileModel } from '../../../pdp/decide/language/model-language.ts'
 import { resourcesFromSubject } from '../../../pdp/decide/lists/from-subject.ts'
 import type { Model } from '../../../pdp/decide/model.ts'
-import { compileModel } from '../../../pdp/decide/models/model-language.ts'
 import type { Steps } from '../../../pdp/decide/slices.ts'
+import { relationViewOf } from '../../../pdp/decide/views/contextual-tuples.ts'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Change } from '../../../pdp/domain/change.ts'
 import type { ListPage, ListResourcesRequest } from '../../../pdp/domain/decision.ts'

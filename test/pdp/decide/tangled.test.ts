@@ -1,7 +1,7 @@
 /** Relations that lean on each other in circles: every question has its one answer, whatever order things are found in. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { compileModel } from '../../../pdp/decide/models/model-language.ts'
+import { compileModel } from '../../../pdp/decide/language/model-language.ts'
 import { Search } from '../../../pdp/decide/search/search.ts'
 import { Slice } from '../../../pdp/decide/slices.ts'
 import { FALSE, TRUE } from '../../../pdp/decide/view.ts'

@@ -6,7 +6,7 @@ import { CLIENT_SETTINGS } from '../../../pdp/commands/client-settings.ts'
 import { nearestName } from '../../../pdp/domain/nearest.ts'
 import { ALL_SETTINGS, type EnvironmentReader, oneOf, readEnvironment } from '../../../pdp/process/environment.ts'
 import { ConfigError } from '../../../pdp/process/exit.ts'
-import { SETTINGS } from '../../../pdp/runtime/settings.ts'
+import { SETTINGS } from '../../../pdp/runtime/settings-help.ts'
 import { SETTINGS as SIDECAR_SETTINGS } from '../../../sidecar/config/config.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'environment-'))

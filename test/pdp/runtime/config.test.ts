@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ConfigError } from '../../../pdp/process/exit.ts'
 import { parseMasterKey, readConfig } from '../../../pdp/runtime/config.ts'
-import { SETTINGS } from '../../../pdp/runtime/settings.ts'
+import { SETTINGS } from '../../../pdp/runtime/settings-help.ts'
 
 const KEY = Buffer.alloc(32, 7).toString('base64')
 function problems(environment: NodeJS.ProcessEnv): readonly string[] {

@@ -1,8 +1,8 @@
 /** What models and documents may cost: bounds that are seen at a glance, and a thread of its own for the rest. */
 import { describe, expect, test } from 'vitest'
 import { boundIssues, isLight, MODEL_BOUNDS } from '../../../pdp/decide/language/model-bounds.ts'
+import { compileModel } from '../../../pdp/decide/language/model-language.ts'
 import { knownModel, ModelPending } from '../../../pdp/decide/models/known-models.ts'
-import { compileModel } from '../../../pdp/decide/models/model-language.ts'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'

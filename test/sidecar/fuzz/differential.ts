@@ -3,7 +3,7 @@
  * sidecar's part is its own parser and route table; what they let through is sent to each service as it would be.
  */
 import { Pool } from 'undici'
-import { type ClientRequest, syntheticRequest } from '../../../sidecar/http/client.ts'
+import { type ClientRequest, syntheticRequest } from '../../../sidecar/http/client-request.ts'
 import { readInbound } from '../../../sidecar/request/inbound.ts'
 import { createRouting, type RoutingDeps, routeRequest } from '../../../sidecar/routes/route-request.ts'
 import { loadFile, routeFile } from '../support/harness.ts'

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { syntheticRequest } from '../../../sidecar/http/client.ts'
+import { syntheticRequest } from '../../../sidecar/http/client-request.ts'
 import { BodyMemory } from '../../../sidecar/upstream/body-memory.ts'
 import { streamBody } from '../../../sidecar/upstream/body-stream.ts'
 import { until } from '../support/harness.ts'

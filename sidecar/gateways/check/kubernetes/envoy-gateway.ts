@@ -1,8 +1,8 @@
 /** What is unsafe in the policies of Envoy Gateway. */
 import { get, isOn, isTrue, itemsOf, type Tree, textOf, textsOf } from '../../read/tree.ts'
 import { setAfterDecision } from '../changed-fields.ts'
-import { checkParts } from '../envoy.ts'
-import { checkTimeout, unknownMembers } from '../ext-authz.ts'
+import { checkParts } from '../envoy/envoy.ts'
+import { checkTimeout, unknownMembers } from '../envoy/ext-authz.ts'
 import { at, type Finding } from '../finding.ts'
 import { isEverybody } from '../networks.ts'
 import { isAbout, isWhole, parentsOf, type Target, targetOf } from './attached.ts'

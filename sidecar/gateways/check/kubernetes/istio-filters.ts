@@ -1,6 +1,6 @@
 /** What is unsafe in an EnvoyFilter of Istio. */
 import { entriesOf, get, isFalse, itemsOf, type Scalar, type Tree, textOf, walk } from '../../read/tree.ts'
-import { checkParts } from '../envoy.ts'
+import { checkParts } from '../envoy/envoy.ts'
 import {
   checkAskingFilter,
   checkConnection,
@@ -10,7 +10,7 @@ import {
   kindOf,
   typeOf,
   unwrapped,
-} from '../envoy-filters.ts'
+} from '../envoy/filters.ts'
 import { at, type Finding } from '../finding.ts'
 
 /** With CUSTOM, rbac finds the requests that ext_authz asks about. */

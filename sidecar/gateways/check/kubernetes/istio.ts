@@ -3,7 +3,7 @@
 import { UnreadableError } from '../../read/source.ts'
 import { entriesOf, folded, get, isOn, itemsOf, type Tree, textOf } from '../../read/tree.ts'
 import { readYaml } from '../../read/yaml-toml.ts'
-import { checkTimeout, unknownMembers } from '../ext-authz.ts'
+import { checkTimeout, unknownMembers } from '../envoy/ext-authz.ts'
 import { at, type Finding } from '../finding.ts'
 import { asksByFilter, checkFilter } from './istio-filters.ts'
 import { checkPolicies } from './istio-policies.ts'

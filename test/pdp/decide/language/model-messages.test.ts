@@ -1,6 +1,6 @@
 /** What is said of a model that is not valid: the place, what is wrong there and what to do; never a library's own words. */
 import { describe, expect, test } from 'vitest'
-import { compileModel } from '../../../../pdp/decide/models/model-language.ts'
+import { compileModel } from '../../../../pdp/decide/language/model-language.ts'
 import { PdpError } from '../../../../pdp/domain/errors.ts'
 import { didYouMean, nearestName } from '../../../../pdp/domain/nearest.ts'
 

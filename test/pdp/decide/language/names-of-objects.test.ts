@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { compileModel } from '../../../../pdp/decide/models/model-language.ts'
+import { compileModel } from '../../../../pdp/decide/language/model-language.ts'
 
 /** The parser keeps what a model declares in plain objects, where these names are taken. */
 const NAMES = Object.getOwnPropertyNames(Object.prototype)

@@ -1,5 +1,5 @@
 /** Which directives of nginx are in force in a location. */
-import type { Directive } from '../read/nginx.ts'
+import type { Directive } from '../../read/nginx.ts'
 
 /** A location with everything around it, from the outermost block to itself. */
 export type Context = { readonly here: Directive; readonly around: readonly (readonly Directive[])[] }

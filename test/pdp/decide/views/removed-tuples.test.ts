@@ -1,15 +1,15 @@
 /** Stored tuples that a question supposes away: its answer is that of a store without them, and nothing of it is left. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
-import type { ContextualTuple, Pdp } from '../../../pdp/domain/decision.ts'
-import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
-import { user } from '../../../pdp/domain/subjects.ts'
-import type { Tuple } from '../../../pdp/domain/tuple.ts'
-import { memoryStore } from '../../../pdp/store/memory/memory.ts'
-import { remoteMemoryStore } from '../../support/cached.ts'
-import { context, given, organization, put, tuple } from '../../support/tuples.ts'
-import { CHECKS, NOW, type RandomWorld, SUBJECTS, worlds, writeWorld, written } from '../../support/worlds.ts'
+import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
+import type { ContextualTuple, Pdp } from '../../../../pdp/domain/decision.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import { user } from '../../../../pdp/domain/subjects.ts'
+import type { Tuple } from '../../../../pdp/domain/tuple.ts'
+import { memoryStore } from '../../../../pdp/store/memory/memory.ts'
+import { remoteMemoryStore } from '../../../support/cached.ts'
+import { context, given, organization, put, tuple } from '../../../support/tuples.ts'
+import { CHECKS, NOW, type RandomWorld, SUBJECTS, worlds, writeWorld, written } from '../../../support/worlds.ts'
 
 const clock = (): number => NOW
 /** Memberships and roles go on seeing what is stored. */

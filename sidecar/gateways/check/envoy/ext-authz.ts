@@ -12,9 +12,9 @@ import {
   type Tree,
   textOf,
   walk,
-} from '../read/tree.ts'
-import { kindOf, typeOf, unwrapped } from './envoy-filters.ts'
-import { at, type Finding, type FindingCode } from './finding.ts'
+} from '../../read/tree.ts'
+import { at, type Finding, type FindingCode } from '../finding.ts'
+import { kindOf, typeOf, unwrapped } from './filters.ts'
 
 type Rule = { readonly key: string; readonly code: FindingCode; readonly message: string; readonly fix: string }
 

@@ -1,12 +1,12 @@
 /** What is unsafe in a configuration of nginx that asks by auth_request. */
 
-import type { Directive } from '../read/nginx.ts'
-import { at, type Finding } from './finding.ts'
-import { isEverybody } from './networks.ts'
-import { checkAsking } from './nginx-asking.ts'
-import { type Context, effective, own, settingOf, type Upstreams } from './nginx-context.ts'
-import { checkForwarding } from './nginx-forwarding.ts'
-import { checkKnown, isCode } from './nginx-known.ts'
+import type { Directive } from '../../read/nginx.ts'
+import { at, type Finding } from '../finding.ts'
+import { isEverybody } from '../networks.ts'
+import { checkAsking } from './asking.ts'
+import { type Context, effective, own, settingOf, type Upstreams } from './context.ts'
+import { checkForwarding } from './forwarding.ts'
+import { checkKnown, isCode } from './known-directives.ts'
 
 const PASSES = ['proxy_pass', 'grpc_pass', 'fastcgi_pass', 'uwsgi_pass', 'scgi_pass', 'memcached_pass']
 const ANSWERS = ['return', 'empty_gif', 'stub_status']

@@ -1,7 +1,7 @@
 /** What is unsafe in the filters of Envoy: those of HTTP, and those of connections. */
 
-import { get, isOn, itemsOf, type Tree, textOf, walk } from '../read/tree.ts'
-import { at, type Finding } from './finding.ts'
+import { get, isOn, itemsOf, type Tree, textOf, walk } from '../../read/tree.ts'
+import { at, type Finding } from '../finding.ts'
 
 /** `@type`, or the type of a TypedStruct. */
 const typeUrl = (config: Tree | null): string => textOf(get(config, 'type_url')) ?? textOf(get(config, '@type')) ?? ''

@@ -1,6 +1,5 @@
 /** Pages of a list: candidates in key order out of one snapshot of the store, each checked at that snapshot's moment. */
 
-import { relationViewOf } from '../decide/contextual-tuples.ts'
 import { resourcesFromSubject } from '../decide/lists/from-subject.ts'
 import { formatCursor, parseListRequest } from '../decide/lists/list-request.ts'
 import {
@@ -16,6 +15,7 @@ import {
 import type { ModelCompiler } from '../decide/models/known-models.ts'
 import { begin, type Slice } from '../decide/slices.ts'
 import type { View } from '../decide/view.ts'
+import { relationViewOf } from '../decide/views/contextual-tuples.ts'
 import type { ListPage } from '../domain/decision.ts'
 import { TOKENS } from '../domain/log.ts'
 import { compareNames, nameBefore } from '../domain/names.ts'

@@ -1,10 +1,10 @@
 /** What is unsafe in a location of nginx that forwards requests. */
-import { IDENTITY_FIELDS } from '../../http/door-fields.ts'
-import { written } from '../plan.ts'
-import type { Directive } from '../read/nginx.ts'
-import { isIdentity, setAfterDecision } from './changed-fields.ts'
-import { at, type Finding } from './finding.ts'
-import { type Context, effective, own, withConditions } from './nginx-context.ts'
+import { IDENTITY_FIELDS } from '../../../http/door-fields.ts'
+import { written } from '../../plan.ts'
+import type { Directive } from '../../read/nginx.ts'
+import { isIdentity, setAfterDecision } from '../changed-fields.ts'
+import { at, type Finding } from '../finding.ts'
+import { type Context, effective, own, withConditions } from './context.ts'
 
 export function checkForwarding(context: Context, pass: Directive): readonly Finding[] {
   return [

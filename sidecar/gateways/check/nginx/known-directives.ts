@@ -1,6 +1,6 @@
 /** Names of directives of nginx that this command understands: what it checks, and what neither routes, filters nor forwards. */
-import type { Directive } from '../read/nginx.ts'
-import { at, type Finding } from './finding.ts'
+import type { Directive } from '../../read/nginx.ts'
+import { at, type Finding } from '../finding.ts'
 
 const UPSTREAM = `(?:proxy|grpc|fastcgi|scgi|uwsgi|memcached)_(?:${[
   'allow_upstream|bind|buffer(?:s|ing|_size)|busy_buffers_size|cache\\w*|catch_stderr|connect_timeout|cookie_(?:domain|flags|path)|force_ranges',

@@ -1,20 +1,12 @@
 /** What is unsafe in Envoy's own configuration, and in the parts of it that Istio and Envoy Gateway let one patch. */
 
-import { isLoopback } from '../../../pdp/process/listen.ts'
-import { get, isOn, isTrue, itemsOf, type Tree, textOf, walk } from '../read/tree.ts'
-import {
-  askersIn,
-  checkConnections,
-  checkFilters,
-  isUpstream,
-  typeOf,
-  unwrapped,
-  upstreamFilters,
-} from './envoy-filters.ts'
-import { checkRoutes } from './envoy-routes.ts'
-import { checkTrailers } from './envoy-trailers.ts'
+import { isLoopback } from '../../../../pdp/process/listen.ts'
+import { get, isOn, isTrue, itemsOf, type Tree, textOf, walk } from '../../read/tree.ts'
+import { at, type Finding } from '../finding.ts'
 import { checkExtAuthz, doorClusters } from './ext-authz.ts'
-import { at, type Finding } from './finding.ts'
+import { askersIn, checkConnections, checkFilters, isUpstream, typeOf, unwrapped, upstreamFilters } from './filters.ts'
+import { checkRoutes } from './routes.ts'
+import { checkTrailers } from './trailers.ts'
 
 export const isEnvoy = (tree: Tree): boolean =>
   ['static_resources', 'dynamic_resources', 'configs', 'http_filters', 'virtual_hosts'].some(

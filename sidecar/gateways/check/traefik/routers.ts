@@ -1,10 +1,10 @@
 /** What is unsafe in the routers of Traefik, and in the middlewares that run before and after the question. */
-import { AUTHORIZE_PATH, IDENTITY_FIELDS } from '../../http/door-fields.ts'
-import { type Entry, entriesOf, folded, get, isTrue, itemsOf, type Tree, textOf, textsOf } from '../read/tree.ts'
-import { setAfterDecision } from './changed-fields.ts'
-import { at, type Finding } from './finding.ts'
-import { isObjectOf, kindOfObject, nameOf, namespaceOf } from './kubernetes/objects.ts'
-import { isIngress } from './kubernetes/others.ts'
+import { AUTHORIZE_PATH, IDENTITY_FIELDS } from '../../../http/door-fields.ts'
+import { type Entry, entriesOf, folded, get, isTrue, itemsOf, type Tree, textOf, textsOf } from '../../read/tree.ts'
+import { setAfterDecision } from '../changed-fields.ts'
+import { at, type Finding } from '../finding.ts'
+import { isObjectOf, kindOfObject, nameOf, namespaceOf } from '../kubernetes/objects.ts'
+import { isIngress } from '../kubernetes/others.ts'
 
 const CHANGES_PATH = ['stripprefix', 'stripprefixregex', 'replacepath', 'replacepathregex', 'addprefix']
 const HARMLESS =

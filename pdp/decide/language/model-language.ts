@@ -5,9 +5,9 @@ import { PdpError, type ValidationIssue } from '../../domain/errors.ts'
 import { MEMBERSHIP_RELATIONS } from '../../domain/membership.ts'
 import type { ConditionDefinition } from '../conditions/condition.ts'
 import { conditionIssues } from '../conditions/issues.ts'
-import { plainMessage } from '../language/model-messages.ts'
-import { objectNameIssues } from '../language/object-names.ts'
 import type { Direct, Expression, Model } from '../model.ts'
+import { plainMessage } from './model-messages.ts'
+import { objectNameIssues } from './object-names.ts'
 
 const require = createRequire(import.meta.url)
 

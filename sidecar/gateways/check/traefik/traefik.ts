@@ -1,12 +1,23 @@
 /** What is unsafe in Traefik's static and dynamic configuration, and in its objects in Kubernetes. */
-import { IDENTITY_FIELDS } from '../../http/door-fields.ts'
-import { type Entry, entriesOf, folded, get, isFalse, isOn, itemsOf, type Tree, textOf, textsOf } from '../read/tree.ts'
-import { isIdentity } from './changed-fields.ts'
-import { unknownMembers } from './ext-authz.ts'
-import { at, type Finding } from './finding.ts'
-import { kindOfObject } from './kubernetes/objects.ts'
-import { isEverybody } from './networks.ts'
-import { checkRouter, isCrd, isDoor, isIngressOfTraefik, middlewaresOf, routersOf } from './traefik-routers.ts'
+import { IDENTITY_FIELDS } from '../../../http/door-fields.ts'
+import {
+  type Entry,
+  entriesOf,
+  folded,
+  get,
+  isFalse,
+  isOn,
+  itemsOf,
+  type Tree,
+  textOf,
+  textsOf,
+} from '../../read/tree.ts'
+import { isIdentity } from '../changed-fields.ts'
+import { unknownMembers } from '../envoy/ext-authz.ts'
+import { at, type Finding } from '../finding.ts'
+import { kindOfObject } from '../kubernetes/objects.ts'
+import { isEverybody } from '../networks.ts'
+import { checkRouter, isCrd, isDoor, isIngressOfTraefik, middlewaresOf, routersOf } from './routers.ts'
 
 export const isTraefik = (tree: Tree): boolean =>
   isCrd(tree) ||

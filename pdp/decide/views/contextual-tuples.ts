@@ -3,16 +3,15 @@
  * both name the same object, relation and subject. It keeps nothing, and is read by relations only, so that no cached row,
  * no membership and no role ever depends on them.
  */
-import type { ContextualTuple } from '../domain/decision.ts'
-import { PdpError, type ValidationIssue } from '../domain/errors.ts'
-import type { LogId } from '../domain/log.ts'
-import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
-import { conditionIssue, formatTuple, tupleIssue, typeOf } from '../domain/names.ts'
-import type { TupleCondition } from '../domain/tuple.ts'
-import type { Model } from './model.ts'
-import { viewWithout } from './removed-tuples.ts'
-import { restrictionIssue } from './restrictions.ts'
-import { isUserset, Userset } from './usersets.ts'
+import type { ContextualTuple } from '../../domain/decision.ts'
+import { PdpError, type ValidationIssue } from '../../domain/errors.ts'
+import type { LogId } from '../../domain/log.ts'
+import { MEMBERSHIP_RELATIONS } from '../../domain/membership.ts'
+import { conditionIssue, formatTuple, tupleIssue, typeOf } from '../../domain/names.ts'
+import type { TupleCondition } from '../../domain/tuple.ts'
+import type { Model } from '../model.ts'
+import { restrictionIssue } from '../restrictions.ts'
+import { isUserset, Userset } from '../usersets.ts'
 import {
   type Closure,
   type ConditionalSubject,
@@ -22,7 +21,8 @@ import {
   type Truth,
   truthIn,
   type View,
-} from './view.ts'
+} from '../view.ts'
+import { viewWithout } from './removed-tuples.ts'
 
 export const CONTEXTUAL_TUPLES_MAX = 100
 

@@ -1,7 +1,7 @@
 /** Trailers that Envoy passes on: fields that follow the body, which no door sees and some services take for header fields. */
-import { get, isOn, itemsOf, type Tree, textOf, walk } from '../read/tree.ts'
-import { isUpstream, kindOf, unwrapped } from './envoy-filters.ts'
-import { at, type Finding } from './finding.ts'
+import { get, isOn, itemsOf, type Tree, textOf, walk } from '../../read/tree.ts'
+import { at, type Finding } from '../finding.ts'
+import { isUpstream, kindOf, unwrapped } from './filters.ts'
 
 /** `nodes`: every part of the input. `clusters`: among them. */
 export function checkTrailers(

@@ -1,8 +1,8 @@
 /** What is unsafe in Envoy's routes: settings of a route that switch ext_authz off, and rewriting after the decision. */
-import { entriesOf, folded, get, isOn, itemsOf, type Tree, textOf } from '../read/tree.ts'
-import { removedAfterDecision, setAfterDecision } from './changed-fields.ts'
-import { typeOf, unwrapped } from './envoy-filters.ts'
-import { at, type Finding } from './finding.ts'
+import { entriesOf, folded, get, isOn, itemsOf, type Tree, textOf } from '../../read/tree.ts'
+import { removedAfterDecision, setAfterDecision } from '../changed-fields.ts'
+import { at, type Finding } from '../finding.ts'
+import { typeOf, unwrapped } from './filters.ts'
 
 const REWRITES = ['prefix_rewrite', 'regex_rewrite', 'path_rewrite_policy', 'path_rewrite']
 const HOST_REWRITES = ['host_rewrite_header', 'host_rewrite_path_regex']

@@ -1,9 +1,9 @@
 /** What is unsafe in the location of nginx that asks the door. */
-import { CALLER_FIELD, DOOR_FIELDS } from '../../http/door-fields.ts'
-import { written } from '../plan.ts'
-import type { Directive } from '../read/nginx.ts'
-import { at, type Finding } from './finding.ts'
-import { type Context, effective, own, settingOf, type Upstreams } from './nginx-context.ts'
+import { CALLER_FIELD, DOOR_FIELDS } from '../../../http/door-fields.ts'
+import { written } from '../../plan.ts'
+import type { Directive } from '../../read/nginx.ts'
+import { at, type Finding } from '../finding.ts'
+import { type Context, effective, own, settingOf, type Upstreams } from './context.ts'
 
 const FIELDS = DOOR_FIELDS.nginx
 const ORIGINAL: readonly (readonly [name: string, values: RegExp, value: string])[] = [

@@ -1,6 +1,6 @@
 /** Locks a log, to read what a write depends on. */
-import type { LogId } from '../../domain/log.ts'
-import type { Sql } from '../../store/directory.ts'
+import type { LogId } from '../domain/log.ts'
+import type { Sql } from './directory.ts'
 
 /** Later reads of this transaction see what earlier holders of the lock wrote, and nothing changes until its end. */
 export async function lockLog(sql: Pick<Sql, 'query'>, log: LogId): Promise<void> {

@@ -3,18 +3,18 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
-import type { Pdp } from '../../../pdp/domain/decision.ts'
-import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
-import type { Manifest } from '../../../pdp/domain/manifest.ts'
-import { user } from '../../../pdp/domain/subjects.ts'
-import type { Tuple } from '../../../pdp/domain/tuple.ts'
-import type { Store } from '../../../pdp/store/contract.ts'
-import { memoryStore } from '../../../pdp/store/memory/memory.ts'
-import { type Edit, plantSource } from '../../consistency/mistakes.ts'
-import { remoteMemoryStore } from '../../support/cached.ts'
-import { LONG } from '../../support/effort.ts'
-import { given, grant, member, put, tuple } from '../../support/tuples.ts'
+import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
+import type { Pdp } from '../../../../pdp/domain/decision.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import type { Manifest } from '../../../../pdp/domain/manifest.ts'
+import { user } from '../../../../pdp/domain/subjects.ts'
+import type { Tuple } from '../../../../pdp/domain/tuple.ts'
+import type { Store } from '../../../../pdp/store/contract.ts'
+import { memoryStore } from '../../../../pdp/store/memory/memory.ts'
+import { type Edit, plantSource } from '../../../consistency/mistakes.ts'
+import { remoteMemoryStore } from '../../../support/cached.ts'
+import { LONG } from '../../../support/effort.ts'
+import { given, grant, member, put, tuple } from '../../../support/tuples.ts'
 
 const MANIFEST: Manifest = {
   app: 'docs',
@@ -157,7 +157,7 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
 // A test of this test.
 describe.runIf(LONG)('a planted fault', () => {
   const edits = (...pairs: readonly (readonly [string, string])[]): readonly Edit[] =>
-    pairs.map(([find, replace]) => ({ file: 'decide/contextual-tuples.ts', find, replace }))
+    pairs.map(([find, replace]) => ({ file: 'decide/views/contextual-tuples.ts', find, replace }))
   test.each<[string, readonly string[], readonly Edit[]]>([
     [
       'tuples of one question count in those after it',
