@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { nearestName } from '../domain/nearest.ts'
 import { errorJson, type Failure, wantsJson } from '../process/command/json-errors.ts'
-import { didYouMeanSetting, unknownSettings } from '../process/environment.ts'
+import { didYouMeanSetting, unknownSettings } from '../process/setting-names.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
 
 /** `status`: for wrong arguments, which have been reported. `--help` is no mistake. */

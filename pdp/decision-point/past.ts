@@ -5,7 +5,8 @@ import { PdpError } from '../domain/errors.ts'
 import { ENVIRONMENT, type LogId } from '../domain/log.ts'
 import { isDecidedBy } from '../store/changes.ts'
 import type { LogEntry, Store } from '../store/contract.ts'
-import { memoryStore, type ResidentStore } from '../store/memory/memory.ts'
+import { memoryStore } from '../store/memory/memory.ts'
+import type { ResidentStore } from '../store/memory/resident.ts'
 import { createTenantPlaces } from '../store/tenant-places.ts'
 
 /** Changes that are replayed for one question at most. */

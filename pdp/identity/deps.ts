@@ -9,10 +9,10 @@ import type { Directory, Sql } from '../store/directory.ts'
 import type { Fetch } from '../token/remote-keys.ts'
 import type { ReplayMemory } from '../token/replay.ts'
 import type { AccountSettings } from './account/deps.ts'
+import type { AppendEvents, AppendLog } from './append.ts'
 import type { Branding } from './html/brand.ts'
 import type { AcceptInvitation } from './joining/invitation-link.ts'
 import type { EmbedEntitlements } from './tokens/claim-sources.ts'
-import type { AppendEvents, AppendLog } from './tokens/revocation.ts'
 import type { HookOutcome } from './tokens/token-hook.ts'
 
 export type IdentityDeps = {

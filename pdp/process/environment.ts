@@ -1,59 +1,8 @@
 /** Reads settings from environment variables, and reports all errors together. */
-
 import { readFileSync } from 'node:fs'
 import { fileProblem } from './command/file-problem.ts'
 import { ConfigError } from './exit.ts'
-
-const PREFIX = 'PORTCULLIS_'
-// Kubernetes injects these into every pod beside a Service named `portcullis` or `portcullis-…` (service links).
-const SERVICE_LINK =
-  /^PORTCULLIS_(?:[A-Z0-9_]+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/
-// `PORTCULLIS_PORT=8080`, though, is somebody's guess at a setting.
-const LINKED_PORT = { name: /^PORTCULLIS_(?:[A-Z0-9_]+_)?PORT$/, value: /^(?:tcp|udp|sctp):\/\// }
-
-/** Of all programs together: what is meant for one of them is no error in another that shares its environment. */
-export const ALL_SETTINGS: ReadonlySet<string> = new Set([
-  'PORTCULLIS_ADMIN_SECRET',
-  'PORTCULLIS_BRANDING',
-  'PORTCULLIS_CHANGES_KEPT_DAYS',
-  'PORTCULLIS_CHECK_TUPLES_MAX',
-  'PORTCULLIS_CLIENT_ID',
-  'PORTCULLIS_CLIENT_SECRET',
-  'PORTCULLIS_CONSOLE',
-  'PORTCULLIS_DATABASE_SCHEMA',
-  'PORTCULLIS_DATA_DIR',
-  'PORTCULLIS_DECISIONS_KEPT',
-  'PORTCULLIS_DPOP_NONCE_SECRET',
-  'PORTCULLIS_EMBED_ENTITLEMENTS',
-  'PORTCULLIS_ENTITLEMENT_SOURCE_SECRET',
-  'PORTCULLIS_ENTITLEMENT_SOURCE_URL',
-  'PORTCULLIS_GRPC_CLIENT_CA_FILE',
-  'PORTCULLIS_GRPC_LISTEN',
-  'PORTCULLIS_GRPC_TLS_CERT_FILE',
-  'PORTCULLIS_GRPC_TLS_KEY_FILE',
-  'PORTCULLIS_HTTP_LISTEN',
-  'PORTCULLIS_ISSUER',
-  'PORTCULLIS_KNOWN_PASSWORDS_FILE',
-  'PORTCULLIS_LOG_ALLOWED_ONE_IN',
-  'PORTCULLIS_LOG_LEVEL',
-  'PORTCULLIS_MAIL_FROM',
-  'PORTCULLIS_MASTER_KEY',
-  'PORTCULLIS_METRICS_LISTEN',
-  'PORTCULLIS_NEXT_MASTER_KEY',
-  'PORTCULLIS_ROUTE_FILE',
-  'PORTCULLIS_SECOND_FACTOR',
-  'PORTCULLIS_SERVICE_ACCOUNTS',
-  'PORTCULLIS_SERVICE_ACCOUNT_ISSUER',
-  'PORTCULLIS_SERVICE_ACCOUNT_JWKS',
-  'PORTCULLIS_SIDECAR_ADMIN_LISTEN',
-  'PORTCULLIS_SIDECAR_CONTROL',
-  'PORTCULLIS_SIDECAR_LISTEN',
-  'PORTCULLIS_SIGNAL_INTERNAL_HOSTS',
-  'PORTCULLIS_SMTP_URL',
-  'PORTCULLIS_TOKEN',
-  'PORTCULLIS_TRUSTED_PROXIES',
-  'PORTCULLIS_URL',
-])
+import { didYouMeanSetting, type NearestName, unknownSettings } from './setting-names.ts'
 
 export type EnvironmentReader = {
   /** The variable's value, or null when unset. Set but empty is an error, because it often hides a broken template. */
@@ -64,29 +13,6 @@ export type EnvironmentReader = {
   parsed<T>(name: string, parse: (text: string) => T): T | null
   /** Reports another error, such as contradictory settings. */
   report(message: string): void
-}
-
-/** With those that name a file with the value. */
-export const settingNames = (): readonly string[] =>
-  [...ALL_SETTINGS].flatMap((name) => (/_(?:SECRET|KEY|TOKEN|URL)$/.test(name) ? [name, `${name}_FILE`] : [name]))
-
-const KNOWN: ReadonlySet<string> = new Set(settingNames())
-
-/** Names with our prefix that no program of ours knows. */
-export const unknownSettings = (environment: NodeJS.ProcessEnv): readonly string[] =>
-  Object.entries(environment).flatMap(([name, value = '']) => {
-    const isLink = SERVICE_LINK.test(name) || (LINKED_PORT.name.test(name) && LINKED_PORT.value.test(value))
-    return name.startsWith(PREFIX) && !KNOWN.has(name) && !isLink ? [name] : []
-  })
-
-/** Null when none is near. */
-type NearestName = (name: string, candidates: Iterable<string>) => string | null
-
-/** The end of a message about an unknown setting. The prefix, which all have, makes none nearer. */
-export function didYouMeanSetting(name: string, nearestName: NearestName): string {
-  const bare = (one: string): string => one.slice(PREFIX.length)
-  const near = nearestName(bare(name), settingNames().map(bare))
-  return near === null ? '' : `; did you mean "${PREFIX}${near}"?`
 }
 
 /** Throws ConfigError with all errors, including names with our prefix that no program of ours knows. */

@@ -3,6 +3,7 @@ import type { Provider } from 'oidc-provider'
 import type { MasterKeys } from '../../process/encryption.ts'
 import type { Log } from '../../process/log.ts'
 import type { Directory, Sql } from '../../store/directory.ts'
+import type { AppendEvents, AppendLog } from '../append.ts'
 import type { Passkeys } from '../factors/passkeys.ts'
 import type { SecondFactor } from '../factors/second-factor.ts'
 import type { FrameOf } from '../html/frame.ts'
@@ -18,7 +19,7 @@ import type { KnownPasswords, PasswordRules } from '../passwords/password-rules.
 import type { PasskeySteps } from '../sign-in/passkey-steps.ts'
 import type { Elsewhere, SignIn } from '../sign-in/sign-in.ts'
 import type { IsSignedIn } from '../sign-in-validity.ts'
-import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
+import type { Revocations } from '../tokens/revocation.ts'
 import type { BrowserCookies } from './browser-cookies.ts'
 
 /** What the operator sets. */

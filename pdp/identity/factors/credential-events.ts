@@ -1,7 +1,7 @@
 /** What other services learn when people change how they sign in (CAEP, `credential-change`). */
 import type { WriteContext } from '../../domain/change.ts'
 import { type CredentialChange, credentialChanged } from '../../domain/outbox/events.ts'
-import type { IdentityEvent } from '../tokens/revocation.ts'
+import type { IdentityEvent } from '../append.ts'
 
 /** An authenticator app; a passkey in the device itself; one that is plugged in, or held to it. */
 export type Credential = 'app' | 'fido2-platform' | 'fido2-roaming'

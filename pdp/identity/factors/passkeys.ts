@@ -6,8 +6,9 @@ import { DIRECTORY } from '../../domain/log.ts'
 import type { Log } from '../../process/log.ts'
 import type { Sql, User } from '../../store/directory.ts'
 import { lockLog } from '../../store/log-lock.ts'
+import type { AppendEvents, AppendLog } from '../append.ts'
 import { isStillSignedIn, type SignedInBy } from '../sign-in-validity.ts'
-import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
+import type { Revocations } from '../tokens/revocation.ts'
 import { credentialEvent, credentialOf } from './credential-events.ts'
 import {
   ALGORITHMS,

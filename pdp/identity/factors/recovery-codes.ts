@@ -4,7 +4,7 @@ import type { WriteContext } from '../../domain/change.ts'
 import { DIRECTORY } from '../../domain/log.ts'
 import type { Sql } from '../../store/directory.ts'
 import { lockLog } from '../../store/log-lock.ts'
-import type { AppendLog } from '../tokens/revocation.ts'
+import type { AppendLog } from '../append.ts'
 import { base32 } from './totp.ts'
 
 /** Of who has nothing left that they could stand in for. */

@@ -4,9 +4,10 @@ import { DIRECTORY } from '../../domain/log.ts'
 import { type CredentialChange, credentialChanged } from '../../domain/outbox/events.ts'
 import type { Sql } from '../../store/directory.ts'
 import { lockLog } from '../../store/log-lock.ts'
+import type { AppendEvents, AppendLog } from '../append.ts'
 import { whenDone } from '../passwords/new-password.ts'
 import { isStillSignedIn, type SignedInBy } from '../sign-in-validity.ts'
-import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
+import type { Revocations } from '../tokens/revocation.ts'
 import type { ForeignPerson } from './client.ts'
 
 type Queries = Pick<Sql, 'query'>

@@ -5,8 +5,8 @@ import { ENVIRONMENT } from '../../domain/log.ts'
 import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import type { Sql } from '../../store/directory.ts'
 import { lockLog } from '../../store/log-lock.ts'
+import type { AppendLog } from '../append.ts'
 import { PROVIDER_PURPOSE } from '../keys/sealed-names.ts'
-import type { AppendLog } from '../tokens/revocation.ts'
 
 export const AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
 const WITHOUT_SECRET: ReadonlySet<string> = new Set(['private_key_jwt', 'none'])

@@ -6,12 +6,12 @@ import type { Tier } from '../../domain/membership.ts'
 import { type InvitationChange, invitationChanged } from '../../domain/outbox/events.ts'
 import type { HeldRole } from '../../store/contract.ts'
 import type { Sql } from '../../store/directory.ts'
+import type { AppendEvents, AppendLog } from '../append.ts'
 import { createSharedAttempts } from '../limits/shared-attempts.ts'
 import type { Deliveries } from '../mail/deliveries.ts'
 import { isMailAddress, linkMail, type Mailer, mailboxOf } from '../mail/mail.ts'
 import { digestOf, KEPT_SECONDS, newToken } from '../mail/mailed-tokens.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
-import type { AppendEvents, AppendLog } from '../tokens/revocation.ts'
 import { LANGUAGES } from '../words/words.ts'
 
 export type Invitation = {

@@ -4,9 +4,10 @@ import { DIRECTORY } from '../../domain/log.ts'
 import { credentialChanged } from '../../domain/outbox/events.ts'
 import type { Sql } from '../../store/directory.ts'
 import { lockLog } from '../../store/log-lock.ts'
+import type { AppendEvents, AppendLog } from '../append.ts'
 import type { MailedTokens } from '../mail/mailed-tokens.ts'
 import { isStillSignedIn, type SignedInBy } from '../sign-in-validity.ts'
-import type { AppendEvents, AppendLog, Revocations } from '../tokens/revocation.ts'
+import type { Revocations } from '../tokens/revocation.ts'
 
 type Queries = Pick<Sql, 'query'>
 export type Passwords = {

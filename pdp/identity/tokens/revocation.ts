@@ -1,23 +1,12 @@
 /** Revokes tokens for every cause: in the token log and in the tables, in one transaction, so that no node can miss it. */
 import type { Change, WriteContext } from '../../domain/change.ts'
-import type { JsonObject } from '../../domain/json.ts'
-import { type LogId, TOKENS } from '../../domain/log.ts'
-import type { OutboxEventType } from '../../domain/outbox/events.ts'
+import { TOKENS } from '../../domain/log.ts'
 import { initiatorOf } from '../../domain/outbox/events.ts'
 import type { Sql } from '../../store/directory.ts'
 import { lockLog } from '../../store/log-lock.ts'
+import type { AppendEvents, AppendLog, IdentityEvent } from '../append.ts'
 
 type Queries = Pick<Sql, 'query'>
-/** Locks and raises a log and stores entries inside the caller's transaction. */
-export type AppendLog = (sql: Queries, log: LogId, changes: readonly Change[], context: WriteContext) => Promise<number>
-export type IdentityEvent = {
-  readonly type: OutboxEventType
-  readonly organization: string | null
-  readonly data: JsonObject
-  readonly tenantsOf?: string
-}
-/** Numbers and stores events; must come last in the transaction. */
-export type AppendEvents = (sql: Queries, events: readonly IdentityEvent[]) => Promise<void>
 
 export type Revocations = {
   /** One token without a grant (client_credentials). */

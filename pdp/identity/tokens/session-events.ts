@@ -1,6 +1,6 @@
 /** What happens to a browser session, told to receivers of security events that asked for it (CAEP 1.0 sections 3.4 and 3.7). */
 import type { Sql } from '../../store/directory.ts'
-import type { AppendEvents, IdentityEvent } from './revocation.ts'
+import type { AppendEvents, IdentityEvent } from '../append.ts'
 
 type Queries = Pick<Sql, 'query'>
 type Session = { readonly uid: string; readonly accountId?: string | undefined; readonly acr?: string | undefined }

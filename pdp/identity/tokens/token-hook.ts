@@ -13,8 +13,8 @@ import type { Log } from '../../process/log.ts'
 import type { Sql } from '../../store/directory.ts'
 import { lockLog } from '../../store/log-lock.ts'
 import { createTenantPlaces } from '../../store/tenant-places.ts'
+import type { AppendLog } from '../append.ts'
 import { HOOK_SEALED_AS } from '../keys/sealed-names.ts'
-import type { AppendLog } from './revocation.ts'
 
 /** Only the identity service sets these claims (ARCHITECTURE.md section 6). */
 export const RESERVED_CLAIMS = [

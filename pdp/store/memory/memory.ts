@@ -1,16 +1,14 @@
 /** The Store in memory: for embedding and for tests. It forgets everything when the process ends. */
-import { Paused } from '../../decide/slices.ts'
 import type { Entitlement } from '../../domain/entitlement.ts'
-import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../domain/log.ts'
+import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import { withModels } from '../../worker/worker.ts'
-import { type Fresh, logsFor, type SnapshotEvaluator } from '../cache/question.ts'
-import type { Turns } from '../cache/turns.ts'
 import { assertChanges } from '../changes.ts'
 import type { LogEntry, Reading, RowKey, Snapshot, Store } from '../contract.ts'
 import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from './log.ts'
 import { MemoryNames } from './names.ts'
-import { surveyOf } from './reporting-queries.ts'
+import { reportingQueries } from './reporting-queries.ts'
+import type { ResidentStore } from './resident.ts'
 import { readRowSets } from './rows.ts'
 import { type Environment, MemoryView } from './view.ts'
 import { applyToMemory } from './write.ts'
@@ -23,34 +21,6 @@ export type MemoryStoreOptions = {
 }
 
 const randomWriteId = (): string => crypto.getRandomValues(new BigInt64Array(1))[0]?.toString() ?? '0'
-
-/** A store that holds everything in this process: evaluations look at it directly. */
-export interface ResidentStore extends Store {
-  readonly currentView: () => MemoryView
-  positions(logs: readonly LogId[]): Vector
-}
-
-export const isResident = (store: Store): store is ResidentStore => 'currentView' in store
-
-/** Answers at once: what is in memory is all there is. What takes long is evaluated in a snapshot, for which writers wait. */
-export function residentEvaluator(store: ResidentStore, turns: Turns): SnapshotEvaluator {
-  return {
-    currentView: store.currentView,
-    async ask({ organization, evaluate }) {
-      const view = store.currentView()
-      const slice = turns.newSlice()
-      const fresh = <T>(value: T | undefined): Fresh<T> => {
-        if (value === undefined) throw new TypeError('an evaluation lacked rows of a store that holds everything')
-        const logs = logsFor(view, organization) ?? []
-        return { value, vector: store.positions(logs), logs, validUntilMs: view.validUntilMs }
-      }
-      const found = evaluate(view, slice)
-      if (!(found instanceof Paused)) return fresh(found)
-      // The snapshot begins before anything else can happen, so that it is of the same moment.
-      return store.snapshot(async () => fresh(await turns.finish(found, slice)))
-    },
-  }
-}
 
 /**
  * A store that forgets everything when the process ends: for tests and for embedding without a database. Everything is
@@ -93,7 +63,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
     rows: async (logs, keys) => read(logs, keys),
   }
   return {
-    ...surveyOf(state),
+    ...reportingQueries(state),
     currentView,
     positions: vector,
     vector: async (logs) => vector(logs),

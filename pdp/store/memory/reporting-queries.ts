@@ -4,7 +4,7 @@ import { isWildcard } from '../../domain/names.ts'
 import type { GrantFilter, HeldRole, LoggedGrant, ReportingQueries, TupleShape } from '../contract.ts'
 import type { MemoryState } from './log.ts'
 
-export function surveyOf(state: MemoryState): ReportingQueries {
+export function reportingQueries(state: MemoryState): ReportingQueries {
   return {
     async roleGrants(filter, { after, countMax }) {
       const found: LoggedGrant[] = []

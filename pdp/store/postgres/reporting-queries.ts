@@ -28,7 +28,7 @@ const SHAPES = `
     from stored_relationship where split_part(object, ':', 1) = any($1)) tuple
   group by type, relation, shape, condition order by type, relation, shape, condition nulls first`
 
-export function surveyOver(database: Pick<Database, 'lengthy'>): ReportingQueries {
+export function reportingQueries(database: Pick<Database, 'lengthy'>): ReportingQueries {
   const sql: Pick<Sql, 'query'> = {
     query: (text, values) => database.lengthy('begin read only', (connection) => connection.query(text, values)),
   }

@@ -16,7 +16,7 @@ import { createJoinedWrite } from './joined-write.ts'
 import { entriesInsert, raiseRevision } from './log.ts'
 import { appendEvents, claimsEvents, entitlementEvents } from './outbox.ts'
 import { assertNobodyLetIn } from './people/leaving.ts'
-import { surveyOver } from './reporting-queries.ts'
+import { reportingQueries } from './reporting-queries.ts'
 import { readRows } from './rows.ts'
 import { readNames, readTuples } from './tuples.ts'
 import { given, KnownPositions, readVector } from './vector.ts'
@@ -56,7 +56,7 @@ export function storeOver(
     names: (log, source, page) => readNames(connection, { log, source, ...page }),
   })
   return {
-    ...surveyOver(database),
+    ...reportingQueries(database),
     ...(schema === undefined ? {} : joinedWrites(database, schema)),
     vector: (logs) => readVector(database, positions, logs),
     entries: (ranges, entriesMax) => readEntries(database, ranges, entriesMax),

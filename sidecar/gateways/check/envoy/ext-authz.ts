@@ -1,19 +1,8 @@
 /** What is unsafe in Envoy's ext_authz filter, and in the cluster that it asks. */
 
-import {
-  type Entry,
-  entriesOf,
-  folded,
-  get,
-  isFalse,
-  isOn,
-  isTrue,
-  itemsOf,
-  type Tree,
-  textOf,
-  walk,
-} from '../../read/tree.ts'
+import { type Entry, folded, get, isFalse, isOn, isTrue, itemsOf, type Tree, textOf, walk } from '../../read/tree.ts'
 import { at, type Finding, type FindingCode } from '../finding.ts'
+import { unknownMembers } from '../unknown-members.ts'
 import { kindOf, typeOf, unwrapped } from './filters.ts'
 
 type Rule = { readonly key: string; readonly code: FindingCode; readonly message: string; readonly fix: string }
@@ -73,16 +62,6 @@ const KNOWN = new Set(
     .split(/\s+/)
     .map(folded),
 )
-
-/** Members of what asks the door (`what` in the message) of which nobody here knows what they do. */
-export const unknownMembers = (
-  asking: Tree | null,
-  what: string,
-  isKnown: (entry: Entry) => boolean,
-): readonly Finding[] =>
-  entriesOf(asking)
-    .filter((entry) => !isKnown(entry))
-    .map((entry) => at(entry)('unseen', `${entry.key} of ${what} is not known here: it may decide`, 'judge it by hand'))
 
 /** `whole`: the filter itself, and not a patch of it. */
 export function checkExtAuthz(filter: Tree, whole: boolean): readonly Finding[] {

@@ -2,9 +2,10 @@
 import { get, isOn, isTrue, itemsOf, type Tree, textOf, textsOf } from '../../read/tree.ts'
 import { setAfterDecision } from '../changed-fields.ts'
 import { checkParts } from '../envoy/envoy.ts'
-import { checkTimeout, unknownMembers } from '../envoy/ext-authz.ts'
+import { checkTimeout } from '../envoy/ext-authz.ts'
 import { at, type Finding } from '../finding.ts'
 import { isEverybody } from '../networks.ts'
+import { unknownMembers } from '../unknown-members.ts'
 import { isAbout, isWhole, parentsOf, type Target, targetOf } from './attached.ts'
 import { kindOfObject } from './objects.ts'
 

@@ -1,7 +1,7 @@
 /** What is unsafe in objects of the Gateway API, and in those of Envoy Gateway beside them. */
 import { get, itemsOf, type Tree, textOf } from '../../read/tree.ts'
-import { unknownMembers } from '../envoy/ext-authz.ts'
 import { at, type Finding } from '../finding.ts'
+import { unknownMembers } from '../unknown-members.ts'
 import { isIdle, isWhole } from './attached.ts'
 import { checkOfEnvoy, checkPolicy, isAsking } from './envoy-gateway.ts'
 import { fieldChanges, groupOf, kindOfObject, namespaceOf } from './objects.ts'

@@ -13,10 +13,10 @@ import {
   textsOf,
 } from '../../read/tree.ts'
 import { isIdentity } from '../changed-fields.ts'
-import { unknownMembers } from '../envoy/ext-authz.ts'
 import { at, type Finding } from '../finding.ts'
 import { kindOfObject } from '../kubernetes/objects.ts'
 import { isEverybody } from '../networks.ts'
+import { unknownMembers } from '../unknown-members.ts'
 import { checkRouter, isCrd, isDoor, isIngressOfTraefik, middlewaresOf, routersOf } from './routers.ts'
 
 export const isTraefik = (tree: Tree): boolean =>

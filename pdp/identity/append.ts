@@ -1,0 +1,19 @@
+/** How the identity service writes to the logs and to the outbox: inside the transaction of the change that it reports. */
+import type { Change, WriteContext } from '../domain/change.ts'
+import type { JsonObject } from '../domain/json.ts'
+import type { LogId } from '../domain/log.ts'
+import type { OutboxEventType } from '../domain/outbox/events.ts'
+import type { Sql } from '../store/directory.ts'
+
+type Queries = Pick<Sql, 'query'>
+
+/** Locks and raises a log and stores entries inside the caller's transaction. */
+export type AppendLog = (sql: Queries, log: LogId, changes: readonly Change[], context: WriteContext) => Promise<number>
+export type IdentityEvent = {
+  readonly type: OutboxEventType
+  readonly organization: string | null
+  readonly data: JsonObject
+  readonly tenantsOf?: string
+}
+/** Numbers and stores events; must come last in the transaction. */
+export type AppendEvents = (sql: Queries, events: readonly IdentityEvent[]) => Promise<void>
