@@ -91,7 +91,11 @@ function output(kubectl: string, words: readonly string[]): string {
     encoding: 'utf8',
     maxBuffer: OUTPUT_BYTES_MAX,
   })
-  if (error !== undefined) throw new ConfigError([`${kubectl} could not be started: ${error.message}`])
+  if (error !== undefined) {
+    const isMissing = 'code' in error && error.code === 'ENOENT'
+    const reason = isMissing ? 'it is not installed here; --kubectl names another program' : error.message
+    throw new ConfigError([`${kubectl} could not be started: ${reason}`])
+  }
   if (status !== 0) throw new ConfigError([`${kubectl} failed: ${stderr.trim()}`])
   return stdout
 }

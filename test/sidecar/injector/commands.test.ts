@@ -148,7 +148,7 @@ test('an unknown option ends with 64, in a process of its own', () => {
 test('check-cluster says when kubectl cannot be asked, and when what it reads is no list', async () => {
   expect(await sidecar(['check-cluster', '--kubectl', join(folder, 'none')])).toMatchObject({
     status: 64,
-    stderr: expect.stringContaining('could not be started'),
+    stderr: expect.stringContaining('could not be started: it is not installed here'),
   })
   expect((await sidecar(['check-cluster', '--from', file('list.json', '[]')])).status).toBe(64)
 })
