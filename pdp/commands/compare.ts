@@ -7,8 +7,8 @@ import { readModelFile } from './model-file.ts'
 import { type QuestionOptions, questionBody, readQuestion } from './question-options.ts'
 
 const HELP = (program: string): string => `
-Nothing is written. Exit status: 0 nobody gains or loses, 1 somebody does, 2 it could not be told, also where not
-everything was compared.
+The command changes nothing. Exit status: 0 nobody gains or loses, 1 somebody does, 2 the comparison failed or is
+incomplete.
 
 Examples:
   ${program} compare viewer invoice -o acme --app billing --model next.fga
@@ -31,10 +31,10 @@ export function addCompareCommand(program: Command, io: NodeJS.Process, run: Run
     .addHelpText('after', HELP(program.name()))
   addConnectionOptions(command)
     .option('--subject-type <type>', 'the type of the subjects; by default user')
-    .option('--app <app>', 'the app whose model --model takes the place of')
+    .option('--app <app>', 'the app whose model is replaced by --model')
     .option('--model <file>', 'a .fga, .json or fga.mod file')
-    .option('--with <tuple>', 'a tuple that would be there; may be repeated', collect)
-    .option('--without <tuple>', 'a stored tuple that would not be there; may be repeated', collect)
+    .option('--with <tuple>', 'compare as if this tuple were stored; may be repeated', collect)
+    .option('--without <tuple>', 'compare as if this stored tuple were deleted; may be repeated', collect)
     .action((relation: string, type: string, options: Options) => run(() => compare({ relation, type }, options, io)))
 }
 

@@ -25,7 +25,7 @@ Examples:
   explain: `
 Exit status: 0 allowed, 1 denied, 2 the question could not be answered.
 
-Example:
+Examples:
   ${program} explain user:alice viewer invoice:42 -o acme
   ${program} explain user:alice viewer invoice:42 -o acme --without group:staff#member@user:alice
   ${program} explain user:alice viewer invoice:42 -o acme --as-of 2030-01-31T12:00:00Z`,

@@ -12,9 +12,10 @@ const HELP = `
 Each line is a JSON object:
   {"id": "u1", "email": "ann@example.com", "email_verified": true, "name": "Ann", "password_hash": "$2b$12$…"}
 Only id is required. password_hash is of bcrypt, Argon2, PBKDF2 or scrypt, in PHC or modular crypt form. It becomes a
-hash of Portcullis when the person signs in for the first time. All lines are imported, or none: each wrong one is named.
+hash of Portcullis when the person signs in for the first time. If a line is wrong, the command names it and imports
+nothing.
 
-Exit status: 0 imported, or could be; 2 something is refused, or failed.`
+Exit status: 0 imported, or with --dry-run could be imported; 2 something is refused, or failed.`
 
 export function addUserImportCommand(group: Command, io: NodeJS.Process, run: Run): void {
   addConnectionOptions(

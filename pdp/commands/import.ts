@@ -32,19 +32,19 @@ type Options = ConnectionOptions & {
 type Run = (work: () => Promise<number>) => Promise<void>
 
 const HELP = `
-The model becomes the app's, whose audiences, permissions and roles stay; the tuples go into the organization. Nothing is
-imported while anything is refused. With --dry-run nothing is imported at all.
+The app gets the model and keeps its audiences, permissions and roles; the organization gets the tuples. If anything is
+refused, nothing is imported.
 
-Exit status: 0 imported, or could be; 2 something is refused, or failed.`
+Exit status: 0 imported, or with --dry-run could be imported; 2 something is refused, or failed.`
 
 /** As a trusted issuer may have it. */
 const SUBJECT_PREFIX = /^[\x21\x22\x24-\x7e]{1,64}$/
 
 export function addImportCommands(program: Command, io: NodeJS.Process, run: Run): void {
-  const group = program.command('import').description('Bring in a model and tuples of another system, or its users.')
+  const group = program.command('import').description('Import a model and tuples, or the users, of another system.')
   const add = (name: string, description: string): Command =>
     addConnectionOptions(group.command(name).description(description).addHelpText('after', HELP))
-      .requiredOption('--app <id>', 'the app whose model it becomes')
+      .requiredOption('--app <id>', 'the app that gets the model')
       .option('--dry-run', 'change nothing; show what would be imported, under which names')
       .option(
         '--subject-prefix <prefix>',

@@ -26,7 +26,7 @@ export const addQuestionOptions = (command: Command): Command =>
     .option('--context <json>', 'values of parameters of conditions, such as \'{"ip": "203.0.113.7"}\'')
     .option('--with <tuple>', 'a tuple that counts in this question only; may be repeated', collect)
     .option('--without <tuple>', 'a stored tuple that does not count in this question; may be repeated', collect)
-    .option('--as-of <instant>', 'what was true then, by the log of changes, such as 2030-01-31T12:00:00Z')
+    .option('--as-of <instant>', 'answer as of this time, from the log of changes, such as 2030-01-31T12:00:00Z')
 
 /** Throws CliError. */
 export function parseSubject(text: string): AskedSubject {

@@ -13,7 +13,7 @@ import { CliError, EXIT, problemError, type Run } from './errors.ts'
 const TUPLE = 'type:id#relation@subject, such as invoice:42#viewer@user:alice'
 const importHelp = (command: string): string => `
 Each line is a tuple, optionally followed by the time at which it expires, or the same as JSON. Empty lines and lines
-that begin with # are skipped. 1,000 lines are stored at a time, all or none. After an error, correct the line and
+that begin with # are skipped. 1,000 lines are stored at a time: all of them, or none. After an error, correct the line and
 continue with --after-line.
 
 Examples:
@@ -32,7 +32,7 @@ export function addRelationshipCommands(
     addConnectionOptions(
       group
         .command(op)
-        .description(`${op === 'write' ? 'Write' : 'Delete'} tuples, all or none.`)
+        .description(`${op === 'write' ? 'Write' : 'Delete'} the tuples: all of them, or none if one is refused.`)
         .argument('<tuple...>', TUPLE),
     ).action((tuples: readonly string[], options: ConnectionOptions) => run(() => write({ op, tuples, options, io })))
   }
@@ -49,7 +49,7 @@ export function addRelationshipCommands(
   addConnectionOptions(
     group
       .command('export')
-      .description('Print a tuple per line, which import reads back; with --json as JSON.')
+      .description('Print one tuple per line, in the form that import reads; with --json as JSON.')
       .option('--object <object>', 'only tuples with this object')
       .option('--relation <relation>', 'only tuples with this relation')
       .option('--subject <subject>', 'only tuples with this subject'),

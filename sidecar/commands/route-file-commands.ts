@@ -27,7 +27,7 @@ export function addRouteFileCommands(program: Command, io: Io): void {
     )
   program
     .command('schema')
-    .description('Print the JSON Schema of route files, which editors complete and check them by.')
+    .description('Print the JSON Schema of route files, by which editors complete and check them.')
     .action(() => runCommand(() => printSchema(io), io))
   program
     .command('check <file>')

@@ -38,11 +38,11 @@ export function addGatewayCommands(program: Command, io: Io): void {
   program
     .command('check-gateway <file...>')
     .description(
-      'Report each setting of a gateway that forwards other bytes than the door checked, does not ask the door, or fails open. Reads Envoy, Istio, Gateway API, nginx (*.conf), Traefik and Caddy.',
+      'Report each setting of a gateway that forwards other bytes than the door checked, does not ask the door, or fails open. Reads Envoy, Istio, Gateway API, Envoy Gateway, nginx (*.conf), Traefik and Caddy.',
     )
     .addHelpText(
       'after',
-      '\nExit codes: 0 nothing was found that is not accepted, 1 something was, 64 a file cannot be read or is not known.\nA comment on the line, or right above it, accepts a finding: # portcullis: accept CODE: the reason',
+      '\nExit codes: 0 no findings, or all are accepted; 1 there are other findings; 64 a file cannot be read or is of no known kind.\nA comment on the line, or right above it, accepts a finding: # portcullis: accept CODE: the reason',
     )
     .option('--json', 'print the findings as JSON')
     .action((paths: string[], options: { readonly json?: true }) => runCommand(() => check(paths, options, io), io))

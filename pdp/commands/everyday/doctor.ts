@@ -15,7 +15,7 @@ const DAYS_LEFT_MIN = 14
 export function addDoctorCommand(program: Command, io: NodeJS.Process, run: Run): void {
   program
     .command('doctor')
-    .description('Try what a setup needs, and say what is wrong and what to do.')
+    .description('Test each thing that a setup needs, and say how to fix what fails.')
     .option('--url <url>', 'URL of the PDP')
     .option('--client-id <id>', 'a client to get a token for (admin)')
     .option('--client-secret-file <file>', 'file with its secret')

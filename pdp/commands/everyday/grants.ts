@@ -47,7 +47,7 @@ export function addGrantCommands(program: Command, io: NodeJS.Process, run: Run)
   addConnectionOptions(
     group
       .command('grant')
-      .description('Grant a role, in -o and below or everywhere.')
+      .description('Grant a role: in the organization -o and those below it, or everywhere.')
       .argument('<role>')
       .argument('<subject>', 'user:<id>, service:<id> or group:<id>')
       .option(...app),
@@ -69,7 +69,7 @@ export function addGrantCommands(program: Command, io: NodeJS.Process, run: Run)
   addConnectionOptions(
     group
       .command('revoke')
-      .description('Take a granted role back.')
+      .description('Revoke a role that was granted.')
       .argument('<role>')
       .argument('<subject>')
       .option(...app),

@@ -52,7 +52,7 @@ export function addInvitationCommands(program: Command, io: NodeJS.Process, run:
     }),
   )
   addConnectionOptions(
-    group.command('uninvite').description('Withdraw an invitation: its link is no longer good.').argument('<id>'),
+    group.command('uninvite').description('Withdraw an invitation, so that its link no longer works.').argument('<id>'),
   ).action((id: string, options: Options) =>
     run(async () => {
       const { connection, path } = await open(options, 'directory:write')

@@ -9,7 +9,7 @@ const COLUMNS = ['issuer', 'subject_prefix', 'organizations', 'signals']
 const PATH = '/v1/trusted-issuers'
 
 export function addIssuerCommands(program: Command, io: NodeJS.Process, run: Run): void {
-  const group = program.command('issuer').description('Other identity providers whose tokens count.')
+  const group = program.command('issuer').description('Other identity providers whose tokens the PDP accepts.')
   const open = (options: ConnectionOptions): Promise<Connection> =>
     connect(options, { env: io.env, fetch, scope: 'issuers:read', bind: false })
   addConnectionOptions(group.command('list').description('Print all of them.')).action((options: ConnectionOptions) =>

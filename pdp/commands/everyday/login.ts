@@ -25,8 +25,8 @@ export function addLoginCommands(program: Command, io: NodeJS.Process, run: Run)
     .option('--url <url>', 'URL of the PDP')
     .option('--client-id <id>', `a public client with the device flow (${CLIENT})`)
     .option('--scope <scopes>', `scopes to ask for (${LOGIN_SCOPES})`)
-    .option('--resource <uri>', 'the resource that the tokens are for: the one in the route file (the PDP itself)')
-    .option('-o, --organization <id>', 'the organization; a person in several is asked otherwise')
+    .option('--resource <uri>', 'the resource that the tokens are for, as in the route file (the PDP itself)')
+    .option('-o, --organization <id>', 'the organization; without it, a person in several is asked')
     .option('--json', 'print JSON')
     .addHelpText(
       'after',

@@ -80,8 +80,8 @@ const RESOURCES: readonly Resource[] = [
     flags: [
       ['--name <name>', 'name for people'],
       ['--scope <scopes>', 'scopes that it may ask for, separated by spaces'],
-      ['--app <app>', 'the app whose roles count for its tokens'],
-      ['--public', 'it keeps no secret, such as a command line or a page'],
+      ['--app <app>', 'the app whose roles its tokens carry'],
+      ['--public', 'it cannot keep a secret, as a command line or a page in a browser cannot'],
       ['--device', 'people sign in to it by the device flow'],
       ['--redirect-uri <uri...>', 'people sign in to it in a browser, and return here'],
       ['--secret-file <file>', 'file with its secret; by default a new one'],
@@ -112,8 +112,8 @@ const RESOURCES: readonly Resource[] = [
     columns: ['id', 'name', 'issuer', 'client_id'],
     flags: [
       ['--issuer <url>', 'exactly as its tokens name it'],
-      ['--client <id>', 'what Portcullis is called there'],
-      ['--secret-file <file>', 'file with the secret that it gave; by default the stored one stays'],
+      ['--client <id>', 'the client id that the provider gave to Portcullis'],
+      ['--secret-file <file>', 'file with the secret from the provider; by default the stored secret stays'],
       ['--name <name>', 'on the button; by default its id'],
       [
         '--auth-method <method>',
@@ -123,7 +123,7 @@ const RESOURCES: readonly Resource[] = [
       ['--email-domains <domains>', 'only verified addresses of these, separated by commas'],
       ['--organizations <ids>', 'only active members of these, separated by commas'],
       ['--creates-accounts', 'a person who is new gets an account, if the address is verified there'],
-      ['--trusted-acr <values>', 'acr with which a sign-in there counts as two factors, separated by spaces'],
+      ['--trusted-acr <values>', 'values of acr with which a sign-in there counts as two factors, separated by spaces'],
     ],
     body: (flags) => ({
       issuer: flags.issuer,
@@ -173,7 +173,7 @@ const RESOURCES: readonly Resource[] = [
     id: 'key',
     scope: 'entitlements',
     columns: ['key', 'value', 'enforcement', 'version'],
-    flags: [['--claims', 'tokens carry it too']],
+    flags: [['--claims', 'access tokens carry it, too']],
     argument: ['[value]', 'true, false or a JSON object (true)'],
     body: ({ claims }, value = 'true') => ({
       value: parseValue(value),

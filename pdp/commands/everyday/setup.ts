@@ -10,8 +10,9 @@ import { type Members, trustedIssuers } from './trusted-issuers.ts'
 
 const PASSWORD_BYTES = 12
 const HELP = `
-The route file says the audience (resource) and, in issuers, which other identity providers are trusted. What exists is
-kept; trusted issuers are written again, so that the PDP reads tokens as the sidecar does. Run it again after a change.
+The route file says the audience (resource) and, in issuers, which other identity providers are trusted. The command keeps
+what exists, but writes the trusted issuers again, so that the PDP reads their tokens as the sidecar does. Run it again
+after each change of the route file.
 
 Examples:
   portcullis setup acme                               # for portcullis.yaml

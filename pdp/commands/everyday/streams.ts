@@ -21,7 +21,7 @@ export function addStreamCommands(program: Command, io: NodeJS.Process, run: Run
         return EXIT.ok
       }),
   )
-  addConnectionOptions(group.command('show').description('Print how one stream does.').argument('<id>')).action(
+  addConnectionOptions(group.command('show').description('Print the state of one stream.').argument('<id>')).action(
     (id: string, options: Options) =>
       run(async () => {
         const connection = await open(options, 'read')
@@ -32,8 +32,8 @@ export function addStreamCommands(program: Command, io: NodeJS.Process, run: Run
       }),
   )
   for (const [name, description, done] of [
-    ['pause', 'Tell the receiver, and hold the events of a stream, for a week at most.', 'paused'],
-    ['resume', 'Tell the receiver, and send what its stream held.', 'resumed'],
+    ['pause', 'Pause a stream: tell the receiver, and keep its events for a week at most.', 'paused'],
+    ['resume', 'Resume a stream: tell the receiver, and send the events that were kept.', 'resumed'],
     ['verify', 'Send a verification event, to see whether the receiver takes it.', 'sent to'],
   ] as const) {
     const command = group.command(name).description(description).argument('<id>')

@@ -292,7 +292,7 @@ seen --help`
   })
 
   test('names every command for fish and zsh, and knows no other shell', async () => {
-    expect(await good('completion fish')).toMatch(/-a doctor -d 'Try what/)
+    expect(await good('completion fish')).toMatch(/-a doctor -d 'Test each/)
     expect(await good('completion zsh')).toMatch(/^#compdef portcullis/)
     await expect(run('completion tcsh')).rejects.toThrow('exit 2')
   })
