@@ -1,7 +1,7 @@
 /** The console: pages at `/console` on which people ask, look and change things with their own rights. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { PATHS } from '../identity/oauth/paths.ts'
-import { CONSOLE_CALLBACK } from '../identity/sign-in/console.ts'
+import { CONSOLE_CALLBACK } from '../identity/sign-in/console-sessions.ts'
 import type { MasterKeys } from '../process/encryption.ts'
 import { EMPTY, html } from '../process/pages/html.ts'
 import { asHttpProblem } from '../serve/http/problem-response.ts'

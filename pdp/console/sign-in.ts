@@ -2,7 +2,7 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { PATHS, urlOf } from '../identity/oauth/paths.ts'
-import { CONSOLE_CALLBACK, CONSOLE_CLIENT, type ConsoleSession } from '../identity/sign-in/console.ts'
+import { CONSOLE_CALLBACK, CONSOLE_CLIENT, type ConsoleSession } from '../identity/sign-in/console-sessions.ts'
 import { type MasterKeys, open, seal } from '../process/encryption.ts'
 import { html } from '../process/pages/html.ts'
 import { RequestProblem } from '../serve/problems/status.ts'

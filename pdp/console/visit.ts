@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify'
 import { isId } from '../domain/names.ts'
 import { holdsScope } from '../identity/oauth/scopes.ts'
-import type { ConsoleIdentity, ConsoleSession } from '../identity/sign-in/console.ts'
+import type { ConsoleIdentity, ConsoleSession } from '../identity/sign-in/console-sessions.ts'
 import type { Log } from '../process/log.ts'
 import type { Html } from '../process/pages/html.ts'
 import { authorizePerson, type People, scopesEverywhere, scopesWithin } from '../serve/authentication/people.ts'

@@ -1,6 +1,6 @@
 /** The receiver of other issuers' security events in a running PDP: its metrics, and what readiness says of it. */
 import { Counter, Gauge, type Registry } from 'prom-client'
-import type { ProbeResult } from '../process/operations.ts'
+import type { ProbeResult } from '../process/admin-listener.ts'
 import { guardedFetch } from '../signals/outgoing/guarded-fetch.ts'
 import { createGuardedPost } from '../signals/outgoing/guarded-post.ts'
 import type { IntakeOutcome } from '../signals/receiver/intake.ts'

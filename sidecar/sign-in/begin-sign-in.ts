@@ -8,7 +8,7 @@ import { chooserPage, pageAnswer, redirect } from './pages.ts'
 import { begin, shortened } from './pending-sign-in.ts'
 import type { Provider } from './provider.ts'
 import { parseJson } from './session.ts'
-import type { OwnCookies } from './sessions.ts'
+import type { OwnCookies } from './session-store.ts'
 
 /** Path and query where the person goes on, and how strong the sign-in must be. */
 export type Goal = { readonly back: string; readonly stepUp: StepUp | null }

@@ -10,7 +10,7 @@ import { finish, type Returned } from './pending-sign-in.ts'
 import { type Provider, SignInRefused, type Tokens } from './provider.ts'
 import type { Session } from './session.ts'
 import { removal } from './session-cookies.ts'
-import type { OwnCookies } from './sessions.ts'
+import type { OwnCookies } from './session-store.ts'
 
 const ID_BYTES = 24
 const REFUSED = 400

@@ -6,7 +6,7 @@ import type { SignInMemory } from './memory.ts'
 import type { Provider } from './provider.ts'
 import type { Refresher } from './refresh.ts'
 import type { Sealing } from './sealing.ts'
-import type { Sessions } from './sessions.ts'
+import type { Sessions } from './session-store.ts'
 
 /** The public address of this sidecar. */
 export type Place = {

@@ -6,7 +6,7 @@ import { choose, goalOf, lead, sendTo } from './begin-sign-in.ts'
 import { returned } from './callback.ts'
 import { OWN_PATHS, PATHS, type SignInContext } from './context.ts'
 import { isPrefetch } from './navigation.ts'
-import type { OwnCookies } from './sessions.ts'
+import type { OwnCookies } from './session-store.ts'
 import { askToSignOut, signedOut, signedOutByIssuer, signOut } from './sign-out.ts'
 
 export type OwnRequest = {

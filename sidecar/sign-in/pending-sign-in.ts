@@ -4,7 +4,7 @@ import { OWN_COOKIES, ownCookie } from '../http/cookies.ts'
 import type { StepUp } from '../routes/step-up.ts'
 import type { Sealing } from './sealing.ts'
 import { digestOf, parseJson } from './session.ts'
-import type { OwnCookies } from './sessions.ts'
+import type { OwnCookies } from './session-store.ts'
 
 export type Start = {
   readonly provider: string

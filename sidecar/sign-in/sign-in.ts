@@ -7,7 +7,7 @@ import type { SignInMemory } from './memory.ts'
 import { createProvider, type Provider } from './provider.ts'
 import type { Refresher } from './refresh.ts'
 import { createSealing } from './sealing.ts'
-import { createSessions } from './sessions.ts'
+import { createSessions } from './session-store.ts'
 import { createVisit, type Visit } from './visit.ts'
 
 export type SignIn = { visit(client: ClientRequest): Visit }

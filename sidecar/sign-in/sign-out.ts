@@ -11,7 +11,7 @@ import { pageAnswer, redirect, signOutPage } from './pages.ts'
 import type { Provider } from './provider.ts'
 import type { Session } from './session.ts'
 import { removal } from './session-cookies.ts'
-import type { OwnCookies } from './sessions.ts'
+import type { OwnCookies } from './session-store.ts'
 
 type SignOutRequest = { readonly own: OwnCookies; readonly context: SignInContext }
 

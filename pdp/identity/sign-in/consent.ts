@@ -7,7 +7,7 @@ import type { Choice } from '../html/consent-page.ts'
 import { type Context, type Params, paramsOf, requireClient, requireSession } from '../oauth/request.ts'
 import { isOpenidScope, OFFLINE_ACCESS, scopesAt, splitScope } from '../oauth/scopes.ts'
 import { type Binding, type Bindings, mayActIn } from '../tokens/bindings.ts'
-import { CONSOLE_CLIENT } from './console.ts'
+import { CONSOLE_CLIENT } from './console-sessions.ts'
 
 const DEVICE_ROUTES: ReadonlySet<string> = new Set(['code_verification', 'device_resume'])
 

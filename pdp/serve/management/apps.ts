@@ -10,8 +10,8 @@ import { type PageQuery, readPage, sortedPage } from '../http/pagination.ts'
 import { ID, type JsonSchema, LABEL, object, PERMISSION_KEY, PERMISSION_KEYS } from '../http/schemas.ts'
 import { RequestProblem } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'
-import { requireGivingRoles } from './given-roles.ts'
-import { grantEffects } from './grant-effects.ts'
+import { requireGivingRoles } from './roles/given-roles.ts'
+import { grantEffects } from './roles/grant-effects.ts'
 import { addManagementRoute, ok, put } from './route.ts'
 
 type ManifestBody = Partial<Manifest>

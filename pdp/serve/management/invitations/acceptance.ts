@@ -10,7 +10,7 @@ import { definitionsOf, readDeclared } from '../../../writes/role-definitions.ts
 import { grantOf, requireFitting } from '../../../writes/role-grants.ts'
 import { RequestProblem } from '../../problems/status.ts'
 import type { Reach, ReachAtomically } from '../deps.ts'
-import { requireGivenByReturn } from '../given-roles.ts'
+import { requireGivenByReturn } from '../roles/given-roles.ts'
 import { inviterOf, membershipOf, requireGivable } from './authority.ts'
 
 /** Undoes everything. */

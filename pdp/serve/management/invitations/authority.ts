@@ -8,7 +8,7 @@ import { type ManagementClient, requireWithin } from '../../authentication/authe
 import { authorizePerson, tokenOfSubject } from '../../authentication/people.ts'
 import { RequestProblem } from '../../problems/status.ts'
 import type { Reach } from '../deps.ts'
-import { requireHolding } from '../role-grants.ts'
+import { requireHolding } from '../roles/role-grants.ts'
 
 export const INVITING = 'directory:write'
 const GRANTING = 'roles:write'

@@ -13,7 +13,7 @@ import { createRestrictions } from '../../../writes/restrictions.ts'
 import { type PageQuery, readPage, refuseParameter } from '../../http/pagination.ts'
 import { object } from '../../http/schemas.ts'
 import type { ManagementDeps } from '../deps.ts'
-import { requireGivenToGroups } from '../given-roles.ts'
+import { requireGivenToGroups } from '../roles/given-roles.ts'
 import { addManagementRoute, ok } from '../route.ts'
 import {
   CONDITION,

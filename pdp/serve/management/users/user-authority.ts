@@ -8,7 +8,7 @@ import type { ManagementClient } from '../../authentication/authenticate.ts'
 import { beyondCaller, managesAll } from '../../authentication/people.ts'
 import { RequestProblem } from '../../problems/status.ts'
 import type { Reach } from '../deps.ts'
-import { rolesOfUser } from '../given-roles.ts'
+import { rolesOfUser } from '../roles/given-roles.ts'
 
 const NAMED_MAX = 20
 

@@ -1,6 +1,6 @@
 /** Entitlement values of one organization have a bound together. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Json, type Served, seedAcme, serve } from '../harness.ts'
+import { type Json, type Served, seedAcme, serve } from '../../harness.ts'
 
 let served: Served
 let token: string

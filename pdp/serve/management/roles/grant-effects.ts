@@ -1,8 +1,8 @@
 /** Computes from the current grants who gains and who loses permissions when the permissions of roles change. */
-import type { Pdp } from '../../domain/decision.ts'
-import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
-import type { HeldRole, Store } from '../../store/contract.ts'
-import type { Definitions } from '../../writes/role-definitions.ts'
+import type { Pdp } from '../../../domain/decision.ts'
+import { ENVIRONMENT, type LogId } from '../../../domain/log.ts'
+import type { HeldRole, Store } from '../../../store/contract.ts'
+import type { Definitions } from '../../../writes/role-definitions.ts'
 
 const GRANTS_MAX = 10_000
 const GRANTS_PAGE = 1_000

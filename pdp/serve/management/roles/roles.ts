@@ -1,14 +1,14 @@
 /** Organization-wide roles: named sets of permission keys that belong to no app. */
 import type { FastifyInstance } from 'fastify'
-import { ENVIRONMENT } from '../../domain/log.ts'
-import type { OrganizationRole } from '../../domain/role.ts'
-import { isManagementKey, MANAGEMENT_APP } from '../../identity/oauth/management-app.ts'
-import { type Declared, definitionsOf, readDeclared, sizeIssue, tokenIssue } from '../../writes/role-definitions.ts'
-import { type PageQuery, readPage, sortedPage } from '../http/pagination.ts'
-import { LABEL, object, PERMISSION_KEY, PERMISSION_KEYS } from '../http/schemas.ts'
-import { RequestProblem } from '../problems/status.ts'
-import type { ManagementDeps } from './deps.ts'
-import { addManagementRoute, EMPTY, ok, put } from './route.ts'
+import { ENVIRONMENT } from '../../../domain/log.ts'
+import type { OrganizationRole } from '../../../domain/role.ts'
+import { isManagementKey, MANAGEMENT_APP } from '../../../identity/oauth/management-app.ts'
+import { type Declared, definitionsOf, readDeclared, sizeIssue, tokenIssue } from '../../../writes/role-definitions.ts'
+import { type PageQuery, readPage, sortedPage } from '../../http/pagination.ts'
+import { LABEL, object, PERMISSION_KEY, PERMISSION_KEYS } from '../../http/schemas.ts'
+import { RequestProblem } from '../../problems/status.ts'
+import type { ManagementDeps } from '../deps.ts'
+import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
 
 type RoleBody = Omit<OrganizationRole, 'key'>
 

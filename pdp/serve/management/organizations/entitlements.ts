@@ -1,14 +1,14 @@
 /** Entitlements of an organization, written by a billing system. */
 import type { FastifyInstance } from 'fastify'
-import { ENFORCEMENTS, type Enforcement, type Entitlement } from '../../domain/entitlement.ts'
-import { type JsonObject, storageIssue } from '../../domain/json.ts'
-import type { EntitlementSource } from '../../store/contract.ts'
-import { entitlementSizeIssue } from '../../writes/entitlement-sizes.ts'
-import { type PageQuery, readPage, sortedPage } from '../http/pagination.ts'
-import { ENTITLEMENT_KEY, object } from '../http/schemas.ts'
-import { RequestProblem } from '../problems/status.ts'
-import type { ManagementDeps } from './deps.ts'
-import { addManagementRoute, EMPTY, ok, put } from './route.ts'
+import { ENFORCEMENTS, type Enforcement, type Entitlement } from '../../../domain/entitlement.ts'
+import { type JsonObject, storageIssue } from '../../../domain/json.ts'
+import type { EntitlementSource } from '../../../store/contract.ts'
+import { entitlementSizeIssue } from '../../../writes/entitlement-sizes.ts'
+import { type PageQuery, readPage, sortedPage } from '../../http/pagination.ts'
+import { ENTITLEMENT_KEY, object } from '../../http/schemas.ts'
+import { RequestProblem } from '../../problems/status.ts'
+import type { ManagementDeps } from '../deps.ts'
+import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
 
 type EntitlementBody = { readonly value: JsonObject | boolean; readonly enforcement?: Enforcement }
 const ENFORCEMENT = { type: 'string', enum: ENFORCEMENTS }

@@ -2,15 +2,15 @@
  * Roles that a write gives indirectly: a new member of a group gets its roles, a moved organization those above it, and whose
  * membership becomes active what they hold there.
  */
-import type { LogId } from '../../domain/log.ts'
-import type { MembershipStatus } from '../../domain/membership.ts'
-import type { Tuple } from '../../domain/tuple.ts'
-import type { HeldRole, Store } from '../../store/contract.ts'
-import { type Definitions, definitionsOf, readDeclared } from '../../writes/role-definitions.ts'
-import type { ManagementClient } from '../authentication/authenticate.ts'
-import { beyondCaller, managesAll } from '../authentication/people.ts'
-import { RequestProblem } from '../problems/status.ts'
-import type { Reach } from './deps.ts'
+import type { LogId } from '../../../domain/log.ts'
+import type { MembershipStatus } from '../../../domain/membership.ts'
+import type { Tuple } from '../../../domain/tuple.ts'
+import type { HeldRole, Store } from '../../../store/contract.ts'
+import { type Definitions, definitionsOf, readDeclared } from '../../../writes/role-definitions.ts'
+import type { ManagementClient } from '../../authentication/authenticate.ts'
+import { beyondCaller, managesAll } from '../../authentication/people.ts'
+import { RequestProblem } from '../../problems/status.ts'
+import type { Reach } from '../deps.ts'
 
 const SCOPE = 'roles:write'
 /** The most grants of one organization that are read. If there are more, the write is refused. */

@@ -1,6 +1,6 @@
 /** Organization-wide roles and role grants, and what the very next decision makes of them. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Json, type Served, seedAcme, serve } from '../harness.ts'
+import { type Json, type Served, seedAcme, serve } from '../../harness.ts'
 
 let served: Served
 let token: string

@@ -1,12 +1,12 @@
 /** Moves an organization: roles of its new ancestors apply in it, and clients of its former ancestors keep nothing in it. */
-import type { Change, WriteContext } from '../../domain/change.ts'
-import type { LogId } from '../../domain/log.ts'
-import type { Organization } from '../../domain/organization.ts'
-import { type MovedClient, SYSTEM } from '../../store/directory.ts'
-import type { ManagementClient } from '../authentication/authenticate.ts'
-import { RequestProblem } from '../problems/status.ts'
-import type { Reach } from './deps.ts'
-import { requireGivenByMove } from './given-roles.ts'
+import type { Change, WriteContext } from '../../../domain/change.ts'
+import type { LogId } from '../../../domain/log.ts'
+import type { Organization } from '../../../domain/organization.ts'
+import { type MovedClient, SYSTEM } from '../../../store/directory.ts'
+import type { ManagementClient } from '../../authentication/authenticate.ts'
+import { RequestProblem } from '../../problems/status.ts'
+import type { Reach } from '../deps.ts'
+import { requireGivenByMove } from '../roles/given-roles.ts'
 
 const CLIENTS_MAX = 10_000
 

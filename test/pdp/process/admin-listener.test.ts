@@ -1,6 +1,6 @@
 import { Gauge } from 'prom-client'
 import { afterEach, expect, test } from 'vitest'
-import { createRegistry, type Operations, startOperations } from '../../../pdp/process/operations.ts'
+import { createRegistry, type Operations, startOperations } from '../../../pdp/process/admin-listener.ts'
 
 let operations: Operations | null = null
 afterEach(async () => {

@@ -1,14 +1,14 @@
 /** Members of an organization, with their tier and status. */
 import type { FastifyInstance } from 'fastify'
-import { DIRECTORY } from '../../domain/log.ts'
-import { MEMBERSHIP_STATUSES, type Membership, type MembershipStatus, TIERS } from '../../domain/membership.ts'
-import type { ManagementClient } from '../authentication/authenticate.ts'
-import { type PageQuery, readPage } from '../http/pagination.ts'
-import { ID, object } from '../http/schemas.ts'
-import { RequestProblem } from '../problems/status.ts'
-import type { ManagementDeps } from './deps.ts'
-import { requireGivenByReturn } from './given-roles.ts'
-import { addManagementRoute, EMPTY, ok, put } from './route.ts'
+import { DIRECTORY } from '../../../domain/log.ts'
+import { MEMBERSHIP_STATUSES, type Membership, type MembershipStatus, TIERS } from '../../../domain/membership.ts'
+import type { ManagementClient } from '../../authentication/authenticate.ts'
+import { type PageQuery, readPage } from '../../http/pagination.ts'
+import { ID, object } from '../../http/schemas.ts'
+import { RequestProblem } from '../../problems/status.ts'
+import type { ManagementDeps } from '../deps.ts'
+import { requireGivenByReturn } from '../roles/given-roles.ts'
+import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
 
 const MEMBERSHIP = {
   role: { type: 'string', enum: TIERS },
