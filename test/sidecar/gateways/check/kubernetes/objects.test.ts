@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Edit, edited, one, saying } from './edited.ts'
+import { type Edit, edited, one, saying } from '../../edited.ts'
 
 describe('check-gateway of Istio', () => {
   test.each<[string, Edit, string]>([

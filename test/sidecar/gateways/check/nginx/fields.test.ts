@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Edit, edited, saying } from './edited.ts'
+import { type Edit, edited, saying } from '../../edited.ts'
 
 const ASK = 'internal;\n        proxy_pass https://portcullis_door/authorize;'
 /** In the location of the question. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { type Edit, edited, one, saying } from './edited.ts'
-import { printed } from './printed.ts'
+import { type Edit, edited, one, saying } from '../../edited.ts'
+import { printed } from '../../printed.ts'
 
 const ROUTER = '- name: envoy.filters.http.router'
 const filter = (name: string): string => `- name: x

@@ -2,10 +2,10 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { checkGateways } from '../../../sidecar/gateways/check/check-gateway.ts'
-import { GATEWAYS, isGatewayName } from '../../../sidecar/gateways/gateway-config.ts'
-import { edited, one, saying } from './edited.ts'
-import { DOORS, printed } from './printed.ts'
+import { checkGateways } from '../../../../sidecar/gateways/check/check-gateway.ts'
+import { GATEWAYS, isGatewayName } from '../../../../sidecar/gateways/gateway-config.ts'
+import { edited, one, saying } from '../edited.ts'
+import { DOORS, printed } from '../printed.ts'
 
 const NAMES = Object.keys(GATEWAYS).filter(isGatewayName)
 

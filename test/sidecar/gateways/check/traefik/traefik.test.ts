@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Edit, edited, one, saying } from './edited.ts'
+import { type Edit, edited, one, saying } from '../../edited.ts'
 
 /** Middlewares that no router uses are no fault. */
 const WITH_ERRORS: Edit = [

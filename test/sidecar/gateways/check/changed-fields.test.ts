@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Edit, edited, saying } from './edited.ts'
+import { type Edit, edited, saying } from '../edited.ts'
 
 type Name = Parameters<typeof edited>[0]
 /** What sets a field of the request when the door was asked, in the words of each gateway. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { edited, one, saying } from './edited.ts'
+import { edited, one, saying } from '../../edited.ts'
 
 const [printedApi] = edited('gateway-api')
 const [printedEnvoy] = edited('envoy-gateway')

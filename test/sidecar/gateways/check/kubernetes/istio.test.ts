@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { edited, one, saying } from './edited.ts'
+import { edited, one, saying } from '../../edited.ts'
 
 const [printedIstio] = edited('istio')
 const base = printedIstio?.text ?? ''

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Edit, edited, one, saying } from './edited.ts'
+import { type Edit, edited, one, saying } from '../../edited.ts'
 
 const ROUTER = '- name: envoy.filters.http.router'
 const filter = (name: string): string => `- name: x

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { checkGateways } from '../../../sidecar/gateways/check/check-gateway.ts'
-import { edited, one, saying } from './edited.ts'
+import { checkGateways } from '../../../../sidecar/gateways/check/check-gateway.ts'
+import { edited, one, saying } from '../edited.ts'
 
 const CODE = 'fails_open'
 const accepting = (comment: string, setting = 'failure_mode_allow: true') =>

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Edit, edited, one, saying } from './edited.ts'
+import { type Edit, edited, one, saying } from '../../edited.ts'
 
 const APP = 'proxy_pass http://127.0.0.1:3000;'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { one, saying } from './edited.ts'
+import { one, saying } from '../../edited.ts'
 
 const NAMES = ['Subject', 'Subject-Type', 'Client', 'Issuer', 'Organization', 'Scope'].map((name) => `X-Auth-${name}`)
 const clear = { handler: 'headers', request: { delete: ['*_*'] } }

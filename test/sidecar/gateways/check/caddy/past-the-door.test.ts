@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { edited, one, saying } from './edited.ts'
+import { edited, one, saying } from '../../edited.ts'
 
 const COPIED = 'X-Auth-Subject X-Auth-Subject-Type X-Auth-Client X-Auth-Issuer X-Auth-Organization X-Auth-Scope'
 const ASK = `forward_auth unix//run/door.sock {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Edit, edited, one, saying } from './edited.ts'
+import { type Edit, edited, one, saying } from '../../edited.ts'
 
 const ASK = 'forward_auth 127.0.0.1:15081 {'
 const FORWARD = 'reverse_proxy 127.0.0.1:3000 {'
