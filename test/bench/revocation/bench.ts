@@ -3,6 +3,7 @@
  * through and to the last byte of open streams, on three PDPs through sidecars and a door; `-- revocation signals [ROUNDS]`:
  * from another issuer's event. A request that is sent after the acknowledgement and let through is a bug: it ends with 1.
  */
+import { execFileSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import { findBinaries } from '../../doors/binaries.ts'
 import { type Nodes, startNodes } from '../nodes/nodes.ts'
@@ -21,6 +22,9 @@ const EXTENTS = {
   long: { trials: 10_000, streams: 10_000 },
 } as const
 const FIGURES = ['p50', 'p99', 'longest']
+/** A stream has two in the sidecar and two in this process: with its client and with its service. */
+const DESCRIPTORS_OF_A_STREAM = 2
+const DESCRIPTORS_OF_THE_REST = 1_000
 
 export async function bench(words: readonly string[]): Promise<void> {
   if (words[0] === 'signals') return benchSignals(words.slice(1))
@@ -28,16 +32,27 @@ export async function bench(words: readonly string[]): Promise<void> {
   const { values } = parseArgs({ args: [...words], options })
   const extent = EXTENTS[values.short === true ? 'short' : values.long === true ? 'long' : 'usual']
   const on = machine()
+  const streamsMax = streamsPossible()
+  const isCut = extent.streams > streamsMax
   const nodes = await startNodes(NODES)
   try {
-    const { requests, streams } = await measure(nodes, extent)
-    const text = report(requests, streams)
+    const { requests, streams } = await measure(nodes, { ...extent, streams: Math.min(extent.streams, streamsMax) })
+    const text = `${report(requests, streams)}${isCut ? `\n\n${CUT}` : ''}`
     console.log(`${on}\n\n${text}`)
     if (values.write === true) writeBlock('docs/benchmarks.md', COMMAND, `Measured ${on}.\n\n${text}`)
     if (requests.some(({ after }) => after > 0) || streams.some(({ open }) => open > 0)) process.exitCode = 1
   } finally {
     await nodes.stop()
   }
+}
+
+const CUT = 'More streams than these were not possible here: a process may open too few files (`ulimit -Hn`).'
+
+/** How many streams the limit on open files of a process leaves room for. Programs that this one starts have the same limit. */
+function streamsPossible(): number {
+  const limit = execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).trim()
+  if (limit === 'unlimited') return Number.POSITIVE_INFINITY
+  return Math.max(1, Math.floor((Number(limit) - DESCRIPTORS_OF_THE_REST) / DESCRIPTORS_OF_A_STREAM))
 }
 
 async function measure(nodes: Nodes, extent: { readonly trials: number; readonly streams: number }) {
