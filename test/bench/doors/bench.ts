@@ -12,6 +12,7 @@ import { findBinaries } from '../../doors/binaries.ts'
 import { doorFor, GATEWAYS, type GatewayName, programOf, startGateway } from '../../doors/gateways.ts'
 import { startProcess } from '../../sidecar/support/process.ts'
 import { freePort } from '../../support/free-port.ts'
+import type { CpuByRole } from '../pdp/cpu.ts'
 import { findPeer, type Peer, SOURCE } from '../peers/programs.ts'
 import { spreadOf } from '../report/figures.ts'
 import { type Stale, staleness } from '../report/stale.ts'
@@ -19,7 +20,7 @@ import { atRate, fullSpeed, type Measured } from '../sidecar-load.ts'
 import { startGate, startUpstream } from '../sidecar-nginx.ts'
 import { type BenchPdp, PATH, RESOURCE, startBenchPdp } from '../sidecar-pdp.ts'
 import { show } from '../suite/print.ts'
-import { type Extent, type Group, type Row, USUAL } from '../suite/rows.ts'
+import { type Extent, type Group, medianCpu, type Row, USUAL, withCpu } from '../suite/rows.ts'
 import { startEnvoyWithOpa } from './opa.ts'
 import { startOathkeeper, startOauth2Proxy } from './proxies.ts'
 
@@ -142,21 +143,34 @@ async function measure(
   const seconds = Math.max(1, Math.round(extent.roundMs / 1_000))
   const token = await pdp.token()
   const fields = { Host: 'app.test', Authorization: `Bearer ${token}` }
-  const found = places.map((place) => ({ place, full: [] as Measured[], slow: [] as Measured[] }))
+  const found = places.map((place) => ({
+    place,
+    full: [] as Measured[],
+    slow: [] as Measured[],
+    cpu: [] as CpuByRole[],
+  }))
   for (const { port } of places) await fullSpeed({ port, path: PATH, fields }, Math.min(WARM_UP_SECONDS, seconds))
   for (let round = 0; round < extent.rounds; round += 1) {
-    for (const { place, full } of found) full.push(await fullSpeed({ port: place.port, path: PATH, fields }, seconds))
+    for (const { place, full, cpu } of found) {
+      const measured = await withCpu(
+        () => fullSpeed({ port: place.port, path: PATH, fields }, seconds),
+        ({ perSecond }) => perSecond * seconds,
+      )
+      full.push(measured.found)
+      cpu.push(measured.cpuUs)
+    }
     for (const { place, slow } of found)
       slow.push(await atRate({ port: place.port, path: PATH, fields }, RATE, seconds))
   }
   const rows: Row[] = []
-  for (const [at, { place, full, slow }] of found.entries())
+  for (const [at, { place, full, slow, cpu }] of found.entries())
     rows.push({
       ...place,
       perSecond: full.map(({ perSecond }) => perSecond),
       p50Ms: spreadOf(slow.map(({ p50Ms }) => p50Ms)).median,
       p99Ms: spreadOf(slow.map(({ p99Ms }) => p99Ms)).median,
       p999Ms: spreadOf(slow.map(({ p999Ms }) => p999Ms)).median,
+      cpuUs: medianCpu(cpu),
       stale: at === 0 ? null : await revocations(at, { port: place.port, token, pdp, extent }),
     })
   return rows

@@ -28,6 +28,33 @@ export function postgresCpuMs(dataDirectory: string): number {
   return sum
 }
 
+/** Of the processes that this one has started, by what they do. This one calls, and so does what it started and has ended since. */
+export type CpuByRole = { readonly caller: number; readonly server: number; readonly database: number }
+
+/** CPU time used until now, in milliseconds. `callers`: further processes that only call. */
+export function cpuByRole(callers: readonly number[] = []): CpuByRole {
+  const all = new Map<number, { readonly name: string; readonly parent: number; readonly ms: number }>()
+  for (const pid of readdirSync('/proc').map(Number)) {
+    const fields = Number.isInteger(pid) ? statOf(pid) : null
+    if (fields === null) continue
+    const name = nameOf(pid)
+    const ended = pid === process.pid ? Number(fields[13]) + Number(fields[14]) : 0
+    const ticks = Number(fields[11]) + Number(fields[12]) + ended
+    all.set(pid, { name, parent: Number(fields[1]), ms: ticks * TICK_MS })
+  }
+  const isOurs = (pid: number): boolean => {
+    const one = all.get(pid)
+    return pid === process.pid || (one !== undefined && isOurs(one.parent))
+  }
+  const sums = { caller: 0, server: 0, database: 0 }
+  for (const [pid, { name, ms }] of all) {
+    if (!isOurs(pid)) continue
+    const isCaller = pid === process.pid || callers.includes(pid)
+    sums[isCaller ? 'caller' : name === 'postgres' ? 'database' : 'server'] += ms
+  }
+  return sums
+}
+
 /** What follows the name, which may hold anything: state, parent and so on. */
 function statOf(pid: number): readonly string[] | null {
   try {
@@ -35,5 +62,13 @@ function statOf(pid: number): readonly string[] | null {
     return text.slice(text.lastIndexOf(')') + 2).split(' ')
   } catch {
     return null
+  }
+}
+
+function nameOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
+  } catch {
+    return ''
   }
 }

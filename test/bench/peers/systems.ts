@@ -1,5 +1,6 @@
 /** OpenFGA, SpiceDB and this PDP, each a process of its own: one PostgreSQL, the same model, tuples and questions. */
 import openfga from '@openfga/syntax-transformer'
+import { NODE_FLAGS } from '../../../pdp/process/command/node-flags.ts'
 import { freePort } from '../../support/free-port.ts'
 import { clientToken } from '../../support/sign-in.ts'
 import type { Grants, Question } from '../engine-data.ts'
@@ -157,7 +158,7 @@ export async function startOurs(rig: Rig): Promise<System> {
     DATABASE_URL: await rig.database('portcullis'),
   }
   const main = new URL('../../../pdp/main.ts', import.meta.url).pathname
-  const server = await served(rig, [process.execPath, main, 'serve'], {
+  const server = await served(rig, [process.execPath, ...NODE_FLAGS.pdp, main, 'serve'], {
     origin: issuer,
     healthPath: '/openapi.json',
     env,

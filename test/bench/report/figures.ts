@@ -1,4 +1,5 @@
 /** Medians, spread and shares of what was measured in turn. */
+import { setTimeout as delay } from 'node:timers/promises'
 
 /** Of all rounds: the middle one, the least and the most. */
 export type Spread = { readonly median: number; readonly least: number; readonly most: number }
@@ -37,22 +38,41 @@ export function short(value: number): string {
 export const spreadText = ({ median, least, most }: Spread): string =>
   `${short(median)} (${short(least)} to ${short(most)})`
 
-/** Calls until the time is over, by so many callers at once. `call` throws when an answer is wrong. */
-export async function load(
-  call: (i: number) => Promise<unknown>,
-  { callers, ms }: { readonly callers: number; readonly ms: number },
-): Promise<{ readonly perSecond: number; readonly timesMs: readonly number[] }> {
+/** Closed: so many callers, each of whom waits for its answer. Open: so many calls a second, whether or not answers come. */
+export type Manner = { readonly ms: number } & ({ readonly callers: number } | { readonly rate: number })
+export type Loaded = { readonly perSecond: number; readonly timesMs: readonly number[] }
+
+/** Calls until the time is over. `call` throws when an answer is wrong. */
+export async function load(call: (i: number) => Promise<unknown>, manner: Manner): Promise<Loaded> {
   const timesMs: number[] = []
-  const begin = performance.now()
   let next = 0
+  async function timed(): Promise<void> {
+    const sentMs = performance.now()
+    await call(next++)
+    timesMs.push(performance.now() - sentMs)
+  }
+  const begin = performance.now()
+  await ('rate' in manner ? open(timed, manner) : closed(timed, manner))
+  return { perSecond: (timesMs.length / (performance.now() - begin)) * 1_000, timesMs }
+}
+
+async function closed(timed: () => Promise<void>, manner: { readonly callers: number; readonly ms: number }) {
+  const endMs = performance.now() + manner.ms
   await Promise.all(
-    Array.from({ length: callers }, async () => {
-      while (performance.now() - begin < ms) {
-        const sentMs = performance.now()
-        await call(next++)
-        timesMs.push(performance.now() - sentMs)
-      }
+    Array.from({ length: manner.callers }, async () => {
+      while (performance.now() < endMs) await timed()
     }),
   )
-  return { perSecond: (timesMs.length / (performance.now() - begin)) * 1_000, timesMs }
+}
+
+/** The pauses are random, so that calls do not come in step. */
+async function open(timed: () => Promise<void>, manner: { readonly rate: number; readonly ms: number }) {
+  const endMs = performance.now() + manner.ms
+  const calls: Promise<void>[] = []
+  for (let dueMs = performance.now(); dueMs < endMs; dueMs += (-Math.log(1 - Math.random()) * 1_000) / manner.rate) {
+    const waitMs = dueMs - performance.now()
+    if (waitMs > 0) await delay(waitMs)
+    calls.push(timed())
+  }
+  await Promise.all(calls)
 }

@@ -12,6 +12,7 @@ const HEAD = [
   'p50',
   'p99',
   'p99.9',
+  'CPU for one: caller + server + database',
   'allowed after revocation',
   'does not check',
 ]
@@ -25,6 +26,7 @@ function cells(group: Group, row: Row): readonly string[] {
     `${short(row.p50Ms)} ms`,
     `${short(row.p99Ms)} ms`,
     `${short(row.p999Ms)} ms`,
+    row.cpuUs === null ? '–' : `${[row.cpuUs.caller, row.cpuUs.server, row.cpuUs.database].map(short).join(' + ')} µs`,
     row.stale === null ? '–' : staleText(row.stale),
     row.unchecked === '' ? '–' : row.unchecked,
   ]

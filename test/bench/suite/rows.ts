@@ -1,5 +1,6 @@
 /** What a part of the suite measured: groups of ways to do the same thing, in turn, in one run. */
-import { latencyOf, load, ratios, type Spread, spreadOf } from '../report/figures.ts'
+import { type CpuByRole, cpuByRole } from '../pdp/cpu.ts'
+import { type Loaded, latencyOf, load, type Manner, ratios, type Spread, spreadOf } from '../report/figures.ts'
 import type { Stale } from '../report/stale.ts'
 
 export type Row = {
@@ -13,6 +14,8 @@ export type Row = {
   /** What the reference checks or promises, and this one does not; '' for nothing. */
   readonly unchecked: string
   readonly stale: Stale | null
+  /** CPU time for one, in microseconds: median of the rounds. Null: not measured. */
+  readonly cpuUs: CpuByRole | null
 }
 export type Group = {
   readonly title: string
@@ -38,6 +41,10 @@ export type Way = {
   readonly unchecked: string
   /** Throws when the answer is wrong. */
   readonly call: (i: number) => Promise<unknown>
+  /** How it is called otherwise than by this process. */
+  readonly load?: (manner: Manner) => Promise<Loaded>
+  /** Processes that call, besides this one. */
+  readonly callers?: readonly number[]
   /** Decisions of one call; 1 unless given. */
   readonly weight?: number
   /** A call that is too short to be timed repeats itself so often. */
@@ -48,44 +55,74 @@ export type Way = {
   readonly stale?: () => Promise<Stale>
 }
 
+type Turns = {
+  readonly roundMs: number
+  readonly rounds: number
+  readonly callers: number
+  /** Calls a second for the latency; else it is that of the callers. */
+  readonly rate?: number
+}
+
 /** Each way warm, then in turn, so that what else the machine does falls on all. */
-export async function measureInTurn(
-  ways: readonly Way[],
-  { roundMs, rounds, callers }: { readonly roundMs: number; readonly rounds: number; readonly callers: number },
-): Promise<readonly Row[]> {
-  const found = ways.map((way) => ({
-    way,
-    perSecond: [] as number[],
-    p50: [] as number[],
-    p99: [] as number[],
-    p999: [] as number[],
-  }))
-  for (const { call } of ways) await load(call, { callers, ms: roundMs / 2 })
-  for (let round = 0; round < rounds; round++)
-    for (const one of found) {
-      const { call, weight = 1, repeats = 1, beside } = one.way
-      const stop = beside?.()
-      const { perSecond, timesMs } = await load(call, { callers, ms: roundMs })
-      await stop?.()
-      const { p50, p99, p999 } = latencyOf(timesMs)
-      one.perSecond.push(perSecond * weight * repeats)
-      one.p50.push(p50 / repeats)
-      one.p99.push(p99 / repeats)
-      one.p999.push(p999 / repeats)
-    }
+export async function measureInTurn(ways: readonly Way[], turns: Turns): Promise<readonly Row[]> {
+  const { roundMs, rounds, callers, rate } = turns
+  const found = ways.map((way) => ({ way, full: [] as Round[], slow: [] as Round[] }))
+  for (const { way } of found) await play(way, { callers, ms: roundMs / 2 })
+  for (let round = 0; round < rounds; round++) {
+    for (const { way, full } of found) full.push(await play(way, { callers, ms: roundMs }))
+    if (rate === undefined) continue
+    for (const { way, slow } of found) slow.push(await play(way, { rate, ms: roundMs }))
+  }
   const rows: Row[] = []
-  for (const { way, perSecond, p50, p99, p999 } of found)
+  for (const { way, full, slow } of found) {
+    const latencies = (rate === undefined ? full : slow).map(({ timesMs }) => latencyOf(timesMs))
+    const median = (share: 'p50' | 'p99' | 'p999'): number =>
+      spreadOf(latencies.map((one) => one[share])).median / (way.repeats ?? 1)
     rows.push({
       name: way.name,
       ours: way.ours,
-      perSecond,
-      p50Ms: spreadOf(p50).median,
-      p99Ms: spreadOf(p99).median,
-      p999Ms: spreadOf(p999).median,
+      perSecond: full.map(({ perSecond }) => perSecond),
+      p50Ms: median('p50'),
+      p99Ms: median('p99'),
+      p999Ms: median('p999'),
       unchecked: way.unchecked,
       stale: (await way.stale?.()) ?? null,
+      cpuUs: medianCpu(full.map(({ cpuUs }) => cpuUs)),
     })
+  }
   return rows
+}
+
+type Round = Loaded & { readonly cpuUs: CpuByRole }
+
+async function play(way: Way, manner: Manner): Promise<Round> {
+  const { call, weight = 1, repeats = 1, beside } = way
+  const stop = beside?.()
+  const { found, cpuUs } = await withCpu(
+    () => way.load?.(manner) ?? load(call, manner),
+    ({ timesMs }) => timesMs.length * weight * repeats,
+    way.callers,
+  )
+  await stop?.()
+  return { perSecond: found.perSecond * weight * repeats, timesMs: found.timesMs, cpuUs }
+}
+
+/** What one of so many took of each. */
+export async function withCpu<T>(
+  work: () => Promise<T>,
+  countOf: (found: T) => number,
+  callers?: readonly number[],
+): Promise<{ readonly found: T; readonly cpuUs: CpuByRole }> {
+  const before = cpuByRole(callers)
+  const found = await work()
+  const after = cpuByRole(callers)
+  const each = (role: keyof CpuByRole): number => (1_000 * (after[role] - before[role])) / countOf(found)
+  return { found, cpuUs: { caller: each('caller'), server: each('server'), database: each('database') } }
+}
+
+export function medianCpu(rounds: readonly CpuByRole[]): CpuByRole {
+  const median = (role: keyof CpuByRole): number => spreadOf(rounds.map((one) => one[role])).median
+  return { caller: median('caller'), server: median('server'), database: median('database') }
 }
 
 /** How many times as fast the reference is. */

@@ -9,7 +9,7 @@ import { against, type Extent, type Part, SHORT, USUAL } from './rows.ts'
 /** Loaded one by one: what one part loads can slow down another. */
 const PARTS: readonly ((extent: Extent) => Promise<Part>)[] = [
   async (extent) => (await import('./engine.ts')).measureEngine(extent),
-  async (extent) => (await import('./transports.ts')).measureTransports(extent),
+  async (extent) => (await import('../transports/bench.ts')).measureTransports(extent),
   async (extent) => {
     const { group } = await (await import('../identity.ts')).measureIdentity(extent)
     return { name: 'identity', groups: [group], missing: [] }
