@@ -122,12 +122,12 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     branding: config.branding,
     onHookOutcome: hookOutcomes(registry),
   })
-  const reach = reachAtomically(atomically, identity.within)
   shutdown.add('identity', () => identity.close())
   const receiver = receiveSignals(config, { sql, appendLog, masterKeys, registry, log })
   shutdown.add('signals', () => receiver.close())
   const transmitter = startSignals({ ...config, sql, identity, masterKeys, commits, registry, log })
   shutdown.add('signal streams', () => transmitter.close())
+  const reach = reachAtomically(atomically, { identity: identity.within, transmitter })
 
   const admission = createAdmission({ clock: () => performance.now() })
   const ask = createAnswerQuestion({ pdp, directory, randomId: randomUUID })

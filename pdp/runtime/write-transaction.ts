@@ -4,6 +4,7 @@ import { createPdp } from '../decision-point/create-pdp.ts'
 import { ENVIRONMENT } from '../domain/log.ts'
 import { isId } from '../domain/names.ts'
 import type { IdentityControl, Reach, ReachAtomically } from '../serve/management/deps.ts'
+import type { Transmitter } from '../signals/transmitter/transmitter.ts'
 import type { Store } from '../store/contract.ts'
 import type { Directory, Sql } from '../store/directory.ts'
 import { postgresDirectory } from '../store/postgres/directory.ts'
@@ -14,20 +15,29 @@ import type { Atomically } from '../store/postgres/unit-of-work.ts'
 /** The identity service inside a transaction. */
 type Within = (at: { readonly sql: Sql; readonly directory: Directory }) => IdentityControl & Pick<Reach, 'introspect'>
 
-export function reachAtomically(atomically: Atomically, identity: Within): ReachAtomically {
-  return (locks, work) =>
-    atomically(locks, ({ sql, store }) => {
+export function reachAtomically(
+  atomically: Atomically,
+  parts: { readonly identity: Within; readonly transmitter: Pick<Transmitter, 'within' | 'wake'> },
+): ReachAtomically {
+  return async (locks, work) => {
+    let changedStreams = new Set<string>()
+    const result = await atomically(locks, ({ sql, store }) => {
       const directory = postgresDirectory(sql)
       const pdp = createPdp({ store })
+      changedStreams = new Set()
       return work({
-        ...identity({ sql, directory }),
+        ...parts.identity({ sql, directory }),
         store,
         directory,
         pdp: { ...pdp, ancestors: async (id) => (isId(id) ? ancestorsIn(store, id) : pdp.ancestors(id)) },
         moves: postgresMoves(sql),
         provisioning: postgresProvisioning(sql),
+        streams: parts.transmitter.within(sql, (id) => void changedStreams.add(id)),
       })
     })
+    for (const id of changedStreams) parts.transmitter.wake(id)
+    return result
+  }
 }
 
 /** By one statement: nothing is cached yet in a transaction, and every write asks for the tree. */

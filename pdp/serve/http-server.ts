@@ -206,6 +206,7 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
   const management = {
     ...deps,
     ...controls,
+    streams: deps.transmitter,
     places: createPlaces(CALLS_PER_CLIENT_MAX),
     introspect,
     verifyProof,

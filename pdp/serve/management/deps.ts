@@ -9,6 +9,7 @@ import type { Invitations } from '../../identity/joining/invitations.ts'
 import type { TrustedIssuerDocument } from '../../identity/tokens/external-issuers.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import type { StreamState } from '../../signals/receiver/streams.ts'
+import type { StreamWrites } from '../../signals/transmitter/stream-writes.ts'
 import type { EntitlementSource, Store } from '../../store/contract.ts'
 import type { Client, Directory, Moves, Provisioning, Sql } from '../../store/directory.ts'
 import type { Places } from '../authentication/admission.ts'
@@ -52,6 +53,8 @@ export type Reach = IdentityControl & {
   readonly pdp: Pdp & Comparing
   readonly moves: Moves
   readonly provisioning: Provisioning
+  /** Streams of receivers. */
+  readonly streams: StreamWrites
 }
 /** Locks the logs, then runs `work` in one transaction, which is rolled back if `work` throws. */
 export type ReachAtomically = <T>(

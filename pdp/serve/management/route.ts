@@ -38,8 +38,8 @@ export type Call<S extends Shape> = {
   readonly stored: S['stored'] | null
   /** The Accept field of the request. */
   readonly accept: string
-  /** Authorizes the caller again, for calls that take long. Throws RequestProblem. */
-  recheck(): Promise<void>
+  /** Authorizes the caller again, for calls that take long, and says who it is now. Throws RequestProblem. */
+  recheck(): Promise<ManagementClient>
   /** For calls that write several times: one transaction, like that of a route with `locks`. The caller is authorized again under the locks. */
   atomically<T>(logs: readonly LogId[], work: (at: ManagementDeps, caller: ManagementClient) => Promise<T>): Promise<T>
 }
@@ -235,7 +235,7 @@ function callsOf(
   request: FastifyRequest,
   authorize: (at: ManagementDeps) => Promise<ManagementClient>,
 ): Calls {
-  const recheck = async (): Promise<void> => void (await authorize(deps))
+  const recheck = (): Promise<ManagementClient> => authorize(deps)
   const atomically: Call<Shape>['atomically'] = (logs, work) =>
     deps.atomically({ logs }, async (reach) => {
       const at = { ...deps, ...reach }

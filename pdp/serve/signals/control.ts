@@ -1,5 +1,6 @@
 /** A stream's status, its subjects, its verification (SSF 1.0 sections 8.1.2 to 8.1.4), and polls (RFC 8936). */
 import type { FastifyInstance } from 'fastify'
+import { DIRECTORY } from '../../domain/log.ts'
 import { SSF_PATHS } from '../../signals/transmitter/configuration.ts'
 import { POLL_EVENTS_MAX, type PollBody } from '../../signals/transmitter/poll.ts'
 import { STREAM_STATUSES, type StreamStatus } from '../../signals/transmitter/streams.ts'
@@ -65,15 +66,15 @@ export function addStatus(app: FastifyInstance, deps: SignalDeps): void {
     operation: 'setStreamStatus',
     summary: 'Enables, pauses (events are held for 7 days, 100,000 at most) or disables (events are dropped) a stream.',
     body: STATUS,
-    async handle({ caller, body: { stream_id: id, status, reason } }) {
-      required(await transmitter.setStatus(receiverOf(caller), id, { status, reason: reason ?? null }))
+    locks: () => [DIRECTORY],
+    async handle({ at, caller, body: { stream_id: id, status, reason } }) {
+      required(await at.streams.setStatus(receiverOf(caller), id, { status, reason: reason ?? null }))
       return ok({ stream_id: id, status, ...(reason === undefined ? {} : { reason }) })
     },
   })
 }
 
 export function addSubjects(app: FastifyInstance, deps: SignalDeps): void {
-  const { transmitter } = deps
   const common = { ...COMMON, scope: 'ssf.manage', method: 'POST' } as const
   const properties = { stream_id: STREAM_ID, subject: SUBJECT }
   addManagementRoute<{ params: never; body: SubjectBody }>(app, deps, {
@@ -84,8 +85,9 @@ export function addSubjects(app: FastifyInstance, deps: SignalDeps): void {
     summary: 'Sends events about a subject again. A new stream is about all subjects.',
     body: open({ ...properties, verified: { type: 'boolean' } }, ['stream_id', 'subject']),
     answer: { type: 'null' },
-    async handle({ caller, body }) {
-      required(await transmitter.addSubject(receiverOf(caller), body.stream_id, subjectIn(body)))
+    locks: () => [DIRECTORY],
+    async handle({ at, caller, body }) {
+      required(await at.streams.addSubject(receiverOf(caller), body.stream_id, subjectIn(body)))
       return { status: 'ok' }
     },
   })
@@ -96,8 +98,9 @@ export function addSubjects(app: FastifyInstance, deps: SignalDeps): void {
     summary: 'Sends no more events about a subject.',
     body: open(properties, ['stream_id', 'subject']),
     answer: null,
-    async handle({ caller, body }) {
-      required(await transmitter.removeSubject(receiverOf(caller), body.stream_id, subjectIn(body)))
+    locks: () => [DIRECTORY],
+    async handle({ at, caller, body }) {
+      required(await at.streams.removeSubject(receiverOf(caller), body.stream_id, subjectIn(body)))
       return EMPTY
     },
   })
@@ -109,8 +112,9 @@ export function addVerification(app: FastifyInstance, deps: SignalDeps): void {
     summary: 'Asks for a verification event, which follows on the stream.',
     body: open({ stream_id: STREAM_ID, state: { type: 'string', maxLength: 1_024 } }, ['stream_id']),
     answer: null,
-    async handle({ caller, body }) {
-      required(await deps.transmitter.verify(receiverOf(caller), body.stream_id, body.state ?? null))
+    locks: () => [DIRECTORY],
+    async handle({ at, caller, body }) {
+      required(await at.streams.verify(receiverOf(caller), body.stream_id, body.state ?? null))
       return EMPTY
     },
   })
@@ -129,8 +133,9 @@ export function addPolls(app: FastifyInstance, deps: SignalDeps): void {
     waits: true,
     body: POLL,
     answer: POLLED,
-    async handle({ caller, params, body }) {
-      return ok(required(await deps.transmitter.poll(receiverOf(caller), params.stream_id, body)))
+    async handle({ caller, params, body, recheck }) {
+      const again = async () => receiverOf(await recheck())
+      return ok(required(await deps.transmitter.poll(receiverOf(caller), params.stream_id, { body, again })))
     },
   })
 }

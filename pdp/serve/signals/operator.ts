@@ -1,5 +1,6 @@
 /** The streams of all receivers, for operators: how each does, pause and resume, and a verification event. */
 import type { FastifyInstance } from 'fastify'
+import { DIRECTORY } from '../../domain/log.ts'
 import type { StreamState } from '../../signals/transmitter/streams.ts'
 import { ID, LABEL, object, TIMESTAMP } from '../http/schemas.ts'
 import { addManagementRoute, EMPTY, ok } from '../management/route.ts'
@@ -62,8 +63,9 @@ export function addOperator(app: FastifyInstance, deps: SignalDeps): void {
           : 'Sends again what a stream held.',
       body: object({ reason: LABEL }),
       answer: null,
-      async handle({ params, body }) {
-        required(await operator.setStatus(params.stream_id, { status, reason: body.reason ?? null }))
+      locks: () => [DIRECTORY],
+      async handle({ at, params, body }) {
+        required(await at.streams.operator.setStatus(params.stream_id, { status, reason: body.reason ?? null }))
         return EMPTY
       },
     })
@@ -72,8 +74,9 @@ export function addOperator(app: FastifyInstance, deps: SignalDeps): void {
     path: '/v1/streams/:stream_id/verify',
     summary: 'Sends a verification event, for which the receiver did not ask.',
     answer: null,
-    async handle({ params }) {
-      required(await operator.verify(params.stream_id))
+    locks: () => [DIRECTORY],
+    async handle({ at, params }) {
+      required(await at.streams.operator.verify(params.stream_id))
       return EMPTY
     },
   })

@@ -1,5 +1,6 @@
 /** The streams of a receiver: created, read, changed, replaced and deleted (SSF 1.0 section 8.1.1). */
 import type { FastifyInstance } from 'fastify'
+import { DIRECTORY } from '../../domain/log.ts'
 import {
   configurationOf,
   SSF_PATHS,
@@ -60,8 +61,9 @@ export function addStreams(app: FastifyInstance, deps: SignalDeps): void {
     body: CREATED,
     answer: CONFIGURATION,
     creates: true,
-    async handle({ caller, body }) {
-      const stream = await transmitter.create(receiverOf(caller), body)
+    locks: () => [DIRECTORY],
+    async handle({ at, caller, body }) {
+      const stream = await at.streams.create(receiverOf(caller), body)
       return { status: 'created', body: configurationOf(deps.issuer, stream) }
     },
   })
@@ -91,9 +93,10 @@ export function addStreams(app: FastifyInstance, deps: SignalDeps): void {
       body: CHANGED,
       answer: CONFIGURATION,
       creates: false,
-      async handle({ caller, body }) {
+      locks: () => [DIRECTORY],
+      async handle({ at, caller, body }) {
         const change = { body, replace: method === 'PUT' }
-        const stream = required(await transmitter.update(receiverOf(caller), body.stream_id, change))
+        const stream = required(await at.streams.update(receiverOf(caller), body.stream_id, change))
         return ok(configurationOf(deps.issuer, stream))
       },
     })
@@ -105,8 +108,9 @@ export function addStreams(app: FastifyInstance, deps: SignalDeps): void {
     query: { stream_id: STREAM_ID },
     queryRequired: ['stream_id'],
     answer: null,
-    async handle({ caller, query }) {
-      required(await transmitter.remove(receiverOf(caller), query.stream_id))
+    locks: () => [DIRECTORY],
+    async handle({ at, caller, query }) {
+      required(await at.streams.remove(receiverOf(caller), query.stream_id))
       return EMPTY
     },
   })

@@ -13,7 +13,6 @@ import type { EmbedEntitlements } from '../../../pdp/identity/tokens/claim-sourc
 import { createNetworks, parseNetwork } from '../../../pdp/process/addresses.ts'
 import { masterKeysOf } from '../../../pdp/process/encryption.ts'
 import { createLog, type Log } from '../../../pdp/process/log.ts'
-import { reachAtomically } from '../../../pdp/runtime/write-transaction.ts'
 import type { ReachAtomically } from '../../../pdp/serve/management/deps.ts'
 import { createAcceptance } from '../../../pdp/serve/management/invitations/acceptance.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
@@ -25,6 +24,7 @@ import { openPostgres } from '../../../pdp/store/postgres/postgres.ts'
 import { cheapHash } from '../../support/cheap-hash.ts'
 import { openTestDatabase } from '../../support/database.ts'
 import { MASTER_KEY } from '../../support/master-key.ts'
+import { reachOf } from './reach.ts'
 
 export const CONTEXT = { actor: 'test', requestId: 'test' }
 export const API = 'https://invoices.example/'
@@ -122,7 +122,7 @@ export async function openWorld(
     ...(options.embedEntitlements === undefined ? {} : { embedEntitlements: options.embedEntitlements }),
   })
   const running = identity
-  const reach = reachAtomically(atomically, running.within)
+  const reach = reachOf(atomically, running.within)
   await seed(store, directory)
   return {
     issuer,

@@ -171,10 +171,10 @@ export async function serve(
     directory,
     moves: postgresMoves(sql),
     provisioning: postgresProvisioning(sql),
-    atomically: reachAtomically(atomically, (at) => ({
-      ...controlsWithin({ ...parts, ...at }, identity.hook),
-      introspect,
-    })),
+    atomically: reachAtomically(atomically, {
+      identity: (at) => ({ ...controlsWithin({ ...parts, ...at }, identity.hook), introspect }),
+      transmitter,
+    }),
     answer,
     trustedProxies: createNetworks([parseNetwork('127.0.0.1')]),
     issuer: ISSUER,

@@ -146,7 +146,7 @@ async function* exportPages(
   request: Omit<Page, 'after'> & {
     readonly first: readonly Tuple[]
     readonly format: 'json' | 'text'
-    recheck(): Promise<void>
+    recheck(): Promise<unknown>
   },
 ): AsyncGenerator<string> {
   let page = request.first

@@ -3,7 +3,7 @@ import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS } from '../../../../pdp/doma
 import { CONTEXT, type Served } from '../harness.ts'
 
 export type WriteCall = {
-  readonly method: 'PUT' | 'POST' | 'DELETE'
+  readonly method: 'PUT' | 'PATCH' | 'POST' | 'DELETE'
   /** As OpenAPI names it, and as it is called. */
   readonly path: string
   readonly url: string
@@ -97,7 +97,22 @@ export const WRITES: readonly WriteCall[] = [
   at('DELETE', '/v1/identity-providers/{id}', '/v1/identity-providers/other', { log: ENVIRONMENT }),
   at('PUT', '/v1/trusted-issuers/{issuer}', `/v1/trusted-issuers/${issuer}`, { log: ENVIRONMENT, body: issuerBody }),
   at('DELETE', '/v1/trusted-issuers/{issuer}', `/v1/trusted-issuers/${issuer}`, { log: ENVIRONMENT }),
+  stream('POST', '/ssf/stream', {}),
+  stream('PATCH', '/ssf/stream', { stream_id: 's1', description: 'new' }),
+  stream('PUT', '/ssf/stream', { stream_id: 's1', description: 'new' }),
+  at('DELETE', '/ssf/stream', '/ssf/stream?stream_id=s1', { log: DIRECTORY }),
+  stream('POST', '/ssf/status', { stream_id: 's1', status: 'disabled' }),
+  stream('POST', '/ssf/subjects:add', { stream_id: 's1', subject: { format: 'opaque', id: 'x' } }),
+  stream('POST', '/ssf/subjects:remove', { stream_id: 's1', subject: { format: 'opaque', id: 'x' } }),
+  stream('POST', '/ssf/verify', { stream_id: 's1' }),
+  at('POST', '/v1/streams/{stream_id}/pause', '/v1/streams/s1/pause', { log: DIRECTORY, body: {} }),
+  at('POST', '/v1/streams/{stream_id}/resume', '/v1/streams/s1/resume', { log: DIRECTORY, body: {} }),
+  at('POST', '/v1/streams/{stream_id}/verify', '/v1/streams/s1/verify', { log: DIRECTORY }),
 ]
+
+function stream(method: WriteCall['method'], path: string, body: object): WriteCall {
+  return at(method, path, path, { log: DIRECTORY, body })
+}
 
 function at(
   method: WriteCall['method'],

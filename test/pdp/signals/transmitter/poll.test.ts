@@ -87,6 +87,19 @@ test('a long poll is answered by the commit of an event', async () => {
   expect(versions(await waiting)).toEqual([1])
 })
 
+test('a long poll shows nothing of what happens after its caller lost the scope', async () => {
+  const leaving = await world.client('leaving')
+  const { stream_id: stream } = await world.stream(leaving)
+  await world.emit(entitlement('acme', 1))
+  const ack = jtis(await world.poll(leaving, stream))
+  const waiting = world.poll(leaving, stream, { ack })
+  const held = async () => (await world.sql.query('select 1 from signal_pending where stream_id = $1', [stream])).length
+  await expect.poll(held).toBe(0)
+  await world.client('leaving', { scopes: [] })
+  await world.emit(entitlement('acme', 2))
+  expect(await waiting).toMatchObject({ status: 403, body: { code: 'scope_insufficient' } })
+})
+
 test('a second poll of the same stream ends the first one with what it has', async () => {
   const stream = await create()
   const first = world.poll(token, stream, {})
