@@ -15,6 +15,6 @@ export default defineConfig({
     expect: { poll: { timeout: 15_000 } },
     retry: process.env.CI === undefined ? 0 : 1,
     pool: 'forks',
-    maxWorkers: 1,
+    maxWorkers: 2,
   },
 })
