@@ -178,6 +178,7 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-vercel-*', // Vercel
   'x-prerender-*', // Next.js
   'x-next-*', // Next.js: revalidated tags
+  'next-action', // Next.js: an action of any page, whatever the path
   'next-resume', // Next.js
   'x-astro-*', // Astro: locals and path of a middleware
   'x-nuxt-*', // Nuxt

@@ -7,7 +7,7 @@ import { foldText } from '../http/folding.ts'
 import type { Check } from './checks.ts'
 import { isWithin, otherSlash, type Pattern } from './patterns.ts'
 import type { PathSegments, Route } from './route.ts'
-import { namesScript, type ScriptReading, scriptReadings } from './script-paths.ts'
+import { namesScript, pageOfData, type ScriptReading, scriptReadings } from './script-paths.ts'
 
 /** One way to read a path, folded, and the pattern of its route under the same reading. */
 export type Reading = {
@@ -17,6 +17,8 @@ export type Reading = {
   readonly aligned: boolean
   /** It depends on a script in the path; null: it does not. */
   readonly script: ScriptReading | null
+  /** It is the page whose data the path names. */
+  readonly isPageOfData: boolean
 }
 
 /** No character that folding changes, no `;` and no `/`. */
@@ -39,7 +41,7 @@ export function readingsOf(
   { pattern, indexFiles }: { readonly pattern: Pattern; readonly indexFiles: ReadonlySet<string> },
 ): readonly Reading[] {
   const folded = segments.map((text) => foldText(text).replace(SLASH_ALIKE, '/'))
-  const first: Reading = { segments: folded, pattern, aligned: true, script: null }
+  const first: Reading = { segments: folded, pattern, aligned: true, script: null, isPageOfData: false }
   const bases: Reading[] = [first]
   if (folded.some((text) => text.includes(';')))
     bases.push({ ...first, segments: folded.map((text) => text.split(';', 1)[0] ?? '') })
@@ -56,7 +58,7 @@ export function readingsOf(
   bases.push(...withoutSession(folded).map((segments) => ({ ...first, segments, aligned: false })))
   if (folded.some((text) => WINDOWS_END.test(text)))
     bases.push({ ...first, segments: folded.map((text) => text.replace(WINDOWS_END, '') || text) })
-  const read = bases.flatMap((reading) => [reading, ...withoutScript(reading)])
+  const read = bases.flatMap((reading) => [reading, ...withoutScript(reading), ...pageReading(reading)])
   const slashed = read.flatMap((reading) => [reading, ...withOtherSlash(reading)])
   const pages = slashed.flatMap((reading) => [reading, ...withIndexFile(reading, indexFiles)])
   return pages.flatMap((reading) => [reading, ...withoutFormat(reading)])
@@ -111,6 +113,11 @@ function withoutScript(reading: Reading): Reading[] {
   }))
 }
 
+function pageReading(reading: Reading): Reading[] {
+  const segments = pageOfData(reading.segments)
+  return segments === null ? [] : [{ ...reading, segments, aligned: false, isPageOfData: true }]
+}
+
 /** A route that names what follows the script, such as `/files/{name}/raw`, knows the script as a value. */
 export function isForeseen({ script }: Reading, { ours, theirs }: { ours: Pattern; theirs: Pattern }): boolean {
   if (script === null || script.scriptAt === null) return false
@@ -155,18 +162,22 @@ export type Protection = { readonly pattern: Pattern; readonly rules: string; re
 export function protectsOtherwise(
   ours: Protection,
   theirs: Protection | null,
-  { path, read }: { path: Pattern; read: Pattern },
+  { path, read, isPageOfData = false }: { path: Pattern; read: Pattern; isPageOfData?: boolean },
 ): boolean {
   // A public route needs no protection.
   if (theirs !== null && (theirs.isPublic || theirs.rules === ours.rules)) return false
-  // The operator made this exception from a wider route.
-  if (isWithin(ours.pattern, path) && !isWithin(path, ours.pattern)) return false
+  // The operator made this exception from a wider route. The page of some data is elsewhere, so the exception is not about it.
+  if (!isPageOfData && isWithin(ours.pattern, path) && !isWithin(path, ours.pattern)) return false
   // Two spellings of one path, of which only ours has the method.
   return theirs !== null || !isWithin(read, path) || !isWithin(path, read)
 }
 
 /** True if the rules depend on parameters of the path, or on all of it. */
 export const usesPlaces = (rules: string): boolean => rules.includes('{"place":') || rules.includes(WHOLE_PATH)
+
+/** True if the rules depend on anything in the request but its token. */
+export const usesRequest = (rules: string): boolean =>
+  usesPlaces(rules) || /"from":"(?:path|query|header|body|request)"/.test(rules)
 
 const WHOLE_PATH = '"from":"request","name":"path"'
 

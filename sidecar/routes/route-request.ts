@@ -1,6 +1,7 @@
 /** Finds the route of a parsed request. The pipeline, `explain` and the listener all use it, so they cannot disagree. */
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
+import { refuseFetchedPath } from './fetched-paths.ts'
 import type { Match, Route, RouteTable } from './route.ts'
 import { createRouteTable } from './route-table.ts'
 import { type JudgedRequest, type JudgeJson, refuseOtherReadings } from './value-readings.ts'
@@ -66,6 +67,7 @@ function matchRequest(routes: RouteTable, request: Omit<RoutedRequest, 'namedHos
     throw new RequestError('request_invalid', message, `${message}, of route ${match.other.id}, which has other rules`)
   }
   if (match.kind !== 'route') return match
+  refuseFetchedPath(target, match.route, (path) => routes.match({ host, method: 'GET', path }))
   const byMethod = (other: string): Route | null => routeOf(routes.match({ host, method: other, path: target }))
   return { ...match, judgeJson: refuseOtherReadings(request, match, byMethod) }
 }

@@ -133,7 +133,8 @@ function otherRoute(root: Root, { place, entry, method, path }: MatchedEntry): R
       const moved = !reading.aligned && usesPlaces(plain.rules)
       const ours = moved ? { ...plain, rules: '' } : plain
       const protection = theirs === undefined ? null : protectionOf(other, theirs)
-      if (protectsOtherwise(ours, protection, { path: other.folded, read: reading.pattern }))
+      const { pattern: read, isPageOfData } = reading
+      if (protectsOtherwise(ours, protection, { path: other.folded, read, isPageOfData }))
         return theirs?.route ?? [...other.methods.values()][0]?.route ?? null
     }
   }

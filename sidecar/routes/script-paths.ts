@@ -1,6 +1,7 @@
 /**
  * Paths that name a script or an index file. Servers run `/admin.php/x` as `/admin.php` with the rest as PATH_INFO (RFC 3875
  * section 4.1.5), front controllers read `/index.php/admin` as `/admin`, and `/admin/index.html` is the page of `/admin/`.
+ * Page frameworks serve the data of a page at a path of its own.
  */
 
 /** In lower case. Scripts of CGI, PHP, ASP.NET and ColdFusion, which take more of a path behind their name. */
@@ -9,8 +10,22 @@ const SCRIPT = /\.(?:php\d?|phtml|phar|phps|f?cgi|pl|py|rb|sh|exe|dll|asp|as[hmp
 const FRONT_CONTROLLER = /\.(?:php\d?|phtml|f?cgi|pl|cfm|aspx?)$/
 const SCRIPT_FOLDER = /^f?cgi-bin$/
 const INDEX_FILE = /^(?:index|default|home)\.[a-z0-9]{1,5}$/
+/** What page frameworks call the data of the page at the folder: SvelteKit, Qwik, Nuxt and React Router. */
+const DATA_FILE = /^(?:__data\.json|q-data\.json|_payload\.js(?:on)?|_(?:root)?\.data)$/
 
-export const isIndexFile = (segment: string): boolean => INDEX_FILE.test(segment)
+export const isIndexFile = (segment: string): boolean => INDEX_FILE.test(segment) || DATA_FILE.test(segment)
+
+const JSON_FORMAT = '.json'
+
+/** The page whose data Next.js has at the folded path: `/_next/data/<build>/admin.json` is for `/admin`. Null: it is no such path. */
+export function pageOfData(segments: readonly string[]): readonly string[] | null {
+  const at = segments.indexOf('_next')
+  const last = segments.at(-1) ?? ''
+  if (at < 0 || segments[at + 1] !== 'data' || segments.length < at + 4 || !last.endsWith(JSON_FORMAT)) return null
+  const page = [...segments.slice(at + 3, -1), last.slice(0, -JSON_FORMAT.length)]
+  const isHome = page.length === 1 && page[0] === 'index'
+  return [...segments.slice(0, at), ...(isHome ? [''] : page)]
+}
 
 export const isScript = (segments: readonly string[], at: number): boolean =>
   SCRIPT.test(segments[at] ?? '') || SCRIPT_FOLDER.test(segments[at - 1] ?? '')

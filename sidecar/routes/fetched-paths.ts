@@ -1,0 +1,48 @@
+/**
+ * Image endpoints of page frameworks, which fetch a path of the same service that the query names, without the client's identity:
+ * `/_next/image?url=/api/photo/7` of Next.js and `/_image?href=…` of Astro. So that path must be open to the client, too.
+ */
+import { foldText, keyParts } from '../http/folding.ts'
+import { RequestError } from '../request/errors.ts'
+import { parseTarget, type RequestTarget } from '../request/target.ts'
+import { rulesOf, usesRequest } from './path-readings.ts'
+import { decodeAgain, decodeQuery, queryPairs } from './query.ts'
+import type { Match, Route } from './route.ts'
+
+/** The end of the endpoint's path, and the key that names what it fetches. */
+const ENDPOINTS = [
+  { path: ['_next', 'image'], key: 'url' },
+  { path: ['_image'], key: 'href' },
+] as const
+
+/** Throws RequestError. `find`: the route of a GET. */
+export function refuseFetchedPath(target: RequestTarget, route: Route, find: (path: RequestTarget) => Match): void {
+  if (target.query === null) return
+  const folded = target.segments.map(foldText).filter((text) => text !== '')
+  const endpoint = ENDPOINTS.find(({ path }) => path.every((text, at) => folded.at(at - path.length) === text))
+  if (endpoint === undefined) return
+  for (const { key, value } of queryPairs(target.query)) {
+    if (keyParts(decodeAgain(key))[0] !== endpoint.key) continue
+    // URLs of other servers are the service's to judge.
+    const named = decodeQuery(value).trim()
+    if (/^[a-z][a-z0-9+.-]*:\/\//i.test(named)) continue
+    const path = parseTarget(named.startsWith('/') ? named : `/${named}`)
+    const match = find(path)
+    const isUnclear = path.encodedSlash || path.semicolon
+    if (match.kind === 'route' && isOpenTo(route, match.route) && !isUnclear) {
+      // It may name such an endpoint again.
+      refuseFetchedPath(path, match.route, find)
+      continue
+    }
+    const message = 'The query names a path that this service may fetch'
+    const other = match.kind === 'route' ? match.route.id : 'no route'
+    throw new RequestError('request_invalid', message, `${message}, of ${other}, which has other rules`)
+  }
+}
+
+/** True when everybody who may use `ours` may also use `theirs`. Checks that read the request would read another one there. */
+function isOpenTo(ours: Route, theirs: Route): boolean {
+  if (theirs.check === null) return true
+  const rules = rulesOf(theirs)
+  return rules === rulesOf(ours) && !usesRequest(rules)
+}
