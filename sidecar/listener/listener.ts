@@ -15,7 +15,7 @@ import { createHttp2Server } from './http2-server.ts'
 import { addressOf, openSockets } from './open-sockets.ts'
 import { detectProtocol } from './protocol-detection.ts'
 import { type RequestLines, watchRequestLines } from './request-lines.ts'
-import { RequestQueue } from './request-queue.ts'
+import { RequestQueue, Rests } from './request-queue.ts'
 
 export type Listener = {
   /** Throws StartError when it cannot listen on the address. */
@@ -70,6 +70,7 @@ const IDLE_CHECK_MS = 100
 export function createListener(options: ListenerOptions): Listener {
   const { onRequest, mayUpgrade, onUpgrade, onRejected } = options
   let { limits, certificate } = options
+  const rests = new Rests(() => limits.keepAliveMs)
   const queues = new WeakMap<Duplex, RequestQueue>()
   const lines = new WeakMap<Duplex, RequestLines>()
   const server = createHttpServer(certificate, {
@@ -94,7 +95,7 @@ export function createListener(options: ListenerOptions): Listener {
   server.maxConnections = limits.connectionsMax
 
   function queueOf(connection: Duplex): RequestQueue {
-    const queue = queues.get(connection) ?? new RequestQueue(connection, () => limits.keepAliveMs)
+    const queue = queues.get(connection) ?? new RequestQueue(connection, rests)
     queues.set(connection, queue)
     return queue
   }
@@ -214,6 +215,7 @@ export function createListener(options: ListenerOptions): Listener {
     async close(ending) {
       detection.close()
       if (!server.listening) return
+      rests.hurry(LINGER_MS)
       http2.drain()
       await drain(server, sockets, ending)
     },

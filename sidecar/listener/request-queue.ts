@@ -14,16 +14,15 @@ export type QueuedRequest = {
 /** The queue of one connection. */
 export class RequestQueue {
   readonly #connection: Duplex
-  readonly #restMs: () => number
+  readonly #rests: Rests
   readonly #waiting: QueuedRequest[] = []
   #current: QueuedRequest | null = null
   #closed = false
   #end: (() => void) | null = null
 
-  /** `restMs`: for what is left of a body after the answer. */
-  constructor(connection: Duplex, restMs: () => number) {
+  constructor(connection: Duplex, rests: Rests) {
     this.#connection = connection
-    this.#restMs = restMs
+    this.#rests = rests
     // Node calls it after an answer with `Connection: close`.
     if (connection instanceof Socket) connection.destroySoon = () => this.#endConnection(connection)
   }
@@ -59,7 +58,7 @@ export class RequestQueue {
   #begin(request: QueuedRequest): void {
     this.#current = request
     request.res.on('close', () => {
-      if (!request.req.complete && !this.#connection.destroyed) this.#dropRest(request.req)
+      if (!request.req.complete && !this.#connection.destroyed) this.#rests.drop(request.req, this.#connection)
       this.#next()
     })
     request.begin()
@@ -76,18 +75,6 @@ export class RequestQueue {
     }
   }
 
-  /** No place of a request is held any more, so a client could send on for ever. */
-  #dropRest(req: IncomingMessage): void {
-    const late = setTimeout(() => this.#connection.destroy(), this.#restMs())
-    const stop = (): void => clearTimeout(late)
-    this.#connection.once('close', stop)
-    req.once('end', () => {
-      stop()
-      this.#connection.off('close', stop)
-    })
-    req.resume()
-  }
-
   #next(): void {
     this.#current = null
     const { destroyed, writable } = this.#connection
@@ -97,5 +84,40 @@ export class RequestQueue {
     // An incomplete message is not forwarded.
     if (request !== undefined && (this.#end === null || request.req.complete)) this.#begin(request)
     else this.#end?.()
+  }
+}
+
+/** What clients still send of bodies that were answered. It is dropped, for a limited time. */
+export class Rests {
+  readonly #connections = new Set<Duplex>()
+  #ms: () => number
+
+  constructor(ms: () => number) {
+    this.#ms = ms
+  }
+
+  /** No place of a request is held any more, so a client could send on for ever. */
+  drop(req: IncomingMessage, connection: Duplex): void {
+    const late = setTimeout(() => connection.destroy(), this.#ms())
+    this.#connections.add(connection)
+    const stop = (): void => {
+      clearTimeout(late)
+      this.#connections.delete(connection)
+    }
+    connection.once('close', stop)
+    req.once('end', () => {
+      stop()
+      connection.off('close', stop)
+    })
+    req.resume()
+  }
+
+  /** Gives these clients, and those to come, only so long. */
+  hurry(ms: number): void {
+    this.#ms = () => ms
+    const connections = [...this.#connections]
+    setTimeout(() => {
+      for (const connection of connections) if (this.#connections.has(connection)) connection.destroy()
+    }, ms).unref()
   }
 }

@@ -1,5 +1,5 @@
 /** Sends a request whose body ends with trailers with `node:http`, because undici cannot send trailers. */
-import { type Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { type ClientRequest, type Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
 import type { Readable } from 'node:stream'
@@ -38,6 +38,7 @@ export function createTrailerSender(options: {
       const controller = new Controller((reason) => out.destroy(reason))
       const late = setTimeout(() => out.destroy(headersTimeout()), headersTimeoutMs)
       handler.onRequestStart?.(controller, null)
+      const head = watchHead(out)
       let answered = false
       const fail = (err: Error): void => {
         clearTimeout(late)
@@ -50,6 +51,10 @@ export function createTrailerSender(options: {
         // Node takes a status below 100, and 101 without a protocol, for the final response.
         if ((res.statusCode ?? 0) < FINAL_MIN) {
           out.destroy(new Error('the upstream sent no final response'))
+          return
+        }
+        if (head.hidesCoding()) {
+          out.destroy(new Error('the upstream used an unknown transfer coding'))
           return
         }
         answered = true
@@ -80,6 +85,26 @@ export function createTrailerSender(options: {
 }
 
 const FINAL_MIN = 200
+
+const END_OF_HEAD = /\r?\n\r?\n/
+const INFORMATIONAL = /^HTTP\/1\.[01] 1\d\d/
+/** The parser sees no coding where a tab follows, and Node then drops the tab. */
+const CODING_WITH_TAB = /^transfer-encoding:.*\t/im
+
+/** Keeps the header section of the response as it arrives. */
+function watchHead(out: ClientRequest): { hidesCoding(): boolean } {
+  let head = ''
+  const keep = (chunk: Buffer): void => {
+    head += chunk.toString('latin1')
+    for (let end = END_OF_HEAD.exec(head); end !== null && INFORMATIONAL.test(head); end = END_OF_HEAD.exec(head))
+      head = head.slice(end.index + end[0].length)
+  }
+  out.once('socket', (socket) => {
+    socket.prependListener('data', keep)
+    out.once('response', () => socket.off('data', keep))
+  })
+  return { hidesCoding: () => CODING_WITH_TAB.test(head.split(END_OF_HEAD, 1)[0] ?? '') }
+}
 
 function relay(res: IncomingMessage, controller: Controller, handler: Dispatcher.DispatchHandler): void {
   // Node also ends a response that lasts until the connection closes when the connection breaks (RFC 9112 section 8).

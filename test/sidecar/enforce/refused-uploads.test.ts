@@ -80,3 +80,22 @@ test('a client that ends its side after the denial holds its connection no longe
   client.end()
   await until(() => isClosed)
 })
+
+test('a refused body that goes on does not hold a shutdown', async () => {
+  const closing = await startHarness({ routes: '"* /guarded": signed_in', limits: { keepAliveMs: 60_000 } })
+  // It goes on to send when the sidecar has ended its side.
+  const sender = connect({ port: closing.port, host: '127.0.0.1', allowHalfOpen: true })
+  sender.on('error', () => undefined)
+  let answer = ''
+  sender.on('data', (chunk) => {
+    answer += chunk
+  })
+  sender.write(head(1_000_000_000))
+  await until(() => answer.startsWith('HTTP/1.1 401'))
+  const drops = setInterval(() => sender.write('a'), 50)
+  const startedMs = performance.now()
+  await closing.close()
+  clearInterval(drops)
+  // One second is promised. Without it the drain takes 25.
+  expect(performance.now() - startedMs).toBeLessThan(12_000)
+})

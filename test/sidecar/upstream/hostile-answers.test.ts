@@ -209,6 +209,8 @@ test.each([
   ['chunked twice', 'Transfer-Encoding: chunked, chunked'],
   ['chunked twice in two fields', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked'],
   ['a parameter', 'Transfer-Encoding: chunked;q=1'],
+  ['a tab behind it', 'Transfer-Encoding: chunked\t'],
+  ['a blank and a tab behind it', 'transfer-encoding:chunked \t '],
   ['a name that is almost chunked', 'Transfer-Encoding: xchunked'],
   ['an empty value', 'Transfer-Encoding: '],
   ['an empty value behind chunked', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: '],
