@@ -4,6 +4,7 @@ import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import { CONTEXT, type Served, seedAcme, serve } from '../harness.ts'
 import { seedWrites, sendWrite, WRITES, type WriteCall } from './writes.ts'
 
+type Headers = { readonly [name: string]: string }
 type Call = Omit<WriteCall, 'log' | 'method'> & { readonly method: string }
 
 let served: Served
@@ -64,8 +65,8 @@ function unknown({ path, url, ...rest }: Call): { readonly call: Call; readonly 
   return { call: { path, url: changed, ...rest }, names }
 }
 
-async function answerOf(call: Call, names: readonly string[]) {
-  const answer = await sendWrite(served, call as WriteCall, stranger)
+async function answerOf(call: Call, names: readonly string[], headers: Headers) {
+  const answer = await sendWrite(served, call as WriteCall, stranger, headers)
   const hidden = (text: string): string =>
     names.reduce((shown, name) => shown.replaceAll(name, '…'), text).replaceAll(/"request_id":"[^"]*"/g, '')
   return {
@@ -79,16 +80,25 @@ const withNames = WRITES.filter(({ path }) => path.includes('{'))
 /** Below the caller's own organization. */
 const ofOwn = (call: Call): Call => ({ ...call, url: call.url.replace('/organizations/acme', '/organizations/beta') })
 
-async function expectNoMore(call: Call): Promise<void> {
+async function expectNoMore(call: Call, headers: Headers = {}): Promise<void> {
   const { call: other, names } = unknown(call)
   expect(other.url).not.toBe(call.url)
-  const [theirs, nobodys] = [await answerOf(call, names), await answerOf(other, names)]
+  const [theirs, nobodys] = [await answerOf(call, names, headers), await answerOf(other, names, headers)]
   expect([call.url, theirs]).toEqual([call.url, nobodys])
   expect([call.url, theirs.status >= 400]).toEqual([call.url, true])
 }
 
 describe('a call about another tenant', () => {
-  test.each(withNames)('$method $path says no more than about what nobody has', expectNoMore)
+  test.each(withNames)('$method $path says no more than about what nobody has', (call) => expectNoMore(call))
+
+  test.each([
+    { 'if-match': '*' },
+    { 'if-match': '"x"' },
+    { 'if-none-match': '*' },
+    { 'if-none-match': '"x"' },
+  ])('with the condition %j says no more than about what nobody has', async (headers) => {
+    for (const call of [...withNames, ...(await reads())]) await expectNoMore(call, headers)
+  })
 
   test('that reads says no more than about what nobody has, each of them', async () => {
     const all = await reads()

@@ -127,12 +127,13 @@ export async function sendWrite(
   served: Served,
   call: Omit<WriteCall, 'path' | 'log'>,
   token: string,
+  headers: { readonly [name: string]: string } = {},
 ): Promise<Response> {
   const { method, url, body, type = 'application/json' } = call
   const content = body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body)
   return fetch(served.url + url, {
     method,
-    headers: { authorization: `Bearer ${token}`, ...(content === null ? {} : { 'content-type': type }) },
+    headers: { authorization: `Bearer ${token}`, ...(content === null ? {} : { 'content-type': type }), ...headers },
     body: content,
   })
 }
