@@ -35,10 +35,16 @@ export const isPlain = ({ segments, written }: PathSegments): boolean => {
   )
 }
 
-/** All readings. The first one is the path itself, folded. `indexFiles`: names of index files that routes have. */
+/** What routes have. `indexFiles`: names of index files. `formatted`: names with a format, by the name without it. */
+type RouteNames = {
+  readonly indexFiles: ReadonlySet<string>
+  readonly formatted: ReadonlyMap<string, readonly string[]>
+}
+
+/** All readings. The first one is the path itself, folded. `pattern`: that of the path's route. */
 export function readingsOf(
   { segments }: PathSegments,
-  { pattern, indexFiles }: { readonly pattern: Pattern; readonly indexFiles: ReadonlySet<string> },
+  { pattern, indexFiles, formatted }: RouteNames & { readonly pattern: Pattern },
 ): readonly Reading[] {
   const folded = segments.map((text) => foldText(text).replace(SLASH_ALIKE, '/'))
   const first: Reading = { segments: folded, pattern, aligned: true, script: null, isPageOfData: false }
@@ -58,6 +64,7 @@ export function readingsOf(
   bases.push(...withoutSession(folded).map((segments) => ({ ...first, segments, aligned: false })))
   if (folded.some((text) => WINDOWS_END.test(text)))
     bases.push({ ...first, segments: folded.map((text) => text.replace(WINDOWS_END, '') || text) })
+  bases.push(...bases.flatMap((reading) => withFormat(reading, formatted)))
   const read = bases.flatMap((reading) => [reading, ...withoutScript(reading), ...pageReading(reading)])
   const slashed = read.flatMap((reading) => [reading, ...withOtherSlash(reading)])
   const pages = slashed.flatMap((reading) => [reading, ...withIndexFile(reading, indexFiles)])
@@ -137,6 +144,19 @@ function withOtherSlash(reading: Reading): Reading[] {
   const isOfRest = pattern.rest && (put || segments.length - 1 > pattern.segments.length)
   const toggled = put ? [...segments, ''] : segments.slice(0, -1)
   return [{ ...reading, segments: toggled, pattern: isOfRest ? pattern : otherSlash(pattern, put) }]
+}
+
+/**
+ * Web servers serve `/admin.html` for `/admin` (clean URLs, MultiViews), and Rails answers `/users` as `/users.json` when the Accept
+ * field says so. A literal of the route file is exact.
+ */
+function withFormat(reading: Reading, formatted: RouteNames['formatted']): Reading[] {
+  if (formatted.size === 0) return []
+  const { segments, pattern, aligned } = reading
+  const isExact = (at: number): boolean => aligned && pattern.segments[at]?.kind === 'literal'
+  return segments.flatMap((text, at) =>
+    isExact(at) ? [] : (formatted.get(text) ?? []).map((name) => ({ ...reading, segments: segments.with(at, name) })),
+  )
 }
 
 /** Rails and Spring read `/admin.json` as `/admin`. A literal of the route file is exact. */

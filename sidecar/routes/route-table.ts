@@ -11,7 +11,7 @@ import {
 } from './path-readings.ts'
 import { foldPattern, isWithin, otherSlash, overlap, type Pattern } from './patterns.ts'
 import type { PathSegments, Route, RouteTable } from './route.ts'
-import { isIndexFile } from './script-paths.ts'
+import { isIndexFile, isScript } from './script-paths.ts'
 
 type Entry = { readonly route: Route; readonly rules: string }
 /** One path of the table: its pattern and its routes by method. */
@@ -37,6 +37,8 @@ type Root = Node & {
   unfolded: boolean
   /** Literals below, folded, that are names of index files. */
   readonly indexFiles: Set<string>
+  /** Literals below, folded, that end a path or name a script, by what they are without their formats. */
+  readonly formatted: Map<string, string[]>
 }
 
 /** `routes` must be free of conflicts. */
@@ -61,7 +63,13 @@ export function createRouteTable(routes: readonly Route[]): RouteTable {
 }
 
 function rootOf(roots: Map<string | null, Root>, host: string | null): Root {
-  const root = roots.get(host) ?? { ...createNode(), places: [], unfolded: true, indexFiles: new Set() }
+  const root = roots.get(host) ?? {
+    ...createNode(),
+    places: [],
+    unfolded: true,
+    indexFiles: new Set(),
+    formatted: new Map(),
+  }
   roots.set(host, root)
   return root
 }
@@ -71,7 +79,7 @@ const createNode = (): Node => ({ literals: new Map(), folded: new Map(), parame
 function insert(root: Root, route: Route): void {
   const { pattern } = route
   let node: Node = root
-  for (const segment of pattern.segments) {
+  for (const [at, segment] of pattern.segments.entries()) {
     if (segment.kind === 'parameter') {
       node.parameter ??= createNode()
       node = node.parameter
@@ -86,6 +94,8 @@ function insert(root: Root, route: Route): void {
       root.unfolded &&= folded === segment.text
       if (isIndexFile(folded)) root.indexFiles.add(folded)
     }
+    const isEnd = !pattern.rest && at === pattern.segments.length - 1
+    addFormatted(root, foldText(segment.text), isEnd)
     node = child
   }
   let place = pattern.rest ? node.rest : node.end
@@ -96,6 +106,15 @@ function insert(root: Root, route: Route): void {
     else node.end = place
   }
   place.methods.set(route.method, { route, rules: rulesOf(route) })
+}
+
+function addFormatted({ formatted }: Root, name: string, isEnd: boolean): void {
+  if (!isEnd && !isScript([name], 0)) return
+  for (let dot = name.indexOf('.', 1); dot > 0; dot = name.indexOf('.', dot + 1)) {
+    const stem = name.slice(0, dot)
+    const names = formatted.get(stem) ?? []
+    if (!names.includes(name)) formatted.set(stem, [...names, name])
+  }
 }
 
 /** Depth first, literal before parameter before rest; since patterns never cross, the first find is the most specific. */
@@ -119,11 +138,12 @@ type MatchedEntry = {
 /** A route with other rules that some service could run for the request; null: no such route. */
 function otherRoute(root: Root, { place, entry, method, path }: MatchedEntry): Route | null {
   // The fast path of most requests: no other reading exists.
-  if (root.unfolded && isPlain(path)) {
+  const { unfolded, indexFiles, formatted } = root
+  if (unfolded && indexFiles.size === 0 && isPlain(path) && !path.segments.some((text) => formatted.has(text))) {
     place.slashLeads ??= slashLeads(root, place)
     if (!place.slashLeads) return null
   }
-  for (const reading of readingsOf(path, { pattern: place.folded, indexFiles: root.indexFiles })) {
+  for (const reading of readingsOf(path, { pattern: place.folded, indexFiles, formatted })) {
     for (const other of findFolded(root, reading.segments, 0)) {
       if (other === place) continue
       const theirs = select(other, method)

@@ -91,14 +91,12 @@ async function expectNoMore(call: Call, headers: Headers = {}): Promise<void> {
 describe('a call about another tenant', () => {
   test.each(withNames)('$method $path says no more than about what nobody has', (call) => expectNoMore(call))
 
-  test.each([
-    { 'if-match': '*' },
-    { 'if-match': '"x"' },
-    { 'if-none-match': '*' },
-    { 'if-none-match': '"x"' },
-  ])('with the condition %j says no more than about what nobody has', async (headers) => {
-    for (const call of [...withNames, ...(await reads())]) await expectNoMore(call, headers)
-  })
+  test.each([{ 'if-match': '*' }, { 'if-match': '"x"' }, { 'if-none-match': '*' }, { 'if-none-match': '"x"' }])(
+    'with the condition %j says no more than about what nobody has',
+    async (headers) => {
+      for (const call of [...withNames, ...(await reads())]) await expectNoMore(call, headers)
+    },
+  )
 
   test('that reads says no more than about what nobody has, each of them', async () => {
     const all = await reads()
