@@ -8,6 +8,9 @@ import {
   verifySecret,
 } from '../../../../pdp/identity/passwords/password-hash.ts'
 import { deriveKey, open, seal } from '../../../../pdp/process/encryption.ts'
+import { realScrypt } from '../../../support/quick-scrypt.ts'
+
+realScrypt()
 
 describe('a hashed password', () => {
   test('is a PHC string of scrypt with its own salt, and verifies', async () => {

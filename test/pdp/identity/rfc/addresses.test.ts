@@ -9,10 +9,13 @@ import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
 import { appendLog } from '../../../../pdp/store/postgres/log.ts'
 import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
 import { createBrowser, hiddenFields } from '../../../support/browser.ts'
+import { realScrypt } from '../../../support/quick-scrypt.ts'
 import { createFlow, VERIFIER } from '../flow.ts'
 import { createFlows } from '../flows.ts'
 import { DECOY_HASH, logInto, MASTER_KEY, openWorld, PASSWORD, REDIRECT, SECRET, type World } from '../harness.ts'
 import { digestOf } from './forge.ts'
+
+realScrypt()
 
 let world: World
 let subject: string
