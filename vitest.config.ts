@@ -21,7 +21,7 @@ export default defineConfig({
     // Whole programs and long waits are left to `npm run test:long`, unless their files are named.
     exclude: LONG || process.argv.some((word) => word.includes('.long.')) ? [] : ['test/**/*.long.test.ts'],
     globalSetup: ['test/support/postgres-setup.ts'],
-    setupFiles: ['test/support/quick-scrypt.ts'],
+    setupFiles: ['test/support/passwords/quick-scrypt.ts'],
     // Modules run as Node runs them: type stripping, real import.meta, no bundler between the test and the code.
     // No loader for mocked modules, either, of which there are none: it took a third of what imports take.
     experimental: { viteModuleRunner: false, nodeLoader: false },

@@ -21,9 +21,9 @@ import { postgresDirectory } from '../../../pdp/store/postgres/directory.ts'
 import { appendLog } from '../../../pdp/store/postgres/log.ts'
 import { appendEvents } from '../../../pdp/store/postgres/outbox.ts'
 import { openPostgres } from '../../../pdp/store/postgres/postgres.ts'
-import { cheapHash } from '../../support/cheap-hash.ts'
 import { openTestDatabase } from '../../support/database.ts'
 import { MASTER_KEY } from '../../support/master-key.ts'
+import { cheapHash } from '../../support/passwords/cheap-hash.ts'
 import { reachOf } from './reach.ts'
 
 export const CONTEXT = { actor: 'test', requestId: 'test' }

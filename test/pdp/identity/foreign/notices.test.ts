@@ -1,7 +1,7 @@
 /** Mails that tell people that another service was connected with their account, or is no longer. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createBrowser, hiddenFields } from '../../../support/browser.ts'
-import { cheapHash } from '../../../support/cheap-hash.ts'
+import { cheapHash } from '../../../support/passwords/cheap-hash.ts'
 import { CONTEXT, openWorld, PASSWORD, type World } from '../harness.ts'
 import { accountWith, type Mailbox, openMailbox } from '../mail/mailbox.ts'
 import { CLIENT, type Forged, forgeProvider } from './forged-provider.ts'

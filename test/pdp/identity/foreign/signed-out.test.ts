@@ -1,7 +1,7 @@
 /** A provider of others says that somebody signed out there. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createBrowser } from '../../../support/browser.ts'
-import { cheapHash } from '../../../support/cheap-hash.ts'
+import { cheapHash } from '../../../support/passwords/cheap-hash.ts'
 import { CONTEXT, openWorld, PASSWORD, type World } from '../harness.ts'
 import { CLIENT, type Forged, forgeProvider } from './forged-provider.ts'
 

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import type { ProviderDocument } from '../../../../pdp/identity/foreign/providers.ts'
 import { hashGeneratedSecret } from '../../../../pdp/identity/passwords/password-hash.ts'
 import { type Browser, createBrowser, hiddenFields } from '../../../support/browser.ts'
-import { cheapHash } from '../../../support/cheap-hash.ts'
+import { cheapHash } from '../../../support/passwords/cheap-hash.ts'
 import { answerPage } from '../../../support/sign-in.ts'
 import { CONTEXT, openWorld, PASSWORD, SECRET, type World } from '../harness.ts'
 

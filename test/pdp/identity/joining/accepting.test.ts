@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { numberEvents } from '../../../../pdp/store/number-events.ts'
 import { createBrowser } from '../../../support/browser.ts'
-import { cheapHash } from '../../../support/cheap-hash.ts'
+import { cheapHash } from '../../../support/passwords/cheap-hash.ts'
 import { CONTEXT, PASSWORD } from '../harness.ts'
 import {
   browser,

@@ -4,7 +4,7 @@ import { DIRECTORY, ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import type { Membership, Tier } from '../../../../pdp/domain/membership.ts'
 import type { HeldRole } from '../../../../pdp/store/contract.ts'
 import { type Browser, createBrowser, hiddenFields } from '../../../support/browser.ts'
-import { cheapHash } from '../../../support/cheap-hash.ts'
+import { cheapHash } from '../../../support/passwords/cheap-hash.ts'
 import { CONTEXT, openWorld, PASSWORD, type World } from '../harness.ts'
 import { accountWith, type Mailbox, openMailbox } from '../mail/mailbox.ts'
 

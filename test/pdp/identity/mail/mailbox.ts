@@ -2,7 +2,7 @@
 import { SMTPServer } from 'smtp-server'
 import type { AccountSettings } from '../../../../pdp/identity/account/deps.ts'
 import { type Mailer, smtpMailer } from '../../../../pdp/identity/mail/mail.ts'
-import { cheapHash } from '../../../support/cheap-hash.ts'
+import { cheapHash } from '../../../support/passwords/cheap-hash.ts'
 
 export type ReceivedMail = { readonly to: readonly string[]; readonly raw: string; readonly text: string }
 export type Mailbox = {

@@ -8,7 +8,7 @@ import {
   verifySecret,
 } from '../../../../pdp/identity/passwords/password-hash.ts'
 import { deriveKey, open, seal } from '../../../../pdp/process/encryption.ts'
-import { realScrypt } from '../../../support/quick-scrypt.ts'
+import { realScrypt } from '../../../support/passwords/quick-scrypt.ts'
 
 realScrypt()
 

@@ -4,7 +4,7 @@ import type { Context } from '../../../../pdp/identity/oauth/request.ts'
 import { generateSecret, hashGeneratedSecret } from '../../../../pdp/identity/passwords/password-hash.ts'
 import { installClientDecoy } from '../../../../pdp/identity/provider/client-decoy.ts'
 import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
-import { cheapHash } from '../../../support/cheap-hash.ts'
+import { cheapHash } from '../../../support/passwords/cheap-hash.ts'
 import { openWorld, postToken, SECRET, type World } from '../harness.ts'
 
 const REFUSED = [401, { error: 'invalid_client', error_description: 'client authentication failed' }]

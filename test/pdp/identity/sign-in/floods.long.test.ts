@@ -1,7 +1,7 @@
 /** One address floods, or many do, and others can still sign in and get tokens. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBrowser } from '../../../support/browser.ts'
-import { cheapHash, slowHash } from '../../../support/cheap-hash.ts'
+import { cheapHash, slowHash } from '../../../support/passwords/cheap-hash.ts'
 import { openWorld, PASSWORD, postToken, REDIRECT, SECRET, type World } from '../harness.ts'
 
 let world: World

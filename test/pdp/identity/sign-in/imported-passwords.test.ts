@@ -4,7 +4,7 @@ import { createPasswordDecoys } from '../../../../pdp/identity/passwords/passwor
 import { verifySecret } from '../../../../pdp/identity/passwords/password-hash.ts'
 import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
 import { type Browser, createBrowser } from '../../../support/browser.ts'
-import { cheapHash } from '../../../support/cheap-hash.ts'
+import { cheapHash } from '../../../support/passwords/cheap-hash.ts'
 import { CONTEXT, DECOY_HASH, logInto, MASTER_KEY, openWorld, REDIRECT, type World } from '../harness.ts'
 
 const PASSWORD = 'pässword 1'

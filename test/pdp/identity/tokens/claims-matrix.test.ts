@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import * as oauth from 'openid-client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { cheapHash } from '../../../support/cheap-hash.ts'
+import { cheapHash } from '../../../support/passwords/cheap-hash.ts'
 import { createFlows, EVERYTHING, type FlowRequest, USER_GRANTS, type UserGrant } from '../flows.ts'
 import { CONTEXT, decode, openWorld, PASSWORD, postToken, type World } from '../harness.ts'
 import { newClientKey, proveKey } from '../rfc/forge.ts'

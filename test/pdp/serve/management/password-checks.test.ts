@@ -1,6 +1,6 @@
 /** Passwords that are put for people whose hashes another system made: few are checked at once, however many come. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { cheapHash } from '../../../support/cheap-hash.ts'
+import { cheapHash } from '../../../support/passwords/cheap-hash.ts'
 import { CONTEXT, type Served, serve } from '../harness.ts'
 
 const PASSWORD = 'pässword 1'
