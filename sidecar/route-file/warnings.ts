@@ -1,10 +1,10 @@
-/** Warns about valid routes that servers may confuse: by case, by a trailing slash, or by what follows the name of a script. */
+/** Warns about valid routes that servers may confuse: by case, a trailing slash, a format, or what follows the name of a script. */
 import { didYouMean } from '../../pdp/domain/nearest.ts'
 import { usesSource } from '../routes/checks.ts'
 import { type Protection, protectsOtherwise, rulesOf } from '../routes/path-readings.ts'
 import { foldPattern, isWithin, otherSlash, type Pattern, patternText } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
-import { isScript } from '../routes/script-paths.ts'
+import { isIndexFile, isScript, stemsOf } from '../routes/script-paths.ts'
 import { CHANGING, READING } from '../routes/value-readings.ts'
 import type { RouteFile } from './route-file.ts'
 import { servedHosts } from './served-hosts.ts'
@@ -92,6 +92,8 @@ export function routeWarnings(routes: readonly Route[]): string[] {
       ...nearly(one, folded),
       ...passedOver(one, folded),
       ...behindScript(one, folded),
+      ...withoutFormat(one, folded),
+      ...dataOfPages(one, folded),
     ])
   })
   return [...new Set(warnings)]
@@ -165,6 +167,41 @@ function behindScript(theirs: Folded, all: readonly Folded[]): string[] {
   const written = routeText(theirs.route, { ...theirs.route.pattern, rest: true })
   return [
     `${written} matches ${ours.route.id}, but servers run ${theirs.route.id} for it and pass the rest of the path to the script, so it is denied. Add ${written} with the check of ${theirs.route.id}`,
+  ]
+}
+
+/** Paths that lack the format of the file that the route has, and match another route. */
+function withoutFormat(theirs: Folded, all: readonly Folded[]): string[] {
+  const { segments, rest } = theirs.pattern
+  const last = segments.at(-1)
+  const shown = theirs.route.pattern.segments.at(-1)
+  if (rest || last?.kind !== 'literal' || shown?.kind !== 'literal' || isIndexFile(last.text)) return []
+  return stemsOf(last.text).flatMap((stem) => {
+    const path: Pattern = { segments: segments.with(-1, { kind: 'literal', text: stem }), rest: false }
+    const ours = taking(path, theirs, all)
+    const isTaken = all.some((other) => isSame(other.pattern, path) && covers(other.route.method, theirs.route.method))
+    if (isTaken || ours === undefined) return []
+    if (!protectsOtherwise(ours, theirs, { path: theirs.pattern, read: path })) return []
+    const named = { kind: 'literal', text: shown.text.slice(0, stem.length) } as const
+    const written = routeText(theirs.route, { segments: theirs.route.pattern.segments.with(-1, named), rest: false })
+    return [
+      `${written} matches ${ours.route.id}, but servers that leave out the format run ${theirs.route.id} for it, so it is denied. Add ${written} with the check of ${theirs.route.id}`,
+    ]
+  })
+}
+
+/** A public route of all that Next.js serves beside its pages: the data of guarded pages is below it, too. */
+function dataOfPages(ours: Folded, all: readonly Folded[]): string[] {
+  const { segments, rest } = ours.pattern
+  const last = segments.at(-1)
+  const isNext = rest && last?.kind === 'literal' && last.text === '_next'
+  if (!isNext || !ours.isPublic || all.every(({ isPublic }) => isPublic)) return []
+  const below = (...names: readonly string[]): string => {
+    const more = names.map((text) => ({ kind: 'literal', text }) as const)
+    return routeText(ours.route, { segments: [...ours.route.pattern.segments, ...more], rest: true })
+  }
+  return [
+    `${ours.route.id} has the data of guarded pages of Next.js below it, which is denied. Make ${below('static')} public instead, and add ${below('data')} with the check of the pages`,
   ]
 }
 

@@ -11,7 +11,7 @@ import {
 } from './path-readings.ts'
 import { foldPattern, isWithin, otherSlash, overlap, type Pattern } from './patterns.ts'
 import type { PathSegments, Route, RouteTable } from './route.ts'
-import { isIndexFile, isScript } from './script-paths.ts'
+import { isIndexFile, isScript, stemsOf } from './script-paths.ts'
 
 type Entry = { readonly route: Route; readonly rules: string }
 /** One path of the table: its pattern and its routes by method. */
@@ -110,8 +110,7 @@ function insert(root: Root, route: Route): void {
 
 function addFormatted({ formatted }: Root, name: string, isEnd: boolean): void {
   if (!isEnd && !isScript([name], 0)) return
-  for (let dot = name.indexOf('.', 1); dot > 0; dot = name.indexOf('.', dot + 1)) {
-    const stem = name.slice(0, dot)
+  for (const stem of stemsOf(name)) {
     const names = formatted.get(stem) ?? []
     if (!names.includes(name)) formatted.set(stem, [...names, name])
   }

@@ -34,6 +34,13 @@ export const isScript = (segments: readonly string[], at: number): boolean =>
 export const namesScript = (segments: readonly string[]): boolean =>
   segments.some((text, at) => isScript(segments, at) || isIndexFile(text))
 
+/** What the name of a file is without its formats: `backup.tar` and `backup` of `backup.tar.gz`. */
+export function stemsOf(name: string): string[] {
+  const stems: string[] = []
+  for (let dot = name.indexOf('.', 1); dot > 0; dot = name.indexOf('.', dot + 1)) stems.push(name.slice(0, dot))
+  return stems
+}
+
 export type ScriptReading = {
   readonly segments: readonly string[]
   /** Where the script stands in the path; null: it is an index file at its end. */
