@@ -20,7 +20,7 @@ import type { IdentityHandler } from './http/identity-handler.ts'
 import { compileLate } from './http/late-schemas.ts'
 import { addMessageGuard } from './http/message-guard.ts'
 import { answerClientError, asHttpProblem, NOSNIFF, sendProblem } from './http/problem-response.ts'
-import { answerBrowser } from './http/public-pages.ts'
+import { answerBrowser, browserAnswer } from './http/public-pages.ts'
 import { requestId } from './http/request-id.ts'
 import { FORM } from './http/schemas.ts'
 import { addSpans } from './http/spans.ts'
@@ -101,7 +101,8 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
       },
     },
     genReqId: requestId,
-    clientErrorHandler: answerClientError,
+    clientErrorHandler: (err, socket) =>
+      answerClientError(err, socket, (packet) => browserAnswer(deps.identity.publicPages, packet)),
     // The path cannot be read, so no route has seen the request.
     frameworkErrors: (err, request, reply) =>
       void (

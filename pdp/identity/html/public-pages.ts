@@ -7,8 +7,11 @@ import type { FrameOf } from './frame.ts'
 import { type Page, page } from './page.ts'
 
 export type Answered = { readonly status: number; readonly page: Page }
-/** What a browser gets for an address that has no route. */
-export type PublicPages = (req: Parameters<FrameOf>[0] & { readonly url?: string | undefined }) => Answered
+/** What a browser gets for an address that has no route, or for more header fields than the server reads. */
+export type PublicPages = (
+  req: Parameters<FrameOf>[0] & { readonly url?: string | undefined },
+  trouble?: 'oversized',
+) => Answered
 
 export function createPublicPages({ issuer, frameOf }: { issuer: string; frameOf: FrameOf }): PublicPages {
   const mount = mountOf(issuer)
@@ -16,8 +19,10 @@ export function createPublicPages({ issuer, frameOf }: { issuer: string; frameOf
   const link = (path: string, text: string, kind = 'act'): Html =>
     html`<a class="${kind}" href="${urlOf(issuer, path)}">${text}</a>`
 
-  return (req) => {
+  return (req, trouble) => {
     const frame = frameOf(req)
+    if (trouble === 'oversized')
+      return { status: STATUS.oversized, page: errorPage(frame, { trouble, code: 'headers_too_large' }) }
     const { landing, device, approval } = frame.words
     if (!roots.has((req.url ?? '').split('?', 1)[0] ?? '')) {
       return { status: STATUS.missing, page: errorPage(frame, { trouble: 'missing', code: 'not_found' }) }

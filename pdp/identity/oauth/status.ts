@@ -10,6 +10,7 @@ export const STATUS = {
   methodUnsupported: 405,
   tooLarge: 413,
   tooMany: 429,
+  oversized: 431,
   failed: 500,
   unavailable: 503,
 } as const

@@ -198,6 +198,10 @@ export const GERMAN: Words = {
     support: 'Hilfe',
   },
   errors: {
+    oversized: {
+      title: 'Ihr Browser hat zu viel gesendet',
+      text: 'Die Adresse oder die Cookies dieser Website sind länger, als dieser Server liest. Öffnen Sie eine kürzere Adresse, oder löschen Sie die Cookies dieser Website und versuchen Sie es noch einmal.',
+    },
     missing: {
       title: 'Hier ist nichts',
       text: 'Vergleichen Sie die Adresse mit der, die man Ihnen gegeben hat, oder gehen Sie zurück.',

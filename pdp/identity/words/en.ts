@@ -199,6 +199,10 @@ export const ENGLISH = {
     support: 'Help',
   },
   errors: {
+    oversized: {
+      title: 'Your browser sent too much',
+      text: 'The address, or the cookies of this site, are longer than this server reads. Open a shorter address, or delete the cookies of this site and try again.',
+    },
     missing: {
       title: 'There is nothing here',
       text: 'Compare the address with the one that you were given, or go back.',

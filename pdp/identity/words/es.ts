@@ -196,6 +196,10 @@ export const SPANISH: Words = {
     support: 'Ayuda',
   },
   errors: {
+    oversized: {
+      title: 'Su navegador envió demasiado',
+      text: 'La dirección o las cookies de este sitio son más largas de lo que este servidor lee. Abra una dirección más corta, o borre las cookies de este sitio e inténtelo de nuevo.',
+    },
     missing: {
       title: 'Aquí no hay nada',
       text: 'Compare la dirección con la que le dieron, o vuelva atrás.',

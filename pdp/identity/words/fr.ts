@@ -199,6 +199,10 @@ export const FRENCH: Words = {
     support: 'Aide',
   },
   errors: {
+    oversized: {
+      title: 'Votre navigateur a trop envoyé',
+      text: 'L’adresse ou les cookies de ce site sont plus longs que ce que ce serveur lit. Ouvrez une adresse plus courte, ou supprimez les cookies de ce site et réessayez.',
+    },
     missing: {
       title: 'Il n’y a rien ici',
       text: 'Comparez l’adresse avec celle que l’on vous a donnée, ou revenez en arrière.',

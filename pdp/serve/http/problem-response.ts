@@ -140,10 +140,17 @@ const PARSER_CODES: { readonly [code: string]: readonly [RequestProblemCode, str
   ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'the request did not arrive in time'],
 }
 
-/** Answers bytes that are not HTTP directly on the socket. */
-export function answerClientError(err: Error & { readonly code?: string }, socket: Socket): void {
+/** Answers bytes that are not HTTP directly on the socket: a browser with what `pageFor` makes of them. */
+export function answerClientError(
+  err: Error & { readonly code?: string; readonly rawPacket?: unknown },
+  socket: Socket,
+  pageFor: (packet: string) => string | null,
+): void {
   if (err.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
   const [code, message] = PARSER_CODES[err.code ?? ''] ?? ['request_invalid', 'this is not an HTTP request']
+  const packet = code === 'headers_too_large' && err.rawPacket instanceof Buffer ? err.rawPacket.toString('latin1') : ''
+  const page = pageFor(packet)
+  if (page !== null) return void socket.end(page)
   const found = new RequestProblem(code, message)
   const text = body(found, null)
   const status = STATUS[code].http

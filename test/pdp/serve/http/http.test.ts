@@ -119,6 +119,16 @@ describe('the HTTP server answers with problem details', () => {
     expect(text).toContain(`"urn:portcullis:problem:${code}"`)
   })
 
+  test('header fields over 16 KiB from a browser, as a page that says what to do', async () => {
+    const text = await raw(
+      `GET /console HTTP/1.1\r\nHost: a\r\nAccept: text/html,*/*\r\nAccept-Language: de\r\nCookie: ${'a'.repeat(20_000)}\r\n\r\n`,
+    )
+    expect(text).toMatch(
+      /^HTTP\/1\.1 431 [\s\S]*content-security-policy: default-src 'none'[\s\S]*\r\n\r\n<!doctype html>/,
+    )
+    expect(text).toContain('löschen Sie die Cookies dieser Website')
+  })
+
   test('keeps the cause of an unexpected error to itself', async () => {
     const token = served.token({ clientId: 'web' })
     const broken = served.token({})
