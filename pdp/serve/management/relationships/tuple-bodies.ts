@@ -81,7 +81,11 @@ function withExpiry(tuple: Tuple, instant: string): Tuple | string {
 
 /** The filter of a list or an export. */
 export type TupleFilter = Partial<Pick<Tuple, 'object' | 'relation' | 'subject'>>
-const FORMS = { object: isObject, relation: isRelation, subject: isSubject }
+const FORMS = {
+  object: { is: isObject, hint: 'type:id, such as doc:1' },
+  relation: { is: isRelation, hint: 'its name alone, such as viewer' },
+  subject: { is: isSubject, hint: 'type:id or type:id#relation, such as user:alice or group:staff#member' },
+}
 
 /** Throws RequestProblem for a filter that no tuple can match, because a misspelt filter would look like an empty list. */
 export function parseFilter({ object, relation, subject }: TupleFilter): TupleFilter {
@@ -89,8 +93,9 @@ export function parseFilter({ object, relation, subject }: TupleFilter): TupleFi
   const filter: TupleFilter = Object.fromEntries(given)
   for (const name of ['object', 'relation', 'subject'] as const) {
     const value = filter[name]
-    if (value !== undefined && !FORMS[name](value))
-      throw refuseParameter(name, `${quote(value)} is not the ${name} of a tuple`)
+    const { is, hint } = FORMS[name]
+    if (value !== undefined && !is(value))
+      throw refuseParameter(name, `${quote(value)} is not the ${name} of a tuple; write ${hint}`)
   }
   return filter
 }
