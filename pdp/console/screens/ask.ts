@@ -19,7 +19,7 @@ import {
   supposedOf,
 } from '../question.ts'
 import type { View, Visit } from '../visit.ts'
-import { didYouMeanPerson } from './people.ts'
+import { didYouMeanPerson, nobody } from './people.ts'
 
 export type Answered = {
   readonly result: PermissionResult
@@ -128,9 +128,9 @@ async function answerPage(visit: Visit, { asked, supposed, answered }: Told): Pr
         )
   return html`<section class="answer ${result.allowed ? 'is-allowed' : 'is-denied'}" aria-labelledby="answer">
 <div role="status" class="verdict-line"><h2 id="answer" class="verdict"${isNow ? html` data-watch="${watch}"` : EMPTY}>${word}</h2></div>
-<p class="sentence">${reasonSentence(asked, result)}${meant}</p>${isSupposed(supposed) ? SUPPOSED : EMPTY}
+<p class="sentence">${isKnown || subject === null ? reasonSentence(asked, result) : nobody(subject)}${meant}</p>${isSupposed(supposed) ? SUPPOSED : EMPTY}
 <p class="note">Answered in ${tookMs.toFixed(1)} ms in organization ${name(asked.organization)}.</p></section>
-${result.allowed ? await pathTable(visit, result, found) : missingTable(visit, asked, result)}
+${result.allowed ? await pathTable(visit, result, found) : isKnown ? missingTable(visit, asked, result) : EMPTY}
 <details class="copies"><summary>Copy as test, curl, code</summary>${copies(visit.deps.issuer, { asked, supposed, allowed: result.allowed }).map(({ title, text }) => copyable(title, text))}</details>
 <p class="related">${link(address('who', { org: asked.organization, relation: asked.relation, resource: asked.resource, ...parametersOf(supposed) }), 'Who else may?')}
 · ${link(address('what', { org: asked.organization, relation: asked.relation, subject: asked.subject, type: typeOf(asked.resource), ...parametersOf(supposed) }), 'On what else?')}</p>`

@@ -80,6 +80,10 @@ ${visit.mayEverywhere('sessions:revoke') ? await sessions(visit, user) : EMPTY}`
   }
 }
 
+/** What becomes of a question about somebody who does not exist, which is most often a slip of the pen. */
+export const nobody = ({ type, id }: AskedSubject): Html =>
+  html`There is no ${type === 'user' ? 'user' : 'client'} ${name(id)}, and who does not exist may do nothing, whatever relationships say.`
+
 /** A question about the person whose id is near, if there is one that the asking person may see. */
 export async function didYouMeanPerson(
   visit: Visit,

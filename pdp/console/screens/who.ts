@@ -7,7 +7,7 @@ import { asRequestProblem, RequestProblem } from '../../serve/problems/status.ts
 import { address, alert, csv, field, hidden, link, name, problems, status, table } from '../parts.ts'
 import { isSupposed, parametersOf, readSubject, readSupposed, supposedFields, supposedOf } from '../question.ts'
 import type { View, Visit } from '../visit.ts'
-import { didYouMeanPerson } from './people.ts'
+import { didYouMeanPerson, nobody } from './people.ts'
 
 const PAGE_SIZE = 100
 const EXPORT_PAGE_SIZE = 1_000
@@ -111,7 +111,6 @@ async function unknownIn(visit: Visit, { kind }: List): Promise<Html> {
   const subject = kind === 'what' ? readSubject(visit.query('subject').trim()) : null
   if (subject === null || (await existsAsSubject(visit.deps.management.directory, subject)))
     return unknownRelation(visit)
-  const what = subject.type === 'user' ? 'user' : 'client'
   const { organization: org, query } = visit
   const meant = await didYouMeanPerson(visit, subject, (near) =>
     address('what', {
@@ -119,9 +118,7 @@ async function unknownIn(visit: Visit, { kind }: List): Promise<Html> {
       ...parametersOf(supposedOf(visit)),
     }),
   )
-  return alert(
-    html`There is no ${what} ${name(subject.id)}, and who does not exist may do nothing, whatever relationships say.${meant}`,
-  )
+  return alert(html`${nobody(subject)}${meant}`)
 }
 
 /** Nobody has a relation that no model declares. */

@@ -20,6 +20,12 @@ test('a resource without a type is answered with how to write one, and without t
 test.each(['relationships', 'invitations', 'ask'])('%s says that there is no such organization', async (at) => {
   expect(await read('root', `${at}?org=nowhere`)).toContain('There is no organization nowhere')
   expect(await read('root', `${at}?org=acme`)).not.toContain('There is no organization')
+  const { status, text } = await get(await signedInTo(world, 'root'), `/console/${at}?org=nowhere`)
+  expect([status, text.includes(`href="/console/${at}?org=acme"`), text.includes('Nothing is stored')]).toEqual([
+    404,
+    true,
+    false,
+  ])
   // Who may not look there learns nothing.
   expect(await read('anna', `${at}?org=nowhere`)).not.toContain('There is no organization')
 })
@@ -27,6 +33,17 @@ test.each(['relationships', 'invitations', 'ask'])('%s says that there is no suc
 test('one mistake is said once', async () => {
   const text = await read('root', 'relationships?org=acme&object=doc')
   expect(text.match(/is not the object of a tuple/g)).toHaveLength(1)
+  expect(text).toContain('write type:id, such as doc:1')
+})
+
+test('a question about nobody says so, and not what somebody would lack', async () => {
+  const text = await read('root', 'ask?org=acme&subject=user:nobody&relation=viewer&resource=doc:1')
+  expect(text).toContain('There is no user nobody, and who does not exist may do nothing')
+  expect(text).not.toMatch(/nothing grants it|would allow it/)
+})
+
+test('an organization that asked nothing yet shows the command with its id', async () => {
+  expect(await read('root', 'decisions?org=globex')).toContain('portcullis check user:alice viewer doc:1 -o globex')
 })
 
 test('a list of what somebody may do says when there is nobody of that name', async () => {
