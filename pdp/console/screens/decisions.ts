@@ -4,6 +4,7 @@ import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { existsAsSubject } from '../../serve/decisions/answer.ts'
 import type { KeptDecision } from '../../serve/decisions/decision-ring.ts'
 import { asRequestProblem, isFault } from '../../serve/problems/status.ts'
+import { shellWord } from '../answer-texts.ts'
 import { address, field, hidden, instant, link, name, table, verdict } from '../parts.ts'
 import { readSubject } from '../question.ts'
 import type { View, Visit } from '../visit.ts'
@@ -116,7 +117,7 @@ ${rows.length === 0 ? EMPTY : toNow}<div${tail}>${table({
       caption: `The latest decisions of this PDP, newest first; ${ROWS_MAX} at most`,
       columns: ['Time', 'Subject', 'Asked', 'Then', ...(isCompared ? ['Now'] : []), 'Route', 'Request'],
       rows,
-      empty: emptyText(deps.decisions.countMax, filter),
+      empty: emptyText(visit, filter),
     })}</div>
 <p class="note">Each PDP keeps its ${String(deps.decisions.countMax)} latest decisions in memory, without tokens and contexts.
 Its log and the sidecars' logs keep them for longer.</p>`,
@@ -170,7 +171,7 @@ function rowsOf(
     const changed = answer === null || answer === allowed ? EMPTY : html` <strong>changed</strong>`
     return row(
       html`${asked}${hasContext ? html` <span class="note">with a context that is not kept</span>` : EMPTY}`,
-      html`${verdict(allowed)} <span class="note">${link(address('decisions', { org, reason: reasonCode }), reasonCode)}</span>`,
+      html`${verdict(allowed)} <span class="note">reason: ${link(address('decisions', { org, reason: reasonCode }), reasonCode)}</span>`,
       answer === null ? unknown : html`${verdict(answer)}${changed}`,
     )
   })
@@ -180,10 +181,11 @@ function rowsOf(
     : [...checks, ...keys]
 }
 
-function emptyText(countMax: number, filter: Filter): Html {
+function emptyText({ deps, organization }: Visit, filter: Filter): Html {
+  const { countMax } = deps.decisions
   if (countMax === 0) return html`<p>This PDP keeps no decisions: <code>PORTCULLIS_DECISIONS_KEPT</code> is 0.</p>`
   const isFiltered = Object.values(filter).some((text) => text !== '')
   return isFiltered
     ? html`<p>Nothing found among the latest ${String(countMax)}. The decision may be older, of another organization, or of another PDP.</p>`
-    : html`<p>Nothing was asked yet. Ask something through a sidecar, or:</p><pre tabindex="0"><code>portcullis check user:alice viewer doc:1 -o ORGANIZATION</code></pre>`
+    : html`<p>Nothing was asked yet. Ask something through a sidecar, or:</p><pre tabindex="0"><code>portcullis check user:alice viewer doc:1 -o ${shellWord(organization ?? 'ORGANIZATION')}</code></pre>`
 }
