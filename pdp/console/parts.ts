@@ -12,7 +12,11 @@ const codePoint = (found: string): string =>
 export const visible = (text: string): string => text.replaceAll(INVISIBLE, codePoint)
 
 /** A name that somebody else chose. What nobody could see is written as its code point, and `bdi` keeps it from its neighbours. */
-export const name = (text: string): Html => html`<bdi class="name">${marked(text)}</bdi>`
+export const name = (text: string): Html =>
+  html`<bdi class="name">${text.split(BEFORE_SUBJECT).map((part, i) => html`${i === 0 ? EMPTY : html`<wbr>`}${marked(part)}`)}</bdi>`
+
+/** A relationship that is too long for one line goes on with its subject. */
+const BEFORE_SUBJECT = /(?<=#[^#@]*@)/
 
 /** A heading that has such names in it. */
 export const heading = (text: string): Html => html`<h1><bdi>${marked(text)}</bdi></h1>`
