@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { launchChromium, openTab, type Tab } from './chromium.ts'
 import { type OwnWorld, startOwnWorld } from './own-world.ts'
 import { SCREENS } from './screens.ts'
-import { HOSTILE } from './world.ts'
+import { fillStreams, HOSTILE } from './world.ts'
 
 let world: OwnWorld
 let browser: Browser
@@ -14,6 +14,7 @@ beforeAll(async () => {
   browser = await launchChromium()
   tab = await openTab(browser, world, { person: 'root' })
   for (const [kind, hostile] of Object.entries(HOSTILE)) await store(kind, hostile.slice('doc:'.length))
+  await fillStreams(world.connectionString, [['w'.repeat(80), 'acme', `https://${'w'.repeat(60)}.example/`]])
 })
 afterAll(async () => {
   await browser?.close()
@@ -82,6 +83,19 @@ async function requireHarmless(page: Page, path: string): Promise<void> {
     found: { scripts: 0, handlers: 0, turned: false, elsewhere: 0, beyond: 0 },
   })
 }
+
+test('no table has to be scrolled sideways for such names', async () => {
+  for (const [name, path] of Object.entries(SCREENS)) {
+    await tab.page.goto(path)
+    for (const width of [320, 660, 800, 1000, 1280]) {
+      await tab.page.setViewportSize({ width, height: 800 })
+      const sideways = await tab.page.evaluate(
+        "Array.from(document.querySelectorAll('.scroll:has(table)')).filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent.slice(0, 80))",
+      )
+      expect({ name, width, sideways }).toEqual({ name, width, sideways: [] })
+    }
+  }
+})
 
 test('every screen is in the table', () => {
   const paths = Object.values(SCREENS).map((path) => path.replace(/^\/console\/?/, '').split('?', 1)[0])

@@ -230,12 +230,17 @@ async function fill(manage: World['manage']): Promise<void> {
 }
 
 /** Of one that fails, and one whose receiver polls. */
-async function fillStreams(connectionString: string): Promise<void> {
+const STREAMS = [
+  ['failing', 'acme', 'https://siem.acme.example/events'],
+  ['polling', null, null],
+] as const
+
+export async function fillStreams(
+  connectionString: string,
+  streams: readonly (readonly [client: string, organization: string | null, endpointUrl: string | null])[] = STREAMS,
+): Promise<void> {
   const { sql, close } = await openPostgres({ connectionString })
-  for (const [client, organization, endpointUrl] of [
-    ['failing', 'acme', 'https://siem.acme.example/events'],
-    ['polling', null, null],
-  ] as const) {
+  for (const [client, organization, endpointUrl] of streams) {
     await postgresDirectory(sql).putClient({ id: client, app: null, organization, metadata: {} }, context)
     const request = {
       authorizationSealed: null,
@@ -248,7 +253,7 @@ async function fillStreams(connectionString: string): Promise<void> {
   }
   await sql.query(
     `update signal_stream set attempts_count = 3, failing_since = now(), next_attempt_at = now() + interval '1 hour',
-       last_error = 'answered 503', last_error_at = now() where stream_id = 'stream-of-failing'`,
+       last_error = 'answered 503', last_error_at = now() where endpoint_url is not null`,
   )
   await close()
 }

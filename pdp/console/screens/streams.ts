@@ -56,7 +56,7 @@ ${table({
     'Receiver',
     'Status',
     { title: 'Lag', number: true },
-    { title: 'Not acknowledged', number: true },
+    { title: 'Pending', number: true },
     'Last error',
     'Last delivered',
   ],
@@ -84,7 +84,7 @@ async function details(visit: Visit, id: string): Promise<View> {
   ]
   const numbers: Facts = [
     ['Lag', lag(stream)],
-    ['Not acknowledged', String(stream.pending)],
+    ['Pending', String(stream.pending)],
     ['Failed since a success', String(stream.attempts)],
     ['Refused', String(stream.dead_letters)],
     ['Dropped', String(stream.dropped)],
