@@ -157,7 +157,7 @@ function routeTable({ query, organization: org }: Visit, sidecar: ReportedSideca
       : `, and ${routes.length - untestedCount} are reached by one of the ${sidecar.tests} tests in its route file`
   const cutOff = found.length - rows.length + leftOut
   return html`<p>${String(asked)} of ${String(routes.length)} routes were asked since the sidecar loaded them${tested}. Show: ${filters.map((one, i) => html`${i === 0 ? '' : ' · '}${one}`)}</p>
-${would === 0 ? EMPTY : status(`Without shadow mode ${would} requests would have been refused.`)}
+${would === 0 ? EMPTY : status(`Without shadow mode ${would} ${would === 1 ? 'request' : 'requests'} would have been refused.`)}
 ${cutOff === 0 ? EMPTY : html`<p class="note">${String(cutOff)} more routes are not shown.</p>`}
 ${table({
   caption: 'Routes and what each asks',
