@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { PATHS } from '../identity/oauth/paths.ts'
 import { CONSOLE_CALLBACK } from '../identity/sign-in/console-sessions.ts'
 import type { MasterKeys } from '../process/encryption.ts'
-import { EMPTY, html } from '../process/pages/html.ts'
+import { EMPTY, type Html, html } from '../process/pages/html.ts'
 import { asHttpProblem } from '../serve/http/problem-response.ts'
 import { addMethodProblem } from '../serve/http-server.ts'
 import { isFault, RequestProblem, STATUS, SUCCESS } from '../serve/problems/status.ts'
@@ -68,7 +68,9 @@ export async function addConsole(
       const url = path === '' ? '/console' : `/console/${path}`
       scope.get(url, async (request, reply) => {
         const visit = await visitOf(request)
-        return visit === null ? signIn.begin(reply, request.url) : answer(visit, reply, await show(visit))
+        if (visit === null) return signIn.begin(reply, request.url)
+        const shown = show(visit).catch((err: unknown) => troubleWithin(visit, request, asHttpProblem(err)))
+        return answer(visit, reply, await shown)
       })
       if (act === undefined) continue
       scope.post(url, { bodyLimit: FORM_BYTES_MAX }, async (request, reply) => {
@@ -159,6 +161,21 @@ function refuse(
   const problem = asHttpProblem(error)
   if (isFault(problem.code))
     log.error({ event: 'request_failed', request_id: request.id, code: problem.code, err: problem.cause })
+  const { title, body } = troublePage(issuer, request, problem)
+  return reply
+    .code(STATUS[problem.code].http)
+    .headers(problem.headers)
+    .type('text/html; charset=utf-8')
+    .send(plainPage(title, body))
+}
+
+/** Between the screens that the person may open, so that the next one is a click away. Throws what is no answer. */
+function troubleWithin({ deps }: Visit, request: FastifyRequest, problem: RequestProblem): View {
+  if (isFault(problem.code) || Object.keys(problem.headers).length > 0) throw problem
+  return { ...troublePage(deps.issuer, request, problem), status: STATUS[problem.code].http }
+}
+
+function troublePage(issuer: string, request: FastifyRequest, problem: RequestProblem): { title: string; body: Html } {
   const isDenied = problem.code === 'permission_denied'
   const isUnknown = problem.code === 'not_found' || problem.code === 'route_unknown'
   const title = isDenied ? 'You may not do this' : isUnknown ? 'Not found' : 'This did not work'
@@ -170,11 +187,7 @@ function refuse(
   const body = html`${problems(problem.message, problem.issues)}
 <p><small>Request ${request.id}</small></p>
 <p>${again}${link('/console', 'Back to the start')} · ${link(signInUrl(issuer, to), 'Sign in again')}</p>`
-  return reply
-    .code(STATUS[problem.code].http)
-    .headers(problem.headers)
-    .type('text/html; charset=utf-8')
-    .send(plainPage(title, body))
+  return { title, body }
 }
 
 /** At our own token endpoint, inside this process: the browser never sees what comes back. */

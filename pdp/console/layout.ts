@@ -40,7 +40,7 @@ const head = (title: string): Html => html`<head><meta charset="utf-8">
 export function frame(visit: Visit, { title, body }: { readonly title: string; readonly body: Html }): string {
   const { organization, organizations, person } = visit
   const missing = visit.isOrganizationMissing
-    ? alert(html`There is no organization ${name(organization ?? '')}. Choose another one.`)
+    ? alert(html`There is no organization ${name(organization ?? '')}. Choose another one above.`)
     : EMPTY
   const places = Object.values(PLACES).filter((place) => mayOpen(visit, place))
   const items = [{ path: '', title: 'Start' }, ...places].map(({ path, title: text }) => {

@@ -1,11 +1,11 @@
 /** People: who there is; of one person the memberships, the roles with their source, and the sessions, which can be ended. */
 import type { AskedSubject } from '../../domain/decision.ts'
 import { ENVIRONMENT } from '../../domain/log.ts'
-import { didYouMean, nearestName } from '../../domain/nearest.ts'
+import { nearestName } from '../../domain/nearest.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
-import { asRequestProblem, RequestProblem } from '../../serve/problems/status.ts'
+import { asRequestProblem, STATUS } from '../../serve/problems/status.ts'
 import { shellWord } from '../answer-texts.ts'
-import { address, field, hidden, instant, link, name, status, table } from '../parts.ts'
+import { address, alert, field, hidden, instant, link, name, status, table } from '../parts.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { View, Visit } from '../visit.ts'
 import { grantLogs, LEFT_OUT } from './organization.ts'
@@ -20,9 +20,20 @@ type Member = { readonly user: string; readonly role: string; readonly status: s
 
 export async function showPeople(visit: Visit): Promise<View> {
   await visit.requireScope('directory:read')
+  const { organization: org, deps } = visit
   const user = visit.query('user').trim()
-  return user === '' ? showAll(visit) : showOne(visit, user)
+  if (user === '') return showAll(visit)
+  const everywhere = visit.mayEverywhere('directory:read')
+  const { directory } = deps.management
+  if (everywhere && user.includes('@') && (await directory.user(user)) === null) {
+    const found = await directory.userByEmail(user)
+    if (found !== null) return { goTo: address('people', { org, user: found.id }) }
+  }
+  return showOne(visit, user)
 }
+
+const search = (visit: Visit, user: string): Html =>
+  html`<form method="get" action="/console/people" class="question">${hidden('org', visit.organization ?? '')}${field({ name: 'user', label: visit.mayEverywhere('directory:read') ? 'Id or e-mail address of a person' : 'Id of a person', value: user, required: true })}<button type="submit">Show</button></form>`
 
 /** Everybody for those who may see the whole environment; else the members of the organization. */
 async function showAll(visit: Visit): Promise<View> {
@@ -44,7 +55,7 @@ async function showAll(visit: Visit): Promise<View> {
   })
   return {
     title: 'People',
-    body: html`<form method="get" action="/console/people" class="question">${hidden('org', org ?? '')}${field({ name: 'user', label: 'Id of a person', value: '', required: true })}<button type="submit">Show</button></form>
+    body: html`${search(visit, '')}
 ${table({ caption: everywhere ? 'Everybody in the directory' : 'Members of the organization', columns: everywhere ? ['Id', 'Name', 'E-mail'] : ['Id', 'Tier', 'Status'], rows, empty: html`<p>There is nobody yet.</p><pre tabindex="0"><code>portcullis user put alice --email alice@example.com</code></pre>` })}
 ${next === null ? EMPTY : html`<p>${link(address('people', { org, page: next }), 'Next page')}</p>`}`,
   }
@@ -63,8 +74,15 @@ async function showOne(visit: Visit, user: string): Promise<View> {
   const found = await directory.user(user)
   // A person with rights in one organization learns nothing of those who are not in it.
   if (everywhere ? found === null : membership === undefined) {
-    const what = everywhere ? `there is no user ${user}` : 'there is no such member'
-    throw new RequestProblem('not_found', `${what}${didYouMean(user, await candidatesFor(visit, user))}`)
+    const meant = await didYouMeanPerson(visit, { type: 'user', id: user }, (near) =>
+      address('people', { org, user: near.slice('user:'.length) }),
+    )
+    const what = everywhere ? html`There is no user ${name(user)}.` : html`There is no such member.`
+    return {
+      title: 'People',
+      status: STATUS.not_found.http,
+      body: html`${search(visit, user)}${alert(html`${what}${meant}`)}`,
+    }
   }
   const done = query('done') === '' ? EMPTY : status('The sessions were ended, and every token of them.')
   const memberships = everywhere

@@ -66,13 +66,37 @@ test.each([
   expect(text).toContain(`href="${to}`)
 })
 
+test('a person is found by e-mail address, by those who may see it', async () => {
+  const found = await get(await signedInTo(world, 'root'), '/console/people?org=acme&user=ANNA@acme.example')
+  expect([found.status, found.headers.get('location')]).toEqual([
+    303,
+    `${world.issuer}/console/people?org=acme&user=anna`,
+  ])
+  expect((await get(await signedInTo(world, 'anna'), '/console/people?org=acme&user=bob@acme.example')).status).toBe(
+    404,
+  )
+})
+
+test.each([
+  ['streams?org=acme&stream=nothing', 404],
+  ['people?org=acme&user=nobody-like-this', 404],
+  ['relationships?org=globex', 403],
+])('what %s cannot show stands between the screens', async (at, status) => {
+  const shown = await get(await signedInTo(world, status === 403 ? 'anna' : 'root'), `/console/${at}`)
+  expect([shown.status, shown.text.includes('role="alert"'), shown.text.includes('aria-label="Screens"')]).toEqual([
+    status,
+    true,
+    true,
+  ])
+})
+
 test('a near name is told only to those who may see who there is', async () => {
   const asked = 'ask?org=acme&subject=user:tim&relation=viewer&resource=doc:1'
   expect(await read('root', asked)).toContain('Did you mean tom?')
   // He is in another organization.
   expect(await read('anna', asked)).not.toContain('tom')
-  expect(await read('root', 'people?org=acme&user=ana')).toContain('did you mean &quot;anna&quot;?')
-  expect(await read('anna', 'people?org=acme&user=bobb')).toContain('did you mean &quot;bob&quot;?')
+  expect(await read('root', 'people?org=acme&user=ana')).toContain('There is no user ana. Did you mean anna?')
+  expect(await read('anna', 'people?org=acme&user=bobb')).toContain('There is no such member. Did you mean bob?')
   expect(await read('anna', 'people?org=acme&user=tim')).not.toContain('tom')
 })
 
