@@ -19,11 +19,12 @@ export type Filter = {
   readonly reason: string
   readonly outcome: string
 }
+/** Of all that may be pasted: the id, `instance` with its prefix, or the body of a refusal. */
+const requestIdIn = (text: string): string =>
+  /(?:urn:portcullis:request:|"request_id"\s*:\s*")([^"\s]+)/.exec(text)?.[1] ?? text.trim()
+
 export const filterOf = ({ query }: Visit): Filter => ({
-  // As it stands in the body of a refusal.
-  request: query('request')
-    .trim()
-    .replace(/^urn:portcullis:request:/, ''),
+  request: requestIdIn(query('request')),
   route: query('route').trim(),
   subject: query('subject').trim(),
   resource: query('resource').trim(),
@@ -117,7 +118,7 @@ ${rows.length === 0 ? EMPTY : toNow}<div${tail}>${table({
       caption: `The latest decisions of this PDP, newest first; ${ROWS_MAX} at most`,
       columns: ['Time', 'Subject', 'Asked', 'Then', ...(isCompared ? ['Now'] : []), 'Route', 'Request'],
       rows,
-      empty: emptyText(visit, filter),
+      empty: html`${emptyText(visit, filter)}${await elsewhere(visit, filter)}`,
     })}</div>
 <p class="note">Each PDP keeps its ${String(deps.decisions.countMax)} latest decisions in memory, without tokens and contexts.
 Its log and the sidecars' logs keep them for longer.</p>`,
@@ -179,6 +180,17 @@ function rowsOf(
   return checks.length + keys.length === 0
     ? [row('an active token', verdict(!decision.isInactive), unknown)]
     : [...checks, ...keys]
+}
+
+/** Where a request is found that the person looks for in the wrong organization. */
+async function elsewhere(visit: Visit, { request }: Filter): Promise<Html> {
+  if (request === '') return EMPTY
+  for (const { organization: org, requestId, decisionId } of visit.deps.decisions.latest()) {
+    if (org === null || org === visit.organization || (requestId !== request && decisionId !== request)) continue
+    if (await visit.mayWithin('decisions:read', org))
+      return html`<p>It was asked in ${link(address('decisions', { org, request }), name(org))}.</p>`
+  }
+  return EMPTY
 }
 
 function emptyText({ deps, organization }: Visit, filter: Filter): Html {

@@ -35,7 +35,7 @@ const WORTH: { readonly [path: string]: string } = {
 
 function askForm(visit: Visit): Html {
   return html`<form method="get" action="/console/decisions" class="question">${hidden('org', visit.organization ?? '')}
-${field({ name: 'request', label: 'Somebody was refused? The request or decision id', value: '', required: true, hint: 'As instance in the body of a 403 names it.' })}<button type="submit">Find the decision</button></form>`
+${field({ name: 'request', label: 'Somebody was refused? The request or decision id', value: '', required: true, hint: 'As instance in the body of a 403 names it, or the whole body.' })}<button type="submit">Find the decision</button></form>`
 }
 
 async function health({ deps, organization }: Visit): Promise<Html> {

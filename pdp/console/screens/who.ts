@@ -126,7 +126,8 @@ async function unknownRelation({ deps, organization, query }: Visit): Promise<Ht
   const [relation, type] = [query('relation').trim(), typeOf(query('resource').trim()) || query('type').trim()]
   if (organization === null || type === 'organization' || type === 'app') return EMPTY
   const declared = await deps.management.pdp.relations(organization, type)
-  if (declared.length === 0 || declared.includes(relation)) return EMPTY
+  if (declared.includes(relation)) return EMPTY
+  if (declared.length === 0) return alert(html`No model gives type ${name(type)} a relation.`)
   return alert(
     html`The model gives type ${name(type)} no relation ${name(relation)}. It has ${declared.map((one, i) => html`${i === 0 ? EMPTY : ', '}${name(one)}`)}.`,
   )

@@ -8,7 +8,7 @@ beforeAll(async () => {
   world = await startOwnWorld()
 })
 afterAll(() => world?.close())
-const read = async (person: 'root' | 'anna', path: string): Promise<string> =>
+const read = async (person: 'root' | 'anna' | 'tom', path: string): Promise<string> =>
   (await get(await signedInTo(world, person), `/console/${path}`)).text.replaceAll(/<[^>]*>/g, '')
 
 test('a resource without a type is answered with how to write one, and without the API’s words', async () => {
@@ -88,6 +88,22 @@ test.each([
     true,
     true,
   ])
+})
+
+test('a refused request is found by the body of its refusal, and in the organization that asked', async () => {
+  await world.ask({ requestId: 'pasted-request', relation: 'viewer', resource: 'doc:1' })
+  const pasted = (org: string, body: object): string =>
+    `decisions?${new URLSearchParams({ org, request: JSON.stringify(body) })}`
+  const instance = 'urn:portcullis:request:pasted-request'
+  expect(await read('root', pasted('acme', { status: 403, instance }))).toContain('viewer doc:1')
+  expect(await read('root', pasted('acme', { request_id: 'pasted-request' }))).toContain('viewer doc:1')
+  expect(await read('root', pasted('globex', { instance }))).toContain('It was asked in acme.')
+  expect(await read('tom', pasted('globex', { instance }))).not.toContain('acme.')
+})
+
+test('a list of a type that no model knows says so', async () => {
+  const text = await read('root', 'what?org=acme&subject=user:bob&relation=viewer&type=docs')
+  expect(text).toContain('No model gives type docs a relation.')
 })
 
 test('a near name is told only to those who may see who there is', async () => {
