@@ -249,7 +249,7 @@ describe('warnings about a route file', () => {
     ['GET /_next/static/**: public\nGET /admin: scope a', []],
     ['GET /_next/**: public\nGET /admin: public', []],
     ['GET /**: public\nGET /cgi-bin/x: scope a', ['Add GET /cgi-bin/x/** with the check of GET /cgi-bin/x']],
-    ['GET /**: public\nGET /admin.php: scope a\nGET /admin.php/**: scope a\nGET /admin: scope a', []],
+    ['GET /**: public\nGET /admin.php: scope a\nGET /admin.php/**: scope a\nGET /admin: scope a\nGET /admin/: scope a', []],
     ['GET /**: scope a\nGET /hook.php: public', []],
     ['GET /about: public\nGET /admin.php: scope a', []],
     ['GET /**: scope a\nGET /docs/{id}: scope b', ['Add GET /docs/{id}/ with the check of GET /docs/{id}']],
