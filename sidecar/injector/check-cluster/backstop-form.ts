@@ -30,7 +30,7 @@ export const SETTINGS: readonly string[] = [
 export const BACKSTOP: readonly BackstopRule[] = [
   {
     name: 'pods',
-    form: '9d8b5fafebaad2d1851914ed035e184b',
+    form: 'fd541291ecb2053d3a19457533b012b3',
     resources: [{ group: '', resource: 'pods', operation: 'CREATE' }],
     everywhere: false,
     without: 'nothing refuses Pods without a sidecar while the injector is down',

@@ -70,7 +70,8 @@ export function buildVolumes(
     { name: `${RESERVED}routes`, configMap: { name: routes, defaultMode: 420 } },
     // The kubelet chooses the token's mode after the container's user, whatever the default says.
     { name: `${RESERVED}token`, projected: { sources: [{ serviceAccountToken: token }], defaultMode: 420 } },
-    { name: `${RESERVED}control`, emptyDir: { sizeLimit: '1Mi' } },
+    // In memory: a volume on the node's disk would keep the cluster autoscaler from removing the node.
+    { name: `${RESERVED}control`, emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } },
     ...(config.authorities === null
       ? []
       : [{ name: `${RESERVED}authorities`, configMap: { name: config.authorities, defaultMode: 420 } }]),

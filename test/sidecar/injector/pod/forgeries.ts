@@ -144,7 +144,7 @@ export const FORGERIES: readonly (readonly [string, readonly PatchOperation[]])[
     'a token of its own that asks the PDP, behind another source',
     [add('/spec/volumes/-', tokenFor('portcullis-pdp', { configMap: { name: 'x' } }))],
   ],
-  ['sockets in memory', [add('/spec/volumes/2/emptyDir/medium', 'Memory')]],
+  ['sockets on the disk of the node', [remove('/spec/volumes/2/emptyDir/medium')]],
   ['a volume with a name like ours', [add('/spec/volumes/-', { name: 'portcullis-x', emptyDir: {} })]],
   ['more sidecars on its label', [put('/metadata/labels/portcullis.dev~1injected', '2')]],
   ['no label', [remove('/metadata/labels/portcullis.dev~1injected')]],

@@ -81,6 +81,11 @@ describe('an app with one named port', () => {
     expect(pod.annotations.get('portcullis.dev/routes')).toBe('invoices-routes')
   })
 
+  test('adds no volume on the disk of the node, for which the cluster autoscaler would keep the node', () => {
+    const folders = parsePod(injected(podWith({}))).volumes.filter(({ raw }) => raw.emptyDir !== undefined)
+    expect(folders.map(({ raw }) => raw.emptyDir)).toEqual([{ medium: 'Memory', sizeLimit: '1Mi' }])
+  })
+
   test('keeps the default container that its author chose', () => {
     const annotations = { ...ASKING, 'kubectl.kubernetes.io/default-container': 'worker' }
     expect(
