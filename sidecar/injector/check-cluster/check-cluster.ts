@@ -23,6 +23,7 @@ export function checkCluster(objects: readonly JsonObject[]): readonly Finding[]
     return mode === undefined ? [] : [{ name, mode, labels: all }]
   })
   const pods = ofKind(objects, 'Pod').flatMap((pod) => {
+    if (hasEnded(pod)) return []
     const mode = guarded.find(({ name }) => name === pod.namespace)?.mode
     return mode === undefined ? [] : [readWatched(pod, mode)]
   })
@@ -39,6 +40,12 @@ export function checkCluster(objects: readonly JsonObject[]): readonly Finding[]
     ...checkHttpRoutes(objects),
     ...checkImages(objects, pods),
   ]
+}
+
+/** Nothing runs in it any more, as in the Pods that a Job leaves, and its address may be another Pod's by now. */
+function hasEnded({ raw }: Named): boolean {
+  const phase = textAt(objectAt(raw.status, 'status').phase, 'status.phase')
+  return phase === 'Succeeded' || phase === 'Failed'
 }
 
 function readLabels({ raw }: Named): { readonly labels: ReadonlyMap<string, string>; readonly said: string | null } {

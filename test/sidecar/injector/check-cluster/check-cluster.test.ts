@@ -37,6 +37,18 @@ test('a closed cluster has no findings', () => {
   expect(checkCluster([...CLOSED, service('by-name', { port: 80, targetPort: 'http' })])).toEqual([])
 })
 
+test.each([
+  ['Succeeded', []],
+  ['Failed', []],
+  ['Running', ['policy_missing', 'service_bypass', 'sidecar_outdated']],
+])('of Pods past which something leads, those of phase %s have %j', (phase, found) => {
+  const old = applyPatch(protectedPod(), [{ op: 'replace', path: '/spec/initContainers/0/image', value: 'old:1' }])
+  const pod = { ...old, status: { phase, podIPs: [{ ip: '10.0.0.7' }] } }
+  const endpoints = { endpoints: [{ addresses: ['10.0.0.7'] }], ports: [{ port: 8080 }] }
+  const said = codes(...GUARD, namespace('enabled'), pod, named('EndpointSlice', 'e', endpoints))
+  expect(said.toSorted()).toEqual(found)
+})
+
 describe('a Service', () => {
   test.each([
     ['with a number for a target', { port: 80, targetPort: 8080 }],
