@@ -68,7 +68,7 @@ export function readWishes(pod: Pod): Wishes | { readonly issue: string } {
   const odd = [...unprotected].find((port) => !PORT_NAME.test(port) && !/^[1-9]\d{0,4}$/.test(port))
   if (odd !== undefined) return { issue: `annotation ${ANNOTATION_UNPROTECTED} must list port names or numbers` }
   if (unprotected.size > UNPROTECTED_COUNT_MAX)
-    return { issue: `annotation ${ANNOTATION_UNPROTECTED} lists more than ${UNPROTECTED_COUNT_MAX} ports` }
+    return { issue: `annotation ${ANNOTATION_UNPROTECTED} lists more than ${UNPROTECTED_COUNT_MAX} ports; remove some` }
   return { disabled: inject === 'disabled', ports, routes, secrets, unprotected }
 }
 
@@ -78,10 +78,10 @@ function readPorts(text: string | undefined): readonly string[] | null | string 
   if (text.trim() === NONE) return []
   const names = split(text)
   if (names.length === 0) return `must list port names, or be ${NONE}`
-  if (names.length > PORTS_COUNT_MAX) return `lists more than ${PORTS_COUNT_MAX} ports`
+  if (names.length > PORTS_COUNT_MAX) return `lists more than ${PORTS_COUNT_MAX} ports; remove some`
   if (!names.every((name) => PORT_NAME.test(name))) return 'must list names of container ports, not numbers'
   if (names.includes(NONE)) return `must be ${NONE} alone, or a list of port names`
-  return new Set(names).size === names.length ? names : 'lists a port twice'
+  return new Set(names).size === names.length ? names : 'lists a port twice; remove one'
 }
 
 const split = (text: string): string[] =>

@@ -34,13 +34,13 @@ function decide(pod: Pod, { config, mode }: { config: InjectorConfig; mode: Mode
   const wishes = readWishes(pod)
   if ('issue' in wishes) return deny('wish_invalid', wishes.issue)
   if (wishes.disabled && mode === 'required')
-    return deny('opted_out', `this namespace requires the sidecar, so label ${LABEL_INJECT}: disabled is refused`)
+    return deny('opted_out', `this namespace requires the sidecar; remove label ${LABEL_INJECT}: disabled`)
   if (pod.hostNetwork && (mode === 'required' || (wishes.ports !== null && !wishes.disabled)))
-    return deny('host_network', 'a Pod with hostNetwork cannot have a sidecar')
+    return deny('host_network', 'a Pod with hostNetwork cannot have a sidecar; remove hostNetwork')
   if (pod.sharesProcesses && mode === 'required')
     return deny(
       'processes_shared',
-      'this namespace requires the sidecar, and shareProcessNamespace or hostPID lets other containers reach into it',
+      'this namespace requires the sidecar, and shareProcessNamespace or hostPID lets other containers reach into it; remove both',
     )
   const ports = wishes.disabled ? [] : (wishes.ports ?? [])
   if (ports.length === 0) return withoutSidecar(pod, wishes, mode)
@@ -49,13 +49,13 @@ function decide(pod: Pod, { config, mode }: { config: InjectorConfig; mode: Mode
   if (!config.nativeSidecars && pod.restartPolicy !== 'Always')
     return deny(
       'job_unsupported',
-      'the Pod would never end, because this cluster has no native sidecars; they need Kubernetes 1.32',
+      'the Pod would never end, because the injector adds no native sidecars; set injector.sidecar.nativeSidecars of the chart to true, which needs Kubernetes 1.32',
     )
   const early = pod.containers.find(({ list, raw }) => list === 'initContainers' && raw.restartPolicy === 'Always')
   if (!config.nativeSidecars && mode === 'required' && early !== undefined)
     return deny(
       'sidecar_late',
-      `container ${early.name} keeps running and starts before the sidecar, so it could take the sidecar's port`,
+      `container ${early.name} keeps running and starts before the sidecar, so it could take the sidecar's port; make it an ordinary container`,
     )
   return withSidecars(pod, {
     config,
@@ -71,10 +71,10 @@ function withoutSidecar(pod: Pod, wishes: Wishes, mode: Mode): Injection {
   if (stranger !== undefined)
     return deny(
       'name_taken',
-      `container ${stranger.name} has a reserved name: only injected sidecars may have names that begin with ${RESERVED}`,
+      `container ${stranger.name} has a reserved name; rename it: only injected sidecars have names that begin with ${RESERVED}`,
     )
   const forged = [...pod.labels.keys()].find((name) => name === LABEL_INJECTED || name.startsWith(LABEL_OPEN))
-  if (forged !== undefined) return deny('label_forged', `only the injector may set label ${forged}`)
+  if (forged !== undefined) return deny('label_forged', `only the injector may set label ${forged}; remove it`)
   if (mode === 'required' && wishes.ports === null)
     return deny(
       'ports_missing',
@@ -111,7 +111,7 @@ function withSidecars(pod: Pod, plan: Plan): Injection | Denial {
   if ('verdict' in numbers) return numbers
   const labels = [LABEL_INJECTED, ...numbers.map((number) => `${LABEL_OPEN}${number}`)]
   const forged = [...pod.labels.keys()].find((name) => name.startsWith(LABEL_OPEN) && !labels.includes(name))
-  if (forged !== undefined) return deny('label_forged', `only the injector may set label ${forged}`)
+  if (forged !== undefined) return deny('label_forged', `only the injector may set label ${forged}; remove it`)
   const warnings = pod.sharesProcesses
     ? ['shareProcessNamespace or hostPID lets the other containers of this Pod reach into the sidecar']
     : []

@@ -18,21 +18,27 @@ export function findStrangers(
     if (sidecar === undefined || container.list !== own.list || container.raw.image !== sidecar.container.image)
       return deny(
         'name_taken',
-        `container ${container.name} has a reserved name and is not the sidecar that the Pod's annotations ask for`,
+        `container ${container.name} has a reserved name and is not the sidecar that the Pod's annotations ask for; rename or remove it`,
       )
   }
   const reader = pod.containers.find(
     ({ name, mounts }) => !name.startsWith(RESERVED) && mounts.some((mount) => mount.startsWith(RESERVED)),
   )
   if (reader !== undefined)
-    return deny('name_taken', `container ${reader.name} mounts a volume that belongs to the sidecar`)
+    return deny('name_taken', `container ${reader.name} mounts a volume that belongs to the sidecar; remove this mount`)
   const shared = pod.volumes.find((volume) => !volume.name.startsWith(RESERVED) && asksPdp(volume))
   if (shared !== undefined)
-    return deny('token_taken', `volume ${shared.name} has a token with the audience ${TOKEN_AUDIENCE}: ${ONLY_SIDECAR}`)
+    return deny(
+      'token_taken',
+      `volume ${shared.name} has a token with the audience ${TOKEN_AUDIENCE}: ${ONLY_SIDECAR}; remove the volume`,
+    )
   for (const { name, raw } of pod.volumes) {
     const volume = own.volumes.find((candidate) => candidate.name === name)
     if (name.startsWith(RESERVED) && (volume === undefined || !equalJson(raw, volume)))
-      return deny('name_taken', `volume ${name} has a reserved name and is not the sidecar's volume`)
+      return deny(
+        'name_taken',
+        `volume ${name} has a reserved name and is not the sidecar's volume; rename or remove it`,
+      )
   }
   return null
 }

@@ -1,5 +1,6 @@
 /** Gives the sidecar the port name that Services use; the app's port keeps its number and gets another name. */
 
+import { ANNOTATION_PORTS } from './annotations.ts'
 import { type Denial, deny } from './injection.ts'
 import { pointer } from './json.ts'
 import type { PatchOperation } from './patch.ts'
@@ -25,13 +26,13 @@ export function takeOver(
   if (taken !== undefined)
     return deny(
       'port_taken',
-      `port ${taken.port.number} of ${taken.container.name} is reserved for sidecars (15080 to 15083 and 15090 to 15093)`,
+      `port ${taken.port.number} of ${taken.container.name} is reserved for sidecars (15080 to 15083 and 15090 to 15093); choose another`,
     )
   const onNode = ports.find(({ port }) => port.hostPort !== null)
   if (onNode !== undefined)
     return deny(
       'port_unfit',
-      `port ${onNode.port.number} of ${onNode.container.name} has a hostPort, which bypasses the sidecar`,
+      `port ${onNode.port.number} of ${onNode.container.name} has a hostPort, which bypasses the sidecar; remove hostPort`,
     )
   const operations: PatchOperation[] = []
   const appPorts = new Map<string, number>()
@@ -57,18 +58,27 @@ export function takeOver(
 type Named = { readonly holders: readonly Held[]; readonly behind: readonly Held[] }
 
 function findOdd({ portName, hiddenName }: Sidecar, { holders, behind }: Named): Denial | null {
-  if (holders.length === 0) return deny('port_missing', `no container has a port named ${portName}`)
+  if (holders.length === 0)
+    return deny(
+      'port_missing',
+      `no container has a port named ${portName}; name the app's port so, or change annotation ${ANNOTATION_PORTS}`,
+    )
   // Kubernetes does not define which of two an endpoint uses: the other would be open.
-  if (holders.length > 1) return deny('port_repeated', `${holders.length} ports are named ${portName}`)
+  if (holders.length > 1)
+    return deny('port_repeated', `${holders.length} ports are named ${portName}; rename all but one`)
   if (behind.length > 0)
-    return deny('port_repeated', `port name ${hiddenName} is needed for the app's port behind the sidecar`)
+    return deny(
+      'port_repeated',
+      `port name ${hiddenName} is needed for the app's port behind the sidecar; rename the port that has it`,
+    )
   return null
 }
 
 function findOddPresent({ portName, hiddenName }: Sidecar, { holders, behind }: Named): Denial | null {
   if (holders.length > 0)
-    return deny('port_repeated', `another container than the sidecar has a port named ${portName}`)
-  if (behind.length > 1) return deny('port_repeated', `${behind.length} ports are named ${hiddenName}`)
+    return deny('port_repeated', `another container than the sidecar has a port named ${portName}; rename that port`)
+  if (behind.length > 1)
+    return deny('port_repeated', `${behind.length} ports are named ${hiddenName}; rename all but one`)
   return null
 }
 
@@ -76,12 +86,16 @@ function findUnfit(
   { port, container }: Held,
   { portName, ports }: { portName: string; ports: readonly Held[] },
 ): Denial | null {
-  if (port.protocol !== 'TCP') return deny('port_unfit', `port ${portName} of ${container.name} is not TCP`)
+  if (port.protocol !== 'TCP')
+    return deny(
+      'port_unfit',
+      `port ${portName} of ${container.name} is not TCP; remove it from annotation ${ANNOTATION_PORTS}`,
+    )
   const twin = ports.find((other) => other.port !== port && other.port.number === port.number)
   if (twin !== undefined)
     return deny(
       'port_repeated',
-      `port ${port.number} of ${twin.container.name} is behind the sidecar of ${portName} under another name`,
+      `port ${port.number} of ${twin.container.name} is behind the sidecar of ${portName} under another name; remove one of the two`,
     )
   return null
 }

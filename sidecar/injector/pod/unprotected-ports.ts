@@ -24,6 +24,9 @@ export function openNumbers(
     ({ word, numbers }) => covering.has(word) || numbers.some((number) => covered.has(number) || isSidecarPort(number)),
   )
   if (wrong !== undefined)
-    return deny('port_covered', `annotation ${ANNOTATION_UNPROTECTED} lists ${wrong.word}, which a sidecar protects`)
+    return deny(
+      'port_covered',
+      `annotation ${ANNOTATION_UNPROTECTED} lists ${wrong.word}, which a sidecar protects; remove it there`,
+    )
   return [...new Set(named.flatMap(({ numbers }) => numbers))].toSorted((a, b) => a - b)
 }

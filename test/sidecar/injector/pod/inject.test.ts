@@ -220,6 +220,14 @@ describe('refuses', () => {
       expect(judge(podWith(over), mode)).toMatchObject({ verdict: 'deny', code })
     })
 
+  test('each with a message that says what to do', () => {
+    const advice = /\bmust\b|requires annotation|; (?:remove|rename|name|choose|known are)\b/
+    const said = REFUSED.filter(([, code]) => code !== 'pod_invalid').map(([, , over, mode]) =>
+      judge(podWith(over), mode),
+    )
+    expect(said).toEqual(said.map(() => expect.objectContaining({ message: expect.stringMatching(advice) })))
+  })
+
   test('each for its own reason, and every reason has a case', () => {
     const seen = new Set<string>([...REFUSED.map(([, code]) => code), 'job_unsupported', 'sidecar_late'])
     expect(DENIALS.filter((code) => !seen.has(code))).toEqual([])
