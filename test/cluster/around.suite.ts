@@ -1,5 +1,4 @@
 /** The ways that lead past a sidecar: what closes each, who is warned of it, and what `check-cluster` says. */
-import { spawnSync } from 'node:child_process'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { type JsonObject, listAt, objectAt } from '../../sidecar/injector/pod/json.ts'
 import { podWith } from '../sidecar/injector/pod/pods.ts'
@@ -32,13 +31,7 @@ async function create(namespace: string, over: Parameters<typeof podWith>[0] = {
 }
 const message = ({ body }: KubeAnswer): string => String(body.message)
 
-function check(...words: readonly string[]): { status: number | null; stdout: string } {
-  const { kubectl } = inject('binaries')
-  return spawnSync(process.execPath, ['sidecar/main.ts', 'check-cluster', '--kubectl', kubectl, ...words], {
-    encoding: 'utf8',
-    env: { ...process.env, KUBECONFIG: cluster.kubeconfig },
-  })
-}
+const check: Cluster['check'] = (...words) => cluster.check(...words)
 
 describe('the IP of a Pod and the port of its app (K8S-001)', () => {
   test('are open as long as no network policy selects the Pod, which is listed', async () => {

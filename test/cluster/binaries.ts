@@ -14,12 +14,16 @@ import {
 import { homedir } from 'node:os'
 import { basename, delimiter, join } from 'node:path'
 import { isObject } from '../../sidecar/injector/pod/json.ts'
+import { buildGo } from '../support/programs/go-build.ts'
 import { askJson, runs } from '../support/programs/run.ts'
 
 const PROMETHEUS_OPERATOR = 'github.com/prometheus-operator/prometheus-operator@v0.83.0'
 const PROMETHEUS_CRDS = 'example/prometheus-operator-crd/monitoring.coreos.com'
 const PROGRAMS = ['etcd', 'kube-apiserver', 'kubectl', 'helm'] as const
 type Program = (typeof PROGRAMS)[number]
+/** What makes Pods of a Deployment, gives each a node, and says that it runs. Without all of them that suite is skipped. */
+const CONTROLLERS = ['kube-controller-manager', 'kube-scheduler', 'kwok'] as const
+type Controller = (typeof CONTROLLERS)[number]
 /** Definitions of the kinds of others that the chart can write, as published in their Go modules. */
 const DEFINITIONS = {
   'certificates.yaml': ['github.com/cert-manager/cert-manager@v1.18.2', 'deploy/crds/crd-certificates.yaml'],
@@ -45,11 +49,20 @@ const GATEWAY_DEFINITIONS = {
   'clienttrafficpolicies.yaml': [ENVOY_GATEWAY, `${ENVOY_GATEWAY_CRDS}_clienttrafficpolicies.yaml`],
   'istio.yaml': ['istio.io/api@v1.31.1', 'kubernetes/customresourcedefinitions.gen.yaml'],
 } as const
+/** How kwok's nodes become ready, and how Pods leave them. */
+const KWOK = { module: 'sigs.k8s.io/kwok', version: 'v0.8.0', path: 'cmd/kwok' } as const
+const KWOK_STAGES = {
+  'node-initialize.yaml': [`${KWOK.module}@${KWOK.version}`, 'kustomize/stage/node/fast/node-initialize.yaml'],
+  'pod-delete.yaml': [`${KWOK.module}@${KWOK.version}`, 'kustomize/stage/pod/fast/pod-delete.yaml'],
+} as const
+export type Controllers = { readonly [name in Controller]: string } & { readonly stages: readonly string[] }
 export type Binaries = { readonly [name in Program]: string } & {
   /** CustomResourceDefinitions, as YAML files. */
   readonly definitions: readonly string[]
   /** The same of gateways; those that cannot be had are left out. */
   readonly gatewayDefinitions: readonly string[]
+  /** Null when one of them cannot be had. */
+  readonly controllers: Controllers | null
 }
 
 const KUBERNETES = { version: 'v1.36.3', staging: 'v0.36.3', major: '1', minor: '36' } as const
@@ -63,11 +76,14 @@ export function cacheFolder(environment: NodeJS.ProcessEnv): string {
 /** All programs, or the names of those that are missing and cannot be made here. */
 export function findOrBuild(environment: NodeJS.ProcessEnv): Binaries | { readonly missing: readonly string[] } {
   const cache = cacheFolder(environment)
-  const find = (name: Program): string | null => locate(name, environment, cache)
-  for (const name of PROGRAMS) {
+  const find = (name: Program | Controller): string | null => locate(name, environment, cache)
+  // CI takes what was made before: building takes long.
+  const optional = environment.CI === undefined ? CONTROLLERS : []
+  for (const name of [...PROGRAMS, ...optional]) {
     if (find(name) !== null || !isInstalled(name === 'etcd' ? ['apt-get', '--version'] : ['go', 'version'])) continue
     console.log(`${name} is missing: making it in ${cache}, once`)
     if (name === 'etcd') unpackEtcd(cache)
+    else if (name === 'kwok') buildGo(name, KWOK, cache)
     else build(name, cache)
   }
   const definitions = Object.keys(DEFINITIONS).map((name) => join(cache, 'definitions', name))
@@ -84,6 +100,7 @@ export function findOrBuild(environment: NodeJS.ProcessEnv): Binaries | { readon
     gatewayDefinitions: Object.keys(GATEWAY_DEFINITIONS)
       .map((name) => join(cache, 'gateway-definitions', name))
       .filter((path) => existsSync(path)),
+    controllers: findControllers(find, cache),
     etcd: at('etcd'),
     'kube-apiserver': at('kube-apiserver'),
     kubectl: at('kubectl'),
@@ -91,7 +108,23 @@ export function findOrBuild(environment: NodeJS.ProcessEnv): Binaries | { readon
   }
 }
 
-function locate(name: Program, environment: NodeJS.ProcessEnv, cache: string): string | null {
+/** Says what is missing. */
+function findControllers(find: (name: Controller) => string | null, cache: string): Controllers | null {
+  const folder = join(cache, 'kwok-stages')
+  fetchDefinitions(folder, KWOK_STAGES)
+  const stages = Object.keys(KWOK_STAGES).map((name) => join(folder, name))
+  const [manager, scheduler, kwok] = CONTROLLERS.map(find)
+  if (manager && scheduler && kwok && stages.every((path) => existsSync(path)))
+    return { 'kube-controller-manager': manager, 'kube-scheduler': scheduler, kwok, stages }
+  const missing = [
+    ...CONTROLLERS.filter((name) => find(name) === null),
+    ...stages.filter((path) => !existsSync(path)).map((path) => basename(path)),
+  ]
+  console.log(`controllers.suite.ts is skipped: ${missing.join(', ')} missing; install Go and run npm run test:cluster`)
+  return null
+}
+
+function locate(name: Program | Controller, environment: NodeJS.ProcessEnv, cache: string): string | null {
   const { KUBEBUILDER_ASSETS: assets, PATH: path = '' } = environment
   const folders = [...(assets === undefined ? [] : [assets]), join(cache, 'bin'), ...path.split(delimiter)]
   return folders.map((folder) => join(folder, name)).find(isProgram) ?? null
@@ -123,17 +156,16 @@ function unpackEtcd(cache: string): void {
   rmSync(folder, { recursive: true })
 }
 
-const TARGETS: {
-  readonly [name in Exclude<Program, 'etcd'>]: { readonly path: string; readonly set: readonly string[] }
-} = {
-  'kube-apiserver': {
-    path: 'k8s.io/kubernetes/cmd/kube-apiserver',
-    set: [
-      `k8s.io/component-base/version.gitVersion=${KUBERNETES.version}`,
-      `k8s.io/component-base/version.gitMajor=${KUBERNETES.major}`,
-      `k8s.io/component-base/version.gitMinor=${KUBERNETES.minor}`,
-    ],
-  },
+type Target = Exclude<Program | Controller, 'etcd' | 'kwok'>
+const KUBERNETES_SET = [
+  `k8s.io/component-base/version.gitVersion=${KUBERNETES.version}`,
+  `k8s.io/component-base/version.gitMajor=${KUBERNETES.major}`,
+  `k8s.io/component-base/version.gitMinor=${KUBERNETES.minor}`,
+]
+const TARGETS: { readonly [name in Target]: { readonly path: string; readonly set: readonly string[] } } = {
+  'kube-apiserver': { path: 'k8s.io/kubernetes/cmd/kube-apiserver', set: KUBERNETES_SET },
+  'kube-controller-manager': { path: 'k8s.io/kubernetes/cmd/kube-controller-manager', set: KUBERNETES_SET },
+  'kube-scheduler': { path: 'k8s.io/kubernetes/cmd/kube-scheduler', set: KUBERNETES_SET },
   kubectl: { path: 'k8s.io/kubernetes/cmd/kubectl', set: [] },
   helm: {
     path: 'helm.sh/helm/v3/cmd/helm',
@@ -144,8 +176,8 @@ const TARGETS: {
   },
 }
 
-/** One module for both, so that what they share is compiled once; at low priority, since it takes minutes. */
-function build(name: Exclude<Program, 'etcd'>, cache: string): void {
+/** One module for all, so that what they share is compiled once; at low priority, since it takes minutes. */
+function build(name: Target, cache: string): void {
   const folder = join(cache, 'build')
   mkdirSync(folder, { recursive: true })
   mkdirSync(join(cache, 'bin'), { recursive: true })

@@ -1,5 +1,5 @@
 /** The chart, installed by Helm into a real control plane, with the injector served as its Service says. */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
@@ -8,8 +8,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { parse } from 'yaml'
 import { isObject, type JsonObject, objectAt, textAt, textsAt } from '../../sidecar/injector/pod/json.ts'
 import { freePort } from '../support/free-port.ts'
-import type { Binaries } from './binaries.ts'
+import type { Binaries, Controllers } from './binaries.ts'
 import { type ControlPlane, startControlPlane } from './control-plane.ts'
+import { startControllers } from './controllers/start.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -41,14 +42,23 @@ export type Cluster = ControlPlane &
   Certificates &
   Injector & {
     helm(...words: readonly string[]): string
+    /** What `check-cluster` says. */
+    check(...words: readonly string[]): { readonly status: number | null; readonly stdout: string }
     namespace(name: string, labels?: JsonObject): Promise<void>
   }
 
-/** Throws when the machine has only loopback addresses, which endpoints may not have. */
-export async function startCluster(binaries: Binaries): Promise<Cluster> {
+/**
+ * Throws when the machine has only loopback addresses, which endpoints may not have. With `controllers` they act on every
+ * object, and Pods of the chart's injector have the address of this machine.
+ */
+export async function startCluster(binaries: Binaries, controllers: Controllers | null = null): Promise<Cluster> {
+  const address = ownAddress()
   const plane = await startControlPlane(binaries)
   const { kube, folder } = plane
-  const injector = openInjector(plane, await freePort())
+  const webhookPort = await freePort()
+  const told = controllers === null ? () => publish(plane, { address, port: webhookPort }) : null
+  const injector = openInjector(plane, { webhookPort, told })
+  const acting = controllers === null ? null : await startControllers(plane, { programs: controllers, address })
   return {
     ...plane,
     ...openCertificates(plane),
@@ -59,13 +69,21 @@ export async function startCluster(binaries: Binaries): Promise<Cluster> {
         env: { ...process.env, KUBECONFIG: plane.kubeconfig, HELM_DATA_HOME: folder, HELM_CACHE_HOME: folder },
         stdio: ['ignore', 'pipe', 'pipe'],
       }),
+    check: (...words) =>
+      spawnSync(process.execPath, ['sidecar/main.ts', 'check-cluster', '--kubectl', binaries.kubectl, ...words], {
+        encoding: 'utf8',
+        env: { ...process.env, KUBECONFIG: plane.kubeconfig },
+      }),
     async namespace(name, labels = {}) {
       await kube.must('POST', '/api/v1/namespaces', { metadata: { name, labels } })
-      // No controller makes it here, and admission wants it.
-      await kube.must('POST', `/api/v1/namespaces/${name}/serviceaccounts`, { metadata: { name: 'default' } })
+      // Admission wants it, and a controller may have made it already.
+      const path = `/api/v1/namespaces/${name}/serviceaccounts`
+      const { status, body } = await kube.send('POST', path, { metadata: { name: 'default' } })
+      if (status !== 201 && status !== 409) throw new Error(JSON.stringify(body))
     },
     async close() {
       await injector.silence()
+      await acting?.close()
       await plane.close()
     },
   }
@@ -102,8 +120,11 @@ function openCertificates({ kube, folder }: ControlPlane): Certificates {
   }
 }
 
-function openInjector(plane: ControlPlane, webhookPort: number): Injector {
-  const { kube, folder } = plane
+/** `told` tells the cluster where it listens. */
+function openInjector(
+  { kube, folder }: ControlPlane,
+  { webhookPort, told }: { webhookPort: number; told: (() => Promise<void>) | null },
+): Injector {
   let running: ChildProcess | null = null
   let log = ''
   return {
@@ -119,7 +140,7 @@ function openInjector(plane: ControlPlane, webhookPort: number): Injector {
         log += text
       })
       await once(running.stdout ?? running, 'data')
-      await publish(plane, webhookPort)
+      await told?.()
       await delay(200)
     },
     async silence() {
@@ -134,12 +155,16 @@ function openInjector(plane: ControlPlane, webhookPort: number): Injector {
   }
 }
 
-/** Tells the cluster where the Service's endpoints are, as the controllers would. */
-async function publish({ kube }: ControlPlane, port: number): Promise<void> {
+function ownAddress(): string {
   const address = Object.values(networkInterfaces())
     .flatMap((entries) => entries ?? [])
     .find(({ family, internal }) => family === 'IPv4' && !internal)?.address
   if (address === undefined) throw new Error('this machine has only loopback addresses, which endpoints may not have')
+  return address
+}
+
+/** Tells the cluster where the Service's endpoints are, as the controllers would. */
+async function publish({ kube }: ControlPlane, { address, port }: { address: string; port: number }): Promise<void> {
   const path = `/apis/discovery.k8s.io/v1/namespaces/${NAMESPACE}/endpointslices`
   const slice = {
     metadata: { name: 'portcullis-injector', labels: { 'kubernetes.io/service-name': 'portcullis-injector' } },
@@ -152,9 +177,9 @@ async function publish({ kube }: ControlPlane, port: number): Promise<void> {
 }
 
 /** The API server takes up changes of its configuration after a moment. Throws after ten seconds. */
-export async function until(check: () => Promise<boolean>): Promise<void> {
+export async function until(check: () => Promise<boolean>, seconds = 10): Promise<void> {
   for (let tries = 0; !(await check()); tries += 1) {
-    if (tries > 100) throw new Error('it did not come true')
+    if (tries > seconds * 10) throw new Error('it did not come true')
     await delay(100)
   }
 }

@@ -76,6 +76,7 @@ async function writeCredentials(
     ['tls.crt', certificate],
     ['tls.key', key],
     ['tokens.csv', `${token},admin,admin,"system:masters"\n`],
+    ['ca.crt', authority],
     ['accounts.key', accounts.export({ type: 'pkcs8', format: 'pem' }).toString()],
     ['kubeconfig', JSON.stringify(config)],
   ] as const)
@@ -113,15 +114,17 @@ function apiFlags(folder: string, etcdUrl: string, port: number): readonly strin
     '--service-cluster-ip-range=10.96.0.0/16',
     // A Service is dialled at its endpoints: there is no kube-proxy here.
     '--enable-aggregator-routing=true',
+    // Debian's etcd cannot serve it, and kwok would ask for it again and again.
+    '--feature-gates=WatchList=false',
   ]
 }
 
-function start(program: string, flags: readonly string[], log: string): ChildProcess {
+export function start(program: string, flags: readonly string[], log: string): ChildProcess {
   const output = openSync(log, 'w')
   return spawn(program, flags, { stdio: ['ignore', output, output] })
 }
 
-async function stop(child: ChildProcess): Promise<void> {
+export async function stop(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const ended = once(child, 'exit')
   child.kill('SIGTERM')
