@@ -102,7 +102,8 @@ type Deps = {
 function guardDeps<M extends RelationModel>(options: GuardOptions<M>): Deps {
   const { issuer, resource, publicUrl = resource, organization = (claims) => claims.organization } = options
   if (!isSafeKeyUrl(issuer)) throw new TypeError('issuer is not an https URL')
-  if (!URL.canParse(publicUrl)) throw new TypeError('publicUrl is needed where resource is no URL')
+  if (!isHttpUrl(publicUrl))
+    throw new TypeError('publicUrl must be an http or https URL; it is needed where resource is no such URL')
   const clock = Date.now
   const pdp = options.pdp as Pick<EmbeddedPdp, 'decide' | 'isRevoked' | 'tokenKeys'>
   const { replay = processReplayMemory({ clock, entriesMax: PROOFS_MAX }) } = options
@@ -192,13 +193,23 @@ function createKeysOf(pdp: Pick<EmbeddedPdp, 'tokenKeys'>): Deps['keysOf'] {
   }
 }
 
-/** Throws Refused `request_invalid` for a value that makes no resource, TypeError for a parameter that the route lacks. */
+/** Only such a URL has an origin that a proof can name. */
+const isHttpUrl = (text: string): boolean => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
+
+/**
+ * Throws Refused `request_invalid` for values that make no resource, TypeError for a parameter that the route lacks and for two
+ * placeholders side by side.
+ */
 function fill(template: string, parameters: unknown): string {
   const given = typeof parameters === 'object' && parameters !== null ? new Map(Object.entries(parameters)) : new Map()
-  const resource = template.replace(/\{([^{}]*)\}/g, (_, name: string) => {
+  if (template.includes('}{'))
+    throw new TypeError('two placeholders side by side do not tell where the first value ends')
+  const resource = template.replace(/\{([^{}]*)\}([^{]?)/g, (_, name: string, end: string) => {
     const value: unknown = given.get(name)
     if (typeof value !== 'string') throw new TypeError(`the route has no single path parameter {${name}}`)
-    return value
+    // Otherwise two different pairs of values could give the same id for `{a}/{b}`.
+    if (end !== '' && value.includes(end)) throw new Refused('request_invalid')
+    return value + end
   })
   if (!isObject(resource)) throw new Refused('request_invalid')
   return resource

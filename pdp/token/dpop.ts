@@ -156,8 +156,8 @@ function createKeyCache() {
 
 function checkBinding({ payload }: Jws, request: ProofRequest, claims: Pick<AccessClaims, 'digest'>): void {
   if (payload.htm !== request.method) throw invalid('htm is not the method of the request')
-  if (typeof payload.htu !== 'string' || comparable(payload.htu) !== comparable(request.url))
-    throw invalid('htu is not the URL of the request')
+  const named = typeof payload.htu === 'string' ? comparable(payload.htu) : null
+  if (named === null || named !== comparable(request.url)) throw invalid('htu is not the URL of the request')
   if (payload.ath !== claims.digest) throw invalid('ath is not the digest of the access token')
 }
 

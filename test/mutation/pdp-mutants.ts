@@ -79,7 +79,8 @@ export const PDP_GROUPS: readonly Group[] = [
         'if (payload.htm !== request.method) throw',
         'if (payload.htm === undefined) throw',
       ),
-      dpop('a proof for another URL', ' || comparable(payload.htu) !== comparable(request.url))', ')'),
+      dpop('a proof for another URL', ' || named !== comparable(request.url))', ')'),
+      dpop('a proof for no URL', 'if (named === null || named', 'if (named'),
       dpop(
         'a proof for another token',
         'if (payload.ath !== claims.digest) throw',

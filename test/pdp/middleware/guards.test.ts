@@ -18,6 +18,8 @@ import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { createIssuer, ecKeys, type Issuer, proof, thumbprint } from '../../sidecar/support/issuer.ts'
 
 const RESOURCE = 'https://app.test'
+/** Of two values. */
+const FILE = 'file:{folder}/{name}'
 const clock = Date.now
 const closing: (() => Promise<unknown>)[] = []
 let issuer: Issuer
@@ -39,6 +41,7 @@ const FRAMEWORKS: { readonly [name: string]: (options: GuardOptions) => Promise<
     const { allow, callerOf } = expressGuard(options)
     const app = express()
     app.get('/invoices/:id', allow('viewer', 'invoice:{id}'), (req, res) => void res.send(callerOf(req).subject.id))
+    app.get('/files/:folder/:name', allow('viewer', FILE), (req, res) => void res.send(callerOf(req).subject.id))
     app.get('/me', allow(), (req, res) => void res.send(callerOf(req).subject.id))
     return app
   },
@@ -50,6 +53,11 @@ const FRAMEWORKS: { readonly [name: string]: (options: GuardOptions) => Promise<
       { onRequest: allow('viewer', 'invoice:{id}') },
       async (request) => callerOf(request).subject.id,
     )
+    app.get(
+      '/files/:folder/:name',
+      { onRequest: allow('viewer', FILE) },
+      async (request) => callerOf(request).subject.id,
+    )
     app.get('/me', { onRequest: allow() }, async (request) => callerOf(request).subject.id)
     await app.ready()
     return (req, res) => void app.server.emit('request', req, res)
@@ -58,6 +66,7 @@ const FRAMEWORKS: { readonly [name: string]: (options: GuardOptions) => Promise<
     const { allow, callerOf } = honoGuard(options)
     const app = new Hono()
     app.get('/invoices/:id', allow('viewer', 'invoice:{id}'), (c) => c.text(callerOf(c).subject.id))
+    app.get('/files/:folder/:name', allow('viewer', FILE), (c) => c.text(callerOf(c).subject.id))
     app.get('/me', allow(), (c) => c.text(callerOf(c).subject.id))
     return getRequestListener(app.fetch)
   },
@@ -83,7 +92,9 @@ beforeAll(async () => {
   const store = memoryStore()
   pdp = createPdp({ store })
   await pdp.putOrganization('acme', { name: 'Acme' })
-  await pdp.write('acme', { write: ['invoice:42#viewer@user:alice', 'invoice:42#viewer@service:robot'] })
+  await pdp.write('acme', {
+    write: ['invoice:42#viewer@user:alice', 'invoice:42#viewer@service:robot', 'file:a/b/c#viewer@user:alice'],
+  })
   const asked: GuardOptions['pdp'] = {
     decide: (request) => decide(request),
     isRevoked: (token) => pdp.isRevoked(token),
@@ -196,6 +207,31 @@ describe.each(Object.keys(FRAMEWORKS))('a guard of %s', (name) => {
     const answer = await bearer(await issuer.token())
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '1'])
   })
+})
+
+// A server of node:http makes its resources itself.
+test.each(['express', 'fastify', 'hono'])('a guard of %s asks about one file for each two values', async (name) => {
+  const headers = { authorization: `Bearer ${await issuer.token()}` }
+  const ask = async (path: string) => (await fetch(`${bases.get(name)}${path}`, { headers })).status
+  expect(await ask('/files/a/b%2Fc')).toBe(200)
+  // To the handler, these are a file of the folder `a/b`.
+  expect(await ask('/files/a%2Fb/c')).toBe(400)
+})
+
+test('fails where two placeholders stand side by side', async () => {
+  const { allow } = fastifyGuard({ pdp, issuer: issuer.issuer, resource: RESOURCE })
+  const app = Fastify()
+  app.get('/:a/:b', { onRequest: allow('viewer', 'file:{a}{b}') }, async () => 'reached')
+  const headers = { authorization: `Bearer ${await issuer.token()}` }
+  expect((await app.inject({ url: '/a/b', headers })).statusCode).toBe(500)
+})
+
+test('refuses to be made where no proof could name its URL', () => {
+  const options = { pdp, issuer: issuer.issuer }
+  for (const resource of ['urn:example:app', 'api://app', 'app'])
+    expect(() => httpGuard({ ...options, resource })).toThrow(/publicUrl/)
+  expect(() => httpGuard({ ...options, resource: RESOURCE, publicUrl: 'app:' })).toThrow(/publicUrl/)
+  expect(() => httpGuard({ ...options, resource: 'urn:example:app', publicUrl: RESOURCE })).not.toThrow()
 })
 
 test('refuses to be made for an issuer without TLS', () => {

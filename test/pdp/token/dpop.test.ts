@@ -59,6 +59,13 @@ test.each(['https://APP.test:443/invoices/1', 'HTTPS://app.test/invoices/1?x=1#f
   },
 )
 
+test('accepts no proof for what is no URL, whatever its htu is', async () => {
+  const text = await make({ claims: { htu: 'x' } })
+  await expect(verifier()({ proofs: [text], method: 'GET', url: 'null/invoices/1' }, claims)).rejects.toMatchObject({
+    code: 'proof_invalid',
+  })
+})
+
 describe('refuses a proof', () => {
   const cases: { readonly [why: string]: { claims?: () => Claims; header?: Claims } } = {
     'for another method': { claims: () => ({ htm: 'POST' }) },
