@@ -9,11 +9,11 @@ import { installClientDecoy } from './client-decoy.ts'
 import { TOKEN_EXCHANGE } from './client-metadata.ts'
 import type { ProviderDeps } from './deps.ts'
 import { installErrorResponses } from './error-responses.ts'
+import { installFieldCheck } from './field-check.ts'
 import { requireIdToken } from './jwt-kinds.ts'
 import { createMint, type Mint } from './mint.ts'
 import { createProviderPages } from './pages.ts'
 import { installPolling } from './polling.ts'
-import { installProofCheck } from './proof-check.ts'
 import { createRotation } from './refresh-rotation.ts'
 import { providerSettings } from './settings.ts'
 import { EXCHANGE_PARAMETERS, tokenExchangeGrant } from './token-exchange.ts'
@@ -40,7 +40,7 @@ export function createProvider(deps: ProviderDeps): Provider {
   reachInto(provider, deps, mint)
   installErrorResponses(provider, deps)
   installStartLimits(provider, deps)
-  installProofCheck(provider)
+  installFieldCheck(provider)
   pages.install(provider)
   installPolling(provider, deps.clock)
   installClientDecoy(provider, { ...deps, secretSemaphore: deps.semaphores.decoys })

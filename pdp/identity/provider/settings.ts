@@ -127,7 +127,7 @@ function issuance(deps: SettingsDeps, mint: Mint): Configuration {
         enabled: true,
         // Default policy with our words: RFC 7009 section 2.1 has the request refused.
         allowedPolicy: (_ctx: Context, client: Client, token: { readonly clientId?: string | undefined }) => {
-          if (token.clientId !== client.clientId) throw new errors.InvalidRequest('the token is another client’s')
+          if (token.clientId !== client.clientId) throw new errors.InvalidRequest('the token belongs to another client')
           return true
         },
       },

@@ -1,6 +1,7 @@
 /** Every endpoint under /oauth that takes a form, with bad ones: an error of its RFC, and not a word about the inside. */
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sendRaw } from '../../../sidecar/support/raw-http.ts'
 import { effort } from '../../../support/effort.ts'
 import { VERIFIER } from '../flow.ts'
 import { ACCESS_TOKEN, CIBA, createFlows, DEVICE_CODE, EXCHANGE } from '../flows.ts'
@@ -140,6 +141,20 @@ describe.each(Object.entries(FORMS))('%s', (name, { path, base }) => {
     expectDecent(answer, why)
     expect([400, 401]).toContain(answer.status)
     expect(['invalid_client', 'invalid_request']).toContain(parseObject(answer.text).error)
+  })
+
+  test.each([
+    ['the same again', basic()],
+    ['those of another client', basic('web')],
+    ['a token', 'Bearer x'],
+    ['nothing', ''],
+  ])('refuses credentials in two fields, of which the second has %s', async (why, second) => {
+    const form = encoded(base())
+    const lines = [`POST ${path} HTTP/1.1`, 'Host: id', 'Content-Type: application/x-www-form-urlencoded']
+    const fields = [`Content-Length: ${form.length}`, `Authorization: ${basic()}`, `Authorization: ${second}`]
+    const request = `${[...lines, ...fields].join('\r\n')}\r\n\r\n${form}`
+    const { status, body } = await sendRaw(Number(new URL(world.issuer).port), request)
+    expect([why, status, parseObject(body).error]).toEqual([why, 400, 'invalid_request'])
   })
 
   test.each([

@@ -32,6 +32,11 @@ test.each([
   ['HTTP/2.0 in the request line', () => `GET /v1/organizations HTTP/2.0\r\nHost: a\r\n${fields()}\r\n`],
   ['HTTP/0.9 in the request line', () => `GET /v1/organizations HTTP/0.9\r\nHost: a\r\n${fields()}\r\n`],
   [
+    'two media types',
+    () =>
+      `POST /v1/organizations/acme/relationships HTTP/1.1\r\nHost: a\r\n${fields()}Content-Type: application/json\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}`,
+  ],
+  [
     'two lengths',
     () =>
       `POST /v1/organizations/acme/relationships HTTP/1.1\r\nHost: a\r\n${fields()}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} `,
