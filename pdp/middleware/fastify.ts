@@ -1,12 +1,11 @@
 /** `portcullis/fastify`: a guard for routes of Fastify. */
-import type { IncomingMessage } from 'node:http'
 import type { RelationModel } from '../domain/relation-types.ts'
 import { type Caller, createGuard, type GuardArguments, type GuardOptions } from './guard.ts'
-import { requestOf, requireCaller } from './node-request.ts'
+import { type NodeRequest, requestOf, requireCaller } from './node-request.ts'
 
 export type { Caller, GuardOptions } from './guard.ts'
 
-type FastifyRequest = { readonly raw: IncomingMessage; readonly originalUrl: string; readonly params: unknown }
+type FastifyRequest = { readonly raw: NodeRequest; readonly originalUrl: string; readonly params: unknown }
 type FastifyReply = {
   code(status: number): FastifyReply
   headers(fields: { [name: string]: string }): FastifyReply

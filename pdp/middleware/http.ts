@@ -1,8 +1,7 @@
-/** `portcullis/http`: a guard for servers of `node:http`. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+/** `portcullis/http`: a guard for servers of `node:http` and `node:http2`. */
 import type { RelationModel } from '../domain/relation-types.ts'
 import { type Caller, createGuard, type GuardArguments, type GuardOptions } from './guard.ts'
-import { answer, requestOf } from './node-request.ts'
+import { answer, type NodeAnswer, type NodeRequest, requestOf } from './node-request.ts'
 
 export type { Caller, GuardOptions } from './guard.ts'
 
@@ -20,7 +19,11 @@ export type { Caller, GuardOptions } from './guard.ts'
  */
 export function httpGuard<M extends RelationModel = RelationModel>(options: GuardOptions<M>) {
   const guard = createGuard(options)
-  return async (req: IncomingMessage, res: ServerResponse, ...check: GuardArguments<M>): Promise<Caller | null> => {
+  return async (
+    req: NodeRequest & { readonly url?: string | undefined },
+    res: NodeAnswer,
+    ...check: GuardArguments<M>
+  ): Promise<Caller | null> => {
     const outcome = await guard(requestOf(req, { target: req.url ?? '', parameters: {} }), check)
     if ('caller' in outcome) return outcome.caller
     answer(res, outcome.denial)
