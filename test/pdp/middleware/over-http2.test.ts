@@ -57,7 +57,7 @@ afterAll(async () => {
 })
 
 function ask(name: string, fields: OutgoingHttpHeaders): Promise<{ status: number; text: string }> {
-  const session = connect(`http://127.0.0.1:${ports.get(name)}`, AS_SENT)
+  const session = connect(`http://127.0.0.1:${ports.get(name)}`, { ...AS_SENT, settings: {} })
   return new Promise((resolve, reject) => {
     const stream = session.request({ ':path': '/doc', ...fields })
     let [status, text] = [0, '']
