@@ -1,5 +1,5 @@
 /** Guards in servers that speak HTTP/2: Node's requests there lack some members that those of HTTP/1.1 have. */
-import { connect, createServer, type OutgoingHttpHeaders } from 'node:http2'
+import { connect, createServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -56,7 +56,10 @@ afterAll(async () => {
   await pdp.close()
 })
 
-function ask(name: string, fields: OutgoingHttpHeaders): Promise<{ status: number; text: string }> {
+function ask(
+  name: string,
+  fields: { readonly [name: string]: string | string[] },
+): Promise<{ status: number; text: string }> {
   const session = connect(`http://127.0.0.1:${ports.get(name)}`, { ...AS_SENT, settings: {} })
   return new Promise((resolve, reject) => {
     const stream = session.request({ ':path': '/doc', ...fields })
