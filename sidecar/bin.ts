@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=4 --max-old-space-size=256
+#!/usr/bin/env -S node --max-semi-space-size=8 --max-old-space-size=256
 /** The installed command `portcullis-sidecar`. Prints an error if Node.js is too old. */
 // The flags: pdp/process/command/node-flags.ts has the first. A bound on the old space makes V8 collect it early; without a bound, 60 MB of garbage
 // stay. Containers start node themselves, with a bound relative to their memory limit (injector/pod/sidecar-container.ts).

@@ -36,7 +36,7 @@ export const LIMIT_KEYS = {
     name: 'decisionsMax',
     ...COUNT,
     description:
-      'Questions that are open at the PDP at the same time. Further ones wait; clients take turns. If too many wait, the oldest of the client with the most gets 503.',
+      'Questions that are open at the PDP at the same time. Further ones wait; clients take turns. Raise it if the PDP is far away: with 64 and 20 ms to the PDP, at most 3,200 requests a second are decided. If too many wait, the oldest of the client with the most gets 503.',
   },
   websockets_max: {
     name: 'websocketsMax',

@@ -114,7 +114,7 @@ function startBenchSidecar(upstream: number, pdp: BenchPdp): Promise<SidecarProc
     pdp: { address: pdp.grpcAddress, insecure: true },
     routes: { 'GET /invoices/{id}': 'viewer invoice:{id}', 'GET /public': 'public' },
   })
-  const { SIDECAR_MAIN: main, SIDECAR_FLAGS: flags = '--max-semi-space-size=4 --max-old-space-size=256' } = process.env
+  const { SIDECAR_MAIN: main, SIDECAR_FLAGS: flags = '--max-semi-space-size=8 --max-old-space-size=256' } = process.env
   return startProcess({
     routeFile,
     ...(main !== undefined && { command: [process.execPath, ...flags.split(' '), main] }),

@@ -30,7 +30,7 @@ export const SETTINGS: readonly string[] = [
 export const BACKSTOP: readonly BackstopRule[] = [
   {
     name: 'pods',
-    form: 'fd541291ecb2053d3a19457533b012b3',
+    form: 'bca3d154aef6a7c9ee01181330b7454d',
     resources: [{ group: '', resource: 'pods', operation: 'CREATE' }],
     everywhere: false,
     without: 'nothing refuses Pods without a sidecar while the injector is down',

@@ -23,7 +23,7 @@ export type SidecarProcess = {
 const MAIN = fileURLToPath(new URL('../../../sidecar/main.ts', import.meta.url))
 
 /** As the installed command has them. */
-const FLAGS = ['--max-semi-space-size=4', '--max-old-space-size=256']
+const FLAGS = ['--max-semi-space-size=8', '--max-old-space-size=256']
 
 /** Returns when it is ready. `command`: what runs it; the arguments of `run` follow. */
 export async function startProcess(options: {

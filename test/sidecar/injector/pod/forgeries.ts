@@ -36,7 +36,7 @@ export const FORGERIES: readonly (readonly [string, readonly PatchOperation[]])[
     ],
   ],
   ['a flag more in the command', [add(`${SIDECAR}/command/1`, FLAG)]],
-  ['the whole command in one word', [put(`${SIDECAR}/command`, ['node --max-semi-space-size=4 /app/sidecar/bin.js'])]],
+  ['the whole command in one word', [put(`${SIDECAR}/command`, ['node --max-semi-space-size=8 /app/sidecar/bin.js'])]],
   ['no command', [remove(`${SIDECAR}/command`)]],
   ['a folder to run in', [add(`${SIDECAR}/workingDir`, '/tmp')]],
   ['one argument more', [add(`${SIDECAR}/args/-`, '--listen=127.0.0.1:15080')]],
