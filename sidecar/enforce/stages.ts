@@ -139,17 +139,23 @@ export function authenticate(
   { proven }: { readonly proven: boolean },
   deps: AuthenticationDeps,
 ): Authenticated | Promise<Authenticated> {
-  const { request, credentials, claims } = verified
+  const { request, route, credentials, claims } = verified
   const { jkt } = claims
   // RFC 9449 section 7: a bound token needs its proof. A proof does not improve an unbound token.
   if (proven || (jkt === null && credentials.scheme !== 'dpop')) return withIdentity(verified)
   if (jkt === null) throw new TokenError('token_invalid', 'the token is not bound to a key')
   // Section 7.2: otherwise a stolen token could be used without its key.
   if (credentials.scheme !== 'dpop') throw new TokenError('token_invalid', 'a bound token was used as a bearer token')
-  const url = `${deps.publicUrl}${request.target.path}`
+  const url = `${publicUrlAt(route.host, deps.publicUrl)}${request.target.path}`
   const proof = { proofs: request.proofs, method: request.method, url }
   return deps.verifyProof(proof, { ...claims, jkt }).then(() => withIdentity(verified))
 }
+
+const HOST_OF_URL = /^(https?:\/\/)(?:\[[^\]]*\]|[^/:]+)/i
+
+/** Where a host has routes of its own, a proof for another host must not do (RFC 9449 section 4.3). */
+const publicUrlAt = (host: string | null, publicUrl: string): string =>
+  host === null ? publicUrl : publicUrl.replace(HOST_OF_URL, (_, scheme: string) => `${scheme}${host}`)
 
 function withIdentity(verified: Verified): Authenticated {
   const { claims } = verified

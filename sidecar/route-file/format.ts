@@ -216,7 +216,7 @@ export const ROUTE_FILE = {
   resource: required(TEXT, 'The aud claim of tokens must contain it (RFC 8707).'),
   public_url: optional(
     { ...TEXT, ...textLike(HTTP_URL) },
-    'Origin and path prefix under which clients reach the sidecar; DPoP proofs name it in htu. Default: resource.',
+    'Origin and path prefix under which clients reach the sidecar; DPoP proofs name it in htu, with the host of the route where the route has one. Default: resource.',
   ),
   issuers: required(listOf(definition('issuer')), 'Issuers whose tokens are accepted.'),
   upstream: required(UPSTREAM_FORM, 'The service behind the sidecar.'),
