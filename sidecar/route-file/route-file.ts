@@ -114,9 +114,9 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
     members.body_bytes_max === null
       ? BODY_BYTES.default
       : reader.count(members.body_bytes_max, 'body_bytes_max', BODY_BYTES)
-  const seenUrl = publicUrl ?? (resource === null || !isHttpUrl(resource) ? null : resource.replace(/\/$/, ''))
+  const seenUrl = publicUrl ?? (resource === null ? null : callableUrl(resource))
   if (resource !== null && seenUrl === null && members.public_url === null)
-    reader.report(members.resource, 'public_url is required, because resource is not an http URL')
+    reader.report(members.resource, 'public_url is required, because resource is not an http URL that clients call')
   if (
     resource === null ||
     seenUrl === null ||
@@ -152,19 +152,20 @@ function readResource(reader: YamlReader, node: Node | null): string | null {
   return null
 }
 
+/** No blanks, no backslashes, no user information, no query and no fragment, all of which browsers read in their own ways. */
+const CALLABLE = /^https?:\/\/[^\s/\\?#@]+(?:\/[^\s\\?#]*)?$/i
+
+/** As clients write it, with whose words a proof is compared; null: nobody calls such a URL. */
+function callableUrl(text: string): string | null {
+  const url = CALLABLE.test(text) ? URL.parse(text) : null
+  return url === null ? null : `${url.origin}${url.pathname.replace(/\/$/, '')}`
+}
+
 function readPublicUrl(reader: YamlReader, node: Node): string | null {
   const text = reader.text(node, 'public_url')
   if (text === null) return null
-  const url = URL.parse(text)
-  if (
-    url !== null &&
-    isHttpUrl(text) &&
-    url.search === '' &&
-    url.hash === '' &&
-    url.username === '' &&
-    url.password === ''
-  )
-    return text.replace(/\/$/, '')
+  const url = callableUrl(text)
+  if (url !== null) return url
   reader.report(node, 'public_url must be an http or https URL with an optional path, and without query and fragment')
   return null
 }
