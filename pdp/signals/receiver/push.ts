@@ -31,7 +31,9 @@ export function createPushHandler(deps: {
     if (!RECEIVER_ID.test(receiverId)) return null
     const stream = await pushedStream(deps.sql, receiverId)
     if (stream === null) return null
-    return isSame(req.headers.authorization ?? '', pushAuthorization(deps.masterKeys, stream)) ? stream : null
+    // Of two fields Node takes the first, and somebody in front of us perhaps the other.
+    const [given = '', ...more] = req.headersDistinct.authorization ?? []
+    return more.length === 0 && isSame(given, pushAuthorization(deps.masterKeys, stream)) ? stream : null
   }
 
   async function take(req: IncomingMessage, res: ServerResponse, stream: ReceivedStream): Promise<void> {

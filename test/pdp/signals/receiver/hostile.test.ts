@@ -2,6 +2,7 @@
 import { type CryptoKey, generateKeyPair, UnsecuredJWT } from 'jose'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { CAEP_EVENTS } from '../../../../pdp/signals/set/event-types.ts'
+import { sendRaw } from '../../../sidecar/support/raw-http.ts'
 import { openReceiver, type ReceiverWorld } from './world.ts'
 
 const OTHER = 'https://other-idp.example'
@@ -109,6 +110,16 @@ describe('a caller without the Authorization field', () => {
       })
     },
   )
+
+  test('or with two of them is answered 401', async () => {
+    const text = await world.transmitter.sign(revoked())
+    const { endpoint_url: url, authorization_header: good } = world.transmitter.stream().delivery
+    const { pathname, port } = new URL(url)
+    const lines = [`POST ${pathname} HTTP/1.1`, 'Host: id', 'Content-Type: application/secevent+jwt']
+    const fields = [`Content-Length: ${text.length}`, `Authorization: ${good}`, 'Authorization: Bearer guessed']
+    const { status } = await sendRaw(Number(port), `${[...lines, ...fields].join('\r\n')}\r\n\r\n${text}`)
+    expect(status).toBe(401)
+  })
 
   test('learns nothing about which paths exist', async () => {
     const { delivery } = world.transmitter.stream()
