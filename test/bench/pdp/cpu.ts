@@ -38,8 +38,8 @@ export function cpuByRole(callers: readonly number[] = []): CpuByRole {
     const fields = Number.isInteger(pid) ? statOf(pid) : null
     if (fields === null) continue
     const name = nameOf(pid)
-    const ended = pid === process.pid ? Number(fields[13]) + Number(fields[14]) : 0
-    const ticks = Number(fields[11]) + Number(fields[12]) + ended
+    // Its own, and that of its processes that have ended.
+    const ticks = [11, 12, 13, 14].reduce((sum, at) => sum + Number(fields[at]), 0)
     all.set(pid, { name, parent: Number(fields[1]), ms: ticks * TICK_MS })
   }
   const isOurs = (pid: number): boolean => {

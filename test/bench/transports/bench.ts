@@ -21,16 +21,21 @@ export async function measureTransports(extent: Extent, mains: readonly string[]
   const closers: (() => Promise<void> | void)[] = []
   try {
     const ways: Way[] = []
+    const missing: string[] = []
     for (const main of mains.length === 0 ? [undefined] : mains) {
       const pdp = await startBenchPdp(main === undefined ? main : resolve(main))
       closers.unshift(() => pdp.stop())
       const prefix = mains.length > 1 ? `${main}: ` : ''
-      ways.push(...(await waysOf(pdp, { extent, prefix, closers })))
+      for (const way of await waysOf(pdp, { extent, prefix, closers })) {
+        const has = await Promise.resolve(way.call(0)).catch(() => false)
+        if (has === true) ways.push(way)
+        else missing.push(way.name)
+      }
     }
     const rows = await measureInTurn(ways, { ...extent, callers: CALLERS, rate: RATE })
     const title = `one PDP with its database; decisions/s with ${CALLERS} callers in ${PROCESSES} processes, latency at ${RATE} calls/s`
     const reference = ways.find(({ name }) => name.endsWith(REFERENCE))?.name ?? ''
-    return { name: 'transports', groups: [{ title, unit: 'decisions', reference, rows }], missing: [] }
+    return { name: 'transports', groups: [{ title, unit: 'decisions', reference, rows }], missing }
   } finally {
     for (const close of closers) await close()
   }
