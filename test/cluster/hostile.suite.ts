@@ -287,7 +287,7 @@ describe('with other settings of the chart, what the injector makes passes and w
     cluster.helm(...installWords('upgrade', authority, words))
     await readSettings()
     // The API server takes up policies after a moment.
-    while ((await send('invoices', before)).status === 201) await delay(100)
+    await until(async () => (await send('invoices', before)).status !== 201, 30)
     for (const over of [{}, TWO]) {
       const pod = podWith(over)
       const injection = inject(pod, { config, mode: 'required' })
