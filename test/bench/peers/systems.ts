@@ -1,4 +1,5 @@
 /** OpenFGA, SpiceDB and this PDP, each a process of its own: one PostgreSQL, the same model, tuples and questions. */
+import { setTimeout as delay } from 'node:timers/promises'
 import openfga from '@openfga/syntax-transformer'
 import { NODE_FLAGS } from '../../../pdp/process/command/node-flags.ts'
 import { freePort } from '../../support/free-port.ts'
@@ -41,6 +42,7 @@ definition doc {
 }`
 const ADMIN_SECRET = 'bench-secret-of-no-value-anywhere-else'
 const READER_SECRET = 'bench-reader-secret-of-no-value-anywhere'
+const SPICEDB_BEHIND_MS = 10_000
 export const NO_TOKEN = 'token (one shared key)'
 
 export async function startOpenFga(binary: string, rig: Rig): Promise<System> {
@@ -120,6 +122,8 @@ export async function startSpiceDb(binary: string, rig: Rig): Promise<System> {
       }),
     })
   await inParts(rig.data.tuples, 1_000, change('OPERATION_TOUCH'))
+  // By default it answers as things stood up to some five seconds ago.
+  await delay(SPICEDB_BEHIND_MS)
   const way = (name: string, consistency: object, unchecked: string): Way => ({
     name,
     unchecked,
