@@ -3,7 +3,7 @@
  * `/_next/image?url=/api/photo/7` of Next.js and `/_image?href=…` of Astro. So that path must be open to the client, too.
  */
 import { foldText, keyParts } from '../http/folding.ts'
-import { RequestError } from '../request/errors.ts'
+import { malformed, RequestError } from '../request/errors.ts'
 import { parseTarget, type RequestTarget } from '../request/target.ts'
 import { rulesOf, usesRequest } from './path-readings.ts'
 import { decodeAgain, decodeQuery, queryPairs } from './query.ts'
@@ -15,12 +15,22 @@ const ENDPOINTS = [
   { path: ['_image'], key: 'href' },
 ] as const
 
-/** Throws RequestError. `find`: the route of a GET. */
-export function refuseFetchedPath(target: RequestTarget, route: Route, find: (path: RequestTarget) => Match): void {
+/** Endpoints that name endpoints. Each level reads the rest of the query again, and nobody needs many. */
+const NESTED_MAX = 4
+
+/** Throws RequestError. `find`: the route of a GET. `level`: 1 for the endpoint of the request. */
+export function refuseFetchedPath(
+  target: RequestTarget,
+  route: Route,
+  find: (path: RequestTarget) => Match,
+  level = 1,
+): void {
   if (target.query === null) return
   const folded = target.segments.map(foldText).filter((text) => text !== '')
   const endpoint = ENDPOINTS.find(({ path }) => path.every((text, at) => folded.at(at - path.length) === text))
   if (endpoint === undefined) return
+  if (level > NESTED_MAX)
+    throw malformed(`The query names paths that the service may fetch, more than ${NESTED_MAX} within each other`)
   for (const { key, value } of queryPairs(target.query)) {
     if (keyParts(decodeAgain(key))[0] !== endpoint.key) continue
     // URLs of other servers are the service's to judge.
@@ -31,7 +41,7 @@ export function refuseFetchedPath(target: RequestTarget, route: Route, find: (pa
     const isUnclear = path.encodedSlash || path.semicolon
     if (match.kind === 'route' && isOpenTo(route, match.route) && !isUnclear) {
       // It may name such an endpoint again.
-      refuseFetchedPath(path, match.route, find)
+      refuseFetchedPath(path, match.route, find, level + 1)
       continue
     }
     const message = 'The query names a path that this service may fetch'

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { parseAuthority, parseTarget } from '../../../sidecar/request/target.ts'
 import { createRouting, routeRequest } from '../../../sidecar/routes/route-request.ts'
-import { loadFile, routeFile } from '../support/harness.ts'
+import { loadRoutes } from '../support/judge.ts'
 
 const ROUTES = `GET /_next/**: public
 GET /logo.png: public
@@ -13,9 +13,7 @@ GET /ours/{id}/_next/image: "viewer photo:{id}"
 GET /ours/{id}: "viewer photo:{id}"
 GET /api/photo/{id}: "viewer photo:{id}"
 POST /upload: public`
-const routing = createRouting(
-  loadFile(routeFile(ROUTES).replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1')),
-)
+const routing = createRouting(loadRoutes(ROUTES))
 /** The route's id, or what is wrong. */
 function judge(path: string): string {
   const request = { host: parseAuthority('app.test'), namedHost: null, target: parseTarget(path), method: 'GET' }
@@ -26,6 +24,7 @@ function judge(path: string): string {
     return err instanceof Error ? err.message : ''
   }
 }
+const NESTED = 'The query names paths that the service may fetch, more than 4 within each other'
 const REFUSED = 'The query names a path that this service may fetch'
 
 describe('an image endpoint', () => {
@@ -57,6 +56,10 @@ describe('an image endpoint', () => {
     ['/_next/image?url=/logo.png;url=/api/photo/7', 'The query has a semicolon'],
     ['/_image?href=/api/photo/7', REFUSED],
     ['/_image?href=/logo.png', 'GET /_image'],
+    [`/${'_image?href=/'.repeat(4)}logo.png`, 'GET /_image'],
+    [`/${'_image?href=/'.repeat(4)}api/photo/7`, REFUSED],
+    [`/${'_image?href=/'.repeat(5)}logo.png`, NESTED],
+    [`/${'_image?href=/'.repeat(600)}logo.png`, NESTED],
     ['/mine/_next/image?url=/mine/1', 'GET /mine/_next/image'],
     ['/mine/_next/image?url=/api/photo/7', REFUSED],
     ['/ours/1/_next/image?url=/ours/2', REFUSED],
