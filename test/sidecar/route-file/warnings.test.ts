@@ -1,19 +1,7 @@
 /** What `check` says of routes that servers may confuse. */
 import { describe, expect, test } from 'vitest'
-import { parseTarget } from '../../../sidecar/request/target.ts'
 import { routeWarnings } from '../../../sidecar/route-file/warnings.ts'
-import { createRouteTable } from '../../../sidecar/routes/route-table.ts'
-import { loadFile, routeFile } from '../support/harness.ts'
-
-const load = (routes: string) =>
-  loadFile(routeFile(routes.trim()).replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1'))
-/** The route's id; `refused` when it may be taken for another, 405 and 404 as the sidecar would. */
-function judge(routes: string, line: string): string {
-  const [method = '', target = ''] = line.split(' ')
-  const match = createRouteTable(load(routes).routes).match({ host: 'app.test', method, path: parseTarget(target) })
-  if (match.kind === 'route') return match.route.id
-  return match.kind === 'ambiguous' ? 'refused' : match.kind === 'method' ? '405' : '404'
-}
+import { judge, loadRoutes } from '../support/judge.ts'
 
 describe('warnings about a route file', () => {
   test.each([
@@ -52,7 +40,7 @@ describe('warnings about a route file', () => {
     ['GET /about: public\nGET /admin.php: scope a', []],
     ['GET /**: scope a\nGET /docs/{id}: scope b', ['Add GET /docs/{id}/ with the check of GET /docs/{id}']],
   ])('%#: %s', (routes, ends) => {
-    const warnings = routeWarnings(load(routes).routes)
+    const warnings = routeWarnings(loadRoutes(routes).routes)
     expect(warnings.map((warning) => ends.find((end) => warning.endsWith(end)) ?? warning)).toEqual(
       expect.arrayContaining(ends),
     )
@@ -61,12 +49,12 @@ describe('warnings about a route file', () => {
 
   test('say which request is refused, and the advice ends the refusal', () => {
     const routes = 'GET /{page}: public\nGET /admin/: scope a'
-    expect(routeWarnings(load(routes).routes)).toEqual([
+    expect(routeWarnings(loadRoutes(routes).routes)).toEqual([
       'GET /admin matches GET /{page}, but servers that ignore a trailing slash run GET /admin/ for it, so it is denied. Add GET /admin with the check of GET /admin/',
     ])
     expect(judge(routes, 'GET /admin')).toBe('refused')
     const followed = `${routes}\nGET /admin: scope a`
     expect([judge(followed, 'GET /admin'), judge(followed, 'GET /admin/')]).toEqual(['GET /admin', 'GET /admin/'])
-    expect(routeWarnings(load(followed).routes)).toEqual([])
+    expect(routeWarnings(loadRoutes(followed).routes)).toEqual([])
   })
 })

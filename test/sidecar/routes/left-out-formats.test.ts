@@ -1,16 +1,7 @@
 /** Web servers serve `/admin.html` for `/admin`, and `/admin/index.html` too: a path without the format must not pass by its check. */
 import { describe, expect, test } from 'vitest'
-import { parseTarget } from '../../../sidecar/request/target.ts'
-import { createRouteTable } from '../../../sidecar/routes/route-table.ts'
-import { loadFile, routeFile } from '../support/harness.ts'
+import { judge } from '../support/judge.ts'
 
-/** The route's id; `refused` when it may be taken for another. */
-function judge(routes: string, path: string): string {
-  const file = loadFile(routeFile(routes).replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1'))
-  const match = createRouteTable(file.routes).match({ host: 'app.test', method: 'GET', path: parseTarget(path) })
-  if (match.kind === 'route') return match.route.id
-  return match.kind === 'ambiguous' ? 'refused' : match.kind
-}
 const open = (guarded: string): string => `GET /**: public\nGET ${guarded}: scope a`
 const page = (guarded: string): string => `GET /{p}: public\nGET ${guarded}: scope a`
 
@@ -28,7 +19,7 @@ describe('a path without the format of a guarded file', () => {
     [open('/backup.tar.gz'), '/backup.tar'],
     [open('/admin/index.html'), '/admin'],
     [page('/admin/index.html'), '/admin'],
-  ])('%#: %s, %s is refused', (routes, path) => expect(judge(routes, path)).toBe('refused'))
+  ])('%#: %s, %s is refused', (routes, path) => expect(judge(routes, `GET ${path}`)).toBe('refused'))
 
   test.each([
     ['GET /admin: public\nGET /admin.html: scope a', '/admin', 'GET /admin'],
@@ -39,6 +30,6 @@ describe('a path without the format of a guarded file', () => {
     [page('/.well-known'), '/about', 'GET /{p}'],
     [open('/v1.0/x'), '/v1/x', 'GET /**'],
   ])('is itself where a route says so, or nothing is gained. %#: %s, %s is %s', (routes, path, outcome) =>
-    expect(judge(routes, path)).toBe(outcome),
+    expect(judge(routes, `GET ${path}`)).toBe(outcome),
   )
 })

@@ -1,17 +1,6 @@
 /** Page frameworks serve the data of a page at a path of its own: it must not pass by another route's check. */
 import { describe, expect, test } from 'vitest'
-import { parseTarget } from '../../../sidecar/request/target.ts'
-import { createRouteTable } from '../../../sidecar/routes/route-table.ts'
-import { loadFile, routeFile } from '../support/harness.ts'
-
-/** The route's id; `refused` when it may be taken for another. */
-function judge(routes: string, line: string): string {
-  const [method = '', target = ''] = line.split(' ')
-  const file = loadFile(routeFile(routes).replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1'))
-  const match = createRouteTable(file.routes).match({ host: 'app.test', method, path: parseTarget(target) })
-  if (match.kind === 'route') return match.route.id
-  return match.kind === 'ambiguous' ? 'refused' : match.kind
-}
+import { judge } from '../support/judge.ts'
 
 describe('the data of a page', () => {
   const NEXT =

@@ -1,19 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { parseTarget } from '../../../sidecar/request/target.ts'
-import { createRouteTable } from '../../../sidecar/routes/route-table.ts'
-import { type Harness, loadFile, routeFile, startHarness } from '../support/harness.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
+import { judge } from '../support/judge.ts'
 import { tuples } from '../support/pdp.ts'
 import { sendRaw } from '../support/raw-http.ts'
-
-const load = (routes: string) =>
-  loadFile(routeFile(routes.trim()).replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1'))
-/** The route's id; `refused` when it may be taken for another, 405 and 404 as the sidecar would. */
-function judge(routes: string, line: string): string {
-  const [method = '', target = ''] = line.split(' ')
-  const match = createRouteTable(load(routes).routes).match({ host: 'app.test', method, path: parseTarget(target) })
-  if (match.kind === 'route') return match.route.id
-  return match.kind === 'ambiguous' ? 'refused' : match.kind === 'method' ? '405' : '404'
-}
 
 describe('a path that a lax router gives to another route', () => {
   const PAGES = 'GET /{page}: public\nGET /admin/: scope admin\n/mnt/**: x'.replace(
