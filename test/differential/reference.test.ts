@@ -8,7 +8,7 @@ import { randomWorld } from './worlds.ts'
 test('checks and both lists are right for every subject, however the relations lean on each other', async () => {
   const wrong: unknown[] = []
   let [allows, denials] = [0, 0]
-  for (let seed = 1_000_000; seed < 1_000_000 + effort({ short: 60, long: 300 }); seed++) {
+  for (let seed = 1_000_000; seed < 1_000_000 + effort({ short: 30, long: 300 }); seed++) {
     const world = randomWorld(seed)
     const ours = await openOurs(world)
     if ('refused' in ours) continue
@@ -31,5 +31,5 @@ test('checks and both lists are right for every subject, however the relations l
     }
   }
   expect(wrong).toEqual([])
-  expect(Math.min(allows, denials)).toBeGreaterThan(200)
+  expect(Math.min(allows, denials)).toBeGreaterThan(effort({ short: 50, long: 200 }))
 })

@@ -336,7 +336,7 @@ describe('answers', () => {
             expect([typeof resource, typeof allowed]).toEqual(['string', 'boolean'])
         }
       }),
-      { numRuns: effort({ short: 500, long: 2_000 }) },
+      { numRuns: effort({ short: 250, long: 2_000 }) },
     )
   })
 

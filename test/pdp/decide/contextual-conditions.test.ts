@@ -8,6 +8,7 @@ import { user } from '../../../pdp/domain/subjects.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
+import { effort } from '../../support/effort.ts'
 import { given, member, put, putIf } from '../../support/tuples.ts'
 
 const model = `model
@@ -103,7 +104,7 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
         expect(await answers(pdp, contextual(coming))).toBe(await answers(both, []))
         expect(await answers(pdp, [])).toBe(before)
       }),
-      { numRuns: 60 },
+      { numRuns: effort({ short: 30, long: 60 }) },
     )
   })
 })

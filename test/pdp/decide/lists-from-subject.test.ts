@@ -22,7 +22,7 @@ import { given, member, put, tuple } from '../../support/tuples.ts'
 
 test('in random models the subject’s side leaves out no resource that the reference allows', async () => {
   let found = 0
-  for (let seed = 1; seed <= effort({ short: 60, long: 300 }); seed++) {
+  for (let seed = 1; seed <= effort({ short: 30, long: 300 }); seed++) {
     const world = randomWorld(seed)
     const model = compiled(world.model)
     if (model === null) continue

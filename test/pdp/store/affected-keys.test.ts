@@ -170,7 +170,7 @@ describe('the keys that a change affects', () => {
         const same = JSON.stringify(Object.entries(one).sort()) === JSON.stringify(Object.entries(other).sort())
         expect(rowKeyName(one) === rowKeyName(other)).toBe(same)
       }),
-      { numRuns: effort({ short: 500, long: 2_000 }) },
+      { numRuns: effort({ short: 250, long: 2_000 }) },
     )
   })
 })

@@ -35,7 +35,7 @@ function narrow(view: View): View {
 
 test('in random models every answer from the subject’s side is the reference’s, for users, usersets and everybody', async () => {
   const seen = { true: 0, false: 0, null: 0 }
-  for (let seed = 1; seed <= effort({ short: 60, long: 300 }); seed++) {
+  for (let seed = 1; seed <= effort({ short: 30, long: 300 }); seed++) {
     const world = randomWorld(seed)
     const model = compiled(world.model)
     if (model === null) continue

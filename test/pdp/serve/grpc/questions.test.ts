@@ -142,7 +142,7 @@ describe('a request of a stream', () => {
           for (const { resource } of permissions) expect(typeof resource).toBe('string')
         }
       }),
-      { numRuns: effort({ short: 500, long: 2_000 }) },
+      { numRuns: effort({ short: 250, long: 2_000 }) },
     )
   })
 
