@@ -1,9 +1,9 @@
 /** `check --model FILE`: one question about a store file, answered in this process as a PDP that serves would. */
 
 import { createPdp } from '../decision-point/create-pdp.ts'
+import { ENVIRONMENT } from '../domain/change-log.ts'
 import type { AskedSubject, PermissionResult } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
-import { ENVIRONMENT } from '../domain/log.ts'
 import { planOpenFga } from '../import/openfga.ts'
 import type { Plan } from '../import/plan.ts'
 import { unconfined } from '../model-test/confined-files.ts'

@@ -1,6 +1,6 @@
 /** Problems that the start page names, each with the screen on which it can be fixed. */
 import { knownModel } from '../decide/models/known-models.ts'
-import { ENVIRONMENT } from '../domain/log.ts'
+import { ENVIRONMENT } from '../domain/change-log.ts'
 import type { StoredManifest } from '../domain/manifest.ts'
 import type { Tuple } from '../domain/tuple.ts'
 import { EMPTY, type Html, html } from '../process/pages/html.ts'

@@ -1,7 +1,7 @@
 /** Finds the change that a step of an answer rests on, in the logs of changes, the latest first. */
 import type { Change } from '../domain/change.ts'
+import { ENVIRONMENT, type LogId } from '../domain/change-log.ts'
 import type { ReasonStep } from '../domain/decision.ts'
-import { ENVIRONMENT, type LogId } from '../domain/log.ts'
 import { formatTuple } from '../domain/names.ts'
 import type { LogEntry } from '../store/contract.ts'
 import { readBackwards } from './log-backwards.ts'

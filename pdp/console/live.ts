@@ -1,7 +1,7 @@
 /** Live views as server-sent events: an answer that follows the writes, and the latest decisions. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { DIRECTORY, ENVIRONMENT } from '../domain/log.ts'
+import { DIRECTORY, ENVIRONMENT } from '../domain/change-log.ts'
 import type { KeptDecision } from '../serve/decisions/decision-ring.ts'
 import { asRequestProblem, SUCCESS } from '../serve/problems/status.ts'
 import { supposedOf } from './question.ts'

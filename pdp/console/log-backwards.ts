@@ -1,5 +1,5 @@
 /** A log of changes, read from its end: what people look for is mostly late, and a log may have millions of entries. */
-import type { LogId } from '../domain/log.ts'
+import type { LogId } from '../domain/change-log.ts'
 import type { LogEntry, Store } from '../store/contract.ts'
 
 /** Entries of one read, about: a range of revisions grows until it brings as many, and is halved when it would bring more. */

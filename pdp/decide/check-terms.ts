@@ -1,5 +1,5 @@
 /** The terms of one check, which nothing stored can change: its organization, model and subject, and what follows from them. */
-import type { LogId } from '../domain/log.ts'
+import type { LogId } from '../domain/change-log.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import { isWildcard, typeOf } from '../domain/names.ts'
 import type { Direct, Expression, Model } from './model.ts'

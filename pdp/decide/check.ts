@@ -1,7 +1,8 @@
 /** One permission check: relationships and memberships, or a permission key of a role. Everything else is a denial. */
+
+import type { LogId } from '../domain/change-log.ts'
 import type { PermissionCheck, Reason, UndecidedCode } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
-import type { LogId } from '../domain/log.ts'
 import { MEMBERSHIP_RELATIONS } from '../domain/membership.ts'
 import { isRelation as isRelationName, typeOf } from '../domain/names.ts'
 import { REASONS, type ReasonCode } from '../domain/reasons.ts'

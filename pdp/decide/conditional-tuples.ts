@@ -1,6 +1,7 @@
 /** The tuples with a condition that one check reads: which of them count, and what is missing to decide it. */
+
+import type { LogId } from '../domain/change-log.ts'
 import { PdpError } from '../domain/errors.ts'
-import type { LogId } from '../domain/log.ts'
 import { isWildcard, typeOf } from '../domain/names.ts'
 import { ConditionRun } from './conditions/run.ts'
 import type { Direct } from './model.ts'

@@ -1,6 +1,7 @@
 /** Why a check came out as it did, read off its subgoals: the steps that led to an allow, and tuples that would lead to one. */
+
+import type { LogId } from '../domain/change-log.ts'
 import type { PermissionCheck, Reason, ReasonStep } from '../domain/decision.ts'
-import type { LogId } from '../domain/log.ts'
 import { typeOf } from '../domain/names.ts'
 import { didYouMean } from '../domain/nearest.ts'
 import { REASONS, type ReasonCode } from '../domain/reasons.ts'

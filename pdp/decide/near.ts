@@ -2,7 +2,7 @@
  * What is near is answered by recursion: that takes a few tuples, and no subgoals. There is no answer here to what lies further
  * away or leads back to itself. Operands are taken in the order in which subgoals are expanded, so that the way is the same.
  */
-import type { LogId } from '../domain/log.ts'
+import type { LogId } from '../domain/change-log.ts'
 import { isWildcard } from '../domain/names.ts'
 import { CheckTerms, isTierOf, isUsersetOf, type Relations } from './check-terms.ts'
 import type { Direct, Expression, Model } from './model.ts'

@@ -1,6 +1,7 @@
 /** What the tuples of a relation say by themselves. */
+
+import type { LogId } from '../domain/change-log.ts'
 import type { PdpError } from '../domain/errors.ts'
-import type { LogId } from '../domain/log.ts'
 import { isWildcard } from '../domain/names.ts'
 import type { Budget } from './budget.ts'
 import type { CheckTerms } from './check-terms.ts'

@@ -1,5 +1,5 @@
 /** Which roles and permission keys a subject holds in an organization: the one resolver of checks and of token claims. */
-import { ENVIRONMENT, type LogId } from '../domain/log.ts'
+import { ENVIRONMENT, type LogId } from '../domain/change-log.ts'
 import { isWildcard } from '../domain/names.ts'
 import type { RoleGrant } from '../domain/role.ts'
 import type { View } from './view.ts'

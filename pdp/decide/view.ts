@@ -1,5 +1,5 @@
 /** What an evaluation may read: one state of the store, answered synchronously; a row may be unknown yet. */
-import type { LogId } from '../domain/log.ts'
+import type { LogId } from '../domain/change-log.ts'
 import type { StoredManifest } from '../domain/manifest.ts'
 import type { Membership } from '../domain/membership.ts'
 import type { Organization } from '../domain/organization.ts'

@@ -1,10 +1,10 @@
 /** The writes of an embedded PDP: what the management API does, without clients, scopes and people's accounts. */
 import { randomUUID } from 'node:crypto'
 import type { Change, WriteContext } from '../domain/change.ts'
+import { DIRECTORY, ENVIRONMENT, type LogId } from '../domain/change-log.ts'
 import type { Pdp } from '../domain/decision.ts'
 import { PdpError } from '../domain/errors.ts'
 import { storageIssue } from '../domain/json.ts'
-import { DIRECTORY, ENVIRONMENT, type LogId } from '../domain/log.ts'
 import type { Organization } from '../domain/organization.ts'
 import type { RoleGrant } from '../domain/role.ts'
 import type { EntitlementSource, Store } from '../store/contract.ts'

@@ -1,7 +1,8 @@
 /** Entitlements as a decision gives them, read at the position of its answer. */
+
+import type { LogPosition } from '../domain/change-log.ts'
 import type { EntitlementResult } from '../domain/decision.ts'
 import type { JsonObject } from '../domain/json.ts'
-import type { LogPosition } from '../domain/log.ts'
 import type { EntitlementCache } from '../store/entitlements/cache.ts'
 
 export const NO_ENTITLEMENTS: ReadonlyMap<string, EntitlementResult | null> = new Map()

@@ -1,8 +1,8 @@
 /** What was true at a time in the past: the logs that a question depends on, replayed from their beginning until then. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { ancestors } from '../decide/roles.ts'
+import { ENVIRONMENT, type LogId } from '../domain/change-log.ts'
 import { PdpError } from '../domain/errors.ts'
-import { ENVIRONMENT, type LogId } from '../domain/log.ts'
 import { isDecidedBy } from '../store/changes.ts'
 import type { LogEntry, Store } from '../store/contract.ts'
 import { memoryStore } from '../store/memory/memory.ts'

@@ -1,5 +1,5 @@
 /** The log positions that an answer was evaluated at, as an opaque text for comparison. */
-import { type LogId, type LogPosition, TOKENS, type Vector } from './log.ts'
+import { type LogId, type LogPosition, TOKENS, type Vector } from './change-log.ts'
 
 type At = { readonly vector: Vector; readonly logs: readonly LogId[] }
 type Said = {

@@ -1,7 +1,7 @@
 /** How the identity service writes to the logs and to the outbox: inside the transaction of the change that it reports. */
 import type { Change, WriteContext } from '../domain/change.ts'
+import type { LogId } from '../domain/change-log.ts'
 import type { JsonObject } from '../domain/json.ts'
-import type { LogId } from '../domain/log.ts'
 import type { OutboxEventType } from '../domain/outbox/events.ts'
 import type { Sql } from '../store/directory.ts'
 

@@ -1,6 +1,7 @@
 /** What the console needs before it is served: its OAuth client, and the built-in app whose roles people hold. */
+
+import { ENVIRONMENT } from '../domain/change-log.ts'
 import { PdpError } from '../domain/errors.ts'
-import { ENVIRONMENT } from '../domain/log.ts'
 import type { Manifest } from '../domain/manifest.ts'
 import { isManagementKey, MANAGEMENT_APP, MANAGEMENT_MANIFEST } from '../identity/oauth/management-app.ts'
 import type { ConsoleIdentity } from '../identity/sign-in/console-sessions.ts'

@@ -1,7 +1,7 @@
 /** Gives a management write everything that it reads and writes, in one transaction. */
 import { ancestors } from '../decide/roles.ts'
 import { createPdp } from '../decision-point/create-pdp.ts'
-import { ENVIRONMENT } from '../domain/log.ts'
+import { ENVIRONMENT } from '../domain/change-log.ts'
 import { isId } from '../domain/names.ts'
 import type { IdentityControl, Reach, ReachAtomically } from '../serve/management/deps.ts'
 import type { Transmitter } from '../signals/transmitter/transmitter.ts'

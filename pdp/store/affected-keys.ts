@@ -1,6 +1,6 @@
 /** Which row sets a change may alter: the only place that knows, for caches, replays and watched questions alike. */
 import type { Change } from '../domain/change.ts'
-import { ENVIRONMENT, type LogId, TOKENS } from '../domain/log.ts'
+import { ENVIRONMENT, type LogId, TOKENS } from '../domain/change-log.ts'
 import { typeOf } from '../domain/names.ts'
 import type { RowKey } from './contract.ts'
 

@@ -1,7 +1,7 @@
 /** The contract of storage for the evaluator, the identity service and the transports. Implementations pass test/conformance. */
 import type { Change, Precondition, WriteContext } from '../domain/change.ts'
+import type { LogId, LogPosition, Vector } from '../domain/change-log.ts'
 import type { Entitlement } from '../domain/entitlement.ts'
-import type { LogId, LogPosition, Vector } from '../domain/log.ts'
 import type { StoredManifest } from '../domain/manifest.ts'
 import type { Membership } from '../domain/membership.ts'
 import type { Organization } from '../domain/organization.ts'

@@ -1,5 +1,5 @@
 /** Locks a log, to read what a write depends on. */
-import type { LogId } from '../domain/log.ts'
+import type { LogId } from '../domain/change-log.ts'
 import type { Sql } from './directory.ts'
 
 /** Later reads of this transaction see what earlier holders of the lock wrote, and nothing changes until its end. */

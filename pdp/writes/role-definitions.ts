@@ -1,5 +1,5 @@
 /** The permissions of roles, current or proposed, and the size that they take in a token. */
-import { ENVIRONMENT } from '../domain/log.ts'
+import { ENVIRONMENT } from '../domain/change-log.ts'
 import type { Manifest } from '../domain/manifest.ts'
 import { CLAIMS_BYTES_MAX, type OrganizationRole } from '../domain/role.ts'
 import type { HeldRole, Reading, Store } from '../store/contract.ts'

@@ -1,7 +1,7 @@
 /** What a role grant must satisfy, by itself and beside what is stored: over HTTP and in process alike. */
 import { createHash } from 'node:crypto'
+import { ENVIRONMENT, type LogId } from '../domain/change-log.ts'
 import type { Pdp } from '../domain/decision.ts'
-import { ENVIRONMENT, type LogId } from '../domain/log.ts'
 import { isId, typeOf } from '../domain/names.ts'
 import type { RoleGrant } from '../domain/role.ts'
 import type { HeldRole, Store } from '../store/contract.ts'

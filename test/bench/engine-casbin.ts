@@ -2,7 +2,7 @@
 import { newEnforcer, newModelFromString, StringAdapter } from 'casbin'
 import { createPdp } from '../../pdp/decision-point/create-pdp.ts'
 import type { Change } from '../../pdp/domain/change.ts'
-import { ENVIRONMENT } from '../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../pdp/domain/change-log.ts'
 import { user } from '../../pdp/domain/subjects.ts'
 import { memoryStore } from '../../pdp/store/memory/memory.ts'
 import { context, organization } from '../support/tuples.ts'

@@ -1,8 +1,8 @@
 /** What every EntitlementSource must do. An implementation is done when this passes; an exception needs a reason. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../pdp/decision-point/create-pdp.ts'
+import { ENVIRONMENT } from '../../pdp/domain/change-log.ts'
 import type { Entitlement } from '../../pdp/domain/entitlement.ts'
-import { ENVIRONMENT } from '../../pdp/domain/log.ts'
 import type { EntitlementSource, Store } from '../../pdp/store/contract.ts'
 import { context, organization } from '../support/tuples.ts'
 

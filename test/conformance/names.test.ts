@@ -1,6 +1,6 @@
 /** Both stores give the names that lists choose from: distinct, in key order, page by page, of the snapshot's moment. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ENVIRONMENT } from '../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../pdp/domain/change-log.ts'
 import type { NameSource } from '../../pdp/domain/tuple.ts'
 import type { Store } from '../../pdp/store/contract.ts'
 import { memoryStore } from '../../pdp/store/memory/memory.ts'

@@ -5,7 +5,7 @@
  */
 import type pg from 'pg'
 import type { Change } from '../../pdp/domain/change.ts'
-import type { LogId } from '../../pdp/domain/log.ts'
+import type { LogId } from '../../pdp/domain/change-log.ts'
 
 /** One revision of one log. */
 export type Committed = {

@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { Change } from '../../pdp/domain/change.ts'
-import { ENVIRONMENT, type LogId, TOKENS } from '../../pdp/domain/log.ts'
+import { ENVIRONMENT, type LogId, TOKENS } from '../../pdp/domain/change-log.ts'
 import { Answers, CLOCK_SLACK_MS, type Logs, type Revision, stateOf } from './history-answers.ts'
 import type { Committed } from './history-archive.ts'
 import {

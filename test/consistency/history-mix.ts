@@ -1,7 +1,7 @@
 /** What the history checker writes and asks at random: everything that answers depend on, with a few hot rows. */
 import type { Change } from '../../pdp/domain/change.ts'
+import { ENVIRONMENT, type LogId, TOKENS } from '../../pdp/domain/change-log.ts'
 import type { JsonObject } from '../../pdp/domain/json.ts'
-import { ENVIRONMENT, type LogId, TOKENS } from '../../pdp/domain/log.ts'
 import type { Manifest } from '../../pdp/domain/manifest.ts'
 import type { RoleGrant } from '../../pdp/domain/role.ts'
 import type { Tuple } from '../../pdp/domain/tuple.ts'

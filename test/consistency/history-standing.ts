@@ -1,6 +1,6 @@
 /** Standing questions of a run: watched, and judged. What was told last must have been right within the promised second. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { ENVIRONMENT, type LogId, TOKENS } from '../../pdp/domain/log.ts'
+import { ENVIRONMENT, type LogId, TOKENS } from '../../pdp/domain/change-log.ts'
 import { Answers, type Logs, type Revision, stateOf } from './history-answers.ts'
 import type { Question } from './history-mix.ts'
 import type { OpenNode } from './history-nodes.ts'

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Change } from '../../pdp/domain/change.ts'
-import { ENVIRONMENT, type LogId } from '../../pdp/domain/log.ts'
+import { ENVIRONMENT, type LogId } from '../../pdp/domain/change-log.ts'
 import type { StoredManifest } from '../../pdp/domain/manifest.ts'
 import type { Membership } from '../../pdp/domain/membership.ts'
 import type { Organization } from '../../pdp/domain/organization.ts'

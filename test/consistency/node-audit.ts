@@ -1,6 +1,6 @@
 /** Compares what a node's caches hold with what the database holds, once nothing is being written. */
 import { isDeepStrictEqual } from 'node:util'
-import type { LogId } from '../../pdp/domain/log.ts'
+import type { LogId } from '../../pdp/domain/change-log.ts'
 import type { LogCache } from '../../pdp/store/cache/log-cache.ts'
 import type { RowKey, RowSet, Store } from '../../pdp/store/contract.ts'
 

@@ -10,8 +10,8 @@ import { pathToFileURL } from 'node:url'
 import pg from 'pg'
 import type { PdpOptions } from '../../pdp/decision-point/options.ts'
 import type { Change } from '../../pdp/domain/change.ts'
+import type { LogId } from '../../pdp/domain/change-log.ts'
 import type { DecideRequest, Pdp } from '../../pdp/domain/decision.ts'
-import type { LogId } from '../../pdp/domain/log.ts'
 import type { Store } from '../../pdp/store/contract.ts'
 import type { Sql } from '../../pdp/store/directory.ts'
 import { auditCaches, type Hooks } from './node-audit.ts'
@@ -37,7 +37,7 @@ type Running = {
   readonly store: Store
   readonly sql: Sql
   readonly pdp: Pdp
-  readonly appendLog: typeof import('../../pdp/store/postgres/log.ts').appendLog
+  readonly appendLog: typeof import('../../pdp/store/postgres/change-log.ts').appendLog
   readonly opened: Opened
   close(): Promise<void>
 }
@@ -91,7 +91,8 @@ async function open(from: NodeCase): Promise<Running> {
     await load<typeof import('../../pdp/store/postgres/postgres.ts')>('store/postgres/postgres.ts')
   const { createPdp } =
     await load<typeof import('../../pdp/decision-point/create-pdp.ts')>('decision-point/create-pdp.ts')
-  const { appendLog } = await load<typeof import('../../pdp/store/postgres/log.ts')>('store/postgres/log.ts')
+  const { appendLog } =
+    await load<typeof import('../../pdp/store/postgres/change-log.ts')>('store/postgres/change-log.ts')
   const database = await openPostgres({ connectionString: from.connectionString, poolCountMax: 12 })
   const { cacheBytesMax, triesMax } = from
   const options: PdpOptions & { cacheBytesMax: number; triesMax: number } = {

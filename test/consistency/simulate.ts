@@ -1,7 +1,7 @@
 /** One schedule: random writers and readers over the simulated store, the real cache and evaluator, every answer checked. */
 import type { Change } from '../../pdp/domain/change.ts'
-import { ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../pdp/domain/log.ts'
-import type { MemoryState } from '../../pdp/store/memory/log.ts'
+import { ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../pdp/domain/change-log.ts'
+import type { MemoryState } from '../../pdp/store/memory/change-log.ts'
 import { referenceAnswer, type World } from '../support/reference.ts'
 import { grant, member, organization, put, tuple } from '../support/tuples.ts'
 import { type EvaluationParts, evaluationBy } from './conditions/evaluation.ts'

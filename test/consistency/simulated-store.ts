@@ -4,11 +4,11 @@
  * be compared with what was true.
  */
 import type { Change } from '../../pdp/domain/change.ts'
+import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../pdp/domain/change-log.ts'
 import { PdpError } from '../../pdp/domain/errors.ts'
-import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../pdp/domain/log.ts'
 import type { Reading, RowKey, Snapshot, Store } from '../../pdp/store/contract.ts'
+import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from '../../pdp/store/memory/change-log.ts'
 import { GrantIndex } from '../../pdp/store/memory/grant-index.ts'
-import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from '../../pdp/store/memory/log.ts'
 import type { readRowSets } from '../../pdp/store/memory/rows.ts'
 import { applyToMemory } from '../../pdp/store/memory/write.ts'
 

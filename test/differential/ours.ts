@@ -1,8 +1,8 @@
 /** This PDP, as applications ask it: the model in a manifest, the tuples in an organization. */
 import { createPdp } from '../../pdp/decision-point/create-pdp.ts'
+import { ENVIRONMENT } from '../../pdp/domain/change-log.ts'
 import type { AskedSubject, Pdp } from '../../pdp/domain/decision.ts'
 import { PdpError } from '../../pdp/domain/errors.ts'
-import { ENVIRONMENT } from '../../pdp/domain/log.ts'
 import { memoryStore } from '../../pdp/store/memory/memory.ts'
 import { remoteMemoryStore } from '../support/cached.ts'
 import { given } from '../support/tuples.ts'

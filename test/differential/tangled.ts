@@ -1,6 +1,6 @@
 /** Teams that name each other at random, two members each, beside a real OpenFGA server where one is found. */
 import { createPdp } from '../../pdp/decision-point/create-pdp.ts'
-import { ENVIRONMENT } from '../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../pdp/domain/change-log.ts'
 import { formatTuple } from '../../pdp/domain/names.ts'
 import { user } from '../../pdp/domain/subjects.ts'
 import type { Tuple } from '../../pdp/domain/tuple.ts'

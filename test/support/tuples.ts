@@ -1,7 +1,7 @@
 /** Short words for writing what a test needs. */
 import type { Change } from '../../pdp/domain/change.ts'
+import { ENVIRONMENT } from '../../pdp/domain/change-log.ts'
 import type { JsonObject } from '../../pdp/domain/json.ts'
-import { ENVIRONMENT } from '../../pdp/domain/log.ts'
 import type { MembershipStatus, Tier } from '../../pdp/domain/membership.ts'
 import { parseTuple } from '../../pdp/domain/names.ts'
 import type { Tuple } from '../../pdp/domain/tuple.ts'

@@ -1,7 +1,7 @@
 /** Random worlds for property tests: a model as text and as rules, and everything that decisions depend on. */
 import fc from 'fast-check'
 import type { Change } from '../../pdp/domain/change.ts'
-import { ENVIRONMENT } from '../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../pdp/domain/change-log.ts'
 import { MEMBERSHIP_STATUSES, type Membership, TIERS } from '../../pdp/domain/membership.ts'
 import type { RoleGrant } from '../../pdp/domain/role.ts'
 import type { Tuple } from '../../pdp/domain/tuple.ts'

@@ -1,6 +1,7 @@
 /** Ask: may this subject do this? With the reason, what made it so, what is missing, and what would change it. */
+
+import { ENVIRONMENT } from '../../domain/change-log.ts'
 import type { PermissionResult } from '../../domain/decision.ts'
-import { ENVIRONMENT } from '../../domain/log.ts'
 import { isObject, typeOf } from '../../domain/names.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { existsAsSubject, refusedUnknown } from '../../serve/decisions/answer.ts'

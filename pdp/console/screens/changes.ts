@@ -1,6 +1,6 @@
 /** Changes: who changed what and when, from the log that decisions follow, and what was true before and after each. */
 import type { Change } from '../../domain/change.ts'
-import type { LogId } from '../../domain/log.ts'
+import type { LogId } from '../../domain/change-log.ts'
 import { formatTuple, isId } from '../../domain/names.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { RequestProblem } from '../../serve/problems/status.ts'

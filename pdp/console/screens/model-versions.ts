@@ -1,6 +1,6 @@
 /** Versions of a manifest: who wrote each and when, what it changed, and who would gain and lose if it were in force again. */
 
-import { ENVIRONMENT } from '../../domain/log.ts'
+import { ENVIRONMENT } from '../../domain/change-log.ts'
 import type { Manifest, StoredManifest } from '../../domain/manifest.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { RequestProblem } from '../../serve/problems/status.ts'

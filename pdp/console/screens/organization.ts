@@ -1,5 +1,5 @@
 /** An organization: its place in the tree, its members and their roles with where each comes from, and its entitlements. */
-import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
+import { ENVIRONMENT, type LogId } from '../../domain/change-log.ts'
 import { TIERS } from '../../domain/membership.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { RequestProblem } from '../../serve/problems/status.ts'

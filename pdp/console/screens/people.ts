@@ -1,6 +1,7 @@
 /** People: who there is; of one person the memberships, the roles with their source, and the sessions, which can be ended. */
+
+import { ENVIRONMENT } from '../../domain/change-log.ts'
 import type { AskedSubject } from '../../domain/decision.ts'
-import { ENVIRONMENT } from '../../domain/log.ts'
 import { nearestName } from '../../domain/nearest.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { asRequestProblem, STATUS } from '../../serve/problems/status.ts'

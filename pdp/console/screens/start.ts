@@ -1,5 +1,5 @@
 /** The start page: an overview of the content, the state of the PDP, and problems. */
-import { ENVIRONMENT } from '../../domain/log.ts'
+import { ENVIRONMENT } from '../../domain/change-log.ts'
 import { EMPTY, type Html, html } from '../../process/pages/html.ts'
 import { findings } from '../findings.ts'
 import { mayOpen, PLACES } from '../layout.ts'

@@ -2,8 +2,9 @@
  * Lists by exhaustion: everything that tuples, memberships and grants name is a candidate, and a candidate is in the list
  * if and only if the check says so. Pure; pages and storage are the caller's.
  */
+
+import { ENVIRONMENT, type LogId } from '../../domain/change-log.ts'
 import type { ListPage, ListResourcesRequest, ListSubjectsRequest, PermissionCheck } from '../../domain/decision.ts'
-import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import { isWildcard, typeOf } from '../../domain/names.ts'
 import { subjectName } from '../../domain/subjects.ts'
 import type { NameSource } from '../../domain/tuple.ts'

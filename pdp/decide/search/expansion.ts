@@ -1,6 +1,7 @@
 /** Adds to a subgoal what it depends on, by its definition and its tuples. Each relation of each object is one subgoal. */
+
+import type { LogId } from '../../domain/change-log.ts'
 import type { ReasonStep } from '../../domain/decision.ts'
-import type { LogId } from '../../domain/log.ts'
 import type { Budget } from '../budget.ts'
 import { CheckTerms } from '../check-terms.ts'
 import type { ConditionRun } from '../conditions/run.ts'

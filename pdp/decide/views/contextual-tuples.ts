@@ -3,9 +3,10 @@
  * both name the same object, relation and subject. It keeps nothing, and is read by relations only, so that no cached row,
  * no membership and no role ever depends on them.
  */
+
+import type { LogId } from '../../domain/change-log.ts'
 import type { ContextualTuple } from '../../domain/decision.ts'
 import { PdpError, type ValidationIssue } from '../../domain/errors.ts'
-import type { LogId } from '../../domain/log.ts'
 import { MEMBERSHIP_RELATIONS } from '../../domain/membership.ts'
 import { conditionIssue, formatTuple, tupleIssue, typeOf } from '../../domain/names.ts'
 import type { TupleCondition } from '../../domain/tuple.ts'

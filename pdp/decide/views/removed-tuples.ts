@@ -1,6 +1,7 @@
 /** A view without some of the stored tuples, for one question. Like all that a question supposes, it is read by relations only. */
+
+import type { LogId } from '../../domain/change-log.ts'
 import type { ContextualTuple } from '../../domain/decision.ts'
-import type { LogId } from '../../domain/log.ts'
 import type { Userset } from '../usersets.ts'
 import { type Closure, FALSE, GROUPS_MAX, type Truth, truthIn, type View } from '../view.ts'
 

@@ -1,6 +1,7 @@
 /** A view in which the groups that a token names hold its subject, besides what is stored. */
+
+import type { LogId } from '../../domain/change-log.ts'
 import type { TokenMemberships } from '../../domain/decision.ts'
-import type { LogId } from '../../domain/log.ts'
 import type { Userset } from '../usersets.ts'
 import { type Closure, FALSE, GROUPS_MAX, TRUE, type Truth, UNKNOWN, type View } from '../view.ts'
 

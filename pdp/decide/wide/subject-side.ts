@@ -3,7 +3,7 @@
  * them, these few are looked for among them. It follows every tuple and every rule that could lead up from the subject, so
  * that nothing is left out; whether what it finds really holds the subject is evaluated as ever.
  */
-import type { LogId } from '../../domain/log.ts'
+import type { LogId } from '../../domain/change-log.ts'
 import { isWildcard, typeOf } from '../../domain/names.ts'
 import type { Budget } from '../budget.ts'
 import type { ConditionalTuples } from '../conditional-tuples.ts'

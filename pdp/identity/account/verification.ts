@@ -1,5 +1,5 @@
 /** Proving an address: a link by mail, confirmed by the signed-in person of that address. */
-import { DIRECTORY } from '../../domain/log.ts'
+import { DIRECTORY } from '../../domain/change-log.ts'
 import { html } from '../../process/pages/html.ts'
 import type { Frame } from '../html/frame.ts'
 import { isMailAddress, linkMail } from '../mail/mail.ts'

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { WriteContext } from '../../domain/change.ts'
-import { DIRECTORY } from '../../domain/log.ts'
+import { DIRECTORY } from '../../domain/change-log.ts'
 import type { Log } from '../../process/log.ts'
 import type { Sql, User } from '../../store/directory.ts'
 import { lockLog } from '../../store/log-lock.ts'

@@ -1,7 +1,7 @@
 /** Recovery codes: written down by a person, each good for one sign-in in place of the second factor. */
 import { hash, randomBytes } from 'node:crypto'
 import type { WriteContext } from '../../domain/change.ts'
-import { DIRECTORY } from '../../domain/log.ts'
+import { DIRECTORY } from '../../domain/change-log.ts'
 import type { Sql } from '../../store/directory.ts'
 import { lockLog } from '../../store/log-lock.ts'
 import type { AppendLog } from '../append.ts'

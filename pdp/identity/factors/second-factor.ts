@@ -1,8 +1,8 @@
 /** What a person gives besides the password: codes of an app, whose secret is stored encrypted, and recovery codes; each is accepted once. */
 import { randomBytes } from 'node:crypto'
 import type { WriteContext } from '../../domain/change.ts'
+import { DIRECTORY } from '../../domain/change-log.ts'
 import { PdpError } from '../../domain/errors.ts'
-import { DIRECTORY } from '../../domain/log.ts'
 import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import type { Directory, Sql, User } from '../../store/directory.ts'
 import { lockLog } from '../../store/log-lock.ts'

@@ -1,6 +1,6 @@
 /** Maps a person of another issuer to an account here: by issuer and subject, never by mail address. */
 import type { WriteContext } from '../../domain/change.ts'
-import { DIRECTORY } from '../../domain/log.ts'
+import { DIRECTORY } from '../../domain/change-log.ts'
 import { type CredentialChange, credentialChanged } from '../../domain/outbox/events.ts'
 import type { Sql } from '../../store/directory.ts'
 import { lockLog } from '../../store/log-lock.ts'

@@ -1,7 +1,7 @@
 /** The OpenID providers of others at which people may sign in, as an administrator registered them. */
 import type { WriteContext } from '../../domain/change.ts'
+import { ENVIRONMENT } from '../../domain/change-log.ts'
 import { PdpError } from '../../domain/errors.ts'
-import { ENVIRONMENT } from '../../domain/log.ts'
 import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import type { Sql } from '../../store/directory.ts'
 import { lockLog } from '../../store/log-lock.ts'

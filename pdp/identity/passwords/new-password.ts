@@ -1,6 +1,6 @@
 /** A new password: stored with what follows from it, in one transaction. */
 import type { WriteContext } from '../../domain/change.ts'
-import { DIRECTORY } from '../../domain/log.ts'
+import { DIRECTORY } from '../../domain/change-log.ts'
 import { credentialChanged } from '../../domain/outbox/events.ts'
 import type { Sql } from '../../store/directory.ts'
 import { lockLog } from '../../store/log-lock.ts'

@@ -1,6 +1,7 @@
 /** Reads what a token says about its subject when it is minted. */
+
+import { ENVIRONMENT } from '../../domain/change-log.ts'
 import type { Pdp, Subject } from '../../domain/decision.ts'
-import { ENVIRONMENT } from '../../domain/log.ts'
 import type { RowKey, Store } from '../../store/contract.ts'
 import { type ClaimSources, UNBOUND } from './claims.ts'
 

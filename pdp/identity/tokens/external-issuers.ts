@@ -1,7 +1,7 @@
 /** Access tokens of other issuers: verified with the issuer's keys, mapped to our subjects, and valid only for decisions. */
 import type { WriteContext } from '../../domain/change.ts'
+import { ENVIRONMENT } from '../../domain/change-log.ts'
 import { PdpError } from '../../domain/errors.ts'
-import { ENVIRONMENT } from '../../domain/log.ts'
 import { EXTERNAL } from '../../domain/names.ts'
 import { FOREIGN_TOKEN_AGE_MAX_MS } from '../../domain/revocation.ts'
 import { type MasterKeys, open, seal } from '../../process/encryption.ts'

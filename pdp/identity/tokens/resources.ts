@@ -1,5 +1,5 @@
 /** The resources that a token can be for (RFC 8707): audiences that app manifests declare, each owned by one app. */
-import { ENVIRONMENT, type LogPosition } from '../../domain/log.ts'
+import { ENVIRONMENT, type LogPosition } from '../../domain/change-log.ts'
 import type { Store } from '../../store/contract.ts'
 
 export type Resources = {

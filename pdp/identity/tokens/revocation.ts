@@ -1,6 +1,6 @@
 /** Revokes tokens for every cause: in the token log and in the tables, in one transaction, so that no node can miss it. */
 import type { Change, WriteContext } from '../../domain/change.ts'
-import { TOKENS } from '../../domain/log.ts'
+import { TOKENS } from '../../domain/change-log.ts'
 import { initiatorOf } from '../../domain/outbox/events.ts'
 import type { Sql } from '../../store/directory.ts'
 import { lockLog } from '../../store/log-lock.ts'

@@ -4,8 +4,8 @@
  */
 import { createHmac, hash } from 'node:crypto'
 import type { WriteContext } from '../../domain/change.ts'
+import { ENVIRONMENT } from '../../domain/change-log.ts'
 import type { JsonObject } from '../../domain/json.ts'
-import { ENVIRONMENT } from '../../domain/log.ts'
 import { type Circuit, createCircuit } from '../../process/circuit-breaker.ts'
 import { type MasterKeys, open, seal } from '../../process/encryption.ts'
 import { type PostFetch, postJson } from '../../process/http-json.ts'

@@ -1,8 +1,8 @@
 /** People who call management through the console: what each may do comes from roles of the built-in app, read at each call. */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import { ENVIRONMENT } from '../../domain/change-log.ts'
 import type { Pdp } from '../../domain/decision.ts'
-import { ENVIRONMENT } from '../../domain/log.ts'
 import { MANAGEMENT_APP, permissionOf, scopesIn } from '../../identity/oauth/management-app.ts'
 import { holdsScope, SERVICE_SCOPES } from '../../identity/oauth/scopes.ts'
 import { CONSOLE_CLIENT } from '../../identity/sign-in/console-sessions.ts'

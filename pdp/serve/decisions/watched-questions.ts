@@ -1,8 +1,8 @@
 /** Watched questions: evaluated again when a log that they depend on changes, and answered again when the answer changes. */
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import { DIRECTORY, ENVIRONMENT, type LogId, type LogPosition, TOKENS } from '../../domain/change-log.ts'
 import type { Pdp } from '../../domain/decision.ts'
-import { DIRECTORY, ENVIRONMENT, type LogId, type LogPosition, TOKENS } from '../../domain/log.ts'
 import type { TokenState } from '../../identity/tokens/token-state.ts'
 import type { Log } from '../../process/log.ts'
 import type { Store } from '../../store/contract.ts'

@@ -1,5 +1,5 @@
 /** Lists in pages: `?page_size=&page_token=` to `{items, next_page_token, revision, revision_unchanged}`. */
-import type { LogId } from '../../domain/log.ts'
+import type { LogId } from '../../domain/change-log.ts'
 import { type Cursor, formatPageToken, parsePageToken } from '../../domain/page-token.ts'
 import type { Store } from '../../store/contract.ts'
 import { RequestProblem } from '../problems/status.ts'

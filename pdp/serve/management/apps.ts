@@ -1,7 +1,7 @@
 /** App manifests: the audiences, permissions, roles and the relation model that an application declares. */
 import type { FastifyInstance } from 'fastify'
 import { MODEL_CHARACTERS_MAX } from '../../decide/language/model-bounds.ts'
-import { ENVIRONMENT } from '../../domain/log.ts'
+import { ENVIRONMENT } from '../../domain/change-log.ts'
 import type { Manifest, StoredManifest } from '../../domain/manifest.ts'
 import { MANAGEMENT_APP } from '../../identity/oauth/management-app.ts'
 import { type PreparedManifest, prepareManifest, requireAcceptable } from '../../writes/manifests.ts'

@@ -1,7 +1,7 @@
 /** The audit trail: who changed what, in order. */
 import type { FastifyInstance } from 'fastify'
 import type { Change } from '../../domain/change.ts'
-import { DIRECTORY, ENVIRONMENT, type LogId } from '../../domain/log.ts'
+import { DIRECTORY, ENVIRONMENT, type LogId } from '../../domain/change-log.ts'
 import type { LogEntry } from '../../store/contract.ts'
 import { object, POSITION } from '../http/schemas.ts'
 import type { ManagementDeps } from './deps.ts'

@@ -1,9 +1,9 @@
 /** What management calls read and write through: outside a transaction, or inside the one transaction of a write. */
 import type { Comparing } from '../../decision-point/compare-shapes.ts'
 import type { WriteContext } from '../../domain/change.ts'
+import type { LogId } from '../../domain/change-log.ts'
 import type { Pdp } from '../../domain/decision.ts'
 import type { JsonObject } from '../../domain/json.ts'
-import type { LogId } from '../../domain/log.ts'
 import type { IdentityProviders } from '../../identity/foreign/providers.ts'
 import type { Invitations } from '../../identity/joining/invitations.ts'
 import type { TrustedIssuerDocument } from '../../identity/tokens/external-issuers.ts'

@@ -1,6 +1,6 @@
 /** The token hook of the environment. */
 import type { FastifyInstance } from 'fastify'
-import { ENVIRONMENT } from '../../domain/log.ts'
+import { ENVIRONMENT } from '../../domain/change-log.ts'
 import { isLoopback, urlHost } from '../../process/listen.ts'
 import { object, SECRET } from '../http/schemas.ts'
 import { RequestProblem } from '../problems/status.ts'

@@ -1,5 +1,5 @@
 /** A client that is bound to an organization may create only ids that begin with that organization's id. */
-import { ENVIRONMENT } from '../../domain/log.ts'
+import { ENVIRONMENT } from '../../domain/change-log.ts'
 import { NAME_SEPARATOR } from '../../domain/names.ts'
 import { type ManagementClient, requireWithin } from '../authentication/authenticate.ts'
 import { RequestProblem } from '../problems/status.ts'

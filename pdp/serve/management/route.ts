@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { WriteContext } from '../../domain/change.ts'
-import type { LogId } from '../../domain/log.ts'
+import type { LogId } from '../../domain/change-log.ts'
 import { readScope } from '../../identity/oauth/scopes.ts'
 import { withModels } from '../../worker/worker.ts'
 import {

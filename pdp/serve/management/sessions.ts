@@ -1,6 +1,6 @@
 /** Ends browser sessions, and every token that depends on them. */
 import type { FastifyInstance } from 'fastify'
-import { DIRECTORY, TOKENS } from '../../domain/log.ts'
+import { DIRECTORY, TOKENS } from '../../domain/change-log.ts'
 import { ID, object } from '../http/schemas.ts'
 import { RequestProblem } from '../problems/status.ts'
 import type { ManagementDeps } from './deps.ts'

@@ -1,8 +1,8 @@
 /** One SCIM call: who calls, for which organization, and the answer in SCIM's media type. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { WriteContext } from '../../domain/change.ts'
+import { DIRECTORY, TOKENS } from '../../domain/change-log.ts'
 import type { JsonObject, JsonValue } from '../../domain/json.ts'
-import { DIRECTORY, TOKENS } from '../../domain/log.ts'
 import { withModels } from '../../worker/worker.ts'
 import { authenticateManagementClient, type ManagementClient, requireWithin } from '../authentication/authenticate.ts'
 import { isNoneMatch } from '../http/conditions.ts'

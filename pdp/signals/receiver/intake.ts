@@ -1,7 +1,7 @@
 /** Takes SETs in. Their effects and their ids are stored in one transaction, before they are acknowledged. */
 import { hash } from 'node:crypto'
 import type { Change, WriteContext } from '../../domain/change.ts'
-import { type LogId, TOKENS } from '../../domain/log.ts'
+import { type LogId, TOKENS } from '../../domain/change-log.ts'
 import type { Log } from '../../process/log.ts'
 import type { Sql } from '../../store/directory.ts'
 import { TokenError } from '../../token/errors.ts'

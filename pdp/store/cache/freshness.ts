@@ -4,8 +4,8 @@
  */
 
 import { Paused, type Slice } from '../../decide/slices.ts'
+import { ENVIRONMENT, type LogId } from '../../domain/change-log.ts'
 import { grouped } from '../../domain/grouped.ts'
-import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import { Batcher, type Schedule, whenLate } from '../batcher.ts'
 import type { RowKey, Store } from '../contract.ts'
 import type { LogCache, Reading, Target } from './log-cache.ts'

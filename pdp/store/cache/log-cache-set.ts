@@ -1,7 +1,7 @@
 /** The caches of all logs: the statements that bring them forward, and those that fill them. */
 
+import type { LogId } from '../../domain/change-log.ts'
 import { grouped } from '../../domain/grouped.ts'
-import type { LogId } from '../../domain/log.ts'
 import { Batcher, type Schedule } from '../batcher.ts'
 import type { RowKey, RowSet, Store } from '../contract.ts'
 import { DELTA_ENTRIES_MAX, LogCache, type PendingLoad, type Reading, type Target } from './log-cache.ts'

@@ -1,5 +1,5 @@
 /** What is cached of one log, and at which position: exactly the store's content at one revision, moving only forward. */
-import type { LogId, LogPosition, Vector } from '../../domain/log.ts'
+import type { LogId, LogPosition, Vector } from '../../domain/change-log.ts'
 import type { LogEntry, RowKey, RowSet, SubjectRow } from '../contract.ts'
 import { LogRows } from './log-rows.ts'
 import type { RowBudget } from './row-budget.ts'

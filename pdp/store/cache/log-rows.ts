@@ -1,6 +1,6 @@
 /** Row sets of one log, held in memory and moved forward by its changes: what a view shows of that log. */
 import type { Change } from '../../domain/change.ts'
-import type { LogId } from '../../domain/log.ts'
+import type { LogId } from '../../domain/change-log.ts'
 import { affectedKeys } from '../affected-keys.ts'
 import type { RowKey, RowSet } from '../contract.ts'
 import type { Evictable, RowBudget } from './row-budget.ts'

@@ -2,7 +2,7 @@
 import { ancestors } from '../../decide/roles.ts'
 import type { Slice, Sliced } from '../../decide/slices.ts'
 import type { View } from '../../decide/view.ts'
-import { ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../domain/log.ts'
+import { ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../domain/change-log.ts'
 
 /** A view that notes the earliest expiry among the rows that it showed (milliseconds; null for none). */
 export type NotingView = View & { readonly validUntilMs: number | null }

@@ -10,7 +10,7 @@ import {
   UNKNOWN,
   type View,
 } from '../../decide/view.ts'
-import { ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
+import { ENVIRONMENT, type LogId, TOKENS } from '../../domain/change-log.ts'
 import type { StoredManifest } from '../../domain/manifest.ts'
 import type { Membership } from '../../domain/membership.ts'
 import type { Organization } from '../../domain/organization.ts'

@@ -1,6 +1,7 @@
 /** Evaluates over one snapshot of the store: rows are loaded as the evaluation finds that it needs them. */
+
+import { ENVIRONMENT, type LogId } from '../../domain/change-log.ts'
 import { PdpError } from '../../domain/errors.ts'
-import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import type { Snapshot, Store } from '../contract.ts'
 import { LogRows } from './log-rows.ts'
 import { type Fresh, logsFor, type Question, type SnapshotEvaluator } from './question.ts'

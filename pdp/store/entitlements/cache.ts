@@ -2,9 +2,10 @@
  * Entitlement values by organization, version and write id: a new version is a new key, so nothing is ever flushed. Asked
  * in order: this process's memory, the shared cache, the source.
  */
+
+import type { LogPosition } from '../../domain/change-log.ts'
 import type { Entitlement } from '../../domain/entitlement.ts'
 import type { JsonObject } from '../../domain/json.ts'
-import type { LogPosition } from '../../domain/log.ts'
 import type { EntitlementSource } from '../contract.ts'
 import type { SharedCache, Slot, StatedValue } from './shared-cache.ts'
 

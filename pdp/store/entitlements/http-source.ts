@@ -3,10 +3,10 @@
  * announces it then (`entitlements:changed`); a question after the announcement never gets a value from before it.
  */
 import { createHash } from 'node:crypto'
+import type { LogPosition } from '../../domain/change-log.ts'
 import { ENFORCEMENTS, type Entitlement } from '../../domain/entitlement.ts'
 import { PdpError } from '../../domain/errors.ts'
 import type { JsonObject } from '../../domain/json.ts'
-import type { LogPosition } from '../../domain/log.ts'
 import { isEntitlementKey, quote } from '../../domain/names.ts'
 import { createCircuit } from '../../process/circuit-breaker.ts'
 import { BadAnswer, type PostFetch, postJson } from '../../process/http-json.ts'

@@ -1,11 +1,12 @@
 /** The Store in memory: for embedding and for tests. It forgets everything when the process ends. */
+
+import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS } from '../../domain/change-log.ts'
 import type { Entitlement } from '../../domain/entitlement.ts'
-import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import { withModels } from '../../worker/worker.ts'
 import { assertChanges } from '../changes.ts'
 import type { LogEntry, Reading, RowKey, Snapshot, Store } from '../contract.ts'
-import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from './log.ts'
+import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from './change-log.ts'
 import { MemoryNames } from './names.ts'
 import { reportingQueries } from './reporting-queries.ts'
 import type { ResidentStore } from './resident.ts'

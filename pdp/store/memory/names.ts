@@ -1,9 +1,9 @@
 /** Keys of a log in memory, distinct and in order, page by page. */
-import type { LogId } from '../../domain/log.ts'
+import type { LogId } from '../../domain/change-log.ts'
 import { compareNames } from '../../domain/names.ts'
 import type { NameSource } from '../../domain/tuple.ts'
+import { type MemoryLog, type MemoryState, START } from './change-log.ts'
 import { lowerBound } from './key-order.ts'
-import { type MemoryLog, type MemoryState, START } from './log.ts'
 
 type Page = { readonly after: string | null; readonly countMax: number }
 /** Tuples keep the order of their names themselves, since they are more than all the rest. */

@@ -1,8 +1,8 @@
 /** What management asks across all organizations, in memory. */
-import type { LogId } from '../../domain/log.ts'
+import type { LogId } from '../../domain/change-log.ts'
 import { isWildcard } from '../../domain/names.ts'
 import type { GrantFilter, HeldRole, LoggedGrant, ReportingQueries, TupleShape } from '../contract.ts'
-import type { MemoryState } from './log.ts'
+import type { MemoryState } from './change-log.ts'
 
 export function reportingQueries(state: MemoryState): ReportingQueries {
   return {

@@ -1,6 +1,6 @@
 /** Questions to a store that holds everything in this process: answered at once, without rows to wait for. */
 import { Paused } from '../../decide/slices.ts'
-import type { LogId, Vector } from '../../domain/log.ts'
+import type { LogId, Vector } from '../../domain/change-log.ts'
 import { type Fresh, logsFor, type SnapshotEvaluator } from '../cache/question.ts'
 import type { Turns } from '../cache/turns.ts'
 import type { Store } from '../contract.ts'

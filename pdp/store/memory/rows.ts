@@ -3,7 +3,7 @@ import { isUserset } from '../../decide/usersets.ts'
 import { isWildcard, typeOf } from '../../domain/names.ts'
 import { rowKeyName, withoutChain } from '../cache/row-keys.ts'
 import { CHAIN_SETS_MAX, NAMED_BY_MAX, type RowKey, type RowSet, SET_ROWS_MAX } from '../contract.ts'
-import { emptyLog, type MemoryLog } from './log.ts'
+import { emptyLog, type MemoryLog } from './change-log.ts'
 
 /** One row set for each key, with the rows that belong to it. */
 export function readRowSets(logs: ReadonlyMap<string, MemoryLog>, keys: readonly RowKey[]): readonly RowSet[] {

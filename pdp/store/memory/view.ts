@@ -9,7 +9,7 @@ import {
   type Truth,
   type View,
 } from '../../decide/view.ts'
-import type { LogId } from '../../domain/log.ts'
+import type { LogId } from '../../domain/change-log.ts'
 import type { StoredManifest } from '../../domain/manifest.ts'
 import type { Membership } from '../../domain/membership.ts'
 import type { Organization } from '../../domain/organization.ts'
@@ -17,7 +17,7 @@ import type { OrganizationRole, RoleGrant } from '../../domain/role.ts'
 import type { TupleCondition } from '../../domain/tuple.ts'
 import { RevokedTokens } from '../cache/revoked-tokens.ts'
 import { NAMED_BY_MAX, type SubjectRow } from '../contract.ts'
-import type { MemoryLog } from './log.ts'
+import type { MemoryLog } from './change-log.ts'
 
 const NONE: readonly never[] = []
 const NO_REVOCATIONS = new RevokedTokens([])

@@ -1,14 +1,14 @@
 /** Writes to the memory store: checked first, applied whole, logged like a database's. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Change, Precondition, WriteContext } from '../../domain/change.ts'
+import { ENVIRONMENT, type LogId, type LogPosition } from '../../domain/change-log.ts'
 import { PdpError } from '../../domain/errors.ts'
-import { ENVIRONMENT, type LogId, type LogPosition } from '../../domain/log.ts'
 import type { Organization } from '../../domain/organization.ts'
 import type { RoleGrant } from '../../domain/role.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import { claimsOf, leaversIn, requireNothingWithheld } from '../changes.ts'
 import type { AppliedWrite, SubjectRow } from '../contract.ts'
-import { emptyLog, type LogWrite, type MemoryLog, type MemoryState, START } from './log.ts'
+import { emptyLog, type LogWrite, type MemoryLog, type MemoryState, START } from './change-log.ts'
 
 type Write = {
   readonly log: LogId

@@ -1,8 +1,8 @@
 /** Ends the tokens of a client, and the grants that people gave to it. */
 import type { WriteContext } from '../../domain/change.ts'
-import { TOKENS } from '../../domain/log.ts'
+import { TOKENS } from '../../domain/change-log.ts'
 import type { Sql } from '../directory.ts'
-import { appendLog } from './log.ts'
+import { appendLog } from './change-log.ts'
 
 type Queries = Pick<Sql, 'query'>
 

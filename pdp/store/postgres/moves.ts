@@ -1,10 +1,10 @@
 /** What the move of an organization concerns, in PostgreSQL: its subtree, the clients around, and what they hold in it. */
-import { DIRECTORY } from '../../domain/log.ts'
+import { DIRECTORY } from '../../domain/change-log.ts'
 import type { RoleGrant } from '../../domain/role.ts'
 import type { Tuple } from '../../domain/tuple.ts'
 import type { MovedClient, Moves, Sql } from '../directory.ts'
+import { appendLog } from './change-log.ts'
 import { endGrantsOf, endTokensOf } from './client-tokens.ts'
-import { appendLog } from './log.ts'
 import { lockLogs } from './unit-of-work.ts'
 
 const BELOW = `

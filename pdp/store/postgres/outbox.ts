@@ -1,8 +1,8 @@
 /** Events that others wait for, written in the transaction of the change that they report. */
 import { randomUUID } from 'node:crypto'
 import type { Change, WriteContext } from '../../domain/change.ts'
+import { ENVIRONMENT, type LogId, type LogPosition } from '../../domain/change-log.ts'
 import type { JsonObject } from '../../domain/json.ts'
-import { ENVIRONMENT, type LogId, type LogPosition } from '../../domain/log.ts'
 import type { OutboxEventType } from '../../domain/outbox/events.ts'
 import { initiatorOf } from '../../domain/outbox/events.ts'
 import type { Sql } from '../directory.ts'

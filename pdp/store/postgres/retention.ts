@@ -1,5 +1,5 @@
 /** How long the log of changes is kept: what is older goes in small pieces, and the newest revision of a log stays. */
-import { TOKENS } from '../../domain/log.ts'
+import { TOKENS } from '../../domain/change-log.ts'
 import { FOREIGN_REVOCATION_KEPT_MS } from '../../domain/revocation.ts'
 import { ADVISORY_LOCKS } from '../advisory-locks.ts'
 import type { Sql } from '../directory.ts'

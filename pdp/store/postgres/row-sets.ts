@@ -1,6 +1,7 @@
 /** Groups the result of the statement of row sets by key: the keys that were asked for, and those that the statement added. */
+
+import type { LogId } from '../../domain/change-log.ts'
 import type { JsonObject } from '../../domain/json.ts'
-import type { LogId } from '../../domain/log.ts'
 import type { StoredManifest } from '../../domain/manifest.ts'
 import type { Membership, MembershipStatus, Tier } from '../../domain/membership.ts'
 import type { Organization } from '../../domain/organization.ts'

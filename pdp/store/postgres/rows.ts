@@ -1,5 +1,5 @@
 /** The statement that reads row sets and positions in one snapshot: one index probe per asked item, whatever the sizes. */
-import { ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
+import { ENVIRONMENT, type LogId, TOKENS } from '../../domain/change-log.ts'
 import { FOREIGN_REVOCATION_KEPT_MS, REVOCATION_KEPT_MS } from '../../domain/revocation.ts'
 import { CHAIN_SETS_MAX, NAMED_BY_MAX, type Reading, type RowKey, SET_ROWS_MAX } from '../contract.ts'
 import type { Connection } from './connection/database.ts'

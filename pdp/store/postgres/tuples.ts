@@ -1,7 +1,7 @@
 /** Tuples in PostgreSQL: written, listed, and the names that they hold. Those with a condition are in a table of their own. */
 import type { Change } from '../../domain/change.ts'
+import type { LogId } from '../../domain/change-log.ts'
 import type { JsonObject } from '../../domain/json.ts'
-import type { LogId } from '../../domain/log.ts'
 import type { NameSource, Tuple } from '../../domain/tuple.ts'
 import type { Sql } from '../directory.ts'
 import type { Connection } from './connection/database.ts'

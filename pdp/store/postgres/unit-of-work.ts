@@ -1,5 +1,5 @@
 /** A unit of work: what a write depends on is read again under the lock of the logs that it changes, in one transaction. */
-import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS } from '../../domain/log.ts'
+import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS } from '../../domain/change-log.ts'
 import type { Store } from '../contract.ts'
 import type { Sql } from '../directory.ts'
 import type { Connection, Database } from './connection/database.ts'

@@ -1,9 +1,9 @@
 /** Many new people in one transaction: all, or what is wrong with which of them. */
 import type { Change } from '../../domain/change.ts'
-import { DIRECTORY } from '../../domain/log.ts'
+import { DIRECTORY } from '../../domain/change-log.ts'
 import { EXTERNAL } from '../../domain/names.ts'
 import type { Directory, ImportedUser, Sql } from '../directory.ts'
-import { appendLog } from './log.ts'
+import { appendLog } from './change-log.ts'
 
 type Queries = Pick<Sql, 'query'>
 type Options = Parameters<Directory['importUsers']>[1]

@@ -1,6 +1,7 @@
 /** Reads the positions of logs in one statement, which returns only those that changed since this process last read them. */
+
+import type { LogId, LogPosition, Vector } from '../../domain/change-log.ts'
 import { PdpError } from '../../domain/errors.ts'
-import type { LogId, LogPosition, Vector } from '../../domain/log.ts'
 import type { Connection } from './connection/database.ts'
 
 /** Positions that are remembered at most, before all are forgotten. */

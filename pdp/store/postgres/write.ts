@@ -1,12 +1,12 @@
 /** Applies one log's changes inside a transaction that has already locked the log, and says which took effect. */
 import type { Change, Precondition, WriteContext } from '../../domain/change.ts'
+import { ENVIRONMENT, type LogId } from '../../domain/change-log.ts'
 import { PdpError } from '../../domain/errors.ts'
-import { ENVIRONMENT, type LogId } from '../../domain/log.ts'
 import type { Manifest } from '../../domain/manifest.ts'
 import type { RoleGrant } from '../../domain/role.ts'
 import { claimsOf } from '../changes.ts'
 import type { Sql } from '../directory.ts'
-import { raiseRevision, storeEntries } from './log.ts'
+import { raiseRevision, storeEntries } from './change-log.ts'
 import { applyTuples, type TupleChange } from './tuples.ts'
 
 type Queries = Pick<Sql, 'query'>

@@ -1,7 +1,7 @@
 /** What the suites of the Store contract share: one store for all tests of a suite, and an organization of its own for each. */
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
 import type { Change } from '../../../pdp/domain/change.ts'
-import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../../pdp/domain/change-log.ts'
 import type { RowKey, RowSet, Store, Written } from '../../../pdp/store/contract.ts'
 import { context, organization } from '../../support/tuples.ts'
 

@@ -1,8 +1,8 @@
 /** Questions about whatever a tuple may name: objects, usersets and everybody of a type, in names of every script. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
+import { ENVIRONMENT } from '../../../pdp/domain/change-log.ts'
 import type { AskedSubject, Pdp } from '../../../pdp/domain/decision.ts'
-import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import type { Manifest } from '../../../pdp/domain/manifest.ts'
 import { user } from '../../../pdp/domain/subjects.ts'
 import type { Store } from '../../../pdp/store/contract.ts'

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { Change } from '../../../pdp/domain/change.ts'
-import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../../pdp/domain/change-log.ts'
 import { user } from '../../../pdp/domain/subjects.ts'
 import { SET_ROWS_MAX } from '../../../pdp/store/contract.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'

@@ -1,8 +1,8 @@
 /** Tuples with a condition in the engine: what counts, what cannot be told, and what is told about it. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
+import { ENVIRONMENT } from '../../../pdp/domain/change-log.ts'
 import type { Pdp } from '../../../pdp/domain/decision.ts'
-import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { user } from '../../../pdp/domain/subjects.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'

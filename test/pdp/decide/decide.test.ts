@@ -1,8 +1,8 @@
 /** What is allowed and why, on every store: relationships, memberships, roles and entitlements. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
+import { ENVIRONMENT } from '../../../pdp/domain/change-log.ts'
 import type { Pdp } from '../../../pdp/domain/decision.ts'
-import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { service, user } from '../../../pdp/domain/subjects.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'

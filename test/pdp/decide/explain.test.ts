@@ -1,8 +1,8 @@
 /** Why: the chain of grants that allowed it, or the tuples any one of which would have. */
 import { beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
+import { ENVIRONMENT } from '../../../pdp/domain/change-log.ts'
 import type { Pdp, Reason } from '../../../pdp/domain/decision.ts'
-import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { parseTuple } from '../../../pdp/domain/names.ts'
 import { REASONS } from '../../../pdp/domain/reasons.ts'
 import { user } from '../../../pdp/domain/subjects.ts'

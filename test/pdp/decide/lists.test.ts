@@ -1,8 +1,8 @@
 /** Resources of a subject and subjects of a resource, page by page, on every store. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
+import { ENVIRONMENT } from '../../../pdp/domain/change-log.ts'
 import type { ListPage, ListResourcesRequest, ListSubjectsRequest, Pdp } from '../../../pdp/domain/decision.ts'
-import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { service, user } from '../../../pdp/domain/subjects.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'

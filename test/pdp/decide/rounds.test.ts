@@ -1,7 +1,7 @@
 /** A circle with several "but not" inside: each thing that turns out to be false may decide the next one. */
 import { expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
-import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../../pdp/domain/change-log.ts'
 import { user } from '../../../pdp/domain/subjects.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { given, put } from '../../support/tuples.ts'

@@ -1,8 +1,8 @@
 /** A stored tuple counts only if the model that is in force allows it, whatever was in force when it was written. */
 import { beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
+import { ENVIRONMENT } from '../../../pdp/domain/change-log.ts'
 import type { Pdp } from '../../../pdp/domain/decision.ts'
-import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
 import { user } from '../../../pdp/domain/subjects.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import type { EmbeddedPdp } from '../../../pdp/decision-point/embedded.ts'
-import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../../pdp/domain/change-log.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
 import { given, organization, put, tuple } from '../../support/tuples.ts'

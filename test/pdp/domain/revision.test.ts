@@ -1,6 +1,6 @@
 /** The text of a moment: equal for equal content, another after any move, whether it was made or remembered. */
 import { describe, expect, test } from 'vitest'
-import type { LogId, LogPosition } from '../../../pdp/domain/log.ts'
+import type { LogId, LogPosition } from '../../../pdp/domain/change-log.ts'
 import { createRevisionTexts, revisionText } from '../../../pdp/domain/revision.ts'
 
 const standing = (revision: number, writeId: string): LogPosition => ({

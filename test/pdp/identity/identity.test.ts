@@ -6,7 +6,7 @@ import { createStatementSigner, loadSigningKeys } from '../../../pdp/identity/ke
 import { SERVICE_SCOPES } from '../../../pdp/identity/oauth/scopes.ts'
 import { hashGeneratedSecret } from '../../../pdp/identity/passwords/password-hash.ts'
 import { masterKeysOf } from '../../../pdp/process/encryption.ts'
-import { appendLog } from '../../../pdp/store/postgres/log.ts'
+import { appendLog } from '../../../pdp/store/postgres/change-log.ts'
 import { appendEvents } from '../../../pdp/store/postgres/outbox.ts'
 import { clientToken } from '../../support/sign-in.ts'
 import {

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Change } from '../../../pdp/domain/change.ts'
-import { ENVIRONMENT, type LogId } from '../../../pdp/domain/log.ts'
+import { ENVIRONMENT, type LogId } from '../../../pdp/domain/change-log.ts'
 import { affectedKeys } from '../../../pdp/store/affected-keys.ts'
 import { rowKeyName } from '../../../pdp/store/cache/row-keys.ts'
 import type { RowKey, RowSet, Store } from '../../../pdp/store/contract.ts'

@@ -4,7 +4,7 @@ import { boundIssues, isLight, MODEL_BOUNDS } from '../../../pdp/decide/language
 import { compileModel } from '../../../pdp/decide/language/model-language.ts'
 import { knownModel, ModelPending } from '../../../pdp/decide/models/known-models.ts'
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
-import { ENVIRONMENT } from '../../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../../pdp/domain/change-log.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { createAside, parseAside, withModels } from '../../../pdp/worker/worker.ts'
 import { parseYaml } from '../../../pdp/worker/yaml.ts'

@@ -1,6 +1,7 @@
 /** Authority over clients: a caller that sets a client's secret can act as that client, so the client must not hold more than the caller. */
+
+import { ENVIRONMENT } from '../../../domain/change-log.ts'
 import type { Subject } from '../../../domain/decision.ts'
-import { ENVIRONMENT } from '../../../domain/log.ts'
 import { holdsScope, isIdentityScope, isServiceScope, scopesOf } from '../../../identity/oauth/scopes.ts'
 import { type Client, SYSTEM } from '../../../store/directory.ts'
 import { readDeclared } from '../../../writes/role-definitions.ts'

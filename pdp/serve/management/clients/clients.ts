@@ -1,6 +1,6 @@
 /** OAuth clients: registered, changed and deleted by clients that hold at least the same rights. */
 import type { FastifyInstance } from 'fastify'
-import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../domain/log.ts'
+import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../domain/change-log.ts'
 import { requireRegistrar } from '../../../identity/oauth/registrars.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from '../../../identity/passwords/password-hash.ts'
 import type { Client } from '../../../store/directory.ts'

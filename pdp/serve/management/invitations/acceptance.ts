@@ -1,6 +1,7 @@
 /** Accepts an invitation: grants everything that it gives, or nothing, checked against the current state. */
+
+import { DIRECTORY, ENVIRONMENT } from '../../../domain/change-log.ts'
 import { PdpError } from '../../../domain/errors.ts'
-import { DIRECTORY, ENVIRONMENT } from '../../../domain/log.ts'
 import type { MembershipStatus } from '../../../domain/membership.ts'
 import type { AcceptInvitation, NewPerson, NotJoined } from '../../../identity/joining/invitation-link.ts'
 import type { Invitation } from '../../../identity/joining/invitations.ts'

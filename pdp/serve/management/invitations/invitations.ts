@@ -1,6 +1,6 @@
 /** Invitations into an organization, by mail to an address: who follows the link joins, with an account or without one yet. */
 import type { FastifyInstance } from 'fastify'
-import { DIRECTORY, ENVIRONMENT } from '../../../domain/log.ts'
+import { DIRECTORY, ENVIRONMENT } from '../../../domain/change-log.ts'
 import { TIERS, type Tier } from '../../../domain/membership.ts'
 import type { Invitation } from '../../../identity/joining/invitations.ts'
 import { LANGUAGES } from '../../../identity/words/words.ts'

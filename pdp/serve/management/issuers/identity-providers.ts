@@ -1,6 +1,6 @@
 /** OpenID providers of others at which people may sign in. */
 import type { FastifyInstance } from 'fastify'
-import { ENVIRONMENT } from '../../../domain/log.ts'
+import { ENVIRONMENT } from '../../../domain/change-log.ts'
 import { AUTH_METHODS, type IdentityProvider, type ProviderDocument } from '../../../identity/foreign/providers.ts'
 import { isSafeKeyUrl } from '../../../token/remote-keys.ts'
 import { ID, LABEL, object, SECRET, text } from '../../http/schemas.ts'

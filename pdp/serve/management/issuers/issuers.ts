@@ -1,8 +1,8 @@
 /** The other issuers that the environment trusts. */
 import type { FastifyInstance } from 'fastify'
+import { ENVIRONMENT } from '../../../domain/change-log.ts'
 import type { ValidationIssue } from '../../../domain/errors.ts'
 import { pointer } from '../../../domain/json.ts'
-import { ENVIRONMENT } from '../../../domain/log.ts'
 import { quote } from '../../../domain/names.ts'
 import type { TrustedIssuerDocument } from '../../../identity/tokens/external-issuers.ts'
 import { ALGORITHM_NAMES } from '../../../token/algorithms.ts'

@@ -1,6 +1,6 @@
 /** Members of an organization, with their tier and status. */
 import type { FastifyInstance } from 'fastify'
-import { DIRECTORY } from '../../../domain/log.ts'
+import { DIRECTORY } from '../../../domain/change-log.ts'
 import { MEMBERSHIP_STATUSES, type Membership, type MembershipStatus, TIERS } from '../../../domain/membership.ts'
 import type { ManagementClient } from '../../authentication/authenticate.ts'
 import { type PageQuery, readPage } from '../../http/pagination.ts'

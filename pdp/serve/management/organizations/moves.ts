@@ -1,6 +1,6 @@
 /** Moves an organization: roles of its new ancestors apply in it, and clients of its former ancestors keep nothing in it. */
 import type { Change, WriteContext } from '../../../domain/change.ts'
-import type { LogId } from '../../../domain/log.ts'
+import type { LogId } from '../../../domain/change-log.ts'
 import type { Organization } from '../../../domain/organization.ts'
 import { type MovedClient, SYSTEM } from '../../../store/directory.ts'
 import type { ManagementClient } from '../../authentication/authenticate.ts'

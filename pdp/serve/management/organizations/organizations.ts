@@ -1,6 +1,6 @@
 /** The tree of organizations. */
 import type { FastifyInstance } from 'fastify'
-import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../domain/log.ts'
+import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../domain/change-log.ts'
 import type { Organization } from '../../../domain/organization.ts'
 import { type ManagementClient, requireWithin } from '../../authentication/authenticate.ts'
 import { type PageQuery, readPage } from '../../http/pagination.ts'

@@ -2,7 +2,7 @@
  * Roles that a write gives indirectly: a new member of a group gets its roles, a moved organization those above it, and whose
  * membership becomes active what they hold there.
  */
-import type { LogId } from '../../../domain/log.ts'
+import type { LogId } from '../../../domain/change-log.ts'
 import type { MembershipStatus } from '../../../domain/membership.ts'
 import type { Tuple } from '../../../domain/tuple.ts'
 import type { HeldRole, Store } from '../../../store/contract.ts'

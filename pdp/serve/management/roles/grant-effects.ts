@@ -1,6 +1,7 @@
 /** Computes from the current grants who gains and who loses permissions when the permissions of roles change. */
+
+import { ENVIRONMENT, type LogId } from '../../../domain/change-log.ts'
 import type { Pdp } from '../../../domain/decision.ts'
-import { ENVIRONMENT, type LogId } from '../../../domain/log.ts'
 import type { HeldRole, Store } from '../../../store/contract.ts'
 import type { Definitions } from '../../../writes/role-definitions.ts'
 

@@ -1,7 +1,7 @@
 /** Role grants: a role, of an app or organization-wide, for a user, service or group, in one organization or in all. */
 import type { FastifyInstance } from 'fastify'
 import type { WriteContext } from '../../../domain/change.ts'
-import { DIRECTORY, ENVIRONMENT, type LogId } from '../../../domain/log.ts'
+import { DIRECTORY, ENVIRONMENT, type LogId } from '../../../domain/change-log.ts'
 import { typeOf } from '../../../domain/names.ts'
 import type { RoleGrant } from '../../../domain/role.ts'
 import { definitionsOf, readDeclared } from '../../../writes/role-definitions.ts'

@@ -1,6 +1,6 @@
 /** Organization-wide roles: named sets of permission keys that belong to no app. */
 import type { FastifyInstance } from 'fastify'
-import { ENVIRONMENT } from '../../../domain/log.ts'
+import { ENVIRONMENT } from '../../../domain/change-log.ts'
 import type { OrganizationRole } from '../../../domain/role.ts'
 import { isManagementKey, MANAGEMENT_APP } from '../../../identity/oauth/management-app.ts'
 import { type Declared, definitionsOf, readDeclared, sizeIssue, tokenIssue } from '../../../writes/role-definitions.ts'

@@ -1,6 +1,6 @@
 /** Imports people of another system with their password hashes: all of a file, or none. */
 import type { FastifyInstance } from 'fastify'
-import { DIRECTORY } from '../../../domain/log.ts'
+import { DIRECTORY } from '../../../domain/change-log.ts'
 import { isStream, piecesOf } from '../../http/bodies.ts'
 import { object } from '../../http/schemas.ts'
 import { RequestProblem } from '../../problems/status.ts'

@@ -1,6 +1,6 @@
 /** Users who can sign in. They belong to the environment, so only an unbound client manages them. */
 import type { FastifyInstance } from 'fastify'
-import { DIRECTORY, TOKENS } from '../../../domain/log.ts'
+import { DIRECTORY, TOKENS } from '../../../domain/change-log.ts'
 import {
   ADDRESS_CHARACTERS_MAX,
   ADDRESS_FORM,

@@ -1,9 +1,9 @@
 /** Memberships that end. One that is not active keeps a person out, so it ends only when nothing would count again. */
 import type { Change, WriteContext } from '../../../domain/change.ts'
-import type { LogId } from '../../../domain/log.ts'
+import type { LogId } from '../../../domain/change-log.ts'
 import { leaversIn, requireNothingWithheld, type Withheld } from '../../changes.ts'
 import type { Sql } from '../../directory.ts'
-import { appendLog } from '../log.ts'
+import { appendLog } from '../change-log.ts'
 
 type Queries = Pick<Sql, 'query'>
 

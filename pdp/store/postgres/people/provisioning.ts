@@ -1,10 +1,11 @@
 /** Users and groups that companies' directories keep in their organizations, in PostgreSQL. */
+
+import { DIRECTORY } from '../../../domain/change-log.ts'
 import { PdpError } from '../../../domain/errors.ts'
 import type { JsonObject } from '../../../domain/json.ts'
-import { DIRECTORY } from '../../../domain/log.ts'
 import type { Holdings, Provisioned, Provisioning, Sql } from '../../directory.ts'
+import { appendLog } from '../change-log.ts'
 import { credentialEvent } from '../credential-events.ts'
-import { appendLog } from '../log.ts'
 import { appendEvents } from '../outbox.ts'
 
 type Row = {

@@ -1,7 +1,7 @@
 /** The models of several apps are one: naming a type of subjects takes nothing from the app that defines it. */
 import { expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
-import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/change-log.ts'
 import { user } from '../../../../pdp/domain/subjects.ts'
 import { memoryStore } from '../../../../pdp/store/memory/memory.ts'
 import { given, put } from '../../../support/tuples.ts'

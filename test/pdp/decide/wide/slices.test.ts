@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { Paused, Slice } from '../../../../pdp/decide/slices.ts'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
-import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/change-log.ts'
 import { user } from '../../../../pdp/domain/subjects.ts'
 import { Turns } from '../../../../pdp/store/cache/turns.ts'
 import type { Store } from '../../../../pdp/store/contract.ts'

@@ -1,8 +1,8 @@
 /** A relation with 100,000 parents and a set of 100,000 usersets are asked from the subject's side, in memory and on PostgreSQL. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/change-log.ts'
 import type { Pdp } from '../../../../pdp/domain/decision.ts'
-import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import { user } from '../../../../pdp/domain/subjects.ts'
 import type { Store } from '../../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../../pdp/store/memory/memory.ts'

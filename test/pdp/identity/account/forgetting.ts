@@ -1,6 +1,6 @@
 /** People who forgot their password, with a mailbox, and a browser on the pages for it. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
-import { DIRECTORY } from '../../../../pdp/domain/log.ts'
+import { DIRECTORY } from '../../../../pdp/domain/change-log.ts'
 import type { Sql } from '../../../../pdp/store/directory.ts'
 import { lockLog } from '../../../../pdp/store/log-lock.ts'
 import { type Browser, createBrowser } from '../../../support/browser.ts'

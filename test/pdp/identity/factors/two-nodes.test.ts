@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createSecondFactor } from '../../../../pdp/identity/factors/second-factor.ts'
 import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
-import { appendLog } from '../../../../pdp/store/postgres/log.ts'
+import { appendLog } from '../../../../pdp/store/postgres/change-log.ts'
 import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
 import { codeOf } from '../../../support/authenticator.ts'
 import { CONTEXT, MASTER_KEY, openWorld, type World } from '../harness.ts'

@@ -1,6 +1,6 @@
 /** People who are invited by mail, and a browser in which they open the link. */
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
-import { DIRECTORY, ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import { DIRECTORY, ENVIRONMENT } from '../../../../pdp/domain/change-log.ts'
 import type { Membership, Tier } from '../../../../pdp/domain/membership.ts'
 import type { HeldRole } from '../../../../pdp/store/contract.ts'
 import { type Browser, createBrowser, hiddenFields } from '../../../support/browser.ts'

@@ -7,7 +7,7 @@ import {
   RESERVED_CLAIMS,
 } from '../../../../pdp/identity/tokens/token-hook.ts'
 import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
-import { appendLog } from '../../../../pdp/store/postgres/log.ts'
+import { appendLog } from '../../../../pdp/store/postgres/change-log.ts'
 import { createFlows } from '../flows.ts'
 import { CONTEXT, decode, logInto, MASTER_KEY, openWorld, parseObject, postToken, type World } from '../harness.ts'
 

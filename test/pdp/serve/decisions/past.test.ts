@@ -1,7 +1,7 @@
 /** Questions about the past over HTTP: the asker is who it is now. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { TOKENS } from '../../../../pdp/domain/log.ts'
-import { appendLog } from '../../../../pdp/store/postgres/log.ts'
+import { TOKENS } from '../../../../pdp/domain/change-log.ts'
+import { appendLog } from '../../../../pdp/store/postgres/change-log.ts'
 import { CONTEXT, type Json, type Served, seedAcme, serve } from '../harness.ts'
 
 let served: Served

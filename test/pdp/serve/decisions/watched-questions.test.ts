@@ -4,8 +4,8 @@ import { type ClientDuplexStream, credentials, makeClientConstructor } from '@gr
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Change } from '../../../../pdp/domain/change.ts'
+import { ENVIRONMENT, TOKENS } from '../../../../pdp/domain/change-log.ts'
 import { PdpError } from '../../../../pdp/domain/errors.ts'
-import { ENVIRONMENT, TOKENS } from '../../../../pdp/domain/log.ts'
 import { serviceDefinition } from '../../../../pdp/process/grpc/service.ts'
 import { createWatchedQuestions } from '../../../../pdp/serve/decisions/watched-questions.ts'
 import {

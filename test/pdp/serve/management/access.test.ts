@@ -1,6 +1,6 @@
 /** Who may manage what: tokens, scopes, organizations. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/change-log.ts'
 import { SERVICE_SCOPES } from '../../../../pdp/identity/oauth/scopes.ts'
 import { CONTEXT, type Served, seedAcme, serve } from '../harness.ts'
 

@@ -1,6 +1,6 @@
 import { exportJWK, generateKeyPair } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/change-log.ts'
 import { numberEvents } from '../../../../pdp/store/number-events.ts'
 import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
 import { CONTEXT, type Served, serve } from '../harness.ts'

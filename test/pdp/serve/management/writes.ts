@@ -1,5 +1,5 @@
 /** Every call that writes, with something for it to do; a call that is missing here fails the tests that go through them. */
-import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS } from '../../../../pdp/domain/log.ts'
+import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS } from '../../../../pdp/domain/change-log.ts'
 import { CONTEXT, type Served } from '../harness.ts'
 
 export type WriteCall = {

@@ -1,7 +1,7 @@
 /** A PDP with two organizations, and a directory for each. Files share a worker and its modules: each opens its own. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
-import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/change-log.ts'
 import { createIsSignedIn } from '../../../../pdp/identity/sign-in-validity.ts'
 import { CONTEXT, type Json, type SendOptions, type Served, seedAcme, serve } from '../harness.ts'
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { FALSE } from '../../../../pdp/decide/view.ts'
 import type { Change } from '../../../../pdp/domain/change.ts'
-import type { LogPosition } from '../../../../pdp/domain/log.ts'
+import type { LogPosition } from '../../../../pdp/domain/change-log.ts'
 import { LogCache, type Reading, type Target } from '../../../../pdp/store/cache/log-cache.ts'
 import { RowBudget } from '../../../../pdp/store/cache/row-budget.ts'
 import { RowsView } from '../../../../pdp/store/cache/rows-view.ts'

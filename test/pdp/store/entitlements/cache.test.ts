@@ -1,8 +1,8 @@
 /** Memory, then the shared cache, then the source; nothing of another version, of another state, or kept for too long. */
 import { describe, expect, test } from 'vitest'
+import type { LogPosition } from '../../../../pdp/domain/change-log.ts'
 import type { Entitlement } from '../../../../pdp/domain/entitlement.ts'
 import { PdpError } from '../../../../pdp/domain/errors.ts'
-import type { LogPosition } from '../../../../pdp/domain/log.ts'
 import type { EntitlementSource } from '../../../../pdp/store/contract.ts'
 import { EntitlementCache } from '../../../../pdp/store/entitlements/cache.ts'
 import {

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import type { Change } from '../../../../pdp/domain/change.ts'
-import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/change-log.ts'
 import type { Tuple } from '../../../../pdp/domain/tuple.ts'
 import { KeyOrder } from '../../../../pdp/store/memory/key-order.ts'
 import { memoryStore } from '../../../../pdp/store/memory/memory.ts'

@@ -1,7 +1,7 @@
 /** One view of the memory store answers question after question; a question after a write, or at another time, must not get the old one's answer. */
 import { describe, expect, it } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
-import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/change-log.ts'
 import { user } from '../../../../pdp/domain/subjects.ts'
 import { memoryStore } from '../../../../pdp/store/memory/memory.ts'
 import { context, drop, member, organization, put } from '../../../support/tuples.ts'

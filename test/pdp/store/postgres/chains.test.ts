@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
-import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/change-log.ts'
 import { user } from '../../../../pdp/domain/subjects.ts'
 import { rowKeyName } from '../../../../pdp/store/cache/row-keys.ts'
 import { CHAIN_SETS_MAX, type Reading, type RowKey, SET_ROWS_MAX, type Store } from '../../../../pdp/store/contract.ts'

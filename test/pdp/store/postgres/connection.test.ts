@@ -1,7 +1,7 @@
 /** What a connection that breaks does to the process and to the work on it. */
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { TOKENS } from '../../../../pdp/domain/log.ts'
+import { TOKENS } from '../../../../pdp/domain/change-log.ts'
 import type { Store } from '../../../../pdp/store/contract.ts'
 import type { Sql } from '../../../../pdp/store/directory.ts'
 import type { TimeLimits } from '../../../../pdp/store/postgres/connection/database.ts'

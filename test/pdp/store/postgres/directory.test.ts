@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Change } from '../../../../pdp/domain/change.ts'
-import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../../pdp/domain/log.ts'
+import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../../pdp/domain/change-log.ts'
 import type { Store } from '../../../../pdp/store/contract.ts'
 import type { Directory, Sql, User } from '../../../../pdp/store/directory.ts'
 import { postgresDirectory } from '../../../../pdp/store/postgres/directory.ts'

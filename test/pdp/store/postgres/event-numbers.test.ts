@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Change } from '../../../../pdp/domain/change.ts'
-import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/change-log.ts'
 import { numberEvents } from '../../../../pdp/store/number-events.ts'
 import { appendEvents, type OutboxEvent } from '../../../../pdp/store/postgres/outbox.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'

@@ -1,7 +1,7 @@
 /** Every reading statement probes the index that it was written for, whatever the tables' size and the planner's statistics. */
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/change-log.ts'
 import type { RowKey, Store } from '../../../../pdp/store/contract.ts'
 import type { Sql } from '../../../../pdp/store/directory.ts'
 import type { Connection, Database } from '../../../../pdp/store/postgres/connection/database.ts'

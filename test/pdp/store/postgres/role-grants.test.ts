@@ -1,7 +1,7 @@
 /** A role grant is deleted as what it is: caches find what a deletion affects by what it says. */
 import { describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
-import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/change-log.ts'
 import type { RoleGrant } from '../../../../pdp/domain/role.ts'
 import type { Store } from '../../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../../pdp/store/memory/memory.ts'

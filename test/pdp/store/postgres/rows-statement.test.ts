@@ -1,6 +1,6 @@
 /** Reading row sets: many keys in one statement give what each gives alone. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/change-log.ts'
 import type { RowKey, Store } from '../../../../pdp/store/contract.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
 import { rowsStatement } from '../../../../pdp/store/postgres/rows.ts'

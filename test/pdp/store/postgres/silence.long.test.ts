@@ -1,6 +1,6 @@
 /** A database that falls silent, or a network that drops everything: what waits for it, for how long, and who else does. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { ENVIRONMENT, TOKENS } from '../../../../pdp/domain/log.ts'
+import { ENVIRONMENT, TOKENS } from '../../../../pdp/domain/change-log.ts'
 import type { TimeLimits } from '../../../../pdp/store/postgres/connection/database.ts'
 import { createSilence } from '../../../../pdp/store/postgres/connection/silence.ts'
 import { openPostgres, type PostgresOptions } from '../../../../pdp/store/postgres/postgres.ts'

@@ -1,8 +1,8 @@
 /** What a decision costs in statements, counted at the server. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
+import { ENVIRONMENT } from '../../../../pdp/domain/change-log.ts'
 import type { Pdp } from '../../../../pdp/domain/decision.ts'
-import { ENVIRONMENT } from '../../../../pdp/domain/log.ts'
 import { SET_ROWS_MAX, type Store } from '../../../../pdp/store/contract.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
 import { openTestDatabase } from '../../../support/database.ts'

@@ -1,7 +1,7 @@
 /** Where logs stand: what the server is asked for, and what is answered from memory of what it said before. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ENVIRONMENT, type LogId, TOKENS } from '../../../../pdp/domain/change-log.ts'
 import { PdpError } from '../../../../pdp/domain/errors.ts'
-import { ENVIRONMENT, type LogId, TOKENS } from '../../../../pdp/domain/log.ts'
 import type { RowKey, Store } from '../../../../pdp/store/contract.ts'
 import type { Sql } from '../../../../pdp/store/directory.ts'
 import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'

@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { ENVIRONMENT } from '../../../../../pdp/domain/log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/domain/change-log.ts'
 import { MANAGEMENT_APP, MANAGEMENT_MANIFEST } from '../../../../../pdp/identity/oauth/management-app.ts'
 import { openTenantWorld } from '../tenant-world.ts'
 

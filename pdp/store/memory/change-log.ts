@@ -1,7 +1,7 @@
 /** What the memory store holds of one organization or of the environment. */
 import type { Change, WriteContext } from '../../domain/change.ts'
+import type { LogId, LogPosition } from '../../domain/change-log.ts'
 import type { Entitlement } from '../../domain/entitlement.ts'
-import type { LogId, LogPosition } from '../../domain/log.ts'
 import type { StoredManifest } from '../../domain/manifest.ts'
 import type { Membership } from '../../domain/membership.ts'
 import type { Organization } from '../../domain/organization.ts'

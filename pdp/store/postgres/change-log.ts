@@ -1,8 +1,8 @@
 /** Raising a log's revision and storing its entries: the first statement of every writing transaction. */
 import { randomBytes } from 'node:crypto'
 import type { Change, WriteContext } from '../../domain/change.ts'
+import type { LogId, LogPosition } from '../../domain/change-log.ts'
 import { PdpError } from '../../domain/errors.ts'
-import type { LogId, LogPosition } from '../../domain/log.ts'
 import type { Sql } from '../directory.ts'
 
 type Queries = Pick<Sql, 'query'>
