@@ -3,38 +3,15 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { type LoadedConfig, loadConfig } from '../../../sidecar/config/config.ts'
-import { type Reload, watchConfig } from '../../../sidecar/runtime/reload.ts'
-import { type Harness, routeFile, until } from '../support/harness.ts'
-import { certificate, openRuntimeWorld, ROUTES } from './runtime-world.ts'
+import { watchConfig } from '../../../sidecar/runtime/reload.ts'
+import { until } from '../support/harness.ts'
+import { certificate, currentView, openRuntimeWorld, ROUTES, settings, source } from './runtime-world.ts'
 
 const world = openRuntimeWorld()
 const start = world.start.bind(world)
+const write = world.write.bind(world)
 
 describe('a reload', () => {
-  const write = (name: string, text: string): string => {
-    const path = join(world.folder, name)
-    writeFileSync(path, text)
-    return path
-  }
-  /** A file counts when it is the same in two looks. */
-  const currentView = (reload: Reload): void => {
-    reload.check()
-    reload.check()
-  }
-  const settings = (harness: Harness, path: string) => ({
-    path,
-    started: loadConfig(path),
-    load: () => loadConfig(path),
-    apply: harness.sidecar.apply,
-    everyMs: 1_000_000,
-    log: { info: push(harness), warn: push(harness), error: push(harness) },
-    metrics: harness.metrics,
-    clock: Date.now,
-  })
-  const push = (harness: Harness) => (entry: object) => void harness.log.push(entry)
-  const source = (harness: Harness, routes: string): string =>
-    routeFile(routes).replace('UPSTREAM', harness.upstream.origin).replace('PDP', harness.pdp.address)
-
   test('takes a good file for requests from then on, and keeps it when a bad one follows or it vanishes', async () => {
     const harness = await start()
     const path = write('routes.yaml', source(harness, ROUTES))
