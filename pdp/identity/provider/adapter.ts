@@ -8,24 +8,31 @@ import { createRecordSecrets, type RecordSecrets } from '../keys/record-secrets.
 import type { Revocations } from '../tokens/revocation.ts'
 import type { SessionEvents } from '../tokens/session-events.ts'
 import { providerMetadata } from './client-metadata.ts'
-import type { PendingRecord, Rotation } from './refresh-rotation.ts'
+import type { PendingRecord, Redemption } from './redemption.ts'
 
 const REPLAY = 'ReplayDetection'
 const REFRESH_TOKEN = 'RefreshToken'
 // oidc-provider forgets a proof 300 s after its use, but accepts it until 300 s after an `iat` that may lie 300 s ahead.
 const REPLAY_SECONDS_ADDED = 360
 
-type RecordRow = { readonly id: string; readonly payload: object; readonly consumed: number | null }
+type RecordRow = {
+  readonly id: string
+  readonly payload: object
+  readonly consumed: number | null
+  readonly ageMs: number | null
+}
 export type AdapterDeps = {
   readonly sql: Sql
   readonly directory: Directory
   readonly revocations: Revocations
-  readonly rotation: Rotation
+  readonly redemption: Redemption
   readonly masterKeys: MasterKeys
   readonly sessionEvents: Pick<SessionEvents, 'note' | 'take' | 'append'>
 }
 const ACCESS_TOKENS: ReadonlySet<string> = new Set(['AccessToken', 'ClientCredentials'])
 const PUSHED = 'PushedAuthorizationRequest'
+/** What a client asks for again and again (RFC 8628 section 3.5): a poll that began before another one was answered is no theft. */
+const POLLED: ReadonlySet<string> = new Set(['DeviceCode', 'BackchannelAuthenticationRequest'])
 const SESSION = 'Session'
 // Its row stays until it would have expired: a request that began before would store it again.
 const END_SESSION = `
@@ -45,7 +52,7 @@ export function createAdapters(deps: AdapterDeps): (kind: string) => Adapter {
 
 function recordAdapter(
   kind: string,
-  { sql, revocations, rotation, sessionEvents }: AdapterDeps,
+  { sql, revocations, redemption, sessionEvents }: AdapterDeps,
   secrets: RecordSecrets,
 ): Adapter {
   const keyOf = (id: string): string => secrets.keyOf(kind, id)
@@ -63,10 +70,13 @@ function recordAdapter(
       column
     ](value)
     const [row] = await sql.query<RecordRow>(
-      `select id, payload, extract(epoch from consumed_at)::int as consumed from oidc_record where kind = $1 and ${column} = any($2)`,
+      `select id, payload, extract(epoch from consumed_at)::int as consumed,
+         extract(epoch from now() - consumed_at)::float8 * 1000 as "ageMs"
+       from oidc_record where kind = $1 and ${column} = any($2)`,
       [kind, wanted],
     )
     if (row === undefined || (kind === SESSION && row.consumed !== null)) return undefined
+    if (POLLED.has(kind) && row.ageMs !== null) redemption.requireLater(row.ageMs)
     const payload = secrets.open(kind, row.id, row.payload)
     if (payload === null) return undefined
     return {
@@ -80,7 +90,7 @@ function recordAdapter(
     async upsert(id, payload, expiresIn) {
       const key = keyOf(id)
       const record = pendingRecord({ kind, key, payload, stored: secrets.seal(kind, key, payload), expiresIn })
-      if (kind === REFRESH_TOKEN && rotation.store(record)) return
+      if (kind === REFRESH_TOKEN && redemption.store(record)) return
       if (ACCESS_TOKENS.has(kind)) return storeToken(sql, kind, record)
       const code = member(payload, 'userCode')
       const userCode = code === null ? null : secrets.userCodeOf(code)
@@ -95,7 +105,7 @@ function recordAdapter(
     findByUid: (uid) => find('uid', uid),
     findByUserCode: (userCode) => find('user_code', userCode),
     async consume(id) {
-      if (kind === REFRESH_TOKEN && rotation.use(keyOf(id))) return
+      if (redemption.use(kind, keyOf(id))) return
       const rows = await sql.query(
         'update oidc_record set consumed_at = now() where kind = $1 and id = $2 and consumed_at is null returning 1',
         [kind, keyOf(id)],

@@ -21,7 +21,7 @@ import type { AdapterDeps } from './adapter.ts'
 import type { DecoyHashes } from './client-decoy.ts'
 import type { ProvenSecrets } from './proven-secrets.ts'
 
-export type ProviderDeps = Omit<AdapterDeps, 'rotation'> & {
+export type ProviderDeps = Omit<AdapterDeps, 'redemption'> & {
   readonly issuer: string
   readonly keys: SigningKeys
   readonly masterKeys: MasterKeys

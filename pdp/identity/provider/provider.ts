@@ -14,14 +14,14 @@ import { requireIdToken } from './jwt-kinds.ts'
 import { createMint, type Mint } from './mint.ts'
 import { createProviderPages } from './pages.ts'
 import { installPolling } from './polling.ts'
-import { createRotation } from './refresh-rotation.ts'
+import { createRedemption } from './redemption.ts'
 import { providerSettings } from './settings.ts'
 import { EXCHANGE_PARAMETERS, tokenExchangeGrant } from './token-exchange.ts'
 
 /** One per set of signing keys, all on the same store; a rotation makes the next one. */
 export function createProvider(deps: ProviderDeps): Provider {
-  const rotation = createRotation({ sql: deps.sql, path: PATHS.token })
-  const adapter = createAdapters({ ...deps, rotation })
+  const redemption = createRedemption({ sql: deps.sql, path: PATHS.token, clock: () => performance.now() })
+  const adapter = createAdapters({ ...deps, redemption })
   const mint = createMint({ ...deps, adapter })
   const pages = createProviderPages(deps)
   const provider = new Provider(deps.issuer, { adapter, ...providerSettings({ ...deps, pages }, mint) })
@@ -44,7 +44,7 @@ export function createProvider(deps: ProviderDeps): Provider {
   pages.install(provider)
   installPolling(provider, deps.clock)
   installClientDecoy(provider, { ...deps, secretSemaphore: deps.semaphores.decoys })
-  rotation.install(provider)
+  redemption.install(provider)
   return provider
 }
 

@@ -1,7 +1,7 @@
 /** oidc-provider's records when many write the same one. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createAdapters } from '../../../../pdp/identity/provider/adapter.ts'
-import { createRotation } from '../../../../pdp/identity/provider/refresh-rotation.ts'
+import { createRedemption } from '../../../../pdp/identity/provider/redemption.ts'
 import { createRevocations, type Revocations } from '../../../../pdp/identity/tokens/revocation.ts'
 import { createSessionEvents } from '../../../../pdp/identity/tokens/session-events.ts'
 import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
@@ -18,12 +18,11 @@ beforeAll(async () => {
   const database = await openTestDatabase()
   const { sql, close: end } = await openPostgres({ connectionString: database.connectionString })
   revocations = createRevocations({ sql, appendLog, appendEvents, clock: Date.now })
-  const rotation = createRotation({ sql, path: '/oauth/token' })
   adapterOf = createAdapters({
     sql,
     directory: postgresDirectory(sql),
     revocations,
-    rotation,
+    redemption: createRedemption({ sql, path: '/oauth/token', clock: Date.now }),
     masterKeys: masterKeysOf(Buffer.alloc(32, 7)),
     sessionEvents: createSessionEvents(appendEvents),
   })

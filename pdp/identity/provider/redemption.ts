@@ -1,0 +1,93 @@
+/**
+ * Redeeming a code, an approved request or a refresh token is one step: what is redeemed is used up, and the next refresh token
+ * stored, only when the answer is ready and somebody still waits for it. oidc-provider does both first and may fail afterwards
+ * (a wrong resource, a lost database, a deadline), which would cost the client what it redeems.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { errors, type Provider } from 'oidc-provider'
+import type { Sql } from '../../store/directory.ts'
+import { STATUS } from '../oauth/status.ts'
+
+/** A row of oidc_record that is about to be written. */
+export type PendingRecord = {
+  readonly key: string
+  readonly payload: string
+  readonly grantId: string | null
+  readonly seconds: number | null
+}
+type Used = { readonly kind: string; readonly key: string }
+type Pending = { readonly sinceMs: number; used: Used | null; next: PendingRecord | null }
+export type Redemption = {
+  /** True when it was noted for later; false outside a token request. */
+  use(kind: string, key: string): boolean
+  /** True when it was noted for later: only the refresh token of something that was noted before. */
+  store(record: PendingRecord): boolean
+  /** Throws InvalidGrant when this token request was under way already `ageMs` ago, when another one used up what it redeems. */
+  requireLater(ageMs: number): void
+  install(provider: Provider): void
+}
+
+const REDEEM = `
+  with used as (
+    update oidc_record set consumed_at = now() where kind = $1 and id = $2 and consumed_at is null returning 1),
+  stored as (
+    insert into oidc_record (kind, id, payload, grant_id, expires_at)
+    select 'RefreshToken', $3, $4::jsonb, $5, now() + make_interval(secs => $6::int) from used where $3::text is not null)
+  select 1 from used`
+
+/** `path`: the token endpoint's. `clock`: monotonic milliseconds. */
+export function createRedemption(deps: {
+  readonly sql: Pick<Sql, 'transaction'>
+  readonly path: string
+  readonly clock: () => number
+}): Redemption {
+  const requests = new AsyncLocalStorage<Pending>()
+
+  async function settle({ used, next }: Pending, isAwaited: () => boolean): Promise<void> {
+    if (used === null) return
+    await deps.sql.transaction(async (tx) => {
+      const values = [used.kind, used.key, next?.key, next?.payload, next?.grantId, next?.seconds]
+      // Of those that redeem it at the same time, one gets here first.
+      if ((await tx.query(REDEEM, values)).length === 0) throw new errors.InvalidGrant('used before')
+      if (!isAwaited()) throw new errors.InvalidGrant('nobody waits for the answer')
+    })
+  }
+
+  return {
+    use(kind, key) {
+      const pending = requests.getStore()
+      if (pending === undefined) return false
+      pending.used = { kind, key }
+      return true
+    },
+    store(record) {
+      const pending = requests.getStore()
+      if (pending === undefined || pending.used === null) return false
+      pending.next = record
+      return true
+    },
+    requireLater(ageMs) {
+      const pending = requests.getStore()
+      if (pending !== undefined && ageMs <= deps.clock() - pending.sinceMs) throw new errors.InvalidGrant('used before')
+    },
+    install(provider) {
+      provider.use(async (ctx, next) => {
+        if (ctx.path !== deps.path) return next()
+        const pending: Pending = { sinceMs: deps.clock(), used: null, next: null }
+        await requests.run(pending, next)
+        if (!isAnswered(ctx)) return
+        try {
+          await settle(pending, () => ctx.writable)
+        } catch (err) {
+          const isUsed = err instanceof errors.OIDCProviderError
+          ctx.status = isUsed ? STATUS.invalid : STATUS.failed
+          ctx.body = isUsed ? { error: 'invalid_grant', error_description: 'used before' } : { error: 'server_error' }
+          if (!isUsed) provider.emit('server_error', ctx, err)
+        }
+      })
+    },
+  }
+}
+
+const isAnswered = ({ body }: { readonly body: unknown }): boolean =>
+  typeof body === 'object' && body !== null && 'access_token' in body
