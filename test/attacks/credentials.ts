@@ -2,7 +2,7 @@
 import { constants, createHash, createHmac, generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto'
 import { exportJWK } from 'jose'
 import { ecKeys, type KeyPair, rsaKeys, thumbprint } from '../sidecar/support/issuer.ts'
-import { type TokenDelta, Unknown } from './cases.ts'
+import { type TokenDelta, Unknown } from './case-format.ts'
 import { mutated } from './mutations.ts'
 
 type Members = { [name: string]: unknown }

@@ -2,7 +2,7 @@
 import { exportJWK, type JWK } from 'jose'
 import type { Fetch } from '../../pdp/token/remote-keys.ts'
 import { type Script, tuples } from '../sidecar/support/pdp.ts'
-import { type AttackCase, type Fixture, Unknown } from './cases.ts'
+import { type AttackCase, type Fixture, Unknown } from './case-format.ts'
 import type { Keyring } from './credentials.ts'
 
 export type Config = NonNullable<AttackCase['setup']['config']>

@@ -2,7 +2,7 @@
 import { foldName } from '../../sidecar/http/folding.ts'
 import { field, type RawAnswer } from '../sidecar/support/raw-http.ts'
 import { fieldOf, type Reached } from '../sidecar/support/upstream.ts'
-import { type Expectation, Unknown } from './cases.ts'
+import { type Expectation, Unknown } from './case-format.ts'
 
 export type Happened = {
   readonly answer: RawAnswer & { readonly firstByteMs: number }

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type AttackCase, Skip, Unknown } from './cases.ts'
+import { type AttackCase, Skip, Unknown } from './case-format.ts'
 
 type Played = {
   /** The test that plays it has its id in its name or beside its steps. */

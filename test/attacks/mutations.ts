@@ -1,5 +1,5 @@
 /** Changes the serialised form of a token as an attack case says in words. */
-import { Unknown } from './cases.ts'
+import { Unknown } from './case-format.ts'
 
 type Leases = { readonly header: string; readonly payload: string; readonly signature: string }
 type Part = keyof Leases

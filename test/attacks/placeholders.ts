@@ -1,6 +1,6 @@
 /** Expands the `{{…}}` placeholders of attack files. */
 import { gzipSync } from 'node:zlib'
-import { Unknown } from './cases.ts'
+import { Unknown } from './case-format.ts'
 import { digestOf, type Keyring, thumbprintOf } from './credentials.ts'
 
 export type Placeholders = {

@@ -1,6 +1,6 @@
 /** The plan of an attack case: what is sent, in order, and what happens in between. */
-import type { AttackCase, Step } from './cases.ts'
-import { type Clause, readStep, type Sending } from './prose.ts'
+import type { AttackCase, Step } from './case-format.ts'
+import { type Clause, readStep, type Sending } from './step-reader.ts'
 
 /** A request of a form of its own, as it stands in the file. */
 export type Planned = Clause | { readonly kind: 'own'; readonly request: Exclude<Step, string> }

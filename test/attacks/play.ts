@@ -1,14 +1,14 @@
 /** Plays one attack case: its world, its steps, its request, and the judgement. */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { type AttackCase, type Fixture, Skip, Unknown } from './cases.ts'
+import { type AttackCase, type Fixture, Skip, Unknown } from './case-format.ts'
+import type { ReadCase } from './case-reader.ts'
 import { createKeyring, type Keyring } from './credentials.ts'
 import { floodOf, judgeFlood } from './http2.ts'
 import { isInjection, playInjection } from './kubernetes.ts'
 import { isSending, type Planned, planOf } from './plan.ts'
 import { skewOf } from './route-text.ts'
 import { judgeRequest } from './send.ts'
-import type { ReadCase } from './shape.ts'
 import { act, currentView, type Playing, slowDown, type Time } from './steps.ts'
 import { openWorld, type World } from './world.ts'
 

@@ -1,6 +1,6 @@
 /** The route file of an attack case: the fixture's routes, with what the case changes. */
 import { readFileSync } from 'node:fs'
-import { type AttackCase, type Fixture, type FixtureRoute, Unknown } from './cases.ts'
+import { type AttackCase, type Fixture, type FixtureRoute, Unknown } from './case-format.ts'
 import { claimOf } from './credentials.ts'
 import type { Config } from './faults.ts'
 

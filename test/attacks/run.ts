@@ -3,10 +3,10 @@ import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { misused, readArguments } from '../support/programs/arguments.ts'
-import { readFixture } from './cases.ts'
+import { readFixture } from './case-format.ts'
+import { readCases } from './case-reader.ts'
 import { createKeyring } from './credentials.ts'
 import { play } from './play.ts'
-import { readCases } from './shape.ts'
 
 /** Without any file, all that is known: the given ones beside the project, and our own. */
 const SHARED = fileURLToPath(new URL('../../../shared/attacks', import.meta.url))

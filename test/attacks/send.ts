@@ -1,9 +1,9 @@
 /** Sends the requests of one step of an attack case, once or many times, and judges the answers. */
-import { type AttackCase, Unknown } from './cases.ts'
+import { type AttackCase, Unknown } from './case-format.ts'
 import { judge } from './judge.ts'
 import type { Planned } from './plan.ts'
-import type { Sending } from './prose.ts'
 import { acrOfOthers } from './route-text.ts'
+import type { Sending } from './step-reader.ts'
 import { type Playing, slowDown } from './steps.ts'
 import { prepare, type Sent } from './wire.ts'
 

@@ -1,8 +1,8 @@
 /** Plays what happens beside the requests of an attack case: to the clock, the issuer, the PDP, the sidecar itself. */
 import { exportJWK } from 'jose'
-import { type AttackCase, type Fixture, Unknown } from './cases.ts'
+import { type AttackCase, type Fixture, Unknown } from './case-format.ts'
 import type { Keyring } from './credentials.ts'
-import type { Act, Look } from './prose.ts'
+import type { Act, Look } from './step-reader.ts'
 import type { World } from './world.ts'
 
 export type Playing = {

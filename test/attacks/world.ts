@@ -23,7 +23,7 @@ import { type SidecarProcess, startKeyServer, startProcess } from '../sidecar/su
 import { hasRedis, startRedis } from '../sidecar/support/redis.ts'
 import { startUpstream, type Upstream } from '../sidecar/support/upstream.ts'
 import { freePort } from '../support/free-port.ts'
-import { type AttackCase, type Fixture, Skip, Unknown } from './cases.ts'
+import { type AttackCase, type Fixture, Skip, Unknown } from './case-format.ts'
 import type { Keyring } from './credentials.ts'
 import { fetchFor, hasKeys, keySets, pdpCertificate, scriptFor, upstreamFault } from './faults.ts'
 import type { Planned } from './plan.ts'

@@ -3,16 +3,11 @@ import { existsSync, readdirSync } from 'node:fs'
 import { misused, requireNames } from '../support/programs/arguments.ts'
 
 const folder = new URL('./', import.meta.url)
-/** A file, or `bench.ts` in a folder. */
+/** Each part is a folder with a `bench.ts`. */
 const files = new Map(
-  readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
-    if (entry.isDirectory()) {
-      const path = `${entry.name}/bench.ts`
-      return existsSync(new URL(path, folder)) ? [[entry.name, path]] : []
-    }
-    const isBench = entry.name.endsWith('.ts') && entry.name !== 'main.ts' && !entry.name.includes('-')
-    return isBench ? [[entry.name.slice(0, -3), entry.name]] : []
-  }),
+  readdirSync(folder)
+    .map((name) => [name, `${name}/bench.ts`] as const)
+    .filter(([, path]) => existsSync(new URL(path, folder))),
 )
 const USAGE = `npm run bench [-- --short | --json FILE | --write]\nnpm run bench -- ${[...files.keys()].join(' | ')}`
 const words = process.argv.slice(2)

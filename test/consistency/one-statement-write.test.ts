@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openPostgres } from '../../pdp/store/postgres/postgres.ts'
 import { openTestDatabase, type TestDatabase } from '../support/database.ts'
 import { context, drop, given, put } from '../support/tuples.ts'
-import { ONE_STATEMENT_WRITE } from './history-cases.ts'
+import { ONE_STATEMENT_WRITE } from './history/cases.ts'
 import { plantSource } from './mistakes.ts'
 
 const TUPLE = 'doc:1#viewer@user:alice'

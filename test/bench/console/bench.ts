@@ -7,7 +7,7 @@ import { SCREENS } from '../../console/screens.ts'
 import { MODEL, startWorld, type World } from '../../console/world.ts'
 import { signedInTo } from '../../pdp/console/visitor.ts'
 import type { Browser } from '../../support/browser.ts'
-import { median } from '../engine-data.ts'
+import { median } from '../engine/data.ts'
 
 const RELATIONSHIPS = 100_000
 const PER_WRITE = 1_000

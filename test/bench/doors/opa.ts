@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../../sidecar/support/harness.ts'
 import { freePort, isOpen } from '../../support/free-port.ts'
-import { RESOURCE } from '../sidecar-pdp.ts'
+import { RESOURCE } from '../sidecar/pdp.ts'
 
 type Place = {
   readonly opa: string

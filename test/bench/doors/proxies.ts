@@ -4,7 +4,7 @@ import { mkdtempSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../../sidecar/support/harness.ts'
 import { freePort, isOpen } from '../../support/free-port.ts'
-import { RESOURCE } from '../sidecar-pdp.ts'
+import { RESOURCE } from '../sidecar/pdp.ts'
 
 type Proxy = { readonly port: number; stop(): Promise<void> }
 type Place = { readonly program: string; readonly issuer: string; readonly upstream: number; readonly folder: string }

@@ -1,7 +1,7 @@
 /** What grows around servers: PDPs on one database, idle connections of a sidecar, and streams of sidecars to a PDP. */
 import { connect, type Socket } from 'node:net'
 import { Pool } from 'undici'
-import { type GrpcClient, grpcClient } from '../../consistency/history-grpc.ts'
+import { type GrpcClient, grpcClient } from '../../consistency/history/grpc.ts'
 import { startProcess } from '../../sidecar/support/process.ts'
 import { type Nodes, RESOURCE, startNodes } from '../nodes/nodes.ts'
 import { latencyOf, load } from '../report/figures.ts'

@@ -1,6 +1,5 @@
 /** Several PDPs on one PostgreSQL, each a process of its own, with what manages them and a client whose tokens ask. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +9,7 @@ import { Pool } from 'undici'
 import { startEmbeddedPostgres } from '../../../pdp/store/embedded-postgres/embedded-postgres.ts'
 import { choosePorts } from '../../e2e/demo-stack.ts'
 import { clientToken } from '../../support/sign-in.ts'
+import { residentMb } from '../report/process-use.ts'
 
 export const RESOURCE = 'https://app.test'
 export type Node = { readonly http: string; readonly grpc: string; readonly metrics: string; memoryMb(): number }
@@ -129,13 +129,4 @@ async function ended(child: ChildProcess): Promise<void> {
   const timer = setTimeout(() => child.kill('SIGKILL'), 10_000)
   await exit
   clearTimeout(timer)
-}
-
-/** From /proc; 0 where there is none. */
-export function residentMb(pid: number): number {
-  try {
-    return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1_024
-  } catch {
-    return 0
-  }
 }

@@ -5,21 +5,21 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { grpcClient } from '../../consistency/history-grpc.ts'
+import { grpcClient } from '../../consistency/history/grpc.ts'
 import { startProcess } from '../../sidecar/support/process.ts'
 import { decideByHttp, ENOUGH, type Reply, seed, TEN_FOLD } from '../pdp/bench.ts'
-import { cpuMs } from '../pdp/cpu.ts'
 import { besides, floodApart, type Measured } from '../pdp/load.ts'
 import { latencyOf, short, spreadOf } from '../report/figures.ts'
 import { machine, table, writeBlock } from '../report/page.ts'
-import { startUpstream } from '../sidecar-nginx.ts'
+import { cpuMs } from '../report/process-use.ts'
+import { startUpstream } from '../sidecar/nginx.ts'
 import {
   measureOverload,
   type Round,
   ENOUGH as SIDECAR_ENOUGH,
   TEN_FOLD as SIDECAR_TEN_FOLD,
-} from '../sidecar-overload.ts'
-import { type BenchPdp, PATH, RESOURCE, startBenchPdp } from '../sidecar-pdp.ts'
+} from '../sidecar/overload.ts'
+import { type BenchPdp, PATH, RESOURCE, startBenchPdp } from '../sidecar/pdp.ts'
 
 const COMMAND = 'npm run bench -- overload --write'
 const HEAD = [

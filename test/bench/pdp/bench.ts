@@ -6,9 +6,9 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { grpcClient } from '../../consistency/history-grpc.ts'
+import { grpcClient } from '../../consistency/history/grpc.ts'
 import { clientToken } from '../../support/sign-in.ts'
-import { type BenchPdp, patiently, startBenchPdp } from '../sidecar-pdp.ts'
+import { type BenchPdp, patiently, startBenchPdp } from '../sidecar/pdp.ts'
 import { besides, figures, floodApart, type Measured, PERMISSIONS, rate, type Token } from './load.ts'
 
 const ORGANIZATIONS = 25

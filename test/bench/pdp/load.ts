@@ -2,7 +2,7 @@
 import { fork } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { type GrpcClient, grpcClient } from '../../consistency/history-grpc.ts'
+import { type GrpcClient, grpcClient } from '../../consistency/history/grpc.ts'
 
 export type Token = { readonly organization: string; readonly token: string }
 export type Asker = Token & { readonly client: GrpcClient }

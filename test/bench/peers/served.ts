@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Pool } from 'undici'
-import type { Grants } from '../engine-data.ts'
+import type { Grants } from '../engine/data.ts'
 
 export type Rig = {
   /** Creates a database on the PostgreSQL that all share, and says where it is. */

@@ -4,7 +4,7 @@ import openfga from '@openfga/syntax-transformer'
 import { NODE_FLAGS } from '../../../pdp/process/command/node-flags.ts'
 import { freePort } from '../../support/free-port.ts'
 import { clientToken } from '../../support/sign-in.ts'
-import type { Grants, Question } from '../engine-data.ts'
+import type { Grants, Question } from '../engine/data.ts'
 import { finished, inParts, type Rig, retried, served } from './served.ts'
 
 export type Way = {

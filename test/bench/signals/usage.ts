@@ -1,5 +1,5 @@
 /** What the PDPs and PostgreSQL have used so far. */
-import { cpuMs, postgresCpuMs } from '../pdp/cpu.ts'
+import { cpuMs, postgresCpuMs } from '../report/process-use.ts'
 import type { World } from './world.ts'
 
 export type Usage = { readonly statements: number; readonly pdpMs: number; readonly postgresMs: number }

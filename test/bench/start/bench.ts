@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startEmbeddedPostgres } from '../../../pdp/store/embedded-postgres/embedded-postgres.ts'
 import { choosePorts } from '../../e2e/demo-stack.ts'
-import { cpuMs, residentMb } from '../pdp/cpu.ts'
 import { short, spreadOf } from '../report/figures.ts'
+import { cpuMs, residentMb } from '../report/process-use.ts'
 
 const ROUNDS = 5
 const POLL_MS = 5

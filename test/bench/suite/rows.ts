@@ -1,6 +1,7 @@
 /** What a part of the suite measured: groups of ways to do the same thing, in turn, in one run. */
-import { type CpuByRole, cpuByRole } from '../pdp/cpu.ts'
+
 import { type Loaded, latencyOf, load, type Manner, ratios, type Spread, spreadOf } from '../report/figures.ts'
+import { type CpuByRole, cpuByRole } from '../report/process-use.ts'
 import type { Stale } from '../report/stale.ts'
 
 export type Row = {

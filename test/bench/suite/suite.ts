@@ -11,7 +11,7 @@ const PARTS: readonly ((extent: Extent) => Promise<Part>)[] = [
   async (extent) => (await import('./engine.ts')).measureEngine(extent),
   async (extent) => (await import('../transports/bench.ts')).measureTransports(extent),
   async (extent) => {
-    const { group } = await (await import('../identity.ts')).measureIdentity(extent)
+    const { group } = await (await import('../identity/bench.ts')).measureIdentity(extent)
     return { name: 'identity', groups: [group], missing: [] }
   },
   async (extent) => {

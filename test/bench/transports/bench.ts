@@ -5,7 +5,7 @@
 import { resolve } from 'node:path'
 import { clientToken } from '../../support/sign-in.ts'
 import { staleness } from '../report/stale.ts'
-import { type BenchPdp, startBenchPdp } from '../sidecar-pdp.ts'
+import { type BenchPdp, startBenchPdp } from '../sidecar/pdp.ts'
 import { show } from '../suite/print.ts'
 import { type Extent, measureInTurn, type Part, USUAL, type Way } from '../suite/rows.ts'
 import { startCallers } from './callers.ts'

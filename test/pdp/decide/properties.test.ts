@@ -8,8 +8,6 @@ import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
 import { effort } from '../../support/effort.ts'
-import { referenceAnswer } from '../../support/reference.ts'
-import { context, tuple } from '../../support/tuples.ts'
 import {
   CHECKS,
   CIRCLE_CHECKS,
@@ -23,7 +21,9 @@ import {
   worlds,
   writeWorld,
   written,
-} from '../../support/worlds.ts'
+} from '../../support/property-worlds.ts'
+import { referenceAnswer } from '../../support/reference.ts'
+import { context, tuple } from '../../support/tuples.ts'
 
 const clock = (): number => NOW
 const APP = 'app'

@@ -8,8 +8,8 @@ import { user } from '../../../pdp/domain/subjects.ts'
 import type { Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { remoteMemoryStore } from '../../support/cached.ts'
+import { CHECKS, deleted, worlds, writeWorld, written } from '../../support/property-worlds.ts'
 import { context, drop, given, organization, put } from '../../support/tuples.ts'
-import { CHECKS, deleted, worlds, writeWorld, written } from '../../support/worlds.ts'
 
 async function allowed(pdp: Pdp, asOfMs?: number): Promise<readonly string[]> {
   const at = asOfMs === undefined ? {} : { asOfMs }

@@ -8,7 +8,6 @@ import { rowKeyName } from '../../../pdp/store/cache/row-keys.ts'
 import type { RowKey, RowSet, Store } from '../../../pdp/store/contract.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
 import { effort } from '../../support/effort.ts'
-import { context, gate, grant, member, organization } from '../../support/tuples.ts'
 import {
   deleted,
   NOW,
@@ -19,7 +18,8 @@ import {
   worlds,
   writeWorld,
   written,
-} from '../../support/worlds.ts'
+} from '../../support/property-worlds.ts'
+import { context, gate, grant, member, organization } from '../../support/tuples.ts'
 
 const NODES = ['doc:0', 'doc:1', 'folder:0', 'folder:1', 'free:0', 'free:1', 'group:0', 'group:1', 'group:2']
 const RELATIONS = ['r0', 'r1', 'r2', 'r3', 'parent', 'member']

@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { readFixture } from '../../attacks/cases.ts'
+import { readFixture } from '../../attacks/case-format.ts'
+import { readCase, readCases } from '../../attacks/case-reader.ts'
 import { createKeyring } from '../../attacks/credentials.ts'
 import { type Outcome, play } from '../../attacks/play.ts'
-import { readCase, readCases } from '../../attacks/shape.ts'
 import { LONG } from '../../support/effort.ts'
 
 const fileOf = (name: string): string => fileURLToPath(new URL(`../../attacks/data/${name}`, import.meta.url))

@@ -8,8 +8,16 @@ import { user } from '../../../../pdp/domain/subjects.ts'
 import type { Tuple } from '../../../../pdp/domain/tuple.ts'
 import { memoryStore } from '../../../../pdp/store/memory/memory.ts'
 import { remoteMemoryStore } from '../../../support/cached.ts'
+import {
+  CHECKS,
+  NOW,
+  type RandomWorld,
+  SUBJECTS,
+  worlds,
+  writeWorld,
+  written,
+} from '../../../support/property-worlds.ts'
 import { context, given, organization, put, tuple } from '../../../support/tuples.ts'
-import { CHECKS, NOW, type RandomWorld, SUBJECTS, worlds, writeWorld, written } from '../../../support/worlds.ts'
 
 const clock = (): number => NOW
 /** Memberships and roles go on seeing what is stored. */

@@ -1,0 +1,254 @@
+/** What the history checker runs: set-ups in which nothing may be wrong, and mistakes of which each must be caught. */
+import { CONDITION_MISTAKES } from '../conditions/mistakes.ts'
+import { type Edit, MISTAKES } from '../mistakes.ts'
+import type { Focus } from './mix.ts'
+
+export type HistorySetup = {
+  /** Default: everything fits. */
+  readonly cacheBytesMax?: number
+  readonly triesMax?: number
+  /** Milliseconds between trims of the log; default: never. */
+  readonly trimMs?: number
+  /** Milliseconds between losses of a third of the cached row sets, picked at random; default: never. */
+  readonly shedMs?: number
+  /** Half of the reads of rows come late. */
+  readonly lateRows?: boolean
+  /** Milliseconds that a writer rests between two writes, at most. Default 10. */
+  readonly restMs?: number
+  readonly focus?: Focus
+  /** Part of the questions goes with tokens through `POST /oauth/decisions`, gRPC and its stream, and some stand. */
+  readonly served?: boolean
+  /** PostgreSQL crashes and recovers, every so many milliseconds. */
+  readonly crashMs?: number
+  /** Milliseconds that writes pause before they commit, at most. Default 6. */
+  readonly pauseMs?: number
+}
+export type HistoryCase = {
+  readonly name: string
+  readonly edits: readonly Edit[]
+  readonly setup: HistorySetup
+  /** Run in the short form, too. */
+  readonly short: boolean
+}
+
+/** Makes the caches of a node visible to its audit, and its rows liable to be lost. */
+export const HOOKS: readonly Edit[] = [
+  {
+    file: 'store/cache/log-cache-set.ts',
+    find: 'readonly #caches = new Map<LogId, LogCache>()',
+    replace:
+      'readonly #caches = new Map<LogId, LogCache>()\n  protected readonly history = ((globalThis as unknown as { historyCaches?: unknown[] }).historyCaches ??= []).push(() => this.#caches)',
+  },
+  {
+    file: 'store/cache/row-budget.ts',
+    find: '#hand: Evictable | null = null',
+    replace: `#hand: Evictable | null = null
+  protected readonly history = ((globalThis as unknown as { historySheds?: ((share: number) => void)[] }).historySheds ??= []).push((share) => {
+    for (let row = this.#newest; row !== null; ) {
+      const next = row.older
+      if (Math.random() < share) {
+        this.remove(row)
+        row.evict()
+      }
+      row = next
+    }
+  })`,
+  },
+]
+
+const FEW_ROWS = 6_000
+const SHEDDING: HistorySetup = { shedMs: 25, focus: 'groups', lateRows: true }
+const CONDITIONS: HistorySetup = { focus: 'conditions' }
+const right = (name: string, setup: HistorySetup): HistoryCase => ({ name, edits: [], setup, short: true })
+
+export const RIGHT: readonly HistoryCase[] = [
+  right('everything in memory', {}),
+  right('rows lost at random and read late, groups in motion', { ...SHEDDING, trimMs: 100 }),
+  right('a cache of a few rows, the log trimmed all the time', { cacheBytesMax: FEW_ROWS, trimMs: 8 }),
+  right('a cache of a few rows, answers from snapshots', { cacheBytesMax: 1_500, triesMax: 1 }),
+  right('conditions and tuples of questions, rows lost at random', { ...SHEDDING, focus: 'conditions', trimMs: 40 }),
+  right('PostgreSQL crashing and recovering', { cacheBytesMax: 20_000, trimMs: 50, crashMs: 1_500 }),
+  right('with tokens over HTTP, gRPC and streams, and watched questions', { served: true, trimMs: 40 }),
+]
+
+/** Of the simulation's mistakes those that three processes come by within seconds. */
+const fromSimulation = (name: string, setup: HistorySetup, short = false): HistoryCase => {
+  const mistake = [...MISTAKES, ...CONDITION_MISTAKES].find((m) => m.name === name)
+  if (mistake === undefined) throw new Error(`the simulation has no mistake "${name}"`)
+  return { name, edits: mistake.edits, setup, short }
+}
+const planted = (
+  name: string,
+  options: { edits: readonly Edit[]; setup?: HistorySetup; short?: boolean },
+): HistoryCase => ({ name, edits: options.edits, setup: options.setup ?? {}, short: options.short ?? false })
+
+const FRESHNESS = 'store/cache/freshness.ts'
+const STORE = 'store/postgres/store.ts'
+const STANDING = 'serve/decisions/watched-questions.ts'
+const ENTITLEMENTS = 'store/entitlements/cache.ts'
+const RAISE = 'const { before, after: position } = await raiseRevision(sql, log, {'
+
+/** Locks, deletes, writes and reads in one statement, whose snapshot is older than the lock. */
+const ONE_STATEMENT = `
+  with r as (update revision set revision = revision + 1, write_id = (random() * 1e18)::bigint where organization_id = $1 and not closed returning *),
+  q as (select * from jsonb_to_recordset($2::jsonb) q(op text, object text, relation text, subject text, "expiresAtMs" float8)),
+  d as (delete from relationship t using q, r where q.op = 'delete' and t.organization_id = r.organization_id
+    and t.object = q.object and t.relation = q.relation and t.subject = q.subject returning t.object, t.relation, t.subject),
+  i as (insert into relationship as t (organization_id, object, relation, subject, expires_at)
+    select r.organization_id, q.object, q.relation, q.subject, to_timestamp(q."expiresAtMs" / 1000) from q, r where q.op = 'write'
+    on conflict (organization_id, object, relation, subject) do update set expires_at = excluded.expires_at
+    where t.expires_at is distinct from excluded.expires_at returning object, relation, subject)
+  select revision, write_id::text as "writeId", entitlement_version as "entitlementVersion",
+    entitlement_write_id::text as "entitlementWriteId",
+    (select coalesce(json_agg(k.object || '#' || k.relation || '@' || k.subject), '[]') from (table d union all table i) k) as took from r`
+
+export const ONE_STATEMENT_WRITE: readonly Edit[] = [
+  {
+    file: STORE,
+    find: RAISE,
+    replace: `const only = changes.flatMap((c) => (c.kind === 'tuple' ? [{ op: c.op, ...c.tuple }] : []))
+      const [whole] = only.length < changes.length ? [] : await sql.query<Awaited<ReturnType<typeof raiseRevision>>['after'] & { took: string[] }>(\`${ONE_STATEMENT}\`, [log, JSON.stringify(only)])
+      const { before, after: position } = whole !== undefined ? { before: whole, after: whole } : await raiseRevision(sql, log, {`,
+  },
+  {
+    file: STORE,
+    find: 'const effective = await applyChanges({ sql, log, context }, changes)',
+    replace: `const effective = whole === undefined ? await applyChanges({ sql, log, context }, changes)
+        : changes.filter((c) => c.kind === 'tuple' && whole.took.includes(c.tuple.object + '#' + c.tuple.relation + '@' + c.tuple.subject))`,
+  },
+]
+
+export const FAULTS: readonly HistoryCase[] = [
+  planted('answers may be 50 ms old', {
+    short: true,
+    edits: [
+      {
+        file: FRESHNESS,
+        find: 'const vector = await this.#store.vector([...logs])',
+        replace: `const self = this as unknown as { kept?: Map<string, { at: number; vector: Vector }> }
+      self.kept ??= new Map()
+      const kept = self.kept.get([...logs].join(' '))
+      const vector = kept !== undefined && Date.now() - kept.at < 50 ? kept.vector : await this.#store.vector([...logs])
+      if (vector !== kept?.vector) self.kept.set([...logs].join(' '), { at: Date.now(), vector })`,
+      },
+    ],
+  }),
+  fromSimulation('rows of a load are installed without what was applied meanwhile', SHEDDING, true),
+  fromSimulation('a delta goes past its target', {}, true),
+  fromSimulation('two deltas of one log run at once', { restMs: 2, focus: 'memberships' }, true),
+  planted('a write locks and changes in one statement', { short: true, edits: ONE_STATEMENT_WRITE }),
+  planted('the revision is raised without holding its lock', {
+    short: true,
+    edits: [{ file: STORE, find: RAISE, replace: RAISE.replace('(sql, log', '(database, log') }],
+  }),
+  fromSimulation('affectedKeys forgets the groups of a subject', { focus: 'groups' }, true),
+  fromSimulation('an answer that used the context of a question is kept for those after it', CONDITIONS, true),
+  fromSimulation('the context of a tuple loses to that of the question', CONDITIONS, true),
+  fromSimulation('a tuple of a question is kept for those after it', CONDITIONS),
+  fromSimulation('a tuple with a condition outlives its deletion', CONDITIONS),
+  fromSimulation('a question joins the statement that is under way', {}),
+  fromSimulation('rows newer than the cache are installed', SHEDDING),
+  fromSimulation('several logs are answered at different moments', { focus: 'tree' }, true),
+  fromSimulation('a load survives the emptying of its cache', { trimMs: 5, focus: 'groups', cacheBytesMax: 20_000 }),
+  fromSimulation('a trimmed log is taken for an empty delta', { trimMs: 5 }, true),
+  fromSimulation('closures outlive a change of groups', { focus: 'groups' }),
+  fromSimulation('expiry is judged by another clock than the vector’s', { focus: 'expiry' }),
+  fromSimulation('a closure is kept beyond the expiry of one of its links', { focus: 'expiry', restMs: 300 }),
+  fromSimulation('affectedKeys forgets memberships', { focus: 'memberships' }),
+  fromSimulation('affectedKeys forgets role grants', { focus: 'grants' }),
+  fromSimulation('the tree is taken as it was when the question was asked', { focus: 'tree' }),
+  planted('an answer of the log is cut inside a revision', {
+    edits: [
+      {
+        file: STORE,
+        find: 'const last = entries[entriesMax]',
+        replace: 'if (entries.length > 1) return entries.slice(0, -1)\n  const last = entries[entriesMax]',
+      },
+    ],
+  }),
+  planted('entitlements are kept whatever their version', {
+    setup: { focus: 'gates' },
+    edits: [
+      {
+        file: ENTITLEMENTS,
+        find: 'const kept = known?.name === name ? known :',
+        replace: 'const kept = known !== undefined && name !== null ? known :',
+      },
+    ],
+  }),
+  planted('entitlements of a later version pass for those asked for', {
+    setup: { focus: 'gates' },
+    edits: [
+      {
+        file: ENTITLEMENTS,
+        find: 'if (read.version !== position.entitlementVersion || read.writeId !== position.entitlementWriteId) return undefined',
+        replace: 'if (read.version < 0) return undefined',
+      },
+    ],
+  }),
+  planted('a snapshot is several snapshots', {
+    setup: { cacheBytesMax: 1_500, triesMax: 1 },
+    edits: [{ file: STORE, find: 'begin isolation level repeatable read read only', replace: 'begin read only' }],
+  }),
+  planted('a write is acknowledged before it is committed', {
+    edits: [
+      {
+        file: 'store/postgres/connection/connection.ts',
+        find: "await connection.query('commit')",
+        replace: "void connection.query('commit').catch(() => {})",
+      },
+    ],
+  }),
+  planted('a token that was alive once is taken for alive', {
+    setup: { served: true },
+    edits: [
+      {
+        file: 'serve/decisions/answer.ts',
+        find: 'if (decision.tokenRevoked) return denied({ token: null, question, decisionId })',
+        replace: `const known = ((globalThis as unknown as { seenAlive?: Set<string> }).seenAlive ??= new Set())
+  if (!decision.tokenRevoked) known.add(token.jti)
+  else if (!known.has(token.jti)) return denied({ token: null, question, decisionId })`,
+      },
+    ],
+  }),
+  planted('answers on a stream may be 250 ms old', {
+    setup: { served: true, focus: 'groups' },
+    edits: [
+      {
+        file: 'serve/grpc/stream.ts',
+        find: 'answer: await deps.answer(await state, readStreamQuestion(question))',
+        replace: `answer: await (async () => {
+        const self = deps as unknown as { kept?: Map<string, { at: number; answer: unknown }> }
+        self.kept ??= new Map()
+        const name = JSON.stringify([await state, question.permissions, question.entitlements])
+        const kept = self.kept.get(name)
+        if (kept !== undefined && Date.now() - kept.at < 250) return kept.answer
+        const answer = await deps.answer(await state, readStreamQuestion(question))
+        self.kept.set(name, { at: Date.now(), answer })
+        return answer
+      })() as never`,
+      },
+    ],
+  }),
+  planted('a position question is asked again only when it expires', {
+    setup: { served: true },
+    short: true,
+    edits: [
+      {
+        file: STANDING,
+        find: 'anyMoved || isDue(item, moved, deps.clock())',
+        replace: 'item.dueAtMs !== null && item.dueAtMs <= deps.clock()',
+      },
+    ],
+  }),
+  planted('what was told of a position question is compared without its permissions', {
+    setup: { served: true },
+    edits: [
+      {
+        file: STANDING,
+        find: 'return JSON.stringify([active, subject, organization, results, values, acr, authTime])',
+        replace: 'return JSON.stringify([active, subject, organization, values, acr, authTime])',
+      },
+    ],
+  }),
+]
