@@ -46,7 +46,7 @@ async function compare(
   const { organization, app, model, subjectType } = options
   if (organization === undefined) throw new CliError('name an organization with --organization')
   if (model === undefined && options.with === undefined && options.without === undefined)
-    throw new CliError('say what would be otherwise: --model, --with or --without')
+    throw new CliError('say what to compare with: give --model, --with or --without')
   if (model !== undefined && app === undefined) throw new CliError('--model needs --app')
   const body = {
     ...asked,

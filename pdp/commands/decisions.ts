@@ -85,8 +85,8 @@ async function decide(asked: {
   const subject = asked.subject === '-' ? null : parseSubject(asked.subject)
   const accompanying = readQuestion(options)
   if (options.model !== undefined) {
-    if (subject === null) throw new CliError('give a subject: without a server no caller is known')
-    if (options.asOf !== undefined) throw new CliError('a file has no past: --as-of needs a running PDP')
+    if (subject === null) throw new CliError('name a subject: the bearer of a token (-) needs a running PDP')
+    if (options.asOf !== undefined) throw new CliError('--as-of needs a running PDP: a file has no log of changes')
     return decideLocally(
       options.model,
       { subject, relation, resource, explain, json: options.json === true, ...accompanying },

@@ -56,8 +56,8 @@ export function addImportCommands(program: Command, io: NodeJS.Process, run: Run
     'Import a store of OpenFGA: from a store file (.fga.yaml), whose tests are run first, or from a server.',
   )
     .argument('[file]', 'a store file')
-    .option('--openfga-url <url>', 'the OpenFGA server to read from instead; OPENFGA_TOKEN is its API token')
-    .option('--openfga-store <id>', 'the store there')
+    .option('--openfga-url <url>', 'read from this OpenFGA server instead of a file; OPENFGA_TOKEN is its API token')
+    .option('--openfga-store <id>', 'the store on that server')
     .option('--allow-external-files', 'read files outside of the folder of the store file')
     .action((file: string | undefined, options: Options) => run(() => importOpenFga(file, options, io)))
   add('spicedb', 'Import a schema and relationships of SpiceDB.')

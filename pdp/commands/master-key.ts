@@ -34,9 +34,10 @@ function text(
   { from, to, places, unreadable }: RotationReport,
   { dryRun, isGiven }: { dryRun: boolean; isGiven: boolean },
 ): string {
+  const width = Math.max(0, ...places.map(({ what }) => what.length))
   const lines = places.map(
     ({ what, changed, already }) =>
-      `  ${what.padEnd(18)} ${changed} ${dryRun ? 'to change' : 'changed'}${already > 0 ? `, ${already} had the next key` : ''}`,
+      `  ${what.padEnd(width)} ${changed} ${dryRun ? 'to change' : 'changed'}${already > 0 ? `, ${already} had the next key` : ''}`,
   )
   const lost = unreadable.filter(({ transient }) => transient).length
   const head = `${dryRun ? 'Would encrypt' : 'Encrypted'} with the next master key (${to}) instead of ${from}:`

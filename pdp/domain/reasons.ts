@@ -9,10 +9,10 @@ export const REASONS = {
   role_environment: 'a role that is granted in the whole environment gives it',
   none: 'nothing grants it',
   unknown_relation: 'no model and no role has this relation or permission',
-  membership_suspended: 'the membership of the subject does not count, and so does nothing that it holds here',
+  membership_suspended: 'the membership of the subject is not active, so that nothing that it holds here counts',
   token_inactive: 'the token is not active, or is bound to no organization',
   evaluation_limit: 'it cannot be decided within the limits',
-  condition_failed: 'it depends on a condition that cannot be evaluated with the values at hand',
+  condition_failed: 'it depends on a condition that cannot be evaluated with the values that are given',
 } as const
 export type ReasonCode = keyof typeof REASONS
 

@@ -42,6 +42,11 @@ export class ValidationIssues {
     this.#lines.push(`${file}:${line}: ${message}`)
   }
 
+  /** Of the file as a whole, in a sentence that begins with its name. */
+  noteFile(sentence: string): void {
+    this.#lines.push(sentence)
+  }
+
   get lines(): readonly string[] {
     return this.#lines
   }

@@ -101,7 +101,7 @@ async function load(
     store = await readStoreFile(file, { read, issues })
   } catch (err) {
     if (!(err instanceof Error && 'code' in err)) throw err
-    issues.note(file, 1, fileProblem('it', err))
+    issues.noteFile(fileProblem(file, err))
     return null
   }
   const { model: source } = store

@@ -81,7 +81,7 @@ function parseNode(text: string | null): string | null {
   if (text === null || /^(?:unknown|_[A-Za-z0-9._-]+)(?::\S*)?$/i.test(text)) return null
   const match = NODE.exec(text)
   const address = parseAddress(match?.[1] ?? match?.[2] ?? text)
-  if (address === null) throw new Error('A trusted proxy names a client by what is no IP address')
+  if (address === null) throw new Error('A trusted proxy names a client by something that is not an IP address')
   return address
 }
 
@@ -116,7 +116,7 @@ function parseForwarded(value: string): ForwardedElement[] {
     const [, name, token, quoted, end] = match
     if (name !== undefined) {
       const key = name.toLowerCase()
-      if (element.has(key)) throw new Error('The Forwarded field of a trusted proxy says one thing twice')
+      if (element.has(key)) throw new Error('The Forwarded field of a trusted proxy has one parameter twice')
       element.set(key, token ?? (quoted ?? '').replace(/\\(.)/g, '$1'))
     }
     if (end === ';') continue

@@ -94,11 +94,11 @@ export function listenError(err: unknown, what: string, address: ListenAddress):
   return err
 }
 
-/** Adds the setting, by which another address can be chosen, to the error of a listener. */
+/** Adds to the error of a listener the setting that gives it another address. */
 export async function namedBySetting<T>(setting: string, listener: Promise<T>): Promise<T> {
   try {
     return await listener
   } catch (err) {
-    throw err instanceof StartError ? new StartError(`${setting}: ${err.message}`) : err
+    throw err instanceof StartError ? new StartError(`${err.message}. Choose another address by ${setting}`) : err
   }
 }

@@ -127,7 +127,7 @@ function readGrpc(reader: EnvironmentReader): Pick<PdpConfig, 'grpc' | 'grpcTls'
   const keyFile = reader.text('PORTCULLIS_GRPC_TLS_KEY_FILE')
   const clientCaFile = reader.text('PORTCULLIS_GRPC_CLIENT_CA_FILE')
   if ((certFile === null) !== (keyFile === null))
-    reader.report('PORTCULLIS_GRPC_TLS_CERT_FILE and PORTCULLIS_GRPC_TLS_KEY_FILE need each other')
+    reader.report('PORTCULLIS_GRPC_TLS_CERT_FILE and PORTCULLIS_GRPC_TLS_KEY_FILE must be set together')
   const grpcTls = certFile === null || keyFile === null ? null : { certFile, keyFile, clientCaFile }
   if (certFile === null && keyFile === null) {
     if (clientCaFile !== null) reader.report('PORTCULLIS_GRPC_CLIENT_CA_FILE needs PORTCULLIS_GRPC_TLS_CERT_FILE')
@@ -151,7 +151,7 @@ function readServiceAccounts(reader: EnvironmentReader): ServiceAccountSettings 
   if (issuer === null && jwks !== null)
     reader.report('PORTCULLIS_SERVICE_ACCOUNT_JWKS needs PORTCULLIS_SERVICE_ACCOUNT_ISSUER')
   if ((issuer === null) !== (listed === null))
-    reader.report('PORTCULLIS_SERVICE_ACCOUNT_ISSUER and PORTCULLIS_SERVICE_ACCOUNTS need each other')
+    reader.report('PORTCULLIS_SERVICE_ACCOUNT_ISSUER and PORTCULLIS_SERVICE_ACCOUNTS must be set together')
   return issuer === null ? null : { issuer, jwks, callers: listed ?? [] }
 }
 
@@ -166,7 +166,7 @@ function readEntitlementSource(reader: EnvironmentReader): PdpConfig['entitlemen
     )
   }
   if ((url === null) !== (secret === null))
-    reader.report('PORTCULLIS_ENTITLEMENT_SOURCE_URL and PORTCULLIS_ENTITLEMENT_SOURCE_SECRET need each other')
+    reader.report('PORTCULLIS_ENTITLEMENT_SOURCE_URL and PORTCULLIS_ENTITLEMENT_SOURCE_SECRET must be set together')
   return url === null || secret === null ? null : { url, secret }
 }
 

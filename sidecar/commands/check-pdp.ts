@@ -97,7 +97,7 @@ async function ask(
     if (!answer.active) throw new StartError('The PDP says that the token is not active')
     if (answer.organization === '')
       throw new StartError(
-        'The token has no organization, so nothing can be asked with it: get one of any organization (portcullis token -o ORGANIZATION)',
+        'The token has no organization, so the PDP answers no questions with it. Get one that has an organization: portcullis token -o ORGANIZATION',
       )
     return answer
   } catch (err) {

@@ -27,7 +27,7 @@ export function addExplain(program: Command, io: Io): void {
     )
     .addHelpText(
       'after',
-      '\nExit codes: 0 the request would be forwarded, 1 it would be denied, 64 an error in the route file or the options.',
+      '\nExit status: 0 the request would be forwarded, 1 it would be denied, 64 an error in the route file or the options.',
     )
     .option('-f, --file <path>', 'the route file', 'portcullis.yaml')
     .option(
@@ -68,12 +68,12 @@ async function explain(
   const explanation = explainer({
     method: method.toUpperCase(),
     target: url,
-    as: claims.length === 0 ? null : Object.fromEntries(claims),
+    as: claims.length === 0 && token === null ? null : Object.fromEntries(claims),
     headers,
     ...(options.body !== undefined && { body: options.body }),
     from,
   })
-  const lines = describeExplanation(explanation)
+  const lines = describeExplanation(explanation, { isAsked: token !== null })
   if (options.json !== true) io.stdout.write(`${lines.join('\n')}\n`)
   const request = { method: method.toUpperCase(), url, from, headers, body: options.body ?? null }
   const asked = token === null ? null : await ask({ ...request, token }, options)
@@ -99,9 +99,14 @@ function pair(text: string, mark: string, option: string): [string, string] {
   return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
 }
 
-function describeExplanation({ route, parameters, asks, context, denial }: Explanation): string[] {
+/** `isAsked`: the result of a real decision follows, and says whether and why the request is denied. */
+function describeExplanation(
+  { route, parameters, asks, context, denial }: Explanation,
+  { isAsked }: { readonly isAsked: boolean },
+): string[] {
   const lines = [`route       ${route?.id ?? 'none'}`]
   for (const [name, value] of parameters) lines.push(`parameter   ${name} = ${value}`)
+  if (denial !== null && isAsked) return lines
   if (denial !== null) return [...lines, `denied      ${denial.status} ${denial.code}: ${denial.detail}`]
   if (route?.check === null) return [...lines, 'public      forwarded without asking the PDP']
   for (const question of asks) lines.push(`asks        ${question}`)
@@ -117,7 +122,7 @@ function jsonOf({ route, parameters, asks, context, denial }: Explanation, asked
     parameters: Object.fromEntries(parameters),
     asks,
     context,
-    denial,
+    denial: asked?.allowed === true ? null : denial,
     allowed: asked === null ? unasked : asked.allowed,
     ...(asked === null ? {} : { result: asked.verdict, reason: asked.reason }),
   }

@@ -9,7 +9,7 @@ export function addOpenApi(program: Command, io: Io): void {
   program
     .command('openapi <file>')
     .description(
-      'Print the routes of a route file as an OpenAPI document with AuthZEN mappings, which init --openapi reads. Names on standard error the routes that such a document cannot express.',
+      'Print the routes of a route file as an OpenAPI document with AuthZEN mappings, which init --openapi reads. Standard error names the routes that such a document cannot express.',
     )
     .action((path: string) => runCommand(() => print(path, io), io))
 }

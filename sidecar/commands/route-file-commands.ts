@@ -31,7 +31,7 @@ export function addRouteFileCommands(program: Command, io: Io): void {
     .action(() => runCommand(() => printSchema(io), io))
   program
     .command('check <file>')
-    .description('Report every error in a route file (exit code 64 if there is any), and warn about similar routes.')
+    .description('Report every error in a route file (exit status 64 if there is any), and warn about similar routes.')
     .option('--pdp', 'also warn of relations and permissions that the PDP does not know; needs --token')
     .option('--token <file>', 'a file with an access token of any organization (- means standard input)')
     .option(...JSON_OPTION)
@@ -43,7 +43,7 @@ export function addRouteFileCommands(program: Command, io: Io): void {
     .action((path: string, form: Form) => runCommand(() => listRoutes(path, form, io), io))
   program
     .command('test <file>')
-    .description('Run the tests in the route file (exit code 1 if a test fails).')
+    .description('Run the tests in the route file (exit status 1 if a test fails).')
     .option(...JSON_OPTION)
     .action((path: string, form: Form) => runCommand(() => test(path, form, io), io))
   addExplain(program, io)

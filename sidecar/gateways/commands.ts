@@ -42,7 +42,7 @@ export function addGatewayCommands(program: Command, io: Io): void {
     )
     .addHelpText(
       'after',
-      '\nExit codes: 0 no findings, or all are accepted; 1 there are other findings; 64 a file cannot be read or is of no known kind.\nA comment on the line, or right above it, accepts a finding: # portcullis: accept CODE: the reason',
+      '\nExit status: 0 no findings, or all are accepted; 1 there are other findings; 64 a file cannot be read or is of no known kind.\nA comment on the line, or right above it, accepts a finding: # portcullis: accept CODE: the reason',
     )
     .option('--json', 'print the findings as JSON')
     .action((paths: string[], options: { readonly json?: true }) => runCommand(() => check(paths, options, io), io))

@@ -65,7 +65,7 @@ function parsePath(path: string): Pick<RequestTarget, 'segments' | 'written' | '
     if (decoded.includes('/')) {
       encodedSlash = true
       if (decoded.split('/').some((piece) => piece === '' || isDots(piece.trim())))
-        throw malformed('The path has a dot segment or an empty one behind an encoded slash')
+        throw malformed('The path has a dot segment or an empty segment beside an encoded slash')
     }
     return decoded
   })

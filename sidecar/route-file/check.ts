@@ -19,7 +19,7 @@ export function parseCheck(text: string, parameters: readonly string[]): Check |
   if (words.length === 1) {
     const word = first.toLowerCase()
     const nearest = WORDS.includes(word) ? word : nearestName(word, WORDS)
-    if (nearest !== null) return `${JSON.stringify(text)} is no check; did you mean "${nearest}"?`
+    if (nearest !== null) return `${JSON.stringify(text)} is not a check; did you mean "${nearest}"?`
   }
   if (words.length !== 2)
     return `${JSON.stringify(text)} is not "public", "signed_in", "<relation> <type>:<id>", "permission <key>", "entitlement <key>" or "scope <name>"`

@@ -83,8 +83,10 @@ export class YamlReader {
       missing.delete(name)
       if (value !== null && !isNull(value)) known[name] = value
     }
-    for (const [name, { need }] of Object.entries<Member>(keys))
-      if (need === 'required' && missing.has(name)) this.report(node, `${what} needs ${name}`)
+    for (const [name, { need, form }] of Object.entries<Member>(keys)) {
+      const value = 'const' in form ? `: ${form.const}` : ''
+      if (need === 'required' && missing.has(name)) this.report(node, `${what} needs ${name}${value}`)
+    }
     // Every name of `keys` was set above, at least to null.
     return known as { [key in Name]: Node | null }
   }

@@ -18,16 +18,16 @@ export function openedSettings(before: Read, now: Read): readonly string[] {
     means: (names: string) => string,
   ): readonly string[] => listed(setting, without(read(next), read(former)), means)
   return [
-    ...(former.resource === next.resource ? [] : [`resource: tokens for ${next.resource} count now`]),
+    ...(former.resource === next.resource ? [] : [`resource: tokens for ${next.resource} are accepted now`]),
     ...added(
       'issuers',
       issuersOf,
-      (names) => `${names} ${names.includes(', ') ? 'are' : 'is'} trusted, or trusted otherwise than before`,
+      (names) => `${names} ${names.includes(', ') ? 'are' : 'is'} trusted now, or trusted in another way than before`,
     ),
     ...added(
       'hosts',
       ({ hosts }) => hosts,
-      (names) => `${names} answered 421 before`,
+      (names) => `${names} were answered with 421 before`,
     ),
     ...added('trusted_proxies', networksOf, (names) => `forwarding fields of ${names} are believed now`),
     ...added(
@@ -81,7 +81,7 @@ function tlsIssues({ file: former, certificates: before }: Read, { file: next, c
   if (former.tls.clientCaFile === null) return []
   if (next.tls.clientCaFile === null) return ['tls: clients need no certificate any more']
   if (before.tls === null || now.tls === null || !trustsMore(before.tls, now.tls)) return []
-  return [`tls: certificates of clients count by ${next.tls.clientCaFile} that did not before`]
+  return [`tls: ${next.tls.clientCaFile} makes client certificates valid that were refused before`]
 }
 
 /** Who decides, and who is behind. */
@@ -89,10 +89,10 @@ function peerIssues({ file: former, certificates: before }: Read, { file: next, 
   const { origin, reuseAfterBody, perClient } = next.upstream
   const samePdp = isDeepStrictEqual(former.pdp, next.pdp) && !trustsMore(before.pdp, now.pdp)
   return [
-    ...(samePdp ? [] : ['pdp: another one decides, or it is reached otherwise']),
+    ...(samePdp ? [] : ['pdp: another PDP decides, or the sidecar reaches it in another way']),
     ...(origin === former.upstream.origin ? [] : [`upstream: ${origin} gets the requests now`]),
     ...(trustsMore(before.upstream, now.upstream)
-      ? ['upstream: certificates of the service count that did not before']
+      ? ['upstream: certificates of the service are valid that were refused before']
       : []),
     ...(reuseAfterBody && !former.upstream.reuseAfterBody
       ? ['upstream: a connection is used again although the service may have left a body unread']
@@ -103,5 +103,7 @@ function peerIssues({ file: former, certificates: before }: Read, { file: next, 
 
 function signInIssues({ signIn: former }: RouteFile, { signIn: next }: RouteFile): readonly string[] {
   if (next === null || isDeepStrictEqual(former, next)) return []
-  return [former === null ? 'sign_in: browsers may sign in now' : 'sign_in: browsers sign in otherwise than before']
+  return [
+    former === null ? 'sign_in: browsers may sign in now' : 'sign_in: browsers sign in in another way than before',
+  ]
 }

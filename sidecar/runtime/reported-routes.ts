@@ -73,7 +73,10 @@ export function createReportedRoutes(started: Reported): ReportedRoutes {
           denial: denial === null ? '' : `${denial.status} ${denial.code}: ${denial.detail}`,
         })
       } catch {
-        return create(RouteTriedSchema, { trial, denial: 'the request cannot be tried: the claims are no JSON object' })
+        return create(RouteTriedSchema, {
+          trial,
+          denial: 'the request cannot be tried: the claims are not a JSON object',
+        })
       }
     },
   }

@@ -196,7 +196,7 @@ describe('the routes of a connected sidecar', () => {
   test.each([
     ['/docs//1', '', 'The sidecar refuses it by itself: 400'],
     ['/docs/1', '', 'The sidecar refuses it by itself: 401'],
-    ['/docs/1', '[1]', 'claims are no JSON object'],
+    ['/docs/1', '[1]', 'claims are not a JSON object'],
     ['/nothing', '{}', 'No route matches'],
     ['https://elsewhere.example/docs/1', '{}', 'is not served'],
     [`/docs/${encodeURIComponent(`"><b>`)}`, `{"sub":"bob"}`, 'takes GET /docs/{id}'],

@@ -27,7 +27,7 @@ export function addCompletionCommand(program: Command, io: NodeJS.Process, run: 
 
 function parseShell(text: string): Shell {
   const shell = SHELLS.find((name) => name === text)
-  if (shell === undefined) throw new InvalidArgumentError(`not one of ${SHELLS.join(', ')}`)
+  if (shell === undefined) throw new InvalidArgumentError(`It must be one of ${SHELLS.join(', ')}.`)
   return shell
 }
 

@@ -33,7 +33,7 @@ export function addGrantCommands(program: Command, io: NodeJS.Process, run: Run)
   const open = (options: Options, scope: string) => connect(options, { env: io.env, fetch, scope, bind: false })
   const app: readonly [string, string] = [
     '--app <app>',
-    'the app that declares the role; none: an organization-wide role',
+    'the app that declares the role; without --app, an organization-wide role',
   ]
 
   addConnectionOptions(group.command('grants').description('Print who holds which role, in -o or everywhere.')).action(
@@ -48,7 +48,7 @@ export function addGrantCommands(program: Command, io: NodeJS.Process, run: Run)
     group
       .command('grant')
       .description('Grant a role: in the organization -o and those below it, or everywhere.')
-      .argument('<role>')
+      .argument('<role>', 'key of the role')
       .argument('<subject>', 'user:<id>, service:<id> or group:<id>')
       .option(...app),
   ).action((role: string, subject: string, options: Options) =>
@@ -70,7 +70,7 @@ export function addGrantCommands(program: Command, io: NodeJS.Process, run: Run)
     group
       .command('revoke')
       .description('Revoke a role that was granted.')
-      .argument('<role>')
+      .argument('<role>', 'key of the role')
       .argument('<subject>')
       .option(...app),
   ).action((role: string, subject: string, options: Options) =>
@@ -95,8 +95,8 @@ export function addListCommands(program: Command, io: NodeJS.Process, run: Run):
       .command('resources')
       .description('Resources of a type on which a subject has a relation.')
       .argument('<subject>', 'such as user:alice')
-      .argument('<relation>')
-      .argument('<type>'),
+      .argument('<relation>', 'a relation such as viewer, or a permission key')
+      .argument('<type>', 'type of the resources'),
   ).action((subject: string, relation: string, type: string, options: Options) =>
     run(() => listAll('resources', { subject: parseSubject(subject), relation, type }, { options, io })),
   )
@@ -104,8 +104,8 @@ export function addListCommands(program: Command, io: NodeJS.Process, run: Run):
     group
       .command('subjects')
       .description('Subjects that have a relation on a resource.')
-      .argument('<relation>')
-      .argument('<resource>')
+      .argument('<relation>', 'a relation such as viewer, or a permission key')
+      .argument('<resource>', '<type>:<id>')
       .option('--type <type>', 'type of the subjects (user)')
       .option('--subject-relation <relation>', 'list usersets type:id#relation instead'),
   ).action((relation: string, resource: string, options: Options) =>

@@ -9,23 +9,26 @@ const COLUMNS = ['issuer', 'subject_prefix', 'organizations', 'signals']
 const PATH = '/v1/trusted-issuers'
 
 export function addIssuerCommands(program: Command, io: NodeJS.Process, run: Run): void {
-  const group = program.command('issuer').description('Other identity providers whose tokens the PDP accepts.')
+  const group = program
+    .command('issuer')
+    .description('Trusted issuers: other identity providers whose tokens the PDP accepts.')
   const open = (options: ConnectionOptions): Promise<Connection> =>
     connect(options, { env: io.env, fetch, scope: 'issuers:read', bind: false })
-  addConnectionOptions(group.command('list').description('Print all of them.')).action((options: ConnectionOptions) =>
-    run(async () => {
-      const connection = await open(options)
-      const found: unknown = await (await connection.send({ method: 'GET', path: PATH })).json()
-      const items = isMap(found) && Array.isArray(found.items) ? found.items.filter(isMap) : []
-      const shown = await Promise.all(items.map(async (item) => ({ ...item, signals: await word(connection, item) })))
-      io.stdout.write(show(options.json === true ? items : shown, { json: options.json === true, columns: COLUMNS }))
-      return EXIT.ok
-    }),
+  addConnectionOptions(group.command('list').description('Print all trusted issuers.')).action(
+    (options: ConnectionOptions) =>
+      run(async () => {
+        const connection = await open(options)
+        const found: unknown = await (await connection.send({ method: 'GET', path: PATH })).json()
+        const items = isMap(found) && Array.isArray(found.items) ? found.items.filter(isMap) : []
+        const shown = await Promise.all(items.map(async (item) => ({ ...item, signals: await word(connection, item) })))
+        io.stdout.write(show(options.json === true ? items : shown, { json: options.json === true, columns: COLUMNS }))
+        return EXIT.ok
+      }),
   )
   addConnectionOptions(
     group
       .command('show')
-      .description('Print the registration of one, and the state of its security events.')
+      .description('Print the registration of a trusted issuer, and the state of its security events.')
       .argument('<issuer>', 'as its tokens name it, such as https://login.example.com'),
   ).action((issuer: string, options: ConnectionOptions) =>
     run(async () => {

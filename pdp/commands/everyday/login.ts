@@ -78,7 +78,7 @@ async function post(
     const body: unknown = await response.json().catch(() => null)
     return { ok: response.ok, body: typeof body === 'object' && body !== null ? { ...body } : {} }
   } catch (err) {
-    throw new CliError(`${url} cannot be reached. Is the PDP there? portcullis doctor`, { cause: err })
+    throw new CliError(`${url} cannot be reached. Is the PDP running? Try: portcullis doctor`, { cause: err })
   }
 }
 
@@ -152,12 +152,12 @@ function savedOf(body: Answer, before: Pick<SavedLogin, 'url' | 'clientId' | 're
 /** Renewed where it has expired. Throws CliError when nobody is signed in. */
 async function current(io: NodeJS.Process): Promise<SavedLogin> {
   const saved = readLogin(fileOf(io))
-  if (saved === null) throw new CliError('nobody is signed in: portcullis login')
+  if (saved === null) throw new CliError('nobody is signed in. Sign in with: portcullis login')
   if (Date.now() < saved.expiresAtMs - SPARE_MS) return saved
-  if (saved.refreshToken === null) throw new CliError('the sign-in has expired: portcullis login')
+  if (saved.refreshToken === null) throw new CliError('the sign-in has expired. Sign in again with: portcullis login')
   const form = { grant_type: 'refresh_token', refresh_token: saved.refreshToken, client_id: saved.clientId }
   const { ok, body } = await post(saved.url, '/oauth/token', form)
-  if (!ok) throw new CliError(`the sign-in has ended (${said(body)}): portcullis login`)
+  if (!ok) throw new CliError(`the sign-in has ended (${said(body)}). Sign in again with: portcullis login`)
   const renewed = savedOf(body, saved)
   saveLogin(fileOf(io), renewed)
   return renewed
@@ -179,7 +179,8 @@ async function whoami({ options, io }: Invocation): Promise<number> {
     redirect: 'error',
     headers: { authorization: `Bearer ${bearer}` },
   })
-  if (!response.ok) throw new CliError(`the PDP answered with status ${response.status}: portcullis login`)
+  if (!response.ok)
+    throw new CliError(`the PDP answered with status ${response.status}. Sign in again with: portcullis login`)
   const person = (await response.json()) as Answer
   io.stdout.write(
     options.json === true

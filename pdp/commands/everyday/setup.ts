@@ -30,7 +30,10 @@ export function addSetupCommand(program: Command, io: NodeJS.Process, run: Run):
       .description('Give a PDP what a route file needs: organization, audience, trusted issuers, a first person.')
       .argument('<organization>', 'id of the organization')
       .argument('[file]', 'the route file', 'portcullis.yaml')
-      .option('--user <address>', 'a person who signs in with this e-mail address; the id is what is before the @')
+      .option(
+        '--user <address>',
+        'a person who signs in with this e-mail address; the part before the @ becomes the id',
+      )
       .option('--app <id>', 'the app whose audience it is; by default the first word of the host name')
       .addHelpText('after', HELP),
   ).action((organization: string, file: string, options: Options) => run(() => setUp(organization, file, options, io)))

@@ -113,7 +113,7 @@ const matches = ({ actor, change }: LogEntry, filter: Filter): boolean =>
 
 function emptyText({ actor, text }: Filter): Html {
   return actor === '' && text === ''
-    ? html`<p>Nothing was changed yet. Each write through the API, the command line or this console stands here with its author.</p>`
+    ? html`<p>Nothing has been changed yet. This list will show each write through the API, the command line or this console, with its author.</p>`
     : html`<p>No change matches.</p>`
 }
 

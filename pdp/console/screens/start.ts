@@ -19,9 +19,9 @@ export async function showStart(visit: Visit): Promise<View> {
 }
 
 const WORTH: { readonly [path: string]: string } = {
-  ask: 'May they? Why, what is missing, what if?',
-  who: 'Everybody who may, as a list or CSV.',
-  what: 'Everything that one of them may.',
+  ask: 'May a subject do something? Why, what is missing, and what would change it.',
+  who: 'Everybody who may do something, as a list or CSV.',
+  what: 'Everything that one subject may do.',
   decisions: 'What was asked and answered, by request id.',
   model: 'Types and relations, and who would gain or lose.',
   relationships: 'What is stored; write and delete.',

@@ -34,7 +34,7 @@ export async function rotateKeys(deps: {
     if (waitSeconds > 0) {
       throw new PdpError(
         'conflict',
-        `the next key was published too short a time ago for everybody to know it: try again in ${waitSeconds} seconds`,
+        `the next key is so new that some verifiers may not have fetched it: try again in ${waitSeconds} seconds`,
       )
     }
     await sql.query(

@@ -14,5 +14,5 @@ export function requireAssertion(_ctx: unknown, _claims: unknown, header: JsonMe
 
 /** An access token is signed by our key as well. Throws for what is not an ID token. */
 export function requireIdToken(jwt: string): void {
-  if (!isPlain({ ...decodeProtectedHeader(jwt) })) throw new errors.InvalidRequest('id_token_hint is no ID token')
+  if (!isPlain({ ...decodeProtectedHeader(jwt) })) throw new errors.InvalidRequest('id_token_hint is not an ID token')
 }

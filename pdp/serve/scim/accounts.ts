@@ -85,7 +85,7 @@ async function administers({ at, organization }: ScimCall, id: string, held: Hol
 export function accountOf(document: JsonObject): Pick<User, 'email' | 'name'> {
   const { email, name } = readAccount(document)
   if (email !== null && (typeof email !== 'string' || !isAddress(email)))
-    throw new ScimError('invalidValue', 'the e-mail address is not one')
+    throw new ScimError('invalidValue', 'the e-mail address is not valid')
   return { email, name }
 }
 

@@ -19,7 +19,7 @@ export function addDiscovery(app: FastifyInstance, issuer: string): void {
       handler: async (request, reply: FastifyReply) => {
         // RFC 7644 section 4.
         if (request.query.filter !== undefined)
-          throw new RequestProblem('permission_denied', 'what describes this service cannot be filtered')
+          throw new RequestProblem('permission_denied', 'the resources that describe this service cannot be filtered')
         return reply.type(SCIM_TYPE).send(JSON.stringify(answer))
       },
     })

@@ -175,7 +175,7 @@ class Reader {
       if (word !== undefined) return word
       if (NUMBER.test(token.text)) return Number(token.text)
     }
-    throw this.#refusal(`has ${quoted(token?.text ?? 'its end')} instead of a value; texts stand in double quotes`)
+    throw this.#refusal(`has ${quoted(token?.text ?? 'its end')} instead of a value; a text needs double quotes`)
   }
 
   #string(text: string): string {

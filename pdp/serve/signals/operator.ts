@@ -49,7 +49,7 @@ export function addOperator(app: FastifyInstance, deps: SignalDeps): void {
       path: '/v1/streams/:stream_id',
       operation: 'getStreamState',
     },
-    summary: 'How one stream does.',
+    summary: 'The state of one stream.',
     answer: STATE,
     handle: async ({ params }) => ok(present(required(await operator.state(params.stream_id)))),
   })

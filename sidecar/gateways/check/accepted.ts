@@ -34,7 +34,7 @@ export function setAccepted(findings: readonly Finding[], sources: readonly Sour
   const idle = acceptances.find((one) => !used.has(one))
   if (idle !== undefined)
     throw new UnreadableError(
-      `${idle.place.file}:${idle.comment}: accepts ${idle.code}, which is not found at line ${idle.place.line}: remove the comment`,
+      `${idle.place.file}:${idle.comment}: the comment accepts ${idle.code}, which is not found at line ${idle.place.line}: remove the comment`,
     )
   return { findings: left, accepted }
 }
@@ -64,12 +64,12 @@ const isComment = (line: string | undefined): boolean => line?.trimStart().start
 
 function readDirective(said: string, place: string): Pick<Acceptance, 'code' | 'reason'> {
   const [, code = '', reason = ''] = /^\s*accept\s+([\w-]+)\s*(?:[:\u2013\u2014-]\s*)?(.*?)\s*$/.exec(said) ?? []
-  if (code === '') throw new UnreadableError(`${place}: is not of the form ${FORM}`)
+  if (code === '') throw new UnreadableError(`${place}: the comment is not of the form ${FORM}`)
   if (!isCode(code))
     throw new UnreadableError(`${place}: ${code} is not one of ${Object.keys(FINDING_CODES).join(', ')}`)
   if (reason.length < REASON_CHARS_MIN)
     throw new UnreadableError(
-      `${place}: accepts ${code} without saying why: ${FORM}, in ${REASON_CHARS_MIN} characters at least`,
+      `${place}: the comment accepts ${code} and does not say why: ${FORM}, in ${REASON_CHARS_MIN} characters at least`,
     )
   return { code, reason }
 }

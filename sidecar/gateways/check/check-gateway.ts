@@ -44,7 +44,8 @@ export function checkGateways(sources: readonly Source[]): Findings {
   }
   const trees: Tree[] = []
   for (const { file, text } of sources) {
-    if (Buffer.byteLength(text) > BYTES_MAX) throw new UnreadableError(`${file}: is larger than ${BYTES_MAX} bytes`)
+    if (Buffer.byteLength(text) > BYTES_MAX)
+      throw new UnreadableError(`${file}: the file is larger than ${BYTES_MAX} bytes`)
     if (isCaddyfileName(file)) findings.push(...checkCaddyfile(notEmpty(readCaddyfile({ file, text }, read), file)))
     else if (isNginxName(file)) findings.push(...checkNginx(notEmpty(readNginx({ file, text }, read), file)))
     else trees.push(...described(file, readTrees({ file, text })))
@@ -78,7 +79,7 @@ const isNginxName = (file: string): boolean => !isTree(file) && /\.(conf|nginx|v
 
 function notEmpty<T>(read: readonly T[], file: string): readonly T[] {
   if (read.length > 0) return read
-  throw new UnreadableError(`${file}: says nothing`)
+  throw new UnreadableError(`${file}: the file is empty`)
 }
 
 const isKnown = (tree: Tree): boolean => isIngress(tree) || GATEWAYS.some(({ is }) => is(tree))
@@ -93,7 +94,7 @@ function described(file: string, documents: readonly Tree[]): readonly Tree[] {
 
 const unknown = ({ file, line }: Place): UnreadableError =>
   new UnreadableError(
-    `${file}:${line}: is not a configuration of Envoy, Istio, Gateway API, Traefik or Caddy that this command knows (nginx: name it *.conf; Caddyfile: *.caddyfile)`,
+    `${file}:${line}: this is not a configuration of Envoy, Istio, Gateway API, Traefik or Caddy that this command knows (nginx: name it *.conf; Caddyfile: *.caddyfile)`,
   )
 
 function unique(findings: readonly Finding[]): Finding[] {

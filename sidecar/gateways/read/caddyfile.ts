@@ -54,7 +54,7 @@ function expand(segments: readonly Segment[], imports: Imports): readonly Segmen
     return files.flatMap((included) => expand(parse(imported(included, `${file}:${line}`, text), included), inside))
   })
   if (expanded.length > SEGMENTS_MAX)
-    throw new UnreadableError(`${segments[0]?.file}: its imports come to more than ${SEGMENTS_MAX} lines`)
+    throw new UnreadableError(`${segments[0]?.file}: its imports have more than ${SEGMENTS_MAX} lines in all`)
   return expanded
 }
 
@@ -99,7 +99,8 @@ function parse(source: string, file: string): readonly Segment[] {
     if (depth > DEPTH_MAX) throw new UnreadableError(`${file}: blocks are nested too deeply`)
     const found: Segment[] = []
     while (at < words.length && !isMark(words[at], '}')) found.push(segment(depth))
-    if (depth === 0 && at < words.length) throw new UnreadableError(`${file}:${words[at]?.line}: } closes nothing`)
+    if (depth === 0 && at < words.length)
+      throw new UnreadableError(`${file}:${words[at]?.line}: no block is open that this } could close`)
     return found
   }
   const segment = (depth: number): Segment => {
@@ -138,7 +139,7 @@ function wordsOf(source: string, file: string): readonly Word[] {
   while (at < source.length) {
     pattern.lastIndex = at
     const found = pattern.exec(source)
-    if (found === null) throw new UnreadableError(`${file}:${line}: is not a Caddyfile`)
+    if (found === null) throw new UnreadableError(`${file}:${line}: this is not a Caddyfile`)
     const [whole, , blank, , heredoc, double, raw, bare] = found
     at = pattern.lastIndex
     const said = heredoc ?? double?.replaceAll('\\"', '"') ?? raw ?? bare

@@ -90,7 +90,7 @@ class Parser {
 
   #unexpected(): UnreadableError {
     const token = this.#tokens[Math.min(this.#at, this.#tokens.length - 1)]
-    return new UnreadableError(`${this.#file}:${token?.line ?? 1}: is not a configuration of nginx`)
+    return new UnreadableError(`${this.#file}:${token?.line ?? 1}: this is not a configuration of nginx`)
   }
 }
 
@@ -109,7 +109,7 @@ function tokensOf(source: string, file: string): readonly Token[] {
   while (at < source.length) {
     pattern.lastIndex = at
     const found = pattern.exec(source)
-    if (found === null) throw new UnreadableError(`${file}:${line}: is not a configuration of nginx`)
+    if (found === null) throw new UnreadableError(`${file}:${line}: this is not a configuration of nginx`)
     const [text, , , double, single, mark, word] = found
     const quoted = double ?? single
     if (quoted !== undefined) tokens.push({ text: quoted.replaceAll(/\\(.)/gsu, '$1'), quoted: true, file, line })

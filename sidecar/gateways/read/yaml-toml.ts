@@ -17,10 +17,10 @@ export function readYaml(source: string, file: string, firstLine = 1): readonly 
     const lineOf = (offset: number): number => lines.linePos(offset).line + firstLine - 1
     const [problem] = yamlIssues(document, lines)
     if (problem !== undefined)
-      throw new UnreadableError(`${file}:${lineOf(problem.offset)}: is neither YAML nor JSON: ${problem.message}`)
+      throw new UnreadableError(`${file}:${lineOf(problem.offset)}: this is neither YAML nor JSON: ${problem.message}`)
     const read = (given: Node | null, above: readonly Node[]): Tree => {
       count += 1
-      if (count > NODES_MAX) throw new UnreadableError(`${file}: has more than ${NODES_MAX} values`)
+      if (count > NODES_MAX) throw new UnreadableError(`${file}: the file has more than ${NODES_MAX} values`)
       const line = lineOf(given?.range?.[0] ?? 0)
       const node = isAlias(given) ? (given.resolve(document) ?? null) : given
       if (node !== null && above.includes(node))
@@ -29,7 +29,7 @@ export function readYaml(source: string, file: string, firstLine = 1): readonly 
       if (isMap<Node, Node | null>(node)) {
         const entries = node.items.map(({ key, value }): Entry => {
           const text = isScalar(key) ? String(key.value) : null
-          if (text === null) throw new UnreadableError(`${file}:${line}: has a key that is not a string`)
+          if (text === null) throw new UnreadableError(`${file}:${line}: the map has a key that is not a string`)
           return { key: text, file, line: lineOf(key.range?.[0] ?? 0), value: read(value, inside) }
         })
         return { kind: 'map', file, line, entries: merged(entries) }
@@ -99,7 +99,7 @@ export function readToml(source: string, file: string): Tree {
   try {
     return tomlTree(source, file)
   } catch (err) {
-    throw err instanceof RangeError ? new UnreadableError(`${file}: is nested too deeply`) : err
+    throw err instanceof RangeError ? new UnreadableError(`${file}: the file is nested too deeply`) : err
   }
 }
 
@@ -122,7 +122,7 @@ function parsedToml(source: string, file: string): AST.TOMLProgram {
     return parseTOML(source)
   } catch (err) {
     if (!(err instanceof ParseError)) throw err
-    throw new UnreadableError(`${file}:${err.lineNumber}: is not TOML: ${err.message}`)
+    throw new UnreadableError(`${file}:${err.lineNumber}: this is not TOML: ${err.message}`)
   }
 }
 

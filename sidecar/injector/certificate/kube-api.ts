@@ -1,5 +1,6 @@
 /** The API server as a Pod with a ServiceAccount reaches it: JSON objects, one deadline, no redirects. */
 import { readFileSync } from 'node:fs'
+import { fileProblem } from '../../../pdp/process/command/file-problem.ts'
 import { StartError } from '../../../pdp/process/exit.ts'
 import { readAtMost } from '../../../pdp/process/http-json.ts'
 import { isObject, type JsonObject } from '../pod/json.ts'
@@ -46,7 +47,7 @@ function readToken(path: string): string {
   try {
     return readFileSync(path, 'utf8').trim()
   } catch (err) {
-    throw new StartError(`The token of the ServiceAccount cannot be read: ${reasonOf(err)}`)
+    throw new StartError(`The token of the ServiceAccount: ${fileProblem(path, err)}. Name the file by --token-file`)
   }
 }
 

@@ -209,7 +209,7 @@ condition by_day(hour: int) {
     ['list subjects viewer invoice:1 -o acme --context 7', /--context must be a JSON object/],
     ['check user:alice viewer invoice:1 -o acme --context {', /--context must be a JSON object/],
     ['check user:alice viewer invoice:1 -o acme --with invoice:1', /--with: "invoice:1" is not a tuple/],
-    ['compare viewer sheet -o acme', /say what would be otherwise/],
+    ['compare viewer sheet -o acme', /say what to compare with/],
     ['compare viewer sheet --with sheet:1#viewer@user:alice', /name an organization/],
     ['compare viewer sheet -o acme --model nowhere.fga', /--model needs --app/],
     ['compare viewer sheet -o acme --app sheets --model nowhere.fga', /--model: nowhere.fga does not exist/],

@@ -284,7 +284,7 @@ tuples:
   })
 
   test.each<[string, readonly string[], RegExp]>([
-    ['a bearer without a token', ['-', 'viewer', 'doc:1', '--model', 'c.fga.yaml'], /give a subject/],
+    ['a bearer without a token', ['-', 'viewer', 'doc:1', '--model', 'c.fga.yaml'], /name a subject/],
     [
       'a file that is not there',
       ['user:a', 'viewer', 'doc:1', '--model', '/nowhere.fga.yaml'],

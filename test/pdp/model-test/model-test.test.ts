@@ -86,7 +86,7 @@ describe('model test', () => {
       expect((await run('x*.fga.yaml'))[0]).toBe(2)
       expect(await run('gone.fga.yaml')).toEqual([
         2,
-        'gone.fga.yaml:1: it does not exist\n0 passed, 0 failed, 1 of 1 files could not be used\n',
+        'gone.fga.yaml does not exist\n0 passed, 0 failed, 1 of 1 files could not be used\n',
       ])
     } finally {
       await rm(directory, { recursive: true })

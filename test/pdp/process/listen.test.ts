@@ -8,6 +8,7 @@ import {
   isLoopback,
   listenError,
   listenOn,
+  namedBySetting,
   parseListenAddress,
   plainAddress,
 } from '../../../pdp/process/listen.ts'
@@ -71,6 +72,15 @@ describe('listenError', () => {
       `The HTTP listener cannot listen on 127.0.0.1:${port}: another process uses this port`,
     )
     await new Promise((done) => first.close(done))
+  })
+
+  test('is followed by the setting that gives another address', async () => {
+    const refused = Promise.reject(
+      new StartError('The HTTP listener cannot listen on h:1: another process uses this port'),
+    )
+    await expect(namedBySetting('PORTCULLIS_HTTP_LISTEN', refused)).rejects.toThrow(
+      'The HTTP listener cannot listen on h:1: another process uses this port. Choose another address by PORTCULLIS_HTTP_LISTEN',
+    )
   })
 
   test('leaves other errors as they are', () => {

@@ -168,15 +168,15 @@ describe('readConfig', () => {
   })
 
   test.each<[string, NodeJS.ProcessEnv, RegExp]>([
-    ['a certificate without a key', { PORTCULLIS_GRPC_TLS_CERT_FILE: 'a' }, /need each other/],
-    ['a key without a certificate', { PORTCULLIS_GRPC_TLS_KEY_FILE: 'a' }, /need each other/],
+    ['a certificate without a key', { PORTCULLIS_GRPC_TLS_CERT_FILE: 'a' }, /must be set together/],
+    ['a key without a certificate', { PORTCULLIS_GRPC_TLS_KEY_FILE: 'a' }, /must be set together/],
     ['a client CA without TLS', { PORTCULLIS_GRPC_CLIENT_CA_FILE: 'a' }, /CLIENT_CA_FILE needs/],
     [
       'an entitlement source without a secret',
       { PORTCULLIS_ENTITLEMENT_SOURCE_URL: 'https://a.example' },
-      /need each other/,
+      /must be set together/,
     ],
-    ['the secret of no source', { PORTCULLIS_ENTITLEMENT_SOURCE_SECRET: 'x'.repeat(16) }, /need each other/],
+    ['the secret of no source', { PORTCULLIS_ENTITLEMENT_SOURCE_SECRET: 'x'.repeat(16) }, /must be set together/],
     [
       'a short secret of a source',
       { PORTCULLIS_ENTITLEMENT_SOURCE_URL: 'https://a.example', PORTCULLIS_ENTITLEMENT_SOURCE_SECRET: 'x'.repeat(15) },
@@ -186,9 +186,9 @@ describe('readConfig', () => {
     [
       'a cluster without a word whose accounts may call',
       { PORTCULLIS_SERVICE_ACCOUNT_ISSUER: 'https://a' },
-      /need each other/,
+      /must be set together/,
     ],
-    ['accounts of no cluster', { PORTCULLIS_SERVICE_ACCOUNTS: 'shop/*' }, /need each other/],
+    ['accounts of no cluster', { PORTCULLIS_SERVICE_ACCOUNTS: 'shop/*' }, /must be set together/],
   ])('refuses %s', (_, environment, message) => {
     expect(problems(environment)).toEqual([expect.stringMatching(message)])
   })

@@ -116,6 +116,14 @@ test.each<[string, readonly string[], () => Promise<string>, string, number]>([
   expect(pdp.asked).toHaveLength(asked)
 })
 
+test.each([
+  ['what is no token', '/invoices/1', 'hunter2.{}.x', 'result      401 token_invalid'],
+  ['a path that no route has', '/nothing', 'hunter2', 'result      404 route_unknown'],
+])('%s is denied once, by the result', async (_name, path, token, verdict) => {
+  const { lines } = await explain(['GET', path], token)
+  expect(lines.filter((line) => /^(denied|result)/.test(line))).toEqual([verdict])
+})
+
 test('a PDP that is not there ends with 1 and 503', async () => {
   await pdp.stop()
   const { status, lines } = await explain(['GET', '/invoices/1'], await issuer.token())

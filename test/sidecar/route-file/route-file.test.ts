@@ -147,6 +147,7 @@ test.each([
   [ready('GET /a: public\nGET /a: public')],
   [ready('GET /a: public', 'mode: enforce\nmode: enforce')],
   [ready('GET /a: public').replace('[{issuer: https://as.test}]', 'https://as.test')],
+  [ready('GET /a: [signed_in]')],
 ])('one mistake is told once: %#', (source) => {
   expect(issues(source)).toHaveLength(1)
 })
@@ -158,6 +159,7 @@ describe('a mistake is', () => {
     ['text', 'the route file must be a map'],
     ['a: [', 'Flow sequence'],
     ['portcullis: v1', 'the route file needs resource'],
+    ['resource: https://app.test', 'the route file needs portcullis: v1'],
     [ready('GET /a: public\nGET /a: public'), 'the key "GET /a" is written twice; the first one is in line'],
     [
       ready('GET /a: public').replace('issuers: [{issuer: https://as.test}]', 'issuers: []'),
@@ -230,9 +232,9 @@ describe('a mistake is', () => {
     ['GET /a: "viewer invoice:a#b"', 'a character that an id cannot have'],
     ['GET /a: permission A', 'is not a valid permission key'],
     ['GET /a: entitlement A B', 'is not "public", "signed_in"'],
-    ['GET /a: pubilc', '"pubilc" is no check; did you mean "public"?'],
-    ['GET /a: Public', '"Public" is no check; did you mean "public"?'],
-    ['GET /a: signedin', '"signedin" is no check; did you mean "signed_in"?'],
+    ['GET /a: pubilc', '"pubilc" is not a check; did you mean "public"?'],
+    ['GET /a: Public', '"Public" is not a check; did you mean "public"?'],
+    ['GET /a: signedin', '"signedin" is not a check; did you mean "signed_in"?'],
     ['GET /a: {check: scope a, mode: off}', 'mode must be enforce or shadow'],
     ['GET /a: {check: scope a, upgrade: [h2c]}', 'upgrade must be websocket'],
     ['GET /a: {check: scope a, upgrade: []}', 'upgrade must have at least one item'],

@@ -83,7 +83,7 @@ describe('a look at the files', () => {
     expect(harness.log.filter((line) => 'event' in line && line.event === 'config_loaded')).toEqual([])
   })
 
-  test('says what the authorities of the same file let count', async () => {
+  test('says that other authorities in the same file make certificates valid', async () => {
     const harness = await start()
     const [first, second] = [await certificate(), await certificate()]
     const path = write('routes.yaml', source(harness, ROUTES))
@@ -99,7 +99,7 @@ describe('a look at the files', () => {
     const said = () =>
       harness.log.flatMap((line) => ('event' in line && line.event === 'settings_opened' ? [line] : []))
     expect(said()).toEqual([
-      expect.objectContaining({ settings: [expect.stringContaining(`by ${ca} that did not before`)] }),
+      expect.objectContaining({ settings: [expect.stringContaining(`${ca} makes client certificates valid`)] }),
     ])
     writeFileSync(ca, second.authority)
     currentView(reload)

@@ -161,7 +161,7 @@ describe('a change of what else the file says opens', () => {
       '[{issuer: "https://id.test"}, {issuer: "https://new.test"}]',
       ['issuers: https://new.test is'],
     ],
-    ['127.0.0.1:2', '127.0.0.1:3', ['pdp: another one decides']],
+    ['127.0.0.1:2', '127.0.0.1:3', ['pdp: another PDP decides']],
     ['http://127.0.0.1:1', 'http://127.0.0.1:3', ['upstream: http://127.0.0.1:3 gets the requests now']],
     [
       'upstream: http://127.0.0.1:1',

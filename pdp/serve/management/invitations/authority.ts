@@ -45,7 +45,8 @@ export async function inviterOf(at: Reach, by: string, organization: string): Pr
   await requireWithin(caller, organization, at.pdp)
   return caller
 }
-const gone = (): RequestProblem => new RequestProblem('permission_denied', 'who invited may not invite any more')
+const gone = (): RequestProblem =>
+  new RequestProblem('permission_denied', 'the person who sent the invitation may no longer invite')
 
 export async function membershipOf(
   { store }: Pick<Reach, 'store'>,

@@ -144,7 +144,7 @@ export function addIssuers(app: FastifyInstance, deps: ManagementDeps): void {
     method: 'GET',
     path: `${path}/signals`,
     operation: 'getTrustedIssuerSignals',
-    summary: 'How the stream of security events that an issuer sends us is.',
+    summary: 'The state of the stream of security events that an issuer sends us.',
     answer: STREAM_STATE,
     async handle({ at, params }) {
       const state = (await at.issuers.streams()).find(({ issuer }) => issuer === params.issuer)

@@ -24,7 +24,7 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
     path: '/v1/organizations/:org/members/:user',
     operation: 'putMember',
     summary:
-      'Makes a user a member, or changes the tier or the status. If a bound client adds a user who is not an active member of its organizations, the user starts as `invited`. Who was suspended or invited and has roles here becomes active again only by who may give these roles. By a client that is not bound, `active` also lets in a user whom the directory of a company has shut out.',
+      'Makes a user a member, or changes the tier or the status. If a bound client adds a user who is not an active member of its organizations, the user starts as `invited`. To make a user active again who was suspended or invited and has roles here, the caller must be one that may give these roles. A client that is not bound may set `active` also for a user whom the directory of a company has shut out.',
     body: object(MEMBERSHIP, ['role', 'status']),
     answer: MEMBER,
     // Locked so that the user cannot be deleted meanwhile.
@@ -50,7 +50,7 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
     path: '/v1/organizations/:org/members/:user',
     operation: 'deleteMember',
     summary:
-      'Ends a membership. The person is then a guest, for whom relationships and roles of the organization count; 409 if the membership is suspended or invited and there are such.',
+      'Ends a membership. The person is then a guest, for whom relationships and roles of the organization count; 409 if the membership is suspended or invited and the person still has any of these.',
     answer: null,
     locks: ({ org }) => [org],
     state: ({ at, params }) => membershipOf(at, params),

@@ -39,7 +39,8 @@ const BODY = object({
 
 const APPLIED_COUNT = {
   type: 'integer',
-  description: 'How many of the tuples were written or deleted now, because they were not so already.',
+  description:
+    'How many tuples this call has written or deleted. Those that were stored, or absent, already do not count.',
 }
 
 export function addRelationships(app: FastifyInstance, deps: ManagementDeps): void {

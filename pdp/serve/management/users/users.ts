@@ -68,7 +68,7 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
     path: PATH,
     operation: 'putUser',
     summary:
-      'Creates or replaces a user. Who gives another address or password to a person who manages Portcullis must hold the same management scopes. The id of a deleted user cannot be used again.',
+      'Creates or replaces a user. A caller that changes the address or the password of a person who manages Portcullis must hold the same management scopes. The id of a deleted user cannot be used again.',
     body: BODY,
     answer: USER,
     locks: () => [DIRECTORY, TOKENS],

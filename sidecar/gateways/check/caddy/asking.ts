@@ -26,7 +26,7 @@ export function checkAsking(auth: Segment): readonly Finding[] {
       : [
           here(
             'skips_question',
-            `only the requests that ${matcher} matches are asked about, read by Caddy’s eyes`,
+            `only the requests that ${matcher} matches, as Caddy reads them, are asked about`,
             'remove the matcher, and say public in the route file',
           ),
         ]),

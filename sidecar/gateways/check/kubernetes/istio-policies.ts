@@ -42,7 +42,7 @@ function checkPolicy(policy: Tree, { providers }: Facts): readonly Finding[] {
       : itemsOf(rules).map((rule) =>
           at(rule)(
             'skips_question',
-            'only the requests that this rule matches are asked about, read by Istio’s eyes',
+            'only the requests that this rule matches, as Istio reads them, are asked about',
             fix,
           ),
         )),

@@ -64,10 +64,14 @@ describe('a comment that accepts is refused', () => {
       '# portcullis: accept everything: a long enough reason',
       /everything is not one of skips_question, /,
     ],
-    ['with no code', '# portcullis: accept', /is not of the form # portcullis: accept CODE: the reason/],
+    ['with no code', '# portcullis: accept', /the comment is not of the form # portcullis: accept CODE: the reason/],
     ['with another word', '# portcullis: ignore fails_open: a long enough reason', /is not of the form/],
-    ['without a reason', '# portcullis: accept fails_open', /accepts fails_open without saying why/],
-    ['with a reason that says nothing', '# portcullis: accept fails_open: ok', /accepts fails_open without saying why/],
+    ['without a reason', '# portcullis: accept fails_open', /accepts fails_open and does not say why/],
+    [
+      'with a reason that says nothing',
+      '# portcullis: accept fails_open: ok',
+      /accepts fails_open and does not say why/,
+    ],
     [
       'with a name that every object has',
       '# portcullis: accept toString: a long enough reason',
@@ -91,7 +95,9 @@ describe('a comment that accepts is refused', () => {
       ['failure_mode_allow: false', 'failure_mode_allow: true'],
       ['static_resources:', `static_resources: ${comment}`],
     )
-    expect(() => checkGateways(far)).toThrow(/envoy\.yaml:1: accepts fails_open, which is not found at line 1/)
+    expect(() => checkGateways(far)).toThrow(
+      /envoy\.yaml:1: the comment accepts fails_open, which is not found at line 1/,
+    )
   })
 
   test('a second time for one finding', () => {

@@ -24,24 +24,24 @@ describe('check-gateway', () => {
   })
 
   test.each<[string, string, RegExp]>([
-    ['an empty file', 'a.yaml', /^a.yaml:1: is not a configuration/],
-    ['another YAML file', 'a.yaml', /^a.yaml:1: is not a configuration/],
-    ['a template', 'a.yaml', /^a.yaml:\d: is neither YAML nor JSON.* helm template$/],
-    ['a template in a value', 'a.yaml', /^a.yaml:2: has a key that is not a string.* helm template$/],
-    ['TOML that is nested too deeply', 'a.toml', /^a.toml: is nested too deeply$/],
+    ['an empty file', 'a.yaml', /^a.yaml:1: this is not a configuration/],
+    ['another YAML file', 'a.yaml', /^a.yaml:1: this is not a configuration/],
+    ['a template', 'a.yaml', /^a.yaml:\d: this is neither YAML nor JSON.* helm template$/],
+    ['a template in a value', 'a.yaml', /^a.yaml:2: the map has a key that is not a string.* helm template$/],
+    ['TOML that is nested too deeply', 'a.toml', /^a.toml: the file is nested too deeply$/],
     [
       'a doubled key',
       'a.yaml',
-      /^a.yaml:2: is neither YAML nor JSON: the key "http" is written twice; the first one is in line 1$/,
+      /^a.yaml:2: this is neither YAML nor JSON: the key "http" is written twice; the first one is in line 1$/,
     ],
     ['a line that begins with a tab', 'a.yaml', /^a.yaml:2: .*the line is indented with a tab, but YAML needs spaces/],
-    ['only other objects of Kubernetes', 'a.yaml', /^a.yaml:1: is not a configuration/],
-    ['broken JSON', 'a.json', /^a.json:\d+: is neither YAML nor JSON/],
-    ['broken TOML', 'a.toml', /^a.toml:\d: is not TOML/],
+    ['only other objects of Kubernetes', 'a.yaml', /^a.yaml:1: this is not a configuration/],
+    ['broken JSON', 'a.json', /^a.json:\d+: this is neither YAML nor JSON/],
+    ['broken TOML', 'a.toml', /^a.toml:\d: this is not TOML/],
     ['an nginx file that does not end', 'a.conf', /^a.conf:1: the block of server does not end/],
     ['an nginx file with a missing include', 'a.conf', /^a.conf:1: the included file .* cannot be read/],
-    ['an nginx file that is empty', 'a.conf', /^a.conf: says nothing/],
-    ['an nginx file with a stray brace', 'a.conf', /^a.conf:1: is not a configuration of nginx/],
+    ['an nginx file that is empty', 'a.conf', /^a.conf: the file is empty/],
+    ['an nginx file with a stray brace', 'a.conf', /^a.conf:1: this is not a configuration of nginx/],
     ['a Caddyfile that does not end', 'Caddyfile', /^Caddyfile:1: the block does not end/],
     ['a Caddyfile with a missing import', 'Caddyfile', /the imported file .* cannot be read/],
     ['an anchor within itself', 'a.yaml', /the anchor contains itself/],
@@ -134,7 +134,7 @@ describe('check-gateway', () => {
     const [istio] = edited('istio')
     const deployment = { file: 'deployment.yaml', text: 'apiVersion: apps/v1\nkind: Deployment\n' }
     expect(saying([{ file: 'istio.yaml', text: istio?.text ?? '' }, deployment])).toEqual([])
-    expect(() => saying([deployment])).toThrow(/^deployment.yaml:1: is not a configuration/)
+    expect(() => saying([deployment])).toThrow(/^deployment.yaml:1: this is not a configuration/)
   })
 
   test('names file, line and fix', () => {
