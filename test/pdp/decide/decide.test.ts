@@ -159,6 +159,7 @@ describe.each(Object.keys(stores))('decisions on %s', (name) => {
       expect(await can('member', 'organization:acme')).toBe(false)
       expect(await can('owner', 'organization:acme')).toBe(false)
       expect(await can('owner', 'organization:other')).toBe(false)
+      expect(await can('admin', 'organization:emca'), 'an id of the same length').toBe(false)
     })
 
     test('serves as a userset of a tuple', async () => {
