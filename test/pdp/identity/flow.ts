@@ -10,7 +10,7 @@ const CHALLENGE = createHash('sha256').update(VERIFIER).digest('base64url')
 
 type Parameters = { readonly [name: string]: string | undefined }
 
-export function createFlow(world: World) {
+export function createFlow(world: Pick<World, 'issuer'>) {
   const as = (person: string, more: Partial<SignInRequest> = {}): SignInRequest => ({
     issuer: world.issuer,
     clientId: 'web',

@@ -32,7 +32,7 @@ export type Obtained = {
   readonly options: oauth.DPoPOptions
 }
 
-export function createFlows(world: World) {
+export function createFlows(world: Pick<World, 'issuer'>) {
   const { issuer } = world
   // A person signs in once; a test about sessions brings a browser of its own.
   const browsers = new Map<string, Browser>()

@@ -176,7 +176,8 @@ const grant = (id: string, role: string, subject: string, app: string | null): C
   grant: { id, app, role, subject },
 })
 
-async function seed(store: Store, directory: Directory): Promise<void> {
+/** Organizations, people and clients of these tests. */
+export async function seed(store: Store, directory: Directory): Promise<void> {
   const write = (log: string, changes: readonly Change[]) => store.write(log, changes, { context: CONTEXT })
   await write(ENVIRONMENT, [organization('acme', 'Acme & Co'), organization('beta', 'Beta')])
   await write(ENVIRONMENT, [organization('acme-eu', 'Acme Europe', 'acme')])
@@ -251,7 +252,7 @@ async function seedClients(directory: Directory): Promise<void> {
 
 /** POST to the token endpoint by hand, for what no good client would send. */
 export async function postToken(
-  world: World,
+  world: Pick<World, 'issuer'>,
   form: { readonly [name: string]: string } | URLSearchParams,
   options: { id?: string; secret?: string; headers?: { readonly [name: string]: string } } = {},
 ): Promise<{ status: number; headers: Headers; body: JsonObject }> {
@@ -265,9 +266,7 @@ export async function postToken(
   return { status: response.status, headers: response.headers, body: parseObject(await response.text()) }
 }
 
-export function parseObject(text: string): JsonObject {
-  return JSON.parse(text)
-}
+export const parseObject = (text: string): JsonObject => JSON.parse(text)
 
 /** Header and payload, unverified. */
 export function decode(jwt: string): { header: JsonObject; payload: JsonObject } {

@@ -1,6 +1,6 @@
 /** A gRPC client of the PDP that asks one call at a time. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
-import { credentials, makeClientConstructor } from '@grpc/grpc-js'
+import { credentials, Metadata, makeClientConstructor } from '@grpc/grpc-js'
 import { serviceDefinition } from '../../../pdp/process/grpc/service.ts'
 import {
   type DecideRequest,
@@ -13,22 +13,24 @@ const definition = serviceDefinition(DecisionService)
 const Client = makeClientConstructor(definition, 'DecisionService')
 
 export type DecisionClient = {
-  /** Rejects with the ServiceError of the call. */
-  decide(request: MessageInitShape<typeof DecideRequestSchema>): Promise<DecideResponse>
+  /** Rejects with the ServiceError of the call. `metadata`: who calls; default: nobody says so. */
+  decide(request: MessageInitShape<typeof DecideRequestSchema>, metadata?: Metadata): Promise<DecideResponse>
   close(): void
 }
 
-export function decisionClient(address: string): DecisionClient {
-  const client = new Client(address, credentials.createInsecure())
+/** `ca`: whose certificate the server has, in PEM; without it the call is plain text. */
+export function decisionClient(address: string, ca?: Buffer): DecisionClient {
+  const client = new Client(address, ca === undefined ? credentials.createInsecure() : credentials.createSsl(ca))
   const { path, requestSerialize, responseDeserialize } = definition.decide
   return {
-    decide: (request) =>
+    decide: (request, metadata = new Metadata()) =>
       new Promise((resolve, reject) => {
         client.makeUnaryRequest<DecideRequest, DecideResponse>(
           path,
           requestSerialize,
           responseDeserialize,
           create(DecideRequestSchema, request),
+          metadata,
           (err, value) => (err === null && value !== undefined ? resolve(value) : reject(err)),
         )
       }),

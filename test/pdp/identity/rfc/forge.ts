@@ -8,7 +8,7 @@ export type Members = { readonly [name: string]: unknown }
 export type ClientKey = { readonly privateKey: CryptoKey; readonly jwk: JWK }
 
 /** By the active key. A member of `header` that is undefined is left out. */
-export async function signAsUs(world: World, payload: JWTPayload, header: Members = {}): Promise<string> {
+export async function signAsUs(world: Pick<World, 'sql'>, payload: JWTPayload, header: Members = {}): Promise<string> {
   const [row] = await world.sql.query<{ kid: string; private_jwk_sealed: string }>(
     "select * from signing_key where state = 'active'",
   )
