@@ -214,6 +214,8 @@ function fail(
   failure: { kind: Kind; path: string; error: unknown; req: IncomingMessage; res: ServerResponse },
 ): void {
   const { kind, path, error, req, res } = failure
+  // A client that goes away while it sends is no failure of ours.
+  if (req.destroyed && !req.complete) return
   const frame = deps.frameOf(req)
   deps.log.error({ event: 'identity_failed', request_id: frame.requestId, path, err: error })
   if (res.headersSent) {

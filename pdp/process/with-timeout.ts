@@ -29,8 +29,9 @@ export function onceLate(req: IncomingMessage, timeoutMs: number, act: () => voi
     if (!isOver) timer.refresh()
   }
   function expire(): void {
-    // A body that is still arriving has a limit of its own.
-    if (!req.complete && req.readableFlowing === true) again()
+    // A body that is still arriving has a limit of its own. An iterator reads without making it flow.
+    const isRead = req.readableFlowing === true || req.listenerCount('readable') > 0
+    if (!req.complete && isRead) again()
     else afterReading(finish)
   }
   function finish(): void {

@@ -1,5 +1,7 @@
 /** The identity service answers within its deadline also when the database does not. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { once } from 'node:events'
+import { createServer, request } from 'node:http'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { openWorld, SECRET, type World } from './harness.ts'
 
 let world: World
@@ -47,4 +49,42 @@ test.each([
     const link = `<a href="${path.replaceAll('&', '&amp;')}">Open the page again</a>`
     expect(await answer.text()).toContain(link)
   })
+})
+
+test('a form that takes longer to arrive is answered when it is here', async () => {
+  const patient = await openWorld({ deadlineMs: 1_000 })
+  onTestFinished(() => patient.close())
+  const forms = ['/oauth/token', '/oauth/introspect', '/oauth/authorize', '/oauth/userinfo', '/account/sign-in']
+  const asked = forms.map((path) => {
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+    const out = request(patient.issuer + path, { method: 'POST', headers })
+    out.write('a=b')
+    return { path, out, answered: once(out, 'response') }
+  })
+  await new Promise((done) => setTimeout(done, 1_500))
+  for (const { path, out, answered } of asked) {
+    out.end('&c=d')
+    const [answer] = await answered
+    expect([path, answer.statusCode]).not.toEqual([path, 503])
+    answer.resume()
+  }
+})
+
+test('a client that goes away while it sends a form is no failure in the log', async () => {
+  const ended: Promise<boolean>[] = []
+  const server = createServer((req, res) => void ended.push(world.identity.handle(req, res)))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => void server.close())
+  const address = server.address()
+  const port = typeof address === 'object' ? address?.port : 0
+  for (const path of ['/oauth/token', '/oauth/introspect', '/oauth/userinfo', '/account/sign-in']) {
+    const headers = { 'content-type': 'application/x-www-form-urlencoded', expect: '100-continue' }
+    const out = request({ port, path, method: 'POST', headers }).on('error', () => undefined)
+    out.flushHeaders()
+    await once(out, 'continue')
+    out.write('a=b')
+    out.destroy()
+    expect(await ended.at(-1)).toBe(true)
+  }
+  expect(world.log.filter((line) => line.includes('aborted'))).toEqual([])
 })
