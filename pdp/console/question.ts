@@ -89,7 +89,7 @@ function readContext(text: string, issues: ValidationIssue[]): JsonObject | null
   } catch (err) {
     if (!(err instanceof RequestProblem)) throw err
   }
-  issues.push({ place: 'context', message: 'is no JSON object' })
+  issues.push({ place: 'context', message: 'is not a JSON object' })
   return null
 }
 

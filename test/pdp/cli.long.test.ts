@@ -122,7 +122,10 @@ describe('portcullis-pdp', () => {
     const address = server.address()
     const place = `127.0.0.1:${address === null || typeof address === 'string' ? 0 : address.port}`
     const { status, err } = await endOf(start([], { ...ANY_PORTS, [name]: place }))
-    expect([status, err]).toEqual([1, `${name}: ${what} cannot listen on ${place}: another process uses this port\n`])
+    expect([status, err]).toEqual([
+      1,
+      `${what} cannot listen on ${place}: another process uses this port. Choose another address by ${name}\n`,
+    ])
     await expect(stat(join(dataDirectory, 'postgres/postmaster.pid'))).rejects.toThrow('ENOENT')
     await new Promise((done) => server.close(done))
   })

@@ -182,7 +182,7 @@ describe('run', () => {
     taken.close()
     expect([status, stderr]).toEqual([
       1,
-      `PORTCULLIS_SIDECAR_LISTEN: The sidecar cannot listen on 127.0.0.1:${port}: another process uses this port\n`,
+      `The sidecar cannot listen on 127.0.0.1:${port}: another process uses this port. Choose another address by PORTCULLIS_SIDECAR_LISTEN\n`,
     ])
   })
 

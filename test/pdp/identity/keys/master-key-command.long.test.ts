@@ -134,7 +134,7 @@ describe('the command', () => {
     const former = readFileSync(join(directory, 'master-key'), 'utf8')
     await loadSigningKeys({ sql, masterKeys: masterKeysOf(Buffer.from(former, 'base64url')) })
     const { status, out } = await endOf(start(settings))
-    expect([status, out]).toEqual([0, expect.stringContaining('signing keys       2 changed')])
+    expect([status, out]).toEqual([0, expect.stringContaining('signing keys                2 changed')])
     const key = Buffer.from(readFileSync(join(directory, 'master-key'), 'utf8'), 'base64url')
     expect([await readable(key), existsSync(join(directory, 'next-master-key'))]).toEqual([[2, 0], false])
   })

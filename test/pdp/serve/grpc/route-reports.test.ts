@@ -216,8 +216,8 @@ test('a sidecar reports what it enforces, tries requests by its own code, and re
   })
   for (const [target, given, denial] of [
     ['/docs/7', '', /^401 token_missing/],
-    ['/docs/7', '[]', /no JSON object/],
-    ['/docs/7', '{', /no JSON object/],
+    ['/docs/7', '[]', /not a JSON object/],
+    ['/docs/7', '{', /not a JSON object/],
     ['/docs/../7', claims, /^400 /],
     ['/docs/7 HTTP/1.1\r\nX: y', claims, /^400 /],
     ['/else', claims, /^404 /],
