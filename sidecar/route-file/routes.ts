@@ -160,7 +160,7 @@ function parseCheckNode(context: Context, given: Node | null, depth: number): Ch
     else if (check !== null && check.kind === 'relation') for (const part of check.id) noteSource(context, given, part)
     return typeof check === 'string' ? null : check
   }
-  const entries = isMap(node) ? (reader.entries(given, 'a check') ?? []) : []
+  const entries = isSeq(node) ? [] : (reader.entries(given, 'a check') ?? [])
   const [entry] = entries
   if (entry === undefined || entries.length > 1 || !COMBINATIONS.includes(entry.key)) {
     const unquoted = entry === undefined || entries.length > 1 ? null : unquotedCheck(reader, entry)

@@ -212,6 +212,8 @@ describe('a mistake is', () => {
     ['GET /a?b: public', 'a character that a path cannot have'],
     ['GET /a:', 'GET /a has no check'],
     ['GET /a: 7', 'a check must be a string'],
+    ['GET /a: *nothing', 'a check is empty'],
+    ['GET /a: {any: [*nothing]}', 'a check is empty'],
     ['GET /a: {all: [public]}', 'public must be the only check'],
     ['GET /a: {any: []}', 'any must have at least one check'],
     ['GET /a: {all: viewer}', 'all must be a list'],
