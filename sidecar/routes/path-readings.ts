@@ -24,7 +24,7 @@ export type Reading = {
 /** No character that folding changes, no `;` and no `/`. */
 const UNCHANGED = /^[\x20-\x2e\x30-\x3a\x3c-\x40\x5b-\x7e]*$/
 /** What a reader could drop from the end of a name, or take for a script. */
-const MARKED = /[. :?#(]|^f?cgi-bin$/
+const MARKED = /[. :?#(]|^_payload|^f?cgi-bin$/
 
 /** True if the only other reading of the path is the same path with a slash at its end. */
 export const isPlain = ({ segments, written }: PathSegments): boolean => {

@@ -10,21 +10,41 @@ const SCRIPT = /\.(?:php\d?|phtml|phar|phps|f?cgi|pl|py|rb|sh|exe|dll|asp|as[hmp
 const FRONT_CONTROLLER = /\.(?:php\d?|phtml|f?cgi|pl|cfm|aspx?)$/
 const SCRIPT_FOLDER = /^f?cgi-bin$/
 const INDEX_FILE = /^(?:index|default|home)\.[a-z0-9]{1,5}$/
-/** What page frameworks call the data of the page at the folder: SvelteKit, Qwik, Nuxt and React Router. */
-const DATA_FILE = /^(?:__data\.json|q-data\.json|_payload\.js(?:on)?|_(?:root)?\.data)$/
+/**
+ * What page frameworks call the data of the page at the folder: SvelteKit, Qwik, Nuxt, which takes any character for the dot, React
+ * Router, Vike, and Next.js that is exported as files.
+ */
+const DATA_FILE =
+  /^(?:__data\.json|q-data\.json|_payload.js(?:on)?|_root\.data|_?\.(?:data|rsc|manifest)|index\.pagecontext\.json|__next\..*\.txt)$/
 
 export const isIndexFile = (segment: string): boolean => INDEX_FILE.test(segment) || DATA_FILE.test(segment)
 
-const JSON_FORMAT = '.json'
+/** Paths of their own for the data of pages: `start`, `skipped` names, the page, `end`. `home`: the page of the folder. */
+const DATA_PATHS = [
+  // Next.js: `/_next/data/<build>/admin.json`.
+  { start: ['_next', 'data'], skipped: 1, end: /\.json$/, home: 'index' },
+  // Gatsby: `/page-data/admin/page-data.json`.
+  { start: ['page-data'], skipped: 0, end: /^page-data\.json$/, home: 'index' },
+  // Waku: `/RSC/R/admin.txt`, and the same with `_` at either end.
+  { start: ['rsc', 'r'], skipped: 0, end: /_?\.txt$/, home: '_root' },
+  { start: ['rsc', '_r'], skipped: 0, end: /_?\.txt$/, home: '_root' },
+] as const
 
-/** The page whose data Next.js has at the folded path: `/_next/data/<build>/admin.json` is for `/admin`. Null: it is no such path. */
+/** The page whose data is at the folded path, below the folder that the framework is mounted at. Null: it is no such path. */
 export function pageOfData(segments: readonly string[]): readonly string[] | null {
-  const at = segments.indexOf('_next')
   const last = segments.at(-1) ?? ''
-  if (at < 0 || segments[at + 1] !== 'data' || segments.length < at + 4 || !last.endsWith(JSON_FORMAT)) return null
-  const page = [...segments.slice(at + 3, -1), last.slice(0, -JSON_FORMAT.length)]
-  const isHome = page.length === 1 && page[0] === 'index'
-  return [...segments.slice(0, at), ...(isHome ? [''] : page)]
+  // Nuxt takes a slash, too, for the dot of `_payload.json`.
+  if (segments.at(-2) === '_payload' && (last === 'json' || last === 'js')) return [...segments.slice(0, -2), '']
+  for (const { start, skipped, end, home } of DATA_PATHS) {
+    const at = segments.indexOf(start[0])
+    const from = at + start.length + skipped
+    if (at < 0 || from >= segments.length || start.some((name, place) => segments[at + place] !== name)) continue
+    if (!end.test(last)) continue
+    const page = [...segments.slice(from, -1), last.replace(end, '')]
+    const isHome = page[0] === home && (page[1] ?? '') === ''
+    return [...segments.slice(0, at), ...(isHome ? [''] : page)]
+  }
+  return null
 }
 
 export const isScript = (segments: readonly string[], at: number): boolean =>
