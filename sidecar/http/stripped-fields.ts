@@ -178,7 +178,11 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-vercel-*', // Vercel
   'x-prerender-*', // Next.js
   'x-next-*', // Next.js: revalidated tags
-  'next-action', // Next.js: an action of any page, whatever the path
+  // They name a function or the data of any page, whatever the path.
+  'next-action', // Next.js
+  'rsc-action-id', // React Router in its RSC mode
+  'x-qrl', // Qwik
+  'x-single-flight', // SolidStart: the data of the page that Referer names
   'next-resume', // Next.js
   'x-astro-*', // Astro: locals and path of a middleware
   'x-nuxt-*', // Nuxt

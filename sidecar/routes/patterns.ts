@@ -89,4 +89,5 @@ export const foldPattern = ({ segments, rest }: Pattern): Pattern => ({
   rest,
 })
 
-const isLiteral = (segment: Segment, text: string): boolean => segment.kind === 'literal' && segment.text === text
+export const isLiteral = (segment: Segment | undefined, text: string): boolean =>
+  segment?.kind === 'literal' && segment.text === text

@@ -2,6 +2,7 @@
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import { refuseFetchedPath } from './fetched-paths.ts'
+import { refuseFunction } from './functions.ts'
 import type { Match, Route, RouteTable } from './route.ts'
 import { createRouteTable } from './route-table.ts'
 import { type JudgedRequest, type JudgeJson, refuseOtherReadings } from './value-readings.ts'
@@ -33,8 +34,8 @@ export function createRouting(file: {
 
 /**
  * Throws RequestError `host_unknown` for a host that is not served, and `request_invalid` for a path that other servers
- * could read as another route's, or for two host names that lead to different routes; `media_type_unsupported` for a form that
- * could say something else than what is judged.
+ * could read as another route's, for one that may run functions of another page, or for two host names that lead to different
+ * routes; `media_type_unsupported` for a form that could say something else than what is judged.
  */
 export function routeRequest(deps: RoutingDeps, request: RoutedRequest): RequestMatch {
   const { host, namedHost } = request
@@ -68,6 +69,7 @@ function matchRequest(routes: RouteTable, request: Omit<RoutedRequest, 'namedHos
   }
   if (match.kind !== 'route') return match
   refuseFetchedPath(target, match.route, (path) => routes.match({ host, method: 'GET', path }))
+  refuseFunction(request, match.route, (names) => routes.guarded({ host, route: match.route, names }))
   const byMethod = (other: string): Route | null => routeOf(routes.match({ host, method: other, path: target }))
   return { ...match, judgeJson: refuseOtherReadings(request, match, byMethod) }
 }

@@ -9,7 +9,7 @@ import {
   rulesOf,
   usesPlaces,
 } from './path-readings.ts'
-import { foldPattern, isWithin, otherSlash, overlap, type Pattern } from './patterns.ts'
+import { foldPattern, isLiteral, isWithin, otherSlash, overlap, type Pattern } from './patterns.ts'
 import type { PathSegments, Route, RouteTable } from './route.ts'
 import { isIndexFile, isScript, stemsOf } from './script-paths.ts'
 
@@ -58,6 +58,14 @@ export function createRouteTable(routes: readonly Route[]): RouteTable {
       const other = otherRoute(root, { place, entry, method, path })
       if (other !== null) return { kind: 'ambiguous', other }
       return { kind: 'route', route: entry.route, parameters: parametersOf(place.pattern, path.segments) }
+    },
+    guarded({ host, route, names }) {
+      const ours = rulesOf(route)
+      for (const { folded, methods } of (roots.get(host) ?? shared).places) {
+        if (!names.every((name, at) => isLiteral(folded.segments[at], name))) continue
+        for (const { route: other, rules } of methods.values()) if (other.check !== null && rules !== ours) return other
+      }
+      return null
     },
   }
 }

@@ -29,6 +29,8 @@ export type Match =
 export type PathSegments = Pick<RequestTarget, 'segments' | 'written'>
 export type RouteTable = {
   match(request: { readonly host: string; readonly method: string; readonly path: PathSegments }): Match
+  /** A route that is not public, has other rules than `route`, and whose paths begin with these folded names; null: none. */
+  guarded(request: { readonly host: string; readonly route: Route; readonly names: readonly string[] }): Route | null
   /** Hosts that have routes of their own. */
   readonly hosts: ReadonlySet<string>
 }

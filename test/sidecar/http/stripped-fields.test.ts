@@ -33,7 +33,7 @@ const LIES = [
   ...['Impersonate-User', 'Impersonate-Group', 'Impersonate-Extra-scopes', 'X-Remote-User', 'X-Remote-Group'],
   ...['X-Apigateway-Api-Userinfo', 'X-Apigateway-Event', 'X-Endpoint-Api-UserInfo', 'X-Serverless-Authorization'],
   ...['X-Invoke-Path', 'X-Invoke-Query', 'X-Matched-Path', 'X-Middleware-Subrequest', 'Next-Action'],
-  ...['x-now-route-matches'],
+  ...['x-now-route-matches', 'RSC-Action-Id', 'X-QRL', 'X-Single-Flight'],
   ...['X-MS-CLIENT-PRINCIPAL', 'X-MS-TOKEN-AAD-ID-TOKEN', 'X-ARR-ClientCert', 'X-WAWS-Unencoded-URL', 'Disguised-Host'],
   ...['MS-ASPNETCORE-CLIENTCERT', 'X-Goog-IAP-JWT-Assertion', 'X-Goog-Authenticated-User-Email', 'X-Appengine-User-Id'],
   ...[

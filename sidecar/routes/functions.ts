@@ -1,0 +1,64 @@
+/**
+ * Page frameworks run functions of a page (server functions, actions, islands) at paths that do not name the page: at an endpoint of
+ * the framework, or at any path that a POST sends a certain key of the query to. So a wide route must not open them.
+ */
+import { foldText } from '../http/folding.ts'
+import { RequestError } from '../request/errors.ts'
+import type { RequestTarget } from '../request/target.ts'
+import { decodeAgain } from './query.ts'
+import type { Route } from './route.ts'
+
+/** Names in lower case, which stand below the folder that the framework is mounted at. */
+const ENDPOINTS: readonly (readonly [string, ...string[]])[] = [
+  ['_actions'], // Astro
+  ['__nuxt_island'],
+  ['_app', 'remote'], // SvelteKit
+  ['rsc', 'f'], // Waku
+  ['rsc', '_f'],
+]
+/** TanStack Start has `_serverFn`, Astro `_server-islands`, and SolidStart `_server` with anything behind it. */
+const ENDPOINT_PREFIX = '_server'
+const MAY_NAME_ENDPOINT = /\/(?:_|rsc\/)/i
+
+/** Keys of the query: of Astro, and of SvelteKit. */
+const KEYS = new Set(['_action', '/remote'])
+const MAY_HAVE_KEY = /_action|\/remote|%/
+
+/** A route with other rules that is not public, and whose paths begin with these folded names; null: no route is so. */
+type FindGuarded = (names: readonly string[]) => Route | null
+
+/** Throws RequestError, unless the route names the endpoint, or has `query: keep` for the key. */
+export function refuseFunction(
+  { method, target }: { readonly method: string; readonly target: RequestTarget },
+  route: Route,
+  findGuarded: FindGuarded,
+): void {
+  const { path, query, segments } = target
+  if (MAY_NAME_ENDPOINT.test(path)) {
+    const { base, last } = endpointIn(segments.map(foldText))
+    const isNamed = route.pattern.segments[last]?.kind === 'literal'
+    if (last >= 0 && !isNamed)
+      refuse('This path may run functions of any page', 'add a route that names it', findGuarded(base))
+  }
+  if (method === 'POST' && query !== null && !route.query && MAY_HAVE_KEY.test(query) && namesFunction(query))
+    refuse('The query may name a function of any page', 'set query: keep', findGuarded([]))
+}
+
+/** `last`: where its name ends; -1: the path has none. */
+function endpointIn(names: readonly string[]): { readonly base: readonly string[]; readonly last: number } {
+  for (const [at, name] of names.entries()) {
+    if (name.startsWith(ENDPOINT_PREFIX)) return { base: names.slice(0, at), last: at }
+    const found = ENDPOINTS.find((texts) => texts.every((text, place) => names[at + place] === text))
+    if (found !== undefined) return { base: names.slice(0, at), last: at + found.length - 1 }
+  }
+  return { base: [], last: -1 }
+}
+
+const namesFunction = (query: string): boolean =>
+  query.split('&').some((pair) => KEYS.has(decodeAgain(pair.split('=', 1)[0] ?? '')))
+
+function refuse(message: string, way: string, other: Route | null): void {
+  if (other === null) return
+  const why = `${message}, also one of ${other.id}, which has other rules; if everybody whom this route allows may run them, ${way}`
+  throw new RequestError('request_invalid', message, why)
+}
