@@ -2,6 +2,8 @@
 import { importJWK, type JWK } from 'jose'
 import type { ClientAuth, Configuration, CustomFetch, ServerMetadata } from 'openid-client'
 import type { GuardedPost } from '../../signals/outgoing/guarded-post.ts'
+import { readFailure } from '../../token/provider-failure.ts'
+import { describeSlash } from '../../token/remote-keys.ts'
 import { isAddress } from '../joining/mail-address.ts'
 import type { ProviderWithSecret } from './providers.ts'
 
@@ -90,14 +92,14 @@ export function createForeignClient(deps: {
     async redeem(provider, callback, { state, nonce, verifier }) {
       const [client, configuration] = await Promise.all([loadClient(), configured(provider)])
       const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true }
-      return refusals(client, async () => {
+      return told(client, async () => {
         const answer = await client.authorizationCodeGrant(configuration, callback, checks)
         const claims: Claims = answer.claims() ?? {}
         const subject = claims.sub
         if (claims.iss !== provider.issuer || !isSubject(subject)) throw new ForeignRefused('the ID token names nobody')
-        const asks = configuration.serverMetadata().userinfo_endpoint !== undefined && claims.email === undefined
+        const asks = configuration.serverMetadata().userinfo_endpoint !== undefined && lacksAddress(claims, provider)
         const more: Claims = asks ? await client.fetchUserInfo(configuration, answer.access_token, subject) : {}
-        return personOf({ ...more, ...claims }, { issuer: provider.issuer, subject })
+        return personOf({ claims, more }, { issuer: provider.issuer, subject })
       })
     },
   }
@@ -134,8 +136,18 @@ async function discovered(issuer: string, outgoing: CustomFetch): Promise<Server
   const insecure = issuer.startsWith('http:') ? [client.allowInsecureRequests] : []
   const options = { [client.customFetch]: outgoing, timeout: ANSWER_SECONDS, execute: insecure }
   // Reading the metadata authenticates nobody.
-  const configuration = await client.discovery(new URL(issuer), 'metadata', undefined, client.None(), options)
-  return configuration.serverMetadata()
+  const configuration = await client
+    .discovery(new URL(issuer), 'metadata', undefined, client.None(), options)
+    .catch((err: unknown) => {
+      throw new Error(`the metadata of ${issuer} cannot be read: ${readFailure(client, err).text}`, { cause: err })
+    })
+  const metadata = configuration.serverMetadata()
+  // Its ID tokens name this issuer, byte for byte. Entra ID has a template here, unless one tenant is named.
+  if (metadata.issuer !== issuer)
+    throw new Error(
+      `the metadata of ${issuer} names the issuer ${metadata.issuer}${describeSlash(issuer, metadata.issuer)}`,
+    )
+  return metadata
 }
 
 /** No internal address, no redirect, and no endless answer. */
@@ -154,22 +166,37 @@ export function fetchBy(guard: Pick<GuardedPost, 'send'>): CustomFetch {
     if (read === null) throw new Error(`${new URL(url).host} answered too much`)
     const type = answered['content-type']
     const isEmpty = status === 204 || status === 304
-    return new Response(isEmpty ? null : new Uint8Array(read), {
+    const response = new Response(isEmpty ? null : new Uint8Array(read), {
       status,
       headers: type === undefined ? {} : { 'content-type': type },
     })
+    // Of what failed, the log names the address.
+    return Object.defineProperty(response, 'url', { value: url })
   }
 }
 
-function personOf(claims: Claims, { issuer, subject }: Pick<ForeignPerson, 'issuer' | 'subject'>): ForeignPerson {
-  const { email, email_verified: verified, acr, auth_time: at } = claims
+/** OpenID Connect Core section 5.4: the ID token may leave an address, or that it is verified, to UserInfo, as that of Okta does. */
+const lacksAddress = (
+  { email, email_verified: verified }: Claims,
+  { creates_accounts: creates, email_domains: domains }: ProviderWithSecret,
+): boolean => email === undefined || (verified === undefined && (creates === true || domains !== undefined))
+
+/** `more`: of UserInfo, which is signed by nobody. */
+function personOf(
+  { claims, more }: { readonly claims: Claims; readonly more: Claims },
+  { issuer, subject }: Pick<ForeignPerson, 'issuer' | 'subject'>,
+): ForeignPerson {
+  const { acr, auth_time: at } = claims
+  const isOfMore = claims.email === undefined || (claims.email_verified === undefined && claims.email === more.email)
+  // Both of one answer: else one could verify the address of the other.
+  const { email, email_verified: verified } = isOfMore ? more : claims
   return {
     issuer,
     subject,
     email: typeof email === 'string' && isAddress(email) ? email : null,
-    // Only the boolean: some providers send text.
-    emailVerified: verified === true,
-    name: nameIn(claims.name),
+    // Apple and Amazon Cognito send text.
+    emailVerified: verified === true || verified === 'true',
+    name: nameIn(claims.name ?? more.name),
     acr: typeof acr === 'string' ? acr : null,
     signedInAt: typeof at === 'number' ? at : null,
   }
@@ -183,16 +210,13 @@ const nameIn = (name: unknown): string | null =>
     .trim()
     .slice(0, TEXT_CHARACTERS_MAX) || null
 
-async function refusals<T>(client: Client, work: () => Promise<T>): Promise<T> {
+/** Throws ForeignRefused for what the provider refuses and for an answer that is not valid, else an error that says what failed. */
+async function told<T>(client: Client, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (err) {
-    const isTheirs =
-      err instanceof client.ResponseBodyError ||
-      err instanceof client.AuthorizationResponseError ||
-      err instanceof client.WWWAuthenticateChallengeError ||
-      (err instanceof client.ClientError && err.code !== 'OAUTH_TIMEOUT')
-    if (isTheirs) throw new ForeignRefused(err.message, { cause: err })
-    throw err
+    if (err instanceof ForeignRefused) throw err
+    const { isRefusal, text } = readFailure(client, err)
+    throw isRefusal ? new ForeignRefused(text, { cause: err }) : new Error(text, { cause: err })
   }
 }

@@ -83,7 +83,8 @@ export async function comeBack(parts: ForeignParts, visit: Visit, id: string): P
   }
   const problem = problemOf(parts, provider, { person, way })
   if (problem !== null) {
-    account.log.warn({ event: 'foreign_sign_in_refused', provider: id, reason: problem })
+    const reason = problem === 'domain' ? addressProblem(person) : problem
+    account.log.warn({ event: 'foreign_sign_in_refused', provider: id, reason })
     return problemPage(visit.frame, problem, provider.name)
   }
   const come = { visit, provider, person, fresh: way.fresh }
@@ -103,6 +104,12 @@ function problemOf(
   if (domains === undefined) return null
   const domain = (email ?? '').split('@')[1]?.toLowerCase() ?? ''
   return emailVerified && domains.includes(domain) ? null : 'domain'
+}
+
+/** For the log; the page tells nobody which addresses are of use. */
+function addressProblem({ email, emailVerified }: ForeignPerson): string {
+  if (email === null) return 'domain: the provider gives no address'
+  return emailVerified ? 'domain: the address is of another one' : 'domain: the provider does not say email_verified'
 }
 
 /** For who is still signed in, in the same session, as when they left. */
@@ -129,6 +136,7 @@ function failed(
   { provider, err }: { readonly provider: ProviderWithSecret; readonly err: unknown },
 ): View {
   const isTheirs = err instanceof ForeignRefused
-  log.warn({ event: 'foreign_sign_in_failed', provider: provider.id, err })
+  const reason = err instanceof Error ? err.message : 'unknown'
+  log.warn({ event: 'foreign_sign_in_failed', provider: provider.id, issuer: provider.issuer, reason })
   return problemPage(frame, isTheirs ? 'refused' : 'unreachable', provider.name)
 }

@@ -15,7 +15,14 @@ afterAll(async () => {
   await forged.close()
 })
 beforeEach(async () => {
-  Object.assign(forged, { claims: {}, userinfo: {}, signedWith: 'first', published: ['first'], metadata: {} })
+  Object.assign(forged, {
+    claims: {},
+    userinfo: {},
+    signedWith: 'first',
+    published: ['first'],
+    metadata: {},
+    answers: {},
+  })
   await provide()
   // What was read of its metadata is read again.
   world.time.offsetMs += 61_000
@@ -98,13 +105,49 @@ describe('the answer of a provider', () => {
   })
 
   test.each([
-    ['text', 'true'],
+    ['another text', 'false'],
     ['a number', 1],
     ['missing', null],
   ])('does not verify an address by %s', async (_, verified) => {
     const them = newPerson()
     expect((await travel({ ...them, email_verified: verified })).location).toBe(`${world.issuer}/account/proof`)
     expect(await world.directory.userByEmail(them.email)).toBeNull()
+  })
+
+  test('verifies an address by the text that Apple and Amazon Cognito send', async () => {
+    const them = newPerson()
+    expect(await travel({ ...them, email_verified: 'true' })).toMatchObject({ status: 303, name: them.email })
+  })
+
+  test('is completed by UserInfo where its ID token does not say that the address is verified, as that of Okta', async () => {
+    forged.metadata = { userinfo_endpoint: `${forged.issuer}/userinfo` }
+    await provide({ email_domains: ['forged.example'] })
+    const them = newPerson()
+    forged.userinfo = them
+    expect(await travel({ sub: them.sub, email: them.email })).toMatchObject({ status: 303, name: them.email })
+  })
+
+  test.each<[string, Claims, Claims]>([
+    ['its ID token, and the address is of UserInfo', { email_verified: true }, { email_verified: undefined }],
+    ['its ID token, and UserInfo says no', { email_verified: true }, { email_verified: false }],
+    ['UserInfo for another address', { email: 'mine@forged.example' }, { email_verified: true }],
+  ])('verifies no address by the word of %s', async (_, inToken, inUserInfo) => {
+    forged.metadata = { userinfo_endpoint: `${forged.issuer}/userinfo` }
+    const them = newPerson()
+    forged.userinfo = { ...them, ...inUserInfo }
+    expect(await travel({ sub: them.sub, ...inToken })).toMatchObject({ location: `${world.issuer}/account/proof` })
+    expect(await world.directory.userByEmail(them.email)).toBeNull()
+  })
+
+  test.each<[string, Claims]>([
+    ['the provider gives no address', { email: null }],
+    ['the provider does not say email_verified', { email_verified: null }],
+    ['the address is of another one', { email: 'a@elsewhere.example' }],
+  ])('that is not of a domain is in the log with the reason: %s', async (reason, claims) => {
+    await provide({ email_domains: ['forged.example'] })
+    const lines = world.log.length
+    expect((await travel({ ...newPerson(), ...claims })).status).toBe(403)
+    expect(world.log.slice(lines).join()).toContain(reason)
   })
 
   test('takes the address of UserInfo of the same person alone', async () => {
@@ -146,9 +189,43 @@ describe('the answer of a provider', () => {
     await twin.close()
   })
 
-  test('is not even asked for when the metadata belongs to another issuer', async () => {
-    forged.metadata = { issuer: 'https://evil.example' }
+  test.each([
+    ['with a slash at the end', (issuer: string) => `${issuer}/`, 'it ends with a slash, but'],
+    [
+      'of another name, as the template of Entra ID',
+      () => 'https://evil.example/{tenantid}',
+      'evil.example/{tenantid}',
+    ],
+  ])('is not even asked for when the metadata is of an issuer %s, and the log says so', async (_, named, said) => {
+    forged.metadata = { issuer: named(forged.issuer) }
+    const lines = world.log.length
     expect((await travel(newPerson())).asked.size).toBe(0)
+    expect(world.log.slice(lines).join()).toContain(said)
+  })
+
+  const html = { type: 'text/html', body: '<h1>Not now</h1>' }
+  test.each<[string, Forged['answers'], string]>([
+    ['hangs up', { '/token': null }, 'socket hang up'],
+    ['answers 502 with a page', { '/token': { status: 502, ...html } }, '/token answered 502'],
+    ['cannot give its keys', { '/jwks': { status: 503, ...html } }, '/jwks answered 503'],
+    ['has too much to do', { '/token': { status: 429, ...html } }, '/token answered'],
+  ])('did not come when the provider %s: the page says so, and the log why', async (_, answers, why) => {
+    forged.answers = answers
+    const lines = world.log.length
+    const back = await travel(newPerson())
+    expect([back.status, back.name]).toEqual([503, null])
+    expect(world.log.slice(lines).join()).toContain(why)
+  })
+
+  test('that is a refusal is in the log in the words of the provider, in one line', async () => {
+    const error_description = 'AADSTS7000215: Invalid client secret provided.\r\nTrace ID: 1'
+    const body = JSON.stringify({ error: 'invalid_client', error_description })
+    forged.answers = { '/token': { status: 401, type: 'application/json', body } }
+    const lines = world.log.length
+    expect((await travel(newPerson())).status).toBe(400)
+    expect(world.log.slice(lines).join()).toContain(
+      'invalid_client: AADSTS7000215: Invalid client secret provided. Trace ID: 1',
+    )
   })
 
   test('counts as one factor, but for an acr that is trusted', async () => {

@@ -14,6 +14,8 @@ export type Forged = {
   published: readonly ('first' | 'second')[]
   /** What its metadata says besides. */
   metadata: { readonly [member: string]: unknown }
+  /** What it answers at a path, in place of all that; null: it hangs up. */
+  answers: { readonly [path: string]: { status: number; type: string; body: string } | null }
   /** The requests for tokens. */
   readonly redeemed: { readonly authorization: string | undefined; readonly form: URLSearchParams }[]
   /** A logout token (OpenID Connect Back-Channel Logout 1.0 section 2.4); what is undefined is left out. */
@@ -29,9 +31,12 @@ export const CLIENT = 'portal'
 export async function forgeProvider(): Promise<Forged> {
   const pairs = { first: await pair(), second: await pair(), other: await pair() }
   const server = createServer(async (req, res) => {
-    const path = (req.url ?? '').split('?')[0]
+    const [path = ''] = (req.url ?? '').split('?')
     const form = new URLSearchParams(await text(req))
     if (path === '/token') forged.redeemed.push({ authorization: req.headers.authorization, form })
+    const other = forged.answers[path]
+    if (other === null) return void req.socket.destroy()
+    if (other !== undefined) return void res.writeHead(other.status, { 'content-type': other.type }).end(other.body)
     const body =
       path === '/jwks'
         ? { keys: forged.published.map((name) => pairs[name].jwk) }
@@ -71,6 +76,7 @@ export async function forgeProvider(): Promise<Forged> {
     signedWith: 'first',
     published: ['first'],
     metadata: {},
+    answers: {},
     redeemed: [],
     async signLogout(claims, header = {}) {
       const now = Math.floor(Date.now() / 1_000)

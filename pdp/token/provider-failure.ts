@@ -1,0 +1,69 @@
+/** What went wrong at an OpenID provider, read from the errors of `openid-client`, whose own messages leave out what the provider said. */
+
+import { members } from './jws.ts'
+
+type ErrorClass<Members> = abstract new (...args: never) => Error & Members
+/** Of `openid-client`, which the first sign-in alone loads, so they are passed in. */
+type Errors = {
+  readonly ClientError: ErrorClass<{ readonly code?: string | undefined }>
+  readonly ResponseBodyError: ErrorClass<{ readonly error: string; readonly status: number }>
+  readonly AuthorizationResponseError: ErrorClass<{ readonly error: string }>
+  readonly WWWAuthenticateChallengeError: ErrorClass<object>
+}
+export type ProviderFailure = {
+  /** False: the provider did not answer, or cannot at the moment. Else it said no, or what it said is not valid. */
+  readonly isRefusal: boolean
+  /** RFC 6749 sections 4.1.2.1 and 5.2; null: the provider named none. */
+  readonly code: string | null
+  /** For the log: one line, which holds nothing of a token. */
+  readonly text: string
+}
+
+const SERVER_ERRORS = 500
+const TOO_MANY = 429
+const WORDS_MAX = 300
+const CAUSES_MAX = 5
+
+export function readFailure(client: Errors, err: unknown): ProviderFailure {
+  const isNamed = err instanceof client.ResponseBodyError || err instanceof client.AuthorizationResponseError
+  const isCode = isNamed && /^[a-z_]{1,64}$/.test(err.error)
+  return { isRefusal: isRefusal(client, err), code: isCode ? err.error : null, text: textsOf(err).join(': ') }
+}
+
+function isRefusal(client: Errors, err: unknown): boolean {
+  if (err instanceof client.AuthorizationResponseError || err instanceof client.WWWAuthenticateChallengeError)
+    return true
+  if (err instanceof client.ResponseBodyError) return !isAway(err.status)
+  if (!(err instanceof client.ClientError)) return false
+  // Without a code the request itself failed.
+  if (err.code === undefined || err.code === 'OAUTH_TIMEOUT' || err.code === 'OAUTH_ABORT') return false
+  return !(err.cause instanceof Response && isAway(err.cause.status))
+}
+
+const isAway = (status: number): boolean => status >= SERVER_ERRORS || status === TOO_MANY
+
+/** Of the error and what caused it, the provider's own words (`error_description`) included. */
+function textsOf(err: unknown): readonly string[] {
+  const texts: string[] = []
+  let at = err
+  for (let depth = 0; depth < CAUSES_MAX && at instanceof Error; depth += 1) {
+    const { error, error_description: described } = at as { error?: unknown; error_description?: unknown }
+    texts.push(at.message, ...[error, described].filter((words) => typeof words === 'string').map(wordsOf))
+    at = at.cause
+  }
+  if (at instanceof Response)
+    texts.push(`${at.url === '' ? 'the provider' : withoutQuery(at.url)} answered ${at.status}`)
+  // Metadata of another issuer than was asked for.
+  const { issuer } = members(members(at)?.body) ?? {}
+  if (typeof issuer === 'string') texts.push(`it names ${wordsOf(issuer)}`)
+  return texts
+}
+
+const withoutQuery = (url: string): string => url.split('?', 1)[0] ?? ''
+
+/** RFC 6749 section 5.2 allows printable ASCII only; some providers send lines. */
+const wordsOf = (words: string): string =>
+  words
+    .replaceAll(/\p{C}+/gu, ' ')
+    .trim()
+    .slice(0, WORDS_MAX)
