@@ -1,5 +1,6 @@
 /** One issuer where people sign in, spoken to by `openid-client`: authorization code with PKCE, refresh, and signing out. */
-import type { Configuration } from 'openid-client'
+import type { ClientAuth, Configuration } from 'openid-client'
+import { readFailure } from '../../pdp/token/provider-failure.ts'
 import type { ProviderEntry } from '../route-file/sign-in.ts'
 
 /** What the issuer answered to the browser, or refused at its token endpoint. */
@@ -64,14 +65,12 @@ export function createProvider(
     const secret = clientSecretFile === null ? null : readSecret(clientSecretFile)
     // Route files name issuers by https, or http on loopback.
     const insecure = issuer.startsWith('http:') ? [client.allowInsecureRequests] : []
-    return client.discovery(
-      new URL(issuer),
-      clientId,
-      undefined,
-      secret === null ? client.None() : client.ClientSecretBasic(secret),
-      // The signature of ID tokens is verified although they come from the issuer itself: http on loopback proves little.
-      { timeout: ANSWER_SECONDS, execute: [...insecure, client.enableNonRepudiationChecks] },
-    )
+    const auth = secret === null ? client.None() : bySecret(client, secret)
+    // The signature of ID tokens is verified although they come from the issuer itself: http on loopback proves little.
+    const options = { timeout: ANSWER_SECONDS, execute: [...insecure, client.enableNonRepudiationChecks] }
+    return client.discovery(new URL(issuer), clientId, undefined, auth, options).catch((err: unknown) => {
+      throw new Error(`the metadata of ${issuer} cannot be read: ${readFailure(client, err).text}`, { cause: err })
+    })
   }
 
   function configuration(): Promise<Configuration> {
@@ -84,54 +83,63 @@ export function createProvider(
     return config
   }
 
+  /** What the issuer says, and answers that a check refuses, are not failures to answer. */
+  async function asking<T>(work: (client: Client, config: Configuration) => Promise<T>): Promise<T> {
+    const [client, config] = await Promise.all([loadClient(), configuration()])
+    try {
+      return await work(client, config)
+    } catch (err) {
+      const { isRefusal, code, text } = readFailure(client, err)
+      throw isRefusal ? new SignInRefused(code ?? 'invalid_response', text, err) : new Error(text, { cause: err })
+    }
+  }
+
   return {
     entry,
-    async authorizationUrl({ state, nonce, verifier, redirectUri, acrValues, maxAgeSeconds }) {
-      const [client, config] = await Promise.all([loadClient(), configuration()])
-      const parameters = {
-        ...entry.parameters,
-        ...bound,
-        redirect_uri: redirectUri,
-        scope: entry.scope,
-        state,
-        nonce,
-        code_challenge: await client.calculatePKCECodeChallenge(verifier),
-        code_challenge_method: 'S256',
-        ...(acrValues.length > 0 && { acr_values: acrValues.join(' ') }),
-        ...(maxAgeSeconds !== null && { max_age: String(maxAgeSeconds) }),
-      }
-      const pushes = config.serverMetadata().pushed_authorization_request_endpoint !== undefined
-      const url = pushes
-        ? await client.buildAuthorizationUrlWithPAR(config, parameters)
-        : client.buildAuthorizationUrl(config, parameters)
-      return url.href
-    },
-    async redeem(callback, { state, nonce, verifier, maxAgeSeconds }) {
-      const [client, config] = await Promise.all([loadClient(), configuration()])
-      const checks = {
-        expectedState: state,
-        expectedNonce: nonce,
-        pkceCodeVerifier: verifier,
-        ...(maxAgeSeconds !== null && { maxAge: maxAgeSeconds }),
-      }
-      return tokensOf(await refusals(client, client.authorizationCodeGrant(config, callback, checks, bound)))
-    },
-    async refresh(refreshToken) {
-      const [client, config] = await Promise.all([loadClient(), configuration()])
-      return tokensOf(await refusals(client, client.refreshTokenGrant(config, refreshToken, bound)))
-    },
-    async revoke(token) {
-      const [client, config] = await Promise.all([loadClient(), configuration()])
-      if (config.serverMetadata().revocation_endpoint !== undefined) await client.tokenRevocation(config, token)
-    },
-    async endSessionUrl({ idToken, returnTo }) {
-      const [client, config] = await Promise.all([loadClient(), configuration()])
-      if (config.serverMetadata().end_session_endpoint === undefined) return null
-      return client.buildEndSessionUrl(config, {
-        post_logout_redirect_uri: returnTo,
-        ...(idToken !== null && { id_token_hint: idToken }),
-      }).href
-    },
+    authorizationUrl: ({ state, nonce, verifier, redirectUri, acrValues, maxAgeSeconds }) =>
+      asking(async (client, config) => {
+        const parameters = {
+          ...entry.parameters,
+          ...bound,
+          redirect_uri: redirectUri,
+          scope: entry.scope,
+          state,
+          nonce,
+          code_challenge: await client.calculatePKCECodeChallenge(verifier),
+          code_challenge_method: 'S256',
+          ...(acrValues.length > 0 && { acr_values: acrValues.join(' ') }),
+          ...(maxAgeSeconds !== null && { max_age: String(maxAgeSeconds) }),
+        }
+        const pushes = config.serverMetadata().pushed_authorization_request_endpoint !== undefined
+        const url = pushes
+          ? await client.buildAuthorizationUrlWithPAR(config, parameters)
+          : client.buildAuthorizationUrl(config, parameters)
+        return url.href
+      }),
+    redeem: (callback, { state, nonce, verifier, maxAgeSeconds }) =>
+      asking(async (client, config) => {
+        const checks = {
+          expectedState: state,
+          expectedNonce: nonce,
+          pkceCodeVerifier: verifier,
+          ...(maxAgeSeconds !== null && { maxAge: maxAgeSeconds }),
+        }
+        return tokensOf(await client.authorizationCodeGrant(config, callback, checks, bound))
+      }),
+    refresh: (refreshToken) =>
+      asking(async (client, config) => tokensOf(await client.refreshTokenGrant(config, refreshToken, bound))),
+    revoke: (token) =>
+      asking(async (client, config) => {
+        if (config.serverMetadata().revocation_endpoint !== undefined) await client.tokenRevocation(config, token)
+      }),
+    endSessionUrl: ({ idToken, returnTo }) =>
+      asking(async (client, config) => {
+        if (config.serverMetadata().end_session_endpoint === undefined) return null
+        return client.buildEndSessionUrl(config, {
+          post_logout_redirect_uri: returnTo,
+          ...(idToken !== null && { id_token_hint: idToken }),
+        }).href
+      }),
   }
 }
 
@@ -150,19 +158,12 @@ function tokensOf(answer: Answer): Tokens {
   }
 }
 
-const CODE = /^[a-z_]{1,64}$/
-
-/** What the issuer says, and answers that a check refuses, are not failures to answer. */
-async function refusals<T>(client: Client, work: Promise<T>): Promise<T> {
-  try {
-    return await work
-  } catch (err) {
-    if (err instanceof client.ResponseBodyError || err instanceof client.AuthorizationResponseError)
-      throw new SignInRefused(CODE.test(err.error) ? err.error : 'invalid_response', err.message, err)
-    if (err instanceof client.ClientError && err.code !== TIMED_OUT)
-      throw new SignInRefused('invalid_response', err.message, err)
-    throw err
+/** OpenID Connect Discovery section 3: by HTTP Basic, unless the issuer says that it takes the secret in the form alone. */
+function bySecret(client: Client, secret: string): ClientAuth {
+  const [basic, post] = [client.ClientSecretBasic(secret), client.ClientSecretPost(secret)]
+  return (metadata, ...rest) => {
+    const { token_endpoint_auth_methods_supported: methods = ['client_secret_basic'] } = metadata
+    const isPost = !methods.includes('client_secret_basic') && methods.includes('client_secret_post')
+    return (isPost ? post : basic)(metadata, ...rest)
   }
 }
-
-const TIMED_OUT = 'OAUTH_TIMEOUT'

@@ -17,7 +17,7 @@ export type Sessions = {
   /** True when somebody has ended it. Rejects with RequestError when that cannot be known. */
   isEnded(session: Session): Promise<boolean>
   end(session: Session): Promise<void>
-  /** Ends those of the issuer's session, or without a `sid` all of the subject's. */
+  /** Ends those of the issuer's session, and those of the subject that may be of it; without a `sid` all of the subject's. */
   endAt(at: { readonly issuer: string; readonly sid: string | null; readonly subject: string | null }): Promise<void>
 }
 
@@ -25,12 +25,13 @@ export type Sessions = {
 type Ticket = Pick<Session, 'id' | 'issuer' | 'sid' | 'subject'>
 
 const recordKey = (id: string): string => `session:${id}`
-const endedKey = (kind: 'id' | 'sid' | 'sub', ...parts: readonly string[]): string =>
+/** `sidless`: of the subject, what does not say which of the issuer's sessions it came from. */
+const endedKey = (kind: 'id' | 'sid' | 'sub' | 'sidless', ...parts: readonly string[]): string =>
   `ended:${kind}:${digestOf(JSON.stringify(parts))}`
 
 function endingKeys({ id, issuer, sid, subject }: Ticket): readonly string[] {
   const keys = [endedKey('id', id), endedKey('sub', issuer, subject)]
-  return sid === null ? keys : [...keys, endedKey('sid', issuer, sid)]
+  return [...keys, sid === null ? endedKey('sidless', issuer, subject) : endedKey('sid', issuer, sid)]
 }
 
 export function createSessions(deps: {
@@ -81,8 +82,9 @@ export function createSessions(deps: {
       if (memory.isShared) await reading(memory.remove(recordKey(session.id)))
     },
     async endAt({ issuer, sid, subject }) {
-      const key = sid !== null ? endedKey('sid', issuer, sid) : endedKey('sub', issuer, subject ?? '')
-      await reading(memory.put(key, String(clock()), lifetime.sessionMaxMs))
+      const ofSubject = subject === null ? [] : [endedKey(sid === null ? 'sub' : 'sidless', issuer, subject)]
+      const keys = sid === null ? ofSubject : [endedKey('sid', issuer, sid), ...ofSubject]
+      for (const key of keys) await reading(memory.put(key, String(clock()), lifetime.sessionMaxMs))
     },
   }
 }

@@ -165,6 +165,7 @@ async function renewedBy(
   { tokens: verifier, clock }: SignInContext,
 ): Promise<Session> {
   const claims = await verifier.verify(tokens.accessToken)
+  if (claims.issuer !== former.issuer) throw new Error('the access token is of another issuer')
   // OpenID Connect Core section 12.2.
   if (tokens.claims !== null && tokens.claims.sub !== former.subject)
     throw new Error('the ID token names somebody else')

@@ -27,7 +27,7 @@ test('a sign-in, renewals of its tokens by many requests at once, and signing ou
 test.each<[string, Partial<Behaviour>, string]>([
   ['that the person cancelled', { error: 'access_denied' }, 'cancelled'],
   ['that the issuer refused', { error: 'server_error' }, 'issuer_refused'],
-  ['of an issuer that fails', { tokenStatus: 500 }, 'issuer_refused'],
+  ['of an issuer that fails', { tokenStatus: 500 }, 'issuer_unavailable'],
   ['with an ID token of another sign-in', { idClaims: { nonce: 'another' } }, 'issuer_refused'],
   ['with an access token for another service', { accessClaims: { aud: 'https://other.test' } }, 'tokens_refused'],
   ['with tokens too large for cookies', { padding: 9_000 }, 'too_large'],

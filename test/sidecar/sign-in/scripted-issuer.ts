@@ -15,8 +15,13 @@ export type Behaviour = {
   error: string | null
   refreshTokens: boolean
   pushes: boolean
-  /** Of the token endpoint, in place of an answer. */
+  /** Of the token endpoint, in place of an answer, and what it says then. */
   tokenStatus: number | null
+  tokenError: { readonly error: string; readonly error_description?: string } | string
+  /** What its metadata says besides; undefined drops a member. */
+  metadata: Claims
+  /** An access token of somebody else's making, in place of its own. */
+  accessToken: string | null
   /** It takes requests and answers nothing. */
   hangs: boolean
   /** Characters to add to access tokens. */
@@ -38,6 +43,8 @@ export type ScriptedIssuer = {
   close(): Promise<void>
 }
 
+/** A text is a page. */
+type Answer = (status: number, value: object | string) => void
 type Code = { readonly request: URLSearchParams }
 
 export async function startIssuer(options: {
@@ -65,9 +72,10 @@ export async function startIssuer(options: {
     let body = ''
     for await (const chunk of req) body += String(chunk)
     const form = new URLSearchParams(body)
-    const json = (status: number, value: object): void => {
-      res.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' })
-      res.end(JSON.stringify(value))
+    const json: Answer = (status, value) => {
+      const isPage = typeof value === 'string'
+      res.writeHead(status, { 'content-type': isPage ? 'text/html' : 'application/json', 'cache-control': 'no-store' })
+      res.end(isPage ? value : JSON.stringify(value))
     }
     if (issuerOf.behave.hangs) return
     if (pathname === '/.well-known/openid-configuration') return json(200, metadata())
@@ -102,6 +110,7 @@ export async function startIssuer(options: {
     response_types_supported: ['code'],
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: ['RS256'],
+    ...issuerOf.behave.metadata,
   })
 
   function authorize(query: URLSearchParams): string {
@@ -117,10 +126,10 @@ export async function startIssuer(options: {
     return back.href
   }
 
-  async function token(form: URLSearchParams, json: (status: number, value: object) => void): Promise<void> {
+  async function token(form: URLSearchParams, json: Answer): Promise<void> {
     grants.push(form)
     const { tokenStatus } = issuerOf.behave
-    if (tokenStatus !== null) return json(tokenStatus, { error: 'server_error' })
+    if (tokenStatus !== null) return json(tokenStatus, issuerOf.behave.tokenError)
     if (form.get('grant_type') === 'refresh_token') {
       const given = form.get('refresh_token') ?? ''
       if (used.has(given)) reused += 1
@@ -146,7 +155,7 @@ export async function startIssuer(options: {
     const { idClaims, accessClaims, accessSeconds, padding } = issuerOf.behave
     const now = Math.floor(clock() / 1_000)
     const pad = padding > 0 ? { pad: 'x'.repeat(padding) } : {}
-    const accessToken = await tokens.token({ exp: now + accessSeconds, ...pad, ...accessClaims })
+    const ownToken = await tokens.token({ exp: now + accessSeconds, ...pad, ...accessClaims })
     const about = { aud: clientId, sub: 'alice', sid: 's1', nonce: nonce ?? undefined, auth_time: now, ...idClaims }
     const idToken = await tokens.token(
       { client_id: undefined, org: undefined, scope: undefined, ...about },
@@ -155,7 +164,7 @@ export async function startIssuer(options: {
     const refreshToken = randomUUID()
     if (issuerOf.behave.refreshTokens) refreshTokens.add(refreshToken)
     return {
-      access_token: accessToken,
+      access_token: issuerOf.behave.accessToken ?? ownToken,
       token_type: 'Bearer',
       expires_in: accessSeconds,
       id_token: idToken,
@@ -180,6 +189,9 @@ export async function startIssuer(options: {
       refreshTokens: true,
       pushes: false,
       tokenStatus: null,
+      tokenError: { error: 'server_error' },
+      metadata: {},
+      accessToken: null,
       hangs: false,
       padding: 0,
     },

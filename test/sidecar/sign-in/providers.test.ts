@@ -1,0 +1,116 @@
+/** What providers do that is not as the sidecar would have it: each is understood, or refused with a reason in the log. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import type { ProviderEntry } from '../../../sidecar/route-file/sign-in.ts'
+import { createProvider } from '../../../sidecar/sign-in/provider.ts'
+import { type Behaviour, type ScriptedIssuer, startIssuer } from './scripted-issuer.ts'
+import { callbackOf, expectRefused, MINUTE, movableWorlds, notify, signedIn, statusOf } from './steps.ts'
+import type { World } from './world.ts'
+
+const worlds = movableWorlds()
+afterAll(worlds.close)
+
+const reasons = ({ log }: World): string => JSON.stringify(log)
+
+describe('a way back, when the provider', () => {
+  let world: World
+  beforeAll(async () => {
+    world = await worlds.open({ providers: 2 })
+  })
+  afterEach(() => {
+    world.issuers[0].behave.tokenStatus = null
+    world.issuers[0].behave.idClaims = {}
+  })
+
+  test.each<[string, Partial<Behaviour>, number, string]>([
+    [
+      'refuses our secret',
+      { tokenStatus: 401, tokenError: { error: 'invalid_client', error_description: 'AADSTS7000215:\r\nexpired.' } },
+      400,
+      'invalid_client: AADSTS7000215: expired.',
+    ],
+    ['is away behind a proxy', { tokenStatus: 502, tokenError: '<h1>Bad Gateway</h1>' }, 503, '/token answered 502'],
+    [
+      'has an error of its own',
+      { tokenStatus: 500, tokenError: { error: 'server_error' } },
+      503,
+      '/token answered 500',
+    ],
+    ['sends on to another address', { tokenStatus: 302, tokenError: '' }, 400, '/token answered 302'],
+    ['has another client in mind', { idClaims: { aud: 'other' } }, 400, 'unexpected JWT \\"aud\\" (audience)'],
+    ['forgets the nonce', { idClaims: { nonce: undefined } }, 400, 'JWT \\"nonce\\" (nonce) claim missing'],
+  ])('%s ends on a page, and the log has what it said', async (_, behave, status, said) => {
+    const browser = world.browser()
+    const callback = await callbackOf(world, browser)
+    Object.assign(world.issuers[0].behave, behave)
+    expectRefused(await browser.visit(callback), status)
+    expect(reasons(world)).toContain(said)
+  })
+})
+
+test.each<[string, object, string]>([
+  [
+    'of another issuer',
+    { issuer: 'https://login.evil.test/{tenantid}/v2.0' },
+    'it names https://login.evil.test/{tenantid}/v2.0',
+  ],
+  ['without an authorization endpoint', { authorization_endpoint: undefined }, 'authorization_endpoint'],
+])('metadata %s sends nobody anywhere, and the log says why', async (_, metadata, said) => {
+  const own = await worlds.open()
+  Object.assign(own.issuers[0].behave.metadata, metadata)
+  expect((await own.browser().visit('/docs/1')).status).toBe(503)
+  expect(reasons(own)).toContain(said)
+})
+
+describe('a session without the provider’s session in its ID token', () => {
+  test('ends with a logout token for its subject that names a session, and no other subject’s does', async () => {
+    const own = await worlds.open()
+    const [issuer] = own.issuers
+    issuer.behave.idClaims = { sid: undefined }
+    const browser = await signedIn(own)
+    await notify(own, await issuer.signLogout({ sid: 's9', sub: 'bob' }))
+    expect(await statusOf(browser)).toBe(200)
+    expect((await notify(own, await issuer.signLogout({ sid: 's9', sub: 'alice' }))).status).toBe(200)
+    expect(await statusOf(browser)).toBe(401)
+  })
+
+  test('leaves those alone that name another session', async () => {
+    const own = await worlds.open()
+    const browser = await signedIn(own)
+    await notify(own, await own.issuers[0].signLogout({ sid: 's9', sub: 'alice' }))
+    expect(await statusOf(browser)).toBe(200)
+  })
+})
+
+test('a renewal that brings the token of another issuer renews nothing', async () => {
+  const own = await worlds.open({ providers: 2 })
+  const [issuer, other] = own.issuers
+  const browser = own.browser()
+  await browser.visit(await callbackOf(own, browser))
+  issuer.behave.accessToken = (await other?.tokens.token({ sub: 'alice' })) ?? ''
+  worlds.clock.aheadMs += 4.5 * MINUTE
+  await statusOf(browser)
+  expect(reasons(own)).toContain('the access token is of another issuer')
+})
+
+describe('the secret of the client', () => {
+  let issuer: ScriptedIssuer
+  beforeAll(async () => {
+    issuer = await startIssuer({ audience: 'https://app.test' })
+  })
+  afterAll(() => issuer.close())
+
+  test.each([
+    ['by HTTP Basic, where the metadata says nothing', undefined, null],
+    ['by HTTP Basic, where both are taken', ['client_secret_post', 'client_secret_basic'], null],
+    ['in the form, where nothing else is taken', ['client_secret_post', 'private_key_jwt'], 's3cret'],
+  ])('is sent %s', async (_, methods, inForm) => {
+    issuer.behave.metadata = { token_endpoint_auth_methods_supported: methods }
+    const entry: ProviderEntry = {
+      ...{ issuer: issuer.url, clientId: 'web', clientSecretFile: 'web.secret', name: '', label: 'L' },
+      ...{ scope: 'openid', parameters: {} },
+    }
+    const provider = createProvider(entry, { resource: null, readSecret: () => 's3cret', clock: Date.now })
+    await expect(provider.refresh('unknown')).rejects.toMatchObject({ code: 'invalid_grant' })
+    expect(issuer.grants.at(-1)?.get('client_secret')).toBe(inForm)
+  })
+})
