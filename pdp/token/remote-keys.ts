@@ -91,11 +91,19 @@ export function isSafeKeyUrl(text: string): boolean {
   return url.protocol === 'http:' && loopback
 }
 
-/** Throws Error for another status than 200, and for what is too long or not JSON. */
+/** Throws Error, which names the address, for another status than 200, and for what is too long or not JSON. */
 export async function readJson({ status, body }: Pick<Fetched, 'status' | 'body'>, uri: string): Promise<unknown> {
-  if (status === 200) return JSON.parse(await readText(body, uri))
-  await body?.cancel()
-  throw new Error(`${uri} answered ${status}`)
+  if (status !== 200) {
+    await body?.cancel()
+    const isRedirect = status >= 300 && status < 400
+    throw new Error(`${uri} answered ${status}${isRedirect ? ', and redirects are not followed' : ''}`)
+  }
+  const text = await readText(body, uri)
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw new Error(`${uri} is not JSON`, { cause })
+  }
 }
 
 async function readText(body: ReadableStream<Uint8Array> | null, uri: string): Promise<string> {

@@ -18,13 +18,18 @@ export async function findSigner(
   { alg: algorithm, kid }: JsonMembers,
   issuer: { readonly keys: KeySource; readonly algorithms: readonly AlgorithmName[] },
 ): Promise<VerifyKey> {
-  if (!isAlgorithm(algorithm) || !issuer.algorithms.includes(algorithm)) throw invalid('header alg is not accepted')
+  if (!isAlgorithm(algorithm) || !issuer.algorithms.includes(algorithm))
+    throw invalid(`header alg is not accepted: it is none of ${issuer.algorithms.join(', ')}`)
   if (kid !== undefined && typeof kid !== 'string') throw invalid('header kid is not a string')
   // `jku`, `x5u`, `jwk` and `x5c` are never read, because the signer must not choose the key.
   const candidates = await issuer.keys.find({ kid: kid ?? null, algorithm })
+  if (candidates.length === 0) throw invalid(kid === undefined ? NO_KID : UNKNOWN_KID)
   for (const key of candidates) if (await isSignedBy(token, key, algorithm)) return key
   throw invalid('the signature does not match a current key of the issuer')
 }
+
+const UNKNOWN_KID = 'no current key of the issuer has the kid and the alg of the token'
+const NO_KID = 'header kid is missing, and the issuer does not have exactly one key for the alg of the token'
 
 async function isSignedBy(token: string, { publicKey }: VerifyKey, algorithm: AlgorithmName): Promise<boolean> {
   try {

@@ -76,24 +76,48 @@ describe('keys over the network', () => {
     expect(await keys.find(wanted)).toEqual([key])
   })
 
-  const refusals: { readonly [why: string]: (url: string) => Response | Promise<Response> } = {
-    'a redirect': () => new Response(null, { status: 302, headers: { location: 'http://evil.test' } }),
-    'an error': () => new Response('no', { status: 500 }),
-    'what is not JSON': () => new Response('<html>'),
-    'a list': () => Response.json([]),
-    'metadata of another issuer': () => Response.json({ issuer: 'https://evil.test', jwks_uri: `${ISSUER}/jwks` }),
-    'a key URL without TLS': () => Response.json({ issuer: ISSUER, jwks_uri: 'http://as.test/jwks' }),
-    'a key URL of another kind': () => Response.json({ issuer: ISSUER, jwks_uri: 'file:///etc/passwd' }),
-    'too many bytes': () => new Response('x'.repeat(256 * 1024 + 1)),
-    'too many keys': (url) =>
-      url.endsWith('/jwks')
-        ? Response.json({ keys: Array.from({ length: 65 }, () => ({})) })
-        : Response.json({ issuer: ISSUER, jwks_uri: `${ISSUER}/jwks` }),
-  }
-  test.each(Object.entries(refusals))('are not taken from %s', async (_why, answer) => {
-    await expect(source({ fetch: async (url) => answer(url) }).find(wanted)).rejects.toMatchObject({
-      code: 'keys_unavailable',
+  const METADATA = `${ISSUER}/.well-known/openid-configuration`
+  test.each<[string, (url: string) => Response | Promise<Response>, string]>([
+    [
+      'a redirect',
+      () => new Response(null, { status: 302, headers: { location: 'http://evil.test' } }),
+      `${METADATA} answered 302, and redirects are not followed`,
+    ],
+    ['an error', () => new Response('no', { status: 500 }), `${METADATA} answered 500`],
+    ['what is not JSON', () => new Response('<html>'), `${METADATA} is not JSON`],
+    ['a list', () => Response.json([]), `${METADATA} is not a JSON object`],
+    [
+      'metadata of another issuer',
+      () => Response.json({ issuer: 'https://evil.test', jwks_uri: `${ISSUER}/jwks` }),
+      'is the metadata of another issuer',
+    ],
+    [
+      'a key URL without TLS',
+      () => Response.json({ issuer: ISSUER, jwks_uri: 'http://as.test/jwks' }),
+      'a jwks_uri without TLS',
+    ],
+    [
+      'a key URL of another kind',
+      () => Response.json({ issuer: ISSUER, jwks_uri: 'file:///etc/passwd' }),
+      'a jwks_uri without TLS',
+    ],
+    ['too many bytes', () => new Response('x'.repeat(256 * 1024 + 1)), 'is larger than 262144 bytes'],
+    [
+      'too many keys',
+      (url) =>
+        url.endsWith('/jwks')
+          ? Response.json({ keys: Array.from({ length: 65 }, () => ({})) })
+          : Response.json({ issuer: ISSUER, jwks_uri: `${ISSUER}/jwks` }),
+      'more than the limit of 64',
+    ],
+  ])('are not taken from %s, and the error says what came from where', async (_why, answer, message) => {
+    const errors: unknown[] = []
+    const keys = remoteKeys({
+      ...{ issuer: ISSUER, clock, fetch: async (url) => answer(url) },
+      onError: (err) => void errors.push(err),
     })
+    await expect(keys.find(wanted)).rejects.toMatchObject({ code: 'keys_unavailable' })
+    expect(String(errors)).toContain(message)
   })
 
   test('of an issuer that differs by a slash alone: the refusal says so', async () => {

@@ -50,3 +50,22 @@ test.each([
   const { token, jwk } = await made('ES256')
   await expect(find(token, header, { jwks: [jwk] })).rejects.toMatchObject(refusal)
 })
+
+test.each<[string, object, (jwk: JWK) => JWK[], string]>([
+  ['an alg that its issuer does not use', { alg: 'HS256', kid: 'k' }, (jwk) => [jwk], 'it is none of ES256'],
+  [
+    'a kid that the issuer does not have',
+    { alg: 'ES256', kid: 'new' },
+    (jwk) => [jwk],
+    'no current key of the issuer has',
+  ],
+  [
+    'no kid, and several keys that suit',
+    { alg: 'ES256' },
+    (jwk) => [jwk, { ...jwk, kid: 'other' }],
+    'header kid is missing',
+  ],
+])('the refusal of a token with %s says so', async (_, header, keysOf, message) => {
+  const { token, jwk } = await made('ES256')
+  await expect(find(token, header, { jwks: keysOf(jwk), algorithms: ['ES256'] })).rejects.toThrow(message)
+})
