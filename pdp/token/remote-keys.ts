@@ -101,8 +101,8 @@ export async function readJson({ status, body }: Pick<Fetched, 'status' | 'body'
   const text = await readText(body, uri)
   try {
     return JSON.parse(text)
-  } catch (cause) {
-    throw new Error(`${uri} is not JSON`, { cause })
+  } catch (err) {
+    throw new Error(`${uri} is not JSON`, { cause: err })
   }
 }
 

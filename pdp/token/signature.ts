@@ -19,7 +19,7 @@ export async function findSigner(
   issuer: { readonly keys: KeySource; readonly algorithms: readonly AlgorithmName[] },
 ): Promise<VerifyKey> {
   if (!isAlgorithm(algorithm) || !issuer.algorithms.includes(algorithm))
-    throw invalid(`header alg is not accepted: it is none of ${issuer.algorithms.join(', ')}`)
+    throw invalid(`header alg is not accepted: the issuer uses ${issuer.algorithms.join(', ')}`)
   if (kid !== undefined && typeof kid !== 'string') throw invalid('header kid is not a string')
   // `jku`, `x5u`, `jwk` and `x5c` are never read, because the signer must not choose the key.
   const candidates = await issuer.keys.find({ kid: kid ?? null, algorithm })

@@ -18,7 +18,7 @@ export type TrustedIssuer = {
   readonly algorithms: readonly AlgorithmName[]
   /** Null or absent: the PDP itself. */
   readonly external?: ForeignIssuer | null
-  /** Only an external issuer has it: it is then asked about every token, and its keys are not used. */
+  /** Only an external issuer has it: it is then asked about every access token, and its keys verify none. */
   readonly introspect?: Introspect
 }
 export type TokenVerifierOptions = {

@@ -86,6 +86,8 @@ function readProvider(
     reader.report(members.name, 'name must be 1 to 32 small letters, digits and -')
   if (issuer !== null && !issuers.some((known) => known.issuer === issuer))
     reader.report(members.issuer, `${issuer} is not one of issuers, so its tokens would be refused`)
+  if (issuer !== null && !isSafeKeyUrl(issuer))
+    reader.report(members.issuer, 'people can sign in only at an issuer with an https URL (http on loopback)')
   const scope = members.scope === null ? 'openid' : reader.text(members.scope, 'scope')
   if (scope !== null && !scope.split(' ').includes('openid'))
     reader.report(members.scope, 'scope must contain openid, because a session needs to know who signed in')

@@ -200,7 +200,8 @@ function leaseAll(config: LoadedConfig, deps: Limited): Leased {
     return {
       issuers: issuers.map(({ introspection, ...entry }): TrustedIssuer => {
         if (introspection === null) return { ...entry, keys: held(leaseKeys(entry, deps)) }
-        return { ...entry, keys: NO_KEYS, introspect: introspectFor(entry.issuer, introspection, deps) }
+        const forLogoutTokens = { ...NO_KEYS, find: held(leaseKeys(entry, deps)).find }
+        return { ...entry, keys: forLogoutTokens, introspect: introspectFor(entry.issuer, introspection, deps) }
       }),
       pdp: held(leasePdp(config, deps)),
       upstream: held(leaseUpstream(config, deps)),

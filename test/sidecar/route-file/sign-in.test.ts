@@ -134,3 +134,11 @@ describe('check warns of', () => {
     expect(fileWarnings(loadFile(ready(usual(), { routes: 'GET /**: signed_in' })))).toEqual([])
   })
 })
+
+test('people cannot sign in at an issuer without TLS, although tokens of it may be accepted', () => {
+  const trusted = '{issuer: "http://as.test", jwks_uri: "https://as.test/jwks"}'
+  const source = ready(usual('', '{issuer: "http://as.test", client_id: web}'))
+  expect(issues(source.replace(/^issuers:.*$/m, `issuers: [${trusted}]`))).toEqual([
+    'people can sign in only at an issuer with an https URL (http on loopback)',
+  ])
+})

@@ -2,6 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { ProviderEntry } from '../../../sidecar/route-file/sign-in.ts'
 import { createProvider } from '../../../sidecar/sign-in/provider.ts'
+import { tuples } from '../support/pdp.ts'
 import { type Behaviour, type ScriptedIssuer, startIssuer } from './scripted-issuer.ts'
 import { callbackOf, expectRefused, MINUTE, movableWorlds, notify, signedIn, statusOf } from './steps.ts'
 import type { World } from './world.ts'
@@ -79,6 +80,24 @@ describe('a session without the provider’s session in its ID token', () => {
     await notify(own, await own.issuers[0].signLogout({ sid: 's9', sub: 'alice' }))
     expect(await statusOf(browser)).toBe(200)
   })
+})
+
+test('an issuer that is asked about its tokens signs people out by a logout token, as others do', async () => {
+  const own = await worlds.open({
+    // As the PDP reads tokens of this issuer.
+    script: (asked) => {
+      const answer = tuples(['alice viewer doc:1'])(asked)
+      if (answer !== null && typeof answer === 'object' && answer.subject) answer.subject.id = '~idp:alice'
+      return answer
+    },
+    issuer: (url) =>
+      `, external: {subject_prefix: "idp:", organizations: [acme]}, introspection: {endpoint: "${url}/introspect", client_id: web, client_secret_file: /secret}`,
+  })
+  const browser = await signedIn(own)
+  expect((await notify(own, await own.issuers[0].signLogout({ sid: 's1' }, { kid: 'other' }))).status).toBe(400)
+  expect(await statusOf(browser)).toBe(200)
+  expect((await notify(own, await own.issuers[0].signLogout({ sid: 's1' }))).status).toBe(200)
+  expect(await statusOf(browser)).toBe(401)
 })
 
 test('a renewal that brings the token of another issuer renews nothing', async () => {

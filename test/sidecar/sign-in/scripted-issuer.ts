@@ -90,6 +90,10 @@ export async function startIssuer(options: {
       return void res.end()
     }
     if (pathname === '/token') return token(form, json)
+    if (pathname === '/introspect') {
+      const [, claims = ''] = (form.get('token') ?? '').split('.')
+      return json(200, { active: true, ...JSON.parse(Buffer.from(claims, 'base64url').toString()) })
+    }
     if (pathname === '/revoke') {
       revoked.push(form.get('token') ?? '')
       return json(200, {})

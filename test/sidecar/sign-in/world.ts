@@ -79,6 +79,8 @@ export async function openWorld(
     readonly clock?: () => number
     readonly script?: Script
     readonly settings?: string
+    /** Further members of each of `issuers`. */
+    readonly issuer?: (url: string) => string
     readonly keys?: readonly string[]
     readonly resource?: string
     /** Starts the gateway that browsers meet at this port; the data port is then another one. */
@@ -104,7 +106,7 @@ export async function openWorld(
 resource: ${resource}
 public_url: ${origin}
 hosts: [127.0.0.1, other.test]
-issuers: [${issuers.map(({ url }) => `{issuer: "${url}"}`).join(', ')}]
+issuers: [${issuers.map(({ url }) => `{issuer: "${url}"${options.issuer?.(url) ?? ''}}`).join(', ')}]
 upstream: ${upstream.origin}
 pdp: {address: "${pdp.address}", insecure: true}
 sign_in: {keys_file: "${keysFile}", providers: [${list.join(', ')}]${options.settings ?? ''}}
