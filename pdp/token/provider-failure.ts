@@ -35,9 +35,11 @@ function isRefusal(client: Errors, err: unknown): boolean {
     return true
   if (err instanceof client.ResponseBodyError) return !isAway(err.status)
   if (!(err instanceof client.ClientError)) return false
-  // Without a code the request itself failed.
-  if (err.code === undefined || err.code === 'OAUTH_TIMEOUT' || err.code === 'OAUTH_ABORT') return false
-  return !(err.cause instanceof Response && isAway(err.cause.status))
+  const { code, cause } = err
+  // Of an answer that was not valid, or else of a request that failed.
+  if (code === undefined) return cause instanceof Error && cause.name === 'OperationProcessingError'
+  if (code === 'OAUTH_TIMEOUT' || code === 'OAUTH_ABORT') return false
+  return !(cause instanceof Response && isAway(cause.status))
 }
 
 const isAway = (status: number): boolean => status >= SERVER_ERRORS || status === TOO_MANY
@@ -48,21 +50,21 @@ function textsOf(err: unknown): readonly string[] {
   let at = err
   for (let depth = 0; depth < CAUSES_MAX && at instanceof Error; depth += 1) {
     const { error, error_description: described } = at as { error?: unknown; error_description?: unknown }
-    texts.push(at.message, ...[error, described].filter((words) => typeof words === 'string').map(wordsOf))
+    texts.push(at.message, ...[error, described].filter((words) => typeof words === 'string').map(inOneLine))
     at = at.cause
   }
   if (at instanceof Response)
     texts.push(`${at.url === '' ? 'the provider' : withoutQuery(at.url)} answered ${at.status}`)
   // Metadata of another issuer than was asked for.
   const { issuer } = members(members(at)?.body) ?? {}
-  if (typeof issuer === 'string') texts.push(`it names ${wordsOf(issuer)}`)
-  return texts
+  if (typeof issuer === 'string') texts.push(`it names ${inOneLine(issuer)}`)
+  return [...new Set(texts)]
 }
 
 const withoutQuery = (url: string): string => url.split('?', 1)[0] ?? ''
 
-/** RFC 6749 section 5.2 allows printable ASCII only; some providers send lines. */
-const wordsOf = (words: string): string =>
+/** `error_description` of a provider. RFC 6749 section 5.2 allows printable ASCII only; some send lines. */
+export const inOneLine = (words: string): string =>
   words
     .replaceAll(/\p{C}+/gu, ' ')
     .trim()

@@ -1,5 +1,6 @@
 /** Sends a browser to another provider, and receives the same browser back. */
 import { randomBytes } from 'node:crypto'
+import { inOneLine } from '../../token/provider-failure.ts'
 import { goTo, type View } from '../account/page-parts.ts'
 import { type Person, personOf, type Visit } from '../account/visit.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
@@ -73,7 +74,12 @@ export async function comeBack(parts: ForeignParts, visit: Visit, id: string): P
   const provider = await providers.find(id)
   if (provider === null || provider.issuer !== way.issuer || provider.client_id !== way.clientId)
     return problemPage(visit.frame, 'removed')
-  if (parameters.get('error') === 'access_denied') return problemPage(visit.frame, 'cancelled', provider.name)
+  if (parameters.get('error') === 'access_denied') {
+    // Also of who may not use our client there.
+    const reason = `access_denied: ${inOneLine(parameters.get('error_description') ?? '')}`
+    account.log.warn({ event: 'foreign_sign_in_refused', provider: id, reason })
+    return problemPage(visit.frame, 'cancelled', provider.name)
+  }
   const callback = new URL(`${returnUrl(account.issuer, id)}?${query}`)
   let person: ForeignPerson
   try {

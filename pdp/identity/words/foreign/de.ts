@@ -27,7 +27,7 @@ export const GERMAN_FOREIGN: Foreign = {
     title: 'Das hat nicht geklappt',
     lost: 'Diese Anmeldung wurde in einem anderen Browser begonnen, war schon beendet oder hat zu lange gedauert.',
     removed: 'Mit diesem Dienst kann man sich hier nicht mehr anmelden.',
-    cancelled: 'Sie sind bei {provider} nicht weitergegangen.',
+    cancelled: 'Sie sind bei {provider} nicht weitergegangen oder wurden dort abgelehnt.',
     refused:
       'Die Antwort von {provider} war nicht richtig. Wenn es wieder geschieht, sagen Sie es der Person, die diesen Dienst betreut.',
     unreachable: '{provider} antwortet gerade nicht. Versuchen Sie es gleich noch einmal.',

@@ -24,7 +24,7 @@ export const ENGLISH_FOREIGN = {
     title: 'That did not work',
     lost: 'This sign-in was begun in another browser, was finished already, or took too long.',
     removed: 'This service can no longer be used to sign in here.',
-    cancelled: 'You did not go on at {provider}.',
+    cancelled: 'You did not go on at {provider}, or it did not let you.',
     refused: 'The answer of {provider} was not right. If it happens again, tell the people who run this service.',
     unreachable: '{provider} does not answer right now. Try again in a moment.',
     notFresh: '{provider} did not ask you to sign in once more, as it must for this.',

@@ -27,7 +27,7 @@ export const SPANISH_FOREIGN: Foreign = {
     title: 'Eso no ha funcionado',
     lost: 'Este inicio de sesión empezó en otro navegador, ya había terminado o tardó demasiado.',
     removed: 'Este servicio ya no sirve para iniciar sesión aquí.',
-    cancelled: 'No continuó en {provider}.',
+    cancelled: 'No continuó en {provider}, o allí no se le permitió.',
     refused: 'La respuesta de {provider} no era correcta. Si se repite, dígaselo a quien se ocupa de este servicio.',
     unreachable: '{provider} no responde en este momento. Inténtelo de nuevo enseguida.',
     notFresh: '{provider} no le pidió que iniciara sesión otra vez, y aquí hace falta.',

@@ -27,7 +27,7 @@ export const FRENCH_FOREIGN: Foreign = {
     title: 'Cela n’a pas fonctionné',
     lost: 'Cette connexion a été commencée dans un autre navigateur, était déjà terminée ou a pris trop de temps.',
     removed: 'On ne peut plus se connecter ici avec ce service.',
-    cancelled: 'Vous n’avez pas continué chez {provider}.',
+    cancelled: 'Vous n’avez pas continué chez {provider}, ou l’accès y a été refusé.',
     refused: 'La réponse de {provider} n’était pas correcte. Si cela se répète, dites-le à qui s’occupe de ce service.',
     unreachable: '{provider} ne répond pas pour le moment. Réessayez dans un instant.',
     notFresh: '{provider} ne vous a pas demandé de vous connecter de nouveau, ce qui est nécessaire ici.',

@@ -217,6 +217,13 @@ describe('the answer of a provider', () => {
     expect(world.log.slice(lines).join()).toContain(why)
   })
 
+  test('of UserInfo that is signed by what the metadata does not name is a refusal', async () => {
+    forged.metadata = { userinfo_endpoint: `${forged.issuer}/userinfo` }
+    const body = await forged.signLogout({})
+    forged.answers = { '/userinfo': { status: 200, type: 'application/jwt', body } }
+    expect(await travel({ sub: 'them' })).toMatchObject({ status: 400, name: null })
+  })
+
   test('that is a refusal is in the log in the words of the provider, in one line', async () => {
     const error_description = 'AADSTS7000215: Invalid client secret provided.\r\nTrace ID: 1'
     const body = JSON.stringify({ error: 'invalid_client', error_description })

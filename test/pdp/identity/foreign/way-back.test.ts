@@ -81,11 +81,15 @@ describe('the way back', () => {
     await refusedPage(url.href)
   })
 
-  test('says so when the person went no further there', async () => {
+  test('says so when the person went no further there, and the log has what the provider said', async () => {
     const url = await leave()
     const state = new URL(url).searchParams.get('state') ?? ''
-    const query = new URLSearchParams({ error: 'access_denied', state, iss: other.issuer })
-    expect((await get(`${CALLBACK}?${query}`)).html).toContain('did not go on at Other')
+    const error_description = 'User is not assigned\r\nto the <b>client'
+    const query = new URLSearchParams({ error: 'access_denied', error_description, state, iss: other.issuer })
+    const { html } = await get(`${CALLBACK}?${query}`)
+    expect(html).toContain('did not go on at Other')
+    expect(html).not.toContain('assigned')
+    expect(here.log.join()).toContain('access_denied: User is not assigned to the <b>client')
   })
 
   test('is not good for ever', async () => {
