@@ -22,9 +22,9 @@ export type RemotePdpOptions = {
   readonly tls: RemoteTls | null
   /** The access token of this process, with the scope `decisions:ask`: called for each new stream. Default: none is sent. */
   readonly token?: () => string
-  /** For an answer, with all attempts. Default 500. */
+  /** Milliseconds that an answer may take, with all attempts. Default 500. */
   readonly deadlineMs?: number
-  /** Questions that may wait for answers at once; one more is refused. Default 10,000. */
+  /** The most questions that may wait for answers at once; further ones are refused. Default 10,000. */
   readonly openMax?: number
 }
 
@@ -55,7 +55,7 @@ export type RemoteQuestion = {
   readonly context?: JsonObject
   readonly requestId?: string
   readonly clientAddress?: string
-  /** Default: that of the options. */
+  /** Default: `deadlineMs` of RemotePdpOptions. */
   readonly deadlineMs?: number
 }
 

@@ -4,7 +4,7 @@ import type { Tuple } from '../domain/tuple.ts'
 type SupposedTuple = Omit<Tuple, 'expiresAtMs'>
 
 /**
- * Subjects of a type with a relation on resources of a type, now and if things were otherwise.
+ * Which subjects of a type have a relation on resources of a type, now and under another model or with other tuples.
  *
  * @example
  * ```ts
@@ -15,13 +15,13 @@ type SupposedTuple = Omit<Tuple, 'expiresAtMs'>
 export type CompareRequest = {
   readonly organization: string
   readonly relation: string
-  /** Of the resources. */
+  /** The type of the resources. */
   readonly type: string
-  /** Of the subjects; `user` by default. */
+  /** The type of the subjects; `user` by default. */
   readonly subjectType?: string
-  /** Whose roles answer a permission key on the organization. */
+  /** The app whose roles answer a permission key on the organization. */
   readonly app?: string | null
-  /** In place of the app's current model; `text` null for none. */
+  /** The model that takes the place of the app's current one; `text` null: no model. */
   readonly model?: { readonly app: string; readonly text: string | null }
   readonly contextualTuples?: readonly SupposedTuple[]
   readonly withoutTuples?: readonly SupposedTuple[]
@@ -66,7 +66,7 @@ export type Comparison = {
 
 /** The part of a decision point that compares. */
 export interface Comparing {
-  /** Throws PdpError as a list, and `request_invalid` for a model with mistakes. */
+  /** Throws PdpError as `listResources` does, and `request_invalid` for a model with mistakes. */
   compare(request: CompareRequest): Promise<Comparison>
   /** One comparison for each relation, in their order and of one snapshot. Throws as `compare`. */
   compareAll(request: CompareAllRequest): Promise<readonly Comparison[]>

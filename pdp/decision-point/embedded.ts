@@ -52,7 +52,7 @@ export type RelationshipChanges<M extends RelationModel = RelationModel> = {
  * ```
  */
 export type WriteOptions<M extends RelationModel = RelationModel> = WriteBy & {
-  /** The write happens only if each of these tuples is there, or is not; at most 100. */
+  /** The write happens only if each of these tuples exists (`exists`), or does not exist; at most 100. */
   readonly if?: readonly { readonly tuple: TupleOf<M>; readonly exists: boolean }[]
   /**
    * A `pg` client with a transaction that you began, on the database of the store. The write becomes visible with your
@@ -62,7 +62,7 @@ export type WriteOptions<M extends RelationModel = RelationModel> = WriteBy & {
 }
 
 /**
- * What a write did. `changed` false: everything was already as asked.
+ * What a write did. `changed` is false if everything was stored already as the write asked.
  *
  * @example
  * ```ts
@@ -104,14 +104,14 @@ export interface EmbeddedPdp<M extends RelationModel = RelationModel> extends Om
     request: Omit<DecideRequest, 'permissions'> & { readonly permissions?: readonly CheckOf<M>[] },
   ): Promise<Decision>
   /**
-   * By what the token log ends a token besides its id, its client and its user: the clients, the grants and the session that
-   * it comes from, where the identity service on the same database issued it. `keyId`: the `kid` of its header. Empty for a
-   * token of another issuer. Null: the token is revoked.
+   * The revocation keys of a token (`isRevoked`) besides those of its id, client and user: of the clients, the grants and the
+   * session that it comes from, if the identity service on the same database issued it. `keyId`: the `kid` of its header.
+   * Empty for a token of another issuer. Null: the token is revoked.
    */
   tokenKeys(token: { readonly jti: string; readonly keyId: string | null }): Promise<readonly string[] | null>
   /**
-   * Writes and deletes tuples, all or none; decisions that begin afterwards see it. Writing what is there and deleting what
-   * is not are no errors. Throws `request_invalid`, `organization_unknown`, `precondition_failed`.
+   * Writes and deletes tuples, all or none; decisions that begin afterwards see it. To write a tuple that is stored, or
+   * to delete one that is not, is no error. Throws `request_invalid`, `organization_unknown`, `precondition_failed`.
    */
   write(organization: string, changes: RelationshipChanges<M>, options?: WriteOptions<M>): Promise<WriteResult>
   /** Declares what an app has: audiences, permissions, roles and a relation model. Throws `request_invalid`, `conflict`. */
@@ -122,7 +122,7 @@ export interface EmbeddedPdp<M extends RelationModel = RelationModel> extends Om
     organization: { name: string; parent?: string | null },
     by?: WriteBy,
   ): Promise<Organization>
-  /** False when there was none. Throws `conflict` while it has child organizations or clients. */
+  /** False when it did not exist. Throws `conflict` while it has child organizations or clients. */
   deleteOrganization(id: string, by?: WriteBy): Promise<boolean>
   /** Makes a user a member, or changes the tier or the status (`active` when absent). You say who your users are. */
   putMember(
@@ -132,7 +132,7 @@ export interface EmbeddedPdp<M extends RelationModel = RelationModel> extends Om
     by?: WriteBy,
   ): Promise<void>
   /**
-   * False when the user was no member. Throws `conflict` for a membership that is suspended or invited while the user holds
+   * False when the user was not a member. Throws `conflict` for a membership that is suspended or invited while the user holds
    * tuples or roles here: without it these would count again.
    */
   deleteMember(organization: string, user: string, by?: WriteBy): Promise<boolean>

@@ -16,10 +16,10 @@ export type PdpOptions = {
   readonly entitlements?: EntitlementSource
   /** Where replicas share entitlement values. Default: nowhere. Closed with the PDP. */
   readonly sharedCache?: SharedCache
-  /** Bytes of rows that are kept in memory at most. Default 256 MiB. */
+  /** The most bytes of rows that are kept in memory. Default 256 MiB. */
   readonly cacheBytesMax?: number
-  /** Tuples that are visited for one check at most. Default 100,000. */
+  /** The most tuples that are visited for one check; a check that needs more is an error. Default 100,000. */
   readonly tuplesPerCheckMax?: number
-  /** The embedding application's key, if its roles shall answer permission keys. */
+  /** The embedding application's key, if its roles should answer permission keys on the organization. */
   readonly app?: string
 }

@@ -3,7 +3,7 @@ import type { ReasonCode } from './reasons.ts'
 import type { Tuple } from './tuple.ts'
 
 /**
- * Of a token: a person, or an OAuth client.
+ * The subject of a token: a person, or an OAuth client.
  *
  * @example
  * ```ts
@@ -101,7 +101,7 @@ export type DecideRequest = RevocationQuestion & {
   readonly withoutTuples?: readonly ContextualTuple[]
   /** Milliseconds since the epoch: the question is about what was true then, as far as the log of changes reaches back. */
   readonly asOfMs?: number
-  /** For the subject, in this question only. */
+  /** Groups that have the subject as a member, in this question only. */
   readonly memberships?: TokenMemberships
   /** Values of parameters of conditions. What a tuple stores wins over them. */
   readonly context?: JsonObject
@@ -128,7 +128,7 @@ export type PermissionResult = PermissionCheck & {
   readonly error?: UndecidedCode
   /** Of `condition_failed`: parameters of conditions that the context lacks, if that is why. */
   readonly missingContext?: readonly string[]
-  /** Only when asked for. */
+  /** Only with `explain`. */
   readonly reason?: Reason
 }
 /**

@@ -19,9 +19,12 @@ export function parseAuthorization(fields: readonly string[]): Credentials {
   const scheme = match?.[1]?.toLowerCase()
   if (scheme !== 'bearer' && scheme !== 'dpop') throw new TokenError('token_missing', 'no Bearer or DPoP credentials')
   if (/^\S+ *$/.test(field))
-    throw new TokenError('authorization_invalid', 'the header has a scheme, and no token after it')
+    throw new TokenError('authorization_invalid', 'the Authorization field has a scheme and no token after it')
   const token = match?.[2]
   if (token === undefined || match?.[0] !== field)
-    throw new TokenError('token_invalid', 'the credentials are not one token68 value')
+    throw new TokenError(
+      'token_invalid',
+      'the Authorization field holds more than one token, or a character that no token has (RFC 9110 section 11.2)',
+    )
   return { scheme, token }
 }

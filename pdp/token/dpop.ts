@@ -107,7 +107,7 @@ export function readProof(proofs: readonly string[]): Proof {
   if (text === undefined) throw new TokenError('proof_missing', 'no DPoP field')
   if (proofs.length > 1) throw invalid('more than one DPoP field')
   const proof = parseJws(text, PROOF_CHARS_MAX)
-  if (proof === null) throw invalid('the proof is not a compact JWS without extensions')
+  if (proof === null) throw invalid('the proof is not a compact JWS (RFC 7515), or uses extensions')
   if (!hasType(proof.header, 'dpop+jwt')) throw invalid('header typ is not dpop+jwt')
   const { alg: algorithm } = proof.header
   if (!isAlgorithm(algorithm) || !PROOF_ALGORITHMS.includes(algorithm)) throw invalid('header alg is not accepted')

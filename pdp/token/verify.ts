@@ -69,7 +69,7 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
     const jws = parseJws(token, tokenCharsMax)
     const issuer = jws === null ? opaque : issuerOf(jws.payload.iss)
     if (issuer === undefined || token.length > tokenCharsMax)
-      throw invalid('the token is not a compact JWS without extensions')
+      throw invalid('the token is not a compact JWS (RFC 7515), or uses extensions')
     const external = issuer.external ?? null
     const verifying = jws === null || issuer.introspect !== undefined ? introspected : signed
     const verified = await verifying({ token, digest, jws, issuer, external, clock })
@@ -117,7 +117,7 @@ type Presented = {
 }
 
 async function signed({ token, digest, jws, issuer, external }: Presented): Promise<Verified> {
-  if (jws === null) throw invalid('the token is not a compact JWS without extensions')
+  if (jws === null) throw invalid('the token is not a compact JWS (RFC 7515), or uses extensions')
   // RFC 9068 section 4: another kind of JWT, such as an ID token, is not an access token.
   requireAccessToken(jws, external)
   const key = await findSigner(token, jws.header, issuer)

@@ -25,7 +25,7 @@ export const SEEN_KEPT_MS = AGE_MAX_MS + 86_400_000
 /** Throws SetError; TokenError `keys_unavailable` when nobody can say whether the SET is good. */
 export async function verifySet(text: string, expected: Expected, nowMs: number): Promise<SetClaims> {
   const jws = parseJws(text, SET_CHARS_MAX)
-  if (jws === null) throw new SetError('invalid_request', 'the SET is not a compact JWS without extensions')
+  if (jws === null) throw new SetError('invalid_request', 'the SET is not a compact JWS (RFC 7515), or uses extensions')
   if (!hasType(jws.header, SET_TYPE)) throw new SetError('invalid_request', `header typ is not ${SET_TYPE}`)
   await requireSigned(text, jws.header, expected)
   if (jws.payload.iss !== expected.iss)

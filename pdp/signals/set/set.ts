@@ -37,7 +37,7 @@ export type UnverifiedSet = { readonly jws: Jws; readonly claims: SetClaims }
 /** Throws SetError `invalid_request`, whose message names the claim. */
 export function decodeSet(text: string): UnverifiedSet {
   const jws = parseJws(text, SET_CHARS_MAX)
-  if (jws === null) throw invalid('the SET is not a compact JWS without extensions')
+  if (jws === null) throw invalid('the SET is not a compact JWS (RFC 7515), or uses extensions')
   if (!hasType(jws.header, SET_TYPE)) throw invalid(`header typ is not ${SET_TYPE}`)
   return { jws, claims: parseSetClaims(jws.payload) }
 }

@@ -37,7 +37,7 @@ const PARSERS: ReadonlyMap<number, (text: string) => unknown> = new Map<number, 
   [114, (text) => JSON.parse(text)], // json, jsonb
   [3802, (text) => JSON.parse(text)],
 ])
-/** For a connection to be had, made or waited for. */
+/** How long a call waits for a connection, whether a new one or one that is in use. */
 const CONNECT_TIMEOUT_MS = 1_000
 const MIGRATION_CONNECT_TIMEOUT_MS = 5_000
 const KEEPALIVE_AFTER_MS = 5_000
@@ -49,7 +49,7 @@ const WRITE_WAIT_MS = 4_000
 const WRITES_WAITING_MAX = 256
 
 /**
- * Where the database is, and what it may take.
+ * Where the database is, and the limits of its use.
  *
  * @example
  * ```ts
@@ -60,9 +60,9 @@ export type PostgresOptions = {
   readonly connectionString: string
   /** The schema of our tables, which is created if it does not exist. Default: the first of the connection's `search_path`. */
   readonly schema?: string
-  /** Connections for reads at most, and for transactions as many again. Default 10. */
+  /** The most connections for reads; transactions may use as many again. Default 10. */
   readonly poolCountMax?: number
-  /** For an answer; later the database counts as unreachable. Default: a second for decisions, 5 s for a write. */
+  /** How long an answer may take before the database counts as unreachable. Default: a second for decisions, 5 s for a write. */
   readonly timeLimits?: TimeLimits
 }
 
