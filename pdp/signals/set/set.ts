@@ -53,7 +53,8 @@ export function parseSetClaims(payload: JsonMembers): SetClaims {
     jti: textAt(payload, 'jti'),
     txn: payload.txn === undefined ? null : textAt(payload, 'txn'),
     toe: payload.toe === undefined ? null : secondsOf(payload.toe, 'toe'),
-    subject: parseSubject(payload.sub_id),
+    // What else it names must not keep a session alive: without a part for the session, all of the user's are meant.
+    subject: parseSubject(payload.sub_id, 'sub_id', 'left out'),
     event: eventOf(payload.events),
   }
 }

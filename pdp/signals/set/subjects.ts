@@ -45,18 +45,29 @@ const FORMS = {
 const isForm = (format: string): format is keyof typeof FORMS => Object.hasOwn(FORMS, format)
 
 /**
- * RFC 9493 section 3: all members that the format requires, and no others. `place` is named in the error.
- * Throws SetError `invalid_request`.
+ * RFC 9493 section 3: all members that the format requires, and no others. `place` is named in the error. `unknownParts`: of a
+ * complex subject, what a part with a format that we do not know is worth. Throws SetError `invalid_request`.
  */
-export function parseSubject(value: unknown, place = 'sub_id'): SubjectIdentifier {
+export function parseSubject(
+  value: unknown,
+  place = 'sub_id',
+  unknownParts: 'refused' | 'left out' = 'refused',
+): SubjectIdentifier {
   const given = members(value)
   if (given?.format !== 'complex') return parseSimple(value, place)
   const names = Object.keys(given).filter((name) => name !== 'format')
   if (names.length === 0 || names.length > PARTS_MAX) throw invalid(`${place} has not 1 to ${PARTS_MAX} members`)
   const wrong = names.find((name) => !PART_NAME.test(name))
   if (wrong !== undefined) throw invalid(`${place} has a member whose name is malformed`)
-  const parts = names.map((name) => [name, parseSimple(given[name], `${place}.${name}`)] as const)
+  const known = unknownParts === 'refused' ? names : names.filter((name) => !isOfUnknownFormat(given[name]))
+  const parts = known.map((name) => [name, parseSimple(given[name], `${place}.${name}`)] as const)
   return { format: 'complex', parts: new Map(parts) }
+}
+
+/** Formats may be registered or agreed on (RFC 9493 section 3), such as that of a vendor for its devices. */
+function isOfUnknownFormat(value: unknown): boolean {
+  const { format } = members(value) ?? {}
+  return typeof format === 'string' && !isForm(format) && !['complex', 'aliases', 'ip-addresses'].includes(format)
 }
 
 function parseSimple(value: unknown, place: string): SimpleSubject {

@@ -58,6 +58,16 @@ describe('a token is dead', () => {
     ['by all sessions of its person as Keycloak names them', { sid: 's1' }, inSession('ALL')],
     ['by its person in a complex subject', {}, { format: 'complex', user: user('ann') }],
     [
+      'by its person, beside a device in a format of the vendor',
+      {},
+      { format: 'complex', user: user('ann'), device: { format: 'urn:vendor:serial', serial: '1' } },
+    ],
+    [
+      'by its person, where the session is named in a format of the vendor',
+      { sid: 's1' },
+      { format: 'complex', user: user('ann'), session: { format: 'urn:vendor:session', id: 's9' } },
+    ],
+    [
       'by its person on a device that it does not name',
       {},
       { format: 'complex', user: user('ann'), device: { format: 'opaque', id: 'd' } },
