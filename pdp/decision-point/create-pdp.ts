@@ -28,6 +28,7 @@ import { storeEntitlements } from '../store/entitlements/store-source.ts'
 import { isResident, residentEvaluator } from '../store/memory/resident.ts'
 import { afterModel, withModels } from '../worker/worker.ts'
 import { compare, compareAll } from './compare.ts'
+import type { CompareAllRequest, CompareRequest } from './compare-shapes.ts'
 import { atOnePosition, decideAt, isRevoked, type Parts } from './deciding.ts'
 import type { EmbeddedPdp } from './embedded.ts'
 import {
@@ -50,6 +51,7 @@ import { allowedLater, allowedNow } from './one-check.ts'
 import type { PdpOptions } from './options.ts'
 import { createPast } from './past.ts'
 import { asking, faultOf } from './shapes.ts'
+import { createSupposedModels } from './supposed-models.ts'
 
 /** Roles give permission keys on an app and on the organization. */
 const ROLE_TYPES: ReadonlySet<string> = new Set(['app', 'organization'])
@@ -107,9 +109,14 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
     const from = await partsFor(question)
     return withModels(() => listPage(from, question))
   }
-  /** A model that is only supposed is compiled in the same place: else one tenant's would keep those of all others waiting. */
-  const compared = <T>({ organization }: { readonly organization: string }, work: () => Promise<T>): Promise<T> =>
-    turns.inSnapshot(organization, () => withModels(work))
+  const supposed = createSupposedModels()
+  async function compared<T>(
+    { organization, model }: CompareAllRequest | CompareRequest,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    if (model?.text != null) await supposed.prepare(organization, model.text)
+    return turns.inSnapshot(organization, () => withModels(work))
+  }
   return {
     ...embeddedWrites({ store, entitlements: source, pdp: { held: (request) => held(parts, request) } }),
     decide(request) {

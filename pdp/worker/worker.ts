@@ -124,14 +124,15 @@ export async function afterModel<T>(err: unknown, work: () => Promise<T>): Promi
 }
 
 function compileAside(text: string): Promise<void> {
-  const running = compiling.get(text) ?? compileInThread(text).finally(() => compiling.delete(text))
+  const running = compiling.get(text) ?? compileIn(aside, text).finally(() => compiling.delete(text))
   compiling.set(text, running)
   return running
 }
 
-async function compileInThread(text: string): Promise<void> {
+/** Keeps what the text compiles to, or its mistakes. Throws PdpError `overloaded`. */
+export async function compileIn(thread: Aside, text: string): Promise<void> {
   try {
-    keepModel(text, { model: (await aside.run({ kind: 'model', text })) as Model })
+    keepModel(text, { model: (await thread.run({ kind: 'model', text })) as Model })
   } catch (err) {
     if (!(err instanceof PdpError) || err.code !== 'request_invalid') throw err
     keepModel(text, { error: err })

@@ -1,0 +1,46 @@
+/** Models that callers only suppose: compiled in threads of their own, so that no stored model waits for them, and by turns of tenants. */
+import { boundIssues } from '../decide/language/model-bounds.ts'
+import { knownModel, ModelPending } from '../decide/models/known-models.ts'
+import { createTenantPlaces } from '../store/tenant-places.ts'
+import { type Aside, compileIn, createAside } from '../worker/worker.ts'
+
+/** One tenant's texts, which may take ten seconds each, leave a thread to the others. */
+const TEXTS = { open: { all: 2, tenant: 1 }, waiting: { all: 256, tenant: 16 } }
+
+export type SupposedModels = {
+  /** Compiles the text for who uses it next, who also learns its mistakes. Throws PdpError `overloaded` when too many wait. */
+  prepare(organization: string, text: string): Promise<void>
+}
+
+/** `threads`: as many as there may be texts at once. */
+export function createSupposedModels(
+  threads: readonly Aside[] = Array.from({ length: TEXTS.open.all }, () => createAside()),
+): SupposedModels {
+  const free = [...threads]
+  const places = createTenantPlaces(TEXTS)
+  return {
+    async prepare(organization, text) {
+      if (!isPending(text)) return
+      await places.run(organization, async () => {
+        const thread = free.pop()
+        if (thread === undefined) throw new TypeError('there are more places than threads')
+        try {
+          if (isPending(text)) await compileIn(thread, text)
+        } finally {
+          free.push(thread)
+        }
+      })
+    },
+  }
+}
+
+/** A text that is beyond the bounds is refused, and never compiled. */
+function isPending(text: string): boolean {
+  if (boundIssues(text).length > 0) return false
+  try {
+    knownModel(text)
+  } catch (err) {
+    return err instanceof ModelPending
+  }
+  return false
+}
