@@ -11,6 +11,7 @@ import { type Provider, SignInRefused, type Tokens } from './provider.ts'
 import type { Session } from './session.ts'
 import { removal } from './session-cookies.ts'
 import type { OwnCookies } from './session-store.ts'
+import { ownerProblem } from './token-owner.ts'
 
 const ID_BYTES = 24
 const REFUSED = 400
@@ -125,11 +126,8 @@ async function sessionOf(tokens: Tokens, provider: Provider, context: SignInCont
   if (typeof access === 'string') return access
   const subject = claims?.sub
   if (claims === null || typeof subject !== 'string') return 'there is no ID token'
-  if (access.issuer !== issuer) return 'the access token is of another issuer'
-  if (access.jkt !== null) return 'the access token is bound to a key, which a session does not have'
-  // Tokens of two people in one answer.
-  if (context.issuers.get(issuer)?.isExternal === false && access.subject !== subject)
-    return 'the access token and the ID token name different people'
+  const problem = ownerProblem(access, { issuer, subject }, context)
+  if (problem !== null) return problem
   const nowMs = context.clock()
   return {
     id: randomBytes(ID_BYTES).toString('base64url'),

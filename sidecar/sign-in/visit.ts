@@ -16,6 +16,7 @@ import type { Act } from './pages.ts'
 import { SignInRefused } from './provider.ts'
 import type { Session } from './session.ts'
 import { forgetSession, SESSION_COOKIE } from './session-cookies.ts'
+import { ownerProblem } from './token-owner.ts'
 
 export type Visit = Browser & {
   /** The request without the sidecar's cookies, which are for nobody else. */
@@ -159,13 +160,11 @@ async function counted({ issuer }: Session, { count }: SignInContext, renew: () 
 type Renewed = Awaited<ReturnType<NonNullable<ReturnType<SignInContext['providers']['get']>>['refresh']>>
 
 /** Rejects with TokenError for a token that this sidecar would refuse. */
-async function renewedBy(
-  former: Session,
-  tokens: Renewed,
-  { tokens: verifier, clock }: SignInContext,
-): Promise<Session> {
-  const claims = await verifier.verify(tokens.accessToken)
-  if (claims.issuer !== former.issuer) throw new Error('the access token is of another issuer')
+async function renewedBy(former: Session, tokens: Renewed, context: SignInContext): Promise<Session> {
+  const { clock } = context
+  const claims = await context.tokens.verify(tokens.accessToken)
+  const problem = ownerProblem(claims, former, context)
+  if (problem !== null) throw new Error(problem)
   // OpenID Connect Core section 12.2.
   if (tokens.claims !== null && tokens.claims.sub !== former.subject)
     throw new Error('the ID token names somebody else')

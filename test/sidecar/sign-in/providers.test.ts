@@ -100,15 +100,25 @@ test('an issuer that is asked about its tokens signs people out by a logout toke
   expect(await statusOf(browser)).toBe(401)
 })
 
-test('a renewal that brings the token of another issuer renews nothing', async () => {
+test.each<[string, (own: World) => Promise<Partial<Behaviour>>, string]>([
+  [
+    'of another issuer',
+    async ({ issuers: [, other] }) => ({ accessToken: (await other?.tokens.token({ sub: 'alice' })) ?? '' }),
+    'the access token is of another issuer',
+  ],
+  ['of another person', async () => ({ accessClaims: { sub: 'mallory' } }), 'name different people'],
+  ['that is bound to a key', async () => ({ accessClaims: { cnf: { jkt: 'a'.repeat(43) } } }), 'bound to a key'],
+])('a renewal that brings an access token %s renews nothing, and the log says so', async (_, behave, said) => {
   const own = await worlds.open({ providers: 2 })
-  const [issuer, other] = own.issuers
   const browser = own.browser()
   await browser.visit(await callbackOf(own, browser))
-  issuer.behave.accessToken = (await other?.tokens.token({ sub: 'alice' })) ?? ''
+  Object.assign(own.issuers[0].behave, await behave(own))
   worlds.clock.aheadMs += 4.5 * MINUTE
-  await statusOf(browser)
-  expect(reasons(own)).toContain('the access token is of another issuer')
+  // The token that is there is still good.
+  expect(await statusOf(browser)).toBe(200)
+  expect(reasons(own)).toContain(said)
+  worlds.clock.aheadMs += MINUTE
+  expect(await statusOf(browser)).not.toBe(200)
 })
 
 describe('the secret of the client', () => {
