@@ -24,6 +24,7 @@ export function createLog(options: {
       },
     },
     base: { service: options.service },
+    serializers: { err: errorFields },
     level: options.level,
     timestamp: createTimestamps(),
     formatters: { level: (label: string) => ({ level: label }), log: (entry: Entry) => hideSecrets(entry, 1) },
@@ -44,6 +45,33 @@ function createTimestamps(): () => string {
 }
 
 type Entry = { [name: string]: unknown }
+
+const CAUSES_MAX = 5
+/** What an error may add to its type, message and stack: the code of a system call or database, and where. */
+const ERROR_FIELDS = new Set(['code', 'syscall', 'address', 'port', 'constraint'])
+
+/**
+ * Libraries hang more on their errors: the command with the password (Redis), the values of the row (PostgreSQL), the mail
+ * (SMTP). None of that belongs in a log.
+ */
+function errorFields(err: unknown): unknown {
+  if (!(err instanceof Error)) return typeof err === 'object' ? { type: 'object' } : err
+  const causes = causesOf(err)
+  return {
+    type: err.name,
+    message: causes.map(({ message }) => message).join(': '),
+    stack: causes.map(({ stack }) => stack).join('\ncaused by: '),
+    ...Object.fromEntries(Object.entries(err).filter(([name]) => ERROR_FIELDS.has(name))),
+    aggregateErrors: err instanceof AggregateError ? err.errors.map(errorFields) : undefined,
+  }
+}
+
+/** The error first. */
+function causesOf(err: Error): readonly Error[] {
+  const found: Error[] = []
+  for (let at: unknown = err; at instanceof Error && found.length < CAUSES_MAX; at = at.cause) found.push(at)
+  return found
+}
 
 // A second safeguard, in case code logs one of these by mistake. (pino's own redaction takes more memory than the whole
 // request that is logged.)

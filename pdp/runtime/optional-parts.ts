@@ -28,10 +28,16 @@ export function openSpans(
   return createSpans(opened)
 }
 
+/** `part`: what the connection is for. */
+const redisFailed =
+  (log: Log, part: 'entitlements' | 'proofs') =>
+  ({ message }: Error): void =>
+    log.warn({ event: 'redis_failed', part, reason: message })
+
 export async function entitlementParts(config: PdpConfig, deps: { store: Store; masterKey: Buffer; log: Log }) {
   const { store, masterKey, log } = deps
   const { entitlementSource: external, redisUrl: url } = config
-  const onError = (err: Error): void => log.warn({ event: 'redis_failed', err })
+  const onError = redisFailed(log, 'entitlements')
   return {
     entitlements:
       external === null ? storeEntitlements(store) : httpEntitlements({ ...external, store, fetch: globalThis.fetch }),
@@ -45,7 +51,7 @@ export async function proofMemory(
   { log, shutdown }: { log: Log; shutdown: Shutdown },
 ): Promise<{ replay?: RedisReplayMemory }> {
   if (url === null) return {}
-  const onError = (err: Error): void => log.warn({ event: 'redis_failed', err })
+  const onError = redisFailed(log, 'proofs')
   const replay = await redisReplayMemory({ url, clock: Date.now, onError })
   shutdown.add('proof memory', async () => replay.close())
   return { replay }

@@ -1,5 +1,5 @@
 /** Stores used DPoP proofs in Redis, for all replicas. */
-import { REDIS_OPTIONS } from './redis-options.ts'
+import { openRedis } from './redis.ts'
 import { digestOf, processReplayMemory, type ReplayMemory } from './replay.ts'
 
 export type RedisReplayMemory = ReplayMemory & { close(): void }
@@ -34,13 +34,7 @@ export async function redisReplayMemory(options: {
   readonly timeoutMs?: number
   readonly keyProofsMax?: number
 }): Promise<RedisReplayMemory> {
-  // Imported only when used, to save memory in each pod.
-  const { Redis } = await import('ioredis')
-  const redis = new Redis(options.url, {
-    ...REDIS_OPTIONS,
-    commandTimeout: options.timeoutMs ?? TIMEOUT_MS,
-  })
-  redis.on('error', options.onError)
+  const redis = await openRedis(options, { commandTimeout: options.timeoutMs ?? TIMEOUT_MS })
   const keyProofsMax = options.keyProofsMax ?? KEY_PROOFS_MAX
   const local = processReplayMemory({ clock: options.clock, entriesMax: LOCAL_PROOFS_MAX })
 

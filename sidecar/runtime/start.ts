@@ -110,7 +110,7 @@ async function openSignInMemory(
   }
   const memory = await redisMemory({
     url: redisUrl,
-    onError: (err) => log.warn({ event: 'redis_failed', reason: messageOf(err) }),
+    onError: ({ message }) => log.warn({ event: 'redis_failed', part: 'sessions', reason: message }),
   })
   shutdown.add('sessions', () => memory.close())
   return memory
@@ -136,14 +136,11 @@ async function openReplayMemory(
   const memory = await redisReplayMemory({
     url,
     clock,
-    onError: (err) => log.warn({ event: 'redis_failed', reason: messageOf(err) }),
+    onError: ({ message }) => log.warn({ event: 'redis_failed', part: 'proofs', reason: message }),
   })
   shutdown.add('redis', () => memory.close())
   return memory
 }
-
-/** Only the message, because a Redis reply error contains the failed command, which may hold the password. */
-const messageOf = (err: unknown): string => (err instanceof Error ? err.message : 'unknown')
 
 /** `drain` does the same as SIGTERM, and replies when the shutdown is complete. */
 async function openControl(

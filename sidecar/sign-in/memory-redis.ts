@@ -1,5 +1,5 @@
 /** What replicas share about sessions, in Redis. */
-import { REDIS_OPTIONS } from '../../pdp/token/redis-options.ts'
+import { openRedis } from '../../pdp/token/redis.ts'
 import type { SignInMemory } from './memory.ts'
 
 /** Without a reply within this time a session cannot be read, and the request is 503. */
@@ -11,10 +11,7 @@ export async function redisMemory(options: {
   readonly url: string
   readonly onError: (error: Error) => void
 }): Promise<SignInMemory> {
-  // Imported only when used, to save memory in each pod.
-  const { Redis } = await import('ioredis')
-  const redis = new Redis(options.url, { ...REDIS_OPTIONS, commandTimeout: TIMEOUT_MS, keyPrefix: PREFIX })
-  redis.on('error', options.onError)
+  const redis = await openRedis(options, { commandTimeout: TIMEOUT_MS, keyPrefix: PREFIX })
   const whole = (ttlMs: number): number => Math.max(1, Math.ceil(ttlMs))
   return {
     isShared: true,

@@ -1,7 +1,7 @@
 /** Shares entitlement values through Redis. Each value is authenticated, so Redis can only lose values, not forge them. */
 import { createCircuit } from '../../process/circuit-breaker.ts'
 import { deriveKey } from '../../process/encryption.ts'
-import { REDIS_OPTIONS } from '../../token/redis-options.ts'
+import { openRedis, withoutCommand } from '../../token/redis.ts'
 import { openValue, type SharedCache, type StatedValue, sealValue, slotName } from './shared-cache.ts'
 
 /** What a question waits for Redis at most. */
@@ -32,16 +32,8 @@ export async function redisSharedCache(options: {
   readonly deadlineMs?: number
 }): Promise<SharedCache> {
   const { clock = () => performance.now(), deadlineMs = REDIS_DEADLINE_MS } = options
-  // The driver's own errors carry the command that failed, which may be the one with the password.
-  const report = (error: unknown): void => options.onError(new Error(error instanceof Error ? error.message : 'failed'))
   const secret = deriveKey(options.masterKey, 'shared entitlements')
-  // Loaded only where it is used: decisions are slower in a process that has loaded the driver.
-  const { Redis } = await import('ioredis')
-  const redis = new Redis(options.url, {
-    ...REDIS_OPTIONS,
-    enableOfflineQueue: false,
-  })
-  redis.on('error', report)
+  const redis = await openRedis(options, { enableOfflineQueue: false })
   const circuit = createCircuit({ failuresMax: 1, restMs: REST_MS, restMsMax: REST_MS, clock })
 
   /** Undefined when there was no answer in time. */
@@ -62,7 +54,7 @@ export async function redisSharedCache(options: {
       return answer
     } catch (err) {
       settle(false)
-      report(err)
+      options.onError(withoutCommand(err))
       return undefined
     } finally {
       clearTimeout(timer)

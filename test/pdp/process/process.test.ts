@@ -71,14 +71,26 @@ describe('createLog', () => {
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'info', service: 'test', event: 'x' })
   })
 
-  test('hides what is secret in an error too, which stays an error and is not changed', () => {
+  test('says of an error what it is and where, without what a library hangs on it', () => {
     const { lines, log } = open()
-    const err = Object.freeze(Object.assign(new Error('no'), { password: 'abc', code: 'X' }))
+    const err = Object.freeze(
+      Object.assign(new Error('no', { cause: new Error('deep') }), {
+        code: 'X',
+        command: { name: 'hello', args: ['3', 'AUTH', 'default', 'abc'] },
+        detail: 'Key (email)=(abc) already exists.',
+        password: 'abc',
+      }),
+    )
     log.error({ event: 'x', err, token: undefined, list: [{ id: 1 }] })
+    log.error({ event: 'y', err: new AggregateError([err], 'all') })
+    log.error({ event: 'z', err: { password: 'abc' } })
+    expect(lines.join('')).not.toContain('abc')
     const line = JSON.parse(lines[0] ?? '')
-    expect(line).toMatchObject({ err: { type: 'Error', message: 'no', code: 'X', password: '[redacted]' } })
+    expect(Object.keys(line.err)).toEqual(['type', 'message', 'stack', 'code'])
+    expect(line.err).toMatchObject({ type: 'Error', message: 'no: deep', code: 'X' })
     expect(line.err.stack).toContain('process.test.ts')
     expect(line).not.toHaveProperty('token')
+    expect(JSON.parse(lines[1] ?? '').err.aggregateErrors).toEqual([line.err])
     expect(err.password).toBe('abc')
   })
 })
