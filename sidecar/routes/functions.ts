@@ -12,6 +12,7 @@ import type { Route } from './route.ts'
 const ENDPOINTS: readonly (readonly [string, ...string[]])[] = [
   ['_actions'], // Astro
   ['__nuxt_island'],
+  ['__nuxt_content'], // Nuxt Content: queries of the texts of all pages
   ['_app', 'remote'], // SvelteKit
   ['rsc', 'f'], // Waku
   ['rsc', '_f'],

@@ -1,6 +1,6 @@
 /**
  * Page frameworks run functions of a page at paths that do not name the page. Measured: each path and query below ran a function of
- * the guarded page in TanStack Start 1.169.5, SolidStart 2.0.5, Nuxt 4.5.2 (islands), Astro 7.3.5 (actions), SvelteKit 3.2.0 (remote
+ * the guarded page in TanStack Start 1.169.5, SolidStart 2.0.5, Nuxt 4.5.2 (islands; Content 3.16.1), Astro 7.3.5 (actions), SvelteKit 3.2.0 (remote
  * functions) or Waku 0.27.5. Islands of Astro (`_server-islands`) need a text that the page encrypts, and run for everybody who has it.
  */
 import { describe, expect, test } from 'vitest'
@@ -47,6 +47,8 @@ describe('a request that may run a function of a guarded page', () => {
     'GET /_server-islands?id=b52aced2-0',
     'GET /_server-islands/Secret?e=x&p=x&s=',
     'GET /__nuxt_island/SecretBox_S3u5.json?props=%7B%22n%22%3A1%7D',
+    'POST /__nuxt_content/content/query',
+    'GET /__nuxt_content/content/sql_dump.txt',
     'POST /_actions/admin.del',
     'POST /_actions/secret/',
     'GET /_app/remote/15uzqee/secret',
