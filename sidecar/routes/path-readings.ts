@@ -64,7 +64,7 @@ export function readingsOf(
   bases.push(...withoutSession(folded).map((segments) => ({ ...first, segments, aligned: false })))
   if (folded.some((text) => WINDOWS_END.test(text)))
     bases.push({ ...first, segments: folded.map((text) => text.replace(WINDOWS_END, '') || text) })
-  bases.push(...bases.flatMap((reading) => withFormat(reading, formatted)))
+  bases.push(...bases.flatMap(withoutCompression), ...bases.flatMap((reading) => withFormat(reading, formatted)))
   const read = bases.flatMap((reading) => [reading, ...withoutScript(reading), ...pageReading(reading)])
   const slashed = read.flatMap((reading) => [reading, ...withOtherSlash(reading)])
   const pages = slashed.flatMap((reading) => [reading, ...withIndexFile(reading, indexFiles)])
@@ -109,6 +109,17 @@ const SLASH_ALIKE = /[\u2044\u2215]/g
 
 /** Windows drops dots and spaces at the end of a name, and reads `name::$DATA` as the name. */
 const WINDOWS_END = /(?:[. ]+|:.*\$.*)$/
+
+const COMPRESSED = /.\.(?:gz|br|zst)$/
+
+/** Servers have a compressed copy beside a file. A literal of the route file is exact. */
+function withoutCompression(reading: Reading): Reading[] {
+  const { segments, pattern } = reading
+  const at = segments.length - 1
+  const name = segments[at] ?? ''
+  if (!COMPRESSED.test(name) || pattern.segments[at]?.kind === 'literal') return []
+  return [{ ...reading, segments: segments.with(at, name.slice(0, name.lastIndexOf('.'))) }]
+}
 
 function withoutScript(reading: Reading): Reading[] {
   if (!namesScript(reading.segments)) return []

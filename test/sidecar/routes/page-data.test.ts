@@ -1,7 +1,7 @@
 /**
- * Page frameworks serve the data of a page at a path of its own: it must not pass by another route's check. Each path below served
- * the data of the page in Nuxt 4.5.2, Qwik City 1.20.1, React Router 8.4.0 (`.rsc`: with its RSC mode), Vike 0.4.266, Gatsby 5 and
- * Waku 0.27.5, and in files that Next.js 16.4.6 exported.
+ * Page frameworks serve the data of a page at a path of its own: it must not pass by another route's check. Measured in Nuxt 4.5.2,
+ * Qwik City 1.20.1, React Router 8.4.0 (`.rsc`: in its RSC mode), Vike 0.4.266, Gatsby 5 and Waku 0.27.5, in files that Next.js 16.4.6
+ * exported, and, for compressed copies, in files of SvelteKit 3.2.0 behind nginx 1.22.1.
  */
 import { describe, expect, test } from 'vitest'
 import { judge } from '../support/judge.ts'
@@ -58,6 +58,16 @@ describe('the data of a page', () => {
     [HOME, 'GET /_payload/json', 'refused'],
     ['GET /**: public\nGET /app/admin: scope admin', 'GET /app/page-data/admin/page-data.json', 'refused'],
     ['GET /**: public\nGET /app/admin: scope admin', 'GET /app/RSC/R/admin.txt', 'refused'],
+    [OPEN, 'GET /admin/index.html.gz', 'refused'],
+    [OPEN, 'GET /admin/__data.json.br', 'refused'],
+    [OPEN, 'GET /page-data/admin/page-data.json.zst', 'refused'],
+    [OPEN, 'GET /about/index.html.gz', 'GET /**'],
+    [OPEN, 'GET /backup.tar.gz', 'GET /**'],
+    [
+      'GET /**: public\nGET /backup.tar.gz: public\nGET /backup.tar: scope a',
+      'GET /backup.tar.gz',
+      'GET /backup.tar.gz',
+    ],
     [OPEN, 'GET /about/.data', 'GET /**'],
     [OPEN, 'GET /about/_payload-json', 'GET /**'],
     [OPEN, 'GET /RSC/R/about.txt', 'GET /**'],
