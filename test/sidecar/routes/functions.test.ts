@@ -1,7 +1,8 @@
 /**
- * Page frameworks run functions of a page at paths that do not name the page. Measured: each path and query below ran a function of
- * the guarded page in TanStack Start 1.169.5, SolidStart 2.0.5, Nuxt 4.5.2 (islands; Content 3.16.1), Astro 7.3.5 (actions), SvelteKit 3.2.0 (remote
- * functions) or Waku 0.27.5. Islands of Astro (`_server-islands`) need a text that the page encrypts, and run for everybody who has it.
+ * Page frameworks run functions of a page at paths that do not name the page. Measured: functions of the guarded page ran, or showed
+ * its texts, in TanStack Start 1.169.5, SolidStart 2.0.5, Nuxt 4.5.2 (islands; Content 3.16.1), Astro 7.3.5 (actions) and SvelteKit
+ * 3.2.0 (remote functions). The path of Waku's functions is read from the source of 0.27.5. Islands of Astro (`_server-islands`) need a
+ * text that the page encrypts, and run for everybody who has it; SolidStart takes such a path for one of its own.
  */
 import { describe, expect, test } from 'vitest'
 import { parseAuthority, parseTarget } from '../../../sidecar/request/target.ts'
