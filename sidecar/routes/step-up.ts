@@ -8,10 +8,15 @@ export type StepUp = {
   readonly maxAgeSeconds: number | null
 }
 
-/** An unknown acr or auth_time does not satisfy a requirement. */
+/** How far the clock of an issuer may be ahead of ours. */
+const AHEAD_SECONDS_MAX = 60
+
+/** An unknown acr or auth_time does not satisfy a requirement, and nor does a time that has not come yet. */
 export function satisfies({ acr, authTime }: SignIn, { acrValues, maxAgeSeconds }: StepUp, nowMs: number): boolean {
   if (acrValues.length > 0 && (acr === null || !acrValues.includes(acr))) return false
-  return maxAgeSeconds === null || (authTime !== null && nowMs / 1_000 - authTime <= maxAgeSeconds)
+  if (maxAgeSeconds === null) return true
+  const ageSeconds = authTime === null ? Number.POSITIVE_INFINITY : nowMs / 1_000 - authTime
+  return ageSeconds <= maxAgeSeconds && ageSeconds >= -AHEAD_SECONDS_MAX
 }
 
 /** The sign-in that an external issuer's token names. Our own tokens never carry these claims (ARCHITECTURE.md section 6). */

@@ -56,6 +56,9 @@ describe('who signs in at a provider', () => {
     ['an hour ago', () => now() - HOUR],
     ['it does not say when', () => null],
     ['before there was time', () => 0],
+    ['an hour from now', () => now() + HOUR],
+    ['at the end of time', () => 1e300],
+    ['just now, in milliseconds', () => now() * 1_000],
   ])('%s is signed in here, and changes nothing before signing in there once more', async (_when, at) => {
     expect((await travel({ auth_time: at() })).status).toBe(303)
     expect((await browser.send('/account')).status).toBe(200)
@@ -68,8 +71,7 @@ describe('who signs in at a provider', () => {
 
   test.each([
     ['just now', () => now()],
-    ['by a clock that is ahead', () => now() + HOUR],
-    ['at the end of time', () => 1e300],
+    ['by a clock that is a little ahead', () => now() + 5],
   ])('%s may change things', async (_when, at) => {
     expect((await travel({ auth_time: at() })).status).toBe(303)
     expect(await mayChange()).toBe(true)
