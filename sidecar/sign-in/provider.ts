@@ -1,5 +1,6 @@
 /** One issuer where people sign in, spoken to by `openid-client`: authorization code with PKCE, refresh, and signing out. */
-import type { ClientAuth, Configuration } from 'openid-client'
+import type { ClientAuth, Configuration, CustomFetch } from 'openid-client'
+import { readAtMost } from '../../pdp/process/http-json.ts'
 import { readFailure } from '../../pdp/token/provider-failure.ts'
 import type { ProviderEntry } from '../route-file/sign-in.ts'
 
@@ -43,6 +44,7 @@ export type Provider = {
 }
 
 const ANSWER_SECONDS = 5
+const ANSWER_BYTES_MAX = 1024 * 1024
 /** As long as issuers' own metadata is usually cached; then its endpoints and our secret are read again. */
 const DISCOVERED_MS = 600_000
 
@@ -67,7 +69,8 @@ export function createProvider(
     const insecure = issuer.startsWith('http:') ? [client.allowInsecureRequests] : []
     const auth = secret === null ? client.None() : bySecret(client, secret)
     // The signature of ID tokens is verified although they come from the issuer itself: http on loopback proves little.
-    const options = { timeout: ANSWER_SECONDS, execute: [...insecure, client.enableNonRepudiationChecks] }
+    const execute = [...insecure, client.enableNonRepudiationChecks]
+    const options = { timeout: ANSWER_SECONDS, execute, [client.customFetch]: boundedFetch }
     return client.discovery(new URL(issuer), clientId, undefined, auth, options).catch((err: unknown) => {
       throw new Error(`the metadata of ${issuer} cannot be read: ${readFailure(client, err).text}`, { cause: err })
     })
@@ -166,4 +169,15 @@ function bySecret(client: Client, secret: string): ClientAuth {
     const isPost = !methods.includes('client_secret_basic') && methods.includes('client_secret_post')
     return (isPost ? post : basic)(metadata, ...rest)
   }
+}
+
+/** No endless answer. */
+const boundedFetch: CustomFetch = async (url, options) => {
+  const answer = await fetch(url, options as RequestInit)
+  if (answer.body === null) return answer
+  const bytes = await readAtMost(answer.body, ANSWER_BYTES_MAX)
+  if (bytes === null) throw new Error(`${url.split('?', 1)[0]} answered with more than 1 MiB`)
+  const read = new Response(new Uint8Array(bytes), { status: answer.status, headers: answer.headers })
+  // Of what failed, the log names the address.
+  return Object.defineProperty(read, 'url', { value: url })
 }

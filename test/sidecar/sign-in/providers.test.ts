@@ -36,6 +36,12 @@ describe('a way back, when the provider', () => {
       503,
       '/token answered 500',
     ],
+    [
+      'answers without end',
+      { tokenStatus: 200, tokenError: `{"a":"${'x'.repeat(2 * 1024 * 1024)}"}` },
+      503,
+      '/token answered with more than 1 MiB',
+    ],
     ['sends on to another address', { tokenStatus: 302, tokenError: '' }, 400, '/token answered 302'],
     ['has another client in mind', { idClaims: { aud: 'other' } }, 400, 'unexpected JWT \\"aud\\" (audience)'],
     ['forgets the nonce', { idClaims: { nonce: undefined } }, 400, 'JWT \\"nonce\\" (nonce) claim missing'],
