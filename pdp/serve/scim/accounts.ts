@@ -89,9 +89,10 @@ export function accountOf(document: JsonObject): Pick<User, 'email' | 'name'> {
   return { email, name }
 }
 
-/** The address is the primary one, else the first, else a user name that is one. */
+/** The address is the primary one, else the first, else a user name that is one. Directories write '' for one that they lack. */
 function readAccount(document: JsonObject): { readonly email: unknown; readonly name: string | null } {
-  const emails = (Array.isArray(document.emails) ? document.emails : []).filter(isObject)
+  const isGiven = ({ value }: JsonObject): boolean => typeof value !== 'string' || value.trim() !== ''
+  const emails = (Array.isArray(document.emails) ? document.emails : []).filter(isObject).filter(isGiven)
   const chosen = emails.find(({ primary }) => primary === true) ?? emails[0]
   const named = isAddress(String(document.userName)) ? document.userName : null
   return { email: chosen?.value ?? named, name: nameIn(document) }

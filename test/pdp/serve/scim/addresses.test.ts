@@ -40,6 +40,18 @@ describe('a user of a directory', () => {
     expect(logged.map(({ kind }) => kind)).toEqual(['authenticator', 'foreign_identity', 'passkey', 'recovery_code'])
   })
 
+  test.each(['', '  ', null])('is shut out by a request that also leaves the work address %j', async (value) => {
+    const { id } = await user()
+    await patch(at('Users', id), { op: 'add', path: 'emails', value: [{ type: 'work', value: `${name}@x.test` }] })
+    const { status, body } = await patch(
+      at('Users', id),
+      { op: 'replace', path: 'emails[type eq "work"].value', value },
+      { op: 'replace', path: 'active', value: 'False' },
+    )
+    expect([status, body.active]).toEqual([200, false])
+    expect((await served.directory.user(id))?.email).toBe(`${name}@x.test`)
+  })
+
   test('gets another name, and keeps all by which it signs in', async () => {
     const { id } = await user()
     for (const statement of WAYS_IN) await served.sql.query(statement, [id])
