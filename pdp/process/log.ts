@@ -24,7 +24,7 @@ export function createLog(options: {
       },
     },
     base: { service: options.service },
-    serializers: { err: errorFields },
+    serializers: { err: (err: unknown) => errorFields(err) },
     level: options.level,
     timestamp: createTimestamps(),
     formatters: { level: (label: string) => ({ level: label }), log: (entry: Entry) => hideSecrets(entry, 1) },
@@ -54,17 +54,24 @@ const ERROR_FIELDS = new Set(['code', 'syscall', 'address', 'port', 'constraint'
  * Libraries hang more on their errors: the command with the password (Redis), the values of the row (PostgreSQL), the mail
  * (SMTP). None of that belongs in a log.
  */
-function errorFields(err: unknown): unknown {
+function errorFields(err: unknown, depth = 0): unknown {
   if (!(err instanceof Error)) return typeof err === 'object' ? { type: 'object' } : err
   const causes = causesOf(err)
+  const several = causes.find((cause) => cause instanceof AggregateError)
   return {
     type: err.name,
-    message: causes.map(({ message }) => message).join(': '),
+    message: causes.map(({ message, name }) => message || name).join(': '),
     stack: causes.map(({ stack }) => stack).join('\ncaused by: '),
-    ...Object.fromEntries(Object.entries(err).filter(([name]) => ERROR_FIELDS.has(name))),
-    aggregateErrors: err instanceof AggregateError ? err.errors.map(errorFields) : undefined,
+    // Those of the error win over those of its causes.
+    ...Object.fromEntries(causes.toReversed().flatMap(shownFields)),
+    aggregateErrors: depth < 2 ? several?.errors.map((one) => errorFields(one, depth + 1)) : undefined,
   }
 }
+
+const shownFields = (err: Error): readonly (readonly [string, unknown])[] =>
+  Object.entries(err).filter(([name, value]) => ERROR_FIELDS.has(name) && isPlain(value))
+
+const isPlain = (value: unknown): boolean => typeof value === 'string' || typeof value === 'number'
 
 /** The error first. */
 function causesOf(err: Error): readonly Error[] {

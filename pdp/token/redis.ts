@@ -30,5 +30,8 @@ export async function openRedis(
   return redis
 }
 
-/** The error with its message alone. */
-export const withoutCommand = (error: unknown): Error => new Error(error instanceof Error ? error.message : 'unknown')
+/** The error with its message alone. Servers that do not know a command repeat its arguments there. */
+export function withoutCommand(error: unknown): Error {
+  const message = error instanceof Error ? error.message : 'unknown'
+  return new Error(message.split(', with args beginning with', 1)[0])
+}

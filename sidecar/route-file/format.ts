@@ -155,7 +155,7 @@ export const ROUTE = {
   semicolon: optional({ const: 'keep' }, 'Allows ; in the path.'),
   query: optional(
     { const: 'keep' },
-    'Passes queries on that have a key with the name of a parameter of the path that the checks take, and another value. Set it if the service takes the parameter from the path alone.',
+    'Passes queries on that have a key with the name of a parameter of the path that the checks take, and another value, and POST queries with a key that names a function of any page (_action of Astro, /remote of SvelteKit). Set it if the service takes the parameter from the path alone, and if everybody whom the route allows may run such functions.',
   ),
   body: optional(
     oneOf(BODIES),

@@ -19,13 +19,14 @@ const ENDPOINTS: readonly (readonly [string, ...string[]])[] = [
 ]
 /** TanStack Start has `_serverFn`, Astro `_server-islands`, and SolidStart `_server` with anything behind it. */
 const ENDPOINT_PREFIX = '_server'
-const MAY_NAME_ENDPOINT = /\/(?:_|rsc\/)/i
+/** Before folding. */
+const MAY_NAME_ENDPOINT = /\/(?:_|rsc[;/])|%/i
 
 /** Keys of the query: of Astro, and of SvelteKit. */
 const KEYS = new Set(['_action', '/remote'])
 const MAY_HAVE_KEY = /_action|\/remote|%/
 
-/** A route with other rules that is not public, and whose paths begin with these folded names; null: no route is so. */
+/** A route with other rules that is not public, and whose paths may begin with these folded names; null: no route is so. */
 type FindGuarded = (names: readonly string[]) => Route | null
 
 /** Throws RequestError, unless the route names the endpoint, or has `query: keep` for the key. */
@@ -36,8 +37,9 @@ export function refuseFunction(
 ): void {
   const { path, query, segments } = target
   if (MAY_NAME_ENDPOINT.test(path)) {
-    const { base, last } = endpointIn(segments.map(foldText))
-    const isNamed = route.pattern.segments[last]?.kind === 'literal'
+    const names = segments.flatMap((text) => foldText(text).split('/')).map((text) => text.split(';', 1)[0] ?? '')
+    const { base, last } = endpointIn(names)
+    const isNamed = names.length === segments.length && route.pattern.segments[last]?.kind === 'literal'
     if (last >= 0 && !isNamed)
       refuse('This path may run functions of any page', 'add a route that names it', findGuarded(base))
   }

@@ -7,7 +7,7 @@ import { foldText } from '../http/folding.ts'
 import type { Check } from './checks.ts'
 import { isWithin, otherSlash, type Pattern } from './patterns.ts'
 import type { PathSegments, Route } from './route.ts'
-import { namesScript, pageOfData, type ScriptReading, scriptReadings } from './script-paths.ts'
+import { namesScript, pagesOfData, type ScriptReading, scriptReadings } from './script-paths.ts'
 
 /** One way to read a path, folded, and the pattern of its route under the same reading. */
 export type Reading = {
@@ -65,7 +65,7 @@ export function readingsOf(
   if (folded.some((text) => WINDOWS_END.test(text)))
     bases.push({ ...first, segments: folded.map((text) => text.replace(WINDOWS_END, '') || text) })
   bases.push(...bases.flatMap(withoutCompression), ...bases.flatMap((reading) => withFormat(reading, formatted)))
-  const read = bases.flatMap((reading) => [reading, ...withoutScript(reading), ...pageReading(reading)])
+  const read = bases.flatMap((reading) => [reading, ...withoutScript(reading), ...pageReadings(reading)])
   const slashed = read.flatMap((reading) => [reading, ...withOtherSlash(reading)])
   const pages = slashed.flatMap((reading) => [reading, ...withIndexFile(reading, indexFiles)])
   return pages.flatMap((reading) => [reading, ...withoutFormat(reading)])
@@ -131,10 +131,8 @@ function withoutScript(reading: Reading): Reading[] {
   }))
 }
 
-function pageReading(reading: Reading): Reading[] {
-  const segments = pageOfData(reading.segments)
-  return segments === null ? [] : [{ ...reading, segments, aligned: false, isPageOfData: true }]
-}
+const pageReadings = (reading: Reading): Reading[] =>
+  pagesOfData(reading.segments).map((segments) => ({ ...reading, segments, aligned: false, isPageOfData: true }))
 
 /** A route that names what follows the script, such as `/files/{name}/raw`, knows the script as a value. */
 export function isForeseen({ script }: Reading, { ours, theirs }: { ours: Pattern; theirs: Pattern }): boolean {
@@ -170,6 +168,10 @@ function withFormat(reading: Reading, formatted: RouteNames['formatted']): Readi
   )
 }
 
+/** Data of pages: of `/admin` in React Router 7, and of `/report.html` in SvelteKit. */
+const ROOT_DATA = /_root\.rsc$/
+const HTML_DATA = /(?<=\.html)__data\.json$/
+
 /** Rails and Spring read `/admin.json` as `/admin`. A literal of the route file is exact. */
 function withoutFormat(reading: Reading): Reading[] {
   const { segments, pattern } = reading
@@ -177,7 +179,8 @@ function withoutFormat(reading: Reading): Reading[] {
   const name = segments[at]
   if (name === undefined || pattern.segments[at]?.kind === 'literal') return []
   // Rails ends a name at its last dot, Spring at any.
-  const stems = new Set([name.replace(/\.[^.]*$/, ''), name.replace(/\..*$/, ''), name.replace(/[. ]+$/, '')])
+  const ends = [/\.[^.]*$/, /\..*$/, /[. ]+$/, ROOT_DATA, HTML_DATA]
+  const stems = new Set(ends.map((end) => name.replace(end, '')))
   stems.delete(name)
   stems.delete('')
   return [...stems].map((stem) => ({ ...reading, segments: segments.with(at, stem) }))

@@ -62,7 +62,11 @@ export function createRouteTable(routes: readonly Route[]): RouteTable {
     guarded({ host, route, names }) {
       const ours = rulesOf(route)
       for (const { folded, methods } of (roots.get(host) ?? shared).places) {
-        if (!names.every((name, at) => isLiteral(folded.segments[at], name))) continue
+        const mayBegin = names.every((name, at) => {
+          const segment = folded.segments[at]
+          return segment?.kind === 'parameter' || isLiteral(segment, name)
+        })
+        if (!mayBegin) continue
         for (const { route: other, rules } of methods.values()) if (other.check !== null && rules !== ours) return other
       }
       return null

@@ -29,7 +29,7 @@ export type Match =
 export type PathSegments = Pick<RequestTarget, 'segments' | 'written'>
 export type RouteTable = {
   match(request: { readonly host: string; readonly method: string; readonly path: PathSegments }): Match
-  /** A route that is not public, has other rules than `route`, and whose paths begin with these folded names; null: none. */
+  /** A route that is not public, has other rules than `route`, and whose paths may begin with these folded names; null: none. */
   guarded(request: { readonly host: string; readonly route: Route; readonly names: readonly string[] }): Route | null
   /** Hosts that have routes of their own. */
   readonly hosts: ReadonlySet<string>
@@ -53,7 +53,7 @@ export type RouteOptions = {
   readonly encodedSlash: boolean
   /** `;` may be in the path. */
   readonly semicolon: boolean
-  /** The query may have a key with the name of a checked parameter of the path, and another value. */
+  /** The query may have a key with the name of a checked parameter of the path and another value, or one that names a function. */
   readonly query: boolean
   /**
    * `keep`: the body may have what a service could take for a judged value, or for the method. `judge`: it is read also where

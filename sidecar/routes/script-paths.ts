@@ -11,11 +11,11 @@ const FRONT_CONTROLLER = /\.(?:php\d?|phtml|f?cgi|pl|cfm|aspx?)$/
 const SCRIPT_FOLDER = /^f?cgi-bin$/
 const INDEX_FILE = /^(?:index|default|home)\.[a-z0-9]{1,5}$/
 /**
- * What page frameworks call the data of the page at the folder: SvelteKit, Qwik, Nuxt, which takes any character for the dot, React
- * Router, Vike, and Next.js that is exported as files.
+ * What page frameworks call the data of the page at the folder: SvelteKit, Qwik, Nuxt, which takes any character for the dot, also the
+ * question mark that begins the query, React Router, Vike, and Next.js that is exported as files.
  */
 const DATA_FILE =
-  /^(?:__data\.json|q-data\.json|_payload.js(?:on)?|_root\.data|_?\.(?:data|rsc|manifest)|index\.pagecontext\.json|__next\..*\.txt)$/
+  /^(?:__data\.json|q-data\.json|_payload(?:.js(?:on)?)?|_root\.(?:data|rsc)|_?\.(?:data|rsc|manifest)|index\.pagecontext\.json|__next\..*\.txt)$/
 
 export const isIndexFile = (segment: string): boolean => INDEX_FILE.test(segment) || DATA_FILE.test(segment)
 
@@ -30,21 +30,22 @@ const DATA_PATHS = [
   { start: ['rsc', '_r'], skipped: 0, end: /_?\.txt$/, home: '_root' },
 ] as const
 
-/** The page whose data is at the folded path, below the folder that the framework is mounted at. Null: it is no such path. */
-export function pageOfData(segments: readonly string[]): readonly string[] | null {
+/** The pages whose data may be at the folded path, below the folder that the framework is mounted at. */
+export function pagesOfData(segments: readonly string[]): readonly (readonly string[])[] {
   const last = segments.at(-1) ?? ''
   // Nuxt takes a slash, too, for the dot of `_payload.json`.
-  if (segments.at(-2) === '_payload' && (last === 'json' || last === 'js')) return [...segments.slice(0, -2), '']
-  for (const { start, skipped, end, home } of DATA_PATHS) {
-    const at = segments.indexOf(start[0])
-    const from = at + start.length + skipped
-    if (at < 0 || from >= segments.length || start.some((name, place) => segments[at + place] !== name)) continue
-    if (!end.test(last)) continue
-    const page = [...segments.slice(from, -1), last.replace(end, '')]
-    const isHome = page[0] === home && (page[1] ?? '') === ''
-    return [...segments.slice(0, at), ...(isHome ? [''] : page)]
-  }
-  return null
+  if (segments.at(-2) === '_payload' && (last === 'json' || last === 'js')) return [[...segments.slice(0, -2), '']]
+  return DATA_PATHS.flatMap(({ start, skipped, end, home }) => {
+    if (!end.test(last)) return []
+    // The folder may have such a name, too.
+    return [...new Set([segments.indexOf(start[0]), segments.lastIndexOf(start[0])])].flatMap((at) => {
+      const from = at + start.length + skipped
+      if (at < 0 || from >= segments.length || start.some((name, place) => segments[at + place] !== name)) return []
+      const page = [...segments.slice(from, -1), last.replace(end, '')]
+      const isHome = page[0] === home && (page[1] ?? '') === ''
+      return [[...segments.slice(0, at), ...(isHome ? [''] : page)]]
+    })
+  })
 }
 
 export const isScript = (segments: readonly string[], at: number): boolean =>

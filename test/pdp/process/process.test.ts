@@ -93,6 +93,21 @@ describe('createLog', () => {
     expect(JSON.parse(lines[1] ?? '').err.aggregateErrors).toEqual([line.err])
     expect(err.password).toBe('abc')
   })
+
+  test('says which system calls failed, also deep in an error, and ends with one that holds itself', () => {
+    const { lines, log } = open()
+    const refused = Object.assign(new Error('connect'), { code: 'ECONNREFUSED', address: '::1', port: 1 })
+    log.error({ event: 'x', err: new Error('fetch failed', { cause: new AggregateError([refused], '') }) })
+    log.error({ event: 'y', err: new Error('fetch failed', { cause: refused }) })
+    const round = new AggregateError([], 'round')
+    round.errors.push(round)
+    log.error({ event: 'z', err: Object.assign(round, { code: { password: 'abc' } }) })
+    const [many, one, last] = lines.map((line) => JSON.parse(line).err)
+    const where = { code: 'ECONNREFUSED', address: '::1', port: 1 }
+    expect(many).toMatchObject({ message: 'fetch failed: AggregateError', aggregateErrors: [where] })
+    expect(one).toMatchObject({ message: 'fetch failed: connect', ...where })
+    expect([last.message, last.code]).toEqual(['round', undefined])
+  })
 })
 
 describe('collectLines', () => {

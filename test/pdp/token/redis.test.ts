@@ -1,6 +1,7 @@
 /** Connections to Redis, by redis-server of this machine. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { redisSharedCache } from '../../../pdp/store/entitlements/redis-cache.ts'
+import { withoutCommand } from '../../../pdp/token/redis.ts'
 import { redisReplayMemory } from '../../../pdp/token/replay-redis.ts'
 import { redisMemory } from '../../../sidecar/sign-in/memory-redis.ts'
 import { hasRedis, startRedis, type TestRedis } from '../../sidecar/support/redis.ts'
@@ -31,4 +32,9 @@ describe.skipIf(!hasRedis())('a Redis that refuses the password (Debian: redis-s
     const text = (error: Error): string => JSON.stringify([error, error.message, error.stack, Object.entries(error)])
     expect(errors.map(text).join()).not.toContain(PASSWORD)
   })
+})
+
+test('a server that does not know AUTH, and repeats the password, is told without it', () => {
+  const said = new Error(`ERR unknown command 'AUTH', with args beginning with: 'default' '${PASSWORD}'`)
+  expect(withoutCommand(said).message).toBe("ERR unknown command 'AUTH'")
 })

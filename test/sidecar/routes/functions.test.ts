@@ -19,6 +19,10 @@ POST /_serverFn/**: public
 GET /_app/**: public
 "* /_actions/newsletter": public
 POST /form: {check: public, query: keep}`
+const TENANTS = `"* /{tenant}/**": public
+GET /{tenant}/admin: scope admin`
+const KEPT = `"* /**": {check: public, encoded_slash: keep, semicolon: keep}
+GET /admin: scope admin`
 const EQUAL = `"* /**": scope admin
 GET /admin: scope admin
 GET /about: public`
@@ -81,6 +85,12 @@ describe('a request that may run a function of a guarded page', () => {
     [NAMED, 'POST /_actions/newsletter', '* /_actions/newsletter'],
     [NAMED, 'POST /_actions/secret', BY_PATH],
     [NAMED, 'POST /form?_action=newsletter', 'POST /form'],
+    [TENANTS, 'POST /acme/_serverFn/c30a', BY_PATH],
+    [TENANTS, 'POST /acme/_actions/x', BY_PATH],
+    [KEPT, 'POST /RSC%2fF%2fx', BY_PATH],
+    [KEPT, 'POST /_actions;x=1/foo', BY_PATH],
+    [KEPT, 'POST /about%2ftext', '* /**'],
+    [ROUTES, 'POST /%EF%BC%BFserver', BY_PATH],
     [EQUAL, 'POST /_serverFn/c30a', '* /**'],
     ['"* /**": public', 'POST /_serverFn/c30a', '* /**'],
   ])(

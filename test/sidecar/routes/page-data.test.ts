@@ -1,6 +1,6 @@
 /**
  * Page frameworks serve the data of a page at a path of its own: it must not pass by another route's check. Measured in Nuxt 4.5.2,
- * Qwik City 1.20.1, React Router 8.4.0 (`.rsc`: in its RSC mode), Vike 0.4.266, Gatsby 5 and Waku 0.27.5, in files that Next.js 16.4.6
+ * Qwik City 1.20.1, React Router 8.4.0 (`.rsc`: in its RSC mode; `_root.rsc` is of 7), Vike 0.4.266, Gatsby 5 and Waku 0.27.5, in files that Next.js 16.4.6
  * exported, and, for compressed copies, in files of SvelteKit 3.2.0 behind nginx 1.22.1.
  */
 import { describe, expect, test } from 'vitest'
@@ -12,6 +12,8 @@ describe('the data of a page', () => {
   const ASSETS = 'GET /_next/**: public\nGET /**: scope all'
   const DATA = `${ASSETS}\nGET /_next/data/**: scope all\nGET /admin: scope admin`
   const OPEN = 'GET /**: public\nGET /admin: scope admin\nGET /users/{id}: scope users'
+  const HTML = 'GET /**: public\nGET /report.html: scope report'
+  const BELOW = 'GET /**: public\nGET /rsc/admin: scope admin'
   const HOME = 'GET /**: public\nGET /: scope home'
   test.each([
     [NEXT, 'GET /_next/data/b1/admin.json', 'refused'],
@@ -42,6 +44,16 @@ describe('the data of a page', () => {
     [OPEN, 'GET /admin/_payload-json', 'refused'],
     [OPEN, 'GET /admin/_payloadXjson', 'refused'],
     [OPEN, 'GET /admin/_payload/json', 'refused'],
+    [OPEN, 'GET /admin/_payload?json', 'refused'],
+    [OPEN, 'GET /admin/_payload?json?x', 'refused'],
+    [OPEN, 'GET /admin/_root.rsc', 'refused'],
+    [OPEN, 'GET /admin_root.rsc', 'refused'],
+    [HOME, 'GET /_root.rsc', 'refused'],
+    [HTML, 'GET /report.html__data.json', 'refused'],
+    [OPEN, 'GET /rsc/RSC/R/users/7.txt', 'GET /**'],
+    [BELOW, 'GET /rsc/RSC/R/admin.txt', 'refused'],
+    [OPEN, 'GET /about/_payload?json', 'GET /**'],
+    [OPEN, 'GET /about_root.rsc', 'GET /**'],
     [OPEN, 'GET /admin/_payload/js', 'refused'],
     [OPEN, 'GET /admin/index.pageContext.json', 'refused'],
     [OPEN, 'GET /admin/__next._full.txt', 'refused'],

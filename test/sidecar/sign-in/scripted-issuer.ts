@@ -74,6 +74,8 @@ export async function startIssuer(options: {
     const form = new URLSearchParams(body)
     const json: Answer = (status, value) => {
       const isPage = typeof value === 'string'
+      // RFC 6749 section 5.2.
+      if (status === 401) res.setHeader('www-authenticate', 'Basic realm="scripted"')
       res.writeHead(status, { 'content-type': isPage ? 'text/html' : 'application/json', 'cache-control': 'no-store' })
       res.end(isPage ? value : JSON.stringify(value))
     }
