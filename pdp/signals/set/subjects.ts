@@ -46,7 +46,7 @@ const isForm = (format: string): format is keyof typeof FORMS => Object.hasOwn(F
 
 /**
  * RFC 9493 section 3: all members that the format requires, and no others. `place` is named in the error. `unknownParts`: of a
- * complex subject, what a part with a format that we do not know is worth. Throws SetError `invalid_request`.
+ * complex subject, what a part other than the user is worth whose format we do not know. Throws SetError `invalid_request`.
  */
 export function parseSubject(
   value: unknown,
@@ -59,7 +59,9 @@ export function parseSubject(
   if (names.length === 0 || names.length > PARTS_MAX) throw invalid(`${place} has not 1 to ${PARTS_MAX} members`)
   const wrong = names.find((name) => !PART_NAME.test(name))
   if (wrong !== undefined) throw invalid(`${place} has a member whose name is malformed`)
-  const known = unknownParts === 'refused' ? names : names.filter((name) => !isOfUnknownFormat(given[name]))
+  // Never the user: an event without them would be acknowledged, and end nothing of theirs.
+  const isKept = (name: string): boolean => name === 'user' || !isOfUnknownFormat(given[name])
+  const known = unknownParts === 'refused' ? names : names.filter(isKept)
   const parts = known.map((name) => [name, parseSimple(given[name], `${place}.${name}`)] as const)
   return { format: 'complex', parts: new Map(parts) }
 }

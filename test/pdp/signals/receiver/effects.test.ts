@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { revocationKey } from '../../../../pdp/domain/revocation.ts'
 import { effectsOf } from '../../../../pdp/signals/receiver/effects.ts'
 import { externalKeys } from '../../../../pdp/signals/receiver/registration.ts'
+import { SetError } from '../../../../pdp/signals/set/errors.ts'
 import { CAEP_EVENTS, RISC_EVENTS } from '../../../../pdp/signals/set/event-types.ts'
 import { parseSetClaims } from '../../../../pdp/signals/set/set.ts'
 import { RevokedTokens } from '../../../../pdp/store/cache/revoked-tokens.ts'
@@ -119,6 +120,20 @@ describe('a token is dead', () => {
     RISC_EVENTS.credentialCompromise,
   ])('of whatever session by %s', (type) => {
     expect(isDead({ sid: 's2' }, type, inSession('s1'))).toBe(true)
+  })
+})
+
+describe('an event is refused, not acknowledged, that names its user in a format that is not known', () => {
+  const vendor = { format: 'urn:vendor:account', id: 'ann' }
+  test.each([
+    ['beside its session', { user: vendor, session: { format: 'opaque', id: 's1' } }],
+    ['beside all sessions', { user: vendor, session: { format: 'opaque', id: 'ALL' } }],
+    ['beside a tenant', { user: vendor, tenant: { format: 'opaque', id: 'acme' } }],
+    ['alone', { user: { ...user('ann'), format: 'iss-sub' } }],
+    ['without members', { user: { format: 'iss-sub' } }],
+  ])('%s', (_, parts) => {
+    const refusal = new SetError('invalid_request', 'sub_id.user.format is not a known format')
+    expect(() => effects(REVOKED, { format: 'complex', ...parts })).toThrow(refusal)
   })
 })
 
