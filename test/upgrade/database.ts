@@ -11,7 +11,7 @@ import {
   spawnPostmaster,
 } from '../../pdp/store/embedded-postgres/process.ts'
 import { createPart } from '../faults/part.ts'
-import { freePort, isOpen } from '../support/free-port.ts'
+import { freePort } from '../support/free-port.ts'
 
 export type Database = {
   readonly url: string
@@ -43,7 +43,8 @@ export async function startDatabase(folder: string): Promise<Database> {
     name: 'postgres',
     logFile: join(folder, 'postgres-start.log'),
     launch: () => spawnPostmaster(cluster, settings),
-    ready: () => isOpen(port),
+    // It listens before it takes connections.
+    ready: () => connected(async () => true),
   })
   await part.start()
 

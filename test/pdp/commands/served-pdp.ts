@@ -48,6 +48,9 @@ export async function servePdp(): Promise<ServedPdp> {
       const line = said.split('\n').find((candidate) => candidate.includes('"event":"listening"'))
       if (line !== undefined) resolve(JSON.parse(line).http)
     })
+    server.stderr.on('data', (chunk) => {
+      said += chunk
+    })
     server.once('close', () => reject(new Error(`it ended: ${said}`)))
   })
   const run = (line: string, options: RunOptions = {}): Promise<Ran> => runOn({ folder, url }, line, options)
