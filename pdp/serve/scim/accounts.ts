@@ -24,8 +24,8 @@ export async function changedAccount(
   const account = await accountIn(call)
   if (was.email === given) return { user: { ...account, name }, readdressed: false }
   const wanted = accountOf(after)
-  // The operator may have given this address already.
-  if (account.email === wanted.email) return { user: { ...account, name }, readdressed: false }
+  // A directory that lacks the address takes none away. The operator may have given the new one already.
+  if (wanted.email === null || account.email === wanted.email) return { user: { ...account, name }, readdressed: false }
   if (await isShared(call, call.id, held))
     throw new RequestProblem(
       'permission_denied',

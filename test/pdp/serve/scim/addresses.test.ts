@@ -52,6 +52,31 @@ describe('a user of a directory', () => {
     expect((await served.directory.user(id))?.email).toBe(`${name}@x.test`)
   })
 
+  describe('that is known by a name and is told to have no address', () => {
+    const known = async (): Promise<string> => {
+      const emails = [{ type: 'work', value: `${name}@x.test` }]
+      const { id } = await user({ userName: name, emails })
+      for (const statement of WAYS_IN) await served.sql.query(statement, [id])
+      return id
+    }
+    const LACKING = { op: 'replace', path: 'emails[type eq "work"].value', value: '' }
+
+    test('keeps the former one, and all by which it signs in', async () => {
+      const id = await known()
+      expect((await patch(at('Users', id), LACKING)).status).toBe(200)
+      expect((await served.directory.user(id))?.email).toBe(`${name}@x.test`)
+      expect(await served.sql.query('select 1 from passkey where user_id = $1', [id])).toHaveLength(1)
+    })
+
+    test('is shut out by the same request, also if it has a relationship in another organization', async () => {
+      const id = await known()
+      const tuple = { object: 'invoice:1', relation: 'viewer', subject: `user:${id}`, expiresAtMs: null }
+      await served.store.write('beta', [{ kind: 'tuple', op: 'write', tuple }], { context: CONTEXT })
+      const off = { op: 'replace', path: 'active', value: false }
+      expect(await patch(at('Users', id), LACKING, off)).toMatchObject({ status: 200, body: { active: false } })
+    })
+  })
+
   test('gets another name, and keeps all by which it signs in', async () => {
     const { id } = await user()
     for (const statement of WAYS_IN) await served.sql.query(statement, [id])
