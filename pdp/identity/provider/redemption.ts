@@ -22,10 +22,16 @@ export type Redemption = {
   use(kind: string, key: string): boolean
   /** True when it was noted for later: only the refresh token of something that was noted before. */
   store(record: PendingRecord): boolean
-  /** Throws InvalidGrant when this token request was under way already `ageMs` ago, when another one used up what it redeems. */
+  /** Throws InvalidGrant when this token request may have been under way when another one used up, `ageMs` ago, what it redeems. */
   requireLater(ageMs: number): void
   install(provider: Provider): void
 }
+
+/**
+ * `consumed_at` is when the transaction began, but others see it only when it has ended: a request that began in between and
+ * reads afterwards is no later one. No transaction takes longer than the database's bound for one, `transactionMs`.
+ */
+const TRANSACTION_SLACK_MS = 5_000
 
 const REDEEM = `
   with used as (
@@ -68,7 +74,8 @@ export function createRedemption(deps: {
     },
     requireLater(ageMs) {
       const pending = requests.getStore()
-      if (pending !== undefined && ageMs <= deps.clock() - pending.sinceMs) throw new errors.InvalidGrant('used before')
+      if (pending === undefined) return
+      if (ageMs <= deps.clock() - pending.sinceMs + TRANSACTION_SLACK_MS) throw new errors.InvalidGrant('used before')
     },
     install(provider) {
       provider.use(async (ctx, next) => {

@@ -47,10 +47,10 @@ const KINDS = [
 ] as const
 
 /** While nobody can use up a record of that kind. */
-const whileHeld = (kind: string, run: () => Promise<void>): Promise<void> =>
+const whileHeld = <T>(kind: string, run: (at: Pick<World['sql'], 'query'>) => Promise<T>): Promise<T> =>
   world.sql.transaction(async (at) => {
     await at.query('select 1 from oidc_record where kind = $1 for update', [kind])
-    await run()
+    return run(at)
   })
 
 /** The same identity service, which gives up after `deadlineMs`. */
@@ -103,18 +103,43 @@ describe.each(KINDS)('%s', (_, kind, obtain) => {
   })
 })
 
-describe.each(KINDS.slice(0, 2))('%s', (_, __, obtain) => {
-  test('keeps its token when another poll was under way, and loses it to a later one', async () => {
-    const form = await obtain()
-    const other = open(world.issuer)
-    other.flushHeaders()
-    await once(other, 'continue')
-    const { body } = await postToken(world, form, { id: 'flows' })
-    other.end(new URLSearchParams(form).toString())
-    const [answer] = await once(other, 'response')
+describe.each(KINDS.slice(0, 2))('%s', (_, kind, obtain) => {
+  const begin = async () => {
+    const poll = open(world.issuer)
+    poll.flushHeaders()
+    await once(poll, 'continue')
+    return poll
+  }
+  const isRefused = async (poll: ReturnType<typeof open>, form: Form): Promise<void> => {
+    poll.end(new URLSearchParams(form).toString())
+    const [answer] = await once(poll, 'response')
     expect([answer.statusCode, await json(answer)]).toMatchObject([400, { error: 'invalid_grant' }])
+  }
+
+  test('keeps its token when another poll was under way, and loses it to a much later one', async () => {
+    const form = await obtain()
+    const other = await begin()
+    const { body } = await postToken(world, form, { id: 'flows' })
+    await isRefused(other, form)
     expect(await isActive(body.access_token)).toBe(true)
+    await world.sql.query(
+      `update oidc_record set consumed_at = consumed_at - interval '1 minute' where kind = $1 and consumed_at is not null`,
+      [kind],
+    )
     expect((await postToken(world, form, { id: 'flows' })).status).toBe(400)
     expect(await isActive(body.access_token)).toBe(false)
+  })
+
+  test('keeps its token when another poll began while the first one was being stored', async () => {
+    const form = await obtain()
+    const [first, other] = await whileHeld(kind, async (at) => {
+      const answer = postToken(world, form, { id: 'flows' })
+      const waiting = 'select 1 from pg_locks where not granted and pg_backend_pid() = any(pg_blocking_pids(pid))'
+      await expect.poll(async () => (await at.query(waiting)).length, { timeout: 3_500 }).toBe(1)
+      return [answer, await begin()] as const
+    })
+    const { body } = await first
+    await isRefused(other, form)
+    expect(await isActive(body.access_token)).toBe(true)
   })
 })
