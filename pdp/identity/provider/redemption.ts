@@ -2,6 +2,9 @@
  * Redeeming a code, an approved request or a refresh token is one step: what is redeemed is used up, and the next refresh token
  * stored, only when the answer is ready and somebody still waits for it. oidc-provider does both first and may fail afterwards
  * (a wrong resource, a lost database, a deadline), which would cost the client what it redeems.
+ *
+ * A window remains: when PostgreSQL's answer to COMMIT is lost, or the deadline falls between the last look at whether somebody
+ * waits and the end of COMMIT, the client is told to try again although what it redeems is used up.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { errors, type Provider } from 'oidc-provider'
