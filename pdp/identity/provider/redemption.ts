@@ -4,7 +4,7 @@
  * (a wrong resource, a lost database, a deadline), which would cost the client what it redeems.
  *
  * A window remains: when PostgreSQL's answer to COMMIT is lost, or the deadline falls between the last look at whether somebody
- * waits and the end of COMMIT, the client is told to try again although what it redeems is used up.
+ * waits and the end of COMMIT, what the client redeems is used up although the answer says to try again.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { errors, type Provider } from 'oidc-provider'
