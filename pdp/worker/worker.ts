@@ -67,6 +67,8 @@ export function createAside(options: { readonly deadlineMs?: number } = {}): Asi
 function startWorker(): Worker {
   const worker = new Worker(ENTRY, { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB_MAX } })
   worker.unref()
+  // Also of a thread that fails between two jobs, or after it was given up.
+  worker.on('error', () => undefined)
   return worker
 }
 
@@ -86,7 +88,6 @@ function answerOf(worker: Worker, { job, deadlineMs }: { job: Job; deadlineMs: n
       worker.off('message', answered)
       worker.off('error', tooMuch)
       worker.off('exit', tooMuch)
-      worker.on('error', () => undefined)
       settle()
     }
     const timer = setTimeout(tooMuch, deadlineMs)

@@ -1,5 +1,5 @@
 /** What models and documents may cost: bounds that are seen at a glance, and a thread of its own for the rest. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { boundIssues, isLight, MODEL_BOUNDS } from '../../../pdp/decide/language/model-bounds.ts'
 import { compileModel } from '../../../pdp/decide/language/model-language.ts'
 import { knownModel, ModelPending } from '../../../pdp/decide/models/known-models.ts'
@@ -118,6 +118,16 @@ describe('the thread', () => {
     await expect
       .poll(() => aside.run({ kind: 'yaml', text: 'a: 1' }).catch(() => null), { timeout: 30_000 })
       .toEqual({ a: 1 })
+  }, 60_000)
+
+  test('takes many texts one after the other without a warning of the process', async () => {
+    const warnings: Error[] = []
+    const note = (warning: Error) => void warnings.push(warning)
+    process.on('warning', note)
+    onTestFinished(() => void process.off('warning', note))
+    const aside = createAside()
+    for (let i = 0; i < 20; i++) expect(await aside.run({ kind: 'yaml', text: `a: ${i}` })).toEqual({ a: i })
+    expect(warnings).toEqual([])
   }, 60_000)
 
   test('takes a bounded number of texts', async () => {
