@@ -8,7 +8,10 @@ import { type Aside, compileIn, createAside } from '../worker/worker.ts'
 const TEXTS = { open: { all: 2, tenant: 1 }, waiting: { all: 256, tenant: 16 } }
 
 export type SupposedModels = {
-  /** Compiles the text for who uses it next, who also learns its mistakes. Throws PdpError `overloaded` when too many wait. */
+  /**
+   * Compiles the text for who uses it next, who also learns its mistakes. Throws PdpError `overloaded` when too many wait, and
+   * `request_invalid` when the text takes too much time or memory.
+   */
   prepare(organization: string, text: string): Promise<void>
 }
 

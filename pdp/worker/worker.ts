@@ -18,6 +18,9 @@ const MODELS_MAX = 100
 /** Beside this file, as source or as what was built from it. */
 const ENTRY = new URL(`./thread${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
 
+/** The thread was too slow, or ended: that may be the fault of the machine at that moment, and not of the text. */
+class GivenUpError extends PdpError {}
+
 export type Aside = {
   /** Throws PdpError `request_invalid` with every issue, also for what takes longer than the deadline; `overloaded`. */
   run(job: Job): Promise<unknown>
@@ -79,7 +82,8 @@ function answerOf(worker: Worker, { job, deadlineMs }: { job: Job; deadlineMs: n
   return new Promise<Answer>((resolve, reject) => {
     const tooMuch = (): void => {
       const message = 'takes more time or memory than there is for it'
-      end(() => reject(new PdpError('request_invalid', `the text ${message}`, { issues: [{ place: '1:1', message }] })))
+      const issues = [{ place: '1:1', message }]
+      end(() => reject(new GivenUpError('request_invalid', `the text ${message}`, { issues })))
     }
     const answered = (answer: Answer): void => end(() => resolve(answer))
     function end(settle: () => void): void {
@@ -130,12 +134,12 @@ function compileAside(text: string): Promise<void> {
   return running
 }
 
-/** Keeps what the text compiles to, or its mistakes. Throws PdpError `overloaded`. */
+/** Keeps what the text compiles to, or its mistakes. Throws PdpError `overloaded`, and `request_invalid` when it was given up. */
 export async function compileIn(thread: Aside, text: string): Promise<void> {
   try {
     keepModel(text, { model: (await thread.run({ kind: 'model', text })) as Model })
   } catch (err) {
-    if (!(err instanceof PdpError) || err.code !== 'request_invalid') throw err
+    if (!(err instanceof PdpError) || err.code !== 'request_invalid' || err instanceof GivenUpError) throw err
     keepModel(text, { error: err })
   }
 }

@@ -6,7 +6,7 @@ import { knownModel, ModelPending } from '../../../pdp/decide/models/known-model
 import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
 import { ENVIRONMENT } from '../../../pdp/domain/change-log.ts'
 import { memoryStore } from '../../../pdp/store/memory/memory.ts'
-import { createAside, parseAside, withModels } from '../../../pdp/worker/worker.ts'
+import { compileIn, createAside, parseAside, withModels } from '../../../pdp/worker/worker.ts'
 import { parseYaml } from '../../../pdp/worker/yaml.ts'
 import { context, given, put } from '../../support/tuples.ts'
 
@@ -118,6 +118,16 @@ describe('the thread', () => {
     await expect
       .poll(() => aside.run({ kind: 'yaml', text: 'a: 1' }).catch(() => null), { timeout: 30_000 })
       .toEqual({ a: 1 })
+  }, 60_000)
+
+  test('that gave a model up once may compile it the next time', async () => {
+    const text = `${chain(130)}# given up\n`
+    const said = { code: 'request_invalid', message: expect.stringContaining('more time or memory') }
+    // No thread starts in that time.
+    await expect(compileIn(createAside({ deadlineMs: 1 }), text)).rejects.toMatchObject(said)
+    expect(() => knownModel(text)).toThrow(ModelPending)
+    await compileIn(createAside(), text)
+    expect(knownModel(text)).toEqual(compileModel(text))
   }, 60_000)
 
   test('takes many texts one after the other without a warning of the process', async () => {
