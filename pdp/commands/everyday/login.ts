@@ -16,6 +16,7 @@ const SPARE_MS = 30_000
 
 type Options = ConnectionOptions & { readonly scope?: string; readonly resource?: string }
 type Answer = { readonly [name: string]: unknown }
+type Answered = { readonly ok: boolean; readonly status: number; readonly body: Answer }
 type Invocation = { readonly options: Options; readonly io: NodeJS.Process }
 
 export function addLoginCommands(program: Command, io: NodeJS.Process, run: Run): void {
@@ -63,11 +64,13 @@ export const loginClient = (scope: string): object => ({
 
 const fileOf = (io: NodeJS.Process): string => loginFile(io.env, io.platform)
 
-async function post(
-  url: string,
-  path: string,
-  form: { readonly [name: string]: string },
-): Promise<{ ok: boolean; body: Answer }> {
+async function read(response: Response): Promise<Answered> {
+  const body: unknown = await response.json().catch(() => null)
+  const { ok, status } = response
+  return { ok, status, body: typeof body === 'object' && body !== null ? { ...body } : {} }
+}
+
+async function post(url: string, path: string, form: { readonly [name: string]: string }): Promise<Answered> {
   try {
     const response = await fetch(`${url}${path}`, {
       method: 'POST',
@@ -75,8 +78,7 @@ async function post(
       body: new URLSearchParams(form),
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
     })
-    const body: unknown = await response.json().catch(() => null)
-    return { ok: response.ok, body: typeof body === 'object' && body !== null ? { ...body } : {} }
+    return await read(response)
   } catch (err) {
     throw new CliError(`${url} cannot be reached. Is the PDP running? Try: portcullis doctor`, { cause: err })
   }
@@ -84,6 +86,16 @@ async function post(
 
 const said = ({ error, error_description }: Answer): string =>
   [error, error_description].filter((text) => typeof text === 'string').join(': ') || 'no answer'
+
+/** Of a request with what was saved: another sign-in is of no use while the PDP is away. */
+function refusalOf({ status, body }: Answered): CliError {
+  const hasEnded = status === 401 || body.error === 'invalid_grant'
+  return new CliError(
+    hasEnded
+      ? `the sign-in has ended (${said(body)}). Sign in again with: portcullis login`
+      : `the PDP answered with status ${status}. Try again later`,
+  )
+}
 
 async function login({ options, io }: Invocation): Promise<number> {
   const url = urlOf(options, io.env)
@@ -156,9 +168,9 @@ async function current(io: NodeJS.Process): Promise<SavedLogin> {
   if (Date.now() < saved.expiresAtMs - SPARE_MS) return saved
   if (saved.refreshToken === null) throw new CliError('the sign-in has expired. Sign in again with: portcullis login')
   const form = { grant_type: 'refresh_token', refresh_token: saved.refreshToken, client_id: saved.clientId }
-  const { ok, body } = await post(saved.url, '/oauth/token', form)
-  if (!ok) throw new CliError(`the sign-in has ended (${said(body)}). Sign in again with: portcullis login`)
-  const renewed = savedOf(body, saved)
+  const answered = await post(saved.url, '/oauth/token', form)
+  if (!answered.ok) throw refusalOf(answered)
+  const renewed = savedOf(answered.body, saved)
   saveLogin(fileOf(io), renewed)
   return renewed
 }
@@ -179,9 +191,9 @@ async function whoami({ options, io }: Invocation): Promise<number> {
     redirect: 'error',
     headers: { authorization: `Bearer ${bearer}` },
   })
-  if (!response.ok)
-    throw new CliError(`the PDP answered with status ${response.status}. Sign in again with: portcullis login`)
-  const person = (await response.json()) as Answer
+  const answered = await read(response)
+  if (!answered.ok) throw refusalOf(answered)
+  const person = answered.body
   io.stdout.write(
     options.json === true
       ? `${JSON.stringify(person)}\n`
