@@ -76,7 +76,8 @@ export async function comeBack(parts: ForeignParts, visit: Visit, id: string): P
     return problemPage(visit.frame, 'removed')
   if (parameters.get('error') === 'access_denied') {
     // Also of who may not use our client there.
-    const reason = `access_denied: ${inOneLine(parameters.get('error_description') ?? '')}`
+    const described = inOneLine(parameters.get('error_description') ?? '')
+    const reason = ['access_denied', described].filter((words) => words !== '').join(': ')
     account.log.warn({ event: 'foreign_sign_in_refused', provider: id, reason })
     return problemPage(visit.frame, 'cancelled', provider.name)
   }

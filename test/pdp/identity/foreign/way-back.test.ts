@@ -92,6 +92,14 @@ describe('the way back', () => {
     expect(here.log.join()).toContain('access_denied: User is not assigned to the <b>client')
   })
 
+  test('that went no further, and of which the provider said no more, is in the log with the code alone', async () => {
+    const state = new URL(await leave()).searchParams.get('state') ?? ''
+    const query = new URLSearchParams({ error: 'access_denied', state, iss: other.issuer })
+    const lines = here.log.length
+    await get(`${CALLBACK}?${query}`)
+    expect(here.log.slice(lines).join()).toContain('"reason":"access_denied"')
+  })
+
   test('is not good for ever', async () => {
     const url = await signInThere(await leave(), (await person(other)).email)
     here.time.offsetMs = 601_000
