@@ -24,7 +24,7 @@ export type ForeignPerson = {
   readonly signedInAt: number | null
 }
 export type ForeignClient = {
-  /** `fresh`: the person must sign in there once more. */
+  /** `fresh`: the person must sign in there once more. Throws as `redeem` does. */
   authorizationUrl(
     provider: ProviderWithSecret,
     asked: AuthorizationSecrets & { readonly redirectUri: string; readonly fresh: boolean },
@@ -139,12 +139,14 @@ async function discovered(issuer: string, outgoing: CustomFetch): Promise<Server
   const configuration = await client
     .discovery(new URL(issuer), 'metadata', undefined, client.None(), options)
     .catch((err: unknown) => {
-      throw new Error(`the metadata of ${issuer} cannot be read: ${readFailure(client, err).text}`, { cause: err })
+      const { isRefusal, text } = readFailure(client, err)
+      const message = `the metadata of ${issuer} cannot be read: ${text}`
+      throw isRefusal ? new ForeignRefused(message, { cause: err }) : new Error(message, { cause: err })
     })
   const metadata = configuration.serverMetadata()
   // Its ID tokens name this issuer, byte for byte. Entra ID has a template here, unless one tenant is named.
   if (metadata.issuer !== issuer)
-    throw new Error(
+    throw new ForeignRefused(
       `the metadata of ${issuer} names the issuer ${metadata.issuer}${describeSlash(issuer, metadata.issuer)}`,
     )
   return metadata

@@ -44,12 +44,20 @@ const newPerson = (): { sub: string; email: string; email_verified: boolean } =>
   return { sub, email: `${sub}@forged.example`, email_verified: true }
 }
 type Claims = { readonly [claim: string]: unknown }
+/** Presses the button of the provider. */
+async function press(by: ReturnType<typeof createBrowser>): Promise<Response> {
+  const html = await (await by.send('/account/sign-in')).text()
+  const target = /name="target" value="([^"]+)"/.exec(html)?.[1] ?? ''
+  return by.send('/account/providers', { form: { provider: 'forged', target } })
+}
+async function depart() {
+  const sent = await press(createBrowser(world.issuer))
+  return { status: sent.status, location: sent.headers.get('location'), html: await sent.text() }
+}
 /** There and back; what the provider says can depend on what it was asked for. */
 async function travel(claims: Claims | ((asked: URLSearchParams) => Claims)) {
   const by = createBrowser(world.issuer)
-  const html = await (await by.send('/account/sign-in')).text()
-  const target = /name="target" value="([^"]+)"/.exec(html)?.[1] ?? ''
-  const sent = await by.send('/account/providers', { form: { provider: 'forged', target } })
+  const sent = await press(by)
   const asked = new URL(sent.headers.get('location') ?? 'about:blank').searchParams
   const said = typeof claims === 'function' ? claims(asked) : claims
   forged.claims = { nonce: asked.get('nonce'), ...said }
@@ -199,8 +207,21 @@ describe('the answer of a provider', () => {
   ])('is not even asked for when the metadata is of an issuer %s, and the log says so', async (_, named, said) => {
     forged.metadata = { issuer: named(forged.issuer) }
     const lines = world.log.length
-    expect((await travel(newPerson())).asked.size).toBe(0)
+    expect(await depart()).toMatchObject({
+      status: 400,
+      location: null,
+      html: expect.stringContaining('was not right'),
+    })
     expect(world.log.slice(lines).join()).toContain(said)
+  })
+
+  test('is not even asked for while the metadata is away, and the page says to try again', async () => {
+    forged.answers = { '/.well-known/openid-configuration': { status: 503, ...html } }
+    expect(await depart()).toMatchObject({
+      status: 503,
+      location: null,
+      html: expect.stringContaining('does not answer'),
+    })
   })
 
   const html = { type: 'text/html', body: '<h1>Not now</h1>' }
