@@ -89,11 +89,12 @@ const said = ({ error, error_description }: Answer): string =>
 
 /** Of a request with what was saved: another sign-in is of no use while the PDP is away. */
 function refusalOf({ status, body }: Answered): CliError {
-  const hasEnded = status === 401 || body.error === 'invalid_grant'
+  if (status === 401 || body.error === 'invalid_grant')
+    return new CliError(`the sign-in has ended (${said(body)}). Sign in again with: portcullis login`)
   return new CliError(
-    hasEnded
-      ? `the sign-in has ended (${said(body)}). Sign in again with: portcullis login`
-      : `the PDP answered with status ${status}. Try again later`,
+    status >= 500 || status === 429
+      ? `the PDP answered with status ${status}. Try again later`
+      : `the PDP answered with status ${status} (${said(body)})`,
   )
 }
 
