@@ -9,7 +9,8 @@ let nodes: readonly Awaited<ReturnType<typeof openPostgres>>[]
 const time = { ms: Date.parse('2026-01-01T00:00:00Z') }
 beforeAll(async () => {
   database = await openTestDatabase()
-  const open = () => openPostgres({ connectionString: database.connectionString })
+  // Few connections: opening twenty at once takes a busy machine longer than a node waits for one.
+  const open = () => openPostgres({ connectionString: database.connectionString, poolCountMax: 3 })
   nodes = [await open(), await open()]
 })
 afterAll(async () => {
