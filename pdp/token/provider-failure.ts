@@ -69,3 +69,19 @@ export const inOneLine = (words: string): string =>
     .replaceAll(/\p{C}+/gu, ' ')
     .trim()
     .slice(0, WORDS_MAX)
+
+/**
+ * An answer that was read whole, as the failures above are read from it: with its address, and without the challenge that RFC 6749
+ * section 5.2 demands for a wrong secret, for which `openid-client` would not read what the body says. `body` null: it has none.
+ */
+export function readableAnswer(answer: {
+  readonly url: string
+  readonly status: number
+  readonly contentType: string | null | undefined
+  readonly body: Uint8Array | null
+}): Response {
+  const { url, status, contentType, body } = answer
+  const headers = contentType == null ? {} : { 'content-type': contentType }
+  const response = new Response(body === null ? null : new Uint8Array(body), { status, headers })
+  return Object.defineProperty(response, 'url', { value: url })
+}

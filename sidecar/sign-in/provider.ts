@@ -1,7 +1,7 @@
 /** One issuer where people sign in, spoken to by `openid-client`: authorization code with PKCE, refresh, and signing out. */
 import type { ClientAuth, Configuration, CustomFetch } from 'openid-client'
 import { readAtMost } from '../../pdp/process/http-json.ts'
-import { readFailure } from '../../pdp/token/provider-failure.ts'
+import { readableAnswer, readFailure } from '../../pdp/token/provider-failure.ts'
 import type { ProviderEntry } from '../route-file/sign-in.ts'
 
 /** What the issuer answered to the browser, or refused at its token endpoint. */
@@ -174,13 +174,9 @@ function bySecret(client: Client, secret: string): ClientAuth {
 /** No endless answer. */
 const boundedFetch: CustomFetch = async (url, options) => {
   const answer = await fetch(url, options as RequestInit)
+  const { status, headers } = answer
   if (answer.body === null) return answer
-  const bytes = await readAtMost(answer.body, ANSWER_BYTES_MAX)
-  if (bytes === null) throw new Error(`${url.split('?', 1)[0]} answered with more than 1 MiB`)
-  // Without the challenge that RFC 6749 section 5.2 demands for a wrong secret: the library would not read what the body says.
-  const type = answer.headers.get('content-type')
-  const headers = type === null ? {} : { 'content-type': type }
-  const read = new Response(new Uint8Array(bytes), { status: answer.status, headers })
-  // Of what failed, the log names the address.
-  return Object.defineProperty(read, 'url', { value: url })
+  const body = await readAtMost(answer.body, ANSWER_BYTES_MAX)
+  if (body === null) throw new Error(`${url.split('?', 1)[0]} answered with more than 1 MiB`)
+  return readableAnswer({ url, status, contentType: headers.get('content-type'), body })
 }

@@ -2,7 +2,7 @@
 import { importJWK, type JWK } from 'jose'
 import type { ClientAuth, Configuration, CustomFetch, ServerMetadata } from 'openid-client'
 import type { GuardedPost } from '../../signals/outgoing/guarded-post.ts'
-import { readFailure } from '../../token/provider-failure.ts'
+import { readableAnswer, readFailure } from '../../token/provider-failure.ts'
 import { describeSlash } from '../../token/remote-keys.ts'
 import { isAddress } from '../joining/mail-address.ts'
 import type { ProviderWithSecret } from './providers.ts'
@@ -166,14 +166,8 @@ export function fetchBy(guard: Pick<GuardedPost, 'send'>): CustomFetch {
       ...(signal === undefined ? {} : { signal }),
     })
     if (read === null) throw new Error(`${new URL(url).host} answered too much`)
-    const type = answered['content-type']
     const isEmpty = status === 204 || status === 304
-    const response = new Response(isEmpty ? null : new Uint8Array(read), {
-      status,
-      headers: type === undefined ? {} : { 'content-type': type },
-    })
-    // Of what failed, the log names the address.
-    return Object.defineProperty(response, 'url', { value: url })
+    return readableAnswer({ url, status, contentType: answered['content-type'], body: isEmpty ? null : read })
   }
 }
 
