@@ -1,23 +1,15 @@
 import { connect } from 'node:net'
-import { afterEach, describe, expect, test } from 'vitest'
-import { type Harness, PROMPT_MS, startHarness, until } from '../support/harness.ts'
+import { describe, expect, test } from 'vitest'
+import { PROMPT_MS, until } from '../support/harness.ts'
 import { ecKeys, proof, thumbprint } from '../support/issuer.ts'
-import { tuples } from '../support/pdp.ts'
 import { field, sendRaw } from '../support/raw-http.ts'
+import { openRuntimeWorld } from './runtime-world.ts'
 
 const ROUTES =
   'GET /public/**: public\nGET /invoices/{id}: viewer invoice:{id}\nPOST /invoices/{id}: viewer invoice:{id}'
-const script = tuples(['alice viewer invoice:1'])
 
-let h: Harness | null = null
-afterEach(async () => {
-  await h?.close()
-  h = null
-})
-async function start(options: Partial<Parameters<typeof startHarness>[0]> = {}): Promise<Harness> {
-  h = await startHarness({ routes: ROUTES, script, ...options })
-  return h
-}
+const world = openRuntimeWorld()
+const start = (options: Parameters<typeof world.start>[0] = {}) => world.start({ routes: ROUTES, ...options })
 
 describe('when the PDP', () => {
   test('is stopped, requests are 503 with Retry-After; when it is back, they are 200', async () => {

@@ -1,25 +1,14 @@
 import { create } from '@bufbuild/protobuf'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { SubjectSchema } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
-import { type Harness, startHarness } from '../support/harness.ts'
 import { ecKeys, proof, thumbprint } from '../support/issuer.ts'
-import { tuples } from '../support/pdp.ts'
 import { field } from '../support/raw-http.ts'
 import { fieldOf } from '../support/upstream.ts'
+import { openRuntimeWorld, ROUTES, script } from './runtime-world.ts'
 
-const ROUTES = 'GET /public/**: public\nGET /invoices/{id}: viewer invoice:{id}'
-const script = tuples(['alice viewer invoice:1'])
-
-let h: Harness | null = null
-afterEach(async () => {
-  await h?.close()
-  h = null
-})
-async function start(options: Partial<Parameters<typeof startHarness>[0]> = {}): Promise<Harness> {
-  h = await startHarness({ routes: ROUTES, script, ...options })
-  return h
-}
+const world = openRuntimeWorld()
+const start = world.start.bind(world)
 
 describe('step-up (RFC 9470)', () => {
   const routes = `GET /a: {check: scope invoices:read, step_up: {acr_values: [mfa, hw], max_age: 300}}`
