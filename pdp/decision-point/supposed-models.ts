@@ -9,7 +9,7 @@ const TEXTS = { open: { all: 2, tenant: 1 }, waiting: { all: 256, tenant: 16 } }
 
 export type SupposedModels = {
   /**
-   * Compiles the text for who uses it next, who also learns its mistakes. Throws PdpError `overloaded` when too many wait, and
+   * Compiles the text, so that its next use finds the model or its mistakes. Throws PdpError `overloaded` when too many wait, and
    * `request_invalid` when the text takes too much time or memory.
    */
   prepare(organization: string, text: string): Promise<void>

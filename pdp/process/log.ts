@@ -51,7 +51,7 @@ const CAUSES_MAX = 5
 const ERROR_FIELDS = new Set(['code', 'syscall', 'address', 'port', 'constraint'])
 
 /**
- * Libraries hang more on their errors: the command with the password (Redis), the values of the row (PostgreSQL), the mail
+ * Libraries attach more to their errors: the command with the password (Redis), the values of the row (PostgreSQL), the mail
  * (SMTP). None of that belongs in a log.
  */
 function errorFields(err: unknown, depth = 0): unknown {

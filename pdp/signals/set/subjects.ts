@@ -45,8 +45,8 @@ const FORMS = {
 const isForm = (format: string): format is keyof typeof FORMS => Object.hasOwn(FORMS, format)
 
 /**
- * RFC 9493 section 3: all members that the format requires, and no others. `place` is named in the error. `unknownParts`: of a
- * complex subject, what a part other than the user is worth whose format we do not know. Throws SetError `invalid_request`.
+ * RFC 9493 section 3: all members that the format requires, and no others. `place` is named in the error. `unknownParts`: what
+ * happens to a part of a complex subject, other than the user, whose format we do not know. Throws SetError `invalid_request`.
  */
 export function parseSubject(
   value: unknown,

@@ -71,7 +71,7 @@ describe('createLog', () => {
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'info', service: 'test', event: 'x' })
   })
 
-  test('says of an error what it is and where, without what a library hangs on it', () => {
+  test('says of an error what it is and where, without what a library attaches to it', () => {
     const { lines, log } = open()
     const err = Object.freeze(
       Object.assign(new Error('no', { cause: new Error('deep') }), {
