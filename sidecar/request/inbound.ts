@@ -118,10 +118,11 @@ const COLLECTED = [
   'expect',
 ] as const
 type Collected = (typeof COLLECTED)[number]
-type CollectedFields = { [Name in Collected]: readonly string[] }
+type CollectedFields = { [Name in Collected]: string[] }
 const collected = new Set<string>(COLLECTED)
 const isCollected = (name: string): name is Collected => collected.has(name)
-const ABSENT: readonly string[] = []
+/** Most requests lack most of these fields, so that they share one list, which nobody writes. */
+const ABSENT: string[] = []
 
 /** Compares exact names in any case: to a parser, `Content_Length` is another field; it is stripped by its folded name. */
 function collectFields(raw: readonly string[], names: string[]): CollectedFields {
@@ -138,7 +139,10 @@ function collectFields(raw: readonly string[], names: string[]): CollectedFields
     const name = raw[at] ?? ''
     const folded = foldName(name)
     names.push(folded)
-    if (isCollected(folded) && name.toLowerCase() === folded) found[folded] = [...found[folded], raw[at + 1] ?? '']
+    if (!isCollected(folded) || name.toLowerCase() !== folded) continue
+    const value = raw[at + 1] ?? ''
+    if (found[folded] === ABSENT) found[folded] = [value]
+    else found[folded].push(value)
   }
   return found
 }

@@ -31,6 +31,8 @@ describe('the tidy check refuses', () => {
     ['an old name in code', { 'pdp/b.ts': 'const lineage = 1\n' }],
     ['a caught error that is not named err', { 'pdp/b.ts': 'try {} catch (error) {}\n' }],
     ['an old phrase in a message', { 'sidecar/b.ts': "const text = 'whoever asks'\n" }],
+    ['a function that reads requests and has no row', { 'sidecar/request/b.ts': 'export function readB() {}\n' }],
+    ['a row for a function that is gone', { 'test/sidecar/growth/rows.ts': "runs: ['sidecar/request/b.ts:gone']\n" }],
     ['an old phrase in a document', { 'README.md': 'Whoever comes' }],
   ])('%s', (_, files) => {
     expect(problems(files)).toHaveLength(1)

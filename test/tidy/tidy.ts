@@ -1,10 +1,11 @@
 /**
- * What no other tool checks about the tree: sizes, module state, references that lead nowhere, and words that the glossary
- * replaced. What is wrong today is in ratchet.json; it may shrink and never grow. `--update` writes the file again.
+ * What no other tool checks about the tree: sizes, module state, references that lead nowhere, words that the glossary
+ * replaced, and functions that no growth table runs. What is wrong today is in ratchet.json; it may shrink and never grow. `--update` writes the file again.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, extname, join, posix } from 'node:path'
+import { withoutGrowth } from './growth.ts'
 import { OLD_NAMES, OLD_PHRASES } from './words.ts'
 
 /** Texts by path, as git has them. */
@@ -12,7 +13,15 @@ export type Tree = ReadonlyMap<string, string>
 /** By rule, then by place or word: how much of it there is. */
 export type Findings = { readonly [rule in (typeof RULES)[number]]: { readonly [what: string]: number } }
 
-const RULES = ['long files', 'large folders', 'module state', 'dead references', 'old names', 'old phrases'] as const
+const RULES = [
+  'long files',
+  'large folders',
+  'module state',
+  'dead references',
+  'old names',
+  'old phrases',
+  'growth',
+] as const
 const LINES_MAX = 300
 const FILES_MAX = 20
 const ROOMS = /^(pdp|sidecar|proto|test|charts)\//
@@ -34,6 +43,7 @@ export function findings(tree: Tree): Findings {
       read: (text) => text,
       flags: 'gi',
     }),
+    growth: withoutGrowth(tree),
   }
 }
 
