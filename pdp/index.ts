@@ -1,7 +1,12 @@
 /** What applications that embed the PDP import. */
 
-export type { CompareAllRequest, ComparedAccess, CompareRequest, Comparison } from './decision-point/compare-shapes.ts'
-export { createPdp } from './decision-point/create-pdp.ts'
+export type {
+  CompareAllRequest,
+  ComparedAccess,
+  CompareRequest,
+  Comparison,
+} from './engine/decision-point/compare-shapes.ts'
+export { createPdp } from './engine/decision-point/create-pdp.ts'
 export type {
   EmbeddedPdp,
   ManifestInput,
@@ -9,8 +14,15 @@ export type {
   WriteBy,
   WriteOptions,
   WriteResult,
-} from './decision-point/embedded.ts'
-export type { PdpOptions } from './decision-point/options.ts'
+} from './engine/decision-point/embedded.ts'
+export type { PdpOptions } from './engine/decision-point/options.ts'
+export type { EntitlementSource, Store, TransactionClient } from './engine/store/contract.ts'
+export { httpEntitlements } from './engine/store/entitlements/http-source.ts'
+export { redisSharedCache } from './engine/store/entitlements/redis-cache.ts'
+export type { SharedCache } from './engine/store/entitlements/shared-cache.ts'
+export { memoryStore } from './engine/store/memory/memory.ts'
+export { type PostgresOptions, postgresStore } from './engine/store/postgres/postgres.ts'
+export type { PostFetch as SourceFetch } from './shared/base/http-json.ts'
 export type {
   AskedSubject,
   ContextualTuple,
@@ -25,14 +37,7 @@ export type {
   PermissionCheck,
   PermissionResult,
   Subject,
-} from './domain/decision.ts'
-export { PdpError, type PdpErrorCode } from './domain/errors.ts'
-export type { RelationModel } from './domain/relation-types.ts'
-export { service, user } from './domain/subjects.ts'
-export type { PostFetch as SourceFetch } from './process/http-json.ts'
-export type { EntitlementSource, Store, TransactionClient } from './store/contract.ts'
-export { httpEntitlements } from './store/entitlements/http-source.ts'
-export { redisSharedCache } from './store/entitlements/redis-cache.ts'
-export type { SharedCache } from './store/entitlements/shared-cache.ts'
-export { memoryStore } from './store/memory/memory.ts'
-export { type PostgresOptions, postgresStore } from './store/postgres/postgres.ts'
+} from './shared/domain/decision.ts'
+export { PdpError, type PdpErrorCode } from './shared/domain/errors.ts'
+export type { RelationModel } from './shared/domain/relation-types.ts'
+export { service, user } from './shared/domain/subjects.ts'

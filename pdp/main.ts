@@ -1,5 +1,5 @@
 /** Starts the PDP from source: `node pdp/main.ts`. */
-import { keepCompiled } from './process/command/compiled.ts'
+import { keepCompiled } from './shared/process/command/compiled.ts'
 
 keepCompiled()
 const { runPdpCli } = await import('./cli.ts')

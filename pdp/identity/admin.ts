@@ -1,10 +1,11 @@
 /** Creates the first client, `admin`, which sets up everything else. */
-import { PdpError } from '../domain/errors.ts'
-import type { JsonObject } from '../domain/json.ts'
-import type { Log } from '../process/log.ts'
-import { type Directory, SYSTEM } from '../store/directory.ts'
+
+import { type Directory, SYSTEM } from '../engine/store/directory.ts'
+import { PdpError } from '../shared/domain/errors.ts'
+import type { JsonObject } from '../shared/domain/json.ts'
+import type { Log } from '../shared/process/log.ts'
 import { SERVICE_SCOPES } from './oauth/scopes.ts'
-import { hashSecret, verifySecret } from './passwords/password-hash.ts'
+import { hashSecret, verifySecret } from './people/passwords/password-hash.ts'
 
 export const ADMIN = 'admin'
 const CONTEXT = { actor: 'system', requestId: 'start' }

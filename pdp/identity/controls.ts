@@ -1,10 +1,11 @@
 /** What management does with the identity service, alone or inside an open transaction. */
-import { createSecondFactor, type SecondFactor } from './factors/second-factor.ts'
-import { createIdentityProviders, type IdentityProviders } from './foreign/providers.ts'
-import { createInvitations, type Invitations } from './joining/invitations.ts'
-import { createExternalIssuers, type ExternalIssuers } from './tokens/external-issuers.ts'
-import { createRevocations, type Revocations } from './tokens/revocation.ts'
-import type { TokenHook } from './tokens/token-hook.ts'
+
+import { createExternalIssuers, type ExternalIssuers } from './issuer/tokens/external-issuers.ts'
+import { createRevocations, type Revocations } from './issuer/tokens/revocation.ts'
+import type { TokenHook } from './issuer/tokens/token-hook.ts'
+import { createSecondFactor, type SecondFactor } from './people/factors/second-factor.ts'
+import { createInvitations, type Invitations } from './people/invitations/invitations.ts'
+import { createIdentityProviders, type IdentityProviders } from './people/upstream-providers/providers.ts'
 
 export type Controls = {
   readonly sessions: Pick<Revocations, 'revokeSession' | 'revokeUser' | 'endUser'>

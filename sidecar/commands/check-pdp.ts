@@ -1,9 +1,9 @@
 /** `check --pdp`: relations and permissions of a route file that no model or role of the PDP has. */
 import { create } from '@bufbuild/protobuf'
 import { credentials, Metadata } from '@grpc/grpc-js'
-import { openPdpConnection } from '../../pdp/client/connection.ts'
-import { StartError } from '../../pdp/process/exit.ts'
-import { serviceDefinition } from '../../pdp/process/grpc/service.ts'
+import { openPdpConnection } from '../../pdp/shared/client/connection.ts'
+import { StartError } from '../../pdp/shared/process/exit.ts'
+import { serviceDefinition } from '../../pdp/shared/process/grpc/service.ts'
 import { DecideRequestSchema, type DecideResponse, DecisionService } from '../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import type { PermissionQuestion } from '../pdp-client/question.ts'

@@ -1,8 +1,8 @@
 /** The command `explain`: which route a request takes, what the PDP is asked, and with a token what it answers. */
 import type { Command } from 'commander'
-import { parseAddress } from '../../pdp/process/addresses.ts'
-import { ConfigError, runCommand } from '../../pdp/process/exit.ts'
-import { parseJws, TOKEN_CHARS_MAX } from '../../pdp/token/jws.ts'
+import { parseAddress } from '../../pdp/shared/base/addresses.ts'
+import { ConfigError, runCommand } from '../../pdp/shared/process/exit.ts'
+import { parseJws, TOKEN_CHARS_MAX } from '../../pdp/shared/token/jws.ts'
 import { loadConfig, loadRouteFile } from '../config/config.ts'
 import type { Explanation } from '../enforce/explain.ts'
 import type { AskedRequest, TokenDecision } from './explain-token.ts'

@@ -1,6 +1,6 @@
 /** `init`: a first route file, with a route and tests for each operation of an OpenAPI document when there is one. */
 import { Document } from 'yaml'
-import { ConfigError } from '../../pdp/process/exit.ts'
+import { ConfigError } from '../../pdp/shared/process/exit.ts'
 import { parsePattern, patternText } from '../routes/patterns.ts'
 import { type Route, routeConflict } from '../routes/route.ts'
 import { type CheckText, checkOfMapping, MappingError } from './coaz.ts'

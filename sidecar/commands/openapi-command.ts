@@ -1,6 +1,6 @@
 /** The command `openapi`: writes the routes of a route file as an OpenAPI document. */
 import type { Command } from 'commander'
-import { runCommand } from '../../pdp/process/exit.ts'
+import { runCommand } from '../../pdp/shared/process/exit.ts'
 import { loadRouteFile } from '../config/config.ts'
 
 type Io = NodeJS.Process

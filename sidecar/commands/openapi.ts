@@ -1,6 +1,6 @@
 /** Reads the operations of an OpenAPI document (2.0 to 3.1) that a first route file needs. */
 import { parse } from 'yaml'
-import { ConfigError } from '../../pdp/process/exit.ts'
+import { ConfigError } from '../../pdp/shared/process/exit.ts'
 import { MAPPING_KEY } from './coaz.ts'
 
 export type Operation = {

@@ -1,8 +1,8 @@
 /** An access token that a command is given. */
 
 import { readFileSync } from 'node:fs'
-import { fileProblem } from '../../pdp/process/command/file-problem.ts'
-import { ConfigError } from '../../pdp/process/exit.ts'
+import { fileProblem } from '../../pdp/shared/process/command/file-problem.ts'
+import { ConfigError } from '../../pdp/shared/process/exit.ts'
 
 /** The token comes from a file, because every process can read command lines. */
 export function readToken(path: string): string {

@@ -2,8 +2,8 @@
 
 import { readFileSync, statSync } from 'node:fs'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
-import { fileProblem } from '../../pdp/process/command/file-problem.ts'
-import { ConfigError } from '../../pdp/process/exit.ts'
+import { fileProblem } from '../../pdp/shared/process/command/file-problem.ts'
+import { ConfigError } from '../../pdp/shared/process/exit.ts'
 import type { RouteFile } from '../route-file/route-file.ts'
 
 export type Pem = { readonly ca: Buffer | null; readonly cert: Buffer | null; readonly key: Buffer | null }

@@ -1,7 +1,7 @@
 /** Authenticates the gateway that asks: only its word about a request counts. */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { StartError } from '../../pdp/process/exit.ts'
-import { formatAddress } from '../../pdp/process/listen.ts'
+import { StartError } from '../../pdp/shared/process/exit.ts'
+import { formatAddress } from '../../pdp/shared/process/listen.ts'
 import type { DoorKeys } from '../config/certificates.ts'
 import type { DoorEntry } from '../route-file/doors.ts'
 

@@ -1,7 +1,7 @@
 /** Reads the request that Envoy asks about, as strictly as one that came to the data port. */
 import { METHODS } from 'node:http'
 import { Readable } from 'node:stream'
-import { parseAddress } from '../../pdp/process/addresses.ts'
+import { parseAddress } from '../../pdp/shared/base/addresses.ts'
 import type {
   AttributeContext_HttpRequest,
   CheckRequest,

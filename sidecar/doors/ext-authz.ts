@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js'
-import { StartError } from '../../pdp/process/exit.ts'
-import { bindableAddress, formatAddress, type ListenAddress, listenError } from '../../pdp/process/listen.ts'
+import { StartError } from '../../pdp/shared/process/exit.ts'
+import { bindableAddress, formatAddress, type ListenAddress, listenError } from '../../pdp/shared/process/listen.ts'
 import {
   Authorization,
   CheckRequestSchema,

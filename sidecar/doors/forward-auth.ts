@@ -1,6 +1,6 @@
 /** The door for nginx, Traefik and Caddy: they ask over HTTP, and 200 alone lets the request pass. */
 import { randomUUID } from 'node:crypto'
-import { formatAddress } from '../../pdp/process/listen.ts'
+import { formatAddress } from '../../pdp/shared/process/listen.ts'
 import { type DenialAnswer, describeDenial } from '../enforce/denial-response.ts'
 import type { Permit } from '../enforce/enforce.ts'
 import type { ClientAnswer, ClientRequest } from '../http/client-request.ts'

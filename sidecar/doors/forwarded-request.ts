@@ -1,6 +1,6 @@
 /** Reads the request that a gateway asks about over HTTP, from the fields of its profile and no others. */
 import { METHODS } from 'node:http'
-import { parseAddress } from '../../pdp/process/addresses.ts'
+import { parseAddress } from '../../pdp/shared/base/addresses.ts'
 import { type ClientRequest, syntheticRequest } from '../http/client-request.ts'
 import { CALLER_FIELD, DOOR_FIELDS, type DoorFields, type HttpProfile, REFUSAL_FIELD } from '../http/door-fields.ts'
 import { splitList } from '../http/fields.ts'

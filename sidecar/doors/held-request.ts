@@ -1,8 +1,8 @@
 /** Judges a request that a gateway holds, by the same `enforce` as one that came to the data port, and says what to answer. */
 
-import type { ProblemCode } from '../../pdp/process/problems.ts'
-import type { Span, Tracing } from '../../pdp/process/tracing/tracing.ts'
-import { withTimeout } from '../../pdp/process/with-timeout.ts'
+import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
+import { withTimeout } from '../../pdp/shared/base/with-timeout.ts'
+import type { Span, Tracing } from '../../pdp/shared/process/tracing/tracing.ts'
 import { type Admitted, admit } from '../enforce/admission.ts'
 import { enforceLatest } from '../enforce/current-rules.ts'
 import { type Denial, denied, deniedAfterPermit } from '../enforce/denial.ts'

@@ -1,5 +1,5 @@
 /** Which fields of a client a gateway that asks over HTTP takes away after the question, with the configuration that we print. */
-import { exactNames, OF_TRAEFIK, prefixes } from '../gateways/cleared.ts'
+import { exactNames, OF_TRAEFIK, prefixes } from '../http/cleared.ts'
 import { ANSWER_FIELDS, DOOR_FIELDS, type HttpProfile } from '../http/door-fields.ts'
 import type { HeaderNames } from '../http/fields.ts'
 import { isPlainName } from '../http/folding.ts'

@@ -1,6 +1,6 @@
 /** Opens a unix socket that only its owner and group may use: the file system authenticates the gateway. */
 import { chmodSync, lstatSync, rmSync } from 'node:fs'
-import { StartError } from '../../pdp/process/exit.ts'
+import { StartError } from '../../pdp/shared/process/exit.ts'
 
 const OWNER_AND_GROUP = 0o660
 const NOBODY_ELSE = 0o117

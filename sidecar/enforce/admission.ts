@@ -1,5 +1,5 @@
 /** Limits open exchanges: a place for the client on arrival, and places for route and subject when they are known. */
-import { clientOf } from '../../pdp/process/addresses.ts'
+import { clientOf } from '../../pdp/shared/base/addresses.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
 import { type Places, Stay, type Want } from './places.ts'
 import type { Turns, Waiting } from './turns.ts'

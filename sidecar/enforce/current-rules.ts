@@ -1,5 +1,5 @@
 /** Enforces the rules that are in force when a request is let through, not those at its arrival: it may have waited long in between. */
-import type { Span } from '../../pdp/process/tracing/tracing.ts'
+import type { Span } from '../../pdp/shared/process/tracing/tracing.ts'
 import type { Origin } from '../request/origin.ts'
 import { checkMedia, type ReadBody } from '../routes/json-body.ts'
 import { NO_ADMISSION } from './admission.ts'

@@ -1,6 +1,6 @@
 /** The log line of each request; its schema is decision-log.schema.json. It has no header, query, body or token. */
 import { hash } from 'node:crypto'
-import type { ProblemCode } from '../../pdp/process/problems.ts'
+import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import type { DoorProfile } from '../http/door-fields.ts'
 import type { SubjectsInLog } from '../route-file/route-file.ts'

@@ -6,9 +6,9 @@ import {
   type ProblemCode,
   type ProblemMembers,
   problem,
-} from '../../pdp/process/problems.ts'
-import { type ChallengeError, type ChallengeScheme, challenge } from '../../pdp/token/challenge.ts'
-import { PROOF_ALGORITHMS } from '../../pdp/token/dpop.ts'
+} from '../../pdp/shared/base/problems.ts'
+import { type ChallengeError, type ChallengeScheme, challenge } from '../../pdp/shared/token/challenge.ts'
+import { PROOF_ALGORITHMS } from '../../pdp/shared/token/dpop.ts'
 import type { ClientAnswer } from '../http/client-request.ts'
 import { grpcEnd } from '../http/grpc.ts'
 import type { StepUp } from '../routes/step-up.ts'

@@ -1,8 +1,8 @@
 /** Why a request is not forwarded, as a value: what the client learns, and what only the log records. */
-import type { ProblemCode } from '../../pdp/process/problems.ts'
-import type { ChallengeScheme } from '../../pdp/token/challenge.ts'
-import { TOKEN_PROBLEMS, TokenError, type TokenErrorCode } from '../../pdp/token/errors.ts'
-import { EXTERNAL_MARK } from '../../pdp/token/foreign-claims.ts'
+import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
+import type { ChallengeScheme } from '../../pdp/shared/token/challenge.ts'
+import { TOKEN_PROBLEMS, TokenError, type TokenErrorCode } from '../../pdp/shared/token/errors.ts'
+import { EXTERNAL_MARK } from '../../pdp/shared/token/foreign-claims.ts'
 import { PdpUnavailable, RequestError } from '../request/errors.ts'
 import type { Route } from '../routes/route.ts'
 import { type DenialMembers, isShadowed } from './denial-response.ts'

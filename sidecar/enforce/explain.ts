@@ -1,7 +1,7 @@
 /** Explains what a route file does with a request, without the network: the route, its parameters and the questions. */
-import type { ProblemCode } from '../../pdp/process/problems.ts'
-import { parseClaims } from '../../pdp/token/claims.ts'
-import { TokenError } from '../../pdp/token/errors.ts'
+import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
+import { parseClaims } from '../../pdp/shared/token/claims.ts'
+import { TokenError } from '../../pdp/shared/token/errors.ts'
 import { RequestError } from '../request/errors.ts'
 import { type InboundRequest, readInbound } from '../request/inbound.ts'
 import type { RouteFile } from '../route-file/route-file.ts'

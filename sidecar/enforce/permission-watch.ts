@@ -1,5 +1,5 @@
 /** Ends open exchanges early: when the token expires, the PDP denies, the rules change, or the process stops. */
-import type { ProblemCode } from '../../pdp/process/problems.ts'
+import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import type { PdpAnswer, PdpQuestion } from '../pdp-client/question.ts'
 
 /** What the permission of an open exchange depends on. */

@@ -1,7 +1,7 @@
 /** Logs and counts what became of a request, under its request id. */
 import { randomUUID } from 'node:crypto'
-import { isRequestId } from '../../pdp/domain/names.ts'
-import type { Span } from '../../pdp/process/tracing/tracing.ts'
+import { isRequestId } from '../../pdp/shared/domain/names.ts'
+import type { Span } from '../../pdp/shared/process/tracing/tracing.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import type { DoorProfile } from '../http/door-fields.ts'
 import { firstValue } from '../http/fields.ts'

@@ -1,5 +1,5 @@
 /** OAuth 2.0 Protected Resource Metadata (RFC 9728): tells a client which issuers this resource trusts. */
-import { PROOF_ALGORITHMS } from '../../pdp/token/dpop.ts'
+import { PROOF_ALGORITHMS } from '../../pdp/shared/token/dpop.ts'
 import type { RouteFile } from '../route-file/route-file.ts'
 
 export type ResourceMetadata = {

@@ -1,5 +1,5 @@
 /** Spans of a request: the request itself, its question to the PDP, and its way to the upstream. Nothing here decides. */
-import { type Span, spanError, type Tracing } from '../../pdp/process/tracing/tracing.ts'
+import { type Span, spanError, type Tracing } from '../../pdp/shared/process/tracing/tracing.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import { firstValue } from '../http/fields.ts'
 import type { DecisionLine } from './decision-log.ts'

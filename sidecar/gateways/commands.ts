@@ -2,9 +2,9 @@
 
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { fileProblem } from '../../pdp/process/command/file-problem.ts'
-import { ConfigError, runCommand } from '../../pdp/process/exit.ts'
-import { parseListenAddress } from '../../pdp/process/listen.ts'
+import { fileProblem } from '../../pdp/shared/process/command/file-problem.ts'
+import { ConfigError, runCommand } from '../../pdp/shared/process/exit.ts'
+import { parseListenAddress } from '../../pdp/shared/process/listen.ts'
 import { loadRouteFile } from '../config/config.ts'
 import type { ConfigFile, HostAndPort } from './plan.ts'
 

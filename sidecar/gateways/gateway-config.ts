@@ -1,5 +1,5 @@
 /** `gateway-config`: a configuration that asks the doors of a route file about every request and forwards what was judged. */
-import { isLoopback, type ListenAddress } from '../../pdp/process/listen.ts'
+import { isLoopback, type ListenAddress } from '../../pdp/shared/process/listen.ts'
 import type { DoorProfile } from '../http/door-fields.ts'
 import type { DoorEntry } from '../route-file/doors.ts'
 import type { RouteFile } from '../route-file/route-file.ts'

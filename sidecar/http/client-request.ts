@@ -1,7 +1,7 @@
 /** A client's request and its response, independent of the HTTP version. */
 import type { IncomingMessage } from 'node:http'
 import { type Duplex, Readable } from 'node:stream'
-import { plainAddress } from '../../pdp/process/listen.ts'
+import { plainAddress } from '../../pdp/shared/process/listen.ts'
 
 export type ClientRequest = {
   readonly version: '1.0' | '1.1' | '2'

@@ -1,6 +1,6 @@
 /** `inject FILE`: changes the manifests of a file as the injector would, so that the result can be reviewed in Git. */
 import { parseAllDocuments, stringify } from 'yaml'
-import { ConfigError } from '../../pdp/process/exit.ts'
+import { ConfigError } from '../../pdp/shared/process/exit.ts'
 import type { InjectorConfig } from './pod/config.ts'
 import { inject } from './pod/inject.ts'
 import type { Injection, Mode } from './pod/injection.ts'

@@ -1,12 +1,12 @@
 /** Starts an injector process: the webhook, its certificate's watch, and the admin port. */
 import { join } from 'node:path'
 import { Counter, Gauge } from 'prom-client'
-import { createRegistry, startOperations } from '../../pdp/process/admin-listener.ts'
-import { StartError } from '../../pdp/process/exit.ts'
-import { formatAddress, type ListenAddress } from '../../pdp/process/listen.ts'
-import type { Log } from '../../pdp/process/log.ts'
-import type { Shutdown } from '../../pdp/process/shutdown.ts'
-import { type KeyPairFiles, readKeyPair, watchKeyPair } from '../../pdp/process/tls/key-pair-files.ts'
+import { createRegistry, startOperations } from '../../pdp/shared/process/admin-listener.ts'
+import { StartError } from '../../pdp/shared/process/exit.ts'
+import { type KeyPairFiles, readKeyPair, watchKeyPair } from '../../pdp/shared/process/key-pair-files.ts'
+import { formatAddress, type ListenAddress } from '../../pdp/shared/process/listen.ts'
+import type { Log } from '../../pdp/shared/process/log.ts'
+import type { Shutdown } from '../../pdp/shared/process/shutdown.ts'
 import type { InjectorConfig } from './pod/config.ts'
 import { startWebhook } from './webhook/webhook.ts'
 

@@ -2,7 +2,7 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { clientOf, parseAddress } from '../../pdp/process/addresses.ts'
+import { clientOf, parseAddress } from '../../pdp/shared/base/addresses.ts'
 
 type Opening = {
   /** `own`: what the client has open already, of `used` in all. */

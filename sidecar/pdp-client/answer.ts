@@ -1,8 +1,8 @@
 /** Converts a PDP decision to an answer, and rejects it unless it echoes exactly the question. */
-import type { Decision } from '../../pdp/client/codec.ts'
-import { echoes } from '../../pdp/client/question.ts'
-import { reasonText } from '../../pdp/domain/reasons.ts'
-import { EXTERNAL_MARK } from '../../pdp/token/foreign-claims.ts'
+import type { Decision } from '../../pdp/shared/client/codec.ts'
+import { echoes } from '../../pdp/shared/client/question.ts'
+import { reasonText } from '../../pdp/shared/domain/reasons.ts'
+import { EXTERNAL_MARK } from '../../pdp/shared/token/foreign-claims.ts'
 import { PdpUnavailable } from '../request/errors.ts'
 import type { PdpAnswer, PdpQuestion, SignIn } from './question.ts'
 

@@ -1,7 +1,7 @@
 /** Asks the PDP over several addresses, within one deadline. A missing answer never allows. */
-import { ask } from '../../pdp/client/attempts.ts'
-import type { Decision } from '../../pdp/client/codec.ts'
-import { createPdpPool, type PoolOptions } from '../../pdp/client/pool.ts'
+import { ask } from '../../pdp/shared/client/attempts.ts'
+import type { Decision } from '../../pdp/shared/client/codec.ts'
+import { createPdpPool, type PoolOptions } from '../../pdp/shared/client/pool.ts'
 import { PdpUnavailable, UNDECIDED_CODES } from '../request/errors.ts'
 import { decidedAbout } from './answer.ts'
 import type { PdpAnswer, PdpQuestion } from './question.ts'

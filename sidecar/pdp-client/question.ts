@@ -1,5 +1,5 @@
 /** The question about one request to the PDP, and its answer. */
-import type { StreamedQuestion } from '../../pdp/client/question.ts'
+import type { StreamedQuestion } from '../../pdp/shared/client/question.ts'
 
 export type PermissionQuestion = { readonly relation: string; readonly resource: string }
 /** About a verified token. */

@@ -1,7 +1,7 @@
 /** Reports the routes of this sidecar to the PDPs that it is connected to, and tries requests for them. No decision waits for it. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { type Client, type ClientDuplexStream, type Metadata, type ServiceError, status } from '@grpc/grpc-js'
-import { serviceDefinition } from '../../pdp/process/grpc/service.ts'
+import { serviceDefinition } from '../../pdp/shared/process/grpc/service.ts'
 import {
   type ReportRequest,
   ReportRequestSchema,

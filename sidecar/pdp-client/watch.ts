@@ -1,7 +1,7 @@
 /** Watches a question over any reachable address: the PDP sends a new answer whenever it changes. */
 
-import { isAddressError, type PdpPool } from '../../pdp/client/pool.ts'
-import type { PdpStream, Reply } from '../../pdp/client/stream.ts'
+import { isAddressError, type PdpPool } from '../../pdp/shared/client/pool.ts'
+import type { PdpStream, Reply } from '../../pdp/shared/client/stream.ts'
 import { readAnswer } from './answer.ts'
 import type { PdpAnswer, PdpQuestion } from './question.ts'
 

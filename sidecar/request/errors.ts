@@ -1,5 +1,5 @@
 /** Errors that end the evaluation of a request. enforce/denial-response.ts answers each; none allows. */
-import type { ProblemCode } from '../../pdp/process/problems.ts'
+import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 
 /** The request itself is refused. The client sees the message, so it never contains text of the request. */
 export class RequestError extends Error {

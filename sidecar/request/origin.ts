@@ -1,12 +1,12 @@
 /** The origin of a request: its connection, or what trusted proxies report (RFC 7239, X-Forwarded-*). */
-import { type Networks, parseAddress } from '../../pdp/process/addresses.ts'
+import { type Networks, parseAddress } from '../../pdp/shared/base/addresses.ts'
 import {
   type Said as Claimed,
   FIELDS_DIFFER,
   nearestStranger,
   plainSaid,
   standardSaid,
-} from '../../pdp/process/client-address.ts'
+} from '../../pdp/shared/base/client-address.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import { type Authority, parseAuthority } from './target.ts'
 

@@ -1,6 +1,6 @@
 /** Reads the doors of a route file: where gateways ask, as which profile, and how they authenticate. */
 import { isSeq, type Node } from 'yaml'
-import { isLoopback, type ListenAddress, parseListenAddress } from '../../pdp/process/listen.ts'
+import { isLoopback, type ListenAddress, parseListenAddress } from '../../pdp/shared/process/listen.ts'
 import { DOOR_PROFILES, type DoorProfile, isHttpProfile } from '../http/door-fields.ts'
 import { usesBody } from '../routes/checks.ts'
 import type { Route } from '../routes/route.ts'

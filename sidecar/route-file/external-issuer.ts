@@ -1,7 +1,7 @@
 /** Reads what a route file says of an issuer other than the PDP: how its tokens name subjects, clients, organizations and groups. */
 import type { Node } from 'yaml'
-import { ID } from '../../pdp/token/claims.ts'
-import type { ForeignClaimNames, ForeignIssuer } from '../../pdp/token/foreign-claims.ts'
+import { ID } from '../../pdp/shared/token/claims.ts'
+import type { ForeignClaimNames, ForeignIssuer } from '../../pdp/shared/token/foreign-claims.ts'
 import { CLAIM_NAME, CLAIMS, EXTERNAL, SUBJECT_PREFIX, TOKEN_TYPES } from './issuer-format.ts'
 import type { YamlReader } from './yaml-reader.ts'
 

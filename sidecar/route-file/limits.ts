@@ -1,6 +1,6 @@
 /** The limits of a route file, and how they and trusted proxies are read. */
 import type { Node } from 'yaml'
-import { type Network, parseNetwork } from '../../pdp/process/addresses.ts'
+import { type Network, parseNetwork } from '../../pdp/shared/base/addresses.ts'
 import { DEFAULT_LIMITS, type SidecarLimits } from './default-limits.ts'
 import { count, type Members, optional } from './schema.ts'
 import type { YamlReader } from './yaml-reader.ts'

@@ -1,9 +1,9 @@
 /** Reads the peers that a route file names (issuers, upstream, PDP) and the sidecar's own certificate. */
 import { isMap, type Node } from 'yaml'
-import { isLoopback, withoutBrackets } from '../../pdp/process/listen.ts'
-import { ALGORITHM_NAMES, type AlgorithmName, isAlgorithm } from '../../pdp/token/algorithms.ts'
-import type { ForeignIssuer } from '../../pdp/token/foreign-claims.ts'
-import { isSafeKeyUrl } from '../../pdp/token/remote-keys.ts'
+import { isLoopback, withoutBrackets } from '../../pdp/shared/process/listen.ts'
+import { ALGORITHM_NAMES, type AlgorithmName, isAlgorithm } from '../../pdp/shared/token/algorithms.ts'
+import type { ForeignIssuer } from '../../pdp/shared/token/foreign-claims.ts'
+import { isSafeKeyUrl } from '../../pdp/shared/token/remote-keys.ts'
 import { prefixConflict, readExternal } from './external-issuer.ts'
 import { CONNECTIONS, HOST_AND_PORT, PDP, type PEER_FILES, TLS, UPSTREAM } from './format.ts'
 import { INTROSPECTION, ISSUER } from './issuer-format.ts'

@@ -1,6 +1,6 @@
 /** Parses a route file into a typed value, or reports all of its errors at once. */
 import type { Node } from 'yaml'
-import type { Network } from '../../pdp/process/addresses.ts'
+import type { Network } from '../../pdp/shared/base/addresses.ts'
 import { passIssue } from '../http/fields.ts'
 import { parseAuthority } from '../request/target.ts'
 import type { Route } from '../routes/route.ts'

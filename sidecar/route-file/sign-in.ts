@@ -1,6 +1,6 @@
 /** Reads `sign_in` of a route file: where browsers sign in, and how long a session lasts. */
 import { isSeq, type Node } from 'yaml'
-import { isSafeKeyUrl } from '../../pdp/token/remote-keys.ts'
+import { isSafeKeyUrl } from '../../pdp/shared/token/remote-keys.ts'
 import { readPath } from './peers.ts'
 import {
   IDLE_SECONDS,

@@ -1,6 +1,6 @@
 /** Parses the `tests` of a route file: requests and their expected results. They need no network. */
 import type { Node } from 'yaml'
-import { parseAddress } from '../../pdp/process/addresses.ts'
+import { parseAddress } from '../../pdp/shared/base/addresses.ts'
 import type { ContextValue } from '../routes/context.ts'
 import type { Route } from '../routes/route.ts'
 import { constantOf } from './context.ts'

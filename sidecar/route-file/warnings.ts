@@ -1,5 +1,5 @@
 /** Warns about valid routes that servers may confuse: by case, a trailing slash, a format, or what follows the name of a script. */
-import { didYouMean } from '../../pdp/domain/nearest.ts'
+import { didYouMean } from '../../pdp/shared/domain/nearest.ts'
 import { usesSource } from '../routes/checks.ts'
 import { type Protection, protectsOtherwise, rulesOf } from '../routes/path-readings.ts'
 import { foldPattern, isWithin, otherSlash, type Pattern, patternText } from '../routes/patterns.ts'

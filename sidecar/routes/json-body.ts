@@ -1,6 +1,6 @@
 /** Reads JSON bodies of a limited size, and takes single members from them. A repeated key is refused. */
-import { readAtMost } from '../../pdp/process/http-json.ts'
-import { endOfString, stringAt } from '../../pdp/process/json-text.ts'
+import { readAtMost } from '../../pdp/shared/base/http-json.ts'
+import { endOfString, stringAt } from '../../pdp/shared/base/json-text.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import { keyParts, nestsAlike } from '../http/folding.ts'
 import { malformed, RequestError } from '../request/errors.ts'

@@ -1,5 +1,5 @@
 /** Templates such as `{org}/{id}`, and the sources of their placeholders. */
-import { isObjectId } from '../../pdp/domain/names.ts'
+import { isObjectId } from '../../pdp/shared/domain/names.ts'
 import { keyParts } from '../http/folding.ts'
 
 export type Source =

@@ -3,7 +3,7 @@
  * a form or of a JSON body into the query, where the body wins, and take `_method` for the method of a POST. The sidecar does not
  * read forms.
  */
-import { stringAt } from '../../pdp/process/json-text.ts'
+import { stringAt } from '../../pdp/shared/base/json-text.ts'
 import { foldText } from '../http/folding.ts'
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'

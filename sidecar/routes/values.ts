@@ -1,6 +1,6 @@
 /** Takes the values for a route's checks from the request. Each must occur exactly once (folding.ts says which names are equal). */
-import { isObjectId } from '../../pdp/domain/names.ts'
-import type { AccessClaims } from '../../pdp/token/claims.ts'
+import { isObjectId } from '../../pdp/shared/domain/names.ts'
+import type { AccessClaims } from '../../pdp/shared/token/claims.ts'
 import { malformed } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { CheckValues } from './checks.ts'

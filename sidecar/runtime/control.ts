@@ -1,7 +1,7 @@
 /** Commands to a running sidecar over a Unix socket, for a preStop hook or an operator. File permissions control access. */
 import { rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
-import { StartError } from '../../pdp/process/exit.ts'
+import { StartError } from '../../pdp/shared/process/exit.ts'
 
 export type Control = { close(): Promise<void> }
 /** `drain` resolves when the last request has ended, `withdraw` when the sidecar reports that it is not ready. */

@@ -1,7 +1,7 @@
 /** Serves one request: enforces the rules, logs the outcome, then forwards or denies, and cancels when the permission ends. */
-import type { Networks } from '../../pdp/process/addresses.ts'
-import type { ProblemCode } from '../../pdp/process/problems.ts'
-import type { Span, Tracing } from '../../pdp/process/tracing/tracing.ts'
+import type { Networks } from '../../pdp/shared/base/addresses.ts'
+import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
+import type { Span, Tracing } from '../../pdp/shared/process/tracing/tracing.ts'
 import { type Admitted, admit } from '../enforce/admission.ts'
 import { enforceLatest } from '../enforce/current-rules.ts'
 import type { Denial } from '../enforce/denial.ts'

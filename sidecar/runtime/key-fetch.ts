@@ -2,7 +2,7 @@
 import { type IncomingMessage, request as requestPlain } from 'node:http'
 import { request as requestSecure } from 'node:https'
 import { Readable } from 'node:stream'
-import type { Fetch } from '../../pdp/token/remote-keys.ts'
+import type { Fetch } from '../../pdp/shared/token/remote-keys.ts'
 
 /** Rejects when there is no response. The caller limits the time by the signal, and the size by what it reads. */
 export const fetchKeys: Fetch = async (url, { method = 'GET', headers, signal, body = '' }) => {

@@ -1,6 +1,6 @@
 /** Loads a changed route file or certificate without a restart, and keeps the active one when the new one has errors. */
 import { createHash } from 'node:crypto'
-import { ConfigError } from '../../pdp/process/exit.ts'
+import { ConfigError } from '../../pdp/shared/process/exit.ts'
 import { fileSignature } from '../config/certificates.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import type { SidecarLog } from './log.ts'

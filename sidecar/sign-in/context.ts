@@ -1,7 +1,7 @@
 /** What all parts of signing in share, made from one route file, and where their pages are. */
-import type { AlgorithmName } from '../../pdp/token/algorithms.ts'
-import type { KeySource } from '../../pdp/token/keys.ts'
-import type { TokenVerifier } from '../../pdp/token/verify.ts'
+import type { AlgorithmName } from '../../pdp/shared/token/algorithms.ts'
+import type { KeySource } from '../../pdp/shared/token/keys.ts'
+import type { TokenVerifier } from '../../pdp/shared/token/verify.ts'
 import type { SignInMemory } from './memory.ts'
 import type { Provider } from './provider.ts'
 import type { Refresher } from './refresh.ts'

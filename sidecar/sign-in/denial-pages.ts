@@ -1,6 +1,6 @@
 /** What a person reads when a request is denied: what is missing and what to do, in place of a problem document. */
-import type { ProblemCode } from '../../pdp/process/problems.ts'
-import { PROBLEM_TITLES } from '../../pdp/process/problems.ts'
+import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
+import { PROBLEM_TITLES } from '../../pdp/shared/base/problems.ts'
 import type { Denial } from '../enforce/denial.ts'
 import { type DenialAnswer, describeDenial } from '../enforce/denial-response.ts'
 import { type Act, pageAnswer } from './pages.ts'

@@ -1,5 +1,5 @@
 /** What replicas share about sessions, in Redis. */
-import { openRedis } from '../../pdp/token/redis.ts'
+import { openRedis } from '../../pdp/shared/token/redis.ts'
 import type { SignInMemory } from './memory.ts'
 
 /** Without a reply within this time a session cannot be read, and the request is 503. */

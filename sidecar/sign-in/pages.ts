@@ -1,6 +1,6 @@
 /** The pages that people see: plain HTML without scripts, light and dark. The `html` template escapes every value. */
 import { createHash } from 'node:crypto'
-import { EMPTY, type Html, html } from '../../pdp/process/pages/html.ts'
+import { EMPTY, type Html, html } from '../../pdp/shared/base/html.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
 
 const STYLE = html`

@@ -1,7 +1,7 @@
 /** One issuer where people sign in, spoken to by `openid-client`: authorization code with PKCE, refresh, and signing out. */
 import type { ClientAuth, Configuration, CustomFetch } from 'openid-client'
-import { readAtMost } from '../../pdp/process/http-json.ts'
-import { readableAnswer, readFailure } from '../../pdp/token/provider-failure.ts'
+import { readAtMost } from '../../pdp/shared/base/http-json.ts'
+import { readableAnswer, readFailure } from '../../pdp/shared/token/provider-failure.ts'
 import type { ProviderEntry } from '../route-file/sign-in.ts'
 
 /** What the issuer answered to the browser, or refused at its token endpoint. */

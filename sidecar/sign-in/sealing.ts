@@ -1,5 +1,5 @@
 /** Seals what a browser or an address carries for the sidecar, so that nobody else can read, make or change it. */
-import { masterKeysOf, open, seal } from '../../pdp/process/encryption.ts'
+import { masterKeysOf, open, seal } from '../../pdp/shared/base/encryption.ts'
 
 /** What is sealed as one kind does not open as another. */
 export type SealedKind = 'session' | 'ticket' | 'record' | 'state' | 'back'

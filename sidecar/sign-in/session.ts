@@ -1,6 +1,6 @@
 /** The session of a browser: who signed in, where, and with which tokens. */
 import { hash } from 'node:crypto'
-import { members } from '../../pdp/token/jws.ts'
+import { members } from '../../pdp/shared/token/jws.ts'
 
 export type Session = {
   readonly id: string

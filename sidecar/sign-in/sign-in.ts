@@ -1,5 +1,5 @@
 /** Signs browsers in, where a route file says so: made from the file, and asked about each request. */
-import type { TokenVerifier, TrustedIssuer } from '../../pdp/token/verify.ts'
+import type { TokenVerifier, TrustedIssuer } from '../../pdp/shared/token/verify.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import type { SignInEntry } from '../route-file/sign-in.ts'
 import { placeOf, type SignInContext } from './context.ts'

@@ -1,6 +1,6 @@
 /** Ends sessions: by the person, on our own page, and by the issuer (OpenID Connect Back-Channel Logout 1.0). */
-import { TokenError } from '../../pdp/token/errors.ts'
-import { type LogoutMemory, takeLogoutToken } from '../../pdp/token/logout-token.ts'
+import { TokenError } from '../../pdp/shared/token/errors.ts'
+import { type LogoutMemory, takeLogoutToken } from '../../pdp/shared/token/logout-token.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
 import { RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'

@@ -1,5 +1,5 @@
 /** Whether an access token is one of the person whom an ID token names. */
-import type { AccessClaims } from '../../pdp/token/claims.ts'
+import type { AccessClaims } from '../../pdp/shared/token/claims.ts'
 import type { SignInContext } from './context.ts'
 import type { Session } from './session.ts'
 

@@ -1,5 +1,5 @@
 /** Ends an open exchange early, with a reason. */
-import type { ProblemCode } from '../../pdp/process/problems.ts'
+import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 
 /** A class, because V8 keeps values alive that accessors of an object literal refer to. */
 export class Cancellation {

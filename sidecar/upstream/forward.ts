@@ -1,7 +1,7 @@
 /** Sends a permitted request to the upstream and streams its response back, with back-pressure in both directions. */
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import type { ProblemCode } from '../../pdp/process/problems.ts'
+import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import { grpcDenialEnd } from '../enforce/denial-response.ts'
 import type { Permit } from '../enforce/enforce.ts'
 import type { ClientAnswer, ClientRequest } from '../http/client-request.ts'

@@ -4,7 +4,7 @@ import { request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import { urlHost } from '../../pdp/process/listen.ts'
+import { urlHost } from '../../pdp/shared/process/listen.ts'
 import { Controller, headersTimeout, type UpstreamRequest } from './upstream.ts'
 
 type TrailerRequest = UpstreamRequest & { readonly body: Readable }

@@ -4,7 +4,7 @@ import { isIP, connect as openSocket, type Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { type ConnectionOptions, connect as openTls } from 'node:tls'
 import type { Dispatcher } from 'undici'
-import { urlHost, urlPort } from '../../pdp/process/listen.ts'
+import { urlHost, urlPort } from '../../pdp/shared/process/listen.ts'
 import { FIELD_OPTIONS, http2Fields, http2Trailers } from '../http/http2-fields.ts'
 import {
   Controller,

@@ -1,5 +1,5 @@
 /** The parts of WebSocket framing that a relay needs (RFC 6455 section 5.2): frame boundaries and close frames. */
-import type { ProblemCode } from '../../pdp/process/problems.ts'
+import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 
 /** Tracks frame boundaries without reading payloads. */
 export type FrameFollower = {

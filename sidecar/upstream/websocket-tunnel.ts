@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import type { ProblemCode } from '../../pdp/process/problems.ts'
+import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import type { Permit } from '../enforce/enforce.ts'
 import type { Upgrade } from '../http/client-request.ts'
 import { withoutOwnCookies } from '../http/cookies.ts'

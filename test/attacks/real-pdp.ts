@@ -1,15 +1,15 @@
 /** The real PDP for attack cases: the engine over a memory store, behind the real gRPC service. */
 import { randomUUID } from 'node:crypto'
-import { createPdp } from '../../pdp/decision-point/create-pdp.ts'
-import type { Change } from '../../pdp/domain/change.ts'
-import { INACTIVE, type TokenState } from '../../pdp/identity/tokens/token-state.ts'
-import { createLog } from '../../pdp/process/log.ts'
-import { createAnswerQuestion } from '../../pdp/serve/decisions/answer.ts'
-import { createWatchedQuestions } from '../../pdp/serve/decisions/watched-questions.ts'
-import { startGrpcServer } from '../../pdp/serve/grpc/server.ts'
-import type { Store } from '../../pdp/store/contract.ts'
-import type { Directory } from '../../pdp/store/directory.ts'
-import { memoryStore } from '../../pdp/store/memory/memory.ts'
+import { createPdp } from '../../pdp/engine/decision-point/create-pdp.ts'
+import type { Store } from '../../pdp/engine/store/contract.ts'
+import type { Directory } from '../../pdp/engine/store/directory.ts'
+import { memoryStore } from '../../pdp/engine/store/memory/memory.ts'
+import { INACTIVE, type TokenState } from '../../pdp/identity/issuer/tokens/token-state.ts'
+import { createAnswerQuestion } from '../../pdp/server/serve/decisions/answer.ts'
+import { createWatchedQuestions } from '../../pdp/server/serve/decisions/watched-questions.ts'
+import { startGrpcServer } from '../../pdp/server/serve/grpc/server.ts'
+import type { Change } from '../../pdp/shared/domain/change.ts'
+import { createLog } from '../../pdp/shared/process/log.ts'
 
 export type RealPdp = {
   readonly address: string

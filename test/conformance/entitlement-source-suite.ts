@@ -1,9 +1,9 @@
 /** What every EntitlementSource must do. An implementation is done when this passes; an exception needs a reason. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createPdp } from '../../pdp/decision-point/create-pdp.ts'
-import { ENVIRONMENT } from '../../pdp/domain/change-log.ts'
-import type { Entitlement } from '../../pdp/domain/entitlement.ts'
-import type { EntitlementSource, Store } from '../../pdp/store/contract.ts'
+import { createPdp } from '../../pdp/engine/decision-point/create-pdp.ts'
+import type { EntitlementSource, Store } from '../../pdp/engine/store/contract.ts'
+import { ENVIRONMENT } from '../../pdp/shared/domain/change-log.ts'
+import type { Entitlement } from '../../pdp/shared/domain/entitlement.ts'
 import { context, organization } from '../support/tuples.ts'
 
 export type OpenedSource = {

@@ -1,10 +1,11 @@
 /** The store, in memory and in PostgreSQL, and an external system asked over HTTP pass the same suite. */
-import type { Entitlement } from '../../pdp/domain/entitlement.ts'
-import type { Store } from '../../pdp/store/contract.ts'
-import { httpEntitlements } from '../../pdp/store/entitlements/http-source.ts'
-import { storeEntitlements } from '../../pdp/store/entitlements/store-source.ts'
-import { memoryStore } from '../../pdp/store/memory/memory.ts'
-import { openPostgres } from '../../pdp/store/postgres/postgres.ts'
+
+import type { Store } from '../../pdp/engine/store/contract.ts'
+import { httpEntitlements } from '../../pdp/engine/store/entitlements/http-source.ts'
+import { storeEntitlements } from '../../pdp/engine/store/entitlements/store-source.ts'
+import { memoryStore } from '../../pdp/engine/store/memory/memory.ts'
+import { openPostgres } from '../../pdp/engine/store/postgres/postgres.ts'
+import type { Entitlement } from '../../pdp/shared/domain/entitlement.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { GATES_SECRET, startGates } from '../support/gates.ts'
 import { context } from '../support/tuples.ts'

@@ -1,10 +1,10 @@
 /** Both stores give the names that lists choose from: distinct, in key order, page by page, of the snapshot's moment. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ENVIRONMENT } from '../../pdp/domain/change-log.ts'
-import type { NameSource } from '../../pdp/domain/tuple.ts'
-import type { Store } from '../../pdp/store/contract.ts'
-import { memoryStore } from '../../pdp/store/memory/memory.ts'
-import { openPostgres } from '../../pdp/store/postgres/postgres.ts'
+import type { Store } from '../../pdp/engine/store/contract.ts'
+import { memoryStore } from '../../pdp/engine/store/memory/memory.ts'
+import { openPostgres } from '../../pdp/engine/store/postgres/postgres.ts'
+import { ENVIRONMENT } from '../../pdp/shared/domain/change-log.ts'
+import type { NameSource } from '../../pdp/shared/domain/tuple.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { drop, given, grant, member, put } from '../support/tuples.ts'
 

@@ -1,6 +1,6 @@
 /** What every SharedCache must do. An implementation is done when this passes; an exception needs a reason. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { SharedCache, Slot, StatedValue } from '../../pdp/store/entitlements/shared-cache.ts'
+import type { SharedCache, Slot, StatedValue } from '../../pdp/engine/store/entitlements/shared-cache.ts'
 
 export type OpenedCache = {
   /** Of two replicas. */

@@ -1,7 +1,8 @@
 /** One schedule: random writers and readers over the simulated store, the real cache and evaluator, every answer checked. */
-import type { Change } from '../../pdp/domain/change.ts'
-import { ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../pdp/domain/change-log.ts'
-import type { MemoryState } from '../../pdp/store/memory/change-log.ts'
+
+import type { MemoryState } from '../../pdp/engine/store/memory/change-log.ts'
+import type { Change } from '../../pdp/shared/domain/change.ts'
+import { ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../pdp/shared/domain/change-log.ts'
 import { referenceAnswer, type World } from '../support/reference.ts'
 import { grant, member, organization, put, tuple } from '../support/tuples.ts'
 import { type EvaluationParts, evaluationBy } from './conditions/evaluation.ts'
@@ -19,10 +20,10 @@ import { type Faults, SimulatedStore } from './simulated-store.ts'
 
 /** The code under test, so that a mutated copy of it can take its place. */
 export type Engine = EvaluationParts & {
-  readonly Freshness: typeof import('../../pdp/store/cache/freshness.ts').Freshness
-  readonly begin: typeof import('../../pdp/decide/slices.ts').begin
-  readonly Turns: typeof import('../../pdp/store/cache/turns.ts').Turns
-  readonly readRowSets: typeof import('../../pdp/store/memory/rows.ts').readRowSets
+  readonly Freshness: typeof import('../../pdp/engine/store/cache/freshness.ts').Freshness
+  readonly begin: typeof import('../../pdp/engine/decide/slices.ts').begin
+  readonly Turns: typeof import('../../pdp/engine/store/cache/turns.ts').Turns
+  readonly readRowSets: typeof import('../../pdp/engine/store/memory/rows.ts').readRowSets
 }
 type Focus = 'groups' | 'tree' | 'wide' | 'aside' | 'conditions'
 export type Setup = Faults & {

@@ -3,14 +3,21 @@
  * lost connections, a trimmed log and history lost to a failover. The history of states is kept, so that every answer can
  * be compared with what was true.
  */
-import type { Change } from '../../pdp/domain/change.ts'
-import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../pdp/domain/change-log.ts'
-import { PdpError } from '../../pdp/domain/errors.ts'
-import type { Reading, RowKey, Snapshot, Store } from '../../pdp/store/contract.ts'
-import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from '../../pdp/store/memory/change-log.ts'
-import { GrantIndex } from '../../pdp/store/memory/grant-index.ts'
-import type { readRowSets } from '../../pdp/store/memory/rows.ts'
-import { applyToMemory } from '../../pdp/store/memory/write.ts'
+
+import type { Reading, RowKey, Snapshot, Store } from '../../pdp/engine/store/contract.ts'
+import {
+  emptyLog,
+  entriesOf,
+  type MemoryLog,
+  type MemoryState,
+  START,
+} from '../../pdp/engine/store/memory/change-log.ts'
+import { GrantIndex } from '../../pdp/engine/store/memory/grant-index.ts'
+import type { readRowSets } from '../../pdp/engine/store/memory/rows.ts'
+import { applyToMemory } from '../../pdp/engine/store/memory/write.ts'
+import type { Change } from '../../pdp/shared/domain/change.ts'
+import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../pdp/shared/domain/change-log.ts'
+import { PdpError } from '../../pdp/shared/domain/errors.ts'
 
 export type Moment = { readonly state: MemoryState; readonly clockMs: number }
 export type Faults = {

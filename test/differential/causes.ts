@@ -1,5 +1,5 @@
 /** Why OpenFGA answers otherwise than the reference: every cause that we know, and how it is recognized. */
-import type { Tuple } from '../../pdp/domain/tuple.ts'
+import type { Tuple } from '../../pdp/shared/domain/tuple.ts'
 import type { Rule } from '../support/reference.ts'
 import type { Said } from './openfga.ts'
 import type { World } from './worlds.ts'

@@ -1,6 +1,6 @@
 /** Conditions of random worlds: as models write them, as a reference evaluates them, and random values for them. */
-import type { JsonObject, JsonValue } from '../../pdp/domain/json.ts'
-import type { Tuple } from '../../pdp/domain/tuple.ts'
+import type { JsonObject, JsonValue } from '../../pdp/shared/domain/json.ts'
+import type { Tuple } from '../../pdp/shared/domain/tuple.ts'
 
 type Definition = {
   readonly parameters: { readonly [name: string]: string }

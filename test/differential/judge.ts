@@ -1,6 +1,6 @@
 /** What is right for each question of a world, by the reference, and how an answer compares with it. */
-import { formatTuple } from '../../pdp/domain/names.ts'
-import type { Tuple } from '../../pdp/domain/tuple.ts'
+import { formatTuple } from '../../pdp/shared/domain/names.ts'
+import type { Tuple } from '../../pdp/shared/domain/tuple.ts'
 import type { World as ReferenceWorld } from '../support/reference.ts'
 import { referenceAnswer } from '../support/reference.ts'
 import { holds } from './conditions.ts'

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import openfga from '@openfga/syntax-transformer'
-import type { Tuple } from '../../pdp/domain/tuple.ts'
+import type { Tuple } from '../../pdp/shared/domain/tuple.ts'
 import { freePort } from '../support/free-port.ts'
 import type { Check, ListObjects, ListUsers, World } from './worlds.ts'
 

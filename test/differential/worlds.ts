@@ -1,6 +1,6 @@
 /** Random worlds: a model as text and as rules, tuples that it allows, and questions. One seed makes one world. */
-import type { JsonObject } from '../../pdp/domain/json.ts'
-import type { Tuple } from '../../pdp/domain/tuple.ts'
+import type { JsonObject } from '../../pdp/shared/domain/json.ts'
+import type { Tuple } from '../../pdp/shared/domain/tuple.ts'
 import type { Rule, Rules } from '../support/reference.ts'
 import { tuple } from '../support/tuples.ts'
 import { CONDITION_NAMES, conditionText, randomContext, storedContext } from './conditions.ts'

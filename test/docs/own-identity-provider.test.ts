@@ -1,8 +1,8 @@
 /** The blocks of docs/own-identity-provider.md are valid, and do what the page says for tokens as these products issue them. */
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { localKeys } from '../../pdp/token/keys.ts'
-import { createTokenVerifier } from '../../pdp/token/verify.ts'
+import { localKeys } from '../../pdp/shared/token/keys.ts'
+import { createTokenVerifier } from '../../pdp/shared/token/verify.ts'
 import { parseRouteFile } from '../../sidecar/route-file/route-file.ts'
 import { createIssuer, type Issuer } from '../sidecar/support/issuer.ts'
 

@@ -10,7 +10,7 @@ const ROOT = resolve(import.meta.dirname, '../..')
 let demo: ChildProcess
 let said = ''
 beforeAll(async () => {
-  demo = spawn(process.execPath, ['test/e2e/demo.ts'], { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] })
+  demo = spawn(process.execPath, ['bin/dev/demo.ts'], { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] })
   for (const stream of [demo.stdout, demo.stderr])
     stream?.on('data', (chunk) => {
       said += chunk

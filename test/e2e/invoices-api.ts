@@ -1,7 +1,7 @@
 /** The service behind the sidecar in the demo: it serves invoices to whoever asks, and knows nothing of authorization. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { formatAddress } from '../../pdp/process/listen.ts'
+import { formatAddress } from '../../pdp/shared/process/listen.ts'
 
 export type InvoicesApi = {
   readonly url: string

@@ -10,7 +10,7 @@ import {
   readPassword,
   SUPERUSER,
   spawnPostmaster,
-} from '../../pdp/store/embedded-postgres/process.ts'
+} from '../../pdp/engine/store/embedded-postgres/process.ts'
 import { freePort } from '../support/free-port.ts'
 import { createPart, type Part, spawnNode } from './part.ts'
 import { type Link, openLink } from './proxy.ts'

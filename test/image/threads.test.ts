@@ -4,13 +4,13 @@ import { expect, test } from 'vitest'
 import { packagesIn, threadsIn } from './assemble.ts'
 
 test.each([
-  ['pdp/worker/worker.ts', './thread.js'],
-  ['pdp/identity/passwords/foreign-hash.ts', './bcrypt-thread.js'],
+  ['pdp/engine/worker/worker.ts', './thread.js'],
+  ['pdp/identity/people/passwords/foreign-hash.ts', './bcrypt-thread.js'],
 ])('%s needs %s', (file, thread) => {
   expect(threadsIn(readFileSync(file, 'utf8'))).toEqual([thread])
 })
 
 test('pages of the console bring the packages that their modules import', () => {
   const editor = ['commands', 'language', 'lint', 'view'].map((name) => `@codemirror/${name}`)
-  expect(packagesIn('pdp/console/assets')).toEqual([...editor, '@lezer/highlight'])
+  expect(packagesIn('pdp/server/console/assets')).toEqual([...editor, '@lezer/highlight'])
 })

@@ -13,7 +13,7 @@ import {
 import { delimiter, dirname, join } from 'node:path'
 import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { layOut } from './pack.ts'
+import { layOut } from '../../bin/dev/pack.ts'
 
 /** Below the repository, so that it finds the packages that are installed there. */
 let root: string
@@ -146,7 +146,7 @@ describe('types', () => {
     )
     const entries = [
       'pdp/index.d.ts',
-      ...['express', 'fastify', 'hono', 'http'].map((one) => `pdp/middleware/${one}.d.ts`),
+      ...['express', 'fastify', 'hono', 'http'].map((one) => `pdp/engine/middleware/${one}.d.ts`),
     ]
     const reached = [...entries]
     const named = new Set<string>()
@@ -217,11 +217,11 @@ declare const pool: import('pg').Pool
 `
 const ENTRIES: { readonly [entry: string]: string } = {
   'pdp/index.d.ts': 'portcullis',
-  'pdp/client/client.d.ts': 'portcullis/client',
-  'pdp/middleware/express.d.ts': 'portcullis/express',
-  'pdp/middleware/fastify.d.ts': 'portcullis/fastify',
-  'pdp/middleware/hono.d.ts': 'portcullis/hono',
-  'pdp/middleware/http.d.ts': 'portcullis/http',
+  'pdp/shared/client/client.d.ts': 'portcullis/client',
+  'pdp/engine/middleware/express.d.ts': 'portcullis/express',
+  'pdp/engine/middleware/fastify.d.ts': 'portcullis/fastify',
+  'pdp/engine/middleware/hono.d.ts': 'portcullis/hono',
+  'pdp/engine/middleware/http.d.ts': 'portcullis/http',
 }
 
 /** A name is imported where an example uses it, and declares it not itself. */

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { layOut } from './pack.ts'
+import { layOut } from '../../bin/dev/pack.ts'
 
 let library: string
 beforeAll(async () => {
@@ -85,7 +85,7 @@ test('portcullis-server holds its books, and each of their links leads to a file
         expect([page, to, existsSync(join(server, dirname(page), to))]).toEqual([page, to, true])
     }
     // The editor of the console, with what its modules import.
-    expect(names).toContain('pdp/console/assets/editor.js')
+    expect(names).toContain('pdp/server/console/assets/editor.js')
     const { dependencies } = JSON.parse(readFileSync(join(server, 'package.json'), 'utf8'))
     for (const name of ['@codemirror/view', '@codemirror/lint', '@lezer/highlight'])
       expect(Object.keys(dependencies)).toContain(name)

@@ -1,27 +1,27 @@
 /** Faults in tokens, proofs and decisions. */
 import { type Group, inFile } from './mutant.ts'
 
-const verify = inFile('pdp/token/verify.ts')
-const claims = inFile('pdp/token/claims.ts')
-const jws = inFile('pdp/token/jws.ts')
-const signature = inFile('pdp/token/signature.ts')
-const dpop = inFile('pdp/token/dpop.ts')
-const check = inFile('pdp/decide/check.ts')
-const near = inFile('pdp/decide/near.ts')
-const search = inFile('pdp/decide/search/search.ts')
-const expansion = inFile('pdp/decide/search/expansion.ts')
-const settle = inFile('pdp/decide/search/settle.ts')
-const terms = inFile('pdp/decide/check-terms.ts')
-const own = inFile('pdp/decide/own-tuples.ts')
-const budget = inFile('pdp/decide/budget.ts')
+const verify = inFile('pdp/shared/token/verify.ts')
+const claims = inFile('pdp/shared/token/claims.ts')
+const jws = inFile('pdp/shared/token/jws.ts')
+const signature = inFile('pdp/shared/token/signature.ts')
+const dpop = inFile('pdp/shared/token/dpop.ts')
+const check = inFile('pdp/engine/decide/check.ts')
+const near = inFile('pdp/engine/decide/near.ts')
+const search = inFile('pdp/engine/decide/search/search.ts')
+const expansion = inFile('pdp/engine/decide/search/expansion.ts')
+const settle = inFile('pdp/engine/decide/search/settle.ts')
+const terms = inFile('pdp/engine/decide/check-terms.ts')
+const own = inFile('pdp/engine/decide/own-tuples.ts')
+const budget = inFile('pdp/engine/decide/budget.ts')
 
 export const PDP_GROUPS: readonly Group[] = [
   {
     name: 'token verification',
     tests: [
-      'test/pdp/token/verify.test.ts',
-      'test/pdp/token/jose-vectors.test.ts',
-      'test/pdp/token/algorithms.test.ts',
+      'test/pdp/shared/token/verify.test.ts',
+      'test/pdp/shared/token/jose-vectors.test.ts',
+      'test/pdp/shared/token/algorithms.test.ts',
     ],
     mutants: [
       verify('a token of another kind', 'requireAccessToken(jws, external)\n', '\n'),
@@ -72,7 +72,11 @@ export const PDP_GROUPS: readonly Group[] = [
   },
   {
     name: 'DPoP',
-    tests: ['test/pdp/token/dpop.test.ts', 'test/pdp/token/nonces.test.ts', 'test/pdp/token/jose-vectors.test.ts'],
+    tests: [
+      'test/pdp/shared/token/dpop.test.ts',
+      'test/pdp/shared/token/nonces.test.ts',
+      'test/pdp/shared/token/jose-vectors.test.ts',
+    ],
     mutants: [
       dpop(
         'a proof for another method',
@@ -136,7 +140,7 @@ export const PDP_GROUPS: readonly Group[] = [
       'tangled',
       'type-restrictions',
       'wide/subject-side',
-    ].map((name) => `test/pdp/decide/${name}.test.ts`),
+    ].map((name) => `test/pdp/engine/decide/${name}.test.ts`),
     mutants: [
       check(
         'a suspended member keeps what is held here',

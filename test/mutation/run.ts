@@ -32,7 +32,7 @@ function copyTree(): string {
 }
 
 function runTests(folder: string, tests: readonly string[]): Promise<Result> {
-  const config = tests.some((path) => path.startsWith('test/pdp/decide'))
+  const config = tests.some((path) => path.startsWith('test/pdp/engine/decide'))
     ? []
     : ['--config', 'test/mutation/vitest.config.ts']
   const args = [

@@ -1,6 +1,6 @@
 /** A memory store as if it were far away: answers come through the cache, as with a database. */
-import type { Store } from '../../pdp/store/contract.ts'
-import { type MemoryStoreOptions, memoryStore } from '../../pdp/store/memory/memory.ts'
+import type { Store } from '../../pdp/engine/store/contract.ts'
+import { type MemoryStoreOptions, memoryStore } from '../../pdp/engine/store/memory/memory.ts'
 
 export function remoteMemoryStore(options: MemoryStoreOptions = {}): Store {
   const { currentView: _look, positions: _standings, ...store } = memoryStore(options)

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { inject } from 'vitest'
-import type { Sql } from '../../pdp/store/directory.ts'
+import type { Sql } from '../../pdp/engine/store/directory.ts'
 
 /** A database with every migration applied; test databases are copies of it. */
 export const TEMPLATE = 'portcullis_template'

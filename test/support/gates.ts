@@ -1,6 +1,6 @@
 /** A small system of its own that owns entitlements and answers as an entitlement source has to. */
 import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http'
-import type { Entitlement } from '../../pdp/domain/entitlement.ts'
+import type { Entitlement } from '../../pdp/shared/domain/entitlement.ts'
 
 export const GATES_SECRET = 'gates-secret-0123456789'
 

@@ -1,11 +1,11 @@
 /** Random worlds for property tests: a model as text and as rules, and everything that decisions depend on. */
 import fc from 'fast-check'
-import type { Change } from '../../pdp/domain/change.ts'
-import { ENVIRONMENT } from '../../pdp/domain/change-log.ts'
-import { MEMBERSHIP_STATUSES, type Membership, TIERS } from '../../pdp/domain/membership.ts'
-import type { RoleGrant } from '../../pdp/domain/role.ts'
-import type { Tuple } from '../../pdp/domain/tuple.ts'
-import type { Store } from '../../pdp/store/contract.ts'
+import type { Store } from '../../pdp/engine/store/contract.ts'
+import type { Change } from '../../pdp/shared/domain/change.ts'
+import { ENVIRONMENT } from '../../pdp/shared/domain/change-log.ts'
+import { MEMBERSHIP_STATUSES, type Membership, TIERS } from '../../pdp/shared/domain/membership.ts'
+import type { RoleGrant } from '../../pdp/shared/domain/role.ts'
+import type { Tuple } from '../../pdp/shared/domain/tuple.ts'
 import type { Rule, Rules, World } from './reference.ts'
 import { context, organization, tuple } from './tuples.ts'
 

@@ -2,10 +2,10 @@
  * What is right, worked out by brute force: every relation of every object is derived for one subject until nothing new
  * follows. Shares no code with the engine.
  */
-import type { StoredManifest } from '../../pdp/domain/manifest.ts'
-import type { Membership } from '../../pdp/domain/membership.ts'
-import type { OrganizationRole, RoleGrant } from '../../pdp/domain/role.ts'
-import type { Tuple } from '../../pdp/domain/tuple.ts'
+import type { StoredManifest } from '../../pdp/shared/domain/manifest.ts'
+import type { Membership } from '../../pdp/shared/domain/membership.ts'
+import type { OrganizationRole, RoleGrant } from '../../pdp/shared/domain/role.ts'
+import type { Tuple } from '../../pdp/shared/domain/tuple.ts'
 
 /** Everything that answers depend on, at one moment. */
 export type World = {

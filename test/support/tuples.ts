@@ -1,11 +1,12 @@
 /** Short words for writing what a test needs. */
-import type { Change } from '../../pdp/domain/change.ts'
-import { ENVIRONMENT } from '../../pdp/domain/change-log.ts'
-import type { JsonObject } from '../../pdp/domain/json.ts'
-import type { MembershipStatus, Tier } from '../../pdp/domain/membership.ts'
-import { parseTuple } from '../../pdp/domain/names.ts'
-import type { Tuple } from '../../pdp/domain/tuple.ts'
-import type { Store } from '../../pdp/store/contract.ts'
+
+import type { Store } from '../../pdp/engine/store/contract.ts'
+import type { Change } from '../../pdp/shared/domain/change.ts'
+import { ENVIRONMENT } from '../../pdp/shared/domain/change-log.ts'
+import type { JsonObject } from '../../pdp/shared/domain/json.ts'
+import type { MembershipStatus, Tier } from '../../pdp/shared/domain/membership.ts'
+import { parseTuple } from '../../pdp/shared/domain/names.ts'
+import type { Tuple } from '../../pdp/shared/domain/tuple.ts'
 
 export const context = { actor: 'client:test', requestId: 'r1' }
 export const tuple = (text: string, expiresAtMs: number | null = null): Tuple => ({ ...parseTuple(text), expiresAtMs })

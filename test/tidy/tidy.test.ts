@@ -45,7 +45,9 @@ describe('the tidy check accepts', () => {
     ['a folder of 20 files', Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`sidecar/f${n}.ts`, '']))],
     [
       'more migrations than that',
-      Object.fromEntries(Array.from({ length: 21 }, (_, n) => [`pdp/store/postgres/migrations/${1000 + n}-x.sql`, ''])),
+      Object.fromEntries(
+        Array.from({ length: 21 }, (_, n) => [`pdp/engine/store/postgres/migrations/${1000 + n}-x.sql`, '']),
+      ),
     ],
     ['a set that is only read', { 'pdp/b.ts': "const NAMES = new Set(['a'])\nconst f = () => NAMES.has('a')\n" }],
     [

@@ -79,8 +79,8 @@ const VARIABLE = /^(?:export )?(?:let|var) (\w+)/gm
 
 /** Exceptions with their reasons: bounded memories of pure functions, which two PDPs in one process may share. */
 const MEMORIES: { readonly [place: string]: string } = {
-  'pdp/decide/models/known-models.ts: kept': 'what a text compiles to never changes',
-  'pdp/worker/worker.ts: compiling': 'texts that the one thread of the process is compiling for known-models.ts',
+  'pdp/engine/decide/models/known-models.ts: kept': 'what a text compiles to never changes',
+  'pdp/engine/worker/worker.ts: compiling': 'texts that the one thread of the process is compiling for known-models.ts',
   'sidecar/http/folding.ts: foldedNames': 'how a name is folded never changes',
 }
 

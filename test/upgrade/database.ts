@@ -9,7 +9,7 @@ import {
   readPassword,
   SUPERUSER,
   spawnPostmaster,
-} from '../../pdp/store/embedded-postgres/process.ts'
+} from '../../pdp/engine/store/embedded-postgres/process.ts'
 import { createPart } from '../faults/part.ts'
 import { freePort } from '../support/free-port.ts'
 

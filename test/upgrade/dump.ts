@@ -6,7 +6,9 @@ import { MASTER_KEY } from './versions.ts'
 
 /** `said`: what the version answered, for those that open the dump. */
 export async function dumpOf(database: Database, { root, said }: { root: string; said: object }): Promise<string> {
-  const folders = ['pdp/store/postgres/migrations', 'pdp/store/migrations'].map((path) => join(root, path))
+  const folders = ['pdp/engine/store/postgres/migrations', 'pdp/engine/store/migrations'].map((path) =>
+    join(root, path),
+  )
   const folder = folders.find((path) => existsSync(path)) ?? ''
   const applied = await database.query<{ name: string }>('select name from schema_migration order by name')
   const tables = await database.query<{ name: string }>(

@@ -1,7 +1,7 @@
 /** The brand of the pages: name, logo, colour, and links to terms, privacy and support. */
 import { createHash } from 'node:crypto'
-import { isLoopback } from '../../process/listen.ts'
-import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import { EMPTY, type Html, html } from '../../shared/base/html.ts'
+import { isLoopback } from '../../shared/process/listen.ts'
 import { darkened, lightened } from './contrast.ts'
 
 const NAME_CHARACTERS_MAX = 80

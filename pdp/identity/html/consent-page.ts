@@ -1,9 +1,10 @@
 /** What an application will be able to do, and for which organization, as a person agrees to it. */
-import type { Organization } from '../../domain/organization.ts'
-import { EMPTY, type Html, html } from '../../process/pages/html.ts'
-import { fill, type Words } from '../words/words.ts'
+
+import { EMPTY, type Html, html } from '../../shared/base/html.ts'
+import type { Organization } from '../../shared/domain/organization.ts'
 import type { Frame } from './frame.ts'
 import { type Page, page, strong } from './page.ts'
+import { fill, type Words } from './words/words.ts'
 
 export type Choice =
   | { readonly kind: 'bound'; readonly organization: Organization }

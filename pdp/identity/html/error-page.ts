@@ -1,9 +1,9 @@
 /** The page for an error: what it means, what to do, a link that leads on, and the request id to name when asking for help. */
-import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import { PATHS } from '../oauth/paths.ts'
-import type { Words } from '../words/words.ts'
 import type { Frame } from './frame.ts'
 import { type Page, page } from './page.ts'
+import type { Words } from './words/words.ts'
 
 type Texts = { readonly title: string; readonly text: string }
 /** Why the page is shown. */

@@ -2,8 +2,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Client } from 'oidc-provider'
 import { type Context, paramsOf } from '../oauth/request.ts'
-import { type Words, words } from '../words/words.ts'
 import { type Brand, type Branding, createBrand, webUrl } from './brand.ts'
+import { type Words, words } from './words/words.ts'
 
 /** Of the application that the page is about (RFC 7591 section 2). */
 export type Application = {

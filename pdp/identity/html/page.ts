@@ -1,5 +1,5 @@
 /** The pages that people see: plain HTML that needs no JavaScript. The `html` template escapes every value. */
-import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import { imageSource, links, picture, webUrl } from './brand.ts'
 import type { Frame } from './frame.ts'
 

@@ -1,6 +1,6 @@
 /** The one script of these pages, from an address of its own: authenticators can only be asked by a script. */
 import { readFileSync } from 'node:fs'
-import { type Html, html } from '../../process/pages/html.ts'
+import { type Html, html } from '../../shared/base/html.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
 import type { Frame } from './frame.ts'
 

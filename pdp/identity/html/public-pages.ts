@@ -1,5 +1,5 @@
 /** Pages for browsers that come without an application: the issuer's root, and an unknown address. */
-import { EMPTY, type Html, html } from '../../process/pages/html.ts'
+import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import { mountOf, PATHS, urlOf } from '../oauth/paths.ts'
 import { STATUS } from '../oauth/status.ts'
 import { errorPage } from './error-page.ts'

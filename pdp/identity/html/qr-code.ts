@@ -1,5 +1,5 @@
 /** A QR code as a picture in the page: no other address learns what is in it. */
-import { type Html, html } from '../../process/pages/html.ts'
+import { type Html, html } from '../../shared/base/html.ts'
 
 /** Light modules around it, without which readers do not find it (ISO/IEC 18004). */
 const QUIET = 4

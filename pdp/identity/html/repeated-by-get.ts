@@ -1,8 +1,8 @@
 /** Requests that are answered by a GET to one of our pages: browsers send our cookies, which are SameSite=Lax, from other sites with that alone. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { readForm } from '../oauth/forms.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
 import { STATUS } from '../oauth/status.ts'
-import { readForm } from './forms.ts'
 
 /** OpenID Connect Core section 3.1.2.1 and RP-Initiated Logout section 2: applications may send a form. */
 const BY_FORM: ReadonlySet<string> = new Set([PATHS.authorize, PATHS.logout])

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type MasterKeys, open, seal } from '../../process/encryption.ts'
+import { type MasterKeys, open, seal } from '../../shared/base/encryption.ts'
 import { mountOf } from '../oauth/paths.ts'
 import type { ClientOf } from './limit-address.ts'
 

@@ -1,7 +1,7 @@
 /** The address that limits before a sign-in count by: an IPv4 address or a /64 of IPv6, behind the proxies that are trusted. */
 import type { IncomingMessage } from 'node:http'
-import { clientOf, type Networks } from '../../process/addresses.ts'
-import { clientAddress } from '../../process/client-address.ts'
+import { clientOf, type Networks } from '../../shared/base/addresses.ts'
+import { clientAddress } from '../../shared/base/client-address.ts'
 
 export type ClientOf = (req: Pick<IncomingMessage, 'socket' | 'rawHeaders'>) => string
 

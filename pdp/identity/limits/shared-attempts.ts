@@ -1,6 +1,6 @@
 /** Tries in a window of time, counted in the database: by all nodes together, however many try at once. */
 import { hash } from 'node:crypto'
-import type { Sql } from '../../store/directory.ts'
+import type { Sql } from '../../engine/store/directory.ts'
 
 export type SharedAttempts = {
   /**

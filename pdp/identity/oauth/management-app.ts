@@ -1,5 +1,5 @@
 /** The built-in app: its permissions are the management scopes, and its roles give them to people. */
-import type { Manifest } from '../../domain/manifest.ts'
+import type { Manifest } from '../../shared/domain/manifest.ts'
 import { SERVICE_SCOPES } from './scopes.ts'
 
 export const MANAGEMENT_APP = 'portcullis'

@@ -1,6 +1,7 @@
 /** Registrars: clients that can register other clients for the environment. Without one, nobody could manage it any more. */
-import { PdpError } from '../../domain/errors.ts'
-import type { Sql } from '../../store/directory.ts'
+
+import type { Sql } from '../../engine/store/directory.ts'
+import { PdpError } from '../../shared/domain/errors.ts'
 
 const REGISTRAR = `
   select 1 from client where organization_id is null and metadata -> 'grant_types' @> '"client_credentials"'

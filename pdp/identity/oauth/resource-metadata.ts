@@ -1,6 +1,6 @@
 /** Protected resource metadata (RFC 9728) of the issuer's own APIs: UserInfo, decisions and management. */
 import type { ServerResponse } from 'node:http'
-import { PROOF_ALGORITHMS } from '../../token/dpop.ts'
+import { PROOF_ALGORITHMS } from '../../shared/token/dpop.ts'
 import { PUBLIC_CACHE_SECONDS } from './durations.ts'
 import { PATHS, urlOf } from './paths.ts'
 import { IDENTITY_SCOPES, SERVICE_SCOPES } from './scopes.ts'

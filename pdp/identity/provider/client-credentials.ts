@@ -7,8 +7,8 @@ import {
   resolveRequestedResources,
   validateDpop,
 } from 'oidc-provider/lib/helpers/grants.js'
-import type { Pdp } from '../../domain/decision.ts'
-import { isId } from '../../domain/names.ts'
+import type { Pdp } from '../../shared/domain/decision.ts'
+import { isId } from '../../shared/domain/names.ts'
 import { paramsOf } from '../oauth/request.ts'
 import { refusedScope, splitScope } from '../oauth/scopes.ts'
 import type { Mint } from './mint.ts'

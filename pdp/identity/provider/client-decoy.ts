@@ -1,11 +1,11 @@
 /** Equalises timing for unknown clients: a wrong secret is hashed against a decoy, as it would be for a known client. */
 import { createHmac } from 'node:crypto'
 import type { Provider } from 'oidc-provider'
-import type { MasterKeys } from '../../process/encryption.ts'
+import type { MasterKeys } from '../../shared/base/encryption.ts'
 import type { Semaphore } from '../limits/attempts.ts'
 import type { ClientOf } from '../limits/limit-address.ts'
 import { type Context, contextOf, paramsOf } from '../oauth/request.ts'
-import { isSlowHash, verifySecret } from '../passwords/password-hash.ts'
+import { isSlowHash, verifySecret } from '../people/passwords/password-hash.ts'
 
 /** Nobody's secret as clients' are stored: generated, and from outside. */
 export type DecoyHashes = { readonly generated: string; readonly chosen: string }

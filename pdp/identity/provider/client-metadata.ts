@@ -1,7 +1,7 @@
 /** OAuth clients of the directory, as oidc-provider wants them: RFC 7591 metadata that this version supports, and ours. */
 import type { ClientMetadata } from 'oidc-provider'
-import type { JsonValue } from '../../domain/json.ts'
-import type { Client } from '../../store/directory.ts'
+import type { Client } from '../../engine/store/directory.ts'
+import type { JsonValue } from '../../shared/domain/json.ts'
 import { isOpenidScope, isPlatformScope, splitScope } from '../oauth/scopes.ts'
 
 export const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'

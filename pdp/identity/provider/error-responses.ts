@@ -1,8 +1,8 @@
 /** What oidc-provider answers, corrected: failures without their reason, and the error codes that the RFCs name otherwise. */
 import type { EventEmitter } from 'node:events'
 import { errors, type Provider } from 'oidc-provider'
-import { PdpError } from '../../domain/errors.ts'
-import type { Log } from '../../process/log.ts'
+import { PdpError } from '../../shared/domain/errors.ts'
+import type { Log } from '../../shared/process/log.ts'
 import { errorPage, troubleOf } from '../html/error-page.ts'
 import { type FrameOf, frameIn } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'

@@ -3,8 +3,8 @@
  * costs us.
  */
 import type { Provider } from 'oidc-provider'
-import { readProof } from '../../token/dpop.ts'
-import { TokenError } from '../../token/errors.ts'
+import { readProof } from '../../shared/token/dpop.ts'
+import { TokenError } from '../../shared/token/errors.ts'
 import { STATUS } from '../oauth/status.ts'
 
 /** RFC 6749 section 2.3: one method of authentication in each request. Node drops a second field without a word. */

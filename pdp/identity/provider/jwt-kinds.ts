@@ -1,7 +1,7 @@
 /** RFC 8725 section 3.12: one kind of JWT must not pass as another. Checks the header's `typ`, which oidc-provider ignores. */
 import { decodeProtectedHeader } from 'jose'
 import { errors } from 'oidc-provider'
-import { hasType, type JsonMembers } from '../../token/jws.ts'
+import { hasType, type JsonMembers } from '../../shared/token/jws.ts'
 
 // RFC 7523 and OpenID Connect name no type of their own; most write none, or the general one.
 const isPlain = (header: JsonMembers): boolean => header.typ === undefined || hasType(header, 'jwt')

@@ -1,16 +1,16 @@
 /** What goes into a token while oidc-provider mints it, and the record that keeps it revocable afterwards. */
 import { type Account, type Adapter, type AdapterPayload, type Client, errors } from 'oidc-provider'
-import type { Pdp } from '../../domain/decision.ts'
-import type { JsonObject } from '../../domain/json.ts'
-import type { Log } from '../../process/log.ts'
+import type { Pdp } from '../../shared/domain/decision.ts'
+import type { JsonObject } from '../../shared/domain/json.ts'
+import type { Log } from '../../shared/process/log.ts'
+import type { IsSignedIn } from '../issuer/sign-in-validity.ts'
+import { type Binding, type Bindings, mayActIn } from '../issuer/tokens/bindings.ts'
+import type { ReadClaimSources } from '../issuer/tokens/claim-sources.ts'
+import { accessTokenClaims, type ClaimSources, idTokenClaims } from '../issuer/tokens/claims.ts'
+import type { Resources } from '../issuer/tokens/resources.ts'
+import type { TokenHook } from '../issuer/tokens/token-hook.ts'
 import { type Context, type Minted, readToken, requireClient, type Token, type TokenSource } from '../oauth/request.ts'
 import { splitScope } from '../oauth/scopes.ts'
-import type { IsSignedIn } from '../sign-in-validity.ts'
-import { type Binding, type Bindings, mayActIn } from '../tokens/bindings.ts'
-import type { ReadClaimSources } from '../tokens/claim-sources.ts'
-import { accessTokenClaims, type ClaimSources, idTokenClaims } from '../tokens/claims.ts'
-import type { Resources } from '../tokens/resources.ts'
-import type { TokenHook } from '../tokens/token-hook.ts'
 
 export type MintDeps = {
   readonly issuer: string

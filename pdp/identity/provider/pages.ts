@@ -1,7 +1,7 @@
 /** The pages that oidc-provider asks for by itself: errors, the device page and signing out. */
 import { type Client, type Configuration, type ErrorOut, errors, type Provider, type Session } from 'oidc-provider'
-import { unescapeHtml } from '../../process/pages/html.ts'
-import type { Directory } from '../../store/directory.ts'
+import type { Directory } from '../../engine/store/directory.ts'
+import { unescapeHtml } from '../../shared/base/html.ts'
 import { errorPage, type Trouble, troubleOf } from '../html/error-page.ts'
 import { type FrameOf, frameIn, nameOf } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'

@@ -2,7 +2,7 @@
 import { type Client, Provider, type Session, type AccessToken as Token } from 'oidc-provider'
 import { installStartLimits } from '../limits/start-limits.ts'
 import { PATHS } from '../oauth/paths.ts'
-import { isSlowHash, verifySecret } from '../passwords/password-hash.ts'
+import { isSlowHash, verifySecret } from '../people/passwords/password-hash.ts'
 import { createAdapters, UsedBeforeError } from './adapter.ts'
 import { clientCredentialsGrant, PARAMETERS } from './client-credentials.ts'
 import { installClientDecoy } from './client-decoy.ts'

@@ -8,7 +8,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { errors, type Provider } from 'oidc-provider'
-import type { Sql } from '../../store/directory.ts'
+import type { Sql } from '../../engine/store/directory.ts'
 import { STATUS } from '../oauth/status.ts'
 
 /** A row of oidc_record that is about to be written. */

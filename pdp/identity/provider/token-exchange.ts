@@ -7,14 +7,14 @@ import {
   resolveRequestedResources,
   validateDpop,
 } from 'oidc-provider/lib/helpers/grants.js'
-import type { Pdp } from '../../domain/decision.ts'
-import type { JsonObject } from '../../domain/json.ts'
+import type { Pdp } from '../../shared/domain/decision.ts'
+import type { JsonObject } from '../../shared/domain/json.ts'
+import { type Bindings, mayActIn, mayKnow } from '../issuer/tokens/bindings.ts'
+import type { Introspection } from '../issuer/tokens/introspection.ts'
+import type { TokenRecord } from '../issuer/tokens/token-state.ts'
 import { type Params, paramsOf } from '../oauth/request.ts'
 import { refusedScope, splitScope } from '../oauth/scopes.ts'
-import type { Consent } from '../sign-in/consent.ts'
-import { type Bindings, mayActIn, mayKnow } from '../tokens/bindings.ts'
-import type { Introspection } from '../tokens/introspection.ts'
-import type { TokenRecord } from '../tokens/token-state.ts'
+import type { Consent } from '../people/sign-in/consent.ts'
 import { type ExchangePolicyDeps, requireExchange } from './exchange-policy.ts'
 import type { Mint } from './mint.ts'
 

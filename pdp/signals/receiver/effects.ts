@@ -1,6 +1,6 @@
 /** What a security event of another issuer ends: entries of the token log that name that issuer's tokens, and nothing else. */
-import type { Change } from '../../domain/change.ts'
-import { type ForeignCause, foreignId } from '../../domain/revocation.ts'
+import type { Change } from '../../shared/domain/change.ts'
+import { type ForeignCause, foreignId } from '../../shared/domain/revocation.ts'
 import { CAEP_EVENTS, RISC_EVENTS, type SecurityEvent } from '../set/event-types.ts'
 import type { SetClaims } from '../set/set.ts'
 import type { SimpleSubject, SubjectIdentifier } from '../set/subjects.ts'

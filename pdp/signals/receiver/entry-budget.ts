@@ -1,6 +1,6 @@
 /** How much one issuer may have in the token log, which every PDP holds in memory: past that, all its tokens end at once. */
-import type { Change } from '../../domain/change.ts'
-import { FOREIGN_REVOCATION_KEPT_MS, foreignId } from '../../domain/revocation.ts'
+import type { Change } from '../../shared/domain/change.ts'
+import { FOREIGN_REVOCATION_KEPT_MS, foreignId } from '../../shared/domain/revocation.ts'
 
 /** Entries of one issuer in the time for which they are kept, by this process. */
 const ENTRIES_MAX = 100_000

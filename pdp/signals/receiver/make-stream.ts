@@ -1,5 +1,5 @@
 /** Makes the stream that a transmitter sends us, or finds the one that was made before (SSF 1.0 section 8.1.1). */
-import { members } from '../../token/jws.ts'
+import { members } from '../../shared/token/jws.ts'
 import { ACTED_ON } from './effects.ts'
 import type { MadeStream, ReceivedStream } from './streams.ts'
 import { type Members, type Metadata, POLL, PUSH, type Transmitter, TransmitterError } from './transmitter.ts'

@@ -1,9 +1,9 @@
 /** Receives security events of other issuers: one process at a time serves each stream, and every process takes pushes. */
 import { randomUUID } from 'node:crypto'
-import type { MasterKeys } from '../../process/encryption.ts'
-import type { Log } from '../../process/log.ts'
-import type { Sql } from '../../store/directory.ts'
-import type { Fetch } from '../../token/remote-keys.ts'
+import type { Sql } from '../../engine/store/directory.ts'
+import type { MasterKeys } from '../../shared/base/encryption.ts'
+import type { Log } from '../../shared/process/log.ts'
+import type { Fetch } from '../../shared/token/remote-keys.ts'
 import { createEntryBudget, type EntryBudget } from './entry-budget.ts'
 import { type AppendLog, createIntake, type IntakeOutcome } from './intake.ts'
 import { createPushHandler, type PushHandler, RECEIVER_PATH } from './push.ts'

@@ -1,8 +1,9 @@
 /** The SSF transmitter of another issuer, as its registration names it: it reports which sessions and accounts ended. */
-import { PdpError } from '../../domain/errors.ts'
-import { foreignId, revocationKey } from '../../domain/revocation.ts'
-import { type MasterKeys, seal } from '../../process/encryption.ts'
-import type { AccessClaims } from '../../token/claims.ts'
+
+import { type MasterKeys, seal } from '../../shared/base/encryption.ts'
+import { PdpError } from '../../shared/domain/errors.ts'
+import { foreignId, revocationKey } from '../../shared/domain/revocation.ts'
+import type { AccessClaims } from '../../shared/token/claims.ts'
 
 /** What transmitters are called with: the purpose, and the name of each. */
 export const TRANSMITTER_SEALED_AS = 'issuer-transmitter'

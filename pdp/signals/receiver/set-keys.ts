@@ -1,7 +1,7 @@
 /** The keys that sign a transmitter's SETs: those that its metadata names, else those of the issuer's tokens. */
-import type { Log } from '../../process/log.ts'
-import { createKeySource, type KeySource } from '../../token/keys.ts'
-import { type Fetch, remoteKeys } from '../../token/remote-keys.ts'
+import type { Log } from '../../shared/process/log.ts'
+import { createKeySource, type KeySource } from '../../shared/token/keys.ts'
+import { type Fetch, remoteKeys } from '../../shared/token/remote-keys.ts'
 import type { ReceivedStream } from './streams.ts'
 
 const LOCAL_KEYS_AGE_MS = 3_600_000

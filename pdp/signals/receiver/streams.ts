@@ -1,8 +1,8 @@
 /** The streams that transmitters of other issuers send us, as the database has them: one row for each such issuer. */
 import { hash, randomBytes } from 'node:crypto'
-import { type MasterKeys, open, seal } from '../../process/encryption.ts'
-import type { Sql } from '../../store/directory.ts'
-import type { AlgorithmName } from '../../token/algorithms.ts'
+import type { Sql } from '../../engine/store/directory.ts'
+import { type MasterKeys, open, seal } from '../../shared/base/encryption.ts'
+import type { AlgorithmName } from '../../shared/token/algorithms.ts'
 import { RECEIVED_STREAM_SEALED_AS, SILENT, type StoredSignals } from './registration.ts'
 
 /** What the transmitter said of the stream that it made for us. */

@@ -1,7 +1,7 @@
 /** Calls the API of another issuer's SSF transmitter (SSF 1.0 section 8, RFC 8936): metadata, its stream for us, polls. */
-import { readAtMost } from '../../process/http-json.ts'
-import { members } from '../../token/jws.ts'
-import { describeSlash } from '../../token/remote-keys.ts'
+import { readAtMost } from '../../shared/base/http-json.ts'
+import { members } from '../../shared/token/jws.ts'
+import { describeSlash } from '../../shared/token/remote-keys.ts'
 
 /** Refuses targets that may not be called, and follows no redirect. */
 export type TransmitterFetch = (

@@ -1,6 +1,6 @@
 /** The `state` of verification events that we ask for: every node recognizes one that we made, also after a restart. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { MasterKeys } from '../../process/encryption.ts'
+import type { MasterKeys } from '../../shared/base/encryption.ts'
 
 const PURPOSE = 'verification-state'
 const MAC_BYTES = 16

@@ -1,9 +1,9 @@
 /** Verifies a received SET (RFC 8417, SSF 1.0 section 4): type, signature, issuer and audience, before anything else is read. */
-import type { AlgorithmName } from '../../token/algorithms.ts'
-import { TokenError } from '../../token/errors.ts'
-import { hasType, type JsonMembers, parseJws } from '../../token/jws.ts'
-import type { KeySource } from '../../token/keys.ts'
-import { findSigner } from '../../token/signature.ts'
+import type { AlgorithmName } from '../../shared/token/algorithms.ts'
+import { TokenError } from '../../shared/token/errors.ts'
+import { hasType, type JsonMembers, parseJws } from '../../shared/token/jws.ts'
+import type { KeySource } from '../../shared/token/keys.ts'
+import { findSigner } from '../../shared/token/signature.ts'
 import { SetError } from '../set/errors.ts'
 import { parseSetClaims, SET_CHARS_MAX, SET_TYPE, type SetClaims } from '../set/set.ts'
 

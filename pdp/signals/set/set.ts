@@ -1,6 +1,6 @@
 /** Security Event Tokens (RFC 8417) as SSF 1.0 and its interoperability profile have them: one event about one subject. */
-import { textIssue } from '../../domain/json.ts'
-import { hasType, type JsonMembers, type Jws, members, parseJws } from '../../token/jws.ts'
+import { textIssue } from '../../shared/domain/json.ts'
+import { hasType, type JsonMembers, type Jws, members, parseJws } from '../../shared/token/jws.ts'
 import { SetError } from './errors.ts'
 import type { SecurityEvent } from './event-types.ts'
 import { parseSubject, type SubjectIdentifier } from './subjects.ts'

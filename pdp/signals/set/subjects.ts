@@ -1,7 +1,8 @@
 /** Subject identifiers: RFC 9493, and the formats and complex subjects that SSF 1.0 section 3 adds. */
-import { textIssue } from '../../domain/json.ts'
-import { parseAddress } from '../../process/addresses.ts'
-import { type JsonMembers, members } from '../../token/jws.ts'
+
+import { parseAddress } from '../../shared/base/addresses.ts'
+import { textIssue } from '../../shared/domain/json.ts'
+import { type JsonMembers, members } from '../../shared/token/jws.ts'
 import { SetError } from './errors.ts'
 
 /** One principal, named in one way. */

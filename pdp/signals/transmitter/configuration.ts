@@ -1,8 +1,9 @@
 /** A stream as its receiver sees it and writes it (SSF 1.0 section 8.1.1), and the transmitter's metadata (section 7.1). */
-import { PdpError } from '../../domain/errors.ts'
-import type { JsonObject, JsonValue } from '../../domain/json.ts'
-import type { MasterKeys } from '../../process/encryption.ts'
-import { type GuardedPost, TargetRefused } from '../outgoing/guarded-post.ts'
+
+import type { MasterKeys } from '../../shared/base/encryption.ts'
+import { type GuardedPost, TargetRefused } from '../../shared/base/guarded-post.ts'
+import { PdpError } from '../../shared/domain/errors.ts'
+import type { JsonObject, JsonValue } from '../../shared/domain/json.ts'
 import { eventsDelivered, eventsSupported } from './events.ts'
 import { sealAuthorization } from './sealed.ts'
 import type { Stream, StreamRequest, SubjectFormat } from './streams.ts'

@@ -1,6 +1,6 @@
 /** Turns an event of the outbox into a security event for one receiver, if the receiver may see it. */
-import type { JsonObject, JsonValue } from '../../domain/json.ts'
-import type { OutboxEventType } from '../../domain/outbox/events.ts'
+import type { JsonObject, JsonValue } from '../../shared/domain/json.ts'
+import type { OutboxEventType } from '../../shared/domain/outbox/events.ts'
 import { CAEP_EVENTS, entitlementUpdated } from '../set/event-types.ts'
 import type { SimpleSubject, SubjectIdentifier } from '../set/subjects.ts'
 import type { SubjectFormat } from './streams.ts'

@@ -1,6 +1,6 @@
 /** The outbox as this process follows it: the newest events in memory, read once for all streams, with a callback for new ones. */
-import type { Sql } from '../../store/directory.ts'
-import { newestEvent, numberEvents } from '../../store/number-events.ts'
+import type { Sql } from '../../engine/store/directory.ts'
+import { newestEvent, numberEvents } from '../../engine/store/number-events.ts'
 import { type OutboxRow, organizationsOf } from './events.ts'
 
 const POLL_MS = 250

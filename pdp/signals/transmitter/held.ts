@@ -1,5 +1,5 @@
 /** What a stream holds while its receiver does not take it: no more than the published bound. */
-import type { Sql } from '../../store/directory.ts'
+import type { Sql } from '../../engine/store/directory.ts'
 import type { Feed } from './feed.ts'
 import { dropped, readAhead } from './next-events.ts'
 import { type PauseDeps, pauseStream } from './pause.ts'

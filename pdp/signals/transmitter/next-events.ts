@@ -1,5 +1,5 @@
 /** Of the outbox, what comes next for one stream. */
-import type { JsonObject } from '../../domain/json.ts'
+import type { JsonObject } from '../../shared/domain/json.ts'
 import { STREAM_EVENTS } from '../set/event-types.ts'
 import { type SubjectIdentifier, subjectsMatch } from '../set/subjects.ts'
 import { type Audience, type Content, contentOf, type OutboxRow } from './events.ts'

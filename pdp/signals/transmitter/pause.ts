@@ -1,7 +1,8 @@
 /** Pauses a stream that cannot continue. Its receiver gets an event about it first (SSF 1.0 section 8.1.5), and the status says why. */
-import type { Log } from '../../process/log.ts'
-import type { Sql } from '../../store/directory.ts'
-import type { GuardedPost } from '../outgoing/guarded-post.ts'
+
+import type { Sql } from '../../engine/store/directory.ts'
+import type { GuardedPost } from '../../shared/base/guarded-post.ts'
+import type { Log } from '../../shared/process/log.ts'
 import { STREAM_EVENTS } from '../set/event-types.ts'
 import { type PushOutcome, pushSet } from './push.ts'
 import { type PendingSet, type QueueDeps, tellReceiver } from './queue.ts'

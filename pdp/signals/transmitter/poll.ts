@@ -1,6 +1,7 @@
 /** One poll (RFC 8936 section 2): acknowledgements first, then what is to be sent, in one transaction. */
-import type { Log } from '../../process/log.ts'
-import type { Sql } from '../../store/directory.ts'
+
+import type { Sql } from '../../engine/store/directory.ts'
+import type { Log } from '../../shared/process/log.ts'
 import type { Feed } from './feed.ts'
 import { nextSets, type QueueDeps } from './queue.ts'
 import { type Receiver, readStream } from './streams.ts'

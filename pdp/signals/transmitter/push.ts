@@ -1,7 +1,7 @@
 /** Pushes one SET (RFC 8935 section 2), and says what its answer means. */
 
-import { members } from '../../token/jws.ts'
-import { type GuardedPost, TargetRefused } from '../outgoing/guarded-post.ts'
+import { type GuardedPost, TargetRefused } from '../../shared/base/guarded-post.ts'
+import { members } from '../../shared/token/jws.ts'
 import { SET_MEDIA_TYPE } from '../set/set.ts'
 
 const DEADLINE_MS = 10_000

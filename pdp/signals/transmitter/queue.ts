@@ -1,8 +1,8 @@
 /** What a stream has to send: security event tokens that are stored before they leave, so that a retry has the same bytes. */
 import { createHmac } from 'node:crypto'
-import type { JsonObject } from '../../domain/json.ts'
-import type { MasterKeys } from '../../process/encryption.ts'
-import type { Sql } from '../../store/directory.ts'
+import type { Sql } from '../../engine/store/directory.ts'
+import type { MasterKeys } from '../../shared/base/encryption.ts'
+import type { JsonObject } from '../../shared/domain/json.ts'
 import { formatSubject, parseSubject } from '../set/subjects.ts'
 import { eventsDelivered } from './events.ts'
 import { type Ahead, aboutStream, type Draft, type Listener, readAhead } from './next-events.ts'

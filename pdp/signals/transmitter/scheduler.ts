@@ -1,6 +1,7 @@
 /** Decides which streams to serve: those of new events at once, and every second all that are due. */
-import type { Log } from '../../process/log.ts'
-import type { Sql } from '../../store/directory.ts'
+
+import type { Sql } from '../../engine/store/directory.ts'
+import type { Log } from '../../shared/process/log.ts'
 import type { Deliver } from './deliverer.ts'
 import { type Audience, contentOf, eventsDelivered, type OutboxRow } from './events.ts'
 import type { Feed } from './feed.ts'

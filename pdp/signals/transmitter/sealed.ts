@@ -1,5 +1,5 @@
 /** The Authorization field that a receiver wants at its endpoint: stored encrypted, never shown or logged. */
-import { type MasterKeys, open, seal } from '../../process/encryption.ts'
+import { type MasterKeys, open, seal } from '../../shared/base/encryption.ts'
 import type { Stream } from './streams.ts'
 
 export const AUTHORIZATION_PURPOSE = 'signal-authorization'

@@ -1,6 +1,7 @@
 /** What receivers and operators change about streams: alone, or inside an open transaction. */
-import { PdpError } from '../../domain/errors.ts'
-import type { Sql } from '../../store/directory.ts'
+
+import type { Sql } from '../../engine/store/directory.ts'
+import { PdpError } from '../../shared/domain/errors.ts'
 import { STREAM_EVENTS } from '../set/event-types.ts'
 import type { SubjectIdentifier } from '../set/subjects.ts'
 import { patchedRequest, requestOf, requireUnchanged, type StreamBody, VERIFICATION_INTERVAL } from './configuration.ts'

@@ -1,7 +1,7 @@
 /** The streams of receivers in the database: what a receiver asked for, and where its stream has come to. */
 import { randomBytes } from 'node:crypto'
-import type { Sql } from '../../store/directory.ts'
-import { numberEvents } from '../../store/number-events.ts'
+import type { Sql } from '../../engine/store/directory.ts'
+import { numberEvents } from '../../engine/store/number-events.ts'
 import { formatSubject, type SubjectIdentifier, subjectKey } from '../set/subjects.ts'
 
 export type StreamStatus = 'enabled' | 'paused' | 'disabled'

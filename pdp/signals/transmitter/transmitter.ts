@@ -1,9 +1,9 @@
 /** The transmitter of Shared Signals in one process: streams of receivers, and what carries events to them. */
 
-import type { MasterKeys } from '../../process/encryption.ts'
-import type { Log } from '../../process/log.ts'
-import type { Sql } from '../../store/directory.ts'
-import type { GuardedPost } from '../outgoing/guarded-post.ts'
+import type { Sql } from '../../engine/store/directory.ts'
+import type { MasterKeys } from '../../shared/base/encryption.ts'
+import type { GuardedPost } from '../../shared/base/guarded-post.ts'
+import type { Log } from '../../shared/process/log.ts'
 import { createDeliverer, type DeliveryOutcome } from './deliverer.ts'
 import { createFeed } from './feed.ts'
 import { HELD_MAX, lookAtHeld } from './held.ts'

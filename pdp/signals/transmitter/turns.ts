@@ -1,7 +1,7 @@
 /** Turns at streams: who may deliver one now, by a lease in the database. One statement serves many streams. */
 import { randomUUID } from 'node:crypto'
-import { Batcher } from '../../store/batcher.ts'
-import type { Sql } from '../../store/directory.ts'
+import { Batcher } from '../../engine/store/batcher.ts'
+import type { Sql } from '../../engine/store/directory.ts'
 import type { Feed } from './feed.ts'
 import { nextSets, type PendingSet, type QueueDeps } from './queue.ts'
 import { STREAM_COLUMNS, type Stream } from './streams.ts'

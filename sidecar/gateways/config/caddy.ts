@@ -1,6 +1,7 @@
 /** A Caddyfile that asks the door about every request. */
+
+import { exactNames, prefixes } from '../../http/cleared.ts'
 import { ANSWER_FIELDS, AUTHORIZE_PATH, CALLER_FIELD } from '../../http/door-fields.ts'
-import { exactNames, prefixes } from '../cleared.ts'
 import { type ConfigFile, CREDENTIALS, type DoorAccess, type GatewayPlan, type HostAndPort, written } from '../plan.ts'
 
 export function caddyConfig(plan: GatewayPlan): readonly ConfigFile[] {

@@ -1,6 +1,6 @@
 /** Gateway API: an HTTPRoute with the ExternalAuth filter, or for Envoy Gateway a policy on the route. */
 import { isIP } from 'node:net'
-import { isLoopback } from '../../../pdp/process/listen.ts'
+import { isLoopback } from '../../../pdp/shared/process/listen.ts'
 import type { ConfigFile, GatewayPlan } from '../plan.ts'
 import { DOOR_TIMEOUT_SECONDS } from '../plan.ts'
 import { AUTHORIZER, authorizerHost, GATEWAY, manifests } from './kubernetes.ts'

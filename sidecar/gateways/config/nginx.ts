@@ -1,4 +1,6 @@
 /** A server of nginx that asks the door about every request, and gives the door's own answer to who is refused. */
+
+import { exactNames } from '../../http/cleared.ts'
 import {
   ANSWER_FIELDS,
   AUTHORIZE_PATH,
@@ -7,7 +9,6 @@ import {
   REFUSAL_FIELD,
   REFUSED_PATH,
 } from '../../http/door-fields.ts'
-import { exactNames } from '../cleared.ts'
 import { type ConfigFile, CREDENTIALS, type DoorAccess, type GatewayPlan, written } from '../plan.ts'
 
 const ASK = '/_portcullis'

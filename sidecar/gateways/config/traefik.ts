@@ -1,7 +1,7 @@
 /** Static and dynamic configuration of Traefik that asks the door about every request. */
 import { stringify } from 'yaml'
+import { exactNames, OF_TRAEFIK, prefixes } from '../../http/cleared.ts'
 import { ANSWER_FIELDS, AUTHORIZE_PATH } from '../../http/door-fields.ts'
-import { exactNames, OF_TRAEFIK, prefixes } from '../cleared.ts'
 import { type ConfigFile, CREDENTIALS, type GatewayPlan, type HostAndPort, written } from '../plan.ts'
 import { PlanError } from '../plan-error.ts'
 

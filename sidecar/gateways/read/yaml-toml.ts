@@ -1,7 +1,7 @@
 /** Reads YAML, JSON and TOML into trees. What cannot be read as a whole is an error. */
 import { type AST, ParseError, parseTOML } from 'toml-eslint-parser'
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from 'yaml'
-import { yamlIssues } from '../../../pdp/process/yaml.ts'
+import { yamlIssues } from '../../../pdp/shared/base/yaml.ts'
 import { UnreadableError } from './source.ts'
 import { type Entry, folded, type Scalar, type Tree } from './tree.ts'
 

@@ -1,8 +1,8 @@
 /** `injector maintain-certificate`: a process that keeps the webhook's certificate valid. */
 import type { Command } from 'commander'
-import { ConfigError, runCommand } from '../../../pdp/process/exit.ts'
-import { createLog } from '../../../pdp/process/log.ts'
-import { createShutdown } from '../../../pdp/process/shutdown.ts'
+import { ConfigError, runCommand } from '../../../pdp/shared/process/exit.ts'
+import { createLog } from '../../../pdp/shared/process/log.ts'
+import { createShutdown } from '../../../pdp/shared/process/shutdown.ts'
 import { openKubeApi } from './kube-api.ts'
 import { type CertificateGoal, maintainCertificate } from './maintain.ts'
 

@@ -1,8 +1,8 @@
 /** The API server as a Pod with a ServiceAccount reaches it: JSON objects, one deadline, no redirects. */
 import { readFileSync } from 'node:fs'
-import { fileProblem } from '../../../pdp/process/command/file-problem.ts'
-import { StartError } from '../../../pdp/process/exit.ts'
-import { readAtMost } from '../../../pdp/process/http-json.ts'
+import { readAtMost } from '../../../pdp/shared/base/http-json.ts'
+import { fileProblem } from '../../../pdp/shared/process/command/file-problem.ts'
+import { StartError } from '../../../pdp/shared/process/exit.ts'
 import { isObject, type JsonObject } from '../pod/json.ts'
 
 const DEADLINE_MS = 10_000

@@ -3,8 +3,8 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { fileProblem } from '../../../pdp/process/command/file-problem.ts'
-import { ConfigError, runCommand } from '../../../pdp/process/exit.ts'
+import { fileProblem } from '../../../pdp/shared/process/command/file-problem.ts'
+import { ConfigError, runCommand } from '../../../pdp/shared/process/exit.ts'
 import { isObject, type JsonObject, listAt } from '../pod/json.ts'
 import { checkCluster } from './check-cluster.ts'
 

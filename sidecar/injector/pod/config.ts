@@ -2,9 +2,9 @@
 
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
-import { fileProblem } from '../../../pdp/process/command/file-problem.ts'
-import { ConfigError } from '../../../pdp/process/exit.ts'
-import { LOG_LEVELS, type LogLevel } from '../../../pdp/process/log.ts'
+import { fileProblem } from '../../../pdp/shared/process/command/file-problem.ts'
+import { ConfigError } from '../../../pdp/shared/process/exit.ts'
+import { LOG_LEVELS, type LogLevel } from '../../../pdp/shared/process/log.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
 
 /** In a Secret of the Pod's namespace, without which the sidecar does not start. */

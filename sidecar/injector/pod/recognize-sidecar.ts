@@ -1,5 +1,5 @@
 /** Tells whether a container of a Pod is a sidecar, with any settings of the injector: its name proves nothing. */
-import { LOG_LEVELS } from '../../../pdp/process/log.ts'
+import { LOG_LEVELS } from '../../../pdp/shared/process/log.ts'
 import { readWishes } from './annotations.ts'
 import type { InjectorConfig, SecretKey } from './config.ts'
 import { isObject, type Json, type JsonObject, listAt, numberAt, objectAt, ShapeError, textAt } from './json.ts'

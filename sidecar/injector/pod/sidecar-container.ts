@@ -1,5 +1,5 @@
 /** Builds the sidecar's containers and volumes for a Pod, with every default written out so that they can be compared. */
-import { NODE_FLAGS } from '../../../pdp/process/command/node-flags.ts'
+import { NODE_FLAGS } from '../../../pdp/shared/process/command/node-flags.ts'
 import { PORTS_COUNT_MAX, PREFIX } from './annotations.ts'
 import type { InjectorConfig, SecretKey } from './config.ts'
 import type { JsonObject } from './json.ts'
@@ -11,7 +11,7 @@ const ADMIN_PORT = 15_090
 /**
  * The program as the Dockerfile starts it; the image's own entry point is not used. Half of the container's memory limit is
  * for long-lived objects, the rest for buffers and code: without the flag, Node would use more than a limit below 512 MB.
- * `pdp/process/command/node-flags.ts` explains the other flag.
+ * `pdp/shared/process/command/node-flags.ts` explains the other flag.
  */
 const PROGRAM = '/app/sidecar/bin.js'
 export const COMMAND = ['node', '--max-old-space-size-percentage=50', ...NODE_FLAGS.sidecar, PROGRAM] as const

@@ -1,6 +1,6 @@
 /** Asks a running injector what the API server would ask it: the chart's own test. */
 import { request } from 'node:https'
-import { StartError } from '../../../pdp/process/exit.ts'
+import { StartError } from '../../../pdp/shared/process/exit.ts'
 import { ANNOTATION_PORTS, ANNOTATION_ROUTES } from '../pod/annotations.ts'
 import { isObject, type Json } from '../pod/json.ts'
 import { REVIEW_TIMEOUT_MS } from './webhook.ts'

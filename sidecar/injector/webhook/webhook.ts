@@ -1,9 +1,9 @@
 /** The webhook server: TLS 1.3, bounded bodies, time and memory, and no answer that allows by mistake. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
-import { type ListenAddress, listenOn } from '../../../pdp/process/listen.ts'
-import type { Log } from '../../../pdp/process/log.ts'
-import type { KeyPair } from '../../../pdp/process/tls/key-pair-files.ts'
+import type { KeyPair } from '../../../pdp/shared/process/key-pair-files.ts'
+import { type ListenAddress, listenOn } from '../../../pdp/shared/process/listen.ts'
+import type { Log } from '../../../pdp/shared/process/log.ts'
 import type { InjectorConfig } from '../pod/config.ts'
 import type { Mode } from '../pod/injection.ts'
 import { answerReview, modeOf, type Reviewed } from './review.ts'

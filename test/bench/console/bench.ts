@@ -2,10 +2,10 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startEmbeddedPostgres } from '../../../pdp/store/embedded-postgres/embedded-postgres.ts'
+import { startEmbeddedPostgres } from '../../../pdp/engine/store/embedded-postgres/embedded-postgres.ts'
 import { SCREENS } from '../../console/screens.ts'
 import { MODEL, startWorld, type World } from '../../console/world.ts'
-import { signedInTo } from '../../pdp/console/visitor.ts'
+import { signedInTo } from '../../pdp/server/console/visitor.ts'
 import type { Browser } from '../../support/browser.ts'
 import { median } from '../engine/data.ts'
 

@@ -1,10 +1,10 @@
 /** The same grants in casbin (RBAC with a role hierarchy), in one run. */
 import { newEnforcer, newModelFromString, StringAdapter } from 'casbin'
-import { createPdp } from '../../../pdp/decision-point/create-pdp.ts'
-import type { Change } from '../../../pdp/domain/change.ts'
-import { ENVIRONMENT } from '../../../pdp/domain/change-log.ts'
-import { user } from '../../../pdp/domain/subjects.ts'
-import { memoryStore } from '../../../pdp/store/memory/memory.ts'
+import { createPdp } from '../../../pdp/engine/decision-point/create-pdp.ts'
+import { memoryStore } from '../../../pdp/engine/store/memory/memory.ts'
+import type { Change } from '../../../pdp/shared/domain/change.ts'
+import { ENVIRONMENT } from '../../../pdp/shared/domain/change-log.ts'
+import { user } from '../../../pdp/shared/domain/subjects.ts'
 import { context, organization } from '../../support/tuples.ts'
 import { grants, median, perSecond, questions } from './data.ts'
 

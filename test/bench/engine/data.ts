@@ -1,5 +1,5 @@
 /** The same grants for every measurement: chains of four nested groups, users in the lowest, one grant for each document. */
-import type { Tuple } from '../../../pdp/domain/tuple.ts'
+import type { Tuple } from '../../../pdp/shared/domain/tuple.ts'
 
 export type Grants = {
   readonly tuples: readonly Tuple[]

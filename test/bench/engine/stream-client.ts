@@ -4,9 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { create } from '@bufbuild/protobuf'
 import { Client, credentials } from '@grpc/grpc-js'
 import { Pool } from 'undici'
-import { decodeAnswers, encodeQuestions, type Questions, type StreamAnswer } from '../../../pdp/client/codec.ts'
-import { createPdpStream, type PdpStream } from '../../../pdp/client/stream.ts'
-import { serviceDefinition } from '../../../pdp/process/grpc/service.ts'
+import { decodeAnswers, encodeQuestions, type Questions, type StreamAnswer } from '../../../pdp/shared/client/codec.ts'
+import { createPdpStream, type PdpStream } from '../../../pdp/shared/client/stream.ts'
+import { serviceDefinition } from '../../../pdp/shared/process/grpc/service.ts'
 import {
   type DecideRequest,
   DecideRequestSchema,

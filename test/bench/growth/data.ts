@@ -1,6 +1,6 @@
 /** Rows by the hundred thousand, written by SQL before anybody has read them; the store would take them one revision at a time. */
 import type pg from 'pg'
-import type { Tuple } from '../../../pdp/domain/tuple.ts'
+import type { Tuple } from '../../../pdp/shared/domain/tuple.ts'
 
 const ROWS_PER_STATEMENT = 20_000
 

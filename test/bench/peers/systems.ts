@@ -1,7 +1,7 @@
 /** OpenFGA, SpiceDB and this PDP, each a process of its own: one PostgreSQL, the same model, tuples and questions. */
 import { setTimeout as delay } from 'node:timers/promises'
 import openfga from '@openfga/syntax-transformer'
-import { NODE_FLAGS } from '../../../pdp/process/command/node-flags.ts'
+import { NODE_FLAGS } from '../../../pdp/shared/process/command/node-flags.ts'
 import { freePort } from '../../support/free-port.ts'
 import { clientToken } from '../../support/sign-in.ts'
 import type { Grants, Question } from '../engine/data.ts'

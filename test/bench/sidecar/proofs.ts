@@ -1,7 +1,7 @@
 /** How much of what one core could verify is left when every request has a proof of possession (DPoP). */
 import { hash, sign, verify } from 'node:crypto'
 import { EmbeddedJWK, jwtVerify } from 'jose'
-import { createProofVerifier } from '../../../pdp/token/dpop.ts'
+import { createProofVerifier } from '../../../pdp/shared/token/dpop.ts'
 import { ecKeys, type KeyPair, proof, thumbprint } from '../../sidecar/support/issuer.ts'
 import { type Load, withProofs } from './load.ts'
 import { type BenchPdp, PATH, RESOURCE } from './pdp.ts'

@@ -1,5 +1,5 @@
 /** What it costs writers of different organizations that their writes store events. */
-import type { Change } from '../../../pdp/domain/change.ts'
+import type { Change } from '../../../pdp/shared/domain/change.ts'
 import { context } from '../../support/tuples.ts'
 import type { World } from './world.ts'
 

@@ -1,6 +1,6 @@
 /** One question of one PDP by each way to ask it, each with an access token that is verified and looked up for revocation. */
 import { Pool } from 'undici'
-import { connectPdp } from '../../../pdp/client/client.ts'
+import { connectPdp } from '../../../pdp/shared/client/client.ts'
 import { grpcClient } from '../../consistency/history/grpc.ts'
 
 export const ASKER = { clientId: 'asker', clientSecret: 'asker-secret-of-no-value-anywhere' }

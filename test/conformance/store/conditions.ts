@@ -1,7 +1,7 @@
 /** What a Store must do with tuples that have a condition: keep them whole, and apart from those that have none. */
 import { describe, expect, test } from 'vitest'
-import type { Change } from '../../../pdp/domain/change.ts'
-import type { RowKey } from '../../../pdp/store/contract.ts'
+import type { RowKey } from '../../../pdp/engine/store/contract.ts'
+import type { Change } from '../../../pdp/shared/domain/change.ts'
 import { context, drop, put, putIf } from '../../support/tuples.ts'
 import { code, type OpenStore, useStore } from './suite.ts'
 

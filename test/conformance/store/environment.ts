@@ -1,7 +1,7 @@
 /** What a Store must keep true of the organization tree and of the manifests of apps. */
 import { describe, expect, test } from 'vitest'
-import { ENVIRONMENT } from '../../../pdp/domain/change-log.ts'
-import { PdpError } from '../../../pdp/domain/errors.ts'
+import { ENVIRONMENT } from '../../../pdp/shared/domain/change-log.ts'
+import { PdpError } from '../../../pdp/shared/domain/errors.ts'
 import { organization, put } from '../../support/tuples.ts'
 import { code, type OpenStore, useStore } from './suite.ts'
 

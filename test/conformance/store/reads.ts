@@ -1,9 +1,9 @@
 /** What a Store must answer of the rows, entries, entitlements and lists of an organization. */
 import { describe, expect, test } from 'vitest'
-import type { Change } from '../../../pdp/domain/change.ts'
-import { ENVIRONMENT } from '../../../pdp/domain/change-log.ts'
-import type { Tuple } from '../../../pdp/domain/tuple.ts'
-import { type RowKey, SET_ROWS_MAX, type Store } from '../../../pdp/store/contract.ts'
+import { type RowKey, SET_ROWS_MAX, type Store } from '../../../pdp/engine/store/contract.ts'
+import type { Change } from '../../../pdp/shared/domain/change.ts'
+import { ENVIRONMENT } from '../../../pdp/shared/domain/change-log.ts'
+import type { Tuple } from '../../../pdp/shared/domain/tuple.ts'
 import { organization, put, tuple } from '../../support/tuples.ts'
 import { type OpenStore, useStore } from './suite.ts'
 

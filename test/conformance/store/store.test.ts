@@ -1,9 +1,9 @@
 /** Both stores pass the same suites. An implementation is done when they pass; an exception needs a reason. */
 import pg from 'pg'
 import { describe } from 'vitest'
-import type { AppliedWrite, Store } from '../../../pdp/store/contract.ts'
-import { memoryStore } from '../../../pdp/store/memory/memory.ts'
-import { openPostgres } from '../../../pdp/store/postgres/postgres.ts'
+import type { AppliedWrite, Store } from '../../../pdp/engine/store/contract.ts'
+import { memoryStore } from '../../../pdp/engine/store/memory/memory.ts'
+import { openPostgres } from '../../../pdp/engine/store/postgres/postgres.ts'
 import { openTestDatabase } from '../../support/database.ts'
 import { conditionsSuite } from './conditions.ts'
 import { environmentSuite } from './environment.ts'

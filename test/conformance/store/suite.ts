@@ -1,8 +1,8 @@
 /** What the suites of the Store contract share: one store for all tests of a suite, and an organization of its own for each. */
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
-import type { Change } from '../../../pdp/domain/change.ts'
-import { ENVIRONMENT } from '../../../pdp/domain/change-log.ts'
-import type { RowKey, RowSet, Store, Written } from '../../../pdp/store/contract.ts'
+import type { RowKey, RowSet, Store, Written } from '../../../pdp/engine/store/contract.ts'
+import type { Change } from '../../../pdp/shared/domain/change.ts'
+import { ENVIRONMENT } from '../../../pdp/shared/domain/change-log.ts'
 import { context, organization } from '../../support/tuples.ts'
 
 export type OpenStore = () => Promise<{ store: Store; close(): Promise<void> }>

@@ -1,8 +1,8 @@
 /** What Store.write must do: whole or not at all, logged, and refused with the place of each fault. */
 import { describe, expect, test } from 'vitest'
-import type { Change } from '../../../pdp/domain/change.ts'
-import { ENVIRONMENT, TOKENS } from '../../../pdp/domain/change-log.ts'
-import { parseTuple } from '../../../pdp/domain/names.ts'
+import type { Change } from '../../../pdp/shared/domain/change.ts'
+import { ENVIRONMENT, TOKENS } from '../../../pdp/shared/domain/change-log.ts'
+import { parseTuple } from '../../../pdp/shared/domain/names.ts'
 import { context, drop, grant, member, organization, put, putIf } from '../../support/tuples.ts'
 import { code, type OpenStore, useStore } from './suite.ts'
 

@@ -1,14 +1,14 @@
 /** How a schedule of the simulation evaluates a question. */
-import type { Steps } from '../../../pdp/decide/slices.ts'
-import type { View } from '../../../pdp/decide/view.ts'
+import type { Steps } from '../../../pdp/engine/decide/slices.ts'
+import type { View } from '../../../pdp/engine/decide/view.ts'
 import type { Asked } from './world.ts'
 
 /** What evaluates, of the code under test. */
 export type EvaluationParts = {
-  readonly answerCheck: typeof import('../../../pdp/decide/check.ts').answerCheck
-  readonly ConditionRun: typeof import('../../../pdp/decide/conditions/run.ts').ConditionRun
-  readonly relationViewOf: typeof import('../../../pdp/decide/views/contextual-tuples.ts').relationViewOf
-  readonly createModelCompiler: typeof import('../../../pdp/decide/models/known-models.ts').createModelCompiler
+  readonly answerCheck: typeof import('../../../pdp/engine/decide/check.ts').answerCheck
+  readonly ConditionRun: typeof import('../../../pdp/engine/decide/conditions/run.ts').ConditionRun
+  readonly relationViewOf: typeof import('../../../pdp/engine/decide/views/contextual-tuples.ts').relationViewOf
+  readonly createModelCompiler: typeof import('../../../pdp/engine/decide/models/known-models.ts').createModelCompiler
 }
 type Evaluated = { readonly allowed: boolean | null | 'refused' }
 

@@ -1,8 +1,8 @@
 /** What the simulation writes and asks where conditions are in focus. */
-import type { Change } from '../../../pdp/domain/change.ts'
-import type { JsonObject } from '../../../pdp/domain/json.ts'
-import { formatTuple } from '../../../pdp/domain/names.ts'
-import type { Tuple } from '../../../pdp/domain/tuple.ts'
+import type { Change } from '../../../pdp/shared/domain/change.ts'
+import type { JsonObject } from '../../../pdp/shared/domain/json.ts'
+import { formatTuple } from '../../../pdp/shared/domain/names.ts'
+import type { Tuple } from '../../../pdp/shared/domain/tuple.ts'
 import type { Rules, World } from '../../support/reference.ts'
 import { put, putIf, tuple } from '../../support/tuples.ts'
 

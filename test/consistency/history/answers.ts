@@ -1,5 +1,5 @@
 /** What was right at any moment of a run, by the reference and the replayed logs. */
-import type { LogId } from '../../../pdp/domain/change-log.ts'
+import type { LogId } from '../../../pdp/shared/domain/change-log.ts'
 import { referenceAnswer } from '../../support/reference.ts'
 import { worldFor } from '../conditions/world.ts'
 import type { Committed } from './archive.ts'

@@ -4,8 +4,8 @@
  * others, so its ticket numbers commits in the order of visibility.
  */
 import type pg from 'pg'
-import type { Change } from '../../../pdp/domain/change.ts'
-import type { LogId } from '../../../pdp/domain/change-log.ts'
+import type { Change } from '../../../pdp/shared/domain/change.ts'
+import type { LogId } from '../../../pdp/shared/domain/change-log.ts'
 
 /** One revision of one log. */
 export type Committed = {

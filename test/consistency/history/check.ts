@@ -3,8 +3,8 @@
  * anything that was known when it was asked, not after it was answered, and if the reference gives the same answers there.
  */
 import { isDeepStrictEqual } from 'node:util'
-import type { Change } from '../../../pdp/domain/change.ts'
-import { ENVIRONMENT, type LogId, TOKENS } from '../../../pdp/domain/change-log.ts'
+import type { Change } from '../../../pdp/shared/domain/change.ts'
+import { ENVIRONMENT, type LogId, TOKENS } from '../../../pdp/shared/domain/change-log.ts'
 import { Answers, CLOCK_SLACK_MS, type Logs, type Revision, stateOf } from './answers.ts'
 import type { Committed } from './archive.ts'
 import {

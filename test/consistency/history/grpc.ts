@@ -1,7 +1,7 @@
 /** A node asked over gRPC, as sidecars ask: one question at a time, many over one stream, and some that stand. */
 import { create } from '@bufbuild/protobuf'
 import { type ClientDuplexStream, credentials, makeClientConstructor } from '@grpc/grpc-js'
-import { serviceDefinition } from '../../../pdp/process/grpc/service.ts'
+import { serviceDefinition } from '../../../pdp/shared/process/grpc/service.ts'
 import {
   type DecideRequest,
   DecideRequestSchema,

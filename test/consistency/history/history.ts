@@ -3,7 +3,7 @@
  * that every planted fault is caught. Without --seconds until 100,000 decisions were judged. Exit 0: none wrong, all caught.
  */
 import { rm } from 'node:fs/promises'
-import { startEmbeddedPostgres } from '../../../pdp/store/embedded-postgres/embedded-postgres.ts'
+import { startEmbeddedPostgres } from '../../../pdp/engine/store/embedded-postgres/embedded-postgres.ts'
 import { misused, readArguments, readNumber } from '../../support/programs/arguments.ts'
 import { makeDataFolder } from '../../support/programs/data-folder.ts'
 import { plantSource } from '../mistakes.ts'

@@ -1,8 +1,8 @@
 /** Compares what a node's caches hold with what the database holds, once nothing is being written. */
 import { isDeepStrictEqual } from 'node:util'
-import type { LogId } from '../../../pdp/domain/change-log.ts'
-import type { LogCache } from '../../../pdp/store/cache/log-cache.ts'
-import type { RowKey, RowSet, Store } from '../../../pdp/store/contract.ts'
+import type { LogCache } from '../../../pdp/engine/store/cache/log-cache.ts'
+import type { RowKey, RowSet, Store } from '../../../pdp/engine/store/contract.ts'
+import type { LogId } from '../../../pdp/shared/domain/change-log.ts'
 
 /** What the copy of the source under test hands out; see HOOKS in cases.ts. */
 export type Hooks = {

@@ -8,12 +8,12 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import pg from 'pg'
-import type { PdpOptions } from '../../../pdp/decision-point/options.ts'
-import type { Change } from '../../../pdp/domain/change.ts'
-import type { LogId } from '../../../pdp/domain/change-log.ts'
-import type { DecideRequest, Pdp } from '../../../pdp/domain/decision.ts'
-import type { Store } from '../../../pdp/store/contract.ts'
-import type { Sql } from '../../../pdp/store/directory.ts'
+import type { PdpOptions } from '../../../pdp/engine/decision-point/options.ts'
+import type { Store } from '../../../pdp/engine/store/contract.ts'
+import type { Sql } from '../../../pdp/engine/store/directory.ts'
+import type { Change } from '../../../pdp/shared/domain/change.ts'
+import type { LogId } from '../../../pdp/shared/domain/change-log.ts'
+import type { DecideRequest, Pdp } from '../../../pdp/shared/domain/decision.ts'
 import { auditCaches, type Hooks } from './node-audit.ts'
 
 export type NodeCase = {
@@ -37,7 +37,7 @@ type Running = {
   readonly store: Store
   readonly sql: Sql
   readonly pdp: Pdp
-  readonly appendLog: typeof import('../../../pdp/store/postgres/change-log.ts').appendLog
+  readonly appendLog: typeof import('../../../pdp/engine/store/postgres/change-log.ts').appendLog
   readonly opened: Opened
   close(): Promise<void>
 }
@@ -88,11 +88,11 @@ async function open(from: NodeCase): Promise<Running> {
   hooks.historySheds = []
   shakenCount = 0
   const { openPostgres } =
-    await load<typeof import('../../../pdp/store/postgres/postgres.ts')>('store/postgres/postgres.ts')
+    await load<typeof import('../../../pdp/engine/store/postgres/postgres.ts')>('store/postgres/postgres.ts')
   const { createPdp } =
-    await load<typeof import('../../../pdp/decision-point/create-pdp.ts')>('decision-point/create-pdp.ts')
+    await load<typeof import('../../../pdp/engine/decision-point/create-pdp.ts')>('decision-point/create-pdp.ts')
   const { appendLog } =
-    await load<typeof import('../../../pdp/store/postgres/change-log.ts')>('store/postgres/change-log.ts')
+    await load<typeof import('../../../pdp/engine/store/postgres/change-log.ts')>('store/postgres/change-log.ts')
   const database = await openPostgres({ connectionString: from.connectionString, poolCountMax: 12 })
   const { cacheBytesMax, triesMax } = from
   const options: PdpOptions & { cacheBytesMax: number; triesMax: number } = {
@@ -133,10 +133,10 @@ async function serve(
   load: <T>(file: string) => Promise<T>,
   given: { issuer: string; adminSecret: string; masterKey: string; url: string },
 ) {
-  const { startPdp } = await load<typeof import('../../../pdp/runtime/start.ts')>('runtime/start.ts')
-  const { readConfig } = await load<typeof import('../../../pdp/runtime/config.ts')>('runtime/config.ts')
-  const { createLog } = await load<typeof import('../../../pdp/process/log.ts')>('process/log.ts')
-  const { createShutdown } = await load<typeof import('../../../pdp/process/shutdown.ts')>('process/shutdown.ts')
+  const { startPdp } = await load<typeof import('../../../pdp/server/runtime/start.ts')>('runtime/start.ts')
+  const { readConfig } = await load<typeof import('../../../pdp/server/runtime/config.ts')>('runtime/config.ts')
+  const { createLog } = await load<typeof import('../../../pdp/shared/process/log.ts')>('process/log.ts')
+  const { createShutdown } = await load<typeof import('../../../pdp/shared/process/shutdown.ts')>('process/shutdown.ts')
   const config = readConfig({
     PORTCULLIS_ISSUER: given.issuer,
     PORTCULLIS_ADMIN_SECRET: given.adminSecret,

@@ -1,6 +1,6 @@
 /** What a run hands to its judges. */
-import type { Change } from '../../../pdp/domain/change.ts'
-import type { LogId } from '../../../pdp/domain/change-log.ts'
+import type { Change } from '../../../pdp/shared/domain/change.ts'
+import type { LogId } from '../../../pdp/shared/domain/change-log.ts'
 import type { Question } from './mix.ts'
 
 /** Times are the checker's: `At` monotonic, `Ms` the wall clock, which the database on the same machine shares. */

@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
-import { openPostgres } from '../../../pdp/store/postgres/postgres.ts'
+import { openPostgres } from '../../../pdp/engine/store/postgres/postgres.ts'
 import { ARCHIVE, readArchive, readTables, TRIM } from './archive.ts'
 import type { HistoryCase } from './cases.ts'
 import { judge } from './check.ts'

@@ -1,6 +1,6 @@
 /** Standing questions of a run: watched, and judged. What was told last must have been right within the promised second. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { ENVIRONMENT, type LogId, TOKENS } from '../../../pdp/domain/change-log.ts'
+import { ENVIRONMENT, type LogId, TOKENS } from '../../../pdp/shared/domain/change-log.ts'
 import { Answers, type Logs, type Revision, stateOf } from './answers.ts'
 import type { Question } from './mix.ts'
 import type { OpenNode } from './nodes.ts'

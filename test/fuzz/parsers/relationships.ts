@@ -1,17 +1,21 @@
 /** What says who may do what: tuples, models in both forms, and conditions. */
 import openfga from '@openfga/syntax-transformer'
-import { answerCheck, isUndecided } from '../../../pdp/decide/check.ts'
-import { Condition } from '../../../pdp/decide/conditions/condition.ts'
-import { REQUEST_STEPS_MAX } from '../../../pdp/decide/conditions/cost.ts'
-import { ExpressionMistake } from '../../../pdp/decide/conditions/expression.ts'
-import { isLight } from '../../../pdp/decide/language/model-bounds.ts'
-import { compileDocument, compileModel, type ModelDocument } from '../../../pdp/decide/language/model-language.ts'
-import type { Model } from '../../../pdp/decide/model.ts'
-import { ENVIRONMENT } from '../../../pdp/domain/change-log.ts'
-import { PdpError } from '../../../pdp/domain/errors.ts'
-import type { JsonObject } from '../../../pdp/domain/json.ts'
-import { formatTuple, parseTuple } from '../../../pdp/domain/names.ts'
-import { memoryStore } from '../../../pdp/store/memory/memory.ts'
+import { answerCheck, isUndecided } from '../../../pdp/engine/decide/check.ts'
+import { Condition } from '../../../pdp/engine/decide/conditions/condition.ts'
+import { REQUEST_STEPS_MAX } from '../../../pdp/engine/decide/conditions/cost.ts'
+import { ExpressionMistake } from '../../../pdp/engine/decide/conditions/expression.ts'
+import { isLight } from '../../../pdp/engine/decide/language/model-bounds.ts'
+import {
+  compileDocument,
+  compileModel,
+  type ModelDocument,
+} from '../../../pdp/engine/decide/language/model-language.ts'
+import type { Model } from '../../../pdp/engine/decide/model.ts'
+import { memoryStore } from '../../../pdp/engine/store/memory/memory.ts'
+import { ENVIRONMENT } from '../../../pdp/shared/domain/change-log.ts'
+import { PdpError } from '../../../pdp/shared/domain/errors.ts'
+import type { JsonObject } from '../../../pdp/shared/domain/json.ts'
+import { formatTuple, parseTuple } from '../../../pdp/shared/domain/names.ts'
 import { context, organization, put } from '../../support/tuples.ts'
 import { must, type Parser, readOrRefused } from '../play.ts'
 

@@ -1,11 +1,11 @@
 /** Signed texts of others: proofs of possession and security events. */
 import { createHash } from 'node:crypto'
+import type { AccessClaims } from '../../../pdp/shared/token/claims.ts'
+import { createProofVerifier } from '../../../pdp/shared/token/dpop.ts'
+import { TokenError } from '../../../pdp/shared/token/errors.ts'
 import { SetError } from '../../../pdp/signals/set/errors.ts'
 import { decodeSet, SET_TYPE } from '../../../pdp/signals/set/set.ts'
 import { formatSubject, parseSubject, subjectKey } from '../../../pdp/signals/set/subjects.ts'
-import type { AccessClaims } from '../../../pdp/token/claims.ts'
-import { createProofVerifier } from '../../../pdp/token/dpop.ts'
-import { TokenError } from '../../../pdp/token/errors.ts'
 import { ecKeys, proof, thumbprint } from '../../sidecar/support/issuer.ts'
 import { must, type Parser, readOrRefused } from '../play.ts'
 

@@ -1,10 +1,11 @@
 /** What management writes reach in one transaction, for tests of the identity service: streams are changed, and nobody sends on them. */
-import { masterKeysOf } from '../../../pdp/process/encryption.ts'
-import { reachAtomically } from '../../../pdp/runtime/write-transaction.ts'
-import type { ReachAtomically } from '../../../pdp/serve/management/deps.ts'
-import { createGuardedPost } from '../../../pdp/signals/outgoing/guarded-post.ts'
+
+import type { Atomically } from '../../../pdp/engine/store/postgres/unit-of-work.ts'
+import { reachAtomically } from '../../../pdp/server/runtime/write-transaction.ts'
+import type { ReachAtomically } from '../../../pdp/server/serve/management/deps.ts'
+import { masterKeysOf } from '../../../pdp/shared/base/encryption.ts'
+import { createGuardedPost } from '../../../pdp/shared/base/guarded-post.ts'
 import { createStreamWrites } from '../../../pdp/signals/transmitter/stream-writes.ts'
-import type { Atomically } from '../../../pdp/store/postgres/unit-of-work.ts'
 import { MASTER_KEY } from '../../support/master-key.ts'
 
 type Identity = Parameters<typeof reachAtomically>[1]['identity']

@@ -1,10 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import { CLAIMS_BYTES_MAX } from '../../../pdp/domain/role.ts'
+import {
+  accessTokenClaims,
+  type ClaimSources,
+  idTokenClaims,
+  UNBOUND,
+} from '../../../pdp/identity/issuer/tokens/claims.ts'
 import { BusyError, createAttempts, createSemaphores } from '../../../pdp/identity/limits/attempts.ts'
 import { refusedScope, SERVICE_SCOPES, scopesAt } from '../../../pdp/identity/oauth/scopes.ts'
+import { chooseOrganization } from '../../../pdp/identity/people/sign-in/consent.ts'
 import { providerMetadata } from '../../../pdp/identity/provider/client-metadata.ts'
-import { chooseOrganization } from '../../../pdp/identity/sign-in/consent.ts'
-import { accessTokenClaims, type ClaimSources, idTokenClaims, UNBOUND } from '../../../pdp/identity/tokens/claims.ts'
+import { CLAIMS_BYTES_MAX } from '../../../pdp/shared/domain/role.ts'
 
 const FACTS: ClaimSources = {
   organization: { id: 'acme', name: 'Acme' },

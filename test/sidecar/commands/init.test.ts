@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ConfigError } from '../../../pdp/process/exit.ts'
+import { ConfigError } from '../../../pdp/shared/process/exit.ts'
 import { firstRouteFile } from '../../../sidecar/commands/init.ts'
 import { readOpenApi } from '../../../sidecar/commands/openapi.ts'
 import { runRouteTests } from '../../../sidecar/commands/route-report.ts'

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { Client, credentials, Metadata } from '@grpc/grpc-js'
 import { afterEach } from 'vitest'
-import { serviceDefinition } from '../../../pdp/process/grpc/service.ts'
+import { serviceDefinition } from '../../../pdp/shared/process/grpc/service.ts'
 import {
   Authorization,
   type CheckRequest,

@@ -1,6 +1,6 @@
 /** The answer to each denial as a table: status, challenges and gRPC status. */
 import { describe, expect, test } from 'vitest'
-import { PROBLEM_TITLES, type ProblemCode } from '../../../pdp/process/problems.ts'
+import { PROBLEM_TITLES, type ProblemCode } from '../../../pdp/shared/base/problems.ts'
 import {
   type DenialAnswer,
   type DenialMembers,

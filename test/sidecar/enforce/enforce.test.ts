@@ -1,6 +1,6 @@
 /** Tables of `enforce()` with fake dependencies: the outcome of each stage of a request. */
 import { describe, expect, test } from 'vitest'
-import { TOKEN_ERROR_CODES, TokenError, type TokenErrorCode } from '../../../pdp/token/errors.ts'
+import { TOKEN_ERROR_CODES, TokenError, type TokenErrorCode } from '../../../pdp/shared/token/errors.ts'
 import { NO_ADMISSION } from '../../../sidecar/enforce/admission.ts'
 import { PdpUnavailable } from '../../../sidecar/request/errors.ts'
 import { ALLOW, BOUND, busy, type Case, DENIED, NOW_MS, run, tokenError } from '../support/enforcing.ts'

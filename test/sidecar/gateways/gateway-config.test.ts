@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { exactNames, prefixes } from '../../../sidecar/gateways/cleared.ts'
 import { GATEWAYS, gatewayConfig, isGatewayName } from '../../../sidecar/gateways/gateway-config.ts'
+import { exactNames, prefixes } from '../../../sidecar/http/cleared.ts'
 import { IDENTITY_FIELDS } from '../../../sidecar/http/door-fields.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
 import { DOORS, PLACES, printed, routeFile } from './printed.ts'

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { createRemoval } from '../../../sidecar/doors/removed-fields.ts'
 import { FRAMING_FIELDS } from '../../../sidecar/doors/service-fields.ts'
-import { exactNames } from '../../../sidecar/gateways/cleared.ts'
+import { exactNames } from '../../../sidecar/http/cleared.ts'
 import { HTTP_PROFILES, type HttpProfile } from '../../../sidecar/http/door-fields.ts'
 import { createHeaderRules, type HeaderNames } from '../../../sidecar/http/fields.ts'
 import {

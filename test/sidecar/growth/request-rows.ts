@@ -1,5 +1,5 @@
 /** Growth of what reads the head of a request: target, host, fields, and the word of proxies. */
-import { createNetworks } from '../../../pdp/process/addresses.ts'
+import { createNetworks } from '../../../pdp/shared/base/addresses.ts'
 import { type InboundRequest, readInbound } from '../../../sidecar/request/inbound.ts'
 import { originOf } from '../../../sidecar/request/origin.ts'
 import { parseAuthority, parseTarget } from '../../../sidecar/request/target.ts'

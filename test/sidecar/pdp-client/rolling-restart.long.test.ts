@@ -1,8 +1,8 @@
 /** PDPs that end in order, one after the other, while questions are asked: each question is answered. */
 import { credentials } from '@grpc/grpc-js'
 import { afterEach, expect, test } from 'vitest'
-import { createLog } from '../../../pdp/process/log.ts'
-import { type GrpcServer, startGrpcServer } from '../../../pdp/serve/grpc/server.ts'
+import { type GrpcServer, startGrpcServer } from '../../../pdp/server/serve/grpc/server.ts'
+import { createLog } from '../../../pdp/shared/process/log.ts'
 import { createPdpClient, type PdpClient } from '../../../sidecar/pdp-client/client.ts'
 import { freePort } from '../../support/free-port.ts'
 import { until } from '../support/harness.ts'

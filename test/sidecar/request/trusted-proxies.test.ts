@@ -1,6 +1,6 @@
 /** Whose word about the client is believed: of the proxies that the operator names, and of nobody else. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { clientOf, createNetworks, parseAddress, parseNetwork } from '../../../pdp/process/addresses.ts'
+import { clientOf, createNetworks, parseAddress, parseNetwork } from '../../../pdp/shared/base/addresses.ts'
 import { originOf } from '../../../sidecar/request/origin.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
 import { type Harness, routeFile, startHarness } from '../support/harness.ts'

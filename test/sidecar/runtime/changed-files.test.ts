@@ -1,6 +1,6 @@
 import { unlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { ConfigError } from '../../../pdp/process/exit.ts'
+import { ConfigError } from '../../../pdp/shared/process/exit.ts'
 import { readCertificates } from '../../../sidecar/config/certificates.ts'
 import { type LoadedConfig, loadConfig } from '../../../sidecar/config/config.ts'
 import { watchConfig } from '../../../sidecar/runtime/reload.ts'

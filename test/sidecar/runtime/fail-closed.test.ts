@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { Server, ServerCredentials } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from 'vitest'
-import { redisReplayMemory } from '../../../pdp/token/replay-redis.ts'
+import { redisReplayMemory } from '../../../pdp/shared/token/replay-redis.ts'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { makeCertificate } from '../../../sidecar/injector/certificate/certificate.ts'
 import { type Harness, PROMPT_MS, startHarness, until } from '../support/harness.ts'

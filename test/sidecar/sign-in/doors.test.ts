@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { Client, credentials } from '@grpc/grpc-js'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { serviceDefinition } from '../../../pdp/process/grpc/service.ts'
+import { serviceDefinition } from '../../../pdp/shared/process/grpc/service.ts'
 import {
   Authorization,
   CheckRequestSchema,

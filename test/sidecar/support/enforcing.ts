@@ -1,6 +1,6 @@
 /** `enforce()` with a fake token verifier, proof verifier and PDP, and a table of the requests that it denies. */
-import { type AccessClaims, parseClaims } from '../../../pdp/token/claims.ts'
-import { TokenError, type TokenErrorCode } from '../../../pdp/token/errors.ts'
+import { type AccessClaims, parseClaims } from '../../../pdp/shared/token/claims.ts'
+import { TokenError, type TokenErrorCode } from '../../../pdp/shared/token/errors.ts'
 import { NO_ADMISSION } from '../../../sidecar/enforce/admission.ts'
 import { type Arrival, type EnforceDeps, enforce, type Outcome, type Permit } from '../../../sidecar/enforce/enforce.ts'
 import { syntheticRequest } from '../../../sidecar/http/client-request.ts'

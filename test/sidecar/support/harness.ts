@@ -1,7 +1,7 @@
 /** A sidecar with everything around it: an issuer, a scripted PDP, an upstream, and real sockets between them. */
 import { Registry } from 'prom-client'
-import { createNonces } from '../../../pdp/token/nonces.ts'
-import { processReplayMemory, type ReplayMemory } from '../../../pdp/token/replay.ts'
+import { createNonces } from '../../../pdp/shared/token/nonces.ts'
+import { processReplayMemory, type ReplayMemory } from '../../../pdp/shared/token/replay.ts'
 import { type Certificates, NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import type { SidecarLimits } from '../../../sidecar/route-file/default-limits.ts'
 import { parseRouteFile, type RouteFile } from '../../../sidecar/route-file/route-file.ts'

@@ -1,7 +1,7 @@
 /** A token issuer for tests: keys of its own, tokens and proofs of any content, key sets served without a network. */
 import { createHash, generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto'
 import { calculateJwkThumbprint, exportJWK, type JWK } from 'jose'
-import type { Fetch } from '../../../pdp/token/remote-keys.ts'
+import type { Fetch } from '../../../pdp/shared/token/remote-keys.ts'
 
 export type Claims = { [name: string]: unknown }
 export type KeyPair = { readonly privateKey: KeyObject; readonly publicKey: KeyObject }

@@ -1,7 +1,7 @@
 /** A gRPC server in the PDP's place whose answers a test scripts. The real PDP has tests of its own. */
 import { create } from '@bufbuild/protobuf'
 import { type handleBidiStreamingCall, Server, ServerCredentials, status } from '@grpc/grpc-js'
-import { serviceDefinition } from '../../../pdp/process/grpc/service.ts'
+import { serviceDefinition } from '../../../pdp/shared/process/grpc/service.ts'
 import {
   type DecideResponse,
   DecideResponseSchema,

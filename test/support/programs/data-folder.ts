@@ -7,7 +7,7 @@ import {
   isRunning,
   locateCluster,
   signalPostmaster,
-} from '../../../pdp/store/embedded-postgres/process.ts'
+} from '../../../pdp/engine/store/embedded-postgres/process.ts'
 
 const MEMORY = '/dev/shm'
 const FREE_BYTES_MIN = 2 * 1024 ** 3

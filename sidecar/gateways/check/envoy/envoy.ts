@@ -1,6 +1,6 @@
 /** What is unsafe in Envoy's own configuration, and in the parts of it that Istio and Envoy Gateway let one patch. */
 
-import { isLoopback } from '../../../../pdp/process/listen.ts'
+import { isLoopback } from '../../../../pdp/shared/process/listen.ts'
 import { get, isOn, isTrue, itemsOf, type Tree, textOf, walk } from '../../read/tree.ts'
 import { at, type Finding } from '../finding.ts'
 import { checkExtAuthz, doorClusters } from './ext-authz.ts'

@@ -4,8 +4,8 @@ import { contrast } from '../../../../pdp/identity/html/contrast.ts'
 import { applicationOf, createFrames, type Frame } from '../../../../pdp/identity/html/frame.ts'
 import { page } from '../../../../pdp/identity/html/page.ts'
 import { createPublicPages } from '../../../../pdp/identity/html/public-pages.ts'
-import { loginPage } from '../../../../pdp/identity/sign-in/sign-in-pages.ts'
-import { html } from '../../../../pdp/process/pages/html.ts'
+import { loginPage } from '../../../../pdp/identity/people/sign-in/sign-in-pages.ts'
+import { html } from '../../../../pdp/shared/base/html.ts'
 
 const FULL = {
   ...{ name: 'Example', logo: 'https://cdn.example/logo.svg', color: '#7a1fa2' },

@@ -4,6 +4,10 @@ import { consentPage } from '../../../../pdp/identity/html/consent-page.ts'
 import { errorPage, type Trouble, troubleOf } from '../../../../pdp/identity/html/error-page.ts'
 import type { Frame } from '../../../../pdp/identity/html/frame.ts'
 import { type Page, page } from '../../../../pdp/identity/html/page.ts'
+import { ENGLISH } from '../../../../pdp/identity/html/words/en.ts'
+import { LANGUAGES, type Words } from '../../../../pdp/identity/html/words/words.ts'
+import { approvalPage } from '../../../../pdp/identity/people/sign-in/approval-pages.ts'
+import { codePage, loginPage, secondFactorNeededPage } from '../../../../pdp/identity/people/sign-in/sign-in-pages.ts'
 import {
   deviceCodePage,
   deviceConfirmPage,
@@ -13,11 +17,7 @@ import {
   logoutPage,
   signedOutPage,
 } from '../../../../pdp/identity/provider/device-pages.ts'
-import { approvalPage } from '../../../../pdp/identity/sign-in/approval-pages.ts'
-import { codePage, loginPage, secondFactorNeededPage } from '../../../../pdp/identity/sign-in/sign-in-pages.ts'
-import { ENGLISH } from '../../../../pdp/identity/words/en.ts'
-import { LANGUAGES, type Words } from '../../../../pdp/identity/words/words.ts'
-import { html } from '../../../../pdp/process/pages/html.ts'
+import { html } from '../../../../pdp/shared/base/html.ts'
 
 const frameOf = (words: Words, requestId = ''): Frame => ({
   words,

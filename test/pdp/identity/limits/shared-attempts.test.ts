@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openPostgres } from '../../../../pdp/engine/store/postgres/postgres.ts'
 import { createSharedAttempts } from '../../../../pdp/identity/limits/shared-attempts.ts'
 import { createProvenSecrets } from '../../../../pdp/identity/provider/proven-secrets.ts'
-import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
 import { openTestDatabase, type TestDatabase } from '../../../support/database.ts'
 
 let database: TestDatabase

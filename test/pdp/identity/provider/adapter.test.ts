@@ -1,14 +1,14 @@
 /** oidc-provider's records when many write the same one. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { appendLog } from '../../../../pdp/engine/store/postgres/change-log.ts'
+import { postgresDirectory } from '../../../../pdp/engine/store/postgres/directory.ts'
+import { appendEvents } from '../../../../pdp/engine/store/postgres/outbox.ts'
+import { openPostgres } from '../../../../pdp/engine/store/postgres/postgres.ts'
+import { createRevocations, type Revocations } from '../../../../pdp/identity/issuer/tokens/revocation.ts'
+import { createSessionEvents } from '../../../../pdp/identity/issuer/tokens/session-events.ts'
 import { createAdapters } from '../../../../pdp/identity/provider/adapter.ts'
 import { createRedemption } from '../../../../pdp/identity/provider/redemption.ts'
-import { createRevocations, type Revocations } from '../../../../pdp/identity/tokens/revocation.ts'
-import { createSessionEvents } from '../../../../pdp/identity/tokens/session-events.ts'
-import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
-import { appendLog } from '../../../../pdp/store/postgres/change-log.ts'
-import { postgresDirectory } from '../../../../pdp/store/postgres/directory.ts'
-import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
-import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
+import { masterKeysOf } from '../../../../pdp/shared/base/encryption.ts'
 import { openTestDatabase } from '../../../support/database.ts'
 
 let adapterOf: ReturnType<typeof createAdapters>

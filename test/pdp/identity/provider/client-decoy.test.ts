@@ -1,9 +1,9 @@
 import type { Provider } from 'oidc-provider'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Context } from '../../../../pdp/identity/oauth/request.ts'
-import { generateSecret, hashGeneratedSecret } from '../../../../pdp/identity/passwords/password-hash.ts'
+import { generateSecret, hashGeneratedSecret } from '../../../../pdp/identity/people/passwords/password-hash.ts'
 import { installClientDecoy } from '../../../../pdp/identity/provider/client-decoy.ts'
-import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
+import { masterKeysOf } from '../../../../pdp/shared/base/encryption.ts'
 import { cheapHash } from '../../../support/passwords/cheap-hash.ts'
 import { openWorld, postToken, SECRET, type World } from '../harness.ts'
 

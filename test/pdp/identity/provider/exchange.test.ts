@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { hashGeneratedSecret } from '../../../../pdp/identity/passwords/password-hash.ts'
+import { hashGeneratedSecret } from '../../../../pdp/identity/people/passwords/password-hash.ts'
 import { clientToken } from '../../../support/sign-in.ts'
 import { ACCESS_TOKEN, createFlows, EXCHANGE } from '../flows.ts'
 import { API, decode, openWorld, postToken, SECRET, type World } from '../harness.ts'

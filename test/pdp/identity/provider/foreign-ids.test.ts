@@ -1,7 +1,7 @@
 /** A tenant's client that names what belongs to another tenant is answered by every endpoint as about what nobody has. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { JsonObject } from '../../../../pdp/domain/json.ts'
-import { hashGeneratedSecret } from '../../../../pdp/identity/passwords/password-hash.ts'
+import { hashGeneratedSecret } from '../../../../pdp/identity/people/passwords/password-hash.ts'
+import type { JsonObject } from '../../../../pdp/shared/domain/json.ts'
 import { ACCESS_TOKEN, CIBA, createFlows, DEVICE_CODE, EVERYTHING, EXCHANGE } from '../flows.ts'
 import { GRANTS, openWorld, parseObject, REDIRECT, SECRET, type World } from '../harness.ts'
 

@@ -1,6 +1,6 @@
 import * as oauth from 'openid-client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
+import { createPdp } from '../../../../pdp/engine/decision-point/create-pdp.ts'
 import { createFlows, type Obtained } from '../flows.ts'
 import { API, CONTEXT, decode, GRANTS, openWorld, postToken, REDIRECT, type World } from '../harness.ts'
 

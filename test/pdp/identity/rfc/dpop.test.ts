@@ -2,8 +2,8 @@
 import { connect } from 'node:net'
 import * as oauth from 'openid-client'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { deriveKey } from '../../../../pdp/process/encryption.ts'
-import { createNonces } from '../../../../pdp/token/nonces.ts'
+import { deriveKey } from '../../../../pdp/shared/base/encryption.ts'
+import { createNonces } from '../../../../pdp/shared/token/nonces.ts'
 import { createFlow, VERIFIER } from '../flow.ts'
 import { createFlows, EXCHANGE, type UserGrant } from '../flows.ts'
 import {

@@ -1,7 +1,7 @@
 /** JWTs of any content: signed by the issuer's own key, as only a leak could, or by a client's. */
 import { createHash, randomUUID } from 'node:crypto'
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK, type JWTPayload, SignJWT } from 'jose'
-import { deriveKey, open } from '../../../../pdp/process/encryption.ts'
+import { deriveKey, open } from '../../../../pdp/shared/base/encryption.ts'
 import { MASTER_KEY, parseObject, type World } from '../harness.ts'
 
 export type Members = { readonly [name: string]: unknown }

@@ -1,7 +1,7 @@
 /** RFC 8725 section 3.12: each kind of credential is taken where it is wanted, and nowhere else. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { JsonObject } from '../../../../pdp/domain/json.ts'
+import type { JsonObject } from '../../../../pdp/shared/domain/json.ts'
 import { createBrowser } from '../../../support/browser.ts'
 import { createFlow } from '../flow.ts'
 import { ACCESS_TOKEN, CIBA, createFlows, DEVICE_CODE, EXCHANGE } from '../flows.ts'

@@ -1,7 +1,7 @@
 /** RFC 6750, 7662, 8693, 9470 and 9728: items of their checklists that no other file is about. */
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { remoteKeys } from '../../../../pdp/token/remote-keys.ts'
+import { remoteKeys } from '../../../../pdp/shared/token/remote-keys.ts'
 import { createBrowser } from '../../../support/browser.ts'
 import { clientToken } from '../../../support/sign-in.ts'
 import { createFlow } from '../flow.ts'

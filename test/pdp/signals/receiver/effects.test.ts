@@ -1,13 +1,13 @@
 /** Which tokens a security event ends: those of its issuer that its subject names and that were issued before it. */
 import { describe, expect, test } from 'vitest'
-import { revocationKey } from '../../../../pdp/domain/revocation.ts'
+import { RevokedTokens } from '../../../../pdp/engine/store/cache/revoked-tokens.ts'
+import { revocationKey } from '../../../../pdp/shared/domain/revocation.ts'
+import { readForeignClaims } from '../../../../pdp/shared/token/foreign-claims.ts'
 import { effectsOf } from '../../../../pdp/signals/receiver/effects.ts'
 import { externalKeys } from '../../../../pdp/signals/receiver/registration.ts'
 import { SetError } from '../../../../pdp/signals/set/errors.ts'
 import { CAEP_EVENTS, RISC_EVENTS } from '../../../../pdp/signals/set/event-types.ts'
 import { parseSetClaims } from '../../../../pdp/signals/set/set.ts'
-import { RevokedTokens } from '../../../../pdp/store/cache/revoked-tokens.ts'
-import { readForeignClaims } from '../../../../pdp/token/foreign-claims.ts'
 
 const ISSUER = 'https://idp.example'
 const NOW_S = 1_800_000_000

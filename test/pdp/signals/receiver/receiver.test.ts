@@ -1,7 +1,7 @@
 /** The receiver's rows of the SSF certification suite, by push and by poll, against a transmitter of somebody else. */
 import { generateKeyPair } from 'jose'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { masterKeysOf } from '../../../../pdp/process/encryption.ts'
+import { masterKeysOf } from '../../../../pdp/shared/base/encryption.ts'
 import { createVerificationStates } from '../../../../pdp/signals/receiver/verification-state.ts'
 import { CAEP_EVENTS, STREAM_EVENTS } from '../../../../pdp/signals/set/event-types.ts'
 import { eventually, MASTER_KEY, openReceiver, type ReceiverWorld } from './world.ts'

@@ -1,10 +1,10 @@
 /** What received events mean for the tokens of an issuer, at every PDP on the database. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createPdp } from '../../../../pdp/decision-point/create-pdp.ts'
-import type { TokenRecord } from '../../../../pdp/identity/tokens/token-state.ts'
+import { createPdp } from '../../../../pdp/engine/decision-point/create-pdp.ts'
+import { openPostgres } from '../../../../pdp/engine/store/postgres/postgres.ts'
+import type { TokenRecord } from '../../../../pdp/identity/issuer/tokens/token-state.ts'
 import { createEntryBudget } from '../../../../pdp/signals/receiver/entry-budget.ts'
 import { CAEP_EVENTS } from '../../../../pdp/signals/set/event-types.ts'
-import { openPostgres } from '../../../../pdp/store/postgres/postgres.ts'
 import { undoOnce } from '../../../support/database.ts'
 import { eventually, openReceiver, type ReceiverWorld } from './world.ts'
 

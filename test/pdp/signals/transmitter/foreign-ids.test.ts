@@ -1,8 +1,8 @@
 /** A receiver that names another's stream is answered as about a stream that nobody has, and learns nothing of other subjects. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { SSF_PATHS } from '../../../../pdp/signals/transmitter/configuration.ts'
-import { inlined } from '../../serve/foreign-world.ts'
-import type { Json } from '../../serve/harness.ts'
+import { inlined } from '../../server/serve/foreign-world.ts'
+import type { Json } from '../../server/serve/harness.ts'
 import { openSignals, POLL, type SignalWorld } from './world.ts'
 
 let world: SignalWorld

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { appendEvents } from '../../../../pdp/store/postgres/outbox.ts'
+import { appendEvents } from '../../../../pdp/engine/store/postgres/outbox.ts'
 import {
   accept,
   entitlement,

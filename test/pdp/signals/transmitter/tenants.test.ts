@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Change } from '../../../../pdp/domain/change.ts'
+import type { Change } from '../../../../pdp/shared/domain/change.ts'
 import { formatSubject } from '../../../../pdp/signals/set/subjects.ts'
 import { effort } from '../../../support/effort.ts'
 import { CONTEXT, openSignals, type SignalWorld, setsOf } from './world.ts'

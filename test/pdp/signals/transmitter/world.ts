@@ -2,12 +2,12 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { exportJWK, generateKeyPair, jwtVerify, SignJWT } from 'jose'
-import { ENVIRONMENT } from '../../../../pdp/domain/change-log.ts'
-import type { JsonObject } from '../../../../pdp/domain/json.ts'
+import { appendEvents, type OutboxEvent } from '../../../../pdp/engine/store/postgres/outbox.ts'
+import { ENVIRONMENT } from '../../../../pdp/shared/domain/change-log.ts'
+import type { JsonObject } from '../../../../pdp/shared/domain/json.ts'
 import { decodeSet, type SetClaims } from '../../../../pdp/signals/set/set.ts'
 import type { TransmitterDeps } from '../../../../pdp/signals/transmitter/transmitter.ts'
-import { appendEvents, type OutboxEvent } from '../../../../pdp/store/postgres/outbox.ts'
-import { type Answer, CONTEXT, ISSUER, type Served, serve } from '../../serve/harness.ts'
+import { type Answer, CONTEXT, ISSUER, type Served, serve } from '../../server/serve/harness.ts'
 
 export { CONTEXT, ISSUER }
 export const PUSH = 'urn:ietf:rfc:8935'

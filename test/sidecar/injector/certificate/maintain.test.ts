@@ -1,7 +1,7 @@
 /** The process that keeps the webhook's certificate valid, before an API server that stores what it is told. */
 import { X509Certificate } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { StartError } from '../../../../pdp/process/exit.ts'
+import { StartError } from '../../../../pdp/shared/process/exit.ts'
 import { makeCertificate } from '../../../../sidecar/injector/certificate/certificate.ts'
 import type { KubeApi } from '../../../../sidecar/injector/certificate/kube-api.ts'
 import { type CertificateGoal, maintainCertificate } from '../../../../sidecar/injector/certificate/maintain.ts'

@@ -1,0 +1,262 @@
+/** One permission check: relationships and memberships, or a permission key of a role. Everything else is a denial. */
+
+import type { LogId } from '../../shared/domain/change-log.ts'
+import type { PermissionCheck, Reason, UndecidedCode } from '../../shared/domain/decision.ts'
+import { PdpError } from '../../shared/domain/errors.ts'
+import { MEMBERSHIP_RELATIONS } from '../../shared/domain/membership.ts'
+import { isRelation as isRelationName, typeOf } from '../../shared/domain/names.ts'
+import { REASONS, type ReasonCode } from '../../shared/domain/reasons.ts'
+import type { ConditionRun } from './conditions/run.ts'
+import { denialDetails, groupSteps } from './explanation.ts'
+import type { Model } from './model.ts'
+import { NEAR_LEVELS, Near } from './near.ts'
+import { type HeldGrant, heldPermissions } from './roles.ts'
+import { PAUSED, Search, TUPLES_PER_CHECK_MAX } from './search/search.ts'
+import { after, Paused, Slice, type Sliced } from './slices.ts'
+import type { Way } from './subgoals.ts'
+import { FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
+
+export type CheckInput = {
+  readonly organization: LogId
+  /** `type:id`, `type:id#relation` or `type:*`. */
+  readonly subject: string
+  /** What relations are read from, where that is more than the view: tuples of the question beside those stored. */
+  readonly relationView?: View | undefined
+  /** The app whose roles answer permission keys on the organization itself. */
+  readonly app: string | null
+  readonly explain?: boolean
+  /** Tuples that are visited at most; `TUPLES_PER_CHECK_MAX` by default. */
+  readonly tuplesMax?: number | undefined
+  /** Of all checks of one question. Default: a question without context. */
+  readonly conditions?: ConditionRun | undefined
+  /** Counts the tuples that are visited, whether they lead to an answer or to a bound. */
+  readonly meter?: { tuplesCount: number }
+}
+export type Answer = {
+  readonly allowed: boolean
+  readonly code: ReasonCode
+  /** What led to it; only when asked for. */
+  readonly reason?: Reason
+}
+
+const LETTER_A = 'a'.charCodeAt(0)
+/** Never used up. */
+const ENDLESS = new Slice(Number.POSITIVE_INFINITY)
+const NOTHING_HELD = denied('none')
+const SUSPENDED = denied('membership_suspended')
+const UNKNOWN_RELATION = denied('unknown_relation')
+const ALLOWED: { readonly [W in Way]: Answer } = {
+  tuple: { allowed: true, code: 'tuple' },
+  membership: { allowed: true, code: 'membership' },
+  group: { allowed: true, code: 'group' },
+  model: { allowed: true, code: 'model' },
+}
+
+/** This question has no answer; the others of the request have theirs. */
+export const isUndecided = (error: unknown): error is PdpError & { readonly code: UndecidedCode } =>
+  error instanceof PdpError && (error.code === 'evaluation_limit' || error.code === 'condition_failed')
+
+function denied(code: ReasonCode): Answer {
+  return { allowed: false, code }
+}
+
+/** @returns undefined while rows are missing. Throws PdpError `evaluation_limit` and `condition_failed`. */
+export function answerCheck(view: View, model: Model, asked: CheckInput, check: PermissionCheck): Answer | undefined {
+  const answer = answerWithin(ENDLESS, { view, model, asked, check })
+  if (answer instanceof Paused) throw new TypeError('a slice without an end was used up')
+  return answer
+}
+
+type Question = {
+  readonly view: View
+  readonly model: Model
+  readonly asked: CheckInput
+  readonly check: PermissionCheck
+}
+
+/** As answerCheck, as far as the slice reaches. */
+export function answerWithin(slice: Slice, question: Question): Sliced<Answer | undefined> {
+  const answer = answerOf(slice, question, null)
+  return question.asked.explain === true ? thenExplained(slice, question, answer) : answer
+}
+
+/** Apart from answerWithin: what a function that is made there refers to would be kept by every call. */
+function thenExplained(
+  slice: Slice,
+  question: Question,
+  answer: Sliced<Answer | undefined>,
+): Sliced<Answer | undefined> {
+  return after(answer, (of) => explained(slice, question, of))
+}
+
+function explained(slice: Slice, question: Question, answer: Answer | undefined): Sliced<Answer | undefined> {
+  if (answer === undefined || answer.reason !== undefined) return answer
+  return after(relationReason(slice, question, answer), (reason) => {
+    if (reason === undefined) return undefined
+    const { view, model, asked, check } = question
+    const { organization: log, subject } = asked
+    const { details: found = [], ...rest } = reason
+    const details = answer.allowed ? [] : [...found, ...denialDetails(view, model, { log, subject, check })]
+    const { code } = answer
+    const withDetails = details.length === 0 ? {} : { details }
+    return { ...answer, reason: { code, message: REASONS[code], ...rest, ...withDetails } }
+  })
+}
+
+/** `begun`: the search that was paused. */
+function answerOf(slice: Slice, question: Question, begun: Search | null): Sliced<Answer | undefined> {
+  const { view, model, asked, check } = question
+  const node = view.organization(asked.organization)
+  const membership = view.membership(asked.organization, asked.subject)
+  const { resource } = check
+  // By its first letter, few resources can be an app: comparing a text costs a call.
+  const app = resource.charCodeAt(0) === LETTER_A && resource.startsWith('app:')
+  const own = isOwn(asked.organization, resource)
+  const tier = own && MEMBERSHIP_RELATIONS.has(check.relation)
+  const byRole = app || (own && isPermissionQuestion(model, check.relation))
+  // An app's keys are held through roles only.
+  const byTuple = !app && (tier || isRelation(model, check))
+  // What is held without an active membership does not count, so that nothing about it has to be decided.
+  const isHeld = node !== null && (membership == null || membership.status === 'active')
+  // Everything is evaluated before giving up for want of rows, so that one load brings it all.
+  const isAsked = byTuple && isHeld
+  const near = isAsked && begun === null ? nearOf(question) : null
+  let related: Truth = near === null ? FALSE : answerNear(slice, near, question)
+  let way: Way = near === null ? 'tuple' : near.way
+  let undecided: unknown = null
+  if (isAsked && (near === null || related === UNKNOWN)) {
+    // A question of its own: one that is handed on has to be made for every check, also where nothing is searched.
+    const far = searched(slice, { view, model, asked, check }, begun)
+    if (far instanceof Paused) return far
+    related = far.related
+    way = far.way
+    undecided = far.undecided
+  }
+  const role = byRole ? roleAnswer(view, asked, check) : NOTHING_HELD
+  // Of an organization that does not exist no row can ever be had, so nothing more is waited for.
+  if (node === null) return NOTHING_HELD
+  if (node === undefined || membership === undefined) return undefined
+  // What is held here does not count, but what an ancestor or the environment grants does.
+  if (membership !== null && membership.status !== 'active') return role?.allowed === false ? SUSPENDED : role
+  if (related === TRUE) return ALLOWED[way]
+  if (role?.allowed === true) return role
+  if (undecided !== null && role !== undefined) throw undecided
+  if (related === UNKNOWN || role === undefined) return undefined
+  if (isAsked && isRelationName(check.relation)) return NOTHING_HELD
+  return byRole && role.code !== 'unknown_relation' ? NOTHING_HELD : UNKNOWN_RELATION
+}
+
+/** What a search comes to. `undecided`: why it came to nothing. */
+type Far = { readonly related: Truth; readonly way: Way; readonly undecided: unknown }
+
+function searched(slice: Slice, question: Question, begun: Search | null): Far | Paused<Answer | undefined> {
+  const search = begun ?? searchFor(question, false)
+  try {
+    const related = visit(slice, search, question)
+    if (related === PAUSED) return new Paused(() => answerOf(slice, question, search))
+    return { related, way: search.way, undecided: null }
+  } catch (err) {
+    if (!isUndecided(err)) throw err
+    return { related: UNKNOWN, way: search.way, undecided: err }
+  }
+}
+
+function nearOf({ view, model, asked }: Question): Near {
+  return new Near({ view: asked.relationView ?? view, log: asked.organization, model, subject: asked.subject })
+}
+
+/** Most relations are near. UNKNOWN where they are not, and have to be searched. */
+function answerNear(slice: Slice, near: Near, { asked, check }: Question): Truth {
+  const truth = near.answer(check.resource, check.relation, NEAR_LEVELS)
+  const { tuplesCount } = near
+  slice.left -= tuplesCount
+  if (truth === UNKNOWN || tuplesCount > (asked.tuplesMax ?? TUPLES_PER_CHECK_MAX)) return UNKNOWN
+  if (asked.meter !== undefined) asked.meter.tuplesCount += tuplesCount
+  return truth
+}
+
+function searchFor({ view, model, asked }: Question, explains: boolean): Search {
+  const { organization: log, subject, relationView, tuplesMax, conditions } = asked
+  return new Search({ view: relationView ?? view, log, model, subject, explains, tuplesMax, conditions })
+}
+
+function visit(slice: Slice, search: Search, { asked: { meter }, check }: Question): Truth | typeof PAUSED {
+  const { resource, relation } = check
+  if (meter === undefined) return search.holdsWithin(slice, resource, relation)
+  const before = search.tuplesCount
+  try {
+    return search.holdsWithin(slice, resource, relation)
+  } finally {
+    meter.tuplesCount += search.tuplesCount - before
+  }
+}
+
+/** Is it the organization itself? No text is made to tell. */
+function isOwn(organization: string, resource: string): boolean {
+  if (resource.length !== 'organization:'.length + organization.length) return false
+  return resource.startsWith('organization:') && resource.endsWith(organization)
+}
+
+function isPermissionQuestion(model: Model, relation: string): boolean {
+  return !MEMBERSHIP_RELATIONS.has(relation) && model.get('organization')?.has(relation) !== true
+}
+
+/** A modelled type has the relations of its model; any other type has whatever its tuples say. */
+function isRelation(model: Model, { relation, resource }: PermissionCheck): boolean {
+  if (model.size === 0) return true
+  const relations = model.get(typeOf(resource))
+  return relations === undefined || relations.has(relation)
+}
+
+function roleAnswer(view: View, asked: CheckInput, check: PermissionCheck): Answer | undefined {
+  const app = typeOf(check.resource) === 'app' ? check.resource.slice('app:'.length) : asked.app
+  const held = heldPermissions(view, { organization: asked.organization, subject: asked.subject, app })
+  if (held === undefined) return undefined
+  const found = held.permissions.find((p) => p.key === check.relation)
+  if (found === undefined) return isDeclared(view, app, check.relation) ? NOTHING_HELD : UNKNOWN_RELATION
+  const { held: by } = found
+  const reason = asked.explain === true ? { reason: roleReason(view, asked.subject, by) } : {}
+  return { allowed: true, code: by.origin, ...reason }
+}
+
+function isDeclared(view: View, app: string | null, key: string): boolean {
+  const manifest = view.manifests()?.find((m) => m.app === app)
+  return (
+    (manifest !== undefined && Object.hasOwn(manifest.permissions, key)) ||
+    view.roles()?.some((r) => r.permissions.includes(key)) === true
+  )
+}
+
+function roleReason(view: View, subject: string, { grant, origin, log }: HeldGrant): Reason {
+  const group = grant.subject.startsWith('group:') ? `${grant.subject}#member` : null
+  const steps = group === null ? [] : groupSteps(view, log, { subject, group })
+  return { code: origin, message: REASONS[origin], path: [{ role_grant: grant.id }, ...steps], missing: [] }
+}
+
+type RelationReason = Omit<Reason, 'code' | 'message'>
+
+/** A second walk over the same moment, which notes what it passes: the decision itself never depends on it. Undefined while rows are missing. */
+function relationReason(slice: Slice, question: Question, answer: Answer): Sliced<RelationReason | undefined> {
+  const { check } = question
+  const isNamed = isRelationName(check.relation) && typeOf(check.resource) !== 'app'
+  if (!isNamed || answer.code === 'membership_suspended' || answer.code === 'unknown_relation') return NO_REASON
+  return readOff(slice, searchFor(question, true), { check, answer })
+}
+
+const NO_REASON: RelationReason = { path: [], missing: [] }
+
+function readOff(
+  slice: Slice,
+  search: Search,
+  of: { readonly check: PermissionCheck; readonly answer: Answer },
+): Sliced<RelationReason | undefined> {
+  const { resource, relation } = of.check
+  try {
+    if (search.holdsWithin(slice, resource, relation) === PAUSED) return new Paused(() => readOff(slice, search, of))
+    return !of.answer.allowed && search.lacksRows ? undefined : search.explanation
+  } catch (err) {
+    // A denial is explained by more than it takes to decide it, which may be too much.
+    if (isUndecided(err)) return NO_REASON
+    throw err
+  }
+}

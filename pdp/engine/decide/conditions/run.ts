@@ -1,0 +1,62 @@
+/** The conditions of one evaluation: each is evaluated once for what a tuple stores, and nothing of it is kept afterwards. */
+import type { JsonObject } from '../../../shared/domain/json.ts'
+import type { TupleCondition } from '../../../shared/domain/tuple.ts'
+import { type Arguments, Condition, type ConditionDefinition, type Evaluation } from './condition.ts'
+import { REQUEST_STEPS_MAX } from './cost.ts'
+import { CLOCK } from './instants.ts'
+import { seenValues } from './seen-values.ts'
+
+/** Of what is evaluated. */
+type Clock = { clockMs(): number; noteUntil(instantMs: number): void }
+type Compiled = {
+  readonly condition: Condition
+  /** What the question brings. */
+  readonly asked: Arguments
+  readonly evaluations: Map<TupleCondition, Evaluation>
+}
+const NO_CONTEXT: JsonObject = {}
+
+export class ConditionRun {
+  readonly #context: JsonObject
+  readonly #clock: Clock
+  readonly #known = new Map<ConditionDefinition, Compiled>()
+  #steps = 0
+
+  /** `context`: of the question. */
+  constructor(clock: Clock, context: JsonObject = NO_CONTEXT) {
+    this.#clock = clock
+    this.#context = context
+  }
+
+  evaluate(definition: ConditionDefinition, stored: TupleCondition): Evaluation {
+    const { condition, asked, evaluations } = this.#of(definition, stored.name)
+    const known = evaluations.get(stored)
+    if (known !== undefined) return known
+    const evaluation = condition.evaluate(condition.storedArguments(stored.context), asked, {
+      nowMs: () => this.#clock.clockMs(),
+      spend: (steps) => {
+        this.#steps += steps
+        return this.#steps <= REQUEST_STEPS_MAX
+      },
+    })
+    if (evaluation.ok && evaluation.untilMs !== null) this.#clock.noteUntil(evaluation.untilMs)
+    evaluations.set(stored, evaluation)
+    return evaluation
+  }
+
+  /** What an evaluation of it sees, for an explanation. */
+  seenBy(definition: ConditionDefinition, stored: TupleCondition): string {
+    const { parameters } = this.#of(definition, stored.name).condition
+    const clock = { [CLOCK]: new Date(this.#clock.clockMs()).toISOString() }
+    return seenValues(parameters.keys(), [stored.context, this.#context, clock])
+  }
+
+  #of(definition: ConditionDefinition, name: string): Compiled {
+    const known = this.#known.get(definition)
+    if (known !== undefined) return known
+    const condition = Condition.of(name, definition)
+    const made = { condition, asked: condition.argumentsOf(this.#context), evaluations: new Map() }
+    this.#known.set(definition, made)
+    return made
+  }
+}

@@ -1,0 +1,187 @@
+/** Why a check came out as it did, read off its subgoals: the steps that led to an allow, and tuples that would lead to one. */
+
+import type { LogId } from '../../shared/domain/change-log.ts'
+import type { PermissionCheck, Reason, ReasonStep } from '../../shared/domain/decision.ts'
+import { typeOf } from '../../shared/domain/names.ts'
+import { didYouMean } from '../../shared/domain/nearest.ts'
+import { REASONS, type ReasonCode } from '../../shared/domain/reasons.ts'
+import { type Model, SUBJECT_TYPES } from './model.ts'
+import { type Spend, settle } from './search/settle.ts'
+import type { Edge, Notes, Subgoal } from './subgoals.ts'
+import type { Userset } from './usersets.ts'
+import { FALSE, TRUE, type View } from './view.ts'
+
+/** Missing tuples that are named at most, and conditions that are false. */
+const MISSING_MAX = 20
+const UNMET_MAX = 10
+
+/** Of a root that was decided while everything was noted. */
+export function explanationOf(root: Subgoal | null, spend: Spend): Omit<Reason, 'code' | 'message'> {
+  if (root?.truth === TRUE) return { path: pathTo(root), missing: [] }
+  if (root?.truth !== FALSE) return { path: [], missing: [] }
+  const { missing, unmet } = wantingIn(root, spend)
+  return { path: [], missing, details: [...exclusionsFor(root), ...unmet] }
+}
+
+/** What could not be decided says why. */
+export const undecidedReason = ({
+  code,
+  message,
+}: {
+  readonly code: ReasonCode
+  readonly message: string
+}): Reason => ({
+  code,
+  message: REASONS[code],
+  path: [],
+  missing: [],
+  details: [message],
+})
+
+/**
+ * The chain from the resource down to the subject. Every subgoal was decided after what decided it, so that no chain comes
+ * back to where it was; what several operands lean on is listed once.
+ */
+function pathTo(root: Subgoal): readonly ReasonStep[] {
+  const path: ReasonStep[] = []
+  const told = new Set<Subgoal>()
+  const todo: { readonly goal: Subgoal; readonly steps: readonly ReasonStep[] | null }[] = [{ goal: root, steps: null }]
+  for (let at = todo.pop(); at !== undefined; at = todo.pop()) {
+    const { goal, steps } = at
+    path.push(...(steps ?? []))
+    if (told.has(goal)) continue
+    told.add(goal)
+    const { witness } = goal
+    if (witness !== null) todo.push({ goal: witness.to, steps: witness.steps })
+    else if (goal.kind !== 'all') path.push(...(goal.notes?.found ?? []))
+    else for (const { to, negative, steps } of edgesOf(goal)) if (!negative) todo.push({ goal: to, steps })
+  }
+  return path
+}
+
+type Wanting = { readonly missing: readonly string[]; readonly unmet: readonly string[] }
+
+/** Tuples, any one of which would turn the denial into an allow, and tuples that would but for their condition. */
+function wantingIn(root: Subgoal, spend: Spend): Wanting {
+  const missing = new Set<string>()
+  const unmet = new Set<string>()
+  const seen = new Set<Subgoal>()
+  const todo = [root]
+  for (let goal = todo.pop(); goal !== undefined && missing.size < MISSING_MAX; goal = todo.pop()) {
+    if (seen.has(goal)) continue
+    seen.add(goal)
+    const edges = [...edgesOf(goal)]
+    for (const { to } of edges) settle(to, spend)
+    const { kind, notes } = goal
+    if (kind !== 'all') {
+      for (const tuple of notes?.missed ?? []) missing.add(tuple)
+      for (const sentence of notes?.unmet ?? []) unmet.add(sentence)
+      for (const { to } of edges) if (to.truth !== TRUE) todo.push(to)
+      continue
+    }
+    // One tuple can make good for one operand only, and none for what excludes.
+    const wanting = edges.filter(({ to, negative }) => to.truth !== (negative ? FALSE : TRUE))
+    const [only] = wanting
+    if (wanting.length === 1 && only !== undefined && !only.negative) todo.push(only.to)
+  }
+  return { missing: [...missing].slice(0, MISSING_MAX), unmet: [...unmet].slice(0, UNMET_MAX) }
+}
+
+/** Where the subject holds what is asked for, but for something that is subtracted: by which tuple it is. */
+function exclusionsFor(root: Subgoal): readonly string[] {
+  const found = new Set<string>()
+  const seen = new Set<Subgoal>()
+  const todo = [root]
+  for (let at = todo.pop(); at !== undefined && found.size < MISSING_MAX; at = todo.pop()) {
+    if (seen.has(at)) continue
+    seen.add(at)
+    const edges = [...edgesOf(at)]
+    const taken = edges.find(({ to, negative }) => negative && to.truth === TRUE)
+    if (at.kind === 'all' && taken !== undefined) {
+      if (edges.some(({ to, negative }) => !negative && to.truth !== TRUE)) continue
+      const by = pathTo(taken.to).flatMap((step) =>
+        'tuple' in step ? [step.tuple] : 'member' in step ? [step.member] : [],
+      )
+      const what = by.length === 0 ? `${taken.to.object}#${taken.to.relation}` : by.join(', then ')
+      found.add(`"but not" in ${at.object}#${at.relation} takes it away: ${what}`)
+    } else for (const { to } of edges) if (to.truth === FALSE) todo.push(to)
+  }
+  return [...found]
+}
+
+/** What else is wrong with a question that was denied: names that nothing declares, and a membership that does not count. */
+export function denialDetails(
+  view: View,
+  model: Model,
+  of: { readonly log: LogId; readonly subject: string; readonly check: PermissionCheck },
+): readonly string[] {
+  const { log, subject, check } = of
+  const details: string[] = []
+  if (view.organization(log) === null) details.push(`there is no organization "${log}"`)
+  const membership = view.membership(log, subject)
+  if (membership != null && membership.status !== 'active')
+    details.push(`the membership of ${subject} in "${log}" is ${membership.status}, so that nothing held there counts`)
+  if (model.size === 0) return details
+  const type = typeOf(check.resource)
+  const relations = model.get(type)
+  const known = [...model.keys()]
+  if (relations === undefined && !OURS.has(type)) {
+    const hint = didYouMean(type, [...known, ...OURS])
+    details.push(`no model declares type "${type}", so that only its own tuples count${hint}`)
+  } else if (relations !== undefined && relations.size > 0 && !relations.has(check.relation)) {
+    if (type !== 'organization')
+      details.push(`type "${type}" has no relation "${check.relation}"${didYouMean(check.relation, relations.keys())}`)
+  }
+  const subjectType = typeOf(subject)
+  if (!model.has(subjectType) && !OURS.has(subjectType))
+    details.push(
+      `no model declares type "${subjectType}" of the subject${didYouMean(subjectType, [...known, ...OURS])}`,
+    )
+  return details
+}
+
+const OURS: ReadonlySet<string> = new Set([...SUBJECT_TYPES, 'app'])
+
+/** The last in the definition first, so that the first is on top of what is still to do. */
+function* edgesOf(goal: Subgoal): Iterable<Edge> {
+  for (let edge = goal.edges; edge !== null; edge = edge.previous) yield edge
+}
+
+/** The memberships that lead from a group down to the subject, nearest to the group first; the shortest chain there is. */
+export function groupSteps(
+  view: View,
+  log: LogId,
+  of: { readonly subject: string; readonly group: string },
+): readonly ReasonStep[] {
+  const below = new Map<string, string>()
+  const reached = [of.subject]
+  for (let i = 0; i < reached.length && !below.has(of.group); i++) {
+    const at = reached[i] ?? ''
+    for (const group of view.groups(log, at) ?? []) {
+      if (below.has(group)) continue
+      below.set(group, at)
+      reached.push(group)
+    }
+  }
+  const steps: ReasonStep[] = []
+  for (let at = of.group; at !== of.subject; ) {
+    const member = below.get(at)
+    if (member === undefined) break
+    steps.push({ tuple: `${at}@${member}` })
+    at = member
+  }
+  return steps
+}
+
+export const ruleStep = ({ object, relation }: Subgoal, rule: string): ReasonStep => ({
+  rule: `${object}#${relation}: ${rule}`,
+})
+
+export const tupleStep = ({ object, relation }: Subgoal, { text }: Userset): ReasonStep => ({
+  tuple: `${object}#${relation}@${text}`,
+})
+
+export function notesOf(goal: Subgoal): Notes {
+  goal.notes ??= { found: [], missed: [], unmet: [] }
+  return goal.notes
+}

@@ -1,0 +1,72 @@
+/** Models by their text: compiled here where that costs little, and otherwise in a thread of their own, before they are needed. */
+import { PdpError } from '../../../shared/domain/errors.ts'
+import type { Manifest } from '../../../shared/domain/manifest.ts'
+import { isLight } from '../language/model-bounds.ts'
+import { compileModel } from '../language/model-language.ts'
+import { type Model, mergeModels, NO_MODEL } from '../model.ts'
+
+/** Texts that are kept at most, and their characters: callers who suppose a model choose its text. */
+const KEPT_MAX = 1_000
+const CHARACTERS_MAX = 16_000_000
+
+/** Thrown where a model is needed that is still to be compiled: a caller that can wait compiles it and tries again. */
+export class ModelPending extends Error {
+  override readonly name = 'ModelPending'
+  readonly text: string
+  constructor(text: string) {
+    super('a model is still to be compiled')
+    this.text = text
+  }
+}
+
+type Kept = { readonly model: Model } | { readonly error: PdpError }
+/** What a text compiles to never changes, so that one memory serves the whole process. */
+const kept = new Map<string, Kept>()
+
+/** Throws PdpError `request_invalid` as compileModel does, and ModelPending. */
+export function knownModel(text: string): Model {
+  let found = kept.get(text)
+  if (found === undefined) {
+    if (!isLight(text)) throw new ModelPending(text)
+    found = attempt(() => compileModel(text))
+    keepModel(text, found)
+  }
+  if ('error' in found) throw found.error
+  return found.model
+}
+
+export function keepModel(text: string, compiled: Kept): void {
+  let characters = text.length
+  for (const known of kept.keys()) characters += known.length
+  for (const oldest of kept.keys()) {
+    if (kept.size < KEPT_MAX && characters <= CHARACTERS_MAX) break
+    kept.delete(oldest)
+    characters -= oldest.length
+  }
+  kept.set(text, compiled)
+}
+
+function attempt(compile: () => Model): Kept {
+  try {
+    return { model: compile() }
+  } catch (err) {
+    if (err instanceof PdpError) return { error: err }
+    throw err
+  }
+}
+
+/** The relation model that is in force: those of all manifests, compiled once each. Throws ModelPending where one of them is still to be compiled. */
+export type ModelCompiler = (manifests: readonly Manifest[]) => Model
+
+/** Remembers what it merged, by the very list of manifests that the caller holds. */
+export function createModelCompiler(): ModelCompiler {
+  const byList = new WeakMap<readonly Manifest[], Model>()
+  return (manifests) => {
+    const known = byList.get(manifests)
+    if (known !== undefined) return known
+    const texts = manifests.flatMap((manifest) => (manifest.model === null ? [] : [manifest.model]))
+    const model = texts.length === 0 ? NO_MODEL : mergeModels(texts.map(knownModel))
+    byList.set(manifests, model)
+    return model
+  }
+}

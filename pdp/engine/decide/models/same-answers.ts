@@ -1,0 +1,65 @@
+/** Which relations have the same answers under two models, whatever the tuples are: those that reach nothing that differs. */
+import { MEMBERSHIP_RELATIONS } from '../../../shared/domain/membership.ts'
+import type { Direct, Expression, Model } from '../model.ts'
+
+type Place = { readonly type: string; readonly relation: string }
+
+/** False where it cannot be told from the models alone. */
+export function hasSameAnswers(before: Model, after: Model, place: Place): boolean {
+  if (before.has('group') !== after.has('group')) return false
+  const seen = new Set<string>()
+  const waiting: Place[] = [place]
+  for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
+    const name = `${at.type}#${at.relation}`
+    if (seen.has(name)) continue
+    seen.add(name)
+    const [was, is] = [before, after].map((model) => expressionAt(model, at))
+    if (was === undefined || is === undefined) {
+      if (was !== is || !isOfNoModel(at, before, after)) return false
+    } else if (textOf(was) !== textOf(is)) return false
+    else waiting.push(...reachedFrom(is, at.type))
+  }
+  return true
+}
+
+const expressionAt = (model: Model, { type, relation }: Place): Expression | undefined => model.get(type)?.get(relation)
+
+/** The same for the same definitions. Models are plain data, of which only maps and sets have no text of their own. */
+const textOf = (expression: Expression): string =>
+  JSON.stringify(expression, (_, value) => (value instanceof Map || value instanceof Set ? [...value] : value))
+
+/**
+ * Of what no model defines: nobody has a relation that the model of its type does not have; and no model says who is in a
+ * group or a member of an organization. What else tuples of a type without a model name may lead anywhere.
+ */
+function isOfNoModel({ type, relation }: Place, before: Model, after: Model): boolean {
+  if (before.has(type) && after.has(type)) return true
+  if (before.has(type) || after.has(type)) return false
+  return type === 'organization' ? MEMBERSHIP_RELATIONS.has(relation) : type === 'group' && relation === 'member'
+}
+
+function reachedFrom(expression: Expression, type: string): readonly Place[] {
+  switch (expression.kind) {
+    case 'direct':
+      return usersetsOf(expression.allowed)
+    case 'union':
+    case 'intersection':
+      return expression.parts.flatMap((part) => reachedFrom(part, type))
+    case 'exclusion':
+      return [...reachedFrom(expression.base, type), ...reachedFrom(expression.subtract, type)]
+    case 'computed':
+      return [{ type, relation: expression.relation }]
+    case 'from': {
+      const parents = [...expression.parents.types, ...(expression.parents.conditional?.keys() ?? [])]
+      const { tupleset, relation } = expression
+      return [{ type, relation: tupleset }, ...parents.map((parent) => ({ type: parent, relation }))]
+    }
+  }
+}
+
+function usersetsOf({ usersets, conditional }: Direct): readonly Place[] {
+  return [...usersets, ...(conditional?.keys() ?? [])].flatMap((name) => {
+    const hash = name.indexOf('#')
+    return hash < 0 ? [] : [{ type: name.slice(0, hash), relation: name.slice(hash + 1) }]
+  })
+}

@@ -1,0 +1,99 @@
+/** What the tuples of a relation say by themselves. */
+
+import type { LogId } from '../../shared/domain/change-log.ts'
+import type { PdpError } from '../../shared/domain/errors.ts'
+import { isWildcard } from '../../shared/domain/names.ts'
+import type { Budget } from './budget.ts'
+import type { CheckTerms } from './check-terms.ts'
+import { ConditionalTuples, type Met, type Place } from './conditional-tuples.ts'
+import type { ConditionRun } from './conditions/run.ts'
+import { groupSteps, notesOf, tupleStep } from './explanation.ts'
+import type { Direct } from './model.ts'
+import { found, type Subgoal } from './subgoals.ts'
+import { subjectType, type Userset } from './usersets.ts'
+import { FALSE, TRUE, UNKNOWN, type View } from './view.ts'
+
+export class OwnTuples {
+  readonly #view: View
+  readonly #log: LogId
+  readonly #subject: string
+  readonly #terms: CheckTerms
+  readonly #budget: Budget
+  readonly #explains: boolean
+  readonly #run: ConditionRun | null
+  /** Made once a relation allows a condition, as few do. */
+  #conditional: ConditionalTuples | null = null
+
+  constructor(
+    of: {
+      readonly view: View
+      readonly log: LogId
+      readonly subject: string
+      readonly explains?: boolean
+      readonly conditions?: ConditionRun | undefined
+    },
+    terms: CheckTerms,
+    budget: Budget,
+  ) {
+    this.#view = of.view
+    this.#log = of.log
+    this.#subject = of.subject
+    this.#terms = terms
+    this.#budget = budget
+    this.#explains = of.explains === true
+    this.#run = of.conditions ?? null
+  }
+
+  get conditions(): ConditionalTuples {
+    this.#conditional ??= new ConditionalTuples(this.#view, this.#log, this.#run)
+    return this.#conditional
+  }
+
+  /** Why something could not be told. Null when everything could. */
+  get failure(): PdpError | null {
+    return this.#conditional?.failure ?? null
+  }
+
+  /** Tiers come from memberships only; no tier implies another unless the model says so. */
+  tier(goal: Subgoal, allowed: Direct | null): boolean {
+    const { relation } = goal
+    if (!this.#terms.mayName(allowed)) return true
+    const membership = this.#view.membership(this.#log, this.#subject)
+    if (membership === undefined) return this.#budget.missed()
+    if (membership?.status !== 'active' || (relation !== 'active_member' && relation !== membership.role)) return true
+    if (this.#explains) notesOf(goal).found = [{ member: `organization:${this.#log}#${relation}@${this.#subject}` }]
+    return found(goal, 'membership')
+  }
+
+  /** The subject itself, by a tuple with a condition. @returns false when that cannot be told. */
+  namedOnCondition(goal: Subgoal, place: Place): boolean {
+    const named = this.conditions.names(place, this.#subject)
+    if (named === null) return this.#budget.missed()
+    if (named !== TRUE) return named === FALSE
+    if (this.#explains) notesOf(goal).found = [{ tuple: `${place.object}#${place.relation}@${this.#subject}` }]
+    return found(goal, 'tuple')
+  }
+
+  /** Usersets, and the wildcard that holds the subject, whose conditions are met. */
+  metUsersets(place: Place, countMax: number): Met | null | undefined {
+    const isWanted = (subject: string): boolean => !isWildcard(subject) || this.#terms.isOf(subjectType(subject))
+    return this.conditions.met(place, { kind: 'usersets', isWanted, countMax })
+  }
+
+  /** From the subject's side, so that a large group costs nothing. */
+  group(goal: Subgoal, userset: Userset): boolean {
+    if (isWildcard(this.#subject)) return true // a group names its members
+    const truth = this.#view.inGroup(this.#log, this.#subject, userset)
+    if (truth === FALSE) {
+      if (this.#explains) notesOf(goal).missed.push(`${userset.text}@${this.#subject}`)
+      return true
+    }
+    if (truth === UNKNOWN) return this.#budget.missed()
+    if (truth === null) return this.#budget.limited(`${this.#subject} is in too many groups`)
+    if (this.#explains) {
+      const groups = groupSteps(this.#view, this.#log, { subject: this.#subject, group: userset.text })
+      notesOf(goal).found = [tupleStep(goal, userset), ...groups]
+    }
+    return found(goal, 'group')
+  }
+}

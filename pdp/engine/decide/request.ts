@@ -1,0 +1,120 @@
+/** What a decision request must look like, with every issue and its JSON pointer. */
+import type { AskedSubject, DecideRequest, PermissionCheck } from '../../shared/domain/decision.ts'
+import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
+import { type JsonObject, jsonText } from '../../shared/domain/json.ts'
+import {
+  isEntitlementKey,
+  isId,
+  isObject,
+  isObjectId,
+  isRelation,
+  isRelationOrKey,
+  isType,
+  quote,
+} from '../../shared/domain/names.ts'
+import { isAskedSubject } from '../../shared/domain/subjects.ts'
+import { CONTEXT_BYTES_MAX } from '../../shared/domain/tuple.ts'
+import { contextualIssues, withoutIssues } from './views/contextual-tuples.ts'
+
+export const CHECKS_MAX = 256
+export const ENTITLEMENTS_MAX = 256
+const NO_ISSUES: readonly ValidationIssue[] = []
+
+/** What is wrong with the context of a question, whatever the conditions say. */
+export function contextIssues(context: JsonObject | undefined): readonly ValidationIssue[] {
+  if (context === undefined) return NO_ISSUES
+  if (typeof context !== 'object' || context === null || Array.isArray(context))
+    return [{ place: '/context', message: 'is not an object' }]
+  const text = jsonText(context)
+  if (text === null) return [{ place: '/context', message: 'is not JSON' }]
+  return Buffer.byteLength(text) <= CONTEXT_BYTES_MAX
+    ? NO_ISSUES
+    : [{ place: '/context', message: `has more than ${CONTEXT_BYTES_MAX} bytes` }]
+}
+
+/** Throws PdpError `request_invalid`. */
+export function assertRequest(request: DecideRequest): void {
+  const { organization, subject, permissions = [], entitlements = [], contextualTuples = [] } = request
+  if (isRequest(request)) return
+  const { withoutTuples = [], asOfMs } = request
+  const issues: ValidationIssue[] = [...subjectIssues(organization, subject), ...contextualIssues(contextualTuples)]
+  issues.push(...contextIssues(request.context), ...withoutIssues(withoutTuples), ...asOfIssues(asOfMs))
+  if (permissions.length > CHECKS_MAX)
+    issues.push({ place: '/permissions', message: `has more than ${CHECKS_MAX} items` })
+  if (entitlements.length > ENTITLEMENTS_MAX) {
+    issues.push({ place: '/entitlements', message: `has more than ${ENTITLEMENTS_MAX} items` })
+  }
+  permissions.slice(0, CHECKS_MAX).forEach((check, i) => {
+    issues.push(...checkIssues(check, `/permissions/${i}`))
+  })
+  entitlements.slice(0, ENTITLEMENTS_MAX).forEach((key, i) => {
+    if (!isEntitlementKey(key))
+      issues.push({ place: `/entitlements/${i}`, message: `${quote(key)} is not an entitlement key` })
+  })
+  if (issues.length > 0) throw invalid(issues)
+}
+
+export function asOfIssues(asOfMs: number | undefined): readonly ValidationIssue[] {
+  const isInstant = asOfMs === undefined || Number.isFinite(asOfMs)
+  return isInstant ? [] : [{ place: '/asOfMs', message: 'is not an instant' }]
+}
+
+/** Builds nothing: most requests are right. */
+function isRequest(request: DecideRequest): boolean {
+  const { organization, subject, permissions = [], entitlements = [], contextualTuples = [] } = request
+  if (permissions.length > CHECKS_MAX || entitlements.length > ENTITLEMENTS_MAX || contextualTuples.length > 0)
+    return false
+  if (request.withoutTuples !== undefined || request.asOfMs !== undefined) return false
+  if (contextIssues(request.context).length > 0) return false
+  return isId(organization) && isAsked(subject) && permissions.every(isCheck) && entitlements.every(isEntitlementKey)
+}
+
+/** As assertRequest, for one check, without building anything when it is right. */
+export function assertCheck(
+  organization: string,
+  subject: AskedSubject,
+  check: PermissionCheck,
+  context: JsonObject | undefined,
+): void {
+  const issues = contextIssues(context)
+  if (isId(organization) && isAsked(subject) && isCheck(check) && issues.length === 0) return
+  throw invalid([...subjectIssues(organization, subject), ...checkIssues(check, ''), ...issues])
+}
+
+/** Mostly a user or a service by itself, of whom only the id has to be checked. */
+const isAsked = (subject: AskedSubject): boolean =>
+  subject.relation === undefined && (subject.type === 'user' || subject.type === 'service')
+    ? isObjectId(subject.id) || subject.id === '*'
+    : isAskedSubject(subject)
+
+const isCheck = ({ relation, resource }: PermissionCheck): boolean => isRelationOrKey(relation) && isObject(resource)
+
+function subjectIssues(organization: string, subject: AskedSubject): readonly ValidationIssue[] {
+  const issues: ValidationIssue[] = []
+  if (!isId(organization)) issues.push({ place: '/organization', message: 'is not an id' })
+  return [...issues, ...askedSubjectIssues(subject)]
+}
+
+export function askedSubjectIssues({ type, id, relation }: AskedSubject): readonly ValidationIssue[] {
+  const issues: ValidationIssue[] = []
+  if (!isType(type)) issues.push({ place: '/subject/type', message: `${quote(type)} is not a type` })
+  if (id === '*' && relation !== undefined)
+    issues.push({ place: '/subject/relation', message: 'does not go with the id *' })
+  else if (id !== '*' && !isObjectId(id)) issues.push({ place: '/subject/id', message: 'is not an id' })
+  if (relation !== undefined && !isRelation(relation))
+    issues.push({ place: '/subject/relation', message: `${quote(relation)} is not a relation` })
+  return issues
+}
+
+function checkIssues({ relation, resource }: PermissionCheck, place: string): readonly ValidationIssue[] {
+  const issues: ValidationIssue[] = []
+  if (!isRelationOrKey(relation)) {
+    issues.push({ place: `${place}/relation`, message: `${quote(relation)} is not a relation or permission key` })
+  }
+  if (!isObject(resource)) issues.push({ place: `${place}/resource`, message: `${quote(resource)} is not <type>:<id>` })
+  return issues
+}
+
+function invalid(issues: readonly ValidationIssue[]): PdpError {
+  return new PdpError('request_invalid', issues.map((m) => `${m.place} ${m.message}`).join('; '), { issues })
+}

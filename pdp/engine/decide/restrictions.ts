@@ -1,0 +1,133 @@
+/** Type restrictions: which tuples count under a model, and the message about one that does not. */
+import type { ValidationIssue } from '../../shared/domain/errors.ts'
+import { MEMBERSHIP_RELATIONS } from '../../shared/domain/membership.ts'
+import { isWildcard, typeOf } from '../../shared/domain/names.ts'
+import type { Tuple } from '../../shared/domain/tuple.ts'
+import { Condition } from './conditions/condition.ts'
+import type { Direct, Expression, Model } from './model.ts'
+
+/** Tuples of one type and relation whose subjects are of one kind: `user`, `user:*` or `group#member`. */
+export type Shape = {
+  readonly type: string
+  readonly relation: string
+  readonly subject: string
+  /** Its name; null for none. */
+  readonly condition: string | null
+}
+type Key = Omit<Tuple, 'expiresAtMs'>
+
+const ON_AN_APP = 'what is held on an app comes from roles only; grant a role of the app instead'
+
+/** Why the model does not let such tuples count, or null. A type without a model takes every relation and subject. */
+export function shapeIssue(model: Model, { type, relation, subject, condition }: Shape): string | null {
+  const relations = model.get(type)
+  // Whatever models say of apps, who serves refuses: they have no relations.
+  if (type === 'app' && (relations === undefined || relations.size === 0)) return ON_AN_APP
+  if (relations === undefined) {
+    return condition === null
+      ? null
+      : `type "${type}" has no model, so that its tuples cannot have condition "${condition}"`
+  }
+  const expression = relations.get(relation)
+  if (expression === undefined) return `type "${type}" has no relation "${relation}"`
+  const allowed = directOf(expression)
+  const refused = `relation "${relation}" of type "${type}" does not allow ${subject}`
+  if (allowed === null) return refused
+  const named = allowed.conditional?.get(subject)
+  const plain = takes(allowed, subject)
+  if (condition === null) {
+    if (plain) return null
+    return named === undefined ? refused : `${refused} without a condition: it needs ${[...named.keys()].join(' or ')}`
+  }
+  if (named?.has(condition) === true) return null
+  return plain || named !== undefined ? `${refused} with condition "${condition}"` : refused
+}
+
+/** As shapeIssue, for a tuple with the context that it stores. */
+export function restrictionIssue(model: Model, tuple: Key): string | null {
+  const shape = shapeOf(tuple)
+  const issue = shapeIssue(model, shape)
+  if (issue !== null || tuple.condition === undefined) return issue
+  const expression = model.get(shape.type)?.get(shape.relation)
+  const allowed = expression === undefined ? null : directOf(expression)
+  const definition = allowed?.conditional?.get(shape.subject)?.get(tuple.condition.name)
+  if (definition === undefined) return null
+  const condition = Condition.of(tuple.condition.name, definition)
+  const unknown = Object.keys(tuple.condition.context).find((name) => !condition.parameters.has(name))
+  if (unknown !== undefined) return `condition "${condition.name}" has no parameter ${JSON.stringify(unknown)}`
+  const [mismatch] = Object.values(condition.argumentsOf(tuple.condition.context).mismatches)
+  return mismatch === undefined ? null : `the context of condition "${condition.name}" does not fit: ${mismatch}`
+}
+
+export function shapeOf({ object, relation, subject, condition }: Key): Shape {
+  const hash = subject.indexOf('#')
+  const kind = hash < 0 ? typeOf(subject) : `${typeOf(subject)}${subject.slice(hash)}`
+  return {
+    type: typeOf(object),
+    relation,
+    subject: isWildcard(subject) ? subject : kind,
+    condition: condition?.name ?? null,
+  }
+}
+
+function takes({ types, wildcards, usersets }: Direct, subject: string): boolean {
+  if (subject.endsWith(':*')) return wildcards.has(subject.slice(0, -2))
+  return types.has(subject) || usersets.has(subject)
+}
+
+/** A relation has one list of subjects that its tuples may name, wherever it stands in the expression. */
+export function directOf(expression: Expression): Direct | null {
+  switch (expression.kind) {
+    case 'direct':
+      return expression.allowed
+    case 'computed':
+    case 'from':
+      return null
+    case 'exclusion':
+      return directOf(expression.base) ?? directOf(expression.subtract)
+    default:
+      return expression.parts.map(directOf).find((found) => found !== null) ?? null
+  }
+}
+
+/**
+ * What a model may not say of the types that mean something here: each with its line of the text, and what to rename.
+ * Judged when a model is written, never when it is in force.
+ */
+export function reservedTypeIssues(model: Model, text: string): readonly ValidationIssue[] {
+  const issues: ValidationIssue[] = []
+  const app = model.get('app')
+  if (app !== undefined && app.size > 0)
+    issues.push({
+      place: placeOf(text, 'app', null),
+      message:
+        'type "app" cannot have relations, since what is held on an app comes from roles; rename the type, for example to "application"',
+    })
+  for (const [relation, expression] of model.get('organization') ?? []) {
+    if (!MEMBERSHIP_RELATIONS.has(relation)) continue
+    const direct = directOf(expression)
+    const isOurs =
+      direct !== null &&
+      direct.types.size === 1 &&
+      direct.types.has('user') &&
+      direct.wildcards.size + direct.usersets.size === 0
+    if (isOurs) continue
+    issues.push({
+      place: placeOf(text, 'organization', relation),
+      message: `relation "${relation}" of type "organization" comes from memberships, so that its brackets must be [user] (more may follow after "or"); rename the type, for example to "org", or the relation`,
+    })
+  }
+  return issues
+}
+
+/** `line:column`, from 1. */
+function placeOf(text: string, type: string, relation: string | null): string {
+  const lines = text.split('\n')
+  const start = lines.findIndex((line) => new RegExp(`^\\s*(?:extend\\s+)?type\\s+${type}\\s*(?:#.*)?$`).test(line))
+  const at =
+    relation === null
+      ? start
+      : lines.findIndex((line, i) => i > start && new RegExp(`^\\s*define\\s+${relation}\\s*:`).test(line))
+  const line = lines[at] ?? ''
+  return `${Math.max(at, 0) + 1}:${line.length - line.trimStart().length + 1}`
+}

@@ -1,0 +1,96 @@
+/** Which roles and permission keys a subject holds in an organization: the one resolver of checks and of token claims. */
+import { ENVIRONMENT, type LogId } from '../../shared/domain/change-log.ts'
+import { isWildcard } from '../../shared/domain/names.ts'
+import type { RoleGrant } from '../../shared/domain/role.ts'
+import type { View } from './view.ts'
+
+/** Of organizations; no tree is deeper. */
+const DEPTH_MAX = 25
+
+/** Where a grant was found: in the organization itself, in an ancestor, or environment-wide. */
+export type Origin = 'role' | 'role_rolled_down' | 'role_environment'
+export type HeldGrant = { readonly grant: RoleGrant; readonly origin: Origin; readonly log: LogId }
+export type HeldPermission = { readonly key: string; readonly held: HeldGrant }
+
+/** The organization and its ancestors, nearest first; [] for an unknown organization; undefined while rows are missing. */
+export function ancestors(view: Pick<View, 'organization'>, organization: string): readonly string[] | undefined {
+  const path: string[] = []
+  for (let id: string | null = organization; id !== null && path.length < DEPTH_MAX; ) {
+    const node = view.organization(id)
+    if (node === undefined) return undefined
+    if (node === null) break
+    path.push(id)
+    id = node.parent
+  }
+  return path
+}
+
+/** Every grant that counts for the subject in the organization; undefined while rows are missing. */
+export function heldGrants(view: View, organization: string, subject: string): readonly HeldGrant[] | undefined {
+  const path = ancestors(view, organization)
+  if (path === undefined) {
+    // What is surely needed is asked for along with the ancestry, so that one load brings both.
+    grantsIn(view, organization, subject)
+    view.grants(ENVIRONMENT, subject)
+    return undefined
+  }
+  let missing = false
+  const held: HeldGrant[] = []
+  const add = (log: LogId, origin: Origin): void => {
+    const grants = log === ENVIRONMENT ? view.grants(log, subject) : grantsIn(view, log, subject)
+    if (grants === undefined) missing = true
+    else for (const grant of grants) held.push({ grant, origin, log })
+  }
+  path.forEach((log, i) => {
+    add(log, i === 0 ? 'role' : 'role_rolled_down')
+  })
+  if (path.length > 0) add(ENVIRONMENT, 'role_environment')
+  return missing ? undefined : held
+}
+
+/** Grants held in one organization, directly or through its own groups; none while the membership there is not active. */
+function grantsIn(view: View, log: LogId, subject: string): readonly RoleGrant[] | undefined {
+  if (isWildcard(subject)) return [] // a role is granted to somebody
+  const membership = view.membership(log, subject)
+  if (membership === undefined) {
+    view.grants(log, subject)
+    return undefined
+  }
+  if (membership !== null && membership.status !== 'active') return []
+  const direct = view.grants(log, subject)
+  const above = view.closure(log, subject)
+  if (direct === undefined || above === undefined) return undefined
+  const held = [...direct]
+  // The members of a group hold what their own group does.
+  const own = subject.startsWith('group:') && subject.endsWith('#member') ? [subject] : []
+  for (const userset of [...own, ...above.groups]) {
+    const grants = view.grants(log, userset.slice(0, userset.indexOf('#')))
+    if (grants === undefined) return undefined
+    held.push(...grants)
+  }
+  return held
+}
+
+/** Permission keys of the grants: of roles of `app`, and of organization-wide roles. Undefined while rows are missing. */
+export function heldPermissions(
+  view: View,
+  request: { organization: string; subject: string; app: string | null },
+): { readonly roles: readonly string[]; readonly permissions: readonly HeldPermission[] } | undefined {
+  const grants = heldGrants(view, request.organization, request.subject)
+  const manifests = request.app === null ? [] : view.manifests()
+  const organizationRoles = view.roles()
+  if (grants === undefined || manifests === undefined || organizationRoles === undefined) return undefined
+  const appRoles = manifests.find((m) => m.app === request.app)?.roles ?? {}
+  const wideRoles = new Map(organizationRoles.map((role) => [role.key, role]))
+  const roles = new Set<string>()
+  const permissions: HeldPermission[] = []
+  for (const held of grants) {
+    const { app, role } = held.grant
+    if (app !== null && app !== request.app) continue
+    const definition = app === null ? wideRoles.get(role) : Object.hasOwn(appRoles, role) ? appRoles[role] : undefined
+    if (definition === undefined) continue // a role that no longer exists grants nothing
+    roles.add(role)
+    for (const key of definition.permissions) permissions.push({ key, held })
+  }
+  return { roles: [...roles].sort(), permissions }
+}

@@ -1,0 +1,100 @@
+/**
+ * Does `object#relation` hold `subject`, where what is near does not tell? Synchronous over one view, so it sees one moment.
+ * The check is the first subgoal. What it leans on is expanded level by level, each relation of each object once, and solved
+ * as it comes in.
+ */
+import type { Reason } from '../../../shared/domain/decision.ts'
+import { PdpError } from '../../../shared/domain/errors.ts'
+import { Budget } from '../budget.ts'
+import { explanationOf } from '../explanation.ts'
+import type { Slice, Steps } from '../slices.ts'
+import { isNeeded, OPEN, type Subgoal, type Way } from '../subgoals.ts'
+import { FALSE, TRUE, type Truth, UNKNOWN } from '../view.ts'
+import { Expansion, type ExpansionOptions } from './expansion.ts'
+import { EDGES_PER_STEP, EDGES_PER_VISIT, settleInSteps } from './settle.ts'
+
+/** Tuples that are visited for one check at most. */
+export const TUPLES_PER_CHECK_MAX = 100_000
+
+/** The slice is used up. */
+export const PAUSED = 3
+
+export class Search {
+  readonly #explains: boolean
+  readonly #budget: Budget
+  readonly #expansion: Expansion
+  #root: Subgoal | null = null
+  #settling: Steps<void> | null = null
+
+  constructor(options: ExpansionOptions & { readonly tuplesMax?: number | undefined }) {
+    this.#explains = options.explains === true
+    this.#budget = new Budget(options.tuplesMax ?? TUPLES_PER_CHECK_MAX)
+    this.#expansion = new Expansion(options, this.#budget)
+  }
+
+  /** Tuples visited so far. */
+  get tuplesCount(): number {
+    return this.#budget.tuplesCount
+  }
+
+  /** How an allow came about. */
+  get way(): Way {
+    return this.#root?.way ?? 'tuple'
+  }
+
+  /** Rows were missing, on which the answer did not depend, but its explanation may. */
+  get lacksRows(): boolean {
+    return this.#budget.missing
+  }
+
+  /** Of an answer to a check that explains. */
+  get explanation(): Omit<Reason, 'code' | 'message'> {
+    return explanationOf(this.#root, (count) => this.#budget.count(count))
+  }
+
+  /**
+   * As far as the slice reaches. Called again, it goes on where it stopped. Throws PdpError `evaluation_limit` where the answer
+   * lies beyond a bound, or depends on its own absence; `condition_failed` where it depends on a condition that could not be
+   * evaluated.
+   */
+  holdsWithin(slice: Slice, object: string, relation: string): Truth | typeof PAUSED {
+    const before = this.#budget.tuplesCount
+    this.#root ??= this.#expansion.begin(object, relation)
+    const root = this.#root
+    const isDone = this.#searched(root, before + slice.left)
+    slice.left -= this.#budget.tuplesCount - before
+    return isDone && (root.truth !== OPEN || this.#settled(slice, root)) ? this.#solved(root) : PAUSED
+  }
+
+  /** @returns false when the slice was used up before it was. */
+  #settled(slice: Slice, root: Subgoal): boolean {
+    this.#settling ??= settleInSteps(root, (count) => this.#budget.count(count))
+    while (this.#settling.next().done !== true) {
+      slice.left -= EDGES_PER_STEP / EDGES_PER_VISIT
+      if (slice.left <= 0) return false
+    }
+    return true
+  }
+
+  #solved(root: Subgoal): Truth {
+    if (root.truth === TRUE || root.truth === FALSE) return root.truth
+    // What is not loaded yet may decide it, whatever bound was reached in search of it.
+    if (this.#budget.missing) return UNKNOWN
+    const { failure } = this.#expansion.own
+    if (failure !== null) throw failure
+    const absent = `${root.object}#${root.relation} depends on its own absence ("but not")`
+    throw new PdpError('evaluation_limit', this.#budget.limit ?? absent)
+  }
+
+  /** @returns false when `until` tuples were visited before there was an end to it. */
+  #searched(root: Subgoal, until: number): boolean {
+    while (root.truth === OPEN || (root.truth === FALSE && this.#explains)) {
+      if (this.#budget.tuplesCount >= until) return false
+      const next = this.#expansion.next()
+      if (next === undefined) return true
+      if (this.#explains || next === root || isNeeded(next)) this.#expansion.expand(next)
+      else next.queued = false // it may come to be needed
+    }
+    return true
+  }
+}

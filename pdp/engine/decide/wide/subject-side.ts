@@ -1,0 +1,183 @@
+/**
+ * What may hold the subject, found from its own side: where a relation names too many parents or usersets to go through
+ * them, these few are looked for among them. It follows every tuple and every rule that could lead up from the subject, so
+ * that nothing is left out; whether what it finds really holds the subject is evaluated as ever.
+ */
+import type { LogId } from '../../../shared/domain/change-log.ts'
+import { isWildcard, typeOf } from '../../../shared/domain/names.ts'
+import type { Budget } from '../budget.ts'
+import type { ConditionalTuples } from '../conditional-tuples.ts'
+import type { Direct, Expression, Model } from '../model.ts'
+import { inSteps, type Steps as Slow } from '../slices.ts'
+import { isUserset, subjectType } from '../usersets.ts'
+import { FALSE, TRUE, UNKNOWN, type View } from '../view.ts'
+import { parentKindsOf, type Step, type Steps, stepsTowards, UNMODELLED, usersetKindsOf } from './upward-steps.ts'
+
+/** Names that tuples of a relation name, of those that may hold the subject. `undecided`: of some it cannot be told. */
+export type Aside = { readonly named: readonly string[]; readonly missing: boolean; readonly undecided: boolean }
+type ClimbResult = { readonly usersets: readonly string[] } | 'missing' | 'too many'
+/** Shared by all that wait for it. */
+type Climb = { readonly steps: Slow<ClimbResult>; found: ClimbResult | null }
+/** Undefined while rows are missing; null: too many. */
+type Reached = readonly string[] | null | undefined
+
+export type SubjectSideOptions = {
+  readonly view: View
+  readonly log: LogId
+  readonly model: Model
+  readonly subject: string
+  readonly conditions: ConditionalTuples
+  readonly budget: Budget
+}
+
+export class SubjectSide {
+  readonly #view: View
+  readonly #log: LogId
+  readonly #model: Model
+  readonly #subject: string
+  readonly #conditions: ConditionalTuples
+  readonly #budget: Budget
+  /** By the kinds that were asked for. */
+  readonly #climbs = new Map<string, Climb>()
+
+  constructor(of: SubjectSideOptions) {
+    this.#conditions = of.conditions
+    this.#view = of.view
+    this.#log = of.log
+    this.#model = of.model
+    this.#subject = of.subject
+    this.#budget = of.budget
+  }
+
+  /** Parents whose relation may hold the subject. Null: more are above the subject than may be visited. */
+  *parents(object: string, rule: Extract<Expression, { kind: 'from' }>): Slow<Aside | null> {
+    const found = yield* this.#holding(parentKindsOf(this.#model, rule))
+    if (typeof found !== 'object') return found === 'missing' ? MISSING : null
+    const held = found.usersets.filter((userset) => userset.slice(userset.indexOf('#') + 1) === rule.relation)
+    return yield* this.#named({ object, relation: rule.tupleset }, rule.parents, held.map(objectOf))
+  }
+
+  /** Usersets that may hold the subject, and the wildcard that does. Null as above. */
+  *usersets(place: { readonly object: string; readonly relation: string }, allowed: Direct | null): Slow<Aside | null> {
+    const found = yield* this.#holding(usersetKindsOf(allowed))
+    if (typeof found !== 'object') return found === 'missing' ? MISSING : null
+    const subject = this.#subject
+    const everybody = isWildcard(subject) ? subject : `${typeOf(subject)}:*`
+    const wildcards = allowed === null || subject.includes('#') ? [] : [everybody]
+    // A tuple that names the subject itself counts too, on a condition.
+    return yield* this.#named(place, allowed, [...wildcards, ...found.usersets])
+  }
+
+  /** Objects of the type whose relation may hold the subject. Null: more is above it than may be visited. Undefined while rows are missing. */
+  *objects(type: string, relation: string): Slow<readonly string[] | null | undefined> {
+    const found = yield* this.#holding([`${type}#${relation}`])
+    if (typeof found === 'object') return found.usersets.map(objectOf)
+    return found === 'missing' ? undefined : null
+  }
+
+  *#named(
+    place: { readonly object: string; readonly relation: string },
+    allowed: Direct | null,
+    names: readonly string[],
+  ): Slow<Aside> {
+    const named: string[] = []
+    let [missing, undecided] = [false, false]
+    const conditional = allowed?.conditional ?? null
+    const whole = yield* inSteps(names, (name) => {
+      if (!this.#budget.count(1)) return false
+      const plain = mayName(allowed, name) ? this.#view.has(this.#log, place.object, place.relation, name) : FALSE
+      const met =
+        plain === TRUE || conditional === null
+          ? FALSE
+          : this.#conditions.names({ ...place, allowed: conditional, unmet: null }, name)
+      if (plain === TRUE || met === TRUE) named.push(name)
+      else if (plain === UNKNOWN || met === null) missing = true
+      else if (met === UNKNOWN) undecided = true
+      return true
+    })
+    return { named, missing, undecided: undecided || !whole }
+  }
+
+  /** Usersets (`type:id#relation`) of these kinds that may hold the subject. */
+  *#holding(kinds: readonly string[]): Slow<ClimbResult> {
+    const name = [...kinds].sort().join(' ')
+    const climb: Climb = this.#climbs.get(name) ?? { steps: this.#climb(kinds), found: null }
+    this.#climbs.set(name, climb)
+    while (climb.found === null) {
+      const { done, value } = climb.steps.next()
+      if (done === true) climb.found = value
+      else yield
+    }
+    return climb.found
+  }
+
+  *#climb(kinds: readonly string[]): Slow<ClimbResult> {
+    const steps = stepsTowards(this.#model, kinds)
+    const names = this.#start()
+    if (names === 'too many') return names
+    let missing = names === null
+    // A loop over a Set also visits members that are added while it runs.
+    const whole = yield* inSteps(names ?? [], (name) => {
+      for (const reached of this.#above(name, steps)) {
+        if (reached === undefined) missing = true
+        else if (reached === null || !this.#budget.count(reached.length)) return false
+        else for (const userset of reached) names?.add(userset)
+      }
+      return true
+    })
+    if (!whole) return 'too many'
+    if (missing || names === null) return 'missing'
+    const isAsked = (name: string): boolean =>
+      kinds.includes(subjectType(name)) || (this.#isUnmodelled(name) && kinds.includes(UNMODELLED))
+    return { usersets: [...names].filter((name) => isUserset(name) && !isWildcard(name) && isAsked(name)) }
+  }
+
+  #isUnmodelled(name: string): boolean {
+    return !this.#model.has(typeOf(name))
+  }
+
+  /** What tuples name the subject by, and what it holds without such a tuple. Null while rows are missing. */
+  #start(): Set<string> | 'too many' | null {
+    const subject = this.#subject
+    const names = new Set([subject])
+    if (isWildcard(subject)) return names
+    if (!isUserset(subject)) names.add(`${typeOf(subject)}:*`)
+    const membership = this.#view.membership(this.#log, subject)
+    const closure = this.#model.has('group') ? NO_GROUPS : this.#view.closure(this.#log, subject)
+    if (membership === undefined || closure === undefined) return null
+    if (closure.truncated) return 'too many'
+    if (membership?.status === 'active')
+      for (const tier of ['active_member', membership.role]) names.add(`organization:${this.#log}#${tier}`)
+    for (const group of closure.groups) names.add(group)
+    return names
+  }
+
+  *#above(name: string, { from, any }: Steps): Iterable<Reached> {
+    const kind = isWildcard(name) ? name : subjectType(name)
+    for (const step of from.get(kind) ?? []) yield this.#reached(name, step)
+    if (isUserset(name) && this.#isUnmodelled(name))
+      for (const step of from.get(UNMODELLED) ?? []) yield this.#reached(name, step)
+    if (!any || isWildcard(name)) return
+    const named = this.#view.namedBy(this.#log, name, null)
+    yield named?.filter((userset) => this.#isUnmodelled(userset))
+  }
+
+  #reached(name: string, step: Step): Reached {
+    const object = name.includes('#') ? name.slice(0, name.indexOf('#')) : name
+    if (step.by === 'rule') return [`${object}#${step.relation}`]
+    const { type, relation } = step
+    const by = step.by === 'tuple' ? { name, relation } : { name: object, relation: step.tupleset }
+    const named = this.#view.namedBy(this.#log, by.name, { type, relation: by.relation })
+    return step.by === 'tuple' ? named : named?.map((userset) => `${objectOf(userset)}#${relation}`)
+  }
+}
+
+/** Rows are missing. */
+export const MISSING: Aside = { named: [], missing: true, undecided: false }
+const NO_GROUPS = { groups: new Set<string>(), truncated: false }
+const objectOf = (userset: string): string => userset.slice(0, userset.indexOf('#'))
+
+function mayName(allowed: Direct | null, name: string): boolean {
+  if (isWildcard(name)) return allowed?.wildcards.has(typeOf(name)) === true
+  return allowed === null || allowed.types.has(subjectType(name)) || allowed.usersets.has(subjectType(name))
+}

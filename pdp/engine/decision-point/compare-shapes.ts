@@ -1,0 +1,79 @@
+/** Who would gain and who would lose something if the model or some tuples were others. */
+import type { Tuple } from '../../shared/domain/tuple.ts'
+
+type SupposedTuple = Omit<Tuple, 'expiresAtMs'>
+
+/**
+ * Which subjects of a type have a relation on resources of a type, now and under another model or with other tuples.
+ *
+ * @example
+ * ```ts
+ * const request: CompareRequest = { organization: 'acme', relation: 'viewer', type: 'invoice', withoutTuples: [] }
+ * const { gains, loses } = await pdp.compare(request)
+ * ```
+ */
+export type CompareRequest = {
+  readonly organization: string
+  readonly relation: string
+  /** The type of the resources. */
+  readonly type: string
+  /** The type of the subjects; `user` by default. */
+  readonly subjectType?: string
+  /** The app whose roles answer a permission key on the organization. */
+  readonly app?: string | null
+  /** The model that takes the place of the app's current one; `text` null: no model. */
+  readonly model?: { readonly app: string; readonly text: string | null }
+  readonly contextualTuples?: readonly SupposedTuple[]
+  readonly withoutTuples?: readonly SupposedTuple[]
+}
+/**
+ * Several relations of one type, compared in one snapshot.
+ *
+ * @example
+ * ```ts
+ * const request: CompareAllRequest = { organization: 'acme', relations: ['viewer', 'editor'], type: 'invoice' }
+ * const [viewers, editors] = await pdp.compareAll(request)
+ * ```
+ */
+export type CompareAllRequest = Omit<CompareRequest, 'relation'> & { readonly relations: readonly string[] }
+/**
+ * One pair that the comparison found.
+ *
+ * @example
+ * ```ts
+ * const effect: ComparedAccess = { subject: 'user:alice', resource: 'invoice:42' }
+ * ```
+ */
+export type ComparedAccess = { readonly subject: string; readonly resource: string }
+/**
+ * What a comparison found, in one snapshot.
+ *
+ * @example
+ * ```ts
+ * const found: Comparison = await pdp.compare({ organization: 'acme', relation: 'viewer', type: 'invoice' })
+ * if (!found.complete) console.log('there may be more')
+ * ```
+ */
+export type Comparison = {
+  /** The first 100 of each. */
+  readonly gains: readonly ComparedAccess[]
+  readonly loses: readonly ComparedAccess[]
+  readonly gainsCount: number
+  readonly losesCount: number
+  /** False: there are more resources or subjects than were compared, or something could not be decided. */
+  readonly complete: boolean
+}
+
+/** The part of a decision point that compares. */
+export interface Comparing {
+  /** Throws PdpError as `listResources` does, and `request_invalid` for a model with mistakes. */
+  compare(request: CompareRequest): Promise<Comparison>
+  /** One comparison for each relation, in their order and of one snapshot. Throws as `compare`. */
+  compareAll(request: CompareAllRequest): Promise<readonly Comparison[]>
+}
+
+/** A comparison in the JSON of the HTTP API. */
+export type ComparisonJson = Pick<Comparison, 'gains' | 'loses' | 'complete'> & {
+  readonly gains_count: number
+  readonly loses_count: number
+}

@@ -1,0 +1,197 @@
+/** Pages of a list: candidates in key order out of one snapshot of the store, each checked at that snapshot's moment. */
+
+import { TOKENS } from '../../shared/domain/change-log.ts'
+import type { ListPage } from '../../shared/domain/decision.ts'
+import { compareNames, nameBefore } from '../../shared/domain/names.ts'
+import { shortDigest } from '../../shared/domain/page-token.ts'
+import { revisionText } from '../../shared/domain/revision.ts'
+import { resourcesFromSubject } from '../decide/lists/from-subject.ts'
+import { formatCursor, parseListRequest } from '../decide/lists/list-request.ts'
+import {
+  type Candidates,
+  candidateOf,
+  candidatesOf,
+  type Listed,
+  type ListQuestion,
+  listOf,
+  TUPLES_PER_PAGE_MAX,
+  UNDECIDED_MAX,
+} from '../decide/lists/lists.ts'
+import type { ModelCompiler } from '../decide/models/known-models.ts'
+import { begin, type Slice } from '../decide/slices.ts'
+import type { View } from '../decide/view.ts'
+import { relationViewOf } from '../decide/views/contextual-tuples.ts'
+import type { SnapshotEvaluator } from '../store/cache/question.ts'
+import { evaluatorOf } from '../store/cache/snapshot-evaluator.ts'
+import type { Turns } from '../store/cache/turns.ts'
+import type { Snapshot, Store } from '../store/contract.ts'
+
+/** At most this many candidates are checked for one page. The next page continues after them. */
+export const CANDIDATES_PER_PAGE_MAX = 2_000
+/** Candidates that are loaded and checked together. */
+const CHUNK = 250
+/** Of so many candidates one is in the list at least, or the subject's side is asked for better ones. */
+const CANDIDATES_PER_ITEM_MAX = 10
+
+/** `tuplesMax`: for one check. */
+export type ListParts = {
+  readonly store: Pick<Store, 'snapshot'>
+  readonly compile: ModelCompiler
+  readonly tuplesMax: number
+  readonly turns: Turns
+}
+type Progress = {
+  readonly items: string[]
+  readonly undecided: ListPage['undecided'][number][]
+  after: string | null
+  more: boolean
+  complete: boolean
+}
+
+/** Throws PdpError `request_invalid`, `store_unavailable`. */
+export async function listPage(
+  { store, compile, tuplesMax, turns }: ListParts,
+  question: ListQuestion,
+): Promise<ListPage> {
+  parseListRequest(question)
+  return turns.inSnapshot(question.organization, () =>
+    store.snapshot((at) => listAt({ at, evaluator: evaluatorOf(at, turns), compile, tuplesMax }, question)),
+  )
+}
+
+/** As listPage, in a snapshot that is open. */
+export async function listAt(
+  { at, evaluator, compile, tuplesMax }: Pick<Filling, 'at' | 'evaluator' | 'compile' | 'tuplesMax'>,
+  question: ListQuestion,
+): Promise<ListPage> {
+  const { size, from } = parseListRequest(question)
+  const { organization } = question
+  const found = await evaluator.ask({ organization, evaluate: (view) => candidatesOf(view, question) })
+  const progress: Progress = { items: [], undecided: [], after: from?.after ?? null, more: true, complete: true }
+  await fill(progress, { at, evaluator, compile, tuplesMax, question, candidates: found.value, size })
+  // The token log changes often, and no list depends on it.
+  const revision = revisionText({ vector: found.vector, logs: found.logs.filter((log) => log !== TOKENS) })
+  const digest = shortDigest(revision)
+  const unchanged = from === null || from.revision === digest
+  const { items, undecided, after, more, complete } = progress
+  return {
+    items,
+    nextPageToken:
+      more && after !== null ? formatCursor(question, { after, revision: unchanged ? digest : null }) : null,
+    complete,
+    undecided: undecided.slice(0, UNDECIDED_MAX),
+    revision,
+    revisionUnchanged: unchanged,
+  }
+}
+
+type Filling = {
+  readonly at: Snapshot
+  readonly evaluator: SnapshotEvaluator
+  readonly compile: ModelCompiler
+  readonly tuplesMax: number
+  readonly question: ListQuestion
+  readonly candidates: Candidates
+  readonly size: number
+}
+
+/** Stops when the page is full, no candidates are left, or the limit of work for one page is reached. */
+async function fill(progress: Progress, begun: Filling): Promise<void> {
+  const { at, size } = begun
+  let [filling, isNarrowed] = [begun, false]
+  let tuplesLeft = TUPLES_PER_PAGE_MAX
+  for (let left = CANDIDATES_PER_PAGE_MAX; left > 0 && tuplesLeft > 0 && progress.items.length < size; ) {
+    const names = await nextNames(at, filling.candidates, { after: progress.after, countMax: Math.min(CHUNK, left) })
+    const candidates = await candidatesAmong(names, filling, progress.after)
+    const listed = await check(candidates, filling, { countMax: size - progress.items.length, tuplesMax: tuplesLeft })
+    progress.items.push(...listed.items)
+    progress.undecided.push(...listed.undecided)
+    progress.after = names[listed.examinedCount - 1] ?? progress.after
+    progress.complete &&= listed.undecidedCount === 0
+    progress.more = names.length === Math.min(CHUNK, left) || listed.examinedCount < names.length
+    if (!progress.more) return
+    left -= listed.examinedCount
+    tuplesLeft -= listed.tuplesCount
+    if (isNarrowed || listed.items.length * CANDIDATES_PER_ITEM_MAX >= listed.examinedCount) continue
+    isNarrowed = true
+    filling = await narrowed(filling)
+  }
+}
+
+/** With the candidates that the subject's side finds, where it tells. */
+async function narrowed(filling: Filling): Promise<Filling> {
+  const { question, candidates, evaluator, compile } = filling
+  if (question.kind !== 'resources') return filling
+  const { organization, contextualTuples = [], withoutTuples } = question
+  const evaluate = (view: View) => {
+    const manifests = view.manifests()
+    if (manifests === undefined) return undefined
+    const model = compile(manifests)
+    const relationView = relationViewOf(view, model, organization, contextualTuples, withoutTuples)
+    return begin(resourcesFromSubject(relationView ?? view, model, question))
+  }
+  const found = (await evaluator.ask({ organization, evaluate })).value
+  return found === null ? filling : { ...filling, candidates: { ...candidates, stored: [], known: found } }
+}
+
+async function check(
+  candidates: readonly (string | null)[],
+  { evaluator, compile, question, tuplesMax: tuplesPerCheckMax }: Filling,
+  bounds: { readonly countMax: number; readonly tuplesMax: number },
+): Promise<Listed> {
+  const { organization, contextualTuples = [], withoutTuples } = question
+  const evaluate = (view: View, slice: Slice) => {
+    const manifests = view.manifests()
+    if (manifests === undefined) return undefined
+    const model = compile(manifests)
+    const relationView = relationViewOf(view, model, organization, contextualTuples, withoutTuples)
+    return begin(listOf(slice, view, model, { question, relationView, candidates, tuplesPerCheckMax, ...bounds }))
+  }
+  return (await evaluator.ask({ organization, evaluate })).value
+}
+
+/**
+ * One candidate for each object, at the first name that tells of it: `type:a` comes before `type:a#member`, but others, such
+ * as `type:a!`, may stand between the two.
+ */
+async function candidatesAmong(
+  names: readonly string[],
+  { at, question, candidates: sources }: Filling,
+  after: string | null,
+): Promise<readonly (string | null)[]> {
+  const candidates: (string | null)[] = []
+  let before = after === null ? null : candidateOf(question, after)
+  for (const name of names) {
+    const candidate = candidateOf(question, name)
+    const told =
+      candidate === before || (candidate !== null && name.includes('#') && (await isNamed(at, sources, name)))
+    candidates.push(told ? null : candidate)
+    before = candidate
+  }
+  return candidates
+}
+
+/** Is the object of the userset among the names by itself? */
+async function isNamed(at: Snapshot, { stored, known }: Candidates, userset: string): Promise<boolean> {
+  const object = userset.slice(0, userset.indexOf('#'))
+  if (known.includes(object)) return true
+  for (const { log, source } of stored) {
+    const [next] = await at.names(log, source, { after: nameBefore(object), countMax: 1 })
+    if (next === object) return true
+  }
+  return false
+}
+
+/** The next names of all sources together, in key order, each once. */
+async function nextNames(
+  at: Snapshot,
+  { stored, known, prefix }: Candidates,
+  page: { readonly after: string | null; readonly countMax: number },
+): Promise<readonly string[]> {
+  const names = new Set(known.filter((name) => page.after === null || compareNames(name, page.after) > 0))
+  for (const { log, source } of stored) for (const name of await at.names(log, source, page)) names.add(name)
+  return [...names]
+    .filter((name) => name.startsWith(prefix))
+    .sort(compareNames)
+    .slice(0, page.countMax)
+}

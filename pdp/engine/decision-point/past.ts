@@ -1,0 +1,104 @@
+/** What was true at a time in the past: the logs that a question depends on, replayed from their beginning until then. */
+import { setImmediate as turn } from 'node:timers/promises'
+import { ENVIRONMENT, type LogId } from '../../shared/domain/change-log.ts'
+import { PdpError } from '../../shared/domain/errors.ts'
+import { ancestors } from '../decide/roles.ts'
+import { isDecidedBy } from '../store/changes.ts'
+import type { LogEntry, Store } from '../store/contract.ts'
+import { memoryStore } from '../store/memory/memory.ts'
+import type { ResidentStore } from '../store/memory/resident.ts'
+import { createTenantPlaces } from '../store/tenant-places.ts'
+
+/** Changes that are replayed for one question at most. */
+export const REPLAYED_MAX = 100_000
+const ENTRIES_PER_READ = 5_000
+/** The largest revision that can be written. */
+const ENTRIES_PER_REVISION_MAX = 200_000
+
+/** Replays at once, each of which reads and holds whole logs, and questions that wait for theirs. */
+const OPEN_MAX = { all: 2, tenant: 1 }
+const WAITING_MAX = { all: 16, tenant: 8 }
+/** Changes after which other work gets its turn. */
+const CHANGES_PER_TURN = 200
+
+export type Past = {
+  /**
+   * A store with the content that the logs of the organization had at `atMs`, of which nothing is kept afterwards. Throws
+   * PdpError `request_invalid` when the log of changes does not reach back to its beginning, or is too long, and `overloaded`
+   * when too many wait.
+   */
+  storeAt(organization: string, atMs: number): Promise<ResidentStore>
+}
+
+export function createPast(store: Pick<Store, 'vector' | 'entries'>): Past {
+  const places = createTenantPlaces({ open: OPEN_MAX, waiting: WAITING_MAX })
+  return {
+    storeAt: (organization, atMs) => places.run(organization, () => replay(store, organization, atMs)),
+  }
+}
+
+async function replay(
+  store: Pick<Store, 'vector' | 'entries'>,
+  organization: string,
+  atMs: number,
+): Promise<ResidentStore> {
+  const past = memoryStore({ clock: () => atMs })
+  const budget = { left: REPLAYED_MAX }
+  await replayLog(store, past, { log: ENVIRONMENT, atMs, budget })
+  // Where the organization was then, which may not be where it is now.
+  for (const log of ancestors(past.currentView(), organization) ?? [])
+    await replayLog(store, past, { log, atMs, budget })
+  return past
+}
+
+async function replayLog(
+  store: Pick<Store, 'vector' | 'entries'>,
+  past: ResidentStore,
+  of: { readonly log: LogId; readonly atMs: number; readonly budget: { left: number } },
+): Promise<void> {
+  const { log, atMs, budget } = of
+  const to = (await store.vector([log])).logs.get(log)?.revision ?? 0
+  for (let from = 0; from < to; ) {
+    const entries = await entriesAfter(store, { log, from, to })
+    for (const changes of byRevision(entries)) {
+      const [first] = changes
+      if (first === undefined || first.revision !== from + 1) throw lost(log, 'the beginning of the log was deleted')
+      if (first.atMs > atMs) return
+      if (changes.some(({ change }) => change.kind === 'clear'))
+        throw lost(log, 'too much changed at once to be replayed')
+      const turns = Math.floor(budget.left / CHANGES_PER_TURN)
+      budget.left -= changes.length
+      if (Math.floor(budget.left / CHANGES_PER_TURN) < turns) await turn()
+      if (budget.left < 0) throw lost(log, `there are more than ${REPLAYED_MAX} changes until then`)
+      const { actor, requestId } = first
+      const decided = changes.map(({ change }) => change).filter((change) => isDecidedBy(log, change))
+      if (decided.length > 0) await past.write(log, decided, { context: { actor, requestId } })
+      from = first.revision
+    }
+    if (entries.length === 0) throw lost(log, 'the beginning of the log was deleted')
+  }
+}
+
+/** Not `Map.groupBy`, which Node 20 lacks: embedders use this file. */
+function* byRevision(entries: readonly LogEntry[]): Generator<readonly LogEntry[]> {
+  for (let from = 0, to = 0; from < entries.length; from = to) {
+    while (entries[to]?.revision === entries[from]?.revision) to++
+    yield entries.slice(from, to)
+  }
+}
+
+async function entriesAfter(
+  store: Pick<Store, 'entries'>,
+  range: { readonly log: LogId; readonly from: number; readonly to: number },
+): Promise<readonly LogEntry[]> {
+  for (const entriesMax of [ENTRIES_PER_READ, ENTRIES_PER_REVISION_MAX]) {
+    const entries = (await store.entries([range], entriesMax)).filter(({ revision }) => revision > range.from)
+    if (entries.length > 0) return entries
+  }
+  return []
+}
+
+function lost(log: LogId, why: string): PdpError {
+  const message = `what was true then is not known: ${why} (${log})`
+  return new PdpError('request_invalid', message, { issues: [{ place: '/asOfMs', message }] })
+}

@@ -1,0 +1,98 @@
+/** The shapes of values that callers without a compiler may have got wrong. Each adds an issue for what is not so. */
+import { PdpError, type PdpErrorCode, type ValidationIssue } from '../../shared/domain/errors.ts'
+import { pointer } from '../../shared/domain/json.ts'
+
+type Issues = ValidationIssue[]
+export type Shape = (value: unknown, place: string, issues: Issues) => void
+export type Members = { readonly [name: string]: unknown }
+/** The arguments of a method, in their order. The place of a request that is its only argument is empty. */
+export type Shapes = readonly (readonly [place: string, shape: Shape])[]
+
+/** A value of which the message is true, or must be made true. */
+export const shape =
+  (holds: (value: unknown) => boolean, message: string): Shape =>
+  (value, place, issues) =>
+    void (holds(value) || issues.push({ place, message }))
+
+export const text = shape((value) => typeof value === 'string', 'must be string')
+export const boolean = shape((value) => typeof value === 'boolean', 'must be boolean')
+export const map = shape(isMap, 'must be an object')
+export const optional =
+  (inner: Shape): Shape =>
+  (value, place, issues) =>
+    value === undefined ? undefined : inner(value, place, issues)
+export const nullable =
+  (inner: Shape): Shape =>
+  (value, place, issues) =>
+    value === undefined || value === null ? undefined : inner(value, place, issues)
+
+export const listOf =
+  (inner: Shape, countMax = Number.POSITIVE_INFINITY): Shape =>
+  (value, place, issues) => {
+    if (!Array.isArray(value)) return void issues.push({ place, message: 'must be an array' })
+    if (value.length > countMax) return void issues.push({ place, message: `has more than ${countMax} items` })
+    for (const [i, item] of value.entries()) inner(item, pointer(place, i), issues)
+  }
+
+export const mapOf =
+  (inner: Shape, message: string, countMax: number): Shape =>
+  (value, place, issues) => {
+    if (!isMap(value) || Object.keys(value).length > countMax) return void issues.push({ place, message })
+    for (const [key, item] of Object.entries(value)) inner(item, pointer(place, key), issues)
+  }
+
+/** These members, and no others. */
+export const members =
+  (known: { readonly [name: string]: Shape }): Shape =>
+  (value, place, issues) => {
+    if (!isMap(value)) return void issues.push({ place, message: 'must be an object' })
+    for (const name of Object.keys(value))
+      if (!Object.hasOwn(known, name)) issues.push({ place: pointer(place, name), message: 'is not a known member' })
+    for (const [name, inner] of Object.entries(known)) inner(value[name], pointer(place, name), issues)
+  }
+
+/** These members and perhaps others, which the method itself judges. */
+export const withMembers =
+  (known: { readonly [name: string]: Shape }): Shape =>
+  (value, place, issues) => {
+    if (!isMap(value)) return void issues.push({ place, message: 'must be an object' })
+    for (const [name, inner] of Object.entries(known)) inner(value[name], pointer(place, name), issues)
+  }
+
+export function isMap(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+export function shapeIssues(shapes: Shapes, values: readonly unknown[]): readonly ValidationIssue[] {
+  const issues: Issues = []
+  for (const [i, [place, inner]] of shapes.entries()) inner(values[i], place, issues)
+  return issues
+}
+
+/** The first issue stands in the message, for callers who print no more than that. */
+export function malformed(
+  code: PdpErrorCode,
+  issues: readonly ValidationIssue[],
+  { before = '', cause }: { before?: string; cause?: unknown } = {},
+): PdpError {
+  const [first] = issues
+  const more = issues.length > 1 ? ` (and ${issues.length - 1} more)` : ''
+  const said = first === undefined ? '' : `${first.place} ${first.message}`.trim()
+  return new PdpError(code, `${before}${said}${more}`, { issues, cause })
+}
+
+/** A question, with its arguments judged first. */
+export const asking =
+  <Args extends unknown[], Result>(shapes: Shapes, ask: (...args: Args) => Promise<Result>) =>
+  async (...args: Args): Promise<Result> => {
+    const issues = shapeIssues(shapes, args)
+    if (issues.length > 0) throw malformed('request_invalid', issues)
+    return ask(...args)
+  }
+
+/** For questions that are asked often: their arguments are judged when they have already led to an error. */
+export function faultOf(error: unknown, shapes: Shapes, values: readonly unknown[]): unknown {
+  if (error instanceof PdpError) return error
+  const issues = shapeIssues(shapes, values)
+  return issues.length === 0 ? error : malformed('request_invalid', issues, { cause: error })
+}

@@ -1,0 +1,41 @@
+/** Which row sets a change may alter: the only place that knows, for caches, replays and watched questions alike. */
+import type { Change } from '../../shared/domain/change.ts'
+import { ENVIRONMENT, type LogId, TOKENS } from '../../shared/domain/change-log.ts'
+import { typeOf } from '../../shared/domain/names.ts'
+import type { RowKey } from './contract.ts'
+
+/** Every key whose content may differ after the change, empty sets included. A `clear` affects everything: null. */
+export function affectedKeys(log: LogId, change: Change): readonly RowKey[] | null {
+  switch (change.kind) {
+    case 'tuple': {
+      const { object, relation, subject } = change.tuple
+      const keys: RowKey[] = [
+        { log, kind: 'set', object, relation },
+        { log, kind: 'tuple', object, relation, subject },
+        { log, kind: 'named', name: subject, where: { type: typeOf(object), relation } },
+        { log, kind: 'named', name: subject, where: null },
+      ]
+      if (isGroupMembership(change)) keys.push({ log, kind: 'groups', subject })
+      return keys
+    }
+    case 'membership':
+      return [{ log, kind: 'membership', user: change.user }]
+    case 'role_grant':
+      return [{ log, kind: 'grants', subject: change.grant.subject }]
+    case 'organization':
+      return [{ log: ENVIRONMENT, kind: 'organization', id: change.id }]
+    case 'manifest':
+      return [{ log: ENVIRONMENT, kind: 'manifests' }]
+    case 'role':
+      return [{ log: ENVIRONMENT, kind: 'roles' }]
+    case 'token':
+      return [{ log: TOKENS, kind: 'revocations' }]
+    case 'clear':
+      return null
+    default:
+      return [] // entitlements are cached by version; users and clients have no row sets
+  }
+}
+
+export const isGroupMembership = ({ tuple }: Extract<Change, { kind: 'tuple' }>): boolean =>
+  tuple.relation === 'member' && tuple.object.startsWith('group:')

@@ -1,0 +1,297 @@
+/**
+ * Answers from memory that reflect every write acknowledged before the question: each question reads the
+ * positions of its logs in one statement, brings the caches it needs to exactly there, and is evaluated synchronously over them.
+ */
+
+import { ENVIRONMENT, type LogId } from '../../../shared/domain/change-log.ts'
+import { grouped } from '../../../shared/domain/grouped.ts'
+import { Paused, type Slice } from '../../decide/slices.ts'
+import { Batcher, type Schedule, whenLate } from '../batcher.ts'
+import type { RowKey, Store } from '../contract.ts'
+import type { LogCache, Reading, Target } from './log-cache.ts'
+import { LogCaches, targetIn } from './log-cache-set.ts'
+import { COMMON_LOGS, type Fresh, logsFor, type Question, type SnapshotEvaluator } from './question.ts'
+import { keysOfLoad, rowKeyName } from './row-keys.ts'
+import { RowsView } from './rows-view.ts'
+import { evaluateAt } from './snapshot-evaluator.ts'
+import { Turns } from './turns.ts'
+
+export type FreshnessOptions = {
+  readonly store: Store
+  /** Bytes of row sets kept in memory at most. Default 256 MiB. */
+  readonly cacheBytesMax?: number
+  /** How the questions of a reading are gathered. Default: until the event loop has read what has arrived on all sockets. */
+  readonly schedule?: Schedule
+  /** When a reading counts as late, and another may be made beside it. Default: after 10 ms. */
+  readonly late?: Schedule
+  /** Tries before a question is answered from a snapshot of its own, without the cache. Default 12. */
+  readonly triesMax?: number
+  /** Shared with all else that evaluates in this process. Default: its own. */
+  readonly turns?: Turns
+}
+
+/** What an organization's questions depend on, by the tree as it was at `treeVersion`. */
+type Scope = { readonly logs: readonly LogId[]; readonly treeVersion: number; readonly known: boolean }
+/** A question on its way. Its type is the caller's; here it only has to be settled. */
+type Pending = {
+  readonly question: Question<unknown>
+  scope: Scope
+  /** When it was asked: only a statement sent later than this can answer it. */
+  readonly askedTick: number
+  tries: number
+  /** Once it was paused: when it has to be answered. */
+  untilMs: number | null
+  readonly resolve: (fresh: Fresh<unknown>) => void
+  readonly reject: (error: unknown) => void
+}
+type Evaluation = {
+  readonly pending: Pending
+  readonly at: Reading
+  readonly scope: Scope
+  readonly view: RowsView
+  readonly slice: Slice
+}
+type Loading = { readonly pending: Pending; readonly needed: readonly RowKey[] }
+
+/** Scopes that are kept at most before all are dropped. */
+const SCOPES_MAX = 10_000
+
+export class Freshness implements SnapshotEvaluator {
+  readonly #store: Store
+  readonly #triesMax: number
+  readonly #caches: LogCaches
+  readonly #scopes = new Map<LogId | null, Scope>()
+  readonly #environment: LogCache
+  readonly #turns: Turns
+  /** One view for all evaluations that are done in one go. One that is paused takes it with it. */
+  #view: RowsView
+  readonly #vectorBatches: Batcher<Pending>
+  readonly #loadings: Batcher<Loading>
+
+  constructor(options: FreshnessOptions) {
+    const { store, schedule = setImmediate, late = whenLate, cacheBytesMax = 256 * 1024 * 1024 } = options
+    this.#store = store
+    this.#triesMax = options.triesMax ?? 12
+    this.#caches = new LogCaches({ store, cacheBytesMax, schedule })
+    this.#environment = this.#caches.of(ENVIRONMENT)
+    this.#turns = options.turns ?? new Turns()
+    this.#view = this.#newView()
+    this.#vectorBatches = new Batcher({
+      runningMax: 2,
+      schedule,
+      late,
+      run: (pending) => this.#askVector(pending),
+      fail: (pending, error) => pending.reject(error),
+    })
+    this.#loadings = new Batcher({
+      runningMax: 2,
+      schedule,
+      run: (loadings) => this.#load(loadings),
+      fail: ({ pending }, error) => pending.reject(error),
+    })
+  }
+
+  #newView(): RowsView {
+    return new RowsView((log) => this.#caches.of(log).rows, 0)
+  }
+
+  /** Bytes and row sets held. */
+  get size(): LogCaches['size'] {
+    return this.#caches.size
+  }
+
+  ask<T>(question: Question<T>): Promise<Fresh<T>> {
+    return new Promise((resolve, reject) => {
+      this.#vectorBatches.add({
+        question,
+        scope: this.#scopeOf(question.organization),
+        askedTick: this.#caches.tick,
+        tries: 0,
+        untilMs: null,
+        resolve: resolve as Pending['resolve'], // what this question's evaluation returned is of its type
+        reject,
+      })
+    })
+  }
+
+  /** By the tree as it is cached, which may be behind: that is noticed before anything is evaluated. */
+  #scopeOf(organization: LogId | null): Scope {
+    const treeVersion = this.#environment.rows.version
+    const kept = this.#scopes.get(organization)
+    if (kept?.treeVersion === treeVersion) return kept
+    this.#view.begin(0)
+    const found = logsFor(this.#view, organization)
+    const logs = found ?? (organization === null ? COMMON_LOGS : [organization, ...COMMON_LOGS])
+    const scope = { logs, treeVersion, known: found !== undefined }
+    if (this.#scopes.size > SCOPES_MAX) this.#scopes.clear()
+    this.#scopes.set(organization, scope)
+    return scope
+  }
+
+  /** One statement for all questions that wait; none of them was asked after it was sent. */
+  async #askVector(all: readonly Pending[]): Promise<void> {
+    const logs = logsOf(all)
+    const sentTick = ++this.#caches.tick
+    const vector = await this.#store.vector([...logs])
+    this.#caches.tick++
+    this.#settle(all, { vector, sentTick })
+  }
+
+  /** Questions of the same scope stand or fall together. */
+  #settle(all: readonly Pending[], reading: Reading): void {
+    const [first] = all
+    if (first === undefined) return
+    if (all.every(({ scope }) => scope === first.scope)) this.#step(all, reading)
+    else for (const group of grouped(all, ({ scope }) => scope).values()) this.#step(group, reading)
+  }
+
+  /** Brings the caches to the reading, evaluates, and loads what is missing. Called again after every wait. */
+  #step(all: readonly Pending[], asked: Reading): void {
+    const [first] = all
+    if (first === undefined) return
+    const { logs } = first.scope
+    const reading = this.#align(all, asked)
+    if (reading === null) return
+    // One scope is one organization, and nothing moves while questions are evaluated.
+    const scope = this.#scopeOf(first.question.organization)
+    if (scope.known && scope.logs.some((log) => !logs.includes(log))) {
+      for (const pending of all) {
+        pending.scope = scope // the tree is not what was assumed
+        this.#again(pending)
+      }
+      return
+    }
+    for (const pending of all)
+      if (this.#turns.isOver) this.#turns.begin(() => this.#step([pending], reading))
+      else this.#evaluate(pending, reading, scope)
+  }
+
+  #evaluate(pending: Pending, at: Reading, scope: Scope): void {
+    const view = this.#view
+    view.begin(at.vector.clockMs)
+    const slice = this.#turns.newSlice()
+    try {
+      const found = pending.question.evaluate(view, slice)
+      this.#turns.spent(slice)
+      if (found instanceof Paused) this.#goOn(found, { pending, at, scope, view, slice })
+      else this.#evaluated(found, { pending, at, scope, view })
+    } catch (err) {
+      pending.reject(err)
+    }
+  }
+
+  #evaluated(value: unknown, { pending, at, scope, view }: Omit<Evaluation, 'slice'>): void {
+    if (value !== undefined && scope.known) {
+      const { validUntilMs } = view
+      pending.resolve({ value, vector: at.vector, logs: scope.logs, validUntilMs })
+      return
+    }
+    if (!scope.known) logsFor(view, pending.question.organization) // notes the missing rows of the tree
+    if (++pending.tries > this.#triesMax) this.#fallBack(pending)
+    else this.#loadings.add({ pending, needed: keysOfLoad(pending.tries, view.needed) })
+  }
+
+  /** In turns, as long as the caches stand where they stood when it began; if not, it begins again. */
+  async #goOn(paused: Paused<unknown>, evaluation: Evaluation): Promise<void> {
+    const { pending, at, scope, view, slice } = evaluation
+    this.#view = this.#newView()
+    pending.untilMs ??= this.#turns.untilMs()
+    try {
+      let found: unknown = paused
+      while (found instanceof Paused) {
+        await this.#turns.next(slice, pending.untilMs)
+        if (!this.#standsAt(at, at, scope.logs)) {
+          this.#again(pending)
+          return
+        }
+        view.goOn()
+        found = found.resume()
+      }
+      this.#evaluated(found, evaluation)
+    } catch (err) {
+      pending.reject(err)
+    }
+  }
+
+  /** @returns a reading at which every cache of the questions stands exactly; null when that has to be waited for. */
+  #align(all: readonly Pending[], reading: Reading): Reading | null {
+    const logs = all[0]?.scope.logs ?? []
+    const behind: { cache: LogCache; target: Target }[] = []
+    let passedBy: Reading | null = null
+    let passed = false
+    for (const log of logs) {
+      const target = targetIn(reading, log)
+      if (target === null) continue // the log does not exist, so nothing cached of it can be stale
+      const cache = this.#caches.of(log)
+      const relation = cache.compare(target, this.#caches.tick)
+      if (relation === 'behind') behind.push({ cache, target })
+      else if (relation !== 'at') {
+        passed = true
+        passedBy = cache.reachedBy
+      }
+    }
+    if (behind.length > 0) {
+      this.#caches.bringForward(behind, (error) => {
+        if (error === undefined) this.#step(all, reading)
+        else for (const pending of all) pending.reject(error)
+      })
+      return null
+    }
+    if (!passed) return reading
+    // Others have moved on. If everything stands at one later reading, that is as good: it reflects all that ours does.
+    const askedTick = all.reduce((latest, pending) => Math.max(latest, pending.askedTick), 0)
+    if (passedBy !== null && passedBy.sentTick > askedTick && this.#standsAt(passedBy, reading, logs)) {
+      return laterOf(passedBy, reading)
+    }
+    for (const pending of all) this.#again(pending)
+    return null
+  }
+
+  /** Are all the caches exactly at the later reading, and is it no earlier than the question's own in any log? */
+  #standsAt(later: Reading, own: Reading, logs: readonly LogId[]): boolean {
+    return logs.every((log) => {
+      const at = later.vector.logs.get(log)
+      const asked = own.vector.logs.get(log)
+      if (at === undefined || asked === undefined) return at === asked
+      const { position } = this.#caches.of(log)
+      return position.revision === at.revision && position.writeId === at.writeId && at.revision >= asked.revision
+    })
+  }
+
+  #again(pending: Pending): void {
+    if (++pending.tries > this.#triesMax) this.#fallBack(pending)
+    else this.#vectorBatches.add(pending)
+  }
+
+  /** One statement for every row set that the waiting questions miss, with the positions of all that they depend on. */
+  async #load(all: readonly Loading[]): Promise<void> {
+    const waiting = all.map(({ pending }) => pending)
+    const keys = new Map<string, RowKey>()
+    for (const { needed } of all) for (const key of needed) keys.set(rowKeyName(key), key)
+    const logs = logsOf(waiting)
+    for (const key of keys.values()) logs.add(key.log)
+    await this.#caches.load([...logs], [...keys.values()], (reading) => this.#settle(waiting, reading))
+  }
+
+  /** The fallback when the cache changed on every attempt: one transaction that neither reads nor fills the cache. */
+  #fallBack(pending: Pending): void {
+    evaluateAt(this.#store, this.#turns, pending.question).then(pending.resolve, pending.reject)
+  }
+}
+
+function logsOf(all: readonly Pending[]): Set<LogId> {
+  const logs = new Set<LogId>()
+  let last: Scope | null = null
+  for (const { scope } of all) {
+    if (scope === last) continue // most questions of a batch have the same scope
+    for (const log of scope.logs) logs.add(log)
+    last = scope
+  }
+  return logs
+}
+
+/** The same positions, with a clock that no question was asked after. */
+function laterOf(later: Reading, own: Reading): Reading {
+  const clockMs = Math.max(later.vector.clockMs, own.vector.clockMs)
+  return { sentTick: later.sentTick, vector: { clockMs, logs: later.vector.logs } }
+}

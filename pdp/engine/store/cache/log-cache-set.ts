@@ -1,0 +1,134 @@
+/** The caches of all logs: the statements that bring them forward, and those that fill them. */
+
+import type { LogId } from '../../../shared/domain/change-log.ts'
+import { grouped } from '../../../shared/domain/grouped.ts'
+import { Batcher, type Schedule } from '../batcher.ts'
+import type { RowKey, RowSet, Store } from '../contract.ts'
+import { DELTA_ENTRIES_MAX, LogCache, type PendingLoad, type Reading, type Target } from './log-cache.ts'
+import { COMMON_LOGS } from './question.ts'
+import { RowBudget } from './row-budget.ts'
+
+/** Caches that are kept at most before the idle ones are dropped. */
+const KEPT_MAX = 10_000
+type Behind = { readonly cache: LogCache; readonly target: Target }
+
+export class LogCaches {
+  /** Counts sendings and answers, so that "sent after that answer arrived" can be told. */
+  tick = 0
+  readonly #store: Store
+  readonly #budget: RowBudget
+  readonly #caches = new Map<LogId, LogCache>()
+  readonly #deltas: Batcher<LogCache>
+
+  constructor(options: { readonly store: Store; readonly cacheBytesMax: number; readonly schedule: Schedule }) {
+    this.#store = options.store
+    this.#budget = new RowBudget(options.cacheBytesMax)
+    this.#deltas = new Batcher({
+      runningMax: 2,
+      schedule: options.schedule,
+      run: (caches) => this.#delta(caches),
+      fail: (cache, error) => void cache.release(error),
+    })
+  }
+
+  /** Bytes and row sets held. */
+  get size(): { readonly bytes: number; readonly rowSets: number; readonly evicted: number } {
+    return { bytes: this.#budget.bytes, rowSets: this.#budget.count, evicted: this.#budget.evictedCount }
+  }
+
+  of(log: LogId): LogCache {
+    let cache = this.#caches.get(log)
+    if (cache === undefined) {
+      if (this.#caches.size > KEPT_MAX) this.#dropIdle()
+      cache = new LogCache(log, this.#budget)
+      this.#caches.set(log, cache)
+    }
+    return cache
+  }
+
+  #dropIdle(): void {
+    for (const [log, cache] of this.#caches) if (cache.idle && !COMMON_LOGS.includes(log)) this.#caches.delete(log)
+  }
+
+  /** `run` is called once every cache stands at its target or past it, or with the error of the first that cannot. */
+  bringForward(all: readonly Behind[], run: (error?: unknown) => void): void {
+    let left = all.length
+    let failed: unknown
+    for (const behind of all) {
+      this.#catchUp(behind, (error) => {
+        failed ??= error
+        if (--left === 0) run(failed)
+      })
+    }
+  }
+
+  #catchUp({ cache, target }: Behind, run: (error?: unknown) => void): void {
+    if (cache.await({ target, run })) this.#deltas.add(cache)
+  }
+
+  /** Log entries from where each cache stands to the furthest target that was taken from a vector, and never past it. */
+  async #delta(caches: readonly LogCache[]): Promise<void> {
+    const wanted = caches.flatMap((cache) => {
+      const { target, position } = cache
+      return target === null ? [] : [{ cache, target, from: position }]
+    })
+    const ranges = wanted.map(({ cache, target, from }) => ({
+      log: cache.log,
+      from: from.revision,
+      to: target.position.revision,
+    }))
+    const entries = await this.#store.entries(ranges, (DELTA_ENTRIES_MAX + 1) * ranges.length)
+    this.tick++
+    const byLog = grouped(entries, (entry) => entry.log)
+    for (const { cache, target, from } of wanted) {
+      cache.advance({ from, target, entries: byLog.get(cache.log) ?? [] }, this.tick)
+    }
+    for (const { cache } of wanted) if (cache.release()) this.#deltas.add(cache)
+  }
+
+  /**
+   * One statement for all the row sets, with the positions of the logs. `done` is called with its reading once the rows are
+   * installed. Throws PdpError `store_unavailable`.
+   */
+  async load(logs: readonly LogId[], keys: readonly RowKey[], done: (reading: Reading) => void): Promise<void> {
+    const sentTick = ++this.tick
+    const loads = new Map(logs.map((log) => [log, this.of(log).startLoad()]))
+    try {
+      const { vector, rows } = await this.#store.rows(logs, keys)
+      this.tick++
+      const reading = { vector, sentTick }
+      this.#install(reading, loads, { rows, done: () => done(reading) })
+    } catch (err) {
+      for (const [log, load] of loads) this.of(log).loads.delete(load)
+      throw err
+    }
+  }
+
+  /** Every log's rows are installed once its cache stands where they were read, or past it; then `done` is called. */
+  #install(
+    reading: Reading,
+    loads: ReadonlyMap<LogId, PendingLoad>,
+    of: { rows: readonly RowSet[]; done: () => void },
+  ): void {
+    const byLog = grouped(of.rows, (row) => row.key.log)
+    let left = loads.size
+    for (const [log, load] of loads) {
+      const cache = this.of(log)
+      const target = targetIn(reading, log)
+      const finish = (): void => {
+        if (target === null) cache.loads.delete(load)
+        else cache.finishLoad(load, target.position, byLog.get(log) ?? [])
+        if (--left === 0) of.done()
+      }
+      if (target === null || cache.compare(target, this.tick) !== 'behind') finish()
+      // If the delta fails, nothing is installed, and the questions fail by their own reads.
+      else this.#catchUp({ cache, target }, finish)
+    }
+  }
+}
+
+/** Where the log stood at the reading; null when there was none. */
+export function targetIn(reading: Reading, log: LogId): Target | null {
+  const position = reading.vector.logs.get(log)
+  return position === undefined ? null : { position, reading }
+}

@@ -1,0 +1,174 @@
+/** What is cached of one log, and at which position: exactly the store's content at one revision, moving only forward. */
+import type { LogId, LogPosition, Vector } from '../../../shared/domain/change-log.ts'
+import type { LogEntry, RowKey, RowSet, SubjectRow } from '../contract.ts'
+import { LogRows } from './log-rows.ts'
+import type { RowBudget } from './row-budget.ts'
+
+/** What one statement said of where the store stands, and when it was sent. */
+export type Reading = { readonly vector: Vector; readonly sentTick: number }
+/** Where one log stood at that reading. */
+export type Target = { readonly position: LogPosition; readonly reading: Reading }
+/** A load under way: what is applied to the log meanwhile has to be replayed on the rows that it brings. */
+export type PendingLoad = { readonly generation: number; readonly startedAt: number; readonly entries: LogEntry[] }
+type Waiter = { readonly target: Target; readonly run: (error?: unknown) => void }
+
+export const DELTA_ENTRIES_MAX = 1_000
+const VOID: LogPosition = { revision: -1, writeId: '', entitlementVersion: 0, entitlementWriteId: '' }
+
+export class LogCache {
+  readonly log: LogId
+  readonly rows: LogRows
+  position: LogPosition = VOID
+  /** The reading that the position was taken from. */
+  reachedBy: Reading | null = null
+  /** When it was taken from an answer of the store. */
+  confirmedTick = 0
+  /** Raised whenever the cache is emptied: loads of an older generation are discarded. */
+  generation = 0
+  readonly loads = new Set<PendingLoad>()
+  #waiters: Waiter[] = []
+
+  constructor(log: LogId, budget: RowBudget) {
+    this.log = log
+    this.rows = new LogRows(log, budget)
+  }
+
+  get idle(): boolean {
+    return this.rows.empty && this.loads.size === 0 && this.#waiters.length === 0
+  }
+
+  /**
+   * How the cache relates to what a statement said: `at` it, `behind` it, `ahead` of it, or `late`: the statement is too old
+   * to say anything. A statement sent after the position was confirmed and yet below it means that the store lost history:
+   * the cache is emptied.
+   */
+  compare(target: Target, tick: number): 'at' | 'behind' | 'ahead' | 'late' {
+    const { position } = target
+    if (position === this.position) return 'at' // the usual case: nothing has moved
+    const same = this.position.revision === position.revision && this.position.writeId === position.writeId
+    if (same) return 'at'
+    const { sentTick } = target.reading
+    const newer = position.revision > this.position.revision || sentTick > this.confirmedTick
+    if (newer && this.rows.empty && this.loads.size === 0) {
+      this.rows.clear() // nothing is held that would have to be brought forward, but what was derived may still be here
+      this.#stand(target, tick)
+      return 'at'
+    }
+    if (this.position.revision < position.revision) return 'behind'
+    if (sentTick > this.confirmedTick) {
+      this.empty(target, tick)
+      return 'at'
+    }
+    return this.position.revision > position.revision ? 'ahead' : 'late'
+  }
+
+  #stand({ position, reading }: Target, tick: number): void {
+    this.position = position
+    this.reachedBy = reading
+    this.confirmedTick = tick
+  }
+
+  /** Forgets everything, and stands at the target. */
+  empty(target: Target, tick: number): void {
+    this.rows.clear()
+    this.generation++
+    this.#stand(target, tick)
+  }
+
+  /** `run` is called once the cache stands at the target or past it. @returns true when a delta has to be started. */
+  await(waiter: Waiter): boolean {
+    this.#waiters.push(waiter)
+    return this.#waiters.length === 1
+  }
+
+  /** The furthest that is waited for. */
+  get target(): Target | null {
+    return this.#waiters.reduce<Target | null>(
+      (far, { target }) => (far === null || target.position.revision > far.position.revision ? target : far),
+      null,
+    )
+  }
+
+  /** Applies a delta that was asked for from `from` to `target`; anything but a whole, continuous one empties the cache. */
+  advance(delta: { from: LogPosition; target: Target; entries: readonly LogEntry[] }, tick: number): void {
+    const { from, target, entries } = delta
+    if (this.position !== from) return // emptied meanwhile, and position elsewhere
+    if (!continues(from, target.position, entries)) {
+      this.empty(target, tick)
+      return
+    }
+    for (const entry of entries) {
+      if (entry.revision <= from.revision) continue
+      this.rows.apply(entry.change, entry.atMs)
+      for (const load of this.loads) load.entries.push(entry)
+    }
+    this.#stand(target, tick)
+  }
+
+  /** Runs those whose target is reached. @returns true when others still wait. */
+  release(error?: unknown): boolean {
+    const ready = this.#waiters.filter(
+      (w) => error !== undefined || w.target.position.revision <= this.position.revision,
+    )
+    this.#waiters = this.#waiters.filter((w) => !ready.includes(w))
+    for (const { run } of ready) run(error)
+    return this.#waiters.length > 0
+  }
+
+  startLoad(): PendingLoad {
+    const load: PendingLoad = { generation: this.generation, startedAt: this.position.revision, entries: [] }
+    this.loads.add(load)
+    return load
+  }
+
+  /** Installs rows read at `readAt`, brought forward by what was applied since the load began. */
+  finishLoad(load: PendingLoad, readAt: LogPosition, rows: readonly RowSet[]): void {
+    this.loads.delete(load)
+    const lost =
+      load.generation !== this.generation ||
+      readAt.revision < load.startedAt ||
+      readAt.revision > this.position.revision
+    if (lost) return
+    const later = load.entries.filter((entry) => entry.revision > readAt.revision)
+    const aside = new LogRows(this.log, null)
+    for (const row of rows) if (row.key.kind !== 'tuple') aside.install(row)
+    for (const { change, atMs } of later) aside.apply(change, atMs)
+    for (const held of aside.all()) this.rows.adopt(held)
+    for (const row of rows)
+      if ('row' in row) this.rows.install({ key: row.key, row: replayed(row.key, row.row, later) })
+  }
+}
+
+/** A probed tuple, brought forward. */
+function replayed(
+  key: RowKey & { kind: 'tuple' },
+  row: SubjectRow | null,
+  later: readonly LogEntry[],
+): SubjectRow | null {
+  let at = row
+  for (const { change } of later) {
+    if (change.kind !== 'tuple') continue
+    const { object, relation, ...written } = change.tuple
+    if (object !== key.object || relation !== key.relation || written.subject !== key.subject) continue
+    at = change.op === 'write' ? written : null
+  }
+  return at
+}
+
+/** Every revision has an entry, so the entries are whole if no revision is missing and the last is the target's own. */
+function continues(from: LogPosition, to: LogPosition, entries: readonly LogEntry[]): boolean {
+  if (entries.length > DELTA_ENTRIES_MAX) return false
+  let at = from.revision
+  let writeId = from.writeId
+  let known = from.revision === 0 // the log began there, so there is no entry to compare with
+  for (const entry of entries) {
+    if (entry.change.kind === 'clear') return false
+    if (entry.revision === from.revision) {
+      if (entry.writeId !== from.writeId) return false
+      known = true
+    } else if (entry.revision > at + 1) return false
+    at = entry.revision
+    writeId = entry.writeId
+  }
+  return known && at === to.revision && writeId === to.writeId
+}

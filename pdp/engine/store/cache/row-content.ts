@@ -1,0 +1,88 @@
+/** What a row set in memory holds: made of what was read, weighed, and brought forward by changes. */
+import type { StoredManifest } from '../../../shared/domain/manifest.ts'
+import type { Membership } from '../../../shared/domain/membership.ts'
+import type { Organization } from '../../../shared/domain/organization.ts'
+import { revocationKey } from '../../../shared/domain/revocation.ts'
+import type { OrganizationRole, RoleGrant } from '../../../shared/domain/role.ts'
+import type { LogEntry, RowKey, RowSet } from '../contract.ts'
+import { RevokedTokens } from './revoked-tokens.ts'
+import { SubjectSet } from './subject-set.ts'
+
+export type Content =
+  | SubjectSet
+  | RevokedTokens
+  | Membership
+  | Organization
+  | readonly RoleGrant[]
+  | readonly StoredManifest[]
+  | readonly OrganizationRole[]
+  | null
+
+type Held = { readonly key: RowKey; readonly content: Content }
+
+/** What was read, as it is held. */
+export function contentOf(rows: RowSet): Content {
+  if ('subjects' in rows) return SubjectSet.of(rows.subjects, rows)
+  if ('sets' in rows) return SubjectSet.of(rows.sets, { complete: rows.complete, usersetsComplete: rows.complete })
+  if ('groups' in rows) return SubjectSet.of(rows.groups, { complete: true, usersetsComplete: true })
+  if ('membership' in rows) return rows.membership
+  if ('grants' in rows) return rows.grants
+  if ('organization' in rows) return rows.organization
+  if ('manifests' in rows) return rows.manifests
+  if ('roles' in rows) return rows.roles
+  if ('revocations' in rows) return new RevokedTokens(rows.revocations)
+  return null
+}
+
+/** Heap bytes, roughly: the row set, its key, its place in a map, and what it holds. */
+export function bytesOf({ key, content }: Held): number {
+  const name = key.kind === 'set' ? key.object : 'subject' in key ? key.subject : 'name' in key ? key.name : ''
+  const measured = content instanceof SubjectSet || content instanceof RevokedTokens
+  const held = measured ? content.bytes : Array.isArray(content) ? 40 + content.length * 200 : 100
+  return 230 + name.length + held
+}
+
+/** The content after a change that affects its key; a set is changed in place. */
+export function contentAfter({ key, content }: Held, { change, atMs }: Pick<LogEntry, 'change' | 'atMs'>): Content {
+  switch (change.kind) {
+    case 'token':
+      ;(content as RevokedTokens).add({
+        key: revocationKey(change.by, change.id),
+        atMs,
+        ...(change.issuedUntilMs !== undefined && { issuedUntilMs: change.issuedUntilMs }),
+      })
+      return content
+    case 'tuple': {
+      const set = content as SubjectSet
+      const { object, relation, ...row } = change.tuple
+      if (key.kind === 'groups' || key.kind === 'named') {
+        const subject = `${object}#${relation}`
+        // What names a name does so whatever the condition; a condition puts nobody in a group here.
+        const row = { subject, expiresAtMs: change.tuple.expiresAtMs }
+        if (change.op === 'write' && (key.kind === 'named' || change.tuple.condition === undefined)) set.put(row)
+        else set.remove(subject)
+      } else if (change.op === 'write') set.put(row)
+      else set.remove(row.subject)
+      return set
+    }
+    case 'membership':
+      return change.membership
+    case 'role_grant': {
+      const others = (content as readonly RoleGrant[]).filter((g) => g.id !== change.grant.id)
+      return change.op === 'write' ? [...others, change.grant] : others
+    }
+    case 'organization':
+      return change.organization
+    case 'manifest': {
+      const manifests = content as readonly StoredManifest[]
+      const version = (manifests.find((m) => m.app === change.manifest.app)?.version ?? 0) + 1
+      return [...manifests.filter((m) => m.app !== change.manifest.app), { ...change.manifest, version }]
+    }
+    case 'role':
+      return (content as readonly OrganizationRole[])
+        .filter((r) => r.key !== change.key)
+        .concat(change.role === null ? [] : [change.role])
+    default:
+      return content
+  }
+}

@@ -1,0 +1,50 @@
+/** Evaluates over one snapshot of the store: rows are loaded as the evaluation finds that it needs them. */
+
+import { ENVIRONMENT, type LogId } from '../../../shared/domain/change-log.ts'
+import { PdpError } from '../../../shared/domain/errors.ts'
+import type { Snapshot, Store } from '../contract.ts'
+import { LogRows } from './log-rows.ts'
+import { type Fresh, logsFor, type Question, type SnapshotEvaluator } from './question.ts'
+import { keysOfLoad } from './row-keys.ts'
+import { RowsView } from './rows-view.ts'
+import type { Turns } from './turns.ts'
+
+/** Loads of one evaluation at most; every load brings at least one level of what a relation leans on. */
+const LOADS_MAX = 1_000
+
+/** Throws PdpError `store_unavailable`, `evaluation_limit`, and whatever the evaluation throws. */
+export function evaluateAt<T>(store: Store, turns: Turns, question: Question<T>): Promise<Fresh<T>> {
+  return turns.inSnapshot(question.organization, () => store.snapshot((at) => evaluatorOf(at, turns).ask(question)))
+}
+
+/** One moment for all that is asked, that of the snapshot: rows that one question has loaded serve the next. */
+export function evaluatorOf(at: Snapshot, turns: Turns): SnapshotEvaluator {
+  const held = new Map<LogId, LogRows>()
+  const rowsOf = (log: LogId): LogRows => {
+    const rows = held.get(log) ?? new LogRows(log, null)
+    held.set(log, rows)
+    return rows
+  }
+  const view = new RowsView(rowsOf, 0)
+  let clockMs: number | null = null
+  return {
+    async ask(question) {
+      for (let load = 0; load < LOADS_MAX; load++) {
+        view.begin(clockMs ?? 0)
+        const logs = logsFor(view, question.organization)
+        const slice = turns.newSlice()
+        const value = await turns.finish(question.evaluate(view, slice), slice)
+        if (clockMs !== null && value !== undefined && logs !== undefined) {
+          const { validUntilMs } = view
+          const { vector } = await at.rows(logs, [])
+          return { value, vector: { clockMs, logs: vector.logs }, logs, validUntilMs }
+        }
+        const reading = await at.rows([ENVIRONMENT], keysOfLoad(load + 1, view.needed))
+        // The moment is the first statement's: a later clock would let rows expire between two halves of one answer.
+        clockMs ??= reading.vector.clockMs
+        for (const rows of reading.rows) rowsOf(rows.key.log).install(rows)
+      }
+      throw new PdpError('evaluation_limit', `the question needs more than ${LOADS_MAX} loads`)
+    },
+  }
+}

@@ -1,0 +1,89 @@
+/** Shares entitlement values through Redis. Each value is authenticated, so Redis can only lose values, not forge them. */
+import { createCircuit } from '../../../shared/base/circuit-breaker.ts'
+import { deriveKey } from '../../../shared/base/encryption.ts'
+import { openRedis, withoutCommand } from '../../../shared/token/redis.ts'
+import { openValue, type SharedCache, type StatedValue, sealValue, slotName } from './shared-cache.ts'
+
+/** What a question waits for Redis at most. */
+export const REDIS_DEADLINE_MS = 50
+/** After a failure Redis is not asked for this long, so that few questions wait for it. */
+const REST_MS = 1_000
+const SEALED_CHARACTERS_MAX = 65_536
+const PREFIX = 'portcullis:entitlement:'
+
+/**
+ * A cache of entitlement values that replicas share; needs the package `ioredis`. `url` as in REDIS_URL. Connects beside its
+ * use, and again whenever the connection ends.
+ *
+ * @example
+ * ```ts
+ * const sharedCache = await redisSharedCache({ url: 'redis://localhost', masterKey: Buffer.alloc(32, 1), onError: console.error })
+ * const cached = createPdp({ store: memoryStore(), sharedCache })
+ * ```
+ */
+export async function redisSharedCache(options: {
+  readonly url: string
+  /** All replicas have the same one. */
+  readonly masterKey: Buffer
+  /** For the log: decisions go on without Redis. */
+  readonly onError: (error: Error) => void
+  /** Monotonic milliseconds. */
+  readonly clock?: () => number
+  readonly deadlineMs?: number
+}): Promise<SharedCache> {
+  const { clock = () => performance.now(), deadlineMs = REDIS_DEADLINE_MS } = options
+  const secret = deriveKey(options.masterKey, 'shared entitlements')
+  const redis = await openRedis(options, { enableOfflineQueue: false })
+  const circuit = createCircuit({ failuresMax: 1, restMs: REST_MS, restMsMax: REST_MS, clock })
+
+  /** Undefined when there was no answer in time. */
+  async function attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
+    const settle = redis.status === 'ready' ? circuit.begin() : null
+    if (settle === null) return undefined
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        // Otherwise commands would queue up while Redis hangs.
+        redis.disconnect(true)
+        reject(new Error('Redis did not answer in time'))
+      }, deadlineMs)
+    })
+    try {
+      const answer = await Promise.race([work(), late])
+      settle(true)
+      return answer
+    } catch (err) {
+      settle(false)
+      options.onError(withoutCommand(err))
+      return undefined
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  return {
+    async read(slot, keys) {
+      const values = new Map<string, StatedValue>()
+      if (keys.length === 0) return values
+      const names = keys.map((key) => slotName(slot, key))
+      const found = await attempt(() => redis.mget(names.map((name) => PREFIX + name)))
+      for (const [i, key] of keys.entries()) {
+        const sealed = found?.[i]
+        if (typeof sealed !== 'string' || sealed.length > SEALED_CHARACTERS_MAX) continue
+        const value = openValue(secret, names[i] ?? '', sealed)
+        if (value !== null) values.set(key, value)
+      }
+      return values
+    },
+    async write(slot, values, keptMs) {
+      const pipeline = redis.pipeline()
+      for (const [key, value] of values) {
+        const name = slotName(slot, key)
+        const sealed = sealValue(secret, name, value)
+        if (sealed.length <= SEALED_CHARACTERS_MAX) pipeline.set(PREFIX + name, sealed, 'PX', Math.ceil(keptMs))
+      }
+      if (pipeline.length > 0) await attempt(() => pipeline.exec())
+    },
+    close: () => redis.disconnect(),
+  }
+}

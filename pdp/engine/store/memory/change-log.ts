@@ -1,0 +1,58 @@
+/** What the memory store holds of one organization or of the environment. */
+import type { Change, WriteContext } from '../../../shared/domain/change.ts'
+import type { LogId, LogPosition } from '../../../shared/domain/change-log.ts'
+import type { Entitlement } from '../../../shared/domain/entitlement.ts'
+import type { StoredManifest } from '../../../shared/domain/manifest.ts'
+import type { Membership } from '../../../shared/domain/membership.ts'
+import type { Organization } from '../../../shared/domain/organization.ts'
+import type { OrganizationRole } from '../../../shared/domain/role.ts'
+import type { LogEntry } from '../contract.ts'
+import { GrantIndex } from './grant-index.ts'
+import { TupleIndex } from './tuple-index.ts'
+
+/** One log's content; the environment uses the last three and `grants`. */
+export type MemoryLog = {
+  readonly tuples: TupleIndex
+  readonly memberships: Map<string, Membership>
+  readonly grants: GrantIndex
+  readonly entitlements: Map<string, Entitlement>
+  readonly organizations: Map<string, Organization>
+  readonly manifests: Map<string, StoredManifest>
+  readonly roles: Map<string, OrganizationRole>
+}
+
+export const emptyLog = (): MemoryLog => ({
+  tuples: new TupleIndex(),
+  memberships: new Map(),
+  grants: new GrantIndex(),
+  entitlements: new Map(),
+  organizations: new Map(),
+  manifests: new Map(),
+  roles: new Map(),
+})
+
+/** Where a new log stands. */
+export const START: LogPosition = { revision: 0, writeId: '0', entitlementVersion: 0, entitlementWriteId: '0' }
+
+/** One write as the log keeps it, which is smaller than its entries. */
+export type LogWrite = WriteContext & {
+  readonly revision: number
+  readonly writeId: string
+  readonly changes: readonly Change[]
+  /** Changes of the log before this write. */
+  readonly changesBefore: number
+  readonly atMs: number
+}
+
+export const entriesOf = (log: LogId, write: LogWrite): readonly LogEntry[] => {
+  const { changes, changesBefore: _, ...common } = write
+  return changes.map((change) => ({ log, ...common, change }))
+}
+
+export type MemoryState = {
+  readonly positions: Map<string, LogPosition>
+  readonly logs: Map<string, MemoryLog>
+  readonly writes: Map<string, LogWrite[]>
+  /** `audience <uri>` or `type <name>` -> the app that first declared it */
+  readonly claims: Map<string, string>
+}

@@ -1,0 +1,34 @@
+/** When tuples of one organization expire; few do. */
+import type { Tuple } from '../../../shared/domain/tuple.ts'
+
+type Key = Pick<Tuple, 'object' | 'relation' | 'subject'>
+
+export class Expiries {
+  /** The expiring tuples that make a subject a member of a group. */
+  membersCount = 0
+  readonly #instants = new Map<string, number>()
+
+  get count(): number {
+    return this.#instants.size
+  }
+
+  /** Null for never. */
+  of(tuple: Key): number | null {
+    return this.#instants.size === 0 ? null : (this.#instants.get(nameOf(tuple)) ?? null)
+  }
+
+  set(tuple: Key, expiresAtMs: number | null): void {
+    if (expiresAtMs === null && this.#instants.size === 0) return
+    const before = this.#instants.size
+    if (expiresAtMs === null) this.#instants.delete(nameOf(tuple))
+    else this.#instants.set(nameOf(tuple), expiresAtMs)
+    if (isGroup(tuple.object, tuple.relation)) this.membersCount += this.#instants.size - before
+  }
+}
+
+/** Does a tuple of the relation put its subject in a group? */
+export const isGroup = (object: string, relation: string): boolean =>
+  relation === 'member' && object.startsWith('group:')
+
+/** No name holds a space. */
+const nameOf = ({ object, relation, subject }: Key): string => `${relation} ${object} ${subject}`

@@ -1,0 +1,176 @@
+/** The Store in memory: for embedding and for tests. It forgets everything when the process ends. */
+
+import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS } from '../../../shared/domain/change-log.ts'
+import type { Entitlement } from '../../../shared/domain/entitlement.ts'
+import type { Tuple } from '../../../shared/domain/tuple.ts'
+import { withModels } from '../../worker/worker.ts'
+import { assertChanges } from '../changes.ts'
+import type { LogEntry, Reading, RowKey, Snapshot, Store } from '../contract.ts'
+import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from './change-log.ts'
+import { MemoryNames } from './names.ts'
+import { reportingQueries } from './reporting-queries.ts'
+import type { ResidentStore } from './resident.ts'
+import { readRowSets } from './rows.ts'
+import { type Environment, MemoryView } from './view.ts'
+import { applyToMemory } from './write.ts'
+
+export type MemoryStoreOptions = {
+  /** Milliseconds since the epoch. Default: Date.now. */
+  readonly clock?: () => number
+  /** The random 64-bit id of a write, as text. Default: from crypto. */
+  readonly randomWriteId?: () => string
+}
+
+const randomWriteId = (): string => crypto.getRandomValues(new BigInt64Array(1))[0]?.toString() ?? '0'
+
+/**
+ * A store that forgets everything when the process ends: for tests and for embedding without a database. Everything is
+ * synchronous inside, so every read is of one moment; a snapshot makes writers wait until it ends.
+ *
+ * @example
+ * ```ts
+ * const inMemory = createPdp({ store: memoryStore() })
+ * ```
+ */
+export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
+  const clock = options.clock ?? Date.now
+  const state = emptyState()
+  let snapshotsOpen = 0
+  let waiting: (() => void)[] = []
+
+  const vector = (logs: readonly LogId[]) => ({
+    clockMs: clock(),
+    logs: new Map(
+      logs.flatMap((log) => {
+        const position = state.positions.get(log)
+        return position === undefined ? [] : [[log, position] as const]
+      }),
+    ),
+  })
+  let environment = environmentIn(state)
+  const names = new MemoryNames(state)
+  /** Serves one question after another until something is written, or until it has read the clock. */
+  let view: MemoryView | null = null
+  const currentView = (): MemoryView => {
+    if (view === null || view.hasReadClock) view = new MemoryView(state.logs, environment, clock)
+    return view
+  }
+  const read = (logs: readonly LogId[], keys: readonly RowKey[]): Reading => ({
+    vector: vector(logs),
+    rows: readRowSets(state.logs, keys),
+  })
+  const at: Snapshot = {
+    names: async (log, source, page) => names.names(log, source, page),
+    rows: async (logs, keys) => read(logs, keys),
+  }
+  return {
+    ...reportingQueries(state),
+    currentView,
+    positions: vector,
+    vector: async (logs) => vector(logs),
+    entries: async (ranges, entriesMax) => entriesIn(state, ranges, entriesMax),
+    rows: async (logs, keys) => read(logs, keys),
+    async snapshot(use) {
+      snapshotsOpen++
+      try {
+        return await use(at)
+      } finally {
+        snapshotsOpen--
+        if (snapshotsOpen === 0) {
+          const ready = waiting
+          waiting = []
+          for (const run of ready) run()
+        }
+      }
+    },
+    async write(log, changes, { context, preconditions = [], letsNobodyIn = false }) {
+      await withModels(() => assertChanges(log, changes))
+      while (snapshotsOpen > 0) await new Promise<void>((resolve) => waiting.push(resolve))
+      view = null
+      const written = applyToMemory(state, {
+        log,
+        changes,
+        context,
+        preconditions,
+        letsNobodyIn,
+        nowMs: clock(),
+        writeId: options.randomWriteId ?? randomWriteId,
+      })
+      if (log === ENVIRONMENT) environment = environmentIn(state)
+      return written
+    },
+    tuples: async (organization, filter, page) => tuplesOf(state.logs.get(organization), filter, page),
+    async entitlements(organization, keys) {
+      const all = state.logs.get(organization)?.entitlements ?? new Map<string, Entitlement>()
+      const { entitlementVersion: version = 0, entitlementWriteId: writeId = '' } =
+        state.positions.get(organization) ?? {}
+      return { version, writeId, values: new Map([...all].filter(([key]) => keys === 'all' || keys.includes(key))) }
+    },
+    manifest: async (app) => state.logs.get(ENVIRONMENT)?.manifests.get(app) ?? null,
+    organizations: async (page) =>
+      names.keys(ENVIRONMENT, 'organizations', page).flatMap((id) => environment.organizations.get(id) ?? []),
+    members: async (organization, page) => {
+      const memberships = state.logs.get(organization)?.memberships
+      return names.keys(organization, 'members', page).flatMap((user) => {
+        const membership = memberships?.get(user)
+        return membership === undefined ? [] : [{ user, ...membership }]
+      })
+    },
+    close: async () => {},
+  }
+}
+
+function emptyState(): MemoryState {
+  return {
+    positions: new Map([ENVIRONMENT, TOKENS, DIRECTORY].map((log) => [log, START])),
+    logs: new Map([[ENVIRONMENT, emptyLog()]]),
+    writes: new Map(),
+    claims: new Map(),
+  }
+}
+
+function environmentIn({ logs }: MemoryState): Environment {
+  const { organizations, manifests, roles } = logs.get(ENVIRONMENT) ?? emptyLog()
+  return { organizations, manifests: [...manifests.values()], roles: [...roles.values()] }
+}
+
+function entriesIn(
+  { writes }: MemoryState,
+  ranges: Parameters<Store['entries']>[0],
+  entriesMax: number,
+): readonly LogEntry[] {
+  const found = ranges.flatMap(({ log, from, to }) =>
+    (writes.get(log) ?? [])
+      .filter(({ revision }) => revision >= from && revision <= to)
+      .flatMap((write) => entriesOf(log, write).slice(0, write.revision === from ? 1 : undefined)),
+  )
+  const last = found[entriesMax]
+  if (last === undefined) return found
+  return found.slice(0, entriesMax).filter((e) => e.log !== last.log || e.revision !== last.revision)
+}
+
+/** From the object that the filter names or the page before ended with; what lies before it is not read. */
+function tuplesOf(
+  log: MemoryLog | undefined,
+  filter: { object?: string; relation?: string; subject?: string },
+  page: { after: Tuple | null; countMax: number },
+): readonly Tuple[] {
+  const { object, relation, subject } = filter
+  const { after, countMax } = page
+  const found: Tuple[] = []
+  const from = object === undefined ? log?.tuples.tuplesFrom(after?.object ?? '') : log?.tuples.tuplesOf(object)
+  for (const tuple of from ?? []) {
+    if (found.length === countMax) break
+    if (after !== null && compareTuples(tuple, after) <= 0) continue
+    if (relation !== undefined && tuple.relation !== relation) continue
+    if (subject === undefined || tuple.subject === subject) found.push(tuple)
+  }
+  return found
+}
+
+function compareTuples(a: Tuple, b: Tuple): number {
+  for (const field of ['object', 'relation', 'subject'] as const) {
+    if (a[field] !== b[field]) return a[field] < b[field] ? -1 : 1
+  }
+  return 0
+}

@@ -1,0 +1,43 @@
+/** Finds the tuples that contain a name: the reverse of how relations are read. It is built on first use, because few stores need it. */
+import { typeOf } from '../../../shared/domain/names.ts'
+import type { Tuple } from '../../../shared/domain/tuple.ts'
+
+type Key = Pick<Tuple, 'object' | 'relation' | 'subject'>
+export type Where = { readonly type: string; readonly relation: string }
+
+export class NamerIndex {
+  /** name -> relation and type -> objects */
+  readonly #names = new Map<string, Map<string, Set<string>>>()
+
+  constructor(tuples: Iterable<Key>) {
+    for (const tuple of tuples) this.add(tuple)
+  }
+
+  add({ object, relation, subject }: Key): void {
+    const kinds = this.#names.get(subject) ?? new Map<string, Set<string>>()
+    const kind = kindOf({ type: typeOf(object), relation })
+    const objects = kinds.get(kind) ?? new Set<string>()
+    this.#names.set(subject, kinds.set(kind, objects.add(object)))
+  }
+
+  delete({ object, relation, subject }: Key): void {
+    const kinds = this.#names.get(subject)
+    const kind = kindOf({ type: typeOf(object), relation })
+    const objects = kinds?.get(kind)
+    if (objects?.delete(object) !== true || objects.size > 0) return
+    kinds?.delete(kind)
+    if (kinds?.size === 0) this.#names.delete(subject)
+  }
+
+  /** `where` null: whatever the type and relation. */
+  *of(name: string, where: Where | null): Iterable<{ readonly object: string; readonly relation: string }> {
+    for (const [kind, objects] of this.#names.get(name) ?? []) {
+      if (where !== null && kind !== kindOf(where)) continue
+      const relation = kind.slice(0, kind.indexOf(' '))
+      for (const object of objects) yield { object, relation }
+    }
+  }
+}
+
+/** No name holds a space. */
+const kindOf = ({ type, relation }: Where): string => `${relation} ${type}`

@@ -1,0 +1,80 @@
+/** Raising a log's revision and storing its entries: the first statement of every writing transaction. */
+import { randomBytes } from 'node:crypto'
+import type { Change, WriteContext } from '../../../shared/domain/change.ts'
+import type { LogId, LogPosition } from '../../../shared/domain/change-log.ts'
+import { PdpError } from '../../../shared/domain/errors.ts'
+import type { Sql } from '../directory.ts'
+
+type Queries = Pick<Sql, 'query'>
+type PositionRow = { revision: number; write_id: string; entitlement_version: number; entitlement_write_id: string }
+/** A log's position before and after a write raised it. */
+export type Raised = { readonly before: LogPosition; readonly after: LogPosition }
+
+/** A signed 64-bit integer as text; what makes a restored database distinguishable from its own future. */
+const randomWriteId = (): string => randomBytes(8).readBigInt64BE().toString()
+
+// The row that `for update` returns is the newest committed one, also where the statement waited for another writer.
+const RAISE = `
+  with before as (
+    select revision, write_id, entitlement_version, entitlement_write_id from revision
+    where organization_id = $1 and not closed for update),
+  after as (
+    update revision r set revision = b.revision + 1, write_id = $2, entitlement_version = b.entitlement_version + $3,
+      entitlement_write_id = case when $3 = 0 then b.entitlement_write_id else $2 end
+    from before b where r.organization_id = $1
+    returning r.revision, r.write_id, r.entitlement_version, r.entitlement_write_id)
+  select revision, write_id::text, entitlement_version, entitlement_write_id::text from before
+  union all select revision, write_id::text, entitlement_version, entitlement_write_id::text from after
+  order by revision`
+
+/**
+ * Locks the log's revision row until the transaction ends, and raises it. Must come before any statement that reads what
+ * the write depends on: only a later statement's snapshot is younger than the lock.
+ * Throws PdpError `organization_unknown` when the log does not exist.
+ */
+export async function raiseRevision(sql: Queries, log: LogId, options: { entitlements: boolean }): Promise<Raised> {
+  const [before, after] = await sql.query<PositionRow>(RAISE, [log, randomWriteId(), options.entitlements ? 1 : 0])
+  if (before === undefined || after === undefined)
+    throw new PdpError('organization_unknown', `there is no organization ${log}`)
+  return { before: positionOf(before), after: positionOf(after) }
+}
+
+const positionOf = (row: PositionRow): LogPosition => ({
+  revision: row.revision,
+  writeId: row.write_id,
+  entitlementVersion: row.entitlement_version,
+  entitlementWriteId: row.entitlement_write_id,
+})
+
+type Entries = { log: LogId; position: LogPosition; changes: readonly Change[]; context: WriteContext }
+
+/** Stores the entries of a raised revision, in order. At least one: an empty revision would read as a gap. */
+export async function storeEntries(sql: Queries, entries: Entries): Promise<void> {
+  const { text, values } = entriesInsert(entries)
+  await sql.query(text, values)
+}
+
+/** Its values are `$1` to `$6`. */
+export function entriesInsert({ log, position, changes, context }: Entries): {
+  readonly text: string
+  readonly values: readonly unknown[]
+} {
+  if (changes.length === 0) throw new TypeError('a revision needs at least one entry')
+  const text = `
+    insert into change_log (organization_id, revision, seq, write_id, change, actor, request_id)
+    select $1, $2, q.seq, $3, q.change, $5, $6 from unnest($4::jsonb[]) with ordinality q(change, seq)`
+  const documents = changes.map((change) => JSON.stringify(change))
+  return { text, values: [log, position.revision, position.writeId, documents, context.actor, context.requestId] }
+}
+
+/** Raises a log and stores what is about to be done, for tables outside the Store. Call it first in the transaction. */
+export async function appendLog(
+  sql: Queries,
+  log: LogId,
+  changes: readonly Change[],
+  context: WriteContext,
+): Promise<number> {
+  const { after: position } = await raiseRevision(sql, log, { entitlements: false })
+  await storeEntries(sql, { log, position, changes, context })
+  return position.revision
+}

@@ -1,0 +1,126 @@
+/** Writes relationships inside a transaction that the application has open, so that its rows and their grants commit together. */
+import { randomBytes } from 'node:crypto'
+import type { Change, Precondition, WriteContext } from '../../../shared/domain/change.ts'
+import { PdpError } from '../../../shared/domain/errors.ts'
+import { formatTuple } from '../../../shared/domain/names.ts'
+import { withModels } from '../../worker/worker.ts'
+import { assertChanges } from '../changes.ts'
+import type { TransactionClient, Written } from '../contract.ts'
+import type { Sql } from '../directory.ts'
+import { asPdpError, isDatabaseError } from './connection/connection.ts'
+
+export type JoinedWrite = {
+  readonly log: string
+  readonly changes: readonly Change[]
+  readonly context: WriteContext
+  readonly preconditions?: readonly Precondition[]
+}
+type Row = {
+  readonly outcome: string
+  readonly detail: string
+  readonly revision: string
+  readonly write_id: string
+  readonly entitlement_version: string
+  readonly entitlement_write_id: string
+}
+
+/**
+ * `schema`: where our tables are, as `"name"`. The statement itself is in migrations/0011-write-in-transaction.sql.
+ * A position of a transaction that has not committed is nowhere remembered.
+ */
+export function createJoinedWrite(sql: Pick<Sql, 'query'>, schema: string) {
+  /** Clients whose database is known to be this one. */
+  const known = new WeakSet<TransactionClient>()
+  return async (client: TransactionClient, write: JoinedWrite): Promise<Written> => {
+    const { log, changes, context, preconditions = [] } = write
+    if (changes.some(({ kind }) => kind !== 'tuple')) throw new TypeError('a transaction takes tuples only')
+    await withModels(() => assertChanges(log, changes))
+    const xid = known.has(client) ? await transactionOf(client) : await recognize(client, sql)
+    known.add(client)
+    const [row] = await ask<Row>(
+      client,
+      `select outcome, detail, revision::text, write_id, entitlement_version::text, entitlement_write_id
+       from ${schema}.write_relationships($1, $2, $3, $4, $5, $6, $7)`,
+      [
+        xid,
+        log,
+        JSON.stringify(preconditions.map(({ tuple, exists }) => ({ ...tuple, exists, name: formatTuple(tuple) }))),
+        JSON.stringify(changes),
+        randomBytes(8).readBigInt64BE().toString(),
+        context.actor,
+        context.requestId,
+      ],
+    )
+    return writtenOf(row)
+  }
+}
+
+function writtenOf(row: Row | undefined): Written {
+  switch (row?.outcome) {
+    case 'changed':
+    case 'unchanged':
+      return {
+        changed: row.outcome === 'changed',
+        position: {
+          revision: Number(row.revision),
+          writeId: row.write_id,
+          entitlementVersion: Number(row.entitlement_version),
+          entitlementWriteId: row.entitlement_write_id,
+        },
+      }
+    case 'organization_unknown':
+    case 'precondition_failed':
+      throw new PdpError(row.outcome, row.detail)
+    default:
+      throw new TypeError('write_relationships did not say what it did')
+  }
+}
+
+/** The id of the client's transaction; outside a transaction, of one that ends with this statement. */
+async function transactionOf(client: TransactionClient): Promise<string> {
+  const [row] = await ask<{ xid: string }>(client, 'select pg_current_xact_id()::text as xid', [])
+  return row?.xid ?? ''
+}
+
+/**
+ * As transactionOf, for a client that is seen for the first time: a lock that its transaction takes is seen from the store's
+ * own connection only if both are connected to one database.
+ */
+async function recognize(client: TransactionClient, sql: Pick<Sql, 'query'>): Promise<string> {
+  const key = randomBytes(8).readBigInt64BE()
+  const [row] = await ask<{ xid: string }>(
+    client,
+    'select pg_current_xact_id()::text as xid, pg_advisory_xact_lock_shared($1::bigint)::text as locked',
+    [key.toString()],
+  )
+  const found = await sql.query(
+    `select 1 from pg_locks where locktype = 'advisory' and objsubid = 1 and granted
+     and database = (select oid from pg_database where datname = current_database())
+     and classid = $1::bigint::oid and objid = $2::bigint::oid`,
+    [BigInt.asUintN(32, key >> 32n).toString(), BigInt.asUintN(32, key).toString()],
+  )
+  if (found.length > 0) return row?.xid ?? ''
+  throw new PdpError(
+    'request_invalid',
+    'the client has no open transaction on the database of the store: send BEGIN first',
+  )
+}
+
+/** Unnamed statements whose results are all text: the application's parsers and prepared statements stay out of it. */
+async function ask<R>(client: TransactionClient, text: string, values: readonly unknown[]): Promise<readonly R[]> {
+  try {
+    const { rows } = await client.query({ text, values: [...values], types: AS_TEXT })
+    return rows as readonly R[]
+  } catch (err) {
+    if (isCode(err, '25P01'))
+      throw new PdpError('request_invalid', 'the client has no open transaction: send BEGIN first', { cause: err })
+    if (isCode(err, '25P02'))
+      throw new PdpError('request_invalid', 'the transaction of the client has failed before: roll it back', {
+        cause: err,
+      })
+    throw asPdpError(err)
+  }
+}
+
+const AS_TEXT = { getTypeParser: () => (value: string) => value }
+const isCode = (error: unknown, code: string): boolean => isDatabaseError(error) && error.code === code

@@ -1,0 +1,110 @@
+/** Events that others wait for, written in the transaction of the change that they report. */
+import { randomUUID } from 'node:crypto'
+import type { Change, WriteContext } from '../../../shared/domain/change.ts'
+import { ENVIRONMENT, type LogId, type LogPosition } from '../../../shared/domain/change-log.ts'
+import type { JsonObject } from '../../../shared/domain/json.ts'
+import type { OutboxEventType } from '../../../shared/domain/outbox/events.ts'
+import { initiatorOf } from '../../../shared/domain/outbox/events.ts'
+import type { Sql } from '../directory.ts'
+
+/** `organization`: whose event it is; null when it is the environment's. */
+export type OutboxEvent = {
+  readonly type: OutboxEventType
+  readonly organization: string | null
+  readonly data: JsonObject
+  /**
+   * The organizations of which this person is an active member join `tenants` in the data: they may know of the event. Those whose
+   * memberships are committed while the event's transaction is under way join when it is numbered.
+   */
+  readonly tenantsOf?: string
+}
+
+/**
+ * Stores events, which readers number (number-events.ts). Call it under the lock of the log that they are about. `before`: an
+ * insert that is made by the same statement, also when there are no events.
+ */
+export async function appendEvents(
+  sql: Pick<Sql, 'query'>,
+  events: readonly OutboxEvent[],
+  before?: { readonly text: string; readonly values: readonly unknown[] },
+): Promise<void> {
+  if (events.length === 0) {
+    if (before !== undefined) await sql.query(before.text, before.values)
+    return
+  }
+  const { text, values } = before ?? { text: '', values: [] }
+  const $ = (n: number): string => `$${values.length + n}`
+  await sql.query(
+    `${text === '' ? '' : `with before as (${text})`}
+     insert into outbox_arrival (event_id, organization_id, type, member, payload)
+     select q.id, q.organization, q.type, q.member,
+       case when q.member is null then q.payload else jsonb_set(q.payload, '{tenants}', to_jsonb(array(
+         select organization_id from membership where user_id = q.member and status = 'active'
+         union select jsonb_array_elements_text(coalesce(q.payload -> 'tenants', '[]')) collate "C" order by 1))) end
+     from unnest(${$(1)}::text[], ${$(2)}::text[], ${$(3)}::text[], ${$(4)}::jsonb[], ${$(5)}::text[])
+       with ordinality q(id, organization, type, payload, member, n) order by q.n`,
+    [
+      ...values,
+      events.map(() => randomUUID()),
+      events.map((e) => e.organization),
+      events.map((e) => e.type),
+      events.map((e) => JSON.stringify(e.data)),
+      events.map((e) => e.tenantsOf ?? null),
+    ],
+  )
+}
+
+/** One event for all entitlements of a write; none when it wrote no entitlement. */
+export function entitlementEvents(write: {
+  readonly log: LogId
+  readonly position: Pick<LogPosition, 'entitlementVersion'>
+  readonly changes: readonly Change[]
+}): readonly OutboxEvent[] {
+  const keys = write.changes.flatMap((c) => (c.kind === 'entitlement' ? [c.key] : []))
+  const announced = write.changes.some((c) => c.kind === 'entitlements')
+  if (keys.length === 0 && !announced) return []
+  // Null: an external source did not say which.
+  const data = { organization: write.log, keys: announced ? null : keys, version: write.position.entitlementVersion }
+  return [{ type: 'entitlement.updated', organization: write.log, data }]
+}
+
+type ClaimsWrite = { readonly log: LogId; readonly changes: readonly Change[]; readonly context: WriteContext }
+type Granted = { readonly subject: string; readonly app: string | null; readonly role: string }
+
+/** One event for each person whose membership or roles a write changed, with what holds after it. */
+export async function claimsEvents(sql: Pick<Sql, 'query'>, write: ClaimsWrite): Promise<readonly OutboxEvent[]> {
+  const memberships = new Map(write.changes.flatMap((c) => (c.kind === 'membership' ? [[c.user, c.membership]] : [])))
+  const apps = new Map<string, Set<string | null>>()
+  for (const change of write.changes) {
+    if (change.kind !== 'role_grant' || !change.grant.subject.startsWith(USER)) continue
+    const { subject, app } = change.grant
+    apps.set(subject, (apps.get(subject) ?? new Set()).add(app))
+  }
+  const subjects = new Set(apps.keys())
+  if (memberships.size === 0 && subjects.size === 0) return []
+  const rows =
+    subjects.size === 0
+      ? []
+      : await sql.query<Granted>(
+          'select subject, app, role from role_grant where organization_id = $1 and subject = any($2) order by role, app',
+          [write.log, [...subjects]],
+        )
+  const users = new Set([...memberships.keys(), ...[...subjects].map((subject) => subject.slice(USER.length))])
+  return [...users].map((user) => {
+    const membership = memberships.get(user)
+    const subject = USER + user
+    const granted = rows.flatMap((row) => (row.subject === subject ? [{ app: row.app, role: row.role }] : []))
+    return {
+      type: 'claims.changed',
+      organization: write.log === ENVIRONMENT ? null : write.log,
+      data: {
+        user,
+        initiating_entity: initiatorOf(write.context.actor, user),
+        // The tier counts while the membership is active.
+        ...(membership === undefined ? {} : { org_role: membership?.status === 'active' ? membership.role : null }),
+        ...(subjects.has(subject) ? { roles: granted, apps: [...(apps.get(subject) ?? [])] } : {}),
+      },
+    }
+  })
+}
+const USER = 'user:'

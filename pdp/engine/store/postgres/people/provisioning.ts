@@ -1,0 +1,158 @@
+/** Users and groups that companies' directories keep in their organizations, in PostgreSQL. */
+
+import { DIRECTORY } from '../../../../shared/domain/change-log.ts'
+import { PdpError } from '../../../../shared/domain/errors.ts'
+import type { JsonObject } from '../../../../shared/domain/json.ts'
+import type { Holdings, Provisioned, Provisioning, Sql } from '../../directory.ts'
+import { appendLog } from '../change-log.ts'
+import { credentialEvent } from '../credential-events.ts'
+import { appendEvents } from '../outbox.ts'
+
+type Row = {
+  readonly id: string
+  readonly name: string
+  readonly external_id: string | null
+  readonly document: JsonObject
+  readonly version: string
+  readonly created_at: Date
+  readonly changed_at: Date
+}
+const COLUMNS = 'id, name, external_id, document, version::text, created_at, changed_at'
+/** Parameters of every statement: the organization and the kind. */
+const OF = 'organization_id = $1 and kind = $2'
+
+const HOLDINGS = `
+  select exists (select 1 from membership where user_id = $1 and organization_id <> all($2::text[]))
+      or exists (select 1 from role_grant where subject = 'user:' || $1 and organization_id <> all($2::text[]))
+      as elsewhere,
+    exists (select 1 from membership where user_id = $1 and status = 'active' and organization_id <> all($2::text[]))
+      as "activeElsewhere",
+    exists (select 1 from role_grant where subject = 'user:' || $1 and app = $3) as administers,
+    exists (select 1 from user_account where user_id = $1 and signed_out_at = 'infinity') as blocked`
+
+// For each organization apart: the index of relationships begins with it.
+const RELATED = `
+  select 1 from organization o cross join lateral
+    (select 1 from stored_relationship r where r.organization_id = o.organization_id and r.subject = 'user:' || $1 limit 1) held
+  where o.organization_id <> all($2::text[]) limit 1`
+
+const GROUPED = `
+  select o.organization_id as id from organization o cross join lateral
+    (select 1 from stored_relationship r where r.organization_id = o.organization_id and r.subject = 'user:' || $1
+       and r.relation = 'member' and r.object like 'group:%' limit 1) held`
+
+/** By kind, what is deleted, and how CAEP calls it; recovery codes have no event. */
+const PROOFS = [
+  ['passkey', `case when 'internal' = any(transports) then 'fido2-platform' else 'fido2-roaming' end`],
+  ['authenticator', `'app'`],
+  ['foreign_identity', `'federated'`],
+  ['recovery_code', 'null::text'],
+] as const
+type Proof = { readonly kind: (typeof PROOFS)[number][0]; readonly credential: string | null }
+const DROP_PROOFS = `
+  with ${PROOFS.map(([kind, credential]) => `${kind}_gone as (delete from ${kind} where user_id = $1 returning '${kind}' as kind, ${credential} as credential)`).join(', ')}
+  ${PROOFS.map(([kind]) => `select kind, credential from ${kind}_gone`).join(' union all ')}`
+
+/** Errors are those of the contract. */
+export function postgresProvisioning(sql: Pick<Sql, 'query'>): Provisioning {
+  return {
+    async count({ organization, kind }) {
+      const rows = await sql.query<{ count: number }>(
+        `select count(*)::integer as count from provisioned where ${OF}`,
+        [organization, kind],
+      )
+      return rows[0]?.count ?? 0
+    },
+    async find({ organization, kind }, { id = null, name = null, externalId = null }, { after, countMax }) {
+      const rows = await sql.query<Row>(
+        `select ${COLUMNS} from provisioned where ${OF} and ($3::text is null or id = $3)
+         and ($4::text is null or lower(name) = lower($4)) and ($5::text is null or external_id = $5)
+         and id > $6 order by id limit $7`,
+        [organization, kind, id, name, externalId, after ?? '', countMax],
+      )
+      return rows.map(toProvisioned)
+    },
+    async page({ organization, kind }, { skip, countMax }) {
+      const rows = await sql.query<Row>(
+        `select ${COLUMNS} from provisioned where ${OF} order by id offset $3 limit $4`,
+        [organization, kind, skip, countMax],
+      )
+      return rows.map(toProvisioned)
+    },
+    async known({ organization, kind }, ids) {
+      const rows = await sql.query<{ id: string; name: string }>(
+        `select id, name from provisioned where ${OF} and id = any($3::text[])`,
+        [organization, kind, ids],
+      )
+      return new Map(rows.map(({ id, name }) => [id, name]))
+    },
+    async put({ organization, kind }, { id, name, externalId, document }) {
+      const others = await sql.query(`select 1 from provisioned where ${OF} and lower(name) = lower($3) and id <> $4`, [
+        organization,
+        kind,
+        name,
+        id,
+      ])
+      if (others.length > 0) throw new PdpError('conflict', `another ${kind} has the name ${JSON.stringify(name)}`)
+      await sql.query(
+        `insert into provisioned (organization_id, kind, id, name, external_id, document, user_id)
+         values ($1, $2, $3, $4, $5, $6, case when $2 = 'User' then $3 end)
+         on conflict (organization_id, kind, id) do update set name = excluded.name, external_id = excluded.external_id,
+           document = excluded.document, version = provisioned.version + 1, changed_at = clock_timestamp()`,
+        [organization, kind, id, name, externalId, JSON.stringify(document)],
+      )
+    },
+    async remove({ organization, kind }, id) {
+      const rows = await sql.query(`delete from provisioned where ${OF} and id = $3 returning 1`, [
+        organization,
+        kind,
+        id,
+      ])
+      return rows.length > 0
+    },
+    async holdings(user, organizations) {
+      const [found] = await sql.query<Holdings>(HOLDINGS, [user, organizations, 'portcullis'])
+      if (found === undefined) throw new TypeError('a row of nothing but expressions was not there')
+      return found
+    },
+    isRelatedOutside: async (user, organizations) => (await sql.query(RELATED, [user, organizations])).length > 0,
+    groupOrganizations: async (user) => (await sql.query<{ id: string }>(GROUPED, [user])).map(({ id }) => id),
+    async isBlocked(user) {
+      const [row] = await sql.query<{ blocked: boolean }>(
+        "select signed_out_at is not distinct from 'infinity' as blocked from user_account where user_id = $1",
+        [user],
+      )
+      return row?.blocked ?? null
+    },
+    async setBlocked(user, blocked) {
+      await sql.query(
+        `update user_account set signed_out_at = case when $2 then 'infinity'::timestamptz else clock_timestamp() end
+         where user_id = $1 and (signed_out_at is not distinct from 'infinity') <> $2`,
+        [user, blocked],
+      )
+    },
+    async dropProofs(user, context) {
+      await sql.query('delete from mailed_token where user_id = $1', [user])
+      const gone = await sql.query<Proof>(DROP_PROOFS, [user])
+      const kinds = new Set(gone.map(({ kind }) => kind))
+      if (kinds.size === 0) return
+      const changes = [...kinds].map((kind) => ({ kind, id: user, op: 'delete' }) as const)
+      await appendLog(sql, DIRECTORY, changes, context)
+      const credentials = gone.flatMap(({ credential }) => (credential === null ? [] : [credential]))
+      await appendEvents(
+        sql,
+        credentials.map((credential) => credentialEvent({ user, credential, changed: 'delete', context })),
+      )
+    },
+  }
+}
+
+const toProvisioned = (row: Row): Provisioned => ({
+  id: row.id,
+  name: row.name,
+  externalId: row.external_id,
+  document: row.document,
+  version: row.version,
+  createdAtMs: row.created_at.getTime(),
+  changedAtMs: row.changed_at.getTime(),
+})

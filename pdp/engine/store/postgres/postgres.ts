@@ -1,0 +1,171 @@
+/** PostgreSQL: connections, migrations, and the two views of it that the rest of the PDP sees (Store and Sql). */
+import pg from 'pg'
+import { quote } from '../../../shared/domain/names.ts'
+import type { Store } from '../contract.ts'
+import type { Sql } from '../directory.ts'
+import { asPdpError, databaseOver } from './connection/connection.ts'
+import type { OnStatement, TimeLimits } from './connection/database.ts'
+import { createTurns } from './connection/turns.ts'
+import { isSchemaName, type Migrated, migrate } from './migrate.ts'
+import { storeOver } from './store.ts'
+import { type Atomically, atomicallyOver } from './unit-of-work.ts'
+
+// Index probes must not depend on what the planner believes about a table's size; a commit is acknowledged when durable.
+const SESSION = [
+  'enable_seqscan=off',
+  'jit=off',
+  'synchronous_commit=on',
+  'default_transaction_isolation=read\\ committed',
+  'statement_timeout=4000',
+  // Longer than the next, so that a writer that waits for one that is cut off gets its turn.
+  'lock_timeout=4000',
+  // A writer that is cut off in the middle of a write blocks its log no longer than that.
+  'idle_in_transaction_session_timeout=3000',
+  // The server's own look at whether somebody is still there: what it sent, and whom it waits for, in seconds.
+  'tcp_user_timeout=5000',
+  'tcp_keepalives_idle=5',
+  'tcp_keepalives_interval=2',
+  'tcp_keepalives_count=3',
+]
+/** By type. An application that embeds the PDP may have replaced the driver's own, which are of the whole process. */
+const PARSERS: ReadonlyMap<number, (text: string) => unknown> = new Map<number, (text: string) => unknown>([
+  [16, (text) => text === 't'], // boolean
+  [20, Number], // bigint: revisions and versions stay far below 2^53; write ids are read as text
+  [21, Number],
+  [23, Number],
+  [701, Number], // float8
+  [114, (text) => JSON.parse(text)], // json, jsonb
+  [3802, (text) => JSON.parse(text)],
+])
+/** How long a call waits for a connection, whether a new one or one that is in use. */
+const CONNECT_TIMEOUT_MS = 1_000
+const MIGRATION_CONNECT_TIMEOUT_MS = 5_000
+const KEEPALIVE_AFTER_MS = 5_000
+/**
+ * For the earlier writes of the same logs, and how many may wait. They would wait for each other at the database, each with a
+ * connection, and one after the other if this process is cut off.
+ */
+const WRITE_WAIT_MS = 4_000
+const WRITES_WAITING_MAX = 256
+
+/**
+ * Where the database is, and the limits of its use.
+ *
+ * @example
+ * ```ts
+ * const options: PostgresOptions = { connectionString: 'postgres://app@localhost/app', schema: 'portcullis' }
+ * ```
+ */
+export type PostgresOptions = {
+  readonly connectionString: string
+  /** The schema of our tables, which is created if it does not exist. Default: the first of the connection's `search_path`. */
+  readonly schema?: string
+  /** The most connections for reads; transactions may use as many again. Default 10. */
+  readonly poolCountMax?: number
+  /** How long an answer may take before the database counts as unreachable. Default: a second for decisions, 5 s for a write. */
+  readonly timeLimits?: TimeLimits
+}
+
+/** `waiting`: calls that wait for a connection. */
+export type Connections = {
+  readonly [pool in 'reads' | 'transactions']: {
+    readonly open: number
+    readonly idle: number
+    readonly waiting: number
+  }
+}
+
+/**
+ * Connects, migrates and returns the store.
+ * Throws PdpError `store_unavailable` when the server cannot be reached, `conflict` when the tables there are not ours.
+ */
+export async function openPostgres(
+  options: PostgresOptions,
+  onStatement: OnStatement | null = null,
+): Promise<{
+  sql: Sql
+  store: Store
+  atomically: Atomically
+  migrated: readonly string[]
+  /** Of each pool, at this moment. */
+  connections(): Connections
+  close(): Promise<void>
+}> {
+  const { schema, connectionString } = options
+  if (schema !== undefined && !isSchemaName(schema))
+    throw new TypeError(`schema ${quote(schema)} is not a name of small letters, digits and _`)
+  const { applied: migrated, schema: found } = await migrateOnce(connectionString, schema)
+  const pools = { reads: openPool(options), transactions: openPool(options) }
+  const database = databaseOver(pools, options.timeLimits, onStatement)
+  const turns = createTurns({ waitMsMax: WRITE_WAIT_MS, waitingMax: WRITES_WAITING_MAX })
+  const close = async (): Promise<void> => void (await Promise.all([pools.reads.end(), pools.transactions.end()]))
+  const atomically = atomicallyOver(database, turns)
+  const store: Store = {
+    ...storeOver(database, turns, { close, schema: found }),
+    atomically: (locks, work) => atomically(locks, (unit) => work(unit.store)),
+  }
+  const stateOf = ({ totalCount: open, idleCount: idle, waitingCount: waiting }: pg.Pool) => ({ open, idle, waiting })
+  const connections = (): Connections => ({ reads: stateOf(pools.reads), transactions: stateOf(pools.transactions) })
+  return { sql: database, store, atomically, migrated, connections, close }
+}
+
+/**
+ * Connects, brings the tables up to date, and returns the store. With `schema` it lives beside tables of your own.
+ *
+ * Throws PdpError `store_unavailable` when the server cannot be reached, `conflict` when the tables there are not ours.
+ *
+ * @example
+ * ```ts
+ * const store = await postgresStore({ connectionString: 'postgres://app@localhost/app', schema: 'portcullis' })
+ * const durable = createPdp({ store })
+ * ```
+ */
+export async function postgresStore(options: PostgresOptions): Promise<Store> {
+  return (await openPostgres(options)).store
+}
+
+function openPool(options: PostgresOptions): pg.Pool {
+  const { url, settings } = withoutSettings(options.connectionString)
+  const schema = options.schema === undefined ? [] : [`search_path=${options.schema}`]
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: options.poolCountMax ?? 10,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEPALIVE_AFTER_MS,
+    options: [settings, ...[...SESSION, ...schema].map((setting) => `-c ${setting}`)].join(' '),
+    types: {
+      getTypeParser: (oid, format) => PARSERS.get(oid) ?? pg.types.getTypeParser(oid, format),
+    },
+  })
+  // An idle connection that breaks is replaced by the pool; the query that needs it reports its own error.
+  pool.on('error', () => {})
+  return pool
+}
+
+/** `options` of a URL would take the place of ours: it comes before them. */
+function withoutSettings(connectionString: string): { readonly url: string; readonly settings: string } {
+  if (!URL.canParse(connectionString)) return { url: connectionString, settings: '' }
+  const url = new URL(connectionString)
+  const settings = url.searchParams.get('options')
+  if (settings === null) return { url: connectionString, settings: '' }
+  url.searchParams.delete('options')
+  return { url: url.href, settings }
+}
+
+async function migrateOnce(connectionString: string, schema: string | undefined): Promise<Migrated> {
+  const client = new pg.Client({
+    connectionString,
+    connectionTimeoutMillis: MIGRATION_CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+  })
+  client.on('error', () => {}) // the statement that needs the connection says so itself
+  try {
+    await client.connect()
+    return await migrate(client, schema)
+  } catch (err) {
+    throw asPdpError(err)
+  } finally {
+    await client.end().catch(() => {})
+  }
+}

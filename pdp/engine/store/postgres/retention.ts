@@ -1,0 +1,63 @@
+/** How long the log of changes is kept: what is older goes in small pieces, and the newest revision of a log stays. */
+import { TOKENS } from '../../../shared/domain/change-log.ts'
+import { FOREIGN_REVOCATION_KEPT_MS } from '../../../shared/domain/revocation.ts'
+import { ADVISORY_LOCKS } from '../advisory-locks.ts'
+import type { Sql } from '../directory.ts'
+
+/** No token is alive that older ones would kill, and they are listed nowhere. */
+const TOKENS_KEPT_MS = FOREIGN_REVOCATION_KEPT_MS
+/** Logs that one piece looks at, and the oldest revisions of each: it takes some milliseconds. */
+const LOGS_MAX = 20
+const REVISIONS_MAX = 1_000
+/** Pieces of one call at most; the next goes on where it ended. */
+const PIECES_MAX = 100
+
+// Revisions go whole and from the first on: a cache that stands before a gap empties itself, but half a revision would look
+// like all of it. The last one that was read stays for the next piece, and so does the newest of all.
+const TRIM = `
+  with page as (select organization_id from revision where organization_id > $1 order by organization_id limit ${LOGS_MAX}),
+  kept as (
+    select p.organization_id, k.revision
+    from page p, lateral (select case when p.organization_id = '${TOKENS}' then $2::float8 else $3::float8 end as seconds) a, lateral (
+      select coalesce(min(revision) filter (where (written_at < statement_timestamp() - make_interval(secs => a.seconds)) is not true),
+        max(revision)) as revision
+      from (select revision, written_at from change_log where organization_id = p.organization_id and seq = 1
+        order by revision limit ${REVISIONS_MAX} offset 0) oldest) k),
+  gone as (delete from change_log where ctid = any(array(
+    select c.ctid from kept k, lateral (
+      select ctid from change_log where organization_id = k.organization_id and revision < k.revision offset 0) c)) returning 1)
+  select (select max(organization_id) from page) as last, (select count(*)::int from gone) as gone`
+
+/**
+ * Every call takes some pieces and returns how many entries went; one caller at a time works, and another does nothing.
+ * `keptMs` null: for ever. It throws as `Sql` does.
+ */
+export function createRetention(deps: {
+  readonly sql: Pick<Sql, 'transaction'>
+  readonly keptMs: number | null
+}): () => Promise<number> {
+  const kept = [TOKENS_KEPT_MS / 1_000, deps.keptMs === null ? null : deps.keptMs / 1_000]
+  let after = ''
+
+  async function trimPiece(sql: Pick<Sql, 'query'>): Promise<{ last: string | null; gone: number } | null> {
+    const [lock] = await sql.query<{ held: boolean }>(
+      `select pg_try_advisory_xact_lock(${ADVISORY_LOCKS.retention}) as held`,
+    )
+    if (lock?.held !== true) return null
+    const [piece] = await sql.query<{ last: string | null; gone: number }>(TRIM, [after, ...kept])
+    return piece ?? null
+  }
+
+  return async () => {
+    let goneCount = 0
+    for (let pieces = 0; pieces < PIECES_MAX; pieces++) {
+      const piece = await deps.sql.transaction(trimPiece)
+      if (piece === null) break
+      goneCount += piece.gone
+      if (piece.gone > 0) continue // there may be more in the same logs
+      after = piece.last ?? ''
+      if (piece.last === null) break // that was all; the next call begins again
+    }
+    return goneCount
+  }
+}

@@ -1,0 +1,169 @@
+/** The Store on PostgreSQL: what the engine reads and writes. */
+import type { Change } from '../../../shared/domain/change.ts'
+import type { LogId, LogPosition } from '../../../shared/domain/change-log.ts'
+import type { Enforcement, Entitlement } from '../../../shared/domain/entitlement.ts'
+import type { JsonObject } from '../../../shared/domain/json.ts'
+import type { Manifest } from '../../../shared/domain/manifest.ts'
+import type { MembershipStatus, Tier } from '../../../shared/domain/membership.ts'
+import type { Organization } from '../../../shared/domain/organization.ts'
+import { withModels } from '../../worker/worker.ts'
+import { assertChanges } from '../changes.ts'
+import type { AppliedWrite, EntitlementReading, LogEntry, Snapshot, Store } from '../contract.ts'
+import { tokenKeys } from '../token-origin.ts'
+import { entriesInsert, raiseRevision } from './change-log.ts'
+import type { Connection, Database } from './connection/database.ts'
+import type { Turns } from './connection/turns.ts'
+import { createJoinedWrite } from './joined-write.ts'
+import { appendEvents, claimsEvents, entitlementEvents } from './outbox.ts'
+import { assertNobodyLetIn } from './people/leaving.ts'
+import { reportingQueries } from './reporting-queries.ts'
+import { readRows } from './rows.ts'
+import { readNames, readTuples } from './tuples.ts'
+import { given, KnownPositions, readVector } from './vector.ts'
+import { applyChanges, assertPreconditions } from './write.ts'
+
+const ENTRIES = `
+  select q.o, c.revision, c.write_id::text, c.change, c.actor, c.request_id, (extract(epoch from c.written_at) * 1000)::float8
+  from unnest(${given(1, 'text[]')}, ${given(2, 'bigint[]')}, ${given(3, 'bigint[]')}) q(o, low, high), lateral (
+    select * from change_log where organization_id = q.o and revision >= q.low and revision <= q.high and (revision > q.low or seq = 1) order by revision, seq offset 0) c
+  limit ${given(4, 'bigint')}`
+const ENTITLEMENTS = `
+  select r.entitlement_version as version, r.entitlement_write_id::text as write_id, e.key, e.value, e.enforcement from revision r
+  left join entitlement e on e.organization_id = r.organization_id and ($2::text[] is null or e.key = any($2))
+  where r.organization_id = $1`
+
+/** Rolls the transaction back when a write turned out to change nothing: the log then keeps its position. */
+class NothingChanged extends Error {
+  readonly position: LogPosition
+  constructor(position: LogPosition) {
+    super('nothing changed')
+    this.position = position
+  }
+}
+
+/**
+ * `turns`: of the logs. `schema`: where the tables are, quoted, for sessions of the application; without it, nothing is
+ * written in those.
+ */
+export function storeOver(
+  database: Database,
+  turns: Turns,
+  { close, schema }: { readonly close: () => Promise<void>; readonly schema?: string },
+): Store {
+  const positions = new KnownPositions()
+  const snapshotOver = (connection: Connection): Snapshot => ({
+    rows: (logs, keys) => readRows(connection, positions, { logs, keys }),
+    names: (log, source, page) => readNames(connection, { log, source, ...page }),
+  })
+  return {
+    ...reportingQueries(database),
+    ...(schema === undefined ? {} : joinedWrites(database, schema)),
+    vector: (logs) => readVector(database, positions, logs),
+    entries: (ranges, entriesMax) => readEntries(database, ranges, entriesMax),
+    rows: (logs, keys) => readRows(database, positions, { logs, keys }),
+    snapshot: (use) =>
+      database.within('begin isolation level repeatable read read only', (connection) => use(snapshotOver(connection))),
+    write: (log, changes, options) =>
+      turns.take([log], (sinceMs) => withModels(() => write(database, { log, changes, sinceMs, ...options }))),
+    tuples: (organization, filter, page) => readTuples(database, { organization, filter, page }),
+    tokenKeys: (token) => tokenKeys(database, token),
+    entitlements: (organization, keys) => readEntitlements(database, organization, keys),
+    async manifest(app) {
+      const [row] = await database.query<{ document: Manifest; version: number }>(
+        'select document, version from manifest where app = $1 and current',
+        [app],
+      )
+      return row === undefined ? null : { ...row.document, version: row.version }
+    },
+    async organizations({ after, countMax }) {
+      return database.query<Organization>(
+        'select organization_id as id, name, parent_id as parent from organization where organization_id > $1 order by organization_id limit $2',
+        [after ?? '', countMax],
+      )
+    },
+    async members(organization, { after, countMax }) {
+      return database.query<{ user: string; role: Tier; status: MembershipStatus }>(
+        'select user_id as "user", role, status from membership where organization_id = $1 and user_id > $2 order by user_id limit $3',
+        [organization, after ?? '', countMax],
+      )
+    },
+    close,
+  }
+}
+
+function joinedWrites(database: Database, schema: string): Pick<Store, 'writeWithin'> {
+  const write = createJoinedWrite(database, schema)
+  return { writeWithin: (client, log, changes, options) => write(client, { log, changes, ...options }) }
+}
+
+async function write(
+  database: Database,
+  request: { log: LogId; changes: readonly Change[]; sinceMs: number } & Parameters<Store['write']>[2],
+): Promise<AppliedWrite> {
+  const { log, changes, sinceMs, context, preconditions = [], letsNobodyIn = false } = request
+  assertChanges(log, changes)
+  // With an organization goes all that it holds, which may be millions of tuples.
+  const deletes = changes.some((change) => change.kind === 'organization' && change.organization === null)
+  const within = deletes ? database.lengthy : database.within
+  try {
+    const transact = async (sql: Connection): Promise<AppliedWrite> => {
+      const { before, after: position } = await raiseRevision(sql, log, {
+        entitlements: changes.some((c) => c.kind === 'entitlement' || c.kind === 'entitlements'),
+      })
+      await assertPreconditions(sql, log, preconditions)
+      if (letsNobodyIn) await assertNobodyLetIn(sql, log, changes)
+      const effective = await applyChanges({ sql, log, context }, changes)
+      if (effective.length === 0) throw new NothingChanged(before)
+      const events = [
+        ...entitlementEvents({ log, position, changes: effective }),
+        ...(await claimsEvents(sql, { log, changes: effective, context })),
+      ]
+      await appendEvents(sql, events, entriesInsert({ log, position, changes: effective, context }))
+      return { position, changed: true, appliedCount: effective.length }
+    }
+    return await within('begin', transact, sinceMs)
+  } catch (err) {
+    if (err instanceof NothingChanged) return { position: err.position, changed: false, appliedCount: 0 }
+    throw err
+  }
+}
+
+async function readEntries(
+  database: Database,
+  ranges: Parameters<Store['entries']>[0],
+  entriesMax: number,
+): Promise<readonly LogEntry[]> {
+  const rows = await database.prepared('entries', ENTRIES, [
+    ranges.map((r) => r.log),
+    ranges.map((r) => r.from),
+    ranges.map((r) => r.to),
+    entriesMax + 1,
+  ])
+  const entries = (rows as readonly [string, number, string, Change, string, string, number][]).map(
+    ([log, revision, writeId, change, actor, requestId, atMs]) => ({
+      log,
+      revision,
+      writeId,
+      change,
+      actor,
+      requestId,
+      atMs,
+    }),
+  )
+  const last = entries[entriesMax]
+  if (last === undefined) return entries
+  // The limit may have cut the last revision in half, and half an atomic write must never be seen.
+  return entries.filter((e) => e.log !== last.log || e.revision !== last.revision)
+}
+
+async function readEntitlements(
+  connection: Pick<Connection, 'query'>,
+  organization: string,
+  keys: readonly string[] | 'all',
+): Promise<EntitlementReading> {
+  type Row = { version: number; write_id: string; key: string | null; value: JsonObject; enforcement: Enforcement }
+  const rows = await connection.query<Row>(ENTITLEMENTS, [organization, keys === 'all' ? null : keys])
+  const values = new Map<string, Entitlement>()
+  for (const { key, value, enforcement } of rows) if (key !== null) values.set(key, { value, enforcement })
+  return { version: rows[0]?.version ?? 0, writeId: rows[0]?.write_id ?? '', values }
+}

@@ -1,0 +1,105 @@
+/** Reads the positions of logs in one statement, which returns only those that changed since this process last read them. */
+
+import type { LogId, LogPosition, Vector } from '../../../shared/domain/change-log.ts'
+import { PdpError } from '../../../shared/domain/errors.ts'
+import type { Connection } from './connection/database.ts'
+
+/** Positions that are remembered at most, before all are forgotten. */
+const KNOWN_MAX = 10_000
+
+/**
+ * A parameter that the planner cannot look into. What it would estimate from the values makes it plan a prepared statement
+ * again for every execution, which takes twice as long as executing it.
+ */
+export const given = (parameter: number, type: string): string => `(select $${parameter}::${type})`
+
+/**
+ * Lines of text: the clock and whether this is a standby, after a space; then every log that does not stand as known, by its
+ * place among those asked for, with nothing after it if it is not there. `$1`: logs, `$2`: the write ids that they are known by.
+ */
+export const VECTOR_LINES = `
+  select concat_ws(' ', '', extract(epoch from statement_timestamp()) * 1000, current_setting('in_hot_standby'))
+  union all select concat_ws(' ', q.place, r.revision, r.write_id, r.entitlement_version, r.entitlement_write_id)
+  from unnest(${given(1, 'text[]')}, ${given(2, 'bigint[]')}) with ordinality q(o, known, place)
+    left join lateral (select revision, write_id, entitlement_version, entitlement_write_id from revision
+      where organization_id = q.o offset 0) r on true
+  where r.write_id is distinct from q.known`
+
+/** What a statement with `VECTOR_LINES` is sent with, and how its lines are read. */
+export type VectorQuestion = {
+  readonly values: readonly [logs: readonly LogId[], known: readonly (string | null)[]]
+  /** Throws PdpError `store_unavailable` for a standby, which lags behind its primary: nothing that it says is fresh. */
+  read(lines: Iterable<string>): Vector
+}
+
+/**
+ * Remembers what statements said of each log. A write makes the id and all else of a position in one update, and never the
+ * same id twice, so a log that still has the id stands where it stood: it is answered from here, and only then.
+ */
+export class KnownPositions {
+  readonly #known = new Map<LogId, LogPosition>()
+
+  ask(logs: readonly LogId[]): VectorQuestion {
+    const known = logs.map((log) => this.#known.get(log))
+    return {
+      values: [logs, known.map((position) => position?.writeId ?? null)],
+      read: (lines) => this.#read(logs, known, lines),
+    }
+  }
+
+  #read(logs: readonly LogId[], known: readonly (LogPosition | undefined)[], lines: Iterable<string>): Vector {
+    let clockMs: number | null = null
+    const moved = new Map<LogId, LogPosition | undefined>()
+    for (const line of lines) {
+      const [place = '', ...words] = line.split(' ')
+      if (place === '') clockMs = readClock(words)
+      else moved.set(logAt(logs, place), readPosition(words))
+    }
+    if (clockMs === null) throw new TypeError('the statement did not tell the time')
+    this.#remember(moved)
+    const positions = new Map<LogId, LogPosition>()
+    logs.forEach((log, i) => {
+      const position = moved.has(log) ? moved.get(log) : known[i]
+      if (position !== undefined) positions.set(log, position)
+    })
+    return { clockMs, logs: positions }
+  }
+
+  #remember(moved: ReadonlyMap<LogId, LogPosition | undefined>): void {
+    if (this.#known.size + moved.size > KNOWN_MAX) this.#known.clear()
+    for (const [log, position] of moved) {
+      if (position === undefined) this.#known.delete(log)
+      else this.#known.set(log, position)
+    }
+  }
+}
+
+/** Throws PdpError `store_unavailable`. */
+export async function readVector(
+  connection: Pick<Connection, 'prepared'>,
+  positions: KnownPositions,
+  logs: readonly LogId[],
+): Promise<Vector> {
+  const question = positions.ask(logs)
+  const rows = await connection.prepared('vector', VECTOR_LINES, question.values)
+  return question.read((rows as readonly [string][]).map(([line]) => line))
+}
+
+/** Places count from 1. */
+function logAt(logs: readonly LogId[], place: string): LogId {
+  const log = logs[Number(place) - 1]
+  if (log === undefined) throw new TypeError(`the statement told of place ${place} among ${logs.length} logs`)
+  return log
+}
+
+function readClock([clockMs, hot]: readonly string[]): number {
+  if (hot !== 'off') throw new PdpError('store_unavailable', 'the database is a standby in recovery')
+  return Number(clockMs)
+}
+
+function readPosition([revision, writeId, entitlementVersion, entitlementWriteId]: readonly string[]):
+  | LogPosition
+  | undefined {
+  if (writeId === undefined || entitlementWriteId === undefined) return undefined
+  return { revision: Number(revision), writeId, entitlementVersion: Number(entitlementVersion), entitlementWriteId }
+}

@@ -1,0 +1,67 @@
+/** The permissions of roles, current or proposed, and the size that they take in a token. */
+import { ENVIRONMENT } from '../../shared/domain/change-log.ts'
+import type { Manifest } from '../../shared/domain/manifest.ts'
+import { CLAIMS_BYTES_MAX, type OrganizationRole } from '../../shared/domain/role.ts'
+import type { HeldRole, Reading, Store } from '../store/contract.ts'
+
+/** The claims beside the roles (organization, its name, the tier) need at most this many bytes. */
+const ORGANIZATION_BYTES = 600
+const ROLES_BYTES_MAX = CLAIMS_BYTES_MAX - ORGANIZATION_BYTES
+
+/** Permission keys of a role; undefined if the role is not declared. */
+export type Definitions = (held: HeldRole) => readonly string[] | undefined
+export type Declared = { readonly manifests: readonly Manifest[]; readonly roles: readonly OrganizationRole[] }
+
+/** The rows that hold what is declared, for who reads others with them. */
+export const DECLARED = [
+  { log: ENVIRONMENT, kind: 'manifests' },
+  { log: ENVIRONMENT, kind: 'roles' },
+] as const
+
+export const readDeclared = async (store: Pick<Store, 'rows'>): Promise<Declared> =>
+  declaredIn(await store.rows([ENVIRONMENT], DECLARED))
+
+export const declaredIn = ({ rows }: Pick<Reading, 'rows'>): Declared => ({
+  manifests: rows.flatMap((row) => ('manifests' in row ? row.manifests : [])),
+  roles: rows.flatMap((row) => ('roles' in row ? row.roles : [])),
+})
+
+export function definitionsOf({ manifests, roles }: Declared): Definitions {
+  const apps = new Map(manifests.map((manifest) => [manifest.app, new Map(Object.entries(manifest.roles))]))
+  const wide = new Map(roles.map((role) => [role.key, role]))
+  return ({ app, role }) => (app === null ? wide.get(role) : apps.get(app)?.get(role))?.permissions
+}
+
+/** Bytes of the claims `roles` and `permissions` of a subject that holds all of these. */
+function claimBytes(held: readonly HeldRole[], definitions: Definitions): number {
+  const roles = new Set<string>()
+  const permissions = new Set<string>()
+  for (const role of held) {
+    const keys = definitions(role)
+    if (keys === undefined) continue
+    roles.add(role.role)
+    for (const key of keys) permissions.add(key)
+  }
+  return Buffer.byteLength(JSON.stringify({ roles: [...roles], permissions: [...permissions] }))
+}
+
+/** Why the tokens of an app would become too large, or null. Computed for every set of roles that a subject holds together. */
+export async function tokenIssue(
+  store: Pick<Store, 'roleSets'>,
+  app: string,
+  definitions: Definitions,
+): Promise<string | null> {
+  for (const held of await store.roleSets(app)) {
+    const issue = sizeIssue(held, definitions)
+    if (issue !== null) return issue
+  }
+  return null
+}
+
+/** Why the tokens of a subject that holds all of these would be too large, or null. */
+export function sizeIssue(held: readonly HeldRole[], definitions: Definitions): string | null {
+  const bytes = claimBytes(held, definitions)
+  if (bytes <= ROLES_BYTES_MAX) return null
+  const names = held.map(({ app, role }) => (app === null ? role : `${app}/${role}`)).join(', ')
+  return `a token would carry ${bytes} bytes of roles and permissions, more than ${ROLES_BYTES_MAX}, for a subject that holds ${names}`
+}

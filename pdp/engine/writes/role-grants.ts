@@ -1,0 +1,69 @@
+/** What a role grant must satisfy, by itself and beside what is stored: over HTTP and in process alike. */
+import { createHash } from 'node:crypto'
+import { ENVIRONMENT, type LogId } from '../../shared/domain/change-log.ts'
+import type { Pdp } from '../../shared/domain/decision.ts'
+import { isId, typeOf } from '../../shared/domain/names.ts'
+import type { RoleGrant } from '../../shared/domain/role.ts'
+import type { HeldRole, Store } from '../store/contract.ts'
+import { nothingWritten } from './relationships.ts'
+import { type Definitions, sizeIssue } from './role-definitions.ts'
+
+/** Grants to one subject that count for the size of its tokens. */
+const OWN_GRANTS_MAX = 1_000
+
+type Deps = { readonly store: Pick<Store, 'roleGrants'>; readonly pdp: Pick<Pdp, 'held'> }
+
+/** The same grant has the same id, so that asking twice, also at once, is asking once. */
+export function grantOf({ app, role, subject }: Omit<RoleGrant, 'id'>): RoleGrant {
+  const digest = createHash('sha256')
+    .update(JSON.stringify([app, role, subject]))
+    .digest('base64url')
+  return { id: digest.slice(0, 22), app, role, subject }
+}
+
+/** Throws PdpError `request_invalid`. */
+export function requireSubjectForm(log: LogId, subject: string): void {
+  const types = log === ENVIRONMENT ? ['user', 'service'] : ['user', 'service', 'group']
+  const [type, id] = [typeOf(subject), subject.slice(subject.indexOf(':') + 1)]
+  if (types.includes(type) && isId(id)) return
+  const message = `is not ${types.map((name) => `${name}:<id>`).join(' or ')}`
+  throw nothingWritten('request_invalid', [{ place: '/subject', message }])
+}
+
+/** The permissions of a role. Throws PdpError `request_invalid` for one that nobody declares. */
+export function requireRole(definitions: Definitions, { app, role }: HeldRole): readonly string[] {
+  const permissions = definitions({ app, role })
+  if (permissions !== undefined) return permissions
+  const message = app === null ? 'is not an organization-wide role' : `is not a role of app ${app}`
+  throw nothingWritten('request_invalid', [{ place: '/role', message }])
+}
+
+/** Throws PdpError `conflict` when the subject's tokens would grow too large: with its other grants, and its groups' here. */
+export async function requireFitting(
+  deps: Deps,
+  wanted: { log: LogId; subject: string; role: HeldRole; definitions: Definitions },
+): Promise<void> {
+  const { log, subject, role, definitions } = wanted
+  const own = await deps.store.roleGrants({ subject }, { after: null, countMax: OWN_GRANTS_MAX })
+  const apps = role.app === null ? [null, ...own.map((grant) => grant.app)] : [role.app]
+  for (const app of new Set(apps)) {
+    const counting = own.filter((grant) => grant.app === null || grant.app === app)
+    const groups = await rolesOfGroups(deps, { log, subject, app })
+    const held = [...counting, ...groups, role].map((grant): HeldRole => ({ app: grant.app, role: grant.role }))
+    const distinct = [...new Map(held.map((one) => [JSON.stringify(one), one])).values()]
+    const message = sizeIssue(distinct, definitions)
+    if (message !== null) throw nothingWritten('conflict', [{ place: '/role', message }])
+  }
+}
+
+/** What the subject holds in the organization however it came by it: names alone, so each may be the app's or no app's. */
+async function rolesOfGroups(
+  { pdp }: Deps,
+  { log, subject, app }: { log: LogId; subject: string; app: string | null },
+): Promise<readonly HeldRole[]> {
+  const type = typeOf(subject)
+  if (log === ENVIRONMENT || (type !== 'user' && type !== 'service')) return []
+  const id = subject.slice(type.length + 1)
+  const { roles } = await pdp.held({ organization: log, subject: { type, id }, app })
+  return roles.flatMap((name) => [{ app: null, role: name }, ...(app === null ? [] : [{ app, role: name }])])
+}

@@ -1,0 +1,20 @@
+/** How the identity service writes to the logs and to the outbox: inside the transaction of the change that it reports. */
+
+import type { Sql } from '../../engine/store/directory.ts'
+import type { Change, WriteContext } from '../../shared/domain/change.ts'
+import type { LogId } from '../../shared/domain/change-log.ts'
+import type { JsonObject } from '../../shared/domain/json.ts'
+import type { OutboxEventType } from '../../shared/domain/outbox/events.ts'
+
+type Queries = Pick<Sql, 'query'>
+
+/** Locks and raises a log and stores entries inside the caller's transaction. */
+export type AppendLog = (sql: Queries, log: LogId, changes: readonly Change[], context: WriteContext) => Promise<number>
+export type IdentityEvent = {
+  readonly type: OutboxEventType
+  readonly organization: string | null
+  readonly data: JsonObject
+  readonly tenantsOf?: string
+}
+/** Numbers and stores events; must come last in the transaction. */
+export type AppendEvents = (sql: Queries, events: readonly IdentityEvent[]) => Promise<void>

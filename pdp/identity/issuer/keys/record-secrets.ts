@@ -1,0 +1,70 @@
+/** Hashes or encrypts the redeemable secrets in oidc-provider's records: a stolen backup is useless without the master key. */
+import { createHmac, hash } from 'node:crypto'
+import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
+import { nameOfRecord, RECORD_PURPOSE } from './sealed-names.ts'
+
+// Records that are looked up by the bearer value: the digest of its 256 random bits is enough.
+const HASHED_KINDS: ReadonlySet<string> = new Set([
+  'AuthorizationCode',
+  'RefreshToken',
+  'PushedAuthorizationRequest',
+  'Session',
+  'DeviceCode',
+  'BackchannelAuthenticationRequest',
+])
+// Records that have another key too, so that oidc-provider needs the bearer value back. Members of the payload.
+const SEALED: { readonly [kind: string]: readonly string[] | undefined } = {
+  Session: ['jti'],
+  DeviceCode: ['jti', 'userCode'],
+  BackchannelAuthenticationRequest: ['jti'],
+  Interaction: ['session', 'deviceCode'],
+}
+
+export type RecordSecrets = {
+  /** The id of the row. */
+  keyOf(kind: string, id: string): string
+  /** A user code is short, so that its digest needs a key. */
+  userCodeOf(userCode: string): string
+  /** As it was stored by each master key. */
+  userCodesOf(userCode: string): readonly string[]
+  /** The payload to store. */
+  seal(kind: string, key: string, payload: object): object
+  /** The original of `seal`, except an id that is only hashed. Null if it was not sealed, or with another master key. */
+  open(kind: string, key: string, payload: object): object | null
+}
+
+const USER_CODE_PURPOSE = 'user-code'
+
+export function createRecordSecrets({ masterKeys }: { readonly masterKeys: MasterKeys }): RecordSecrets {
+  const digest = (key: Buffer, userCode: string): string =>
+    createHmac('sha256', key).update(userCode).digest('base64url')
+  return {
+    keyOf: (kind, id) => (HASHED_KINDS.has(kind) ? hash('sha256', id, 'base64url') : id),
+    userCodeOf: (userCode) => digest(masterKeys.derive(USER_CODE_PURPOSE)[0], userCode),
+    userCodesOf: (userCode) => masterKeys.derive(USER_CODE_PURPOSE).map((key) => digest(key, userCode)),
+    seal(kind, key, payload) {
+      const names = SEALED[kind]
+      if (names === undefined) return HASHED_KINDS.has(kind) ? { ...payload, jti: undefined } : payload
+      const entries = Object.entries(payload)
+      const secret = Object.fromEntries(entries.filter(([name]) => names.includes(name)))
+      const plain = Object.fromEntries(entries.filter(([name]) => !names.includes(name)))
+      return {
+        ...plain,
+        sealed: seal(masterKeys.derive(RECORD_PURPOSE), nameOfRecord(kind, key), JSON.stringify(secret)),
+      }
+    },
+    open(kind, key, payload) {
+      if (SEALED[kind] === undefined) return payload
+      if (!('sealed' in payload) || typeof payload.sealed !== 'string') return null
+      const { sealed, ...plain } = payload
+      try {
+        const secret: object = JSON.parse(
+          open(masterKeys.derive(RECORD_PURPOSE), nameOfRecord(kind, key), payload.sealed),
+        )
+        return { ...plain, ...secret }
+      } catch {
+        return null
+      }
+    },
+  }
+}

@@ -1,0 +1,153 @@
+/** Every place of the database that holds something encrypted with the master key, and how its rows are read and replaced. */
+
+import type { Sql } from '../../../engine/store/directory.ts'
+import { RECEIVED_STREAM_SEALED_AS, TRANSMITTER_SEALED_AS } from '../../../signals/receiver/registration.ts'
+import { AUTHORIZATION_PURPOSE, nameOfAuthorization } from '../../../signals/transmitter/sealed.ts'
+import {
+  AUTHENTICATOR_PURPOSE,
+  HOOK_SEALED_AS,
+  INTROSPECTION_SEALED_AS,
+  nameOfAuthenticator,
+  nameOfRecord,
+  PROVIDER_PURPOSE,
+  RECORD_PURPOSE,
+  SIGNING_KEY_PURPOSE,
+} from './sealed-names.ts'
+
+export type SealedRow = { readonly key: readonly string[]; readonly sealed: string }
+export type SealedPlace = {
+  /** For people. */
+  readonly what: string
+  readonly purpose: string
+  /** True for what ends by itself within days: sign-ins and requests that are under way. */
+  readonly transient: boolean
+  /** The name under which the row is sealed. */
+  nameOf(key: readonly string[]): string
+  /** In the order of the keys; from the first one for null. */
+  page(sql: Pick<Sql, 'query'>, after: readonly string[] | null, countMax: number): Promise<readonly SealedRow[]>
+  /** In one statement; rows that changed since they were read stay. The number of replaced rows. */
+  replace(sql: Pick<Sql, 'query'>, rows: readonly (SealedRow & { readonly replacement: string })[]): Promise<number>
+}
+
+type Columns = {
+  readonly table: string
+  readonly key: readonly [string, ...string[]]
+  /** An expression. */
+  readonly sealed: string
+  /** An assignment of `n.replacement`. */
+  readonly assign: string
+}
+
+export const SEALED_PLACES: readonly SealedPlace[] = [
+  {
+    ...{ what: 'sign-ins under way', purpose: RECORD_PURPOSE, transient: true },
+    nameOf: ([kind = '', id = '']) => nameOfRecord(kind, id),
+    ...rowsOf({
+      table: 'oidc_record',
+      key: ['kind', 'id'],
+      sealed: "payload ->> 'sealed'",
+      assign: "payload = jsonb_set(t.payload, '{sealed}', to_jsonb(n.replacement))",
+    }),
+  },
+  {
+    ...{ what: 'authenticators', purpose: AUTHENTICATOR_PURPOSE, transient: false },
+    nameOf: ([user = '']) => nameOfAuthenticator(user),
+    ...rowsOf({
+      table: 'authenticator',
+      key: ['user_id'],
+      sealed: 'secret_sealed',
+      assign: 'secret_sealed = n.replacement',
+    }),
+  },
+  {
+    ...{ what: 'the token hook', purpose: HOOK_SEALED_AS, transient: false },
+    nameOf: () => HOOK_SEALED_AS,
+    ...rowsOf({ table: 'token_hook', key: ['url'], sealed: 'secret_sealed', assign: 'secret_sealed = n.replacement' }),
+  },
+  {
+    ...{ what: 'identity providers', purpose: PROVIDER_PURPOSE, transient: false },
+    nameOf: ([id = '']) => id,
+    ...rowsOf({
+      table: 'identity_provider',
+      key: ['provider_id'],
+      sealed: 'secret_sealed',
+      assign: 'secret_sealed = n.replacement',
+    }),
+  },
+  {
+    ...{ what: 'trusted issuers', purpose: INTROSPECTION_SEALED_AS, transient: false },
+    nameOf: () => INTROSPECTION_SEALED_AS,
+    ...rowsOf({
+      table: 'trusted_issuer',
+      key: ['issuer'],
+      sealed: "document #>> '{introspection,secret_sealed}'",
+      assign: "document = jsonb_set(t.document, '{introspection,secret_sealed}', to_jsonb(n.replacement))",
+    }),
+  },
+  {
+    ...{ what: 'credentials at transmitters', purpose: TRANSMITTER_SEALED_AS, transient: false },
+    nameOf: () => TRANSMITTER_SEALED_AS,
+    ...rowsOf({
+      table: 'trusted_issuer',
+      key: ['issuer'],
+      sealed: "document #>> '{ssf,secret_sealed}'",
+      assign: "document = jsonb_set(t.document, '{ssf,secret_sealed}', to_jsonb(n.replacement))",
+    }),
+  },
+  {
+    ...{ what: 'received streams', purpose: RECEIVED_STREAM_SEALED_AS, transient: false },
+    nameOf: () => RECEIVED_STREAM_SEALED_AS,
+    ...rowsOf({
+      table: 'received_stream',
+      key: ['issuer'],
+      sealed: 'authorization_sealed',
+      assign: 'authorization_sealed = n.replacement',
+    }),
+  },
+  {
+    ...{ what: 'endpoints of signal streams', purpose: AUTHORIZATION_PURPOSE, transient: false },
+    nameOf: ([stream = '']) => nameOfAuthorization(stream),
+    ...rowsOf({
+      table: 'signal_stream',
+      key: ['stream_id'],
+      sealed: 'authorization_sealed',
+      assign: 'authorization_sealed = n.replacement',
+    }),
+  },
+  {
+    ...{ what: 'signing keys', purpose: SIGNING_KEY_PURPOSE, transient: false },
+    nameOf: ([kid = '']) => kid,
+    ...rowsOf({
+      table: 'signing_key',
+      key: ['kid'],
+      sealed: 'private_jwk_sealed',
+      assign: 'private_jwk_sealed = n.replacement',
+    }),
+  },
+]
+
+function rowsOf({ table, key, sealed, assign }: Columns): Pick<SealedPlace, 'page' | 'replace'> {
+  const columns = key.join(', ')
+  const parameters = key.map((_, i) => `$${i + 2}`).join(', ')
+  return {
+    page: (sql, after, countMax) =>
+      sql.query<SealedRow>(
+        `select array[${columns}] as key, ${sealed} as sealed from ${table}
+         where ${sealed} is not null ${after === null ? '' : `and (${columns}) > (${parameters})`}
+         order by ${columns} limit $1`,
+        [countMax, ...(after ?? [])],
+      ),
+    async replace(sql, rows) {
+      const arrays = [...key.map((_, i) => rows.map((row) => row.key[i])), rows.map((row) => row.sealed)]
+      const given = [...arrays, rows.map((row) => row.replacement)]
+      const names = [...key.map((_, i) => `k${i}`), 'former', 'replacement']
+      const replaced = await sql.query(
+        `update ${table} t set ${assign}
+         from unnest(${given.map((_, i) => `$${i + 1}::text[]`).join(', ')}) as n(${names.join(', ')})
+         where ${key.map((column, i) => `t.${column} = n.k${i}`).join(' and ')} and ${sealed} = n.former returning 1`,
+        given,
+      )
+      return replaced.length
+    },
+  }
+}

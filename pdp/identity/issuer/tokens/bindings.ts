@@ -1,0 +1,106 @@
+/** The bindings of each grant: organization, person, client, browser session, and the grant that it was exchanged from. */
+
+import type { Sql } from '../../../engine/store/directory.ts'
+import type { Pdp } from '../../../shared/domain/decision.ts'
+
+/** `sessionUid`: the grant ends with this browser session, unless `offline`. `parentGrantId`: the grant of the exchanged token. */
+export type Binding = {
+  readonly grantId: string
+  readonly organization: string | null
+  readonly user: string
+  readonly client: string
+  readonly sessionUid: string | null
+  readonly parentGrantId: string | null
+  readonly offline: boolean
+  /** The first token of the grant was bound to a DPoP key. */
+  readonly senderConstrained: boolean
+}
+
+export type Bindings = {
+  bind(binding: Omit<Binding, 'senderConstrained'>): Promise<void>
+  find(grantId: string): Promise<Binding | null>
+  /** From now on, every refresh needs a DPoP proof. */
+  constrain(grantId: string): Promise<void>
+  /** Deletes bindings that ended more than an hour ago, in batches. */
+  collect(): Promise<void>
+}
+
+/** A batch takes some tens of milliseconds. One call deletes up to ten million rows. */
+const PIECE_ROWS = 5_000
+const PIECES_MAX = 2_000
+const COLUMNS = `grant_id as "grantId", organization_id as organization, user_id as "user", client_id as client,
+  session_uid as "sessionUid", parent_grant_id as "parentGrantId", offline, sender_constrained as "senderConstrained"`
+// Rows that another node is deleting are skipped.
+const COLLECTIONS = [
+  `delete from oidc_record where ctid = any(array(
+     select ctid from oidc_record where expires_at < now() - interval '1 hour' limit ${PIECE_ROWS}
+     for update skip locked)) returning 1`,
+  `delete from grant_binding where ctid = any(array(
+     select ctid from grant_binding b where created_at < now() - interval '1 hour'
+     and not exists (select 1 from oidc_record where kind = 'Grant' and id = b.grant_id) limit ${PIECE_ROWS}
+     for update skip locked)) returning 1`,
+  `delete from attempt where ctid = any(array(
+     select ctid from attempt where ends_at < now() - interval '1 hour' limit ${PIECE_ROWS}
+     for update skip locked)) returning 1`,
+  `delete from passkey_challenge where ctid = any(array(
+     select ctid from passkey_challenge where expires_at < now() - interval '1 hour' limit ${PIECE_ROWS}
+     for update skip locked)) returning 1`,
+  `delete from mailed_token where ctid = any(array(
+     select ctid from mailed_token where expires_at < now() - interval '1 hour' limit ${PIECE_ROWS}
+     for update skip locked)) returning 1`,
+  // Of processes that were killed: the others delete their own.
+  `delete from pdp_process where ctid = any(array(
+     select ctid from pdp_process where seen_at < now() - interval '1 hour' limit ${PIECE_ROWS}
+     for update skip locked)) returning 1`,
+  `delete from outbox where seq in (
+     select seq from outbox where created_at < now() - interval '30 days' order by seq limit ${PIECE_ROWS}
+     for update skip locked) returning 1`,
+]
+
+export function createBindings({ sql }: { readonly sql: Pick<Sql, 'query'> }): Bindings {
+  return {
+    async bind(b) {
+      await sql.query(
+        `insert into grant_binding (grant_id, organization_id, user_id, client_id, session_uid, parent_grant_id, offline)
+         values ($1, $2, $3, $4, $5, $6, $7)`,
+        [b.grantId, b.organization, b.user, b.client, b.sessionUid, b.parentGrantId, b.offline],
+      )
+    },
+    async find(grantId) {
+      const [row] = await sql.query<Binding>(`select ${COLUMNS} from grant_binding where grant_id = $1`, [grantId])
+      return row ?? null
+    },
+    async constrain(grantId) {
+      await sql.query('update grant_binding set sender_constrained = true where grant_id = $1', [grantId])
+    },
+    async collect() {
+      for (const statement of COLLECTIONS) {
+        for (let pieces = 0; pieces < PIECES_MAX; pieces++) {
+          const gone = await sql.query(statement)
+          if (gone.length < PIECE_ROWS) break
+        }
+      }
+    },
+  }
+}
+
+/** A tenant's client learns nothing about the tokens of other tenants, and does nothing with them. */
+export async function mayKnow(
+  pdp: Pick<Pdp, 'ancestors'>,
+  client: { readonly clientId: string; readonly portcullis_organization: string | null },
+  token: { readonly clientId: string; readonly organization: string | null },
+): Promise<boolean> {
+  const own = client.portcullis_organization
+  return own === null || token.clientId === client.clientId || mayActIn(pdp, own, token.organization)
+}
+
+/** `own`: the client's organization; null for a client of the environment. False for a deleted organization. */
+export async function mayActIn(
+  pdp: Pick<Pdp, 'ancestors'>,
+  own: string | null,
+  organization: string | null,
+): Promise<boolean> {
+  if (organization === null) return own === null
+  const ancestors = await pdp.ancestors(organization)
+  return ancestors !== null && (own === null || ancestors.includes(own))
+}

@@ -1,0 +1,290 @@
+/** Access tokens of other issuers: verified with the issuer's keys, mapped to our subjects, and valid only for decisions. */
+
+import type { Sql } from '../../../engine/store/directory.ts'
+import { lockLog } from '../../../engine/store/log-lock.ts'
+import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
+import { withTimeout } from '../../../shared/base/with-timeout.ts'
+import type { WriteContext } from '../../../shared/domain/change.ts'
+import { ENVIRONMENT } from '../../../shared/domain/change-log.ts'
+import { PdpError } from '../../../shared/domain/errors.ts'
+import { EXTERNAL } from '../../../shared/domain/names.ts'
+import { FOREIGN_TOKEN_AGE_MAX_MS } from '../../../shared/domain/revocation.ts'
+import type { Log } from '../../../shared/process/log.ts'
+import type { AlgorithmName } from '../../../shared/token/algorithms.ts'
+import type { AccessClaims } from '../../../shared/token/claims.ts'
+import { TokenError } from '../../../shared/token/errors.ts'
+import type { ForeignIssuer } from '../../../shared/token/foreign-claims.ts'
+import { parseJws, TOKEN_CHARS_MAX } from '../../../shared/token/jws.ts'
+import { createKeySource, type KeySource, NO_KEYS } from '../../../shared/token/keys.ts'
+import { createIntrospect, INTROSPECTED_MS, type Introspect } from '../../../shared/token/opaque-tokens.ts'
+import { type Fetch, remoteKeys } from '../../../shared/token/remote-keys.ts'
+import { createTokenVerifier, type TokenVerifier } from '../../../shared/token/verify.ts'
+import {
+  externalKeys,
+  SILENT,
+  type SignalsDocument,
+  type StoredSignals,
+  shownSignals,
+  storedSignals,
+} from '../../../signals/receiver/registration.ts'
+import { type StreamState, streamStates } from '../../../signals/receiver/streams.ts'
+import { isServiceScope } from '../../oauth/scopes.ts'
+import type { AppendLog } from '../append.ts'
+import { INTROSPECTION_SEALED_AS } from '../keys/sealed-names.ts'
+import { createReachability, type Unreachable } from './reachability.ts'
+import { type ReadRecord, verified } from './token-record.ts'
+import type { TokenRecord } from './token-state.ts'
+
+const ISSUER_WAIT_MS = 300
+const LOCAL_KEYS_AGE_MS = 3_600_000
+const VERIFIERS_MAX = 200
+
+/** What an environment trusts another issuer with. Exactly one of `jwks`, `jwks_uri` and `introspection`. */
+export type TrustedIssuerDocument = ForeignIssuer & {
+  readonly jwks?: { readonly keys: readonly object[] }
+  readonly jwks_uri?: string
+  readonly introspection?: {
+    readonly endpoint: string
+    readonly client_id: string
+    /** Stored sealed and never shown. */
+    readonly client_secret?: string
+  }
+  /** Needed with keys. */
+  readonly algorithms?: readonly AlgorithmName[]
+  /** The audience of our app that tokens with `audience` are for; without it, `audience` is that of our app. */
+  readonly resource?: string
+  /** Who says which sessions and accounts ended. */
+  readonly ssf?: SignalsDocument
+}
+type StoredDocument = Omit<TrustedIssuerDocument, 'introspection' | 'ssf'> & {
+  readonly ssf?: StoredSignals
+  readonly introspection?: { readonly endpoint: string; readonly client_id: string; readonly secret_sealed: string }
+}
+type Registration = { readonly issuer: string; readonly document: StoredDocument }
+export type ExternalIssuers = {
+  /** Throws TokenError `keys_unavailable` or `issuer_unavailable` when the issuer does not answer soon. */
+  readonly record: ReadRecord
+  list(): Promise<readonly ({ readonly issuer: string } & TrustedIssuerDocument)[]>
+  /** False if the registration is new. */
+  put(issuer: string, document: TrustedIssuerDocument, context: WriteContext): Promise<boolean>
+  remove(issuer: string, context: WriteContext): Promise<boolean>
+  /** What their transmitters send us. */
+  streams(): Promise<readonly StreamState[]>
+  /** Those that did not answer this process when it had a token of theirs. */
+  unreachable(): readonly Unreachable[]
+}
+
+export function createExternalIssuers(deps: {
+  readonly issuer: string
+  readonly sql: Sql
+  readonly appendLog: AppendLog
+  readonly masterKeys: MasterKeys
+  readonly fetch: Fetch
+  readonly clock: () => number
+  readonly log: Log
+}): ExternalIssuers {
+  const { sql, clock } = deps
+  const reachability = createReachability(clock)
+  const secretKeys = () => deps.masterKeys.derive(INTROSPECTION_SEALED_AS)
+  // By the whole registration: a changed one gets new keys and an empty cache.
+  const verifiers = new Map<string, TokenVerifier>()
+
+  function verifierOf(issuer: string, document: StoredDocument): TokenVerifier {
+    const key = JSON.stringify([issuer, document])
+    const known = verifiers.get(key)
+    if (known !== undefined) return known
+    const [oldest] = verifiers.keys()
+    if (verifiers.size >= VERIFIERS_MAX && oldest !== undefined) verifiers.delete(oldest)
+    const { algorithms = [], audience } = document
+    const introspect = introspectOf(issuer, document)
+    const keys = introspect === null ? keysOf(issuer, document) : NO_KEYS
+    const trusted = { issuer, keys, algorithms, external: document, ...(introspect !== null && { introspect }) }
+    const verifier = createTokenVerifier({ issuers: [trusted], audience, clock })
+    verifiers.set(key, verifier)
+    return verifier
+  }
+
+  function introspectOf(issuer: string, { introspection }: StoredDocument): Introspect | null {
+    if (introspection === undefined) return null
+    const { endpoint, client_id: clientId, secret_sealed: sealed } = introspection
+    return createIntrospect({
+      issuer,
+      endpoint,
+      clientId,
+      clientSecret: () => open(secretKeys(), INTROSPECTION_SEALED_AS, sealed),
+      fetch: deps.fetch,
+      clock,
+      onError: (err) => deps.log.warn({ event: 'issuer_introspection_failed', issuer, err }),
+    })
+  }
+
+  /**
+   * Of the issuer that the token names, or of the only one whose tokens are opaque. Throws TokenError `issuer_unavailable`
+   * while its transmitter is silent, if the registration says that its tokens do not count then.
+   */
+  async function registrationOf(token: string): Promise<Registration | null> {
+    const iss = parseJws(token, TOKEN_CHARS_MAX)?.payload.iss
+    if (iss === deps.issuer || (iss !== undefined && typeof iss !== 'string')) return null
+    const [row] = await sql.query<Registration & { heard: boolean | null }>(
+      `select t.issuer, t.document, r.heard_at is not null and not ${SILENT} as heard
+       from trusted_issuer t left join received_stream r using (issuer)
+       where ${iss === undefined ? "t.document ? 'introspection'" : 't.issuer = $1'}`,
+      iss === undefined ? [] : [iss],
+    )
+    if (row?.document.ssf?.on_silence === 'refuse' && row.heard !== true)
+      throw new TokenError('issuer_unavailable', `the transmitter of ${row.issuer} is silent`)
+    return row ?? null
+  }
+
+  function keysOf(issuer: string, { jwks, jwks_uri: jwksUri }: StoredDocument): KeySource {
+    const onError = (err: unknown): void => deps.log.warn({ event: 'issuer_keys_failed', issuer, err })
+    if (jwksUri !== undefined) return remoteKeys({ issuer, jwksUri, fetch: deps.fetch, clock, onError })
+    return createKeySource({
+      load: () => jwks?.keys ?? [],
+      clock,
+      refreshAfterMs: LOCAL_KEYS_AGE_MS,
+      ageMaxMs: LOCAL_KEYS_AGE_MS,
+      cooldownMs: LOCAL_KEYS_AGE_MS,
+      onError,
+    })
+  }
+
+  function stored({ introspection, ssf, ...given }: TrustedIssuerDocument, former?: StoredDocument): StoredDocument {
+    const document = { ...given, ...(ssf && { ssf: storedSignals(ssf, former?.ssf, deps.masterKeys) }) }
+    if (introspection === undefined) return document
+    const { client_secret: secret = '', ...shown } = introspection
+    return {
+      ...document,
+      introspection: { ...shown, secret_sealed: seal(secretKeys(), INTROSPECTION_SEALED_AS, secret) },
+    }
+  }
+
+  return {
+    async record(token) {
+      const found = token.length > TOKEN_CHARS_MAX ? null : await registrationOf(token)
+      if (found === null) return null
+      const { issuer, document } = found
+      // A caller waits half a second for us; an answer that the issuer gives later serves the next question.
+      const claims = await reachability.watch(
+        issuer,
+        withTimeout(
+          verified(verifierOf(issuer, document), token),
+          ISSUER_WAIT_MS,
+          () =>
+            new TokenError(
+              document.introspection ? 'issuer_unavailable' : 'keys_unavailable',
+              `${issuer} does not answer`,
+            ),
+        ),
+      )
+      if (claims === null) return null
+      const record = toRecord(claims, document)
+      // An old token whose revocation may be forgotten; else the verifier has compared its end already.
+      if (record.expiresAtMs < claims.expiresAtMs && record.expiresAtMs <= clock()) return null
+      const recheck = document.introspection === undefined ? {} : { recheckAtMs: clock() + INTROSPECTED_MS }
+      return { ...record, ...recheck }
+    },
+    async list() {
+      const rows = await sql.query<{ issuer: string; document: StoredDocument }>(
+        'select issuer, document from trusted_issuer order by issuer',
+      )
+      return rows.map(({ issuer, document: { introspection, ssf, ...document } }) => ({
+        issuer,
+        ...document,
+        ...(ssf && { ssf: shownSignals(ssf) }),
+        ...(introspection && {
+          introspection: { endpoint: introspection.endpoint, client_id: introspection.client_id },
+        }),
+      }))
+    },
+    async put(issuer, document, context) {
+      if (issuer === deps.issuer) throw new PdpError('conflict', 'this is our own issuer')
+      return sql.transaction(async (tx) => {
+        await deps.appendLog(tx, ENVIRONMENT, [{ kind: 'trusted_issuer', id: issuer, op: 'write' }], context)
+        await requireOwnPrefix(tx, issuer, document.subject_prefix)
+        if (document.introspection !== undefined) await requireOnlyIntrospection(tx, issuer)
+        const [former] = await tx.query<{ document: StoredDocument }>(
+          'select document from trusted_issuer where issuer = $1',
+          [issuer],
+        )
+        await tx.query(
+          `insert into trusted_issuer as t (issuer, document) values ($1, $2::jsonb)
+           on conflict (issuer) do update set document = excluded.document`,
+          [issuer, JSON.stringify(stored(document, former?.document))],
+        )
+        return former !== undefined
+      })
+    },
+    streams: () => streamStates(sql),
+    unreachable: reachability.unreachable,
+    remove: (issuer, context) =>
+      sql.transaction(async (tx) => {
+        await lockLog(tx, ENVIRONMENT)
+        const rows = await tx.query('delete from trusted_issuer where issuer = $1 returning 1', [issuer])
+        if (rows.length === 0) return false
+        await deps.appendLog(tx, ENVIRONMENT, [{ kind: 'trusted_issuer', id: issuer, op: 'delete' }], context)
+        return true
+      }),
+  }
+}
+
+/** Throws PdpError `conflict`: an opaque token does not say which of two issuers it is from, and must not be shown to both. */
+async function requireOnlyIntrospection(tx: Pick<Sql, 'query'>, issuer: string): Promise<void> {
+  const [other] = await tx.query<{ issuer: string }>(
+    "select issuer from trusted_issuer where issuer <> $1 and document ? 'introspection' limit 1",
+    [issuer],
+  )
+  if (other !== undefined)
+    throw new PdpError('conflict', `introspection: ${other.issuer} has it already, and one issuer may`)
+}
+
+/** Throws PdpError `conflict` for a prefix by which two issuers, or an issuer and a user of before, could be one subject. */
+async function requireOwnPrefix(tx: Pick<Sql, 'query'>, issuer: string, prefix: string): Promise<void> {
+  const [other] = await tx.query<{ issuer: string; prefix: string }>(
+    `select issuer, document ->> 'subject_prefix' as prefix from trusted_issuer where issuer <> $1
+     and (starts_with(document ->> 'subject_prefix', $2) or starts_with($2, document ->> 'subject_prefix')) limit 1`,
+    [issuer, prefix],
+  )
+  if (other !== undefined) {
+    throw new PdpError('conflict', `subject_prefix: ${other.issuer} has ${other.prefix}, and one begins with the other`)
+  }
+  const [user] = await tx.query<{ id: string }>(
+    'select user_id as id from user_account where starts_with(user_id, $1) limit 1',
+    [EXTERNAL + prefix],
+  )
+  if (user !== undefined) throw new PdpError('conflict', `subject_prefix: user ${user.id} would be one of its subjects`)
+}
+
+function toRecord(claims: AccessClaims, { audience, resource, organizations, ssf }: StoredDocument): TokenRecord {
+  return {
+    subject: { type: 'user', id: claims.subject },
+    organization: claims.organization,
+    clientId: claims.clientId,
+    scopes: new Set([...claims.scopes].filter((scope) => !isServiceScope(scope))),
+    // Only what the issuer is trusted with: other audiences of the token may be those of other apps of ours.
+    audiences: [resource ?? audience],
+    jkt: claims.jkt,
+    jti: claims.jti,
+    grantId: null,
+    issuedAtMs: claims.issuedAtMs,
+    // What revoked an older token may be forgotten.
+    expiresAtMs: ssf ? Math.min(claims.expiresAtMs, claims.issuedAtMs + FOREIGN_TOKEN_AGE_MAX_MS) : claims.expiresAtMs,
+    acr: text(claims.all.acr),
+    authTime: seconds(claims.all.auth_time),
+    grants: [],
+    clients: [],
+    sessionUid: null,
+    userId: claims.subject,
+    digest: claims.digest,
+    act: undefined,
+    externalIssuer: claims.issuer,
+    externalKeys: externalKeys(claims),
+    ...(claims.groups.length > 0 && { memberships: { groups: claims.groups, organizations } }),
+  }
+}
+
+const text = (value: unknown): string | null => (typeof value === 'string' ? value : null)
+
+/** RFC 7519 allows fractions. An instant that gRPC cannot represent would break the stream of every caller. */
+const seconds = (value: unknown): number | null =>
+  typeof value === 'number' && value >= 0 && value <= 0xffff_ffff ? Math.floor(value) : null

@@ -1,0 +1,40 @@
+/** Which trusted issuers did not answer this process, so that their tokens could not be verified. */
+import { TokenError } from '../../../shared/token/errors.ts'
+
+export type Unreachable = {
+  readonly issuer: string
+  /** Milliseconds since the epoch: since when no token of the issuer could be judged. */
+  readonly sinceMs: number
+}
+export type Reachability = {
+  /** Passes on what `work` gives, or throws. */
+  watch<T>(issuer: string, work: Promise<T>): Promise<T>
+  unreachable(): readonly Unreachable[]
+}
+
+/** An issuer whose tokens nobody brings any more says nothing about itself. */
+const KEPT_MS = 3_600_000
+const ISSUERS_MAX = 200
+
+export function createReachability(clock: () => number): Reachability {
+  const failing = new Map<string, { readonly sinceMs: number; readonly latestMs: number }>()
+  return {
+    async watch(issuer, work) {
+      try {
+        const result = await work
+        failing.delete(issuer)
+        return result
+      } catch (err) {
+        const isSilent = err instanceof TokenError && /^(keys|issuer)_unavailable$/.test(err.code)
+        const latestMs = clock()
+        if (isSilent && (failing.has(issuer) || failing.size < ISSUERS_MAX))
+          failing.set(issuer, { sinceMs: failing.get(issuer)?.sinceMs ?? latestMs, latestMs })
+        throw err
+      }
+    },
+    unreachable: () =>
+      [...failing].flatMap(([issuer, { sinceMs, latestMs }]) =>
+        clock() - latestMs > KEPT_MS ? [] : [{ issuer, sinceMs }],
+      ),
+  }
+}

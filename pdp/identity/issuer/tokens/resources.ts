@@ -1,0 +1,36 @@
+/** The resources that a token can be for (RFC 8707): audiences that app manifests declare, each owned by one app. */
+
+import type { Store } from '../../../engine/store/contract.ts'
+import { ENVIRONMENT, type LogPosition } from '../../../shared/domain/change-log.ts'
+
+export type Resources = {
+  /** The app that currently declares the audience; null: no app. Throws PdpError `store_unavailable`. */
+  owner(audience: string): Promise<string | null>
+}
+
+export function createResources(store: Pick<Store, 'vector' | 'rows'>): Resources {
+  let held: { position: LogPosition; owners: ReadonlyMap<string, string> } | null = null
+
+  /** Read again when the environment's log has changed, so it is always the content at the log's position. */
+  async function owners(): Promise<ReadonlyMap<string, string>> {
+    const now = (await store.vector([ENVIRONMENT])).logs.get(ENVIRONMENT)
+    if (held !== null && now?.revision === held.position.revision && now.writeId === held.position.writeId) {
+      return held.owners
+    }
+    const { vector, rows } = await store.rows([ENVIRONMENT], [{ log: ENVIRONMENT, kind: 'manifests' }])
+    const read = new Map<string, string>()
+    for (const row of rows) {
+      if (row.key.kind !== 'manifests' || !('manifests' in row)) continue
+      for (const { app, audiences } of row.manifests) for (const audience of audiences) read.set(audience, app)
+    }
+    const position = vector.logs.get(ENVIRONMENT)
+    if (position !== undefined) held = { position, owners: read }
+    return read
+  }
+
+  return {
+    async owner(audience) {
+      return (await owners()).get(audience) ?? null
+    },
+  }
+}

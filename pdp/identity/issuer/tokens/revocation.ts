@@ -1,0 +1,147 @@
+/** Revokes tokens for every cause: in the token log and in the tables, in one transaction, so that no node can miss it. */
+
+import type { Sql } from '../../../engine/store/directory.ts'
+import { lockLog } from '../../../engine/store/log-lock.ts'
+import type { Change, WriteContext } from '../../../shared/domain/change.ts'
+import { TOKENS } from '../../../shared/domain/change-log.ts'
+import { initiatorOf } from '../../../shared/domain/outbox/events.ts'
+import type { AppendEvents, AppendLog, IdentityEvent } from '../append.ts'
+
+type Queries = Pick<Sql, 'query'>
+
+export type Revocations = {
+  /** One token without a grant (client_credentials). */
+  endToken(jti: string, context: WriteContext): Promise<void>
+  /** The grant, its tokens, and every grant that was exchanged from it. May be repeated. */
+  endGrant(grantId: string, context: WriteContext): Promise<void>
+  /** The grants that depend on the browser session. Also stores the event that it ended. */
+  endSession(session: { readonly uid: string; readonly user: string | null }, context: WriteContext): Promise<void>
+  /** Like endSession, and also deletes the session; false if it does not exist. */
+  revokeSession(uid: string, context: WriteContext): Promise<boolean>
+  /** All sessions and grants of a person, including offline grants and unfinished sign-ins. Returns the ids of the sessions. */
+  revokeUser(user: string, context: WriteContext): Promise<readonly string[]>
+  /** Like revokeUser, inside the caller's transaction. It stores events, so it must be the last step. */
+  endUser(sql: Queries, user: string, context: WriteContext): Promise<readonly string[]>
+}
+
+const DELETE_GRANTS = `
+  with recursive doomed as (
+    select unnest($1::text[]) collate "C" as grant_id
+    union select b.grant_id from grant_binding b join doomed d on b.parent_grant_id = d.grant_id)
+  delete from oidc_record where grant_id in (select grant_id from doomed)
+    or (kind = 'Grant' and id in (select grant_id from doomed))`
+
+export function createRevocations(deps: {
+  readonly sql: Sql
+  readonly appendLog: AppendLog
+  readonly appendEvents: AppendEvents
+  readonly clock: () => number
+}): Revocations {
+  const { appendLog, appendEvents } = deps
+
+  function locked<T>(work: (sql: Queries) => Promise<T>): Promise<T> {
+    return deps.sql.transaction(async (sql) => {
+      await lockLog(sql, TOKENS)
+      return work(sql)
+    })
+  }
+
+  async function endGrants(sql: Queries, ended: Ended, context: WriteContext): Promise<void> {
+    const changes: Change[] = ended.sessions.map((id) => ({ kind: 'token', by: 'session', id }))
+    for (const id of ended.grants) changes.push({ kind: 'token', by: 'grant', id })
+    if (changes.length > 0) await appendLog(sql, TOKENS, changes, context)
+    await sql.query(DELETE_GRANTS, [ended.grants])
+  }
+
+  async function endSession(sql: Queries, session: { uid: string; user: string | null }, context: WriteContext) {
+    const rows = await sql.query<BoundGrant>(`${BOUND_GRANTS} where session_uid = $1 and not offline`, [session.uid])
+    await endGrants(sql, { sessions: [session.uid], grants: rows.map(({ id }) => id) }, context)
+    await appendEvents(sql, [sessionRevoked({ ...session, session: session.uid, tenants: tenantsOf(rows) }, context)])
+  }
+
+  async function endUser(sql: Queries, user: string, context: WriteContext): Promise<readonly string[]> {
+    // The clock that also dates sign-ins. Who is blocked stays so.
+    const now = new Date(deps.clock()).toISOString()
+    await sql.query('update user_account set signed_out_at = greatest(signed_out_at, $2) where user_id = $1', [
+      user,
+      now,
+    ])
+    await lockLog(sql, TOKENS)
+    const sessions = await sql.query<{ uid: string }>(
+      "delete from oidc_record where kind = 'Session' and payload ->> 'accountId' = $1 returning uid",
+      [user],
+    )
+    // A sign-in that the browser has not gone on with would make a new session; a link that was asked for, a new password.
+    await sql.query(
+      "delete from oidc_record where kind = 'Interaction' and payload -> 'result' -> 'login' ->> 'accountId' = $1",
+      [user],
+    )
+    await sql.query("delete from mailed_token where user_id = $1 and kind = 'reset'", [user])
+    const uids = sessions.map(({ uid }) => uid).sort()
+    const grants = await sql.query<BoundGrant>(
+      `${BOUND_GRANTS} b where user_id = $1
+       and exists (select 1 from oidc_record where kind = 'Grant' and id = b.grant_id)`,
+      [user],
+    )
+    await endGrants(sql, { sessions: uids, grants: grants.map(({ id }) => id) }, context)
+    await appendEvents(sql, [
+      ...uids.map((uid) => {
+        const tenants = tenantsOf(grants.filter(({ session }) => session === uid))
+        return sessionRevoked({ session: uid, user, tenants }, context)
+      }),
+      {
+        ...sessionRevoked({ session: null, user, tenants: tenantsOf(grants) }, context),
+        type: 'user.signed_out',
+        tenantsOf: user,
+      },
+    ])
+    return uids
+  }
+
+  return {
+    endToken: (jti, context) =>
+      locked(async (sql) => {
+        await appendLog(sql, TOKENS, [{ kind: 'token', by: 'jti', id: jti }], context)
+        await sql.query("delete from oidc_record where kind in ('AccessToken', 'ClientCredentials') and id = $1", [jti])
+      }),
+    endGrant: (grantId, context) => locked((sql) => endGrants(sql, { sessions: [], grants: [grantId] }, context)),
+    endSession: (session, context) => locked((sql) => endSession(sql, session, context)),
+    revokeSession: (uid, context) =>
+      locked(async (sql) => {
+        const [row] = await sql.query<{ user: string | null }>(
+          `with ended as (select id, payload from oidc_record where kind = 'Session' and uid = $1 for update)
+           update oidc_record r set consumed_at = now(), uid = null, payload = '{}' from ended
+           where r.kind = 'Session' and r.id = ended.id returning ended.payload ->> 'accountId' as "user"`,
+          [uid],
+        )
+        if (row === undefined) return false
+        await endSession(sql, { uid, user: row.user }, context)
+        return true
+      }),
+    revokeUser: (user, context) => deps.sql.transaction((sql) => endUser(sql, user, context)),
+    endUser,
+  }
+}
+
+type Ended = { readonly sessions: readonly string[]; readonly grants: readonly string[] }
+
+type BoundGrant = { readonly id: string; readonly tenant: string | null; readonly session: string | null }
+const BOUND_GRANTS = 'select grant_id as id, organization_id as tenant, session_uid as session from grant_binding'
+
+/** The organizations that gave grants to these: they may know that the session ended. */
+const tenantsOf = (rows: readonly { readonly tenant: string | null }[]): readonly string[] =>
+  [...new Set(rows.flatMap(({ tenant }) => (tenant === null ? [] : [tenant])))].sort()
+
+const sessionRevoked = (
+  ended: { readonly session: string | null; readonly user: string | null; readonly tenants: readonly string[] },
+  { actor }: WriteContext,
+): IdentityEvent => ({
+  type: 'session.revoked',
+  organization: null,
+  data: {
+    session: ended.session,
+    user: ended.user,
+    tenants: ended.tenants,
+    initiating_entity: initiatorOf(actor, ended.user),
+  },
+})

@@ -1,0 +1,65 @@
+/** What happens to a browser session, told to receivers of security events that asked for it (CAEP 1.0 sections 3.4 and 3.7). */
+import type { Sql } from '../../../engine/store/directory.ts'
+import type { AppendEvents, IdentityEvent } from '../append.ts'
+
+type Queries = Pick<Sql, 'query'>
+type Session = { readonly uid: string; readonly accountId?: string | undefined; readonly acr?: string | undefined }
+type SignedIn = {
+  readonly accountId: string
+  readonly acr?: string | undefined
+  readonly amr?: readonly string[] | undefined
+}
+export type SessionEvents = {
+  /** A person signs in, once more perhaps; `session` is as it was before. It is stored later. */
+  note(session: Session, signedIn: SignedIn): void
+  /** What was noted for the session, once. */
+  take(uid: string | null): IdentityEvent | null
+  /** In the transaction that stores the session. Nothing when nobody asked for it: most never do. */
+  append(sql: Queries, event: IdentityEvent): Promise<void>
+}
+
+/** Values of acr, the weakest first. */
+const LEVELS = ['pwd', 'mfa']
+/** Of sessions that are never stored, because something failed. */
+const NOTED_MAX = 1_000
+/** The last part of an event's URI. */
+const WANTED = `
+  select 1 from signal_stream where status <> 'disabled' and exists (
+    select 1 from unnest(events_requested) uri where uri like '%/caep/event-type/' || $1) limit 1`
+const NAMES = { 'session.established': 'session-established', 'assurance.changed': 'assurance-level-change' } as const
+
+export function createSessionEvents(appendEvents: AppendEvents): SessionEvents {
+  const noted = new Map<string, IdentityEvent>()
+  return {
+    note(session, signedIn) {
+      const event = eventOf(session, signedIn)
+      const [oldest] = noted.keys()
+      if (noted.size >= NOTED_MAX && oldest !== undefined) noted.delete(oldest)
+      if (event !== null) noted.set(session.uid, event)
+    },
+    take(uid) {
+      const event = uid === null ? undefined : noted.get(uid)
+      if (uid !== null) noted.delete(uid)
+      return event ?? null
+    },
+    async append(sql, event) {
+      const name = Object.entries(NAMES).find(([type]) => type === event.type)?.[1]
+      const wanted = await sql.query(WANTED, [name])
+      if (wanted.length > 0) await appendEvents(sql, [event])
+    },
+  }
+}
+
+/** Null when the same person signs in as strongly as before. */
+function eventOf({ uid, accountId, acr: previous }: Session, signedIn: SignedIn): IdentityEvent | null {
+  const { accountId: user, acr: current } = signedIn
+  const common = { user, session: uid, initiating_entity: 'user' }
+  const about = { organization: null, tenantsOf: user }
+  if (accountId !== user) {
+    const how = { ...(current !== undefined && { acr: current }), ...(signedIn.amr && { amr: [...signedIn.amr] }) }
+    return { type: 'session.established', ...about, data: { ...common, ...how } }
+  }
+  if (current === undefined || previous === undefined || current === previous) return null
+  const direction = LEVELS.indexOf(current) > LEVELS.indexOf(previous) ? 'increase' : 'decrease'
+  return { type: 'assurance.changed', ...about, data: { ...common, current, previous, direction } }
+}

@@ -1,0 +1,202 @@
+/**
+ * The token hook: an HTTP service that may add claims while a token is minted. The token is issued even if the hook fails:
+ * it has a deadline, a size limit and a circuit breaker, failures are logged and counted, and reserved claims are ignored.
+ */
+import { createHmac, hash } from 'node:crypto'
+import type { Sql } from '../../../engine/store/directory.ts'
+import { lockLog } from '../../../engine/store/log-lock.ts'
+import { createTenantPlaces } from '../../../engine/store/tenant-places.ts'
+import { type Circuit, createCircuit } from '../../../shared/base/circuit-breaker.ts'
+import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
+import { type PostFetch, postJson } from '../../../shared/base/http-json.ts'
+import type { WriteContext } from '../../../shared/domain/change.ts'
+import { ENVIRONMENT } from '../../../shared/domain/change-log.ts'
+import type { JsonObject } from '../../../shared/domain/json.ts'
+import type { Log } from '../../../shared/process/log.ts'
+import type { AppendLog } from '../append.ts'
+import { HOOK_SEALED_AS } from '../keys/sealed-names.ts'
+
+/** Only the identity service sets these claims (ARCHITECTURE.md section 6). */
+export const RESERVED_CLAIMS = [
+  'iss',
+  'sub',
+  'client_id',
+  'jti',
+  'scope',
+  'org',
+  'org_name',
+  'org_role',
+  'iat',
+  'exp',
+  'nbf',
+  'aud',
+  'cnf',
+  'ent',
+  'ent_ver',
+  'typ',
+  'roles',
+  'permissions',
+] as const
+// RFC 8693 sections 4.1 and 4.4: only the identity service says who acts, or may act, for whom.
+const IGNORED: ReadonlySet<string> = new Set([...RESERVED_CLAIMS, 'act', 'may_act'])
+
+export const HOOK_DEADLINE_MS = 1_000
+export const HOOK_BYTES_MAX = 16_384
+/** Resource servers parse what we sign, and not all of them limit the nesting. */
+export const HOOK_DEPTH_MAX = 16
+/** Calls under way, of all tenants and of one: a flood of tokens for one leaves the others their claims. */
+const RUNNING_MAX = { all: 64, tenant: 32 }
+const FAILURES_MAX = 5
+const REST_MS = 10_000
+const SETTINGS_AGE_MS = 1_000
+
+export type HookOutcome = 'added' | 'failed' | 'skipped'
+/** The request to the hook: facts about the token that is being minted. */
+export type HookEvent = {
+  readonly jti: string
+  readonly client_id: string
+  readonly sub: string
+  readonly subject_type: 'user' | 'service'
+  readonly aud: string
+  readonly org: string | null
+  readonly scope: string
+  readonly grant_type: string
+}
+export type TokenHook = {
+  /** The claims to add, without reserved ones; none if there is no hook or it failed. Never throws, and ends by a deadline. */
+  claims(event: HookEvent): Promise<JsonObject>
+  /** Every `configure` changes `version`. */
+  read(over?: Pick<Sql, 'query'>): Promise<{ readonly url: string; readonly version: string } | null>
+  /** Null removes the hook. `over`: an open transaction. Throws PdpError `store_unavailable`. */
+  configure(
+    hook: { readonly url: string; readonly secret: string } | null,
+    context: WriteContext,
+    over?: Pick<Sql, 'transaction'>,
+  ): Promise<void>
+}
+type Settings = { readonly url: string; readonly secret: string } | null
+
+export function createTokenHook(deps: {
+  readonly sql: Sql
+  readonly appendLog: AppendLog
+  readonly masterKeys: MasterKeys
+  readonly fetch: PostFetch
+  readonly clock: () => number
+  readonly log: Log
+  readonly onOutcome: (outcome: HookOutcome) => void
+}): TokenHook {
+  const { sql, clock, log, onOutcome } = deps
+  const keys = () => deps.masterKeys.derive(HOOK_SEALED_AS)
+  let held: { readonly settings: Settings; readonly readAtMs: number } | null = null
+  const newCircuit = (): Circuit =>
+    createCircuit({ failuresMax: FAILURES_MAX, restMs: REST_MS, restMsMax: REST_MS, clock })
+  let circuit = newCircuit()
+  const places = createTenantPlaces({ open: RUNNING_MAX })
+
+  async function settings(): Promise<Settings> {
+    if (held !== null && Math.abs(clock() - held.readAtMs) < SETTINGS_AGE_MS) return held.settings
+    const [row] = await sql.query<{ url: string; secret_sealed: string }>('select url, secret_sealed from token_hook')
+    const read = row === undefined ? null : { url: row.url, secret: open(keys(), HOOK_SEALED_AS, row.secret_sealed) }
+    held = { settings: read, readAtMs: clock() }
+    return read
+  }
+
+  function fail(reason: unknown): JsonObject {
+    log.warn({ event: 'token_hook_failed', err: reason })
+    onOutcome('failed')
+    return {}
+  }
+
+  function skip(): JsonObject {
+    onOutcome('skipped')
+    return {}
+  }
+
+  async function asked(hook: NonNullable<Settings>, event: HookEvent): Promise<JsonObject> {
+    const settle = circuit.begin()
+    if (settle === null) return skip()
+    try {
+      const claims = await ask(deps, hook, event)
+      settle(true)
+      onOutcome('added')
+      return claims
+    } catch (err) {
+      settle(false)
+      return fail(err)
+    }
+  }
+
+  return {
+    async claims(event) {
+      let hook: Settings
+      try {
+        hook = await settings()
+      } catch (err) {
+        return fail(err)
+      }
+      if (hook === null) return {}
+      const known = hook
+      return places.run(event.org, () => asked(known, event)).catch(skip)
+    },
+    async read(over = sql) {
+      const [row] = await over.query<{ url: string; sealed: string }>(
+        'select url, secret_sealed as sealed from token_hook',
+      )
+      return row === undefined ? null : { url: row.url, version: hash('sha256', row.sealed) }
+    },
+    async configure(hook, context, over = sql) {
+      await over.transaction(async (tx) => {
+        await lockLog(tx, ENVIRONMENT)
+        const [former] = await tx.query<{ url: string }>('select url from token_hook')
+        if (hook === null && former === undefined) return
+        const op = hook === null ? 'delete' : 'write'
+        const change = { kind: 'token_hook', id: placeOf((hook ?? former)?.url ?? ''), op } as const
+        await deps.appendLog(tx, ENVIRONMENT, [change], context)
+        await tx.query('delete from token_hook')
+        if (hook === null) return
+        const sealed = seal(keys(), HOOK_SEALED_AS, hook.secret)
+        await tx.query('insert into token_hook (url, secret_sealed) values ($1, $2)', [hook.url, sealed])
+      })
+      held = null
+      circuit = newCircuit()
+    },
+  }
+}
+
+/** The URL for the log, without its query, which may contain a secret. */
+function placeOf(text: string): string {
+  const url = URL.parse(text)
+  return url === null ? '' : url.origin + url.pathname
+}
+
+async function ask(
+  { fetch, clock }: { readonly fetch: PostFetch; readonly clock: () => number },
+  hook: { readonly url: string; readonly secret: string },
+  event: HookEvent,
+): Promise<JsonObject> {
+  const body = JSON.stringify({ type: 'token.minting', token: event })
+  const signedAt = Math.floor(clock() / 1_000)
+  const signature = createHmac('sha256', hook.secret).update(`${signedAt}.${body}`).digest('hex')
+  const headers = { 'portcullis-signature': `t=${signedAt},v1=${signature}` }
+  const { url } = hook
+  return parseClaims(
+    await postJson({ fetch, url, headers, body, deadlineMs: HOOK_DEADLINE_MS, bytesMax: HOOK_BYTES_MAX }),
+  )
+}
+
+function parseClaims(answer: unknown): JsonObject {
+  const claims = typeof answer === 'object' && answer !== null && 'claims' in answer ? answer.claims : undefined
+  if (typeof claims !== 'object' || claims === null || Array.isArray(claims)) {
+    throw new Error('the token hook answered no object of claims')
+  }
+  if (isDeeper(claims, HOOK_DEPTH_MAX)) throw new Error(`the token hook answered more than ${HOOK_DEPTH_MAX} levels`)
+  return Object.fromEntries(
+    Object.entries(claims).filter(([name]) => !IGNORED.has(name) && !(name in Object.prototype)),
+  )
+}
+
+/** Stops at the limit of the nesting. */
+function isDeeper(value: unknown, levelsMax: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levelsMax === 0 || Object.values(value).some((member) => isDeeper(member, levelsMax - 1))
+}

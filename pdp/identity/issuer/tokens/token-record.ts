@@ -1,0 +1,80 @@
+/** The immutable part of a token: verified claims, and what was recorded when it was minted. Read once per token. */
+import type { Sql } from '../../../engine/store/directory.ts'
+import { type TokenOrigin, tokenOrigin } from '../../../engine/store/token-origin.ts'
+import type { AccessClaims } from '../../../shared/token/claims.ts'
+import { TokenError, type TokenErrorCode } from '../../../shared/token/errors.ts'
+import type { TokenVerifier } from '../../../shared/token/verify.ts'
+import type { TokenRecord } from './token-state.ts'
+
+const ENTRIES_MAX = 20_000
+
+/** Null for a token that is malformed, foreign, expired, unknown or revoked. Throws PdpError `store_unavailable`. */
+export type ReadRecord = (token: string) => Promise<TokenRecord | null>
+
+export function createReadRecord(deps: {
+  readonly issuer: string
+  readonly sql: Pick<Sql, 'query'>
+  /** Records of our own tokens. */
+  readonly verifier: TokenVerifier
+}): ReadRecord {
+  const records = new Map<string, TokenRecord>()
+
+  return async (token) => {
+    const claims = await verified(deps.verifier, token)
+    if (claims === null) return null
+    const known = records.get(claims.digest)
+    if (known !== undefined) return known
+    const origin = await tokenOrigin(deps.sql, claims.jti)
+    const record = origin === null ? null : toRecord(claims, origin)
+    if (record !== null) remember(records, record)
+    return record
+  }
+}
+
+/** The oldest is dropped first: tokens are short-lived, so age is as good a criterion as use. */
+function remember(records: Map<string, TokenRecord>, record: TokenRecord): void {
+  const [oldest] = records.keys()
+  if (records.size >= ENTRIES_MAX && oldest !== undefined) records.delete(oldest)
+  records.set(record.digest, record)
+}
+
+/** Nobody can say whether the token is good. */
+const UNANSWERED: ReadonlySet<TokenErrorCode> = new Set(['keys_unavailable', 'issuer_unavailable'])
+
+/** Null for a token that this verifier does not accept. */
+export async function verified(verifier: TokenVerifier, token: string): Promise<AccessClaims | null> {
+  try {
+    return await verifier.verify(token)
+  } catch (err) {
+    if (err instanceof TokenError && !UNANSWERED.has(err.code)) return null
+    throw err
+  }
+}
+
+function toRecord(claims: AccessClaims, origin: TokenOrigin): TokenRecord | null {
+  // Users and clients have disjoint ids (RFC 9068 section 5), so this tells whether the subject is a user or a client.
+  const isService = claims.subject === claims.clientId
+  if (origin.kind !== (isService ? 'ClientCredentials' : 'AccessToken')) return null
+  if (!isService && origin.grants.length === 0) return null
+  return {
+    subject: { type: isService ? 'service' : 'user', id: claims.subject },
+    organization: claims.organization,
+    clientId: claims.clientId,
+    scopes: claims.scopes,
+    audiences: claims.audiences,
+    jkt: claims.jkt,
+    jti: claims.jti,
+    grantId: origin.grantId,
+    issuedAtMs: claims.issuedAtMs,
+    expiresAtMs: claims.expiresAtMs,
+    acr: origin.acr,
+    authTime: origin.authTime,
+    grants: origin.grants,
+    clients: isService ? [claims.clientId] : origin.clients,
+    sessionUid: origin.sessionUid,
+    userId: isService ? null : claims.subject,
+    digest: claims.digest,
+    act: claims.all.act,
+    externalIssuer: null,
+  }
+}

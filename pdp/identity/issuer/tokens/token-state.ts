@@ -1,0 +1,72 @@
+/** What the rest of the PDP may know about a presented access token. */
+import type { Subject, TokenMemberships } from '../../../shared/domain/decision.ts'
+
+/** The immutable facts of a token. Whether it is revoked is checked separately (`isRevoked`). */
+export type TokenRecord = {
+  readonly subject: Subject
+  /** The organization that the grant is bound to; null when unbound. */
+  readonly organization: string | null
+  readonly clientId: string
+  readonly scopes: ReadonlySet<string>
+  readonly audiences: readonly string[]
+  /** RFC 9449 key thumbprint; null for a bearer token. */
+  readonly jkt: string | null
+  readonly jti: string
+  /** Null for a client_credentials token, and for one of another issuer. */
+  readonly grantId: string | null
+  /** Milliseconds since the epoch. */
+  readonly issuedAtMs: number
+  readonly expiresAtMs: number
+  /** Authentication context, never part of the token itself (RFC 9470 section 6.2). */
+  readonly acr: string | null
+  /** Seconds since the epoch. */
+  readonly authTime: number | null
+  /** The token's own grant and those that it was exchanged from. It ends with any of them. */
+  readonly grants: readonly string[]
+  /** The token's own client and those whose tokens it was exchanged from. It ends with the tokens of any of them. */
+  readonly clients: readonly string[]
+  /** The browser session that the token ends with; null if it does not depend on a session. */
+  readonly sessionUid: string | null
+  readonly userId: string | null
+  /** SHA-256 of the token in base64url. */
+  readonly digest: string
+  /** RFC 8693 section 4.1: the `act` claim, who acts for the subject. */
+  readonly act: unknown
+  /** The external issuer; null for our own tokens. Tokens of external issuers are valid only for decisions. */
+  readonly externalIssuer: string | null
+  /** Keys of the token log by which the external issuer ends the token; none for our own tokens. */
+  readonly externalKeys?: readonly string[]
+  /** When the issuer has to be asked about the token again. Absent: it is verified by keys. */
+  readonly recheckAtMs?: number
+  /** What an external issuer says of the subject's groups, as long as the token lives. */
+  readonly memberships?: TokenMemberships
+}
+
+/** An inactive token has no reason: expired, revoked, malformed, foreign and never issued look the same. */
+export type TokenState =
+  | { readonly active: false }
+  | (Pick<
+      TokenRecord,
+      | 'subject'
+      | 'organization'
+      | 'clientId'
+      | 'scopes'
+      | 'audiences'
+      | 'jkt'
+      | 'jti'
+      | 'grantId'
+      | 'issuedAtMs'
+      | 'expiresAtMs'
+      | 'acr'
+      | 'authTime'
+      | 'memberships'
+      | 'recheckAtMs'
+    > & {
+      readonly active: true
+      /** Keys of the token log that revoke the token. The decision checks them at its own position of the log. */
+      readonly revocationKeys: readonly string[]
+      /** The app whose roles answer permission keys: the owner of the token's audience, else the client's app; null: none. */
+      readonly app: string | null
+    })
+
+export const INACTIVE: TokenState = { active: false }

@@ -1,0 +1,139 @@
+/** Pages at `/account`, on which people manage their own accounts. They need no JavaScript. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { readPasskeyScript } from '../../html/passkey-script.ts'
+import { createSharedAttempts } from '../../limits/shared-attempts.ts'
+import { isCrossSite, readForm } from '../../oauth/forms.ts'
+import { PATHS, urlOf } from '../../oauth/paths.ts'
+import { STATUS } from '../../oauth/status.ts'
+import { createMailedTokens, type MailedKind } from '../mail/mailed-tokens.ts'
+import { createNotices, type Notices } from '../mail/notices.ts'
+import { createPasswords } from '../passwords/new-password.ts'
+import { hashSecret } from '../passwords/password-hash.ts'
+import { createPasswordRules } from '../passwords/password-rules.ts'
+import { changeAuthenticator, showAuthenticator } from './authenticator.ts'
+import { createBrowserCookies } from './browser-cookies.ts'
+import type { AccountDeps, AccountParts } from './deps.ts'
+import { askForLink, askForNew, sendLink, takeNew } from './forgotten.ts'
+import { endOne, showHome } from './home.ts'
+import { askWho, signInFirst, takeWho } from './own-sign-in.ts'
+import { goTo, refused, send, type View } from './page-parts.ts'
+import { changePasskeys, showPasskeys } from './passkeys.ts'
+import { showChange, takeChange } from './password-change.ts'
+import { askToConfirm, verify } from './verification.ts'
+import { isOwnForm, type Person, personOf, type Visit } from './visit.ts'
+
+const MAIL_WINDOW_MS = 3_600_000
+
+export type Account = {
+  /** Answers a path below `/account`. Throws PdpError `store_unavailable`. */
+  answer(req: IncomingMessage, res: ServerResponse, path: string): Promise<void>
+  readonly notices: Notices
+  /** Resolves when no mail is being sent. */
+  idle(): Promise<void>
+  close(): Promise<void>
+}
+
+export type Screen = {
+  /** Null: it answered already. */
+  show(parts: AccountParts, visit: Visit): Promise<View | null> | View
+  act?(parts: AccountParts, visit: Visit, form: URLSearchParams): Promise<View | null>
+  /** What its links carry. */
+  readonly link?: MailedKind
+}
+type OwnScreen = {
+  show(parts: AccountParts, visit: Visit, person: Person): Promise<View>
+  act(parts: AccountParts, visit: Visit, by: { readonly person: Person; readonly form: URLSearchParams }): Promise<View>
+}
+
+/** For who is signed in; a change needs a fresh sign-in, and a form of this session. */
+const own = (path: string, screen: OwnScreen): Screen => ({
+  async show(parts, visit) {
+    const person = await personOf(parts, visit)
+    return person === null ? signInFirst(parts, visit, path) : screen.show(parts, visit, person)
+  },
+  async act(parts, visit, form) {
+    const person = await personOf(parts, visit)
+    if (person === null || !person.isFresh) return signInFirst(parts, visit, path)
+    return isOwnForm(parts, person, form) ? screen.act(parts, visit, { person, form }) : refused(visit, 'oldForm')
+  },
+})
+
+/** The same for a page that itself shows what only a fresh sign-in may see. */
+const fresh = (path: string, screen: OwnScreen): Screen => ({
+  ...own(path, screen),
+  async show(parts, visit) {
+    const person = await personOf(parts, visit)
+    return person?.isFresh === true ? screen.show(parts, visit, person) : signInFirst(parts, visit, path)
+  },
+})
+
+const SCREENS: ReadonlyMap<string, Screen> = new Map<string, Screen>([
+  [PATHS.account, own(PATHS.account, { show: showHome, act: endOne })],
+  [PATHS.accountSignIn, { show: askWho, act: takeWho }],
+  [PATHS.accountForgotten, { show: askForLink, act: sendLink }],
+  [PATHS.accountReset, { show: askForNew, act: takeNew, link: 'reset' }],
+  [PATHS.accountPassword, own(PATHS.accountPassword, { show: showChange, act: takeChange })],
+  [
+    PATHS.accountAuthenticator,
+    fresh(PATHS.accountAuthenticator, { show: showAuthenticator, act: changeAuthenticator }),
+  ],
+  [PATHS.accountPasskeys, fresh(PATHS.accountPasskeys, { show: showPasskeys, act: changePasskeys })],
+  [
+    PATHS.accountVerification,
+    { ...own(PATHS.accountVerification, { show: askToConfirm, act: verify }), link: 'verification' },
+  ],
+])
+export const ACCOUNT_PATHS: readonly string[] = [...SCREENS.keys(), PATHS.passkeyScript]
+
+/** `more`: screens of other rooms. */
+export function createAccount(deps: AccountDeps, more: (path: string) => Screen | undefined): Account {
+  const { knownPasswords: list, deliveries, ...rest } = deps
+  const tokens = createMailedTokens(deps)
+  const script = readPasskeyScript()
+  const mailAttempts = createSharedAttempts({ ...deps, windowMs: MAIL_WINDOW_MS })
+  const notices = createNotices({ ...deps, deliveries, mailAttempts })
+  const parts: AccountParts = {
+    hashPassword: hashSecret,
+    ...rest,
+    tokens,
+    deliveries,
+    mailAttempts,
+    notices,
+    cookies: createBrowserCookies(deps),
+    rules: createPasswordRules({ list }),
+    passwords: createPasswords({ ...deps, tokens }),
+  }
+  return {
+    async answer(req, res, path) {
+      if (path === PATHS.passkeyScript) return void res.writeHead(STATUS.shown, script.headers).end(script.text)
+      const screen = SCREENS.get(path) ?? more(path)
+      if (screen === undefined) throw new TypeError(`${path} is not a page of the account`)
+      const view = await answerScreen(parts, screen, { req, res, path, frame: parts.frameOf(req) })
+      if (view !== null) send(res, view)
+    },
+    notices,
+    idle: deliveries.idle,
+    close: deliveries.close,
+  }
+}
+
+async function answerScreen(
+  parts: AccountParts,
+  screen: Screen,
+  { path, ...visit }: Visit & { readonly path: string },
+): Promise<View | null> {
+  const { req, res } = visit
+  if (req.method !== 'POST') {
+    const token = new URLSearchParams(req.url?.split('?')[1] ?? '').get('token')
+    if (token === null || screen.link === undefined) return screen.show(parts, visit)
+    // Programs that look at mails open links too, so this uses nothing up. The next address holds no token.
+    // A link that is no longer good, which any site can lead to, takes away none that is.
+    if ((await parts.tokens.find(parts.sql, screen.link, token)) !== null) parts.cookies.keep(res, screen.link, token)
+    goTo(res, urlOf(parts.issuer, path))
+    return null
+  }
+  if (screen.act === undefined) return screen.show(parts, visit)
+  if (isCrossSite(req, parts.issuer)) return refused(visit, 'foreignForm')
+  const form = await readForm(req)
+  return form === null ? refused(visit, 'largeForm') : screen.act(parts, visit, form)
+}

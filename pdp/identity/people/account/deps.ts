@@ -1,0 +1,67 @@
+/** What the pages of the account are made from. */
+import type { Provider } from 'oidc-provider'
+import type { Directory, Sql } from '../../../engine/store/directory.ts'
+import type { MasterKeys } from '../../../shared/base/encryption.ts'
+import type { Log } from '../../../shared/process/log.ts'
+import type { FrameOf } from '../../html/frame.ts'
+import type { AppendEvents, AppendLog } from '../../issuer/append.ts'
+import type { IsSignedIn } from '../../issuer/sign-in-validity.ts'
+import type { Revocations } from '../../issuer/tokens/revocation.ts'
+import type { Semaphore } from '../../limits/attempts.ts'
+import type { Devices } from '../../limits/devices.ts'
+import type { SharedAttempts } from '../../limits/shared-attempts.ts'
+import type { Passkeys } from '../factors/passkeys.ts'
+import type { SecondFactor } from '../factors/second-factor.ts'
+import type { Deliveries } from '../mail/deliveries.ts'
+import type { Mailer } from '../mail/mail.ts'
+import type { MailedTokens } from '../mail/mailed-tokens.ts'
+import type { Notices } from '../mail/notices.ts'
+import type { Passwords } from '../passwords/new-password.ts'
+import type { KnownPasswords, PasswordRules } from '../passwords/password-rules.ts'
+import type { PasskeySteps } from '../sign-in/passkey-steps.ts'
+import type { Elsewhere, SignIn } from '../sign-in/sign-in.ts'
+import type { BrowserCookies } from './browser-cookies.ts'
+
+/** What the operator sets. */
+export type AccountSettings = {
+  /** Null: no mail can be sent. */
+  readonly mailer: Mailer | null
+  /** Refused besides the built-in ones; null: no others. */
+  readonly knownPasswords: KnownPasswords | null
+  /** Default: hashSecret. */
+  readonly hashPassword?: (password: string) => Promise<string>
+}
+export type AccountDeps = AccountSettings & {
+  readonly elsewhere: Elsewhere
+  readonly deliveries: Deliveries
+  readonly issuer: string
+  readonly sql: Sql
+  readonly directory: Directory
+  readonly devices: Devices
+  readonly frameOf: FrameOf
+  /** The provider of the current signing keys. */
+  readonly provider: () => Provider
+  readonly signIn: SignIn
+  readonly isSignedIn: IsSignedIn
+  readonly secondFactor: SecondFactor
+  readonly passkeys: Passkeys
+  readonly passkeySteps: PasskeySteps
+  readonly masterKeys: MasterKeys
+  readonly secretSemaphore: Semaphore
+  readonly revocations: Revocations
+  readonly appendLog: AppendLog
+  readonly appendEvents: AppendEvents
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number
+  readonly log: Log
+}
+export type AccountParts = Omit<AccountDeps, 'knownPasswords'> & {
+  readonly hashPassword: (password: string) => Promise<string>
+  readonly tokens: MailedTokens
+  readonly cookies: BrowserCookies
+  /** Counted by all nodes together, in windows of an hour. */
+  readonly mailAttempts: SharedAttempts
+  readonly notices: Notices
+  readonly rules: PasswordRules
+  readonly passwords: Passwords
+}

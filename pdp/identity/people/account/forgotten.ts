@@ -1,0 +1,168 @@
+/** A forgotten password: a link by mail, bound to the browser that asked, with which a new one is chosen. */
+import { html } from '../../../shared/base/html.ts'
+import type { Frame } from '../../html/frame.ts'
+import { strong } from '../../html/page.ts'
+import { fill, type Words } from '../../html/words/words.ts'
+import { BusyError } from '../../limits/attempts.ts'
+import type { Source } from '../../limits/devices.ts'
+import { PATHS, urlOf } from '../../oauth/paths.ts'
+import { isMailAddress, linkMail } from '../mail/mail.ts'
+import { opensToOthers } from '../passwords/new-password.ts'
+import { isEmail } from '../sign-in/sign-in.ts'
+import type { AccountParts } from './deps.ts'
+import { alertOf, type NewPasswordProblem, newPasswordFields, shown, type View } from './page-parts.ts'
+import type { Visit } from './visit.ts'
+
+/** In an hour: asked for from one address; sent to one person, for strangers and for each of the person's own devices. */
+const ASKS_MAX = 20
+export const MAILS_MAX = 5
+
+export function askForLink({ mailer }: AccountParts, { frame }: Visit): View {
+  const { account, signIn } = frame.words
+  const { title, lead, send, noMail } = account.forgotten
+  if (mailer === null) return shown(frame, title, html`<p role="status">${noMail}</p>`)
+  return shown(
+    frame,
+    title,
+    html`<p>${lead}</p>
+<form method="post" data-step="forgotten">
+<label for="email">${signIn.email}</label>
+<input id="email" name="email" type="email" autocomplete="username" maxlength="254" required autofocus>
+<button type="submit">${send}</button>
+</form>`,
+  )
+}
+
+/** Whether there is such a person is looked up after the answer, so that neither its words nor its time show it. */
+export async function sendLink(parts: AccountParts, visit: Visit, form: URLSearchParams): Promise<View> {
+  const { req, res, frame } = visit
+  const { forgotten, mails } = frame.words.account
+  const { mailer, mailAttempts, cookies, deliveries, devices } = parts
+  if (mailer === null) return askForLink(parts, visit)
+  const source = devices.source(req)
+  if (!(await mailAttempts.take(`links for ${source.address}`, ASKS_MAX)))
+    return shown(frame, forgotten.title, alertOf(forgotten.tooMany), 'tooMany')
+  const browser = cookies.mark(req, res)
+  const email = form.get('email') ?? ''
+  deliveries.later(() => mailLink(parts, { email, source, browser, texts: mails.reset }))
+  return shown(frame, forgotten.sentTitle, html`<p role="status">${forgotten.sent}</p>`)
+}
+
+type ResetRequest = {
+  readonly email: string
+  readonly source: Source
+  readonly browser: string
+  /** In the language of the page. */
+  readonly texts: Words['account']['mails']['reset']
+}
+
+async function mailLink(
+  { issuer, sql, directory, tokens, mailer, mailAttempts, log }: AccountParts,
+  { email, source, browser, texts }: ResetRequest,
+): Promise<void> {
+  const person = isEmail(email) ? await directory.userByEmail(email) : null
+  // Who has no password here signs in elsewhere: a mail must not be a second way in.
+  if (person === null || person.passwordHash === null || person.email === null || !isMailAddress(person.email)) {
+    log.info({ event: 'password_reset_asked', user: null })
+    return
+  }
+  if (await opensToOthers(sql, person.id)) {
+    log.warn({ event: 'mail_withheld', user: person.id, reason: 'address_unproven' })
+    return
+  }
+  const budget = source.deviceOf(person.id) ?? 'strangers'
+  if (!(await mailAttempts.take(`links to ${person.id} for ${budget}`, MAILS_MAX))) {
+    log.warn({ event: 'mail_withheld', user: person.id })
+    return
+  }
+  const token = await tokens.create(sql, 'reset', { user: person.id, email: person.email, browser })
+  const mail = linkMail(texts, `${urlOf(issuer, PATHS.accountReset)}?token=${token}`)
+  await mailer?.send({ to: person.email, ...mail })
+  log.info({ event: 'password_reset_asked', user: person.id })
+}
+
+export async function askForNew(parts: AccountParts, visit: Visit): Promise<View> {
+  const found = await tokenOf(parts, visit)
+  return 'view' in found ? found.view : newPasswordPage(visit.frame, found.email, null)
+}
+
+/** Uses the link up when everything else is right. */
+export async function takeNew(parts: AccountParts, visit: Visit, form: URLSearchParams): Promise<View> {
+  const { req, res, frame } = visit
+  const found = await tokenOf(parts, visit)
+  if ('view' in found) return found.view
+  const password = form.get('password') ?? ''
+  const problem = await parts.rules.problem({ password, repeated: form.get('repeated') ?? '', email: found.email })
+  if (problem !== null) return newPasswordPage(frame, found.email, problem)
+  const { address } = parts.devices.source(req)
+  const passwordHash = await hashed(parts, password, address)
+  if (passwordHash === null) return newPasswordPage(frame, found.email, 'busy')
+  const user = await parts.passwords.reset(found.token, passwordHash)
+  parts.cookies.drop(res, 'reset')
+  if (user === null) return gone(frame)
+  parts.log.info({ event: 'password_reset', user })
+  parts.notices.send(user, 'passwordChanged', frame)
+  // The person of the mailbox is no stranger: tries of others do not keep them out.
+  parts.devices.remember(res, user)
+  const { account, common } = frame.words
+  return shown(
+    frame,
+    account.reset.doneTitle,
+    html`<p role="status">${account.reset.done}</p><p><a href="${urlOf(parts.issuer, PATHS.account)}">${common.signIn}</a></p>`,
+  )
+}
+
+/** Null when too many are being checked right now. */
+export async function hashed(
+  { secretSemaphore, hashPassword }: AccountParts,
+  password: string,
+  address: string,
+): Promise<string | null> {
+  try {
+    return await secretSemaphore(() => hashPassword(password), address)
+  } catch (err) {
+    if (err instanceof BusyError) return null
+    throw err
+  }
+}
+
+type TokenOrView = { readonly token: string; readonly email: string } | { readonly view: View }
+
+async function tokenOf({ sql, tokens, cookies }: AccountParts, { req, frame }: Visit): Promise<TokenOrView> {
+  const token = cookies.kept(req, 'reset')
+  const found = token === '' ? null : await tokens.find(sql, 'reset', token)
+  if (found === null) return { view: gone(frame) }
+  if (cookies.isSame(req, found.browser)) return { token, email: found.email }
+  const { otherBrowserTitle, otherBrowser } = frame.words.account.reset
+  return { view: notGood(frame, otherBrowserTitle, otherBrowser) }
+}
+
+function gone(frame: Frame): View {
+  const { reset } = frame.words.account
+  return notGood(frame, reset.goneTitle, reset.gone)
+}
+
+function notGood(frame: Frame, title: string, why: string): View {
+  const { again } = frame.words.account.reset
+  return shown(
+    frame,
+    title,
+    html`${alertOf(why)}<p><a href="${frame.mount}${PATHS.accountForgotten}">${again}</a></p>`,
+    'invalid',
+  )
+}
+
+function newPasswordPage(frame: Frame, email: string, problem: NewPasswordProblem | null): View {
+  const outcome = problem === null ? 'shown' : problem === 'busy' ? 'unavailable' : 'invalid'
+  const { reset, passwordProblems } = frame.words.account
+  return shown(
+    frame,
+    reset.title,
+    html`<p>${fill(reset.lead, { email: strong(email) })}</p>${alertOf(problem === null ? null : passwordProblems[problem])}
+<form method="post" data-step="password">
+${newPasswordFields(frame.words, { email, problem })}
+<button type="submit">${reset.save}</button>
+</form>`,
+    outcome,
+  )
+}

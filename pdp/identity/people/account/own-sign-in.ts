@@ -1,0 +1,131 @@
+/** Signing in to these pages, also once more before a change. */
+import { html } from '../../../shared/base/html.ts'
+import { PATHS, urlOf } from '../../oauth/paths.ts'
+import { startSession } from '../sign-in/approval-sign-in.ts'
+import { isSecond, type Turn } from '../sign-in/passkey-steps.ts'
+import type { SignedIn, Waiting } from '../sign-in/sign-in.ts'
+import { loginPage, outcomeOf, type PageProblem, recoveryUsedPage, waitingSignIn } from '../sign-in/sign-in-pages.ts'
+import type { AccountParts } from './deps.ts'
+import { goTo, shown, type View } from './page-parts.ts'
+import { personOf, type Visit } from './visit.ts'
+
+/** As the log and the sealed fields name these pages. */
+export const PAGE = 'account'
+const PURPOSE = { kind: 'account' } as const
+const NOBODY = { email: '', problem: null } as const
+const TARGETS: readonly string[] = [
+  ...[PATHS.account, PATHS.accountPassword, PATHS.accountVerification, PATHS.accountAuthenticator],
+  ...[PATHS.accountPasskeys, PATHS.accountInvitation, PATHS.accountProviders],
+]
+
+/** Sends the browser to sign in and then to this page. */
+export function signInFirst({ issuer }: AccountParts, { req, res }: Visit, to: string): null {
+  const waiting = waitingSignIn(req)
+  const query = `${new URLSearchParams({ to })}${waiting === null ? '' : `&${waiting.query}`}`
+  goTo(res, `${urlOf(issuer, PATHS.accountSignIn)}?${query}`, 'same-origin')
+  return null
+}
+
+export async function askWho(parts: AccountParts, visit: Visit): Promise<View> {
+  const person = await personOf(parts, visit)
+  const isLost = person === null && cameFromHere(parts, visit)
+  return login(parts, visit, { email: person?.user.email ?? '', problem: isLost ? 'noCookies' : null })
+}
+
+/** The browser was sent on by this page and is back: it kept no session. */
+function cameFromHere({ issuer }: AccountParts, { req }: Visit): boolean {
+  const from = URL.parse(req.headers.referer ?? '')
+  return from !== null && from.origin + from.pathname === urlOf(issuer, PATHS.accountSignIn)
+}
+
+export async function takeWho(parts: AccountParts, visit: Visit, form: URLSearchParams): Promise<View | null> {
+  const { signIn, devices } = parts
+  const source = devices.source(visit.req)
+  const action = form.get('action') ?? ''
+  if (action === 'switch') return login(parts, visit, NOBODY)
+  if (PASSKEY_ACTIONS.has(action)) return passkey(parts, visit, form)
+  if (action === 'code') {
+    const { waiting, turn } = turnIn(parts, visit, form)
+    if (waiting === null) return login(parts, visit, NOBODY)
+    const outcome = await signIn.code({ waiting, code: form.get('code') ?? '', client: PAGE, source })
+    if ('problem' in outcome) return parts.passkeySteps.askForSecond({ ...turn, waiting }, outcome.problem)
+    if (outcome.left === undefined) return finish(parts, visit, outcome)
+    parts.notices.send(outcome.accountId, 'codeUsed', { words: visit.frame.words, left: outcome.left })
+    await begin(parts, visit, outcome)
+    const view = { left: outcome.left, to: urlOf(parts.issuer, targetOf(visit)) }
+    return { outcome: 'shown', page: recoveryUsedPage(visit.frame, view) }
+  }
+  const email = form.get('email') ?? ''
+  const outcome = await signIn.password({ email, password: form.get('password') ?? '', client: PAGE, source })
+  if ('problem' in outcome) return login(parts, visit, { email, problem: outcome.problem })
+  if (!('waiting' in outcome)) return finish(parts, visit, outcome)
+  const { waiting } = outcome
+  return parts.passkeySteps.askForSecond(turnOf(parts, visit, { waiting, sealed: signIn.seal(waiting, PAGE) }), null)
+}
+
+const PASSKEY_ACTIONS: ReadonlySet<string> = new Set(['app', 'passkey', 'passkey_answer'])
+
+/** Asked for, given, or not wanted. */
+async function passkey(parts: AccountParts, visit: Visit, form: URLSearchParams): Promise<View | null> {
+  const { waiting, turn } = turnIn(parts, visit, form)
+  if (isSecond(form) && waiting === null) return login(parts, visit, NOBODY)
+  if (form.get('action') === 'app')
+    return waiting === null ? login(parts, visit, NOBODY) : parts.passkeySteps.askForSecond({ ...turn, waiting }, null)
+  if (form.get('action') === 'passkey') return parts.passkeySteps.ask(turn)
+  const taken = await parts.passkeySteps.take({ ...turn, answer: form.get('credential') ?? '' })
+  return 'signedIn' in taken ? finish(parts, visit, taken.signedIn) : taken
+}
+
+/** Whose password was right, as the form says. */
+function turnIn(parts: AccountParts, visit: Visit, form: URLSearchParams) {
+  const sealed = form.get('password_accepted')
+  const waiting = sealed === null ? null : parts.signIn.open(sealed, PAGE)
+  return { waiting, turn: turnOf(parts, visit, { waiting, sealed }) }
+}
+
+function turnOf<Who extends Waiting | null>(
+  { devices }: AccountParts,
+  { req, res, frame }: Visit,
+  { waiting, sealed }: { readonly waiting: Who; readonly sealed: string | null },
+) {
+  const hidden: Turn['hidden'] = sealed === null ? {} : { password_accepted: sealed }
+  return { req, res, frame, waiting, hidden, purpose: PURPOSE, at: PAGE, client: PAGE, source: devices.source(req) }
+}
+
+async function finish(parts: AccountParts, visit: Visit, signedIn: SignedIn): Promise<null> {
+  await begin(parts, visit, signedIn)
+  goTo(visit.res, urlOf(parts.issuer, targetOf(visit)), 'same-origin')
+  return null
+}
+
+async function begin(parts: AccountParts, visit: Visit, signedIn: SignedIn): Promise<void> {
+  const provider = parts.provider()
+  const session = await provider.Session.get(provider.createContext(visit.req, visit.res))
+  await startSession(parts, { ...visit, session }, signedIn)
+}
+
+function targetOf({ req }: Visit): string {
+  const to = new URLSearchParams(req.url?.split('?')[1] ?? '').get('to') ?? ''
+  const path = TARGETS.includes(to) ? to : PATHS.account
+  const waiting = waitingSignIn(req)
+  return waiting === null ? path : `${path}?${waiting.query}`
+}
+
+/** For who has ended all sessions, this one too, with a change that was no sign-in: no new one may say that they signed in just now. */
+export function signedOutPage({ req, frame }: Visit, { title, text }: { title: string; text: string }): View {
+  const to = `${frame.mount}${waitingSignIn(req)?.path ?? PATHS.account}`
+  const link = html`<p><a class="act" href="${to}">${frame.words.common.signIn}</a></p>`
+  return shown(frame, title, html`<p role="status">${text}</p>${link}`)
+}
+
+async function login(
+  { elsewhere }: AccountParts,
+  visit: Visit,
+  view: { readonly email: string; readonly problem: PageProblem | null },
+): Promise<View> {
+  const { frame, req } = visit
+  const organization = new URLSearchParams(req.url?.split('?')[1] ?? '').get('organization')
+  const buttons = await elsewhere.buttons(frame, { path: targetOf(visit) }, organization)
+  const page = loginPage(frame, { purpose: PURPOSE, ...view, elsewhere: buttons })
+  return { outcome: outcomeOf(view.problem), page }
+}

@@ -1,0 +1,59 @@
+/** What these pages have in common. */
+import type { ServerResponse } from 'node:http'
+import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { errorPage } from '../../html/error-page.ts'
+import type { Frame } from '../../html/frame.ts'
+import { type Page, page } from '../../html/page.ts'
+import type { Words } from '../../html/words/words.ts'
+import { PATHS } from '../../oauth/paths.ts'
+import { STATUS, type StatusName } from '../../oauth/status.ts'
+import type { Visit } from './visit.ts'
+
+export type View = { readonly outcome: StatusName; readonly page: Page }
+export type NewPasswordProblem = keyof Words['account']['passwordProblems']
+
+export const shown = (frame: Frame, title: string, body: Html, outcome: StatusName = 'shown'): View => ({
+  outcome,
+  page: page(frame, title, body),
+})
+
+/** The page to open again is that of the form. */
+export const refused = ({ req, frame }: Visit, trouble: 'foreignForm' | 'largeForm' | 'oldForm'): View => ({
+  outcome: trouble === 'largeForm' ? 'tooLarge' : 'invalid',
+  page: errorPage(frame, { trouble, code: 'invalid_request', again: req.url ?? PATHS.account }),
+})
+
+export function send(res: ServerResponse, { outcome, page }: View): void {
+  res.writeHead(STATUS[outcome], page.headers)
+  res.end(page.html)
+}
+
+/** To another page of ours, by GET. `referrer`: whether that one learns which page of ours the person came from. */
+export function goTo(res: ServerResponse, url: string, referrer: 'no-referrer' | 'same-origin' = 'no-referrer'): void {
+  res.writeHead(STATUS.seeOther, { location: url, 'cache-control': 'no-store', 'referrer-policy': referrer })
+  res.end()
+}
+
+export const alertOf = (text: string | null): Html =>
+  text === null ? EMPTY : html`<p role="alert" id="problem">${text}</p>`
+
+/** Fields that come back with the form. */
+export const hidden = (fields: { readonly [name: string]: string }): readonly Html[] =>
+  Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
+
+/** `autocomplete` and the hidden name let a password manager keep what is chosen. */
+export function newPasswordFields(
+  { account: { reset } }: Words,
+  view: { email: string | null; problem: NewPasswordProblem | null },
+): Html {
+  const described = view.problem === null ? EMPTY : html` aria-invalid="true" aria-describedby="problem"`
+  const name =
+    view.email === null
+      ? EMPTY
+      : html`<input type="hidden" name="username" autocomplete="username" value="${view.email}">`
+  return html`${name}
+<label for="password">${reset.password}</label>
+<input id="password" name="password" type="password" autocomplete="new-password" minlength="8" maxlength="256" required${described}>
+<label for="repeated">${reset.repeated}</label>
+<input id="repeated" name="repeated" type="password" autocomplete="new-password" minlength="8" maxlength="256" required>`
+}

@@ -1,0 +1,78 @@
+/** Changes the password of a person who knows the current one. */
+import { html } from '../../../shared/base/html.ts'
+import type { Frame } from '../../html/frame.ts'
+import { PATHS } from '../../oauth/paths.ts'
+import { BY_PASSWORD } from '../sign-in/acr.ts'
+import { startSession } from '../sign-in/approval-sign-in.ts'
+import type { AccountParts } from './deps.ts'
+import { hashed } from './forgotten.ts'
+import { PAGE } from './own-sign-in.ts'
+import { alertOf, hidden, type NewPasswordProblem, newPasswordFields, shown, type View } from './page-parts.ts'
+import type { Person, Visit } from './visit.ts'
+
+export const showChange = async (_parts: AccountParts, { frame }: Visit, person: Person): Promise<View> =>
+  changePage(frame, person, null)
+
+export async function takeChange(
+  parts: AccountParts,
+  visit: Visit,
+  { person, form }: { person: Person; form: URLSearchParams },
+): Promise<View> {
+  const { id, email } = person.user
+  const password = form.get('password') ?? ''
+  // What is wrong with the new one shows nothing, so the old one costs a try only when it matters.
+  const problem = await parts.rules.problem({ password, repeated: form.get('repeated') ?? '', email })
+  if (problem !== null) return changePage(visit.frame, person, problem)
+  const source = parts.devices.source(visit.req)
+  // Before the proof: a password that is set meanwhile must not be overwritten by who knows the one before.
+  const stored = email === null ? null : await parts.directory.userByEmail(email)
+  const proven = await parts.signIn.password({
+    ...{ email: email ?? '', password: form.get('present') ?? '', client: PAGE, source },
+  })
+  if ('problem' in proven) return changePage(visit.frame, person, PROBLEMS[proven.problem])
+  const passwordHash = await hashed(parts, password, source.address)
+  if (passwordHash === null) return changePage(visit.frame, person, 'busy')
+  const formerHash = stored?.id === id ? stored.passwordHash : null
+  const by = { session: person.session.uid }
+  if (formerHash === null || !(await parts.passwords.change(id, { formerHash, passwordHash, by })))
+    return changePage(visit.frame, person, 'wrong')
+  parts.log.info({ event: 'password_changed', user: id })
+  parts.notices.send(id, 'passwordChanged', visit.frame)
+  // All sessions have ended. They gave the password just now, and nothing else, so the new one says that.
+  const { Session } = parts.provider()
+  const ts = Math.floor(parts.clock() / 1_000)
+  await startSession(parts, { ...visit, session: new Session() }, { accountId: id, ts, ...BY_PASSWORD })
+  const { doneTitle, done, back } = visit.frame.words.account.change
+  return shown(
+    visit.frame,
+    doneTitle,
+    html`<p role="status">${done}</p><p><a href="${visit.frame.mount}${PATHS.account}">${back}</a></p>`,
+  )
+}
+
+const PROBLEMS = {
+  wrong: 'wrong',
+  wrongCode: 'wrong',
+  wrongRecovery: 'wrong',
+  wrongPasskey: 'wrong',
+  tooMany: 'tooMany',
+  busy: 'busy',
+} as const
+
+function changePage(frame: Frame, person: Person, problem: NewPasswordProblem | null): View {
+  const outcome =
+    problem === null ? 'shown' : problem === 'busy' ? 'unavailable' : problem === 'tooMany' ? 'tooMany' : 'invalid'
+  const { change, passwordProblems } = frame.words.account
+  return shown(
+    frame,
+    change.title,
+    html`${alertOf(problem === null ? null : passwordProblems[problem])}
+<form method="post" data-step="change">${hidden({ xsrf: person.xsrf })}
+<label for="present">${change.present}</label>
+<input id="present" name="present" type="password" autocomplete="current-password" maxlength="1024" required>
+${newPasswordFields(frame.words, { email: person.user.email, problem })}
+<button type="submit">${change.save}</button>
+</form><p><a href="${frame.mount}${PATHS.account}">${change.back}</a></p>`,
+    outcome,
+  )
+}

@@ -1,0 +1,91 @@
+/** Proving an address: a link by mail, confirmed by the signed-in person of that address. */
+
+import { html } from '../../../shared/base/html.ts'
+import { DIRECTORY } from '../../../shared/domain/change-log.ts'
+import type { Frame } from '../../html/frame.ts'
+import { PATHS, urlOf } from '../../oauth/paths.ts'
+import { isMailAddress, linkMail } from '../mail/mail.ts'
+import { contextOf, whenDone } from '../passwords/new-password.ts'
+import type { AccountParts } from './deps.ts'
+import { MAILS_MAX } from './forgotten.ts'
+import { alertOf, hidden, shown, type View } from './page-parts.ts'
+import type { Person, Visit } from './visit.ts'
+
+export async function askToConfirm(parts: AccountParts, { req, frame }: Visit, person: Person): Promise<View> {
+  const found = await parts.tokens.find(parts.sql, 'verification', parts.cookies.kept(req, 'verification'))
+  if (found === null || found.user !== person.user.id)
+    return notGood(frame, found === null && person.user.emailVerified)
+  const { verification } = frame.words.account
+  return shown(
+    frame,
+    verification.title,
+    html`<p>${verification.lead} <strong>${found.email}</strong></p>
+<form method="post" data-step="verification">${hidden({ xsrf: person.xsrf })}
+<button type="submit" name="action" value="confirm">${verification.confirm}</button></form>`,
+  )
+}
+
+export async function verify(
+  parts: AccountParts,
+  visit: Visit,
+  { person, form }: { person: Person; form: URLSearchParams },
+): Promise<View> {
+  return form.get('action') === 'send' ? mailLink(parts, visit, person) : confirm(parts, visit, person)
+}
+
+async function mailLink(parts: AccountParts, { frame }: Visit, { user }: Person): Promise<View> {
+  const { sql, issuer, mailer, mailAttempts, tokens, deliveries, log } = parts
+  const { id, email } = user
+  const { verification, mails } = frame.words.account
+  if (mailer === null || email === null || !isMailAddress(email))
+    return shown(frame, verification.title, alertOf(verification.noMail), 'invalid')
+  if (!(await mailAttempts.take(`verification of ${id}`, MAILS_MAX)))
+    return shown(frame, verification.title, alertOf(verification.tooMany), 'tooMany')
+  const token = await tokens.create(sql, 'verification', { user: id, email, browser: null })
+  const mail = linkMail(mails.verification, `${urlOf(issuer, PATHS.accountVerification)}?token=${token}`)
+  deliveries.later(() => mailer.send({ to: email, ...mail }))
+  log.info({ event: 'verification_asked', user: id })
+  return shown(frame, verification.sentTitle, html`<p role="status">${verification.sent}</p>`)
+}
+
+async function confirm(
+  { sql, directory, tokens, cookies, appendLog, log }: AccountParts,
+  { req, res, frame }: Visit,
+  { user }: Person,
+): Promise<View> {
+  const token = cookies.kept(req, 'verification')
+  const done = await whenDone(sql, async (tx) => {
+    await appendLog(tx, DIRECTORY, [{ kind: 'user', id: user.id, op: 'write' }], contextOf(user.id))
+    const used = await tokens.take(tx, 'verification', token)
+    if (used === null || used.user !== user.id) return null
+    const rows = await tx.query(
+      'update user_account set email_verified = true where user_id = $1 and lower(email) = lower($2) returning 1',
+      [user.id, used.email],
+    )
+    return rows.length > 0 ? user.id : null
+  })
+  cookies.drop(res, 'verification')
+  if (done === null) {
+    const [left, present] = await Promise.all([tokens.find(sql, 'verification', token), directory.user(user.id)])
+    return notGood(frame, left === null && present?.emailVerified === true)
+  }
+  log.info({ event: 'address_verified', user: user.id })
+  return verified(frame)
+}
+
+function verified(frame: Frame): View {
+  const { verification } = frame.words.account
+  return shown(
+    frame,
+    verification.doneTitle,
+    html`<p role="status">${verification.done}</p><p><a href="${frame.mount}${PATHS.account}">${verification.back}</a></p>`,
+  )
+}
+
+/** `isDone`: who sends the form twice, or opens the link once more, has what it was for. */
+function notGood(frame: Frame, isDone: boolean): View {
+  if (isDone) return verified(frame)
+  const { goneTitle, gone, back } = frame.words.account.verification
+  const body = html`${alertOf(gone)}<p><a href="${frame.mount}${PATHS.account}">${back}</a></p>`
+  return shown(frame, goneTitle, body, 'invalid')
+}

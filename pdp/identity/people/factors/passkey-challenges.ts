@@ -1,0 +1,60 @@
+/** Challenges that passkeys sign. Each is accepted once, within minutes, from the browser and for the purpose that it was made for. */
+import { hash, randomBytes } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Sql } from '../../../engine/store/directory.ts'
+
+export const CHALLENGE_SECONDS = 300
+/** 256 random bits in base64url. */
+const VALUE = /^[\w-]{43}$/
+
+/** `purpose`: what is done on which page, and by whom where that is known. */
+export type ChallengeOf = { readonly req: IncomingMessage; readonly purpose: string }
+export type PasskeyChallenges = {
+  /** The browser gets a cookie, if it has none. */
+  create(of: ChallengeOf & { readonly res: ServerResponse }): Promise<string>
+  /** Uses it up. False for one that is not of this browser and purpose, or no longer. */
+  take(challenge: string, of: ChallengeOf): Promise<boolean>
+}
+
+/** `clock`: milliseconds since the epoch. */
+export function createPasskeyChallenges(deps: {
+  readonly issuer: string
+  readonly sql: Pick<Sql, 'query'>
+  readonly clock: () => number
+}): PasskeyChallenges {
+  const { sql, clock } = deps
+  const isSecure = deps.issuer.startsWith('https:')
+  // RFC 6265bis section 4.1.3.2: with this prefix no other host, and nothing in plain text, can set it.
+  const name = isSecure ? '__Host-portcullis-passkey' : 'portcullis_passkey'
+  const browserOf = ({ headers }: IncomingMessage): string | null => {
+    const pair = (headers.cookie ?? '').split(/; */).find((one) => one.startsWith(`${name}=`))
+    const value = pair?.slice(name.length + 1) ?? ''
+    return VALUE.test(value) ? value : null
+  }
+  const boundTo = (browser: string, purpose: string): string => digestOf(`${browser} ${purpose}`)
+  return {
+    async create({ req, res, purpose }) {
+      const browser = browserOf(req) ?? randomBytes(32).toString('base64url')
+      const attributes = `Path=/; Max-Age=${CHALLENGE_SECONDS}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
+      res.appendHeader('set-cookie', `${name}=${browser}; ${attributes}`)
+      const challenge = randomBytes(32).toString('base64url')
+      await sql.query(
+        `insert into passkey_challenge (digest, bound_to, expires_at) values ($1, $2, to_timestamp($3::float8))`,
+        [digestOf(challenge), boundTo(browser, purpose), clock() / 1_000 + CHALLENGE_SECONDS],
+      )
+      return challenge
+    },
+    async take(challenge, { req, purpose }) {
+      const browser = browserOf(req)
+      if (browser === null) return false
+      const taken = await sql.query(
+        `delete from passkey_challenge where digest = $1 and bound_to = $2 and expires_at > to_timestamp($3::float8)
+         returning 1`,
+        [digestOf(challenge), boundTo(browser, purpose), clock() / 1_000],
+      )
+      return taken.length > 0
+    },
+  }
+}
+
+const digestOf = (text: string): string => hash('sha256', text, 'base64url')

@@ -1,0 +1,206 @@
+/** People's passkeys: lists them, makes the requests to authenticators, and verifies the answers. */
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Sql, User } from '../../../engine/store/directory.ts'
+import { lockLog } from '../../../engine/store/log-lock.ts'
+import type { WriteContext } from '../../../shared/domain/change.ts'
+import { DIRECTORY } from '../../../shared/domain/change-log.ts'
+import type { Log } from '../../../shared/process/log.ts'
+import type { AppendEvents, AppendLog } from '../../issuer/append.ts'
+import { isStillSignedIn, type SignedInBy } from '../../issuer/sign-in-validity.ts'
+import type { Revocations } from '../../issuer/tokens/revocation.ts'
+import { credentialEvent, credentialOf } from './credential-events.ts'
+import {
+  ALGORITHMS,
+  parseAssertion,
+  partyOf,
+  type Registered,
+  verifyAssertion,
+  verifyRegistration,
+} from './passkey-answers.ts'
+import { CHALLENGE_SECONDS, createPasskeyChallenges } from './passkey-challenges.ts'
+import { createRecoveryCodes, DELETE_UNNEEDED } from './recovery-codes.ts'
+
+type Queries = Pick<Sql, 'query'>
+export const PASSKEYS_MAX = 20
+const NAME_CHARACTERS_MAX = 60
+
+export type Passkey = {
+  readonly id: string
+  readonly name: string
+  readonly synced: boolean
+  readonly transports: readonly string[]
+  /** Seconds since the epoch. */
+  readonly createdAt: number
+  readonly usedAt: number | null
+}
+/** What a browser gives to `navigator.credentials`, as JSON. */
+export type PasskeyOptions = { readonly [member: string]: unknown }
+/** `page`: the only page on which the answer is accepted. */
+type CeremonyRequest = { readonly req: IncomingMessage; readonly page: string }
+/** `recoveryCodes`: new ones for a person who had none; they are shown only now. */
+export type Added = 'refused' | 'tooMany' | { readonly recoveryCodes: readonly string[]; readonly synced: boolean }
+
+/** All throw PdpError `store_unavailable`. */
+export type Passkeys = {
+  /** False where the issuer has no name that passkeys could be for. */
+  readonly isPossible: boolean
+  of(user: string): Promise<readonly Passkey[]>
+  /** For a new passkey of the signed-in person. */
+  creation(user: User, asked: CeremonyRequest & { readonly res: ServerResponse }): Promise<PasskeyOptions>
+  add(
+    user: User,
+    given: CeremonyRequest & { readonly session: string; readonly answer: string; readonly name: string },
+    context: WriteContext,
+  ): Promise<Added>
+  /** `user`: whose password was right; null: nobody is known yet, so that no answer shows who is there. */
+  request(user: string | null, asked: CeremonyRequest & { readonly res: ServerResponse }): Promise<PasskeyOptions>
+  /** Null when the answer is not right. Without a password the authenticator must have verified the person itself. */
+  prove(
+    user: string | null,
+    given: CeremonyRequest & { readonly answer: string },
+  ): Promise<{ readonly user: string; readonly synced: boolean } | null>
+  /** Ends the person's sign-ins. False when there was no such passkey of theirs, or they were signed out meanwhile. */
+  remove(user: string, id: string, by: SignedInBy, context: WriteContext): Promise<boolean>
+}
+
+const OF = `
+  select credential_id as id, name, synced, transports, extract(epoch from created_at)::float8 as "createdAt",
+    extract(epoch from last_used_at)::float8 as "usedAt"
+  from passkey where user_id = $1 order by created_at, credential_id limit ${PASSKEYS_MAX}`
+const KEY = `
+  select p.user_id as "user", p.public_key as "publicKey", p.synced, o.handle
+  from passkey p join passkey_owner o using (user_id) join user_account u using (user_id)
+  where p.credential_id = $1 and u.signed_out_at is distinct from 'infinity'`
+// One statement: of two answers with the same count one is right. A count that went back is a copied key's.
+const USE = `
+  update passkey set counter = $2, last_used_at = to_timestamp($3::float8)
+  where credential_id = $1 and (counter < $2 or (counter = 0 and $2 = 0)) returning 1`
+const OWNER = `
+  insert into passkey_owner (user_id, handle) select user_id, $2 from user_account where user_id = $1
+  on conflict (user_id) do update set user_id = excluded.user_id returning handle`
+
+export function createPasskeys(deps: {
+  readonly issuer: string
+  readonly sql: Sql
+  readonly appendLog: AppendLog
+  readonly appendEvents: AppendEvents
+  readonly revocations: Pick<Revocations, 'endUser'>
+  readonly clock: () => number
+  readonly log: Log
+}): Passkeys {
+  const { sql, appendLog, appendEvents, revocations, clock, log } = deps
+  const party = partyOf(deps.issuer)
+  const challenges = createPasskeyChallenges(deps)
+  const recovery = createRecoveryCodes(deps)
+  const of = (user: string) => sql.query<Passkey>(OF, [user])
+  const named = async (user: string) =>
+    (await of(user)).map(({ id, transports }) => ({ type: 'public-key', id, transports }))
+  const newPurpose = (user: User, page: string): string => `new passkey of ${user.id} on ${page}`
+  const purpose = (user: string | null, page: string): string => `passkey of ${user ?? 'anybody'} on ${page}`
+
+  async function store(tx: Queries, user: string, { name, key }: { name: string; key: Registered }): Promise<boolean> {
+    const stored = await tx.query(
+      `insert into passkey (credential_id, user_id, name, public_key, counter, synced, transports)
+       select $1, user_id, $3, $4, $5, $6, $7 from user_account where user_id = $2 on conflict do nothing returning 1`,
+      [key.id, user, nameOf(name), key.publicKey, key.counter, key.synced, key.transports],
+    )
+    return stored.length > 0
+  }
+
+  return {
+    isPossible: party !== null,
+    of,
+    async creation(user, { page, ...at }) {
+      const challenge = await challenges.create({ ...at, purpose: newPurpose(user, page) })
+      const [owner] = await sql.query<{ handle: string }>(OWNER, [user.id, randomBytes(32).toString('base64url')])
+      const name = user.email ?? user.name ?? user.id
+      return {
+        challenge,
+        rp: { id: party?.id, name: party?.id },
+        user: { id: owner?.handle, name, displayName: user.name ?? name },
+        pubKeyCredParams: ALGORITHMS.map((alg) => ({ type: 'public-key', alg })),
+        timeout: CHALLENGE_SECONDS * 1_000,
+        attestation: 'none',
+        excludeCredentials: await named(user.id),
+        authenticatorSelection: { residentKey: 'preferred', userVerification: 'preferred' },
+      }
+    },
+    async add(user, { req, page, session, answer, name }, context) {
+      const take = (challenge: string) => challenges.take(challenge, { req, purpose: newPurpose(user, page) })
+      const key = party === null ? null : await verifyRegistration(answer, take, party)
+      if (key === null) return 'refused'
+      return sql.transaction(async (tx) => {
+        await lockLog(tx, DIRECTORY)
+        if (!(await isStillSignedIn(tx, user.id, { session }))) return 'refused'
+        const present = await tx.query('select 1 from passkey where user_id = $1', [user.id])
+        if (present.length >= PASSKEYS_MAX) return 'tooMany'
+        // Somebody has it already.
+        if (!(await store(tx, user.id, { name, key }))) return 'refused'
+        await appendLog(tx, DIRECTORY, [{ kind: 'passkey', id: user.id, op: 'write' }], context)
+        const needsCodes = (await tx.query('select 1 from recovery_code where user_id = $1', [user.id])).length === 0
+        const recoveryCodes = needsCodes ? await recovery.renew(tx, user.id) : []
+        if (needsCodes) await appendLog(tx, DIRECTORY, [{ kind: 'recovery_code', id: user.id, op: 'write' }], context)
+        await appendEvents(tx, [
+          credentialEvent(user.id, { credential: credentialOf(key), changed: 'create' }, context),
+        ])
+        return { recoveryCodes, synced: key.synced }
+      })
+    },
+    async request(user, { page, ...at }) {
+      const challenge = await challenges.create({ ...at, purpose: purpose(user, page) })
+      return {
+        challenge,
+        rpId: party?.id,
+        timeout: CHALLENGE_SECONDS * 1_000,
+        allowCredentials: user === null ? [] : await named(user),
+        userVerification: user === null ? 'required' : 'preferred',
+      }
+    },
+    async prove(user, { req, page, answer }) {
+      const assertion = parseAssertion(answer)
+      if (assertion === null || party === null) return null
+      const [key] = await sql.query<{ user: string; publicKey: string; synced: boolean; handle: string }>(KEY, [
+        assertion.id,
+      ])
+      const take = (challenge: string) => challenges.take(challenge, { req, purpose: purpose(user, page) })
+      const { id, userHandle } = assertion
+      // WebAuthn level 3, section 7.2, step 6: who is not known yet is named by the authenticator.
+      const isTheirs =
+        user === null ? userHandle === key?.handle : user === key?.user && (userHandle ?? key.handle) === key.handle
+      if (key === undefined || !isTheirs) return null
+      const expected = { take, party, userVerification: user === null }
+      const proven = await verifyAssertion(assertion, { id, ...key }, expected)
+      if (proven === null) return null
+      const used = await sql.query(USE, [id, proven.counter, clock() / 1_000])
+      if (used.length > 0) return { user: key.user, synced: key.synced }
+      // No warning: of those that repeat, the log keeps only a count.
+      log.info({ event: 'passkey_counter_went_back', user: key.user, passkey: id, counter: proven.counter })
+      return null
+    },
+    remove: (user, id, by, context) =>
+      sql.transaction(async (tx) => {
+        await lockLog(tx, DIRECTORY)
+        if (!(await isStillSignedIn(tx, user, by))) return false
+        const [removed] = await tx.query<Pick<Registered, 'transports'>>(
+          'delete from passkey where user_id = $1 and credential_id = $2 returning transports',
+          [user, id],
+        )
+        if (removed === undefined) return false
+        await tx.query(DELETE_UNNEEDED, [user])
+        await appendLog(tx, DIRECTORY, [{ kind: 'passkey', id: user, op: 'delete' }], context)
+        await revocations.endUser(tx, user, context)
+        await appendEvents(tx, [
+          credentialEvent(user, { credential: credentialOf(removed), changed: 'delete' }, context),
+        ])
+        return true
+      }),
+  }
+}
+
+const nameOf = (given: string): string =>
+  given
+    .replace(/\p{Cc}/gu, '')
+    .trim()
+    .slice(0, NAME_CHARACTERS_MAX)
+    .trim() || 'Passkey'

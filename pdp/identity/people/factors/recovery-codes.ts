@@ -1,0 +1,81 @@
+/** Recovery codes: written down by a person, each good for one sign-in in place of the second factor. */
+import { hash, randomBytes } from 'node:crypto'
+import type { Sql } from '../../../engine/store/directory.ts'
+import { lockLog } from '../../../engine/store/log-lock.ts'
+import type { WriteContext } from '../../../shared/domain/change.ts'
+import { DIRECTORY } from '../../../shared/domain/change-log.ts'
+import type { AppendLog } from '../../issuer/append.ts'
+import { base32 } from './totp.ts'
+
+/** Of who has nothing left that they could stand in for. */
+export const DELETE_UNNEEDED = `
+  delete from recovery_code r where user_id = $1 and not exists (select 1 from passkey p where p.user_id = r.user_id)
+    and not exists (select 1 from authenticator a where a.user_id = r.user_id)`
+
+type Queries = Pick<Sql, 'query'>
+export const RECOVERY_CODES_COUNT = 10
+/** 80 bits: nobody finds one by its digest, which so needs no slow hash. */
+const BYTES = 10
+const FORM = /^[A-Z2-7]{16}$/
+/** What the alphabet does not have, and is read as. */
+const LOOKALIKES: { readonly [character: string]: string } = { '0': 'O', '1': 'I', '8': 'B' }
+
+export type RecoveryCodes = {
+  left(user: string): Promise<number>
+  /** Void from then on: all that there were. Must come after the lock of the directory's log. */
+  renew(sql: Queries, user: string): Promise<readonly string[]>
+  /** How many are left after this one; null when they have no such code. Of several that give it at once, one is right. */
+  use(user: string, code: string, context: WriteContext): Promise<number | null>
+}
+
+export function createRecoveryCodes({
+  sql,
+  appendLog,
+}: {
+  readonly sql: Sql
+  readonly appendLog: AppendLog
+}): RecoveryCodes {
+  async function left(at: Queries, user: string): Promise<number> {
+    const [row] = await at.query<{ count: number }>(
+      'select count(*)::int as count from recovery_code where user_id = $1',
+      [user],
+    )
+    return row?.count ?? 0
+  }
+  return {
+    left: (user) => left(sql, user),
+    async renew(tx, user) {
+      const codes = Array.from({ length: RECOVERY_CODES_COUNT }, () => base32(randomBytes(BYTES)))
+      await tx.query('delete from recovery_code where user_id = $1', [user])
+      await tx.query('insert into recovery_code (user_id, digest) select $1, unnest($2::text[])', [
+        user,
+        codes.map((code) => digestOf(user, code)),
+      ])
+      return codes.map(grouped)
+    },
+    async use(user, code, context) {
+      const key = [user, digestOf(user, normalized(code))]
+      // A guess must not keep those waiting who write.
+      if ((await sql.query('select 1 from recovery_code where user_id = $1 and digest = $2', key)).length === 0)
+        return null
+      return sql.transaction(async (tx) => {
+        await lockLog(tx, DIRECTORY)
+        const used = await tx.query('delete from recovery_code where user_id = $1 and digest = $2 returning 1', key)
+        if (used.length === 0) return null
+        await appendLog(tx, DIRECTORY, [{ kind: 'recovery_code', id: user, op: 'delete' }], context)
+        return left(tx, user)
+      })
+    },
+  }
+}
+
+/** Written with or without its groups, in letters of any size. */
+export const isRecoveryCode = (text: string): boolean => FORM.test(normalized(text))
+
+const normalized = (text: string): string =>
+  text
+    .replace(/[\s-]/g, '')
+    .toUpperCase()
+    .replace(/[018]/g, (character) => LOOKALIKES[character] ?? '')
+const grouped = (code: string): string => (code.match(/.{4}/g) ?? []).join('-')
+const digestOf = (user: string, code: string): string => hash('sha256', `recovery code of ${user} ${code}`, 'base64url')

@@ -1,0 +1,212 @@
+/** What a person gives besides the password: codes of an app, whose secret is stored encrypted, and recovery codes; each is accepted once. */
+import { randomBytes } from 'node:crypto'
+import type { Directory, Sql, User } from '../../../engine/store/directory.ts'
+import { lockLog } from '../../../engine/store/log-lock.ts'
+import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
+import type { WriteContext } from '../../../shared/domain/change.ts'
+import { DIRECTORY } from '../../../shared/domain/change-log.ts'
+import { PdpError } from '../../../shared/domain/errors.ts'
+import type { AppendEvents, AppendLog } from '../../issuer/append.ts'
+import { AUTHENTICATOR_PURPOSE, nameOfAuthenticator } from '../../issuer/keys/sealed-names.ts'
+import { isStillSignedIn, type SignedInBy } from '../../issuer/sign-in-validity.ts'
+import type { Revocations } from '../../issuer/tokens/revocation.ts'
+import { credentialEvent, credentialOf } from './credential-events.ts'
+import { createRecoveryCodes, DELETE_UNNEEDED, isRecoveryCode } from './recovery-codes.ts'
+import { base32, otpauthUri, stepOf, TOTP_SECRET_BYTES } from './totp.ts'
+
+type Queries = Pick<Sql, 'query'>
+export type Secret = { readonly secret: string; readonly uri: string }
+/** `left`: recovery codes that the person has now. */
+export type CodeOutcome =
+  | { readonly by: 'app' }
+  | { readonly by: 'recovery'; readonly left: number }
+  | { by: 'nothing' }
+/** `wrong`: the code; `present`: there is an authenticator already. Otherwise the recovery codes, shown this once. */
+export type Confirmed = 'wrong' | 'present' | readonly string[]
+
+export type Kinds = { readonly app: boolean; readonly passkey: boolean }
+
+export type SecondFactor = {
+  has(user: string): Promise<boolean>
+  kinds(user: string): Promise<Kinds>
+  /**
+   * For a code of the present or a recovery code that is used here for the first time. Throws PdpError
+   * `store_unavailable`.
+   */
+  accept(user: string, code: string): Promise<CodeOutcome>
+  /** The secret is shown this once. Throws PdpError `not_found`, and `conflict` when there is one already. */
+  enroll(user: string, context: WriteContext): Promise<Secret>
+  /** A secret that does not count yet; sealed for this session of the person. */
+  propose(user: User, session: string): Secret & { readonly sealed: string }
+  /** The same, as it was sealed. Null when it was not, or too long ago. */
+  proposed(user: User, session: string, sealed: string): Secret | null
+  /** From now on the proposed secret counts, if the app has it. Null when it is no longer good. */
+  confirm(
+    user: User,
+    proposal: { readonly session: string; readonly sealed: string; readonly code: string },
+    context: WriteContext,
+  ): Promise<Confirmed | null>
+  recoveryCodesLeft(user: string): Promise<number>
+  /** Null for who has no second factor, or was signed out meanwhile. */
+  renewRecoveryCodes(user: string, by: SignedInBy, context: WriteContext): Promise<readonly string[] | null>
+  /** Ends the person's sign-ins with it. `by`: null: an administrator. False when there was none, or they were signed out meanwhile. */
+  remove(user: string, by: SignedInBy | null, context: WriteContext): Promise<boolean>
+  /** All of them, for a person who has lost them. Ends the sign-ins too. */
+  removePasskeys(user: string, context: WriteContext): Promise<boolean>
+}
+
+const KINDS = `select exists (select 1 from authenticator where user_id = $1) as app,
+  exists (select 1 from passkey where user_id = $1) as passkey`
+/** For which a secret waits for its first code. */
+const PROPOSED_MS_MAX = 900_000
+
+export function createSecondFactor(deps: {
+  readonly issuer: string
+  readonly sql: Sql
+  readonly directory: Pick<Directory, 'user'>
+  readonly appendLog: AppendLog
+  readonly appendEvents: AppendEvents
+  readonly revocations: Pick<Revocations, 'endUser'>
+  readonly masterKeys: MasterKeys
+  readonly clock: () => number
+}): SecondFactor {
+  const { issuer, sql, directory, appendLog, appendEvents, revocations, clock } = deps
+  const keys = () => deps.masterKeys.derive(AUTHENTICATOR_PURPOSE)
+  const recovery = createRecoveryCodes(deps)
+  const shown = (secret: Buffer, { email, id }: User): Secret => ({
+    secret: base32(secret),
+    uri: otpauthUri({ issuer, account: email ?? id, secret }),
+  })
+
+  /** `step`: of a code that was used already. False when there is an authenticator. */
+  async function store(tx: Queries, user: string, { secret, step }: { secret: Buffer; step: number }) {
+    const stored = await tx.query(
+      `insert into authenticator (user_id, secret_sealed, used_step)
+       select user_id, $2, $3 from user_account where user_id = $1 on conflict do nothing returning 1`,
+      [user, seal(keys(), nameOfAuthenticator(user), secret.toString('base64url')), step],
+    )
+    return stored.length > 0
+  }
+
+  async function acceptOfApp(user: string, code: string): Promise<boolean> {
+    const [row] = await sql.query<{ sealed: string }>(
+      'select secret_sealed as sealed from authenticator where user_id = $1',
+      [user],
+    )
+    if (row === undefined) return false
+    const secret = Buffer.from(open(keys(), nameOfAuthenticator(user), row.sealed), 'base64url')
+    const step = stepOf(code, { secret, nowMs: clock() })
+    if (step === null) return false
+    // RFC 6238 section 5.2: once. The database decides who of several was first, on whichever node.
+    const used = await sql.query(
+      `update authenticator set used_step = $2
+       where user_id = $1 and used_step < $2 and secret_sealed = $3 returning 1`,
+      [user, step, row.sealed],
+    )
+    return used.length > 0
+  }
+
+  function proposal(user: string, session: string, sealed: string): Buffer | null {
+    try {
+      const { secret, atMs } = JSON.parse(open(keys(), proposedAs(user, session), sealed))
+      return clock() - atMs <= PROPOSED_MS_MAX ? Buffer.from(secret, 'base64url') : null
+    } catch {
+      return null
+    }
+  }
+
+  async function kinds(user: string, at: Queries = sql): Promise<Kinds> {
+    const [row] = await at.query<Kinds>(KINDS, [user])
+    return row ?? { app: false, passkey: false }
+  }
+  const has = async (user: string, at: Queries = sql): Promise<boolean> => {
+    const { app, passkey } = await kinds(user, at)
+    return app || passkey
+  }
+
+  return {
+    has: (user) => has(user),
+    kinds: (user) => kinds(user),
+    async accept(user, code) {
+      if (!isRecoveryCode(code)) return { by: (await acceptOfApp(user, code)) ? 'app' : 'nothing' }
+      const left = await recovery.use(user, code, { actor: `user:${user}`, requestId: '' })
+      return left === null ? { by: 'nothing' } : { by: 'recovery', left }
+    },
+    async enroll(user, context) {
+      const secret = randomBytes(TOTP_SECRET_BYTES)
+      const person = await directory.user(user)
+      if (person === null) throw new PdpError('not_found', `there is no user ${user}`)
+      await sql.transaction(async (tx) => {
+        await appendLog(tx, DIRECTORY, [{ kind: 'authenticator', id: user, op: 'write' }], context)
+        if (!(await store(tx, user, { secret, step: 0 })))
+          throw new PdpError('conflict', `${user} has an authenticator; delete it first`)
+        await appendEvents(tx, [credentialEvent(user, { credential: 'app', changed: 'create' }, context)])
+      })
+      return shown(secret, person)
+    },
+    propose(user, session) {
+      const secret = randomBytes(TOTP_SECRET_BYTES)
+      const text = JSON.stringify({ secret: secret.toString('base64url'), atMs: clock() })
+      return { ...shown(secret, user), sealed: seal(keys(), proposedAs(user.id, session), text) }
+    },
+    proposed(user, session, sealed) {
+      const secret = proposal(user.id, session, sealed)
+      return secret === null ? null : shown(secret, user)
+    },
+    async confirm(user, { session, sealed, code }, context) {
+      const secret = proposal(user.id, session, sealed)
+      if (secret === null) return null
+      const step = stepOf(code, { secret, nowMs: clock() })
+      if (step === null) return 'wrong'
+      return sql.transaction(async (tx) => {
+        await lockLog(tx, DIRECTORY)
+        if (!(await isStillSignedIn(tx, user.id, { session }))) return null
+        if (!(await store(tx, user.id, { secret, step }))) return 'present'
+        const codes = await recovery.renew(tx, user.id)
+        await appendLog(tx, DIRECTORY, [written('authenticator', user.id), written('recovery_code', user.id)], context)
+        await appendEvents(tx, [credentialEvent(user.id, { credential: 'app', changed: 'create' }, context)])
+        return codes
+      })
+    },
+    recoveryCodesLeft: recovery.left,
+    renewRecoveryCodes: (user, by, context) =>
+      sql.transaction(async (tx) => {
+        await lockLog(tx, DIRECTORY)
+        if (!(await isStillSignedIn(tx, user, by)) || !(await has(user, tx))) return null
+        await appendLog(tx, DIRECTORY, [written('recovery_code', user)], context)
+        return recovery.renew(tx, user)
+      }),
+    removePasskeys: (user, context) =>
+      sql.transaction(async (tx) => {
+        await lockLog(tx, DIRECTORY)
+        const removed = await tx.query<{ transports: readonly string[] }>(
+          'delete from passkey where user_id = $1 returning transports',
+          [user],
+        )
+        if (removed.length === 0) return false
+        await tx.query(DELETE_UNNEEDED, [user])
+        await appendLog(tx, DIRECTORY, [{ kind: 'passkey', id: user, op: 'delete' }], context)
+        await revocations.endUser(tx, user, context)
+        const events = removed.map((one) =>
+          credentialEvent(user, { credential: credentialOf(one), changed: 'delete' }, context),
+        )
+        await appendEvents(tx, events)
+        return true
+      }),
+    remove: (user, by, context) =>
+      sql.transaction(async (tx) => {
+        await lockLog(tx, DIRECTORY)
+        if (by !== null && !(await isStillSignedIn(tx, user, by))) return false
+        const removed = await tx.query('delete from authenticator where user_id = $1 returning 1', [user])
+        if (removed.length === 0) return false
+        await tx.query(DELETE_UNNEEDED, [user])
+        await appendLog(tx, DIRECTORY, [{ kind: 'authenticator', id: user, op: 'delete' }], context)
+        await revocations.endUser(tx, user, context)
+        await appendEvents(tx, [credentialEvent(user, { credential: 'app', changed: 'delete' }, context)])
+        return true
+      }),
+  }
+}
+
+const proposedAs = (user: string, session: string): string => `authenticator proposed to ${user} in ${session}`
+const written = (kind: 'authenticator' | 'recovery_code', id: string) => ({ kind, id, op: 'write' }) as const

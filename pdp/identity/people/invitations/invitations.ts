@@ -1,0 +1,179 @@
+/** Invitations of an organization to an address: a mail with a link that works once, within seven days. */
+import { randomUUID } from 'node:crypto'
+import type { HeldRole } from '../../../engine/store/contract.ts'
+import type { Sql } from '../../../engine/store/directory.ts'
+import type { WriteContext } from '../../../shared/domain/change.ts'
+import { PdpError } from '../../../shared/domain/errors.ts'
+import type { Tier } from '../../../shared/domain/membership.ts'
+import { type InvitationChange, invitationChanged } from '../../../shared/domain/outbox/events.ts'
+import { LANGUAGES } from '../../html/words/words.ts'
+import type { AppendEvents, AppendLog } from '../../issuer/append.ts'
+import { createSharedAttempts } from '../../limits/shared-attempts.ts'
+import { PATHS, urlOf } from '../../oauth/paths.ts'
+import type { Deliveries } from '../mail/deliveries.ts'
+import { isMailAddress, linkMail, type Mailer, mailboxOf } from '../mail/mail.ts'
+import { digestOf, KEPT_SECONDS, newToken } from '../mail/mailed-tokens.ts'
+
+export type Invitation = {
+  readonly id: string
+  readonly organization: string
+  readonly email: string
+  readonly role: Tier
+  readonly roles: readonly HeldRole[]
+  /** As the log of changes names who invited. */
+  readonly by: string
+  /** ISO 8601. */
+  readonly expiresAt: string
+}
+export type Invited = Pick<Invitation, 'organization' | 'email' | 'role' | 'roles'> & {
+  readonly organizationName: string
+  /** Of the mail; by default English. */
+  readonly language: string
+}
+/** Writes belong into a transaction that holds the lock of the organization. */
+export type Invitations = {
+  /**
+   * The link of an invitation that the address has already is void afterwards. `deliver` sends the mail: call it when the
+   * transaction is done. Throws PdpError `conflict` when this server sends no mail, `overloaded` when there were too many,
+   * `request_invalid` for an address that mail cannot go to.
+   */
+  invite(invited: Invited, context: WriteContext): Promise<Invitation & { deliver(): void }>
+  /** In the order of ids, after `after` (exclusive). */
+  list(
+    organization: string,
+    page: { readonly after: string | null; readonly countMax: number },
+  ): Promise<readonly Invitation[]>
+  /** False when nothing was withdrawn. */
+  withdraw(organization: string, id: string, context: WriteContext): Promise<boolean>
+  /** Reads without using; null when the link is no longer good. */
+  find(token: string): Promise<Invitation | null>
+  /** Uses it up. Of several that try at the same time, one gets it. */
+  take(
+    token: string,
+    by: { readonly change: 'accepted' | 'declined'; readonly user: string | null },
+  ): Promise<Invitation | null>
+}
+
+const WINDOW_MS = 3_600_000
+/** Mails in an hour: of one organization; to one address, of one organization; to one mailbox, of all. */
+const ORGANIZATION_MAILS_MAX = 200
+const ADDRESS_MAILS_MAX = 3
+const MAILBOX_MAILS_MAX = 10
+/** Open invitations of one organization. */
+const OPEN_MAX = 1_000
+const COLUMNS = `invitation_id as id, organization_id as organization, email, role, coalesce(roles, '[]') as roles, invited_by as by,
+  to_char(expires_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "expiresAt"`
+const OPEN = `kind = 'invitation' and expires_at > to_timestamp($1::float8)`
+
+export function createInvitations(deps: {
+  readonly issuer: string
+  readonly sql: Pick<Sql, 'query'>
+  readonly mailer: Mailer | null
+  readonly deliveries: Pick<Deliveries, 'later'>
+  readonly appendLog: AppendLog
+  readonly appendEvents: AppendEvents
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number
+}): Invitations {
+  const { issuer, sql, mailer, deliveries, appendLog, appendEvents, clock } = deps
+  const attempts = createSharedAttempts({ sql, clock, windowMs: WINDOW_MS })
+  const now = (): number => clock() / 1_000
+
+  async function requireFew(organization: string, email: string): Promise<void> {
+    const [{ count } = { count: 0 }] = await sql.query<{ count: number }>(
+      `select count(*)::int as count from mailed_token where ${OPEN} and organization_id = $2`,
+      [now(), organization],
+    )
+    if (count >= OPEN_MAX) throw new PdpError('conflict', `there are ${OPEN_MAX} open invitations; withdraw some first`)
+    const address = email.toLowerCase()
+    for (const [key, max] of [
+      [`invitations of ${organization}`, ORGANIZATION_MAILS_MAX],
+      [`invitations to ${address} of ${organization}`, ADDRESS_MAILS_MAX],
+      // Of whatever spelling, so that nobody's mailbox is filled by way of many.
+      [`invitations to mailbox ${mailboxOf(email)}`, MAILBOX_MAILS_MAX],
+    ] as const)
+      if (!(await attempts.take(key, max)))
+        throw new PdpError('overloaded', 'there were too many invitations; try again in an hour')
+  }
+
+  async function record(
+    { organization, id }: Pick<Invitation, 'organization' | 'id'>,
+    changed: { readonly change: InvitationChange; readonly user: string | null },
+    context: WriteContext,
+  ): Promise<void> {
+    const op = changed.change === 'created' ? 'write' : 'delete'
+    await appendLog(sql, organization, [{ kind: 'invitation', id, op }], context)
+    await appendEvents(sql, [invitationChanged({ organization, id, ...changed })])
+  }
+
+  return {
+    async invite({ organizationName, language, ...invited }, context) {
+      const { organization, email, role, roles } = invited
+      if (mailer === null) throw new PdpError('conflict', 'this server sends no mail: set PORTCULLIS_SMTP_URL')
+      if (!isMailAddress(email)) throw new PdpError('request_invalid', 'mail cannot be sent to this address')
+      await requireFew(organization, email)
+      const token = newToken()
+      const [stored] = await sql.query<Invitation>(
+        `insert into mailed_token
+           (digest, kind, email, invitation_id, organization_id, role, roles, invited_by, created_at, expires_at)
+         values ($1, 'invitation', $2, $3, $4, $5, $6::jsonb, $7, to_timestamp($8::float8), to_timestamp($9::float8))
+         on conflict (organization_id, lower(email)) where kind = 'invitation' do update set
+           digest = excluded.digest, email = excluded.email, role = excluded.role, roles = excluded.roles,
+           invited_by = excluded.invited_by, created_at = excluded.created_at, expires_at = excluded.expires_at
+         returning ${COLUMNS}`,
+        [
+          ...[digestOf(token), email, randomUUID(), organization, role, JSON.stringify(roles), context.actor],
+          ...[now(), now() + KEPT_SECONDS.invitation],
+        ],
+      )
+      if (stored === undefined) throw new TypeError('the invitation was not stored')
+      await record(stored, { change: 'created', user: null }, context)
+      const texts = (LANGUAGES.get(language) ?? LANGUAGES.get('en'))?.joining.mail
+      if (texts === undefined) throw new TypeError('there are no texts')
+      const link = `${urlOf(issuer, PATHS.accountInvitation)}?token=${token}`
+      const mail = linkMail(texts, link, { organization: plainName(organizationName) })
+      return { ...stored, deliver: () => deliveries.later(() => mailer.send({ to: email, ...mail })) }
+    },
+    list: (organization, { after, countMax }) =>
+      sql.query<Invitation>(
+        `select ${COLUMNS} from mailed_token where ${OPEN} and organization_id = $2 and invitation_id > $3
+         order by invitation_id limit $4`,
+        [now(), organization, after ?? '', countMax],
+      ),
+    async withdraw(organization, id, context) {
+      const gone = await sql.query(
+        `delete from mailed_token where ${OPEN} and organization_id = $2 and invitation_id = $3 returning 1`,
+        [now(), organization, id],
+      )
+      if (gone.length > 0) await record({ organization, id }, { change: 'withdrawn', user: null }, context)
+      return gone.length > 0
+    },
+    async find(token) {
+      const values = [now(), digestOf(token)]
+      const [row] = await sql.query<Invitation>(
+        `select ${COLUMNS} from mailed_token where ${OPEN} and digest = $2`,
+        values,
+      )
+      return row ?? null
+    },
+    async take(token, by) {
+      const [row] = await sql.query<Invitation>(
+        `delete from mailed_token where ${OPEN} and digest = $2 returning ${COLUMNS}`,
+        [now(), digestOf(token)],
+      )
+      if (row === undefined) return null
+      const actor = by.user === null ? 'identity' : `user:${by.user}`
+      await record(row, by, { actor, requestId: '' })
+      return row
+    },
+  }
+}
+
+const NAME_CHARACTERS_MAX = 64
+/** Somebody wrote the name, so a mail program must find no link in it. */
+const plainName = (name: string): string =>
+  name
+    .replaceAll(/[^\p{L}\p{M}\p{N} &'’,()+-]+/gu, ' ')
+    .replaceAll(/ +/g, ' ')
+    .trim()
+    .slice(0, NAME_CHARACTERS_MAX)

@@ -1,0 +1,98 @@
+/** Sends mail: by SMTP, or into a folder where no server is set. */
+import { randomBytes } from 'node:crypto'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { domainToASCII } from 'node:url'
+import type { Log } from '../../../shared/process/log.ts'
+import { fillText, type Words } from '../../html/words/words.ts'
+
+/** `text`: plain text in lines of at most 76 characters, but for links. */
+export type Mail = { readonly to: string; readonly subject: string; readonly text: string }
+export type Mailer = {
+  /** Rejects when no server took it. */
+  send(mail: Mail): Promise<void>
+}
+
+// French has spaces before marks, which stay with their word.
+const LINE = /(.{1,76})(?: (?![:?!;])|$)/g
+const CONNECT_MS = 5_000
+const SILENCE_MS = 10_000
+/** Of a mail in a file. */
+const UTF8 = ['MIME-Version: 1.0', 'Content-Type: text/plain; charset=utf-8', 'Content-Transfer-Encoding: 8bit']
+// One mailbox, and nothing that a mail program could read as several, or as a command.
+const ADDRESS = /^[^\s@,;:<>()[\]"\\\p{Cc}]{1,64}@[^\s@,;:<>()[\]"\\\p{Cc}]{1,190}$/u
+export const isMailAddress = (text: string): boolean => ADDRESS.test(text)
+
+/** What mail providers deliver to one mailbox: the case, what follows a plus sign, and at many the dots do not count. */
+export function mailboxOf(address: string): string {
+  const at = address.lastIndexOf('@')
+  const [local = ''] = address.slice(0, at).normalize('NFKC').toLowerCase().split('+')
+  const host = address.slice(at + 1)
+  return `${local.replaceAll('.', '')}@${domainToASCII(host) || host.toLowerCase()}`
+}
+
+/** A mail around a link, whose host it names. `more`: what else is filled in. */
+export function linkMail(
+  texts: Words['account']['mails']['reset'],
+  link: string,
+  more: { readonly [name: string]: string } = {},
+): Omit<Mail, 'to'> {
+  const { host } = new URL(link)
+  const paragraph = (text: string): string => inLines(fillText(text, { ...more, host }))
+  return {
+    subject: fillText(texts.subject, { ...more, host }),
+    text: `${paragraph(texts.asked)}${paragraph(texts.open)}\n${link}\n\n${paragraph(texts.otherwise)}`,
+  }
+}
+
+/** Each with its end. A word that is too long stays whole. */
+const inLines = (text: string): string => text.replaceAll(LINE, '$1\n')
+
+/** `url`: `smtp://` or `smtps://`, with user and password if need be. `from`: an address, or `Name <address>`. */
+export function smtpMailer({ url, from }: { readonly url: string; readonly from: string }): Mailer {
+  const { hostname } = new URL(url)
+  const isLocal = ['localhost', '127.0.0.1', '[::1]'].includes(hostname)
+  async function open() {
+    // Loaded by the first mail: most processes never send one.
+    const { createTransport } = await import('nodemailer')
+    return createTransport({
+      url,
+      // Mails carry what opens an account. `?requireTLS=false` in the URL permits a relay without TLS.
+      requireTLS: !isLocal,
+      ignoreTLS: isLocal,
+      connectionTimeout: CONNECT_MS,
+      greetingTimeout: CONNECT_MS,
+      socketTimeout: SILENCE_MS,
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    })
+  }
+  let transport: ReturnType<typeof open> | null = null
+  return {
+    async send({ to, subject, text }) {
+      transport ??= open()
+      await (await transport).sendMail({
+        from,
+        to: { name: '', address: to },
+        subject,
+        text,
+        // RFC 3834: no program answers it.
+        headers: { 'Auto-Submitted': 'auto-generated' },
+      })
+    },
+  }
+}
+
+/** For trying things out: nothing leaves the machine, and the log says which file to open. */
+export function folderMailer({ folder, log }: { readonly folder: string; readonly log: Log }): Mailer {
+  return {
+    async send({ to, subject, text }) {
+      await mkdir(folder, { recursive: true, mode: 0o700 })
+      const at = new Date().toISOString()
+      const file = join(folder, `${at.replaceAll(':', '-')}-${randomBytes(4).toString('hex')}.eml`)
+      const heads = [`Date: ${at}`, `To: ${to}`, `Subject: ${subject}`]
+      await writeFile(file, `${[...heads, ...UTF8].join('\n')}\n\n${text}`, { mode: 0o600 })
+      log.info({ event: 'mail_written', file })
+    },
+  }
+}

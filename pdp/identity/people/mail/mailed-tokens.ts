@@ -1,0 +1,62 @@
+/** Tokens in mails: stored as digests, good for one use, and gone after a while. */
+import { hash, randomBytes } from 'node:crypto'
+import type { Sql } from '../../../engine/store/directory.ts'
+
+type Queries = Pick<Sql, 'query'>
+export const MAILED_KINDS = ['reset', 'verification', 'invitation'] as const
+export type MailedKind = (typeof MAILED_KINDS)[number]
+
+/** `browser`: null when any browser may use it. */
+export type MailedToken = {
+  readonly user: string | null
+  readonly email: string
+  readonly browser: string | null
+}
+export type MailedTokens = {
+  /** The token, of which only the digest is stored. */
+  create(sql: Queries, kind: Exclude<MailedKind, 'invitation'>, token: MailedToken): Promise<string>
+  /** Reads without using. Null: no token of this kind, or no longer. */
+  find(sql: Queries, kind: MailedKind, token: string): Promise<MailedToken | null>
+  /** Uses it up. Of several that try at the same time, one gets it. */
+  take(sql: Queries, kind: MailedKind, token: string): Promise<MailedToken | null>
+}
+
+/** Seconds for which each is good. */
+export const KEPT_SECONDS: { readonly [kind in MailedKind]: number } = {
+  reset: 1_800,
+  verification: 1_800,
+  invitation: 7 * 86_400,
+}
+
+const COLUMNS = 'user_id as "user", email, browser'
+const LIVE = 'digest = $1 and kind = $2 and expires_at > to_timestamp($3::float8)'
+
+/** `clock`: milliseconds since the epoch. */
+export function createMailedTokens({ clock }: { readonly clock: () => number }): MailedTokens {
+  const now = (): number => clock() / 1_000
+  return {
+    async create(sql, kind, { user, email, browser }) {
+      const token = newToken()
+      await sql.query(
+        `insert into mailed_token (digest, kind, user_id, email, browser, created_at, expires_at)
+         values ($1, $2, $3, $4, $5, to_timestamp($6::float8), to_timestamp($6::float8 + $7::float8))`,
+        [digestOf(token), kind, user, email, browser, now(), KEPT_SECONDS[kind]],
+      )
+      return token
+    },
+    async find(sql, kind, token) {
+      const values = [digestOf(token), kind, now()]
+      const [row] = await sql.query<MailedToken>(`select ${COLUMNS} from mailed_token where ${LIVE}`, values)
+      return row ?? null
+    },
+    async take(sql, kind, token) {
+      const values = [digestOf(token), kind, now()]
+      const [row] = await sql.query<MailedToken>(`delete from mailed_token where ${LIVE} returning ${COLUMNS}`, values)
+      return row ?? null
+    },
+  }
+}
+
+export const newToken = (): string => randomBytes(32).toString('base64url')
+/** 256 random bits need no salt. */
+export const digestOf = (secret: string): string => hash('sha256', secret, 'base64url')

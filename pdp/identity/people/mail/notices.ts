@@ -1,0 +1,44 @@
+/** Mails that tell people of a change to how they sign in, so that they notice a change that somebody else made. */
+
+import type { Directory } from '../../../engine/store/directory.ts'
+import type { Log } from '../../../shared/process/log.ts'
+import { fillText, type Words } from '../../html/words/words.ts'
+import type { SharedAttempts } from '../../limits/shared-attempts.ts'
+import { PATHS, urlOf } from '../../oauth/paths.ts'
+import type { Deliveries } from './deliveries.ts'
+import { isMailAddress, linkMail, type Mailer } from './mail.ts'
+
+/** To one person, in an hour. */
+const NOTICES_MAX = 20
+
+export type Notice = Exclude<keyof Words['factors']['mails'], 'subject' | 'open' | 'otherwise'>
+export type Notices = {
+  /** After the answer, in the language of its page. `left`: recovery codes. */
+  send(user: string, notice: Notice, about: { readonly words: Words; readonly left?: number }): void
+}
+
+export function createNotices(deps: {
+  readonly issuer: string
+  readonly directory: Pick<Directory, 'user'>
+  readonly mailer: Mailer | null
+  readonly mailAttempts: SharedAttempts
+  readonly deliveries: Pick<Deliveries, 'later'>
+  readonly log: Log
+}): Notices {
+  const { issuer, directory, mailer, mailAttempts, deliveries, log } = deps
+  const { host } = new URL(issuer)
+  return {
+    send(user, notice, { words, left = 0 }) {
+      if (mailer === null) return
+      const { [notice]: text, ...texts } = words.factors.mails
+      const asked = fillText(text, { host, left: String(left) })
+      const mail = linkMail({ ...texts, asked }, urlOf(issuer, PATHS.account))
+      deliveries.later(async () => {
+        const email = (await directory.user(user))?.email ?? null
+        if (email === null || !isMailAddress(email)) return
+        if (await mailAttempts.take(`notices to ${user}`, NOTICES_MAX)) return mailer.send({ to: email, ...mail })
+        log.warn({ event: 'mail_withheld', user })
+      })
+    },
+  }
+}

@@ -1,0 +1,105 @@
+/** A new password: stored with what follows from it, in one transaction. */
+
+import type { Sql } from '../../../engine/store/directory.ts'
+import { lockLog } from '../../../engine/store/log-lock.ts'
+import type { WriteContext } from '../../../shared/domain/change.ts'
+import { DIRECTORY } from '../../../shared/domain/change-log.ts'
+import { credentialChanged } from '../../../shared/domain/outbox/events.ts'
+import type { AppendEvents, AppendLog } from '../../issuer/append.ts'
+import { isStillSignedIn, type SignedInBy } from '../../issuer/sign-in-validity.ts'
+import type { Revocations } from '../../issuer/tokens/revocation.ts'
+import type { MailedTokens } from '../mail/mailed-tokens.ts'
+
+type Queries = Pick<Sql, 'query'>
+export type Passwords = {
+  /**
+   * By a token of a mail, which proves the address too, unless `opensToOthers` says that it must not. Null when the token is no
+   * longer good; otherwise the id of its user.
+   */
+  reset(token: string, passwordHash: string): Promise<string | null>
+  /** False when the stored password is no longer `formerHash`, or the person was signed out meanwhile. */
+  change(
+    user: string,
+    change: { readonly formerHash: string; readonly passwordHash: string; readonly by: SignedInBy },
+  ): Promise<boolean>
+}
+
+/**
+ * An address that nobody has proven may be another person's than the account, who would get in by a mail, and share the
+ * account from then on with who has prepared it by a passkey or another service.
+ */
+const OTHERS = `not email_verified and (exists (select 1 from passkey p where p.user_id = user_account.user_id)
+  or exists (select 1 from foreign_identity f where f.user_id = user_account.user_id))`
+export const opensToOthers = async (sql: Queries, user: string): Promise<boolean> =>
+  (await sql.query(`select 1 from user_account where user_id = $1 and ${OTHERS}`, [user])).length > 0
+
+export function createPasswords(deps: {
+  readonly sql: Sql
+  readonly tokens: Pick<MailedTokens, 'take'>
+  readonly appendLog: AppendLog
+  readonly appendEvents: AppendEvents
+  readonly revocations: Pick<Revocations, 'endUser'>
+}): Passwords {
+  const { sql, tokens, appendLog, appendEvents, revocations } = deps
+
+  /** All sessions and tokens end, those of a thief who knew the former password too. */
+  async function stored(tx: Queries, user: string, context: WriteContext): Promise<void> {
+    await revocations.endUser(tx, user, context)
+    const event = credentialChanged({ user, credential: 'password', changed: 'update', actor: context.actor })
+    await appendEvents(tx, [{ ...event, tenantsOf: user }])
+  }
+
+  return {
+    reset: (token, passwordHash) =>
+      whenDone(sql, async (tx) => {
+        // First, as everywhere: who writes about a person waits here, and nobody in the other order.
+        await lockLog(tx, DIRECTORY)
+        const used = await tokens.take(tx, 'reset', token)
+        const user = used?.user ?? null
+        if (used === null || user === null) return null
+        const context = contextOf(user)
+        await appendLog(tx, DIRECTORY, [{ kind: 'user', id: user, op: 'write' }], context)
+        // The address that the mail went to: another one since then is not proven by it.
+        const changed = await tx.query(
+          `update user_account set password_hash = $3, email_verified = true
+           where user_id = $1 and lower(email) = lower($2) and password_hash is not null and not (${OTHERS}) returning 1`,
+          [user, used.email, passwordHash],
+        )
+        if (changed.length === 0) return null
+        await stored(tx, user, context)
+        return user
+      }),
+    async change(user, { formerHash, passwordHash, by }) {
+      const context = contextOf(user)
+      const done = await whenDone(sql, async (tx) => {
+        await appendLog(tx, DIRECTORY, [{ kind: 'user', id: user, op: 'write' }], context)
+        if (!(await isStillSignedIn(tx, user, by))) return null
+        const changed = await tx.query(
+          'update user_account set password_hash = $3 where user_id = $1 and password_hash = $2 returning 1',
+          [user, formerHash, passwordHash],
+        )
+        if (changed.length === 0) return null
+        await stored(tx, user, context)
+        return user
+      })
+      return done !== null
+    },
+  }
+}
+
+export const contextOf = (user: string): WriteContext => ({ actor: `user:${user}`, requestId: '' })
+
+/** Undoes everything, the log entry included, when `work` returns null. */
+export async function whenDone<T>(sql: Sql, work: (tx: Queries) => Promise<T | null>): Promise<T | null> {
+  const nothing = new Error('nothing was done')
+  try {
+    return await sql.transaction(async (tx) => {
+      const done = await work(tx)
+      if (done === null) throw nothing
+      return done
+    })
+  } catch (err) {
+    if (err === nothing) return null
+    throw err
+  }
+}

@@ -1,0 +1,103 @@
+/** Hashes to check for an unknown account, so that the answer takes as long as for a known one. */
+import { createHmac } from 'node:crypto'
+import type { Sql } from '../../../engine/store/directory.ts'
+import type { MasterKeys } from '../../../shared/base/encryption.ts'
+import type { Log } from '../../../shared/process/log.ts'
+import { costOf, hashOfCost } from './foreign-hash.ts'
+
+const KEPT_MS = 60_000
+const COUNTED_MAX = 20_000
+const DRAW = 2 ** 48
+
+/** `account`: an address that nobody has, folded, or the id of a person without a password. */
+export type PasswordDecoys = { of(account: string): Promise<string> }
+
+const OWN = '$scrypt$ln=15,r=8,p=3'
+// The first part reads the index of hashes that are not ours, and where there are none nothing else is read. Either part
+// reads no more than $1 hashes: of more, the statistics of the database say how many there are, and these stand for them.
+const FORMS = `
+  with imported as materialized (
+    select password_hash as hash from user_account where password_hash not like '${OWN}$%' order by user_id limit $1
+  ), own as materialized (
+    select 1 from user_account where password_hash like '${OWN}$%' and exists (select 1 from imported) limit $1
+  ), counted as materialized (
+    select (select count(*) from imported)::float8 as imported, (select count(*) from own)::float8 as own
+  ), estimated as materialized (
+    select (select reltuples from pg_class where oid = 'user_account_imported_password'::regclass) as imported,
+      reltuples * (1 - coalesce((select null_frac from pg_stats s join pg_namespace n on n.nspname = s.schemaname
+        where n.oid = relnamespace and tablename = relname and attname = 'password_hash'), 0)) as people
+    from pg_class where oid = 'user_account'::regclass
+  ), sizes as materialized (
+    select c.imported as sample, i.imported,
+      case when c.own < $1 then c.own else greatest(c.own, e.people - i.imported) end as own
+    from counted c, estimated e,
+      lateral (select case when c.imported < $1 then c.imported else greatest(c.imported, e.imported) end as imported) i
+  )
+  select case when hash like '$2_$%' then left(hash, 7)
+    else regexp_replace(hash, '\\$[^$]*\\$[^$]*$', '') || ' ' || length(substring(hash from '[^$]*$')) end as cost,
+    count(*) * max(sizes.imported / sizes.sample) as count
+  from imported, sizes group by 1
+  union all select '${OWN} 43', own from sizes where own > 0
+  order by 1`
+
+/**
+ * People whose hashes came from another system take another time. So an unknown address costs what one of the stored hashes
+ * costs: always the same for one address, and each cost as often as people have it. `own`: a hash as they are made now.
+ */
+export function createPasswordDecoys(deps: {
+  readonly sql: Pick<Sql, 'query'>
+  readonly own: string
+  readonly masterKeys: MasterKeys
+  readonly clock: () => number
+  readonly log: Log
+  /** Hashes of ours, and of others, that are read to learn the costs. */
+  readonly countedMax?: number
+}): PasswordDecoys {
+  /** Null: never read. */
+  let costs: readonly Cost[] | null = null
+  let readAtMs = Number.NEGATIVE_INFINITY
+  let reading: Promise<void> | null = null
+
+  async function read(): Promise<void> {
+    try {
+      costs = await deps.sql.query<Cost>(FORMS, [deps.countedMax ?? COUNTED_MAX])
+    } catch (err) {
+      // What was read before stays. The sign-in itself finds out whether the database answers.
+      deps.log.warn({ event: 'password_costs_unread', err })
+    }
+    readAtMs = deps.clock()
+    reading = null
+  }
+
+  /** Only who comes before the first reading waits for it; later ones get what is known while it is read again. */
+  async function known(): Promise<readonly Cost[]> {
+    if (costs === null || deps.clock() - readAtMs >= KEPT_MS) reading ??= read()
+    if (costs === null) await reading
+    return costs ?? []
+  }
+
+  return {
+    async of(account) {
+      const cost = drawn(await known(), shareOf(deps.masterKeys, account))
+      return cost === null || cost === costOf(deps.own) ? deps.own : hashOfCost(cost)
+    },
+  }
+}
+
+type Cost = { readonly cost: string; readonly count: number }
+
+/** From 0 to 1, and nobody without the master key can say which. */
+function shareOf(masterKeys: MasterKeys, account: string): number {
+  const [key] = masterKeys.derive('password-decoys')
+  return createHmac('sha256', key).update(account).digest().readUIntBE(0, 6) / DRAW
+}
+
+function drawn(costs: readonly Cost[], share: number): string | null {
+  const total = costs.reduce((sum, { count }) => sum + count, 0)
+  let left = share * total
+  for (const { cost, count } of costs) {
+    left -= count
+    if (left < 0) return cost
+  }
+  return null
+}

@@ -1,0 +1,201 @@
+/** Which organization a sign-in is bound to, whether the person must be asked, and the grant that results. */
+import type { Client, Grant, Provider } from 'oidc-provider'
+import type { Directory } from '../../../engine/store/directory.ts'
+import type { Pdp } from '../../../shared/domain/decision.ts'
+import type { Organization } from '../../../shared/domain/organization.ts'
+import type { Choice } from '../../html/consent-page.ts'
+import { type Binding, type Bindings, mayActIn } from '../../issuer/tokens/bindings.ts'
+import { type Context, type Params, paramsOf, requireClient, requireSession } from '../../oauth/request.ts'
+import { isOpenidScope, OFFLINE_ACCESS, scopesAt, splitScope } from '../../oauth/scopes.ts'
+import { CONSOLE_CLIENT } from './console-sessions.ts'
+
+const DEVICE_ROUTES: ReadonlySet<string> = new Set(['code_verification', 'device_resume'])
+
+export type GrantRequest = {
+  readonly accountId: string
+  readonly client: Client
+  readonly params: Params
+  readonly organization: string | null
+  readonly sessionUid: string | null
+}
+export type Consent = {
+  /** oidc-provider's loadExistingGrant: the grant to go on with, or undefined when the person must be asked. */
+  existing(ctx: Context): Promise<Grant | undefined>
+  choose(request: { accountId: string; client: Client; asked: string | null }): Promise<Choice>
+  /** Stores a grant of everything asked for that the client may have, and returns its id. */
+  grant(provider: Provider, request: GrantRequest): Promise<string>
+}
+export type ConsentDeps = {
+  readonly issuer: string
+  readonly directory: Pick<Directory, 'activeMemberships'>
+  readonly pdp: Pick<Pdp, 'ancestors'>
+  readonly bindings: Bindings
+}
+
+/** `asked`: the id that the client or the person named. `eligible`: active memberships that this client may use. */
+export function chooseOrganization(request: {
+  readonly asked: string | null
+  readonly eligible: readonly Organization[]
+  readonly clientOrganization: string | null
+}): Choice {
+  const { asked, eligible, clientOrganization } = request
+  if (asked !== null) {
+    const organization = eligible.find((o) => o.id === asked)
+    return organization === undefined ? { kind: 'refused' } : { kind: 'bound', organization }
+  }
+  const [only, ...more] = eligible
+  if (only === undefined) return clientOrganization === null ? { kind: 'unbound' } : { kind: 'refused' }
+  return more.length === 0 ? { kind: 'bound', organization: only } : { kind: 'choose', from: eligible }
+}
+
+export function createConsent(deps: ConsentDeps): Consent {
+  const { issuer, bindings } = deps
+
+  async function choose(request: { accountId: string; client: Client; asked: string | null }): Promise<Choice> {
+    const { asked, client } = request
+    // What a person may do in the console does not depend on an organization that was chosen before.
+    if (client.clientId === CONSOLE_CLIENT) return { kind: 'unbound' }
+    const clientOrganization = client.portcullis_organization
+    const eligible = await eligibleOrganizations(deps, request.accountId, clientOrganization)
+    return chooseOrganization({ asked, eligible, clientOrganization })
+  }
+
+  async function grant(provider: Provider, request: GrantRequest): Promise<string> {
+    const { accountId, client, params, organization, sessionUid } = request
+    const granted = new provider.Grant({ accountId, clientId: client.clientId })
+    const { identity, byResource } = wantedScopes(issuer, client, params)
+    if (identity.length > 0) granted.addOIDCScope(identity.join(' '))
+    for (const [resource, scopes] of byResource) {
+      if (scopes.length > 0) granted.addResourceScope(resource, scopes.join(' '))
+    }
+    const grantId = await granted.save()
+    // A grant whose binding was not stored mints nothing: no token can be minted or used without it.
+    const offline = identity.includes(OFFLINE_ACCESS)
+    const user = accountId
+    await bindings.bind({
+      grantId,
+      organization,
+      user,
+      client: client.clientId,
+      sessionUid,
+      parentGrantId: null,
+      offline,
+    })
+    return grantId
+  }
+
+  async function existing(ctx: Context): Promise<Grant | undefined> {
+    const { provider, account, result } = ctx.oidc
+    if (account === undefined) return undefined
+    const [client, session, params] = [requireClient(ctx.oidc), requireSession(ctx.oidc), paramsOf(ctx.oidc)]
+    const consented = result?.consent?.grantId
+    const held = await heldGrant(bindings, ctx, consented ?? session.grantIdFor(client.clientId))
+    if (consented !== undefined) return held?.grant
+    const { accountId } = account
+    let choice = await choose({ accountId, client, asked: params.organization ?? held?.binding.organization ?? null })
+    // The organization of the former sign-in is no longer theirs, and nobody asked for it now.
+    if (choice.kind === 'refused' && params.organization === undefined && held !== null) {
+      choice = await choose({ accountId, client, asked: null })
+    }
+    const isAgreed = held !== null && isBoundAs(held.binding, choice) && covers(issuer, ctx, held.grant)
+    // It only says that nobody has to be asked: another authorization has tokens of it, and either may be revoked alone.
+    if (isAgreed && isInteractionDue(ctx)) return held.grant
+    if (choice.kind === 'choose' || choice.kind === 'refused' || (mustAsk(ctx) && !isAgreed)) return undefined
+    const organization = choice.kind === 'bound' ? choice.organization.id : null
+    const sessionUid = session.uid
+    return provider.Grant.find(await grant(provider, { accountId, client, params, organization, sessionUid }))
+  }
+
+  return { existing, choose, grant }
+}
+
+/**
+ * A client of the environment was registered by its operators, so signing in to it is consent. A tenant's client, and a
+ * native one, which anybody can imitate (RFC 8252 section 8.6), must ask.
+ */
+function mustAsk({ oidc }: Context): boolean {
+  const { prompts, result } = oidc
+  const client = requireClient(oidc)
+  const loginPending = prompts.has('login') && result?.login === undefined
+  return (
+    loginPending ||
+    // RFC 8628 section 5.4: an attacker may have started the sign-in on a device, and sent its code to this person.
+    DEVICE_ROUTES.has(oidc.route) ||
+    prompts.has('consent') ||
+    client.applicationType === 'native' ||
+    client.portcullis_organization !== null
+  )
+}
+
+/** This pass of the request ends at a page, and another one asks again. */
+function isInteractionDue({ oidc }: Context): boolean {
+  const { prompts, result } = oidc
+  return (
+    (prompts.has('login') && result?.login === undefined) || prompts.has('consent') || DEVICE_ROUTES.has(oidc.route)
+  )
+}
+
+async function eligibleOrganizations(
+  { directory, pdp }: ConsentDeps,
+  accountId: string,
+  clientOrganization: string | null,
+): Promise<readonly Organization[]> {
+  const organizations = (await directory.activeMemberships(accountId)).map((m) => m.organization)
+  if (clientOrganization === null) return organizations
+  const eligible: Organization[] = []
+  for (const organization of organizations) {
+    if (await mayActIn(pdp, clientOrganization, organization.id)) eligible.push(organization)
+  }
+  return eligible
+}
+
+async function heldGrant(
+  bindings: Bindings,
+  { oidc }: Context,
+  grantId: string | undefined,
+): Promise<{ readonly grant: Grant; readonly binding: Binding } | null> {
+  if (grantId === undefined) return null
+  const [grant, binding] = await Promise.all([oidc.provider.Grant.find(grantId), bindings.find(grantId)])
+  if (grant === undefined || binding === null) return null
+  const isTheirs = grant.accountId === oidc.account?.accountId && grant.clientId === oidc.client?.clientId
+  return isTheirs ? { grant, binding } : null
+}
+
+function isBoundAs(binding: Binding, choice: Choice): boolean {
+  if (choice.kind === 'bound') return binding.organization === choice.organization.id
+  return choice.kind === 'unbound' && binding.organization === null
+}
+
+function wantedScopes(issuer: string, client: Client, params: Params) {
+  const registered = splitScope(client.portcullis_scope)
+  const asked = splitScope(params.scope)
+  const resources = params.resource === undefined ? [issuer] : [params.resource].flat()
+  const byResource = resources.map((resource): [string, readonly string[]] => [
+    resource,
+    scopesAt({ isIssuer: resource === issuer }, registered).filter((s) => asked.includes(s)),
+  ])
+  return { identity: asked.filter((s) => isOpenidScope(s) && registered.includes(s)), byResource }
+}
+
+function covers(issuer: string, { oidc }: Context, grant: Grant): boolean {
+  const { identity, byResource } = wantedScopes(issuer, requireClient(oidc), paramsOf(oidc))
+  const has = (granted: string, wanted: readonly string[]) => wanted.every((s) => splitScope(granted).includes(s))
+  return (
+    has(grant.getOIDCScope(), identity) &&
+    byResource.every(([resource, scopes]) => has(grant.getResourceScope(resource), scopes))
+  )
+}
+
+/** Undefined when the person named none, or one that was not offered. */
+export function organizationFrom(choice: Choice, form: URLSearchParams): string | null | undefined {
+  switch (choice.kind) {
+    case 'bound':
+      return choice.organization.id
+    case 'unbound':
+      return null
+    case 'choose':
+      return choice.from.find(({ id }) => id === form.get('organization'))?.id
+    case 'refused':
+      return undefined
+  }
+}

@@ -1,0 +1,48 @@
+/** The page on which a passkey is asked for. */
+import { EMPTY, html } from '../../../shared/base/html.ts'
+import type { Frame } from '../../html/frame.ts'
+import { type Page, page } from '../../html/page.ts'
+import { passkeyParts, scriptSource } from '../../html/passkey-script.ts'
+import { hiddenFields, type LoginProblem, type Purpose, problemOf, reason, recoveryForm } from './sign-in-pages.ts'
+
+/** `options`: null when nothing can be asked now. */
+export function passkeyPage(
+  frame: Frame,
+  view: {
+    readonly issuer: string
+    readonly purpose: Purpose
+    readonly hidden: { readonly [name: string]: string }
+    readonly options: object | null
+    readonly hasApp: boolean
+    readonly isSecond: boolean
+    readonly problem: LoginProblem | null
+  },
+): Page {
+  const { passkeys } = frame.words.factors
+  const hidden = hiddenFields(view.hidden)
+  const { alert } = problemOf(frame.words, view.problem)
+  // After a failure the person says when to try again.
+  const kind = view.problem === null ? 'get' : 'get-later'
+  const parts = view.options === null ? null : passkeyParts(frame, { kind, options: view.options })
+  const ask =
+    parts === null
+      ? EMPTY
+      : html`${parts.around}
+<form method="post" data-step="passkey"${parts.attributes}>${hidden}${parts.fields}<input type="hidden" name="action" value="passkey_answer">
+<button type="submit">${passkeys.use}</button></form>`
+  const other = view.isSecond
+    ? view.hasApp
+      ? ['app', passkeys.codeInstead]
+      : null
+    : ['switch', passkeys.passwordInstead]
+  const instead =
+    other === null
+      ? EMPTY
+      : html`<form method="post" data-step="other" class="other">${hidden}<p><button type="submit" name="action" value="${other[0] ?? ''}" class="link">${other[1] ?? ''}</button></p></form>`
+  return page(
+    frame,
+    passkeys.askTitle,
+    html`${reason(frame.words, view.purpose)}${alert}<p>${passkeys.askLead}</p>${ask}${instead}${view.isSecond ? recoveryForm(frame.words, hidden, view.problem) : EMPTY}`,
+    { script: scriptSource(view.issuer) },
+  )
+}

@@ -1,0 +1,85 @@
+/** Signing in with a passkey: instead of the password, or after it. The same on every page on which people sign in. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Frame } from '../../html/frame.ts'
+import type { Page } from '../../html/page.ts'
+import type { Source } from '../../limits/devices.ts'
+import type { Starts } from '../../limits/starts.ts'
+import type { StatusName } from '../../oauth/status.ts'
+import type { Passkeys } from '../factors/passkeys.ts'
+import type { SecondFactor } from '../factors/second-factor.ts'
+import { byPasskey } from './acr.ts'
+import { passkeyPage } from './passkey-pages.ts'
+import type { SignedIn, SignIn, Waiting } from './sign-in.ts'
+import { codePage, type LoginProblem, outcomeOf, type Purpose } from './sign-in-pages.ts'
+
+export type PasskeySteps = {
+  /** After the password: asks for the code, or for the passkey if the person has no other second factor. */
+  askForSecond(turn: Turn & { readonly waiting: Waiting }, problem: LoginProblem | null): Promise<Step>
+  /** `waiting`: whose password was right; null for who signs in without one. */
+  ask(turn: Turn, problem?: LoginProblem | null): Promise<Step>
+  take(turn: Turn & { readonly answer: string }): Promise<Step | { readonly signedIn: SignedIn }>
+}
+export type Step = { readonly outcome: StatusName; readonly page: Page }
+export type Turn = {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  readonly frame: Frame
+  readonly purpose: Purpose
+  /** Where the answer is good: the interaction, or the name of the page. */
+  readonly at: string
+  readonly waiting: Waiting | null
+  /** Fields that come back with the answer. */
+  readonly hidden: { readonly [name: string]: string }
+  /** For the log. */
+  readonly client: string
+  readonly source: Source
+}
+
+/** Of the forms on which a password was given already. */
+const SECOND = 'second'
+export const isSecond = (form: URLSearchParams): boolean => form.has(SECOND)
+const fieldsOf = ({ hidden, waiting }: Turn): Turn['hidden'] =>
+  waiting === null ? hidden : { ...hidden, [SECOND]: 'yes' }
+
+export function createPasskeySteps(deps: {
+  readonly issuer: string
+  readonly passkeys: Passkeys
+  readonly secondFactor: Pick<SecondFactor, 'kinds'>
+  readonly signIn: Pick<SignIn, 'admit'>
+  readonly starts: Starts
+  readonly clock: () => number
+}): PasskeySteps {
+  const { issuer, passkeys, secondFactor, signIn, starts, clock } = deps
+
+  async function ask(turn: Turn, problem: LoginProblem | null = null): Promise<Step> {
+    const { frame, purpose, waiting, req, res, at, source } = turn
+    const hidden = fieldsOf(turn)
+    // Each leaves a record, before anybody has signed in.
+    const mayAsk = starts.take({ address: source.address, person: waiting?.accountId ?? null })
+    const options = mayAsk ? await passkeys.request(waiting?.accountId ?? null, { req, res, page: at }) : null
+    const hasApp = waiting !== null && (await secondFactor.kinds(waiting.accountId)).app
+    const shown = mayAsk ? problem : 'tooMany'
+    const view = { issuer, purpose, hidden, options, hasApp, isSecond: waiting !== null, problem: shown }
+    return { outcome: outcomeOf(shown), page: passkeyPage(frame, view) }
+  }
+
+  return {
+    ask,
+    async askForSecond(turn, problem) {
+      const { app, passkey } = await secondFactor.kinds(turn.waiting.accountId)
+      const canAsk = passkey && passkeys.isPossible
+      if (canAsk && !app) return ask(turn, problem)
+      const { frame, purpose } = turn
+      const hidden = fieldsOf(turn)
+      return { outcome: outcomeOf(problem), page: codePage(frame, { purpose, hidden, problem, passkey: canAsk }) }
+    },
+    async take(turn) {
+      const { req, at, waiting, answer, client, source } = turn
+      const ts = Math.floor(clock() / 1_000)
+      const proven = await passkeys.prove(waiting?.accountId ?? null, { req, page: at, answer })
+      if (proven === null) return ask(turn, 'wrongPasskey')
+      const by = byPasskey({ synced: proven.synced, afterPassword: waiting !== null })
+      return { signedIn: await signIn.admit(waiting ?? { accountId: proven.user, ts }, { by, client, source }) }
+    },
+  }
+}

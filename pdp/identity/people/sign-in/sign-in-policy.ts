@@ -1,0 +1,63 @@
+/** When a person is asked to sign in or to agree: oidc-provider's own questions, and ours. */
+import { errors, interactionPolicy } from 'oidc-provider'
+import { type Context, paramsOf } from '../../oauth/request.ts'
+import { splitScope } from '../../oauth/scopes.ts'
+import type { SecondFactor } from '../factors/second-factor.ts'
+import { BY_PASSWORD, type Demands, hasTwoFactors, isAttainable, meets } from './acr.ts'
+
+/** Why somebody who is signed in is asked again. */
+export const STEP_UP_REASON = 'acr_values'
+export const SECOND_FACTOR_REASON = 'second_factor'
+
+type PolicyDeps = { readonly secondFactor: Pick<SecondFactor, 'has'>; readonly demands: Demands }
+
+export function signInPolicy(deps: PolicyDeps): interactionPolicy.DefaultPolicy {
+  const { demands } = deps
+  const base = interactionPolicy.base()
+  const { Check } = interactionPolicy
+  const [login, consent] = [base.get('login'), base.get('consent')]
+  if (login === undefined || consent === undefined) throw new Error('oidc-provider has no login or consent prompt')
+  login.checks.add(
+    new Check(
+      'signed_out',
+      'the sign-in is over',
+      'login_required',
+      ({ oidc }) => oidc.session?.accountId !== undefined && oidc.account === undefined,
+    ),
+  )
+  login.checks.add(
+    new Check(STEP_UP_REASON, 'a stronger sign-in is required', 'login_required', (ctx) => mustStepUp(ctx, deps)),
+  )
+  login.checks.add(
+    new Check(
+      SECOND_FACTOR_REASON,
+      'a second factor is required',
+      'login_required',
+      ({ oidc }) => oidc.account !== undefined && demands(oidc.client) && !hasTwoFactors(oidc.acr),
+    ),
+  )
+  consent.checks.add(
+    new Check(
+      'grant_missing',
+      'consent is required',
+      'consent_required',
+      ({ oidc }) => oidc.grant?.jti === undefined, // there is one to look at once the sign-in counts
+    ),
+  )
+  return base
+}
+
+/** RFC 9470 section 5: if no sign-in here can satisfy the request, the client gets an error instead of another sign-in page. */
+async function mustStepUp({ oidc }: Context, { secondFactor, demands }: PolicyDeps): Promise<boolean> {
+  const wanted = splitScope(paramsOf(oidc).acr_values)
+  if (meets(oidc.acr, wanted)) return false
+  const { account, result } = oidc
+  // Who must have a second factor is led to adding one.
+  if (isAttainable(wanted) && demands(oidc.client)) return true
+  // A password is not enough, and this person has nothing else.
+  const has = account === undefined || wanted.includes(BY_PASSWORD.acr) || (await secondFactor.has(account.accountId))
+  if (!isAttainable(wanted) || !has || result?.login !== undefined) {
+    throw new errors.UnmetAuthenticationRequirements('none of the acr_values can be reached here')
+  }
+  return true
+}

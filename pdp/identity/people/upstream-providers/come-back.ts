@@ -1,0 +1,149 @@
+/** Sends a browser to another provider, and receives the same browser back. */
+import { randomBytes } from 'node:crypto'
+import { inOneLine } from '../../../shared/token/provider-failure.ts'
+import { PATHS, urlOf } from '../../oauth/paths.ts'
+import { goTo, type View } from '../account/page-parts.ts'
+import { type Person, personOf, type Visit } from '../account/visit.ts'
+import { contextOf } from '../passwords/new-password.ts'
+import type { Target } from '../sign-in/sign-in.ts'
+import { type ForeignPerson, ForeignRefused } from './client.ts'
+import type { Come, ForeignParts } from './deps.ts'
+import { enter, FRESH_SECONDS, mayUse } from './enter.ts'
+import { connectedPage } from './own-links.ts'
+import { problemPage } from './pages.ts'
+import type { IdentityProvider, ProviderWithSecret } from './providers.ts'
+import type { Way } from './sealed.ts'
+
+/** Pages that show nothing without a fresh sign-in. */
+const FRESH_PAGES: ReadonlySet<string> = new Set([PATHS.accountAuthenticator, PATHS.accountPasskeys])
+const FIELD_CHARACTERS_MAX = 2_048
+
+/** Each provider has an address of its own, so that none can answer in the name of another (RFC 9700 section 4.4). */
+const returnUrl = (issuer: string, id: string): string => urlOf(issuer, `${PATHS.accountProviders}/${id}`)
+
+/** `person`: who is signed in here. `connects`: they want to connect it; else to sign in. `again`: there, once more. */
+export async function leave(
+  { providers, client, sealed, account }: ForeignParts,
+  visit: Visit,
+  wanted: {
+    readonly id: string
+    readonly target: Target
+    readonly person: Person | null
+    readonly connects: boolean
+    readonly again?: true
+  },
+): Promise<View | null> {
+  const { id, target, person, connects } = wanted
+  const provider = await providers.find(id)
+  if (provider === null) return problemPage(visit.frame, 'removed')
+  const random = (): string => randomBytes(32).toString('base64url')
+  const asked = { state: random(), nonce: random(), verifier: random() }
+  // Who is signed in already comes for something that needs a fresh sign-in.
+  const fresh = !connects && (wanted.again === true || person !== null || needsFresh(target))
+  const way: Way = {
+    ...{ provider: id, issuer: provider.issuer, clientId: provider.client_id, fresh, target },
+    ...{ nonce: asked.nonce, verifier: asked.verifier, at: Math.floor(account.clock() / 1_000) },
+    connects: connects && person !== null ? { user: person.user.id, session: person.session.uid } : null,
+  }
+  try {
+    const redirectUri = returnUrl(account.issuer, id)
+    const url = await client.authorizationUrl(provider, { ...asked, redirectUri, fresh })
+    sealed.keepWay(visit.res, asked.state, way)
+    goTo(visit.res, url)
+    return null
+  } catch (err) {
+    return failed(account, visit, { provider, err })
+  }
+}
+
+const needsFresh = (target: Target): boolean =>
+  'path' in target ? FRESH_PAGES.has(target.path.split('?', 1)[0] ?? '') : target.fresh
+
+export async function comeBack(parts: ForeignParts, visit: Visit, id: string): Promise<View | null> {
+  const { account, sealed, providers, returns } = parts
+  const query = (visit.req.url ?? '').split('?')[1] ?? ''
+  const parameters = new URLSearchParams(query)
+  const state = parameters.get('state') ?? ''
+  const way = state === '' || query.length > FIELD_CHARACTERS_MAX * 2 ? null : sealed.wayOf(visit.req, state)
+  // Before anything of it counts: another browser, another state, or too late.
+  if (way === null || way.provider !== id) return problemPage(visit.frame, 'lost')
+  sealed.dropWay(visit.res)
+  sealed.dropHalfway(visit.res)
+  sealed.dropStranger(visit.res)
+  if (!(await returns.take(`return ${state}`, 1))) return problemPage(visit.frame, 'lost')
+  const provider = await providers.find(id)
+  if (provider === null || provider.issuer !== way.issuer || provider.client_id !== way.clientId)
+    return problemPage(visit.frame, 'removed')
+  if (parameters.get('error') === 'access_denied') {
+    // Also of who may not use our client there.
+    const described = inOneLine(parameters.get('error_description') ?? '')
+    const reason = ['access_denied', described].filter((words) => words !== '').join(': ')
+    account.log.warn({ event: 'foreign_sign_in_refused', provider: id, reason })
+    return problemPage(visit.frame, 'cancelled', provider.name)
+  }
+  const callback = new URL(`${returnUrl(account.issuer, id)}?${query}`)
+  let person: ForeignPerson
+  try {
+    person = await parts.client.redeem(provider, callback, { ...way, state })
+  } catch (err) {
+    return failed(account, visit, { provider, err })
+  }
+  const problem = problemOf(parts, provider, { person, way })
+  if (problem !== null) {
+    const reason = problem === 'domain' ? addressProblem(person) : problem
+    account.log.warn({ event: 'foreign_sign_in_refused', provider: id, reason })
+    return problemPage(visit.frame, problem, provider.name)
+  }
+  const come = { visit, provider, person, fresh: way.fresh }
+  if (way.connects !== null) return connect(parts, come, way.connects)
+  const entered = await enter(parts, come, way.target)
+  if (entered !== 'again') return entered
+  return leave(parts, visit, { id, target: way.target, person: null, connects: false, again: true })
+}
+
+function problemOf(
+  { account }: ForeignParts,
+  { email_domains: domains }: IdentityProvider,
+  { person, way }: { readonly person: ForeignPerson; readonly way: Way },
+): 'notFresh' | 'domain' | null {
+  const { signedInAt, email, emailVerified } = person
+  if (way.fresh && signedInAt !== null && account.clock() / 1_000 - signedInAt > FRESH_SECONDS) return 'notFresh'
+  if (domains === undefined) return null
+  const domain = (email ?? '').split('@')[1]?.toLowerCase() ?? ''
+  return emailVerified && domains.includes(domain) ? null : 'domain'
+}
+
+/** For the log; the page tells nobody which addresses are of use. */
+function addressProblem({ email, emailVerified }: ForeignPerson): string {
+  if (email === null) return 'domain: the provider gives no address'
+  return emailVerified ? 'domain: the address is of another one' : 'domain: the provider does not say email_verified'
+}
+
+/** For who is still signed in, in the same session, as when they left. */
+async function connect(
+  parts: ForeignParts,
+  { visit, provider, person }: Come,
+  by: { readonly user: string; readonly session: string },
+): Promise<View> {
+  const { account, links } = parts
+  const present = await personOf(account, visit)
+  if (present === null || !present.isFresh || present.user.id !== by.user || present.session.uid !== by.session)
+    return problemPage(visit.frame, 'otherPerson')
+  if (!(await mayUse(parts, provider, by.user))) return problemPage(visit.frame, 'notMember', provider.name)
+  if ((await links.userOf(person)) !== by.user && !(await links.add(person, { user: by.user, by }, contextOf(by.user))))
+    return problemPage(visit.frame, 'taken', provider.name)
+  account.log.info({ event: 'foreign_identity_connected', user: by.user, provider: provider.id })
+  account.notices.send(by.user, 'serviceConnected', visit.frame)
+  return connectedPage(visit.frame, provider.name, person)
+}
+
+function failed(
+  { log }: ForeignParts['account'],
+  { frame }: Visit,
+  { provider, err }: { readonly provider: ProviderWithSecret; readonly err: unknown },
+): View {
+  const isTheirs = err instanceof ForeignRefused
+  const reason = err instanceof Error ? err.message : 'unknown'
+  log.warn({ event: 'foreign_sign_in_failed', provider: provider.id, issuer: provider.issuer, reason })
+  return problemPage(frame, isTheirs ? 'refused' : 'unreachable', provider.name)
+}

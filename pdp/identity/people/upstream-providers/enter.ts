@@ -1,0 +1,144 @@
+/** Signs in a person of another provider: as the connected account, as a new one, or not yet as any. */
+import { randomUUID } from 'node:crypto'
+import { PdpError } from '../../../shared/domain/errors.ts'
+import { PATHS, urlOf } from '../../oauth/paths.ts'
+import { goTo, type View } from '../account/page-parts.ts'
+import type { Visit } from '../account/visit.ts'
+import { contextOf } from '../passwords/new-password.ts'
+import { type Assurance, BY_PASSWORD, BY_PASSWORD_AND_CODE } from '../sign-in/acr.ts'
+import { startSession } from '../sign-in/approval-sign-in.ts'
+import type { SignedIn, Target } from '../sign-in/sign-in.ts'
+import type { ForeignPerson } from './client.ts'
+import type { Come, ForeignParts } from './deps.ts'
+import { problemPage } from './pages.ts'
+import type { IdentityProvider } from './providers.ts'
+import type { Halfway } from './sealed.ts'
+import { takeSecond } from './second-factor-proof.ts'
+
+/** As recent as for what people change in their account. */
+export const FRESH_SECONDS = 900
+/** The clocks of the two servers. */
+const CLOCKS_APART_SECONDS = 60
+/** One factor, which the other provider checked. */
+export const BY_PROVIDER = { acr: BY_PASSWORD.acr, amr: ['fed'] } as const satisfies Assurance
+/** Two, by the word of a provider that is trusted with it. */
+const BY_TRUSTED_PROVIDER: Assurance = { acr: BY_PASSWORD_AND_CODE.acr, amr: ['fed', 'mfa'] }
+
+/** `again`: they must sign in there once more. */
+export async function enter(parts: ForeignParts, come: Come, target: Target): Promise<View | null | 'again'> {
+  const { links } = parts
+  const known = await links.userOf(come.person)
+  const user = known ?? (await created(parts, come.provider, come.person)) ?? (await links.userOf(come.person))
+  if (user !== null) return enterAs(parts, come, { user, target })
+  // Whose address it is does not count: they prove which account is theirs.
+  const { visit, provider, person } = come
+  parts.sealed.keepStranger(visit.res, { provider: provider.id, person, target, at: secondsOf(parts) })
+  goTo(visit.res, urlOf(parts.account.issuer, PATHS.accountProof))
+  return null
+}
+
+const secondsOf = ({ account }: ForeignParts): number => Math.floor(account.clock() / 1_000)
+
+/** Null when the provider may not, the address is not verified, or there is such a person. */
+async function created(parts: ForeignParts, provider: IdentityProvider, person: ForeignPerson): Promise<string | null> {
+  const { email, emailVerified, name } = person
+  if (provider.creates_accounts !== true || email === null || !emailVerified) return null
+  const { directory, log } = parts.account
+  if ((await directory.userByEmail(email)) !== null) return null
+  const id = randomUUID()
+  const user = { id, email, emailVerified: true, name, passwordHash: null }
+  try {
+    await directory.putUser(user, contextOf(id), async (tx) => {
+      if (!(await parts.links.insert(tx, person, id))) throw new PdpError('conflict', 'this identity has an account')
+    })
+  } catch (err) {
+    // Another first sign-in was faster, with this identity or with this address.
+    if (err instanceof PdpError && err.code === 'conflict') return null
+    throw err
+  }
+  log.info({ event: 'account_created', user: id, provider: provider.id })
+  return id
+}
+
+async function enterAs(
+  parts: ForeignParts,
+  come: Come,
+  { user, target }: { readonly user: string; readonly target: Target },
+): Promise<View | null | 'again'> {
+  const { account, sealed } = parts
+  const { visit, provider, person } = come
+  if (!(await mayUse(parts, provider, user))) return problemPage(visit.frame, 'notMember', provider.name)
+  const waiting = { accountId: user, ts: signedInAt(parts, come) }
+  if (!(await account.isSignedIn(user, secondsOf(parts)))) return problemPage(visit.frame, 'blocked')
+  // Signed out here since: what the provider has kept lets nobody in again.
+  if (!(await account.isSignedIn(user, waiting.ts)))
+    return come.fresh ? problemPage(visit.frame, 'notFresh', provider.name) : 'again'
+  const isTrusted = person.acr !== null && provider.trusted_acr?.includes(person.acr) === true
+  if (!isTrusted && (await account.secondFactor.has(user))) {
+    account.log.info({ event: 'foreign_sign_in_waits', user, provider: provider.id })
+    sealed.keepHalfway(visit.res, { ...waiting, at: secondsOf(parts), provider: provider.id, target })
+    goTo(visit.res, urlOf(account.issuer, PATHS.accountProof))
+    return null
+  }
+  account.log.info({ event: 'foreign_sign_in', user, provider: provider.id })
+  return goOn(parts, visit, { signedIn: { ...waiting, ...(isTrusted ? BY_TRUSTED_PROVIDER : BY_PROVIDER) }, target })
+}
+
+/**
+ * The time of the sign-in is that of the provider: a session which it has had for long counts for nothing that asks for a
+ * sign-in of late. Where it says no time, it is believed to have asked the person when it was told to, and only then.
+ */
+function signedInAt(parts: ForeignParts, { person, fresh }: Come): number {
+  const now = secondsOf(parts)
+  // A time that has not come yet says nothing: some providers write milliseconds.
+  const isSaid = person.signedInAt !== null && person.signedInAt <= now + CLOCKS_APART_SECONDS
+  const there = isSaid ? person.signedInAt : fresh ? now : now - FRESH_SECONDS - 1
+  return there > now - CLOCKS_APART_SECONDS ? now : Math.floor(there)
+}
+
+/** Everybody, or the active members of its organizations. */
+export async function mayUse({ account }: ForeignParts, provider: IdentityProvider, user: string): Promise<boolean> {
+  const { organizations } = provider
+  if (organizations === undefined) return true
+  const memberships = await account.directory.activeMemberships(user)
+  return memberships.some(({ organization }) => organizations.includes(organization.id))
+}
+
+/** The own second factor, after the provider's word. */
+export async function takeCode(
+  parts: ForeignParts,
+  visit: Visit,
+  { form, halfway }: { readonly form: URLSearchParams; readonly halfway: Halfway },
+): Promise<View | null> {
+  const { account, providers, sealed } = parts
+  const provider = await providers.find(halfway.provider)
+  if (provider === null) return problemPage(visit.frame, 'removed')
+  const { accountId, ts, target } = halfway
+  const taken = await takeSecond(parts, visit, { form, waiting: { accountId, ts }, hidden: {} })
+  if (!('signedIn' in taken)) return taken
+  sealed.dropHalfway(visit.res)
+  const { signedIn } = taken
+  account.log.info({ event: 'foreign_sign_in', user: accountId, provider: provider.id })
+  const amr = ['fed', ...signedIn.amr.filter((method) => method !== 'pwd')]
+  return goOn(parts, visit, { signedIn: { ...signedIn, amr }, target })
+}
+
+/** Where the person wanted to go. */
+export async function goOn(
+  { account, sealed }: ForeignParts,
+  visit: Visit,
+  { signedIn, target }: { readonly signedIn: SignedIn; readonly target: Target },
+): Promise<null> {
+  const { issuer } = account
+  if ('path' in target) {
+    const provider = account.provider()
+    const session = await provider.Session.get(provider.createContext(visit.req, visit.res))
+    await startSession(account, { ...visit, session }, signedIn)
+    goTo(visit.res, urlOf(issuer, target.path))
+    return null
+  }
+  account.devices.remember(visit.res, signedIn.accountId)
+  sealed.handOver(visit.res, target.interaction, signedIn)
+  goTo(visit.res, urlOf(issuer, `${PATHS.interaction}/${target.interaction}`))
+  return null
+}

@@ -1,0 +1,53 @@
+/** Signing in at OpenID providers of others. */
+
+import { createGuardedPost } from '../../../shared/base/guarded-post.ts'
+import type { Log } from '../../../shared/process/log.ts'
+import type { KeyRing } from '../../issuer/keys/key-ring.ts'
+import type { Revocations } from '../../issuer/tokens/revocation.ts'
+import { createSharedAttempts } from '../../limits/shared-attempts.ts'
+import type { Screen } from '../account/account.ts'
+import type { Elsewhere } from '../sign-in/sign-in.ts'
+import { createForeignClient, fetchBy } from './client.ts'
+import { createLinks } from './links.ts'
+import { createIdentityProviders, type IdentityProviders } from './providers.ts'
+import { createElsewhere, foreignScreens } from './screens.ts'
+import { createSealed } from './sealed.ts'
+import { createSignedOutElsewhere, type SignedOutElsewhere } from './signed-out.ts'
+
+/** Longer than the state of a sign-in is accepted. */
+const RETURNS_MS = 1_800_000
+
+type Deps = Parameters<typeof createIdentityProviders>[0] &
+  Parameters<typeof createLinks>[0] & {
+    readonly internalHosts?: readonly string[]
+    readonly ring: Pick<KeyRing, 'current'>
+    readonly clock: () => number
+    readonly revocations: Pick<Revocations, 'endUser' | 'revokeSession'>
+    readonly log: Log
+  }
+
+export function createForeign(deps: Deps): {
+  readonly elsewhere: Elsewhere
+  readonly providers: IdentityProviders
+  readonly signedOutElsewhere: SignedOutElsewhere
+  screens(path: string): Screen | undefined
+} {
+  const { sql, clock, ring } = deps
+  const guard = createGuardedPost({ internalHosts: deps.internalHosts ?? [] })
+  const providers = createIdentityProviders(deps)
+  const sealed = createSealed(deps)
+  const outgoing = fetchBy(guard)
+  const client = createForeignClient({ guard, clock, signingKey: () => ring.current().privateJwks[0] })
+  const parts = { providers, sealed, links: createLinks(deps), client }
+  const returns = createSharedAttempts({ sql, clock, windowMs: RETURNS_MS })
+  return {
+    elsewhere: createElsewhere(parts),
+    providers,
+    signedOutElsewhere: createSignedOutElsewhere({
+      ...{ ...deps, ...parts, marks: returns },
+      fetch: (url, { signal, headers }) =>
+        outgoing(url, { method: 'GET', body: undefined, redirect: 'manual', headers, signal }),
+    }),
+    screens: foreignScreens({ ...parts, returns }),
+  }
+}

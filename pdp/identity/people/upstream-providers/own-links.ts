@@ -1,0 +1,82 @@
+/** The page on which people see with which other services they sign in, connect a further one, and disconnect. */
+import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import type { Frame } from '../../html/frame.ts'
+import { strong } from '../../html/page.ts'
+import { fill, fillText } from '../../html/words/words.ts'
+import { PATHS } from '../../oauth/paths.ts'
+import { signedOutPage } from '../account/own-sign-in.ts'
+import { alertOf, hidden, shown, type View } from '../account/page-parts.ts'
+import type { Person, Visit } from '../account/visit.ts'
+import { digestOf } from '../mail/mailed-tokens.ts'
+import { contextOf } from '../passwords/new-password.ts'
+import type { ForeignPerson } from './client.ts'
+import type { ForeignParts } from './deps.ts'
+import type { Link } from './links.ts'
+import { nameOf, problemPage, providerButtons } from './pages.ts'
+
+export async function showLinks(parts: ForeignParts, { frame }: Visit, person: Person): Promise<View> {
+  const { links, providers, account } = parts
+  const [linked, all, memberships] = await Promise.all([
+    links.of(person.user.id),
+    providers.list(),
+    account.directory.activeMemberships(person.user.id),
+  ])
+  const { foreign } = frame.words
+  const own = new Set(memberships.map(({ organization }) => organization.id))
+  const offered = all.filter(
+    ({ issuer, organizations }) =>
+      !linked.some((link) => link.issuer === issuer) &&
+      (organizations === undefined || organizations.some((organization) => own.has(organization))),
+  )
+  const names = new Map(all.map(({ issuer, name }) => [issuer, name]))
+  const rows = linked.map((link) => row(frame, person, { link, name: names.get(link.issuer) ?? link.issuer }))
+  const fields = { xsrf: person.xsrf, action: 'connect' }
+  return shown(
+    frame,
+    foreign.title,
+    html`<p>${foreign.lead}</p>${rows.length === 0 ? html`<p>${foreign.none}</p>` : rows}
+${providerButtons(frame, offered, fields, (words) => words.foreign.connect)}${back(frame)}`,
+  )
+}
+
+function row(frame: Frame, { xsrf }: Person, { link, name }: { readonly link: Link; readonly name: string }): Html {
+  const { foreign } = frame.words
+  const time = new Date(link.linkedAt * 1_000).toISOString().slice(0, 10)
+  const text = fillText(foreign.connected, { provider: name, person: nameOf(frame, { ...link, name: null }), time })
+  return html`<form method="post" data-step="disconnect">${hidden({ xsrf, identity: keyOf(link) })}
+<p>${text}</p><button type="submit" name="action" value="disconnect" class="plain" aria-label="${foreign.disconnect}: ${text}">${foreign.disconnect}</button></form>`
+}
+
+export async function disconnect(
+  { links, account }: ForeignParts,
+  visit: Visit,
+  { person, form }: { readonly person: Person; readonly form: URLSearchParams },
+): Promise<View> {
+  const { user, session } = person
+  const of = { user: user.id, by: { session: session.uid } }
+  const link = (await links.of(user.id)).find((one) => keyOf(one) === form.get('identity'))
+  const outcome = link === undefined ? 'missing' : await links.remove(link, of, contextOf(user.id))
+  if (outcome === 'last') return problemPage(visit.frame, 'last')
+  const { foreign, account: texts } = visit.frame.words
+  if (outcome === 'missing')
+    return shown(visit.frame, foreign.title, html`${alertOf(texts.home.gone)}${back(visit.frame)}`, 'invalid')
+  account.log.info({ event: 'foreign_identity_disconnected', user: user.id, issuer: link?.issuer })
+  account.notices.send(user.id, 'serviceDisconnected', visit.frame)
+  return signedOutPage(visit, { title: foreign.disconnectedTitle, text: foreign.disconnected })
+}
+
+export function connectedPage(frame: Frame, provider: string, person: ForeignPerson): View {
+  const { foreign } = frame.words
+  const text = fill(foreign.connectedNow, { provider: strong(provider), person: strong(nameOf(frame, person)) })
+  return shown(frame, foreign.connectedTitle, html`<p role="status">${text}</p>${back(frame)}`)
+}
+
+/** No page shows what a provider calls its people. */
+const keyOf = ({ issuer, subject }: Pick<Link, 'issuer' | 'subject'>): string =>
+  digestOf(JSON.stringify([issuer, subject]))
+const back = (frame: Frame): Html =>
+  html`<p><a href="${frame.mount}${PATHS.account}">${frame.words.foreign.back}</a></p>`
+
+/** On the page of the account; nothing where there is no provider. */
+export const linkToLinks = (frame: Frame, isOffered: boolean): Html =>
+  isOffered ? html`<p><a href="${frame.mount}${PATHS.accountProviders}">${frame.words.foreign.title}</a></p>` : EMPTY

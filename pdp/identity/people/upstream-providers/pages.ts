@@ -1,0 +1,82 @@
+/** The pages and messages about other providers. */
+import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import type { Frame } from '../../html/frame.ts'
+import { strong } from '../../html/page.ts'
+import { fill, fillText, type Words } from '../../html/words/words.ts'
+import { PATHS } from '../../oauth/paths.ts'
+import type { StatusName } from '../../oauth/status.ts'
+import { alertOf, hidden, shown, type View } from '../account/page-parts.ts'
+import type { LoginProblem } from '../sign-in/sign-in-pages.ts'
+import type { ForeignPerson } from './client.ts'
+
+export type Problem = Exclude<keyof Words['foreign']['problems'], 'title'>
+const OUTCOMES: { readonly [problem in Problem]?: StatusName } = {
+  unreachable: 'unavailable',
+  domain: 'forbidden',
+  notMember: 'forbidden',
+  blocked: 'forbidden',
+}
+
+/** `provider`: its name. */
+export function problemPage(frame: Frame, problem: Problem, provider = ''): View {
+  const { problems, again } = frame.words.foreign
+  const path =
+    problem === 'last' || problem === 'taken' || problem === 'otherPerson' ? PATHS.accountProviders : PATHS.account
+  return shown(
+    frame,
+    problems.title,
+    html`${alertOf(fillText(problems[problem], { provider }))}<p><a href="${frame.mount}${path}">${again}</a></p>`,
+    OUTCOMES[problem] ?? 'invalid',
+  )
+}
+
+/** One form for each, so that they need no script. */
+export function providerButtons(
+  frame: Frame,
+  offered: readonly { readonly id: string; readonly name: string }[],
+  fields: { readonly [name: string]: string },
+  text: (words: Words) => string,
+): Html {
+  if (offered.length === 0) return EMPTY
+  return html`${offered.map(
+    ({
+      id,
+      name,
+    }) => html`<form method="post" action="${frame.mount}${PATHS.accountProviders}" data-step="provider" class="other">${hidden({ provider: id, ...fields })}
+<button type="submit" class="plain">${fillText(text(frame.words), { provider: name })}</button></form>`,
+  )}`
+}
+
+export const nameOf = (frame: Frame, { email, name }: Pick<ForeignPerson, 'email' | 'name'>): string =>
+  email ?? name ?? frame.words.foreign.withoutName
+
+/** A stranger proves which account is theirs: the word of a provider about an address is not enough. */
+export function proofPage(
+  frame: Frame,
+  view: {
+    readonly provider: string
+    readonly person: ForeignPerson
+    readonly email: string
+    readonly problem: LoginProblem | null
+  },
+): View {
+  const { foreign, signIn } = frame.words
+  const { provider, person, email, problem } = view
+  const described = problem === null ? EMPTY : html` aria-invalid="true" aria-describedby="problem"`
+  const text = problem === null ? null : signIn[problem === 'tooMany' || problem === 'busy' ? problem : 'wrong']
+  const known = fill(foreign.proofKnown, { provider: strong(provider), person: strong(nameOf(frame, person)) })
+  return shown(
+    frame,
+    foreign.proofTitle,
+    html`<p>${known} ${foreign.proofNotYou}</p><p>${foreign.proofHow}</p>${alertOf(text)}
+<form method="post" data-step="login">
+<label for="email">${signIn.email}</label>
+<input id="email" name="email" type="email" autocomplete="username" maxlength="254" required value="${email}"${described}>
+<label for="password">${signIn.password}</label>
+<input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required>
+<button type="submit" name="action" value="login">${foreign.proofConnect}</button>
+</form>
+<p><a href="${frame.mount}${PATHS.accountForgotten}?ui_locales=${frame.words.lang}">${signIn.forgotten}</a></p>`,
+    problem === null ? 'shown' : problem === 'tooMany' ? 'tooMany' : problem === 'busy' ? 'unavailable' : 'invalid',
+  )
+}

@@ -1,0 +1,128 @@
+/** Pages for sign-in at another provider: going there, coming back, proving which account is theirs, and disconnecting. */
+
+import { PATHS } from '../../oauth/paths.ts'
+import type { Screen } from '../account/account.ts'
+import type { AccountParts } from '../account/deps.ts'
+import { PAGE, signInFirst } from '../account/own-sign-in.ts'
+import { refused, type View } from '../account/page-parts.ts'
+import { isOwnForm, personOf, type Visit } from '../account/visit.ts'
+import { contextOf } from '../passwords/new-password.ts'
+import type { Elsewhere, SignedIn } from '../sign-in/sign-in.ts'
+import { comeBack, leave } from './come-back.ts'
+import type { ForeignDeps, ForeignParts } from './deps.ts'
+import { goOn, mayUse, takeCode } from './enter.ts'
+import { disconnect, linkToLinks, showLinks } from './own-links.ts'
+import { problemPage, proofPage, providerButtons } from './pages.ts'
+import type { Stranger } from './sealed.ts'
+import { askForSecond, PROOF, takeSecond } from './second-factor-proof.ts'
+
+export function foreignScreens(deps: ForeignDeps): (path: string) => Screen | undefined {
+  const at = (account: AccountParts): ForeignParts => ({ ...deps, account })
+  const own: Screen = {
+    async show(account, visit) {
+      const person = await personOf(account, visit)
+      return person === null
+        ? signInFirst(account, visit, PATHS.accountProviders)
+        : showLinks(at(account), visit, person)
+    },
+    act: (account, visit, form) => act(at(account), visit, form),
+  }
+  const proof: Screen = {
+    show: (account, visit) => showProof(at(account), visit),
+    act: (account, visit, form) => prove(at(account), visit, form),
+  }
+  const returnTo = (id: string): Screen => ({ show: (account, visit) => comeBack(at(account), visit, id) })
+  const returning = `${PATHS.accountProviders}/`
+  return (path) => {
+    if (path === PATHS.accountProviders) return own
+    if (path === PATHS.accountProof) return proof
+    return path.startsWith(returning) ? returnTo(path.slice(returning.length)) : undefined
+  }
+}
+
+export const createElsewhere = ({ providers, sealed }: Pick<ForeignDeps, 'providers' | 'sealed'>): Elsewhere => ({
+  async buttons(frame, target, organization) {
+    const offered = await providers.offered(organization)
+    return providerButtons(frame, offered, { target: sealed.sealTarget(target) }, (words) => words.foreign.signInWith)
+  },
+  link: async (frame) => linkToLinks(frame, (await providers.list()).length > 0),
+  handedOver: sealed.handedOver,
+})
+
+async function act(parts: ForeignParts, visit: Visit, form: URLSearchParams): Promise<View | null> {
+  const { account, sealed } = parts
+  const person = await personOf(account, visit)
+  const id = form.get('provider') ?? ''
+  const action = form.get('action')
+  if (action === null) {
+    const target = sealed.openTarget(form.get('target') ?? '')
+    return target === null ? refused(visit, 'oldForm') : leave(parts, visit, { id, target, person, connects: false })
+  }
+  if (person === null || !person.isFresh) return signInFirst(account, visit, PATHS.accountProviders)
+  if (!isOwnForm(account, person, form)) return refused(visit, 'oldForm')
+  if (action === 'disconnect') return disconnect(parts, visit, { person, form })
+  return leave(parts, visit, { id, target: { path: PATHS.accountProviders }, person, connects: true })
+}
+
+async function showProof(parts: ForeignParts, visit: Visit): Promise<View> {
+  const halfway = parts.sealed.halfwayOf(visit.req)
+  if (halfway !== null) return askForSecond(parts, visit, { waiting: halfway, hidden: {} })
+  const found = await strangerOf(parts, visit)
+  if (found === null) return problemPage(visit.frame, 'lost')
+  const { stranger, provider } = found
+  const { person } = stranger
+  return proofPage(visit.frame, { provider: provider.name, person, email: person.email ?? '', problem: null })
+}
+
+/** The provider is read again: it may be gone, or be for others, by now. */
+async function strangerOf({ sealed, providers }: ForeignParts, { req }: Visit) {
+  const stranger = sealed.strangerOf(req)
+  const provider = stranger === null ? null : await providers.find(stranger.provider)
+  if (stranger === null || provider === null || provider.issuer !== stranger.person.issuer) return null
+  return { stranger, provider }
+}
+
+async function prove(parts: ForeignParts, visit: Visit, form: URLSearchParams): Promise<View | null> {
+  const { account, sealed } = parts
+  const halfway = sealed.halfwayOf(visit.req)
+  if (halfway !== null) return takeCode(parts, visit, { form, halfway })
+  const found = await strangerOf(parts, visit)
+  if (found === null) return problemPage(visit.frame, 'lost')
+  const { stranger, provider } = found
+  const accepted = form.get('password_accepted') ?? ''
+  const waiting = account.signIn.open(accepted, PROOF)
+  if (waiting !== null) {
+    const hidden = { password_accepted: accepted }
+    const taken = await takeSecond(parts, visit, { form, waiting, hidden })
+    return 'signedIn' in taken ? proven(parts, visit, { stranger, signedIn: taken.signedIn }) : taken
+  }
+  const email = form.get('email') ?? ''
+  const password = form.get('password') ?? ''
+  const source = account.devices.source(visit.req)
+  const outcome = await account.signIn.password({ email, password, client: PAGE, source })
+  if ('problem' in outcome)
+    return proofPage(visit.frame, { provider: provider.name, person: stranger.person, email, problem: outcome.problem })
+  if (!('waiting' in outcome)) return proven(parts, visit, { stranger, signedIn: outcome })
+  const hidden = { password_accepted: account.signIn.seal(outcome.waiting, PROOF) }
+  return askForSecond(parts, visit, { waiting: outcome.waiting, hidden })
+}
+
+/** With everything that the account asks for: from now on the two are connected. */
+async function proven(
+  parts: ForeignParts,
+  visit: Visit,
+  { stranger, signedIn }: { readonly stranger: Stranger; readonly signedIn: SignedIn },
+): Promise<View | null> {
+  const { account, links, providers, sealed } = parts
+  const { person, target } = stranger
+  const user = signedIn.accountId
+  const provider = await providers.find(stranger.provider)
+  if (provider === null) return problemPage(visit.frame, 'removed')
+  if (!(await mayUse(parts, provider, user))) return problemPage(visit.frame, 'notMember', provider.name)
+  sealed.dropStranger(visit.res)
+  if ((await links.userOf(person)) !== user && !(await links.add(person, { user, by: signedIn }, contextOf(user))))
+    return problemPage(visit.frame, 'taken', provider.name)
+  account.log.info({ event: 'foreign_identity_connected', user, provider: provider.id })
+  account.notices.send(user, 'serviceConnected', visit.frame)
+  return goOn(parts, visit, { signedIn, target })
+}

@@ -1,0 +1,125 @@
+/** An answer in words, and the same question as a test, a command and code. */
+
+import { type Html, html } from '../../shared/base/html.ts'
+import type { PermissionResult } from '../../shared/domain/decision.ts'
+import { formatTuple } from '../../shared/domain/names.ts'
+import { REASONS } from '../../shared/domain/reasons.ts'
+import { name } from './parts.ts'
+import { readSubject, readSupposed, type Supposed } from './question.ts'
+
+export type FormQuestion = {
+  readonly organization: string
+  readonly subject: string
+  readonly relation: string
+  readonly resource: string
+  /** Whose roles answer a permission key on the organization. */
+  readonly app: string | null
+}
+
+export function reasonSentence({ subject, relation, resource }: FormQuestion, result: PermissionResult): Html {
+  const has = result.allowed ? 'has' : result.error === undefined ? 'does not have' : 'cannot be said to have'
+  return html`${name(subject)} ${has} ${name(relation)} on ${name(resource)}: ${REASONS[result.reasonCode]}.`
+}
+
+/** For a POSIX shell, whatever the text holds. */
+export const shellWord = (text: string): string =>
+  /^[A-Za-z0-9_./:@#%+=,-]+$/.test(text) && !text.startsWith('#') ? text : `'${text.replaceAll("'", "'\\''")}'`
+
+type Copy = { readonly title: string; readonly text: string }
+type Question = { readonly asked: FormQuestion; readonly supposed: Supposed; readonly allowed: boolean }
+
+/** All of the question, or a line that says what the form cannot hold. Throws RequestProblem as readSupposed does. */
+export function copies(issuer: string, of: Question): readonly Copy[] {
+  const meant = meaningOf(of)
+  return [
+    { title: 'Command line', text: asCommand(of, meant) },
+    {
+      title: 'curl (a client_credentials token of the organization, with decisions:read)',
+      text: asCurl(issuer, of, meant),
+    },
+    { title: 'Test of a store file (.fga.yaml)', text: asTest(of, meant) },
+    { title: 'TypeScript', text: asTypeScript(of, meant) },
+  ]
+}
+
+type Meaning = ReturnType<typeof meaningOf>
+
+/** Read as the answer was, so that an instant without a zone is UTC wherever it is pasted. */
+function meaningOf({ asked: { subject }, supposed }: Question) {
+  const { contextualTuples = [], withoutTuples = [], asOfMs, context } = readSupposed(supposed)
+  const asOf = asOfMs === undefined ? null : new Date(asOfMs).toISOString()
+  return { subject: readSubject(subject), added: contextualTuples, removed: withoutTuples, asOfMs, asOf, context }
+}
+
+const text = (value: unknown): string => JSON.stringify(value)
+
+function asCommand({ asked }: Question, { added, removed, asOf, context }: Meaning): string {
+  const { organization, subject, relation, resource } = asked
+  const flags = [
+    ...added.map((tuple) => ['--with', formatTuple(tuple)]),
+    ...removed.map((tuple) => ['--without', formatTuple(tuple)]),
+    ...(asOf === null ? [] : [['--as-of', asOf]]),
+    ...(context === undefined ? [] : [['--context', text(context)]]),
+  ]
+  const words = [subject, relation, resource, '-o', organization, ...flags.flat()].map(shellWord)
+  return `${appNote(asked)}portcullis explain ${words.join(' ')}`
+}
+
+/** The API takes the app from the audience of the token alone. */
+const appNote = ({ app }: FormQuestion): string =>
+  app === null ? '' : `# Roles of app ${text(app)} count: ask with a client of that app.\n`
+
+function asCurl(issuer: string, { asked }: Question, { subject, added, removed, asOf, context }: Meaning): string {
+  const { relation, resource } = asked
+  const body = {
+    subject,
+    permissions: [{ relation, resource }],
+    explain: true,
+    ...(added.length === 0 ? {} : { contextual_tuples: added.map(formatTuple) }),
+    ...(removed.length === 0 ? {} : { without_tuples: removed.map(formatTuple) }),
+    ...(asOf === null ? {} : { as_of: asOf }),
+    ...(context === undefined ? {} : { context }),
+  }
+  return `${appNote(asked)}curl ${new URL('/oauth/decisions', issuer).href} -H "Authorization: Bearer $TOKEN" \\\n  -H 'Content-Type: application/json' -d ${shellWord(text(body))}`
+}
+
+function asTest({ asked, allowed }: Question, { added, removed, asOf, context }: Meaning): string {
+  const { subject, relation, resource, app } = asked
+  const lost = [
+    ...removed.map((tuple) => `leave ${text(formatTuple(tuple))} out of its tuples`),
+    ...(asOf === null ? [] : [`its tuples have to be those of ${asOf}`]),
+    ...(app === null ? [] : [`it has no roles of app ${text(app)}`]),
+  ]
+  return [
+    ...lost.map((what) => `# A store file cannot say all of this question: ${what}.`),
+    'tests:',
+    `  - name: ${text(`${subject} ${relation} ${resource}`)}`,
+    ...(added.length === 0 ? [] : ['    tuples:']),
+    ...added.map(
+      (tuple) =>
+        `      - {user: ${text(tuple.subject)}, relation: ${text(tuple.relation)}, object: ${text(tuple.object)}}`,
+    ),
+    '    check:',
+    `      - user: ${text(subject)}`,
+    `        object: ${text(resource)}`,
+    ...(context === undefined ? [] : [`        context: ${text(context)}`]),
+    '        assertions:',
+    `          ${text(relation)}: ${String(allowed)}`,
+  ].join('\n')
+}
+
+function asTypeScript({ asked }: Question, { subject, added, removed, asOfMs, context }: Meaning): string {
+  const { organization, relation, resource, app } = asked
+  const request = {
+    organization,
+    subject,
+    permissions: [{ relation, resource }],
+    explain: true,
+    ...(app === null ? {} : { app }),
+    ...(added.length === 0 ? {} : { contextualTuples: added }),
+    ...(removed.length === 0 ? {} : { withoutTuples: removed }),
+    ...(asOfMs === undefined ? {} : { asOfMs }),
+    ...(context === undefined ? {} : { context }),
+  }
+  return `const { permissions } = await pdp.decide(${JSON.stringify(request, null, 2)})`
+}

@@ -1,0 +1,204 @@
+/** The console: pages at `/console` on which people ask, look and change things with their own rights. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { PATHS } from '../../identity/oauth/paths.ts'
+import { CONSOLE_CALLBACK } from '../../identity/people/sign-in/console-sessions.ts'
+import type { MasterKeys } from '../../shared/base/encryption.ts'
+import { EMPTY, type Html, html } from '../../shared/base/html.ts'
+import { asHttpProblem } from '../serve/http/problem-response.ts'
+import { isFault, RequestProblem, STATUS, SUCCESS } from '../serve/http/status.ts'
+import { addMethodProblem } from '../serve/http-server.ts'
+import { addAssets } from './assets.ts'
+import { keptForm, refusedForm, sentForm, signInBeside } from './kept-form.ts'
+import { frame, plainPage } from './layout.ts'
+import { addLive } from './live.ts'
+import { createOwnServer, type OwnServer } from './own-server.ts'
+import { link, name, problems } from './parts.ts'
+import { SCREENS } from './screens.ts'
+import { addSignIn, isSame, signedOut, signInUrl } from './sign-in.ts'
+import { type ConsoleDeps, openVisit, type View, type Visit } from './visit.ts'
+
+const FORM_BYTES_MAX = 1_048_576
+const SEE_OTHER = 303
+const HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'",
+  'cache-control': 'no-store',
+  'referrer-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'x-frame-options': 'DENY',
+  'x-robots-tag': 'noindex',
+}
+
+/** Call it before the server listens. */
+export async function addConsole(
+  app: FastifyInstance,
+  deps: ConsoleDeps & { readonly masterKeys: MasterKeys },
+): Promise<void> {
+  app.get('/', { schema: { hide: true } }, async (request, reply) => {
+    const wantsPage = request.headers.accept?.includes('text/html') === true
+    if (!wantsPage) throw new RequestProblem('route_unknown', 'there is nothing at this path')
+    return reply.redirect('/console', SEE_OTHER)
+  })
+  const call = createOwnServer(app.server)
+  await app.register(async (scope) => {
+    const methods = new Map<string, Set<string>>()
+    scope.addHook('onRoute', (route) => {
+      route.schema = { ...route.schema, hide: true }
+      const known = methods.get(route.url) ?? new Set()
+      for (const method of [route.method].flat()) known.add(method)
+      methods.set(route.url, known)
+    })
+    scope.addContentTypeParser(
+      'application/x-www-form-urlencoded',
+      { parseAs: 'string', bodyLimit: FORM_BYTES_MAX },
+      async (_request: unknown, text: string) => Object.fromEntries(new URLSearchParams(text)),
+    )
+    scope.addHook('onRequest', async (_request, reply) => {
+      reply.headers(HEADERS)
+    })
+    scope.setErrorHandler((error, request, reply) => refuse(deps, { error, request, reply }))
+    addAssets(scope)
+    const signIn = addSignIn(scope, { ...deps, token: (form) => redeem(call, form) })
+    const visitOf = async (request: FastifyRequest): Promise<Visit | null> => {
+      const current = await signIn.current(request)
+      return current === null ? null : openVisit(call, deps, { request, ...current })
+    }
+    for (const { path, show, act } of SCREENS) {
+      const url = path === '' ? '/console' : `/console/${path}`
+      scope.get(url, async (request, reply) => {
+        const visit = await visitOf(request)
+        if (visit === null) return signIn.begin(reply, request.url)
+        const shown = show(visit).catch((err: unknown) => troubleWithin(visit, request, asHttpProblem(err)))
+        return answer(visit, reply, await shown)
+      })
+      if (act === undefined) continue
+      scope.post(url, { bodyLimit: FORM_BYTES_MAX }, async (request, reply) => {
+        const visit = await visitOf(request)
+        if (visit === null) return sessionOver(deps, request, reply)
+        if (isOfEarlierSession(request, visit)) return answer(visit, reply, askAgain(visit))
+        requireOwnForm(request, visit)
+        return answer(
+          visit,
+          reply,
+          await act(visit).catch((err: unknown) =>
+            refusedForm({ ...visit, log: deps.log, requestId: request.id }, visit.sent, err),
+          ),
+        )
+      })
+    }
+    scope.post('/console/sign-out', async (request, reply) => {
+      const visit = await visitOf(request)
+      if (visit !== null) {
+        // Who signed in as somebody else meanwhile wants out, too.
+        if (!isFromOwnPage(request, deps)) requireOwnForm(request, visit)
+        await signIn.end(request, reply)
+      }
+      return reply.type('text/html; charset=utf-8').send(plainPage('Signed out', signedOut))
+    })
+    // Who reloads what a form answered, or left a slash too many.
+    for (const url of ['/console/', '/console/sign-out'])
+      scope.get(url, async (_request, reply) => reply.redirect('/console', SEE_OTHER))
+    addLive(scope, { deps, visitOf })
+    for (const [url, known] of [...methods]) addMethodProblem(scope, url, known)
+    scope.all('/console/*', async () => {
+      throw new RequestProblem('route_unknown', 'There is no such screen.')
+    })
+  })
+}
+
+/** Who sent a form would take a sign-in page for the next step of it. */
+function sessionOver(deps: ConsoleDeps, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const { url } = request
+  const kept = isFromOwnPage(request, deps) ? keptForm(sentForm(url, request.body), null) : EMPTY
+  const body = html`<p role="alert">Nothing was written: your session is over.</p>
+${signInBeside(signInUrl(deps.issuer, url))}${kept}`
+  return reply
+    .code(STATUS.permission_denied.http)
+    .type('text/html; charset=utf-8')
+    .send(plainPage('Sign in once more', body))
+}
+
+/** What another site sent is never kept for the person to send. */
+const isFromOwnPage = ({ headers }: FastifyRequest, { issuer }: ConsoleDeps): boolean =>
+  headers.origin === new URL(issuer).origin
+
+const isOfEarlierSession = (request: FastifyRequest, visit: Visit): boolean =>
+  isFromOwnPage(request, visit.deps) && !isSame(visit.form('csrf'), visit.csrf)
+
+/** Somebody signed in between the page and the form, perhaps somebody else. */
+const askAgain = ({ sent, csrf, person }: Visit): View => ({
+  title: 'Send it now?',
+  status: STATUS.permission_denied.http,
+  body: html`<p role="alert">Nothing was written yet: this form is of an earlier session. You are signed in as ${name(person.name)}.</p>
+${keptForm(sent, csrf)}`,
+})
+
+/** Besides the cookie's SameSite=Lax: the form came from a page of ours, made for this session. */
+function requireOwnForm(request: FastifyRequest, visit: Visit): void {
+  const { origin } = request.headers
+  const isOurs = origin === undefined || origin === new URL(visit.deps.issuer).origin
+  if (isOurs && isSame(visit.form('csrf'), visit.csrf)) return
+  throw new RequestProblem('permission_denied', 'this form came from somewhere else, or from a session that is over')
+}
+
+function answer(visit: Visit, reply: FastifyReply, view: View): FastifyReply {
+  if ('goTo' in view) return reply.redirect(new URL(view.goTo, visit.deps.issuer).href, SEE_OTHER)
+  if ('file' in view) {
+    reply.header('content-disposition', `attachment; filename="${view.file}"`)
+    return reply.type(`${view.type}; charset=utf-8`).send(view.text)
+  }
+  return reply
+    .code(view.status ?? SUCCESS.ok)
+    .type('text/html; charset=utf-8')
+    .send(frame(visit, view))
+}
+
+function refuse(
+  { log, issuer }: ConsoleDeps,
+  { error, request, reply }: { error: unknown; request: FastifyRequest; reply: FastifyReply },
+): FastifyReply {
+  const problem = asHttpProblem(error)
+  if (isFault(problem.code))
+    log.error({ event: 'request_failed', request_id: request.id, code: problem.code, err: problem.cause })
+  const { title, body } = troublePage(issuer, request, problem)
+  return reply
+    .code(STATUS[problem.code].http)
+    .headers(problem.headers)
+    .type('text/html; charset=utf-8')
+    .send(plainPage(title, body))
+}
+
+/** Between the screens that the person may open, so that the next one is a click away. Throws what is no answer. */
+function troubleWithin({ deps }: Visit, request: FastifyRequest, problem: RequestProblem): View {
+  if (isFault(problem.code) || Object.keys(problem.headers).length > 0) throw problem
+  return { ...troublePage(deps.issuer, request, problem), status: STATUS[problem.code].http }
+}
+
+function troublePage(issuer: string, request: FastifyRequest, problem: RequestProblem): { title: string; body: Html } {
+  const isDenied = problem.code === 'permission_denied'
+  const isUnknown = problem.code === 'not_found' || problem.code === 'route_unknown'
+  const title = isDenied ? 'You may not do this' : isUnknown ? 'Not found' : 'This did not work'
+  const isPage = request.method === 'GET' && !request.url.startsWith(CONSOLE_CALLBACK)
+  const to = isPage ? request.url : '/console'
+  const [screen = '', query] = request.url.split('?', 2)
+  const isOfAddress = isPage && query !== undefined && problem.code === 'request_invalid'
+  const again = isOfAddress ? html`${link(screen, 'Open this screen from its beginning')} · ` : EMPTY
+  const body = html`${problems(problem.message, problem.issues)}
+<p><small>Request ${request.id}</small></p>
+<p>${again}${link('/console', 'Back to the start')} · ${link(signInUrl(issuer, to), 'Sign in again')}</p>`
+  return { title, body }
+}
+
+/** At our own token endpoint, inside this process: the browser never sees what comes back. */
+async function redeem(call: OwnServer, form: URLSearchParams): Promise<string | null> {
+  const { status, text } = await call({
+    method: 'POST',
+    path: PATHS.token,
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: form.toString(),
+  })
+  const answered: unknown = status === SUCCESS.ok ? JSON.parse(text) : null
+  if (typeof answered !== 'object' || answered === null || !('access_token' in answered)) return null
+  return String(answered.access_token)
+}

@@ -1,0 +1,161 @@
+/** The types of a model as a picture that the server lays out, and as a list that says the same. */
+import { graphlib, layout } from '@dagrejs/dagre'
+import type { Direct, Expression, Model } from '../../engine/decide/model.ts'
+import { EMPTY, type Html, html } from '../../shared/base/html.ts'
+import { name, table } from './parts.ts'
+
+const NODES_MAX = 150
+const LETTER_WIDTH = 8
+const NODE_HEIGHT = 36
+const PADDING = 24
+
+type Edge = { readonly from: string; readonly to: string; readonly relations: Set<string> }
+export type TypeGraph = { readonly types: readonly string[]; readonly edges: readonly Edge[] }
+
+/** An edge leads from a type to the types that its relations may name. */
+export function typeGraph(model: Model): TypeGraph {
+  const edges = new Map<string, Edge>()
+  const types = new Set(model.keys())
+  for (const [type, relations] of model) {
+    for (const [relation, expression] of relations) {
+      for (const subject of directsOf(expression).flatMap(subjectsOf)) {
+        const to = subject.split(/[#:]/, 1)[0] ?? ''
+        types.add(to)
+        const key = JSON.stringify([type, to])
+        const edge = edges.get(key) ?? { from: type, to, relations: new Set<string>() }
+        edge.relations.add(relation)
+        edges.set(key, edge)
+      }
+    }
+  }
+  return { types: [...types].sort(), edges: [...edges.values()] }
+}
+
+function directsOf(expression: Expression): readonly Direct[] {
+  switch (expression.kind) {
+    case 'direct':
+      return [expression.allowed]
+    case 'union':
+    case 'intersection':
+      return expression.parts.flatMap(directsOf)
+    case 'exclusion':
+      return [...directsOf(expression.base), ...directsOf(expression.subtract)]
+    default:
+      return []
+  }
+}
+
+export const subjectsOf = ({ types, wildcards, usersets, conditional }: Direct): readonly string[] => [
+  ...types,
+  ...[...wildcards].map((type) => `${type}:*`),
+  ...usersets,
+  ...(conditional === null ? [] : conditional.keys()),
+]
+
+/** What relationships may name: relations that are granted directly, and not only derived. */
+export const writableRelations = (model: Model): readonly { readonly type: string; readonly relation: string }[] =>
+  [...model].flatMap(([type, relations]) =>
+    [...relations].flatMap(([relation, expression]) =>
+      directsOf(expression).some((direct) => subjectsOf(direct).length > 0) ? [{ type, relation }] : [],
+    ),
+  )
+
+/** The first types only, in a large model; the table has them all. */
+export function picture({ types, edges }: TypeGraph): Html {
+  if (types.length === 0) return EMPTY
+  const shown = new Set(types.slice(0, NODES_MAX))
+  const loops = new Set(edges.filter(({ from, to }) => from === to).map(({ from }) => from))
+  const graph = new graphlib.Graph()
+  graph.setGraph({ rankdir: 'LR', nodesep: 24, ranksep: 90, marginx: PADDING, marginy: PADDING })
+  graph.setDefaultEdgeLabel(() => ({}))
+  for (const type of shown)
+    graph.setNode(type, {
+      width: (type.length + (loops.has(type) ? 2 : 0)) * LETTER_WIDTH + PADDING,
+      height: NODE_HEIGHT,
+    })
+  const drawn = edges.filter(({ from, to }) => shown.has(from) && shown.has(to) && from !== to)
+  for (const { from, to } of drawn) graph.setEdge(from, to, {})
+  layout(graph)
+  const { width = 0, height = 0 } = graph.graph()
+  const lines = drawn.map(({ from, to, relations }) =>
+    line(graph.edge(from, to).points ?? [], `${from} → ${to}: ${[...relations].join(', ')}`),
+  )
+  const nodes = [...shown].map((type) => node(type, graph.node(type), loops.has(type)))
+  const left = types.length - shown.size
+  return html`<figure class="graph"><div class="scroll" role="region" tabindex="0" aria-label="Picture of the types">
+<svg viewBox="0 0 ${round(width)} ${round(height)}" width="${round(width)}" height="${round(height)}" role="group" aria-labelledby="graph-title">
+<title id="graph-title">Types and which types their relations name; the table below says the same.</title>
+<defs><marker id="arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 0 10 5 0 10z"></path></marker></defs>
+${lines}${nodes}</svg></div>${left > 0 ? html`<figcaption>${String(left)} more types are in the table only.</figcaption>` : EMPTY}</figure>`
+}
+
+const round = (value: number): string => String(Math.round(value))
+
+function line(points: readonly { readonly x: number; readonly y: number }[], title: string): Html {
+  const path = points.map(({ x, y }, i) => `${i === 0 ? 'M' : 'L'}${round(x)} ${round(y)}`).join('')
+  return html`<g><title>${title}</title><path class="edge" d="${path}" marker-end="url(#arrow)"></path></g>`
+}
+
+function node(
+  type: string,
+  at: { readonly x?: number; readonly y?: number; readonly width?: number },
+  isLoop: boolean,
+): Html {
+  const { x = 0, y = 0, width = 0 } = at
+  return html`<a href="#type-${type}"><rect x="${round(x - width / 2)}" y="${round(y - NODE_HEIGHT / 2)}" width="${round(width)}" height="${String(NODE_HEIGHT)}" rx="6"></rect>
+<text x="${round(x)}" y="${round(y)}" text-anchor="middle" dominant-baseline="central">${type}${isLoop ? ' ↻' : ''}</text></a>`
+}
+
+/** The same in words: each type with its relations, who may stand in them, and which relations build on them. */
+export function typeTable(model: Model): Html {
+  const rows = [...model].flatMap(([type, relations]) =>
+    relations.size === 0
+      ? [
+          [
+            html`<span id="type-${type}">${name(type)}</span>`,
+            html`<span class="note">no relations</span>`,
+            EMPTY,
+            EMPTY,
+          ],
+        ]
+      : [...relations].map(([relation, expression], i) => [
+          i === 0 ? html`<span id="type-${type}">${name(type)}</span>` : name(type),
+          name(relation),
+          list(directsOf(expression).flatMap(subjectsOf)),
+          list(usersOf(model, type, relation)),
+        ]),
+  )
+  return table({
+    caption: 'Types and relations',
+    columns: ['Type', 'Relation', 'May be written for', 'Used by'],
+    rows,
+    empty: html`<p>The model declares no type.</p>`,
+  })
+}
+
+const list = (names: readonly string[]): Html =>
+  html`${[...new Set(names)].map((one, i) => html`${i === 0 ? '' : ', '}${name(one)}`)}`
+
+function usersOf(model: Model, type: string, relation: string): readonly string[] {
+  return [...model].flatMap(([other, relations]) =>
+    [...relations].flatMap(([used, expression]) =>
+      uses(expression, { isSame: other === type, relation }) ? [other === type ? used : `${other}#${used}`] : [],
+    ),
+  )
+}
+
+function uses(expression: Expression, at: { readonly isSame: boolean; readonly relation: string }): boolean {
+  switch (expression.kind) {
+    case 'computed':
+      return at.isSame && expression.relation === at.relation
+    case 'from':
+      return (at.isSame && expression.tupleset === at.relation) || expression.relation === at.relation
+    case 'union':
+    case 'intersection':
+      return expression.parts.some((part) => uses(part, at))
+    case 'exclusion':
+      return uses(expression.base, at) || uses(expression.subtract, at)
+    default:
+      return false
+  }
+}

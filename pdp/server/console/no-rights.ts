@@ -1,0 +1,20 @@
+/** The page for those who may do nothing here: what is missing, and how they get it. */
+
+import { MANAGEMENT_APP } from '../../identity/oauth/management-app.ts'
+import { html } from '../../shared/base/html.ts'
+import { shellWord } from './answer-texts.ts'
+import { address, alert, link } from './parts.ts'
+import type { View, Visit } from './visit.ts'
+
+export function noRights({ person, organization }: Visit): View {
+  const subject = shellWord(`user:${person.id}`)
+  const where = shellWord(organization ?? 'ORGANIZATION')
+  return {
+    title: 'Nothing to see yet',
+    body: html`${alert('You are signed in, and no role lets you look at anything here.')}
+<p>Somebody who may grant roles can give you one in an organization and those below; without <code>-o</code> it would count in every organization:</p>
+<pre tabindex="0"><code>portcullis role grant auditor ${subject} -o ${where} --app ${MANAGEMENT_APP}</code></pre>
+<p>The roles are <code>auditor</code>, who reads; <code>editor</code>, who also writes relationships and entitlements; and <code>administrator</code>.</p>
+<p>${link(address('', {}), 'Try again')}</p>`,
+  }
+}

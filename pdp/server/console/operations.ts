@@ -1,0 +1,60 @@
+/** What operators should look at: streams that lag, issuers that do not answer, and a signing key that is old. */
+import { type Html, html } from '../../shared/base/html.ts'
+import { shellWord } from './answer-texts.ts'
+import { address, instant, link, name } from './parts.ts'
+import type { Visit } from './visit.ts'
+
+export type Finding = { readonly what: Html; readonly where: Html }
+type Stream = {
+  readonly stream_id: string
+  readonly client_id: string
+  readonly status: string
+  readonly lag_seconds: number
+  readonly last_error: string | null
+}
+/** As long as the alert PortcullisSignalsLate waits. */
+const LAG_SECONDS = 600
+const KEY_AGE_DAYS = 365
+const DAY_MS = 86_400_000
+
+/** Streams whose receivers do not take their events. */
+export async function ofStreams(visit: Visit): Promise<readonly Finding[]> {
+  if (!visit.mayEverywhere('streams:read')) return []
+  const { items } = await visit.api<{ readonly items: readonly Stream[] }>('GET', '/v1/streams')
+  return items.flatMap(({ stream_id: stream, client_id: client, status, lag_seconds: lag, last_error: error }) => {
+    const isLate = status === 'enabled' && lag > LAG_SECONDS
+    if (!isLate && status !== 'paused') return []
+    const why = error === null ? '' : `: ${error}`
+    const what = isLate
+      ? html`Security events wait for ${name(client)} since ${String(Math.round(lag / 60))} minutes${why}`
+      : html`The stream of ${name(client)} is paused${why}`
+    return [{ what, where: link(address('streams', { org: visit.organization, stream }), 'Stream') }]
+  })
+}
+
+/** Of the identity service. */
+export async function ofIdentity(visit: Visit): Promise<readonly Finding[]> {
+  if (!visit.mayEverywhere('issuers:read')) return []
+  const { signingKeyMadeMs, unreachableIssuers, silentIssuers } = await visit.deps.identity.state()
+  const ageDays = Math.floor((visit.deps.clock() - signingKeyMadeMs) / DAY_MS)
+  const key =
+    ageDays > KEY_AGE_DAYS
+      ? [
+          {
+            what: html`The key that signs tokens was made ${String(ageDays)} days ago`,
+            where: html`<code>portcullis-pdp keys rotate</code>`,
+          },
+        ]
+      : []
+  return [
+    ...key,
+    ...unreachableIssuers.map(({ issuer, sinceMs }) => ({
+      what: html`The trusted issuer ${name(issuer)} does not answer since ${instant(sinceMs)}: its tokens are refused with 503`,
+      where: html`<code>portcullis issuer show ${shellWord(issuer)}</code>`,
+    })),
+    ...silentIssuers.map(({ issuer, error }) => ({
+      what: html`The transmitter of ${name(issuer)} is silent${error === null ? '' : html`: ${name(error)}`}`,
+      where: html`<code>portcullis issuer show ${shellWord(issuer)}</code>`,
+    })),
+  ]
+}

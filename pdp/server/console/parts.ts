@@ -1,0 +1,166 @@
+/** The parts that screens are made of: names from outside made visible, tables, fields, and links that keep the state. */
+import { EMPTY, type Html, html } from '../../shared/base/html.ts'
+
+// Controls, and what changes or hides its neighbours: directions, joiners, variation selectors, tags, and odd spaces.
+const INVISIBLE =
+  /\p{Cc}|\p{Cf}|\p{Zl}|\p{Zp}|\p{Cs}|\p{Variation_Selector}|[\u{115f}\u{1160}\u{3164}\u{ffa0}]|(?! )\p{Zs}/gu
+
+const codePoint = (found: string): string =>
+  `U+${(found.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
+
+/** Where there can be no element: what nobody could see is written as its code point. */
+export const visible = (text: string): string => text.replaceAll(INVISIBLE, codePoint)
+
+/** A name that somebody else chose. What nobody could see is written as its code point, and `bdi` keeps it from its neighbours. */
+export const name = (text: string): Html =>
+  html`<bdi class="name">${text.split(BEFORE_SUBJECT).map((part, i) => html`${i === 0 ? EMPTY : html`<wbr>`}${marked(part)}`)}</bdi>`
+
+/** A relationship that is too long for one line goes on with its subject. */
+const BEFORE_SUBJECT = /(?<=#[^#@]*@)/
+
+/** A heading that has such names in it. */
+export const heading = (text: string): Html => html`<h1><bdi>${marked(text)}</bdi></h1>`
+
+function marked(text: string): readonly Html[] {
+  const pieces: Html[] = []
+  let at = 0
+  for (const { index, 0: found } of text.matchAll(INVISIBLE)) {
+    pieces.push(html`${text.slice(at, index)}<span class="hidden-character">${codePoint(found)}</span>`)
+    at = index + found.length
+  }
+  return [...pieces, html`${text.slice(at)}`]
+}
+
+export const link = (to: string, text: string | Html): Html => html`<a href="${to}">${text}</a>`
+
+/** An address of the console. Parameters without a value are left out, so that equal states have equal addresses. */
+export function address(path: string, parameters: { readonly [name: string]: string | null }): string {
+  const query = new URLSearchParams()
+  for (const [key, value] of Object.entries(parameters)) if (value !== null && value !== '') query.set(key, value)
+  const text = query.toString()
+  return `/console${path === '' ? '' : `/${path}`}${text === '' ? '' : `?${text}`}`
+}
+
+export type Column = string | { readonly title: string; readonly number: true }
+
+/** `caption` says what the rows are; `empty` says what to do when there are none. */
+export function table(options: {
+  readonly caption: string | Html
+  readonly columns: readonly Column[]
+  readonly rows: readonly (readonly (Html | string)[])[]
+  readonly empty: Html
+}): Html {
+  const { caption, columns, rows, empty } = options
+  if (rows.length === 0) return html`<div class="empty">${empty}</div>`
+  const heads = columns.map((column) =>
+    typeof column === 'string'
+      ? html`<th scope="col">${column}</th>`
+      : html`<th scope="col" class="number">${column.title}</th>`,
+  )
+  const body = rows.map((cells) => html`<tr>${cells.map((cell, i) => cellOf(columns[i], cell))}</tr>`)
+  // Focusable, because it scrolls where it is too wide.
+  return html`<div class="scroll" role="region" tabindex="0" aria-label="${plain(caption)}"><table>
+<caption><span>${caption}</span></caption><thead><tr>${heads}</tr></thead><tbody>${body}</tbody></table></div>`
+}
+
+const plain = (caption: string | Html): string => caption.toString().replaceAll(/<[^>]*>/g, '')
+
+function cellOf(column: Column | undefined, cell: Html | string): Html {
+  const isNumber = column !== undefined && typeof column !== 'string'
+  const title = typeof column === 'string' ? column : (column?.title ?? '')
+  // Where the table is too narrow for columns, each cell says what it is.
+  const labelled = title === '' ? EMPTY : html` data-title="${title}"`
+  return isNumber ? html`<td class="number"${labelled}>${cell}</td>` : html`<td${labelled}>${cell}</td>`
+}
+
+export type Field = {
+  readonly name: string
+  readonly label: string
+  readonly value: string
+  readonly hint?: string
+  readonly required?: true
+  /** Suggested values; anything else is possible too. */
+  readonly among?: readonly string[]
+  /** The only values. */
+  readonly options?: readonly (readonly [value: string, text: string])[]
+  readonly lines?: number
+  /** Where the editor of a long text has it checked. */
+  readonly checkedAt?: string
+  readonly type?: 'text' | 'datetime-local'
+}
+
+/** A text, or a choice where `options` are given. */
+export function field(of: Field): Html {
+  const { name: id, label, hint } = of
+  const described = hint === undefined ? EMPTY : html` aria-describedby="${id}-hint"`
+  const note = hint === undefined ? EMPTY : html`<small id="${id}-hint">${hint}</small>`
+  return html`<div class="field"><label for="${id}">${label}</label>${control(of, described)}${note}</div>`
+}
+
+function control(of: Field, described: Html): Html {
+  const { name: id, value, required, among, options, lines, checkedAt, type = 'text' } = of
+  const must = required === true ? html` required` : EMPTY
+  if (options !== undefined) {
+    const items = options.map(
+      ([key, text]) => html`<option value="${key}"${key === value ? html` selected` : EMPTY}>${text}</option>`,
+    )
+    return html`<select id="${id}" name="${id}"${described}>${items}</select>`
+  }
+  if (lines !== undefined) {
+    const checked = checkedAt === undefined ? EMPTY : html` data-problems="${checkedAt}"`
+    return html`<textarea id="${id}" name="${id}" rows="${String(lines)}" spellcheck="false" autocomplete="off"${checked}${must}${described}>
+${value}</textarea>`
+  }
+  const list = among === undefined || among.length === 0 ? EMPTY : html` list="${id}-list"`
+  const items = (among ?? []).map((item) => html`<option value="${item}"></option>`)
+  const suggestions = items.length === 0 ? EMPTY : html`<datalist id="${id}-list">${items}</datalist>`
+  return html`<input id="${id}" name="${id}" type="${type}" value="${value}" autocomplete="off" autocapitalize="none" spellcheck="false"${list}${must}${described}>${suggestions}`
+}
+
+export const hidden = (name: string, value: string): Html =>
+  value === '' ? EMPTY : html`<input type="hidden" name="${name}" value="${value}">`
+
+/** Date, time and zone, in a form that is also exact. */
+export function instant(ms: number): Html {
+  const iso = new Date(ms).toISOString()
+  return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC</time>`
+}
+
+/** Allowed or denied: a word and a sign, and colour only besides. */
+export const verdict = (allowed: boolean): Html =>
+  allowed ? html`<span class="allowed">✓ allowed</span>` : html`<span class="denied">✗ denied</span>`
+
+/** A text to copy. Without a script it is selected by hand. */
+export const copyable = (title: string, text: string): Html =>
+  html`<figure class="copy"><figcaption>${title}</figcaption><pre tabindex="0" aria-label="${title}"><code>${text}</code></pre></figure>`
+
+export const alert = (text: string | Html): Html => html`<p role="alert">${told(text)}</p>`
+export const status = (text: string | Html): Html => html`<p role="status">${told(text)}</p>`
+
+/** A sentence may quote a name that somebody else chose. */
+const told = (text: string | Html): Html => (typeof text === 'string' ? html`<bdi>${marked(text)}</bdi>` : text)
+
+/** What was wrong with a form, each with its place, and the line of a text that stands there. */
+export function problems(
+  message: string,
+  issues: readonly { readonly place: string; readonly message: string; readonly line?: string | undefined }[],
+): Html {
+  if (issues.length === 0) return alert(message)
+  const items = issues.map(
+    ({ place, message: text, line }) =>
+      html`<li>${place === '' ? EMPTY : html`<code>${marked(place)}</code> `}${told(text)}${line === undefined ? EMPTY : html`<pre tabindex="0">${marked(line)}</pre>`}</li>`,
+  )
+  // A message that is made of its only issue would say it twice.
+  const [{ message: only } = { message: '' }] = issues
+  if (issues.length === 1 && message.endsWith(only)) return alert(message)
+  return html`<div role="alert"><p>${told(message)}</p><ul>${items}</ul></div>`
+}
+
+/** RFC 4180. A cell that a spreadsheet would take for a formula begins with an apostrophe. */
+export function csv(rows: readonly (readonly string[])[]): string {
+  const cell = (text: string): string => {
+    const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
+    return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+  }
+  return rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('')
+}

@@ -1,0 +1,104 @@
+/** A question as the address of a page holds it: what was typed, and what it means. */
+
+import { EMPTY, type Html, html } from '../../shared/base/html.ts'
+import type { AskedSubject, ContextualTuple } from '../../shared/domain/decision.ts'
+import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
+import type { JsonObject } from '../../shared/domain/json.ts'
+import { isSubject, parseTuple } from '../../shared/domain/names.ts'
+import { parseJson } from '../serve/http/json.ts'
+import { RequestProblem } from '../serve/http/status.ts'
+import { type Field, field } from './parts.ts'
+import type { Visit } from './visit.ts'
+
+export type Supposed = {
+  readonly with: string
+  readonly without: string
+  readonly asOf: string
+  readonly context: string
+}
+type Supposition = {
+  readonly contextualTuples?: readonly ContextualTuple[]
+  readonly withoutTuples?: readonly ContextualTuple[]
+  readonly asOfMs?: number
+  readonly context?: JsonObject
+}
+
+export const supposedOf = ({ query }: Visit): Supposed => ({
+  with: query('with'),
+  without: query('without'),
+  asOf: query('as_of'),
+  context: query('context'),
+})
+export const isSupposed = (given: Supposed): boolean => Object.values(given).some((text) => text.trim() !== '')
+/** As an address has it. */
+export const parametersOf = (given: Supposed): { readonly [name: string]: string } => ({
+  with: given.with,
+  without: given.without,
+  as_of: given.asOf,
+  context: given.context,
+})
+
+/** The fields of a supposition, folded away until one of them is used. `more`: fields of the one screen. */
+export function supposedFields(supposed: Supposed, more: readonly Field[] = []): Html {
+  const isUsed = isSupposed(supposed) || more.some(({ value }) => value !== '')
+  return html`<details${isUsed ? html` open` : EMPTY}><summary>What if, at another time, with a context</summary>
+<div class="fields">
+${field({ name: 'with', label: 'With these relationships', value: supposed.with, lines: 2, hint: 'One on each line: doc:1#viewer@user:alice. They count in this question only.' })}
+${field({ name: 'without', label: 'Without these relationships', value: supposed.without, lines: 2 })}
+${field({ name: 'as_of', label: 'As of (UTC)', value: supposed.asOf, hint: '2030-01-31T12:00. Read from the log of changes.' })}
+${field({ name: 'context', label: 'Context of conditions', value: supposed.context, lines: 2, hint: 'A JSON object.' })}
+${more.map(field)}</div></details>`
+}
+
+/** Throws RequestProblem with the line of each text that is no tuple. */
+export function readSupposed(given: Supposed): Supposition {
+  const issues: ValidationIssue[] = []
+  const added = readTuples(given.with, 'with', issues)
+  const removed = readTuples(given.without, 'without', issues)
+  // A field for date and time has no zone; the console shows UTC everywhere.
+  const text = /T\d\d:\d\d(:\d\d(\.\d+)?)?$/.test(given.asOf) ? `${given.asOf}Z` : given.asOf
+  const asOfMs = given.asOf === '' ? null : Date.parse(text)
+  if (Number.isNaN(asOfMs)) issues.push({ place: 'as of', message: 'is not a time such as 2030-01-31T12:00:00Z' })
+  const context = readContext(given.context, issues)
+  if (issues.length > 0) throw new RequestProblem('request_invalid', 'the question cannot be read', { issues })
+  return {
+    ...(added.length > 0 && { contextualTuples: added }),
+    ...(removed.length > 0 && { withoutTuples: removed }),
+    ...(asOfMs !== null && { asOfMs }),
+    ...(context !== null && { context }),
+  }
+}
+
+function readTuples(text: string, field: string, issues: ValidationIssue[]): readonly ContextualTuple[] {
+  return text.split(/\r?\n/).flatMap((line, i) => {
+    if (line.trim() === '') return []
+    try {
+      return [parseTuple(line.trim())]
+    } catch (err) {
+      if (!(err instanceof PdpError)) throw err
+      issues.push({ place: `${field}, line ${i + 1}`, message: err.message })
+      return []
+    }
+  })
+}
+
+function readContext(text: string, issues: ValidationIssue[]): JsonObject | null {
+  if (text.trim() === '') return null
+  try {
+    const value = parseJson(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject
+  } catch (err) {
+    if (!(err instanceof RequestProblem)) throw err
+  }
+  issues.push({ place: 'context', message: 'is not a JSON object' })
+  return null
+}
+
+/** Null for a text that names no subject. */
+export function readSubject(text: string): AskedSubject | null {
+  if (!isSubject(text)) return null
+  const [object = '', relation] = text.split('#')
+  const colon = object.indexOf(':')
+  const subject = { type: object.slice(0, colon), id: object.slice(colon + 1) }
+  return relation === undefined ? subject : { ...subject, relation }
+}

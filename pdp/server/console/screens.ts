@@ -1,0 +1,63 @@
+/** Every screen: where it is, what it shows, and what its forms do. */
+import { html } from '../../shared/base/html.ts'
+import { STATUS } from '../serve/http/status.ts'
+import { PLACES, type Place } from './layout.ts'
+import { address, link, name } from './parts.ts'
+import { showAsk } from './screens/ask.ts'
+import { showChanges } from './screens/changes.ts'
+import { showDecisions } from './screens/decisions.ts'
+import { actInvitations, showInvitations } from './screens/invitations.ts'
+import { actModel, showModel } from './screens/model.ts'
+import { actOrganization, showOrganization } from './screens/organization.ts'
+import { actPeople, showPeople } from './screens/people.ts'
+import { actRelationships, showRelationships } from './screens/relationships.ts'
+import { showRoutes } from './screens/routes.ts'
+import { showStart } from './screens/start.ts'
+import { actStreams, showStreams } from './screens/streams.ts'
+import { showWhat, showWho } from './screens/who.ts'
+import type { View, Visit } from './visit.ts'
+
+export type Screen = {
+  /** Below `/console/`. */
+  readonly path: string
+  readonly show: (visit: Visit) => Promise<View>
+  /** What a form of the screen does. The sender is known; `act` looks at what they may do. */
+  readonly act?: (visit: Visit) => Promise<View>
+}
+
+/** Of an organization that does not exist there is nothing to look at, and nothing to write. */
+const known =
+  ({ path, title, scope }: Place, show: Screen['show']): Screen['show'] =>
+  async (visit) => {
+    if (!visit.isOrganizationMissing || !visit.mayEverywhere(scope)) return show(visit)
+    const others = visit.organizations.map(({ id }) => html`<li>${link(address(path, { org: id }), name(id))}</li>`)
+    const body = others.length === 0 ? NO_ORGANIZATION : html`<ul class="cards">${others}</ul>`
+    return { title, status: STATUS.not_found.http, body }
+  }
+
+/** In a world without organizations there is nothing to look at yet: who may look everywhere learns how to begin. */
+const within = (place: Place, show: Screen['show']): Screen['show'] =>
+  known(place, async (visit) =>
+    visit.organization === null && visit.mayEverywhere(place.scope)
+      ? { title: place.title, body: NO_ORGANIZATION }
+      : show(visit),
+  )
+
+const NO_ORGANIZATION = html`<div class="empty"><p>There is no organization yet. Make the first one:</p>
+<pre tabindex="0"><code>portcullis org put acme --name Acme</code></pre></div>`
+
+export const SCREENS: readonly Screen[] = [
+  { path: '', show: showStart },
+  { path: 'ask', show: within(PLACES.ask, showAsk) },
+  { path: 'who', show: within(PLACES.who, showWho) },
+  { path: 'what', show: within(PLACES.what, showWhat) },
+  { path: 'decisions', show: known(PLACES.decisions, showDecisions) },
+  { path: 'model', show: showModel, act: actModel },
+  { path: 'relationships', show: within(PLACES.relationships, showRelationships), act: actRelationships },
+  { path: 'organization', show: within(PLACES.organization, showOrganization), act: actOrganization },
+  { path: 'people', show: showPeople, act: actPeople },
+  { path: 'invitations', show: within(PLACES.invitations, showInvitations), act: actInvitations },
+  { path: 'routes', show: showRoutes },
+  { path: 'streams', show: showStreams, act: actStreams },
+  { path: 'changes', show: known(PLACES.changes, showChanges) },
+]

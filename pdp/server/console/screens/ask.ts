@@ -1,0 +1,204 @@
+/** Ask: may this subject do this? With the reason, what made it so, what is missing, and what would change it. */
+
+import type { LogEntry } from '../../../engine/store/contract.ts'
+import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { ENVIRONMENT } from '../../../shared/domain/change-log.ts'
+import type { PermissionResult } from '../../../shared/domain/decision.ts'
+import { isObject, typeOf } from '../../../shared/domain/names.ts'
+import { existsAsSubject, refusedUnknown } from '../../serve/decisions/answer.ts'
+import { asRequestProblem } from '../../serve/http/status.ts'
+import { copies, type FormQuestion, reasonSentence } from '../answer-texts.ts'
+import { changesOf, type FoundChanges } from '../history.ts'
+import { address, alert, copyable, field, hidden, instant, link, name, problems, table, verdict } from '../parts.ts'
+import {
+  isSupposed,
+  parametersOf,
+  readSubject,
+  readSupposed,
+  type Supposed,
+  supposedFields,
+  supposedOf,
+} from '../question.ts'
+import type { View, Visit } from '../visit.ts'
+import { didYouMeanPerson, nobody } from './people.ts'
+
+export type Answered = {
+  readonly result: PermissionResult
+  /** The subject is no person or client, or one that exists. */
+  readonly isKnown: boolean
+  readonly tookMs: number
+  /** The instant from which the answer may differ without any write; null for never. */
+  readonly validUntilMs: number | null
+}
+
+/** Throws RequestProblem and PdpError. */
+export async function answerAsked(visit: Visit, asked: FormQuestion, supposed: Supposed): Promise<Answered> {
+  await visit.requireScope('decisions:read')
+  const { pdp, directory } = visit.deps.management
+  const subject = readSubject(asked.subject)
+  if (subject === null) throw new TypeError('the subject was checked before')
+  const { relation, resource, organization, app } = asked
+  const permissions = [{ relation, resource }]
+  const startedMs = performance.now()
+  const question = { organization, subject, permissions, explain: true, app, ...readSupposed(supposed) }
+  const [exists, decision] = await Promise.all([existsAsSubject(directory, subject), pdp.decide(question)])
+  const [result] = exists ? decision.permissions : permissions.map((check) => refusedUnknown(check, subject, true))
+  if (result === undefined) throw new TypeError('a question was not answered')
+  return { result, isKnown: exists, tookMs: performance.now() - startedMs, validUntilMs: decision.validUntilMs }
+}
+
+export const askedOf = (visit: Visit): FormQuestion => ({
+  organization: visit.organization ?? '',
+  subject: visit.query('subject').trim(),
+  relation: visit.query('relation').trim(),
+  resource: visit.query('resource').trim(),
+  app: visit.query('app').trim() || null,
+})
+
+export async function showAsk(visit: Visit): Promise<View> {
+  await visit.requireScope('decisions:read')
+  const asked = askedOf(visit)
+  const supposed = supposedOf(visit)
+  const form = await questionForm(visit, asked, supposed)
+  const isComplete = [asked.subject, asked.relation, asked.resource].every((text) => text !== '')
+  const title = isComplete ? `May ${asked.subject} ${asked.relation} ${asked.resource}?` : 'Ask'
+  return { title, body: html`${form}${isComplete ? await answerParts(visit, asked, supposed) : HINT}` }
+}
+
+const HINT = html`<div class="empty"><p>Ask about a person, such as <code>user:alice</code>; a group's members,
+<code>group:staff#member</code>; or a client, <code>service:importer</code>. The relation is one of the model, or a permission
+key on <code>app:…</code> or <code>organization:…</code>.</p></div>`
+
+async function questionForm(visit: Visit, asked: FormQuestion, supposed: Supposed): Promise<Html> {
+  const { organization } = visit
+  const type = typeOf(asked.resource)
+  const relations =
+    organization === null || type === '' ? [] : await visit.deps.management.pdp.relations(organization, type)
+  return html`<form method="get" action="/console/ask" class="question">${hidden('org', organization ?? '')}
+${field({ name: 'subject', label: 'Subject', value: asked.subject, required: true })}
+${field({ name: 'relation', label: 'Relation or permission', value: asked.relation, required: true, among: relations })}
+${field({ name: 'resource', label: 'Resource', value: asked.resource, required: true })}
+<button type="submit">Ask</button>
+${supposedFields(supposed, [{ name: 'app', label: 'App of the roles', value: asked.app ?? '' }])}</form>`
+}
+
+async function answerParts(visit: Visit, asked: FormQuestion, supposed: Supposed): Promise<Html> {
+  if (readSubject(asked.subject) === null)
+    return alert(
+      html`${name(asked.subject)} names no subject. Write <code>type:id</code>, such as <code>user:alice</code>.`,
+    )
+  if (!isObject(asked.resource))
+    return alert(
+      html`${name(asked.resource)} names no resource. Write <code>type:id</code>, such as <code>doc:1</code>.`,
+    )
+  try {
+    const answered = await answerAsked(visit, asked, supposed)
+    return await answerPage(visit, { asked, supposed, answered })
+  } catch (err) {
+    const { code, message, issues } = asRequestProblem(err)
+    if (code !== 'request_invalid' && code !== 'condition_failed' && code !== 'evaluation_limit') throw err
+    return problems(message, issues)
+  }
+}
+
+type Told = { readonly asked: FormQuestion; readonly supposed: Supposed; readonly answered: Answered }
+
+async function answerPage(visit: Visit, { asked, supposed, answered }: Told): Promise<Html> {
+  const { result, isKnown, tookMs } = answered
+  const { reason } = result
+  const { asOfMs = Number.POSITIVE_INFINITY } = readSupposed(supposed)
+  const found = await changesOf(visit, reason?.path ?? [], asOfMs)
+  const word =
+    result.error === undefined ? verdict(result.allowed) : html`<span class="denied">? cannot be decided</span>`
+  const watch = address('ask/watch', {
+    org: asked.organization,
+    ...questionParameters(asked),
+    ...parametersOf(supposed),
+  })
+  const isNow = supposed.asOf === ''
+  const subject = readSubject(asked.subject)
+  const meant =
+    isKnown || subject === null
+      ? EMPTY
+      : await didYouMeanPerson(visit, subject, (near) =>
+          address('ask', {
+            org: asked.organization,
+            ...questionParameters({ ...asked, subject: near }),
+            ...parametersOf(supposed),
+          }),
+        )
+  return html`<section class="answer ${result.allowed ? 'is-allowed' : 'is-denied'}" aria-labelledby="answer">
+<div role="status" class="verdict-line"><h2 id="answer" class="verdict"${isNow ? html` data-watch="${watch}"` : EMPTY}>${word}</h2></div>
+<p class="sentence">${isKnown || subject === null ? reasonSentence(asked, result) : nobody(subject)}${meant}</p>${isSupposed(supposed) ? SUPPOSED : EMPTY}
+<p class="note">Answered in ${tookMs.toFixed(1)} ms in organization ${name(asked.organization)}.</p></section>
+${result.allowed ? await pathTable(visit, result, found) : isKnown ? missingTable(visit, asked, result) : EMPTY}
+<details class="copies"><summary>Copy as test, curl, code</summary>${copies(visit.deps.issuer, { asked, supposed, allowed: result.allowed }).map(({ title, text }) => copyable(title, text))}</details>
+<p class="related">${link(address('who', { org: asked.organization, relation: asked.relation, resource: asked.resource, ...parametersOf(supposed) }), 'Who else may?')}
+· ${link(address('what', { org: asked.organization, relation: asked.relation, subject: asked.subject, type: typeOf(asked.resource), ...parametersOf(supposed) }), 'On what else?')}</p>`
+}
+
+const SUPPOSED = html`<p class="note"><strong>What if:</strong> this answers a supposition. Nothing was written, and nothing is remembered.</p>`
+const questionParameters = ({ subject, relation, resource, app }: FormQuestion) => ({
+  subject,
+  relation,
+  resource,
+  app,
+})
+
+async function pathTable(
+  visit: Visit,
+  { reason }: PermissionResult,
+  { entries, unsearched }: FoundChanges,
+): Promise<Html> {
+  const rows: (readonly (Html | string)[])[] = []
+  for (const step of reason?.path ?? []) {
+    const [[kind, text] = ['', '']] = Object.entries(step)
+    const entry = entries.get(text)
+    const since = unsearched.get(text)
+    const changed =
+      entry === undefined
+        ? html`<span class="note">${since === undefined ? '–' : `before revision ${since}`}</span>`
+        : html`${instant(entry.atMs)} by ${name(entry.actor)} ${link(changeAddress(visit, entry), `revision ${entry.revision}`)}`
+    rows.push([kind.replace('_', ' '), kind === 'role_grant' ? await grantText(visit, text) : name(text), changed])
+  }
+  return table({
+    caption: 'The chain of grants, from the resource to the subject',
+    columns: ['Step', 'What', 'Since'],
+    rows,
+    empty: html`<p>No grant is part of the answer.</p>`,
+  })
+}
+
+function changeAddress({ organization: org }: Visit, { log, revision }: LogEntry): string {
+  const until = String(revision)
+  return address('changes', log === ENVIRONMENT ? { org, log: 'environment', until } : { org: log, until })
+}
+
+/** A grant is known by its id alone, and to those who may not read it by nothing else. */
+async function grantText(visit: Visit, id: string): Promise<Html> {
+  const [grant] = await visit.deps.management.store.roleGrants({ id }, { after: null, countMax: 1 })
+  if (grant === undefined) return name(id)
+  const isSeen =
+    grant.log === ENVIRONMENT ? visit.mayEverywhere('roles:read') : await visit.mayWithin('roles:read', grant.log)
+  if (!isSeen) return html`a role that was granted where you may not look`
+  const where = grant.log.startsWith('#') ? html`everywhere` : html`in ${name(grant.log)}`
+  return html`role ${name(grant.role)}${grant.app === null ? EMPTY : html` of app ${name(grant.app)}`} for ${name(grant.subject)} ${where}`
+}
+
+function missingTable(visit: Visit, asked: FormQuestion, { reason }: PermissionResult): Html {
+  const details = (reason?.details ?? []).map((detail) => html`<li>${name(detail)}</li>`)
+  const rows = (reason?.missing ?? []).map((tuple) => [
+    name(tuple),
+    link(address('ask', { org: asked.organization, ...questionParameters(asked), with: tuple }), 'What if?'),
+    visit.may('relationships:write')
+      ? link(address('relationships', { org: asked.organization, lines: tuple }), 'Write it')
+      : EMPTY,
+  ])
+  const edges = table({
+    caption: 'What is missing: any one of these would allow it',
+    columns: ['Relationship', 'Try', 'Do'],
+    rows,
+    empty: html`<p>No single relationship would allow it.</p>`,
+  })
+  return html`${details.length === 0 ? EMPTY : html`<ul class="details">${details}</ul>`}${edges}`
+}

@@ -1,0 +1,175 @@
+/** Changes: who changed what and when, from the log that decisions follow, and what was true before and after each. */
+
+import type { LogEntry } from '../../../engine/store/contract.ts'
+import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import type { Change } from '../../../shared/domain/change.ts'
+import type { LogId } from '../../../shared/domain/change-log.ts'
+import { formatTuple, isId } from '../../../shared/domain/names.ts'
+import { RequestProblem } from '../../serve/http/status.ts'
+import { readBackwards } from '../log-backwards.ts'
+import { address, alert, field, hidden, link, name, table } from '../parts.ts'
+import type { View, Visit } from '../visit.ts'
+
+const ROWS_MAX = 60
+/** After so many changes a page ends, however few of them match; another page goes on from there. */
+const SEARCHED_MAX = 5_000
+
+type Filter = { readonly actor: string; readonly text: string }
+/** A place in a log: revision `until` without its latest `skip` changes. */
+type Place = { readonly until: number; readonly skip: number }
+type FoundChanges = {
+  readonly entries: readonly LogEntry[]
+  /** Where the next page begins; null: nowhere. */
+  readonly older: Place | null
+  /** Older changes were deleted after their time. */
+  readonly gap: boolean
+}
+
+export async function showChanges(visit: Visit): Promise<View> {
+  await visit.requireScope('audit:read')
+  const { organization: org, query, deps } = visit
+  const log = ['environment', 'directory'].find((one) => one === query('log')) ?? ''
+  const id = logOf(visit, log)
+  const head = id === null ? 0 : await revisionOf(visit, id)
+  const place = { until: Math.min(head, numberIn(query('until')) ?? head), skip: numberIn(query('skip')) ?? 0 }
+  const filter = { actor: query('actor').trim(), text: query('text').trim() }
+  const { entries, older, gap }: FoundChanges =
+    id === null
+      ? { entries: [], older: null, gap: false }
+      : await find(deps.management.store, { log: id, place, filter })
+  const state = { org, log, ...filter }
+  const last = entries.at(-1)?.revision
+  const isSearched = older !== null && entries.length < ROWS_MAX
+  const to = (at: Place): string =>
+    address('changes', { ...state, until: String(at.until), skip: at.skip === 0 ? null : String(at.skip) })
+  return {
+    title: 'Changes',
+    body: html`<form method="get" action="/console/changes" class="question">${hidden('org', org ?? '')}
+${field({ name: 'log', label: 'Log', value: log, options: logsFor(visit) })}
+${field({ name: 'until', label: 'Up to revision', value: query('until') === '' ? '' : String(place.until), hint: `The latest is ${head}.` })}
+${field({ name: 'actor', label: 'Actor', value: filter.actor, hint: 'Such as user:alice.' })}
+${field({ name: 'text', label: 'Text in the change', value: filter.text })}
+<button type="submit">Show</button></form>
+${table({ caption: html`Changes up to revision ${String(place.until)}, newest first`, columns: ['Revision', 'Time (UTC)', 'Actor', 'Change', 'Request'], rows: entries.map((entry, i) => rowOf(entry, { org, log, isFirst: entries[i - 1]?.revision !== entry.revision })), empty: emptyText(filter) })}
+${gap ? alert(html`Changes before ${last === undefined ? 'these revisions' : `revision ${last}`} were deleted after their time.`) : EMPTY}
+${isSearched ? html`<p class="note">The changes after revision ${String(older.until)} were searched, and older ones were not yet.</p>` : EMPTY}
+<p class="actions">${place.until < head || place.skip > 0 ? link(address('changes', state), 'Newest') : EMPTY} ${older === null ? EMPTY : link(to(older), isSearched ? 'Search older ones' : 'Older')}</p>`,
+  }
+}
+
+const numberIn = (text: string): number | null => (/^\d{1,15}$/.test(text) ? Number(text) : null)
+
+function logsFor(visit: Visit): readonly (readonly [string, string])[] {
+  const here = [['', 'this organization']] as const
+  if (!visit.mayEverywhere('audit:read')) return here
+  return [
+    ...here,
+    ['environment', 'the environment: tree, models, roles'],
+    ['directory', 'the directory: people and clients'],
+  ]
+}
+
+/** Null: there is no organization. Throws RequestProblem where the person may not read. */
+function logOf({ organization: org, mayEverywhere }: Visit, log: string): LogId | null {
+  if (log !== '') {
+    if (mayEverywhere('audit:read')) return `#${log}`
+    throw new RequestProblem(
+      'permission_denied',
+      'this needs the permission portcullis:audit:read in the whole environment, from a role of app portcullis',
+    )
+  }
+  if (org !== null && !isId(org)) throw new RequestProblem('request_invalid', 'this is not the id of an organization')
+  return org
+}
+
+async function revisionOf(visit: Visit, id: LogId): Promise<number> {
+  const position = (await visit.deps.management.store.vector([id])).logs.get(id)
+  if (position === undefined) throw new RequestProblem('organization_unknown', `there is no organization ${id}`)
+  return position.revision
+}
+
+async function find(
+  store: Parameters<typeof readBackwards>[0],
+  { log, place, filter }: { readonly log: LogId; readonly place: Place; readonly filter: Filter },
+): Promise<FoundChanges> {
+  const found: LogEntry[] = []
+  let [revision, ofRevision, searched, oldest] = [place.until, 0, 0, 1]
+  for await (const { entries, first } of readBackwards(store, { log, to: place.until })) {
+    for (const entry of entries) {
+      if (entry.revision !== revision) [revision, ofRevision] = [entry.revision, 0]
+      if (found.length === ROWS_MAX || searched === SEARCHED_MAX)
+        return { entries: found, older: { until: revision, skip: ofRevision }, gap: false }
+      ofRevision += 1
+      if (revision === place.until && ofRevision <= place.skip) continue
+      searched += 1
+      if (matches(entry, filter)) found.push(entry)
+    }
+    oldest = first
+  }
+  return { entries: found, older: null, gap: oldest > 1 }
+}
+
+const matches = ({ actor, change }: LogEntry, filter: Filter): boolean =>
+  (filter.actor === '' || actor === filter.actor) && (filter.text === '' || changeText(change).includes(filter.text))
+
+function emptyText({ actor, text }: Filter): Html {
+  return actor === '' && text === ''
+    ? html`<p>Nothing has been changed yet. This list will show each write through the API, the command line or this console, with its author.</p>`
+    : html`<p>No change matches.</p>`
+}
+
+function rowOf(
+  entry: LogEntry,
+  { org, log, isFirst }: { org: string | null; log: string; isFirst: boolean },
+): readonly (Html | string)[] {
+  const { revision, change, actor, atMs, requestId } = entry
+  const at = new Date(atMs).toISOString()
+  return [
+    link(address('changes', { org, log, until: String(revision) }), String(revision)),
+    html`<time datetime="${at}">${at.slice(0, 19).replace('T', ' ')}</time>`,
+    name(actor),
+    html`${name(changeText(change))}${askLink(change, { org, atMs })}`,
+    isFirst ? html`<span class="id">${name(requestId)}</span>` : EMPTY,
+  ]
+}
+
+/** The question that the change answers differently before and after. */
+function askLink(change: Change, { org, atMs }: { org: string | null; atMs: number }): Html {
+  if (change.kind !== 'tuple') return EMPTY
+  const { object: resource, relation, subject } = change.tuple
+  const before = new Date(atMs - 1).toISOString()
+  return html` <span class="note">${link(address('ask', { org, subject, relation, resource, as_of: before }), 'before')} · ${link(address('ask', { org, subject, relation, resource }), 'now')}</span>`
+}
+
+export function changeText(change: Change): string {
+  switch (change.kind) {
+    case 'tuple':
+      return `${change.op === 'write' ? '+' : '−'} ${formatTuple(change.tuple)}`
+    case 'membership':
+      return change.membership === null
+        ? `− membership of user:${change.user}`
+        : `membership of user:${change.user}: ${change.membership.role}, ${change.membership.status}`
+    case 'role_grant':
+      return `${change.op === 'write' ? '+' : '−'} role ${change.grant.app === null ? '' : `${change.grant.app}/`}${change.grant.role} for ${change.grant.subject}`
+    case 'entitlement':
+      return change.entitlement === null
+        ? `− entitlement ${change.key}`
+        : `entitlement ${change.key}: ${JSON.stringify(change.entitlement.value)}`
+    case 'organization':
+      return change.organization === null
+        ? `− organization ${change.id}`
+        : `organization ${change.id}: ${change.organization.name}${change.organization.parent === null ? '' : `, below ${change.organization.parent}`}`
+    case 'manifest':
+      return `manifest of app ${change.manifest.app}`
+    case 'role':
+      return change.role === null ? `− role ${change.key}` : `role ${change.key}: ${change.role.permissions.join(', ')}`
+    case 'token':
+      return `tokens of ${change.by.replace('_', ' ')} ${change.id} end`
+    case 'entitlements':
+      return 'entitlements changed at their source'
+    case 'clear':
+      return 'everything was deleted'
+    default:
+      return `${change.op === 'write' ? '' : '− '}${change.kind.replace('_', ' ')} ${change.id}`
+  }
+}

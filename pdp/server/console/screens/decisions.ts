@@ -1,0 +1,204 @@
+/** Decisions: the latest answers of this PDP, found by request, route, subject, resource, reason or outcome; each opens as a question. */
+
+import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { REASONS } from '../../../shared/domain/reasons.ts'
+import { existsAsSubject } from '../../serve/decisions/answer.ts'
+import type { KeptDecision } from '../../serve/decisions/decision-ring.ts'
+import { asRequestProblem, isFault } from '../../serve/http/status.ts'
+import { shellWord } from '../answer-texts.ts'
+import { address, field, hidden, instant, link, name, table, verdict } from '../parts.ts'
+import { readSubject } from '../question.ts'
+import type { View, Visit } from '../visit.ts'
+
+const ROWS_MAX = 100
+
+export type Filter = {
+  readonly request: string
+  readonly route: string
+  readonly subject: string
+  readonly resource: string
+  readonly reason: string
+  readonly outcome: string
+}
+/** Of all that may be pasted: the id, `instance` with its prefix, or the body of a refusal. */
+const requestIdIn = (text: string): string =>
+  /(?:urn:portcullis:request:|"request_id"\s*:\s*")([^"\s]+)/.exec(text)?.[1] ?? text.trim()
+
+export const filterOf = ({ query }: Visit): Filter => ({
+  request: requestIdIn(query('request')),
+  route: query('route').trim(),
+  subject: query('subject').trim(),
+  resource: query('resource').trim(),
+  reason: query('reason').trim(),
+  outcome: query('outcome'),
+})
+
+/** Of the organization that the person looks at; without one only for those who may look at all. */
+export function isShown(visit: Visit, filter: Filter, decision: KeptDecision): boolean {
+  const { organization } = visit
+  const isTheirs =
+    decision.organization === null ? visit.mayEverywhere('decisions:read') : decision.organization === organization
+  if (!isTheirs) return false
+  if (filter.request !== '' && decision.requestId !== filter.request && decision.decisionId !== filter.request)
+    return false
+  if (filter.route !== '' && decision.route !== filter.route) return false
+  if (filter.reason !== '' && !decision.permissions.some(({ reasonCode }) => reasonCode === filter.reason)) return false
+  if (filter.subject !== '' && decision.subject !== filter.subject) return false
+  if (filter.resource !== '' && !decision.permissions.some(({ resource }) => resource === filter.resource)) return false
+  return filter.outcome === '' || isAllowed(decision) === (filter.outcome === 'allowed')
+}
+
+const ROUTES_SUGGESTED = 100
+/** Suggested only to those who may open Routes: a route file belongs to no organization. */
+const routesIn = ({ deps, mayEverywhere }: Visit): readonly string[] =>
+  mayEverywhere('decisions:read')
+    ? [...new Set(deps.routes.all().flatMap(({ routes }) => routes.map(({ id }) => id)))].slice(0, ROUTES_SUGGESTED)
+    : []
+
+const isAllowed = ({ permissions, entitlements, isInactive }: KeptDecision): boolean =>
+  !isInactive && permissions.every(({ allowed }) => allowed) && entitlements.every(({ present }) => present)
+
+/** The questions as text, for rows that a script adds. */
+export const rowTexts = (decision: KeptDecision): readonly string[] => [
+  new Date(decision.atMs).toISOString(),
+  decision.subject ?? 'nobody',
+  decision.permissions.map(({ relation, resource }) => `${relation} ${resource}`).join(', ') ||
+    decision.entitlements.map(({ key }) => `entitlement ${key}`).join(', ') ||
+    'an active token',
+  isAllowed(decision) ? '✓ allowed' : '✗ denied',
+  decision.route ?? '',
+  decision.requestId ?? decision.decisionId,
+]
+
+/** Decisions are personal data, so each view of them is logged. */
+export function logView({ deps, person, organization }: Visit, filter: Filter, how: 'page' | 'live'): void {
+  deps.log.info({ event: 'decisions_viewed', how, actor: `user:${person.id}`, organization, ...filter })
+}
+
+export async function showDecisions(visit: Visit): Promise<View> {
+  await visit.requireScope('decisions:read')
+  const { deps, organization: org } = visit
+  const filter = filterOf(visit)
+  const found: KeptDecision[] = []
+  let count = 0
+  for (const decision of deps.decisions.latest()) {
+    if (!isShown(visit, filter, decision)) continue
+    found.push(decision)
+    count += Math.max(1, decision.permissions.length + decision.entitlements.length)
+    if (count >= ROWS_MAX) break
+  }
+  const isCompared = filter.request !== '' || visit.query('now') === '1'
+  const now = isCompared ? await Promise.all(found.map((decision) => nowOf(visit, decision))) : null
+  const rows = found.flatMap((decision, i) => rowsOf(org, decision, now === null ? null : (now[i] ?? [])))
+  logView(visit, filter, 'page')
+  // The rows of a tail have no answers of now.
+  const tail = isCompared ? EMPTY : html` data-tail="${address('decisions/tail', { org, ...filter })}"`
+  const toNow = isCompared
+    ? EMPTY
+    : html`<p class="actions">${link(address('decisions', { org, ...filter, now: '1' }), 'Ask all of these again, now')}</p>`
+  return {
+    title: 'Decisions',
+    body: html`<form method="get" action="/console/decisions" class="question">${hidden('org', org ?? '')}
+${field({ name: 'request', label: 'Request or decision id', value: filter.request, hint: 'Of a request to a sidecar or to the PDP.' })}
+${field({ name: 'route', label: 'Route', value: filter.route, among: routesIn(visit), hint: 'Of a sidecar, such as GET /invoices/{id}.' })}
+${field({ name: 'subject', label: 'Subject', value: filter.subject })}
+${field({ name: 'resource', label: 'Resource', value: filter.resource })}
+${field({ name: 'reason', label: 'Reason', value: filter.reason, among: Object.keys(REASONS), hint: 'Such as none or membership_suspended.' })}
+${field({
+  name: 'outcome',
+  label: 'Outcome',
+  value: filter.outcome,
+  options: [
+    ['', 'all'],
+    ['denied', 'denied'],
+    ['allowed', 'allowed'],
+  ],
+})}
+<button type="submit">Find</button></form>
+${rows.length === 0 ? EMPTY : toNow}<div${tail}>${table({
+      caption: `The latest decisions of this PDP, newest first; ${ROWS_MAX} at most`,
+      columns: ['Time', 'Subject', 'Asked', 'Then', ...(isCompared ? ['Now'] : []), 'Route', 'Request'],
+      rows,
+      empty: html`${emptyText(visit, filter)}${await elsewhere(visit, filter)}`,
+    })}</div>
+<p class="note">Each PDP keeps its ${String(deps.decisions.countMax)} latest decisions in memory, without tokens and contexts.
+Its log and the sidecars' logs keep them for longer.</p>`,
+  }
+}
+
+/** The same questions, now: true, false, or null where what they brought is not kept or they cannot be decided. */
+async function nowOf({ deps }: Visit, decision: KeptDecision): Promise<readonly (boolean | null)[]> {
+  const { subject: text, organization, app, audiences, permissions: asked } = decision
+  const subject = text === null ? null : readSubject(text)
+  if (subject === null || organization === null || decision.hasContext || decision.hasGroups || asked.length === 0)
+    return []
+  const { directory, pdp } = deps.management
+  const permissions = asked.map(({ relation, resource }) => ({ relation, resource }))
+  try {
+    const [exists, found] = await Promise.all([
+      existsAsSubject(directory, subject),
+      pdp.decide({ organization, subject, permissions, app, audiences }),
+    ])
+    return found.permissions.map(({ allowed, error }) => (error === undefined ? exists && allowed : null))
+  } catch (err) {
+    if (isFault(asRequestProblem(err).code)) throw err
+    return []
+  }
+}
+
+/** `now`: of each permission; null: it was not asked again. */
+function rowsOf(
+  org: string | null,
+  decision: KeptDecision,
+  now: readonly (boolean | null)[] | null,
+): readonly (readonly (Html | string)[])[] {
+  const { atMs, subject, permissions, entitlements, requestId, decisionId, route, hasContext, app } = decision
+  const who = subject === null ? html`<span class="note">nobody</span>` : name(subject)
+  const request = html`<span class="id">${link(address('decisions', { org, request: requestId ?? decisionId }), name(requestId ?? decisionId))}</span>`
+  const way = route === null ? EMPTY : link(address('decisions', { org, route }), name(route))
+  const row = (asked: Html | string, then: Html, answerNow: Html) => [
+    instant(atMs),
+    who,
+    asked,
+    then,
+    ...(now === null ? [] : [answerNow]),
+    way,
+    request,
+  ]
+  const unknown = html`<span class="note">–</span>`
+  const checks = permissions.map(({ relation, resource, allowed, reasonCode }, i) => {
+    const text = html`${name(relation)} ${name(resource)}`
+    const asked = subject === null ? text : link(address('ask', { org, subject, relation, resource, app }), text)
+    const answer = now?.[i] ?? null
+    const changed = answer === null || answer === allowed ? EMPTY : html` <strong>changed</strong>`
+    return row(
+      html`${asked}${hasContext ? html` <span class="note">with a context that is not kept</span>` : EMPTY}`,
+      html`${verdict(allowed)} <span class="note">reason: ${link(address('decisions', { org, reason: reasonCode }), reasonCode)}</span>`,
+      answer === null ? unknown : html`${verdict(answer)}${changed}`,
+    )
+  })
+  const keys = entitlements.map(({ key, present }) => row(html`entitlement ${name(key)}`, verdict(present), unknown))
+  return checks.length + keys.length === 0
+    ? [row('an active token', verdict(!decision.isInactive), unknown)]
+    : [...checks, ...keys]
+}
+
+/** Where a request is found that the person looks for in the wrong organization. */
+async function elsewhere(visit: Visit, { request }: Filter): Promise<Html> {
+  if (request === '') return EMPTY
+  for (const { organization: org, requestId, decisionId } of visit.deps.decisions.latest()) {
+    if (org === null || org === visit.organization || (requestId !== request && decisionId !== request)) continue
+    if (await visit.mayWithin('decisions:read', org))
+      return html`<p>It was asked in ${link(address('decisions', { org, request }), name(org))}.</p>`
+  }
+  return EMPTY
+}
+
+function emptyText({ deps, organization }: Visit, filter: Filter): Html {
+  const { countMax } = deps.decisions
+  if (countMax === 0) return html`<p>This PDP keeps no decisions: <code>PORTCULLIS_DECISIONS_KEPT</code> is 0.</p>`
+  const isFiltered = Object.values(filter).some((text) => text !== '')
+  return isFiltered
+    ? html`<p>Nothing found among the latest ${String(countMax)}. The decision may be older, of another organization, or of another PDP.</p>`
+    : html`<p>Nothing was asked yet. Ask something through a sidecar, or:</p><pre tabindex="0"><code>portcullis check user:alice viewer doc:1 -o ${shellWord(organization ?? 'ORGANIZATION')}</code></pre>`
+}

@@ -1,0 +1,181 @@
+/** An organization: its place in the tree, its members and their roles with where each comes from, and its entitlements. */
+
+import type { LoggedGrant } from '../../../engine/store/contract.ts'
+import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { ENVIRONMENT, type LogId } from '../../../shared/domain/change-log.ts'
+import { TIERS } from '../../../shared/domain/membership.ts'
+import { RequestProblem } from '../../serve/http/status.ts'
+import { shellWord } from '../answer-texts.ts'
+import { address, alert, hidden, link, name, status, table } from '../parts.ts'
+import { freshness, mustSignInAgain } from '../step-up.ts'
+import type { View, Visit } from '../visit.ts'
+
+/** Rows of a page of each list. */
+const ROWS_MAX = 200
+const ORGANIZATIONS_PER_READ = 1_000
+/** Reads of one page, which looks for the organizations below among all. */
+const READS_MAX = 10
+
+const DONE: { readonly [what: string]: Html } = {
+  1: status('Done. Every decision from now on sees it.'),
+  overtaken: alert(
+    'Nothing was written: somebody changed this entitlement after the page was shown. It stands below as it is now.',
+  ),
+}
+
+type Organization = { readonly id: string; readonly name: string; readonly parent: string | null }
+type Member = { readonly user: string; readonly role: string; readonly status: string }
+type Entitlement = {
+  readonly key: string
+  readonly value: object
+  readonly enforcement: string
+  readonly version: number
+}
+type Page<T> = { readonly items: readonly T[]; readonly next_page_token: string | null }
+
+export async function showOrganization(visit: Visit): Promise<View> {
+  await visit.requireScope('directory:read')
+  const { organization: org, query } = visit
+  if (org === null) throw new RequestProblem('not_found', 'there is no organization yet')
+  const base = `/v1/organizations/${encodeURIComponent(org)}`
+  const found = await visit.api<Organization>('GET', base)
+  const members = await visit.api<Page<Member>>('GET', `${base}/members?${pageAt(query('members'))}`)
+  const done = (Object.hasOwn(DONE, query('done')) && DONE[query('done')]) || EMPTY
+  return {
+    title: found.name,
+    body: html`${done}${await tree(visit, found)}
+${table({ caption: 'Members', columns: ['Person', 'Tier', 'Status', 'Look'], rows: members.items.map(({ user, role, status: state }) => [link(address('people', { org, user }), name(user)), role, state, link(address('what', { org, subject: `user:${user}` }), 'What may they?')]), empty: html`<p>Nobody is a member yet.</p><pre tabindex="0"><code>portcullis member put alice -o ${shellWord(org)} --role ${TIERS[3]}</code></pre>` })}${next(visit, 'members', members.next_page_token)}
+${visit.may('roles:read') ? await grants(visit, org) : EMPTY}
+${visit.may('entitlements:read') ? await entitlements(visit, base) : EMPTY}`,
+  }
+}
+
+const pageAt = (token: string): string =>
+  new URLSearchParams({ page_size: String(ROWS_MAX), ...(token === '' ? {} : { page_token: token }) }).toString()
+
+/** The other lists are at their first page there. */
+const next = ({ organization: org }: Visit, list: string, token: string | null): Html =>
+  token === null ? EMPTY : html`<p>${link(address('organization', { org, [list]: token }), `Next page of ${list}`)}</p>`
+
+/** Those above, and those directly below that the person may see. */
+async function tree(visit: Visit, { id, name: title, parent }: Organization): Promise<Html> {
+  const { pdp } = visit.deps.management
+  const above = ((await pdp.ancestors(id)) ?? []).slice(1).toReversed()
+  const { below, searchedTo } = await childrenOf(visit, id)
+  // It may name an organization elsewhere, of which a person with rights here learns nothing.
+  const maySee = below.at(-1)?.id === searchedTo || visit.mayEverywhere('directory:read')
+  const item = (one: string, text: string): Html =>
+    html`<li>${link(address('organization', { org: one }), name(text))}</li>`
+  return html`<nav aria-label="Organization tree" class="tree"><h2>Tree</h2>
+${parent === null ? html`<p class="note">${name(id)} is at the top.</p>` : html`<ol>${above.map((one) => item(one, one))}<li aria-current="page">${name(title)} <span class="note">${name(id)}</span></li></ol>`}
+${below.length === 0 ? EMPTY : html`<p>Directly below:</p><ul>${below.map((one) => item(one.id, one.name))}</ul>`}
+${searchedTo === null ? EMPTY : html`<p class="note">There may be more below: not all organizations were searched.</p>${maySee ? next(visit, 'below', searchedTo) : EMPTY}`}</nav>`
+}
+
+/** `searchedTo`: the organizations after it were not searched. */
+async function childrenOf(
+  { deps, query }: Visit,
+  parent: string,
+): Promise<{ readonly below: readonly Organization[]; readonly searchedTo: string | null }> {
+  const below: Organization[] = []
+  let after: string | null = query('below') || null
+  for (let read = 0; read < READS_MAX; read++) {
+    const all: readonly Organization[] = await deps.management.store.organizations({
+      after,
+      countMax: ORGANIZATIONS_PER_READ,
+    })
+    for (const one of all) {
+      if (one.parent === parent) below.push(one)
+      after = one.id
+      if (below.length === ROWS_MAX) return { below, searchedTo: after }
+    }
+    if (all.length < ORGANIZATIONS_PER_READ) return { below, searchedTo: null }
+  }
+  return { below, searchedTo: after }
+}
+
+/** The logs of grants that count in the organization, and that the person may read. `isWhole`: there are no others. */
+export async function grantLogs(
+  visit: Visit,
+  org: string,
+): Promise<{ readonly logs: readonly LogId[]; readonly isWhole: boolean }> {
+  const path = (await visit.deps.management.pdp.ancestors(org)) ?? []
+  const isSeen = await Promise.all(path.map((log) => visit.mayWithin('roles:read', log)))
+  const seen = path.filter((_, i) => isSeen[i] === true)
+  if (!visit.mayEverywhere('roles:read')) return { logs: seen, isWhole: false }
+  return { logs: [...seen, ENVIRONMENT], isWhole: seen.length === path.length }
+}
+
+/** For a caption. */
+export const LEFT_OUT = '; those granted where you may not look are left out'
+
+/** Here, above and everywhere: what counts in this organization, and from where. */
+async function grants(visit: Visit, org: string): Promise<Html> {
+  const { store } = visit.deps.management
+  const { logs, isWhole } = await grantLogs(visit, org)
+  const found: LoggedGrant[] = []
+  const [begun = '', id = ''] = visit.query('roles').split(' ')
+  const first = Math.max(0, logs.indexOf(begun))
+  for (const log of logs.slice(first)) {
+    const after = log === begun && id !== '' ? { log, id } : null
+    found.push(...(await store.roleGrants({ log }, { after, countMax: ROWS_MAX + 1 - found.length })))
+    if (found.length > ROWS_MAX) break
+  }
+  const last = found.length > ROWS_MAX ? found[ROWS_MAX - 1] : undefined
+  const rows = found
+    .slice(0, ROWS_MAX)
+    .map(({ log, app, role, subject }) => [
+      link(
+        address('ask', { org, subject: subject.startsWith('group:') ? `${subject}#member` : subject }),
+        name(subject),
+      ),
+      html`${app === null ? EMPTY : html`${name(app)} / `}${name(role)}`,
+      log === org ? html`here` : log === ENVIRONMENT ? html`everywhere` : html`${name(log)}, above`,
+    ])
+  const shown = table({
+    caption: `Roles that count here, with where they are granted${isWhole ? '' : LEFT_OUT}`,
+    columns: ['Subject', 'Role', 'Granted'],
+    rows,
+    empty: html`<p>No role counts here yet${isWhole ? '' : LEFT_OUT}.</p><pre tabindex="0"><code>portcullis role grant ROLE user:alice -o ${shellWord(org)} --app APP</code></pre>`,
+  })
+  return html`${shown}${next(visit, 'roles', last === undefined ? null : `${last.log} ${last.id}`)}`
+}
+
+async function entitlements(visit: Visit, base: string): Promise<Html> {
+  const path = `${base}/entitlements?${pageAt(visit.query('entitlements'))}`
+  const { items, next_page_token: token } = await visit.api<Page<Entitlement>>('GET', path)
+  const mayWrite = visit.may('entitlements:write')
+  const rows = items.map((item) => [
+    name(item.key),
+    'enabled' in item.value && Object.keys(item.value).length === 1
+      ? html`<span class="${item.value.enabled === true ? 'allowed' : 'denied'}">${item.value.enabled === true ? '✓ on' : '✗ off'}</span>`
+      : name(JSON.stringify(item.value)),
+    item.enforcement,
+    String(item.version),
+    mayWrite && 'enabled' in item.value ? toggle(visit, item) : EMPTY,
+  ])
+  return html`${mayWrite ? freshness(visit, address('organization', { org: visit.organization })) : EMPTY}${table({ caption: 'Entitlements', columns: ['Key', 'Value', 'Enforced by', { title: 'Version', number: true }, 'Do'], rows, empty: html`<p>The organization has no entitlement yet.</p>` })}${next(visit, 'entitlements', token)}`
+}
+
+function toggle(visit: Visit, { key, value, version }: Entitlement): Html {
+  const isOn = 'enabled' in value && value.enabled === true
+  return html`<form method="post" action="${address('organization', { org: visit.organization })}" class="inline">${hidden('csrf', visit.csrf)}${hidden('key', key)}${hidden('enabled', String(!isOn))}${hidden('version', String(version))}
+<button type="submit" class="plain">${isOn ? 'Turn off' : 'Turn on'}<span class="for-readers"> ${key}</span></button></form>`
+}
+
+export async function actOrganization(visit: Visit): Promise<View> {
+  const { organization: org, form } = visit
+  await visit.requireScope('entitlements:write')
+  const stale = mustSignInAgain(visit, address('organization', { org }))
+  if (stale !== null) return stale
+  const path = `/v1/organizations/${encodeURIComponent(org ?? '')}/entitlements/${encodeURIComponent(form('key'))}`
+  const enabled = form('enabled') === 'true'
+  let isOvertaken = false
+  await visit.change<Entitlement>(path, ({ value, enforcement, version }) => {
+    const isSeen = ['', String(version)].includes(form('version'))
+    // A form that is sent twice finds its work done.
+    isOvertaken = !isSeen && !('enabled' in value && value.enabled === enabled)
+    return isSeen ? { value: { ...value, enabled }, enforcement } : null
+  })
+  return { goTo: address('organization', { org, done: isOvertaken ? 'overtaken' : '1' }) }
+}

@@ -1,0 +1,250 @@
+/** Relationships: found by object, relation and subject; written and deleted line by line, after a preview. */
+
+import { hash } from 'node:crypto'
+import { CHANGES_MAX } from '../../../engine/writes/relationships.ts'
+import { createRestrictions } from '../../../engine/writes/restrictions.ts'
+import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { formatTuple } from '../../../shared/domain/names.ts'
+import type { Tuple } from '../../../shared/domain/tuple.ts'
+import { asRequestProblem } from '../../serve/http/status.ts'
+import { parseTupleLine, presentTuple } from '../../serve/management/relationships/tuple-bodies.ts'
+import { shellWord } from '../answer-texts.ts'
+import { address, alert, field, hidden, instant, link, name, problems, status, table } from '../parts.ts'
+import { freshness, mustSignInAgain } from '../step-up.ts'
+import type { View, Visit } from '../visit.ts'
+
+const PAGE_SIZE = 50
+const TITLE = 'Relationships'
+
+type Item = {
+  readonly object: string
+  readonly relation: string
+  readonly subject: string
+  readonly expires_at: string | null
+  readonly condition?: { readonly name: string }
+}
+type Page = { readonly items: readonly Item[]; readonly next_page_token: string | null }
+
+export async function showRelationships(visit: Visit): Promise<View> {
+  await visit.requireScope('relationships:read')
+  const { organization, query } = visit
+  const filter = {
+    object: query('object').trim(),
+    relation: query('relation').trim(),
+    subject: query('subject').trim(),
+  }
+  const form = html`<form method="get" action="/console/relationships" class="question">${hidden('org', organization ?? '')}
+${field({ name: 'object', label: 'Object', value: filter.object, hint: 'Such as invoice:42.' })}
+${field({ name: 'relation', label: 'Relation', value: filter.relation })}
+${field({ name: 'subject', label: 'Subject', value: filter.subject, hint: 'Such as user:alice or group:staff#member.' })}
+<button type="submit">Find</button></form>`
+  const done = !/^\d{1,15}$/.test(query('done'))
+    ? EMPTY
+    : status(`Done. Every decision from now on sees it (revision ${query('done')}).`)
+  return {
+    title: TITLE,
+    body: html`${done}${form}${await listed(visit, filter)}${writeForm(visit, { lines: query('lines'), op: query('op') })}`,
+  }
+}
+
+async function listed(visit: Visit, filter: { readonly [part: string]: string }): Promise<Html> {
+  const { organization: org, query } = visit
+  const given = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== ''))
+  const page = query('page') === '' ? {} : { page_token: query('page') }
+  const parameters = new URLSearchParams({ ...given, page_size: String(PAGE_SIZE), ...page })
+  let found: Page
+  try {
+    found = await visit.api<Page>(
+      'GET',
+      `/v1/organizations/${encodeURIComponent(org ?? '')}/relationships?${parameters}`,
+    )
+  } catch (err) {
+    const { code, message, issues } = asRequestProblem(err)
+    if (code !== 'request_invalid') throw err
+    return problems(message, issues)
+  }
+  const { items, next_page_token: next } = found
+  const rows = items.map((item) => rowOf(visit, item))
+  const empty =
+    Object.keys(given).length > 0
+      ? html`<p>No stored relationship matches.</p>`
+      : html`<p>Nothing is stored yet. Write the first relationship below, or from a file:</p><pre tabindex="0"><code>portcullis tuple import relationships.txt -o ${shellWord(org ?? 'ORGANIZATION')}</code></pre>`
+  return html`${table({ caption: 'Stored relationships', columns: ['Object', 'Relation', 'Subject', 'Until', 'Then'], rows, empty })}
+${next === null ? EMPTY : html`<p>${link(address('relationships', { org, ...filter, page: next }), 'Next page')}</p>`}`
+}
+
+function rowOf(visit: Visit, { object, relation, subject, expires_at, condition }: Item): readonly Html[] {
+  const org = visit.organization
+  const at = (part: 'object' | 'subject' | 'relation', value: string): Html =>
+    link(address('relationships', { org, [part]: value }), name(value))
+  const until =
+    expires_at === null
+      ? html`<span class="note">for ever</span>`
+      : html`${instant(Date.parse(expires_at))}${Date.parse(expires_at) <= visit.deps.clock() ? html` <span class="denied">expired</span>` : EMPTY}`
+  const tuple = formatTuple({ object, relation, subject })
+  const actions = [
+    link(address('ask', { org, subject, relation, resource: object, without: tuple }), 'Without it?'),
+    ...(visit.may('relationships:write')
+      ? [link(`${address('relationships', { org, lines: tuple, op: 'delete' })}#write`, 'Delete')]
+      : []),
+  ]
+  return [
+    at('object', object),
+    at('relation', relation),
+    at('subject', subject),
+    condition === undefined ? until : html`${until} <span class="note">if ${name(condition.name)}</span>`,
+    html`<span class="row-actions">${actions}</span>`,
+  ]
+}
+
+const LINES_IN_ADDRESS_MAX = 1_000
+
+/** With all lines or none: a line that was cut would be another relationship. */
+const hereWith = ({ organization: org }: Visit, { lines, op }: { lines: string; op: string }): string =>
+  address('relationships', lines.length > LINES_IN_ADDRESS_MAX ? { org, op } : { org, lines, op })
+
+function writeForm(visit: Visit, { lines, op }: { readonly lines: string; readonly op: string }): Html {
+  if (!visit.may('relationships:write')) return EMPTY
+  const { organization: org } = visit
+  return html`<section aria-labelledby="write"><h2 id="write">Write or delete</h2>
+${freshness(visit, hereWith(visit, { lines, op }))}
+<form method="post" action="${address('relationships', { org })}">${hidden('csrf', visit.csrf)}
+${field({
+  name: 'op',
+  label: 'What to do',
+  value: op === 'delete' ? 'delete' : 'write',
+  options: [
+    ['write', 'Write these relationships'],
+    ['delete', 'Delete these relationships'],
+  ],
+})}
+${field({ name: 'lines', label: 'Relationships', value: lines, lines: 6, required: true, hint: `One on each line, ${CHANGES_MAX} at most: doc:1#viewer@user:alice, then an instant such as 2030-01-31T12:00:00Z if it shall expire.` })}
+<button type="submit" name="action" value="preview">Preview</button></form></section>`
+}
+
+type Line = {
+  readonly number: number
+  readonly text: string
+  readonly tuple: Tuple | null
+  readonly issue: string | null
+}
+
+export async function actRelationships(visit: Visit): Promise<View> {
+  await visit.requireScope('relationships:write')
+  const { form, organization: org } = visit
+  const op = form('op') === 'delete' ? 'delete' : 'write'
+  const lines = await readLines(visit, form('lines'), op)
+  const wrong = lines.filter(({ issue }) => issue !== null)
+  const tuples = lines.flatMap(({ tuple }) => (tuple === null ? [] : [tuple]))
+  const again = writeForm(visit, { lines: form('lines'), op })
+  if (wrong.length > 0 || tuples.length === 0) {
+    const issues = wrong.map(({ number, issue }) => ({ place: `line ${number}`, message: issue ?? '' }))
+    return {
+      title: TITLE,
+      status: 400,
+      body: html`${problems(tuples.length === 0 && wrong.length === 0 ? 'There is no line to write.' : 'Nothing was written: some lines are not relationships.', issues)}${again}`,
+    }
+  }
+  const effects = await effectsOf(visit, { tuples, op })
+  if (form('action') !== 'confirm')
+    return { title: 'Preview', body: html`${preview(visit, { tuples, op, effects })}${again}` }
+  const stale = mustSignInAgain(visit, address('relationships', { org }))
+  if (stale !== null) return stale
+  // A form that is sent twice finds its work done.
+  const isDone = effects.every(({ isNothing }) => isNothing)
+  if (form('previewed') !== '' && form('previewed') !== digestOf(effects) && !isDone) {
+    const overtaken = alert(
+      'Nothing was written: what is stored changed after the preview. This is what would happen now.',
+    )
+    return { title: 'Preview', status: 409, body: html`${overtaken}${preview(visit, { tuples, op, effects })}${again}` }
+  }
+  try {
+    const path = `/v1/organizations/${encodeURIComponent(org ?? '')}/relationships`
+    const { revision } = await visit.api<{ revision: number }>('POST', path, { [op]: tuples.map(presentTuple) })
+    return {
+      goTo: address('relationships', {
+        org,
+        done: String(revision),
+        ...(tuples[0] === undefined ? {} : { object: tuples[0].object }),
+      }),
+    }
+  } catch (err) {
+    const { code, message, issues } = asRequestProblem(err)
+    if (code === 'internal' || code === 'store_unavailable') throw err
+    const placed = issues.map(({ place, message: text }) => ({ place: lineOf(lines, place), message: text }))
+    return { title: TITLE, status: 400, body: html`${problems(message, placed)}${again}` }
+  }
+}
+
+/** The API names a tuple by its index; the person knows its line. */
+function lineOf(lines: readonly Line[], place: string): string {
+  const index = Number(/^\/(?:write|delete)\/(\d+)/.exec(place)?.[1] ?? Number.NaN)
+  const line = lines.filter(({ tuple }) => tuple !== null)[index]
+  return line === undefined ? place : `line ${line.number}`
+}
+
+async function readLines(visit: Visit, text: string, op: 'write' | 'delete'): Promise<readonly Line[]> {
+  const restriction = await createRestrictions()(visit.deps.management.store)
+  return text.split(/\r?\n/).flatMap((line, i): readonly Line[] => {
+    const number = i + 1
+    const parsed = parseTupleLine(line)
+    if (parsed === null) return []
+    if (typeof parsed === 'string') return [{ number, text: line, tuple: null, issue: parsed }]
+    const issue = op === 'write' ? restriction(parsed) : null
+    return [{ number, text: line, tuple: parsed, issue }]
+  })
+}
+
+type Effect = {
+  readonly tuple: Tuple
+  readonly stored: Tuple | null
+  readonly text: string
+  readonly isNothing: boolean
+}
+type Write = { readonly tuples: readonly Tuple[]; readonly op: 'write' | 'delete' }
+
+/** Of the first lines: those that a preview shows. */
+async function effectsOf({ deps, organization: org }: Visit, { tuples, op }: Write): Promise<readonly Effect[]> {
+  const effects: Effect[] = []
+  for (const tuple of tuples.slice(0, PAGE_SIZE)) {
+    const { object, relation, subject } = tuple
+    const key = { object, relation, subject }
+    const [stored = null] = await deps.management.store.tuples(org ?? '', key, { after: null, countMax: 1 })
+    effects.push({ tuple, stored, ...effectOf({ stored, tuple, op }) })
+  }
+  return effects
+}
+
+const digestOf = (effects: readonly Effect[]): string =>
+  hash('sha256', JSON.stringify(effects.map(({ stored, text }) => [stored, text])), 'base64url')
+
+function preview(visit: Visit, { tuples, op, effects }: Write & { effects: readonly Effect[] }): Html {
+  const { organization: org } = visit
+  const rows = effects.map(({ tuple, text }) => [name(formatTuple(tuple)), text])
+  const lines = tuples.map((tuple) => JSON.stringify(presentTuple(tuple))).join('\n')
+  const more = tuples.length > PAGE_SIZE ? alert(`Only the first ${PAGE_SIZE} of ${tuples.length} are shown.`) : EMPTY
+  return html`${more}${table({ caption: `What would happen in organization ${org ?? ''}`, columns: ['Relationship', 'Effect'], rows, empty: EMPTY })}
+${freshness(visit, hereWith(visit, { lines, op }))}
+<form method="post" action="${address('relationships', { org })}">${hidden('csrf', visit.csrf)}${hidden('op', op)}${hidden('lines', lines)}${hidden('previewed', digestOf(effects))}
+<button type="submit" name="action" value="confirm">${op === 'write' ? 'Write' : 'Delete'} ${String(tuples.length)} relationship${tuples.length === 1 ? '' : 's'}</button>
+${link(address('relationships', { org }), 'Cancel')}</form>`
+}
+
+function effectOf({
+  stored,
+  tuple,
+  op,
+}: {
+  stored: Tuple | null
+  tuple: Tuple
+  op: 'write' | 'delete'
+}): Pick<Effect, 'text' | 'isNothing'> {
+  const nothing = (why: string) => ({ text: `nothing: ${why}`, isNothing: true })
+  const will = (text: string) => ({ text, isNothing: false })
+  if (op === 'delete') return stored === null ? nothing('it is not stored') : will('is deleted')
+  if (stored === null) return will('is added')
+  const same =
+    stored.expiresAtMs === tuple.expiresAtMs &&
+    JSON.stringify(stored.condition ?? null) === JSON.stringify(tuple.condition ?? null)
+  return same ? nothing('it is stored already') : will('takes the place of the same with another expiry or condition')
+}

@@ -1,0 +1,62 @@
+/** The start page: an overview of the content, the state of the PDP, and problems. */
+
+import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { ENVIRONMENT } from '../../../shared/domain/change-log.ts'
+import { findings } from '../findings.ts'
+import { mayOpen, PLACES } from '../layout.ts'
+import { noRights } from '../no-rights.ts'
+import { address, field, hidden, link } from '../parts.ts'
+import type { View, Visit } from '../visit.ts'
+
+export async function showStart(visit: Visit): Promise<View> {
+  const places = Object.values(PLACES).filter((place) => mayOpen(visit, place))
+  if (places.length === 0) return noRights(visit)
+  const { organization: org } = visit
+  return {
+    title: 'Start',
+    body: html`${await health(visit)}${visit.may('decisions:read') ? askForm(visit) : EMPTY}${await findings(visit)}
+<h2>Look</h2><ul class="cards">${places.map(({ path, title }) => html`<li>${link(address(path, { org }), title)}<span class="note">${WORTH[path] ?? ''}</span></li>`)}</ul>`,
+  }
+}
+
+const WORTH: { readonly [path: string]: string } = {
+  ask: 'May a subject do something? Why, what is missing, and what would change it.',
+  who: 'Everybody who may do something, as a list or CSV.',
+  what: 'Everything that one subject may do.',
+  decisions: 'What was asked and answered, by request id.',
+  model: 'Types and relations, and who would gain or lose.',
+  relationships: 'What is stored; write and delete.',
+  organization: 'The tree, members, roles, entitlements.',
+  people: 'Memberships, roles, sessions.',
+  invitations: 'Who was invited; invite and withdraw.',
+  routes: 'What sidecars enforce; try a request.',
+  streams: 'Receivers of security events, and what they miss.',
+  changes: 'Who changed what, and when.',
+}
+
+function askForm(visit: Visit): Html {
+  return html`<form method="get" action="/console/decisions" class="question">${hidden('org', visit.organization ?? '')}
+${field({ name: 'request', label: 'Somebody was refused? The request or decision id', value: '', required: true, hint: 'As instance in the body of a 403 names it, or the whole body.' })}<button type="submit">Find the decision</button></form>`
+}
+
+async function health({ deps, organization }: Visit): Promise<Html> {
+  const { store } = deps.management
+  const startedMs = performance.now()
+  const { logs, clockMs } = await store.vector([ENVIRONMENT, ...(organization === null ? [] : [organization])])
+  const tookMs = performance.now() - startedMs
+  const skewMs = Math.abs(deps.clock() - clockMs)
+  let [allowed, denied] = [0, 0]
+  for (const decision of deps.decisions.latest()) {
+    if (decision.organization !== organization) continue
+    allowed += decision.permissions.filter((one) => one.allowed).length
+    denied += decision.permissions.filter((one) => !one.allowed).length
+  }
+  const numbers: (readonly [string, Html | string])[] = [
+    ['Revision here', String((organization === null ? undefined : logs.get(organization)?.revision) ?? 0)],
+    ['Revision of the environment', String(logs.get(ENVIRONMENT)?.revision ?? 0)],
+    ['The store answers in', `${tookMs.toFixed(1)} ms`],
+    ['Clock against the store', skewMs < 1_000 ? 'in step' : `${(skewMs / 1_000).toFixed(1)} s apart`],
+    ['Kept decisions here', `${allowed} allowed, ${denied} denied`],
+  ]
+  return html`<dl class="numbers">${numbers.map(([title, value]) => html`<div><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>`
+}

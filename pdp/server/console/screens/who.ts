@@ -1,0 +1,202 @@
+/** Who may, and on what: complete lists, page by page or whole as CSV, each row a question. */
+
+import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import type { AskedSubject } from '../../../shared/domain/decision.ts'
+import { typeOf } from '../../../shared/domain/names.ts'
+import { existsAsSubject } from '../../serve/decisions/answer.ts'
+import { asRequestProblem, RequestProblem } from '../../serve/http/status.ts'
+import { address, alert, csv, field, hidden, link, name, problems, status, table } from '../parts.ts'
+import { isSupposed, parametersOf, readSubject, readSupposed, supposedFields, supposedOf } from '../question.ts'
+import type { View, Visit } from '../visit.ts'
+import { didYouMeanPerson, nobody } from './people.ts'
+
+const PAGE_SIZE = 100
+const EXPORT_PAGE_SIZE = 1_000
+/** Pages that one export reads at most. */
+const EXPORT_PAGES_MAX = 100
+
+type Page = {
+  readonly items: readonly string[]
+  readonly next_page_token: string | null
+  readonly complete: boolean
+  readonly undecided: readonly { readonly item: string; readonly missing_context: readonly string[] }[]
+  readonly revision: string
+  readonly revision_unchanged: boolean
+}
+type List = {
+  readonly kind: 'who' | 'what'
+  readonly caption: Html
+  /** The question is complete. */
+  readonly isAsked: boolean
+  /** As the API takes it. Throws RequestProblem with the place of what cannot be read. */
+  readonly body: () => object
+  /** The question of a row. */
+  readonly ask: (item: string) => { readonly [name: string]: string }
+  readonly form: Html
+}
+
+export const showWho = (visit: Visit): Promise<View> => {
+  const { query } = visit
+  const [resource, relation, type] = [
+    query('resource').trim(),
+    query('relation').trim(),
+    query('type').trim() || 'user',
+  ]
+  return show(visit, {
+    kind: 'who',
+    caption: html`Every ${name(type)} that has ${name(relation)} on ${name(resource)}`,
+    isAsked: resource !== '' && relation !== '',
+    body: () => ({ resource, relation, type, ...suppositionOf(visit) }),
+    ask: (item) => ({ subject: item, relation, resource }),
+    form: html`${field({ name: 'resource', label: 'Resource', value: resource, required: true, hint: 'Such as invoice:42.' })}
+${field({ name: 'relation', label: 'Relation or permission', value: relation, required: true })}
+${field({ name: 'type', label: 'Type of the subjects', value: type, required: true, among: ['user', 'service', 'group'] })}`,
+  })
+}
+
+export const showWhat = (visit: Visit): Promise<View> => {
+  const { query } = visit
+  const [subject, relation, type] = [query('subject').trim(), query('relation').trim(), query('type').trim()]
+  return show(visit, {
+    kind: 'what',
+    caption: html`Every ${name(type)} on which ${name(subject)} has ${name(relation)}`,
+    isAsked: subject !== '' && relation !== '' && type !== '',
+    body: () => ({ subject: subjectOf(subject), relation, type, ...suppositionOf(visit) }),
+    ask: (item) => ({ subject, relation, resource: item }),
+    form: html`${field({ name: 'subject', label: 'Subject', value: subject, required: true, hint: 'Such as user:alice.' })}
+${field({ name: 'relation', label: 'Relation or permission', value: relation, required: true })}
+${field({ name: 'type', label: 'Type of the resources', value: type, required: true, hint: 'Such as invoice.' })}`,
+  })
+}
+
+function subjectOf(text: string): AskedSubject {
+  const subject = readSubject(text)
+  if (subject === null)
+    throw new RequestProblem('request_invalid', `${text} names no subject. Write type:id, such as user:alice.`)
+  return subject
+}
+
+function suppositionOf(visit: Visit): object {
+  const { contextualTuples, withoutTuples, asOfMs, context } = readSupposed(supposedOf(visit))
+  return {
+    ...(contextualTuples !== undefined && { contextual_tuples: contextualTuples }),
+    ...(withoutTuples !== undefined && { without_tuples: withoutTuples }),
+    ...(asOfMs !== undefined && { as_of: new Date(asOfMs).toISOString() }),
+    ...(context !== undefined && { context }),
+  }
+}
+
+async function show(visit: Visit, list: List): Promise<View> {
+  await visit.requireScope('decisions:read')
+  const { organization, query } = visit
+  const title = list.kind === 'who' ? 'Who may?' : 'On what?'
+  const supposed = supposedOf(visit)
+  const form = html`<form method="get" action="/console/${list.kind}" class="question">${hidden('org', organization ?? '')}
+${list.form}<button type="submit">List</button>${supposedFields(supposed)}</form>
+${isSupposed(supposed) ? status('The list supposes what the question did: relationships, a time or a context.') : EMPTY}`
+  if (!list.isAsked || organization === null) return { title, body: html`${form}${emptyHint(list.kind)}` }
+  try {
+    if (query('format') === 'csv') return await exportOf(visit, list)
+    const page = await read(visit, list, { size: PAGE_SIZE, token: query('page') })
+    const unknown = page.items.length === 0 ? await unknownIn(visit, list) : EMPTY
+    return { title, body: html`${form}${unknown}${pageOf(visit, list, page)}` }
+  } catch (err) {
+    const { code, message, issues } = asRequestProblem(err)
+    if (code !== 'request_invalid') throw err
+    return { title, body: html`${form}${problems(message, issues)}` }
+  }
+}
+
+/** What the question names and does not exist, most often by a slip of the pen. */
+async function unknownIn(visit: Visit, { kind }: List): Promise<Html> {
+  const subject = kind === 'what' ? readSubject(visit.query('subject').trim()) : null
+  if (subject === null || (await existsAsSubject(visit.deps.management.directory, subject)))
+    return unknownRelation(visit)
+  const { organization: org, query } = visit
+  const meant = await didYouMeanPerson(visit, subject, (near) =>
+    address('what', {
+      ...{ org, subject: near, relation: query('relation'), type: query('type') },
+      ...parametersOf(supposedOf(visit)),
+    }),
+  )
+  return alert(html`${nobody(subject)}${meant}`)
+}
+
+/** Nobody has a relation that no model declares. */
+async function unknownRelation({ deps, organization, query }: Visit): Promise<Html> {
+  const [relation, type] = [query('relation').trim(), typeOf(query('resource').trim()) || query('type').trim()]
+  if (organization === null || type === 'organization' || type === 'app') return EMPTY
+  const declared = await deps.management.pdp.relations(organization, type)
+  if (declared.includes(relation)) return EMPTY
+  if (declared.length === 0) return alert(html`No model gives type ${name(type)} a relation.`)
+  return alert(
+    html`The model gives type ${name(type)} no relation ${name(relation)}. It has ${declared.map((one, i) => html`${i === 0 ? EMPTY : ', '}${name(one)}`)}.`,
+  )
+}
+
+function emptyHint(kind: List['kind']): Html {
+  const text =
+    kind === 'who'
+      ? html`<p>Name a resource and a relation, and get everybody who has it: by a relationship, a group, a rule, a membership or a role.</p>`
+      : html`<p>Name a subject, a relation and a type, and get every resource on which the subject has it.</p>`
+  return html`<div class="empty">${text}</div>`
+}
+
+function read(visit: Visit, { kind, body }: List, page: { size: number; token: string }): Promise<Page> {
+  const query = new URLSearchParams({
+    page_size: String(page.size),
+    ...(page.token === '' ? {} : { page_token: page.token }),
+  })
+  const org = encodeURIComponent(visit.organization ?? '')
+  const what = kind === 'who' ? 'list-subjects' : 'list-resources'
+  return visit.api<Page>('POST', `/v1/organizations/${org}/${what}?${query}`, body())
+}
+
+function pageOf(visit: Visit, list: List, page: Page): Html {
+  const { query, organization: org } = visit
+  const state = {
+    org,
+    resource: query('resource'),
+    subject: query('subject'),
+    relation: query('relation'),
+    type: query('type'),
+    ...parametersOf(supposedOf(visit)),
+  }
+  const rows = page.items.map((item) => [
+    name(item),
+    link(address('ask', { org, ...list.ask(item), ...parametersOf(supposedOf(visit)) }), 'Why?'),
+  ])
+  const undecided = page.undecided.map(
+    ({ item, missing_context: missing }) => html`<li>${name(item)}: needs ${missing.join(', ')}</li>`,
+  )
+  return html`<p class="actions">${link(address(list.kind, { ...state, format: 'csv' }), 'Download all as CSV')}</p>
+${page.complete ? EMPTY : alert('The list is not complete: something in it could not be decided.')}
+${undecided.length === 0 ? EMPTY : html`<ul class="details">${undecided}</ul>`}
+${table({ caption: list.caption, columns: ['Name', 'Ask'], rows, empty: page.next_page_token === null ? nothing(visit, list.kind) : html`<p>Nothing on this page; there is another one.</p>` })}
+${page.next_page_token === null ? html`<p class="note">That is all, read in one snapshot.</p>` : html`<p>${link(address(list.kind, { ...state, page: page.next_page_token }), 'Next page')}${page.revision_unchanged ? EMPTY : html` <span class="note">Something changed since the first page.</span>`}</p>`}`
+}
+
+function nothing({ organization: org, query }: Visit, kind: List['kind']): Html {
+  const [column, text] = kind === 'who' ? ['object', query('resource').trim()] : ['subject', query('subject').trim()]
+  const where = link(address('relationships', { org, [column]: text }), name(text))
+  return html`<p>No relationship, group, rule, membership or role gives it. See the relationships of ${where}.</p>`
+}
+
+/** Whole, or it says that it is not: the last row tells the revision, and whether everything is there. */
+async function exportOf(visit: Visit, list: List): Promise<View> {
+  const rows: string[][] = [['name']]
+  let [token, complete, steady, revision]: [string | null, boolean, boolean, string] = ['', true, true, '']
+  for (let pages = 0; token !== null && pages < EXPORT_PAGES_MAX; pages++) {
+    const page: Page = await read(visit, list, { size: EXPORT_PAGE_SIZE, token })
+    for (const item of page.items) rows.push([item])
+    complete &&= page.complete
+    steady &&= page.revision_unchanged
+    revision = page.revision
+    token = page.next_page_token
+  }
+  const whole = complete && token === null
+  rows.push([
+    `# ${whole ? 'complete' : 'not complete'}${steady ? '' : '; changed while it was read'}; revision ${revision}`,
+  ])
+  return { file: `${list.kind}.csv`, type: 'text/csv', text: csv(rows) }
+}

@@ -1,0 +1,156 @@
+/** Signing in to the console by our own OpenID Connect: code with PKCE, redeemed here, so that no token reaches the browser. */
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { PATHS, urlOf } from '../../identity/oauth/paths.ts'
+import {
+  CONSOLE_CALLBACK,
+  CONSOLE_CLIENT,
+  type ConsoleSession,
+} from '../../identity/people/sign-in/console-sessions.ts'
+import { type MasterKeys, open, seal } from '../../shared/base/encryption.ts'
+import { html } from '../../shared/base/html.ts'
+import { RequestProblem } from '../serve/http/status.ts'
+import type { ConsoleDeps } from './visit.ts'
+
+/** As long as a sign-in may take (oidc-provider's interaction). */
+const PENDING_SECONDS = 900
+const SEE_OTHER = 303
+const PENDING = 'pending'
+const PURPOSE = 'console-sign-in'
+
+type Pending = { readonly state: string; readonly verifier: string; readonly to: string }
+export type SignIn = {
+  /** Null: nobody is signed in. */
+  current(request: FastifyRequest): Promise<{ readonly session: ConsoleSession; readonly csrf: string } | null>
+  /** Sends the browser to sign in and then back. */
+  begin(reply: FastifyReply, to: string): FastifyReply
+  end(request: FastifyRequest, reply: FastifyReply): Promise<void>
+}
+
+export function addSignIn(
+  app: FastifyInstance,
+  deps: ConsoleDeps & {
+    readonly masterKeys: MasterKeys
+    readonly token: (form: URLSearchParams) => Promise<string | null>
+  },
+): SignIn {
+  const { issuer, identity, masterKeys } = deps
+  const keys = () => masterKeys.derive(PURPOSE)
+  const isSecure = issuer.startsWith('https:')
+  // RFC 6265bis section 4.1.3.2: with this prefix no other host, and nothing in plain text, can set it.
+  const names = isSecure
+    ? { session: '__Host-portcullis-console', pending: '__Host-portcullis-console-sign-in' }
+    : { session: 'portcullis_console', pending: 'portcullis_console_sign_in' }
+  const attributes = `; Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
+
+  app.get('/console/sign-in', async (request, reply) => {
+    const state = randomBytes(16).toString('base64url')
+    const verifier = randomBytes(32).toString('base64url')
+    const query = new URLSearchParams(request.url.split('?')[1] ?? '')
+    const to = localTarget(query.get('to') ?? '')
+    const pending: Pending = { state, verifier, to }
+    const sealed = seal(keys(), PENDING, JSON.stringify(pending))
+    reply.header('set-cookie', `${names.pending}=${sealed}; Max-Age=${PENDING_SECONDS}${attributes}`)
+    const again = query.get('again') === '1'
+    const current = again ? await find(request) : null
+    const strong = current !== null && (await identity.hasSecondFactor(current.session.user))
+    const parameters = {
+      client_id: CONSOLE_CLIENT,
+      response_type: 'code',
+      scope: 'openid',
+      redirect_uri: urlOf(issuer, CONSOLE_CALLBACK),
+      state,
+      code_challenge: hash('sha256', verifier, 'base64url'),
+      code_challenge_method: 'S256',
+      // RFC 9470: a write needs a fresh sign-in, with the second factor of those who have one.
+      ...(again ? { prompt: 'login' } : {}),
+      ...(strong ? { acr_values: 'mfa' } : {}),
+    }
+    return reply.redirect(`${urlOf(issuer, PATHS.authorize)}?${new URLSearchParams(parameters)}`, SEE_OTHER)
+  })
+
+  app.get(CONSOLE_CALLBACK, async (request, reply) => {
+    const query = new URLSearchParams(request.url.split('?')[1] ?? '')
+    const pending = readPending(cookieOf(request, names.pending))
+    const state = query.get('state') ?? ''
+    if (pending === null || !isSame(pending.state, state))
+      throw new RequestProblem('request_invalid', 'this sign-in has expired, or was begun in another browser')
+    const code = query.get('code')
+    if (code === null)
+      throw new RequestProblem(
+        'request_invalid',
+        `nobody was signed in: ${query.get('error_description') ?? 'no code'}`,
+      )
+    const form = new URLSearchParams({
+      grant_type: 'authorization_code',
+      client_id: CONSOLE_CLIENT,
+      code,
+      redirect_uri: urlOf(issuer, CONSOLE_CALLBACK),
+      code_verifier: pending.verifier,
+    })
+    const token = await deps.token(form)
+    const cookie = token === null ? null : await identity.begin(token)
+    if (cookie === null) throw new RequestProblem('request_invalid', 'this sign-in was used before or has expired')
+    const former = cookieOf(request, names.session)
+    if (former !== '') await identity.end(former)
+    reply.header('set-cookie', [`${names.session}=${cookie}${attributes}`, `${names.pending}=; Max-Age=0${attributes}`])
+    return reply.redirect(new URL(pending.to, issuer).href, SEE_OTHER)
+  })
+
+  function readPending(sealed: string): Pending | null {
+    try {
+      return JSON.parse(open(keys(), PENDING, sealed))
+    } catch {
+      return null
+    }
+  }
+
+  async function find(request: FastifyRequest) {
+    const cookie = cookieOf(request, names.session)
+    const session = cookie === '' ? null : await identity.session(cookie)
+    return session === null ? null : { session, csrf: csrfOf(cookie) }
+  }
+
+  return {
+    current: find,
+    begin: (reply, to) => reply.redirect(signInUrl(issuer, to), SEE_OTHER),
+    async end(request, reply) {
+      await identity.end(cookieOf(request, names.session))
+      reply.header('set-cookie', `${names.session}=; Max-Age=0${attributes}`)
+    },
+  }
+}
+
+/** At the issuer's own origin, which is the only one that the cookie is for. */
+export const signInUrl = (issuer: string, to: string): string =>
+  `${new URL('/console/sign-in', issuer).href}?${new URLSearchParams({ to })}`
+
+/** It follows from the cookie, which another site does not know. */
+const csrfOf = (cookie: string): string => hash('sha256', `csrf ${cookie}`, 'base64url')
+
+export function isSame(a: string, b: string): boolean {
+  const [left, right] = [hash('sha256', a, 'buffer'), hash('sha256', b, 'buffer')]
+  return timingSafeEqual(left, right)
+}
+
+/** A page of the console, and nothing else: the address comes from outside. */
+function localTarget(to: string): string {
+  const url = URL.parse(to, 'http://console.invalid')
+  const isOurs = url?.origin === 'http://console.invalid' && /^\/console(\/|$)/.test(url.pathname)
+  return isOurs && url !== null ? url.pathname + url.search : '/console'
+}
+
+/** Of two it is not known which one is ours, and a sign-in would not end it. */
+function cookieOf({ headers }: FastifyRequest, name: string): string {
+  const start = `${name}=`
+  const [first = start, ...others] = (headers.cookie ?? '').split(/; */).filter((pair) => pair.startsWith(start))
+  if (others.some((other) => other !== first))
+    throw new RequestProblem(
+      'request_invalid',
+      `Your browser sends the cookie ${name} more than once. Delete the cookies of this site, then sign in again.`,
+    )
+  return first.slice(start.length)
+}
+
+export const signedOut = html`<p>You are signed out of the console.</p>
+<p><a class="button" href="/console">Sign in</a> <a href="${PATHS.logout}">Sign out of everything else too</a></p>`

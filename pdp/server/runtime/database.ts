@@ -1,0 +1,131 @@
+/** Opens the database for the server, and for the commands `migrate` and `keys rotate`. */
+import { randomBytes } from 'node:crypto'
+import { startEmbeddedPostgres } from '../../engine/store/embedded-postgres/embedded-postgres.ts'
+import { isDatabaseError } from '../../engine/store/postgres/connection/connection.ts'
+import type { OnStatement } from '../../engine/store/postgres/connection/database.ts'
+import { openPostgres } from '../../engine/store/postgres/postgres.ts'
+import { rotateKeys } from '../../identity/issuer/keys/key-rotation.ts'
+import { type RotationReport, rotateMasterKey } from '../../identity/issuer/keys/master-key-rotation.ts'
+import { forgetProcesses, openMasterKeys } from '../../identity/issuer/keys/master-keys.ts'
+import { PdpError } from '../../shared/domain/errors.ts'
+import { StartError } from '../../shared/process/exit.ts'
+import type { Log } from '../../shared/process/log.ts'
+import type { Shutdown } from '../../shared/process/shutdown.ts'
+import type { Spans } from '../../shared/process/tracing/spans.ts'
+import { spanError } from '../../shared/process/tracing/tracing.ts'
+import type { PdpConfig } from './config.ts'
+import { installSuccessor, loadMasterKeys, makeSuccessor } from './secrets.ts'
+
+type Database = Awaited<ReturnType<typeof openPostgres>>
+
+const schemaOf = ({ databaseSchema: schema }: PdpConfig): { readonly schema?: string } =>
+  schema === null ? {} : { schema }
+
+/** Brings the schema up to date. `shutdown` closes the database. Throws StartError. */
+export async function openStore(
+  config: PdpConfig,
+  { shutdown, spans, log }: { readonly shutdown: Shutdown; readonly spans: Spans | null; readonly log: Log },
+): Promise<Database> {
+  let connectionString = config.databaseUrl
+  if (connectionString === null) {
+    const { dataDirectory } = config
+    const onRestart = (): void => log.warn({ event: 'database_restarted', reason: 'the embedded PostgreSQL had ended' })
+    const embedded = await startEmbeddedPostgres({ dataDirectory, onRestart })
+    shutdown.add('embedded PostgreSQL', () => embedded.stop())
+    connectionString = embedded.connectionString
+  }
+  const opened = await openPostgres({ connectionString, ...schemaOf(config) }, spans && statementSpans(spans)).catch(
+    explainDatabase,
+  )
+  shutdown.add('store', () => opened.close())
+  return opened
+}
+
+/** Below the span of who began the statement: questions that share one have it below the first. */
+function statementSpans(spans: Spans): OnStatement {
+  return (name) => {
+    const span = spans.current()?.child(`postgresql ${name}`, 'client', { 'db.system.name': 'postgresql' })
+    return (error) => span?.end(error === null ? null : spanError(error))
+  }
+}
+
+/** Brings the schema up to date, and returns the names of the applied migrations. Throws StartError. */
+export const migrateStore = (config: PdpConfig): Promise<readonly string[]> =>
+  withDatabase(config, async ({ migrated }) => migrated)
+
+/**
+ * Changes the signing key of a running deployment; its nodes notice within half a minute.
+ * Throws StartError while the next key is too new to be known everywhere, and PdpError `store_unavailable`.
+ */
+export async function rotateSigningKeys(config: PdpConfig): Promise<{ activeKid: string; nextKid: string }> {
+  const given = await loadMasterKeys(config)
+  return withDatabase(config, async ({ sql }) => {
+    try {
+      return await rotateKeys({ sql, masterKeys: await openMasterKeys(sql, given) })
+    } catch (err) {
+      if (err instanceof PdpError && err.code === 'conflict') throw new StartError(err.message)
+      throw err
+    }
+  })
+}
+
+/** Encrypts everything with the next master key. Throws StartError, and PdpError `store_unavailable`. */
+export async function changeMasterKey(
+  config: PdpConfig,
+  { dryRun, progress }: { readonly dryRun: boolean; readonly progress: (line: string) => void },
+): Promise<RotationReport> {
+  const given = await loadMasterKeys(config)
+  const isGenerated = config.masterKey === null && config.nextMasterKey === null
+  if (given.next === null && !isGenerated)
+    throw new StartError(
+      'PORTCULLIS_NEXT_MASTER_KEY is not set. Make a key (openssl rand -base64 32), give it to every PDP under this name beside PORTCULLIS_MASTER_KEY, restart them, and run this command with both',
+    )
+  return withDatabase(config, async ({ sql }) => {
+    // We hold the data directory, so no PDP runs on it: rows of processes are of those that were killed.
+    if (config.databaseUrl === null) await forgetProcesses(sql)
+    // Made only now: a command that is refused the data directory leaves no key behind.
+    const made = given.next === null && !dryRun ? await makeSuccessor(config) : null
+    // A dry run makes no file. Any key but the current one has the same effect: all that is stored would change.
+    const next = given.next ?? made ?? randomBytes(given.current.length)
+    const report = await rotateMasterKey({ sql, current: given.current, next, dryRun, progress })
+    if (isGenerated && !dryRun && report.complete) await installSuccessor(config)
+    return report
+  })
+}
+
+async function withDatabase<T>(config: PdpConfig, work: (database: Database) => Promise<T>): Promise<T> {
+  const embedded = config.databaseUrl === null ? await startEmbeddedPostgres(config) : null
+  try {
+    const connectionString = config.databaseUrl ?? embedded?.connectionString ?? ''
+    const database = await openPostgres({ connectionString, ...schemaOf(config) }).catch(explainDatabase)
+    try {
+      return await work(database)
+    } finally {
+      await database.close()
+    }
+  } finally {
+    await embedded?.stop()
+  }
+}
+
+const ADVICE: { readonly [code: string]: string } = {
+  ECONNREFUSED: 'nothing listens at the host and port of DATABASE_URL',
+  ENOTFOUND: 'the host name in DATABASE_URL has no address',
+}
+
+const REFUSALS: { readonly [sqlState: string]: string } = {
+  '28P01': 'it refuses the user or the password of DATABASE_URL',
+  28000: 'its pg_hba.conf does not let the user of DATABASE_URL connect from here',
+  '3D000': 'the database that DATABASE_URL names does not exist',
+  42501: 'the user of DATABASE_URL has too few rights in this database',
+}
+
+// Repeats neither the URL nor the driver's message, which could contain a password.
+function explainDatabase(err: unknown): never {
+  const refusal = isDatabaseError(err) ? REFUSALS[err.code] : undefined
+  if (refusal !== undefined) throw new StartError(`PostgreSQL: ${refusal}`, { cause: err })
+  if (!(err instanceof PdpError)) throw err
+  const code = err.cause instanceof Error && 'code' in err.cause ? String(err.cause.code) : ''
+  const advice = ADVICE[code] === undefined ? '' : `: ${ADVICE[code]}`
+  throw new StartError(`PostgreSQL: ${err.message}${code && ` (${code})`}${advice}`, { cause: err })
+}

@@ -1,0 +1,239 @@
+/** The composition root of the PDP: makes every part, inner before outer, and closes them in reverse order. */
+import { randomUUID } from 'node:crypto'
+import { createPdp } from '../../engine/decision-point/create-pdp.ts'
+import type { Store } from '../../engine/store/contract.ts'
+import { appendLog } from '../../engine/store/postgres/change-log.ts'
+import { postgresDirectory } from '../../engine/store/postgres/directory.ts'
+import { postgresMoves } from '../../engine/store/postgres/moves.ts'
+import { appendEvents } from '../../engine/store/postgres/outbox.ts'
+import { postgresProvisioning } from '../../engine/store/postgres/people/provisioning.ts'
+import { createIdentity } from '../../identity/identity.ts'
+import { openMasterKeys } from '../../identity/issuer/keys/master-keys.ts'
+import type { TokenState } from '../../identity/issuer/tokens/token-state.ts'
+import { createNetworks } from '../../shared/base/addresses.ts'
+import { withTimeout } from '../../shared/base/with-timeout.ts'
+import { ENVIRONMENT } from '../../shared/domain/change-log.ts'
+import { PdpError } from '../../shared/domain/errors.ts'
+import { createRegistry, startOperations } from '../../shared/process/admin-listener.ts'
+import { watchDescriptors } from '../../shared/process/descriptors.ts'
+import { formatAddress, namedBySetting } from '../../shared/process/listen.ts'
+import type { Log } from '../../shared/process/log.ts'
+import { everyNth } from '../../shared/process/repeated-lines.ts'
+import type { Shutdown } from '../../shared/process/shutdown.ts'
+import { addConsole } from '../console/console.ts'
+import { createAdmission, DECISION_MS, unanswered } from '../serve/authentication/admission.ts'
+import { createPeople } from '../serve/authentication/people.ts'
+import { admitted, createAnswerQuestion } from '../serve/decisions/answer.ts'
+import { logDecisions } from '../serve/decisions/decision-log.ts'
+import { createDecisionRing, keepDecisions } from '../serve/decisions/decision-ring.ts'
+import { observeAnswers } from '../serve/decisions/observed-answers.ts'
+import { traceAnswers } from '../serve/decisions/traced-answers.ts'
+import { createWatchedQuestions } from '../serve/decisions/watched-questions.ts'
+import { createBudgets } from '../serve/grpc/budgets.ts'
+import { createRouteReports } from '../serve/grpc/route-reports.ts'
+import { startGrpcServer } from '../serve/grpc/server.ts'
+import { createHttpServer, listenHttp } from '../serve/http-server.ts'
+import { createAcceptance } from '../serve/management/invitations/acceptance.ts'
+import { accountSettings } from './account-settings.ts'
+import type { PdpConfig } from './config.ts'
+import { openStore } from './database.ts'
+import { loadRest } from './load-rest.ts'
+import { countAnswers, hookOutcomes, requestMetrics } from './metrics.ts'
+import { entitlementParts, grpcGuards, openSpans, proofMemory } from './optional-parts.ts'
+import { prepareConsole } from './prepare-console.ts'
+import { receiveSignals } from './received-signals.ts'
+import { startRetention } from './retention.ts'
+import { loadSecrets } from './secrets.ts'
+import { createCommits, startSignals } from './signals.ts'
+import { stateMetrics, timedStore } from './state-metrics.ts'
+import { reachAtomically } from './write-transaction.ts'
+
+export type RunningPdp = {
+  readonly issuer: string
+  /** The origin with the bound port. */
+  readonly httpUrl: string
+  /** `host:port` with the bound port. */
+  readonly grpcAddress: string
+  readonly metricsUrl: string
+  readonly adminSecret: string
+  /** Until it resolves, requests to the identity service wait. Rejects with StartError, after everything was closed. */
+  readonly loaded: Promise<void>
+  /** Drains and closes everything. Later calls wait for the first one. */
+  close(): Promise<void>
+}
+
+/**
+ * Serves until `shutdown` runs or the returned `close` is called. If a part fails to start, the earlier ones are closed.
+ * Throws StartError for errors that an operator can fix, such as a port in use.
+ */
+export async function startPdp(
+  config: PdpConfig,
+  deps: { readonly log: Log; readonly shutdown: Shutdown },
+): Promise<RunningPdp> {
+  try {
+    return await deps.shutdown.hold(compose(config, deps))
+  } catch (err) {
+    await deps.shutdown.run(null)
+    throw err
+  }
+}
+
+async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdown: Shutdown }): Promise<RunningPdp> {
+  const secrets = await loadSecrets(config)
+  const registry = createRegistry()
+  const spans = openSpans(config, { log, shutdown })
+  const commits = createCommits()
+  const opened = commits.watch(await openStore(config, { shutdown, spans, log }))
+  const { sql, atomically } = opened
+  const store = timedStore(opened.store, registry)
+  const masterKeys = await openMasterKeys(sql, secrets.masterKeys)
+  shutdown.add('master keys', await masterKeys.announce({ log }))
+  const directory = postgresDirectory(sql)
+  const { entitlements, sharedCache } = await entitlementParts(config, {
+    store,
+    masterKey: secrets.masterKeys.current,
+    log,
+  })
+  shutdown.add('shared cache', async () => sharedCache.close())
+  const pdp = createPdp({ store, entitlements, sharedCache, tuplesPerCheckMax: config.checkTuplesMax })
+  const trustedProxies = createNetworks(config.trustedProxies)
+  const identity = await createIdentity({
+    issuer: config.issuer,
+    trustedProxies,
+    sql,
+    store,
+    directory,
+    pdp,
+    appendLog,
+    appendEvents,
+    fetch: globalThis.fetch,
+    masterKeys,
+    clock: Date.now,
+    log,
+    ...(await proofMemory(config, { log, shutdown })),
+    embedEntitlements: config.embedEntitlements,
+    requireSecondFactor: config.secondFactor === 'required',
+    account: await accountSettings(config, { log }),
+    internalHosts: config.internalHosts,
+    acceptInvitation: createAcceptance({
+      atomically: (locks, work) => reach(locks, work),
+      find: (token) => identity.invitations.find(token),
+    }),
+    branding: config.branding,
+    onHookOutcome: hookOutcomes(registry),
+  })
+  shutdown.add('identity', () => identity.close())
+  const receiver = receiveSignals(config, { sql, appendLog, masterKeys, registry, log })
+  shutdown.add('signals', () => receiver.close())
+  const transmitter = startSignals({ ...config, sql, identity, masterKeys, commits, registry, log })
+  shutdown.add('signal streams', () => transmitter.close())
+  const reach = reachAtomically(atomically, { identity: identity.within, transmitter })
+
+  const admission = createAdmission({ clock: () => performance.now() })
+  const ask = createAnswerQuestion({ pdp, directory, randomId: randomUUID })
+  const decisions = createDecisionRing(config.console ? config.decisionsKept : 0)
+  const observers = [logDecisions(log, everyNth(config.logAllowedOneIn)), countAnswers(registry, admission)]
+  if (decisions.countMax > 0) observers.push(keepDecisions(decisions))
+  const clocks = { clock: Date.now, monotonic: () => performance.now() }
+  const observed = observeAnswers(admitted(ask, admission), observers, clocks)
+  const answer = spans === null ? observed : traceAnswers(observed, spans)
+  const people = createPeople()
+  const reports = createRouteReports({ clock: Date.now })
+  const routes = config.console ? reports : null
+  const { introspect } = identity
+  const recognize = (token: string): Promise<TokenState> =>
+    withTimeout(identity.recognize(token), DECISION_MS, unanswered)
+  let waitsFor: string | null = 'HTTP and gRPC do not listen yet'
+  const ready = async () => waitsFor ?? (await storeProbe(store)) ?? receiver.note()
+  const probes = { '/livez': () => null, '/readyz': ready }
+  const operations = await namedBySetting(
+    'PORTCULLIS_METRICS_LISTEN',
+    startOperations({ listen: config.metrics, registry, probes }),
+  )
+  shutdown.add('metrics', () => operations.close())
+  const descriptors = watchDescriptors({ log })
+  shutdown.add('descriptors', () => descriptors.close())
+  const app = await createHttpServer({
+    identity: { ...identity, recognize },
+    pdp,
+    store,
+    entitlements,
+    directory,
+    moves: postgresMoves(sql),
+    provisioning: postgresProvisioning(sql),
+    atomically: reach,
+    answer,
+    transmitter,
+    people,
+    receiver,
+    trustedProxies,
+    issuer: config.issuer,
+    log,
+    spans,
+    observe: requestMetrics(registry),
+  })
+  if (config.console && (await prepareConsole({ store, identity: identity.console, log }))) {
+    const management = { store, directory, pdp }
+    const { issuer } = config
+    await addConsole(app, {
+      issuer,
+      identity: identity.console,
+      people,
+      management,
+      decisions,
+      routes: reports,
+      log,
+      masterKeys,
+      clock: Date.now,
+    })
+  }
+  // It takes a slow hash, in another thread. Requests to the identity service wait for it.
+  const admin = identity.ensureAdmin(secrets.adminSecret)
+  admin.catch(() => undefined)
+  const http = await namedBySetting('PORTCULLIS_HTTP_LISTEN', listenHttp(app, config.http))
+  shutdown.add('http', () => http.close())
+  // Before HTTP, which waits for the polls of receivers.
+  shutdown.add('polls of signal streams', () => transmitter.close())
+  const watched = createWatchedQuestions({ store, pdp, recognize, answer: ask, clock: Date.now, log })
+  const guards = await grpcGuards(config, { introspect, log })
+  const budgets = createBudgets()
+  const certificateEndMs = (): number | null => guards.tls?.endMs() ?? null
+  stateMetrics(registry, { sql, connections: opened.connections, budgets, certificateEndMs })
+  const grpc = await namedBySetting(
+    'PORTCULLIS_GRPC_LISTEN',
+    startGrpcServer({ recognize, answer, watched, log, routes, budgets, ...guards }, config.grpc),
+  )
+  shutdown.add('grpc', () => grpc.close())
+  // At once, so that clients come back on another connection, to another PDP, before this one stops to listen.
+  shutdown.add('http connections', () => http.drain())
+  shutdown.add('retention', startRetention({ sql, keptDays: config.changesKeptDays, log }))
+
+  waitsFor = 'the identity service is still loading'
+  const loaded = loadRest(shutdown, [() => admin, identity.load]).then(() => {
+    waitsFor = null
+  })
+  // Who does not wait for it finds everything closed, and this process was never ready.
+  loaded.catch(() => undefined)
+  const metricsUrl = `http://${formatAddress(operations.address)}`
+  if (!shutdown.begun())
+    log.info({ event: 'listening', issuer: config.issuer, http: http.url, grpc: grpc.address, metrics: metricsUrl })
+  return {
+    issuer: config.issuer,
+    httpUrl: http.url,
+    grpcAddress: grpc.address,
+    metricsUrl,
+    adminSecret: secrets.adminSecret,
+    loaded,
+    close: async () => void (await shutdown.run('close')),
+  }
+}
+
+/** Says what it waits for. */
+async function storeProbe(store: Store): Promise<string | null> {
+  try {
+    await store.vector([ENVIRONMENT])
+    return null
+  } catch (err) {
+    return `waiting for the database: ${err instanceof PdpError ? err.message : 'its answer is not understood'}`
+  }
+}

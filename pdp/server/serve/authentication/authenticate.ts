@@ -1,0 +1,92 @@
+/** Checks what the holder of an access token may do at this API now. */
+import type { IncomingMessage } from 'node:http'
+import type { Directory } from '../../../engine/store/directory.ts'
+import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
+import { holdsScope, scopesOf } from '../../../identity/oauth/scopes.ts'
+import type { Pdp } from '../../../shared/domain/decision.ts'
+import { challenge } from '../../../shared/token/challenge.ts'
+import { RequestProblem } from '../http/status.ts'
+import {
+  type ActiveToken,
+  type CredentialDeps,
+  invalidToken,
+  presentedToken,
+  provesKey,
+  unproven,
+} from './credentials.ts'
+
+/** The holder of a client_credentials token for this API. `organizationScope`: it acts only within these; empty: everywhere. */
+export type ManagementClient = { readonly token: ActiveToken; readonly organizationScope: readonly string[] }
+
+/**
+ * Throws RequestProblem unless the token may ask about another subject or for reasons (scope `decisions:read`). `provenKey`:
+ * the sender proved that it holds the key that the token is bound to.
+ */
+export function requireReader(token: ActiveToken, provenKey: boolean): void {
+  if (token.subject.type !== 'service')
+    throw new RequestProblem('permission_denied', 'only a client_credentials token may ask this')
+  requireScope(token, 'decisions:read')
+  if (token.jkt !== null && !provenKey) {
+    throw unproven('a DPoP-bound token may ask this over HTTP only, as Authorization: DPoP with a proof')
+  }
+}
+
+export type ManagementClientDeps = CredentialDeps & {
+  readonly introspect: (token: string) => Promise<TokenState>
+  readonly directory: Directory
+}
+/** Authenticates the caller of a request and requires `scope`. `provenBefore`: the request's proof was already verified. Throws RequestProblem. */
+export async function authenticateManagementClient(
+  deps: ManagementClientDeps,
+  request: { readonly message: IncomingMessage; readonly scope: string; readonly provenBefore: boolean },
+): Promise<ManagementClient> {
+  const { issuer } = deps
+  const presented = presentedToken(issuer, request.message)
+  const token = await deps.introspect(presented.token)
+  if (!token.active) throw invalidToken(issuer, presented.scheme, 'the token is not active')
+  if (!token.audiences.includes(issuer))
+    throw invalidToken(issuer, presented.scheme, 'the token is meant for another audience')
+  if (token.subject.type !== 'service')
+    throw new RequestProblem('permission_denied', 'only a client_credentials token may manage')
+  const isProven = request.provenBefore || (await provesKey(deps, request.message, { ...presented, state: token }))
+  if (token.jkt !== null && !isProven) throw unproven('send a DPoP-bound token as Authorization: DPoP with a proof')
+  requireScope(token, request.scope)
+  // A scope or an organization must be allowed by both the token and the current registration of the client.
+  const client = await deps.directory.client(token.clientId)
+  if (client === null) throw invalidToken(issuer, presented.scheme, 'the client was deleted')
+  const registered = new Set(scopesOf(client.metadata))
+  const both = [...registered, ...token.scopes].filter(
+    (scope) => holdsScope(registered, scope) && holdsScope(token.scopes, scope),
+  )
+  const held = { ...token, scopes: new Set(both) }
+  requireScope(held, request.scope)
+  const organizationScope = [token.organization, client.organization].filter((organization) => organization !== null)
+  return { token: held, organizationScope: [...new Set(organizationScope)] }
+}
+
+/** Throws RequestProblem if the caller is bound to an organization. */
+export function requireUnbound(caller: Pick<ManagementClient, 'organizationScope'>): void {
+  if (caller.organizationScope.length > 0)
+    throw new RequestProblem('permission_denied', 'a client that is bound to an organization may not do this')
+}
+
+/** Throws RequestProblem unless the organization is the caller's or below it. A bound caller does not learn which others exist. */
+export async function requireWithin(
+  caller: Pick<ManagementClient, 'organizationScope'>,
+  organization: string,
+  pdp: Pick<Pdp, 'ancestors'>,
+): Promise<void> {
+  const ancestors = await pdp.ancestors(organization)
+  if (caller.organizationScope.some((bound) => !ancestors?.includes(bound))) {
+    throw new RequestProblem('permission_denied', 'the organization is not one that this client manages')
+  }
+  if (ancestors === null) throw new RequestProblem('organization_unknown', `there is no organization ${organization}`)
+}
+
+function requireScope(token: ActiveToken, scope: string): void {
+  if (holdsScope(token.scopes, scope)) return
+  const scheme = token.jkt === null ? 'Bearer' : 'DPoP'
+  throw new RequestProblem('scope_insufficient', `this needs the scope ${scope}`, {
+    headers: { 'www-authenticate': challenge(scheme, { error: 'insufficient_scope', scope }) },
+  })
+}

@@ -1,0 +1,139 @@
+/** What AuthZEN Authorization API 1.0 sends: subjects, actions, resources and contexts, read leniently where it says so. */
+import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
+import { isObjectId, isRelationOrKey, isType } from '../../../shared/domain/names.ts'
+import { RequestProblem } from '../http/status.ts'
+
+/** `type` and `id` are arbitrary texts: what our grammar does not know simply has no grants. */
+export type Entity = { readonly type: string; readonly id: string }
+export type Evaluation = {
+  readonly subject: Entity
+  readonly action: string
+  readonly resource: Entity
+  /** The organization that the request names, whatever it is. */
+  readonly organization: JsonValue
+  /** Parameters of conditions: those of the entities by their prefix; what the request's context says wins over them. */
+  readonly parameters: JsonObject
+}
+export type Semantic = 'execute_all' | 'deny_on_first_deny' | 'permit_on_first_permit'
+/** An item that cannot be read is a denial of its own, and no reason to refuse the others. */
+export type Batch = { readonly semantic: Semantic; readonly items: readonly (Evaluation | RequestProblem)[] }
+
+/** `type:id`, or null for an entity that no tuple can name. A type with a colon would say something else. */
+export const objectOf = ({ type, id }: Entity): string | null =>
+  isType(type) && isObjectId(id) ? `${type}:${id}` : null
+
+/** The relation that an action means, or null: HTTP methods are upper case, and the relations of a route are not. */
+export function relationOf(action: string, resourceType: string): string | null {
+  const relation = resourceType === 'route' ? action.toLowerCase() : action
+  return isRelationOrKey(relation) ? relation : null
+}
+
+const ITEMS_MAX = 256
+const SEMANTICS: ReadonlySet<string> = new Set<Semantic>([
+  'execute_all',
+  'deny_on_first_deny',
+  'permit_on_first_permit',
+])
+const ENTITIES = ['subject', 'action', 'resource', 'context'] as const
+
+/** Throws RequestProblem `request_invalid` that names the member. Members that the API does not know are ignored. */
+export function readEvaluation(body: unknown, base = ''): Evaluation {
+  const request = readRequest(body)
+  return {
+    subject: readEntity(request.subject, `${base}/subject`),
+    action: readAction(request.action, `${base}/action`),
+    resource: readEntity(request.resource, `${base}/resource`),
+    ...readContext(request, base),
+  }
+}
+
+/** Null for a request without items, which is one evaluation (section 7.1.1). Throws RequestProblem `request_invalid`. */
+export function readBatch(body: unknown): Batch | null {
+  const { evaluations, options, ...defaults } = readRequest(body)
+  if (evaluations === undefined || evaluations === null) return null
+  if (!Array.isArray(evaluations)) throw invalid('/evaluations', 'must be an array')
+  if (evaluations.length === 0) return null
+  if (evaluations.length > ITEMS_MAX) throw invalid('/evaluations', `has more than ${ITEMS_MAX} items`)
+  for (const name of ENTITIES) if (defaults[name] != null) objectAt(defaults[name], `/${name}`)
+  const items = evaluations.map((item: unknown, i) => {
+    try {
+      // An item's entity replaces the default as a whole: nothing is merged below it.
+      return readEvaluation({ ...defaults, ...present(objectAt(item, `/evaluations/${i}`)) }, `/evaluations/${i}`)
+    } catch (err) {
+      if (err instanceof RequestProblem) return err
+      throw err
+    }
+  })
+  return { semantic: readSemantic(options), items }
+}
+
+function readSemantic(options: unknown): Semantic {
+  if (options === undefined || options === null) return 'execute_all'
+  const { evaluations_semantic: semantic } = objectAt(options, '/options')
+  if (semantic === undefined || semantic === null) return 'execute_all'
+  if (isSemantic(semantic)) return semantic
+  throw invalid('/options/evaluations_semantic', `must be one of ${[...SEMANTICS].join(', ')}`)
+}
+
+const isSemantic = (value: unknown): value is Semantic => typeof value === 'string' && SEMANTICS.has(value)
+
+export function readRequest(body: unknown): JsonObject {
+  return objectAt(body, '')
+}
+
+/** `type` and `id`, both of which are needed. */
+export function readEntity(value: unknown, place: string): Entity {
+  const entity = objectAt(value, place)
+  checkProperties(entity, place)
+  return { type: textAt(entity.type, `${place}/type`), id: textAt(entity.id, `${place}/id`) }
+}
+
+/** Only `type`: the entities that a search looks for. An `id` that came along is ignored. */
+export function readType(value: unknown, place: string): string {
+  const entity = objectAt(value, place)
+  checkProperties(entity, place)
+  return textAt(entity.type, `${place}/type`)
+}
+
+export function readAction(value: unknown, place: string): string {
+  const action = objectAt(value, place)
+  checkProperties(action, place)
+  return textAt(action.name, `${place}/name`)
+}
+
+/** `subject_<name>`, `resource_<name>` and `action_<name>` of their properties, then the context itself. */
+export function readContext(request: JsonObject, base = ''): Pick<Evaluation, 'organization' | 'parameters'> {
+  const own = request.context == null ? {} : objectAt(request.context, `${base}/context`)
+  const entities = ['subject', 'resource', 'action'].flatMap((entity) => {
+    const properties = isObject(request[entity]) ? request[entity].properties : null
+    return isObject(properties) ? Object.entries(properties).map(([name, value]) => [`${entity}_${name}`, value]) : []
+  })
+  return { organization: own.organization ?? null, parameters: { ...Object.fromEntries(entities), ...own } }
+}
+
+function checkProperties({ properties }: JsonObject, place: string): void {
+  if (properties !== undefined && properties !== null) objectAt(properties, `${place}/properties`)
+}
+
+/** Members that say something: null counts as absent (I-JSON has no other way to leave a default alone). */
+const present = (item: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(item).filter(([, value]) => value !== null))
+
+export function objectAt(value: unknown, place: string): JsonObject {
+  if (value === undefined || value === null) throw invalid(place, 'is missing')
+  if (!isObject(value)) throw invalid(place, 'must be an object')
+  return value
+}
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function textAt(value: JsonValue | undefined, place: string): string {
+  if (value === undefined || value === null) throw invalid(place, 'is missing')
+  if (typeof value !== 'string') throw invalid(place, 'must be a string')
+  return value
+}
+
+export function invalid(place: string, message: string): RequestProblem {
+  return new RequestProblem('request_invalid', `${place || 'the body'} ${message}`, { issues: [{ place, message }] })
+}

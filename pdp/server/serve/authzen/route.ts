@@ -1,0 +1,138 @@
+/** The five calls of the AuthZEN Authorization API 1.0, answered by the same decisions as `POST /oauth/decisions`. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Places } from '../authentication/admission.ts'
+import { presentedToken } from '../authentication/credentials.ts'
+import type { AskedFromDeps } from '../decisions/asked-from.ts'
+import { PROBLEM_RESPONSE } from '../http/schemas.ts'
+import { RequestProblem, SUCCESS } from '../http/status.ts'
+import { type Asker, authenticateSearcher, recognizeCaller } from './caller.ts'
+import { readBatch, readEvaluation } from './entities.ts'
+import { type Decision, type EvaluateDeps, evaluateAll, evaluateOne, untilDecided } from './evaluate.ts'
+import { addMetadata, type MetadataDeps } from './metadata.ts'
+import { AUTHZEN_PATHS } from './paths.ts'
+import { type SearchDeps, type SearchResponse, searchActions, searchResources, searchSubjects } from './search.ts'
+
+export type AuthzenDeps = AskedFromDeps & EvaluateDeps & SearchDeps & MetadataDeps & { readonly places: Places }
+type Call = {
+  readonly path: string
+  readonly operation: string
+  readonly summary: string
+  /** Members of the request that have to be there, for the description alone. */
+  readonly members: readonly string[]
+  readonly answered: object
+  readonly run: (deps: AuthzenDeps, request: FastifyRequest, reply: FastifyReply) => Promise<object>
+}
+const ENTITY = {
+  type: 'object',
+  required: ['type'],
+  properties: { type: { type: 'string' }, id: { type: 'string' }, properties: { type: 'object' } },
+}
+const ACTION = { type: 'object', required: ['name'], properties: { name: { type: 'string' } } }
+const MEMBERS: { readonly [name: string]: object } = { subject: ENTITY, resource: ENTITY, action: ACTION }
+const DECISION = {
+  type: 'object',
+  required: ['decision'],
+  properties: { decision: { type: 'boolean' }, context: { type: 'object' } },
+}
+
+const FREE = { type: 'object' }
+
+const CALLS: readonly Call[] = [
+  {
+    path: AUTHZEN_PATHS.evaluation,
+    operation: 'authzenEvaluation',
+    summary: 'May this subject do this action on this resource?',
+    members: ['subject', 'action', 'resource'],
+    answered: DECISION,
+    run: evaluate,
+  },
+  {
+    path: AUTHZEN_PATHS.evaluations,
+    operation: 'authzenEvaluations',
+    summary: 'Several evaluations in one call, with defaults for all of them.',
+    members: [],
+    answered: FREE,
+    run: evaluateMany,
+  },
+  {
+    path: AUTHZEN_PATHS.searchSubject,
+    operation: 'authzenSearchSubject',
+    summary: 'Which subjects of a type may do this action on this resource?',
+    members: ['subject', 'action', 'resource'],
+    answered: FREE,
+    run: searchWith(searchSubjects),
+  },
+  {
+    path: AUTHZEN_PATHS.searchResource,
+    operation: 'authzenSearchResource',
+    summary: 'On which resources of a type may this subject do this action?',
+    members: ['subject', 'action', 'resource'],
+    answered: FREE,
+    run: searchWith(searchResources),
+  },
+  {
+    path: AUTHZEN_PATHS.searchAction,
+    operation: 'authzenSearchAction',
+    summary: 'Which actions may this subject do on this resource?',
+    members: ['subject', 'resource'],
+    answered: FREE,
+    run: searchWith(searchActions),
+  },
+]
+
+export function addAuthzen(app: FastifyInstance, deps: AuthzenDeps): void {
+  addMetadata(app, deps)
+  for (const call of CALLS) addCall(app, deps, call)
+}
+
+async function evaluate(deps: AuthzenDeps, request: FastifyRequest): Promise<Decision> {
+  const caller = await recognizeCaller(deps, request)
+  return evaluateOne(deps, caller, readEvaluation(request.body))
+}
+
+async function evaluateMany(
+  deps: AuthzenDeps,
+  request: FastifyRequest,
+): Promise<Decision | { readonly evaluations: readonly Decision[] }> {
+  const caller = await recognizeCaller(deps, request)
+  const batch = readBatch(request.body)
+  if (batch === null) return evaluateOne(deps, caller, readEvaluation(request.body))
+  return { evaluations: untilDecided(await evaluateAll(deps, caller, batch.items), batch.semantic) }
+}
+
+function searchWith(search: (deps: SearchDeps, asker: Asker, body: unknown) => Promise<SearchResponse>): Call['run'] {
+  return async (deps, request, reply) => {
+    const asker = await authenticateSearcher(deps, request.raw)
+    const free = deps.places.take({ client: asker.token.clientId, organization: asker.token.organization })
+    reply.raw.once('close', free)
+    return search(deps, asker, request.body)
+  }
+}
+
+function addCall(app: FastifyInstance, deps: AuthzenDeps, call: Call): void {
+  const { path, operation, summary, members, answered, run } = call
+  const properties = Object.fromEntries(members.map((name) => [name, MEMBERS[name] ?? {}]))
+  app.post(path, {
+    schema: {
+      operationId: operation,
+      summary,
+      description: 'AuthZEN Authorization API 1.0. Members that the API does not know are ignored.',
+      tags: ['AuthZEN'],
+      security: [{ bearer: ['decisions:read'] }],
+      body: { type: 'object', required: members, properties },
+      response: { [SUCCESS.ok]: answered, default: PROBLEM_RESPONSE },
+    },
+    // The schema describes: entities.ts reads, because an item that cannot be read is no reason to refuse the others.
+    validatorCompiler: () => () => true,
+    onRequest: async (request) => {
+      presentedToken(deps.issuer, request.raw)
+      const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase()
+      // Section 10.1.2 has 400 for this, where other calls have 415.
+      if (type !== 'application/json') throw new RequestProblem('request_invalid', 'send the body as application/json')
+    },
+    handler: async (request, reply) => {
+      reply.header('cache-control', 'no-store')
+      return run(deps, request, reply)
+    },
+  })
+}

@@ -1,0 +1,219 @@
+/** Subject, resource and action search: what an evaluation allows, and nothing else, in pages. */
+import type { AskedSubject, Decision, ListPage, Pdp } from '../../../shared/domain/decision.ts'
+import { PdpError } from '../../../shared/domain/errors.ts'
+import type { JsonObject } from '../../../shared/domain/json.ts'
+import { isType } from '../../../shared/domain/names.ts'
+import { formatPageToken, parsePageToken, shortDigest } from '../../../shared/domain/page-token.ts'
+import { withoutTokens } from '../../../shared/domain/revision.ts'
+import { isBearer } from '../../../shared/domain/subjects.ts'
+import type { ActiveToken } from '../authentication/credentials.ts'
+import { RequestProblem } from '../http/status.ts'
+import { type Asker, type CallerDeps, isSame, organizationOf, setsContext, subjectOf } from './caller.ts'
+import {
+  type Entity,
+  objectOf,
+  readAction,
+  readContext,
+  readEntity,
+  readRequest,
+  readType,
+  relationOf,
+} from './entities.ts'
+import { foreignToken, formatPage, type PageRequest, readPage } from './pages.ts'
+
+export type SearchDeps = CallerDeps & { readonly pdp: Pdp }
+/** `page` comes first in the answer: readers of a stream need it before the results. */
+export type SearchResponse = {
+  readonly page: { readonly next_token: string; readonly count: number }
+  readonly context?: JsonObject
+  readonly results: readonly ({ readonly type: string; readonly id: string } | { readonly name: string })[]
+}
+type Scope = {
+  readonly organization: string | null
+  readonly context: { readonly context?: JsonObject }
+  readonly page: PageRequest
+}
+
+const CHECKS_PER_QUESTION = 256
+const NOTHING: SearchResponse = { page: { next_token: '', count: 0 }, results: [] }
+
+/** Which subjects of a type may do the action on the resource. Only a service may ask. Throws RequestProblem, PdpError. */
+export async function searchSubjects(deps: SearchDeps, asker: Asker, body: unknown): Promise<SearchResponse> {
+  const { token } = asker
+  const request = readRequest(body)
+  const type = readType(request.subject, '/subject')
+  const action = readAction(request.action, '/action')
+  const resource = readEntity(request.resource, '/resource')
+  const question = ['subject', type, action, resource.type, resource.id]
+  const { organization, context, page } = await scopeOf(asker, { request, question })
+  if (token.subject.type !== 'service')
+    throw new RequestProblem('permission_denied', 'only a client_credentials token may search for subjects')
+  const name = objectOf(resource)
+  const relation = relationOf(action, resource.type)
+  if (organization === null || !isType(type) || relation === null || name === null) return NOTHING
+  return listed(page, (at) =>
+    deps.pdp.listSubjects({ ...at, ...context, organization, type, relation, resource: name, app: token.app }),
+  )
+}
+
+/** On which resources of a type the subject may do the action. Throws RequestProblem and PdpError. */
+export async function searchResources(deps: SearchDeps, asker: Asker, body: unknown): Promise<SearchResponse> {
+  const { token } = asker
+  const request = readRequest(body)
+  const entity = readEntity(request.subject, '/subject')
+  const action = readAction(request.action, '/action')
+  const type = readType(request.resource, '/resource')
+  const question = ['resource', entity.type, entity.id, action, type]
+  const { organization, context, page } = await scopeOf(asker, { request, question })
+  const subject = await knownSubject(deps, token, entity)
+  // A list knows stored groups only: with "but not" it could hold what an evaluation denies.
+  if (token.memberships !== undefined)
+    throw new RequestProblem(
+      'permission_denied',
+      'a token that names groups may not search for resources: evaluate them',
+    )
+  const relation = relationOf(action, type)
+  if (organization === null || subject === null || !isType(type) || relation === null) return NOTHING
+  return listed(page, (at) =>
+    deps.pdp.listResources({ ...at, ...context, organization, subject, type, relation, app: token.app }),
+  )
+}
+
+/** Which relations, or permission keys, the subject has on the resource. Throws RequestProblem and PdpError. */
+export async function searchActions(deps: SearchDeps, asker: Asker, body: unknown): Promise<SearchResponse> {
+  const { token } = asker
+  const request = readRequest(body)
+  const entity = readEntity(request.subject, '/subject')
+  const resource = readEntity(request.resource, '/resource')
+  const question = ['action', entity.type, entity.id, resource.type, resource.id]
+  const { organization, context, page } = await scopeOf(asker, { request, question })
+  const subject = await knownSubject(deps, token, entity)
+  const name = objectOf(resource)
+  if (organization === null || subject === null || name === null) return NOTHING
+  const from = page.after === null ? null : parsePageToken(ACTIONS, page.after)
+  if (from === undefined) throw foreignToken()
+  if (page.limit === 0) return emptyPage(page)
+  const known = await deps.pdp.relations(organization, resource.type)
+  const names = known.filter((relation) => from === null || relation > from.after)
+  if (names.length === 0) return NOTHING
+  const answers = await decideAll(deps.pdp, { token, context, organization, subject, resource: name, names })
+  const after = await deps.pdp.relations(organization, resource.type)
+  const allowed = answers.flatMap(({ permissions }) => permissions.filter((p) => p.allowed).map((p) => p.relation))
+  const shown = allowed.slice(0, page.limit)
+  const [revision = '', ...others] = new Set(answers.map((answer) => withoutTokens(answer.revision)))
+  const digest = shortDigest(revision)
+  // A model that another took the place of in between has other relations.
+  const isOne = others.length === 0 && JSON.stringify(known) === JSON.stringify(after)
+  const consistent = isOne && (from === null || from.revision === digest)
+  const last = shown.at(-1)
+  const more = last !== undefined && allowed.length > shown.length
+  return {
+    page: {
+      next_token: more
+        ? formatPage(page, formatPageToken(ACTIONS, { after: last, revision: consistent ? digest : null }))
+        : '',
+      count: shown.length,
+    },
+    context: { revision, consistent },
+    results: shown.map((relation) => ({ name: relation })),
+  }
+}
+
+/** Page tokens of the other searches are those of their lists. */
+const ACTIONS = ['actions'] as const
+const emptyPage = (page: PageRequest): SearchResponse => ({
+  page: { next_token: formatPage(page, page.after), count: 0 },
+  results: [],
+})
+
+async function scopeOf(
+  asker: Asker,
+  { request, question }: { request: JsonObject; question: readonly string[] },
+): Promise<Scope> {
+  const { token } = asker
+  const { organization: named, parameters } = readContext(request)
+  const organization = await organizationOf(asker, named)
+  const asked = JSON.stringify([token.clientId, token.subject, organization, question, parameters])
+  const context = setsContext(token) && Object.keys(parameters).length > 0 ? { context: parameters } : {}
+  return { organization, context, page: readPage(request.page, shortDigest(asked)) }
+}
+
+/** Null for a subject that does not exist: it has nothing, whatever everybody may do. */
+async function knownSubject(deps: SearchDeps, token: ActiveToken, entity: Entity): Promise<AskedSubject | null> {
+  const subject = await subjectOf(deps, token, entity)
+  // The bearer of a token that lives exists, also where no user of ours has the id.
+  if (subject === null || !isBearer(subject) || isSame(subject, token.subject)) return subject
+  return (await deps.directory.exists(subject)) ? subject : null
+}
+
+/** Pages of a list of ours as pages of AuthZEN. */
+async function listed(
+  page: PageRequest,
+  read: (at: { pageSize: number; pageToken: string | null }) => Promise<ListPage>,
+): Promise<SearchResponse> {
+  if (page.limit === 0) return emptyPage(page)
+  const found = await readList(read, page)
+  // `user:*` is no entity, so it is not in the list.
+  const isPublic = found.items.some((item) => item.endsWith(':*'))
+  const results = found.items.filter((item) => !item.endsWith(':*')).map(entityOf)
+  const next = found.nextPageToken === null ? '' : formatPage(page, found.nextPageToken)
+  return {
+    page: { next_token: next, count: results.length },
+    context: {
+      revision: found.revision,
+      consistent: found.revisionUnchanged,
+      ...(isPublic ? { public: true } : {}),
+      ...(found.complete ? {} : { complete: false }),
+    },
+    results,
+  }
+}
+
+async function readList(
+  read: (at: { pageSize: number; pageToken: string | null }) => Promise<ListPage>,
+  page: PageRequest,
+): Promise<ListPage> {
+  try {
+    return await read({ pageSize: page.limit, pageToken: page.after })
+  } catch (err) {
+    if (err instanceof PdpError && err.issues.some(({ place }) => place === '/pageToken')) throw foreignToken(err)
+    throw err
+  }
+}
+
+function entityOf(item: string): Entity {
+  const colon = item.indexOf(':')
+  return { type: item.slice(0, colon), id: item.slice(colon + 1) }
+}
+
+/** All questions are asked in one turn, so that one look at the store serves them. */
+function decideAll(
+  pdp: Pdp,
+  of: {
+    readonly token: ActiveToken
+    readonly context: Scope['context']
+    readonly organization: string
+    readonly subject: AskedSubject
+    readonly resource: string
+    readonly names: readonly string[]
+  },
+): Promise<readonly Decision[]> {
+  const { token, context, organization, subject, resource, names } = of
+  const slices = Array.from({ length: Math.ceil(names.length / CHECKS_PER_QUESTION) }, (_, i) =>
+    names.slice(i * CHECKS_PER_QUESTION, (i + 1) * CHECKS_PER_QUESTION),
+  )
+  return Promise.all(
+    slices.map((slice) =>
+      pdp.decide({
+        organization,
+        subject,
+        permissions: slice.map((relation) => ({ relation, resource })),
+        app: token.app,
+        audiences: token.audiences,
+        // They are the bearer's, and nobody else's.
+        ...(isSame(subject, token.subject) && token.memberships !== undefined && { memberships: token.memberships }),
+        ...context,
+      }),
+    ),
+  )
+}

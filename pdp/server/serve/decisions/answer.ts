@@ -1,0 +1,189 @@
+/** Answers one question about a bearer. HTTP and gRPC share this, so that both give the same answer for the same reason. */
+
+import type { Directory } from '../../../engine/store/directory.ts'
+import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
+import type {
+  AskedSubject,
+  ContextualTuple,
+  DecideRequest,
+  EntitlementResult,
+  Pdp,
+  PermissionCheck,
+  PermissionResult,
+  Reason,
+} from '../../../shared/domain/decision.ts'
+import type { JsonObject } from '../../../shared/domain/json.ts'
+import { REASONS } from '../../../shared/domain/reasons.ts'
+import { isBearer } from '../../../shared/domain/subjects.ts'
+import type { Admission } from '../authentication/admission.ts'
+import { requireReader } from '../authentication/authenticate.ts'
+import type { ActiveToken } from '../authentication/credentials.ts'
+
+export type Question = {
+  readonly permissions: readonly PermissionCheck[]
+  readonly entitlements: readonly string[]
+  /** A subject of the token's organization other than the bearer; null: the bearer. */
+  readonly subject: AskedSubject | null
+  readonly explain: boolean
+  readonly contextualTuples?: readonly ContextualTuple[]
+  readonly withoutTuples?: readonly ContextualTuple[]
+  readonly asOfMs?: number
+  readonly context?: JsonObject
+  /** The id of the request that led to the question; absent or empty: the caller does not say it. */
+  readonly requestId?: string
+  /** Of the client whose request led to the question, as the caller says it. */
+  readonly clientAddress?: string
+  /** Of the request, as the sidecar's route file writes it; absent or empty: none. */
+  readonly route?: string
+  /** Of the request that led to the question (W3C Trace Context), if the caller says it. */
+  readonly traceparent?: string
+  /** The caller is authenticated by itself, and does not speak for the bearer: it may say what the context is. */
+  readonly ownCaller?: boolean
+  /** The caller proved that it holds the key that the token is bound to. */
+  readonly provenKey?: boolean
+}
+export type Answer = {
+  readonly active: boolean
+  readonly subject: AskedSubject | null
+  readonly organization: string | null
+  readonly permissions: readonly PermissionResult[]
+  readonly entitlements: ReadonlyMap<string, EntitlementResult | null>
+  readonly decisionId: string
+  /** Null if nothing was read. */
+  readonly revision: string | null
+  readonly validUntilMs: number | null
+  readonly acr: string | null
+  readonly authTime: number | null
+}
+
+export type QuestionDeps = {
+  readonly pdp: Pdp
+  readonly directory: Pick<Directory, 'exists'>
+  readonly randomId: () => string
+}
+/** `token` is verified; its revocation is checked with the answer. Throws RequestProblem and PdpError. */
+export type AnswerQuestion = (token: TokenState, question: Question) => Promise<Answer>
+
+export function createAnswerQuestion(deps: QuestionDeps): AnswerQuestion {
+  return (token, question) => answerQuestion(deps, token, question)
+}
+
+/** Like `answer`, once it is the caller's turn. Also throws RequestProblem `overloaded`. */
+export function admitted(answer: AnswerQuestion, admission: Admission): AnswerQuestion {
+  return (token, question) =>
+    token.active
+      ? admission.run({ organization: token.organization, client: token.clientId }, () => answer(token, question))
+      : answer(token, question)
+}
+
+async function answerQuestion(deps: QuestionDeps, token: TokenState, question: Question): Promise<Answer> {
+  const decisionId = deps.randomId()
+  if (!token.active) return denied({ token: null, question, decisionId })
+  const { subject: named, contextualTuples, withoutTuples, asOfMs, context } = question
+  // A bearer that could set the context would state its own address or clearance.
+  const setsContext = context !== undefined && question.ownCaller !== true
+  const isSupposed =
+    (contextualTuples !== undefined && contextualTuples.length > 0) ||
+    withoutTuples !== undefined ||
+    asOfMs !== undefined
+  if (named !== null || question.explain || isSupposed || setsContext) requireReader(token, question.provenKey === true)
+  if (token.organization === null) {
+    return denied({ token: (await isAlive(deps.pdp, token)) ? token : null, question, decisionId })
+  }
+  const subject = named ?? token.subject
+  // Asked at the same time. A token's own subject exists, or the token is revoked.
+  const exists = named === null || existsAsSubject(deps.directory, named)
+  const deciding = deps.pdp.decide(requestOf(token, { question, organization: token.organization, subject }))
+  const [isKnown, decision] = exists === true ? [true, await deciding] : await Promise.all([exists, deciding])
+  if (decision.tokenRevoked) return denied({ token: null, question, decisionId })
+  const permissions = isKnown
+    ? decision.permissions
+    : question.permissions.map((check) => refusedUnknown(check, subject, question.explain))
+  const { entitlements, revision, validUntilMs } = decision
+  const { organization, acr, authTime } = token
+  // Not a spread, which takes as long as everything else here.
+  return {
+    active: true,
+    subject,
+    organization,
+    permissions,
+    entitlements,
+    decisionId,
+    revision,
+    validUntilMs,
+    acr,
+    authTime,
+  }
+}
+
+type OwnRequest = { -readonly [name in keyof DecideRequest]: DecideRequest[name] }
+
+/** Member by member: spreads of what a question may have would take as long as the decision. */
+function requestOf(token: ActiveToken, of: { question: Question; organization: string; subject: AskedSubject }) {
+  const { permissions, entitlements, explain, contextualTuples, withoutTuples, asOfMs, context } = of.question
+  const request: OwnRequest = {
+    organization: of.organization,
+    subject: of.subject,
+    permissions,
+    entitlements,
+    app: token.app,
+    audiences: token.audiences,
+    revocationKeys: token.revocationKeys,
+    issuedAtMs: token.issuedAtMs,
+    explain,
+  }
+  // They are the bearer's, and nobody else's.
+  if (of.question.subject === null && token.memberships !== undefined) request.memberships = token.memberships
+  if (contextualTuples !== undefined) request.contextualTuples = contextualTuples
+  if (withoutTuples !== undefined) request.withoutTuples = withoutTuples
+  if (asOfMs !== undefined) request.asOfMs = asOfMs
+  if (context !== undefined) request.context = context
+  return request
+}
+
+/** Wildcard grants are for people and clients that exist. */
+export async function existsAsSubject(directory: Pick<Directory, 'exists'>, subject: AskedSubject): Promise<boolean> {
+  return !isBearer(subject) || directory.exists(subject)
+}
+
+export const refusedUnknown = (check: PermissionCheck, subject: AskedSubject, explain: boolean): PermissionResult =>
+  refused(check, 'none', explain, unknownSubject(subject))
+
+/** A token without an organization is denied everything; the answer still says whether the token is active. */
+async function isAlive(pdp: Pick<Pdp, 'isRevoked'>, token: ActiveToken): Promise<boolean> {
+  return !(await pdp.isRevoked(token))
+}
+
+function denied(input: { token: ActiveToken | null; question: Question; decisionId: string }): Answer {
+  const { token, question, decisionId } = input
+  const code = 'token_inactive'
+  return {
+    active: token !== null,
+    ...(token === null ? { organization: null, acr: null, authTime: null } : context(token)),
+    subject: token === null ? null : (question.subject ?? token.subject),
+    permissions: question.permissions.map((check) => refused(check, code, question.explain)),
+    entitlements: new Map(question.entitlements.map((key) => [key, null])),
+    decisionId,
+    revision: null,
+    validUntilMs: null,
+  }
+}
+
+function context(token: ActiveToken): Pick<Answer, 'organization' | 'acr' | 'authTime'> {
+  return { organization: token.organization, acr: token.acr, authTime: token.authTime }
+}
+
+const unknownSubject = (subject: AskedSubject): string =>
+  `there is no ${subject.type === 'user' ? 'user' : 'client'} "${subject.id}", whatever tuples say`
+
+function refused(
+  { relation, resource }: PermissionCheck,
+  code: Reason['code'],
+  explain: boolean,
+  detail: string = 'the token is not active, or is bound to no organization',
+): PermissionResult {
+  const result: Omit<PermissionResult, 'reason'> = { relation, resource, allowed: false, reasonCode: code }
+  return explain
+    ? { ...result, reason: { code, message: REASONS[code], path: [], missing: [], details: [detail] } }
+    : result
+}

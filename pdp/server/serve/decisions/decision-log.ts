@@ -1,0 +1,43 @@
+/** The line that the log has for each answered question (`decision-log.schema.json`). */
+
+import { parseAddress } from '../../../shared/base/addresses.ts'
+import { subjectName } from '../../../shared/domain/subjects.ts'
+import type { Log } from '../../../shared/process/log.ts'
+import type { Answer } from './answer.ts'
+import type { AnswerObserver } from './observed-answers.ts'
+
+/** `logsAllowed`: whether the line of a question that was allowed in all parts is written. Every denial is. */
+export function logDecisions(log: Log, logsAllowed = (): boolean => true): AnswerObserver {
+  return {
+    answered({ token, question, answer, durationMs }) {
+      if (!log.isLevelEnabled('info')) return // building the log entry costs more than deciding
+      if (isAllowed(answer) && !logsAllowed()) return
+      log.info({
+        event: 'decision',
+        decision_id: answer.decisionId,
+        request_id: question.requestId || null,
+        client_address: parseAddress(question.clientAddress ?? ''),
+        route: question.route || null,
+        client_id: token.active ? token.clientId : null,
+        subject: answer.subject === null ? null : subjectName(answer.subject),
+        organization: answer.organization,
+        permissions: answer.permissions.map(({ relation, resource, allowed, reasonCode }) => ({
+          relation,
+          resource,
+          allowed,
+          reason: reasonCode,
+        })),
+        entitlements: answer.entitlements.size === 0 ? [] : entitlementsOf(answer),
+        duration_ms: Math.round(durationMs * 10) / 10,
+      })
+    },
+  }
+}
+
+/** Without their values. */
+export const entitlementsOf = ({
+  entitlements,
+}: Answer): readonly { readonly key: string; readonly present: boolean }[] =>
+  [...entitlements].map(([key, value]) => ({ key, present: value !== null }))
+
+const isAllowed = ({ active, permissions }: Answer): boolean => active && permissions.every(({ allowed }) => allowed)

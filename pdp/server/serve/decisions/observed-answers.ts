@@ -1,0 +1,45 @@
+/** What is noted of each question besides its answer: a line of the log, a place among the latest decisions, figures. */
+import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
+import type { Answer, AnswerQuestion, Question } from './answer.ts'
+
+/** Times include the wait for the question's turn. */
+export type Observed = {
+  readonly token: TokenState
+  readonly question: Question
+  readonly answer: Answer
+  /** Since the epoch. */
+  readonly startedMs: number
+  readonly durationMs: number
+}
+export type AnswerObserver = {
+  answered(observed: Observed): void
+  failed?(question: Question, error: unknown, durationMs: number): void
+}
+export type Clocks = {
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number
+  /** Milliseconds that only grow, with fractions. */
+  readonly monotonic: () => number
+}
+
+/** All observers in one step, because each promise between a question and its answer costs as much as a simple check. */
+export function observeAnswers(
+  answer: AnswerQuestion,
+  observers: readonly AnswerObserver[],
+  { clock, monotonic }: Clocks,
+): AnswerQuestion {
+  return async (token, question) => {
+    const startedMs = clock()
+    const beganMs = monotonic()
+    let found: Answer
+    try {
+      found = await answer(token, question)
+    } catch (err) {
+      for (const observer of observers) observer.failed?.(question, err, monotonic() - beganMs)
+      throw err
+    }
+    const observed = { token, question, answer: found, startedMs, durationMs: monotonic() - beganMs }
+    for (const observer of observers) observer.answered(observed)
+    return found
+  }
+}

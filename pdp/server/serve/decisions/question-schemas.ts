@@ -1,0 +1,126 @@
+/** Parts that questions share, in a decision as in a list: whom they are about, and the tuples that come with them. */
+import type { ContextualTuple } from '../../../shared/domain/decision.ts'
+import { PdpError, type ValidationIssue } from '../../../shared/domain/errors.ts'
+import { parseTuple } from '../../../shared/domain/names.ts'
+import type { TupleCondition } from '../../../shared/domain/tuple.ts'
+import { object, TIMESTAMP } from '../http/schemas.ts'
+import { RequestProblem } from '../http/status.ts'
+
+/** Longer than any name may be, so that the engine says what is wrong with one that is too long. */
+export const NAME = { type: 'string', maxLength: 1_024 } as const
+
+export const ASKED_SUBJECT = object(
+  {
+    type: { ...NAME, description: 'user, service, or any other type that tuples name.' },
+    id: { ...NAME, minLength: 1, description: '* for everybody of the type.' },
+    relation: { ...NAME, description: 'All who have this relation on <type>:<id>, instead of that itself.' },
+  },
+  ['type', 'id'],
+)
+const CONDITION = {
+  ...object({ name: NAME, context: { type: 'object', additionalProperties: true } }, ['name']),
+  description:
+    'The tuple counts only while this condition holds; values in its context win over those of the question.',
+}
+const TUPLE = object({ object: NAME, relation: NAME, subject: NAME, condition: CONDITION }, [
+  'object',
+  'relation',
+  'subject',
+])
+export const CONTEXTUAL_TUPLES = {
+  type: 'array',
+  maxItems: 100,
+  items: { ...TUPLE, type: ['string', 'object'], maxLength: 2_048 },
+  description:
+    'Tuples that count in this question only: type:id#relation@subject, or the same in parts. They count for relations, and never for memberships, roles or permission keys.',
+} as const
+
+export const WITHOUT_TUPLES = {
+  ...CONTEXTUAL_TUPLES,
+  description:
+    'Stored tuples that do not count in this question, in the same forms. Needs decisions:read as well. They go on counting for memberships, roles and permission keys.',
+} as const
+export const AS_OF = {
+  ...TIMESTAMP,
+  description:
+    'The question is about what was true then, as far as the log of changes reaches back; people and clients are those of today. Needs decisions:read as well.',
+} as const
+
+export const CONTEXT = {
+  type: 'object',
+  additionalProperties: true,
+  description: 'Values of parameters of conditions, at most 32 KiB. What a tuple stores wins over them.',
+} as const
+
+export type TupleBody =
+  | string
+  | (Omit<ContextualTuple, 'condition'> & {
+      readonly condition?: Partial<TupleCondition> & Pick<TupleCondition, 'name'>
+    })
+
+/** As members of a question, which lacks what the request does. */
+export const readAsOf = (instant: string | undefined): { readonly asOfMs?: number } =>
+  instant === undefined ? {} : { asOfMs: Date.parse(instant) }
+export const readWithoutTuples = (
+  bodies: readonly TupleBody[] | undefined,
+): { readonly withoutTuples?: readonly ContextualTuple[] } =>
+  bodies === undefined ? {} : { withoutTuples: readContextualTuples(bodies, '/without_tuples') }
+
+/** Throws RequestProblem with the place of each that is no tuple. */
+export function readContextualTuples(
+  bodies: readonly TupleBody[],
+  member = '/contextual_tuples',
+): readonly ContextualTuple[] {
+  const issues: ValidationIssue[] = []
+  const tuples = bodies.flatMap((body, i) => {
+    if (typeof body !== 'string') return [withContext(body)]
+    try {
+      return [parseTuple(body)]
+    } catch (err) {
+      if (!(err instanceof PdpError)) throw err
+      issues.push({ place: `${member}/${i}`, message: err.message })
+      return []
+    }
+  })
+  if (issues.length > 0) throw malformed(issues)
+  return tuples
+}
+
+function withContext({ condition, ...tuple }: Exclude<TupleBody, string>): ContextualTuple {
+  return condition === undefined ? tuple : { ...tuple, condition: { context: {}, ...condition } }
+}
+
+/** The engine's names of what a request says. */
+const PLACES: readonly (readonly [engine: RegExp, request: string])[] = [
+  [/^\/contextualTuples/, '/contextual_tuples'],
+  [/^\/withoutTuples/, '/without_tuples'],
+  [/^\/asOfMs/, '/as_of'],
+  [/^\/subjectRelation/, '/subject_relation'],
+  [/^\/organization/, ':org'],
+  [/^\/pageSize/, '?page_size'],
+  [/^\/pageToken/, '?page_token'],
+]
+
+/** As the work, but what it refuses has the places of the request. */
+export async function relocated<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (err) {
+    if (!(err instanceof PdpError) || err.issues.length === 0) throw err
+    throw malformed(
+      err.issues.map(({ place, message }) => ({ place: placeOf(place), message })),
+      err,
+    )
+  }
+}
+
+function placeOf(place: string): string {
+  const [engine, request] = PLACES.find(([found]) => found.test(place)) ?? [/^/, '']
+  return place.replace(engine, request)
+}
+
+const malformed = (issues: readonly ValidationIssue[], cause?: unknown): RequestProblem =>
+  new RequestProblem('request_invalid', `the question is malformed: ${describe(issues)}`, { issues, cause })
+
+const describe = (issues: readonly ValidationIssue[]): string =>
+  issues.map(({ place, message }) => `${place} ${message}`).join('; ')

@@ -1,0 +1,191 @@
+/** `POST /oauth/decisions`: the bearer's permissions and the organization's entitlements in one round trip. */
+import type { FastifyInstance } from 'fastify'
+import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
+import type { AskedSubject, PermissionResult } from '../../../shared/domain/decision.ts'
+import type { JsonObject } from '../../../shared/domain/json.ts'
+import { type CredentialDeps, presentedToken, provesKey } from '../authentication/credentials.ts'
+import { PROBLEM_RESPONSE } from '../http/schemas.ts'
+import { SUCCESS } from '../http/status.ts'
+import type { Answer, AnswerQuestion, Question } from './answer.ts'
+import { type AskedFromDeps, askedFrom } from './asked-from.ts'
+import {
+  AS_OF,
+  ASKED_SUBJECT,
+  CONTEXT,
+  CONTEXTUAL_TUPLES,
+  NAME,
+  readAsOf,
+  readContextualTuples,
+  readWithoutTuples,
+  relocated,
+  type TupleBody,
+  WITHOUT_TUPLES,
+} from './question-schemas.ts'
+
+const CHECKS_MAX = 256
+const ENTITLEMENTS_MAX = 256
+
+type Body = {
+  readonly permissions?: Question['permissions']
+  readonly entitlements?: readonly string[]
+  readonly subject?: AskedSubject
+  readonly contextual_tuples?: readonly TupleBody[]
+  readonly without_tuples?: readonly TupleBody[]
+  readonly as_of?: string
+  readonly context?: JsonObject
+  readonly explain?: boolean
+}
+const BODY = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    permissions: {
+      type: 'array',
+      maxItems: CHECKS_MAX,
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['relation', 'resource'],
+        properties: {
+          relation: { ...NAME, description: 'A relation, or a permission key for app and organization resources.' },
+          resource: { ...NAME, description: '<type>:<id>' },
+        },
+      },
+    },
+    entitlements: { type: 'array', maxItems: ENTITLEMENTS_MAX, items: NAME },
+    subject: {
+      ...ASKED_SUBJECT,
+      description: 'Another subject of the organization. Needs a client_credentials token with scope decisions:read.',
+    },
+    context: { ...CONTEXT, description: `${CONTEXT.description} Needs decisions:read as well.` },
+    contextual_tuples: {
+      ...CONTEXTUAL_TUPLES,
+      description: `${CONTEXTUAL_TUPLES.description} Needs decisions:read as well.`,
+    },
+    without_tuples: WITHOUT_TUPLES,
+    as_of: AS_OF,
+    explain: { type: 'boolean', description: 'Adds a reason to each permission. Also needs the scope decisions:read.' },
+  },
+} as const
+
+const SUBJECT = {
+  type: ['object', 'null'],
+  required: ['type', 'id'],
+  properties: { type: { type: 'string' }, id: { type: 'string' }, relation: { type: 'string' } },
+}
+const ANSWER = {
+  description:
+    'Allowed or denied, item by item. A token that is inactive, or has no organization, is denied everything.',
+  type: 'object',
+  required: ['subject', 'organization', 'permissions', 'entitlements'],
+  properties: {
+    subject: SUBJECT,
+    organization: { type: ['string', 'null'] },
+    permissions: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['relation', 'resource', 'allowed'],
+        properties: {
+          relation: { type: 'string' },
+          resource: { type: 'string' },
+          allowed: { type: 'boolean' },
+          error: { type: 'string', description: 'Why the item could not be decided. `allowed` is then false.' },
+          missing_context: {
+            type: 'array',
+            items: { type: 'string' },
+            description: 'With error condition_failed: parameters of conditions that the context lacks.',
+          },
+          reason: {
+            type: 'object',
+            description:
+              'code and its message, path (the chain of grants), missing (tuples, any one of which would allow it), details (of a denial, in words).',
+          },
+        },
+      },
+    },
+    entitlements: {
+      type: 'object',
+      additionalProperties: {
+        type: ['object', 'null'],
+        required: ['value', 'version'],
+        properties: { value: { type: 'object' }, version: { type: 'integer' } },
+      },
+    },
+  },
+}
+
+/** Adds the route. */
+export function addDecisions(
+  app: FastifyInstance,
+  deps: CredentialDeps &
+    AskedFromDeps & {
+      readonly recognize: (token: string) => Promise<TokenState>
+      readonly answer: AnswerQuestion
+    },
+): void {
+  app.post<{ Body: Body }>('/oauth/decisions', {
+    config: { deadline: 'decision' },
+    schema: {
+      operationId: 'decide',
+      summary: 'Answers permission and entitlement questions about the bearer of the token.',
+      tags: ['Decisions'],
+      security: [{ bearer: [] }],
+      body: BODY,
+      response: { [SUCCESS.ok]: ANSWER, default: PROBLEM_RESPONSE },
+    },
+    onRequest: async (request) => {
+      presentedToken(deps.issuer, request.raw)
+    },
+    handler: async (request, reply) => {
+      const presented = presentedToken(deps.issuer, request.raw)
+      const token = await deps.recognize(presented.token)
+      // A resource server cannot prove the key of a token that it received, and may ask about the bearer without a proof.
+      const provenKey = token.active && (await provesKey(deps, request.raw, { ...presented, state: token }))
+      const { permissions = [], entitlements = [], subject = null, explain = false } = request.body
+      const { context } = request.body
+      const contextualTuples = readContextualTuples(request.body.contextual_tuples ?? [])
+      const question = {
+        permissions,
+        entitlements,
+        subject,
+        explain,
+        contextualTuples,
+        ...readWithoutTuples(request.body.without_tuples),
+        ...readAsOf(request.body.as_of),
+        ...askedFrom(request, deps),
+        provenKey,
+        ...(context !== undefined && { context }),
+      }
+      const answer = await relocated(deps.answer(token, question))
+      reply.header('cache-control', 'no-store').header('portcullis-decision-id', answer.decisionId)
+      if (answer.revision !== null) reply.header('portcullis-revision', answer.revision)
+      return present(answer)
+    },
+  })
+}
+
+function present(answer: Answer) {
+  return {
+    subject: answer.subject,
+    organization: answer.organization,
+    permissions: answer.permissions.map(presentPermission),
+    entitlements: Object.fromEntries(
+      [...answer.entitlements].map(([key, result]) => [
+        key,
+        result && { value: result.value, version: result.version },
+      ]),
+    ),
+  }
+}
+
+function presentPermission({ relation, resource, allowed, error, reason, missingContext }: PermissionResult) {
+  return {
+    relation,
+    resource,
+    allowed,
+    ...(error === undefined ? {} : { error }),
+    ...(missingContext === undefined ? {} : { missing_context: missingContext }),
+    ...(reason === undefined ? {} : { reason }),
+  }
+}

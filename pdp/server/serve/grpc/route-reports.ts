@@ -1,0 +1,184 @@
+/** The routes of connected sidecars, as each reports them, to show them to people; no decision uses them. */
+
+import { create } from '@bufbuild/protobuf'
+import type { ServerDuplexStream } from '@grpc/grpc-js'
+import type {
+  ReportRequest,
+  ReportResponse,
+  RouteCount,
+  RouteTable,
+} from '../../../../proto/gen/portcullis/v1/routes_pb.ts'
+import { ReportResponseSchema } from '../../../../proto/gen/portcullis/v1/routes_pb.ts'
+import type { GrpcCaller } from '../authentication/grpc-callers.ts'
+import { createBudgets, type Holding } from './budgets.ts'
+import type { OpenStream } from './stream.ts'
+
+const ROUTES_MAX = 2_000
+const WARNINGS_MAX = 100
+/** Of one text of a table. */
+const TEXT_MAX = 2_048
+/** Besides its texts. */
+const ROUTE_BYTES = 256
+const TRY_MS = 2_000
+const TRIALS_MAX = 16
+/** Of all callers together; one may hold a quarter, and those of one tenant half. */
+const LIMITS = { streams: 2_000, watched: 0, tokenCharacters: 0, bytes: 64 * 1024 * 1024 }
+
+export type ReportedRoute = {
+  readonly id: string
+  readonly check: string
+  readonly shadow: boolean
+  /** How many tests of the route file take it. */
+  readonly tests: number
+  readonly requests: number
+  readonly denied: number
+  readonly shadowed: number
+}
+export type Trial = { readonly method: string; readonly target: string; readonly claims: string }
+export type Tried = {
+  /** Empty: none. */
+  readonly route: string
+  readonly parameters: readonly string[]
+  readonly asks: readonly string[]
+  /** Empty: the sidecar would not refuse without a question. */
+  readonly denial: string
+}
+export type ReportedSidecar = {
+  readonly name: string
+  readonly resource: string
+  readonly fileHash: string
+  /** Who it authenticated as. */
+  readonly caller: string
+  readonly connectedMs: number
+  readonly routes: readonly ReportedRoute[]
+  readonly leftOut: number
+  /** In the route file; 0: none, or too many to be run. */
+  readonly tests: number
+  readonly warnings: readonly string[]
+  /** Null: it did not answer in time, or has other trials to answer. */
+  try(trial: Trial): Promise<Tried | null>
+}
+export type ReportCall = Pick<
+  ServerDuplexStream<ReportRequest, ReportResponse>,
+  'on' | 'write' | 'end' | 'writableNeedDrain'
+>
+export type RouteReports = {
+  /** Those that have sent a table, the longest connected first. */
+  all(): readonly ReportedSidecar[]
+  /** Null: the caller has too many open. */
+  serve(call: ReportCall, caller: GrpcCaller): OpenStream | null
+}
+
+export function createRouteReports({ clock }: { readonly clock: () => number }): RouteReports {
+  const budgets = createBudgets(LIMITS)
+  const open = new Set<{ readonly sidecar: () => ReportedSidecar | null }>()
+  return {
+    all: () => [...open].flatMap(({ sidecar }) => sidecar() ?? []),
+    serve(call, caller) {
+      const holding = budgets.of(caller)
+      if (!holding.take('streams', 1)) return null
+      const report = serveReport(call, { caller: caller.name, holding, connectedMs: clock() })
+      open.add(report)
+      let isOver = false
+      for (const event of ['end', 'cancelled', 'close', 'error', 'finish']) {
+        call.on(event, () => {
+          if (isOver) return
+          isOver = true
+          open.delete(report)
+          report.close()
+          holding.give('streams', 1)
+          if (event === 'end') call.end()
+        })
+      }
+      return { drain: () => call.end() }
+    },
+  }
+}
+
+function serveReport(
+  call: ReportCall,
+  { caller, holding, connectedMs }: { caller: string; holding: Holding; connectedMs: number },
+) {
+  let table: Kept | null = null
+  let last = 0
+  const trials = new Map<number, (tried: Tried | null) => void>()
+
+  function keep(next: RouteTable): void {
+    holding.give('bytes', table?.bytes ?? 0)
+    const read = readTable(next)
+    // What does not fit is not shown, but the sidecar is.
+    table = holding.take('bytes', read.bytes)
+      ? read
+      : { ...EMPTY, resource: read.resource, leftOut: next.routes.length }
+  }
+
+  function trial(asked: Trial): Promise<Tried | null> {
+    if (trials.size >= TRIALS_MAX || call.writableNeedDrain) return Promise.resolve(null)
+    last = (last + 1) >>> 0
+    const number = last
+    const { promise, resolve } = Promise.withResolvers<Tried | null>()
+    const timer = setTimeout(() => resolve(null), TRY_MS)
+    trials.set(number, resolve)
+    call.write(create(ReportResponseSchema, { trial: number, ...asked }))
+    return promise.finally(() => {
+      clearTimeout(timer)
+      trials.delete(number)
+    })
+  }
+
+  call.on('data', ({ table: next, counts, tried }: ReportRequest) => {
+    if (next !== undefined) keep(next)
+    if (table !== null) for (const count of counts.slice(0, ROUTES_MAX)) addCount(table.routes, count)
+    if (tried === undefined) return
+    const { route, parameters, asks, denial } = tried
+    trials.get(tried.trial)?.({
+      route: shortened(route),
+      parameters: texts(parameters),
+      asks: texts(asks),
+      denial: shortened(denial),
+    })
+  })
+  return {
+    sidecar: (): ReportedSidecar | null => table && { ...table, caller, connectedMs, try: trial },
+    close() {
+      holding.give('bytes', table?.bytes ?? 0)
+      table = null
+      for (const resolve of trials.values()) resolve(null)
+    },
+  }
+}
+
+type Kept = Pick<ReportedSidecar, 'name' | 'resource' | 'fileHash' | 'leftOut' | 'tests' | 'warnings'> & {
+  readonly routes: ReportedRoute[]
+  readonly bytes: number
+}
+const EMPTY: Kept = { name: '', resource: '', fileHash: '', leftOut: 0, tests: 0, warnings: [], routes: [], bytes: 0 }
+const UNASKED = { requests: 0, denied: 0, shadowed: 0 }
+
+const shortened = (text: string): string => text.slice(0, TEXT_MAX)
+const texts = (all: readonly string[]): readonly string[] => all.slice(0, WARNINGS_MAX).map(shortened)
+
+function readTable({ name, resource, fileHash, routes: all, leftOut, tests, warnings }: RouteTable): Kept {
+  const routes = all.slice(0, ROUTES_MAX).map((route) => ({
+    ...UNASKED,
+    id: shortened(route.id),
+    check: shortened(route.check),
+    shadow: route.shadow,
+    tests: route.tests,
+  }))
+  const read = {
+    name: shortened(name),
+    resource: shortened(resource),
+    fileHash: shortened(fileHash),
+    tests,
+    warnings: texts(warnings),
+    routes,
+  }
+  const bytes = 2 * JSON.stringify(read).length + ROUTE_BYTES * routes.length
+  return { ...read, leftOut: leftOut + all.length - routes.length, bytes }
+}
+
+function addCount(routes: ReportedRoute[], { route, requests, denied, shadowed }: RouteCount): void {
+  const known = routes[route]
+  if (known !== undefined) routes[route] = { ...known, requests, denied, shadowed }
+}

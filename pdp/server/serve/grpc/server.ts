@@ -1,0 +1,288 @@
+/** The PDP's gRPC server: Decide, DecideStream, reports of routes, health and reflection. */
+import { createServer } from 'node:net'
+import { Duplex } from 'node:stream'
+import {
+  Metadata,
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  type ServerUnaryCall,
+  type sendUnaryData,
+} from '@grpc/grpc-js'
+import { HealthImplementation } from 'grpc-health-check'
+import { type DecideRequest, DecisionService } from '../../../../proto/gen/portcullis/v1/decision_pb.ts'
+import { type ReportRequest, type ReportResponse, RouteService } from '../../../../proto/gen/portcullis/v1/routes_pb.ts'
+import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
+import { withTimeout } from '../../../shared/base/with-timeout.ts'
+import { StartError } from '../../../shared/process/exit.ts'
+import { serviceDefinition } from '../../../shared/process/grpc/service.ts'
+import { formatAddress, isLoopback, type ListenAddress, listenError, listenOn } from '../../../shared/process/listen.ts'
+import type { Log } from '../../../shared/process/log.ts'
+import { DECISION_MS, unanswered } from '../authentication/admission.ts'
+import type { AuthenticateCaller, GrpcCaller } from '../authentication/grpc-callers.ts'
+import type { Answer, AnswerQuestion } from '../decisions/answer.ts'
+import type { WatchedQuestions } from '../decisions/watched-questions.ts'
+import { asRequestProblem, isFault, RequestProblem, STATUS } from '../http/status.ts'
+import { createAnswerEncoder } from './answer-codec.ts'
+import type { StreamCall } from './answer-sender.ts'
+import { type Budgets, createBudgets, type Holding } from './budgets.ts'
+import { readRequest } from './question-codec.ts'
+import { decodeStreamRequest } from './questions.ts'
+import { addReflection } from './reflection.ts'
+import type { ReportCall, RouteReports } from './route-reports.ts'
+import { type OpenStream, serveStream } from './stream.ts'
+import type { ReloadedTls } from './tls.ts'
+import { createOutcomeWeight, type OutcomeWeight, questionWeight } from './weights.ts'
+
+const MESSAGE_BYTES_MAX = 1_048_576
+const DRAIN_TIMEOUT_MS = 5_000
+const RECHECK_INTERVAL_MS = 30_000
+/** On loopback. */
+const LOCAL: GrpcCaller = { name: 'this machine', group: null }
+const RETRY_PUSHBACK_MS = '1000'
+
+export type GrpcDeps = {
+  readonly recognize: (token: string) => Promise<TokenState>
+  readonly answer: AnswerQuestion
+  readonly watched: WatchedQuestions
+  /** Not used on loopback, where only this machine can call. */
+  readonly authenticate: AuthenticateCaller
+  /** Null: plain text. */
+  readonly tls: ReloadedTls | null
+  readonly log: Log
+  /** Without it no reports are taken, because nobody would look at them. */
+  readonly routes?: RouteReports | null
+  /** Default: the limits of a process. */
+  readonly budgets?: Pick<Budgets, 'of'>
+  /** For a call of Decide, and for the authentication of a stream. Default: that of a decision. */
+  readonly deadlineMs?: number
+  /** How often the caller of a long stream is authenticated again. Default 30 s. */
+  readonly recheckIntervalMs?: number
+}
+/** `address` is `host:port` as bound. */
+export type GrpcServer = { readonly address: string; close(): Promise<void> }
+
+/**
+ * Without TLS it serves on loopback only.
+ * Throws StartError for a non-loopback address without TLS, or if it cannot listen on the address.
+ */
+export async function startGrpcServer(deps: GrpcDeps, listen: ListenAddress): Promise<GrpcServer> {
+  const local = isLoopback(listen.host)
+  if (!local && deps.tls === null) {
+    throw new StartError(
+      `The gRPC listener cannot listen on ${formatAddress(listen)} without TLS: plain text is for loopback addresses only`,
+    )
+  }
+  const server = new Server({
+    'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
+    'grpc.max_concurrent_streams': 1_000,
+    'grpc.keepalive_permit_without_calls': 1,
+    // It counts for a debugging service that is not served here, which takes a quarter of the library's time for a call.
+    'grpc.enable_channelz': 0,
+  })
+  const streams = addDecisionService(server, { ...deps, authenticate: local ? null : deps.authenticate })
+  const health = new HealthImplementation({ '': 'SERVING', [DecisionService.typeName]: 'SERVING' })
+  health.addToServer(server)
+  addReflection(server)
+  const bound = await bind(server, listen, deps.tls?.credentials ?? ServerCredentials.createInsecure())
+  return {
+    address: formatAddress(bound),
+    async close() {
+      for (const name of ['', DecisionService.typeName]) health.setStatus(name, 'NOT_SERVING')
+      await drain(server, streams)
+      await deps.watched.close()
+      deps.tls?.close()
+    },
+  }
+}
+
+type ServerCall = Pick<
+  ServerDuplexStream<unknown, unknown>,
+  'once' | 'emit' | 'getPeer' | 'metadata' | 'getAuthContext'
+>
+type ServiceDeps = Omit<GrpcDeps, 'authenticate'> & { readonly authenticate: AuthenticateCaller | null }
+type Streams = {
+  /** Ends all streams in order, and those that open later as soon as they open. */
+  drain(): void
+}
+
+function addDecisionService(server: Server, deps: ServiceDeps): Streams {
+  const streams = new Set<OpenStream>()
+  let draining = false
+  const problemOf = (err: unknown): RequestProblem => {
+    const problem = asRequestProblem(err)
+    if (isFault(problem.code)) deps.log.error({ event: 'request_failed', code: problem.code, err: problem.cause })
+    return problem
+  }
+  const budgets = deps.budgets ?? createBudgets()
+  const deadlineMs = deps.deadlineMs ?? DECISION_MS
+  function open(call: StreamCall, caller: GrpcCaller): void {
+    const holding = budgets.of(caller)
+    if (!holding.take('streams', 1)) throw tooManyStreams()
+    // Sent at once. Callers compare their clock with its Date field.
+    call.sendMetadata(new Metadata())
+    const stream = serveStream(call, { ...deps, holding, problemCode: (err) => problemOf(err).code })
+    follow(call, stream, () => holding.give('streams', 1))
+  }
+  function openReport(call: ServerCall & ReportCall, caller: GrpcCaller): void {
+    const stream = deps.routes?.serve(call, caller) ?? null
+    if (stream === null) throw tooManyStreams()
+    follow(call, stream, () => undefined)
+  }
+  function follow(call: ServerCall, stream: OpenStream, onEnd: () => void): void {
+    streams.add(stream)
+    // It was under way when the server began to close.
+    if (draining) stream.drain()
+    const stop = deps.authenticate === null ? () => undefined : recheck(call, stream, deps)
+    for (const end of ['close', 'cancelled', 'finish']) {
+      call.once(end, () => {
+        if (streams.delete(stream)) onEnd()
+        stop()
+      })
+    }
+  }
+  const refuse = (call: ServerCall, err: unknown): void => void call.emit('error', grpcError(problemOf(err)))
+  const definition = serviceDefinition(DecisionService)
+  const encode = createAnswerEncoder()
+  const weightOf = createOutcomeWeight()
+  const service = {
+    decide: { ...definition.decide, responseSerialize: encode.one },
+    decideStream: {
+      ...definition.decideStream,
+      requestDeserialize: decodeStreamRequest,
+      responseSerialize: encode.all,
+    },
+  }
+  function admit<Call extends ServerCall>(call: Call, opened: (call: Call, caller: GrpcCaller) => void): void {
+    keepOneMessage(call)
+    const arriving = budgets.of(strangerOf(call))
+    if (!arriving.take('streams', 1)) return void refuse(call, tooManyStreams())
+    const admitted = deps.authenticate === null ? Promise.resolve(LOCAL) : deps.authenticate(call)
+    withTimeout(admitted, deadlineMs, unanswered)
+      .finally(() => arriving.give('streams', 1))
+      .then((caller) => opened(call, caller))
+      .catch((err: unknown) => refuse(call, err))
+  }
+  server.addService(service, {
+    decide(call: ServerUnaryCall<DecideRequest, Answer>, done: sendUnaryData<Answer>) {
+      withTimeout(decide(call, { ...deps, budgets, weightOf }), deadlineMs, unanswered).then(
+        (answer) => done(null, answer),
+        (err: unknown) => done(grpcError(problemOf(err))),
+      )
+    },
+    decideStream: (call: StreamCall) => admit(call, open),
+  })
+  if (deps.routes)
+    server.addService(serviceDefinition(RouteService), {
+      report: (call: ServerDuplexStream<ReportRequest, ReportResponse>) => admit(call, openReport),
+    })
+  return {
+    drain() {
+      draining = true
+      for (const stream of streams) stream.drain()
+    },
+  }
+}
+
+/** Ends a stream when its caller may no longer call. The caller can open another stream with a newer token. */
+function recheck(call: ServerCall, stream: OpenStream, deps: ServiceDeps): () => void {
+  const timer = setInterval(() => {
+    deps.authenticate?.(call).catch((err: unknown) => {
+      if (!isFault(asRequestProblem(err).code)) stream.drain()
+    })
+  }, deps.recheckIntervalMs ?? RECHECK_INTERVAL_MS)
+  timer.unref()
+  return () => clearInterval(timer)
+}
+
+async function decide(
+  call: ServerUnaryCall<DecideRequest, Answer>,
+  deps: ServiceDeps & { readonly budgets: Pick<Budgets, 'of'>; readonly weightOf: OutcomeWeight },
+): Promise<Answer> {
+  const { request } = call
+  const hold = holdUntilEnd(call)
+  const weight = questionWeight(request) + request.token.length
+  const arrived = hold(deps.budgets.of(strangerOf(call)), weight)
+  const caller = (await deps.authenticate?.(call)) ?? LOCAL
+  const budget = deps.budgets.of(caller)
+  hold(budget, weight)
+  arrived()
+  if (request.token === '') throw new RequestProblem('request_invalid', 'token is empty')
+  const traceparent = String(call.metadata.get('traceparent')[0] ?? '')
+  const answer = await deps.answer(await deps.recognize(request.token), { ...readRequest(request), traceparent })
+  hold(budget, deps.weightOf({ answer }))
+  return answer
+}
+
+/**
+ * Holds bytes until the answer has left or the caller is gone, or until the returned function is called.
+ * Throws RequestProblem `overloaded`.
+ */
+function holdUntilEnd(call: object): (budget: Holding, weight: number) => () => void {
+  const http2 = Reflect.get(Object(Reflect.get(call, 'call')), 'stream')
+  return (budget, weight) => {
+    if (!budget.take('bytes', weight))
+      throw new RequestProblem('overloaded', 'the questions of this caller take too much memory')
+    let held = true
+    const giveBack = (): void => {
+      if (held) budget.give('bytes', weight)
+      held = false
+    }
+    if (http2 instanceof Duplex && !http2.destroyed) http2.once('close', giveBack)
+    else giveBack()
+    return giveBack
+  }
+}
+
+const tooManyStreams = (): RequestProblem => new RequestProblem('overloaded', 'too many streams are open')
+
+/** A caller that is not authenticated yet. Addresses cost nothing, so all of these share what is left to strangers. */
+const strangerOf = (call: Pick<ServerCall, 'getPeer'>): GrpcCaller => ({
+  name: `address ${call.getPeer().replace(/:\d+$/, '')}`,
+  group: 'strangers',
+})
+
+/** A stream that is not read would buffer 16 messages, which no budget counts. */
+function keepOneMessage(call: object): void {
+  const state: unknown = Reflect.get(call, '_readableState')
+  if (typeof state === 'object' && state !== null) Reflect.set(state, 'highWaterMark', 1)
+}
+
+/** The problem code travels in the trailer `portcullis-problem`. */
+function grpcError(problem: RequestProblem): { code: number; details: string; metadata: Metadata } {
+  const metadata = new Metadata()
+  metadata.set('portcullis-problem', problem.code)
+  // gRPC clients wait this long before a retry.
+  if (problem.code === 'overloaded') metadata.set('grpc-retry-pushback-ms', RETRY_PUSHBACK_MS)
+  return { code: STATUS[problem.code].grpc, details: problem.message, metadata }
+}
+
+async function bind(server: Server, wanted: ListenAddress, credentials: ServerCredentials): Promise<ListenAddress> {
+  // First without grpc-js, which writes to standard error when it cannot listen.
+  const probe = createServer()
+  const { host } = await listenOn(probe, 'The gRPC listener', wanted)
+  await new Promise((resolve) => probe.close(resolve))
+  return new Promise((resolve, reject) => {
+    server.bindAsync(formatAddress({ host, port: wanted.port }), credentials, (err, port) => {
+      // grpc-js gives the reason only as text.
+      if (err !== null) reject(listenError(withCode(err), 'The gRPC listener', wanted))
+      else resolve({ host, port })
+    })
+  })
+}
+
+function withCode(err: Error): Error {
+  const code = /\b(EADDRINUSE|EACCES|EADDRNOTAVAIL|ENOTFOUND)\b/.exec(err.message)?.[1] ?? 'EADDRINUSE'
+  return Object.assign(new Error(err.message, { cause: err }), { code })
+}
+
+/** Sends GOAWAY, waits for open answers, then closes the rest. */
+async function drain(server: Server, streams: Streams): Promise<void> {
+  streams.drain()
+  const { promise: late, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, DRAIN_TIMEOUT_MS)
+  const closed = new Promise<void>((done) => server.tryShutdown(() => done()))
+  await Promise.race([closed, late])
+  clearTimeout(timer)
+  server.forceShutdown()
+}

@@ -1,0 +1,273 @@
+/** The PDP's HTTP server: decisions, management, and the identity service's own paths. All errors have one format. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import swagger from '@fastify/swagger'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { EntitlementSource, Store } from '../../engine/store/contract.ts'
+import type { Directory, Moves, Provisioning } from '../../engine/store/directory.ts'
+import {
+  bindableAddress,
+  dialableHost,
+  formatAddress,
+  type ListenAddress,
+  listenError,
+} from '../../shared/process/listen.ts'
+import type { Log } from '../../shared/process/log.ts'
+import type { Spans } from '../../shared/process/tracing/spans.ts'
+import { createPlaces } from './authentication/admission.ts'
+import { addAuthzen } from './authzen/route.ts'
+import type { AnswerQuestion } from './decisions/answer.ts'
+import type { AskedFromDeps } from './decisions/asked-from.ts'
+import { addDecisions } from './decisions/route.ts'
+import { addBodyParsers, addBodyTimeout } from './http/bodies.ts'
+import { addDeadline, DEADLINES, type Deadlines } from './http/deadline.ts'
+import { addDescription, descriptionBase } from './http/description.ts'
+import { closeAfterAnswers } from './http/draining.ts'
+import type { IdentityHandler } from './http/identity-handler.ts'
+import { compileLate } from './http/late-schemas.ts'
+import { addMessageGuard } from './http/message-guard.ts'
+import { answerClientError, asHttpProblem, NOSNIFF, sendProblem } from './http/problem-response.ts'
+import { answerBrowser, browserAnswer } from './http/public-pages.ts'
+import { requestId } from './http/request-id.ts'
+import { FORM } from './http/schemas.ts'
+import { addSpans } from './http/spans.ts'
+import { isFault, RequestProblem, SUCCESS } from './http/status.ts'
+import { addTextGuard } from './http/text-guard.ts'
+import { MANAGEMENT } from './management/calls.ts'
+import type { EventSource, IdentityControl, ReachAtomically } from './management/deps.ts'
+import { isScimPath, problemOfScim, sendScimError } from './scim/errors.ts'
+import { addScim } from './scim/scim.ts'
+import { addSignals, type SignalDeps } from './signals/routes.ts'
+
+const BODY_BYTES_MAX = 262_144
+const HEADER_BYTES_MAX = 16_384
+// An id of 256 characters, percent-encoded.
+const PARAMETER_CHARACTERS_MAX = 768
+const REQUEST_TIMEOUT_MS = 30_000
+/** At a shutdown, open requests have this long to finish. */
+const DRAIN_TIMEOUT_MS = 5_000
+/** The methods that the framework knows. Other methods get the answer of an unknown path. */
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY'] as const
+/** How many management calls of one client may be open at once. A stream counts until its end. */
+const CALLS_PER_CLIENT_MAX = 64
+
+export type HttpDeps = AskedFromDeps &
+  Pick<SignalDeps, 'pdp' | 'people' | 'transmitter'> & {
+    readonly identity: IdentityHandler & IdentityControl & EventSource
+    readonly store: Store
+    readonly entitlements: EntitlementSource
+    readonly directory: Directory
+    readonly moves: Moves
+    readonly provisioning: Provisioning
+    /** For management writes. */
+    readonly atomically: ReachAtomically
+    readonly answer: AnswerQuestion
+    readonly issuer: string
+    readonly log: Log
+    /** Time for the whole request to arrive, or for the next piece of a streamed body. Default 30 s. */
+    readonly bodyTimeoutMs?: number
+    /** Default: 1 s for a question, 5 s for any other call. */
+    readonly deadlines?: Deadlines
+    /** Takes what other issuers push; absent: nobody pushes. */
+    readonly receiver?: { push(req: IncomingMessage, res: ServerResponse, receiverId: string): Promise<void> }
+    /** Default: nobody collects spans. */
+    readonly spans?: Spans | null
+    /** Called with the route's pattern once a request is answered. */
+    readonly observe: (request: { route: string; method: string; status: number; durationMs: number }) => void
+  }
+export type HttpServer = {
+  readonly url: string
+  /** Each answer is the last one of its connection from now on. New connections and requests are still taken. */
+  drain(): void
+  close(): Promise<void>
+}
+
+/** Not yet listening; `inject` of the instance answers without a socket. */
+export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
+  const app = Fastify({
+    bodyLimit: BODY_BYTES_MAX,
+    // Requests on open connections are answered while this server drains.
+    return503OnClosing: false,
+    requestTimeout: 0, // bodies.ts sets the limit, because it knows which routes stream
+    http: { maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: REQUEST_TIMEOUT_MS },
+    routerOptions: { maxParamLength: PARAMETER_CHARACTERS_MAX },
+    // Bodies are validated exactly as sent: nothing is converted, completed or dropped.
+    ajv: {
+      customOptions: {
+        allErrors: true,
+        coerceTypes: false,
+        removeAdditional: false,
+        useDefaults: false,
+        strictTypes: false,
+        // The schemas are ours, and tests compile each: to check them against their schema was a third of the time for routes.
+        meta: false,
+        validateSchema: false,
+        // The problem describes the expected form of a text; the words come from its schema.
+        keywords: [FORM],
+        verbose: true,
+      },
+    },
+    genReqId: requestId,
+    clientErrorHandler: (err, socket) =>
+      answerClientError(err, socket, (packet) => browserAnswer(deps.identity.publicPages, packet)),
+    // The path cannot be read, so no route has seen the request.
+    frameworkErrors: (err, request, reply) =>
+      void (
+        answerBrowser(deps.identity.publicPages, request, reply) ?? sendProblem(request, reply, asHttpProblem(err))
+      ),
+  })
+  // Response schemas only feed the OpenAPI description.
+  app.setSerializerCompiler(() => (data) => JSON.stringify(data))
+  compileLate(app)
+  addObservation(app, deps)
+  if (deps.spans) addSpans(app, deps.spans)
+  addBodyParsers(app)
+  addBodyTimeout(app, deps.bodyTimeoutMs ?? REQUEST_TIMEOUT_MS)
+  addMessageGuard(app)
+  addTextGuard(app)
+  addProblemAnswers(app, deps)
+  await app.register(swagger, { openapi: descriptionBase(deps.issuer) })
+  addRoutes(app, deps)
+  return app
+}
+
+/** Throws StartError if it cannot listen on the address. */
+export async function listenHttp(app: FastifyInstance, address: ListenAddress): Promise<HttpServer> {
+  const { host, port: wanted } = await bindableAddress(address)
+  const drain = closeAfterAnswers(app.server)
+  try {
+    await app.listen({ host, port: wanted })
+  } catch (err) {
+    throw listenError(err, 'The HTTP listener', address)
+  }
+  const bound = app.server.address()
+  const port = bound === null || typeof bound === 'string' ? wanted : bound.port
+  return {
+    url: `http://${formatAddress({ host: dialableHost(host), port })}`,
+    drain,
+    async close() {
+      drain()
+      const timer = setTimeout(() => app.server.closeAllConnections(), DRAIN_TIMEOUT_MS)
+      await app.close()
+      clearTimeout(timer)
+    },
+  }
+}
+
+function addProblemAnswers(app: FastifyInstance, deps: HttpDeps): void {
+  const refuse = (err: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const isScim = isScimPath(request.url)
+    const problem = isScim ? problemOfScim(err) : asHttpProblem(err)
+    if (isFault(problem.code))
+      deps.log.error({ event: 'request_failed', request_id: request.id, code: problem.code, err: problem.cause })
+    if (isScim) return sendScimError(request, reply, err)
+    const page = problem.code === 'route_unknown' ? answerBrowser(deps.identity.publicPages, request, reply) : null
+    return page ?? sendProblem(request, reply, problem)
+  }
+  const unknown = (): RequestProblem => new RequestProblem('route_unknown', 'there is nothing at this path')
+  app.setErrorHandler(refuse)
+  addDeadline(app, deps.deadlines ?? DEADLINES, refuse)
+  // Before the body is read: an unknown path is 404, even if its body is missing or malformed.
+  app.addHook('onRequest', (request, _reply, done) => done(request.is404 ? unknown() : undefined))
+  app.setNotFoundHandler((request, reply) => refuse(unknown(), request, reply))
+}
+
+function addObservation(app: FastifyInstance, deps: HttpDeps): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    // Set on the raw response, so that the identity service's answers have them too.
+    reply.raw.setHeader('x-request-id', request.id)
+    reply.raw.setHeader(...NOSNIFF)
+    done()
+  })
+  app.addHook('onResponse', (request, reply, done) => {
+    const { url: route = 'none', config } = request.routeOptions
+    const { method } = request
+    const { statusCode: status } = reply.raw
+    const durationMs = reply.elapsedTime
+    deps.observe({ route, method, status, durationMs })
+    // A question that was answered has a line already: that of the decision.
+    if (config.deadline !== 'decision' || status !== SUCCESS.ok) {
+      const duration_ms = Math.round(durationMs * 1000) / 1000
+      deps.log.info({ event: 'request', request_id: request.id, route, method, status, duration_ms })
+    }
+    done()
+  })
+}
+
+function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
+  const methods = new Map<string, Set<string>>()
+  app.addHook('onRoute', (route) => {
+    const known = methods.get(route.url) ?? new Set()
+    for (const method of [route.method].flat()) known.add(method)
+    methods.set(route.url, known)
+  })
+  const {
+    introspect,
+    recognize,
+    verifyProof,
+    validateClient,
+    signStatement,
+    publicPages: _,
+    ...controls
+  } = deps.identity
+  addDecisions(app, { ...deps, recognize, verifyProof })
+  const management = {
+    ...deps,
+    ...controls,
+    streams: deps.transmitter,
+    places: createPlaces(CALLS_PER_CLIENT_MAX),
+    introspect,
+    verifyProof,
+    validateClient,
+  }
+  for (const add of MANAGEMENT) add(app, management)
+  addAuthzen(app, { ...management, recognize, signStatement })
+  addSignals(app, management)
+  addScim(app, management)
+  addDescription(app)
+  addReceiver(app, deps)
+  for (const [url, known] of [...methods]) addMethodProblem(app, url, known)
+  for (const url of ['/oauth/*', '/.well-known/*', '/account', '/account/*']) addIdentity(app, url, deps)
+}
+
+/** RFC 9110 section 15.5.6: a known path with an unsupported method answers 405 and lists its methods. */
+export function addMethodProblem(app: FastifyInstance, url: string, known: ReadonlySet<string>): void {
+  const others = METHODS.filter((method) => !known.has(method))
+  const headers = { allow: [...known].join(', ') }
+  app.route({
+    method: others,
+    url,
+    schema: { hide: true },
+    onRequest: async () => {
+      throw new RequestProblem('method_unsupported', `this path supports ${headers.allow}`, { headers })
+    },
+    handler: () => undefined,
+  })
+}
+
+/** RFC 8935. The receiver reads the body only when it knows who sends it. */
+function addReceiver(app: FastifyInstance, { receiver }: HttpDeps): void {
+  if (receiver === undefined) return
+  app.post<{ Params: { receiver: string } }>('/signals/received/:receiver', {
+    schema: { hide: true },
+    config: { deadline: 'none' },
+    onRequest: async (request, reply) => {
+      await receiver.push(request.raw, reply.raw, request.params.receiver)
+      return reply.hijack()
+    },
+    handler: () => undefined,
+  })
+}
+
+/** The identity service reads and answers the request itself, so it is called before anything here reads the body. */
+function addIdentity(app: FastifyInstance, url: string, { identity, deadlines = DEADLINES }: HttpDeps): void {
+  app.all(url, {
+    schema: { hide: true },
+    // It answers late requests itself, each in the format of its path.
+    config: { deadline: 'none' },
+    onRequest: async (request, reply) => {
+      if (await identity.handle(request.raw, reply.raw, deadlines.callMs)) return reply.hijack()
+      throw new RequestProblem('route_unknown', 'there is nothing at this path')
+    },
+    handler: () => undefined,
+  })
+}

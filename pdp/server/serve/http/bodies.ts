@@ -1,0 +1,158 @@
+/** How request bodies are read: which media types a route takes, and for how long it waits for them. */
+import type { Readable } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { parseAside } from '../../../engine/worker/worker.ts'
+import { parseJson, parseUtf8 } from './json.ts'
+import { sendProblem } from './problem-response.ts'
+import { RequestProblem } from './status.ts'
+import { guardBody } from './text-guard.ts'
+
+/** The default is `json` alone. `lines` reach the handler as a stream. */
+export type BodyKind = 'json' | 'yaml' | 'lines' | 'scim'
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    readonly bodies?: readonly BodyKind[]
+  }
+}
+
+const YAML_TYPES = ['application/yaml', 'application/x-yaml', 'text/yaml']
+const SCIM_TYPES = ['application/scim+json']
+const LINES_TYPES = ['application/x-ndjson', 'text/plain']
+const OTHER_CHARSET = /charset(?![ \t]*=[ \t]*"?utf-?8\b)/i
+/** Time for a caller that is still sending to read the answer, before the connection closes. */
+const LINGER_MS = 1_000
+/** YAML of this length is parsed within milliseconds, whatever it contains. */
+const YAML_CHARACTERS_LIGHT = 4_096
+const JSON_DEFAULT: readonly BodyKind[] = ['json']
+export const BODY_TYPES: { readonly [kind in BodyKind]: readonly string[] } = {
+  json: ['application/json'],
+  yaml: YAML_TYPES,
+  lines: LINES_TYPES,
+  scim: SCIM_TYPES,
+}
+const KNOWN_TYPES: ReadonlySet<string> = new Set(Object.values(BODY_TYPES).flat())
+
+/** Adds strict parsers for each kind of body, and answers 415 to a kind that the route does not take. */
+export function addBodyParsers(app: FastifyInstance): void {
+  app.removeContentTypeParser(['text/plain', 'application/json'])
+  const parsers = [
+    [BODY_TYPES.json, parseJsonBody],
+    [BODY_TYPES.yaml, parseYamlBody],
+    [BODY_TYPES.scim, parseJsonBody],
+  ] as const
+  for (const [types, parse] of parsers) {
+    // Not async: a promise for each question takes as long as reading it.
+    app.addContentTypeParser([...types], { parseAs: 'buffer' }, (_request: unknown, bytes: Buffer, done) => {
+      // Directories send their media type with a DELETE that has no body.
+      if (bytes.length === 0 && types === BODY_TYPES.scim) return done(null, undefined)
+      if (bytes.length === 0) return done(new RequestProblem('request_invalid', 'the body is empty'))
+      parse(bytes, done)
+    })
+  }
+  app.addContentTypeParser(LINES_TYPES, (_request, payload, done) => done(null, payload))
+  app.addHook('preParsing', (request, _reply, _payload, done) => {
+    if (request.method === 'GET' || request.method === 'HEAD') return done()
+    const { 'content-type': field = '', 'content-encoding': coding } = request.headers
+    const type = field.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+    if (!KNOWN_TYPES.has(type)) return done()
+    // A gateway in front could decode it, and read another text than we.
+    if (coding !== undefined && coding.toLowerCase() !== 'identity')
+      return done(new RequestProblem('media_type_unsupported', 'send the body without Content-Encoding'))
+    if (OTHER_CHARSET.test(field)) return done(new RequestProblem('media_type_unsupported', 'send the body in UTF-8'))
+    const kinds = request.routeOptions.config.bodies ?? JSON_DEFAULT
+    if (kinds.some((kind) => BODY_TYPES[kind].includes(type))) return done()
+    const taken = kinds.flatMap((kind) => BODY_TYPES[kind])
+    done(new RequestProblem('media_type_unsupported', `send the body as ${taken.join(' or ')}`))
+  })
+}
+
+type Parsed = (err: Error | null, body?: unknown) => void
+
+/** In UTF-8, a text that is not well-formed can be written as an escape only. */
+function parseJsonBody(bytes: Buffer, done: Parsed): void {
+  let body: unknown
+  try {
+    const text = parseUtf8(bytes)
+    body = parseJson(text)
+    if (text.includes('\\u')) guardBody(body)
+  } catch (err) {
+    done(err instanceof Error ? err : new Error(String(err)))
+    return
+  }
+  done(null, body)
+}
+
+function parseYamlBody(bytes: Buffer, done: Parsed): void {
+  readYaml(bytes).then((body) => done(null, body), done)
+}
+
+/**
+ * Parses a short text here and a long one in a worker thread. Throws PdpError with every issue as line:column, and
+ * RequestProblem.
+ */
+async function readYaml(bytes: Buffer): Promise<unknown> {
+  const text = parseUtf8(bytes)
+  const body = text.length <= YAML_CHARACTERS_LIGHT ? await parseHere(text) : await parseAside(text)
+  guardBody(body)
+  return body
+}
+
+async function parseHere(text: string): Promise<unknown> {
+  // Loaded by the first manifest that is YAML.
+  const { parseYaml } = await import('../../../engine/worker/yaml.ts')
+  return parseYaml(text)
+}
+
+/** True for a body of kind `lines`. */
+export function isStream(body: unknown): body is Readable {
+  return typeof body === 'object' && body !== null && 'pipe' in body && Symbol.asyncIterator in body
+}
+
+/** Answers 408 to a request whose body is not complete in time. Node's own timeout is one value for all routes. */
+export function addBodyTimeout(app: FastifyInstance, timeoutMs: number): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    const { raw } = request
+    if (request.routeOptions.config.bodies?.includes('lines') === true) {
+      // The reader of a stream limits the wait for each piece. After the answer, the rest is not read.
+      reply.raw.once('close', () => {
+        if (!raw.complete) setTimeout(() => raw.destroy(), LINGER_MS).unref()
+      })
+      return done()
+    }
+    const timer = setTimeout(() => refuseLate(request, reply), timeoutMs)
+    timer.unref()
+    const stop = (): void => clearTimeout(timer)
+    raw.once('end', stop)
+    raw.once('close', stop)
+    done()
+  })
+}
+
+function refuseLate(request: FastifyRequest, reply: FastifyReply): void {
+  // It was answered before it was complete, or the identity service answers it: the rest is not read.
+  if (reply.sent || reply.raw.headersSent) {
+    request.raw.destroy()
+    return
+  }
+  reply.header('connection', 'close')
+  sendProblem(request, reply, new RequestProblem('request_timeout', 'the request did not arrive in time'))
+}
+
+/** The pieces of a streamed body. Throws RequestProblem `request_timeout` if the next piece is late. */
+export async function* piecesOf(body: Readable, timeoutMs: number): AsyncGenerator<Buffer> {
+  const pieces = body[Symbol.asyncIterator]()
+  for (;;) {
+    const { promise: late, reject } = Promise.withResolvers<never>()
+    const timer = setTimeout(
+      () => reject(new RequestProblem('request_timeout', 'the next line did not arrive in time')),
+      timeoutMs,
+    )
+    try {
+      const { done, value } = await Promise.race([pieces.next(), late])
+      if (done === true) return
+      yield Buffer.isBuffer(value) ? value : Buffer.from(String(value))
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}

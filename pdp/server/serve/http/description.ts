@@ -1,0 +1,38 @@
+/** The API's description in OpenAPI, at /openapi.json. */
+import type { FastifyInstance } from 'fastify'
+import { SERVICE_SCOPES } from '../../../identity/oauth/scopes.ts'
+import { withNamedSchemas } from './named-schemas.ts'
+import { OAUTH_PATHS } from './oauth-description.ts'
+
+/** What the description says beside the calls. */
+export function descriptionBase(issuer: string) {
+  const scopes = Object.fromEntries(SERVICE_SCOPES.map((scope) => [scope, scope]))
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Portcullis',
+      version: '1',
+      description:
+        'Decisions, management and OAuth. Errors are RFC 9457 problem details; those of OAuth are RFC 6749 section 5.2.',
+    },
+    servers: [{ url: issuer }],
+    components: {
+      securitySchemes: {
+        bearer: {
+          type: 'oauth2' as const,
+          flows: { clientCredentials: { tokenUrl: new URL('/oauth/token', issuer).href, scopes } },
+        },
+        client: { type: 'http' as const, scheme: 'basic', description: 'Id and secret of a client.' },
+      },
+    },
+  }
+}
+
+export function addDescription(app: FastifyInstance): void {
+  let description: object | null = null
+  app.get('/openapi.json', { schema: { hide: true } }, () => {
+    const calls = app.swagger()
+    description ??= withNamedSchemas({ ...calls, paths: { ...calls.paths, ...OAUTH_PATHS } })
+    return description
+  })
+}

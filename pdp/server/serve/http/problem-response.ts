@@ -1,0 +1,160 @@
+/** Sends every HTTP error as RFC 9457 problem details: ours, the framework's and the parser's. */
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { PROBLEM_MEDIA_TYPE, problem } from '../../../shared/base/problems.ts'
+import type { ValidationIssue } from '../../../shared/domain/errors.ts'
+import { pointer } from '../../../shared/domain/json.ts'
+import { FORM } from './schemas.ts'
+import { asRequestProblem, RequestProblem, type RequestProblemCode, STATUS } from './status.ts'
+
+const ISSUES_MAX = 100
+/** Stops browsers from guessing that an answer is a page or a script. */
+export const NOSNIFF = ['x-content-type-options', 'nosniff'] as const
+const RETRY_AFTER_S = '1'
+/** RFC 9110 section 10.2.3, RFC 6585 section 4: answers with these status codes say when to try again. */
+const RETRIED: ReadonlySet<number> = new Set([STATUS.store_unavailable.http, STATUS.overloaded.http])
+
+type SchemaError = {
+  readonly instancePath: string
+  readonly keyword: string
+  readonly params: { readonly [name: string]: unknown }
+  readonly message?: string
+  /** The name that breaks a `propertyNames` rule. */
+  readonly propertyName?: string
+  readonly parentSchema?: { readonly [keyword: string]: unknown }
+}
+
+const FRAMEWORK_CODES: { readonly [code: string]: readonly [RequestProblemCode, string] } = {
+  FST_ERR_CTP_BODY_TOO_LARGE: ['request_too_large', 'the body is larger than this server reads'],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: ['media_type_unsupported', 'send the body as application/json'],
+  FST_ERR_CTP_EMPTY_TYPE: ['media_type_unsupported', 'send the body as application/json'],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['request_invalid', 'the length of the body differs from Content-Length'],
+  FST_ERR_BAD_URL: ['request_invalid', 'the path is not correctly percent-encoded'],
+  FST_ERR_MAX_PARAM_LENGTH: ['request_invalid', 'a path segment is too long'],
+}
+
+/** Like asRequestProblem, and also handles the framework's errors. */
+export function asHttpProblem(err: unknown): RequestProblem {
+  if (!(err instanceof Error)) return asRequestProblem(err)
+  if ('validation' in err && Array.isArray(err.validation)) {
+    const context = 'validationContext' in err ? String(err.validationContext) : 'body'
+    return invalid(err.validation, context)
+  }
+  const known = 'code' in err ? FRAMEWORK_CODES[String(err.code)] : undefined
+  if (known !== undefined) return new RequestProblem(known[0], known[1], { cause: err })
+  if (isCallersIssue(err)) return new RequestProblem('request_invalid', 'the request cannot be read', { cause: err })
+  return asRequestProblem(err)
+}
+
+/** True for a framework error with a 4xx status, including codes that a newer version may add. */
+const isCallersIssue = (err: Error): boolean =>
+  'code' in err &&
+  String(err.code).startsWith('FST_') &&
+  'statusCode' in err &&
+  typeof err.statusCode === 'number' &&
+  err.statusCode >= STATUS.request_invalid.http &&
+  err.statusCode < STATUS.internal.http
+
+function invalid(errors: readonly SchemaError[], context: string): RequestProblem {
+  const places = new Map<string, ValidationIssue>()
+  for (const error of errors.slice(0, ISSUES_MAX)) {
+    const place = placeOf(error, context)
+    // `["string", "object"]` reports each branch; the first message about a place is enough.
+    if (!places.has(place)) places.set(place, { place, message: messageOf(error, context) })
+  }
+  const issues = [...places.values()]
+  return new RequestProblem(
+    'request_invalid',
+    issues.map(({ place, message }) => `${place || 'the body'} ${message}`).join('; '),
+    { issues },
+  )
+}
+
+/** A JSON pointer into the body; `?name` for the query, `:name` for the path. */
+function placeOf({ instancePath, params, propertyName }: SchemaError, context: string): string {
+  const member = params.additionalProperty ?? params.missingProperty ?? params.propertyName ?? propertyName
+  const place = typeof member === 'string' ? pointer(instancePath, member) : instancePath
+  if (context === 'body') return place
+  return `${context === 'params' ? ':' : '?'}${place.slice(1)}`
+}
+
+function messageOf({ keyword, params, message, parentSchema }: SchemaError, context: string): string {
+  switch (keyword) {
+    case 'additionalProperties':
+      return 'is not a known member'
+    case 'required':
+      return 'is missing'
+    case 'enum':
+      return `must be one of ${[params.allowedValues].flat().join(', ')}`
+    case 'pattern':
+      return `must be ${parentSchema?.[FORM] ?? 'as its description says'}`
+    case 'format':
+      return params.format === 'date-time'
+        ? 'must be an instant such as 2030-01-31T12:00:00Z'
+        : `must be a ${params.format}`
+    case 'type':
+      // In a query, a value that is not one string was given several times.
+      return context === 'querystring' ? 'must be given once' : `must be ${[params.type].flat().join(' or ')}`
+    default:
+      return message ?? 'is not valid'
+  }
+}
+
+function body(found: RequestProblem, requestId: string | null): string {
+  return JSON.stringify(problemOf(found, requestId))
+}
+
+/** RFC 9457 problem details with the status and every issue. */
+export function problemOf(found: RequestProblem, requestId: string | null): object {
+  return {
+    ...problem(found.code, { detail: found.message }),
+    status: STATUS[found.code].http,
+    ...(found.issues.length === 0 ? {} : { errors: found.issues.map(presentIssue) }),
+    ...(requestId === null ? {} : { request_id: requestId }),
+  }
+}
+
+// RFC 9457 section 3 shows `pointer` for a JSON body. An issue in YAML or lines has a line; in the path or query, a name.
+function presentIssue({ place, message }: ValidationIssue): { [member: string]: string | number } {
+  const [line, column] = /^\d+(?::\d+)?$/.test(place) ? place.split(':').map(Number) : []
+  if (line !== undefined) return { line, ...(column === undefined ? {} : { column }), detail: message }
+  return /^[?:]/.test(place) ? { parameter: place.slice(1), detail: message } : { pointer: place, detail: message }
+}
+
+export function sendProblem(request: FastifyRequest, reply: FastifyReply, found: RequestProblem): FastifyReply {
+  const status = STATUS[found.code]
+  for (const [name, value] of Object.entries(found.headers)) reply.header(name, value)
+  if (RETRIED.has(status.http)) reply.header('retry-after', RETRY_AFTER_S)
+  return reply
+    .code(status.http)
+    .header('x-request-id', request.id)
+    .header('cache-control', 'no-store')
+    .header(...NOSNIFF)
+    .type(PROBLEM_MEDIA_TYPE)
+    .send(body(found, request.id))
+}
+
+const PARSER_CODES: { readonly [code: string]: readonly [RequestProblemCode, string] } = {
+  HPE_HEADER_OVERFLOW: ['headers_too_large', 'the header fields are larger than this server reads'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'the request did not arrive in time'],
+}
+
+/** Answers bytes that are not HTTP directly on the socket: a browser with what `pageFor` makes of them. */
+export function answerClientError(
+  err: Error & { readonly code?: string; readonly rawPacket?: unknown },
+  socket: Socket,
+  pageFor: (packet: string) => string | null,
+): void {
+  if (err.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+  const [code, message] = PARSER_CODES[err.code ?? ''] ?? ['request_invalid', 'this is not an HTTP request']
+  const packet = code === 'headers_too_large' && err.rawPacket instanceof Buffer ? err.rawPacket.toString('latin1') : ''
+  const page = pageFor(packet)
+  if (page !== null) return void socket.end(page)
+  const found = new RequestProblem(code, message)
+  const text = body(found, null)
+  const status = STATUS[code].http
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: ${PROBLEM_MEDIA_TYPE}\r\nContent-Length: ${Buffer.byteLength(text)}\r\n${NOSNIFF.join(': ')}\r\nConnection: close\r\n\r\n${text}`,
+  )
+}

@@ -1,0 +1,54 @@
+/** Refuses text that PostgreSQL cannot store, anywhere in a request, before a route handles it. */
+import type { FastifyInstance } from 'fastify'
+import type { ValidationIssue } from '../../../shared/domain/errors.ts'
+import { pointer, textIssue } from '../../../shared/domain/json.ts'
+import { RequestProblem } from './status.ts'
+
+const ISSUES_MAX = 100
+
+export function addTextGuard(app: FastifyInstance): void {
+  // Before authentication, which already queries the organization that the path names.
+  app.addHook('onRequest', ({ params, query }, _reply, done) => {
+    done(refusal([...at(':', textIssues(params)), ...at('?', textIssues(query))]))
+  })
+}
+
+/** Throws RequestProblem `request_invalid` for a body that names or says what cannot be stored. */
+export function guardBody(body: unknown): void {
+  const problem = refusal(textIssues(body))
+  if (problem !== undefined) throw problem
+}
+
+const at = (mark: ':' | '?', issues: readonly ValidationIssue[]): readonly ValidationIssue[] =>
+  issues.map(({ place, message }) => ({ place: mark + place.slice(1), message }))
+
+function refusal(issues: readonly ValidationIssue[]): RequestProblem | undefined {
+  if (issues.length === 0) return undefined
+  const message = issues.map((issue) => `${issue.place} ${issue.message}`).join('; ')
+  return new RequestProblem('request_invalid', message, { issues })
+}
+
+/** Not recursive: the nesting of a body can be as deep as the body is long. */
+function textIssues(value: unknown): readonly ValidationIssue[] {
+  const issues: ValidationIssue[] = []
+  const open: { place: string; value: unknown }[] = [{ place: '', value }]
+  const seen = new Set<object>()
+  for (let next = open.pop(); next !== undefined && issues.length < ISSUES_MAX; next = open.pop()) {
+    const { place, value: found } = next
+    if (typeof found === 'string') note(issues, place, found)
+    // A YAML document can refer to one value in many places.
+    if (typeof found !== 'object' || found === null || seen.has(found)) continue
+    seen.add(found)
+    for (const [name, member] of Object.entries(found)) {
+      note(issues, place, name)
+      if (typeof member === 'string' && textIssue(member) === null) continue
+      open.push({ place: pointer(place, name), value: member })
+    }
+  }
+  return issues
+}
+
+function note(issues: ValidationIssue[], place: string, text: string): void {
+  const message = textIssue(text)
+  if (message !== null) issues.push({ place, message })
+}

@@ -1,0 +1,161 @@
+/** OAuth clients: registered, changed and deleted by clients that hold at least the same rights. */
+import type { FastifyInstance } from 'fastify'
+import type { Client } from '../../../../engine/store/directory.ts'
+import { requireRegistrar } from '../../../../identity/oauth/registrars.ts'
+import { generateSecret, hashGeneratedSecret, hashSecret } from '../../../../identity/people/passwords/password-hash.ts'
+import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../../shared/domain/change-log.ts'
+import type { ManagementClient } from '../../authentication/authenticate.ts'
+import { type PageQuery, readPage } from '../../http/pagination.ts'
+import { RequestProblem } from '../../http/status.ts'
+import type { ManagementDeps } from '../deps.ts'
+import { requireOwnName } from '../own-names.ts'
+import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
+import { holderOf, isMethodChanged, mayKeepSecret, requireAuthorityOver } from './client-authority.ts'
+import {
+  CLIENT,
+  CLIENT_BODY,
+  type ClientBody,
+  hasKey,
+  isPublic,
+  metadataOf,
+  registrationIssues,
+} from './client-registration.ts'
+
+const PATH = '/v1/clients/:client_id'
+const COMMON = { tag: 'Clients', scope: 'clients:write', organizationScope: 'call' } as const
+
+export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
+  addManagementRoute<{ params: 'client_id'; body: ClientBody; prepared: Secret | null }>(app, deps, {
+    ...COMMON,
+    method: 'PUT',
+    path: PATH,
+    operation: 'putClient',
+    summary:
+      'Registers a client, or replaces its registration. A generated secret is returned only in this answer. The stored secret is replaced if the client gets rights that the client that set the secret may not give.',
+    body: CLIENT_BODY,
+    answer: CLIENT,
+    // Locked so that its place in the tree and the meaning of its roles cannot change meanwhile.
+    locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
+    async prepare({ at, caller, params, body }) {
+      await requireRegistration(at, caller, wantedClient(params, body))
+      const issues = registrationIssues(body)
+      if (issues.length > 0) throw new RequestProblem('request_invalid', 'nothing was written', { issues })
+      return body.client_secret === undefined ? null : { hash: await hashSecret(body.client_secret), shown: {} }
+    },
+    state: ({ at, caller, params }) => stateOf(at, caller, params.client_id),
+    async handle({ at, caller, params, body, context }, chosen) {
+      const client = wantedClient(params, body)
+      const existing = await requireRegistration(at, caller, client)
+      const mayStay = existing === null || (await mayKeepSecret(at, { before: existing, after: client }))
+      const secret = chosen ?? secretFor(body, mayStay ? existing : null)
+      const registered = { ...client, secretHash: secret.hash }
+      await at.validateClient(registered)
+      const isSet = hasKey(body) || (secret.hash !== null && secret.hash !== existing?.secretHash)
+      const secretSetBy = isSet ? caller.token.clientId : (existing?.secretSetBy ?? null)
+      const endTokens = !mayStay || (existing !== null && isMethodChanged(existing, client))
+      await at.directory.putClient({ ...registered, secretSetBy, endTokens }, context, requireRegistrar)
+      return put(existing !== null, { ...present(client), ...secret.shown })
+    },
+  })
+  addManagementRoute<{ params: 'client_id' }>(app, deps, {
+    ...COMMON,
+    method: 'DELETE',
+    path: PATH,
+    operation: 'deleteClient',
+    summary: 'Deletes a client, with its tokens. The id of a deleted client cannot be used again.',
+    answer: null,
+    locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
+    state: ({ at, caller, params }) => stateOf(at, caller, params.client_id),
+    async handle({ at, caller, params, context }) {
+      const client = await findClient(at, caller, params.client_id)
+      await requireAuthorityOver(at, holderOf(caller), client)
+      if (!(await at.directory.deleteClient(client.id, context, requireRegistrar))) throw unknownClient(client.id)
+      return EMPTY
+    },
+  })
+  addClientReads(app, deps)
+}
+
+const wantedClient = ({ client_id: id }: { readonly client_id: string }, body: ClientBody): Client => ({
+  id,
+  app: body.app ?? null,
+  organization: body.organization ?? null,
+  metadata: metadataOf(body),
+})
+
+/** Returns the stored client. Throws RequestProblem unless the caller has authority over both the stored and the new client. */
+async function requireRegistration(at: ManagementDeps, caller: ManagementClient, client: Client) {
+  const existing = await at.directory.client(client.id)
+  if (existing !== null) await requireAuthorityOver(at, holderOf(caller), existing)
+  await requireAuthorityOver(at, holderOf(caller), client)
+  if (existing === null) await requireOwnName(at, caller, client.id)
+  return existing
+}
+
+function addClientReads(app: FastifyInstance, deps: ManagementDeps): void {
+  const { directory } = deps
+  addManagementRoute<{ params: 'client_id' }>(app, deps, {
+    ...COMMON,
+    method: 'GET',
+    path: PATH,
+    operation: 'getClient',
+    summary: 'One client, without its secret.',
+    answer: CLIENT,
+    state: ({ at, caller, params }) => stateOf(at, caller, params.client_id),
+    handle: async ({ at, caller, params }) => ok(present(await findClient(at, caller, params.client_id))),
+  })
+  addManagementRoute<{ params: never; query: PageQuery }>(app, deps, {
+    ...COMMON,
+    method: 'GET',
+    path: '/v1/clients',
+    operation: 'listClients',
+    summary: 'Clients by id. A bound client sees only those of the organizations that it manages.',
+    answer: CLIENT,
+    list: true,
+    async handle({ caller, query }) {
+      const page = await readPage(deps.store, query, {
+        list: ['clients'],
+        log: DIRECTORY,
+        read: (range) => directory.clients(range),
+        key: ({ id }) => id,
+        visible: (client) => isVisible(deps, caller, client),
+      })
+      return ok({ ...page, items: page.items.map(present) })
+    },
+  })
+}
+
+async function isVisible(deps: ManagementDeps, caller: ManagementClient, { organization }: Client): Promise<boolean> {
+  if (caller.organizationScope.length === 0) return true
+  const ancestors = organization === null ? null : await deps.pdp.ancestors(organization)
+  return caller.organizationScope.every((bound) => ancestors?.includes(bound) === true)
+}
+
+async function findClient(deps: ManagementDeps, caller: ManagementClient, id: string): Promise<Client> {
+  const client = await deps.directory.client(id)
+  if (client === null || !(await isVisible(deps, caller, client))) throw unknownClient(id)
+  return client
+}
+
+function unknownClient(id: string): RequestProblem {
+  return new RequestProblem('not_found', `there is no client ${id}`)
+}
+
+/** The registration and its secret, which both are part of the state. Null if the caller may not see it. */
+async function stateOf(at: ManagementDeps, caller: ManagementClient, id: string): Promise<object | null> {
+  const client = await at.directory.client(id)
+  return client !== null && (await isVisible(at, caller, client)) ? client : null
+}
+
+type Secret = { readonly hash: string | null; readonly shown: { readonly client_secret?: string } }
+
+function secretFor(body: ClientBody, kept: { readonly secretHash: string | null } | null): Secret {
+  if (isPublic(body) || hasKey(body)) return { hash: null, shown: {} }
+  if (kept?.secretHash != null) return { hash: kept.secretHash, shown: {} }
+  const secret = generateSecret()
+  return { hash: hashGeneratedSecret(secret), shown: { client_secret: secret } }
+}
+
+function present(client: Client): object {
+  return { client_id: client.id, app: client.app, organization: client.organization, ...client.metadata }
+}

@@ -1,0 +1,85 @@
+/** Who would gain and who would lose a relation under another model, or with other tuples. Nothing is written. */
+import type { FastifyInstance } from 'fastify'
+import { MODEL_CHARACTERS_MAX } from '../../../engine/decide/language/model-bounds.ts'
+import type { ComparisonJson } from '../../../engine/decision-point/compare-shapes.ts'
+import {
+  CONTEXTUAL_TUPLES,
+  NAME,
+  readContextualTuples,
+  readWithoutTuples,
+  relocated,
+  type TupleBody,
+  WITHOUT_TUPLES,
+} from '../decisions/question-schemas.ts'
+import { ID, object } from '../http/schemas.ts'
+import type { ManagementDeps } from './deps.ts'
+import { addManagementRoute, ok } from './route.ts'
+
+type Body = {
+  readonly relation: string
+  readonly type: string
+  readonly subject_type?: string
+  readonly app?: string
+  readonly model?: { readonly app: string; readonly text: string | null }
+  readonly contextual_tuples?: readonly TupleBody[]
+  readonly without_tuples?: readonly TupleBody[]
+}
+const EFFECTS = {
+  type: 'array',
+  items: object({ subject: { type: 'string' }, resource: { type: 'string' } }, ['subject', 'resource']),
+}
+
+export function addCompare(app: FastifyInstance, deps: ManagementDeps): void {
+  addManagementRoute<{ params: 'org'; body: Body }>(app, deps, {
+    tag: 'Decisions',
+    scope: 'decisions:read',
+    organizationScope: 'organization',
+    method: 'POST',
+    path: '/v1/organizations/:org/compare',
+    operation: 'compareAccess',
+    summary: 'Who would gain and who would lose a relation with another model or other tuples. Nothing is written.',
+    body: object(
+      {
+        relation: NAME,
+        type: { ...NAME, description: 'Type of the resources.' },
+        subject_type: { ...NAME, description: 'Type of the subjects; user by default.' },
+        app: { ...ID, description: 'The app whose roles answer permission keys on the organization.' },
+        model: {
+          ...object({ app: ID, text: { type: ['string', 'null'], maxLength: MODEL_CHARACTERS_MAX } }, ['app', 'text']),
+          description: "In place of the app's current model.",
+        },
+        contextual_tuples: CONTEXTUAL_TUPLES,
+        without_tuples: WITHOUT_TUPLES,
+      },
+      ['relation', 'type'],
+    ),
+    answer: object(
+      {
+        gains: { ...EFFECTS, description: 'The first 100.' },
+        loses: { ...EFFECTS, description: 'The first 100.' },
+        gains_count: { type: 'integer' },
+        loses_count: { type: 'integer' },
+        complete: { type: 'boolean', description: 'False: there is more than was compared.' },
+      },
+      ['gains', 'loses', 'gains_count', 'loses_count', 'complete'],
+    ),
+    async handle({ params, body }) {
+      const { relation, type, subject_type, app: asked, model, contextual_tuples = [], without_tuples } = body
+      const found = await relocated(
+        deps.pdp.compare({
+          organization: params.org,
+          relation,
+          type,
+          ...(subject_type !== undefined && { subjectType: subject_type }),
+          ...(asked !== undefined && { app: asked }),
+          ...(model !== undefined && { model }),
+          contextualTuples: readContextualTuples(contextual_tuples),
+          ...readWithoutTuples(without_tuples),
+        }),
+      )
+      const { gains, loses, gainsCount: gains_count, losesCount: loses_count, complete } = found
+      const answer: ComparisonJson = { gains, loses, gains_count, loses_count, complete }
+      return ok(answer)
+    },
+  })
+}

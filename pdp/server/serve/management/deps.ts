@@ -1,0 +1,91 @@
+/** What management calls read and write through: outside a transaction, or inside the one transaction of a write. */
+import type { Comparing } from '../../../engine/decision-point/compare-shapes.ts'
+import type { EntitlementSource, Store } from '../../../engine/store/contract.ts'
+import type { Client, Directory, Moves, Provisioning, Sql } from '../../../engine/store/directory.ts'
+import type { TrustedIssuerDocument } from '../../../identity/issuer/tokens/external-issuers.ts'
+import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
+import type { Invitations } from '../../../identity/people/invitations/invitations.ts'
+import type { IdentityProviders } from '../../../identity/people/upstream-providers/providers.ts'
+import type { WriteContext } from '../../../shared/domain/change.ts'
+import type { LogId } from '../../../shared/domain/change-log.ts'
+import type { Pdp } from '../../../shared/domain/decision.ts'
+import type { JsonObject } from '../../../shared/domain/json.ts'
+import type { StreamState } from '../../../signals/receiver/streams.ts'
+import type { StreamWrites } from '../../../signals/transmitter/stream-writes.ts'
+import type { Places } from '../authentication/admission.ts'
+import type { CredentialDeps } from '../authentication/credentials.ts'
+import type { People } from '../authentication/people.ts'
+
+/** The parts of the identity service that these calls use. */
+export type IdentityControl = {
+  readonly sessions: {
+    revokeSession(uid: string, context: WriteContext): Promise<boolean>
+    revokeUser(user: string, context: WriteContext): Promise<readonly string[]>
+    /** Ends all sessions of a person inside the caller's transaction. It must be the last step of that transaction. */
+    endUser(sql: Pick<Sql, 'query'>, user: string, context: WriteContext): Promise<unknown>
+  }
+  readonly secondFactor: {
+    enroll(user: string, context: WriteContext): Promise<{ readonly secret: string; readonly uri: string }>
+    /** `by`: null: an administrator, whatever the person does. */
+    remove(user: string, by: null, context: WriteContext): Promise<boolean>
+    removePasskeys(user: string, context: WriteContext): Promise<boolean>
+  }
+  readonly hook: {
+    /** Every `configure` changes `version`. */
+    read(): Promise<{ readonly url: string; readonly version: string } | null>
+    configure(hook: { readonly url: string; readonly secret: string } | null, context: WriteContext): Promise<void>
+  }
+  readonly issuers: {
+    list(): Promise<readonly ({ readonly issuer: string } & TrustedIssuerDocument)[]>
+    put(issuer: string, document: TrustedIssuerDocument, context: WriteContext): Promise<boolean>
+    remove(issuer: string, context: WriteContext): Promise<boolean>
+    /** What their transmitters send us. */
+    streams(): Promise<readonly StreamState[]>
+  }
+  readonly invitations: Invitations
+  readonly identityProviders: IdentityProviders
+}
+/** Everything that a call reads and writes. */
+export type Reach = IdentityControl & {
+  readonly introspect: (token: string) => Promise<TokenState>
+  readonly store: Store
+  readonly directory: Directory
+  readonly pdp: Pdp & Comparing
+  readonly moves: Moves
+  readonly provisioning: Provisioning
+  /** Streams of receivers. */
+  readonly streams: StreamWrites
+}
+/** Locks the logs, then runs `work` in one transaction, which is rolled back if `work` throws. */
+export type ReachAtomically = <T>(
+  locks: { readonly logs: readonly LogId[]; readonly lengthy?: boolean },
+  work: (at: Reach) => Promise<T>,
+) => Promise<T>
+/** Reads the outbox. */
+export type EventSource = {
+  readonly events: {
+    after(
+      after: number,
+      options: { readonly waitMs: number; readonly signal: AbortSignal },
+    ): Promise<{ readonly rows: readonly OutboxEvent[]; readonly next: number }>
+  }
+}
+export type OutboxEvent = {
+  readonly seq: number
+  readonly id: string
+  readonly type: string
+  readonly organization: string | null
+  readonly at: string
+  readonly data: JsonObject
+}
+export type ManagementDeps = CredentialDeps &
+  Reach &
+  EventSource & {
+    readonly atomically: ReachAtomically
+    /** Throws PdpError `request_invalid` for a registration that the identity service cannot use. */
+    readonly validateClient: (client: Client & { readonly secretHash: string | null }) => Promise<void>
+    readonly entitlements: EntitlementSource
+    readonly places: Places
+    /** Who calls through the console; absent: nobody. */
+    readonly people?: Pick<People, 'of'>
+  }

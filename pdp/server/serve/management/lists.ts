@@ -1,0 +1,168 @@
+/** Lists the resources that a subject may reach, and the subjects that may reach a resource, in pages. */
+import type { FastifyInstance } from 'fastify'
+import type { Directory } from '../../../engine/store/directory.ts'
+import type { AskedSubject, ListPage } from '../../../shared/domain/decision.ts'
+import type { JsonObject } from '../../../shared/domain/json.ts'
+import { isBearer } from '../../../shared/domain/subjects.ts'
+import {
+  AS_OF,
+  ASKED_SUBJECT,
+  CONTEXT,
+  CONTEXTUAL_TUPLES,
+  NAME,
+  readAsOf,
+  readContextualTuples,
+  readWithoutTuples,
+  relocated,
+  type TupleBody,
+  WITHOUT_TUPLES,
+} from '../decisions/question-schemas.ts'
+import { PAGE_PROPERTIES, type PageQuery, pageSize } from '../http/pagination.ts'
+import { ID, type JsonSchema, object } from '../http/schemas.ts'
+import type { ManagementDeps } from './deps.ts'
+import { addManagementRoute, type ManagementResponse, ok } from './route.ts'
+
+type ResourcesBody = {
+  readonly subject: AskedSubject
+  readonly relation: string
+  readonly type: string
+  readonly app?: string
+  readonly contextual_tuples?: readonly TupleBody[]
+  readonly without_tuples?: readonly TupleBody[]
+  readonly as_of?: string
+  readonly context?: JsonObject
+}
+type SubjectsBody = {
+  readonly resource: string
+  readonly relation: string
+  readonly type: string
+  readonly subject_relation?: string
+  readonly app?: string
+  readonly contextual_tuples?: readonly TupleBody[]
+  readonly without_tuples?: readonly TupleBody[]
+  readonly as_of?: string
+  readonly context?: JsonObject
+}
+
+const RELATION = { ...NAME, description: 'A relation, or a permission key for app and organization resources.' }
+const APP = { ...ID, description: 'The app whose roles answer permission keys on the organization.' }
+const RESOURCES = object(
+  {
+    subject: ASKED_SUBJECT,
+    relation: RELATION,
+    type: { ...NAME, description: 'Type of the resources.' },
+    app: APP,
+    contextual_tuples: CONTEXTUAL_TUPLES,
+    without_tuples: WITHOUT_TUPLES,
+    as_of: AS_OF,
+    context: CONTEXT,
+  },
+  ['subject', 'relation', 'type'],
+)
+const SUBJECTS = object(
+  {
+    resource: { ...NAME, description: '<type>:<id>' },
+    relation: RELATION,
+    type: { ...NAME, description: 'Type of the subjects, such as user.' },
+    subject_relation: { ...NAME, description: 'Lists usersets <type>:<id>#<subject_relation> instead.' },
+    app: APP,
+    contextual_tuples: CONTEXTUAL_TUPLES,
+    without_tuples: WITHOUT_TUPLES,
+    as_of: AS_OF,
+    context: CONTEXT,
+  },
+  ['resource', 'relation', 'type'],
+)
+const PAGE: JsonSchema = object(
+  {
+    items: { type: 'array', items: { type: 'string' } },
+    next_page_token: { type: ['string', 'null'], description: 'Null on the last page. A page before it may be empty.' },
+    complete: {
+      type: 'boolean',
+      description: 'False: some items could not be decided within the limits, and are missing.',
+    },
+    revision: { type: 'string', description: 'Opaque. Names the state in which this page was read.' },
+    revision_unchanged: {
+      type: 'boolean',
+      description: 'True: this page and all earlier pages were read in the same state.',
+    },
+    undecided: {
+      type: 'array',
+      items: object({ item: { type: 'string' }, missing_context: { type: 'array', items: { type: 'string' } } }, [
+        'item',
+        'missing_context',
+      ]),
+      description:
+        'What depends on a condition that could not be evaluated, with the parameters that the context lacks.',
+    },
+  },
+  ['items', 'next_page_token', 'complete', 'undecided', 'revision', 'revision_unchanged'],
+)
+const COMMON = {
+  tag: 'Decisions',
+  scope: 'decisions:read',
+  organizationScope: 'organization',
+  method: 'POST',
+  query: PAGE_PROPERTIES,
+  answer: PAGE,
+} as const
+
+export function addLists(app: FastifyInstance, deps: ManagementDeps): void {
+  addManagementRoute<{ params: 'org'; body: ResourcesBody; query: PageQuery }>(app, deps, {
+    ...COMMON,
+    path: '/v1/organizations/:org/list-resources',
+    operation: 'listResources',
+    summary:
+      'Resources of a type on which a subject has a relation. These are exactly the resources for which a check is allowed.',
+    body: RESOURCES,
+    async handle({ params, body, query }) {
+      const { app = null, contextual_tuples = [], without_tuples, as_of, ...question } = body
+      const contextualTuples = readContextualTuples(contextual_tuples)
+      const supposed = { contextualTuples, ...readWithoutTuples(without_tuples), ...readAsOf(as_of) }
+      const request = { ...pageOf(query), ...question, organization: params.org, app, ...supposed }
+      const page = await relocated(deps.pdp.listResources(request))
+      // As in a decision: a subject that does not exist has nothing, not even what a wildcard grants.
+      const nothing = { items: [], undecided: [], nextPageToken: null }
+      return present((await exists(deps.directory, body.subject)) ? page : { ...page, ...nothing })
+    },
+  })
+  addManagementRoute<{ params: 'org'; body: SubjectsBody; query: PageQuery }>(app, deps, {
+    ...COMMON,
+    path: '/v1/organizations/:org/list-subjects',
+    operation: 'listSubjects',
+    summary:
+      'Subjects of a type that have a relation on a resource. These are exactly the subjects for which a check is allowed.',
+    body: SUBJECTS,
+    async handle({ params, body, query }) {
+      const { app = null, subject_relation, contextual_tuples = [], without_tuples, as_of, ...question } = body
+      const contextualTuples = readContextualTuples(contextual_tuples)
+      const userset = subject_relation === undefined ? {} : { subjectRelation: subject_relation }
+      const supposed = { contextualTuples, ...readWithoutTuples(without_tuples), ...readAsOf(as_of) }
+      const request = { ...pageOf(query), ...question, ...userset, organization: params.org, app, ...supposed }
+      return present(await relocated(deps.pdp.listSubjects(request)))
+    },
+  })
+}
+
+function pageOf(query: PageQuery): { pageSize: number; pageToken: string | null } {
+  return { pageSize: pageSize(query.page_size), pageToken: query.page_token ?? null }
+}
+
+function present(page: ListPage): ManagementResponse {
+  const { items, nextPageToken, complete, revision, revisionUnchanged } = page
+  const undecided = page.undecided.map(({ item, missingContext }) => ({ item, missing_context: missingContext }))
+  return ok({
+    items,
+    next_page_token: nextPageToken,
+    complete,
+    undecided,
+    revision,
+    revision_unchanged: revisionUnchanged,
+  })
+}
+
+/** People and clients are asked about as they are in the directory; of others only tuples know. */
+async function exists(directory: Directory, subject: AskedSubject): Promise<boolean> {
+  if (!isBearer(subject)) return true
+  return (await (subject.type === 'user' ? directory.user(subject.id) : directory.client(subject.id))) !== null
+}

@@ -1,0 +1,134 @@
+/** Members of an organization, with their tier and status. */
+import type { FastifyInstance } from 'fastify'
+import { DIRECTORY } from '../../../../shared/domain/change-log.ts'
+import {
+  MEMBERSHIP_STATUSES,
+  type Membership,
+  type MembershipStatus,
+  TIERS,
+} from '../../../../shared/domain/membership.ts'
+import type { ManagementClient } from '../../authentication/authenticate.ts'
+import { type PageQuery, readPage } from '../../http/pagination.ts'
+import { ID, object } from '../../http/schemas.ts'
+import { RequestProblem } from '../../http/status.ts'
+import type { ManagementDeps } from '../deps.ts'
+import { requireGivenByReturn } from '../roles/given-roles.ts'
+import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
+
+const MEMBERSHIP = {
+  role: { type: 'string', enum: TIERS },
+  status: { type: 'string', enum: MEMBERSHIP_STATUSES },
+}
+const MEMBER = object({ user: ID, ...MEMBERSHIP }, ['user', 'role', 'status'])
+
+export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
+  const common = { tag: 'Members', scope: 'directory:write', organizationScope: 'organization' } as const
+  addManagementRoute<{ params: 'org' | 'user'; body: Membership; stored: Membership }>(app, deps, {
+    ...common,
+    method: 'PUT',
+    path: '/v1/organizations/:org/members/:user',
+    operation: 'putMember',
+    summary:
+      'Makes a user a member, or changes the tier or the status. If a bound client adds a user who is not an active member of its organizations, the user starts as `invited`. To make a user active again who was suspended or invited and has roles here, the caller must be one that may give these roles. A client that is not bound may set `active` also for a user whom the directory of a company has shut out.',
+    body: object(MEMBERSHIP, ['role', 'status']),
+    answer: MEMBER,
+    // Locked so that the user cannot be deleted meanwhile.
+    locks: ({ org }) => [DIRECTORY, org],
+    state: ({ at, params }) => membershipOf(at, params),
+    async handle({ at, caller, params, body, context, stored: before }) {
+      const { user, org } = params
+      const blocked = await at.provisioning.isBlocked(user)
+      if (blocked === null) throw new RequestProblem('not_found', `there is no user ${user}`)
+      const status = await statusFor(at, caller, { user, before: before?.status ?? null, wanted: body.status })
+      const membership = { role: body.role, status }
+      await requireGivenByReturn(at, caller, { log: org, user, blocked, before: before?.status ?? null, after: status })
+      await at.store.write(org, [{ kind: 'membership', user, membership }], { context })
+      // A directory that blocked the user elsewhere would else keep them out of everything.
+      if (blocked && status === 'active' && caller.organizationScope.length === 0)
+        await at.provisioning.setBlocked(user, false)
+      return { ...put(before !== null, { user, ...membership }), left: membership }
+    },
+  })
+  addManagementRoute<{ params: 'org' | 'user' }>(app, deps, {
+    ...common,
+    method: 'DELETE',
+    path: '/v1/organizations/:org/members/:user',
+    operation: 'deleteMember',
+    summary:
+      'Ends a membership. The person is then a guest, for whom relationships and roles of the organization count; 409 if the membership is suspended or invited and the person still has any of these.',
+    answer: null,
+    locks: ({ org }) => [org],
+    state: ({ at, params }) => membershipOf(at, params),
+    async handle({ at, params, context }) {
+      const { changed } = await at.store.write(
+        params.org,
+        [{ kind: 'membership', user: params.user, membership: null }],
+        { context, letsNobodyIn: true },
+      )
+      if (!changed) throw new RequestProblem('not_found', `${params.user} is not a member of ${params.org}`)
+      return EMPTY
+    },
+  })
+  addManagementRoute<{ params: 'org' | 'user' }>(app, deps, {
+    ...common,
+    method: 'GET',
+    path: '/v1/organizations/:org/members/:user',
+    operation: 'getMember',
+    summary: 'One membership.',
+    answer: MEMBER,
+    state: ({ at, params }) => membershipOf(at, params),
+    async handle({ at, params }) {
+      const membership = await membershipOf(at, params)
+      if (membership === null) throw new RequestProblem('not_found', `${params.user} is not a member of ${params.org}`)
+      return ok({ user: params.user, ...membership })
+    },
+  })
+  addManagementRoute<{ params: 'org'; query: PageQuery }>(app, deps, {
+    ...common,
+    method: 'GET',
+    path: '/v1/organizations/:org/members',
+    operation: 'listMembers',
+    summary: 'Members by user id, with any status.',
+    answer: MEMBER,
+    list: true,
+    handle: async ({ params, query }) =>
+      ok(
+        await readPage(deps.store, query, {
+          list: ['members', params.org],
+          log: params.org,
+          read: (page) => deps.store.members(params.org, page),
+          key: ({ user }) => user,
+        }),
+      ),
+  })
+}
+
+async function membershipOf(
+  { store }: ManagementDeps,
+  { org, user }: { readonly org: string; readonly user: string },
+): Promise<Membership | null> {
+  const { rows } = await store.rows([org], [{ log: org, kind: 'membership', user }])
+  return rows.map((row) => ('membership' in row ? row.membership : null)).find((found) => found !== null) ?? null
+}
+
+type Wanted = {
+  readonly user: string
+  readonly before: MembershipStatus | null
+  readonly wanted: MembershipStatus
+}
+
+/** A tenant cannot make a person an active member without consent: the person or the operator activates the membership. */
+async function statusFor(
+  { directory, pdp }: ManagementDeps,
+  { organizationScope }: ManagementClient,
+  { user, before, wanted }: Wanted,
+): Promise<MembershipStatus> {
+  if (organizationScope.length === 0 || wanted === 'invited') return wanted
+  // Only an active membership can be suspended, so the person has agreed to it.
+  if (before === 'active' || before === 'suspended') return wanted
+  for (const { organization } of await directory.activeMemberships(user)) {
+    const ancestors = await pdp.ancestors(organization.id)
+    if (organizationScope.every((bound) => ancestors?.includes(bound) === true)) return wanted
+  }
+  return 'invited'
+}

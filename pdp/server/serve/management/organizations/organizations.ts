@@ -1,0 +1,151 @@
+/** The tree of organizations. */
+import type { FastifyInstance } from 'fastify'
+import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../../shared/domain/change-log.ts'
+import type { Organization } from '../../../../shared/domain/organization.ts'
+import { type ManagementClient, requireWithin } from '../../authentication/authenticate.ts'
+import { type PageQuery, readPage } from '../../http/pagination.ts'
+import { ID, LABEL, object } from '../../http/schemas.ts'
+import { RequestProblem } from '../../http/status.ts'
+import type { ManagementDeps } from '../deps.ts'
+import { requireOwnName } from '../own-names.ts'
+import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
+import { moveOrganization } from './moves.ts'
+
+const SCOPE = 'directory:write'
+const PROPERTIES = { id: ID, name: LABEL, parent: { ...ID, type: ['string', 'null'] } }
+const ORGANIZATION = object(PROPERTIES, ['id', 'name', 'parent'])
+const MOVED = object(
+  {
+    lost_access: {
+      type: 'array',
+      items: ID,
+      description: 'Clients of former ancestors: their tokens ended, and they lost what they held in the organization.',
+    },
+    lost_secrets: {
+      type: 'array',
+      items: ID,
+      description:
+        'Clients in it whose secret or keys were set by such a client or by an unknown one: they need new ones.',
+    },
+  },
+  ['lost_access', 'lost_secrets'],
+)
+
+export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): void {
+  const common = { tag: 'Organizations', scope: SCOPE } as const
+  addManagementRoute<{ params: 'org'; body: { name: string; parent?: string } }>(app, deps, {
+    ...common,
+    method: 'PUT',
+    path: '/v1/organizations/:org',
+    operation: 'putOrganization',
+    summary: 'Creates an organization, or changes its name and place in the tree.',
+    organizationScope: 'call',
+    body: object({ name: LABEL, parent: ID }, ['name']),
+    answer: { ...ORGANIZATION, properties: { ...PROPERTIES, moved: MOVED } },
+    // A move ends rights of clients, so their registrations and tokens must not change meanwhile.
+    locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
+    lengthy: true,
+    state: ({ at, caller, params }) => stateOf(at, caller, params.org),
+    async handle({ at, caller, params, body, context }) {
+      const organization = { id: params.org, name: body.name, parent: body.parent ?? null }
+      const existing = await requirePlace(at, caller, organization)
+      const moved =
+        existing === null ? null : await moveOrganization(at, caller, { from: existing, to: organization, context })
+      await at.store.write(ENVIRONMENT, [{ kind: 'organization', id: organization.id, organization }], { context })
+      return put(existing !== null, { ...organization, ...(moved === null ? {} : { moved }) })
+    },
+  })
+  addManagementRoute<{ params: 'org' }>(app, deps, {
+    ...common,
+    method: 'GET',
+    path: '/v1/organizations/:org',
+    operation: 'getOrganization',
+    summary: 'One organization.',
+    organizationScope: 'organization',
+    answer: ORGANIZATION,
+    state: ({ at, caller, params }) => stateOf(at, caller, params.org),
+    async handle({ at, params }) {
+      const organization = await findOrganization(at, params.org)
+      if (organization === null)
+        throw new RequestProblem('organization_unknown', `there is no organization ${params.org}`)
+      return ok(organization)
+    },
+  })
+  addManagementRoute<{ params: 'org' }>(app, deps, {
+    ...common,
+    method: 'DELETE',
+    path: '/v1/organizations/:org',
+    operation: 'deleteOrganization',
+    summary: 'Deletes an organization that nothing depends on.',
+    organizationScope: 'organization',
+    answer: null,
+    locks: () => [DIRECTORY, ENVIRONMENT],
+    lengthy: true,
+    state: ({ at, caller, params }) => stateOf(at, caller, params.org),
+    async handle({ at, params, context }) {
+      await at.store.write(ENVIRONMENT, [{ kind: 'organization', id: params.org, organization: null }], { context })
+      return EMPTY
+    },
+  })
+  addManagementRoute<{ params: never; query: PageQuery }>(app, deps, {
+    ...common,
+    method: 'GET',
+    path: '/v1/organizations',
+    operation: 'listOrganizations',
+    summary: 'Organizations by id. A bound client sees only those that it manages.',
+    organizationScope: 'call',
+    answer: ORGANIZATION,
+    list: true,
+    handle: async ({ caller, query }) =>
+      ok(
+        await readPage(deps.store, query, {
+          list: ['organizations'],
+          log: ENVIRONMENT,
+          read: (page) => deps.store.organizations(page),
+          key: ({ id }) => id,
+          visible: ({ id }) => isWithin(deps, caller, id),
+        }),
+      ),
+  })
+}
+
+/** A bound client may place an organization below its own, and must not move its own. Returns the stored organization. */
+async function requirePlace(
+  deps: ManagementDeps,
+  caller: ManagementClient,
+  wanted: Organization,
+): Promise<Organization | null> {
+  const existing = await findOrganization(deps, wanted.id)
+  if (caller.organizationScope.length === 0) return existing
+  // The same answer for an id that somebody else has as for one that nobody has.
+  if (existing === null || !(await isWithin(deps, caller, wanted.id))) await requireOwnName(deps, caller, wanted.id)
+  if (existing !== null) {
+    await requireWithin(caller, wanted.id, deps.pdp)
+    if (wanted.parent === existing.parent) return existing
+  }
+  if (wanted.parent === null || caller.organizationScope.includes(wanted.id)) {
+    throw new RequestProblem(
+      'permission_denied',
+      'a client that is bound to an organization manages only organizations below it',
+    )
+  }
+  await requireWithin(caller, wanted.parent, deps.pdp)
+  return existing
+}
+
+/** Null if the caller may not see it. */
+async function stateOf(deps: ManagementDeps, caller: ManagementClient, id: string): Promise<Organization | null> {
+  return (await isWithin(deps, caller, id)) ? findOrganization(deps, id) : null
+}
+
+async function isWithin(deps: ManagementDeps, caller: ManagementClient, organization: string): Promise<boolean> {
+  if (caller.organizationScope.length === 0) return true
+  const ancestors = await deps.pdp.ancestors(organization)
+  return caller.organizationScope.every((bound) => ancestors?.includes(bound) === true)
+}
+
+async function findOrganization(deps: ManagementDeps, id: string): Promise<Organization | null> {
+  const { rows } = await deps.store.rows([ENVIRONMENT], [{ log: ENVIRONMENT, kind: 'organization', id }])
+  const row = rows.find((candidate) => candidate.key.kind === 'organization' && candidate.key.id === id)
+  return row !== undefined && 'organization' in row ? row.organization : null
+}

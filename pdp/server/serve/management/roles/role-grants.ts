@@ -1,0 +1,167 @@
+/** Role grants: a role, of an app or organization-wide, for a user, service or group, in one organization or in all. */
+import type { FastifyInstance } from 'fastify'
+import { definitionsOf, readDeclared } from '../../../../engine/writes/role-definitions.ts'
+import { grantOf, requireFitting, requireRole, requireSubjectForm } from '../../../../engine/writes/role-grants.ts'
+import type { WriteContext } from '../../../../shared/domain/change.ts'
+import { DIRECTORY, ENVIRONMENT, type LogId } from '../../../../shared/domain/change-log.ts'
+import { typeOf } from '../../../../shared/domain/names.ts'
+import type { RoleGrant } from '../../../../shared/domain/role.ts'
+import type { ManagementClient } from '../../authentication/authenticate.ts'
+import { beyondCaller } from '../../authentication/people.ts'
+import { type PageQuery, readPage } from '../../http/pagination.ts'
+import { ID, object, PERMISSION_KEY } from '../../http/schemas.ts'
+import { RequestProblem } from '../../http/status.ts'
+import type { ManagementDeps } from '../deps.ts'
+import { addManagementRoute, EMPTY, type ManagementResponse, ok } from '../route.ts'
+
+type GrantBody = { readonly app?: string; readonly role: string; readonly subject: string }
+
+const SUBJECT = {
+  type: 'string',
+  maxLength: 512,
+  description: 'user:<id> or service:<id>; in an organization also group:<id>.',
+}
+const BODY = object(
+  { app: { ...ID, description: 'Absent: an organization-wide role.' }, role: PERMISSION_KEY, subject: SUBJECT },
+  ['role', 'subject'],
+)
+const GRANT = object({ id: ID, app: { ...ID, type: ['string', 'null'] }, role: PERMISSION_KEY, subject: SUBJECT }, [
+  'id',
+  'app',
+  'role',
+  'subject',
+])
+type Place = {
+  readonly base: '/v1/organizations/:org/role-grants' | '/v1/role-grants'
+  readonly organizationScope: 'organization' | 'environment'
+  readonly suffix: string
+  readonly where: string
+  readonly logOf: (params: { readonly org?: string }) => LogId
+}
+const PLACES: readonly Place[] = [
+  {
+    base: '/v1/organizations/:org/role-grants',
+    organizationScope: 'organization',
+    suffix: '',
+    where: 'in an organization, which rolls down to its descendants',
+    logOf: ({ org = '' }) => org,
+  },
+  {
+    base: '/v1/role-grants',
+    organizationScope: 'environment',
+    suffix: 'Everywhere',
+    where: 'in every organization',
+    logOf: () => ENVIRONMENT,
+  },
+]
+
+export function addRoleGrants(app: FastifyInstance, deps: ManagementDeps): void {
+  for (const place of PLACES) addGrantsOf(app, deps, place)
+}
+
+function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: Place): void {
+  const { base, organizationScope, suffix, where, logOf } = place
+  const common = { tag: 'Roles', scope: 'roles:write', organizationScope } as const
+  addManagementRoute<{ params: 'org'; body: GrantBody }>(app, deps, {
+    ...common,
+    method: 'POST',
+    path: base,
+    operation: `grantRole${suffix}`,
+    summary: `Grants a role ${where}. If the same grant exists, nothing changes.`,
+    body: BODY,
+    answer: GRANT,
+    // Locked so that the role cannot change and its holder cannot be deleted meanwhile.
+    locks: (params) => [DIRECTORY, ENVIRONMENT, logOf(params)],
+    handle: ({ at, caller, params, body, context }) => writeGrant(at, { caller, log: logOf(params), body, context }),
+  })
+  addManagementRoute<{ params: 'org' | 'id' }>(app, deps, {
+    ...common,
+    method: 'DELETE',
+    path: `${base}/:id`,
+    operation: `revokeRole${suffix}`,
+    summary: 'Removes a grant. The next decision sees it.',
+    answer: null,
+    locks: (params) => [logOf(params)],
+    async handle({ at, params, context }) {
+      const log = logOf(params)
+      const [grant] = await at.store.roleGrants({ log, id: params.id }, { after: null, countMax: 1 })
+      const change = grant && ({ kind: 'role_grant', op: 'delete', grant: present(grant) } as const)
+      const done = change !== undefined && (await at.store.write(log, [change], { context })).changed
+      if (!done) throw new RequestProblem('not_found', `there is no role grant ${params.id} here`)
+      return EMPTY
+    },
+  })
+  addManagementRoute<{ params: 'org'; query: PageQuery & { subject?: string } }>(app, deps, {
+    ...common,
+    method: 'GET',
+    path: base,
+    operation: `listRoleGrants${suffix}`,
+    summary: `Role grants ${where}, by id; optionally only those of a subject.`,
+    query: { subject: { type: 'string', maxLength: 512 } },
+    answer: GRANT,
+    list: true,
+    async handle({ params, query: { subject, ...query } }) {
+      const log = logOf(params)
+      const page = await readPage(deps.store, query, {
+        list: ['role-grants', log, subject ?? null],
+        log,
+        read: ({ after, countMax }) =>
+          deps.store.roleGrants(
+            { log, ...(subject === undefined ? {} : { subject }) },
+            { after: after === null ? null : { log, id: after }, countMax },
+          ),
+        key: ({ id }) => id,
+      })
+      return ok({ ...page, items: page.items.map(present) })
+    },
+  })
+}
+
+function present({ id, app, role, subject }: RoleGrant): RoleGrant {
+  return { id, app, role, subject }
+}
+
+type Wanted = { caller: ManagementClient; log: LogId; body: GrantBody; context: WriteContext }
+
+async function writeGrant(deps: ManagementDeps, { caller, log, body, context }: Wanted): Promise<ManagementResponse> {
+  const { app = null, role, subject } = body
+  const definitions = definitionsOf(await readDeclared(deps.store))
+  requireSubjectForm(log, subject)
+  await requireSubject(deps, subject)
+  const permissions = requireRole(definitions, { app, role })
+  await requireHolding(deps, { caller, log, app, permissions })
+  await requireFitting(deps, { log, subject, role: { app, role }, definitions })
+  const grant = grantOf({ app, role, subject })
+  const { changed } = await deps.store.write(log, [{ kind: 'role_grant', op: 'write', grant }], { context })
+  if (changed) return ok(grant)
+  const [existing] = await deps.store.roleGrants({ log, apps: [app], role, subject }, { after: null, countMax: 1 })
+  return ok(existing === undefined ? grant : present(existing))
+}
+
+/** Throws RequestProblem for a subject that does not exist. A group always exists. */
+async function requireSubject(deps: ManagementDeps, subject: string): Promise<void> {
+  const [type, id] = [typeOf(subject), subject.slice(subject.indexOf(':') + 1)]
+  if (type === 'group') return
+  const found = type === 'user' ? await deps.directory.user(id) : await deps.directory.client(id)
+  if (found === null) throw new RequestProblem('not_found', `there is no ${subject}`)
+}
+
+/**
+ * A bound client can give only permissions that it holds itself. An unbound client manages the whole environment, but roles
+ * of the built-in app are management scopes for people, of which it gives only its own.
+ */
+export async function requireHolding(
+  deps: Pick<ManagementDeps, 'pdp'>,
+  grant: { caller: ManagementClient; log: LogId; app: string | null; permissions: readonly string[] },
+): Promise<void> {
+  const { caller, log, app, permissions } = grant
+  const isBound = caller.organizationScope.length > 0
+  const held = isBound ? await deps.pdp.held({ organization: log, subject: caller.token.subject, app }) : null
+  const lacking =
+    held === null ? beyondCaller(caller, permissions) : permissions.filter((key) => !held.permissions.includes(key))
+  if (lacking.length === 0) return
+  throw new RequestProblem(
+    'permission_denied',
+    `a client can give only permissions that it holds itself; it lacks ${lacking.slice(0, 20).join(', ')}`,
+  )
+}

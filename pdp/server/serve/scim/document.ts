@@ -1,0 +1,84 @@
+/** Reads a resource as a directory sends it into what is kept: known attributes under their own names, each of its type. */
+import { type JsonObject, type JsonValue, textIssue } from '../../../shared/domain/json.ts'
+import { type Attribute, named, type ResourceType, valuesMax } from './attributes.ts'
+import { ScimError } from './errors.ts'
+import { isObject } from './match.ts'
+
+const TEXT_CHARACTERS_MAX = 1_024
+const DOCUMENT_CHARACTERS_MAX = 16_384
+const CONTROL = /\p{Cc}/u
+
+/**
+ * RFC 7644 section 3.3: what is unknown or read-only is ignored. Throws ScimError `invalidValue` for what is of another
+ * type, too long, or missing. Members of a group are in it, but do not count for its size.
+ */
+export function readDocument(sent: JsonValue | undefined, type: ResourceType): JsonObject {
+  if (!isObject(sent)) throw new ScimError('invalidSyntax', 'the body is not a JSON object')
+  const { extension } = type
+  const core = readAttributes(sent, type.attributes, '')
+  const extended = extension === null ? {} : readExtension(sent, extension)
+  const document = { ...core, ...extended }
+  for (const { name, required } of type.attributes)
+    if (required && (document[name] === undefined || document[name] === ''))
+      throw new ScimError('invalidValue', `${name} is missing`)
+  if (JSON.stringify({ ...document, members: null }).length > DOCUMENT_CHARACTERS_MAX)
+    throw new ScimError('invalidValue', `the resource has more than ${DOCUMENT_CHARACTERS_MAX} characters`)
+  return document
+}
+
+function readExtension(sent: JsonObject, { schema, attributes }: NonNullable<ResourceType['extension']>): JsonObject {
+  const key = Object.keys(sent).find((name) => name.toLowerCase() === schema.toLowerCase())
+  const found = key === undefined ? undefined : sent[key]
+  if (found === undefined || found === null) return {}
+  if (!isObject(found)) throw new ScimError('invalidValue', `${schema} is not an object`)
+  const read = readAttributes(found, attributes, `${schema}:`)
+  return Object.keys(read).length === 0 ? {} : { [schema]: read }
+}
+
+function readAttributes(sent: JsonObject, attributes: readonly Attribute[], place: string): JsonObject {
+  const read: { [name: string]: JsonValue } = {}
+  for (const [key, value] of Object.entries(sent)) {
+    const attribute = named(attributes, key)
+    if (attribute === null || attribute.mutability === 'readOnly') continue
+    const found = readValue(value, attribute, place + attribute.name)
+    if (found !== null) read[attribute.name] = found
+  }
+  return read
+}
+
+/** Null: unassigned (RFC 7643 section 2.5). */
+export function readValue(value: JsonValue, attribute: Attribute, place: string): JsonValue {
+  if (value === null) return null
+  if (!attribute.multiValued) return readOne(value, attribute, place)
+  const max = valuesMax(attribute)
+  const values = Array.isArray(value) ? value : [value]
+  if (values.length > max) throw new ScimError('invalidValue', `${place} has more than ${max} values`)
+  const read = values.map((one) => readOne(one, attribute, place)).filter((one) => one !== null)
+  return read.length === 0 ? null : read
+}
+
+function readOne(value: JsonValue, attribute: Attribute, place: string): JsonValue {
+  const { type, subAttributes = [] } = attribute
+  if (type === 'complex') {
+    // Some clients send the value alone: `"manager": "42"`, `"roles": ["admin"]`.
+    const whole = typeof value === 'string' && named(subAttributes, 'value') !== null ? { value } : value
+    if (!isObject(whole)) throw new ScimError('invalidValue', `${place} is not an object`)
+    const read = readAttributes(whole, subAttributes, `${place}.`)
+    return Object.keys(read).length === 0 ? null : read
+  }
+  if (type === 'boolean') return readBoolean(value, place)
+  if (typeof value !== 'string') throw new ScimError('invalidValue', `${place} is not a text`)
+  if (value.length > TEXT_CHARACTERS_MAX)
+    throw new ScimError('invalidValue', `${place} has more than ${TEXT_CHARACTERS_MAX} characters`)
+  if (CONTROL.test(value) || textIssue(value) !== null)
+    throw new ScimError('invalidValue', `${place} has a control character`)
+  return value
+}
+
+/** Entra ID sends texts: `"active": "False"`. */
+function readBoolean(value: JsonValue, place: string): boolean {
+  if (typeof value === 'boolean') return value
+  const text = typeof value === 'string' ? value.toLowerCase() : ''
+  if (text === 'true' || text === 'false') return text === 'true'
+  throw new ScimError('invalidValue', `${place} is neither true nor false`)
+}

@@ -1,0 +1,88 @@
+/** Errors of SCIM calls in SCIM's own form (RFC 7644 section 3.12). */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { asHttpProblem } from '../http/problem-response.ts'
+import { RequestProblem, type RequestProblemCode, STATUS } from '../http/status.ts'
+
+export const SCIM_PATH = '/scim/v2'
+export const SCIM_TYPE = 'application/scim+json; charset=utf-8'
+const ERROR_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:Error'
+const RETRY_AFTER_S = '1'
+
+/** RFC 7644 table 9. */
+export type ScimType =
+  | 'invalidFilter'
+  | 'tooMany'
+  | 'uniqueness'
+  | 'mutability'
+  | 'invalidSyntax'
+  | 'invalidPath'
+  | 'noTarget'
+  | 'invalidValue'
+
+const CODES: { readonly [type in ScimType]: RequestProblemCode } = {
+  invalidFilter: 'request_invalid',
+  tooMany: 'request_invalid',
+  uniqueness: 'conflict',
+  mutability: 'request_invalid',
+  invalidSyntax: 'request_invalid',
+  invalidPath: 'request_invalid',
+  noTarget: 'request_invalid',
+  invalidValue: 'request_invalid',
+}
+
+/** Of errors that are not SCIM's own: a body that cannot be read, a name that is taken. */
+const TYPES: { readonly [code in RequestProblemCode]?: ScimType } = {
+  request_invalid: 'invalidSyntax',
+  conflict: 'uniqueness',
+}
+
+/** A request that is at fault, with the word that SCIM has for why. */
+export class ScimError extends Error {
+  override readonly name = 'ScimError'
+  readonly scimType: ScimType
+  constructor(scimType: ScimType, message: string) {
+    super(message)
+    this.scimType = scimType
+  }
+}
+
+export const isScimPath = (url: string): boolean => /^\/scim(?:\/|\?|$)/.test(url)
+
+/** What the log and the status go by. */
+export const problemOfScim = (err: unknown): RequestProblem =>
+  err instanceof ScimError ? new RequestProblem(CODES[err.scimType], err.message) : asHttpProblem(err)
+
+export function sendScimError(request: FastifyRequest, reply: FastifyReply, err: unknown): FastifyReply {
+  const found = problemOfScim(err)
+  const status = STATUS[found.code].http
+  for (const [name, value] of Object.entries(found.headers)) reply.header(name, value)
+  if (status === STATUS.overloaded.http || status === STATUS.store_unavailable.http)
+    reply.header('retry-after', RETRY_AFTER_S)
+  const scimType = err instanceof ScimError ? err.scimType : (TYPES[found.code] ?? null)
+  return sendError(request, reply, { status, scimType, detail: found.message })
+}
+
+export function sendNotSupported(request: FastifyRequest, reply: FastifyReply, path: string): FastifyReply {
+  const detail = `this service does not support ${path}; /ServiceProviderConfig says what it supports`
+  return sendError(request, reply, { status: 501, scimType: null, detail })
+}
+
+function sendError(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  of: { readonly status: number; readonly scimType: ScimType | null; readonly detail: string },
+): FastifyReply {
+  const { status, scimType, detail } = of
+  const body = {
+    schemas: [ERROR_SCHEMA],
+    status: String(status),
+    ...(scimType === null ? {} : { scimType }),
+    detail,
+  }
+  return reply
+    .code(status)
+    .header('x-request-id', request.id)
+    .header('cache-control', 'no-store')
+    .type(SCIM_TYPE)
+    .send(JSON.stringify(body))
+}

@@ -1,0 +1,120 @@
+/** Groups that a directory brings: groups of the organization, to which roles are granted and relations written. */
+import { randomBytes } from 'node:crypto'
+import type { Provisioned } from '../../../engine/store/directory.ts'
+import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
+import { requireConditions, tagOf } from '../http/conditions.ts'
+import { GROUP, GROUP_SCHEMA } from './attributes.ts'
+import { readDocument } from './document.ts'
+import { groupObject, type Member, membersOf, presentMember, write, writeMembers } from './group-members.ts'
+import { type Listed, read, stored } from './listing.ts'
+import { locationOf } from './location.ts'
+import { isObject } from './match.ts'
+import { patched } from './patch.ts'
+import type { ScimCall, ScimOutcome } from './route.ts'
+
+const ID_BYTES = 16
+const GRANTS_MAX = 1_000
+
+export const GROUPS: Listed = { type: GROUP, present, related: 'members' }
+
+/** The id is random: nobody can have given roles to the group before it was there. */
+export async function createGroup(call: ScimCall): Promise<ScimOutcome> {
+  const { members, ...document } = readDocument(call.body, GROUP)
+  const id = `dir-${randomBytes(ID_BYTES).toString('base64url')}`
+  await call.at.provisioning.put(ofGroups(call), { id, ...keptOf(document) })
+  await writeMembers(call, id, { before: [], wanted: objectsIn(members) })
+  const resource = await read({ ...call, id }, GROUPS, true)
+  return { status: 'created', body: resource, ...addressOf(resource) }
+}
+
+export async function replaceGroup(call: ScimCall): Promise<ScimOutcome> {
+  const { before } = await readForWrite(call)
+  return update(call, before, readDocument(call.body, GROUP))
+}
+
+export async function patchGroup(call: ScimCall): Promise<ScimOutcome> {
+  const { before, resource } = await readForWrite(call)
+  return update(call, before, readDocument(patched(resource, call.body, GROUP), GROUP))
+}
+
+/** Its members and the roles that it was granted go with it. */
+export async function deleteGroup(call: ScimCall): Promise<ScimOutcome> {
+  const { at, organization, id, context } = call
+  const { before } = await readForWrite(call)
+  await writeMembers(call, id, { before, wanted: [] })
+  const asMember = await at.store.tuples(
+    organization,
+    { relation: 'member', subject: `${groupObject(id)}#member` },
+    { after: null, countMax: GRANTS_MAX },
+  )
+  await write(call, { write: [], delete: asMember })
+  const grants = await at.store.roleGrants(
+    { log: organization, subject: groupObject(id) },
+    { after: null, countMax: GRANTS_MAX },
+  )
+  const changes = grants.map(({ log, ...grant }) => ({ kind: 'role_grant', op: 'delete', grant }) as const)
+  if (changes.length > 0) await at.store.write(organization, changes, { context })
+  await at.provisioning.remove(ofGroups(call), id)
+  return { status: 'empty' }
+}
+
+async function update(call: ScimCall, before: readonly Member[], after: JsonObject): Promise<ScimOutcome> {
+  const { members, ...document } = after
+  await call.at.provisioning.put(ofGroups(call), { id: call.id, ...keptOf(document) })
+  await writeMembers(call, call.id, { before, wanted: objectsIn(members) })
+  const resource = await read(call, GROUPS, true)
+  return { status: 'ok', body: resource, ...addressOf(resource) }
+}
+
+async function readForWrite(call: ScimCall) {
+  const group = await stored(call, GROUPS)
+  const before = await membersOf(call, call.id)
+  const resource = presentGroup(call, group, before)
+  requireConditions(call.headers, String(Object(resource.meta).version))
+  return { before, resource }
+}
+
+async function present(
+  call: ScimCall,
+  groups: readonly Provisioned[],
+  related: boolean,
+): Promise<readonly JsonObject[]> {
+  const members = related ? await Promise.all(groups.map(({ id }) => membersOf(call, id))) : []
+  return groups.map((group, i) => presentGroup(call, group, members[i] ?? []))
+}
+
+function presentGroup(call: ScimCall, group: Provisioned, members: readonly Member[]): JsonObject {
+  return {
+    schemas: [GROUP_SCHEMA],
+    id: group.id,
+    ...group.document,
+    ...(members.length === 0 ? {} : { members: members.map((member) => presentMember(call, member)) }),
+    meta: {
+      resourceType: GROUP.name,
+      created: new Date(group.createdAtMs).toISOString(),
+      lastModified: new Date(group.changedAtMs).toISOString(),
+      location: locationOf(call, GROUP, group.id),
+      // Every change of members through SCIM makes a version.
+      version: tagOf([group.id, group.version]),
+    },
+  }
+}
+
+function keptOf(document: JsonObject) {
+  const { schemas, id, meta, members, ...kept } = document
+  const { displayName, externalId } = kept
+  return {
+    name: String(displayName),
+    externalId: typeof externalId === 'string' ? externalId : null,
+    document: kept,
+  }
+}
+
+const objectsIn = (members: JsonValue | undefined): readonly JsonObject[] =>
+  Array.isArray(members) ? members.filter(isObject) : []
+const ofGroups = ({ organization }: ScimCall) => ({ organization, kind: GROUP.name })
+
+function addressOf(resource: JsonObject): { readonly tag: string; readonly location: string } {
+  const { version, location } = Object(resource.meta)
+  return { tag: String(version), location: String(location) }
+}

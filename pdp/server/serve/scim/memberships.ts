@@ -1,0 +1,87 @@
+/** The membership that a user of a directory has in its organization. */
+
+import type { Holdings, Provisioned } from '../../../engine/store/directory.ts'
+import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
+import type { Membership, MembershipStatus, Tier } from '../../../shared/domain/membership.ts'
+import { GIVEN_TIERS } from './attributes.ts'
+import { ScimError } from './errors.ts'
+import { isObject } from './match.ts'
+import type { ScimCall } from './route.ts'
+
+export const TIER_DEFAULT: Tier = 'member'
+
+/** What a request says. `active`: null: nothing. */
+type Said = { readonly active: boolean | null; readonly roles: JsonValue | undefined }
+
+/** Null: it stays as it is. Who has left is not brought back but by `active: true`. Throws ScimError `invalidValue`. */
+export function membershipAfter(
+  before: Membership | null,
+  { active, roles }: Said,
+  held: Pick<Holdings, 'activeElsewhere'>,
+): Membership | null {
+  const had = before?.role ?? null
+  const given = tierIn(roles, had) ?? TIER_DEFAULT
+  const role = had === 'owner' ? had : given
+  const status = statusAfter(before?.status ?? null, active, held)
+  if (status === null || (role === had && status === before?.status)) return null
+  return { role, status }
+}
+
+/** An organization cannot make a person of another one its active member: the person must agree, or have agreed before. */
+function statusAfter(
+  before: MembershipStatus | null,
+  active: boolean | null,
+  { activeElsewhere }: Pick<Holdings, 'activeElsewhere'>,
+): MembershipStatus | null {
+  if (active === null) return before
+  // Suspended it would pass for one that the person had agreed to.
+  if (!active) return before === 'active' ? 'suspended' : before
+  if (before === 'active' || before === 'suspended') return 'active'
+  return activeElsewhere ? 'invited' : 'active'
+}
+
+export async function writeMembership({ at, organization, context }: ScimCall, user: string, membership: Membership) {
+  await at.store.write(organization, [{ kind: 'membership', user, membership }], { context })
+}
+
+export async function membershipOf(call: ScimCall, id: string): Promise<Membership | null> {
+  return (await membershipsOf(call, [{ id }])).get(id) ?? null
+}
+
+export async function membershipsOf(
+  { at, organization }: ScimCall,
+  users: readonly Pick<Provisioned, 'id'>[],
+): Promise<ReadonlyMap<string, Membership>> {
+  const keys = users.map(({ id }) => ({ log: organization, kind: 'membership', user: id }) as const)
+  if (keys.length === 0) return new Map()
+  const { rows } = await at.store.rows([organization], keys)
+  return new Map(
+    rows.flatMap((row) =>
+      'membership' in row && row.membership !== null ? [[row.key.user, row.membership] as const] : [],
+    ),
+  )
+}
+
+/**
+ * The tier that the roles say; null: they say none. Beside the former tier, what is new counts: Entra ID adds a role, and does not take the
+ * former one away. Throws ScimError `invalidValue`.
+ */
+export function tierIn(roles: JsonValue | undefined, had: Tier | null): Tier | null {
+  const values = (Array.isArray(roles) ? roles : []).filter(isObject)
+  if (values.length === 0) return null
+  const others = values.filter(({ value }) => String(value).toLowerCase() !== had)
+  if (others.length === 0) return had
+  const chosen = others.length === 1 ? others[0] : others.find(({ primary }) => primary === true)
+  if (chosen === undefined) throw new ScimError('invalidValue', 'roles has several values, of which none is primary')
+  const tier = GIVEN_TIERS.find((known) => known === String(chosen.value).toLowerCase())
+  if (tier === undefined)
+    throw new ScimError('invalidValue', `a directory gives one of the roles ${GIVEN_TIERS.join(', ')}`)
+  return tier
+}
+
+/** The role of the membership, in the words that the directory gave to it. */
+export function roleOf({ document }: Pick<Provisioned, 'document'>, { role }: Membership): JsonObject {
+  const kept = (Array.isArray(document.roles) ? document.roles : []).filter(isObject)
+  const said = kept.find(({ value }) => String(value).toLowerCase() === role)
+  return { primary: true, ...said, value: role }
+}

@@ -1,0 +1,151 @@
+/** Users that a directory brings: each is an account of ours and a membership in the organization of the directory. */
+import { randomBytes } from 'node:crypto'
+import type { Provisioned } from '../../../engine/store/directory.ts'
+import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
+import { requireConditions, tagOf } from '../http/conditions.ts'
+import { accountOf, changedAccount, holdingsOf, isShared, putAccount, shutOut } from './accounts.ts'
+import { ENTERPRISE_SCHEMA, USER, USER_SCHEMA } from './attributes.ts'
+import { readDocument } from './document.ts'
+import { groupsOf, leaveGroups } from './group-members.ts'
+import { type Listed, read } from './listing.ts'
+import { locationOf } from './location.ts'
+import {
+  membershipAfter,
+  membershipOf,
+  membershipsOf,
+  roleOf,
+  TIER_DEFAULT,
+  tierIn,
+  writeMembership,
+} from './memberships.ts'
+import { patched } from './patch.ts'
+import type { ScimCall, ScimOutcome } from './route.ts'
+
+const ID_BYTES = 16
+
+export const USERS: Listed = { type: USER, present, related: 'groups' }
+
+export async function createUser(call: ScimCall): Promise<ScimOutcome> {
+  const { at, organization, context } = call
+  const { active = true, roles, ...document } = readDocument(call.body, USER)
+  const id = `${organization}~${randomBytes(ID_BYTES).toString('base64url')}`
+  const account = { id, ...accountOf(document), emailVerified: false }
+  await at.directory.putUser(account, context)
+  await at.provisioning.put(ofUsers(call), { id, ...keptOf(document, roles) })
+  const status = active === true ? 'active' : 'suspended'
+  await writeMembership(call, id, { role: tierIn(roles, null) ?? TIER_DEFAULT, status })
+  if (status === 'suspended') await at.provisioning.setBlocked(id, true)
+  const resource = await read({ ...call, id }, USERS, false)
+  return { status: 'created', body: resource, ...addressOf(resource) }
+}
+
+/** RFC 7644 section 3.5.1. What the directory does not say about `active` and `roles` stays. */
+export async function replaceUser(call: ScimCall): Promise<ScimOutcome> {
+  const before = await readForWrite(call)
+  const sent = readDocument(call.body, USER)
+  return update(call, before, { ...pick(before, ['roles']), ...sent })
+}
+
+export async function patchUser(call: ScimCall): Promise<ScimOutcome> {
+  const before = await readForWrite(call)
+  const { active, ...base } = before
+  return update(call, before, readDocument(patched(base, call.body, USER), USER))
+}
+
+/**
+ * Who has something elsewhere as well, or administers Portcullis, keeps the account and is suspended here: without the
+ * membership, what they hold here would count as a guest's. Others lose their account.
+ */
+export async function deleteUser(call: ScimCall): Promise<ScimOutcome> {
+  const { at, id, context } = call
+  await readForWrite(call)
+  // Before the groups go, through which a user may administer.
+  const held = await holdingsOf(call, id)
+  const shared = await isShared(call, id, held)
+  await leaveGroups(call, id)
+  if (!shared) await at.directory.deleteUser(id, context)
+  else {
+    const { role } = (await membershipOf(call, id)) ?? { role: TIER_DEFAULT }
+    await writeMembership(call, id, { role, status: 'suspended' })
+    await at.provisioning.remove(ofUsers(call), id)
+    await shutOut(call, held)
+  }
+  return { status: 'empty' }
+}
+
+/** `after.active`: what the request says about it; undefined: nothing. */
+async function update(call: ScimCall, before: JsonObject, after: JsonObject): Promise<ScimOutcome> {
+  const { at, id } = call
+  const { active: _wasActive, roles: _hadRoles, ...documentBefore } = before
+  const { active, roles, ...document } = after
+  const held = await holdingsOf(call, id)
+  const account = await changedAccount(call, { before: documentBefore, after: document }, held)
+  await at.provisioning.put(ofUsers(call), { id, ...keptOf(document, roles) })
+  const said = { active: typeof active === 'boolean' ? active : null, roles }
+  const membership = membershipAfter(await membershipOf(call, id), said, held)
+  if (membership !== null) await writeMembership(call, id, membership)
+  if (account !== null) await putAccount(call, account)
+  if (active === true) await at.provisioning.setBlocked(id, false)
+  if (active === false) await shutOut(call, held)
+  const resource = await read(call, USERS, false)
+  return { status: 'ok', body: resource, ...addressOf(resource) }
+}
+
+async function readForWrite(call: ScimCall): Promise<JsonObject> {
+  const resource = await read(call, USERS, false)
+  requireConditions(call.headers, String(Object(resource.meta).version))
+  return resource
+}
+
+async function present(
+  call: ScimCall,
+  users: readonly Provisioned[],
+  related: boolean,
+): Promise<readonly JsonObject[]> {
+  const memberships = await membershipsOf(call, users)
+  const groups = related ? await Promise.all(users.map(({ id }) => groupsOf(call, id))) : []
+  return users.map((user, i) => {
+    const membership = memberships.get(user.id) ?? null
+    const active = membership?.status === 'active'
+    const hasExtension = user.document[ENTERPRISE_SCHEMA] !== undefined
+    const own = groups[i] ?? []
+    const { roles: _words, ...document } = user.document
+    return {
+      schemas: hasExtension ? [USER_SCHEMA, ENTERPRISE_SCHEMA] : [USER_SCHEMA],
+      id: user.id,
+      ...document,
+      active,
+      ...(membership === null ? {} : { roles: [roleOf(user, membership)] }),
+      ...(own.length === 0 ? {} : { groups: own }),
+      meta: {
+        resourceType: USER.name,
+        created: new Date(user.createdAtMs).toISOString(),
+        lastModified: new Date(user.changedAtMs).toISOString(),
+        location: locationOf(call, USER, user.id),
+        version: tagOf([user.id, user.version, membership]),
+      },
+    }
+  })
+}
+
+/** What is stored beside the account and the membership. `roles`: for the words that the directory has for the tier. */
+function keptOf(document: JsonObject, roles: JsonValue | undefined) {
+  const { schemas, id, meta, groups, active, roles: _shown, ...kept } = document
+  const { userName, externalId } = kept
+  return {
+    name: String(userName),
+    externalId: typeof externalId === 'string' ? externalId : null,
+    document: roles === undefined ? kept : { ...kept, roles },
+  }
+}
+
+function pick(from: JsonObject, names: readonly string[]): JsonObject {
+  return Object.fromEntries(names.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]]])))
+}
+
+const ofUsers = ({ organization }: ScimCall) => ({ organization, kind: USER.name })
+
+function addressOf(resource: JsonObject): { readonly tag: string; readonly location: string } {
+  const { version, location } = Object(resource.meta)
+  return { tag: String(version), location: String(location) }
+}

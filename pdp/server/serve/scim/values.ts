@@ -1,0 +1,36 @@
+/** Values of a multi-valued attribute: which are the same, and which is the primary one. */
+import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
+import { isObject } from './match.ts'
+
+export const keyOf = (value: JsonValue): string =>
+  JSON.stringify(isObject(value) && value.value !== undefined ? value.value : value)
+
+/** Section 3.5.2.1: a value that is there already is not added again. Values are the same by their `value`. */
+export function merged(before: readonly JsonValue[], added: readonly JsonValue[]): readonly JsonValue[] {
+  const seen = new Map(before.map((value) => [keyOf(value), value]))
+  for (const value of added) {
+    const known = seen.get(keyOf(value))
+    seen.set(keyOf(value), isObject(known) && isObject(value) ? { ...known, ...value } : value)
+  }
+  return [...seen.values()]
+}
+
+export function without(before: readonly JsonValue[], removed: readonly JsonValue[]): readonly JsonValue[] {
+  const gone = new Set(removed.map(keyOf))
+  return before.filter((value) => !gone.has(keyOf(value)))
+}
+
+/** RFC 7643 section 2.4: at most one is primary. The last that became so is. */
+export function onePrimary(before: readonly JsonValue[], after: readonly JsonValue[]): readonly JsonValue[] {
+  const primary = after.filter((value) => objectOr(value).primary === true)
+  if (primary.length < 2) return after
+  const was = new Set(before.filter((value) => objectOr(value).primary === true).map(keyOf))
+  const kept = primary.findLast((value) => !was.has(keyOf(value))) ?? primary.at(-1)
+  return after.map((value) =>
+    value === kept || objectOr(value).primary !== true ? value : { ...objectOr(value), primary: false },
+  )
+}
+
+export const objectOr = (value: JsonValue | undefined): JsonObject => (isObject(value) ? value : {})
+export const listOf = (value: JsonValue): readonly JsonValue[] =>
+  value === null ? [] : Array.isArray(value) ? value : [value]

@@ -1,0 +1,141 @@
+/** A stream's status, its subjects, its verification (SSF 1.0 sections 8.1.2 to 8.1.4), and polls (RFC 8936). */
+import type { FastifyInstance } from 'fastify'
+import { DIRECTORY } from '../../../shared/domain/change-log.ts'
+import { SSF_PATHS } from '../../../signals/transmitter/configuration.ts'
+import { POLL_EVENTS_MAX, type PollBody } from '../../../signals/transmitter/poll.ts'
+import { STREAM_STATUSES, type StreamStatus } from '../../../signals/transmitter/streams.ts'
+import type { JsonSchema } from '../http/schemas.ts'
+import { addManagementRoute, EMPTY, ok } from '../management/route.ts'
+import { COMMON, open, receiverOf, required, type SignalDeps, STREAM_ID, subjectIn } from './receivers.ts'
+
+const REASON = { type: 'string', minLength: 1, maxLength: 1_024 }
+const STATUS = open({ stream_id: STREAM_ID, status: { type: 'string', enum: STREAM_STATUSES }, reason: REASON }, [
+  'stream_id',
+  'status',
+])
+const SUBJECT: JsonSchema = { type: 'object', description: 'A subject identifier (RFC 9493), simple or complex.' }
+const JTI = { type: 'string', minLength: 1, maxLength: 256 }
+const POLL = open(
+  {
+    maxEvents: {
+      type: 'integer',
+      minimum: 0,
+      description: `0: only acknowledges. At most ${POLL_EVENTS_MAX} are sent.`,
+    },
+    returnImmediately: {
+      type: 'boolean',
+      description: 'False: waits up to 20 seconds for the first one. Default: false.',
+    },
+    ack: { type: 'array', maxItems: 1_000, items: JTI },
+    setErrs: {
+      type: 'object',
+      maxProperties: 1_000,
+      additionalProperties: open(
+        { err: { type: 'string', maxLength: 256 }, description: { type: 'string', maxLength: 4_096 } },
+        ['err'],
+      ),
+    },
+  },
+  [],
+)
+const POLLED = open(
+  { sets: { type: 'object', additionalProperties: { type: 'string' } }, moreAvailable: { type: 'boolean' } },
+  ['sets'],
+)
+type StatusBody = { readonly stream_id: string; readonly status: StreamStatus; readonly reason?: string }
+type SubjectBody = { readonly stream_id: string; readonly subject: object }
+
+export function addStatus(app: FastifyInstance, deps: SignalDeps): void {
+  const { transmitter } = deps
+  const common = { ...COMMON, scope: 'ssf.manage', path: SSF_PATHS.status, answer: STATUS } as const
+  addManagementRoute<{ params: never; query: { stream_id: string } }>(app, deps, {
+    ...common,
+    method: 'GET',
+    operation: 'getStreamStatus',
+    summary: 'Whether a stream is enabled, paused or disabled, and why.',
+    query: { stream_id: STREAM_ID },
+    queryRequired: ['stream_id'],
+    async handle({ caller, query }) {
+      const { id, status, statusReason } = required(await transmitter.stream(receiverOf(caller), query.stream_id))
+      return ok({ stream_id: id, status, ...(statusReason === null ? {} : { reason: statusReason }) })
+    },
+  })
+  addManagementRoute<{ params: never; body: StatusBody }>(app, deps, {
+    ...common,
+    method: 'POST',
+    operation: 'setStreamStatus',
+    summary: 'Enables, pauses (events are held for 7 days, 100,000 at most) or disables (events are dropped) a stream.',
+    body: STATUS,
+    locks: () => [DIRECTORY],
+    async handle({ at, caller, body: { stream_id: id, status, reason } }) {
+      required(await at.streams.setStatus(receiverOf(caller), id, { status, reason: reason ?? null }))
+      return ok({ stream_id: id, status, ...(reason === undefined ? {} : { reason }) })
+    },
+  })
+}
+
+export function addSubjects(app: FastifyInstance, deps: SignalDeps): void {
+  const common = { ...COMMON, scope: 'ssf.manage', method: 'POST' } as const
+  const properties = { stream_id: STREAM_ID, subject: SUBJECT }
+  addManagementRoute<{ params: never; body: SubjectBody }>(app, deps, {
+    ...common,
+    // Fastify needs two colons for one in the path.
+    path: SSF_PATHS.addSubject.replace(':', '::'),
+    operation: 'addStreamSubject',
+    summary: 'Sends events about a subject again. A new stream is about all subjects.',
+    body: open({ ...properties, verified: { type: 'boolean' } }, ['stream_id', 'subject']),
+    answer: { type: 'null' },
+    locks: () => [DIRECTORY],
+    async handle({ at, caller, body }) {
+      required(await at.streams.addSubject(receiverOf(caller), body.stream_id, subjectIn(body)))
+      return { status: 'ok' }
+    },
+  })
+  addManagementRoute<{ params: never; body: SubjectBody }>(app, deps, {
+    ...common,
+    path: SSF_PATHS.removeSubject.replace(':', '::'),
+    operation: 'removeStreamSubject',
+    summary: 'Sends no more events about a subject.',
+    body: open(properties, ['stream_id', 'subject']),
+    answer: null,
+    locks: () => [DIRECTORY],
+    async handle({ at, caller, body }) {
+      required(await at.streams.removeSubject(receiverOf(caller), body.stream_id, subjectIn(body)))
+      return EMPTY
+    },
+  })
+}
+
+export function addVerification(app: FastifyInstance, deps: SignalDeps): void {
+  addManagementRoute<{ params: never; body: { stream_id: string; state?: string } }>(app, deps, {
+    ...{ ...COMMON, scope: 'ssf.manage', method: 'POST', path: SSF_PATHS.verify, operation: 'verifyStream' },
+    summary: 'Asks for a verification event, which follows on the stream.',
+    body: open({ stream_id: STREAM_ID, state: { type: 'string', maxLength: 1_024 } }, ['stream_id']),
+    answer: null,
+    locks: () => [DIRECTORY],
+    async handle({ at, caller, body }) {
+      required(await at.streams.verify(receiverOf(caller), body.stream_id, body.state ?? null))
+      return EMPTY
+    },
+  })
+}
+
+export function addPolls(app: FastifyInstance, deps: SignalDeps): void {
+  addManagementRoute<{ params: 'stream_id'; body: PollBody }>(app, deps, {
+    ...{
+      ...COMMON,
+      scope: 'ssf.manage',
+      method: 'POST',
+      path: `${SSF_PATHS.poll}/:stream_id`,
+      operation: 'pollStream',
+    },
+    summary: 'Acknowledges events and returns the next ones (RFC 8936).',
+    waits: true,
+    body: POLL,
+    answer: POLLED,
+    async handle({ caller, params, body, recheck }) {
+      const again = async () => receiverOf(await recheck())
+      return ok(required(await deps.transmitter.poll(receiverOf(caller), params.stream_id, { body, again })))
+    },
+  })
+}

@@ -1,0 +1,124 @@
+/** Calls a URL that another party chose: no internal address, no redirect, a deadline, and a bounded answer. */
+import { type LookupAddress, lookup as lookupHost } from 'node:dns'
+import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
+import { isIP, type LookupFunction } from 'node:net'
+import { createNetworks, parseAddress, parseNetwork } from './addresses.ts'
+import { readAtMost } from './http-json.ts'
+
+/** IANA's registries of special-purpose addresses (RFC 6890): no host of the public Internet has one of these. */
+const INTERNAL_IPV4 = createNetworks(
+  [
+    ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
+    ...['192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24'],
+    ...['224.0.0.0/4', '240.0.0.0/4'],
+  ].map(parseNetwork),
+)
+/** Of IPv6, only 2000::/3 is given out. Of that: IETF assignments with Teredo, documentation, and 6to4. */
+const PUBLIC_IPV6 = createNetworks([parseNetwork('2000::/3')])
+const INTERNAL_IPV6 = createNetworks(['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'].map(parseNetwork))
+
+/** True for what is not an address at all. */
+export function isInternalAddress(text: string): boolean {
+  const address = parseAddress(text)
+  if (address === null) return true
+  if (!address.includes(':')) return INTERNAL_IPV4.has(address)
+  return !PUBLIC_IPV6.has(address) || INTERNAL_IPV6.has(address)
+}
+
+/** The target may not be called. Nothing was sent. */
+export class TargetRefused extends Error {
+  override readonly name = 'TargetRefused'
+}
+
+export type PostAnswer = {
+  readonly status: number
+  readonly headers: IncomingMessage['headers']
+  /** Null: more than was allowed. */
+  readonly body: Buffer | null
+}
+type GuardedCall = {
+  readonly url: string
+  readonly headers: { readonly [name: string]: string }
+  readonly body?: string
+  readonly deadlineMs: number
+  readonly bytesMax: number
+}
+export type GuardedPost = {
+  /**
+   * Throws TargetRefused for a URL that may never be called: neither https, nor http to an allowed host; with a password or
+   * a fragment; or with an internal address as its host. What a name resolves to is checked by `post`, each time.
+   */
+  check(url: string): void
+  /** Throws TargetRefused, or any other Error when there was no answer in time. */
+  post(call: GuardedCall & { readonly body: string }): Promise<PostAnswer>
+  /** As post, by another method. */
+  send(call: GuardedCall & { readonly method: string; readonly signal?: AbortSignal }): Promise<PostAnswer>
+  close(): void
+}
+
+/** `internalHosts`: `host` or `host:port`, which may have internal addresses, and may be called by http. */
+export function createGuardedPost(options: {
+  readonly internalHosts: readonly string[]
+  readonly lookup?: typeof lookupHost
+}): GuardedPost {
+  const allowed = new Set(options.internalHosts.map((host) => host.toLowerCase()))
+  const isAllowed = (url: URL): boolean => allowed.has(url.host) || allowed.has(url.hostname)
+  const agents = { 'http:': new HttpAgent({ keepAlive: true }), 'https:': new HttpsAgent({ keepAlive: true }) }
+  const resolve = options.lookup ?? lookupHost
+
+  function parse(text: string): URL {
+    const url = URL.parse(text)
+    if (url === null) throw new TargetRefused('is not a URL')
+    if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isAllowed(url)))
+      throw new TargetRefused('must use https')
+    if (url.username !== '' || url.password !== '' || url.hash !== '')
+      throw new TargetRefused('must have neither a user, nor a password, nor a fragment')
+    const host = url.hostname.replace(/^\[|\]$/g, '')
+    if (isIP(host) !== 0 && !isAllowed(url) && isInternalAddress(host))
+      throw new TargetRefused('has an internal address as its host')
+    return url
+  }
+
+  /** The connection goes to the very address that was checked, so that a name cannot resolve to another one in between. */
+  const guardedLookup: LookupFunction = (host, { all, ...wanted }, done) => {
+    resolve(host, { ...wanted, all: true }, (error, found) => {
+      const addresses: readonly LookupAddress[] = found ?? []
+      const [first] = addresses
+      if (error !== null || first === undefined) return done(error ?? new Error(`${host} has no address`), '')
+      if (addresses.some(({ address }) => isInternalAddress(address)))
+        return done(new TargetRefused('its host resolves to an internal address'), '')
+      return all === true ? done(null, [...addresses]) : done(null, first.address, first.family)
+    })
+  }
+
+  const send: GuardedPost['send'] = async ({ method, url: text, headers, body, deadlineMs, bytesMax, signal }) => {
+    const url = parse(text)
+    const isPlain = url.protocol === 'http:'
+    const deadline = AbortSignal.timeout(deadlineMs)
+    const response = await new Promise<IncomingMessage>((answered, failed) => {
+      const request = (isPlain ? requestHttp : requestHttps)(url, {
+        method,
+        headers: { ...headers, ...(body !== undefined && { 'content-length': String(Buffer.byteLength(body)) }) },
+        agent: isPlain ? agents['http:'] : agents['https:'],
+        signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
+        ...(isAllowed(url) ? {} : { lookup: guardedLookup }),
+      })
+      request.on('response', answered)
+      request.on('error', failed)
+      request.end(body)
+    })
+    const read = await readAtMost(response, bytesMax)
+    if (read === null) response.destroy()
+    return { status: response.statusCode ?? 0, headers: response.headers, body: read }
+  }
+
+  return {
+    check: (url) => void parse(url),
+    post: (call) => send({ ...call, method: 'POST' }),
+    send,
+    close() {
+      for (const agent of Object.values(agents)) agent.destroy()
+    },
+  }
+}

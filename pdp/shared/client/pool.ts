@@ -1,0 +1,178 @@
+/**
+ * The streams to all PDP addresses, and which of them get questions: those that time out get one question a second until
+ * one is answered. It chooses among addresses, so it is no `pdp/shared/base/circuit-breaker.ts`. It never fails open.
+ */
+import type { ChannelCredentials } from '@grpc/grpc-js'
+import { createLocalLag, type LocalLag } from './local-lag.ts'
+import { createPdpStream, type PdpStream, type PdpStreamOptions } from './stream.ts'
+
+export type ConnectionChange = {
+  readonly address: string
+  readonly open: boolean
+  readonly reason: string
+  /** False when another attempt to connect failed. */
+  readonly wasOpen: boolean
+}
+export type PoolOptions = {
+  /** `host:port`. */
+  readonly addresses: readonly string[]
+  readonly credentials: ChannelCredentials
+  /** Returns the token that authenticates the caller, for each new stream; null: none is sent. Throws when it cannot read the token. */
+  readonly authorize?: (() => string) | null
+  readonly random: () => number
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number
+  /** Time limit of one attempt to connect. */
+  readonly connectMs?: number
+  readonly onConnectionChange?: (change: ConnectionChange) => void
+  /** The `Date` field of the answer to a stream that began at `startedMs`. */
+  readonly onDate?: (address: string, date: string, startedMs: number) => void
+  readonly share?: NonNullable<PdpStreamOptions['share']> | null
+}
+export type Choice =
+  | { readonly kind: 'stream'; readonly stream: PdpStream }
+  /** A stream may open soon. */
+  | { readonly kind: 'wait' }
+  /** Every address is known to be down; waiting would only queue requests. */
+  | { readonly kind: 'none' }
+
+export type PdpPool = {
+  readonly count: number
+  readonly lag: LocalLag
+  /** Chooses an open stream other than `except`. */
+  choose(except: PdpStream | null): Choice
+  /** It answered slowly: other streams are preferred for a short time. */
+  markSlow(stream: PdpStream): void
+  /** It answered that it cannot decide: other streams are preferred for a longer time. */
+  markUnable(stream: PdpStream): void
+  /** It answered. */
+  markHealthy(stream: PdpStream): void
+  /** It did not answer before the deadline. */
+  markFailed(stream: PdpStream): void
+  /** Since when no address answers; null while one does. */
+  silentSinceMs(): number | null
+  /** True while no stream was open yet and a first attempt to connect is under way. */
+  isConnecting(): boolean
+  /** True once a stream has opened. */
+  hasConnected(): boolean
+  /** Each is called once, when a stream opens. */
+  readonly waiting: Set<() => void>
+  close(): void
+}
+/** True for errors that another address may not have: this PDP lost its database, or is shutting down. */
+export const isAddressError = (code: string): boolean => code === 'store_unavailable' || code === 'draining'
+
+type Health = { failures: number; brokenUntilMs: number; slowUntilMs: number; closedAtMs: number }
+
+const CONNECT_MS = 3_000
+const SLOW_MS = 1_000
+const UNABLE_MS = 2_000
+/** Consecutive timeouts after which an address gets only one question per BREAK_MS. */
+const FAILURES_MAX = 5
+const BREAK_MS = 1_000
+/** How long questions wait for a new stream after one ended. */
+const RECONNECT_WAIT_MS = 1_000
+
+export function createPdpPool(options: PoolOptions): PdpPool {
+  const { addresses, credentials, authorize = null, random, clock, connectMs = CONNECT_MS } = options
+  const { onConnectionChange, onDate, share = null } = options
+  const waiting = new Set<() => void>()
+  const healths = new Map<PdpStream, Health>()
+  const lag = createLocalLag()
+  let silentSinceMs: number | null = clock()
+  let wasOpen = false
+  const pool = addresses.map(open)
+  let turn = 0
+
+  function open(address: string): PdpStream {
+    const health: Health = { failures: 0, brokenUntilMs: 0, slowUntilMs: 0, closedAtMs: clock() }
+    const stream = createPdpStream({
+      address,
+      credentials,
+      authorize,
+      random,
+      clock,
+      connectMs,
+      share,
+      onDate: (date, startedMs) => onDate?.(address, date, startedMs),
+      onOpen() {
+        onConnectionChange?.({ address, open: true, reason: 'connected', wasOpen: false })
+        Object.assign(health, { failures: 0, brokenUntilMs: 0 })
+        silentSinceMs = null
+        wasOpen = true
+        const attempts = [...waiting]
+        waiting.clear()
+        for (const attempt of attempts) attempt()
+      },
+      onClosed(reason, hadOpened) {
+        if (hadOpened) health.closedAtMs = clock()
+        onConnectionChange?.({ address, open: false, reason, wasOpen: hadOpened })
+        noteSilence()
+      },
+    })
+    healths.set(stream, health)
+    return stream
+  }
+
+  function noteSilence(): void {
+    const answers = pool.some((stream) => stream.isOpen() && (healths.get(stream)?.failures ?? 0) < FAILURES_MAX)
+    if (!answers) silentSinceMs ??= clock()
+  }
+
+  function choose(except: PdpStream | null): Choice {
+    const nowMs = clock()
+    turn = (turn + 1) % pool.length
+    let second: PdpStream | null = null
+    let mayOpen = false
+    for (let at = 0; at < pool.length; at += 1) {
+      const stream = pool[(turn + at) % pool.length]
+      const health = stream === undefined ? undefined : healths.get(stream)
+      if (stream === undefined || health === undefined) continue
+      if (!stream.isOpen()) mayOpen ||= nowMs - health.closedAtMs < RECONNECT_WAIT_MS
+      else if (stream === except) continue
+      else if (health.failures < FAILURES_MAX && health.slowUntilMs <= nowMs) return { kind: 'stream', stream }
+      else if (health.failures < FAILURES_MAX || health.brokenUntilMs <= nowMs) second ??= stream
+    }
+    if (second === null) {
+      // The backoff may be longer than a restart of the PDP. After a while it is no restart.
+      if (mayOpen) for (const stream of pool) stream.hurry()
+      return { kind: mayOpen ? 'wait' : 'none' }
+    }
+    // This question probes whether the address has recovered.
+    const tried = healths.get(second)
+    if (tried !== undefined && tried.failures >= FAILURES_MAX) tried.brokenUntilMs = nowMs + BREAK_MS
+    return { kind: 'stream', stream: second }
+  }
+
+  return {
+    count: pool.length,
+    lag,
+    waiting,
+    choose,
+    silentSinceMs: () => silentSinceMs,
+    isConnecting: () => !wasOpen && pool.some((stream) => stream.isNew()),
+    hasConnected: () => wasOpen,
+    markSlow: (stream) => void Object.assign(healths.get(stream) ?? {}, { slowUntilMs: clock() + SLOW_MS }),
+    markUnable: (stream) =>
+      void Object.assign(healths.get(stream) ?? {}, {
+        failures: 0,
+        brokenUntilMs: 0,
+        slowUntilMs: clock() + UNABLE_MS,
+      }),
+    markHealthy(stream) {
+      Object.assign(healths.get(stream) ?? {}, { failures: 0, brokenUntilMs: 0, slowUntilMs: 0 })
+      silentSinceMs = null
+    },
+    markFailed(stream) {
+      const health = healths.get(stream)
+      if (health === undefined) return
+      health.failures += 1
+      if (health.failures >= FAILURES_MAX) health.brokenUntilMs = clock() + BREAK_MS
+      noteSilence()
+    },
+    close() {
+      lag.close()
+      for (const stream of pool) stream.close()
+    },
+  }
+}

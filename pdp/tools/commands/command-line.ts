@@ -1,0 +1,44 @@
+/** What the command lines have in common: help, exit statuses, and errors without a stack. */
+import type { Command } from 'commander'
+import { nearestName } from '../../shared/domain/nearest.ts'
+import { errorJson, type Failure, wantsJson } from '../../shared/process/command/json-errors.ts'
+import { didYouMeanSetting, unknownSettings } from '../../shared/process/setting-names.ts'
+import { CliError, EXIT, type Run } from './errors.ts'
+
+/** `status`: for wrong arguments, which have been reported. `--help` is no mistake. */
+export function exitOnMisuse(command: Command, io: NodeJS.Process, status: number): void {
+  command.exitOverride((err) => void io.exit(err.exitCode === 0 ? EXIT.ok : status))
+  for (const inner of command.commands) exitOnMisuse(inner, io, status)
+}
+
+/** Runs a command that asks a running PDP; an error is one line, without a stack. */
+export function runClient(io: NodeJS.Process): Run {
+  return async (work) => {
+    // The reader of the output may have closed it.
+    io.stdout.on('error', () => io.exit(EXIT.failed))
+    try {
+      io.exitCode = await work()
+    } catch (err) {
+      const text = err instanceof CliError ? err.message : String(err instanceof Error ? err.stack : err)
+      io.stderr.write(wantsJson(io) ? errorJson(failureOf(err, text)) : `${text}\n`)
+      io.exitCode = EXIT.failed
+    }
+  }
+}
+
+const failureOf = (err: unknown, text: string): Failure =>
+  err instanceof CliError
+    ? { code: err.code, text, ...(err.status === null ? {} : { status: err.status }) }
+    : { code: 'internal_error', text }
+
+/** A setting with a mistake in its name would do nothing, and say nothing. */
+export function warnOfUnknownSettings(io: Pick<NodeJS.Process, 'env' | 'stderr'>): void {
+  for (const name of unknownSettings(io.env))
+    io.stderr.write(`warning: ${name} is not a setting${didYouMeanSetting(name, nearestName)}\n`)
+}
+
+/** Environment variables with what they mean, for `--help`. */
+export function settingsTable(settings: readonly (readonly [name: string, meaning: string])[]): string {
+  const width = Math.max(...settings.map(([name]) => name.length))
+  return settings.map(([name, meaning]) => `  ${name.padEnd(width)}  ${meaning}`).join('\n')
+}

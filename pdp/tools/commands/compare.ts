@@ -1,0 +1,82 @@
+/** The command `compare`: who would gain and who would lose a relation under another model or with other tuples. */
+import type { Command } from 'commander'
+import type { ComparedAccess, ComparisonJson } from '../../engine/decision-point/compare-shapes.ts'
+import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
+import { CliError, EXIT, type Run } from './errors.ts'
+import { readModelFile } from './model-file.ts'
+import { type QuestionOptions, questionBody, readQuestion } from './question-options.ts'
+
+const HELP = (program: string): string => `
+The command changes nothing. Exit status: 0 nobody gains or loses, 1 somebody does, 2 the comparison failed or is
+incomplete.
+
+Examples:
+  ${program} compare viewer invoice -o acme --app billing --model next.fga
+  ${program} compare viewer invoice -o acme --without group:staff#member@user:alice`
+
+type Options = ConnectionOptions &
+  Pick<QuestionOptions, 'with' | 'without'> & {
+    readonly subjectType?: string
+    readonly app?: string
+    readonly model?: string
+  }
+const collect = (tuple: string, earlier: readonly string[] = []): readonly string[] => [...earlier, tuple]
+
+export function addCompareCommand(program: Command, io: NodeJS.Process, run: Run): void {
+  const command = program
+    .command('compare')
+    .description('Show who would gain and who would lose a relation under another model or with other tuples.')
+    .argument('<relation>', 'a relation such as viewer, or a permission key')
+    .argument('<type>', 'the type of the resources')
+    .addHelpText('after', HELP(program.name()))
+  addConnectionOptions(command)
+    .option('--subject-type <type>', 'the type of the subjects; by default user')
+    .option('--app <app>', 'the app whose model is replaced by --model')
+    .option('--model <file>', 'a .fga, .json or fga.mod file')
+    .option('--with <tuple>', 'compare as if this tuple were stored; may be repeated', collect)
+    .option('--without <tuple>', 'compare as if this stored tuple were deleted; may be repeated', collect)
+    .action((relation: string, type: string, options: Options) => run(() => compare({ relation, type }, options, io)))
+}
+
+async function compare(
+  asked: { readonly relation: string; readonly type: string },
+  options: Options,
+  io: NodeJS.Process,
+): Promise<number> {
+  const { organization, app, model, subjectType } = options
+  if (organization === undefined) throw new CliError('name an organization with --organization')
+  if (model === undefined && options.with === undefined && options.without === undefined)
+    throw new CliError('say what to compare with: give --model, --with or --without')
+  if (model !== undefined && app === undefined) throw new CliError('--model needs --app')
+  const body = {
+    ...asked,
+    ...(subjectType === undefined ? {} : { subject_type: subjectType }),
+    ...(app === undefined ? {} : { app }),
+    ...(model === undefined ? {} : { model: { app, text: await readModelFile(model, { by: model, as: '--model' }) } }),
+    ...questionBody(readQuestion(options)),
+  }
+  const connection = await connect(options, { env: io.env, fetch, scope: 'decisions:read', bind: false })
+  const path = `/v1/organizations/${encodeURIComponent(organization)}/compare`
+  const found = (await (await connection.send({ method: 'POST', path, body })).json()) as ComparisonJson
+  io.stdout.write(options.json === true ? `${JSON.stringify(found)}\n` : textOf(asked, found))
+  if (found.loses_count + found.gains_count > 0) return EXIT.denied
+  return found.complete ? EXIT.ok : EXIT.failed
+}
+
+function textOf(
+  { relation, type }: { readonly relation: string; readonly type: string },
+  found: ComparisonJson,
+): string {
+  const { gains, loses, gains_count, loses_count, complete } = found
+  const rows = (sign: string, all: readonly ComparedAccess[]): readonly string[] =>
+    all.map(({ subject, resource }) => `${sign} ${subject} ${relation} ${resource}`)
+  const unnamed = gains_count + loses_count - gains.length - loses.length
+  const lines = [
+    `${loses_count} would lose and ${gains_count} would gain ${relation} on ${type}`,
+    ...rows('-', loses),
+    ...rows('+', gains),
+    ...(unnamed === 0 ? [] : [`and ${unnamed} more`]),
+    ...(complete ? [] : ['not everything was compared: there is more']),
+  ]
+  return `${lines.join('\n')}\n`
+}

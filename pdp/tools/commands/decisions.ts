@@ -1,0 +1,191 @@
+/** The commands `check` and `explain`: ask one question, for a person or for a script. */
+import type { Command } from 'commander'
+import type { AskedSubject } from '../../shared/domain/decision.ts'
+import { reasonText } from '../../shared/domain/reasons.ts'
+import { subjectName } from '../../shared/domain/subjects.ts'
+import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
+import { CliError, EXIT, type Run } from './errors.ts'
+import {
+  type Accompanying,
+  addQuestionOptions,
+  parseSubject,
+  type QuestionOptions,
+  questionBody,
+  readQuestion,
+} from './question-options.ts'
+
+const examples = (program: string) => ({
+  check: `
+Exit status: 0 allowed, 1 denied, 2 the question could not be answered.
+
+Examples:
+  ${program} check user:alice viewer invoice:42 -o acme
+  ${program} check service:importer invoices:approve app:billing -o acme
+  ${program} check - viewer invoice:42 --token-file token    # the bearer of the token`,
+  explain: `
+Exit status: 0 allowed, 1 denied, 2 the question could not be answered.
+
+Examples:
+  ${program} explain user:alice viewer invoice:42 -o acme
+  ${program} explain user:alice viewer invoice:42 -o acme --without group:staff#member@user:alice
+  ${program} explain user:alice viewer invoice:42 -o acme --as-of 2030-01-31T12:00:00Z`,
+})
+
+type Reason = {
+  readonly code: string
+  readonly path: readonly object[]
+  readonly missing: readonly string[]
+  readonly details?: readonly string[]
+}
+type Result = {
+  readonly allowed: boolean
+  readonly error?: string
+  readonly missing_context?: readonly string[]
+  readonly reason?: Reason
+}
+type Decision = {
+  readonly organization: string | null
+  readonly subject: AskedSubject | null
+  readonly permissions: readonly Result[]
+}
+
+export function addDecisionCommands(program: Command, io: NodeJS.Process, run: Run): void {
+  for (const name of ['check', 'explain'] as const) {
+    const command = program
+      .command(name)
+      .summary(name === 'check' ? 'Ask whether a subject may do something.' : 'Like check, with the reason.')
+      .description(
+        name === 'check'
+          ? 'Ask a running PDP whether a subject has a relation, or a permission, on a resource.'
+          : 'Ask like check, and show the chain of grants that allows it, or what is missing.',
+      )
+      .argument('<subject>', 'such as user:<id>, service:<id> or group:<id>#member; - for the bearer of the token')
+      .argument('<relation>', 'a relation such as viewer, or a permission key such as invoices:approve')
+      .argument('<resource>', '<type>:<id>')
+      .addHelpText('after', examples(program.name())[name])
+    addQuestionOptions(addConnectionOptions(command))
+      .option('--model <file>', 'answer from a store file (.fga.yaml) or a model alone, without a server')
+      .action((subject: string, relation: string, resource: string, options: Options) =>
+        run(() => decide({ subject, relation, resource, explain: name === 'explain', options, io })),
+      )
+  }
+}
+
+type Options = ConnectionOptions & QuestionOptions & { readonly model?: string }
+
+async function decide(asked: {
+  subject: string
+  relation: string
+  resource: string
+  explain: boolean
+  options: Options
+  io: NodeJS.Process
+}): Promise<number> {
+  const { relation, resource, explain, options, io } = asked
+  const subject = asked.subject === '-' ? null : parseSubject(asked.subject)
+  const accompanying = readQuestion(options)
+  if (options.model !== undefined) {
+    if (subject === null) throw new CliError('name a subject: the bearer of a token (-) needs a running PDP')
+    if (options.asOf !== undefined) throw new CliError('--as-of needs a running PDP: a file has no log of changes')
+    return decideLocally(
+      options.model,
+      { subject, relation, resource, explain, json: options.json === true, ...accompanying },
+      io,
+    )
+  }
+  const connection = await connect(options, { env: io.env, fetch, scope: 'decisions:read', bind: true })
+  const body = {
+    permissions: [{ relation, resource }],
+    ...(subject === null ? {} : { subject }),
+    ...(explain ? { explain } : {}),
+    ...questionBody(accompanying),
+  }
+  const decision = parseDecision(
+    await (await connection.send({ method: 'POST', path: '/oauth/decisions', body })).json(),
+  )
+  const [result] = decision.permissions
+  if (result === undefined) throw new CliError('the answer of the PDP does not match the question')
+  if (decision.organization === null)
+    throw new CliError(
+      connection.hasGivenToken
+        ? 'the token is not active, or not bound to an organization: it has ended, was revoked, or is of another PDP'
+        : 'name the organization with --organization: the client is not bound to one',
+    )
+  requireDecided(result)
+  io.stdout.write(
+    options.json === true ? `${JSON.stringify(decision)}\n` : text({ decision, result, relation, resource }),
+  )
+  return result.allowed ? EXIT.ok : EXIT.denied
+}
+
+async function decideLocally(
+  file: string,
+  asked: Accompanying & {
+    subject: AskedSubject
+    relation: string
+    resource: string
+    explain: boolean
+    json: boolean
+  },
+  io: NodeJS.Process,
+): Promise<number> {
+  const { checkLocally } = await import('./local-check.ts')
+  const { subject, relation, resource, explain, json } = asked
+  const { result: found, notes } = await checkLocally(file, asked)
+  const { missingContext, ...result } = found
+  requireDecided({ ...result, missing_context: missingContext ?? [] })
+  const { reason, ...plain } = result
+  const shown: Result = explain && reason !== undefined ? { ...plain, reason } : plain
+  const decision = { organization: file, subject, permissions: [shown] }
+  const lines = notes.map((note) => `note: ${note}\n`).join('')
+  io.stdout.write(
+    json ? `${JSON.stringify(decision)}\n` : text({ decision, result: shown, relation, resource }) + lines,
+  )
+  return result.allowed ? EXIT.ok : EXIT.denied
+}
+
+/** Throws CliError with what is needed to decide it. */
+function requireDecided({ error, reason, missing_context: missing = [] }: Result): void {
+  if (error === undefined) return
+  const why = reason?.details ?? (missing.length === 0 ? [] : [`--context lacks ${missing.join(', ')}`])
+  const lines = [`the question cannot be decided (${reasonText(error)})`, ...why]
+  throw new CliError(lines.join('\n  '))
+}
+
+function parseDecision(value: unknown): Decision {
+  if (typeof value === 'object' && value !== null && 'permissions' in value && Array.isArray(value.permissions))
+    return value as Decision
+  throw new CliError('the answer of the PDP is not a decision')
+}
+
+function text({
+  decision,
+  result,
+  relation,
+  resource,
+}: {
+  decision: Decision
+  result: Result
+  relation: string
+  resource: string
+}): string {
+  const subject = decision.subject === null ? 'nobody' : subjectName(decision.subject)
+  const { reason } = result
+  const code = reason === undefined ? '' : ` (${reasonText(reason.code)})`
+  const lines = [
+    `${result.allowed ? 'allowed' : 'denied'}  ${subject} ${relation} ${resource} in ${decision.organization}${code}`,
+  ]
+  if (reason !== undefined && reason.path.length > 0)
+    lines.push('because', ...reason.path.map((step) => `  ${stepText(step)}`))
+  lines.push(...(reason?.details ?? []).map((detail) => `  ${detail}`))
+  if (reason !== undefined && reason.missing.length > 0)
+    lines.push('one of these would allow it', ...reason.missing.map((tuple) => `  ${tuple}`))
+  return `${lines.join('\n')}\n`
+}
+
+/** `{tuple: …}`, `{member: …}`, `{rule: …}` or `{role_grant: …}`. */
+function stepText(step: object): string {
+  return Object.entries(step)
+    .map(([kind, value]) => `${kind.replace('_', ' ')}: ${value}`)
+    .join(', ')
+}

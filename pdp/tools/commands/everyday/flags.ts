@@ -1,0 +1,25 @@
+/** What the flags of a command say, as the bodies of requests have it. */
+import { readFileSync } from 'node:fs'
+import { fileProblem } from '../../../shared/process/command/file-problem.ts'
+import { CliError } from '../errors.ts'
+
+export type Flags = { readonly [name: string]: string | boolean | readonly string[] | undefined }
+
+export const text = (value: Flags[string]): string | undefined => (typeof value === 'string' ? value : undefined)
+export const words = (value: Flags[string]): readonly string[] | undefined =>
+  text(value)
+    ?.split(/[\s,]+/)
+    .filter((word) => word !== '')
+/** A secret is read from a file, because the arguments of a process are seen by everybody on the machine. */
+export const fileText = (value: Flags[string]): string | undefined => {
+  const path = text(value)
+  return path === undefined ? undefined : read(path)
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+  } catch (err) {
+    throw new CliError(fileProblem(path, err), { cause: err })
+  }
+}

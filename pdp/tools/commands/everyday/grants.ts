@@ -1,0 +1,159 @@
+/** `role grant`, `role revoke`, `role grants`, and `list resources|subjects`. */
+import type { Command } from 'commander'
+import { MANAGEMENT_APP, MANAGEMENT_MANIFEST, scopesIn } from '../../../identity/oauth/management-app.ts'
+import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.ts'
+import { CliError, EXIT, type Run } from '../errors.ts'
+import {
+  addQuestionOptions,
+  parseSubject,
+  type QuestionOptions,
+  questionBody,
+  readQuestion,
+} from '../question-options.ts'
+import { type Item, show } from './print.ts'
+import { readAll } from './resources.ts'
+
+const COLUMNS = ['id', 'app', 'role', 'subject']
+type Options = ConnectionOptions &
+  QuestionOptions & { readonly app?: string; readonly type?: string; readonly subjectRelation?: string }
+
+/** In an organization and those below it, or everywhere. */
+const grantsPath = ({ organization }: Options): string =>
+  organization === undefined ? '/v1/role-grants' : `/v1/organizations/${encodeURIComponent(organization)}/role-grants`
+
+/** Roles of the built-in app give management scopes, which a client can give only if its token has them. */
+function scopeToGrant(role: string, { app }: Options): string {
+  const permissions = app === MANAGEMENT_APP ? (MANAGEMENT_MANIFEST.roles[role]?.permissions ?? []) : []
+  return [...new Set(['roles:write', ...scopesIn(permissions)])].join(' ')
+}
+
+export function addGrantCommands(program: Command, io: NodeJS.Process, run: Run): void {
+  const group = program.commands.find((command) => command.name() === 'role')
+  if (group === undefined) throw new TypeError('the command role comes first')
+  const open = (options: Options, scope: string) => connect(options, { env: io.env, fetch, scope, bind: false })
+  const app: readonly [string, string] = [
+    '--app <app>',
+    'the app that declares the role; without --app, an organization-wide role',
+  ]
+
+  addConnectionOptions(group.command('grants').description('Print who holds which role, in -o or everywhere.')).action(
+    (options: Options) =>
+      run(async () => {
+        const items = await readAll(await open(options, 'roles:read'), grantsPath(options))
+        io.stdout.write(show(items, { json: options.json === true, columns: COLUMNS }))
+        return EXIT.ok
+      }),
+  )
+  addConnectionOptions(
+    group
+      .command('grant')
+      .description('Grant a role: in the organization -o and those below it, or everywhere.')
+      .argument('<role>', 'key of the role')
+      .argument('<subject>', 'user:<id>, service:<id> or group:<id>')
+      .option(...app),
+  ).action((role: string, subject: string, options: Options) =>
+    run(async () => {
+      const connection = await open(options, scopeToGrant(role, options))
+      const response = await connection.send({
+        method: 'POST',
+        path: grantsPath(options),
+        body: { app: options.app, role, subject },
+      })
+      const grant = (await response.json()) as Item
+      io.stdout.write(
+        options.json === true ? `${JSON.stringify(grant)}\n` : show([grant], { json: false, columns: COLUMNS }),
+      )
+      return EXIT.ok
+    }),
+  )
+  addConnectionOptions(
+    group
+      .command('revoke')
+      .description('Revoke a role that was granted.')
+      .argument('<role>', 'key of the role')
+      .argument('<subject>')
+      .option(...app),
+  ).action((role: string, subject: string, options: Options) =>
+    run(async () => {
+      const connection = await open(options, 'roles:write')
+      const path = grantsPath(options)
+      const granted = await readAll(connection, `${path}?${new URLSearchParams({ subject })}`)
+      const found = granted.find((grant) => grant.role === role && grant.app === (options.app ?? null))
+      if (found === undefined) throw new CliError(`${subject} is not granted ${role} here`)
+      await connection.send({ method: 'DELETE', path: `${path}/${encodeURIComponent(String(found.id))}` })
+      io.stdout.write(options.json === true ? '{}\n' : `revoked: ${role} of ${subject}\n`)
+      return EXIT.ok
+    }),
+  )
+}
+
+export function addListCommands(program: Command, io: NodeJS.Process, run: Run): void {
+  const group = program.command('list').description('What a subject may reach, and who may reach a resource.')
+  const asks = (command: Command): Command => addQuestionOptions(addConnectionOptions(command))
+  asks(
+    group
+      .command('resources')
+      .description('Resources of a type on which a subject has a relation.')
+      .argument('<subject>', 'such as user:alice')
+      .argument('<relation>', 'a relation such as viewer, or a permission key')
+      .argument('<type>', 'type of the resources'),
+  ).action((subject: string, relation: string, type: string, options: Options) =>
+    run(() => listAll('resources', { subject: parseSubject(subject), relation, type }, { options, io })),
+  )
+  asks(
+    group
+      .command('subjects')
+      .description('Subjects that have a relation on a resource.')
+      .argument('<relation>', 'a relation such as viewer, or a permission key')
+      .argument('<resource>', '<type>:<id>')
+      .option('--type <type>', 'type of the subjects (user)')
+      .option('--subject-relation <relation>', 'list usersets type:id#relation instead'),
+  ).action((relation: string, resource: string, options: Options) =>
+    run(() => {
+      const { type = 'user', subjectRelation: subject_relation } = options
+      return listAll('subjects', { resource, relation, type, subject_relation }, { options, io })
+    }),
+  )
+}
+
+type Page = {
+  readonly items: readonly string[]
+  readonly next_page_token: string | null
+  readonly complete: boolean
+  readonly undecided: readonly { readonly item: string; readonly missing_context: readonly string[] }[]
+}
+
+/** One name on each line, page after page. */
+async function listAll(
+  what: 'resources' | 'subjects',
+  question: object,
+  { options, io }: { options: Options; io: NodeJS.Process },
+): Promise<number> {
+  const { organization, json } = options
+  if (organization === undefined) throw new CliError('name the organization with --organization')
+  const connection = await connect(options, { env: io.env, fetch, scope: 'decisions:read', bind: false })
+  const path = `/v1/organizations/${encodeURIComponent(organization)}/list-${what}`
+  const body = { ...question, ...questionBody(readQuestion(options)) }
+  const pages: Page[] = []
+  for (let token: string | null = ''; token !== null; ) {
+    const query = new URLSearchParams({ page_size: '1000', ...(token === '' ? {} : { page_token: token }) })
+    const response = await connection.send({ method: 'POST', path: `${path}?${query}`, body })
+    const page = (await response.json()) as Page
+    pages.push(page)
+    token = page.next_page_token
+  }
+  const all = pages.flatMap(({ items }) => items)
+  io.stdout.write(json === true ? `${JSON.stringify(all)}\n` : all.map((name) => `${name}\n`).join(''))
+  if (!pages.every(({ complete }) => complete)) throw incomplete(pages.flatMap(({ undecided }) => undecided))
+  // Beside the list, which programs read.
+  if (all.length === 0) io.stderr.write(`no ${what} found\n`)
+  return EXIT.ok
+}
+
+function incomplete(undecided: Page['undecided']): CliError {
+  const items = undecided.map(({ item, missing_context: missing }) =>
+    missing.length === 0 ? `${item}: its condition fails` : `${item}: --context lacks ${missing.join(', ')}`,
+  )
+  const reason = items.length === 0 ? 'something in it exceeds the evaluation limit' : 'these cannot be decided'
+  return new CliError([`the list is not complete: ${reason}`, ...items].join('\n  '))
+}

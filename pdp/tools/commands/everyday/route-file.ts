@@ -1,0 +1,36 @@
+/** What the commands of a PDP read in a sidecar's route file; `portcullis-sidecar check` judges the rest of it. */
+import { readFileSync } from 'node:fs'
+import { parseYaml } from '../../../engine/worker/yaml.ts'
+import { doesNotExist, fileProblem } from '../../../shared/process/command/file-problem.ts'
+import { CliError } from '../errors.ts'
+import { isMap } from './trusted-issuers.ts'
+
+const INIT = '\nWrite a first one with: portcullis-sidecar init'
+
+export type RouteFile = {
+  readonly resource: string
+  readonly issuers: readonly unknown[]
+  /** host:port of each PDP. */
+  readonly pdps: readonly string[]
+}
+
+/** Throws CliError. */
+export function readRouteFile(file: string): RouteFile {
+  let found: unknown
+  try {
+    found = parseYaml(readFileSync(file, 'utf8'))
+  } catch (err) {
+    throw new CliError(`${fileProblem(file, err)}${doesNotExist(err) ? INIT : ''}`, { cause: err })
+  }
+  if (!isMap(found) || typeof found.resource !== 'string' || !Array.isArray(found.issuers))
+    throw new CliError(
+      `${file} is not a route file: it has no resource and issuers. Try: portcullis-sidecar check ${file}`,
+    )
+  return { resource: found.resource, issuers: found.issuers, pdps: addressesOf(found.pdp) }
+}
+
+function addressesOf(pdp: unknown): readonly string[] {
+  if (!isMap(pdp)) return []
+  const all = Array.isArray(pdp.addresses) ? pdp.addresses : [pdp.address]
+  return all.filter((address) => typeof address === 'string')
+}

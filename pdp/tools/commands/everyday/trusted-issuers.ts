@@ -1,0 +1,55 @@
+/** The external issuers of a route file as the PDP registers them, so that both read their tokens alike. */
+
+import { readFileSync } from 'node:fs'
+import { fileProblem } from '../../../shared/process/command/file-problem.ts'
+import { CliError } from '../errors.ts'
+
+const REQUEST_TIMEOUT_MS = 10_000
+
+export type Members = { readonly [name: string]: unknown }
+export type TrustedIssuer = { readonly issuer: string; readonly document: Members }
+
+export const isMap = (value: unknown): value is Members =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Of `issuers` in a route file, those that have `external`. Throws CliError. */
+export async function trustedIssuers(
+  issuers: readonly unknown[],
+  { resource, fetch }: { readonly resource: string; readonly fetch: typeof globalThis.fetch },
+): Promise<readonly TrustedIssuer[]> {
+  const found: TrustedIssuer[] = []
+  for (const entry of issuers) {
+    if (!isMap(entry) || typeof entry.issuer !== 'string' || !isMap(entry.external)) continue
+    const { issuer, external, introspection } = entry
+    const verified = isMap(introspection)
+      ? { introspection: introspectionOf(introspection) }
+      : { jwks_uri: entry.jwks_uri ?? (await keysOf(issuer, fetch)), algorithms: entry.algorithms ?? ['RS256'] }
+    const { audience = resource } = external
+    const named = audience === resource ? {} : { resource }
+    found.push({ issuer, document: { ...external, audience, ...named, ...verified } })
+  }
+  return found
+}
+
+function introspectionOf({ client_secret_file: file, ...introspection }: Members): Members {
+  try {
+    return { ...introspection, client_secret: readFileSync(String(file), 'utf8').trim() }
+  } catch (err) {
+    throw new CliError(fileProblem(String(file), err), { cause: err })
+  }
+}
+
+/** OpenID Connect Discovery 1.0 section 4. */
+async function keysOf(issuer: string, fetch: typeof globalThis.fetch): Promise<string> {
+  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
+  const advice = 'Is the issuer written as its tokens have it? Otherwise name its key set by jwks_uri.'
+  try {
+    const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) })
+    const metadata: unknown = await response.json().catch(() => null)
+    if (isMap(metadata) && typeof metadata.jwks_uri === 'string') return metadata.jwks_uri
+    throw new CliError(`${url} names no keys (status ${response.status}). ${advice}`)
+  } catch (err) {
+    if (err instanceof CliError) throw err
+    throw new CliError(`${url} cannot be read. ${advice}`, { cause: err })
+  }
+}

@@ -1,0 +1,158 @@
+/** The command `import`: brings the model, the tuples and the tests of another system into an app and an organization. */
+
+import { readFile } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import type { Command } from 'commander'
+import { PdpError } from '../../shared/domain/errors.ts'
+import type { Tuple } from '../../shared/domain/tuple.ts'
+import { fileProblem } from '../../shared/process/command/file-problem.ts'
+import { planOpenFga } from '../import/openfga.ts'
+import { readOpenFga } from '../import/openfga-api.ts'
+import { describePlan, type Plan, usersOf, withSubjectPrefix } from '../import/plan.ts'
+import { planSpiceDb } from '../import/spicedb.ts'
+import { confinedTo, unconfined } from '../model-test/confined-files.ts'
+import { ValidationIssues } from '../model-test/located-yaml.ts'
+import { runModelTests } from '../model-test/model-test.ts'
+import { readModelText } from '../model-test/model-text.ts'
+import { readStoreFile } from '../model-test/store-file.ts'
+import { addConnectionOptions, type ConnectionOptions, connect, find } from './connection.ts'
+import { CliError, EXIT } from './errors.ts'
+import { addUserImportCommand } from './import-users.ts'
+import { importLines } from './relationships.ts'
+
+type Options = ConnectionOptions & {
+  readonly app: string
+  readonly dryRun?: true
+  readonly allowExternalFiles?: true
+  readonly subjectPrefix?: string
+  readonly createUsers?: true
+  readonly openfgaUrl?: string
+  readonly openfgaStore?: string
+}
+type Run = (work: () => Promise<number>) => Promise<void>
+
+const HELP = `
+The app gets the model and keeps its audiences, permissions and roles; the organization gets the tuples. If anything is
+refused, nothing is imported.
+
+Exit status: 0 imported, or with --dry-run could be imported; 2 something is refused, or failed.`
+
+/** As a trusted issuer may have it. */
+const SUBJECT_PREFIX = /^[\x21\x22\x24-\x7e]{1,64}$/
+
+export function addImportCommands(program: Command, io: NodeJS.Process, run: Run): void {
+  const group = program.command('import').description('Import a model and tuples, or the users, of another system.')
+  const add = (name: string, description: string): Command =>
+    addConnectionOptions(group.command(name).description(description).addHelpText('after', HELP))
+      .requiredOption('--app <id>', 'the app that gets the model')
+      .option('--dry-run', 'change nothing; show what would be imported, under which names')
+      .option(
+        '--subject-prefix <prefix>',
+        'people sign in at the trusted issuer with this subject_prefix: user:ann becomes user:~<prefix>ann',
+      )
+      .option('--create-users', 'create the users that tuples name and the directory lacks')
+  add(
+    'openfga',
+    'Import a store of OpenFGA: from a store file (.fga.yaml), whose tests are run first, or from a server.',
+  )
+    .argument('[file]', 'a store file')
+    .option('--openfga-url <url>', 'read from this OpenFGA server instead of a file; OPENFGA_TOKEN is its API token')
+    .option('--openfga-store <id>', 'the store on that server')
+    .option('--allow-external-files', 'read files outside of the folder of the store file')
+    .action((file: string | undefined, options: Options) => run(() => importOpenFga(file, options, io)))
+  add('spicedb', 'Import a schema and relationships of SpiceDB.')
+    .argument('<schema>', 'a file in the schema language (.zed)')
+    .argument('<relationships>', 'a file with a relationship on each line')
+    .action((schema: string, relationships: string, options: Options) =>
+      run(async () => bring(planSpiceDb(await textOf(schema), await textOf(relationships)), options, io)),
+    )
+  addUserImportCommand(group, io, run)
+}
+
+async function importOpenFga(file: string | undefined, options: Options, io: NodeJS.Process): Promise<number> {
+  const { openfgaUrl: url, openfgaStore: store } = options
+  if ((file === undefined) === (url === undefined))
+    throw new CliError('name a store file, or a server with --openfga-url')
+  try {
+    if (file !== undefined) return await bring(await planOfFile(file, options, io), options, io)
+    if (store === undefined) throw new CliError('name the store with --openfga-store')
+    const token = io.env.OPENFGA_TOKEN ?? null
+    const { model, tuples } = await readOpenFga({ url: url ?? '', store, token, fetch })
+    return await bring(planOpenFga(model, tuples), options, io)
+  } catch (err) {
+    if (err instanceof PdpError) throw new CliError(err.message, { cause: err })
+    throw err
+  }
+}
+
+/** Throws CliError when the file cannot be read, or a test of it fails. */
+async function planOfFile(file: string, options: Options, io: NodeJS.Process): Promise<Plan> {
+  await textOf(file)
+  const allowExternalFiles = options.allowExternalFiles === true
+  const lines: string[] = []
+  const write = (text: string): number => lines.push(text)
+  await runModelTests([file], { write, directory: io.cwd(), allowExternalFiles })
+  const summary = lines.at(-1) ?? ''
+  const said = lines.filter((line) => !line.startsWith('REFUSED '))
+  if (!/ 0 failed(?!.*could not)/.test(summary))
+    throw new CliError(`its tests do not pass:\n${said.join('')}`.trimEnd())
+  if (options.json !== true) io.stdout.write(`tests: ${summary.replace(/, \d+ refused.*/, '').trim()}\n`)
+  const read = allowExternalFiles ? unconfined : confinedTo(file, () => undefined)
+  const store = await readStoreFile(file, { read, issues: new ValidationIssues() })
+  if (store.model === null) throw new CliError(`${file} has no model`)
+  return planOpenFga(await readModelText(store.model, read), store.tuples)
+}
+
+async function bring(found: Plan, options: Options, io: NodeJS.Process): Promise<number> {
+  if (options.subjectPrefix !== undefined && !SUBJECT_PREFIX.test(options.subjectPrefix))
+    throw new CliError('--subject-prefix must be 1 to 64 visible ASCII characters without #')
+  const renamed = options.subjectPrefix === undefined ? found : withSubjectPrefix(found, options.subjectPrefix)
+  const users = usersOf(renamed)
+  const plan = users.length === 0 ? renamed : { ...renamed, notes: [...renamed.notes, usersNote(users, options)] }
+  if (options.json === true) io.stdout.write(`${JSON.stringify(plan)}\n`)
+  else io.stdout.write(describePlan(plan))
+  if (plan.refusals.length > 0) throw new CliError('nothing was imported')
+  if (options.dryRun === true) return EXIT.ok
+  const { organization } = options
+  if (organization === undefined) throw new CliError('name the organization with --organization')
+  if (options.createUsers === true) await createUsers(users, options, io)
+  const version = await putModel(plan.model, options, io)
+  io.stdout.write(`${options.app} has version ${version}\n`)
+  return plan.tuples.length === 0 ? EXIT.ok : importLines(Readable.from(plan.tuples.map(lineOf)), options, io)
+}
+
+const usersNote = (users: readonly string[], { createUsers: created }: Options): string =>
+  `${users.length} users are named, such as user:${users[0]}${
+    created === true
+      ? ', and created where they are missing'
+      : ': a question over HTTP or gRPC about a user who is not in the directory is denied. Create them with --create-users, or give --subject-prefix if they sign in at another provider'
+  }`
+
+/** Creates the users who are missing; existing ones stay as they are. */
+async function createUsers(users: readonly string[], options: Options, io: NodeJS.Process): Promise<void> {
+  const connection = await connect(options, { env: io.env, fetch, scope: 'directory:write', bind: false })
+  for (const user of users) {
+    const path = `/v1/users/${encodeURIComponent(user)}`
+    if ((await find(connection, path)) === null) await connection.send({ method: 'PUT', path, body: {} })
+  }
+}
+
+const lineOf = ({ object, relation, subject, expiresAtMs, condition }: Tuple): string => {
+  const expiry = expiresAtMs === null ? {} : { expires_at: new Date(expiresAtMs).toISOString() }
+  return `${JSON.stringify({ object, relation, subject, ...expiry, condition })}\n`
+}
+
+/** The rest of the manifest stays as it is. */
+async function putModel(model: string, options: Options, io: NodeJS.Process): Promise<unknown> {
+  const connection = await connect(options, { env: io.env, fetch, scope: 'manifest:write', bind: false })
+  const path = `/v1/apps/${encodeURIComponent(options.app)}/manifest`
+  const { audiences, permissions, roles } = (await find(connection, path)) ?? {}
+  const response = await connection.send({ method: 'PUT', path, body: { audiences, permissions, roles, model } })
+  return Object(await response.json()).version
+}
+
+async function textOf(file: string): Promise<string> {
+  return readFile(file, 'utf8').catch((err: Error) => {
+    throw new CliError(fileProblem(file, err), { cause: err })
+  })
+}

@@ -1,0 +1,103 @@
+/** The command `manifest`: shows, tries and applies the manifest of an app. */
+
+import { readFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import type { Command } from 'commander'
+import { parseYaml } from '../../engine/worker/yaml.ts'
+import { PdpError } from '../../shared/domain/errors.ts'
+import { fileProblem } from '../../shared/process/command/file-problem.ts'
+import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
+import { CliError, EXIT, type Run } from './errors.ts'
+import { readModelFile } from './model-file.ts'
+
+type Effect = { readonly permission: string; readonly subject: string; readonly organization: string | null }
+type DryRun = {
+  readonly version: number
+  readonly gains: readonly Effect[]
+  readonly loses: readonly Effect[]
+  readonly complete: boolean
+}
+type Invocation = { readonly app: string; readonly options: ConnectionOptions; readonly io: NodeJS.Process }
+
+export function addManifestCommands(program: Command, io: NodeJS.Process, run: Run): void {
+  const group = program.command('manifest').description('Manifests of apps, on a running PDP.')
+  addConnectionOptions(
+    group.command('get').description('Print the current manifest as JSON.').argument('<app>', 'the app’s id'),
+  ).action((app: string, options: ConnectionOptions) => run(() => show({ app, options, io })))
+  addConnectionOptions(
+    group
+      .command('apply')
+      .description('Declare the audiences, permissions, roles and model of an app.')
+      .argument('<app>', 'the app’s id')
+      .argument('<file>', 'YAML or JSON; model_file in it names a .fga, .json or fga.mod file')
+      .option('--dry-run', 'change nothing; show who would gain and lose which permissions'),
+  ).action((app: string, file: string, options: ConnectionOptions & { dryRun?: true }) =>
+    run(() => apply({ app, options, io }, { file, dryRun: options.dryRun === true })),
+  )
+}
+
+const pathOf = (app: string): string => `/v1/apps/${encodeURIComponent(app)}/manifest`
+const open = ({ options, io }: Invocation) =>
+  connect(options, { env: io.env, fetch, scope: 'manifest:write', bind: false })
+
+async function show(asked: Invocation): Promise<number> {
+  const connection = await open(asked)
+  const response = await connection.send({ method: 'GET', path: pathOf(asked.app) })
+  asked.io.stdout.write(`${JSON.stringify(await response.json(), null, 2)}\n`)
+  return EXIT.ok
+}
+
+async function apply(asked: Invocation, { file, dryRun }: { file: string; dryRun: boolean }): Promise<number> {
+  const bytes = await readFile(file).catch((err: Error) => {
+    throw new CliError(fileProblem(file, err), { cause: err })
+  })
+  const body = await withModelFile(bytes, file)
+  const connection = await open(asked)
+  const response = await connection.send({
+    method: 'PUT',
+    path: `${pathOf(asked.app)}${dryRun ? '?dry_run=true' : ''}`,
+    // JSON is also YAML.
+    lines: { stream: once(body), type: 'application/yaml' },
+  })
+  const answer = (await response.json()) as DryRun
+  asked.io.stdout.write(
+    asked.options.json === true ? `${JSON.stringify(answer)}\n` : text(answer, { dryRun, app: asked.app }),
+  )
+  return EXIT.ok
+}
+
+/** `model_file` names the model beside the manifest: a text, JSON, or an `fga.mod` with its modules, which become one. */
+async function withModelFile(bytes: Uint8Array, file: string): Promise<Uint8Array> {
+  const text = Buffer.from(bytes).toString('utf8')
+  if (!/\bmodel_file\b/.test(text)) return bytes
+  try {
+    const { model_file: named, ...manifest }: { [member: string]: unknown } = Object(parseYaml(text))
+    if (typeof named !== 'string') return bytes
+    const model = await readModelFile(resolve(dirname(file), named), { by: file, as: `${file}: model_file` })
+    return Buffer.from(JSON.stringify({ ...manifest, model }))
+  } catch (err) {
+    if (!(err instanceof PdpError)) throw err
+    throw new CliError([`${file}: ${err.message}`, ...err.issues.map((i) => `${i.place} ${i.message}`)].join('\n  '), {
+      cause: err,
+    })
+  }
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes
+}
+
+function text(answer: DryRun, { dryRun, app }: { dryRun: boolean; app: string }): string {
+  if (!dryRun) return `${app} has version ${answer.version}\n`
+  const line =
+    (sign: string) =>
+    ({ permission, subject, organization }: Effect) =>
+      `${sign} ${permission}  ${subject} ${organization === null ? 'everywhere' : `in ${organization}`}`
+  const lines = [
+    `${app} would have version ${answer.version}`,
+    ...answer.gains.map(line('+')),
+    ...answer.loses.map(line('-')),
+    ...(answer.complete ? [] : ['and more, not listed']),
+  ]
+  return `${lines.join('\n')}\n`
+}

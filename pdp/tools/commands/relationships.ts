@@ -1,0 +1,193 @@
+/** The command `relationships`: writes, deletes, imports and exports tuples of an organization. */
+
+import { createReadStream } from 'node:fs'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { type Command, InvalidArgumentError } from 'commander'
+import { PdpError } from '../../shared/domain/errors.ts'
+import { parseTuple } from '../../shared/domain/names.ts'
+import { fileProblem } from '../../shared/process/command/file-problem.ts'
+import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from './connection.ts'
+import { CliError, EXIT, problemError, type Run } from './errors.ts'
+
+const TUPLE = 'type:id#relation@subject, such as invoice:42#viewer@user:alice'
+const importHelp = (command: string): string => `
+Each line is a tuple, optionally followed by the time at which it expires, or the same as JSON. Empty lines and lines
+that begin with # are skipped. 1,000 lines are stored at a time: all of them, or none. After an error, correct the line and
+continue with --after-line.
+
+Examples:
+  ${command} import tuples.txt -o acme
+  ${command} export -o acme | ${command} import - -o copy`
+
+type Filter = { readonly object?: string; readonly relation?: string; readonly subject?: string }
+
+export function addRelationshipCommands(
+  program: Command,
+  io: NodeJS.Process,
+  { run, name }: { readonly run: Run; readonly name: 'relationships' | 'tuple' },
+): void {
+  const group = program.command(name).description('Tuples of an organization, on a running PDP.')
+  for (const op of ['write', 'delete'] as const) {
+    addConnectionOptions(
+      group
+        .command(op)
+        .description(`${op === 'write' ? 'Write' : 'Delete'} the tuples: all of them, or none if one is refused.`)
+        .argument('<tuple...>', TUPLE),
+    ).action((tuples: readonly string[], options: ConnectionOptions) => run(() => write({ op, tuples, options, io })))
+  }
+  addConnectionOptions(
+    group
+      .command('import')
+      .description('Write the tuples of a file, one per line.')
+      .argument('<file>', 'a file, or - for standard input')
+      .option('--after-line <number>', 'skip all lines up to this number', lineNumber)
+      .addHelpText('after', importHelp(`${program.name()} ${name}`)),
+  ).action((file: string, options: ConnectionOptions & { afterLine?: number }) =>
+    run(() => importFile(file, options, io)),
+  )
+  addConnectionOptions(
+    group
+      .command('export')
+      .description('Print one tuple per line, in the form that import reads; with --json as JSON.')
+      .option('--object <object>', 'only tuples with this object')
+      .option('--relation <relation>', 'only tuples with this relation')
+      .option('--subject <subject>', 'only tuples with this subject'),
+  ).action((options: ConnectionOptions & Filter) => run(() => exportAll(options, io)))
+}
+
+function lineNumber(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('not a line number')
+  return Number(text)
+}
+
+async function open(
+  options: ConnectionOptions,
+  io: NodeJS.Process,
+  scope: string,
+): Promise<{ connection: Connection; path: string }> {
+  const { organization } = options
+  if (organization === undefined) throw new CliError('name the organization with --organization')
+  const connection = await connect(options, { env: io.env, fetch, scope, bind: false })
+  return { connection, path: `/v1/organizations/${encodeURIComponent(organization)}/relationships` }
+}
+
+/** Before anybody looks for credentials. */
+function requireTuple(text: string, place: string): void {
+  try {
+    parseTuple(text)
+  } catch (err) {
+    throw err instanceof PdpError ? new CliError(`${place}: ${err.message}`, { cause: err }) : err
+  }
+}
+
+async function write(asked: {
+  op: 'write' | 'delete'
+  tuples: readonly string[]
+  options: ConnectionOptions
+  io: NodeJS.Process
+}): Promise<number> {
+  const { op, tuples, options, io } = asked
+  for (const [i, tuple] of tuples.entries()) requireTuple(tuple, `/${op}/${i}`)
+  const { connection, path } = await open(options, io, 'relationships:write')
+  const response = await connection.send({ method: 'POST', path, body: { [op]: tuples } })
+  const body: unknown = await response.json()
+  const deleted = op === 'delete' ? deletedCount(body, tuples.length) : 0
+  const text = op === 'write' ? `stored: ${tuples.length}` : `deleted: ${deleted}`
+  io.stdout.write(options.json === true ? `${JSON.stringify(body)}\n` : `${text}\n`)
+  if (op === 'delete' && deleted < tuples.length) io.stderr.write(notStored(tuples.length - deleted, tuples.length))
+  return EXIT.ok
+}
+
+/** A PDP of an earlier version does not say how many it deleted. */
+function deletedCount(body: unknown, asked: number): number {
+  const said = typeof body === 'object' && body !== null && 'applied_count' in body ? body.applied_count : null
+  return typeof said === 'number' ? said : asked
+}
+
+/** A mistyped tuple must not leave somebody in the belief that an access is gone. */
+const notStored = (count: number, asked: number): string =>
+  asked === 1
+    ? 'this tuple was not stored, so nothing was taken away. What is stored: portcullis tuple export\n'
+    : `${count} of these ${asked} tuples ${count === 1 ? 'was' : 'were'} not stored. What is stored: portcullis tuple export\n`
+
+async function exportAll(options: ConnectionOptions & Filter, io: NodeJS.Process): Promise<number> {
+  const { object, relation, subject } = options
+  const { connection, path } = await open(options, io, 'relationships:read')
+  const filter = Object.entries({ object, relation, subject }).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined,
+  )
+  const query = new URLSearchParams(filter).toString()
+  const response = await connection.send({
+    method: 'GET',
+    path: `${path}:export${query === '' ? '' : `?${query}`}`,
+    accept: options.json === true ? 'application/x-ndjson' : 'text/plain',
+  })
+  try {
+    if (response.body !== null) await pipeline(Readable.fromWeb(response.body), io.stdout, { end: false })
+  } catch (err) {
+    throw new CliError(
+      `the export ended early, so the output is not complete: ${err instanceof Error ? err.message : err}`,
+      { cause: err },
+    )
+  }
+  return EXIT.ok
+}
+
+type Progress = { readonly line: number; readonly tuples?: number; readonly done?: true; readonly problem?: object }
+
+async function importFile(
+  file: string,
+  options: ConnectionOptions & { afterLine?: number },
+  io: NodeJS.Process,
+): Promise<number> {
+  const source = file === '-' ? io.stdin : createReadStream(file)
+  if (file !== '-') await readable(source, file)
+  return importLines(source, options, io)
+}
+
+/** Throws CliError with the last line that is stored when not all of them are. */
+export async function importLines(
+  source: Readable,
+  options: ConnectionOptions & { afterLine?: number },
+  io: NodeJS.Process,
+): Promise<number> {
+  const { afterLine = 0 } = options
+  const { connection, path } = await open(options, io, 'relationships:write')
+  const response = await connection.send({
+    method: 'POST',
+    path: `${path}:import?after_line=${afterLine}`,
+    lines: { stream: source, type: 'application/x-ndjson' },
+  })
+  let last: Progress = { line: afterLine }
+  const terminal = io.stderr.isTTY === true
+  for await (const progress of progressOf(response)) {
+    last = progress
+    if (options.json === true) io.stdout.write(`${JSON.stringify(progress)}\n`)
+    else if (terminal) io.stderr.write(`\r${progress.line} lines`)
+  }
+  if (terminal && options.json !== true) io.stderr.write('\n')
+  if (last.done === true) {
+    if (options.json !== true) io.stdout.write(`stored: ${last.tuples ?? 0} tuples of ${last.line} lines\n`)
+    return EXIT.ok
+  }
+  const reason = last.problem === undefined ? 'the answer ended early' : problemError(0, last.problem).message
+  throw new CliError(`${reason}\nlines up to ${last.line} are stored; continue with --after-line ${last.line}`)
+}
+
+function readable(source: Readable, file: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    source.once('open', () => resolve())
+    source.once('error', (cause) => reject(new CliError(fileProblem(file, cause), { cause })))
+  })
+}
+
+async function* progressOf(response: Response): AsyncGenerator<Progress> {
+  let rest = ''
+  const decoder = new TextDecoder()
+  for await (const piece of response.body ?? []) {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) yield JSON.parse(line) as Progress
+  }
+}

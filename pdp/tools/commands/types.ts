@@ -1,0 +1,83 @@
+/** `types`: a relation model as TypeScript, with which a wrong relation does not compile. */
+
+import { readFileSync, writeFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { compileModel } from '../../engine/decide/language/model-language.ts'
+import type { Expression, Model } from '../../engine/decide/model.ts'
+import { directOf } from '../../engine/decide/restrictions.ts'
+import { PdpError } from '../../shared/domain/errors.ts'
+import { fileProblem } from '../../shared/process/command/file-problem.ts'
+import { CliError, EXIT, type Run } from './errors.ts'
+
+const HELP = `
+Example:
+  portcullis types model.fga --out model.ts
+  // then: const pdp = createPdp<Model>({ store })`
+
+export function addTypesCommand(program: Command, io: NodeJS.Process, run: Run): void {
+  program
+    .command('types')
+    .description('Write a relation model as TypeScript types.')
+    .argument('<file>', 'a model in the OpenFGA language')
+    .option('--out <file>', 'where to write it; by default to standard output')
+    .addHelpText('after', HELP)
+    .action((file: string, { out }: { out?: string }) =>
+      run(async () => {
+        const text = typesOf(readModel(file), file)
+        if (out === undefined) io.stdout.write(text)
+        else write(out, text)
+        return EXIT.ok
+      }),
+    )
+}
+
+function write(file: string, text: string): void {
+  try {
+    writeFileSync(file, text)
+  } catch (err) {
+    throw new CliError(fileProblem(file, err, 'written'), { cause: err })
+  }
+}
+
+function readModel(file: string): Model {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch (err) {
+    throw new CliError(fileProblem(file, err), { cause: err })
+  }
+  try {
+    return compileModel(text)
+  } catch (err) {
+    if (!(err instanceof PdpError)) throw err
+    const lines = err.issues.map(({ place, message }) => `${file}:${place}: ${message}`)
+    throw new CliError(lines.length === 0 ? `${file}: ${err.message}` : lines.join('\n'))
+  }
+}
+
+function typesOf(model: Model, file: string): string {
+  const types = [...model].map(([name, relations]) => {
+    if (relations.size === 0) return `  ${member(name)}: Record<never, never>`
+    const lines = [...relations].map(([relation, expression]) => `    ${member(relation)}: ${subjectsOf(expression)}`)
+    return `  ${member(name)}: {\n${lines.join('\n')}\n  }`
+  })
+  const source = `/** Made from ${file.replace(/^.*[\\/]/, '').replaceAll('*/', '')} by \`portcullis types\`; do not edit. */`
+  return `${source}\nexport type Model = {\n${types.join('\n')}\n}\n`
+}
+
+const member = (name: string): string => (/^[a-z_][a-z0-9_]*$/.test(name) ? name : JSON.stringify(name))
+
+/** What tuples of the relation may name; never for one that is only computed. */
+function subjectsOf(expression: Expression): string {
+  const direct = directOf(expression)
+  if (direct === null) return 'never'
+  const subjects = [
+    ...[...direct.types].map((type) => `\`${type}:\${string}\``),
+    ...[...direct.wildcards].map((type) => `'${type}:*'`),
+    ...[...direct.usersets].map((userset) => {
+      const [type, relation] = userset.split('#')
+      return `\`${type}:\${string}#${relation}\``
+    }),
+  ]
+  return subjects.length === 0 ? 'never' : subjects.join(' | ')
+}

@@ -1,0 +1,48 @@
+/** What an import renames, so that a store of another system means the same here, and how its names change. */
+import { PdpError } from '../../shared/domain/errors.ts'
+import { MEMBERSHIP_RELATIONS } from '../../shared/domain/membership.ts'
+
+/** Types that mean something of their own here, under the names that stand in for them. */
+const STAND_INS: { readonly [type: string]: string } = { organization: 'org', app: 'application' }
+
+/** From the type of the store to the type here; what is not in it keeps its name. */
+export type TypeNames = ReadonlyMap<string, string>
+
+/** `types`: of the model. `tiersUsed`: a relation that only memberships give is declared otherwise, or has tuples. */
+export function typeNames(types: ReadonlySet<string>, reserved: ReadonlySet<string>): TypeNames {
+  const names = new Map<string, string>()
+  for (const type of reserved) {
+    const wanted = STAND_INS[type] ?? `${type}_`
+    let name = wanted
+    for (let count = 2; types.has(name); count++) name = `${wanted}${count}`
+    names.set(type, name)
+  }
+  return names
+}
+
+export const isTier = (type: string, relation: string): boolean =>
+  type === 'organization' && MEMBERSHIP_RELATIONS.has(relation)
+
+/** `type:id`, `type:id#relation` or `type:*`. */
+export function renamed(name: string, names: TypeNames): string {
+  const colon = name.indexOf(':')
+  const type = name.slice(0, colon)
+  return `${names.get(type) ?? type}${name.slice(colon)}`
+}
+
+type Node = string | number | boolean | null | readonly Node[] | { readonly [member: string]: Node }
+
+/** A model as the API writes it, with each type under its new name. */
+export function renameTypes<T>(document: T, names: TypeNames): T {
+  const visit = (node: Node, member: string): Node => {
+    if (typeof node === 'string') return member === 'type' ? (names.get(node) ?? node) : node
+    if (Array.isArray(node)) return node.map((item) => visit(item, member))
+    if (typeof node !== 'object' || node === null) return node
+    return Object.fromEntries(Object.entries(node).map(([name, value]) => [name, visit(value, name)]))
+  }
+  return visit(document as Node, '') as T
+}
+
+export function refused(message: string): PdpError {
+  return new PdpError('request_invalid', message)
+}

@@ -1,0 +1,78 @@
+/** What an import would bring: a model and tuples under the names they have here, what was renamed, and what is in the way. */
+
+import { compileModel } from '../../engine/decide/language/model-language.ts'
+import { mergeModels } from '../../engine/decide/model.ts'
+import { reservedTypeIssues, restrictionIssue } from '../../engine/decide/restrictions.ts'
+import { reservedTupleIssue } from '../../engine/store/changes.ts'
+import { PdpError } from '../../shared/domain/errors.ts'
+import { EXTERNAL, formatTuple, tupleIssue, typeOf } from '../../shared/domain/names.ts'
+import type { Tuple } from '../../shared/domain/tuple.ts'
+
+export type Plan = {
+  readonly model: string
+  readonly tuples: readonly Tuple[]
+  /** For a person: what has another name here, and what has to be done besides. */
+  readonly notes: readonly string[]
+  /** What has no faithful translation; nothing is imported while there is any. */
+  readonly refusals: readonly string[]
+}
+const SHOWN_MAX = 20
+
+/** The plan, with whatever a PDP that serves would refuse of it. */
+export function checkedPlan(plan: Plan): Plan {
+  const refusals = [...plan.refusals, ...modelRefusals(plan.model)]
+  if (refusals.length === 0) refusals.push(...tupleRefusals(plan))
+  return { ...plan, refusals }
+}
+
+const USER = /^user:(?!\*$)([^#]*)/
+
+/** For people whom another identity provider signs in: `user:ann` of the store is `user:~<prefix>ann` here. */
+export function withSubjectPrefix(plan: Plan, prefix: string): Plan {
+  const named = (name: string): string => name.replace(USER, (_, id: string) => `user:${EXTERNAL}${prefix}${id}`)
+  const tuples = plan.tuples.map((tuple) => ({ ...tuple, object: named(tuple.object), subject: named(tuple.subject) }))
+  return { ...plan, tuples }
+}
+
+/** Ids of the people of our own whom tuples name; those of another provider need no entry in the directory. */
+export const usersOf = ({ tuples }: Plan): readonly string[] => [
+  ...new Set(
+    tuples.flatMap(({ subject }) => {
+      const [, id = EXTERNAL] = USER.exec(subject) ?? []
+      return id.startsWith(EXTERNAL) ? [] : [id]
+    }),
+  ),
+]
+
+function modelRefusals(text: string): readonly string[] {
+  const shown = ({ place, message }: { place: string; message: string }): string => `model ${place}: ${message}`
+  try {
+    return reservedTypeIssues(compileModel(text), text).map(shown)
+  } catch (err) {
+    if (err instanceof PdpError) return err.issues.map(shown)
+    throw err
+  }
+}
+
+function tupleRefusals({ model: text, tuples }: Plan): readonly string[] {
+  const model = mergeModels([compileModel(text)])
+  const found = tuples.flatMap((tuple) => {
+    const issue = tupleIssue(tuple) ?? reservedTupleIssue(tuple) ?? restrictionIssue(model, tuple)
+    return issue === null ? [] : [`tuple ${formatTuple(tuple)}: ${issue}`]
+  })
+  return found.length <= SHOWN_MAX
+    ? found
+    : [...found.slice(0, SHOWN_MAX), `and ${found.length - SHOWN_MAX} more tuples`]
+}
+
+/** Of all types that the model declares, how many tuples they have. */
+export function describePlan({ tuples, notes, refusals }: Plan): string {
+  const counts = new Map<string, number>()
+  for (const { object } of tuples) counts.set(typeOf(object), (counts.get(typeOf(object)) ?? 0) + 1)
+  const lines = [
+    `tuples: ${tuples.length}${counts.size === 0 ? '' : ` (${[...counts].map(([type, count]) => `${type} ${count}`).join(', ')})`}`,
+    ...notes.map((note) => `note: ${note}`),
+    ...refusals.map((refusal) => `refused: ${refusal}`),
+  ]
+  return `${lines.join('\n')}\n`
+}

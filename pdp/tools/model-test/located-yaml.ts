@@ -1,0 +1,192 @@
+/** YAML (and JSON, which is YAML) as values that know their line, and readers that note what is wrong where. */
+import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
+import type { JsonObject, JsonValue } from '../../shared/domain/json.ts'
+
+export type Located = { readonly line: number } & (
+  | { readonly kind: 'none' }
+  /** `block`: written as `|` or `>`; its text then begins on the next line, indented by `indent`. */
+  | {
+      readonly kind: 'text'
+      readonly text: string
+      /** What YAML makes of it. */
+      readonly value: JsonValue
+      readonly block: boolean
+      readonly indent: number
+    }
+  | { readonly kind: 'list'; readonly items: readonly Located[] }
+  | { readonly kind: 'map'; readonly entries: ReadonlyMap<string, Located> }
+)
+
+/** The value as YAML reads it, for values that another reader interprets. */
+export function jsonOf(located: Located): JsonValue {
+  switch (located.kind) {
+    case 'none':
+      return null
+    case 'text':
+      return located.value
+    case 'list':
+      return located.items.map(jsonOf)
+    case 'map':
+      return Object.fromEntries([...located.entries].map(([key, value]) => [key, jsonOf(value)]))
+  }
+}
+
+/** Aliases may refer to what holds them. */
+const NESTING_MAX = 50
+
+/** Everything that is wrong with a set of files, as lines for a person: `file:line: what`. */
+export class ValidationIssues {
+  readonly #lines: string[] = []
+
+  note(file: string, line: number | string, message: string): void {
+    this.#lines.push(`${file}:${line}: ${message}`)
+  }
+
+  /** Of the file as a whole, in a sentence that begins with its name. */
+  noteFile(sentence: string): void {
+    this.#lines.push(sentence)
+  }
+
+  get lines(): readonly string[] {
+    return this.#lines
+  }
+}
+
+/** Reads values out of one file; what is not as it should be is noted and read as if it were absent. */
+export class Reader {
+  readonly file: string
+  readonly #issues: ValidationIssues
+  readonly #above: number
+
+  /** `above`: lines of the file that stand before what is read. */
+  constructor(file: string, issues: ValidationIssues, above = 0) {
+    this.file = file
+    this.#issues = issues
+    this.#above = above
+  }
+
+  note(line: number, message: string): void {
+    this.#issues.note(this.file, line + this.#above, message)
+  }
+
+  /** For a part of the file that is a text of its own. */
+  below(linesCount: number): Reader {
+    return new Reader(this.file, this.#issues, linesCount)
+  }
+
+  /** The whole text as one located value. */
+  parse(text: string): Located {
+    const lines = new LineCounter()
+    const document = parseDocument(text, { lineCounter: lines, merge: true })
+    for (const error of document.errors) this.note(error.linePos?.[0].line ?? 1, firstLine(error.message))
+    if (document.errors.length > 0 || document.contents === null) return { kind: 'none', line: 1 }
+    return locate(document.contents, { document, lines, text, depth: 0 })
+  }
+
+  /** The entries of a map; members that are not `known` are issues. */
+  map(value: Located | undefined, what: string, known: readonly string[]): ReadonlyMap<string, Located> {
+    if (value === undefined || value.kind === 'none') return new Map()
+    if (value.kind !== 'map') {
+      this.note(value.line, `${what} is not a map`)
+      return new Map()
+    }
+    for (const [key, { line }] of value.entries) {
+      if (!known.includes(key)) this.note(line, `${what} has the unknown member "${key}" (known: ${known.join(', ')})`)
+    }
+    return value.entries
+  }
+
+  /** The entries of a map whose keys are names of the writer's own. */
+  entries(value: Located | undefined, what: string): readonly (readonly [string, Located])[] {
+    if (value === undefined || value.kind === 'none') return []
+    if (value.kind === 'map') return [...value.entries]
+    this.note(value.line, `${what} is not a map`)
+    return []
+  }
+
+  list(value: Located | undefined, what: string): readonly Located[] {
+    if (value === undefined || value.kind === 'none') return []
+    if (value.kind === 'list') return value.items
+    this.note(value.line, `${what} is not a list`)
+    return []
+  }
+
+  /** Null when it is absent; an issue when it is something else than text. */
+  text(value: Located | undefined, what: string): string | null {
+    if (value === undefined || value.kind === 'none') return null
+    if (value.kind === 'text') return value.text
+    this.note(value.line, `${what} is not text`)
+    return null
+  }
+
+  /** As text, but it has to be there. `line`: of what should hold it. */
+  required(value: Located | undefined, what: string, line: number): string {
+    const text = this.text(value, what)
+    if (text === null && (value === undefined || value.kind === 'none')) this.note(line, `${what} is missing`)
+    return text ?? ''
+  }
+
+  /** A context of conditions; {} when it is absent. */
+  context(value: Located | undefined): JsonObject {
+    return Object.fromEntries(this.entries(value, 'the context').map(([name, item]) => [name, jsonOf(item)]))
+  }
+
+  /** True and false in every spelling of YAML 1.1, as the ecosystem's own tool reads them. */
+  boolean(value: Located, what: string): boolean | null {
+    const text = value.kind === 'text' ? value.text.toLowerCase() : ''
+    if (['true', 'yes', 'on'].includes(text)) return true
+    if (['false', 'no', 'off'].includes(text)) return false
+    this.note(value.line, `${what} is neither true nor false`)
+    return null
+  }
+}
+
+type Context = {
+  readonly document: Document
+  readonly lines: LineCounter
+  readonly text: string
+  readonly depth: number
+}
+
+function locate(node: Node, context: Context): Located {
+  const { document, lines, depth } = context
+  const line = node.range == null ? 1 : lines.linePos(node.range[0]).line
+  const inner = (child: unknown): Located =>
+    child === null || child === undefined
+      ? { kind: 'none', line }
+      : locate(child as Node, { ...context, depth: depth + 1 })
+  if (depth > NESTING_MAX) return { kind: 'none', line }
+  if (isAlias(node)) {
+    const target = node.resolve(document)
+    return target === undefined ? { kind: 'none', line } : { ...inner(target), line }
+  }
+  if (isMap(node))
+    return { kind: 'map', line, entries: new Map(node.items.flatMap(({ key, value }) => pair(key, value, inner))) }
+  if (isSeq(node)) return { kind: 'list', line, items: node.items.map(inner) }
+  if (!isScalar(node) || node.value === null || node.value === '') return { kind: 'none', line }
+  const block = node.type === 'BLOCK_LITERAL' || node.type === 'BLOCK_FOLDED'
+  // What was written counts, not what YAML makes of it: an id may look like a number.
+  const text = typeof node.value === 'string' ? node.value : (node.source ?? String(node.value))
+  const value = ['boolean', 'number'].includes(typeof node.value) ? (node.value as boolean | number) : text
+  return { kind: 'text', line, text, value, block, indent: block ? indentOf(context, line) : 0 }
+}
+
+function pair(
+  key: unknown,
+  value: unknown,
+  inner: (node: unknown) => Located,
+): readonly (readonly [string, Located])[] {
+  const name = inner(key)
+  const found = inner(value)
+  if (name.kind !== 'text') return []
+  if (name.text === '<<' && found.kind === 'map') return [...found.entries]
+  return [[name.text, found.kind === 'none' ? { kind: 'none', line: name.line } : found]]
+}
+
+/** Columns that a block scalar, whose header is on the given line, is indented by. */
+function indentOf({ text }: Context, header: number): number {
+  const first = text.split('\n').find((line, i) => i >= header && line.trim() !== '') ?? ''
+  return first.length - first.trimStart().length
+}
+
+const firstLine = (text: string): string => text.split('\n')[0]?.replace(/ at line .*$/, '') ?? text

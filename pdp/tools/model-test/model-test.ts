@@ -1,0 +1,174 @@
+/** `portcullis-pdp model test FILE…`: runs the tests of the ecosystem's own store files on our engine. */
+
+import fs, { existsSync } from 'node:fs'
+import { relative, resolve } from 'node:path'
+import type { Model } from '../../engine/decide/model.ts'
+import { TUPLES_PER_CHECK_MAX } from '../../engine/decide/search/search.ts'
+import { PdpError } from '../../shared/domain/errors.ts'
+import { fileProblem } from '../../shared/process/command/file-problem.ts'
+import { confinedTo, unconfined } from './confined-files.ts'
+import { ValidationIssues } from './located-yaml.ts'
+import { readModel } from './model-file.ts'
+import { readModelText } from './model-text.ts'
+import { questionIssue, tupleIssue } from './question-issues.ts'
+import { type Refused, refusedModel, refusedTuples } from './serving-issues.ts'
+import { type Assertion, readStoreFile, type StoreFile, type StoreTest } from './store-file.ts'
+import { createWorld, type World } from './test-store.ts'
+
+export type ModelTestIo = {
+  readonly write: (text: string) => unknown
+  readonly directory: string
+  /** A store file may name files outside of its folder. */
+  readonly allowExternalFiles?: boolean
+}
+
+const EXIT_FAILED = 1
+const EXIT_UNUSABLE = 2
+
+type Count = { passed: number; failed: number; unusable: number; refused: number }
+
+/**
+ * One line for each assertion that fails and for each issue in a file, then a summary.
+ * @returns the exit status: 0, 1 if an assertion failed or serving would refuse something, 2 if a file could not be used.
+ */
+export async function runModelTests(named: readonly string[], io: ModelTestIo): Promise<number> {
+  const files = named.flatMap((name) => matching(name, io))
+  const count: Count = { passed: 0, failed: 0, unusable: 0, refused: 0 }
+  for (const file of files) await runFile(file, io, count)
+  const { passed, failed, unusable, refused } = count
+  const parts = [
+    `${passed} passed, ${failed} failed`,
+    ...(refused === 0 ? [] : [`${refused} refused by a PDP that serves`]),
+    ...(unusable === 0 ? [] : [`${unusable} of ${files.length} files could not be used`]),
+  ]
+  io.write(`${parts.join(', ')}\n`)
+  return unusable > 0 ? EXIT_UNUSABLE : failed + refused > 0 ? EXIT_FAILED : 0
+}
+
+/** A pattern that the shell left as it is, as the ecosystem's own tool takes it. Without a match it passes for a name. */
+function matching(name: string, { directory }: ModelTestIo): readonly string[] {
+  if (!name.includes('*') || existsSync(resolve(directory, name))) return [name]
+  // Node 20 has no patterns: there the shell's have to do.
+  const found = fs.globSync?.(name, { cwd: directory }).toSorted() ?? []
+  return found.length === 0 ? [name] : found.map((file) => resolve(directory, file))
+}
+
+async function runFile(file: string, io: ModelTestIo, count: Count): Promise<void> {
+  const issues = new ValidationIssues()
+  const loaded = await load(file, { issues, io })
+  if (loaded === null) {
+    count.unusable++
+    for (const line of issues.lines) io.write(`${shortened(line, io)}\n`)
+    return
+  }
+  const { store, model, refused } = loaded
+  count.refused += refused.length
+  for (const { file: at, line, message } of refused)
+    io.write(`REFUSED ${shortened(`${at}:${line}`, io)}: serving refuses this: ${message}\n`)
+  let shared: World | null = null
+  for (const test of store.tests) {
+    // Most tests have no tuples of their own.
+    const world: World = test.tuples.length > 0 || shared === null ? await worldOf(model, store, test) : shared
+    if (test.tuples.length === 0) shared = world
+    for (const assertion of test.assertions) {
+      const failure = await failureOf(world, model, assertion)
+      if (failure === null) count.passed++
+      else {
+        count.failed++
+        io.write(`FAIL ${shortened(file, io)}:${assertion.line}: ${test.name}: ${failure}\n`)
+      }
+    }
+  }
+}
+
+const worldOf = (model: Model, store: StoreFile, test: StoreTest): Promise<World> =>
+  createWorld(model, [...store.tuples, ...test.tuples])
+
+type Loaded = { readonly store: StoreFile; readonly model: Model; readonly refused: readonly Refused[] }
+
+async function load(
+  file: string,
+  { issues, io }: { readonly issues: ValidationIssues; readonly io: ModelTestIo },
+): Promise<Loaded | null> {
+  const read =
+    io.allowExternalFiles === true
+      ? unconfined
+      : confinedTo(file, (path) =>
+          issues.note(file, 1, `${path} is outside of the folder of this file; allow it with --allow-external-files`),
+        )
+  let store: StoreFile
+  try {
+    store = await readStoreFile(file, { read, issues })
+  } catch (err) {
+    if (!(err instanceof Error && 'code' in err)) throw err
+    issues.noteFile(fileProblem(file, err))
+    return null
+  }
+  const { model: source } = store
+  const model = source === null ? null : await readModel(source, { read, issues })
+  if (source === null || model === null) return null
+  const tuples = [...store.tuples, ...store.tests.flatMap((test) => test.tuples)]
+  for (const tuple of tuples) {
+    const issue = tupleIssue(model, tuple)
+    if (issue !== null) issues.note(tuple.file, tuple.line, issue)
+  }
+  if (issues.lines.length > 0) return null
+  const text = await readModelText(source, read)
+  return { store, model, refused: [...refusedModel(text, source), ...refusedTuples(tuples)] }
+}
+
+/** Absolute names of files below the working directory are long and say nothing more. */
+function shortened(line: string, { directory }: ModelTestIo): string {
+  return line.startsWith(`${directory}/`) ? relative(directory, line) : line
+}
+
+/** What is wrong, or null. */
+async function failureOf(world: World, model: Model, assertion: Assertion): Promise<string | null> {
+  const asked = describe(assertion)
+  const issue = questionIssue(model, assertion)
+  if (issue !== null) return `${asked}: ${issue}`
+  try {
+    const found = await answer(world, assertion)
+    return difference(assertion.expected, found, asked)
+  } catch (err) {
+    if (err instanceof PdpError && err.code === 'condition_failed') return `${asked}: ${err.message}`
+    if (!(err instanceof PdpError) || err.code !== 'evaluation_limit') throw err
+    return `${asked}: it takes more than ${TUPLES_PER_CHECK_MAX.toLocaleString('en')} tuples, or depends on its own absence ("but not")`
+  }
+}
+
+function describe(assertion: Assertion): string {
+  const { kind, relation } = assertion
+  if (kind === 'check') return `check ${assertion.user} ${relation} ${assertion.object}`
+  if (kind === 'list_objects') return `list_objects ${assertion.user} ${relation} ${assertion.type}`
+  const filters = assertion.filters.map((f) => (f.relation === null ? f.type : `${f.type}#${f.relation}`))
+  return `list_users ${filters.join(', ')} ${relation} ${assertion.object}`
+}
+
+async function answer(world: World, assertion: Assertion): Promise<boolean | readonly string[]> {
+  const { relation, context } = assertion
+  if (assertion.kind === 'check') return world.check(assertion.user, relation, assertion.object, context)
+  if (assertion.kind === 'list_objects') return world.objects(assertion.user, relation, assertion.type, context)
+  const found: string[] = []
+  for (const filter of assertion.filters)
+    found.push(...(await world.users(assertion.object, relation, filter, context)))
+  return found
+}
+
+/** Lists are compared as sets. */
+function difference(
+  expected: boolean | readonly string[],
+  found: boolean | readonly string[],
+  asked: string,
+): string | null {
+  if (typeof expected === 'boolean' || typeof found === 'boolean')
+    return expected === found ? null : `${asked}: expected ${expected}, got ${found}`
+  const missing = [...new Set(expected)].filter((name) => !found.includes(name))
+  const extra = [...new Set(found)].filter((name) => !expected.includes(name)).sort()
+  if (missing.length === 0 && extra.length === 0) return null
+  const parts = [
+    ...(missing.length === 0 ? [] : [`missing ${missing.join(', ')}`]),
+    ...(extra.length === 0 ? [] : [`unexpected ${extra.join(', ')}`]),
+  ]
+  return `${asked}: ${parts.join('; ')}`
+}

@@ -1,0 +1,72 @@
+/** What a model knows: is a tuple allowed, and is a question about something that exists? */
+import type { Model } from '../../engine/decide/model.ts'
+import { restrictionIssue } from '../../engine/decide/restrictions.ts'
+import type { Assertion } from './store-file.ts'
+import type { FileTuple } from './tuple-file.ts'
+
+// The ecosystem's own grammar, less what could not be split again: ids hold no white space and no `#`.
+const TYPE = /^[^:#@*\s]{1,254}$/
+const RELATION = /^[^:#@*\s]{1,50}$/
+const ID = /^(?!\*$)[^#\s]{1,256}$/
+
+type Parts = { readonly type: string; readonly id: string; readonly relation: string | null }
+
+function partsOf(name: string): Parts | null {
+  const colon = name.indexOf(':')
+  const hash = name.indexOf('#')
+  const parts = {
+    type: name.slice(0, Math.max(colon, 0)),
+    id: name.slice(colon + 1, hash < 0 ? undefined : hash),
+    relation: hash < 0 ? null : name.slice(hash + 1),
+  }
+  if (!TYPE.test(parts.type) || (parts.relation !== null && !RELATION.test(parts.relation))) return null
+  return ID.test(parts.id) || (parts.id === '*' && parts.relation === null) ? parts : null
+}
+
+const typeIssue = (model: Model, type: string): string | null =>
+  model.has(type) ? null : `the model has no type "${type}"`
+
+function relationIssue(model: Model, type: string, relation: string): string | null {
+  const issue = typeIssue(model, type)
+  if (issue !== null) return issue
+  return model.get(type)?.has(relation) === true ? null : `type "${type}" has no relation "${relation}"`
+}
+
+function objectIssue(model: Model, object: string, relation: string): string | null {
+  const parts = partsOf(object)
+  if (parts === null || parts.relation !== null || parts.id === '*') return `object "${object}" is not <type>:<id>`
+  return relationIssue(model, parts.type, relation)
+}
+
+function userIssue(model: Model, user: string): string | null {
+  const parts = partsOf(user)
+  if (parts === null) return `user "${user}" is not <type>:<id>, <type>:<id>#<relation> or <type>:*`
+  return parts.relation === null ? typeIssue(model, parts.type) : relationIssue(model, parts.type, parts.relation)
+}
+
+/** Why the model does not allow the tuple, or null. */
+export function tupleIssue(model: Model, { object, relation, user, condition }: FileTuple): string | null {
+  const issue = objectIssue(model, object, relation) ?? userIssue(model, user)
+  const subject = partsOf(user)
+  if (issue !== null || subject === null) return issue
+  const tuple = { object, relation, subject: user, ...(condition === null ? {} : { condition }) }
+  const restriction = restrictionIssue(model, tuple)
+  return restriction === null ? null : `${restriction}: ${user}`
+}
+
+/** Why the question cannot be asked of the model, or null. */
+export function questionIssue(model: Model, assertion: Assertion): string | null {
+  const { relation } = assertion
+  switch (assertion.kind) {
+    case 'check':
+      return objectIssue(model, assertion.object, relation) ?? userIssue(model, assertion.user)
+    case 'list_objects':
+      return relationIssue(model, assertion.type, relation) ?? userIssue(model, assertion.user)
+    case 'list_users': {
+      const filters = assertion.filters.map((filter) =>
+        filter.relation === null ? typeIssue(model, filter.type) : relationIssue(model, filter.type, filter.relation),
+      )
+      return objectIssue(model, assertion.object, relation) ?? filters.find((issue) => issue !== null) ?? null
+    }
+  }
+}

@@ -1,0 +1,107 @@
+/** Tuples under a model, in a memory store, asked by what answers when a PDP serves: what a store file's tests ask. */
+import { answerCheck } from '../../engine/decide/check.ts'
+import { ConditionRun } from '../../engine/decide/conditions/run.ts'
+import type { Model } from '../../engine/decide/model.ts'
+import type { View } from '../../engine/decide/view.ts'
+import { Turns } from '../../engine/store/cache/turns.ts'
+import { memoryStore } from '../../engine/store/memory/memory.ts'
+import { residentEvaluator } from '../../engine/store/memory/resident.ts'
+import type { Change } from '../../shared/domain/change.ts'
+import { ENVIRONMENT } from '../../shared/domain/change-log.ts'
+import type { JsonObject } from '../../shared/domain/json.ts'
+import { Coding } from './name-coding.ts'
+import type { UserFilter } from './store-file.ts'
+import type { FileTuple } from './tuple-file.ts'
+
+export type World = {
+  /** `user`: `type:id`, `type:id#relation` or `type:*`. Throws PdpError `evaluation_limit` and `condition_failed`, as all three do. */
+  check(user: string, relation: string, object: string, context: JsonObject): Promise<boolean>
+  objects(user: string, relation: string, type: string, context: JsonObject): Promise<readonly string[]>
+  /** Those that hold it by name, and `type:*` if everybody of the type does who is not named otherwise. */
+  users(object: string, relation: string, filter: UserFilter, context: JsonObject): Promise<readonly string[]>
+}
+type Question = { readonly subject: string; readonly relation: string; readonly object: string }
+
+const ORGANIZATION = 'tests'
+const context = { actor: 'model test', requestId: 'model test' }
+
+/** @param tuples that the model allows. */
+export async function createWorld(model: Model, tuples: readonly FileTuple[]): Promise<World> {
+  const coding = new Coding()
+  const coded = coding.model(model)
+  const store = memoryStore()
+  const organization = { id: ORGANIZATION, name: ORGANIZATION, parent: null }
+  await store.write(ENVIRONMENT, [{ kind: 'organization', id: ORGANIZATION, organization }], { context })
+  const changes = new Map<string, Change>()
+  for (const tuple of tuples.flatMap((t) => coding.tuples(t))) {
+    changes.set(`${tuple.object}#${tuple.relation}@${tuple.subject}`, { kind: 'tuple', op: 'write', tuple })
+  }
+  if (changes.size > 0) await store.write(ORGANIZATION, [...changes.values()], { context })
+  const moments = residentEvaluator(store, new Turns())
+  const ask = async (questions: readonly Question[], asked: JsonObject): Promise<readonly boolean[]> => {
+    const evaluate = (view: View) => answerAll(view, coded, { questions, context: asked })
+    return (await moments.ask({ organization: ORGANIZATION, evaluate })).value
+  }
+  const named = namesIn(tuples)
+  return {
+    async check(user, relation, object, asked) {
+      const question = {
+        subject: coding.subject(user),
+        relation: coding.relation(relation),
+        object: coding.object(object),
+      }
+      return (await ask([question], asked))[0] === true
+    },
+    async objects(user, relation, type, asked) {
+      const candidates = ofType([...named.objects, user.replace(/#.*$/, '')], type)
+      const common = { subject: coding.subject(user), relation: coding.relation(relation) }
+      const questions = candidates.map((object) => ({ ...common, object: coding.object(object) }))
+      const holds = await ask(questions, asked)
+      return candidates.filter((_, i) => holds[i] === true)
+    },
+    async users(object, relation, filter, asked) {
+      const everybody = `${filter.type}:*`
+      const candidates =
+        filter.relation === null
+          ? [...ofType([...named.users], filter.type), everybody]
+          : ofType([...named.objects, object], filter.type).map((found) => `${found}#${filter.relation}`)
+      const holds = await ask(
+        candidates.map((user) => ({
+          subject: coding.subject(user),
+          relation: coding.relation(relation, filter.relation === null && user !== everybody ? 'named' : 'plain'),
+          object: coding.object(object),
+        })),
+        asked,
+      )
+      return candidates.filter((_, i) => holds[i] === true)
+    },
+  }
+}
+
+function answerAll(
+  view: View,
+  model: Model,
+  of: { readonly questions: readonly Question[]; readonly context: JsonObject },
+): readonly boolean[] | undefined {
+  const common = { organization: ORGANIZATION, app: null, conditions: new ConditionRun(view, of.context) }
+  const answers = of.questions.map(({ subject, relation, object: resource }) =>
+    answerCheck(view, model, { ...common, subject }, { relation, resource }),
+  )
+  return answers.includes(undefined) ? undefined : answers.map((answer) => answer?.allowed === true)
+}
+
+/** Whatever could be an answer: `objects` also where they stand as somebody's userset. */
+function namesIn(tuples: readonly FileTuple[]): { objects: ReadonlySet<string>; users: ReadonlySet<string> } {
+  const objects = new Set<string>()
+  const users = new Set<string>()
+  for (const { object, user } of tuples) {
+    objects.add(object)
+    if (!user.includes('#') && !user.endsWith(':*')) users.add(user)
+    if (!user.endsWith(':*')) objects.add(user.replace(/#.*$/, ''))
+  }
+  return { objects, users }
+}
+
+const ofType = (names: readonly string[], type: string): readonly string[] => [
+  ...new Set(names.filter((name) => name.startsWith(`${type}:`) && !name.endsWith(':*'))),
+]

@@ -1,0 +1,121 @@
+/**
+ * Which fields of a client each gateway takes away before it forwards. Most gateways cannot remove by prefix: a door refuses
+ * a request with a field that services believe and that its gateway would leave there.
+ */
+import { createHeaderRules, type HeaderNames } from './fields.ts'
+import { COMMONLY_TRUSTED_FIELDS, CREDENTIAL_FIELDS, OWN_FIELDS } from './stripped-fields.ts'
+
+/** What browsers, proxies and content networks send of themselves: members of the prefixes, and fields of one connection. */
+const USUAL_MEMBERS = [
+  // Traefik carries any upgrade, after which nobody would ask about what is sent.
+  'upgrade',
+  'http2-settings',
+  'proxy-connection',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'forwarded',
+  'x-forwarded-port',
+  'x-forwarded-server',
+  'x-forwarded-scheme',
+  'x-forwarded-ssl',
+  'x-forwarded-prefix',
+  'x-forwarded-path',
+  'x-forwarded-uri',
+  'x-forwarded-method',
+  'x-forwarded-user',
+  'x-forwarded-email',
+  'x-forwarded-groups',
+  'x-forwarded-preferred-username',
+  'x-forwarded-access-token',
+  'x-forwarded-client-cert',
+  'x-forwarded-tls-client-cert',
+  'x-forward-for',
+  'x-original-uri',
+  'x-original-url',
+  'x-original-method',
+  'x-original-host',
+  'x-original-for',
+  'x-original-scheme',
+  'x-original-forwarded-for',
+  'x-originating-ip',
+  'x-rewrite-url',
+  'x-real-ip',
+  'x-host',
+  'x-http-method',
+  'x-http-method-override',
+  'x-auth-user',
+  'x-auth-email',
+  'x-auth-groups',
+  'x-auth-token',
+  'x-auth-request-user',
+  'x-auth-request-email',
+  'x-auth-request-groups',
+  'x-auth-request-preferred-username',
+  'x-auth-request-access-token',
+  'x-authenticated-user',
+  'x-authenticated-userid',
+  'x-remote-user',
+  'x-remote-group',
+  'remote-user',
+  'remote-name',
+  'remote-email',
+  'remote-groups',
+  'remote-addr',
+  'x-webauth-user',
+  'ssl-client-cert',
+  'ssl-client-verify',
+  'x-ssl-client-cert',
+  'x-client-cert',
+  'client-cert',
+  'x-envoy-external-address',
+  'x-envoy-original-path',
+  'x-portcullis-caller',
+  'x-portcullis-refusal',
+  'x-accel-mapping',
+  'x-sendfile-type',
+  'surrogate-capability',
+  'cf-connecting-ip',
+  'cf-ipcountry',
+  'cf-ray',
+  'cf-visitor',
+  'cf-ew-via',
+  'cf-worker',
+  'cdn-loop',
+  'fastly-client-ip',
+  'cloudfront-viewer-country',
+  'x-azure-ref',
+  'x-azure-clientip',
+  'x-appengine-country',
+]
+/** What the gateway sets after the decision, or what is of the connection. None of them sets Forwarded. */
+const SET: ReadonlySet<string> = new Set(OWN_FIELDS.filter((name) => name !== 'forwarded'))
+
+/** Names that a configuration without patterns takes away: exact names of the list, and the usual members of its prefixes. */
+export function exactNames({ strip, pass }: HeaderNames): readonly string[] {
+  const passing = new Set(pass.map((name) => name.toLowerCase()))
+  const { passes } = createHeaderRules({ strip, pass })
+  const listed = [
+    ...CREDENTIAL_FIELDS,
+    ...COMMONLY_TRUSTED_FIELDS,
+    ...USUAL_MEMBERS,
+    ...strip.map((name) => name.toLowerCase()),
+  ]
+  return [...new Set(listed.filter((name) => !name.endsWith('*') && !SET.has(name) && !passing.has(name)))].filter(
+    (name) => !passes(name),
+  )
+}
+
+/**
+ * Prefixes, without the `*`, of which a configuration with patterns takes everything away: those of the list that cover no
+ * name of `pass_headers`.
+ */
+export function prefixes({ strip, pass }: HeaderNames): readonly string[] {
+  const passing = pass.map((name) => name.toLowerCase())
+  return [...COMMONLY_TRUSTED_FIELDS, ...strip.map((name) => name.toLowerCase())]
+    .filter((name) => name.endsWith('*'))
+    .map((name) => name.slice(0, -1))
+    .filter((prefix) => !passing.some((name) => name.startsWith(prefix)))
+}
+
+/** Traefik sets fields of these prefixes before its middlewares run, so that they cannot be taken away there. */
+export const OF_TRAEFIK = ['x-forward', 'x-real-']

@@ -1,0 +1,77 @@
+/** Who would gain and who would lose: exactly the difference of two lists, and nothing is written. */
+import { describe, expect, test } from 'vitest'
+import { createPdp } from '../../../../pdp/engine/decision-point/create-pdp.ts'
+import type { EmbeddedPdp } from '../../../../pdp/engine/decision-point/embedded.ts'
+import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
+import { ENVIRONMENT } from '../../../../pdp/shared/domain/change-log.ts'
+import { remoteMemoryStore } from '../../../support/cached.ts'
+import { given, organization, put, tuple } from '../../../support/tuples.ts'
+
+const model = (viewer: string): string =>
+  `model\n  schema 1.1\ntype user\ntype doc\n  relations\n    define editor: [user]\n    define viewer: ${viewer}\n`
+const QUESTION = { organization: 'acme', relation: 'viewer', type: 'doc' }
+
+async function pdpWithDocs(cached: boolean): Promise<EmbeddedPdp> {
+  const store = cached ? remoteMemoryStore() : memoryStore()
+  const manifest = { app: 'docs', audiences: [], permissions: {}, roles: {}, model: model('[user] or editor') }
+  await given(store, ENVIRONMENT, organization('acme'), { kind: 'manifest', manifest })
+  await given(store, 'acme', put('doc:1#viewer@user:ann'), put('doc:1#editor@user:bob'), put('doc:2#editor@user:ann'))
+  return createPdp({ store })
+}
+
+describe.each([false, true])('with a cache: %s', (cached) => {
+  test('a model that takes a rule away names everybody who loses by it', async () => {
+    const pdp = await pdpWithDocs(cached)
+    const found = await pdp.compare({ ...QUESTION, model: { app: 'docs', text: model('[user]') } })
+    expect(found.gains).toEqual([])
+    expect(found.loses).toEqual([
+      { subject: 'user:bob', resource: 'doc:1' },
+      { subject: 'user:ann', resource: 'doc:2' },
+    ])
+    expect(found).toMatchObject({ gainsCount: 0, losesCount: 2, complete: true })
+    expect(await pdp.can('acme', { type: 'user', id: 'bob' }, 'viewer', 'doc:1')).toBe(true)
+  })
+
+  test('tuples that come and go are counted like a model', async () => {
+    const pdp = await pdpWithDocs(cached)
+    const found = await pdp.compare({
+      ...QUESTION,
+      contextualTuples: [tuple('doc:3#editor@user:zoe')],
+      withoutTuples: [tuple('doc:1#editor@user:bob')],
+    })
+    expect(found.gains).toEqual([{ subject: 'user:zoe', resource: 'doc:3' }])
+    expect(found.loses).toEqual([{ subject: 'user:bob', resource: 'doc:1' }])
+  })
+
+  test('several relations are compared in their order, in one snapshot', async () => {
+    const pdp = await pdpWithDocs(cached)
+    const { relation: _, ...all } = QUESTION
+    const [editor, viewer] = await pdp.compareAll({
+      ...all,
+      relations: ['editor', 'viewer'],
+      model: { app: 'docs', text: model('[user]') },
+    })
+    expect([editor?.losesCount, viewer?.losesCount]).toEqual([0, 2])
+  })
+
+  test('nothing changes when nothing is supposed', async () => {
+    expect(await (await pdpWithDocs(cached)).compare(QUESTION)).toMatchObject({ gainsCount: 0, losesCount: 0 })
+  })
+})
+
+test('it says when there is more than it looks at', async () => {
+  const store = memoryStore()
+  await given(store, ENVIRONMENT, organization('acme'))
+  await given(store, 'acme', ...Array.from({ length: 101 }, (_, i) => put(`doc:${i}#viewer@user:ann`)))
+  const withoutTuples = [tuple('doc:1#viewer@user:ann')]
+  expect((await createPdp({ store }).compare({ ...QUESTION, withoutTuples })).complete).toBe(false)
+})
+
+test.each([
+  ['a text that is no model', { model: { app: 'docs', text: 'type' } }, /line|:/],
+  ['no type', { type: 'a b' }, /type/],
+  ['no tuple', { withoutTuples: [{ object: 'x', relation: 'y', subject: 'z' }] }, /withoutTuples/],
+])('it refuses %s', async (_, wrong, place) => {
+  const asked = (await pdpWithDocs(false)).compare({ ...QUESTION, ...wrong })
+  await expect(asked).rejects.toMatchObject({ code: 'request_invalid', message: expect.stringMatching(place) })
+})

@@ -1,0 +1,61 @@
+/** A whole PDP on real sockets over the small world of the identity tests, whose signing key the tests know. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { inject } from 'vitest'
+import type { Store } from '../../../../pdp/engine/store/contract.ts'
+import type { Directory, Sql } from '../../../../pdp/engine/store/directory.ts'
+import { postgresDirectory } from '../../../../pdp/engine/store/postgres/directory.ts'
+import { openPostgres } from '../../../../pdp/engine/store/postgres/postgres.ts'
+import { storeKey } from '../../../../pdp/identity/issuer/keys/signing-keys.ts'
+import { startPdp } from '../../../../pdp/server/runtime/start.ts'
+import { createLog } from '../../../../pdp/shared/process/log.ts'
+import { createShutdown } from '../../../../pdp/shared/process/shutdown.ts'
+import { choosePorts } from '../../../e2e/demo-stack.ts'
+import { ADMIN_SECRET, HOST, pdpSettings } from '../../../e2e/pdp-settings.ts'
+import { openTestDatabase } from '../../../support/database.ts'
+import { MASTER_KEY } from '../../../support/master-key.ts'
+import { seed } from '../../identity/harness.ts'
+
+export type RunningWorld = {
+  readonly issuer: string
+  /** `host:port`, over TLS by a certificate of the tests' authority. */
+  readonly grpc: string
+  readonly sql: Sql
+  readonly store: Store
+  readonly directory: Directory
+  close(): Promise<void>
+}
+
+export async function openRunningWorld(): Promise<RunningWorld> {
+  const log = createLog({ service: 'test', level: 'silent' })
+  const shutdown = createShutdown({ log, timeoutMs: 20_000 })
+  const ports = await choosePorts({})
+  const database = await openTestDatabase()
+  const { sql, store, close } = await openPostgres({ connectionString: database.connectionString })
+  const directory = postgresDirectory(sql)
+  for (const key of inject('signingKeys')) await storeKey(sql, key)
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'portcullis-running-'))
+  const issuer = `http://${HOST}:${ports.http}`
+  const databaseUrl = database.connectionString
+  const settings = pdpSettings({ issuer, adminSecret: ADMIN_SECRET, host: HOST, ports, databaseUrl, dataDirectory })
+  const tls = (name: string): string => join(import.meta.dirname, '../../../support/certificates', name)
+  const grpcTls = { certFile: tls('server-1.pem'), keyFile: tls('server-1.key'), clientCaFile: null }
+  // Callers on loopback alone need not say who they are.
+  const grpc = { host: '0.0.0.0', port: ports.grpc }
+  await startPdp({ ...settings, masterKey: MASTER_KEY, grpc, grpcTls }, { log, shutdown })
+  await seed(store, directory)
+  return {
+    issuer,
+    grpc: `localhost:${ports.grpc}`,
+    sql,
+    store,
+    directory,
+    async close() {
+      await shutdown.run('test')
+      await close()
+      await database.drop()
+      await rm(dataDirectory, { recursive: true })
+    },
+  }
+}
