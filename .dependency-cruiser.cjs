@@ -7,27 +7,44 @@ module.exports = {
     rule('no-cycles', {}, { circular: true }),
     { ...rule('no-cycles-between-folders', { path: '^(pdp|sidecar|proto)' }, { circular: true }), scope: 'folder' },
     rule('nothing-imports-a-main', {}, { path: '(^|/)(main|bin)\\.ts$' }),
-    rule('nothing-imports-the-sidecar', { pathNot: '^(sidecar|test)/' }, { path: tree('sidecar') }),
-    rule('nothing-imports-tests', { pathNot: tree('test') }, { path: tree('test') }),
+    rule('nothing-imports-the-sidecar', { pathNot: '^(sidecar|test|bin/dev)/' }, { path: tree('sidecar') }),
+    rule('nothing-imports-tests', { pathNot: '^(test|bin/dev)/' }, { path: tree('test') }),
+    // The wings of the PDP, inner to outer: each knows those above it in this list, and none below.
+    rule('shared-knows-no-other-wing', { path: tree('pdp/shared') }, { path: '^pdp/(?!shared/)' }),
+    rule('the-engine-knows-shared-only', { path: tree('pdp/engine') }, { path: '^pdp/(?!(shared|engine)/)|^proto/' }),
     rule(
-      'sidecar-imports-only-the-leaves',
-      { path: tree('sidecar') },
-      { path: tree('pdp'), pathNot: '^pdp/(token|process|domain|client)/' },
+      'signals-know-the-engine-and-shared',
+      { path: tree('pdp/signals') },
+      { path: '^pdp/(?!(shared|engine|signals)/)' },
     ),
+    rule('identity-knows-no-server-and-no-tool', { path: tree('pdp/identity') }, { path: '^pdp/(server|tools)/' }),
+    rule('the-server-knows-no-tool', { path: tree('pdp/server') }, { path: tree('pdp/tools') }),
     rule(
-      'the-client-knows-no-server',
-      { path: tree('pdp/shared/client') },
-      { path: tree('pdp'), pathNot: '^pdp/(client|process|domain)/' },
+      'tools-know-of-the-server-only-its-settings',
+      { path: tree('pdp/tools') },
+      { path: tree('pdp/server'), pathNot: '^pdp/server/runtime/(config|database)\\.ts$' },
     ),
+    rule('sidecar-knows-shared-only', { path: tree('sidecar') }, { path: tree('pdp'), pathNot: tree('pdp/shared') }),
     rule(
       'the-injector-knows-nothing-of-the-request-path',
       { path: tree('sidecar/injector') },
       { path: '^(sidecar/(?!injector/)|proto/)' },
     ),
+    // Rooms of shared: base and domain know nothing, process knows base, token and client know these.
     rule(
-      'token-knows-only-itself-and-process',
+      'domain-and-base-know-only-themselves',
+      { path: '^pdp/shared/(domain|base)/' },
+      { path: '^(pdp|proto)/', pathNot: '^pdp/shared/$1/' },
+    ),
+    rule(
+      'process-knows-only-base',
+      { path: tree('pdp/shared/process') },
+      { path: '^(pdp|proto)/', pathNot: '^pdp/shared/(process|base)/' },
+    ),
+    rule(
+      'token-knows-only-process-and-base',
       { path: tree('pdp/shared/token') },
-      { path: '^(pdp|proto|sidecar)/', pathNot: '^pdp/(token|process)/' },
+      { path: '^(pdp|proto)/', pathNot: '^pdp/shared/(token|process|base)/' },
     ),
     rule(
       'token-needs-jose-and-node-only',
@@ -35,63 +52,29 @@ module.exports = {
       { path: 'node_modules', pathNot: 'node_modules/(jose|ioredis|@types)/' },
     ),
     rule(
-      'process-is-a-leaf',
-      { path: tree('pdp/shared/process') },
-      { path: '^(pdp|proto|sidecar)/', pathNot: tree('pdp/shared/process') },
-    ),
-    rule(
-      'domain-knows-only-itself',
-      { path: tree('pdp/shared/domain') },
-      { path: '^(pdp|proto)/', pathNot: tree('pdp/shared/domain') },
-    ),
-    rule(
       'decide-knows-only-the-domain',
       { path: tree('pdp/engine/decide') },
-      { path: '^(pdp|proto)/', pathNot: '^pdp/(decide|domain)/' },
+      { path: '^(pdp|proto)/', pathNot: '^pdp/(engine/decide|shared/domain)/' },
     ),
     rule(
       'decide-and-domain-need-no-io',
-      { path: '^pdp/(decide|domain)/' },
+      { path: '^pdp/(engine/decide|shared/domain)/' },
       // `module`: a parser is loaded by the first model.
       { dependencyTypes: ['core'], pathNot: '^(node:)?(crypto|module)$' },
     ),
     rule(
-      'serve-and-identity-know-no-store-implementation',
-      { path: '^pdp/(serve|identity)/' },
+      'only-the-composition-root-knows-a-store-implementation',
+      { path: '^pdp/(server|identity|signals)/', pathNot: tree('pdp/server/runtime') },
       {
         path: '^pdp/engine/store/',
         pathNot:
-          '^pdp/engine/store/(contract|directory|advisory-locks|joined-read|log-lock|number-events|tenant-places|token-origin)\\.ts$',
+          '^pdp/engine/store/(contract|directory|advisory-locks|batcher|joined-read|log-lock|number-events|tenant-places|token-origin)\\.ts$',
       },
-    ),
-    rule(
-      'signals-know-contracts-and-leaves',
-      { path: tree('pdp/signals') },
-      {
-        path: '^(pdp|proto)/',
-        pathNot:
-          '^pdp/(signals|token|process|domain)/|^pdp/engine/store/(batcher|contract|directory|number-events)\\.ts$',
-      },
-    ),
-    rule(
-      'the-console-knows-no-store-implementation',
-      { path: tree('pdp/server/console') },
-      { path: '^pdp/(store/(?!contract\\.ts$|directory\\.ts$)|commands/|runtime/)' },
     ),
     rule(
       'nothing-but-the-composition-root-imports-the-console',
-      { path: '^(pdp|sidecar)/', pathNot: '^pdp/(console|runtime)/' },
+      { path: '^(pdp|sidecar)/', pathNot: '^pdp/server/(console|runtime)/' },
       { path: tree('pdp/server/console') },
-    ),
-    rule(
-      'writes-and-middleware-know-no-server',
-      { path: '^pdp/(writes|middleware|decision-point)/' },
-      { path: '^pdp/(serve|identity|runtime|commands)/' },
-    ),
-    rule(
-      'commands-know-no-server',
-      { path: '^pdp/(commands|import|model-test|client)' },
-      { path: '^pdp/(serve|console)/' },
     ),
     rule(
       'only-the-postgres-store-imports-pg',

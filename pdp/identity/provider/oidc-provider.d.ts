@@ -1,4 +1,4 @@
-/** What `@types/oidc-provider` lacks: our own members of a client (`extraClientMetadata`) and the life of a token. */
+/** What `@types/oidc-provider` lacks: our own members of a client (`extraClientMetadata`), the life of a token, and helpers for grants of our own. */
 import 'oidc-provider'
 
 declare module 'oidc-provider' {
@@ -15,4 +15,30 @@ declare module 'oidc-provider' {
     /** Seconds, in place of the setting `ttl`. */
     expiresIn?: number
   }
+}
+
+// Helpers of oidc-provider: outside its promise of stability, another reason why its version is pinned.
+declare module 'oidc-provider/lib/helpers/grants.js' {
+  import type { KoaContextWithOIDC as Context, Provider, ResourceServerInstance as ResourceServer } from 'oidc-provider'
+
+  type Proof = { readonly thumbprint: string; readonly jti: string }
+  export function validateDpop(provider: Provider, ctx: Context): Promise<Proof | undefined>
+  export function checkDpopReplay(
+    provider: Provider,
+    ctx: Context,
+    proof: Proof | undefined,
+    clientId: string,
+  ): Promise<void>
+  export function checkDpopRequired(provider: Provider, ctx: Context, proof: Proof | undefined): void
+  export function resolveRequestedResources(provider: Provider, ctx: Context): Promise<readonly ResourceServer[]>
+  export function buildTokenResponse(
+    provider: Provider,
+    token: {
+      accessToken: string
+      expiresIn: number
+      scope: string | undefined
+      tokenType: string
+      issuedTokenType?: string
+    },
+  ): object
 }

@@ -1,4 +1,4 @@
-/** The PDP's closed set of error codes. The transports map each to a status once, in serve/problems/status.ts. */
+/** The PDP's closed set of error codes. The transports map each to a status once, in serve/http/status.ts. */
 export const PDP_ERROR_CODES = [
   'request_invalid', // malformed input; the message names the place
   'organization_unknown',
