@@ -125,10 +125,15 @@ function faultOf(
   return null
 }
 
+const DESCRIBING = new Set(['content-type', 'content-length'])
+
 /** Throws RequestError when it is read and is not whole. */
 function* bodyOf({ body, rawBody, size }: AttributeContext_HttpRequest, raw: readonly string[]): Generator<Buffer> {
   const partial = raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === PARTIAL_FIELD)
   const bytes = rawBody.length > 0 ? Buffer.from(rawBody) : Buffer.from(body)
+  const isDescribed = raw.some((name, at) => at % 2 === 0 && DESCRIBING.has(name.toLowerCase()))
+  // Envoy says nothing about the body of a request that has none.
+  if (partial.length === 0 && bytes.length === 0 && size <= 0n && !isDescribed) return
   const isWhole = partial.length > 0 && partial.every((value) => value === 'false')
   if (!isWhole || (size >= 0n && size !== BigInt(bytes.length)))
     throw new RequestError('request_too_large', 'The gateway did not send the whole body')

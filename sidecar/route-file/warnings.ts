@@ -41,7 +41,7 @@ const NOBODY_SIGNS_IN = 'sign_in of a route has no effect, because the file has 
 
 const NAMED_MAX = 5
 
-/** Which requests with JSON a door refuses because it gets no bodies. */
+/** Which requests with bodies a door refuses because it gets none. */
 function doorWarnings({ doors, routes }: RouteFile): string[] {
   const blind = new Set(doors.filter((door) => !door.body).map(({ profile }) => profile))
   const ids = routes.filter((route) => judgesBodies(route, routes)).map(({ id }) => id)
@@ -50,7 +50,7 @@ function doorWarnings({ doors, routes }: RouteFile): string[] {
   const named = `${ids.slice(0, NAMED_MAX).join(', ')}${more}`
   return [...blind].map(
     (profile) =>
-      `the door for ${profile} gets no bodies, so it answers JSON and forms with 415 on ${named}: the service could find another value or method in a body than the one that was checked. If this service does not, set body: keep on the routes`,
+      `the door for ${profile} gets no bodies, so on ${named} it answers 415 to JSON and forms, and where a check reads the query to every request with a Content-Type: the service could find another value or method in a body than the one that was checked. A body without a Content-Type it cannot see. If this service takes no such value from bodies, set body: keep on the routes; if it takes values from every body (Bottle, CGI of Ruby), put the sidecar in front of it instead`,
   )
 }
 

@@ -1,14 +1,14 @@
 /**
  * Refuses what would let a service read another value, or run another method, than was judged: many frameworks merge the fields of
- * a form or of a JSON body into the query, where the body wins, and take `_method` for the method of a POST. The sidecar does not
- * read forms.
+ * a form or of a JSON body into the query, where the body wins, and take `_method` for the method of a POST. Some take every body
+ * for a form, whatever its type and method. The sidecar reads JSON alone.
  */
 import { stringAt } from '../../pdp/shared/base/json-text.ts'
 import { foldText } from '../http/folding.ts'
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import { sourcesFrom, usesBody, usesSource } from './checks.ts'
-import { eachTopMember } from './json-body.ts'
+import { eachTopMember, JSON_TYPE } from './json-body.ts'
 import { rulesOf } from './path-readings.ts'
 import { refuseJsonTwin } from './path-twins.ts'
 import { decodeAgain, isReadAs } from './query.ts'
@@ -33,56 +33,77 @@ export function refuseOtherReadings(
   if (kind === null) return null
   const asking = route.check === null ? null : { check: route.check, context: route.context }
   const readsQuery = asking !== null && usesSource(asking, 'query')
-  if (readsQuery && kind === 'form')
-    throw refusedForm('a check reads the query, and a service may take the value of a form instead')
+  const path = asking === null ? [] : sourcesFrom(asking, 'path')
+  const isStrict = readsQuery || (route.body === 'judge' && path.length > 0)
+  if (isStrict && kind !== 'json') return refuseOther(kind, request, readsQuery ? 'the query' : 'the path')
   const other = isPost ? otherMethod(route, byMethod) : null
   if (other !== null && kind === 'form')
-    throw refusedForm(`its field _method may make a service run ${other.id}, which has other rules`)
-  const path = asking === null ? [] : sourcesFrom(asking, 'path')
-  if (route.body === 'judge' && path.length > 0 && kind === 'form')
-    throw refusedForm('a check takes a parameter of the path, and a service may take the value of a form instead')
-  const isReadAnyway = readsQuery || other !== null || (asking !== null && usesBody(asking))
-  if (!isReadAnyway && (route.body !== 'judge' || path.length === 0)) return null
+    throw refused(
+      'This route takes no form',
+      `its field _method may make a service run ${other.id}, which has other rules`,
+    )
+  const isReadAnyway = isStrict || other !== null || (asking !== null && usesBody(asking))
+  if (kind !== 'json' || !isReadAnyway) return null
   const wanted = asking === null ? [] : sourcesFrom(asking, 'query')
-  return (text) =>
+  const inForms = route.body === 'judge' ? [...wanted, ...path] : wanted
+  return (text) => {
+    if (inForms.length > 0) refuseFormKeys(text, inForms)
     eachTopMember(text, (key, value) => {
       if (wanted.some(({ parts }) => isReadAs(key, parts)))
-        throw refusedJson('some services read as a value of the query that a check reads')
+        throw refusedJson('has a key that some services read as a value of the query that a check reads')
       for (const parameter of path)
         refuseJsonTwin({ key, written: value, text: textIn(value) }, parameter, parameters[parameter.index] ?? '')
       if (other !== null && namesJsonMethod(key) && !leadsAlike(textIn(value), { route, byMethod }))
-        throw refusedJson('some services read as the method of the request')
+        throw refusedJson('has a key that some services read as the method of the request')
     })
+  }
 }
 
-function refusedForm(why: string): RequestError {
-  const message = 'This route takes no form'
-  return new RequestError('media_type_unsupported', message, `${message}: ${why}; to allow forms, set body: keep`)
+/** A service that takes every body for a form finds one in `{"x":"&org=acme&"}`. JSON begins with no key of a form. */
+function refuseFormKeys(text: string, wanted: readonly { readonly parts: readonly string[] }[]): void {
+  for (const pair of text.split(/[&;]/).slice(1)) {
+    const [key = ''] = pair.split('=', 1)
+    if (key !== '' && wanted.some(({ parts }) => isReadAs(key, parts)))
+      throw refusedJson('has a text with & or ; in which some services find a field that a check reads elsewhere')
+  }
 }
 
-function refusedJson(why: string): RequestError {
-  const message = `The body has a key that ${why}`
+/** What only a reader of the body could tell to be empty needs a judge, which no body that is there gets past (`readBody`). */
+function refuseOther(kind: 'form' | 'other' | 'unsaid', { bodyBytes }: JudgedRequest, from: string): JudgeJson {
+  if (kind === 'unsaid' || (kind === 'other' && bodyBytes === 0)) return () => undefined
+  throw refused(
+    'This route takes no body but JSON',
+    `a check takes a value of ${from}, and a service may take it from a body of any type instead`,
+  )
+}
+
+function refused(message: string, why: string): RequestError {
+  return new RequestError('media_type_unsupported', message, `${message}: ${why}; to allow it, set body: keep`)
+}
+
+function refusedJson(what: string): RequestError {
+  const message = `The body ${what}`
   return new RequestError('request_invalid', message, `${message}; if this one does not, set body: keep`)
 }
 
 const FORM = /x-www-form-urlencoded|multipart\//i
 const MEDIA_TYPE = /^[a-z0-9!#$&^_.+-]+\/[a-z0-9!#$&^_.+-]+[ \t]*(?:;.*)?$/i
-const JSON_TYPE = /json/i
 
 /**
- * What a service may take the body for; null: neither. Rack takes a POST without a media type for a form. A gateway may not tell
- * the length of a body, so the type alone counts.
+ * What a service may take the body for; null: no body is there. Rack takes a POST without a media type for a form. A gateway may not
+ * tell the length of a body, so of a body with a type the type alone counts. `unsaid`: only its end tells whether there is one.
  */
-function bodyKind({ method, raw, names, bodyBytes }: JudgedRequest): 'form' | 'json' | null {
+function bodyKind({ method, raw, names, bodyBytes }: JudgedRequest): 'form' | 'json' | 'other' | 'unsaid' | null {
   let found: string | null = null
   for (const [at, name] of names.entries()) {
     if (name !== 'content-type') continue
     if (found !== null) return 'form'
     found = raw[2 * at + 1] ?? ''
   }
-  if (found === null) return bodyBytes !== 0 && !READING.includes(method) ? 'form' : null
+  if (found === null && bodyBytes === 0) return null
+  if (found === null) return bodyBytes === null && READING.includes(method) ? 'unsaid' : 'form'
   if (!MEDIA_TYPE.test(found) || FORM.test(found)) return 'form'
-  return JSON_TYPE.test(found) ? 'json' : null
+  return JSON_TYPE.test(found) ? 'json' : 'other'
 }
 
 export const CHANGING = ['PUT', 'PATCH', 'DELETE']

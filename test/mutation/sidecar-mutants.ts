@@ -140,7 +140,9 @@ export const SIDECAR_GROUPS: readonly Group[] = [
       form('a method in the query', 'return other !== null && protectsAlike(route, other)', 'return other !== null'),
       form('a member of JSON beside a checked query', 'wanted.some(({ parts }) => isReadAs(key, parts))', 'false'),
       form('a method in JSON', 'namesJsonMethod(key) &&', 'false &&'),
-      form('a POST without a media type', 'return bodyBytes !== 0 && !READING', 'return false && !READING'),
+      form('a body without a media type', "? 'unsaid' : 'form'", "? 'unsaid' : null"),
+      form('a body of another type', "(kind === 'other' && bodyBytes === 0)", "kind === 'other'"),
+      form('a reader that finds a body without a type', "? 'unsaid' :", '? null :'),
       query('a semicolon in the query', "if (query?.includes(';')) throw", 'if (query === undefined) throw'),
       query('a plus sign in a value', "if (value.includes('+')) throw", "if (value === '+') throw"),
       query(

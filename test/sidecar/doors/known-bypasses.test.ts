@@ -163,9 +163,27 @@ test('lets no JSON pass unseen in which a service could find another value, or a
     }
     for (const line of ['POST /search?doc=1', 'GET /search?doc=1', 'POST /docs/1'])
       expect(await ask(line, JSON_TYPE)).toMatchObject({ line, profile, status: 415, code: 'media_type_unsupported' })
+    for (const line of ['POST /search?doc=1', 'GET /search?doc=1'])
+      expect(await ask(line, ['content-type', 'text/csv'])).toMatchObject({ line, profile, status: 415 })
     expect(await ask('GET /search?doc=1')).toMatchObject({ profile, status: 200 })
     expect(await ask('POST /kept?doc=1', JSON_TYPE)).toMatchObject({ profile, status: 200 })
     expect(await ask('POST /docs/1', ['content-type', 'text/csv'])).toMatchObject({ profile, status: 200 })
+  }
+})
+
+test('finds a body without a type where the gateway sends it, and takes an HTTP/2 request without one as it is', async () => {
+  doors = await open({ routes: QUERIES, script: ALICE, body: true, profiles: GRPC_PROFILES })
+  for (const profile of GRPC_PROFILES) {
+    const asked = async (body: string, ...fields: (readonly [string, string])[]) => {
+      const get = { method: 'GET', target: '/search?doc=1', body, fields: [await bearer(), ...fields] }
+      const check = checkOf(get, profile === 'envoy')
+      const http = check.attributes?.request?.http
+      if (http !== undefined) http.protocol = 'HTTP/2'
+      return readCheckResponse(await doors.check(profile, check))
+    }
+    expect(await asked('doc=2', ['x-envoy-auth-partial-body', 'false'])).toMatchObject({ status: 415 })
+    expect(await asked('doc=2')).toMatchObject({ status: 413 })
+    expect(await asked('')).toMatchObject({ status: 200 })
   }
 })
 
@@ -191,7 +209,7 @@ test('is warned of by check, with the routes and what to write', () => {
   }
   expect(warnings(`doors: [${door}]`)).toEqual([
     expect.stringMatching(
-      /^the door for nginx gets no bodies.*GET \/search, POST \/search, POST \/docs\/{id}: .*body: keep/,
+      /^the door for nginx gets no bodies, so on GET \/search, POST \/search, POST \/docs\/{id} it answers 415 to JSON and forms, and where a check reads the query to every request with a Content-Type: .*body: keep/,
     ),
   ])
   expect(warnings('doors: [{profile: envoy, listen: "unix:/run/door", body: true}]')).toEqual([])

@@ -97,8 +97,11 @@ describe('a form on a route whose check reads the query, where a service could t
 
   test.each([
     ['POST /reports?org=acme', JSON_TYPE, '{}'],
-    ['POST /reports?org=acme', ['Content-Type: application/octet-stream'], 'x'],
-    ['POST /reports?org=acme', ['Content-Type: text/csv; header=present'], 'a,b'],
+    ['POST /reports?org=acme', ['Content-Type: text/csv'], undefined],
+    ['GET /reports?org=acme', ['Content-Type: application/xml'], undefined],
+    ['POST /plain?org=acme', ['Content-Type: text/plain'], 'org=victim'],
+    ['PATCH /notes/1', [], 'org=victim'],
+    ['POST /kept?org=acme', ['Content-Type: application/octet-stream'], 'org=victim'],
     ['POST /reports?org=acme', ['Content-Length: 0'], undefined],
     ['POST /reports?org=acme', [], undefined],
     ['POST /kept?org=acme', FORM, 'org=acme'],
@@ -293,5 +296,5 @@ test('explain says which route a form could lead to, and what allows it', () => 
     headers: [['Content-Type', 'multipart/form-data; boundary=x']],
   })
   expect(denial).toMatchObject({ status: 415 })
-  expect(denial?.detail).toContain('DELETE /invoices/{id}, which has other rules; to allow forms, set body: keep')
+  expect(denial?.detail).toContain('DELETE /invoices/{id}, which has other rules; to allow it, set body: keep')
 })
