@@ -122,9 +122,8 @@ export function createMint(deps: MintDeps): Mint {
 }
 
 /**
- * The organization of the grant still exists and is still one that the client acts in. A person who is no longer a member
- * keeps it as a guest: `org` says what the grant is bound to, `org_role` needs a membership, and what
- * members may is decided live; only an active member gets a new binding.
+ * The organization of the grant still exists and is still one that the client acts in. Of people whose membership has ended,
+ * management ends the grants, and a refresh is refused (see `rotateRefreshToken`).
  */
 async function mayStillUse(deps: MintDeps, grantId: string, client: Client): Promise<boolean> {
   const binding = await deps.bindings.find(grantId)

@@ -140,6 +140,9 @@ function issuance(deps: SettingsDeps, mint: Mint): Configuration {
       client.grantTypeAllowed('refresh_token') && source.scopes.has(OFFLINE_ACCESS),
     rotateRefreshToken: async (ctx: Context) => {
       const binding = await deps.bindings.find(ctx.oidc.entities.RefreshToken?.grantId ?? '')
+      if (binding?.isMember === false) {
+        throw new errors.InvalidGrant('the person is no longer an active member of the organization')
+      }
       // A confidential client may change its key, but not go back to bearer tokens.
       if (binding?.senderConstrained !== false && ctx.req.headers.dpop === undefined) {
         throw new errors.InvalidGrant('DPoP proof JWT not provided')

@@ -20,6 +20,7 @@ import type { Mint } from './mint.ts'
 
 const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token'
 const JWT = 'urn:ietf:params:oauth:token-type:jwt'
+const NOT_THEIRS = 'organization is not one that the person and the client may act in'
 const TYPES: ReadonlySet<string | undefined> = new Set([ACCESS_TOKEN, JWT])
 /** Exchanges of exchanged tokens; each adds a grant that the new token depends on. */
 const CHAIN_MAX = 8
@@ -158,7 +159,7 @@ async function organizationOf(
     const choice = await deps.consent.choose({ accountId: subject.subject.id, client, asked })
     if (choice.kind === 'bound') return choice.organization.id
   }
-  throw new errors.InvalidRequest('organization is not one that the person and the client may act in')
+  throw new errors.InvalidRequest(NOT_THEIRS)
 }
 
 async function childGrant(
@@ -175,15 +176,13 @@ async function childGrant(
   const grant = new provider.Grant({ accountId: subject.subject.id, clientId: client.clientId })
   if (scope !== undefined) grant.addResourceScope(child.resource, scope)
   const grantId = await grant.save()
-  await bindings.bind({
-    grantId,
-    organization,
-    user: subject.subject.id,
-    client: client.clientId,
-    sessionUid: subject.sessionUid,
-    parentGrantId: subject.grantId,
-    offline: subject.sessionUid === null,
-  })
+  const binding = {
+    ...{ grantId, organization, user: subject.subject.id, client: client.clientId },
+    ...{ sessionUid: subject.sessionUid, parentGrantId: subject.grantId, offline: subject.sessionUid === null },
+  }
+  // Bound as its parent is, it ends with its parent.
+  if (organization === subject.organization) await bindings.bind(binding)
+  else if (!(await bindings.bindMember(binding))) throw new errors.InvalidRequest(NOT_THEIRS)
   return grantId
 }
 

@@ -14,10 +14,15 @@ export type Binding = {
   readonly offline: boolean
   /** The first token of the grant was bound to a DPoP key. */
   readonly senderConstrained: boolean
+  /** The person is an active member of the organization now; also true without an organization. */
+  readonly isMember: boolean
 }
+type NewBinding = Omit<Binding, 'senderConstrained' | 'isMember'>
 
 export type Bindings = {
-  bind(binding: Omit<Binding, 'senderConstrained'>): Promise<void>
+  bind(binding: NewBinding): Promise<void>
+  /** The same for an active member of the organization; false, and nothing is bound, for who is not one, or no longer. */
+  bindMember(binding: NewBinding): Promise<boolean>
   find(grantId: string): Promise<Binding | null>
   /** From now on, every refresh needs a DPoP proof. */
   constrain(grantId: string): Promise<void>
@@ -28,8 +33,21 @@ export type Bindings = {
 /** A batch takes some tens of milliseconds. One call deletes up to ten million rows. */
 const PIECE_ROWS = 5_000
 const PIECES_MAX = 2_000
+const MEMBER = `from membership where organization_id = grant_binding.organization_id and user_id = grant_binding.user_id and status = 'active'`
 const COLUMNS = `grant_id as "grantId", organization_id as organization, user_id as "user", client_id as client,
-  session_uid as "sessionUid", parent_grant_id as "parentGrantId", offline, sender_constrained as "senderConstrained"`
+  session_uid as "sessionUid", parent_grant_id as "parentGrantId", offline, sender_constrained as "senderConstrained",
+  organization_id is null or exists (select 1 ${MEMBER}) as "isMember"`
+const BIND = `
+  insert into grant_binding (grant_id, organization_id, user_id, client_id, session_uid, parent_grant_id, offline)
+  select $1, $2::text, $3, $4, $5, $6, $7::boolean`
+// Who ends the membership waits for the lock, and finds the binding afterwards; who waits for them finds no active member.
+const BIND_MEMBER = `
+  with member as (
+    select 1 from membership where organization_id = $2 and user_id = $3 and status = 'active' for share)
+  ${BIND} where $2::text is null or exists (select 1 from member) returning 1`
+const valuesOf = (b: NewBinding) => [
+  ...[b.grantId, b.organization, b.user, b.client, b.sessionUid, b.parentGrantId, b.offline],
+]
 // Rows that another node is deleting are skipped.
 const COLLECTIONS = [
   `delete from oidc_record where ctid = any(array(
@@ -60,12 +78,9 @@ const COLLECTIONS = [
 export function createBindings({ sql }: { readonly sql: Pick<Sql, 'query'> }): Bindings {
   return {
     async bind(b) {
-      await sql.query(
-        `insert into grant_binding (grant_id, organization_id, user_id, client_id, session_uid, parent_grant_id, offline)
-         values ($1, $2, $3, $4, $5, $6, $7)`,
-        [b.grantId, b.organization, b.user, b.client, b.sessionUid, b.parentGrantId, b.offline],
-      )
+      await sql.query(BIND, valuesOf(b))
     },
+    bindMember: async (b) => (await sql.query(BIND_MEMBER, valuesOf(b))).length > 0,
     async find(grantId) {
       const [row] = await sql.query<Binding>(`select ${COLUMNS} from grant_binding where grant_id = $1`, [grantId])
       return row ?? null

@@ -18,6 +18,8 @@ export type Revocations = {
   endSession(session: { readonly uid: string; readonly user: string | null }, context: WriteContext): Promise<void>
   /** Like endSession, and also deletes the session; false if it does not exist. */
   revokeSession(uid: string, context: WriteContext): Promise<boolean>
+  /** The grants of a person that are bound to an organization of which they are no active member any more. May be repeated. */
+  endMember(member: { readonly organization: string; readonly user: string }, context: WriteContext): Promise<void>
   /** All sessions and grants of a person, including offline grants and unfinished sign-ins. Returns the ids of the sessions. */
   revokeUser(user: string, context: WriteContext): Promise<readonly string[]>
   /** Like revokeUser, inside the caller's transaction. It stores events, so it must be the last step. */
@@ -78,11 +80,7 @@ export function createRevocations(deps: {
     )
     await sql.query("delete from mailed_token where user_id = $1 and kind = 'reset'", [user])
     const uids = sessions.map(({ uid }) => uid).sort()
-    const grants = await sql.query<BoundGrant>(
-      `${BOUND_GRANTS} b where user_id = $1
-       and exists (select 1 from oidc_record where kind = 'Grant' and id = b.grant_id)`,
-      [user],
-    )
+    const grants = await sql.query<BoundGrant>(LIVE_GRANTS, [user])
     await endGrants(sql, { sessions: uids, grants: grants.map(({ id }) => id) }, context)
     await appendEvents(sql, [
       ...uids.map((uid) => {
@@ -118,6 +116,12 @@ export function createRevocations(deps: {
         await endSession(sql, { uid, user: row.user }, context)
         return true
       }),
+    // The membership is written and its row locked, so no grant is bound to the organization after this read.
+    endMember: ({ organization, user }, context) =>
+      deps.sql.transaction(async (sql) => {
+        const bound = await sql.query<BoundGrant>(`${LIVE_GRANTS} and organization_id = $2`, [user, organization])
+        if (bound.length > 0) await endGrants(sql, { sessions: [], grants: bound.map(({ id }) => id) }, context)
+      }),
     revokeUser: (user, context) => deps.sql.transaction((sql) => endUser(sql, user, context)),
     endUser,
   }
@@ -127,6 +131,9 @@ type Ended = { readonly sessions: readonly string[]; readonly grants: readonly s
 
 type BoundGrant = { readonly id: string; readonly tenant: string | null; readonly session: string | null }
 const BOUND_GRANTS = 'select grant_id as id, organization_id as tenant, session_uid as session from grant_binding'
+/** Those of a person. */
+const LIVE_GRANTS = `
+  ${BOUND_GRANTS} b where user_id = $1 and exists (select 1 from oidc_record where kind = 'Grant' and id = b.grant_id)`
 
 /** The organizations that gave grants to these: they may know that the session ended. */
 const tenantsOf = (rows: readonly { readonly tenant: string | null }[]): readonly string[] =>

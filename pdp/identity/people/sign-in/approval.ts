@@ -146,6 +146,7 @@ async function decide(deps: ApprovalDeps, visit: Visit, form: URLSearchParams): 
     organization,
     sessionUid: session.uid,
   })
+  if (grantId === undefined) return refuse(visit.res, 'invalid', { frame: visit.frame, trouble: 'organization' })
   const { acr, amr } = session
   await provider.backchannelResult(request, grantId, {
     acr,

@@ -22,8 +22,11 @@ export type Consent = {
   /** oidc-provider's loadExistingGrant: the grant to go on with, or undefined when the person must be asked. */
   existing(ctx: Context): Promise<Grant | undefined>
   choose(request: { accountId: string; client: Client; asked: string | null }): Promise<Choice>
-  /** Stores a grant of everything asked for that the client may have, and returns its id. */
-  grant(provider: Provider, request: GrantRequest): Promise<string>
+  /**
+   * Stores a grant of everything asked for that the client may have, and returns its id; undefined for a person who is no
+   * active member of the organization any more.
+   */
+  grant(provider: Provider, request: GrantRequest): Promise<string | undefined>
 }
 export type ConsentDeps = {
   readonly issuer: string
@@ -60,7 +63,7 @@ export function createConsent(deps: ConsentDeps): Consent {
     return chooseOrganization({ asked, eligible, clientOrganization })
   }
 
-  async function grant(provider: Provider, request: GrantRequest): Promise<string> {
+  async function grant(provider: Provider, request: GrantRequest): Promise<string | undefined> {
     const { accountId, client, params, organization, sessionUid } = request
     const granted = new provider.Grant({ accountId, clientId: client.clientId })
     const { identity, byResource } = wantedScopes(issuer, client, params)
@@ -72,16 +75,8 @@ export function createConsent(deps: ConsentDeps): Consent {
     // A grant whose binding was not stored mints nothing: no token can be minted or used without it.
     const offline = identity.includes(OFFLINE_ACCESS)
     const user = accountId
-    await bindings.bind({
-      grantId,
-      organization,
-      user,
-      client: client.clientId,
-      sessionUid,
-      parentGrantId: null,
-      offline,
-    })
-    return grantId
+    const binding = { grantId, organization, user, client: client.clientId, sessionUid, parentGrantId: null, offline }
+    return (await bindings.bindMember(binding)) ? grantId : undefined
   }
 
   async function existing(ctx: Context): Promise<Grant | undefined> {
@@ -103,7 +98,8 @@ export function createConsent(deps: ConsentDeps): Consent {
     if (choice.kind === 'choose' || choice.kind === 'refused' || (mustAsk(ctx) && !isAgreed)) return undefined
     const organization = choice.kind === 'bound' ? choice.organization.id : null
     const sessionUid = session.uid
-    return provider.Grant.find(await grant(provider, { accountId, client, params, organization, sessionUid }))
+    const grantId = await grant(provider, { accountId, client, params, organization, sessionUid })
+    return grantId === undefined ? undefined : provider.Grant.find(grantId)
   }
 
   return { existing, choose, grant }

@@ -224,7 +224,7 @@ async function consent(deps: InteractionDeps, exchange: Exchange, form: URLSearc
   const sessionUid = interaction.session?.uid ?? null
   const params = paramsOf(interaction)
   const grantId = await deps.consent.grant(deps.provider(), { accountId, client, params, organization, sessionUid })
-  return finish(deps, exchange, { consent: { grantId } })
+  return finish(deps, exchange, grantId === undefined ? notAMember() : { consent: { grantId } })
 }
 
 async function choiceOf(deps: InteractionDeps, { interaction, client }: Exchange): Promise<Choice> {

@@ -21,6 +21,8 @@ export type IdentityControl = {
   readonly sessions: {
     revokeSession(uid: string, context: WriteContext): Promise<boolean>
     revokeUser(user: string, context: WriteContext): Promise<readonly string[]>
+    /** Ends the grants that are bound to an organization of which the person is no active member any more. */
+    endMember(member: { readonly organization: string; readonly user: string }, context: WriteContext): Promise<void>
     /** Ends all sessions of a person inside the caller's transaction. It must be the last step of that transaction. */
     endUser(sql: Pick<Sql, 'query'>, user: string, context: WriteContext): Promise<unknown>
   }

@@ -42,6 +42,7 @@ function statusAfter(
 
 export async function writeMembership({ at, organization, context }: ScimCall, user: string, membership: Membership) {
   await at.store.write(organization, [{ kind: 'membership', user, membership }], { context })
+  if (membership.status !== 'active') await at.sessions.endMember({ organization, user }, context)
 }
 
 export async function membershipOf(call: ScimCall, id: string): Promise<Membership | null> {

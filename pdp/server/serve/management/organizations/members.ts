@@ -29,7 +29,7 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
     path: '/v1/organizations/:org/members/:user',
     operation: 'putMember',
     summary:
-      'Makes a user a member, or changes the tier or the status. If a bound client adds a user who is not an active member of its organizations, the user starts as `invited`. To make a user active again who was suspended or invited and has roles here, the caller must be one that may give these roles. A client that is not bound may set `active` also for a user whom the directory of a company has shut out.',
+      'Makes a user a member, or changes the tier or the status. If a bound client adds a user who is not an active member of its organizations, the user starts as `invited`. To make a user active again who was suspended or invited and has roles here, the caller must be one that may give these roles. While a membership is suspended or invited, no sign-in is bound to the organization: those that were end, with their tokens. A client that is not bound may set `active` also for a user whom the directory of a company has shut out.',
     body: object(MEMBERSHIP, ['role', 'status']),
     answer: MEMBER,
     // Locked so that the user cannot be deleted meanwhile.
@@ -43,6 +43,7 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
       const membership = { role: body.role, status }
       await requireGivenByReturn(at, caller, { log: org, user, blocked, before: before?.status ?? null, after: status })
       await at.store.write(org, [{ kind: 'membership', user, membership }], { context })
+      if (status !== 'active') await at.sessions.endMember({ organization: org, user }, context)
       // A directory that blocked the user elsewhere would else keep them out of everything.
       if (blocked && status === 'active' && caller.organizationScope.length === 0)
         await at.provisioning.setBlocked(user, false)
@@ -55,17 +56,17 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
     path: '/v1/organizations/:org/members/:user',
     operation: 'deleteMember',
     summary:
-      'Ends a membership. The person is then a guest, for whom relationships and roles of the organization count; 409 if the membership is suspended or invited and the person still has any of these.',
+      'Ends a membership, and with it the sign-ins that are bound to the organization, with their tokens. The person is then a guest, for whom relationships and roles of the organization count; 409 if the membership is suspended or invited and the person still has any of these.',
     answer: null,
     locks: ({ org }) => [org],
     state: ({ at, params }) => membershipOf(at, params),
-    async handle({ at, params, context }) {
-      const { changed } = await at.store.write(
-        params.org,
-        [{ kind: 'membership', user: params.user, membership: null }],
-        { context, letsNobodyIn: true },
-      )
-      if (!changed) throw new RequestProblem('not_found', `${params.user} is not a member of ${params.org}`)
+    async handle({ at, params: { org, user }, context }) {
+      const { changed } = await at.store.write(org, [{ kind: 'membership', user, membership: null }], {
+        context,
+        letsNobodyIn: true,
+      })
+      if (!changed) throw new RequestProblem('not_found', `${user} is not a member of ${org}`)
+      await at.sessions.endMember({ organization: org, user }, context)
       return EMPTY
     },
   })
