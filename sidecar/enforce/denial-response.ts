@@ -24,6 +24,8 @@ type Row = {
 
 const ROWS: { readonly [code in ProblemCode]?: Row } = {
   request_invalid: { status: 400 },
+  path_too_complex: { status: 400 },
+  target_too_long: { status: 414 },
   request_timeout: { status: 408 },
   request_too_large: { status: 413 },
   media_type_unsupported: { status: 415 },
@@ -71,6 +73,7 @@ const GRPC_STATUSES: { readonly [status: number]: number } = {
   405: 12,
   408: 4, // DEADLINE_EXCEEDED
   413: 8, // RESOURCE_EXHAUSTED
+  414: 3,
   415: 3,
   421: 14, // UNAVAILABLE
   431: 8,

@@ -1,5 +1,5 @@
 /** Parses a request target (RFC 9112 section 3.2), and refuses one that two parsers could read differently. */
-import { malformed } from './errors.ts'
+import { malformed, RequestError } from './errors.ts'
 
 export type RequestTarget = {
   /** Path and query exactly as they arrived; they are forwarded unchanged. */
@@ -23,6 +23,8 @@ export type RequestTarget = {
 }
 
 const TARGET_CHARS_MAX = 8_192
+/** Paths of services have some dozens at most, and each reading of a path copies them. */
+export const SEGMENTS_MAX = 256
 // RFC 3986 section 3.3: pchar and `/`.
 const PATH = /^\/[A-Za-z0-9\-._~!$&'()*+,;=:@%/]*$/
 // Wider than RFC 3986 section 3.4, because browsers send some characters unescaped. Still no control, non-ASCII, quote, `<`, `>`, `#`.
@@ -32,7 +34,8 @@ const BAD_TRIPLET = /%(?![0-9A-Fa-f]{2})/
 
 /** Throws RequestError. */
 export function parseTarget(text: string): RequestTarget {
-  if (text.length > TARGET_CHARS_MAX) throw malformed('The request target is too long')
+  if (text.length > TARGET_CHARS_MAX)
+    throw new RequestError('target_too_long', `The request target has more than ${TARGET_CHARS_MAX} characters`)
   const absolute = text.startsWith('/') ? null : ABSOLUTE.exec(text)
   const raw = absolute === null ? text : (absolute[2] ?? '')
   if (!raw.startsWith('/')) throw malformed('The request target is neither a path nor an http URL with a path')
@@ -54,7 +57,8 @@ function parsePath(path: string): Pick<RequestTarget, 'segments' | 'written' | '
   if (path.includes('//')) throw malformed('The path has an empty segment')
   let semicolon = path.includes(';')
   let encodedSlash = false
-  const raw = path.slice(1).split('/')
+  const raw = path.slice(1).split('/', SEGMENTS_MAX + 1)
+  if (raw.length > SEGMENTS_MAX) throw tooManySegments()
   const segments = raw.map((segment) => {
     if (isDots(segment)) throw malformed('The path has a dot segment')
     if (!segment.includes('%')) return segment
@@ -74,6 +78,9 @@ function parsePath(path: string): Pick<RequestTarget, 'segments' | 'written' | '
     : segments
   return { segments, written, encodedSlash, semicolon }
 }
+
+export const tooManySegments = (): RequestError =>
+  new RequestError('path_too_complex', `The path has more than ${SEGMENTS_MAX} segments`)
 
 /** Servers that know path parameters read `..;a=b` as `..`. */
 const isDots = (segment: string): boolean => segment.startsWith('.') && /^\.{1,2}(?:[ \t]*;|$)/.test(segment)

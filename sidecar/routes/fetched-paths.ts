@@ -17,6 +17,8 @@ const ENDPOINTS = [
 
 /** Endpoints that name endpoints. Each level reads the rest of the query again, and nobody needs many. */
 const NESTED_MAX = 4
+/** Each is a path of its own to find, and an image has one. */
+const FETCHED_MAX = 4
 
 /** Throws RequestError. `find`: the route of a GET. `level`: 1 for the endpoint of the request. */
 export function refuseFetchedPath(
@@ -31,8 +33,10 @@ export function refuseFetchedPath(
   if (endpoint === undefined) return
   if (level > NESTED_MAX)
     throw malformed(`The query names paths that the service may fetch, more than ${NESTED_MAX} within each other`)
-  for (const { key, value } of queryPairs(target.query)) {
-    if (keyParts(decodeAgain(key))[0] !== endpoint.key) continue
+  const pairs = queryPairs(target.query).filter(({ key }) => keyParts(decodeAgain(key))[0] === endpoint.key)
+  if (pairs.length > FETCHED_MAX)
+    throw malformed(`The query names more than ${FETCHED_MAX} paths that the service may fetch`)
+  for (const { value } of pairs) {
     // URLs of other servers are the service's to judge.
     const named = decodeQuery(value).trim()
     if (/^[a-z][a-z0-9+.-]*:\/\//i.test(named)) continue

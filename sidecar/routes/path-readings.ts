@@ -4,10 +4,12 @@
  * leads to a route with other checks, the request is refused.
  */
 import { foldText } from '../http/folding.ts'
+import { RequestError } from '../request/errors.ts'
+import { SEGMENTS_MAX, tooManySegments } from '../request/target.ts'
 import type { Check } from './checks.ts'
 import { isWithin, otherSlash, type Pattern } from './patterns.ts'
 import type { PathSegments, Route } from './route.ts'
-import { namesScript, pagesOfData, type ScriptReading, scriptReadings } from './script-paths.ts'
+import { isScript, namesScript, pagesOfData, type ScriptReading, scriptReadings } from './script-paths.ts'
 
 /** One way to read a path, folded, and the pattern of its route under the same reading. */
 export type Reading = {
@@ -41,11 +43,43 @@ type RouteNames = {
   readonly formatted: ReadonlyMap<string, readonly string[]>
 }
 
-/** All readings. The first one is the path itself, folded. `pattern`: that of the path's route. */
-export function readingsOf(
+/** Segments that are scripts, or names of files without their formats. Each multiplies the readings. */
+const MARKED_MAX = 8
+const READINGS_MAX = 1_000
+
+/**
+ * All readings, one at a time. The first one is the path itself, folded. `pattern`: that of the path's route. Throws RequestError
+ * `path_too_complex`.
+ */
+export function* readingsOf(path: PathSegments, names: ReadingNames): Generator<Reading, void, undefined> {
+  let count = 0
+  for (const reading of allReadings(path, names)) {
+    count += 1
+    if (count > READINGS_MAX) throw tooComplex()
+    yield reading
+  }
+}
+
+function* allReadings(path: PathSegments, names: ReadingNames): Generator<Reading, void, undefined> {
+  for (const base of basesOf(path, names))
+    for (const read of withoutScript(base))
+      for (const slashed of withOtherSlash(read))
+        for (const page of withIndexFile(slashed, names.indexFiles)) {
+          yield page
+          yield* withoutFormat(page)
+        }
+}
+
+const tooComplex = (): RequestError =>
+  new RequestError('path_too_complex', 'The path has too many names that servers read in several ways')
+
+type ReadingNames = RouteNames & { readonly pattern: Pattern }
+
+/** The readings that concern any of the segments. */
+function* basesOf(
   { segments }: PathSegments,
-  { pattern, indexFiles, formatted }: RouteNames & { readonly pattern: Pattern },
-): readonly Reading[] {
+  { pattern, formatted }: ReadingNames,
+): Generator<Reading, void, undefined> {
   const folded = segments.map((text) => foldText(text).replace(SLASH_ALIKE, '/'))
   const first: Reading = { segments: folded, pattern, aligned: true, script: null, isPageOfData: false }
   const bases: Reading[] = [first]
@@ -54,7 +88,7 @@ export function readingsOf(
   const end = folded.findIndex((text) => QUERY_ALIKE.test(text))
   // Servers that fold compatibility characters end a path at a full-width question mark.
   if (end >= 0)
-    bases.push({ ...first, segments: [...folded.slice(0, end), (folded[end] ?? '').replace(QUERY_ALIKE, '')] })
+    bases.push({ ...first, segments: [...folded.slice(0, end), (folded[end] ?? '').split(QUERY_ALIKE, 1)[0] ?? ''] })
   if (folded.some((text) => text.includes('/')))
     bases.push({ ...first, segments: folded.flatMap((text) => text.split('/')), aligned: false })
   const pieces = folded.flatMap((text) => text.split(/[/\\]/).map((piece) => piece.trim()))
@@ -62,13 +96,20 @@ export function readingsOf(
   if (pieces.length !== folded.length || pieces.some(isDots) || pieces.slice(0, -1).includes(''))
     bases.push({ ...first, segments: withoutDots(pieces), aligned: false })
   bases.push(...withoutSession(folded).map((segments) => ({ ...first, segments, aligned: false })))
-  if (folded.some((text) => WINDOWS_END.test(text)))
-    bases.push({ ...first, segments: folded.map((text) => text.replace(WINDOWS_END, '') || text) })
-  bases.push(...bases.flatMap(withoutCompression), ...bases.flatMap((reading) => withFormat(reading, formatted)))
-  const read = bases.flatMap((reading) => [reading, ...withoutScript(reading), ...pageReadings(reading)])
-  const slashed = read.flatMap((reading) => [reading, ...withOtherSlash(reading)])
-  const pages = slashed.flatMap((reading) => [reading, ...withIndexFile(reading, indexFiles)])
-  return pages.flatMap((reading) => [reading, ...withoutFormat(reading)])
+  const windows = folded.map(withoutWindowsEnd)
+  if (windows.some((text, at) => text !== folded[at])) bases.push({ ...first, segments: windows })
+  for (const base of bases) refuseComplex(base, formatted)
+  yield* bases
+  for (const base of bases) yield* withoutCompression(base)
+  for (const base of bases) yield* withFormat(base, formatted)
+}
+
+/** Refuses early what would have too many readings. */
+function refuseComplex(base: Reading, formatted: RouteNames['formatted']): void {
+  const { segments } = base
+  if (segments.length > SEGMENTS_MAX) throw tooManySegments()
+  const marked = segments.filter((_, at) => isScript(segments, at) || hasFormat(base, at, formatted))
+  if (marked.length > MARKED_MAX) throw tooComplex()
 }
 
 const isDots = (text: string): boolean => text === '.' || text === '..'
@@ -103,36 +144,43 @@ function withoutSession(segments: readonly string[]): readonly (readonly string[
   ]
 }
 
-const QUERY_ALIKE = /[?#].*$/
+const QUERY_ALIKE = /[?#]/
 /** Windows takes the fraction slash and the division slash for a slash where a code page has neither. */
 const SLASH_ALIKE = /[\u2044\u2215]/g
 
 /** Windows drops dots and spaces at the end of a name, and reads `name::$DATA` as the name. */
-const WINDOWS_END = /(?:[. ]+|:.*\$.*)$/
+function withoutWindowsEnd(text: string): string {
+  const stream = text.indexOf(':')
+  return (stream >= 0 && text.includes('$', stream) ? text.slice(0, stream) : withoutEnd(text)) || text
+}
+
+/** Without dots and spaces at its end. An expression would try at each of them. */
+function withoutEnd(text: string): string {
+  let end = text.length
+  while (end > 0 && (text[end - 1] === '.' || text[end - 1] === ' ')) end -= 1
+  return text.slice(0, end)
+}
 
 const COMPRESSED = /.\.(?:gz|br|zst)$/
 
 /** Servers have a compressed copy beside a file. A literal of the route file is exact. */
-function withoutCompression(reading: Reading): Reading[] {
+function* withoutCompression(reading: Reading): Generator<Reading, void, undefined> {
   const { segments, pattern } = reading
   const at = segments.length - 1
   const name = segments[at] ?? ''
-  if (!COMPRESSED.test(name) || pattern.segments[at]?.kind === 'literal') return []
-  return [{ ...reading, segments: segments.with(at, name.slice(0, name.lastIndexOf('.'))) }]
+  if (!COMPRESSED.test(name) || pattern.segments[at]?.kind === 'literal') return
+  yield { ...reading, segments: segments.with(at, name.slice(0, name.lastIndexOf('.'))) }
 }
 
-function withoutScript(reading: Reading): Reading[] {
-  if (!namesScript(reading.segments)) return []
-  return scriptReadings(reading.segments).map((script) => ({
-    ...reading,
-    segments: script.segments,
-    aligned: reading.aligned && script.aligned,
-    script,
-  }))
+/** The reading itself, then as servers read it that find a script in it, and as the page whose data it names. */
+function* withoutScript(reading: Reading): Generator<Reading, void, undefined> {
+  yield reading
+  if (namesScript(reading.segments))
+    for (const script of scriptReadings(reading.segments))
+      yield { ...reading, segments: script.segments, aligned: reading.aligned && script.aligned, script }
+  for (const segments of pagesOfData(reading.segments))
+    yield { ...reading, segments, aligned: false, isPageOfData: true }
 }
-
-const pageReadings = (reading: Reading): Reading[] =>
-  pagesOfData(reading.segments).map((segments) => ({ ...reading, segments, aligned: false, isPageOfData: true }))
 
 /** A route that names what follows the script, such as `/files/{name}/raw`, knows the script as a value. */
 export function isForeseen({ script }: Reading, { ours, theirs }: { ours: Pattern; theirs: Pattern }): boolean {
@@ -140,32 +188,36 @@ export function isForeseen({ script }: Reading, { ours, theirs }: { ours: Patter
   return ours.segments[script.scriptAt + 1] !== undefined && theirs.segments[script.decisiveAt]?.kind !== 'literal'
 }
 
-function withIndexFile(reading: Reading, names: ReadonlySet<string>): Reading[] {
-  if (names.size === 0 || reading.segments.at(-1) !== '') return []
-  return [...names].map((name) => ({ ...reading, segments: reading.segments.with(-1, name) }))
+function* withIndexFile(reading: Reading, names: ReadonlySet<string>): Generator<Reading, void, undefined> {
+  yield reading
+  if (reading.segments.at(-1) !== '') return
+  for (const name of names) yield { ...reading, segments: reading.segments.with(-1, name) }
 }
 
-function withOtherSlash(reading: Reading): Reading[] {
+function* withOtherSlash(reading: Reading): Generator<Reading, void, undefined> {
+  yield reading
   const { segments, pattern } = reading
   const put = segments.at(-1) !== ''
-  if (!put && segments.length === 1) return []
+  if (!put && segments.length === 1) return
   // The rest of a pattern stays, unless the rest of the path was only that slash.
   const isOfRest = pattern.rest && (put || segments.length - 1 > pattern.segments.length)
   const toggled = put ? [...segments, ''] : segments.slice(0, -1)
-  return [{ ...reading, segments: toggled, pattern: isOfRest ? pattern : otherSlash(pattern, put) }]
+  yield { ...reading, segments: toggled, pattern: isOfRest ? pattern : otherSlash(pattern, put) }
 }
+
+/** True if a route has the name with a format. A literal of the route file is exact. */
+const hasFormat = ({ segments, pattern, aligned }: Reading, at: number, formatted: RouteNames['formatted']): boolean =>
+  formatted.has(segments[at] ?? '') && !(aligned && pattern.segments[at]?.kind === 'literal')
 
 /**
  * Web servers serve `/admin.html` for `/admin` (clean URLs, MultiViews), and Rails answers `/users` as `/users.json` when the Accept
- * field says so. A literal of the route file is exact.
+ * field says so.
  */
-function withFormat(reading: Reading, formatted: RouteNames['formatted']): Reading[] {
-  if (formatted.size === 0) return []
-  const { segments, pattern, aligned } = reading
-  const isExact = (at: number): boolean => aligned && pattern.segments[at]?.kind === 'literal'
-  return segments.flatMap((text, at) =>
-    isExact(at) ? [] : (formatted.get(text) ?? []).map((name) => ({ ...reading, segments: segments.with(at, name) })),
-  )
+function* withFormat(reading: Reading, formatted: RouteNames['formatted']): Generator<Reading, void, undefined> {
+  const { segments } = reading
+  for (const [at, text] of segments.entries())
+    if (hasFormat(reading, at, formatted))
+      for (const name of formatted.get(text) ?? []) yield { ...reading, segments: segments.with(at, name) }
 }
 
 /** Data of pages: of `/admin` in React Router 7, and of `/report.html` in SvelteKit. */
@@ -173,17 +225,18 @@ const ROOT_DATA = /_root\.rsc$/
 const HTML_DATA = /(?<=\.html)__data\.json$/
 
 /** Rails and Spring read `/admin.json` as `/admin`. A literal of the route file is exact. */
-function withoutFormat(reading: Reading): Reading[] {
+function* withoutFormat(reading: Reading): Generator<Reading, void, undefined> {
   const { segments, pattern } = reading
   const at = segments.at(-1) === '' ? segments.length - 2 : segments.length - 1
   const name = segments[at]
-  if (name === undefined || pattern.segments[at]?.kind === 'literal') return []
+  if (name === undefined || pattern.segments[at]?.kind === 'literal') return
+  const dot = name.indexOf('.')
+  const dotted = dot < 0 ? [] : [name.slice(0, name.lastIndexOf('.')), name.slice(0, dot)]
   // Rails ends a name at its last dot, Spring at any.
-  const ends = [/\.[^.]*$/, /\..*$/, /[. ]+$/, ROOT_DATA, HTML_DATA]
-  const stems = new Set(ends.map((end) => name.replace(end, '')))
+  const stems = new Set([...dotted, withoutEnd(name), name.replace(ROOT_DATA, ''), name.replace(HTML_DATA, '')])
   stems.delete(name)
   stems.delete('')
-  return [...stems].map((stem) => ({ ...reading, segments: segments.with(at, stem) }))
+  for (const stem of stems) yield { ...reading, segments: segments.with(at, stem) }
 }
 
 /** How a route protects its paths: its folded pattern, and its rules as comparable text. */

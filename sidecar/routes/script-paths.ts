@@ -73,18 +73,16 @@ export type ScriptReading = {
 }
 
 /** The folded path as servers may read it that find a script in it. */
-export function scriptReadings(segments: readonly string[]): ScriptReading[] {
-  const readings: ScriptReading[] = []
+export function* scriptReadings(segments: readonly string[]): Generator<ScriptReading, void, undefined> {
   const last = segments.length - 1
   if (isIndexFile(segments[last] ?? ''))
-    readings.push({ segments: segments.with(last, ''), scriptAt: null, decisiveAt: last, aligned: true })
+    yield { segments: segments.with(last, ''), scriptAt: null, decisiveAt: last, aligned: true }
   for (let at = 0; at < last; at += 1) {
     if (!isScript(segments, at)) continue
-    readings.push({ segments: segments.slice(0, at + 1), scriptAt: at, decisiveAt: at, aligned: true })
+    yield { segments: segments.slice(0, at + 1), scriptAt: at, decisiveAt: at, aligned: true }
     if (!FRONT_CONTROLLER.test(segments[at] ?? '')) continue
     // Of an application below a folder, and of one that the server's rewriting rules put there.
-    readings.push({ segments: segments.toSpliced(at, 1), scriptAt: at, decisiveAt: at, aligned: false })
-    readings.push({ segments: segments.slice(at + 1), scriptAt: at, decisiveAt: 0, aligned: false })
+    yield { segments: segments.toSpliced(at, 1), scriptAt: at, decisiveAt: at, aligned: false }
+    yield { segments: segments.slice(at + 1), scriptAt: at, decisiveAt: 0, aligned: false }
   }
-  return readings
 }

@@ -48,12 +48,13 @@ export function refuseOtherReadings(
   const inForms = route.body === 'judge' ? [...wanted, ...path] : wanted
   return (text) => {
     if (inForms.length > 0) refuseFormKeys(text, inForms)
+    const leads = leadsAlike({ route, byMethod })
     eachTopMember(text, (key, value) => {
       if (wanted.some(({ parts }) => isReadAs(key, parts)))
         throw refusedJson('has a key that some services read as a value of the query that a check reads')
       for (const parameter of path)
         refuseJsonTwin({ key, written: value, text: textIn(value) }, parameter, parameters[parameter.index] ?? '')
-      if (other !== null && namesJsonMethod(key) && !leadsAlike(textIn(value), { route, byMethod }))
+      if (other !== null && namesJsonMethod(key) && !leads(textIn(value)))
         throw refusedJson('has a key that some services read as the method of the request')
     })
   }
@@ -145,9 +146,18 @@ const namesJsonMethod = (key: string): boolean => namesMethod(key) && !/^http_?m
 /** Empty for what is no text. */
 const textIn = (value: string): string => (value.startsWith('"') ? stringAt(value, 0, value.length) : '')
 
-function leadsAlike(value: string, { route, byMethod }: Judging): boolean {
-  const other = byMethod(value.trim().toUpperCase())
-  return other !== null && protectsAlike(route, other)
+/** Finding a route takes as long as the path is, so a request may name few methods. */
+const METHODS_NAMED_MAX = 4
+
+/** For the methods that one request names, one after the other. Throws RequestError. */
+function leadsAlike({ route, byMethod }: Judging): (value: string) => boolean {
+  let count = 0
+  return (value) => {
+    count += 1
+    if (count > METHODS_NAMED_MAX) throw malformed(`The request names more than ${METHODS_NAMED_MAX} other methods`)
+    const other = byMethod(value.trim().toUpperCase())
+    return other !== null && protectsAlike(route, other)
+  }
 }
 
 type Judging = { readonly route: Route; readonly byMethod: RouteByMethod }
@@ -155,10 +165,11 @@ type Judging = { readonly route: Route; readonly byMethod: RouteByMethod }
 function refuseMethodKey(query: string, judging: Judging): void {
   // Most queries have no such key, however it is encoded.
   if (!/m|%/i.test(query)) return
+  const leads = leadsAlike(judging)
   for (const pair of query.split(/[&;]/)) {
     const [key = '', value = ''] = pair.split('=', 2)
     if (!namesMethod(key)) continue
-    if (!leadsAlike(decodeAgain(value), judging))
+    if (!leads(decodeAgain(value)))
       throw malformed('The query has a key that some servers read as the method of the request')
   }
 }

@@ -3,6 +3,8 @@
 export const PROBLEM_TITLES = {
   // The request or its document is wrong.
   request_invalid: 'The request is malformed',
+  path_too_complex: 'The path has too many segments, or too many that servers read in several ways',
+  target_too_long: 'The request target is too long',
   request_too_large: 'The request body is too large',
   headers_too_large: 'The request header fields are too large',
   request_timeout: 'The request took too long to arrive',

@@ -18,6 +18,8 @@ const valuesOf = ({ fields }: DenialAnswer, name: string): string[] =>
 /** Code, HTTP status, gRPC status, whether shadow mode replaces it. */
 const TABLE: readonly (readonly [code: ProblemCode, http: number, grpc: number, shadowed: boolean])[] = [
   ['request_invalid', 400, 3, false],
+  ['path_too_complex', 400, 3, false],
+  ['target_too_long', 414, 3, false],
   ['request_timeout', 408, 4, false],
   ['request_too_large', 413, 8, false],
   ['media_type_unsupported', 415, 3, false],

@@ -58,7 +58,11 @@ const from = (raw: readonly string[]) => ({ raw, peerAddress: () => '10.0.0.9', 
 export const REQUEST_ROWS: readonly Growth[] = [
   ...Object.entries(TARGETS).map(([name, make]) => ({
     name,
-    runs: ['sidecar/request/target.ts:parseTarget', 'sidecar/request/errors.ts:malformed'],
+    runs: [
+      'sidecar/request/target.ts:parseTarget',
+      'sidecar/request/target.ts:tooManySegments',
+      'sidecar/request/errors.ts:malformed',
+    ],
     most: TARGET_MOST,
     at: (size: number) => {
       const target = make(size)

@@ -102,7 +102,17 @@ describe('a request target', () => {
 
   test('over 8 KiB is refused, and at 8 KiB is judged', async () => {
     expect((await h.send(`GET /public/a/${'x'.repeat(8_192 - 10)}`, { token })).status).toBe(200)
-    expect((await h.send(`GET /public/a/${'x'.repeat(8_193 - 10)}`, { token })).status).toBe(400)
+    expect((await h.send(`GET /public/a/${'x'.repeat(8_193 - 10)}`, { token })).status).toBe(414)
+  })
+})
+
+describe('a path of many segments', () => {
+  test.each([
+    [256, 200],
+    [257, 400],
+  ])('%i, is %i', async (count, status) => {
+    const answer = await h.send(`GET /public${'/a'.repeat(count - 1)}`, { token })
+    expect(answer.status).toBe(status)
   })
 })
 
