@@ -1,52 +1,69 @@
 /** Reads and writes cookies (RFC 6265), and keeps those of the sidecar away from the service. */
+import { isIP } from 'node:net'
+import { trimBlanks } from '../../pdp/shared/process/blanks.ts'
 
 /** Browsers accept a cookie with the prefix `__Host-` only with Secure, with Path=/ and without Domain: no other host can set it. */
 export const OWN_COOKIES = '__Host-portcullis-'
-// Some parsers ignore case. A cookie without a name is sent as its value alone, which then looks like a name.
-const OWN_ANYWHERE = /__host-portcullis/i
-const OWN_NAME = /^[\s=]*__host-portcullis/i
+// What some server could read as ours: blanks, bytes that some take for blanks, and `=` of a cookie without a name come before it.
+const LIKE_OWN_ANYWHERE = /__host-portcullis/i
+const LIKE_OWN = /^[^!-<>-~]*__host-portcullis/i
+/** How many values of one name are looked at. */
+const VALUES_MAX = 4
 
 export type SeparatedCookies = {
   /** Header fields, names and values in turn, without the sidecar's cookies. */
   readonly raw: readonly string[]
-  /** The sidecar's cookies by name. */
+  /** The sidecar's cookies by name. One that came more than once is not among them: two readers could believe different ones. */
   readonly own: ReadonlyMap<string, string>
-  /** One of them came more than once, so that two readers could believe different ones. */
-  readonly repeated: boolean
+  /** Each way to read those that came more than once. Only who ends something may believe them. */
+  readonly readings: readonly ReadonlyMap<string, string>[]
+  /** Names that a page of this host has not set, or that came more than once: somebody planted them. */
+  readonly planted: readonly string[]
 }
 
 const NONE: ReadonlyMap<string, string> = new Map()
 
 /** Takes the sidecar's cookies out of a request's fields. Fields without any stay as they are. */
 export function separateCookies(raw: readonly string[]): SeparatedCookies {
-  if (!raw.some((value, at) => at % 2 === 1 && isCookie(raw[at - 1]) && OWN_ANYWHERE.test(value)))
-    return { raw, own: NONE, repeated: false }
+  if (!raw.some((value, at) => at % 2 === 1 && isCookie(raw[at - 1]) && LIKE_OWN_ANYWHERE.test(value)))
+    return { raw, own: NONE, readings: [NONE], planted: [] }
   const fields: string[] = []
-  const own = new Map<string, string>()
-  let repeated = false
+  const found = new Map<string, string[]>()
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const [name = '', value = ''] = [raw[at], raw[at + 1]]
-    if (!isCookie(name) || !OWN_ANYWHERE.test(value)) {
+    if (!isCookie(name) || !LIKE_OWN_ANYWHERE.test(value)) {
       fields.push(name, value)
       continue
     }
     const pairs = value.split(';')
-    for (const pair of pairs.filter((text) => OWN_NAME.test(text))) {
+    for (const pair of pairs.filter((text) => LIKE_OWN.test(text))) {
       const [key, text] = split(pair)
-      repeated ||= own.has(key)
-      own.set(key, text)
+      found.set(key, [...(found.get(key) ?? []), text].slice(0, VALUES_MAX))
     }
-    const others = pairs.filter((text) => !OWN_NAME.test(text)).map((text) => text.trim())
+    const others = pairs.filter((text) => !LIKE_OWN.test(text)).map(trimBlanks)
     if (others.length > 0) fields.push(name, others.join('; '))
   }
-  return { raw: fields, own, repeated }
+  return { raw: fields, ...sorted(found) }
+}
+
+/** By what browsers see: without exactly this prefix, any host of the domain may have set the cookie. */
+function sorted(found: ReadonlyMap<string, readonly string[]>): Omit<SeparatedCookies, 'raw'> {
+  const ours = [...found].filter(([name]) => name.startsWith(OWN_COOKIES))
+  const own = new Map(ours.flatMap(([name, [value = '', ...more]]) => (more.length > 0 ? [] : [[name, value]])))
+  const countMax = Math.max(1, ...ours.map(([, values]) => values.length))
+  const readings = Array.from(
+    { length: countMax },
+    (_, at) => new Map(ours.map(([name, values]) => [name, values[Math.min(at, values.length - 1)] ?? ''])),
+  )
+  return { own, readings, planted: [...found.keys()].filter((name) => name !== '' && !own.has(name)) }
 }
 
 const isCookie = (name: string | undefined): boolean => name?.length === 6 && name.toLowerCase() === 'cookie'
 
+/** As browsers read a pair (RFC 6265 section 5.2): only space and tab are no part of it. */
 function split(pair: string): readonly [name: string, value: string] {
   const at = pair.indexOf('=')
-  return at < 0 ? [pair.trim(), ''] : [pair.slice(0, at).trim(), pair.slice(at + 1).trim()]
+  return at < 0 ? [trimBlanks(pair), ''] : [trimBlanks(pair.slice(0, at)), trimBlanks(pair.slice(at + 1))]
 }
 
 /** A value for Set-Cookie. Without `maxAgeSeconds` it ends with the browser; 0 removes the cookie. */
@@ -58,7 +75,48 @@ export function ownCookie(name: string, value: string, maxAgeSeconds: number | n
 /** The service's response fields, names and values in turn, without those that would set a cookie of the sidecar. */
 export function withoutOwnCookies(fields: string[]): string[] {
   const sets = (at: number): boolean =>
-    fields[at]?.toLowerCase() === 'set-cookie' && OWN_NAME.test(fields[at + 1] ?? '')
+    fields[at]?.toLowerCase() === 'set-cookie' && LIKE_OWN.test(fields[at + 1] ?? '')
   if (!fields.some((_, at) => at % 2 === 0 && sets(at))) return fields
   return fields.filter((_, at) => !sets(at - (at % 2)))
+}
+
+/** More would not fit into the buffers that gateways have for the head of an answer. */
+const REMOVAL_BYTES_MAX = 3_000
+
+/**
+ * Values for Set-Cookie that remove cookies of these names, wherever a browser may keep them that sent them to this address:
+ * by path, by domain, and by partition. `path` is that of the request, as the browser wrote it.
+ */
+export function removals(names: readonly string[], at: { readonly hostname: string; readonly path: string }): string[] {
+  const lines: string[] = []
+  let bytes = 0
+  for (const partition of ['', '; Partitioned'])
+    for (const name of names)
+      for (const path of pathsAbove(at.path))
+        for (const domain of domainsAbove(at.hostname)) {
+          const line = `${name}=; Path=${path}${domain}; Max-Age=0; Secure${partition}`
+          bytes += line.length
+          if (bytes > REMOVAL_BYTES_MAX) return lines
+          lines.push(line)
+        }
+  return lines
+}
+
+/** RFC 6265 section 5.1.4: a cookie comes with requests to its path and to what is below. */
+function* pathsAbove(path: string): Generator<string> {
+  const [readable = ''] = path.split(';', 1)
+  for (let at = readable.indexOf('/'); at >= 0; at = readable.indexOf('/', at + 1)) {
+    if (at > 0) yield readable.slice(0, at)
+    yield readable.slice(0, at + 1)
+  }
+  if (!readable.endsWith('/')) yield readable
+}
+
+/** Without Domain first; then each domain that this host may set cookies for. */
+function* domainsAbove(hostname: string): Generator<string> {
+  yield ''
+  yield `; Domain=${hostname}`
+  if (isIP(hostname) !== 0 || hostname.startsWith('[')) return
+  const labels = hostname.split('.')
+  for (let at = 1; at < labels.length - 1; at += 1) yield `; Domain=${labels.slice(at).join('.')}`
 }

@@ -1,4 +1,5 @@
 /** Builds the header fields for the upstream: the sidecar's own, and the client's except those that upstreams commonly trust. */
+import { lowerAscii, trimBlanks } from '../../pdp/shared/process/blanks.ts'
 import { foldName, isPlainName, REMEMBERED_CHARS_MAX, REMEMBERED_MAX } from './folding.ts'
 import { COMMONLY_TRUSTED_FIELDS, CONNECTION_FIELDS, CREDENTIAL_FIELDS, OWN_FIELDS } from './stripped-fields.ts'
 
@@ -145,5 +146,5 @@ export function firstValue(fields: readonly string[], name: string): string | nu
 export const splitList = (value: string | undefined): string[] =>
   (value ?? '')
     .split(',')
-    .map((item) => item.trim().toLowerCase())
+    .map((item) => lowerAscii(trimBlanks(item)))
     .filter((item) => item !== '')

@@ -1,5 +1,6 @@
 /** Sends a person to sign in: to the only provider, to the one that they chose, or to the page to choose on. */
 
+import { clientOf } from '../../pdp/shared/base/addresses.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
 import { OWN_COOKIES, ownCookie } from '../http/cookies.ts'
 import type { StepUp } from '../routes/step-up.ts'
@@ -14,10 +15,14 @@ import type { OwnCookies } from './session-store.ts'
 export type Goal = { readonly back: string; readonly stepUp: StepUp | null }
 export const HOME: Goal = { back: '/', stepUp: null }
 
+/** Who asks for a sign-in: a browser with its cookies, at an address. */
+export type Asker = { readonly own: OwnCookies; readonly address: string }
+
 const LANDED_COOKIE = `${OWN_COOKIES}landed`
 /** A second sign-in within this time would be a loop that no person can leave. */
 const LANDED_SECONDS = 20
 const NOT_ANSWERING = 503
+const TOO_MANY = 429
 
 const landedFor = ({ stepUp }: Goal): string => (stepUp === null ? 'in' : 'up')
 
@@ -39,9 +44,9 @@ export function goalOf(query: string | null, { sealing }: SignInContext): Goal {
 }
 
 /** To the provider, or to the page where the person chooses one. */
-export async function lead(goal: Goal, own: OwnCookies, context: SignInContext): Promise<DenialAnswer> {
+export async function lead(goal: Goal, asker: Asker, context: SignInContext): Promise<DenialAnswer> {
   const [only, ...others] = [...context.providers.values()]
-  if (only !== undefined && others.length === 0) return sendTo(only, goal, own, context)
+  if (only !== undefined && others.length === 0) return sendTo(only, goal, asker, context)
   return redirect(302, signInUrl(context, goal))
 }
 
@@ -56,10 +61,16 @@ export function choose(goal: Goal, context: SignInContext): DenialAnswer {
 export async function sendTo(
   provider: Provider,
   goal: Goal,
-  own: OwnCookies,
+  { own, address }: Asker,
   context: SignInContext,
 ): Promise<DenialAnswer> {
   const { entry } = provider
+  if (!context.starts.take(clientOf(address))) {
+    context.count({ issuer: entry.issuer, step: 'sent', outcome: 'too_many' })
+    const text = 'Too many sign-ins began at your address. Try again in a minute.'
+    const acts = [{ label: 'Try again', href: signInUrl(context, goal, entry.name) }]
+    return pageAnswer(TOO_MANY, { title: 'Too much is going on', paragraphs: [text], acts }, ['retry-after', '60'])
+  }
   const begun = begin({ provider: entry.name, ...goal }, own, context)
   try {
     const url = await provider.authorizationUrl({

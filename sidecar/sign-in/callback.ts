@@ -6,7 +6,7 @@ import type { InboundRequest } from '../request/inbound.ts'
 import { type Goal, HOME, landedCookie, signInUrl } from './begin-sign-in.ts'
 import { ownUrl, PATHS, type SignInContext, urlAt } from './context.ts'
 import { type PageText, pageAnswer, redirect } from './pages.ts'
-import { finish, type Returned } from './pending-sign-in.ts'
+import { finish, hasStarts, type Returned } from './pending-sign-in.ts'
 import { type Provider, SignInRefused, type Tokens } from './provider.ts'
 import type { Session } from './session.ts'
 import { removal } from './session-cookies.ts'
@@ -16,6 +16,7 @@ import { ownerProblem } from './token-owner.ts'
 const ID_BYTES = 24
 const REFUSED = 400
 const FAILED = 502
+const RETRY_SECONDS = '3'
 const STATUSES = { cancelled: REFUSED, issuer_refused: REFUSED, tokens_refused: FAILED, too_weak: 403 } as const
 
 /** `name`: of the provider, at the end of the path. Rejects with RequestError. */
@@ -85,7 +86,7 @@ function refusedBy({ code }: SignInRefused): PageText {
   }
 }
 
-/** Never a redirect, so that a browser without cookies ends here and not in a loop. */
+/** Redirects only with a session, so that a browser without cookies ends here and not in a loop. */
 async function unfinished(
   { kind, start }: Extract<Returned, { kind: 'foreign' | 'stranger' | 'late' }>,
   { own, context }: { readonly own: OwnCookies; readonly context: SignInContext },
@@ -96,9 +97,9 @@ async function unfinished(
     outcome: kind,
   })
   const goal: Goal = start ?? HOME
-  if (kind === 'stranger' && (await context.sessions.find(own)) !== null) {
-    const acts = [{ label: 'Go on', href: urlAt(context.place, goal.back) }]
-    return pageAnswer(REFUSED, { title: 'This sign-in is finished', paragraphs: ['You are signed in already.'], acts })
+  if (start !== null && (await context.sessions.find(own)) !== null) {
+    const { fields, ...rest } = redirect(303, urlAt(context.place, goal.back))
+    return { ...rest, fields: [...fields, 'set-cookie', landedCookie(goal)] }
   }
   const why = {
     foreign: 'This address is not the end of a sign-in that began here.',
@@ -106,14 +107,20 @@ async function unfinished(
     stranger:
       'This sign-in was finished before, or began in another browser, or your browser does not keep cookies of this site.',
   }[kind]
-  return pageAnswer(REFUSED, {
-    title: 'Signing in did not work',
-    paragraphs: [
-      why,
-      'Nobody was signed in by it. You can begin again; for that, cookies of this site must be allowed.',
-    ],
-    acts: [{ label: 'Sign in', href: signInUrl(context, goal) }],
-  })
+  // Of many tabs the browser keeps the latest starts: this one waits for another to sign the person in.
+  const retry = kind === 'stranger' && hasStarts(own) ? ['refresh', RETRY_SECONDS] : []
+  return pageAnswer(
+    REFUSED,
+    {
+      title: 'Signing in did not work',
+      paragraphs: [
+        why,
+        'Nobody was signed in by it. You can begin again; for that, cookies of this site must be allowed.',
+      ],
+      acts: [{ label: 'Sign in', href: signInUrl(context, goal) }],
+    },
+    retry,
+  )
 }
 
 /** A sentence for the log when the tokens do not belong to a person whom this sidecar admits. */
@@ -141,6 +148,7 @@ async function sessionOf(tokens: Tokens, provider: Provider, context: SignInCont
     refreshToken,
     idToken,
     beganMs: nowMs,
+    issuedMs: typeof claims.iat === 'number' ? claims.iat * 1_000 : null,
     seenMs: nowMs,
   }
 }
@@ -152,14 +160,18 @@ const isTooWeak = ({ claims }: Tokens, { stepUp }: Goal): boolean =>
   typeof claims?.acr === 'string' &&
   !stepUp.acrValues.includes(claims.acr)
 
-/** Each sign-in gets a new session. The earlier one ends, because an attacker may have planted it. */
+/**
+ * Each sign-in gets a new session. That of somebody else ends, because an attacker may have planted it. One of the same person
+ * goes on: other tabs may have requests under way with it.
+ */
 async function land(
   session: Session,
   about: { readonly goal: Goal; readonly cookie: string; readonly own: OwnCookies; readonly context: SignInContext },
 ): Promise<DenialAnswer> {
   const { goal, cookie, own, context } = about
   const former = await context.sessions.find(own)
-  if (former !== null) await context.sessions.end(former)
+  const isSame = former?.issuer === session.issuer && former.subject === session.subject
+  if (former !== null && !isSame) await context.sessions.end(former)
   const kept = await context.sessions.keep(session, own)
   if (kept === null) {
     context.log.warn({ event: 'session_too_large', issuer: session.issuer })

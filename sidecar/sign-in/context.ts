@@ -1,4 +1,5 @@
 /** What all parts of signing in share, made from one route file, and where their pages are. */
+import type { Attempts } from '../../pdp/shared/process/attempts.ts'
 import type { AlgorithmName } from '../../pdp/shared/token/algorithms.ts'
 import type { KeySource } from '../../pdp/shared/token/keys.ts'
 import type { TokenVerifier } from '../../pdp/shared/token/verify.ts'
@@ -24,6 +25,8 @@ export type SignInContext = {
   readonly sessions: Sessions
   readonly refresher: Refresher
   readonly memory: SignInMemory
+  /** Bounds what one client's address may begin. */
+  readonly starts: Attempts
   readonly tokens: TokenVerifier
   /** Milliseconds since the epoch. */
   readonly clock: () => number
@@ -33,7 +36,7 @@ export type SignInContext = {
 /** How each step may end that is counted: fixed sets, for nobody may choose the labels of metrics. */
 type Outcomes = {
   /** A browser was sent to the issuer, or could not be. */
-  readonly sent: 'done' | 'issuer_unavailable'
+  readonly sent: 'done' | 'issuer_unavailable' | 'too_many'
   /** It came back. `stranger`: begun in another browser, or finished before. */
   readonly returned:
     | 'done'

@@ -12,12 +12,17 @@ import { askToSignOut, signedOut, signedOutByIssuer, signOut } from './sign-out.
 export type OwnRequest = {
   readonly request: InboundRequest
   readonly own: OwnCookies
+  /** Each way to read cookies that came more than once. */
+  readonly readings: readonly OwnCookies[]
   /** Rejects with RequestError. */
   readonly readForm: () => Promise<Buffer>
 }
 
 /** Rejects with RequestError. */
-export async function answerOwn({ request, own, readForm }: OwnRequest, context: SignInContext): Promise<DenialAnswer> {
+export async function answerOwn(
+  { request, own, readings, readForm }: OwnRequest,
+  context: SignInContext,
+): Promise<DenialAnswer> {
   const { method, target } = request
   const [page = '', name = '', ...more] = target.path.slice(OWN_PATHS.length).split('/')
   const unknown = (): never => {
@@ -30,14 +35,15 @@ export async function answerOwn({ request, own, readForm }: OwnRequest, context:
     if (isPrefetch(request)) throw malformed('This page cannot be fetched ahead')
   }
   const provider = context.providers.get(name)
+  const asker = { own, address: request.clientAddress }
   if (more.length > 0 || target.path.endsWith('/') || (name !== '' && provider === undefined)) return unknown()
   switch (page) {
     case PATHS.signIn: {
       allow('GET')
       const goal = goalOf(target.query, context)
       if (provider !== undefined && (name !== '' || context.providers.size === 1))
-        return sendTo(provider, goal, own, context)
-      return context.providers.size === 1 ? lead(goal, own, context) : choose(goal, context)
+        return sendTo(provider, goal, asker, context)
+      return context.providers.size === 1 ? lead(goal, asker, context) : choose(goal, context)
     }
     case PATHS.callback:
       allow('GET')
@@ -45,7 +51,7 @@ export async function answerOwn({ request, own, readForm }: OwnRequest, context:
     case PATHS.signOut:
       if (name !== '') return unknown()
       allow('GET', 'POST')
-      return method === 'GET' ? askToSignOut(context) : signOut(request, { own, context })
+      return method === 'GET' ? askToSignOut(context) : signOut(request, { readings, context })
     case PATHS.signedOut:
       if (name !== '') return unknown()
       allow('GET')

@@ -71,10 +71,11 @@ export function signOutPage(
     html`<p>Do you want to sign out of <strong>${host}</strong>?</p>
 <form method="post" action="${action}"><button class="act" type="submit">Sign out</button>${link({ label: 'Stay signed in', href: home, plain: true })}</form>`,
   )
-  return { status: 200, fields: headers(body), body }
+  return { status: 200, fields: headers(body, 'same-origin'), body }
 }
 
-const headers = (body: string): string[] => [
+/** The address of a page may have a code (RFC 9700 section 4.2.4). A form needs its origin, which `no-referrer` hides. */
+const headers = (body: string, referrer: 'no-referrer' | 'same-origin' = 'no-referrer'): string[] => [
   'content-type',
   'text/html; charset=utf-8',
   'content-length',
@@ -84,7 +85,7 @@ const headers = (body: string): string[] => [
   'content-security-policy',
   POLICY,
   'referrer-policy',
-  'same-origin',
+  referrer,
   'x-content-type-options',
   'nosniff',
 ]

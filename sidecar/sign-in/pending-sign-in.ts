@@ -31,6 +31,9 @@ export type Returned =
   /** `foreign`: not sealed here. `stranger`: begun in another browser, or finished before. */
   | { readonly kind: 'foreign' | 'stranger' | 'late'; readonly start: Start | null }
 
+/** The browser has begun sign-ins that may still end. */
+export const hasStarts = (own: OwnCookies): boolean => own.keys().some((name) => name.startsWith(STATE_COOKIE))
+
 const STATE_COOKIE = `${OWN_COOKIES}state-`
 export const START_SECONDS = 600
 const SECRET_BYTES = 32
@@ -55,7 +58,7 @@ export function begin(start: Start, own: OwnCookies, deps: { sealing: Sealing; c
   const secret = randomBytes(SECRET_BYTES).toString('base64url')
   const atMs = deps.clock()
   // Ids sort by age.
-  const id = `${Math.floor(atMs / 1_000).toString(36)}-${randomBytes(ID_BYTES).toString('base64url')}`
+  const id = `${Math.floor(atMs).toString(36)}-${randomBytes(ID_BYTES).toString('base64url')}`
   const sealed: Sealed = { ...start, back: shortened(start.back), id, bound: derived(secret, 'state'), atMs }
   const earlier = [...own.keys()].filter((name) => name.startsWith(STATE_COOKIE)).sort()
   return {

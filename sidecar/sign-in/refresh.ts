@@ -1,4 +1,5 @@
 /** Renews the tokens of a session before they expire, once for all requests of a session, and for all replicas that share a memory. */
+import { type Attempts, createAttempts } from '../../pdp/shared/process/attempts.ts'
 import { RequestError } from '../request/errors.ts'
 import type { SignInMemory } from './memory.ts'
 import { SignInRefused } from './provider.ts'
@@ -18,14 +19,18 @@ export type Renewing = {
   readonly reread: (session: Session) => Promise<Session | null>
 }
 
+/** What one client's address may begin: as much as at our own issuer. */
+const STARTS = { triesMax: 600, windowMs: 60_000, keysMax: 10_000 }
+
 /** What all configurations of a process share about sessions. */
-export type SharedSessions = { readonly memory: SignInMemory; readonly refresher: Refresher }
+export type SharedSessions = { readonly memory: SignInMemory; readonly refresher: Refresher; readonly starts: Attempts }
 
 export const shareSessions = (
   memory: SignInMemory,
   { clock, log }: { readonly clock: () => number; readonly log: { warn(line: object): void } },
 ): SharedSessions => ({
   memory,
+  starts: createAttempts({ ...STARTS, clock }),
   refresher: createRefresher({
     memory,
     clock,

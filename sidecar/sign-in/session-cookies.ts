@@ -29,8 +29,4 @@ export function splitSession(sealed: string, own: ReadonlyMap<string, string>): 
   return [...[...cookies].map(([name, value]) => ownCookie(name, value)), ...stale.map(removal)]
 }
 
-/** Values for Set-Cookie that remove every cookie of the session. */
-export const forgetSession = (own: ReadonlyMap<string, string>): readonly string[] =>
-  [...own.keys()].filter(isOfSession).map(removal)
-
 export const removal = (name: string): string => ownCookie(name, '', 0)

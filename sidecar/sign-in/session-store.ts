@@ -1,4 +1,5 @@
 /** Keeps the sessions of browsers: whole in sealed cookies, or, when replicas share a memory, there, with a sealed ticket in a cookie. */
+import type { LoggedOut } from '../../pdp/shared/token/logout-token.ts'
 import { RequestError } from '../request/errors.ts'
 import type { SignInMemory } from './memory.ts'
 import type { Sealing } from './sealing.ts'
@@ -18,7 +19,7 @@ export type Sessions = {
   isEnded(session: Session): Promise<boolean>
   end(session: Session): Promise<void>
   /** Ends those of the issuer's session, and those of the subject that may be of it; without a `sid` all of the subject's. */
-  endAt(at: { readonly issuer: string; readonly sid: string | null; readonly subject: string | null }): Promise<void>
+  endAt(at: LoggedOut & { readonly issuer: string }): Promise<void>
 }
 
 /** In a cookie: names the session and what may have ended it, so that one question to the memory is enough. */
@@ -30,8 +31,8 @@ const endedKey = (kind: 'id' | 'sid' | 'sub' | 'sidless', ...parts: readonly str
   `ended:${kind}:${digestOf(JSON.stringify(parts))}`
 
 function endingKeys({ id, issuer, sid, subject }: Ticket): readonly string[] {
-  const keys = [endedKey('id', id), endedKey('sub', issuer, subject)]
-  return [...keys, sid === null ? endedKey('sidless', issuer, subject) : endedKey('sid', issuer, sid)]
+  const ofPerson = [endedKey('sub', issuer, subject), endedKey('sidless', issuer, subject)]
+  return [endedKey('id', id), sid === null ? endedKey('sid', issuer) : endedKey('sid', issuer, sid), ...ofPerson]
 }
 
 export function createSessions(deps: {
@@ -81,17 +82,24 @@ export function createSessions(deps: {
       await reading(memory.put(endedKey('id', session.id), String(clock()), lifetime.sessionMaxMs))
       if (memory.isShared) await reading(memory.remove(recordKey(session.id)))
     },
-    async endAt({ issuer, sid, subject }) {
+    async endAt({ issuer, sid, subject, atMs }) {
       const ofSubject = subject === null ? [] : [endedKey(sid === null ? 'sub' : 'sidless', issuer, subject)]
       const keys = sid === null ? ofSubject : [endedKey('sid', issuer, sid), ...ofSubject]
-      for (const key of keys) await reading(memory.put(key, String(clock()), lifetime.sessionMaxMs))
+      for (const key of keys) await reading(memory.put(key, String(atMs), lifetime.sessionMaxMs))
     },
   }
 }
 
-/** `ended`: when it was ended, by whatever may have ended it. */
-const isEnded = ({ beganMs }: Session, ended: readonly (string | null)[]): boolean =>
-  ended.some((at) => at !== null && beganMs <= Number(at))
+/**
+ * `ended`: what the memory has at its ending keys. Our own id never comes again, so no time counts for it. A person, or a session
+ * of the issuer, may be there again: then the issuer's clock says so, and no two clocks of ours are compared.
+ */
+function isEnded({ issuedMs, beganMs, sid }: Session, ended: readonly (string | null)[]): boolean {
+  const [id = null, session = null, person = null, sidless = null] = ended
+  const isAfter = (ms: number | null, at: string): boolean => ms !== null && ms > Number(at)
+  if (id !== null || (session !== null && !isAfter(issuedMs, session))) return true
+  return [person, sid === null ? sidless : null].some((at) => at !== null && !isAfter(issuedMs ?? beganMs, at))
+}
 
 function parseTicket(text: string): Ticket | null {
   const read = parseJson(text)

@@ -19,6 +19,8 @@ export type Session = {
   /** A hint for the issuer when the person signs out. */
   readonly idToken: string | null
   readonly beganMs: number
+  /** When the issuer signed the person in, by its own clock; null: it did not say. */
+  readonly issuedMs: number | null
   readonly seenMs: number
 }
 export type Lifetime = { readonly sessionMaxMs: number; readonly idleMaxMs: number }
@@ -35,12 +37,15 @@ const TIMES = ['tokenGotMs', 'tokenExpiresMs', 'beganMs', 'seenMs'] as const
 
 /** Null for what is not a session, such as one of another version. */
 export function parseSession(text: string): Session | null {
-  const read = members(parseJson(text))
-  if (read === null) return null
+  const found = members(parseJson(text))
+  if (found === null) return null
+  // Sessions of version 0.1.0 do not have it.
+  const read: { readonly [name: string]: unknown } = { issuedMs: null, ...found }
   const isGood =
     TEXTS.every((name) => typeof read[name] === 'string') &&
     OPTIONAL_TEXTS.every((name) => read[name] === null || typeof read[name] === 'string') &&
-    TIMES.every((name) => Number.isFinite(read[name]))
+    TIMES.every((name) => Number.isFinite(read[name])) &&
+    (read.issuedMs === null || Number.isFinite(read.issuedMs))
   return isGood ? (read as Session) : null
 }
 

@@ -24,6 +24,7 @@ export function createSignIn(
     readonly tokens: TokenVerifier
     readonly memory: SignInMemory
     readonly refresher: Refresher
+    readonly starts: SignInContext['starts']
     readonly readSecret: (path: string) => string
     readonly clock: () => number
     readonly count: SignInContext['count']

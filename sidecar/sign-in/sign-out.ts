@@ -13,27 +13,30 @@ import type { Session } from './session.ts'
 import { removal } from './session-cookies.ts'
 import type { OwnCookies } from './session-store.ts'
 
-type SignOutRequest = { readonly own: OwnCookies; readonly context: SignInContext }
+/** `readings`: each way to read the cookies. Whoever signs out wants to be nobody of them. */
+type SignOutRequest = { readonly readings: readonly OwnCookies[]; readonly context: SignInContext }
 
 export const askToSignOut = ({ place }: SignInContext): DenialAnswer =>
   signOutPage(new URL(place.origin).host, { action: ownUrl(place, PATHS.signOut), home: urlAt(place, '/') })
 
 /** Rejects with RequestError for the request of another site's page, and when the end of the session cannot be stored. */
-export async function signOut(request: InboundRequest, { own, context }: SignOutRequest): Promise<DenialAnswer> {
+export async function signOut(request: InboundRequest, { readings, context }: SignOutRequest): Promise<DenialAnswer> {
   const { place, sessions, providers, log } = context
   requireOwnPage(request, { origin: place.origin, upgrade: false })
-  const session = await sessions.find(own)
   const after = ownUrl(place, PATHS.signedOut)
   let next = after
-  if (session !== null) {
+  for (const own of readings) {
+    const session = await sessions.find(own)
+    if (session === null) continue
     await sessions.end(session)
     log.info({ event: 'signed_out', issuer: session.issuer, by: 'person' })
     context.count({ issuer: session.issuer, step: 'signed_out', outcome: 'by_person' })
     const provider = providers.get(session.provider)
-    if (provider !== undefined) next = (await endAtIssuer(session, provider, { after, context })) ?? after
+    if (provider !== undefined) next = (await endAtIssuer(session, provider, { after, context })) ?? next
   }
   const { fields, ...rest } = redirect(303, next)
-  return { ...rest, fields: [...fields, ...[...own.keys()].flatMap((name) => ['set-cookie', removal(name)])] }
+  const names = [...(readings[0]?.keys() ?? [])]
+  return { ...rest, fields: [...fields, ...names.flatMap((name) => ['set-cookie', removal(name)])] }
 }
 
 /** Revokes the tokens, which copies of the cookie may hold, and says where to sign out of the issuer; null: nowhere. */
@@ -82,8 +85,8 @@ export async function signedOutByIssuer(
       has: async (key) => (await context.memory.get([key]))[0] !== null,
       keep: (key, forMs) => context.memory.put(key, '', forMs),
     }
-    await takeLogoutToken(token, { issuer, clientId, ...trusted }, { memory, clock }, ({ sid, subject }) =>
-      sessions.endAt({ issuer, sid, subject }),
+    await takeLogoutToken(token, { issuer, clientId, ...trusted }, { memory, clock }, (loggedOut) =>
+      sessions.endAt({ issuer, ...loggedOut }),
     )
   } catch (err) {
     if (!(err instanceof TokenError)) throw err

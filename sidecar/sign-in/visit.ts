@@ -3,7 +3,7 @@ import type { Denial } from '../enforce/denial.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
 import type { Browser } from '../enforce/enforce.ts'
 import type { ClientRequest } from '../http/client-request.ts'
-import { separateCookies } from '../http/cookies.ts'
+import { removals, separateCookies } from '../http/cookies.ts'
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import { readWhole } from '../routes/json-body.ts'
@@ -15,7 +15,7 @@ import { answerOwn } from './own-pages.ts'
 import type { Act } from './pages.ts'
 import { SignInRefused } from './provider.ts'
 import type { Session } from './session.ts'
-import { forgetSession, SESSION_COOKIE } from './session-cookies.ts'
+import { SESSION_COOKIE } from './session-cookies.ts'
 import { ownerProblem } from './token-owner.ts'
 
 export type Visit = Browser & {
@@ -42,7 +42,7 @@ const NOT_SIGNED_IN = new Set(['token_missing', 'token_invalid', 'token_expired'
 
 export function createVisit(arrived: ClientRequest, context: SignInContext, idleMaxMs: number): Visit {
   const { place, sessions, clock } = context
-  const { raw, own, repeated } = separateCookies(arrived.raw)
+  const { raw, own, readings, planted } = separateCookies(arrived.raw)
   const client = raw === arrived.raw ? arrived : { ...arrived, raw }
   let seen: InboundRequest | null = null
   let session: Session | null = null
@@ -50,6 +50,13 @@ export function createVisit(arrived: ClientRequest, context: SignInContext, idle
 
   /** A session is kept for one host; a cookie on another one was not put there by a browser. */
   const isHere = ({ host }: InboundRequest): boolean => host.hostname === place.hostname
+
+  /** Names and values in turn that remove what somebody planted, so that it neither fills requests nor hides a session. */
+  function cleaning(): string[] {
+    if (planted.length === 0 || seen === null || !isHere(seen)) return []
+    const path = place.base + seen.target.path
+    return removals(planted, { hostname: place.hostname, path }).flatMap((value) => ['set-cookie', value])
+  }
 
   async function open(): Promise<Session | null> {
     const found = await sessions.find(own)
@@ -79,8 +86,9 @@ export function createVisit(arrived: ClientRequest, context: SignInContext, idle
     const path = seen?.target.path ?? '/'
     if (reader === 'document' && !isLoop(goal, own)) {
       const provider = goal.stepUp === null ? undefined : context.providers.get(session?.provider ?? '')
-      if (goal.stepUp === null) cookies = forgetSession(own)
-      return provider === undefined ? lead(goal, own, context) : sendTo(provider, goal, own, context)
+      const asker = { own, address: seen?.clientAddress ?? '' }
+      // The cookie of a session that is over stays: in another tab the browser may have a new one of this name by now.
+      return provider === undefined ? lead(goal, asker, context) : sendTo(provider, goal, asker, context)
     }
     const acts: Act[] = [{ label: 'Sign in', href: signInUrl(context, goal) }]
     return denialPage(denial, { requestId, path, acts })
@@ -89,15 +97,16 @@ export function createVisit(arrived: ClientRequest, context: SignInContext, idle
   return {
     client,
     isEnded: async () => session !== null && sessions.isEnded(session),
-    fields: () =>
-      cookies.length === 0 ? [] : [...cookies.flatMap((value) => ['set-cookie', value]), 'cache-control', 'no-store'],
+    fields() {
+      const set = [...cleaning(), ...cookies.flatMap((value) => ['set-cookie', value])]
+      return set.length === 0 ? set : [...set, 'cache-control', 'no-store']
+    },
     takes(request) {
       seen = request
       return isHere(request) && request.target.path.startsWith(OWN_PATHS)
     },
     async authorize(request, { upgrade }) {
       if (!own.has(SESSION_COOKIE) || !isHere(request)) return request
-      if (repeated) throw malformed('A cookie of the sidecar came more than once')
       // Two identities in one request: whichever is believed, somebody else may have meant the other.
       if (request.authorization.length > 0) throw malformed('A request has either credentials or a session, not both')
       requireOwnPage(request, { origin: place.origin, upgrade })
@@ -128,10 +137,10 @@ export function createVisit(arrived: ClientRequest, context: SignInContext, idle
     },
     async page(request, requestId) {
       try {
-        if (repeated) throw malformed('A cookie of the sidecar came more than once')
         const readForm = (): Promise<Buffer> => readWhole(client, request, FORM)
-        const answer = await answerOwn({ request, own, readForm }, context)
-        return { ...answer, fields: [...answer.fields, 'x-request-id', requestId] }
+        const answer = await answerOwn({ request, own, readings, readForm }, context)
+        // What the page itself sets comes last, and stays.
+        return { ...answer, fields: [...cleaning(), ...answer.fields, 'x-request-id', requestId] }
       } catch (err) {
         const isRefused = err instanceof RequestError
         const reason = err instanceof Error ? err.message : 'unknown'

@@ -1,50 +1,5 @@
-/** Bounds on guessing: tries per key in a window of time, and expensive checks at once. */
+/** Bounds how many expensive checks run and wait at once. */
 import type { KnownAddresses } from './known-addresses.ts'
-
-export type Attempts = {
-  /** Counts a try before it is made, so that many at once are counted too. False: the key has no tries left for now. */
-  take(key: string): boolean
-  /** The try was not made after all. */
-  giveBack(key: string): void
-}
-
-/** Per process. When more than `keysMax` keys have tried, the one that began first is forgotten. */
-export function createAttempts(options: {
-  readonly clock: () => number
-  readonly triesMax: number
-  readonly windowMs: number
-  readonly keysMax: number
-}): Attempts {
-  const { clock, triesMax, windowMs, keysMax } = options
-  const windows = new Map<string, { startedAtMs: number; tries: number }>()
-
-  function current(key: string) {
-    const window = windows.get(key)
-    if (window !== undefined && clock() - window.startedAtMs < windowMs) return window
-    windows.delete(key) // a key with a new window goes to the end of the order
-    const [oldest] = windows.keys()
-    if (windows.size >= keysMax && oldest !== undefined) windows.delete(oldest)
-    const fresh = { startedAtMs: clock(), tries: 0 }
-    windows.set(key, fresh)
-    return fresh
-  }
-
-  return {
-    take(key) {
-      const window = current(key)
-      if (window.tries >= triesMax) return false
-      window.tries += 1
-      return true
-    },
-    giveBack(key) {
-      const window = windows.get(key)
-      if (window === undefined) return
-      window.tries -= 1
-      // Otherwise refused attempts could fill the memory with keys, and reset the windows of others.
-      if (window.tries <= 0) windows.delete(key)
-    },
-  }
-}
 
 /** Nothing more can wait: the caller should try again later. */
 export class BusyError extends Error {

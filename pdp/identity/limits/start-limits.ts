@@ -30,7 +30,8 @@ export function installStartLimits(
     const who = { address: clientOf(ctx.req), person: await personOf(provider, ctx) }
     if (!starts.take(who)) return refuse(ctx, frameOf)
     await next()
-    if (isAuthenticatedClient(ctx) || ctx.status >= STATUS.invalid) starts.giveBack(who)
+    if (ctx.status >= STATUS.invalid) starts.giveBack(who)
+    else if (isAuthenticatedClient(ctx)) starts.isServer(who)
   })
 }
 
@@ -42,7 +43,6 @@ async function personOf(provider: Provider, ctx: Context): Promise<string | null
   return session.accountId ?? null
 }
 
-/** Such a client's server sends the requests of many people. */
 function isAuthenticatedClient(ctx: Context): boolean {
   const client = ctx.oidc?.client
   return ctx.method === 'POST' && client !== undefined && client.clientAuthMethod !== 'none'

@@ -6,7 +6,12 @@ import { hasType, members, parseJws } from './jws.ts'
 import type { KeySource } from './keys.ts'
 import { findSigner } from './signature.ts'
 
-export type LoggedOut = { readonly sid: string | null; readonly subject: string | null }
+export type LoggedOut = {
+  readonly sid: string | null
+  readonly subject: string | null
+  /** By the clock of the issuer, in milliseconds since the epoch. */
+  readonly atMs: number
+}
 /** Of the tokens that were carried out. Rejects when it cannot be known. */
 export type LogoutMemory = {
   has(key: string): Promise<boolean>
@@ -65,7 +70,7 @@ async function verify(
   if (typeof jti !== 'string' || jti === '') throw refused('it has no jti')
   if (!isNameOrNull(sid) || !isNameOrNull(sub) || (sid === null && sub === null))
     throw refused('it names neither a session nor a subject')
-  return { sid, subject: sub, key: `jti:${hash('sha256', JSON.stringify([iss, jti]), 'base64url')}` }
+  return { sid, subject: sub, atMs: iat * 1_000, key: `jti:${hash('sha256', JSON.stringify([iss, jti]), 'base64url')}` }
 }
 
 const isNameOrNull = (value: unknown): value is string | null =>

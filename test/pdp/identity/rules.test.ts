@@ -5,11 +5,12 @@ import {
   idTokenClaims,
   UNBOUND,
 } from '../../../pdp/identity/issuer/tokens/claims.ts'
-import { BusyError, createAttempts, createSemaphores } from '../../../pdp/identity/limits/attempts.ts'
+import { BusyError, createSemaphores } from '../../../pdp/identity/limits/attempts.ts'
 import { refusedScope, SERVICE_SCOPES, scopesAt } from '../../../pdp/identity/oauth/scopes.ts'
 import { chooseOrganization } from '../../../pdp/identity/people/sign-in/consent.ts'
 import { providerMetadata } from '../../../pdp/identity/provider/client-metadata.ts'
 import { CLAIMS_BYTES_MAX } from '../../../pdp/shared/domain/role.ts'
+import { createAttempts } from '../../../pdp/shared/process/attempts.ts'
 
 const FACTS: ClaimSources = {
   organization: { id: 'acme', name: 'Acme' },

@@ -69,11 +69,14 @@ describe('a callback is refused', () => {
     const browser = world.browser()
     const callback = await callbackOf(world, browser)
     expect((await browser.visit(callback)).status).toBe(303)
+    const session = browser.jar.get(SESSION)
     const again = await browser.visit(callback)
-    expectRefused(again)
-    expect(again.body).toContain('signed in already')
+    expect([again.status, locationOf(again)]).toEqual([303, `${world.origin}/docs/1`])
+    expect([browser.jar.get(SESSION), field(again, 'referrer-policy')]).toEqual([session, 'no-referrer'])
     browser.jar.clear()
-    expectRefused(await browser.visit(callback))
+    const stranger = await browser.visit(callback)
+    expectRefused(stranger)
+    expect([field(stranger, 'referrer-policy'), field(stranger, 'refresh')]).toEqual(['no-referrer', null])
   })
 
   test('a replayed callback with its cookie: the code counts once', async () => {

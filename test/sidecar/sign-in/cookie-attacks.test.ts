@@ -1,8 +1,9 @@
 /** Attacks on the session of a browser and with it, after RFC 9700 and RFC 6265. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { asFieldBytes } from '../../support/blanks.ts'
 import { field } from '../support/raw-http.ts'
 import { fieldOf } from '../support/upstream.ts'
-import { callbackOf, named } from './steps.ts'
+import { callbackOf, expectRefused, named } from './steps.ts'
 import { cookieLines, type Fields, NAVIGATE, openWorld, SESSION, type TestBrowser, type World } from './world.ts'
 
 let world: World
@@ -42,15 +43,59 @@ describe('a session cookie is refused', () => {
     expect((await browser.visit('/docs/1')).status).toBe(302)
   })
 
-  test('two cookies of the same name: neither is believed', async () => {
+  test('two cookies of the same name: neither is believed, both are removed, and the person goes on', async () => {
     const [one, other] = [await signedIn(), await signedIn()]
     const [mine, theirs] = [one, other].map(({ jar }) => jar.get(SESSION))
     for (const fields of [
       [`Cookie: ${SESSION}=${mine}; ${SESSION}=${theirs}`],
       [...named(mine), ...named(theirs)],
       [`Cookie: ${SESSION}=${mine}; ${SESSION}=${mine}`],
-    ])
-      expect((await world.send('GET /docs/1', fields)).status).toBe(400)
+    ]) {
+      expect((await world.send('GET /docs/1', fields)).status).toBe(401)
+      const page = await world.send('GET /docs/1', [...NAVIGATE, ...fields])
+      expect(page.status).toBe(302)
+      for (const form of ['Path=/; Max-Age=0', 'Path=/docs; Max-Age=0', 'Path=/docs/1; Domain=127.0.0.1; Max-Age=0'])
+        expect(cookieLines(page)).toContain(`${SESSION}=; ${form}; Secure`)
+      expect((await world.send('GET /public', fields)).status).toBe(200)
+    }
+  })
+
+  test('two cookies of the same name: signing out ends both sessions and removes both', async () => {
+    const [one, other] = [await signedIn(), await signedIn()]
+    const fields = [one, other].flatMap(({ jar }) => named(jar.get(SESSION)))
+    const own = [`Origin: ${world.origin}`, 'Content-Length: 0', ...NAVIGATE]
+    const answer = await world.send('POST /.portcullis/sign-out', [...own, ...fields])
+    expect(answer.status).toBe(303)
+    expect(cookieLines(answer)).toContain(`${SESSION}=; Path=/; Max-Age=0; Secure`)
+    for (const { jar } of [one, other])
+      expect((await world.send('GET /docs/1', named(jar.get(SESSION)))).status).toBe(401)
+  })
+
+  test('a planted name is nobody’s session, hides none, and is removed by each answer', async () => {
+    const [browser, mallory] = [await signedIn(), await signedIn()]
+    const theirs = mallory.jar.get(SESSION) ?? ''
+    for (const blank of ['\u00a0', '\u0085', asFieldBytes('\u2003'), asFieldBytes('\ufeff')]) {
+      const planted = [`Cookie: ${blank}${SESSION}=${theirs}`]
+      expect((await world.send('GET /docs/1', planted)).status).toBe(401)
+      const page = await world.send('GET /docs/1', [...NAVIGATE, ...planted])
+      expect(page.status).toBe(302)
+      const removal = `${blank}${SESSION}=; Path=/docs; Max-Age=0; Secure`
+      expect(cookieLines(page)).toContain(removal)
+      const both = [...planted, ...named(browser.jar.get(SESSION))]
+      const mine = await world.send('GET /docs/1', both)
+      expect([mine.status, cookieLines(mine).includes(removal)]).toEqual([200, true])
+      expect(fieldOf(world.upstream.reached.at(-1), 'cookie')).toBeNull()
+      const asked = await world.send('GET /.portcullis/sign-out', [...NAVIGATE, ...both])
+      expect([asked.status, cookieLines(asked).length > 0]).toEqual([200, true])
+    }
+  })
+
+  test('a planted state finishes no sign-in', async () => {
+    const mallory = world.browser()
+    const callback = await callbackOf(world, mallory)
+    const [[name, value] = ['', '']] = [...mallory.jar].filter(([key]) => key.includes('-state-'))
+    expectRefused(await world.send(`GET ${callback}`, [...NAVIGATE, `Cookie: \u00a0${name}=${value}`]))
+    expect((await mallory.visit(callback)).status).toBe(303)
   })
 
   test.each([
@@ -94,8 +139,12 @@ describe('a session cookie is refused', () => {
   })
 
   test('session fixation: a sign-in begins a session of its own, and ends the one that was planted', async () => {
+    const person = { sub: 'mallory' }
+    Object.assign(world.issuers[0].behave, { idClaims: person, accessClaims: person })
     const attacker = await signedIn()
+    Object.assign(world.issuers[0].behave, { idClaims: {}, accessClaims: {} })
     const planted = attacker.jar.get(SESSION) ?? ''
+    expect((await world.send('GET /docs/1', named(planted))).status).toBe(403)
     const victim = world.browser()
     const callback = await callbackOf(world, victim, '/docs/2')
     victim.jar.set(SESSION, planted)

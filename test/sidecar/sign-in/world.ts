@@ -150,7 +150,8 @@ ${(options.routes ?? ROUTES).replace(/^/gm, '  ')}
     const host = fields.some((text) => /^host:/i.test(text)) ? [] : [`Host: 127.0.0.1:${publicPort}`]
     const length = body === undefined ? [] : [`Content-Length: ${Buffer.byteLength(body)}`]
     const head = [`${line} HTTP/1.1`, ...host, ...fields, ...length].join('\r\n')
-    return sendRaw(port, `${head}\r\n\r\n${body ?? ''}`, { head: line.startsWith('HEAD ') })
+    const bytes = Buffer.concat([Buffer.from(`${head}\r\n\r\n`, 'latin1'), Buffer.from(body ?? '')])
+    return sendRaw(port, bytes, { head: line.startsWith('HEAD ') })
   }
 
   return {

@@ -67,7 +67,7 @@ export function parseAnswer(text: string): RawAnswer {
   const status = Number(/^HTTP\/1\.[01] (\d{3})/.exec(start)?.[1] ?? 0)
   const fields = lines.map((line) => {
     const colon = line.indexOf(':')
-    return [line.slice(0, colon), line.slice(colon + 1).trim()] as const
+    return [line.slice(0, colon), line.slice(colon + 1).replace(/^[ \t]+|[ \t]+$/g, '')] as const
   })
   const rest = end < 0 ? '' : final.slice(end + 4)
   const chunked = fields.some(([name, value]) => name.toLowerCase() === 'transfer-encoding' && value === 'chunked')

@@ -87,6 +87,18 @@ describe('what somebody starts before signing in', () => {
     expect(count('a')).toBe(600)
   })
 
+  test('of a client that has authenticated counts for its server, which may start more', () => {
+    const { time, starts, count } = make()
+    const who = { address: 'a', person: null }
+    for (let i = 0; i < 6_000; i += 1) {
+      expect(starts.take(who)).toBe(true)
+      starts.isServer(who)
+    }
+    expect([starts.take(who), count('other')]).toEqual([false, 600])
+    time.ms = 60_000
+    expect(count('a')).toBe(600)
+  })
+
   test('an address is known for a day, and of too many the first is forgotten', () => {
     const { time, known } = make()
     known.add('a')
