@@ -61,7 +61,7 @@ type Field = readonly [name: string, value: string]
 const rawFields = (headers: readonly { key: string; value: string; rawValue: Uint8Array }[]): Field[] =>
   headers.map(({ key, value, rawValue }) => [
     key,
-    rawValue.length > 0 ? Buffer.from(rawValue).toString('latin1') : value,
+    Buffer.from(rawValue.length > 0 ? rawValue : value).toString('latin1'),
   ])
 
 /**

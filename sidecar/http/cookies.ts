@@ -1,13 +1,13 @@
 /** Reads and writes cookies (RFC 6265), and keeps those of the sidecar away from the service. */
 import { isIP } from 'node:net'
-import { trimBlanks } from '../../pdp/shared/process/blanks.ts'
+import { trimBlanks } from '../../pdp/shared/base/blanks.ts'
 
 /** Browsers accept a cookie with the prefix `__Host-` only with Secure, with Path=/ and without Domain: no other host can set it. */
 export const OWN_COOKIES = '__Host-portcullis-'
 // What some server could read as ours: blanks, bytes that some take for blanks, and `=` of a cookie without a name come before it.
 const LIKE_OWN_ANYWHERE = /__host-portcullis/i
 const LIKE_OWN = /^[^!-<>-~]*__host-portcullis/i
-/** How many values of one name are looked at. */
+/** Values of one name that are read. */
 const VALUES_MAX = 4
 
 export type SeparatedCookies = {

@@ -1,5 +1,5 @@
 /** Builds the header fields for the upstream: the sidecar's own, and the client's except those that upstreams commonly trust. */
-import { lowerAscii, trimBlanks } from '../../pdp/shared/process/blanks.ts'
+import { lowerAscii, trimBlanks } from '../../pdp/shared/base/blanks.ts'
 import { foldName, isPlainName, REMEMBERED_CHARS_MAX, REMEMBERED_MAX } from './folding.ts'
 import { COMMONLY_TRUSTED_FIELDS, CONNECTION_FIELDS, CREDENTIAL_FIELDS, OWN_FIELDS } from './stripped-fields.ts'
 

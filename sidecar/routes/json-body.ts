@@ -1,6 +1,8 @@
 /** Reads JSON bodies of a limited size, and takes single members from them. A repeated key is refused. */
+
 import { readAtMost } from '../../pdp/shared/base/http-json.ts'
 import { endOfString, stringAt } from '../../pdp/shared/base/json-text.ts'
+import { namesOtherCharset } from '../../pdp/shared/base/media-type.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import { keyParts, nestsAlike } from '../http/folding.ts'
 import { malformed, RequestError } from '../request/errors.ts'
@@ -66,8 +68,6 @@ const JSON_MEDIA = /^application\/(?:[a-z0-9.!#$&^_-]+\+)?json[ \t]*(?:;[ \t]*ch
 
 /** What some service takes for JSON. */
 export const JSON_TYPE = /json/i
-/** A media type that takes no charset may have other parameters. */
-const OTHER_CHARSET = /charset(?![ \t]*=[ \t]*"?utf-?8\b)/i
 
 /** Refuses bodies that another reader could decode differently: a content coding, another charset or another media type. */
 export function checkMedia({ raw, names }: InboundRequest, need: BodyNeed): void {
@@ -75,7 +75,7 @@ export function checkMedia({ raw, names }: InboundRequest, need: BodyNeed): void
     names.flatMap((folded, at) => (folded === name ? [raw[2 * at + 1] ?? ''] : []))
   const types = values('content-type')
   const [type = ''] = types
-  const isJson = need === 'value' ? JSON_MEDIA.test(type) : JSON_TYPE.test(type) && !OTHER_CHARSET.test(type)
+  const isJson = need === 'value' ? JSON_MEDIA.test(type) : JSON_TYPE.test(type) && !namesOtherCharset(type)
   if (types.length !== 1 || !isJson)
     throw new RequestError(
       'media_type_unsupported',

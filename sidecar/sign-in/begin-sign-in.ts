@@ -15,7 +15,7 @@ import type { OwnCookies } from './session-store.ts'
 export type Goal = { readonly back: string; readonly stepUp: StepUp | null }
 export const HOME: Goal = { back: '/', stepUp: null }
 
-/** Who asks for a sign-in: a browser with its cookies, at an address. */
+/** A browser that begins a sign-in: its cookies and its address. */
 export type Asker = { readonly own: OwnCookies; readonly address: string }
 
 const LANDED_COOKIE = `${OWN_COOKIES}landed`

@@ -1,5 +1,5 @@
 /** What all parts of signing in share, made from one route file, and where their pages are. */
-import type { Attempts } from '../../pdp/shared/process/attempts.ts'
+import type { Attempts } from '../../pdp/shared/base/attempts.ts'
 import type { AlgorithmName } from '../../pdp/shared/token/algorithms.ts'
 import type { KeySource } from '../../pdp/shared/token/keys.ts'
 import type { TokenVerifier } from '../../pdp/shared/token/verify.ts'

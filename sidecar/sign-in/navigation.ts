@@ -1,4 +1,5 @@
 /** What a browser says about a request of its own: whether a person will see the answer, and whose page sent it. */
+import { mediaTypeOf } from '../../pdp/shared/base/media-type.ts'
 import { RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 
@@ -41,8 +42,8 @@ export const isPrefetch = (request: InboundRequest): boolean =>
   })
 
 function acceptsHtml(accept: string | null): boolean {
-  const parts = (accept ?? '').split(',').map((part) => part.trim().toLowerCase())
-  return parts.some((part) => /^text\/html\s*(;|$)/.test(part) && !/;\s*q=0(\.0*)?\s*(;|$)/.test(part))
+  const parts = (accept ?? '').split(',')
+  return parts.some((part) => mediaTypeOf(part) === 'text/html' && !/;[ \t]*q=0(\.0*)?[ \t]*(;|$)/i.test(part))
 }
 
 /** True for a request of a page of `origin`: the browser says so, and nothing that it says is against it. */

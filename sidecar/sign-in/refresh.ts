@@ -1,5 +1,5 @@
 /** Renews the tokens of a session before they expire, once for all requests of a session, and for all replicas that share a memory. */
-import { type Attempts, createAttempts } from '../../pdp/shared/process/attempts.ts'
+import { type Attempts, createAttempts } from '../../pdp/shared/base/attempts.ts'
 import { RequestError } from '../request/errors.ts'
 import type { SignInMemory } from './memory.ts'
 import { SignInRefused } from './provider.ts'

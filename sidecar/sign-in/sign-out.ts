@@ -13,7 +13,7 @@ import type { Session } from './session.ts'
 import { removal } from './session-cookies.ts'
 import type { OwnCookies } from './session-store.ts'
 
-/** `readings`: each way to read the cookies. Whoever signs out wants to be nobody of them. */
+/** `readings`: each way to read the cookies. A person who signs out wants to be none of them. */
 type SignOutRequest = { readonly readings: readonly OwnCookies[]; readonly context: SignInContext }
 
 export const askToSignOut = ({ place }: SignInContext): DenialAnswer =>

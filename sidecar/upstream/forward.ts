@@ -1,6 +1,8 @@
 /** Sends a permitted request to the upstream and streams its response back, with back-pressure in both directions. */
+
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
+import { mediaTypeOf } from '../../pdp/shared/base/media-type.ts'
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import { grpcDenialEnd } from '../enforce/denial-response.ts'
 import type { Permit } from '../enforce/enforce.ts'
@@ -278,7 +280,7 @@ function endingOf(fields: readonly string[], version: string): ((code: ProblemCo
 }
 
 const isEventStream = (fields: readonly string[]): boolean =>
-  /^text\/event-stream\b/i.test(firstValue(fields, 'content-type') ?? '') &&
+  mediaTypeOf(firstValue(fields, 'content-type') ?? '') === 'text/event-stream' &&
   firstValue(fields, 'content-length') === null
 
 function pairs(fields: readonly string[]): [string, string][] {

@@ -33,6 +33,7 @@ describe('the tidy check refuses', () => {
     ['an old phrase in a message', { 'sidecar/b.ts': "const text = 'whoever asks'\n" }],
     ['a function that reads requests and has no row', { 'sidecar/request/b.ts': 'export function readB() {}\n' }],
     ['a row for a function that is gone', { 'test/sidecar/growth/rows.ts': "runs: ['sidecar/request/b.ts:gone']\n" }],
+    ['blanks of JavaScript in a reader of a protocol', { 'sidecar/http/b.ts': 'const f = (a) => a.trim()\n' }],
     ['an old phrase in a document', { 'README.md': 'Whoever comes' }],
   ])('%s', (_, files) => {
     expect(problems(files)).toHaveLength(1)
@@ -54,6 +55,7 @@ describe('the tidy check accepts', () => {
       'the memory of a pure function that is listed with its reason',
       { 'sidecar/http/folding.ts': 'const foldedNames = new Map()\nconst f = () => foldedNames.set(1, 2)\n' },
     ],
+    ['them elsewhere', { 'pdp/engine/b.ts': 'const f = (a) => a.trim()\n' }],
     ['a variable of a function', { 'pdp/b.ts': 'function f() {\n  let n = 0\n}\n' }],
     ['module state of a test', { 'test/b.test.ts': 'let n = 0\n' }],
     ['links and paths that exist', { 'README.md': '[a](pdp/a.ts) `pdp/` [b](https://example.com/x) [c](#here) a.ts' }],

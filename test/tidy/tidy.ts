@@ -21,6 +21,7 @@ const RULES = [
   'old names',
   'old phrases',
   'growth',
+  'foreign blanks',
 ] as const
 const LINES_MAX = 300
 const FILES_MAX = 20
@@ -44,6 +45,7 @@ export function findings(tree: Tree): Findings {
       flags: 'gi',
     }),
     growth: withoutGrowth(tree),
+    'foreign blanks': foreignBlanks(tree),
   }
 }
 
@@ -62,6 +64,23 @@ function longFiles(tree: Tree): Findings['long files'] {
   const lines = [...tree].filter(([path]) => isCode(path)).map(([path, text]) => [path, linesOf(text).length] as const)
   const long = lines.filter(([, count]) => count > LINES_MAX)
   return Object.fromEntries(long.map(([path, count]) => [path, Math.ceil(count / 50) * 50]))
+}
+
+/** Rooms that read protocols. There only space and tab are blanks: `trimBlanks` of pdp/shared/base/blanks.ts. */
+const PROTOCOL =
+  /^(?:sidecar\/(?:http|request|listener|doors|sign-in|upstream|enforce)|pdp\/shared\/(?:base|token)|pdp\/server\/serve\/(?:http|authentication|authzen|scim)|pdp\/signals\/receiver|pdp\/identity\/(?:oauth|issuer|provider))\//
+/** Exceptions with their reasons. */
+const LENIENT: { readonly [path: string]: string } = {
+  'sidecar/request/target.ts': 'refuses what any server may trim',
+  'pdp/shared/base/client-address.ts': 'a setting',
+  'pdp/shared/token/provider-failure.ts': 'a text for the log',
+  'pdp/server/serve/scim/accounts.ts': 'names of people',
+}
+
+function foreignBlanks(tree: Tree): Findings['foreign blanks'] {
+  const found = [...tree].filter(([path]) => isCode(path) && PROTOCOL.test(path) && !Object.hasOwn(LENIENT, path))
+  const counts = found.map(([path, text]) => [path, text.match(/\.trim(?:Start|End)?\(/g)?.length ?? 0] as const)
+  return Object.fromEntries(counts.filter(([, count]) => count > 0))
 }
 
 /** They only become more, and none moves: the database knows each by its name. */

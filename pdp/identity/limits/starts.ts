@@ -1,5 +1,5 @@
 /** Bounds what can be started before anybody has signed in: by address, and for all unknown addresses together. */
-import { createAttempts } from '../../shared/process/attempts.ts'
+import { createAttempts } from '../../shared/base/attempts.ts'
 import type { KnownAddresses } from './known-addresses.ts'
 
 /** What one address, or one person who is signed in, may start in a minute; and all unknown addresses together. */

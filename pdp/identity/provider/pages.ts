@@ -1,8 +1,8 @@
 /** The pages that oidc-provider asks for by itself: errors, the device page and signing out. */
 import { type Client, type Configuration, type ErrorOut, errors, type Provider, type Session } from 'oidc-provider'
 import type { Directory } from '../../engine/store/directory.ts'
+import { createAttempts } from '../../shared/base/attempts.ts'
 import { unescapeHtml } from '../../shared/base/html.ts'
-import { createAttempts } from '../../shared/process/attempts.ts'
 import { errorPage, type Trouble, troubleOf } from '../html/error-page.ts'
 import { type FrameOf, frameIn, nameOf } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'

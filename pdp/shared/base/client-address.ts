@@ -1,5 +1,7 @@
 /** Whom a request comes from by the word of proxies that the operator trusts (RFC 7239, X-Forwarded-For), and of nobody else. */
+
 import { type Network, type Networks, parseAddress, parseNetwork } from './addresses.ts'
+import { trimBlanks } from './blanks.ts'
 
 /** What one kind of field says: texts as they were sent, from the client's side to ours; null: not said there. */
 export type Said = {
@@ -78,7 +80,7 @@ const NODE = /^(?:\[([0-9A-Fa-f:.]+)\]|(\d+\.\d+\.\d+\.\d+))(?::(?:\d{1,5}|_[A-Z
 
 /** RFC 7239 section 6, and the bare IPv6 addresses of X-Forwarded-For. Null: the proxy that wrote it does not know. */
 function parseNode(text: string | null): string | null {
-  if (text === null || /^(?:unknown|_[A-Za-z0-9._-]+)(?::\S*)?$/i.test(text)) return null
+  if (text === null || /^(?:unknown|_[A-Za-z0-9._-]+)(?::[!-~]*)?$/i.test(text)) return null
   const match = NODE.exec(text)
   const address = parseAddress(match?.[1] ?? match?.[2] ?? text)
   if (address === null) throw new Error('A trusted proxy names a client by something that is not an IP address')
@@ -86,7 +88,7 @@ function parseNode(text: string | null): string | null {
 }
 
 const list = (raw: readonly string[], name: string): string[] =>
-  values(raw, name).flatMap((value) => value.split(',').map((member) => member.trim()))
+  values(raw, name).flatMap((value) => value.split(',').map(trimBlanks))
 
 function values(raw: readonly string[], name: string): string[] {
   const found: string[] = []

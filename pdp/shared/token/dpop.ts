@@ -2,7 +2,9 @@
  * Verifies DPoP proofs at a resource server, with every check of RFC 9449 section 4.3. Cheap checks come first, so that a
  * client without the token's key cannot make us verify signatures.
  */
+
 import { hash, type JsonWebKey, type KeyObject } from 'node:crypto'
+import { lowerAscii } from '../base/blanks.ts'
 import { type AlgorithmName, isAlgorithm, jwkSuits, keySuits, verifySignature } from './algorithms.ts'
 import type { AccessClaims } from './claims.ts'
 import { TokenError } from './errors.ts'
@@ -171,9 +173,9 @@ function comparable(url: string): string | null {
   const match = HTTP_URL.exec(url)
   if (match === null) return null
   const [, scheme = '', authority = '', path = ''] = match
-  const lower = scheme.toLowerCase()
+  const lower = lowerAscii(scheme)
   const port = lower === 'https' ? ':443' : ':80'
-  const host = authority.toLowerCase()
+  const host = lowerAscii(authority)
   return `${lower}://${host.endsWith(port) ? host.slice(0, -port.length) : host}${path === '' ? '/' : sameEscapes(path)}`
 }
 

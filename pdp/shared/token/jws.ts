@@ -1,4 +1,5 @@
 /** Parses a compact JWS (RFC 7515 section 7.1) strictly: three parts, canonical base64url, UTF-8, JSON objects. */
+import { lowerAscii } from '../base/blanks.ts'
 
 /** Has no prototype, so that lookups find only names that were sent. */
 export type JsonMembers = { readonly [name: string]: unknown }
@@ -59,6 +60,6 @@ function decode(part: string): Buffer | null {
 /** RFC 7515 section 4.1.9: a media type without `application/` when it has no other slash; case does not count. */
 export function hasType(header: JsonMembers, type: string): boolean {
   if (typeof header.typ !== 'string') return false
-  const typ = header.typ.toLowerCase()
+  const typ = lowerAscii(header.typ)
   return typ === type || typ === `application/${type}`
 }

@@ -1,4 +1,5 @@
 /** Asks an issuer about tokens that only the issuer can read (RFC 7662). */
+import { lowerAscii } from '../base/blanks.ts'
 import { TokenError } from './errors.ts'
 import { type JsonMembers, members } from './jws.ts'
 import { type Fetch, readJson } from './remote-keys.ts'
@@ -89,6 +90,6 @@ export function requireIntrospected(answer: JsonMembers, issuer: string): void {
 }
 
 const isOneOf = (value: unknown, names: readonly string[]): boolean =>
-  typeof value === 'string' && names.includes(value.toLowerCase())
+  typeof value === 'string' && names.includes(lowerAscii(value))
 
 const invalid = (message: string): TokenError => new TokenError('token_invalid', message)

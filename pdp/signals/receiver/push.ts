@@ -1,9 +1,11 @@
 /** Where transmitters push SETs to (RFC 8935): one path for each stream, with an Authorization field that only it knows. */
+
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Sql } from '../../engine/store/directory.ts'
 import type { MasterKeys } from '../../shared/base/encryption.ts'
 import { readAtMost } from '../../shared/base/http-json.ts'
+import { mediaTypeOf } from '../../shared/base/media-type.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { SetError } from '../set/errors.ts'
 import { SET_CHARS_MAX, SET_MEDIA_TYPE } from '../set/set.ts'
@@ -37,7 +39,7 @@ export function createPushHandler(deps: {
   }
 
   async function take(req: IncomingMessage, res: ServerResponse, stream: ReceivedStream): Promise<void> {
-    const type = req.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase()
+    const type = mediaTypeOf(req.headers['content-type'])
     if (type !== SET_MEDIA_TYPE) throw new SetError('invalid_request', `the body is not ${SET_MEDIA_TYPE}`)
     // A destroyed request could not be answered any more.
     const bytes = await readAtMost(req.iterator({ destroyOnReturn: false }), SET_CHARS_MAX)

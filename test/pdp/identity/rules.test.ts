@@ -9,8 +9,8 @@ import { BusyError, createSemaphores } from '../../../pdp/identity/limits/attemp
 import { refusedScope, SERVICE_SCOPES, scopesAt } from '../../../pdp/identity/oauth/scopes.ts'
 import { chooseOrganization } from '../../../pdp/identity/people/sign-in/consent.ts'
 import { providerMetadata } from '../../../pdp/identity/provider/client-metadata.ts'
+import { createAttempts } from '../../../pdp/shared/base/attempts.ts'
 import { CLAIMS_BYTES_MAX } from '../../../pdp/shared/domain/role.ts'
-import { createAttempts } from '../../../pdp/shared/process/attempts.ts'
 
 const FACTS: ClaimSources = {
   organization: { id: 'acme', name: 'Acme' },

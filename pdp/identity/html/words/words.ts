@@ -1,5 +1,7 @@
 /** Texts of the pages, in the language of the reader: `ui_locales` of the request, else Accept-Language, else English. */
+
 import type { IncomingMessage } from 'node:http'
+import { lowerAscii, trimBlanks } from '../../../shared/base/blanks.ts'
 import { type Html, html } from '../../../shared/base/html.ts'
 import { GERMAN } from './de.ts'
 import { ENGLISH, type Words } from './en.ts'
@@ -21,7 +23,7 @@ export function words(req: Pick<IncomingMessage, 'headers' | 'url'>, uiLocales?:
   const inAddress = new URLSearchParams((req.url ?? '').split('?', 2)[1]).get('ui_locales') ?? ''
   const tags = [...tagsOf(given), ...tagsOf(inAddress), ...acceptedTags(req.headers['accept-language'] ?? '')]
   for (const tag of tags) {
-    const found = LANGUAGES.get(tag.split('-', 1)[0]?.toLowerCase() ?? '')
+    const found = LANGUAGES.get(lowerAscii(tag.split('-', 1)[0] ?? ''))
     if (found !== undefined) return found
   }
   return ENGLISH
@@ -34,8 +36,8 @@ const tagsOf = (locales: string): readonly string[] => locales.split(' ', TAGS_M
 function acceptedTags(field: string): readonly string[] {
   const weighted = field.split(',', TAGS_MAX).map((part) => {
     const [tag = '', weight] = part.split(';')
-    const given = /^\s*q=([01](?:\.\d{0,3})?)\s*$/i.exec(weight ?? '')?.[1]
-    return { tag: tag.trim(), weight: weight === undefined ? 1 : Number(given ?? 0) }
+    const given = /^[ \t]*q=([01](?:\.\d{0,3})?)[ \t]*$/i.exec(weight ?? '')?.[1]
+    return { tag: trimBlanks(tag), weight: weight === undefined ? 1 : Number(given ?? 0) }
   })
   const wanted = weighted.filter(({ weight }) => weight > 0).sort((one, other) => other.weight - one.weight)
   return wanted.map(({ tag }) => tag)

@@ -2,10 +2,12 @@
  * Introspection (RFC 7662) and revocation (RFC 7009) of our JWT access tokens. oidc-provider authenticates the client and
  * answers, but refuses JWTs; so it is shown the token's id instead, after we have verified the token.
  */
+
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Provider } from 'oidc-provider'
 import type { Sql } from '../../../engine/store/directory.ts'
+import { mediaTypeOf } from '../../../shared/base/media-type.ts'
 import type { Pdp } from '../../../shared/domain/decision.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import { readForm } from '../../oauth/forms.ts'
@@ -15,7 +17,7 @@ import type { Introspection } from './introspection.ts'
 import type { TokenRecord } from './token-state.ts'
 
 const FORM_BYTES_MAX = 32_768
-const FORM = /^application\/x-www-form-urlencoded\s*(;|$)/i
+const FORM = 'application/x-www-form-urlencoded'
 /** A token that oidc-provider never finds. */
 const NO_TOKEN = 'inactive'
 
@@ -46,7 +48,7 @@ export function createTokenEndpoints(deps: TokenEndpointsDeps): TokenEndpoints {
 
   return {
     async translate(req) {
-      if (!FORM.test(req.headers['content-type'] ?? '')) return req
+      if (mediaTypeOf(req.headers['content-type']) !== FORM) return req
       const form = await readForm(req, FORM_BYTES_MAX)
       if (form === null) return null
       const [token, ...more] = form.getAll('token')

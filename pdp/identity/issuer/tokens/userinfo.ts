@@ -1,6 +1,8 @@
 /** UserInfo (OpenID Connect Core section 5.3): current claims about the person, for a token of ours with scope `openid`. */
+
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Directory } from '../../../engine/store/directory.ts'
+import { mediaTypeOf } from '../../../shared/base/media-type.ts'
 import { PROBLEM_MEDIA_TYPE, type ProblemCode, problem } from '../../../shared/base/problems.ts'
 import { parseAuthorization } from '../../../shared/token/authorization.ts'
 import { type ChallengeError, challenge } from '../../../shared/token/challenge.ts'
@@ -14,7 +16,7 @@ import { userInfoClaims } from './claims.ts'
 import type { Introspection } from './introspection.ts'
 import type { TokenRecord } from './token-state.ts'
 
-const FORM = /^application\/x-www-form-urlencoded\s*(;|$)/i
+const FORM = 'application/x-www-form-urlencoded'
 const FORM_BYTES_MAX = 32_768
 // Access needs a token and never a cookie, so pages of any origin may call it.
 const CORS = {
@@ -92,7 +94,7 @@ async function presentedToken(req: IncomingMessage): Promise<Presented> {
 }
 
 async function formToken(req: IncomingMessage): Promise<string | null> {
-  if (req.method !== 'POST' || !FORM.test(req.headers['content-type'] ?? '')) return null
+  if (req.method !== 'POST' || mediaTypeOf(req.headers['content-type']) !== FORM) return null
   const form = await readForm(req, FORM_BYTES_MAX)
   if (form === null) throw new Refused('malformed', null, 'the form is too large')
   const tokens = form.getAll('access_token')

@@ -1,5 +1,7 @@
 /** Sends a browser to another provider, and receives the same browser back. */
+
 import { randomBytes } from 'node:crypto'
+import { lowerAscii } from '../../../shared/base/blanks.ts'
 import { inOneLine } from '../../../shared/token/provider-failure.ts'
 import { PATHS, urlOf } from '../../oauth/paths.ts'
 import { goTo, type View } from '../account/page-parts.ts'
@@ -109,7 +111,8 @@ function problemOf(
   const { signedInAt, email, emailVerified } = person
   if (way.fresh && signedInAt !== null && account.clock() / 1_000 - signedInAt > FRESH_SECONDS) return 'notFresh'
   if (domains === undefined) return null
-  const domain = (email ?? '').split('@')[1]?.toLowerCase() ?? ''
+  // RFC 5321 section 4.1.2: a quoted name before the last @ may have others.
+  const domain = lowerAscii((email ?? '').slice((email ?? '').lastIndexOf('@') + 1))
   return emailVerified && domains.includes(domain) ? null : 'domain'
 }
 

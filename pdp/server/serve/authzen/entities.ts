@@ -1,4 +1,5 @@
 /** What AuthZEN Authorization API 1.0 sends: subjects, actions, resources and contexts, read leniently where it says so. */
+import { lowerAscii } from '../../../shared/base/blanks.ts'
 import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
 import { isObjectId, isRelationOrKey, isType } from '../../../shared/domain/names.ts'
 import { RequestProblem } from '../http/status.ts'
@@ -24,7 +25,7 @@ export const objectOf = ({ type, id }: Entity): string | null =>
 
 /** The relation that an action means, or null: HTTP methods are upper case, and the relations of a route are not. */
 export function relationOf(action: string, resourceType: string): string | null {
-  const relation = resourceType === 'route' ? action.toLowerCase() : action
+  const relation = resourceType === 'route' ? lowerAscii(action) : action
   return isRelationOrKey(relation) ? relation : null
 }
 

@@ -1,5 +1,7 @@
 /** The five calls of the AuthZEN Authorization API 1.0, answered by the same decisions as `POST /oauth/decisions`. */
+
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { mediaTypeOf } from '../../../shared/base/media-type.ts'
 import type { Places } from '../authentication/admission.ts'
 import { presentedToken } from '../authentication/credentials.ts'
 import type { AskedFromDeps } from '../decisions/asked-from.ts'
@@ -126,7 +128,7 @@ function addCall(app: FastifyInstance, deps: AuthzenDeps, call: Call): void {
     validatorCompiler: () => () => true,
     onRequest: async (request) => {
       presentedToken(deps.issuer, request.raw)
-      const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase()
+      const type = mediaTypeOf(request.headers['content-type'])
       // Section 10.1.2 has 400 for this, where other calls have 415.
       if (type !== 'application/json') throw new RequestProblem('request_invalid', 'send the body as application/json')
     },

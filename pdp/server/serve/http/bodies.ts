@@ -1,7 +1,10 @@
 /** How request bodies are read: which media types a route takes, and for how long it waits for them. */
+
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { parseAside } from '../../../engine/worker/worker.ts'
+import { lowerAscii } from '../../../shared/base/blanks.ts'
+import { mediaTypeOf, namesOtherCharset } from '../../../shared/base/media-type.ts'
 import { parseJson, parseUtf8 } from './json.ts'
 import { sendProblem } from './problem-response.ts'
 import { RequestProblem } from './status.ts'
@@ -18,7 +21,6 @@ declare module 'fastify' {
 const YAML_TYPES = ['application/yaml', 'application/x-yaml', 'text/yaml']
 const SCIM_TYPES = ['application/scim+json']
 const LINES_TYPES = ['application/x-ndjson', 'text/plain']
-const OTHER_CHARSET = /charset(?![ \t]*=[ \t]*"?utf-?8\b)/i
 /** Time for a caller that is still sending to read the answer, before the connection closes. */
 const LINGER_MS = 1_000
 /** YAML of this length is parsed within milliseconds, whatever it contains. */
@@ -53,12 +55,12 @@ export function addBodyParsers(app: FastifyInstance): void {
   app.addHook('preParsing', (request, _reply, _payload, done) => {
     if (request.method === 'GET' || request.method === 'HEAD') return done()
     const { 'content-type': field = '', 'content-encoding': coding } = request.headers
-    const type = field.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+    const type = mediaTypeOf(field)
     if (!KNOWN_TYPES.has(type)) return done()
     // A gateway in front could decode it, and read another text than we.
-    if (coding !== undefined && coding.toLowerCase() !== 'identity')
+    if (coding !== undefined && lowerAscii(coding) !== 'identity')
       return done(new RequestProblem('media_type_unsupported', 'send the body without Content-Encoding'))
-    if (OTHER_CHARSET.test(field)) return done(new RequestProblem('media_type_unsupported', 'send the body in UTF-8'))
+    if (namesOtherCharset(field)) return done(new RequestProblem('media_type_unsupported', 'send the body in UTF-8'))
     const kinds = request.routeOptions.config.bodies ?? JSON_DEFAULT
     if (kinds.some((kind) => BODY_TYPES[kind].includes(type))) return done()
     const taken = kinds.flatMap((kind) => BODY_TYPES[kind])

@@ -1,6 +1,8 @@
 /** Conditional requests (RFC 9110 section 13): entity tags, and the evaluation of If-Match and If-None-Match. */
+
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
+import { trimBlanks } from '../../../shared/base/blanks.ts'
 import { RequestProblem } from './status.ts'
 
 type Conditions = Pick<IncomingHttpHeaders, 'if-match' | 'if-none-match'>
@@ -37,7 +39,7 @@ export function isNoneMatch(headers: Conditions, tag: string | null): boolean {
 
 function parseTags(name: string, value: string | undefined): '*' | readonly string[] | null {
   if (value === undefined) return null
-  const text = value.trim()
+  const text = trimBlanks(value)
   if (!LIST.test(text)) throw new RequestProblem('request_invalid', `${name} is neither * nor a list of entity tags`)
   return text === '*' ? '*' : (text.match(new RegExp(TAG, 'g')) ?? [])
 }

@@ -1,5 +1,6 @@
 /** The attributes that are kept of users and groups (RFC 7643 section 7), as one table for validation and for /Schemas. */
 
+import { lowerAscii } from '../../../shared/base/blanks.ts'
 import { TIERS } from '../../../shared/domain/membership.ts'
 
 export const USER_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:User'
@@ -181,4 +182,4 @@ export const GROUP: ResourceType = {
 
 /** Attribute names are compared without case. */
 export const named = (attributes: readonly Attribute[], name: string): Attribute | null =>
-  attributes.find((one) => one.name.toLowerCase() === name.toLowerCase()) ?? null
+  attributes.find((one) => lowerAscii(one.name) === lowerAscii(name)) ?? null

@@ -1,4 +1,5 @@
 /** Reads a resource as a directory sends it into what is kept: known attributes under their own names, each of its type. */
+import { lowerAscii } from '../../../shared/base/blanks.ts'
 import { type JsonObject, type JsonValue, textIssue } from '../../../shared/domain/json.ts'
 import { type Attribute, named, type ResourceType, valuesMax } from './attributes.ts'
 import { ScimError } from './errors.ts'
@@ -27,7 +28,7 @@ export function readDocument(sent: JsonValue | undefined, type: ResourceType): J
 }
 
 function readExtension(sent: JsonObject, { schema, attributes }: NonNullable<ResourceType['extension']>): JsonObject {
-  const key = Object.keys(sent).find((name) => name.toLowerCase() === schema.toLowerCase())
+  const key = Object.keys(sent).find((name) => lowerAscii(name) === lowerAscii(schema))
   const found = key === undefined ? undefined : sent[key]
   if (found === undefined || found === null) return {}
   if (!isObject(found)) throw new ScimError('invalidValue', `${schema} is not an object`)
@@ -78,7 +79,7 @@ function readOne(value: JsonValue, attribute: Attribute, place: string): JsonVal
 /** Entra ID sends texts: `"active": "False"`. */
 function readBoolean(value: JsonValue, place: string): boolean {
   if (typeof value === 'boolean') return value
-  const text = typeof value === 'string' ? value.toLowerCase() : ''
+  const text = typeof value === 'string' ? lowerAscii(value) : ''
   if (text === 'true' || text === 'false') return text === 'true'
   throw new ScimError('invalidValue', `${place} is neither true nor false`)
 }

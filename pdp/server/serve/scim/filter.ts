@@ -23,7 +23,7 @@ export type PatchPath = { readonly path: AttributePath; readonly filter: Filter 
 
 type Token = { readonly kind: 'word' | 'text' | 'mark'; readonly text: string; readonly at: number }
 
-const TOKEN = /\s*(?:([()[\]])|("(?:[^"\\]|\\.)*")|([^\s()[\]"]+))/y
+const TOKEN = /[ \t]*(?:([()[\]])|("(?:[^"\\]|\\.)*")|([^ \t()[\]"]+))/y
 // RFC 7644 figure 1, with the URN that may stand before an attribute.
 const NAME = '[A-Za-z$][A-Za-z0-9_-]*'
 const PATH = new RegExp(`^(?:(urn:[A-Za-z0-9:._-]+):)?(${NAME})(?:\\.(${NAME}))?$`, 'i')
@@ -211,9 +211,10 @@ class Reader {
     if (!this.#take(mark)) throw this.#refusal(`lacks a ${mark}`)
   }
 
-  #split(text: string): readonly Token[] {
+  #split(given: string): readonly Token[] {
+    const text = given.replace(/[ \t]+$/, '')
     const tokens: Token[] = []
-    const end = text.trimEnd().length
+    const end = text.length
     TOKEN.lastIndex = 0
     let at = 0
     while (at < end) {

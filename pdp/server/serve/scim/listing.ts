@@ -1,6 +1,8 @@
 /** Lists and single resources: filters, pages and projections (RFC 7644 section 3.4). */
+
 import { setImmediate } from 'node:timers/promises'
 import type { Provisioned } from '../../../engine/store/directory.ts'
+import { trimBlanks } from '../../../shared/base/blanks.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { Places } from '../authentication/admission.ts'
 import { RequestProblem } from '../http/status.ts'
@@ -241,7 +243,7 @@ function viewOf(query: ScimCall['query'], { related, type }: Listed): View {
 function pathsIn(text: string, parameter: string): readonly AttributePath[] {
   if (text.length > PARAMETER_CHARACTERS_MAX)
     throw new ScimError('invalidValue', `${parameter} is longer than ${PARAMETER_CHARACTERS_MAX} characters`)
-  const words = text.split(',').map((word) => word.trim())
+  const words = text.split(',').map(trimBlanks)
   return words.filter((word) => word !== '').map((word) => parseAttributePath(word, 'invalidValue'))
 }
 

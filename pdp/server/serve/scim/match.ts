@@ -1,4 +1,5 @@
 /** Whether a resource satisfies a filter (RFC 7644 section 3.4.2.2). */
+import { lowerAscii } from '../../../shared/base/blanks.ts'
 import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
 import { named, type ResourceType } from './attributes.ts'
 import { ScimError } from './errors.ts'
@@ -123,8 +124,8 @@ export const isObject = (value: JsonValue | undefined): value is JsonObject =>
 
 /** Without case, as SCIM compares names. */
 export function memberOf(holder: JsonObject, name: string): JsonValue | undefined {
-  const wanted = name.toLowerCase()
-  const key = Object.keys(holder).find((one) => one.toLowerCase() === wanted)
+  const wanted = lowerAscii(name)
+  const key = Object.keys(holder).find((one) => lowerAscii(one) === wanted)
   return key === undefined ? undefined : holder[key]
 }
 

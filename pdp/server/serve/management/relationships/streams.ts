@@ -1,8 +1,10 @@
 /** Imports and exports relationship tuples as lines, in bounded memory. */
+
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import type { Store } from '../../../../engine/store/contract.ts'
 import { createRestrictions } from '../../../../engine/writes/restrictions.ts'
+import { mediaTypeOf } from '../../../../shared/base/media-type.ts'
 import type { Change } from '../../../../shared/domain/change.ts'
 import type { Tuple } from '../../../../shared/domain/tuple.ts'
 import type { Log } from '../../../../shared/process/log.ts'
@@ -95,7 +97,7 @@ export function addRelationshipStreams(app: FastifyInstance, deps: ImportDeps): 
 }
 
 const written = (tuple: Tuple): Change => ({ kind: 'tuple', op: 'write', tuple })
-const wantsText = (accept: string): boolean => /(?:^|,)\s*text\/plain\b/i.test(accept)
+const wantsText = (accept: string): boolean => accept.split(',').some((part) => mediaTypeOf(part) === 'text/plain')
 
 /**
  * An error before anything is stored is an ordinary error answer; a later one is in the last line. Progress lines that the

@@ -1,6 +1,6 @@
 /** Blanks and cases of protocols, with every byte and what JavaScript also takes for a blank or a letter. */
 import { expect, test } from 'vitest'
-import { lowerAscii, trimBlanks } from '../../../../pdp/shared/process/blanks.ts'
+import { lowerAscii, trimBlanks } from '../../../../pdp/shared/base/blanks.ts'
 import { BLANKS_OF_SCRIPTS, BYTES } from '../../../support/blanks.ts'
 
 const around = (one: string): string => `${one}a ${one} b${one}`

@@ -1,0 +1,13 @@
+/** Reads media types (RFC 9110 section 8.3.1) by one grammar, wherever bytes of others name one. */
+import { lowerAscii, trimBlanks } from './blanks.ts'
+
+/** The type and subtype in lower case, without parameters; empty when none is named. */
+export function mediaTypeOf(field: string | undefined): string {
+  const [type = ''] = (field ?? '').split(';', 1)
+  return lowerAscii(trimBlanks(type))
+}
+
+const OTHER_CHARSET = /charset(?![ \t]*=[ \t]*(?:"utf-?8"|utf-?8)[ \t]*(?:;|$))/i
+
+/** True when a charset other than UTF-8 is named, or something that another reader may take for one. */
+export const namesOtherCharset = (field: string): boolean => OTHER_CHARSET.test(field)
