@@ -149,9 +149,8 @@ function derive(world: World, organization: string, subject: string, rules: Rule
     if (allowed?.includes(`${kind} with ${t.condition.name}`) !== true) return false
     return world.holds?.(t) ?? null
   }
-  /** What cannot be told counts where as much as can be is derived, whatever the tuple leads to. */
-  const leads = (counting: boolean | null, on: boolean, optimistic: boolean): boolean =>
-    counting === null ? optimistic : counting && on
+  /** What cannot be told counts where as much as can be is derived. */
+  const leads = (counting: boolean | null, on: boolean, optimistic: boolean): boolean => (counting ?? optimistic) && on
   const direct = (
     node: string,
     allowed: readonly string[] | null,

@@ -1,12 +1,11 @@
-/** The tuples with a condition that one check reads: which of them count, and what is missing to decide it. */
+/** The tuples with a condition that one check reads: which of them count, and of which that cannot be told. */
 
 import type { LogId } from '../../shared/domain/change-log.ts'
-import { PdpError } from '../../shared/domain/errors.ts'
 import { isWildcard, typeOf } from '../../shared/domain/names.ts'
 import { ConditionRun } from './conditions/run.ts'
 import type { Direct } from './model.ts'
 import { subjectType } from './usersets.ts'
-import { type ConditionalSubject, FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
+import type { ConditionalSubject, View } from './view.ts'
 
 type Allowed = NonNullable<Direct['conditional']>
 export type Place = {
@@ -21,8 +20,12 @@ export type Wanted = {
   readonly countMax: number
   readonly isWanted?: (subject: string) => boolean
 }
-/** `subjects`: those whose condition is met. `undecided`: of some it cannot be told. `rows`: how many were read. */
-export type Met = { readonly subjects: readonly string[]; readonly undecided: boolean; readonly rows: number }
+/** Why it cannot be told whether a tuple counts. `missing`: parameters without a value. */
+export type Doubt = { readonly message: string; readonly missing: readonly string[] }
+/** Whom a tuple names that counts; with a doubt, perhaps. */
+export type Named = { readonly subject: string; readonly doubt: Doubt | null }
+/** `rows`: how many were read. */
+export type Met = { readonly named: readonly Named[]; readonly rows: number }
 
 /** False conditions of one relation of an object that are named at most. */
 const UNMET_MAX = 10
@@ -31,8 +34,6 @@ export class ConditionalTuples {
   readonly #view: View
   readonly #log: LogId
   #run: ConditionRun | null
-  #message: string | null = null
-  readonly #missing = new Set<string>()
 
   /** `run`: shared by the checks of a question; null: the question has no context. */
   constructor(view: View, log: LogId, run: ConditionRun | null) {
@@ -41,19 +42,13 @@ export class ConditionalTuples {
     this.#run = run
   }
 
-  /** Why something could not be told, with all parameters that are lacking. Null when everything could. */
-  get failure(): PdpError | null {
-    if (this.#message === null) return null
-    return new PdpError('condition_failed', this.#message, { missingContext: [...this.#missing].sort() })
-  }
-
-  /** Does the tuple that names the subject count? Null while rows are missing; UNKNOWN: that cannot be told. */
-  names(place: Place, subject: string): Truth | null {
+  /** Does the tuple that names the subject count? Null while rows are missing. */
+  names(place: Place, subject: string): boolean | Doubt | null {
     const { object, relation, allowed } = place
-    if (!allowed.has(isWildcard(subject) ? subject : subjectType(subject))) return FALSE
+    if (!allowed.has(isWildcard(subject) ? subject : subjectType(subject))) return false
     const condition = this.#view.conditionOf(this.#log, object, relation, subject)
     if (condition === undefined) return null
-    return condition === null ? FALSE : this.#counts(place, { subject, condition })
+    return condition !== null && this.#counts(place, { subject, condition })
   }
 
   /** Usersets and wildcards that `isWanted`, or plain objects. Undefined while rows are missing; null past `countMax`. */
@@ -61,20 +56,17 @@ export class ConditionalTuples {
     const { isWanted = () => true } = wanted
     const rows = this.#view.conditional(this.#log, place.object, place.relation, wanted)
     if (rows === undefined || rows === null) return rows
-    const subjects: string[] = []
-    let undecided = false
-    for (const row of rows) {
-      const counts = isWanted(row.subject) ? this.#counts(place, row) : FALSE
-      if (counts === TRUE) subjects.push(row.subject)
-      else if (counts === UNKNOWN) undecided = true
-    }
-    return { subjects, undecided, rows: rows.length }
+    const named = rows.flatMap((row): readonly Named[] => {
+      const counts = isWanted(row.subject) && this.#counts(place, row)
+      return counts === false ? [] : [{ subject: row.subject, doubt: counts === true ? null : counts }]
+    })
+    return { named, rows: rows.length }
   }
 
-  #counts({ object, relation, allowed, unmet }: Place, { subject, condition }: ConditionalSubject): Truth {
+  #counts({ object, relation, allowed, unmet }: Place, { subject, condition }: ConditionalSubject): boolean | Doubt {
     const kind = isWildcard(subject) ? subject : subject.includes('#') ? subjectType(subject) : typeOf(subject)
     const definition = allowed.get(kind)?.get(condition.name)
-    if (definition === undefined) return FALSE
+    if (definition === undefined) return false
     this.#run ??= new ConditionRun(this.#view)
     const outcome = this.#run.evaluate(definition, condition)
     const tuple = `${object}#${relation}@${subject}`
@@ -82,9 +74,6 @@ export class ConditionalTuples {
       unmet.push(
         `${tuple} does not count: condition "${condition.name}" is false for ${this.#run.seenBy(definition, condition)}`,
       )
-    if (outcome.ok) return outcome.holds ? TRUE : FALSE
-    this.#message ??= `${tuple}: ${outcome.message}`
-    for (const name of outcome.missing) this.#missing.add(name)
-    return UNKNOWN
+    return outcome.ok ? outcome.holds : { message: `${tuple}: ${outcome.message}`, missing: outcome.missing }
   }
 }

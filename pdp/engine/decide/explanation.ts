@@ -79,6 +79,8 @@ function wantingIn(root: Subgoal, spend: Spend): Wanting {
       for (const { to } of edges) if (to.truth !== TRUE) todo.push(to)
       continue
     }
+    // No tuple makes good for a condition that cannot be evaluated.
+    if (!goal.complete) continue
     // One tuple can make good for one operand only, and none for what excludes.
     const wanting = edges.filter(({ to, negative }) => to.truth !== (negative ? FALSE : TRUE))
     const [only] = wanting

@@ -1,17 +1,17 @@
 /** What the tuples of a relation say by themselves. */
 
 import type { LogId } from '../../shared/domain/change-log.ts'
-import type { PdpError } from '../../shared/domain/errors.ts'
+import { PdpError } from '../../shared/domain/errors.ts'
 import { isWildcard } from '../../shared/domain/names.ts'
 import type { Budget } from './budget.ts'
 import type { CheckTerms } from './check-terms.ts'
-import { ConditionalTuples, type Met, type Place } from './conditional-tuples.ts'
+import { ConditionalTuples, type Doubt, type Met, type Place } from './conditional-tuples.ts'
 import type { ConditionRun } from './conditions/run.ts'
 import { groupSteps, notesOf, tupleStep } from './explanation.ts'
 import type { Direct } from './model.ts'
-import { found, type Subgoal } from './subgoals.ts'
+import { Edge, found, lean, Subgoal, undecidedBelow } from './subgoals.ts'
 import { subjectType, type Userset } from './usersets.ts'
-import { FALSE, TRUE, UNKNOWN, type View } from './view.ts'
+import { FALSE, UNKNOWN, type View } from './view.ts'
 
 export class OwnTuples {
   readonly #view: View
@@ -23,6 +23,8 @@ export class OwnTuples {
   readonly #run: ConditionRun | null
   /** Made once a relation allows a condition, as few do. */
   #conditional: ConditionalTuples | null = null
+  /** By what they keep from being decided. */
+  readonly #doubts = new Map<Subgoal, Doubt[]>()
 
   constructor(
     of: {
@@ -49,9 +51,30 @@ export class OwnTuples {
     return this.#conditional
   }
 
-  /** Why something could not be told. Null when everything could. */
-  get failure(): PdpError | null {
-    return this.#conditional?.failure ?? null
+  /** The goal may hold by a tuple of which it cannot be told whether it counts. @returns false: that is left out of it. */
+  doubted(goal: Subgoal, doubt: Doubt): false {
+    const known = this.#doubts.get(goal)
+    if (known === undefined) this.#doubts.set(goal, [doubt])
+    else known.push(doubt)
+    return false
+  }
+
+  /** Holds never, and does not as soon as `to` does not: the tuple in doubt may lead there. */
+  inDoubt(to: Subgoal, doubt: Doubt): Subgoal {
+    // Never complete, so that nothing makes it true.
+    const both = new Subgoal(to.object, to.type, to.relation, null, 'all')
+    lean(new Edge({ from: both, to, negative: false, byRule: true, steps: null }))
+    this.doubted(both, doubt)
+    return both
+  }
+
+  /** Why the root could not be decided, with all parameters on which it depends. Null where no condition is the reason. */
+  failureOf(root: Subgoal): PdpError | null {
+    if (this.#doubts.size === 0) return null
+    const [first, ...others] = [...undecidedBelow(root)].flatMap((goal) => this.#doubts.get(goal) ?? [])
+    if (first === undefined) return null
+    const missing = new Set([first, ...others].flatMap((doubt) => doubt.missing))
+    return new PdpError('condition_failed', first.message, { missingContext: [...missing].sort() })
   }
 
   /** Tiers come from memberships only; no tier implies another unless the model says so. */
@@ -69,7 +92,8 @@ export class OwnTuples {
   namedOnCondition(goal: Subgoal, place: Place): boolean {
     const named = this.conditions.names(place, this.#subject)
     if (named === null) return this.#budget.missed()
-    if (named !== TRUE) return named === FALSE
+    if (typeof named === 'object') return this.doubted(goal, named)
+    if (!named) return true
     if (this.#explains) notesOf(goal).found = [{ tuple: `${place.object}#${place.relation}@${this.#subject}` }]
     return found(goal, 'tuple')
   }
@@ -80,8 +104,8 @@ export class OwnTuples {
     return this.conditions.met(place, { kind: 'usersets', isWanted, countMax })
   }
 
-  /** From the subject's side, so that a large group costs nothing. */
-  group(goal: Subgoal, userset: Userset): boolean {
+  /** From the subject's side, so that a large group costs nothing. `doubt`: whether the tuple that names it counts. */
+  group(goal: Subgoal, userset: Userset, doubt: Doubt | null): boolean {
     if (isWildcard(this.#subject)) return true // a group names its members
     const truth = this.#view.inGroup(this.#log, this.#subject, userset)
     if (truth === FALSE) {
@@ -90,6 +114,7 @@ export class OwnTuples {
     }
     if (truth === UNKNOWN) return this.#budget.missed()
     if (truth === null) return this.#budget.limited(`${this.#subject} is in too many groups`)
+    if (doubt !== null) return this.doubted(goal, doubt)
     if (this.#explains) {
       const groups = groupSteps(this.#view, this.#log, { subject: this.#subject, group: userset.text })
       notesOf(goal).found = [tupleStep(goal, userset), ...groups]

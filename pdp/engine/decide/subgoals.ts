@@ -127,6 +127,15 @@ export const wayBy = (to: Subgoal, byRule: boolean): Way => (byRule ? 'model' : 
 /** Through a tuple that names a userset. */
 export const wayByTuple = (way: Way): Way => (way === 'tuple' ? 'group' : way)
 
+/** What keeps a goal from being decided, itself included. */
+export function undecidedBelow(root: Subgoal): ReadonlySet<Subgoal> {
+  const found = new Set([root])
+  // A loop over a Set also visits members that are added while it runs.
+  for (const goal of found)
+    for (let edge = goal.edges; edge !== null; edge = edge.previous) if (edge.to.truth === UNKNOWN) found.add(edge.to)
+  return found
+}
+
 /** `todo`: decided subgoals whose users have not been notified yet. */
 export function passOn(todo: Subgoal[]): void {
   for (let goal = todo.pop(); goal !== undefined; goal = todo.pop())

@@ -4,6 +4,7 @@ import type { LogId } from '../../../shared/domain/change-log.ts'
 import type { ReasonStep } from '../../../shared/domain/decision.ts'
 import type { Budget } from '../budget.ts'
 import { CheckTerms } from '../check-terms.ts'
+import type { Doubt } from '../conditional-tuples.ts'
 import type { ConditionRun } from '../conditions/run.ts'
 import { notesOf, ruleStep, tupleStep } from '../explanation.ts'
 import type { Direct, Expression, Model } from '../model.ts'
@@ -12,7 +13,7 @@ import { OwnTuples } from '../own-tuples.ts'
 import { completed, Edge, found, lean, OPEN, Subgoal, wayBy, wayByTuple } from '../subgoals.ts'
 import { isUserset, Userset } from '../usersets.ts'
 import { FALSE, TRUE, UNKNOWN, type View } from '../view.ts'
-import { WideRelations } from '../wide/wide-relations.ts'
+import { type Lean, WideRelations } from '../wide/wide-relations.ts'
 import { Frontier } from './frontier.ts'
 
 type From = Extract<Expression, { kind: 'from' }>
@@ -103,10 +104,9 @@ export class Expansion {
         return this.#direct(goal, expression.allowed)
       case 'computed': {
         const { relation } = expression
-        const { object } = goal
-        if (this.#leansOnOwn(goal, { object, relation, fanOut: 1, byRule: true })) return true
+        if (this.#leansOnOwn(goal, { object: goal.object, relation, fanOut: 1, byRule: true })) return true
         const steps = this.#explains ? [ruleStep(goal, relation)] : null
-        return this.#lean(goal, this.#reach(goal, object, relation, 1), true, steps)
+        return this.#lean(goal, this.#reach(goal, goal.object, relation, 1), true, steps)
       }
       case 'from':
         return this.#from(goal, expression)
@@ -192,7 +192,7 @@ export class Expansion {
     if (parents === undefined) return this.#budget.missed()
     if (parents === null || !this.#budget.count(parents.length)) return this.#manyParents(goal, rule)
     for (const parent of parents) {
-      if (allowed.types.has(this.#terms.typeOf(parent))) this.#parent(goal, rule, parent, parents.length)
+      if (allowed.types.has(this.#terms.typeOf(parent))) this.#parent(goal, rule, parent, parents.length, null)
       if (goal.truth === TRUE) return true
     }
     if (allowed.conditional === null) return true
@@ -200,8 +200,8 @@ export class Expansion {
     const met = this.own.conditions.met(place, { kind: 'objects', countMax })
     if (met === undefined) return this.#budget.missed()
     if (met === null || !this.#budget.count(met.rows)) return this.#manyParents(goal, rule)
-    for (const parent of met.subjects) this.#parent(goal, rule, parent, met.rows)
-    return !met.undecided
+    for (const { subject, doubt } of met.named) this.#parent(goal, rule, subject, met.rows, doubt)
+    return true
   }
 
   #unmet(goal: Subgoal): string[] | null {
@@ -209,7 +209,7 @@ export class Expansion {
   }
 
   #manyParents(goal: Subgoal, rule: From): true {
-    const lean = (parent: string, fanOut: number): true => this.#parent(goal, rule, parent, fanOut)
+    const lean: Lean = ({ subject, doubt }, fanOut) => this.#parent(goal, rule, subject, fanOut, doubt)
     return this.#wideRelations().parents(goal, rule, this.#unmet(goal), lean)
   }
 
@@ -219,15 +219,15 @@ export class Expansion {
     return this.#wide
   }
 
-  /** @returns true: that it leans on it is all there is to say. */
-  #parent(goal: Subgoal, rule: From, parent: string, fanOut: number): true {
+  /** `doubt`: whether the tuple counts. @returns true: that it leans on it is all there is to say. */
+  #parent(goal: Subgoal, rule: From, parent: string, fanOut: number, doubt: Doubt | null): true {
     if (goal.truth === TRUE) return true
     const { tupleset, relation } = rule
-    if (this.#leansOnOwn(goal, { object: parent, relation, fanOut, byRule: true })) return true
+    if (doubt === null && this.#leansOnOwn(goal, { object: parent, relation, fanOut, byRule: true })) return true
     const to = this.#reach(goal, parent, relation, fanOut)
     const tuple = `${goal.object}#${tupleset}@${parent}`
     const steps = this.#explains ? [ruleStep(goal, `${relation} from ${tupleset}`), { tuple }] : null
-    return this.#lean(goal, to, true, steps)
+    return this.#lean(goal, doubt === null ? to : this.own.inDoubt(to, doubt), true, steps)
   }
 
   /** The relation's own tuples. `allowed` null: no model, so anything but a wildcard. */
@@ -259,7 +259,7 @@ export class Expansion {
     let whole = true
     if (!isWide)
       for (const userset of usersets) {
-        if (this.#terms.lets(allowed, userset) && !this.#counted(goal, userset, usersets.length)) whole = false
+        if (this.#terms.lets(allowed, userset) && !this.#counted(goal, userset, usersets.length, null)) whole = false
         if (goal.truth === TRUE) return true
       }
     const conditional = allowed?.conditional ?? null
@@ -271,28 +271,30 @@ export class Expansion {
     const met = this.own.metUsersets(place, countMax)
     if (met === undefined) return this.#budget.missed()
     if (met === null || !this.#budget.count(met.rows)) return this.#manyUsersets(goal, allowed) && whole
-    for (const subject of met.subjects) {
-      if (!this.#counted(goal, new Userset(subject), met.rows)) whole = false
+    for (const { subject, doubt } of met.named) {
+      if (!this.#counted(goal, new Userset(subject), met.rows, doubt)) whole = false
       if (goal.truth === TRUE) return true
     }
-    return whole && !met.undecided
+    return whole
   }
 
   #manyUsersets(goal: Subgoal, allowed: Direct | null): true {
-    const lean = (name: string, fanOut: number): boolean => this.#counted(goal, new Userset(name), fanOut)
+    const lean: Lean = ({ subject, doubt }, fanOut) => this.#counted(goal, new Userset(subject), fanOut, doubt)
     return this.#wideRelations().usersets(goal, allowed, this.#unmet(goal), lean)
   }
 
-  /** The tuple that names it counts: what it holds is held. */
-  #counted(goal: Subgoal, userset: Userset, fanOut: number): boolean {
+  /** What the userset holds is held, where the tuple that names it counts. `doubt`: whether it does. @returns false where that is all there is to tell. */
+  #counted(goal: Subgoal, userset: Userset, fanOut: number, doubt: Doubt | null): boolean {
     if (userset.isWildcard) {
+      if (doubt !== null) return this.own.doubted(goal, doubt)
       if (this.#explains) notesOf(goal).found = [tupleStep(goal, userset)]
       return found(goal, 'tuple')
     }
-    if (userset.isGroup && !this.#terms.groupsAreModelled) return this.own.group(goal, userset)
+    if (userset.isGroup && !this.#terms.groupsAreModelled) return this.own.group(goal, userset, doubt)
     const { object, relation } = userset
-    if (this.#leansOnOwn(goal, { object, relation, fanOut, byRule: false })) return true
+    if (doubt === null && this.#leansOnOwn(goal, { object, relation, fanOut, byRule: false })) return true
     const to = this.#reach(goal, object, relation, fanOut)
-    return this.#lean(goal, to, false, this.#explains ? [tupleStep(goal, userset)] : null)
+    const on = doubt === null ? to : this.own.inDoubt(to, doubt)
+    return this.#lean(goal, on, false, this.#explains ? [tupleStep(goal, userset)] : null)
   }
 }

@@ -80,7 +80,7 @@ export class Search {
     if (root.truth === TRUE || root.truth === FALSE) return root.truth
     // What is not loaded yet may decide it, whatever bound was reached in search of it.
     if (this.#budget.missing) return UNKNOWN
-    const { failure } = this.#expansion.own
+    const failure = this.#expansion.own.failureOf(root)
     if (failure !== null) throw failure
     const absent = `${root.object}#${root.relation} depends on its own absence ("but not")`
     throw new PdpError('evaluation_limit', this.#budget.limit ?? absent)

@@ -6,15 +6,15 @@
 import type { LogId } from '../../../shared/domain/change-log.ts'
 import { isWildcard, typeOf } from '../../../shared/domain/names.ts'
 import type { Budget } from '../budget.ts'
-import type { ConditionalTuples } from '../conditional-tuples.ts'
+import type { ConditionalTuples, Named } from '../conditional-tuples.ts'
 import type { Direct, Expression, Model } from '../model.ts'
 import { inSteps, type Steps as Slow } from '../slices.ts'
 import { isUserset, subjectType } from '../usersets.ts'
 import { FALSE, TRUE, UNKNOWN, type View } from '../view.ts'
 import { parentKindsOf, type Step, type Steps, stepsTowards, UNMODELLED, usersetKindsOf } from './upward-steps.ts'
 
-/** Names that tuples of a relation name, of those that may hold the subject. `undecided`: of some it cannot be told. */
-export type Aside = { readonly named: readonly string[]; readonly missing: boolean; readonly undecided: boolean }
+/** Names that tuples of a relation name, of those that may hold the subject. `beyond`: there may be others. */
+export type Aside = { readonly named: readonly Named[]; readonly missing: boolean; readonly beyond: boolean }
 type ClimbResult = { readonly usersets: readonly string[] } | 'missing' | 'too many'
 /** Shared by all that wait for it. */
 type Climb = { readonly steps: Slow<ClimbResult>; found: ClimbResult | null }
@@ -80,22 +80,22 @@ export class SubjectSide {
     allowed: Direct | null,
     names: readonly string[],
   ): Slow<Aside> {
-    const named: string[] = []
-    let [missing, undecided] = [false, false]
+    const named: Named[] = []
+    let missing = false
     const conditional = allowed?.conditional ?? null
     const whole = yield* inSteps(names, (name) => {
       if (!this.#budget.count(1)) return false
       const plain = mayName(allowed, name) ? this.#view.has(this.#log, place.object, place.relation, name) : FALSE
       const met =
         plain === TRUE || conditional === null
-          ? FALSE
+          ? false
           : this.#conditions.names({ ...place, allowed: conditional, unmet: null }, name)
-      if (plain === TRUE || met === TRUE) named.push(name)
+      if (plain === TRUE || met === true) named.push({ subject: name, doubt: null })
       else if (plain === UNKNOWN || met === null) missing = true
-      else if (met === UNKNOWN) undecided = true
+      else if (met !== false) named.push({ subject: name, doubt: met })
       return true
     })
-    return { named, missing, undecided: undecided || !whole }
+    return { named, missing, beyond: !whole }
   }
 
   /** Usersets (`type:id#relation`) of these kinds that may hold the subject. */
@@ -173,7 +173,7 @@ export class SubjectSide {
 }
 
 /** Rows are missing. */
-export const MISSING: Aside = { named: [], missing: true, undecided: false }
+export const MISSING: Aside = { named: [], missing: true, beyond: false }
 const NO_GROUPS = { groups: new Set<string>(), truncated: false }
 const objectOf = (userset: string): string => userset.slice(0, userset.indexOf('#'))
 

@@ -4,7 +4,7 @@
  */
 import type { Budget } from '../budget.ts'
 import type { CheckTerms } from '../check-terms.ts'
-import type { Met } from '../conditional-tuples.ts'
+import type { Met, Named } from '../conditional-tuples.ts'
 import type { Direct, Expression } from '../model.ts'
 import type { OwnTuples } from '../own-tuples.ts'
 import { inSteps, type Steps } from '../slices.ts'
@@ -16,9 +16,10 @@ import { Unfinished } from './unfinished.ts'
 
 type From = Extract<Expression, { kind: 'from' }>
 /** @returns false where it cannot be told what the name holds. */
-type Lean = (name: string, fanOut: number) => boolean
+export type Lean = (named: Named, fanOut: number) => boolean
 /** What is not among the names may hold the subject too. */
-const BEYOND: Aside = { named: [], missing: false, undecided: true }
+const BEYOND: Aside = { named: [], missing: false, beyond: true }
+const counting = (subject: string): Named => ({ subject, doubt: null })
 
 export class WideRelations {
   readonly #of: SubjectSideOptions
@@ -56,10 +57,10 @@ export class WideRelations {
     return yield* this.#leanOn(goal, aside ?? this.#allUsersets(goal, allowed, unmet), lean)
   }
 
-  *#leanOn(goal: Subgoal, { named, missing, undecided }: Aside, lean: Lean): Steps<boolean> {
-    let whole = !undecided
-    yield* inSteps(named, (name) => {
-      if (!lean(name, named.length)) whole = false
+  *#leanOn(goal: Subgoal, { named, missing, beyond }: Aside, lean: Lean): Steps<boolean> {
+    let whole = !beyond
+    yield* inSteps(named, (one) => {
+      if (!lean(one, named.length)) whole = false
       return goal.truth !== TRUE
     })
     return missing ? this.#budget.missed() : whole
@@ -71,8 +72,8 @@ export class WideRelations {
     const parents = view.objects(log, object, tupleset, this.#budget.left)
     if (parents === undefined) return MISSING
     if (parents === null || !this.#budget.count(parents.length)) return this.#beyond(tooMany)
-    const named = parents.filter((parent) => allowed.types.has(this.#terms.typeOf(parent)))
-    if (allowed.conditional === null) return { named, missing: false, undecided: false }
+    const named = parents.filter((parent) => allowed.types.has(this.#terms.typeOf(parent))).map(counting)
+    if (allowed.conditional === null) return { named, missing: false, beyond: false }
     const place = { object, relation: tupleset, allowed: allowed.conditional, unmet }
     return this.#withMet(
       named,
@@ -91,10 +92,10 @@ export class WideRelations {
     const usersets = view.usersets(log, object, relation, this.#budget.left)
     if (usersets === undefined) return MISSING
     if (usersets === null || !this.#budget.count(usersets.length)) return this.#beyond(tooMany)
-    const named = usersets.filter((userset) => this.#terms.lets(allowed, userset)).map(({ text }) => text)
+    const named = usersets.filter((userset) => this.#terms.lets(allowed, userset)).map(({ text }) => counting(text))
     const conditional = allowed?.conditional ?? null
     if (conditional === null || ![...conditional.keys()].some(isUserset))
-      return { named, missing: false, undecided: false }
+      return { named, missing: false, beyond: false }
     return this.#withMet(
       named,
       this.#own.metUsersets({ object, relation, allowed: conditional, unmet }, this.#budget.left),
@@ -102,10 +103,10 @@ export class WideRelations {
     )
   }
 
-  #withMet(named: readonly string[], met: Met | null | undefined, tooMany: string): Aside {
-    if (met === undefined) return { named, missing: true, undecided: true }
+  #withMet(named: readonly Named[], met: Met | null | undefined, tooMany: string): Aside {
+    if (met === undefined) return { ...MISSING, named }
     if (met === null || !this.#budget.count(met.rows)) return { ...this.#beyond(tooMany), named }
-    return { named: [...named, ...met.subjects], missing: false, undecided: met.undecided }
+    return { named: [...named, ...met.named], missing: false, beyond: false }
   }
 
   #beyond(message: string): Aside {
