@@ -56,7 +56,6 @@ export const OLD_PHRASES = [
   'stands for',
   'whoever',
   'who asks',
-  'looked at',
   'is said',
   'are said',
   'is told',

@@ -51,17 +51,21 @@ export type ComparedAccess = { readonly subject: string; readonly resource: stri
  * @example
  * ```ts
  * const found: Comparison = await pdp.compare({ organization: 'acme', relation: 'viewer', type: 'invoice' })
- * if (!found.complete) console.log('there may be more')
+ * if (!found.complete) console.log(`at least these; ${found.resourcesCompared} resources were looked at`)
  * ```
  */
 export type Comparison = {
   /** The first 100 of each. */
   readonly gains: readonly ComparedAccess[]
   readonly loses: readonly ComparedAccess[]
+  /** All that were found; there are more where the comparison is not complete. */
   readonly gainsCount: number
   readonly losesCount: number
   /** False: there are more resources or subjects than were compared, or something could not be decided. */
   readonly complete: boolean
+  readonly resourcesCompared: number
+  /** Those that the change may touch; null for more than 100,000. */
+  readonly resourcesCount: number | null
 }
 
 /** The part of a decision point that compares. */
@@ -76,4 +80,17 @@ export interface Comparing {
 export type ComparisonJson = Pick<Comparison, 'gains' | 'loses' | 'complete'> & {
   readonly gains_count: number
   readonly loses_count: number
+  readonly resources_compared: number
+  readonly resources_count: number | null
+}
+
+/** How many would gain or lose; a sample is never told as the number. */
+export const atLeast = (count: number, complete: boolean): string =>
+  complete ? String(count) : `at least ${count.toLocaleString('en-US')}`
+
+/** What an incomplete comparison comes from: `100 of 2,411 looked at`. */
+export function lookedAt(compared: number, all: number | null): string {
+  if (all === null) return `${compared} of more than 100,000 looked at`
+  const some = compared < all ? '' : ', but not for every subject'
+  return `${compared} of ${all.toLocaleString('en-US')} looked at${some}`
 }

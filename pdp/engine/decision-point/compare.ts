@@ -1,18 +1,22 @@
 /** Compares who has a relation now with who would have it under another model or with other tuples, in one snapshot. */
 
+import type { ListPage } from '../../shared/domain/decision.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
 import type { Manifest } from '../../shared/domain/manifest.ts'
+import { compareNames } from '../../shared/domain/names.ts'
 import { boundIssues } from '../decide/language/model-bounds.ts'
 import { parseListRequest } from '../decide/lists/list-request.ts'
 import type { ListQuestion } from '../decide/lists/lists.ts'
 import { createModelCompiler, knownModel, type ModelCompiler } from '../decide/models/known-models.ts'
 import { hasSameAnswers } from '../decide/models/same-answers.ts'
+import type { View } from '../decide/view.ts'
 import { contextualIssues, withoutIssues } from '../decide/views/contextual-tuples.ts'
 import type { SnapshotEvaluator } from '../store/cache/question.ts'
 import { evaluatorOf } from '../store/cache/snapshot-evaluator.ts'
 import type { Snapshot } from '../store/contract.ts'
 import type { CompareAllRequest, ComparedAccess, CompareRequest, Comparison } from './compare-shapes.ts'
 import { type ListParts, listAt } from './list-pages.ts'
+import { type Touched, touchedBy } from './touched.ts'
 
 /** Resources that are compared at most, and subjects of each. */
 export const RESOURCES_MAX = 100
@@ -21,6 +25,9 @@ export const SUBJECTS_MAX = 500
 const COMPARING_MS = 3_000
 /** Pairs that are named; all are counted. */
 const NAMED_MAX = 100
+/** Resources that are counted at most, and those of one statement. */
+const COUNTED_MAX = 100_000
+const COUNTED_TOGETHER = 10_000
 
 /** Reads through no cache and fills none. Throws PdpError `request_invalid`, `store_unavailable`. */
 export async function compare(parts: ListParts, request: CompareRequest): Promise<Comparison> {
@@ -31,7 +38,7 @@ export async function compare(parts: ListParts, request: CompareRequest): Promis
 
 /** One comparison for each relation, in their order. The time that one may take is that of all. */
 export async function compareAll(
-  { store, compile, tuplesMax, turns }: ListParts,
+  { store, compile, tuplesMax, turns, exists }: ListParts,
   { relations, ...all }: CompareAllRequest,
 ): Promise<readonly Comparison[]> {
   const requests = relations.map((relation) => ({ ...all, relation }))
@@ -40,19 +47,20 @@ export async function compareAll(
   const otherwise = compilerFor(all.model)
   return store.snapshot(async (at) => {
     const evaluator = evaluatorOf(at, turns)
-    const resources = await resourcesOf(at, all)
-    const isWhole = resources.length <= RESOURCES_MAX
+    const { resources, resourcesCount } = await resourcesOf(at, all, await touched(evaluator, compile, all))
+    const common = { at, evaluator, tuplesMax, exists: remembered(exists) }
     const found = requests.map((request) => ({
       request,
       gains: [] as ComparedAccess[],
       loses: [] as ComparedAccess[],
-      complete: isWhole,
+      resourcesCompared: 0,
+      complete: resources.length === resourcesCount,
     }))
     const same = await unchangedAmong(evaluator, all, { relations, before: compile, after: otherwise })
     for (const one of found) one.complete ||= same.has(one.request.relation)
     const open = found.filter(({ request }) => !same.has(request.relation))
     const startedMs = performance.now()
-    for (const resource of resources.slice(0, RESOURCES_MAX)) {
+    for (const resource of resources) {
       // Each relation of a resource before the next resource, so that no relation takes the time of the others.
       for (const one of open) {
         if (performance.now() - startedMs > COMPARING_MS) {
@@ -60,20 +68,26 @@ export async function compareAll(
           continue
         }
         const question = questionAbout(one.request, resource)
-        const before = await listAt({ at, evaluator, compile, tuplesMax }, question)
+        const before = await listAt({ ...common, compile }, question)
         const supposed = { ...question, contextualTuples, withoutTuples }
-        const after = await listAt({ at, evaluator, compile: otherwise ?? compile, tuplesMax }, supposed)
+        const after = await listAt({ ...common, compile: otherwise ?? compile }, supposed)
+        one.resourcesCompared += 1
         one.complete &&= [before, after].every(({ complete, nextPageToken }) => complete && nextPageToken === null)
-        one.gains.push(...missingIn(before.items, after.items, resource))
-        one.loses.push(...missingIn(after.items, before.items, resource))
+        const [was, is] = listedByBoth(before, after)
+        one.gains.push(...missingIn(was, is, resource))
+        one.loses.push(...missingIn(is, was, resource))
       }
     }
-    return found.map(({ gains, loses, complete }) => ({
+    return found.map(({ request, gains, loses, resourcesCompared, complete }) => ({
       gains: gains.slice(0, NAMED_MAX),
       loses: loses.slice(0, NAMED_MAX),
       gainsCount: gains.length,
       losesCount: loses.length,
       complete,
+      // Nothing has to be looked at where both models say the same.
+      ...(same.has(request.relation)
+        ? { resourcesCompared: 0, resourcesCount: 0 }
+        : { resourcesCompared, resourcesCount }),
     }))
   })
 }
@@ -141,13 +155,60 @@ function replaced(
   return [...others, { audiences: [], permissions: {}, roles: {}, ...own, app, model }]
 }
 
-async function resourcesOf(at: Snapshot, request: Omit<CompareRequest, 'relation'>): Promise<readonly string[]> {
+/** Null: another model may touch every resource. */
+async function touched(
+  evaluator: SnapshotEvaluator,
+  compile: ModelCompiler,
+  request: Omit<CompareRequest, 'relation'>,
+): Promise<Touched | null> {
+  const { organization, type, model, contextualTuples = [], withoutTuples = [] } = request
+  if (model !== undefined) return null
+  const evaluate = (view: View): Touched | undefined => {
+    const manifests = view.manifests()
+    if (manifests === undefined) return undefined
+    return touchedBy(view, compile(manifests), { organization, type, tuples: [...contextualTuples, ...withoutTuples] })
+  }
+  return (await evaluator.ask({ organization, evaluate })).value
+}
+
+/** What is compared, beginning with what the change touches, and how many there are; null: more than are counted. */
+async function resourcesOf(
+  at: Snapshot,
+  request: Omit<CompareRequest, 'relation'>,
+  found: Touched | null,
+): Promise<{ readonly resources: readonly string[]; readonly resourcesCount: number | null }> {
   const { organization, type, contextualTuples = [] } = request
-  const page = { after: null, countMax: RESOURCES_MAX + 1 }
-  const stored = await at.names(organization, { kind: 'objects', type }, page)
-  const supposed = contextualTuples.map(({ object }) => object).filter((object) => object.startsWith(`${type}:`))
-  const own = type === 'organization' ? [`organization:${organization}`] : []
-  return [...new Set([...stored, ...supposed, ...own])]
+  const near = found?.resources ?? contextualTuples.map(({ object }) => object)
+  const known = new Set(near.filter((object) => object.startsWith(`${type}:`)))
+  if (found?.whole === true) return { resources: [...known].slice(0, RESOURCES_MAX), resourcesCount: known.size }
+  if (type === 'organization') known.add(`organization:${organization}`)
+  let after: string | null = null
+  while (known.size < COUNTED_MAX) {
+    const names = await at.names(organization, { kind: 'objects', type }, { after, countMax: COUNTED_TOGETHER })
+    for (const object of names) known.add(object)
+    after = names.at(-1) ?? null
+    if (names.length < COUNTED_TOGETHER)
+      return { resources: [...known].slice(0, RESOURCES_MAX), resourcesCount: known.size }
+  }
+  return { resources: [...known].slice(0, RESOURCES_MAX), resourcesCount: null }
+}
+
+/** The same people are asked about for each resource. */
+function remembered(exists: ListParts['exists']): ListParts['exists'] {
+  const known = new Map<string, Promise<boolean>>()
+  return (subject, organization) => {
+    const name = `${subject.type}:${subject.id}`
+    const found = known.get(name) ?? exists(subject, organization)
+    known.set(name, found)
+    return found
+  }
+}
+
+/** As far as both lists reach: whom the shorter one did not come to, it does not lack. */
+function listedByBoth(...pages: readonly [ListPage, ListPage]): readonly [readonly string[], readonly string[]] {
+  const ends = pages.flatMap(({ nextPageToken, items }) => (nextPageToken === null ? [] : [items.at(-1) ?? '']))
+  const within = (name: string): boolean => ends.every((end) => compareNames(name, end) <= 0)
+  return [pages[0].items.filter(within), pages[1].items.filter(within)]
 }
 
 function missingIn(few: readonly string[], many: readonly string[], resource: string): readonly ComparedAccess[] {

@@ -75,6 +75,7 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
     entitlements: source = storeEntitlements(store),
     sharedCache: shared = noSharedCache(),
     tuplesPerCheckMax: tuplesMax = TUPLES_PER_CHECK_MAX,
+    exists = () => Promise.resolve(true),
   } = options
   if (app !== null && !isId(app)) throw new TypeError(`app ${quote(app)} is not an id`)
   if (!Number.isInteger(tuplesMax) || tuplesMax < 1) throw new TypeError('tuplesPerCheckMax is not a positive integer')
@@ -88,6 +89,7 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
     compile,
     revision: createRevisionTexts(),
     tuplesMax,
+    exists,
   }
   const past = createPast(store)
   /** What answers the question: what is stored, or what was stored then. */

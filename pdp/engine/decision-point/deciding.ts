@@ -16,6 +16,7 @@ import type { Store } from '../store/contract.ts'
 import type { EntitlementCache } from '../store/entitlements/cache.ts'
 import { answerAll } from './all-checks.ts'
 import { entitlementResults, NO_ENTITLEMENTS } from './entitlement-results.ts'
+import type { PdpOptions } from './options.ts'
 import { type CheckOutcome, resultOf } from './results.ts'
 
 /** How often one request is evaluated because entitlements were written in between. */
@@ -31,6 +32,7 @@ export type Parts = {
   readonly revision: ReturnType<typeof createRevisionTexts>
   readonly tuplesMax: number
   readonly turns: Turns
+  readonly exists: NonNullable<PdpOptions['exists']>
 }
 
 export async function decideAt(parts: Parts, request: DecideRequest, app: string | null): Promise<Decision> {

@@ -2,7 +2,7 @@
 
 import { TOKENS } from '../../shared/domain/change-log.ts'
 import type { ListPage } from '../../shared/domain/decision.ts'
-import { compareNames, nameBefore } from '../../shared/domain/names.ts'
+import { compareNames, isWildcard, nameBefore } from '../../shared/domain/names.ts'
 import { shortDigest } from '../../shared/domain/page-token.ts'
 import { revisionText } from '../../shared/domain/revision.ts'
 import { resourcesFromSubject } from '../decide/lists/from-subject.ts'
@@ -25,6 +25,7 @@ import type { SnapshotEvaluator } from '../store/cache/question.ts'
 import { evaluatorOf } from '../store/cache/snapshot-evaluator.ts'
 import type { Turns } from '../store/cache/turns.ts'
 import type { Snapshot, Store } from '../store/contract.ts'
+import type { PdpOptions } from './options.ts'
 
 /** At most this many candidates are checked for one page. The next page continues after them. */
 export const CANDIDATES_PER_PAGE_MAX = 2_000
@@ -39,6 +40,7 @@ export type ListParts = {
   readonly compile: ModelCompiler
   readonly tuplesMax: number
   readonly turns: Turns
+  readonly exists: NonNullable<PdpOptions['exists']>
 }
 type Progress = {
   readonly items: string[]
@@ -50,25 +52,25 @@ type Progress = {
 
 /** Throws PdpError `request_invalid`, `store_unavailable`. */
 export async function listPage(
-  { store, compile, tuplesMax, turns }: ListParts,
+  { store, compile, tuplesMax, turns, exists }: ListParts,
   question: ListQuestion,
 ): Promise<ListPage> {
   parseListRequest(question)
   return turns.inSnapshot(question.organization, () =>
-    store.snapshot((at) => listAt({ at, evaluator: evaluatorOf(at, turns), compile, tuplesMax }, question)),
+    store.snapshot((at) => listAt({ at, evaluator: evaluatorOf(at, turns), compile, tuplesMax, exists }, question)),
   )
 }
 
 /** As listPage, in a snapshot that is open. */
 export async function listAt(
-  { at, evaluator, compile, tuplesMax }: Pick<Filling, 'at' | 'evaluator' | 'compile' | 'tuplesMax'>,
+  { at, evaluator, compile, tuplesMax, exists }: Pick<Filling, 'at' | 'evaluator' | 'compile' | 'tuplesMax' | 'exists'>,
   question: ListQuestion,
 ): Promise<ListPage> {
   const { size, from } = parseListRequest(question)
   const { organization } = question
   const found = await evaluator.ask({ organization, evaluate: (view) => candidatesOf(view, question) })
   const progress: Progress = { items: [], undecided: [], after: from?.after ?? null, more: true, complete: true }
-  await fill(progress, { at, evaluator, compile, tuplesMax, question, candidates: found.value, size })
+  await fill(progress, { at, evaluator, compile, tuplesMax, exists, question, candidates: found.value, size })
   // The token log changes often, and no list depends on it.
   const revision = revisionText({ vector: found.vector, logs: found.logs.filter((log) => log !== TOKENS) })
   const digest = shortDigest(revision)
@@ -90,6 +92,7 @@ type Filling = {
   readonly evaluator: SnapshotEvaluator
   readonly compile: ModelCompiler
   readonly tuplesMax: number
+  readonly exists: ListParts['exists']
   readonly question: ListQuestion
   readonly candidates: Candidates
   readonly size: number
@@ -102,7 +105,7 @@ async function fill(progress: Progress, begun: Filling): Promise<void> {
   let tuplesLeft = TUPLES_PER_PAGE_MAX
   for (let left = CANDIDATES_PER_PAGE_MAX; left > 0 && tuplesLeft > 0 && progress.items.length < size; ) {
     const names = await nextNames(at, filling.candidates, { after: progress.after, countMax: Math.min(CHUNK, left) })
-    const candidates = await candidatesAmong(names, filling, progress.after)
+    const candidates = await existing(await candidatesAmong(names, filling, progress.after), filling)
     const listed = await check(candidates, filling, { countMax: size - progress.items.length, tuplesMax: tuplesLeft })
     progress.items.push(...listed.items)
     progress.undecided.push(...listed.undecided)
@@ -169,6 +172,21 @@ async function candidatesAmong(
     before = candidate
   }
   return candidates
+}
+
+/** People and clients that do not exist are denied everything by a check, whatever tuples say. */
+async function existing(
+  candidates: readonly (string | null)[],
+  { question, exists }: Filling,
+): Promise<readonly (string | null)[]> {
+  const { kind, type, organization } = question
+  if (kind !== 'subjects' || (type !== 'user' && type !== 'service')) return candidates
+  const isThere = async (name: string | null): Promise<boolean> => {
+    if (name === null || name.includes('#') || isWildcard(name)) return true
+    return exists({ type, id: name.slice(type.length + 1) }, organization)
+  }
+  const there = await Promise.all(candidates.map(isThere))
+  return candidates.map((name, i) => (there[i] === true ? name : null))
 }
 
 /** Is the object of the userset among the names by itself? */

@@ -1,4 +1,5 @@
 /** What a decision point is made of. */
+import type { Subject } from '../../shared/domain/decision.ts'
 import type { EntitlementSource, Store } from '../store/contract.ts'
 import type { SharedCache } from '../store/entitlements/shared-cache.ts'
 
@@ -20,6 +21,8 @@ export type PdpOptions = {
   readonly cacheBytesMax?: number
   /** The most tuples that are visited for one check; a check that needs more is an error. Default 100,000. */
   readonly tuplesPerCheckMax?: number
+  /** Whether there is such a person or client: lists of subjects and comparisons leave out all others. Default: there is. */
+  readonly exists?: (subject: Subject, organization: string) => Promise<boolean>
   /** The embedding application's key, if its roles should answer permission keys on the organization. */
   readonly app?: string
 }

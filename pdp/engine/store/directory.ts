@@ -42,8 +42,11 @@ export type Addressee = User & {
 /** People and OAuth clients. User and client ids share one namespace. A deleted id is never given out again, but for a
  * client's to a user: a tenant's client must not stand in the way of a person. */
 export interface Directory {
-  /** Whether there is such a user, or such a client, of a moment after the call. */
-  exists(subject: { readonly type: 'user' | 'service'; readonly id: string }): Promise<boolean>
+  /**
+   * Whether there is such a user, or such a client, of a moment after the call; of a trusted issuer's people, whether it may
+   * speak for them in the organization.
+   */
+  exists(subject: { readonly type: 'user' | 'service'; readonly id: string }, organization: string): Promise<boolean>
   user(id: string): Promise<User | null>
   /** Case-insensitive; null when none. */
   userByEmail(email: string): Promise<Addressee | null>

@@ -95,7 +95,10 @@ async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdow
     log,
   })
   shutdown.add('shared cache', async () => sharedCache.close())
-  const pdp = createPdp({ store, entitlements, sharedCache, tuplesPerCheckMax: config.checkTuplesMax })
+  const pdp = createPdp({
+    ...{ store, entitlements, sharedCache, tuplesPerCheckMax: config.checkTuplesMax },
+    exists: (subject, organization) => directory.exists(subject, organization),
+  })
   const trustedProxies = createNetworks(config.trustedProxies)
   const identity = await createIdentity({
     issuer: config.issuer,

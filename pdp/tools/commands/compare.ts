@@ -1,6 +1,11 @@
 /** The command `compare`: who would gain and who would lose a relation under another model or with other tuples. */
 import type { Command } from 'commander'
-import type { ComparedAccess, ComparisonJson } from '../../engine/decision-point/compare-shapes.ts'
+import {
+  atLeast,
+  type ComparedAccess,
+  type ComparisonJson,
+  lookedAt,
+} from '../../engine/decision-point/compare-shapes.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
 import { readModelFile } from './model-file.ts'
@@ -8,7 +13,7 @@ import { type QuestionOptions, questionBody, readQuestion } from './question-opt
 
 const HELP = (program: string): string => `
 The command changes nothing. Exit status: 0 nobody gains or loses, 1 somebody does, 2 the comparison failed or is
-incomplete.
+incomplete: then there may be more than it names.
 
 Examples:
   ${program} compare viewer invoice -o acme --app billing --model next.fga
@@ -59,24 +64,23 @@ async function compare(
   const path = `/v1/organizations/${encodeURIComponent(organization)}/compare`
   const found = (await (await connection.send({ method: 'POST', path, body })).json()) as ComparisonJson
   io.stdout.write(options.json === true ? `${JSON.stringify(found)}\n` : textOf(asked, found))
-  if (found.loses_count + found.gains_count > 0) return EXIT.denied
-  return found.complete ? EXIT.ok : EXIT.failed
+  if (!found.complete) return EXIT.failed
+  return found.loses_count + found.gains_count > 0 ? EXIT.denied : EXIT.ok
 }
 
 function textOf(
   { relation, type }: { readonly relation: string; readonly type: string },
   found: ComparisonJson,
 ): string {
-  const { gains, loses, gains_count, loses_count, complete } = found
+  const { gains, loses, gains_count, loses_count, complete, resources_compared, resources_count } = found
   const rows = (sign: string, all: readonly ComparedAccess[]): readonly string[] =>
     all.map(({ subject, resource }) => `${sign} ${subject} ${relation} ${resource}`)
   const unnamed = gains_count + loses_count - gains.length - loses.length
   const lines = [
-    `${loses_count} would lose and ${gains_count} would gain ${relation} on ${type}`,
+    `${atLeast(loses_count, complete)} would lose and ${atLeast(gains_count, complete)} would gain ${relation} on ${type}${complete ? '' : `; ${lookedAt(resources_compared, resources_count)}`}`,
     ...rows('-', loses),
     ...rows('+', gains),
     ...(unnamed === 0 ? [] : [`and ${unnamed} more`]),
-    ...(complete ? [] : ['not everything was compared: there is more']),
   ]
   return `${lines.join('\n')}\n`
 }

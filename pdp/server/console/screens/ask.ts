@@ -41,7 +41,10 @@ export async function answerAsked(visit: Visit, asked: FormQuestion, supposed: S
   const permissions = [{ relation, resource }]
   const startedMs = performance.now()
   const question = { organization, subject, permissions, explain: true, app, ...readSupposed(supposed) }
-  const [exists, decision] = await Promise.all([existsAsSubject(directory, subject), pdp.decide(question)])
+  const [exists, decision] = await Promise.all([
+    existsAsSubject(directory, subject, organization),
+    pdp.decide(question),
+  ])
   const [result] = exists ? decision.permissions : permissions.map((check) => refusedUnknown(check, subject, true))
   if (result === undefined) throw new TypeError('a question was not answered')
   return { result, isKnown: exists, tookMs: performance.now() - startedMs, validUntilMs: decision.validUntilMs }

@@ -136,10 +136,10 @@ async function nowOf({ deps }: Visit, decision: KeptDecision): Promise<readonly 
   const permissions = asked.map(({ relation, resource }) => ({ relation, resource }))
   try {
     const [exists, found] = await Promise.all([
-      existsAsSubject(directory, subject),
+      existsAsSubject(directory, subject, organization),
       pdp.decide({ organization, subject, permissions, app, audiences }),
     ])
-    return found.permissions.map(({ allowed, error }) => (error === undefined ? exists && allowed : null))
+    return found.permissions.map(({ allowed, error }) => exists && (error === undefined ? allowed : null))
   } catch (err) {
     if (isFault(asRequestProblem(err).code)) throw err
     return []

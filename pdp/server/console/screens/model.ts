@@ -1,7 +1,12 @@
 /** Models: each app's text with its problems, its types as a picture and a table, and what another text would change. */
 import { knownModel } from '../../../engine/decide/models/known-models.ts'
 import { modelIssues, RESOURCES_MAX, SUBJECTS_MAX } from '../../../engine/decision-point/compare.ts'
-import type { ComparedAccess, Comparison } from '../../../engine/decision-point/compare-shapes.ts'
+import {
+  atLeast,
+  type ComparedAccess,
+  type Comparison,
+  lookedAt,
+} from '../../../engine/decision-point/compare-shapes.ts'
 import { withModels } from '../../../engine/worker/worker.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import type { StoredManifest } from '../../../shared/domain/manifest.ts'
@@ -186,7 +191,7 @@ async function compared(visit: Visit, of: { current: StoredManifest; text: strin
 }
 
 function comparison(visit: Visit, relation: string, found: Comparison): Html {
-  const { gains, loses, gainsCount, losesCount, complete } = found
+  const { gains, loses, gainsCount, losesCount, complete, resourcesCompared, resourcesCount } = found
   const rows = (sign: string, all: readonly ComparedAccess[]): (readonly (Html | string)[])[] =>
     all.map(({ subject, resource }) => [
       sign,
@@ -194,9 +199,9 @@ function comparison(visit: Visit, relation: string, found: Comparison): Html {
       name(resource),
       link(address('ask', { org: visit.organization, subject, relation, resource }), 'Why now?'),
     ])
-  const among = complete ? '' : ', among what was compared'
-  const unchanged = html`<p><strong>${relation}</strong>: nobody gains and nobody loses${among}.</p>`
-  const summary = html`${name(relation)}: ${String(losesCount)} would lose, ${String(gainsCount)} would gain`
+  const looked = complete ? '' : `; ${lookedAt(resourcesCompared, resourcesCount)}`
+  const unchanged = html`<p><strong>${relation}</strong>: ${complete ? 'nobody gains and nobody loses' : 'no gain and no loss was found'}${looked}.</p>`
+  const summary = html`${name(relation)}: ${atLeast(losesCount, complete)} would lose, ${atLeast(gainsCount, complete)} would gain${looked}`
   return html`${complete ? EMPTY : alert(html`${name(relation)}: there is more than was compared, so this is not everything.`)}${table({ caption: summary, columns: ['', 'Subject', 'Resource', 'Ask'], rows: [...rows('− loses', loses), ...rows('+ gains', gains)], empty: unchanged })}`
 }
 

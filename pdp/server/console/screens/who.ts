@@ -109,10 +109,10 @@ ${isSupposed(supposed) ? status('The list supposes what the question did: relati
 
 /** What the question names and does not exist, most often by a slip of the pen. */
 async function unknownIn(visit: Visit, { kind }: List): Promise<Html> {
-  const subject = kind === 'what' ? readSubject(visit.query('subject').trim()) : null
-  if (subject === null || (await existsAsSubject(visit.deps.management.directory, subject)))
-    return unknownRelation(visit)
   const { organization: org, query } = visit
+  const subject = kind === 'what' ? readSubject(query('subject').trim()) : null
+  if (subject === null || (await existsAsSubject(visit.deps.management.directory, subject, org ?? '')))
+    return unknownRelation(visit)
   const meant = await didYouMeanPerson(visit, subject, (near) =>
     address('what', {
       ...{ org, subject: near, relation: query('relation'), type: query('type') },

@@ -96,7 +96,7 @@ async function find(deps: CallerDeps, token: ActiveToken, { type, id }: Entity):
     { type: 'user', id },
     { type: 'service', id },
   ]
-  for (const subject of candidates) if (await deps.directory.exists(subject)) return subject
+  for (const subject of candidates) if (await deps.directory.exists(subject, token.organization ?? '')) return subject
   // Asked about like any user that does not exist.
   return { type: 'user', id }
 }

@@ -65,7 +65,7 @@ export async function searchResources(deps: SearchDeps, asker: Asker, body: unkn
   const type = readType(request.resource, '/resource')
   const question = ['resource', entity.type, entity.id, action, type]
   const { organization, context, page } = await scopeOf(asker, { request, question })
-  const subject = await knownSubject(deps, token, entity)
+  const subject = await knownSubject(deps, { token, entity, organization })
   // A list knows stored groups only: with "but not" it could hold what an evaluation denies.
   if (token.memberships !== undefined)
     throw new RequestProblem(
@@ -87,7 +87,7 @@ export async function searchActions(deps: SearchDeps, asker: Asker, body: unknow
   const resource = readEntity(request.resource, '/resource')
   const question = ['action', entity.type, entity.id, resource.type, resource.id]
   const { organization, context, page } = await scopeOf(asker, { request, question })
-  const subject = await knownSubject(deps, token, entity)
+  const subject = await knownSubject(deps, { token, entity, organization })
   const name = objectOf(resource)
   if (organization === null || subject === null || name === null) return NOTHING
   const from = page.after === null ? null : parsePageToken(ACTIONS, page.after)
@@ -139,11 +139,15 @@ async function scopeOf(
 }
 
 /** Null for a subject that does not exist: it has nothing, whatever everybody may do. */
-async function knownSubject(deps: SearchDeps, token: ActiveToken, entity: Entity): Promise<AskedSubject | null> {
+async function knownSubject(
+  deps: SearchDeps,
+  { token, entity, organization }: { token: ActiveToken; entity: Entity; organization: string | null },
+): Promise<AskedSubject | null> {
+  if (organization === null) return null
   const subject = await subjectOf(deps, token, entity)
   // The bearer of a token that lives exists, also where no user of ours has the id.
   if (subject === null || !isBearer(subject) || isSame(subject, token.subject)) return subject
-  return (await deps.directory.exists(subject)) ? subject : null
+  return (await deps.directory.exists(subject, organization)) ? subject : null
 }
 
 /** Pages of a list of ours as pages of AuthZEN. */

@@ -92,7 +92,7 @@ async function answerQuestion(deps: QuestionDeps, token: TokenState, question: Q
   }
   const subject = named ?? token.subject
   // Asked at the same time. A token's own subject exists, or the token is revoked.
-  const exists = named === null || existsAsSubject(deps.directory, named)
+  const exists = named === null || existsAsSubject(deps.directory, named, token.organization)
   const deciding = deps.pdp.decide(requestOf(token, { question, organization: token.organization, subject }))
   const [isKnown, decision] = exists === true ? [true, await deciding] : await Promise.all([exists, deciding])
   if (decision.tokenRevoked) return denied({ token: null, question, decisionId })
@@ -142,8 +142,12 @@ function requestOf(token: ActiveToken, of: { question: Question; organization: s
 }
 
 /** Wildcard grants are for people and clients that exist. */
-export async function existsAsSubject(directory: Pick<Directory, 'exists'>, subject: AskedSubject): Promise<boolean> {
-  return !isBearer(subject) || directory.exists(subject)
+export async function existsAsSubject(
+  directory: Pick<Directory, 'exists'>,
+  subject: AskedSubject,
+  organization: string,
+): Promise<boolean> {
+  return !isBearer(subject) || directory.exists(subject, organization)
 }
 
 export const refusedUnknown = (check: PermissionCheck, subject: AskedSubject, explain: boolean): PermissionResult =>

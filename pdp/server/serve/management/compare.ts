@@ -57,11 +57,16 @@ export function addCompare(app: FastifyInstance, deps: ManagementDeps): void {
       {
         gains: { ...EFFECTS, description: 'The first 100.' },
         loses: { ...EFFECTS, description: 'The first 100.' },
-        gains_count: { type: 'integer' },
-        loses_count: { type: 'integer' },
+        gains_count: { type: 'integer', description: 'All that were found: at least so many, if not complete.' },
+        loses_count: { type: 'integer', description: 'All that were found: at least so many, if not complete.' },
         complete: { type: 'boolean', description: 'False: there is more than was compared.' },
+        resources_compared: { type: 'integer' },
+        resources_count: {
+          type: ['integer', 'null'],
+          description: 'Resources that the change may touch; null: more than 100,000.',
+        },
       },
-      ['gains', 'loses', 'gains_count', 'loses_count', 'complete'],
+      ['gains', 'loses', 'gains_count', 'loses_count', 'complete', 'resources_compared', 'resources_count'],
     ),
     async handle({ params, body }) {
       const { relation, type, subject_type, app: asked, model, contextual_tuples = [], without_tuples } = body
@@ -77,8 +82,10 @@ export function addCompare(app: FastifyInstance, deps: ManagementDeps): void {
           ...readWithoutTuples(without_tuples),
         }),
       )
-      const { gains, loses, gainsCount: gains_count, losesCount: loses_count, complete } = found
-      const answer: ComparisonJson = { gains, loses, gains_count, loses_count, complete }
+      const { gains, loses, gainsCount, losesCount, complete, resourcesCompared, resourcesCount } = found
+      const counts = { gains_count: gainsCount, loses_count: losesCount }
+      const looked = { resources_compared: resourcesCompared, resources_count: resourcesCount }
+      const answer: ComparisonJson = { gains, loses, ...counts, complete, ...looked }
       return ok(answer)
     },
   })

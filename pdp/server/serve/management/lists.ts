@@ -1,9 +1,8 @@
 /** Lists the resources that a subject may reach, and the subjects that may reach a resource, in pages. */
 import type { FastifyInstance } from 'fastify'
-import type { Directory } from '../../../engine/store/directory.ts'
 import type { AskedSubject, ListPage } from '../../../shared/domain/decision.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
-import { isBearer } from '../../../shared/domain/subjects.ts'
+import { existsAsSubject } from '../decisions/answer.ts'
 import {
   AS_OF,
   ASKED_SUBJECT,
@@ -123,7 +122,7 @@ export function addLists(app: FastifyInstance, deps: ManagementDeps): void {
       const page = await relocated(deps.pdp.listResources(request))
       // As in a decision: a subject that does not exist has nothing, not even what a wildcard grants.
       const nothing = { items: [], undecided: [], nextPageToken: null }
-      return present((await exists(deps.directory, body.subject)) ? page : { ...page, ...nothing })
+      return present((await existsAsSubject(deps.directory, body.subject, params.org)) ? page : { ...page, ...nothing })
     },
   })
   addManagementRoute<{ params: 'org'; body: SubjectsBody; query: PageQuery }>(app, deps, {
@@ -159,10 +158,4 @@ function present(page: ListPage): ManagementResponse {
     revision,
     revision_unchanged: revisionUnchanged,
   })
-}
-
-/** People and clients are asked about as they are in the directory; of others only tuples know. */
-async function exists(directory: Directory, subject: AskedSubject): Promise<boolean> {
-  if (!isBearer(subject)) return true
-  return (await (subject.type === 'user' ? directory.user(subject.id) : directory.client(subject.id))) !== null
 }

@@ -59,12 +59,55 @@ describe.each([false, true])('with a cache: %s', (cached) => {
   })
 })
 
-test('it says when there is more than it looks at', async () => {
+describe('among more resources than are compared', () => {
+  const docs = Array.from({ length: 250 }, (_, i) => `doc:${String(i).padStart(3, '0')}`)
+  const open = async (subject: string): Promise<EmbeddedPdp> => {
+    const store = memoryStore()
+    const manifest = { app: 'docs', audiences: [], permissions: {}, roles: {}, model: model('[user, group#member]') }
+    await given(store, ENVIRONMENT, organization('acme'), { kind: 'manifest', manifest })
+    for (let at = 0; at < docs.length; at += 50)
+      await given(store, 'acme', ...docs.slice(at, at + 50).map((doc) => put(`${doc}#viewer@${subject}`)))
+    await given(store, 'acme', put('group:all#member@user:ann'), put('doc:zz#viewer@group:one#member'))
+    await given(store, 'acme', put('group:one#member@user:bob'))
+    return createPdp({ store })
+  }
+
+  test('one that a tuple touches is compared, wherever it stands, and that is everything', async () => {
+    const withoutTuples = [tuple('doc:249#viewer@user:ann')]
+    const found = await (await open('user:ann')).compare({ ...QUESTION, withoutTuples })
+    expect(found).toMatchObject({ losesCount: 1, complete: true, resourcesCompared: 1, resourcesCount: 1 })
+  })
+
+  test('those behind a group are found, where there are few', async () => {
+    const found = await (await open('user:ann')).compare({
+      ...QUESTION,
+      withoutTuples: [tuple('group:one#member@user:bob')],
+    })
+    expect(found.loses).toEqual([{ subject: 'user:bob', resource: 'doc:zz' }])
+    expect(found).toMatchObject({ complete: true, resourcesCount: 1 })
+  })
+
+  test('a group of all of them, and a model, say how many were compared of how many', async () => {
+    const pdp = await open('group:all#member')
+    const withoutTuples = [tuple('group:all#member@user:ann')]
+    expect(await pdp.compare({ ...QUESTION, withoutTuples })).toMatchObject({
+      ...{ losesCount: 100, complete: false, resourcesCompared: 100, resourcesCount: 250 },
+    })
+    expect(await pdp.compare({ ...QUESTION, model: { app: 'docs', text: model('[user]') } })).toMatchObject({
+      ...{ losesCount: 100, complete: false, resourcesCompared: 100, resourcesCount: 251 },
+    })
+  })
+})
+
+test('of more subjects than fit, nobody gains by coming to be listed when another loses', async () => {
   const store = memoryStore()
   await given(store, ENVIRONMENT, organization('acme'))
-  await given(store, 'acme', ...Array.from({ length: 101 }, (_, i) => put(`doc:${i}#viewer@user:ann`)))
-  const withoutTuples = [tuple('doc:1#viewer@user:ann')]
-  expect((await createPdp({ store }).compare({ ...QUESTION, withoutTuples })).complete).toBe(false)
+  const users = Array.from({ length: 600 }, (_, i) => `user:u${String(i).padStart(3, '0')}`)
+  for (let at = 0; at < users.length; at += 100)
+    await given(store, 'acme', ...users.slice(at, at + 100).map((name) => put(`doc:1#viewer@${name}`)))
+  const withoutTuples = [tuple('doc:1#viewer@user:u007')]
+  const found = await createPdp({ store }).compare({ ...QUESTION, withoutTuples })
+  expect(found).toMatchObject({ gains: [], loses: [{ subject: 'user:u007', resource: 'doc:1' }], complete: false })
 })
 
 test.each([

@@ -107,7 +107,7 @@ export async function serve(
   const { sql, store, atomically, close } = await openPostgres({ connectionString: database.connectionString })
   const directory = postgresDirectory(sql)
   const entitlements = options.entitlements?.(store) ?? storeEntitlements(store)
-  const pdp = createPdp({ store, entitlements })
+  const pdp = createPdp({ store, entitlements, exists: (...asked) => directory.exists(...asked) })
   const tokens = new Map<string, TokenState>()
   const asked: string[] = []
   const logged: { [member: string]: unknown }[] = []

@@ -163,7 +163,7 @@ describe('exists', () => {
       { type: 'user', id: 'never' },
       { type: 'user', id: '__proto__' },
     ] as const
-    const answers = await Promise.all(asked.map((subject) => directory.exists(subject)))
+    const answers = await Promise.all(asked.map((subject) => directory.exists(subject, 'acme')))
     expect(answers).toEqual([true, true, false, false, false, false, false])
   })
 
@@ -177,7 +177,7 @@ describe('exists', () => {
         return fails ? Promise.reject(new Error('lost')) : sql.query(text, values)
       },
     })
-    const ask = () => Array.from({ length: 50 }, (_, i) => watched.exists({ type: 'user', id: `u-${i}` }))
+    const ask = () => Array.from({ length: 50 }, (_, i) => watched.exists({ type: 'user', id: `u-${i}` }, 'acme'))
     expect((await Promise.all(ask())).some(Boolean)).toBe(false)
     expect(count).toBe(1)
     fails = true

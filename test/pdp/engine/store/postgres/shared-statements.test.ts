@@ -116,8 +116,8 @@ describe('a name that is none', () => {
 
   test.each(BAD_NAMES.map((name) => [name]))('is nobody, and fails no other who is asked for: %j', async (id) => {
     const asked = [...GOOD, id].flatMap((name) => [
-      directory.exists({ type: 'user', id: name }),
-      directory.exists({ type: 'service', id: name }),
+      directory.exists({ type: 'user', id: name }, 'acme'),
+      directory.exists({ type: 'service', id: name }, 'acme'),
     ])
     expect(await Promise.all(asked)).toEqual(asked.map(() => false))
   })
