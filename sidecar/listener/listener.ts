@@ -5,6 +5,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Server as TlsServer } from 'node:tls'
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
+import { RequestQueue, Rests } from '../../pdp/shared/process/http/request-queue.ts'
 import { type ListenAddress, listenOn } from '../../pdp/shared/process/listen.ts'
 import { dropsAuthority, type Pem, secureOptions } from '../config/certificates.ts'
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from '../http/client-request.ts'
@@ -15,7 +16,6 @@ import { createHttp2Server } from './http2-server.ts'
 import { addressOf, openSockets } from './open-sockets.ts'
 import { detectProtocol } from './protocol-detection.ts'
 import { type RequestLines, watchRequestLines } from './request-lines.ts'
-import { RequestQueue, Rests } from './request-queue.ts'
 
 export type Listener = {
   /** Throws StartError when it cannot listen on the address. */

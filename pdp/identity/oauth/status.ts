@@ -3,6 +3,7 @@ export const STATUS = {
   shown: 200,
   empty: 204,
   seeOther: 303,
+  unmodified: 304,
   invalid: 400,
   unauthenticated: 401,
   forbidden: 403,

@@ -7,12 +7,10 @@ import { errorPage, troubleOf } from '../html/error-page.ts'
 import { type FrameOf, frameIn } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'
 import { BusyError } from '../limits/attempts.ts'
-import { PUBLIC_CACHE_SECONDS } from '../oauth/durations.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { type Context, contextOf } from '../oauth/request.ts'
 import { STATUS } from '../oauth/status.ts'
 
-const CACHED_PATHS: ReadonlySet<string> = new Set([PATHS.jwks, PATHS.openidConfiguration, PATHS.serverMetadata])
 const NOT_STORED: ReadonlySet<string> = new Set([PATHS.introspect, PATHS.revoke])
 
 // RFC 6749 section 5.2 and 2.3, RFC 7662 section 2.3, RFC 9449 section 5 name these otherwise than oidc-provider does.
@@ -79,9 +77,6 @@ export function installErrorResponses(
     }
     const location = ctx.response.get('location')
     if (location?.includes(UNKNOWN_MODE)) ctx.set('location', location.replace(UNKNOWN_MODE, 'error=invalid_request'))
-    if (CACHED_PATHS.has(ctx.path) && ctx.status === STATUS.shown) {
-      ctx.set('cache-control', `public, max-age=${PUBLIC_CACHE_SECONDS}`)
-    }
     if (NOT_STORED.has(ctx.path)) ctx.set('cache-control', 'no-store')
   })
 }

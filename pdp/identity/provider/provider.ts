@@ -1,6 +1,7 @@
 /** oidc-provider, put together: settings, grants of our own, and the places where we reach into it. */
 import { type Client, Provider, type Session, type AccessToken as Token } from 'oidc-provider'
 import { installStartLimits } from '../limits/start-limits.ts'
+import { installConstantAnswers } from '../oauth/constant-answers.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { isSlowHash, verifySecret } from '../people/passwords/password-hash.ts'
 import { createAdapters, UsedBeforeError } from './adapter.ts'
@@ -39,6 +40,7 @@ export function createProvider(deps: ProviderDeps): Provider {
   ])
   reachInto(provider, deps, mint)
   installErrorResponses(provider, deps)
+  installConstantAnswers(provider)
   installStartLimits(provider, deps)
   installFieldCheck(provider)
   pages.install(provider)

@@ -4,6 +4,7 @@ import swagger from '@fastify/swagger'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { EntitlementSource, Store } from '../../engine/store/contract.ts'
 import type { Directory, Moves, Provisioning } from '../../engine/store/directory.ts'
+import { serveInTurns } from '../../shared/process/http/request-queue.ts'
 import {
   bindableAddress,
   dialableHost,
@@ -107,14 +108,21 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
       },
     },
     genReqId: requestId,
-    clientErrorHandler: (err, socket) =>
-      answerClientError(err, socket, (packet) => browserAnswer(deps.identity.publicPages, packet)),
+    clientErrorHandler(err, socket) {
+      const answer = (): void =>
+        answerClientError(err, socket, (packet) => browserAnswer(deps.identity.publicPages, packet))
+      const queue = queueOf(socket)
+      // Complete requests before the malformed one are answered first.
+      if (queue.current === null || queue.current.req.complete) queue.endWith(answer)
+      else answer()
+    },
     // The path cannot be read, so no route has seen the request.
     frameworkErrors: (err, request, reply) =>
       void (
         answerBrowser(deps.identity.publicPages, request, reply) ?? sendProblem(request, reply, asHttpProblem(err))
       ),
   })
+  const queueOf = serveInTurns(app.server)
   // Response schemas only feed the OpenAPI description.
   app.setSerializerCompiler(() => (data) => JSON.stringify(data))
   compileLate(app)

@@ -1,6 +1,7 @@
 /** The admin listener: Prometheus metrics and health probes. It never serves user traffic. */
 import { createServer, type ServerResponse } from 'node:http'
 import { collectDefaultMetrics, Registry } from 'prom-client'
+import { serveInTurns } from './http/request-queue.ts'
 import { type ListenAddress, listenOn } from './listen.ts'
 
 /** Null when healthy, otherwise a short reason. `note`: healthy, with information for an operator. */
@@ -30,6 +31,7 @@ export async function startOperations(options: {
     if (probe === undefined) return answer(res, 404, 'not found\n')
     return void ask(probe).then((result) => answer(res, typeof result === 'string' ? 503 : 200, describe(result)))
   })
+  serveInTurns(server)
   const address = await listenOn(server, 'The metrics listener', listen)
   return {
     address,

@@ -1,6 +1,7 @@
 /** The webhook server: TLS 1.3, bounded bodies, time and memory, and no answer that allows by mistake. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
+import { serveInTurns } from '../../../pdp/shared/process/http/request-queue.ts'
 import type { KeyPair } from '../../../pdp/shared/process/key-pair-files.ts'
 import { type ListenAddress, listenOn } from '../../../pdp/shared/process/listen.ts'
 import type { Log } from '../../../pdp/shared/process/log.ts'
@@ -54,6 +55,7 @@ export async function startWebhook(listen: ListenAddress, { cert, key }: CertAnd
     },
     (req, res) => void serve(req, res, { ...deps, budget }),
   )
+  serveInTurns(server)
   server.maxConnections = LIMITS.connectionsMax
   const address = await listenOn(server, 'The injector', listen)
   return {

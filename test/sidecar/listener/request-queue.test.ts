@@ -65,6 +65,13 @@ describe('pipelined requests', () => {
     expect(targets().length).toBeLessThan(2)
   })
 
+  test('beyond as many as may wait are one line in the log, however many they are', async () => {
+    h.upstream.handle = () => undefined
+    socket.write(Array.from({ length: 700 }, (_, at) => get(`/public/${at}`)).join(''))
+    await until(() => ended)
+    expect(refusals()).toEqual([['busy', 'the client exceeded pipelined_max']])
+  })
+
   test('behind one that ends the connection never run', async () => {
     socket.write(get('/public/1', 'Connection: close\r\n') + get('/public/2'))
     await until(() => ended)

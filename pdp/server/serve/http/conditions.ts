@@ -1,9 +1,9 @@
 /** Conditional requests (RFC 9110 section 13): entity tags, and the evaluation of If-Match and If-None-Match. */
-
-import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { trimBlanks } from '../../../shared/base/blanks.ts'
-import { RequestProblem } from './status.ts'
+import { type ConstantAnswer, entityTag, isKnown } from '../../../shared/process/http/constant-answer.ts'
+import { RequestProblem, SUCCESS } from './status.ts'
 
 type Conditions = Pick<IncomingHttpHeaders, 'if-match' | 'if-none-match'>
 
@@ -12,9 +12,7 @@ const TAG = String.raw`(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"`
 const LIST = new RegExp(String.raw`^(?:\*|${TAG}(?:[ \t]*,[ \t]*${TAG})*)$`)
 
 /** A strong entity tag: different states have different tags. */
-export function tagOf(state: object): string {
-  return `"${createHash('sha256').update(JSON.stringify(state)).digest('base64url').slice(0, 27)}"`
-}
+export const tagOf = (state: object): string => entityTag(JSON.stringify(state))
 
 /** `tag` is null if nothing is stored. Throws RequestProblem `precondition_failed`, or `request_invalid` for a malformed list of tags. */
 export function requireConditions(headers: Conditions, tag: string | null): void {
@@ -42,4 +40,15 @@ function parseTags(name: string, value: string | undefined): '*' | readonly stri
   const text = trimBlanks(value)
   if (!LIST.test(text)) throw new RequestProblem('request_invalid', `${name} is neither * nor a list of entity tags`)
   return text === '*' ? '*' : (text.match(new RegExp(TAG, 'g')) ?? [])
+}
+
+/** Sends an answer that is the same for everybody, or 304. */
+export function sendConstant(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { answer, type }: { readonly answer: ConstantAnswer; readonly type: string },
+): FastifyReply {
+  reply.header('etag', answer.tag)
+  if (isKnown(answer, request.headers['if-none-match'])) return reply.code(SUCCESS.unmodified).send()
+  return reply.type(type).send(answer.bytes)
 }

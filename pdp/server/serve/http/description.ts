@@ -1,6 +1,8 @@
 /** The API's description in OpenAPI, at /openapi.json. */
 import type { FastifyInstance } from 'fastify'
 import { SERVICE_SCOPES } from '../../../identity/oauth/scopes.ts'
+import { type ConstantAnswer, constantAnswer } from '../../../shared/process/http/constant-answer.ts'
+import { sendConstant } from './conditions.ts'
 import { withNamedSchemas } from './named-schemas.ts'
 import { OAUTH_PATHS } from './oauth-description.ts'
 
@@ -29,10 +31,14 @@ export function descriptionBase(issuer: string) {
 }
 
 export function addDescription(app: FastifyInstance): void {
-  let description: object | null = null
-  app.get('/openapi.json', { schema: { hide: true } }, () => {
-    const calls = app.swagger()
-    description ??= withNamedSchemas({ ...calls, paths: { ...calls.paths, ...OAUTH_PATHS } })
-    return description
+  let answer: ConstantAnswer | null = null
+  app.get('/openapi.json', { schema: { hide: true } }, (request, reply) => {
+    answer ??= describe(app)
+    return sendConstant(request, reply, { answer, type: 'application/json' })
   })
+}
+
+function describe(app: FastifyInstance): ConstantAnswer {
+  const calls = app.swagger()
+  return constantAnswer(withNamedSchemas({ ...calls, paths: { ...calls.paths, ...OAUTH_PATHS } }))
 }

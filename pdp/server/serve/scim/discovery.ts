@@ -1,6 +1,8 @@
 /** What this service provider can do (RFC 7644 section 4, RFC 7643 sections 5 to 7). Nothing here is secret. */
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { JsonObject } from '../../../shared/domain/json.ts'
+import { constantAnswer } from '../../../shared/process/http/constant-answer.ts'
+import { sendConstant } from '../http/conditions.ts'
 import { RequestProblem } from '../http/status.ts'
 import { type Attribute, ENTERPRISE_SCHEMA, GROUP, type ResourceType, USER } from './attributes.ts'
 import { SCIM_PATH, SCIM_TYPE, sendNotSupported } from './errors.ts'
@@ -13,14 +15,15 @@ const CORE = 'urn:ietf:params:scim:schemas:core:2.0'
 
 export function addDiscovery(app: FastifyInstance, issuer: string): void {
   const base = `${issuer.replace(/\/$/, '')}${SCIM_PATH}`
-  const get = (path: string, answer: JsonObject): void => {
+  const get = (path: string, document: JsonObject): void => {
+    const answer = constantAnswer(document)
     app.get<{ Querystring: { filter?: unknown } }>(`${SCIM_PATH}${path}`, {
       schema: { hide: true },
       handler: async (request, reply: FastifyReply) => {
         // RFC 7644 section 4.
         if (request.query.filter !== undefined)
           throw new RequestProblem('permission_denied', 'the resources that describe this service cannot be filtered')
-        return reply.type(SCIM_TYPE).send(JSON.stringify(answer))
+        return sendConstant(request, reply, { answer, type: SCIM_TYPE })
       },
     })
   }

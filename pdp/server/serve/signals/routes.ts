@@ -2,7 +2,9 @@
 import type { FastifyInstance } from 'fastify'
 import { PUBLIC_CACHE_SECONDS } from '../../../identity/oauth/durations.ts'
 import { mountOf, PATHS, urlOf } from '../../../identity/oauth/paths.ts'
+import { constantAnswer } from '../../../shared/process/http/constant-answer.ts'
 import { metadataOf, SSF_PATHS } from '../../../signals/transmitter/configuration.ts'
+import { sendConstant } from '../http/conditions.ts'
 import { addPolls, addStatus, addSubjects, addVerification } from './control.ts'
 import { addOperator } from './operator.ts'
 import type { SignalDeps } from './receivers.ts'
@@ -11,14 +13,14 @@ import { addStreams } from './streams.ts'
 export type { SignalDeps }
 
 export function addSignals(app: FastifyInstance, deps: SignalDeps): void {
-  const metadata = metadataOf(deps.issuer, urlOf(deps.issuer, PATHS.jwks))
+  const answer = constantAnswer(metadataOf(deps.issuer, urlOf(deps.issuer, PATHS.jwks)))
   // The well-known part goes between the host and the issuer's path; a proxy may have cut that path off.
   for (const url of new Set([SSF_PATHS.metadata, SSF_PATHS.metadata + mountOf(deps.issuer)]))
     app.get(url, {
       schema: { hide: true },
-      handler: async (_request, reply) => {
+      handler: (request, reply) => {
         reply.header('cache-control', `public, max-age=${PUBLIC_CACHE_SECONDS}`)
-        return metadata
+        return sendConstant(request, reply, { answer, type: 'application/json' })
       },
     })
   for (const add of [addStreams, addStatus, addSubjects, addVerification, addPolls, addOperator]) add(app, deps)

@@ -1,5 +1,8 @@
-/** Serves the pipelined requests of an HTTP/1.1 connection one at a time (RFC 9112 section 9.3.2). */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+/**
+ * Serves the pipelined requests of an HTTP/1.1 connection one at a time (RFC 9112 section 9.3.2). Node gives all requests of one
+ * piece of a connection to the server at once, and neither waits until their answers have left nor lets others in between.
+ */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
@@ -37,12 +40,13 @@ export class RequestQueue {
     return this.#closed
   }
 
-  /** Begins the request when all earlier ones are answered. False: `waitingMax` requests wait already. */
+  /** Begins the request when all earlier ones are answered. False, once: `waitingMax` requests wait already. */
   take(request: QueuedRequest, waitingMax: number): boolean {
     if (this.#closed) return true
-    this.#closed = request.isLast
+    const isOneTooMany = this.#current !== null && this.#waiting.length >= waitingMax
+    this.#closed = request.isLast || isOneTooMany
+    if (isOneTooMany) return false
     if (this.#current === null) this.#begin(request)
-    else if (this.#waiting.length >= waitingMax) return false
     else this.#waiting.push(request)
     return true
   }
@@ -59,7 +63,9 @@ export class RequestQueue {
     this.#current = request
     request.res.on('close', () => {
       if (!request.req.complete && !this.#connection.destroyed) this.#rests.drop(request.req, this.#connection)
-      this.#next()
+      // Answers that need nothing of others would follow each other without a turn of the event loop.
+      if (this.#waiting.length > 0) setImmediate(() => this.#next())
+      else this.#next()
     })
     request.begin()
   }
@@ -120,4 +126,29 @@ export class Rests {
       for (const connection of connections) if (this.#connections.has(connection)) connection.destroy()
     }, ms).unref()
   }
+}
+
+/** How many requests may wait on a connection that `serveInTurns` serves. Clients that pipeline do so with a few. */
+const WAITING_MAX = 100
+/** Time for a client to send the rest of a body that was answered already. */
+const REST_MS = 30_000
+
+/** Serves each connection of a server in this way; call it when the server has its listeners. Returns the queue of a connection. */
+export function serveInTurns(server: Server): (connection: Duplex) => RequestQueue {
+  const rests = new Rests(() => REST_MS)
+  const queues = new WeakMap<Duplex, RequestQueue>()
+  const queueOf = (connection: Duplex): RequestQueue => {
+    const queue = queues.get(connection) ?? new RequestQueue(connection, rests)
+    queues.set(connection, queue)
+    return queue
+  }
+  const listeners = server.listeners('request')
+  server.removeAllListeners('request')
+  server.on('request', (req, res) => {
+    const begin = (): void => {
+      for (const listener of listeners) Reflect.apply(listener, server, [req, res])
+    }
+    if (!queueOf(req.socket).take({ req, res, begin, isLast: false }, WAITING_MAX)) req.socket.destroy()
+  })
+  return queueOf
 }
