@@ -72,10 +72,11 @@ const SERVER_COMMANDS: ReadonlySet<string> = new Set(['serve', 'migrate', 'keys'
 async function serve(io: NodeJS.Process): Promise<void> {
   const { startPdp } = await import('./server/runtime/start.ts')
   const config = readConfig(io.env)
-  const log = createLog({ service: 'portcullis-pdp', level: config.logLevel, destination: openLogOutput() })
+  const output = openLogOutput('portcullis-pdp')
+  const log = createLog({ service: 'portcullis-pdp', level: config.logLevel, destination: output })
   const shutdown = createShutdown({ log, timeoutMs: SHUTDOWN_TIMEOUT_MS })
   shutdown.onSignals((status) => io.exit(status))
-  const { loaded } = await startPdp(config, { log, shutdown })
+  const { loaded } = await startPdp(config, { log, shutdown, droppedLines: output.droppedCount })
   await loaded
 }
 

@@ -109,11 +109,12 @@ function exitWith(err: CommanderError, io: Io): never {
 
 async function run(flags: SidecarFlags, io: Io): Promise<void> {
   const config = readConfig(io.env, flags)
-  const log = createLog({ service: 'portcullis-sidecar', level: config.logLevel, destination: openLogOutput() })
+  const output = openLogOutput('portcullis-sidecar')
+  const log = createLog({ service: 'portcullis-sidecar', level: config.logLevel, destination: output })
   const shutdown = createShutdown({ log, timeoutMs: SHUTDOWN_TIMEOUT_MS })
   shutdown.onSignals((status) => io.exit(status))
   const { startSidecar } = await import('./runtime/start.ts')
-  await startSidecar(config, { log, shutdown })
+  await startSidecar(config, { log, shutdown, droppedLines: output.droppedCount })
 }
 
 function settings(): string {

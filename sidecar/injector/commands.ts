@@ -6,6 +6,7 @@ import { fileProblem } from '../../pdp/shared/process/command/file-problem.ts'
 import { ConfigError, runCommand } from '../../pdp/shared/process/exit.ts'
 import { type ListenAddress, parseListenAddress } from '../../pdp/shared/process/listen.ts'
 import { createLog } from '../../pdp/shared/process/log.ts'
+import { openLogOutput } from '../../pdp/shared/process/log-output.ts'
 import { createShutdown } from '../../pdp/shared/process/shutdown.ts'
 import { makeCertificate, secretManifest } from './certificate/certificate.ts'
 import { addMaintainCertificate, readCertificateOptions, serviceNames } from './certificate/command.ts'
@@ -77,7 +78,8 @@ export function addInjectorCommands(program: Command, io: Io): void {
 
 async function serve(options: ServeOptions, io: Io): Promise<void> {
   const config = loadInjectorConfig(options.config)
-  const log = createLog({ service: 'portcullis-injector', level: 'info' })
+  const output = openLogOutput('portcullis-injector')
+  const log = createLog({ service: 'portcullis-injector', level: 'info', destination: output })
   const shutdown = createShutdown({ log, timeoutMs: SHUTDOWN_TIMEOUT_MS })
   shutdown.onSignals((status) => io.exit(status))
   await startInjector(
@@ -88,7 +90,7 @@ async function serve(options: ServeOptions, io: Io): Promise<void> {
       listen: address(options.listen, '--listen'),
       adminListen: address(options.adminListen, '--admin-listen'),
     },
-    { log, shutdown },
+    { log, shutdown, droppedLines: output.droppedCount },
   )
 }
 

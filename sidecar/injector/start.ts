@@ -22,9 +22,13 @@ export type InjectorOptions = {
 /** Returns when both ports listen. Throws StartError. */
 export async function startInjector(
   { config, certificateFolder, certificateCheckMs, listen, adminListen }: InjectorOptions,
-  { log, shutdown }: { readonly log: Log; readonly shutdown: Shutdown },
+  {
+    log,
+    shutdown,
+    droppedLines,
+  }: { readonly log: Log; readonly shutdown: Shutdown; readonly droppedLines?: () => number },
 ): Promise<{ readonly address: ListenAddress; readonly adminAddress: ListenAddress }> {
-  const registry = createRegistry()
+  const registry = createRegistry(droppedLines)
   const registers = [registry]
   const reviews = new Counter({
     name: 'portcullis_injector_reviews_total',

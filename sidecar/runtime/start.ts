@@ -33,11 +33,15 @@ const ACCEPT_MS = 5_000
 /** Returns when both ports listen. Throws StartError when a port cannot listen. */
 export async function startSidecar(
   config: SidecarConfig,
-  { log, shutdown }: { readonly log: Log; readonly shutdown: Shutdown },
+  {
+    log,
+    shutdown,
+    droppedLines,
+  }: { readonly log: Log; readonly shutdown: Shutdown; readonly droppedLines?: () => number },
 ): Promise<void> {
   const { loaded, filePath } = config
   const clock = Date.now
-  const registry = createRegistry()
+  const registry = createRegistry(droppedLines)
   const metrics = createMetrics(registry)
   const sidecar = createSidecar({
     config: loaded,

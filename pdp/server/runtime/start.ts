@@ -62,14 +62,18 @@ export type RunningPdp = {
   close(): Promise<void>
 }
 
+export type StartDeps = {
+  readonly log: Log
+  readonly shutdown: Shutdown
+  /** How many lines of the log were dropped. Default: none. */
+  readonly droppedLines?: () => number
+}
+
 /**
  * Serves until `shutdown` runs or the returned `close` is called. If a part fails to start, the earlier ones are closed.
  * Throws StartError for errors that an operator can fix, such as a port in use.
  */
-export async function startPdp(
-  config: PdpConfig,
-  deps: { readonly log: Log; readonly shutdown: Shutdown },
-): Promise<RunningPdp> {
+export async function startPdp(config: PdpConfig, deps: StartDeps): Promise<RunningPdp> {
   try {
     return await deps.shutdown.hold(compose(config, deps))
   } catch (err) {
@@ -78,9 +82,9 @@ export async function startPdp(
   }
 }
 
-async function compose(config: PdpConfig, { log, shutdown }: { log: Log; shutdown: Shutdown }): Promise<RunningPdp> {
+async function compose(config: PdpConfig, { log, shutdown, droppedLines }: StartDeps): Promise<RunningPdp> {
   const secrets = await loadSecrets(config)
-  const registry = createRegistry()
+  const registry = createRegistry(droppedLines)
   const spans = openSpans(config, { log, shutdown })
   const commits = createCommits()
   const opened = commits.watch(await openStore(config, { shutdown, spans, log }))

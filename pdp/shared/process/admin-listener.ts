@@ -1,6 +1,6 @@
 /** The admin listener: Prometheus metrics and health probes. It never serves user traffic. */
 import { createServer, type ServerResponse } from 'node:http'
-import { collectDefaultMetrics, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Registry } from 'prom-client'
 import { serveInTurns } from './http/request-queue.ts'
 import { type ListenAddress, listenOn } from './listen.ts'
 
@@ -9,10 +9,19 @@ export type ProbeResult = string | null | { readonly note: string }
 export type Probe = () => Promise<ProbeResult> | ProbeResult
 export type Operations = { readonly address: ListenAddress; close(): Promise<void> }
 
-/** Metrics of the event loop, memory and CPU. Each process has exactly one registry. */
-export function createRegistry(): Registry {
+/** Metrics of the event loop, memory, CPU and the log. Each process has exactly one registry. */
+export function createRegistry(droppedLines: () => number = () => 0): Registry {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
+  new Counter({
+    name: 'portcullis_log_lines_dropped_total',
+    help: 'Lines of the log that were dropped, because their reader did not read or the disk was full',
+    registers: [registry],
+    collect() {
+      this.reset()
+      this.inc(droppedLines())
+    },
+  })
   return registry
 }
 

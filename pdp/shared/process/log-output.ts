@@ -1,39 +1,122 @@
-/** Writes logs to standard output, batching lines because each write costs as much as formatting a line. */
-import { type DestinationStream, pino } from 'pino'
+/**
+ * Writes logs to standard output, batching lines because each write costs as much as formatting a line. Nothing waits for their
+ * reader: what it does not take in time is dropped, counted, and said once it reads again.
+ */
+import { writeSync } from 'node:fs'
+import type { DestinationStream } from 'pino'
 
 /** A killed process may lose the lines of this time; otherwise all lines are written at exit. */
 const WAIT_MS = 20
 const CHARACTERS_MAX = 16 * 1024
-/** Buffer for failed writes, for example on a full disk; further lines are dropped. */
-const UNWRITTEN_BYTES_MAX = 1024 * 1024
+/** What waits for a reader that does not read, or for room on a full disk. */
+const UNWRITTEN_MAX = 1024 * 1024
+/** Further room for errors, such as the one that ends the process. */
+const RESERVE = 64 * 1024
+const SERIOUS = /^\{"level":"(?:error|fatal)"/
+/** A pipe holds 64 KiB: the first attempts come soon, so that a reader that is only slower than one batch loses nothing. */
+const RETRY_MS = { first: 1, last: 100 }
+/** How long an exit waits for the reader. */
+const EXIT_MS = 1_000
+const EXIT_STEP_MS = 5
+const LATER: ReadonlySet<unknown> = new Set(['EAGAIN', 'ENOSPC', 'EDQUOT'])
+const NONE = Buffer.alloc(0)
+const LINE_END = 0x0a
 
-/** Call once per process. Writing never throws, because a failing log must not end the process. */
-export function openLogOutput(): DestinationStream {
-  const output = pino.destination({ dest: 1, sync: true, maxLength: UNWRITTEN_BYTES_MAX })
-  output.on('error', () => undefined)
-  const lines = collectLines((text) => void output.write(text))
-  process.once('exit', lines.flush)
-  return lines
+export type LogOutput = DestinationStream & {
+  /** How many lines were dropped since the start. */
+  readonly droppedCount: () => number
 }
 
-export function collectLines(write: (text: string) => void): DestinationStream & { readonly flush: () => void } {
-  let text = ''
-  let waiting: NodeJS.Timeout | null = null
+/** Call once per process. Writing never throws, because a failing log must not end the process. */
+export function openLogOutput(service: string): LogOutput {
+  // From its first use on, a pipe or socket refuses what does not fit, instead of stopping the process until somebody reads.
+  const { fd } = process.stdout
+  const output = collectLines({ service, write: (bytes) => writeSync(fd, bytes) })
+  process.once('exit', () => output.finish(performance.now() + EXIT_MS))
+  return output
+}
 
+/** `write` returns how many bytes were taken. */
+export function collectLines(sink: {
+  readonly service: string
+  readonly write: (bytes: Buffer) => number
+}): LogOutput & {
+  /** Returns when all is written, or at this time. */
+  readonly finish: (untilMs: number) => void
+} {
+  /** Lines that were not tried yet. */
+  let text = ''
+  /** What was tried, and not taken. */
+  let rest: Buffer = NONE
+  let timer: NodeJS.Timeout | null = null
+  let retryMs = RETRY_MS.first
+  let dropped = 0
+  let unsaid = 0
+
+  const wait = (ms: number): void => {
+    timer ??= setTimeout(flush, ms).unref()
+  }
+  /** False: the rest must wait. */
+  function take(): boolean {
+    try {
+      rest = rest.subarray(sink.write(rest))
+      retryMs = RETRY_MS.first
+      return true
+    } catch (err) {
+      if (LATER.has(err instanceof Error && 'code' in err ? err.code : null)) return false
+      // Nobody will ever read it, so that there is nothing to say either.
+      dropped += linesIn(rest)
+      rest = NONE
+      return true
+    }
+  }
   function flush(): void {
-    if (waiting !== null) clearTimeout(waiting)
-    waiting = null
-    const collected = text
-    text = ''
-    if (collected !== '') write(collected)
+    if (timer !== null) clearTimeout(timer)
+    timer = null
+    while (rest.length > 0 || text !== '') {
+      if (rest.length === 0) {
+        rest = Buffer.from(text)
+        text = ''
+      }
+      if (!take()) {
+        wait(retryMs)
+        retryMs = Math.min(retryMs * 2, RETRY_MS.last)
+        return
+      }
+    }
+    if (unsaid > 0) text = lineAbout(sink.service, unsaid)
+    unsaid = 0
+    if (text !== '') wait(WAIT_MS)
   }
 
   return {
-    flush,
+    droppedCount: () => dropped,
     write(line) {
+      const max = SERIOUS.test(line) ? UNWRITTEN_MAX + RESERVE : UNWRITTEN_MAX
+      if (rest.length + text.length + line.length > max) {
+        dropped += 1
+        unsaid += 1
+        return
+      }
       text += line
-      if (text.length >= CHARACTERS_MAX) flush()
-      else waiting ??= setTimeout(flush, WAIT_MS).unref()
+      if (rest.length === 0 && text.length >= CHARACTERS_MAX) flush()
+      else wait(WAIT_MS)
+    },
+    finish(untilMs) {
+      flush()
+      while ((rest.length > 0 || text !== '') && performance.now() < untilMs) {
+        if (rest.length > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, EXIT_STEP_MS)
+        flush()
+      }
     },
   }
 }
+
+function linesIn(bytes: Buffer): number {
+  let count = 0
+  for (const byte of bytes) if (byte === LINE_END) count += 1
+  return count
+}
+
+const lineAbout = (service: string, count: number): string =>
+  `${JSON.stringify({ level: 'warn', time: new Date().toISOString(), service, event: 'log_lines_dropped', count })}\n`

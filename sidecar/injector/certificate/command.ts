@@ -2,6 +2,7 @@
 import type { Command } from 'commander'
 import { ConfigError, runCommand } from '../../../pdp/shared/process/exit.ts'
 import { createLog } from '../../../pdp/shared/process/log.ts'
+import { openLogOutput } from '../../../pdp/shared/process/log-output.ts'
 import { createShutdown } from '../../../pdp/shared/process/shutdown.ts'
 import { openKubeApi } from './kube-api.ts'
 import { type CertificateGoal, maintainCertificate } from './maintain.ts'
@@ -38,7 +39,8 @@ export function addMaintainCertificate(injector: Command, io: Io): void {
 }
 
 async function maintain(options: Options, io: Io): Promise<void> {
-  const log = createLog({ service: 'portcullis-injector-certificate', level: 'info' })
+  const service = 'portcullis-injector-certificate'
+  const log = createLog({ service, level: 'info', destination: openLogOutput(service) })
   const goal = readGoal(options)
   const api = openKubeApi({ server: options.apiServer, tokenFile: options.tokenFile })
   const shutdown = createShutdown({ log, timeoutMs: SHUTDOWN_TIMEOUT_MS })

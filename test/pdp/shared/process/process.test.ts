@@ -4,14 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { create } from '@bufbuild/protobuf'
 import { Registry } from 'prom-client'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { problem } from '../../../../pdp/shared/base/problems.ts'
 import { startOperations } from '../../../../pdp/shared/process/admin-listener.ts'
 import { ConfigError, runCommand, StartError } from '../../../../pdp/shared/process/exit.ts'
 import { generatedSecret } from '../../../../pdp/shared/process/generated-secret.ts'
 import { serviceDefinition } from '../../../../pdp/shared/process/grpc/service.ts'
 import { createLog } from '../../../../pdp/shared/process/log.ts'
-import { collectLines } from '../../../../pdp/shared/process/log-output.ts'
 import { DecideRequestSchema, DecisionService } from '../../../../proto/gen/portcullis/v1/decision_pb.ts'
 
 describe('problem', () => {
@@ -107,40 +106,6 @@ describe('createLog', () => {
     expect(many).toMatchObject({ message: 'fetch failed: AggregateError', aggregateErrors: [where] })
     expect(one).toMatchObject({ message: 'fetch failed: connect', ...where })
     expect([last.message, last.code]).toEqual(['round', undefined])
-  })
-})
-
-describe('collectLines', () => {
-  const line = `${'x'.repeat(99)}\n`
-  afterEach(() => vi.useRealTimers())
-
-  test('writes the lines of a moment at once, in order, within 20 ms', () => {
-    vi.useFakeTimers()
-    const writes: string[] = []
-    const lines = collectLines((text) => void writes.push(text))
-    for (const text of ['a\n', 'b\n', 'c\n']) lines.write(text)
-    vi.advanceTimersByTime(19)
-    expect(writes).toEqual([])
-    vi.advanceTimersByTime(1)
-    expect(writes).toEqual(['a\nb\nc\n'])
-    lines.write('d\n')
-    vi.advanceTimersByTime(20)
-    expect(writes).toEqual(['a\nb\nc\n', 'd\n'])
-  })
-
-  test('does not wait when there is much to write, nor when told to write', () => {
-    vi.useFakeTimers()
-    const writes: string[] = []
-    const lines = collectLines((text) => void writes.push(text))
-    for (let at = 0; at < 164; at += 1) lines.write(line)
-    expect(writes.map(({ length }) => length)).toEqual([16_400])
-    lines.flush()
-    expect(writes).toHaveLength(1)
-    lines.write(line)
-    lines.flush()
-    expect(writes).toHaveLength(2)
-    vi.advanceTimersByTime(1_000)
-    expect(writes).toHaveLength(2)
   })
 })
 
