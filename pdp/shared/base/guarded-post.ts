@@ -26,6 +26,15 @@ export function isInternalAddress(text: string): boolean {
   return !PUBLIC_IPV6.has(address) || INTERNAL_IPV6.has(address)
 }
 
+/** Reserved for a machine, a network or nothing: RFC 6761, 6762, 8375, 7686, and `internal` by ICANN. */
+const INTERNAL_DOMAINS = ['localhost', 'local', 'internal', 'home.arpa', 'invalid', 'onion']
+
+/** True for a name that no public DNS can resolve; one without a dot is completed by the machine's own network. */
+function isInternalName(host: string): boolean {
+  const name = host.toLowerCase().replace(/\.$/, '')
+  return !name.includes('.') || INTERNAL_DOMAINS.some((domain) => name === domain || name.endsWith(`.${domain}`))
+}
+
 /** The target may not be called. Nothing was sent. */
 export class TargetRefused extends Error {
   override readonly name = 'TargetRefused'
@@ -47,7 +56,7 @@ type GuardedCall = {
 export type GuardedPost = {
   /**
    * Throws TargetRefused for a URL that may never be called: neither https, nor http to an allowed host; with a password or
-   * a fragment; or with an internal address as its host. What a name resolves to is checked by `post`, each time.
+   * a fragment; or with an internal address or name as its host. What a name resolves to is checked by `post`, each time.
    */
   check(url: string): void
   /** Throws TargetRefused, or any other Error when there was no answer in time. */
@@ -75,8 +84,9 @@ export function createGuardedPost(options: {
     if (url.username !== '' || url.password !== '' || url.hash !== '')
       throw new TargetRefused('must have neither a user, nor a password, nor a fragment')
     const host = url.hostname.replace(/^\[|\]$/g, '')
-    if (isIP(host) !== 0 && !isAllowed(url) && isInternalAddress(host))
-      throw new TargetRefused('has an internal address as its host')
+    if (isAllowed(url)) return url
+    if (isIP(host) !== 0 && isInternalAddress(host)) throw new TargetRefused('has an internal address as its host')
+    if (isIP(host) === 0 && isInternalName(host)) throw new TargetRefused('has a host that is no name of the Internet')
     return url
   }
 

@@ -1,5 +1,5 @@
 /** `POST /oauth/decisions`: the bearer's permissions and the organization's entitlements in one round trip. */
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
 import type { AskedSubject, PermissionResult } from '../../../shared/domain/decision.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
@@ -115,7 +115,19 @@ const ANSWER = {
   },
 }
 
-/** Adds the route. */
+/** Access needs a token and never a cookie, so pages of any origin may call it. Set on the raw response, so that errors have it too. */
+const CORS = Object.entries({
+  'access-control-allow-origin': '*',
+  'access-control-allow-headers': 'Authorization, DPoP, Content-Type',
+  'access-control-allow-methods': 'POST',
+  'access-control-expose-headers':
+    'WWW-Authenticate, Portcullis-Decision-Id, Portcullis-Revision, X-Request-Id, Retry-After',
+})
+const allowPages = ({ raw }: FastifyReply): void => {
+  for (const [name, value] of CORS) raw.setHeader(name, value)
+}
+
+/** Adds the route, and answers the preflight of browsers. */
 export function addDecisions(
   app: FastifyInstance,
   deps: CredentialDeps &
@@ -124,6 +136,13 @@ export function addDecisions(
       readonly answer: AnswerQuestion
     },
 ): void {
+  app.options('/oauth/decisions', {
+    schema: { hide: true },
+    handler: (_request, reply) => {
+      allowPages(reply)
+      return reply.code(SUCCESS.empty).send()
+    },
+  })
   app.post<{ Body: Body }>('/oauth/decisions', {
     config: { deadline: 'decision' },
     schema: {
@@ -134,7 +153,8 @@ export function addDecisions(
       body: BODY,
       response: { [SUCCESS.ok]: ANSWER, default: PROBLEM_RESPONSE },
     },
-    onRequest: async (request) => {
+    onRequest: async (request, reply) => {
+      allowPages(reply)
       presentedToken(deps.issuer, request.raw)
     },
     handler: async (request, reply) => {

@@ -32,6 +32,7 @@ import { addReflection } from './reflection.ts'
 import type { ReportCall, RouteReports } from './route-reports.ts'
 import { type OpenStream, serveStream } from './stream.ts'
 import type { ReloadedTls } from './tls.ts'
+import { refuseUnreadable } from './unreadable.ts'
 import { createOutcomeWeight, type OutcomeWeight, questionWeight } from './weights.ts'
 
 const MESSAGE_BYTES_MAX = 1_048_576
@@ -74,6 +75,7 @@ export async function startGrpcServer(deps: GrpcDeps, listen: ListenAddress): Pr
     )
   }
   const server = new Server({
+    interceptors: [refuseUnreadable],
     'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
     'grpc.max_concurrent_streams': 1_000,
     'grpc.keepalive_permit_without_calls': 1,
