@@ -1,5 +1,6 @@
 /** Answers that are the same for everybody: bytes that are made once, with a tag by which a reader that has them gets 304. */
 import { createHash } from 'node:crypto'
+import { trimBlanks } from '../../base/blanks.ts'
 
 export type ConstantAnswer = { readonly bytes: Buffer; readonly tag: string }
 
@@ -14,5 +15,5 @@ export const entityTag = (text: string): string =>
 
 /** True: the reader has it already. `field`: If-None-Match, compared weakly (RFC 9110 section 13.1.2). */
 export function isKnown({ tag }: ConstantAnswer, field: string | undefined): boolean {
-  return field?.split(',').some((one) => ['*', tag, `W/${tag}`].includes(one.replace(/^[ \t]+|[ \t]+$/g, ''))) === true
+  return field?.split(',').some((one) => ['*', tag, `W/${tag}`].includes(trimBlanks(one))) === true
 }

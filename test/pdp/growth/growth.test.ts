@@ -1,0 +1,18 @@
+/** Work of the PDP before a token is known grows with its bytes: twice the input is at most 2.2 times the work, in the heap of the chart. */
+import { beforeAll, describe, expect, test } from 'vitest'
+import { GROWTH_MAX, type Grown, playTable } from '../../support/growth/growth.ts'
+import { ROWS } from './rows.ts'
+
+/** Half of the memory that the chart gives a PDP. */
+const HEAP_MB = 384
+
+let grown: ReadonlyMap<string, Grown>
+beforeAll(async () => {
+  grown = await playTable(new URL('rows.ts', import.meta.url).pathname, { heapMb: HEAP_MB })
+})
+
+describe('work before the token is known grows no faster than', () => {
+  test.each(ROWS.map(({ name }) => name))('%s', (name) => {
+    expect(grown.get(name)?.growth).toBeLessThanOrEqual(GROWTH_MAX)
+  })
+})
