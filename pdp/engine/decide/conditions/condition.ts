@@ -4,6 +4,7 @@ import { create } from '@bufbuild/protobuf'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import { ADDRESS_FUNCTIONS, ADDRESS_REGISTRY } from './addresses.ts'
+import { CONVERSIONS } from './conversions.ts'
 import { EVALUATION_STEPS_MAX, stepsOf, WORST_STEPS_MAX, worstSteps } from './cost.ts'
 import { ExpressionMistake, parseExpression } from './expression.ts'
 import { assertBoolean } from './expression-types.ts'
@@ -59,7 +60,7 @@ export class Condition {
     if (worst > WORST_STEPS_MAX)
       throw new ExpressionMistake('would take too long for large values; nest fewer macros, and match shorter patterns')
     this.#stepsOf = worst <= EVALUATION_STEPS_MAX ? null : (size) => stepsOf(expression, this.parameters, size)
-    const env = celEnv({ funcs: ADDRESS_FUNCTIONS, registry: ADDRESS_REGISTRY })
+    const env = celEnv({ funcs: [...ADDRESS_FUNCTIONS, ...CONVERSIONS], registry: ADDRESS_REGISTRY })
     this.#run = plan(env, expression)
     this.#nextInstant = this.parameters.get(CLOCK)?.kind === 'timestamp' ? createNextInstant(env, expression) : null
   }

@@ -1,5 +1,5 @@
 /** Finds the type of an expression when a model is written, and refuses what could never be evaluated. */
-import { callOf, type Expression, ExpressionMistake } from './expression.ts'
+import { callOf, type Expression, ExpressionMistake, HAS } from './expression.ts'
 import { OVERLOADS } from './overloads.ts'
 import type { ParameterType } from './parameters.ts'
 
@@ -72,11 +72,11 @@ function typeOfConstant(name: string | undefined): ValueType {
   return scalar(name === 'nullValue' ? 'null_type' : (name ?? '').replace('64', '').replace(/Value$/, ''))
 }
 
-function typeOfSelection({ operand, field, testOnly }: Kind<'selectExpr'>, scope: Scope): ValueType {
+function typeOfSelection({ operand, field }: Kind<'selectExpr'>, scope: Scope): ValueType {
   const type = operand === undefined ? DYN : typeOf(operand, scope)
   if (type.kind !== 'map' && type.kind !== 'dyn')
     throw new ExpressionMistake(`takes .${field} of ${written(type)}, which has no members`)
-  return testOnly ? scalar('bool') : elementOf(type)
+  return elementOf(type)
 }
 
 function typeOfMap({ messageName, entries }: Kind<'structExpr'>, scope: Scope): ValueType {
@@ -121,6 +121,8 @@ function typeOfCall(expression: Expression, scope: Scope): ValueType {
       return when(alike(first, second) || (isNumber(first) && isNumber(second)), scalar('bool'))
     case '_?_:_':
       return when(alike(first, scalar('bool')) && alike(second, third), joined(second, third))
+    case HAS:
+      return when(['map', 'dyn'].includes(first.kind), scalar('bool'))
     case '@in':
       if (second.kind === 'map' && 'key' in second) return when(alike(first, second.key), scalar('bool'))
       return when(['list', 'dyn'].includes(second.kind) && alike(first, elementOf(second)), scalar('bool'))
@@ -144,7 +146,8 @@ function typeOfCall(expression: Expression, scope: Scope): ValueType {
 }
 
 /** As it is written: `<` for `_<_`. */
-const spoken = (name: string): string => name.replaceAll('_', name.startsWith('_') || name.endsWith('_') ? '' : '_')
+const spoken = (name: string): string =>
+  name.replace('@', '').replaceAll('_', name.startsWith('_') || name.endsWith('_') ? '' : '_')
 const isNumber = ({ kind }: ValueType): boolean => ['int', 'uint', 'double', 'dyn'].includes(kind)
 
 /** May values of the two be of one type? */

@@ -5,6 +5,7 @@ export type Expression = ReturnType<typeof parse>['expr']
 
 const CHARACTERS_MAX = 4_096
 const NESTING_MAX = 50
+const HALF_CHARACTER = 'has half of a character (a lone surrogate)'
 
 /** What is wrong with an expression. */
 export class ExpressionMistake extends Error {
@@ -14,6 +15,7 @@ export class ExpressionMistake extends Error {
 /** @throws ExpressionMistake. */
 export function parseExpression(text: string): Expression {
   if (text.length > CHARACTERS_MAX) throw new ExpressionMistake(`has more than ${CHARACTERS_MAX} characters`)
+  if (!text.isWellFormed()) throw new ExpressionMistake(HALF_CHARACTER)
   // The parser is recursive: a text that is nested deeply would exhaust the stack.
   let [nesting, prefixes] = [0, 0]
   for (const character of text) {
@@ -23,14 +25,46 @@ export function parseExpression(text: string): Expression {
     if (nesting > NESTING_MAX || prefixes > 10 * NESTING_MAX)
       throw new ExpressionMistake(`is nested more than ${NESTING_MAX} levels deep`)
   }
+  let expression: Expression
   try {
-    return parse(text).expr
+    expression = parse(text).expr
   } catch (err) {
     const { location } = err as { location?: { start?: { line?: number; column?: number } } }
     const { line, column } = location?.start ?? {}
     throw new ExpressionMistake(
       line === undefined ? 'is not a CEL expression' : `is not a CEL expression at its ${line}:${column}`,
     )
+  }
+  rewrite(expression)
+  return expression
+}
+
+/** `has(m.key)`, as a function of a map and a key. */
+export const HAS = '@has'
+
+/**
+ * Where the library's evaluation is not CEL's and cannot be replaced: `has` says false for a key whose value is null,
+ * and `matches(text, pattern)` is known only as a method.
+ */
+function rewrite(expression: Expression): void {
+  for (const operand of operandsOf(expression)) rewrite(operand)
+  const { exprKind, id } = expression
+  if (exprKind.case === 'selectExpr' && exprKind.value.testOnly && exprKind.value.operand !== undefined) {
+    const { operand, field } = exprKind.value
+    const constantKind = { case: 'stringValue', value: field } as const
+    const key: Expression = {
+      $typeName: 'cel.expr.Expr',
+      id,
+      exprKind: { case: 'constExpr', value: { $typeName: 'cel.expr.Constant', constantKind } },
+    }
+    const value = { $typeName: 'cel.expr.Expr.Call' as const, function: HAS, args: [operand, key] }
+    expression.exprKind = { case: 'callExpr', value }
+  } else if (exprKind.case === 'callExpr' && exprKind.value.function === 'matches') {
+    const { target, args } = exprKind.value
+    if (target === undefined && args.length === 2) exprKind.value.target = args.shift()
+  } else if (exprKind.case === 'constExpr') {
+    const { value } = exprKind.value.constantKind
+    if (typeof value === 'string' && !value.isWellFormed()) throw new ExpressionMistake(HALF_CHARACTER)
   }
 }
 

@@ -1,9 +1,8 @@
 /** Parameters of conditions: their types as models write them, and values of JSON as the expression sees them. */
 import { type CelInput, celList, celMap, celUint } from '@bufbuild/cel'
-import { create } from '@bufbuild/protobuf'
-import { DurationSchema, TimestampSchema } from '@bufbuild/protobuf/wkt'
 import type { JsonValue } from '../../../shared/domain/json.ts'
 import { addressValue } from './addresses.ts'
+import { parseDuration, parseInstant } from './times.ts'
 
 const SCALARS = ['bool', 'string', 'int', 'uint', 'double', 'duration', 'timestamp', 'ipaddress', 'any'] as const
 type Scalar = (typeof SCALARS)[number]
@@ -75,6 +74,7 @@ export function celValueOf(type: ParameterType, value: JsonValue, size: Size, de
 
 function textOf(value: JsonValue, size: Size): string {
   if (typeof value !== 'string') throw new ValueMismatch('is not a string')
+  if (!value.isWellFormed()) throw new ValueMismatch('has half of a character (a lone surrogate)')
   if (value.length > VALUE_BOUNDS.characters)
     throw new ValueMismatch(`has more than ${VALUE_BOUNDS.characters} characters`)
   size.characters = Math.max(size.characters, value.length)
@@ -166,44 +166,17 @@ function exactly(double: number): { readonly over: bigint; readonly under: bigin
   return { over: BigInt(over), under }
 }
 
-const NANOSECONDS: Readonly<Record<string, bigint>> = {
-  ns: 1n,
-  us: 1_000n,
-  µs: 1_000n,
-  μs: 1_000n,
-  ms: 1_000_000n,
-  s: 1_000_000_000n,
-  m: 60_000_000_000n,
-  h: 3_600_000_000_000n,
-}
-
-/** As Go writes durations: `1h30m`, `-1.5h`, `100ms`. */
 function durationOf(value: JsonValue): CelInput {
-  const mismatch = new ValueMismatch('is not a duration such as 1h30m')
-  const text = typeof value === 'string' && value.length <= 100 ? value : ''
-  const [, sign, rest = ''] = /^([+-]?)(0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/.exec(text) ?? []
-  if (rest === '') throw mismatch
-  let nanoseconds = 0n
-  for (const [, whole = '', decimals = '', unit = ''] of rest.matchAll(/(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/g)) {
-    const scale = NANOSECONDS[unit] ?? 0n
-    nanoseconds += (BigInt(`${whole}${decimals}` || '0') * scale) / 10n ** BigInt(decimals.length)
-  }
-  if (nanoseconds > 2n ** 63n - 1n) throw mismatch
-  if (sign === '-') nanoseconds = -nanoseconds
-  return create(DurationSchema, { seconds: nanoseconds / 1_000_000_000n, nanos: Number(nanoseconds % 1_000_000_000n) })
+  const duration = typeof value === 'string' ? parseDuration(value) : null
+  if (duration === null) throw new ValueMismatch('is not a duration such as 1h30m')
+  return duration
 }
 
-const INSTANT = /^(\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:[.,](\d{1,9})\d*)?(Z|[+-]\d\d:\d\d)$/
-
-/** RFC 3339. */
 function timestampOf(value: JsonValue): CelInput {
-  const [, whole = '', decimals = '', zone = ''] = INSTANT.exec(typeof value === 'string' ? value : '') ?? []
-  const ms = Date.parse(`${whole}${zone}`)
-  // A day that no month has is carried over to the next by some readers.
-  const day = new Date(`${whole.slice(0, 10)}T00:00:00Z`)
-  if (Number.isNaN(ms) || Number.isNaN(day.getTime()) || day.toISOString().slice(0, 10) !== whole.slice(0, 10))
-    throw new ValueMismatch('is not an instant such as 2026-01-31T12:00:00Z')
-  return create(TimestampSchema, { seconds: BigInt(ms) / 1_000n, nanos: Number(decimals.padEnd(9, '0')) })
+  // A comma before the decimals is another way of ISO 8601 to write a point, which OpenFGA takes here as well.
+  const instant = typeof value === 'string' ? parseInstant(value.replace(',', '.')) : null
+  if (instant === null) throw new ValueMismatch('is not an instant such as 2026-01-31T12:00:00Z')
+  return instant
 }
 
 const isArray = (value: JsonValue): value is readonly JsonValue[] => Array.isArray(value)

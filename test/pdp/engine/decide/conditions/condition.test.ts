@@ -1,32 +1,7 @@
 /** Conditions by themselves: what is refused when a model is written, and what an expression gives for which values. */
 import { describe, expect, test } from 'vitest'
-import { Condition, type Evaluation } from '../../../../../pdp/engine/decide/conditions/condition.ts'
-import type { ParameterReference } from '../../../../../pdp/engine/decide/conditions/parameters.ts'
 import type { JsonObject, JsonValue } from '../../../../../pdp/shared/domain/json.ts'
-
-const NOW_MS = Date.parse('2026-03-29T00:30:00Z')
-const typed = (text: string): ParameterReference => {
-  const [, outer = text, inner] = /^(\w+)<(.+)>$/.exec(text) ?? []
-  return {
-    type_name: `TYPE_NAME_${outer.toUpperCase()}`,
-    ...(inner === undefined ? {} : { generic_types: [typed(inner)] }),
-  }
-}
-const compile = (expression: string, types: { readonly [name: string]: string } = {}): Condition =>
-  new Condition('c', {
-    expression,
-    parameters: Object.fromEntries(Object.entries(types).map(([name, type]) => [name, typed(type)])),
-  })
-
-function evaluation(condition: Condition, asked: JsonObject, stored: JsonObject = {}): Evaluation {
-  const moment = { nowMs: () => NOW_MS, spend: () => true }
-  return condition.evaluate(condition.argumentsOf(stored), condition.argumentsOf(asked), moment)
-}
-/** True, false, or what is said of why it cannot be told. */
-function told(condition: Condition, asked: JsonObject, stored?: JsonObject): boolean | string {
-  const result = evaluation(condition, asked, stored)
-  return result.ok ? result.holds : result.message
-}
+import { compile, evaluation, NOW_MS, told } from './told.ts'
 
 describe('an expression', () => {
   test.each<[string, { readonly [name: string]: string }, string]>([
