@@ -1,5 +1,7 @@
 /** Finds the routes that a changed route file protects less than the file before. */
+import { setImmediate } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
+import { RequestError } from '../request/errors.ts'
 import type { Check } from '../routes/checks.ts'
 import { overlap, type Pattern } from '../routes/patterns.ts'
 import type { PathSegments, Route, RouteTable } from '../routes/route.ts'
@@ -17,9 +19,10 @@ export type OpenedRoute = {
 
 /**
  * Compares the routes that match sample requests: one sample for each new pattern, and one for the paths that a former pattern
- * shares with it, which a route that is gone may have kept for itself.
+ * shares with it, which a route that is gone may have kept for itself. Every route is compared with every other, so requests get
+ * their turns meanwhile.
  */
-export function openedRoutes(former: readonly Route[], next: readonly Route[]): readonly OpenedRoute[] {
+export async function openedRoutes(former: readonly Route[], next: readonly Route[]): Promise<readonly OpenedRoute[]> {
   const tables = { former: createRouteTable(former), next: createRouteTable(next) }
   const methods = new Set([...former, ...next].map(({ method }) => method))
   const hosts = [...new Set([...former, ...next].map(({ host }) => host ?? ''))]
@@ -39,12 +42,20 @@ export function openedRoutes(former: readonly Route[], next: readonly Route[]): 
     }
   }
 
-  for (const one of [...former, ...next]) compare(one, one)
-  for (const before of former)
+  for (const [at, one] of [...former, ...next].entries()) {
+    compare(one, one)
+    if (at % COMPARED_IN_TURN === 0) await setImmediate()
+  }
+  for (const before of former) {
     for (const now of next)
       if (overlap(before.pattern, now.pattern) && opening(before, now) !== null) compare(before, now)
+    await setImmediate()
+  }
   return [...opened.values()]
 }
+
+/** Each takes some microseconds. */
+const COMPARED_IN_TURN = 100
 
 /** Represents all methods that no route names. */
 const OTHER_METHOD = 'PORTCULLIS-OTHER'
@@ -63,8 +74,14 @@ function pathOf(a: Pattern, b: Pattern): PathSegments {
 }
 
 function routeOf(table: RouteTable, request: Parameters<RouteTable['match']>[0]): Route | null {
-  const match = table.match(request)
-  return match.kind === 'route' ? match.route : null
+  try {
+    const match = table.match(request)
+    return match.kind === 'route' ? match.route : null
+  } catch (err) {
+    // Such a path is refused to everybody.
+    if (err instanceof RequestError) return null
+    throw err
+  }
 }
 
 function opening(before: Route | null, now: Route): OpenedRoute['now'] | null {

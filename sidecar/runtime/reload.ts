@@ -78,7 +78,7 @@ export function watchConfig(options: {
   }
 
   function take(next: LoadedConfig): void {
-    const opened = openedRoutes(current.file.routes, next.file.routes)
+    const former = current.file.routes
     const settings = openedSettings(current, next)
     try {
       apply(next)
@@ -88,7 +88,9 @@ export function watchConfig(options: {
     }
     current = next
     log.info({ event: 'config_loaded', route_file: path, hash: next.hash, routes: next.file.routes.length })
-    if (opened.length > 0) log.warn({ event: 'routes_opened', route_file: path, hash: next.hash, routes: opened })
+    void openedRoutes(former, next.file.routes).then((opened) => {
+      if (opened.length > 0) log.warn({ event: 'routes_opened', route_file: path, hash: next.hash, routes: opened })
+    })
     if (settings.length > 0) log.warn({ event: 'settings_opened', route_file: path, hash: next.hash, settings })
   }
 

@@ -6,8 +6,10 @@ import { loadFile, routeFile } from '../support/harness.ts'
 
 const routesOf = (text: string) =>
   loadFile(routeFile(text).replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:2')).routes
-const opened = (former: string, next: string): string[] =>
-  openedRoutes(routesOf(former), routesOf(next)).map(({ before, route, now }) => `${before} -> ${route}: ${now}`)
+const opened = async (former: string, next: string): Promise<string[]> => {
+  const found = await openedRoutes(routesOf(former), routesOf(next))
+  return found.map(({ before, route, now }) => `${before} -> ${route}: ${now}`)
+}
 
 const GUARDED = 'GET /a/{id}: viewer a:{id}'
 
@@ -95,8 +97,8 @@ describe('a change of the routes opens', () => {
       'GET /a/{id}: allows',
     ],
     ['WebSocket', GUARDED, 'GET /a/{id}: {check: "viewer a:{id}", upgrade: [websocket]}', 'GET /a/{id}: allows'],
-  ])('%s', (_name, former, next, expected) => {
-    const [one, ...others] = opened(former, next)
+  ])('%s', async (_name, former, next, expected) => {
+    const [one, ...others] = await opened(former, next)
     expect([one?.split(' -> ')[1], others]).toEqual([expected, []])
   })
 
@@ -116,8 +118,8 @@ describe('a change of the routes opens', () => {
     ['that was only counted', 'GET /a/{id}: {check: "viewer a:{id}", mode: shadow}', 'GET /a/{id}: public'],
     ['that a stricter one takes over', 'GET /a/{id}: public', GUARDED],
     ['that is new and asks', GUARDED, `${GUARDED}\nPOST /a/{id}: editor a:{id}`],
-  ])('nothing by a route %s', (_name, former, next) => {
-    expect(opened(former, next)).toEqual([])
+  ])('nothing by a route %s', async (_name, former, next) => {
+    expect(await opened(former, next)).toEqual([])
   })
 })
 

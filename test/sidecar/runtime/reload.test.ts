@@ -175,7 +175,7 @@ describe('a reload', () => {
       before,
       now: 'public',
     }))
-    expect(opened()).toEqual([expect.objectContaining({ routes: expect.arrayContaining(routes) })])
+    await expect.poll(opened).toEqual([expect.objectContaining({ routes: expect.arrayContaining(routes) })])
   })
 
   test('names what else it trusts or passes on now', async () => {
