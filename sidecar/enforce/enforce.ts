@@ -58,6 +58,7 @@ export type Outcome = Permit | Denial | OwnAnswer
 export type EnforceDeps = RoutingDeps &
   AuthenticationDeps &
   EvaluationDeps & {
+    readonly targetCharsMax: number
     /** Path of the protected resource metadata (RFC 9728); null when it is not served. */
     readonly metadataPath: string | null
     readonly pdp: Pick<PdpClient, 'ask' | 'watch'>
@@ -95,7 +96,10 @@ export async function enforce(
   try {
     const arriving = admission.arrive() // RequestError
     if (arriving !== null) await arriving // RequestError
-    const request = former === null ? readInbound(client, origin) : fromOrigin(former.request, origin) // RequestError
+    const request =
+      former === null
+        ? readInbound(client, { origin, targetCharsMax: deps.targetCharsMax })
+        : fromOrigin(former.request, origin) // RequestError
     if (former === null && browser?.takes(request) === true) return { kind: 'sign_in', request }
     const match = routeRequest(deps, request) // RequestError
     if (match.kind !== 'route') return answerUnrouted(match, request, deps) // RequestError

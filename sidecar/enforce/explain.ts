@@ -4,6 +4,7 @@ import { parseClaims } from '../../pdp/shared/token/claims.ts'
 import { TokenError } from '../../pdp/shared/token/errors.ts'
 import { RequestError } from '../request/errors.ts'
 import { type InboundRequest, readInbound } from '../request/inbound.ts'
+import { DEFAULT_LIMITS, targetCharsMax } from '../route-file/default-limits.ts'
 import type { RouteFile } from '../route-file/route-file.ts'
 import { buildQuestions, describeQuestions, usesBody } from '../routes/checks.ts'
 import { checkMedia, readJson } from '../routes/json-body.ts'
@@ -40,12 +41,14 @@ export type Explainer = (request: ExplainedRequest) => Explanation
 
 export function createExplainer(file: RouteFile): Explainer {
   const routing = createRouting(file)
+  const targetMax = targetCharsMax({ ...DEFAULT_LIMITS, ...file.limits })
   return (request) => {
     const found: { route: Route | null; parameters: Explanation['parameters'] } = { route: null, parameters: [] }
     try {
       const { headers = [], body = null, from } = request
       const client = toClientRequest({ ...request, headers, body }, file.hosts)
-      const inbound = readInbound(client, { address: from ?? '', host: null, fault: null })
+      const origin = { address: from ?? '', host: null, fault: null }
+      const inbound = readInbound(client, { origin, targetCharsMax: targetMax })
       const match = routeRequest(routing, inbound)
       if (match.kind !== 'route') throw unrouted(match)
       const names = parameterNames(match.route.pattern)

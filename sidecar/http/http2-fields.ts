@@ -12,7 +12,8 @@ export function http2Trailers(pairs: readonly (readonly [string, string])[]): { 
   const trailers: { [name: string]: string[] } = Object.create(null)
   for (const [name, value] of pairs) {
     const lower = name.toLowerCase()
-    trailers[lower] = [...(trailers[lower] ?? []), value]
+    trailers[lower] ??= []
+    trailers[lower].push(value)
   }
   return trailers
 }

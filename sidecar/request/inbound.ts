@@ -74,8 +74,13 @@ const UNLISTABLE = new Set([
 const UNLISTABLE_PREFIXES = ['accept-', 'content-', 'if-', 'sec-', 'access-control-']
 const NONE: ReadonlySet<string> = new Set()
 
+export type InboundOptions = {
+  readonly origin: Pick<Origin, 'address' | 'host' | 'fault'>
+  readonly targetCharsMax: number
+}
+
 /** Throws RequestError. `client` must come from a strict parser that keeps all fields. */
-export function readInbound(client: ClientRequest, origin: Pick<Origin, 'address' | 'host' | 'fault'>): InboundRequest {
+export function readInbound(client: ClientRequest, { origin, targetCharsMax }: InboundOptions): InboundRequest {
   const { version, method, raw } = client
   const fault = origin.fault ?? client.fault
   if (fault !== null) throw malformed(fault)
@@ -87,6 +92,8 @@ export function readInbound(client: ClientRequest, origin: Pick<Origin, 'address
   const [hostField] = found.host
   if (hostField === undefined || found.host.length > 1) throw malformed('There must be exactly one Host field')
   const host = parseAuthority(hostField)
+  if (client.target.length > targetCharsMax)
+    throw new RequestError('target_too_long', `The request target has more than ${targetCharsMax} characters`)
   const target = parseTarget(client.target)
   // RFC 9112 section 3.2.2 prefers the target; a request with two different names is refused instead.
   if (target.authority !== null && target.authority.toLowerCase() !== hostField.toLowerCase())

@@ -22,7 +22,6 @@ export type RequestTarget = {
   readonly semicolon: boolean
 }
 
-const TARGET_CHARS_MAX = 8_192
 /** Paths of services have some dozens at most, and each reading of a path copies them. */
 export const SEGMENTS_MAX = 256
 // RFC 3986 section 3.3: pchar and `/`.
@@ -34,8 +33,6 @@ const BAD_TRIPLET = /%(?![0-9A-Fa-f]{2})/
 
 /** Throws RequestError. */
 export function parseTarget(text: string): RequestTarget {
-  if (text.length > TARGET_CHARS_MAX)
-    throw new RequestError('target_too_long', `The request target has more than ${TARGET_CHARS_MAX} characters`)
   const absolute = text.startsWith('/') ? null : ABSOLUTE.exec(text)
   const raw = absolute === null ? text : (absolute[2] ?? '')
   if (!raw.startsWith('/')) throw malformed('The request target is neither a path nor an http URL with a path')

@@ -59,3 +59,7 @@ export const DEFAULT_LIMITS = {
   /** Remembered DPoP proofs of one acceptance window, which is about 7,000 per second. */
   proofsMax: 500_000,
 }
+
+/** RFC 9110 section 4.1 asks for 8,000 at least. A header section that may be longer leaves room for a longer target. */
+export const targetCharsMax = ({ headerBytesMax }: Pick<SidecarLimits, 'headerBytesMax'>): number =>
+  Math.max(8_192, Math.floor(headerBytesMax / 4))

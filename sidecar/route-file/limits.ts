@@ -89,7 +89,7 @@ export const LIMIT_KEYS = {
     min: 1_024,
     max: 65_536,
     description:
-      'Bytes of the request line and header section together, and of the header section of the service’s response.',
+      'Bytes of the request line and header section together, and of the header section of the service’s response. The request target may have a quarter as many characters, and 8,192 at least; then 414.',
   },
   headers_ms: {
     name: 'headersTimeoutMs',

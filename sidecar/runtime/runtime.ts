@@ -16,7 +16,7 @@ import { describeResource, type ResourceMetadata } from '../enforce/resource-met
 import { createHeaderRules } from '../http/fields.ts'
 import { createPdpClient, type PdpClient } from '../pdp-client/client.ts'
 import type { RouteReports } from '../pdp-client/route-reports.ts'
-import { DEFAULT_LIMITS, type SidecarLimits } from '../route-file/default-limits.ts'
+import { DEFAULT_LIMITS, type SidecarLimits, targetCharsMax } from '../route-file/default-limits.ts'
 import type { IntrospectionEntry, IssuerEntry } from '../route-file/peers.ts'
 import { createRouting } from '../routes/route-request.ts'
 import type { SharedSessions } from '../sign-in/refresh.ts'
@@ -99,8 +99,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps): Runtime 
   const limited: Limited = { ...deps, limits }
   const { issuers, pdp, upstream, release } = leaseAll(config, limited)
   const metadata = describeResource(file)
-  const { expiryLeewayMs } = limits
-  const tokens = createTokenVerifier({ issuers, audience: file.resource, clock, expiryLeewayMs })
+  const tokens = createTokenVerifier({ issuers, audience: file.resource, clock, expiryLeewayMs: limits.expiryLeewayMs })
   const headers = { strip: file.stripHeaders, pass: file.passHeaders }
   const proofNonces = file.proofNonces ? nonces : null
   let openCount = 0
@@ -123,10 +122,11 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps): Runtime 
       verifyProof: createProofVerifier({ clock, replay, nonces: proofNonces }),
       publicUrl: file.publicUrl,
       metadataPath: metadata?.path ?? null,
-      externalIssuers: new Set(file.issuers.filter(({ external }) => external !== null).map(({ issuer }) => issuer)),
+      externalIssuers: new Set(file.issuers.flatMap(({ external, issuer }) => (external === null ? [] : [issuer]))),
       pdp,
       clock,
       clockHint: deps.skew.hint,
+      targetCharsMax: targetCharsMax(limits),
     },
     forwarding: {
       upstream,

@@ -254,7 +254,10 @@ function pdpSilence({ config, pdpSilentSinceMs, pdpConnecting, pdpConnected }: R
 function takesWebSocket(req: IncomingMessage, { enforcing, trustedProxies }: Runtime): boolean {
   try {
     const client = http1Request(req)
-    const match = routeRequest(enforcing, readInbound(client, originOf(client, trustedProxies)))
+    const match = routeRequest(
+      enforcing,
+      readInbound(client, { origin: originOf(client, trustedProxies), targetCharsMax: enforcing.targetCharsMax }),
+    )
     return match.kind === 'route' && match.route.websocket
   } catch {
     return false

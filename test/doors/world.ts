@@ -137,9 +137,8 @@ export async function openWorld(
 function routeIn(routing: RoutingDeps, { method, target, rawHeaders }: Reached): string | null {
   try {
     const request = readInbound(syntheticRequest({ method, target, raw: rawHeaders }), {
-      address: '127.0.0.1',
-      host: null,
-      fault: null,
+      origin: { address: '127.0.0.1', host: null, fault: null },
+      targetCharsMax: 8_192,
     })
     const match = routeRequest(routing, request)
     return match.kind === 'route' ? match.route.id : null

@@ -108,6 +108,7 @@ export function readProof(proofs: readonly string[]): Proof {
   const [text] = proofs
   if (text === undefined) throw new TokenError('proof_missing', 'no DPoP field')
   if (proofs.length > 1) throw invalid('more than one DPoP field')
+  if (text.length > PROOF_CHARS_MAX) throw invalid(`the proof has more than ${PROOF_CHARS_MAX} characters`)
   const proof = parseJws(text, PROOF_CHARS_MAX)
   if (proof === null) throw invalid('the proof is not a compact JWS (RFC 7515), or uses extensions')
   if (!hasType(proof.header, 'dpop+jwt')) throw invalid('header typ is not dpop+jwt')

@@ -66,10 +66,10 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
   }
 
   async function verifyNew(token: string, digest: string): Promise<AccessClaims> {
+    if (token.length > tokenCharsMax) throw invalid(`the token has more than ${tokenCharsMax} characters`)
     const jws = parseJws(token, tokenCharsMax)
     const issuer = jws === null ? opaque : issuerOf(jws.payload.iss)
-    if (issuer === undefined || token.length > tokenCharsMax)
-      throw invalid('the token is not a compact JWS (RFC 7515), or uses extensions')
+    if (issuer === undefined) throw invalid('the token is not a compact JWS (RFC 7515), or uses extensions')
     const external = issuer.external ?? null
     const verifying = jws === null || issuer.introspect !== undefined ? introspected : signed
     const verified = await verifying({ token, digest, jws, issuer, external, clock })

@@ -98,7 +98,7 @@ const headers: Parser = {
   ],
   read(text) {
     const client = syntheticRequest({ method: 'POST', target: '/', raw: linesAsRaw(text) })
-    const found = readOrRefused(() => readInbound(client, ORIGIN), isRefusal)
+    const found = readOrRefused(() => readInbound(client, { origin: ORIGIN, targetCharsMax: 8_192 }), isRefusal)
     if (found !== undefined) judgeRequest(found)
     return found !== undefined
   },
@@ -132,7 +132,10 @@ const extAuthz: Parser = {
     if (message === undefined) return false
     const held = readOrRefused(() => readCheck(message, PROFILE), isUnfit)
     if (held === undefined) return false
-    const found = readOrRefused(() => readInbound(held.client, held.origin), isRefusal)
+    const found = readOrRefused(
+      () => readInbound(held.client, { origin: held.origin, targetCharsMax: 8_192 }),
+      isRefusal,
+    )
     if (found === undefined) return false
     judgeTarget(found.target)
     judgeRequest(found)

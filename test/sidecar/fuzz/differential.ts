@@ -66,7 +66,10 @@ export function gateOf(
   const table = tableOf(paths)
   return (target) => {
     try {
-      const request = readInbound(message(target), { address: '', host: null, fault: null })
+      const request = readInbound(message(target), {
+        origin: { address: '', host: null, fault: null },
+        targetCharsMax: 8_192,
+      })
       const [segments, written] = [change(request.target.segments), change(request.target.written)]
       const match = routeRequest(table, { ...request, target: { ...request.target, segments, written } })
       if (match.kind !== 'route') return null

@@ -9,7 +9,8 @@ import { filled, refusable, requestWith } from './inputs.ts'
 /** Characters of a target, and bytes of a header section, that the defaults allow. */
 export const TARGET_MOST = 8_192
 export const HEADER_MOST = 32_768
-const FIELDS_MOST = 100
+export const FIELDS_MOST = 100
+export const ORIGIN = { origin: { address: '192.0.2.1', host: null, fault: null }, targetCharsMax: TARGET_MOST }
 
 const TARGETS: { readonly [name: string]: (size: number) => string } = {
   'a target of short segments': (size) => filled(size, '/a'),
@@ -49,8 +50,7 @@ const FIELDS: { readonly [name: string]: (size: number) => readonly string[] } =
   'a Content-Length': (size) => ['content-length', filled(size, '1')],
 }
 
-const inboundOf = (fields: readonly string[]): InboundRequest =>
-  readInbound(requestWith(fields), { address: '192.0.2.1', host: null, fault: null })
+const inboundOf = (fields: readonly string[]): InboundRequest => readInbound(requestWith(fields), ORIGIN)
 
 const PROXIES = createNetworks([{ address: '10.0.0.0', bits: 8 }])
 const from = (raw: readonly string[]) => ({ raw, peerAddress: () => '10.0.0.9', scheme: 'http' as const })

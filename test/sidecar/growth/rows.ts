@@ -1,5 +1,7 @@
 /** Everything of the sidecar that runs on bytes of somebody without a valid token, in parts. */
+import { FIELD_ROWS } from './field-rows.ts'
 import { REQUEST_ROWS } from './request-rows.ts'
 import { ROUTING_ROWS } from './routing-rows.ts'
+import { VALUE_ROWS } from './value-rows.ts'
 
-export const ROWS = [...REQUEST_ROWS, ...ROUTING_ROWS]
+export const ROWS = [...REQUEST_ROWS, ...ROUTING_ROWS, ...VALUE_ROWS, ...FIELD_ROWS]

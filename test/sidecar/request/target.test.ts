@@ -106,6 +106,15 @@ describe('a request target', () => {
   })
 })
 
+test('a target may have a quarter of header_bytes_max', async () => {
+  const wide = await startHarness({ routes: PATH_ROUTES, extra: 'limits: {header_bytes_max: 65536}' })
+  const statusOf = async (length: number): Promise<number> =>
+    (await wide.send(`GET /admin/${'x'.repeat(length - 7)}`, { token: null })).status
+  expect(await statusOf(16_384)).toBe(401)
+  expect(await statusOf(16_385)).toBe(414)
+  await wide.close()
+})
+
 describe('a path of many segments', () => {
   test.each([
     [256, 200],

@@ -96,6 +96,7 @@ export function depsFor(
     externalIssuers: new Set(one.external === true ? ['https://as.test'] : []),
     clock: () => NOW_MS,
     metadataPath: '/.well-known/oauth-protected-resource',
+    targetCharsMax: 8_192,
     clockHint: () => one.clockHint ?? null,
     pdp: {
       async ask(question) {
