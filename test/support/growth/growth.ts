@@ -23,7 +23,7 @@ const DOUBLINGS = 2
 const ROUNDS = 5
 const ROUND_MS = 1
 /** Work that is really too much grows too much each time; other programs on the machine disturb one measurement. */
-const TRIES_MAX = 4
+const TRIES_MAX = 12
 
 /** Over the last doublings below the largest size, on average. */
 export async function growthOf({ name, most, at }: Growth): Promise<Grown> {
