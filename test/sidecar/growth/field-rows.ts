@@ -5,7 +5,7 @@ import { hasType, parseJws } from '../../../pdp/shared/token/jws.ts'
 import { readForwarded } from '../../../sidecar/doors/forwarded-request.ts'
 import { packRefusal, unpackRefusal } from '../../../sidecar/doors/refusal.ts'
 import { checkHandshake } from '../../../sidecar/enforce/websocket-handshake.ts'
-import { separateCookies } from '../../../sidecar/http/cookies.ts'
+import { removals, separateCookies } from '../../../sidecar/http/cookies.ts'
 import { createHeaderRules, firstValue, splitList, upstreamFields } from '../../../sidecar/http/fields.ts'
 import { foldName, isPlainName } from '../../../sidecar/http/folding.ts'
 import { isGrpc } from '../../../sidecar/http/grpc.ts'
@@ -14,7 +14,7 @@ import { readInbound } from '../../../sidecar/request/inbound.ts'
 import type { Growth } from '../../support/growth/growth.ts'
 import { loadRoutes } from '../support/judge.ts'
 import { filled, refusable, requestWith } from './inputs.ts'
-import { FIELDS_MOST, HEADER_MOST, ORIGIN } from './request-rows.ts'
+import { FIELDS_MOST, HEADER_MOST, ORIGIN, TARGET_MOST } from './request-rows.ts'
 
 const TOKEN_MOST = 16_384
 const PROOF_MOST = 8_192
@@ -126,6 +126,14 @@ const manyFields = (count: number): string[] =>
   Array.from({ length: count }, (_, n) => [`x-${'a'.repeat(100)}${n}`, 'a, b']).flat()
 
 const FIELDS: readonly Growth[] = [
+  ...['/a', 'a'].map((unit) =>
+    ofText(`a path of ${unit} whose cookies are removed`, 'sidecar/http/cookies.ts:removals', {
+      unit,
+      before: '/',
+      most: TARGET_MOST,
+      work: (path) => removals(['a', 'b'], { hostname: 'a.b.c.app.test', path }),
+    }),
+  ),
   row('fields for the service', ['sidecar/http/fields.ts:upstreamFields', 'sidecar/http/fields.ts:createHeaderRules'], {
     most: FIELDS_MOST - 1,
     at(size) {
