@@ -3,16 +3,18 @@
 import type { IncomingMessage } from 'node:http'
 import { lowerAscii, trimBlanks } from '../../../shared/base/blanks.ts'
 import { type Html, html } from '../../../shared/base/html.ts'
-import { GERMAN } from './de.ts'
-import { ENGLISH, type Words } from './en.ts'
-import { SPANISH } from './es.ts'
-import { FRENCH } from './fr.ts'
+import german from './de.json' with { type: 'json' }
+import english from './en.json' with { type: 'json' }
+import spanish from './es.json' with { type: 'json' }
+import french from './fr.json' with { type: 'json' }
 
-export type { Words }
+/** Texts by page and purpose. `{names}` in braces are filled in; every language has the keys and names of English. */
+export type Words = typeof english
+export const ENGLISH: Words = english
 
 /** By the first part of a language tag. */
 export const LANGUAGES: ReadonlyMap<string, Words> = new Map(
-  [ENGLISH, GERMAN, FRENCH, SPANISH].map((words) => [words.lang, words]),
+  [english, german, french, spanish].map((words) => [words.lang, words]),
 )
 /** Of one field; nobody reads more languages than this. */
 const TAGS_MAX = 20

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ENGLISH } from '../../../../../pdp/identity/html/words/en.ts'
-import { fill, LANGUAGES, words } from '../../../../../pdp/identity/html/words/words.ts'
+import { ENGLISH, fill, LANGUAGES, words } from '../../../../../pdp/identity/html/words/words.ts'
 import { html } from '../../../../../pdp/shared/base/html.ts'
 
 type Texts = { readonly [key: string]: string | Texts }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { GERMAN } from '../../../../../pdp/identity/html/words/de.ts'
+import german from '../../../../../pdp/identity/html/words/de.json' with { type: 'json' }
 import { createBrowser } from '../../../../support/browser.ts'
 import { createFlows } from '../../flows.ts'
 import { CONTEXT, openWorld } from '../../harness.ts'
@@ -103,7 +103,7 @@ describe('mail', () => {
     ['its address', `${FORGOTTEN}?ui_locales=de`, 'fr'],
   ])('speaks the language that the page has by %s', async (_, path, accepted) => {
     const { email } = await person()
-    const { forgotten, mails } = GERMAN.account
+    const { forgotten, mails } = german.account
     const headers = { 'accept-language': accepted }
     const pages = [
       await (await browser.send(path, { headers })).text(),

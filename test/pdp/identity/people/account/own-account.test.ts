@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { FRENCH } from '../../../../../pdp/identity/html/words/fr.ts'
+import french from '../../../../../pdp/identity/html/words/fr.json' with { type: 'json' }
 import { codeOf } from '../../../../support/authenticator.ts'
 import { createBrowser, hiddenFields } from '../../../../support/browser.ts'
 import { createFlows } from '../../flows.ts'
@@ -42,12 +42,12 @@ describe('a person', () => {
   test('reads all pages in their own language', async () => {
     const { email } = await person()
     await signIn(email)
-    const { home: own, change: changing, verification } = FRENCH.account
+    const { home: own, change: changing, verification } = french.account
     for (const [path, title] of [
       ['/account', own.title],
       ['/account/password', changing.title],
       ['/account/verification', verification.doneTitle],
-      ['/account/sign-in', FRENCH.signIn.title],
+      ['/account/sign-in', french.signIn.title],
     ] as const) {
       const page = await (await browser.send(path, { headers: { 'accept-language': 'fr' } })).text()
       expect(page).toContain('<html lang="fr">')
