@@ -1,5 +1,6 @@
 /** The pages that oidc-provider asks for by itself: errors, the device page and signing out. */
 import { type Client, type Configuration, type ErrorOut, errors, type Provider, type Session } from 'oidc-provider'
+import { confirm as confirmed } from 'oidc-provider/lib/actions/end_session.js'
 import type { Directory } from '../../engine/store/directory.ts'
 import { createAttempts } from '../../shared/base/attempts.ts'
 import { unescapeHtml } from '../../shared/base/html.ts'
@@ -29,6 +30,24 @@ const SELF_SENDING = '<title>Submitting Callback</title>'
 // And what is in it. No value has a quotation mark or an angle bracket of its own.
 const ITS_ACTION = /<form method="post" action="([^"]*)">/
 const ITS_FIELDS = /<input type="hidden" name="([^"]*)" value="([^"]*)"\/>/g
+
+/**
+ * OpenID Connect RP-Initiated Logout section 2: who is signed in need not be asked, when an ID token of this very session says that
+ * its application has asked. oidc-provider has verified the token.
+ */
+function isHintOfSession({ oidc }: Context): boolean {
+  const { IdTokenHint: hint, Client: client } = oidc.entities
+  const session = requireSession(oidc)
+  if (hint === undefined || client === undefined || session.accountId === undefined) return false
+  const { sub, sid } = hint.payload
+  return sub === session.accountId && (sid === undefined || sid === session.sidFor(client.clientId))
+}
+
+/** As the form of the page does. */
+async function endSession(ctx: Context): Promise<void> {
+  Object.assign(paramsOf(ctx.oidc), { logout: 'yes' })
+  await confirmed.at(-1)?.(ctx)
+}
 
 export type ProviderPages = {
   /** Features `deviceFlow` and `rpInitiatedLogout`. */
@@ -72,14 +91,11 @@ export function createProviderPages(deps: {
     },
     rpInitiatedLogout: {
       enabled: true,
-      logoutSource: (ctx: Context) =>
-        send(
-          ctx,
-          logoutPage(frame(ctx), {
-            action: urlOf(issuer, PATHS.logoutConfirm),
-            xsrf: xsrfOf(requireSession(ctx.oidc)),
-          }),
-        ),
+      logoutSource: async (ctx: Context) => {
+        if (isHintOfSession(ctx)) return endSession(ctx)
+        const xsrf = xsrfOf(requireSession(ctx.oidc))
+        send(ctx, logoutPage(frame(ctx), { action: urlOf(issuer, PATHS.logoutConfirm), xsrf }))
+      },
       postLogoutSuccessSource: (ctx: Context) => send(ctx, signedOutPage(frame(ctx))),
     },
   }

@@ -8,6 +8,7 @@ let world: World
 let browser: Browser
 beforeAll(async () => {
   world = await openWorld()
+  flow = createFlow(world)
 })
 afterAll(() => world.close())
 beforeEach(() => {
@@ -15,6 +16,7 @@ beforeEach(() => {
 })
 
 const LOGIN = { action: 'login', email: 'eve@x.example', password: PASSWORD }
+let flow: ReturnType<typeof createFlow>
 const begin = async (parameters: { readonly [name: string]: string } = {}): Promise<string> =>
   (await browser.send(createFlow(world).authorizeUrl(parameters))).headers.get('location') ?? ''
 /** Title and links of a page. */
@@ -24,10 +26,10 @@ async function said(response: Response): Promise<readonly [number, string | unde
   return [response.status, /<h1>(.*?)<\/h1>/.exec(text)?.[1], links]
 }
 /** Sends a form, and goes where the answer leads. */
-async function go(path: string, form: { readonly [name: string]: string }): Promise<string> {
-  let to = (await browser.send(path, { form })).headers.get('location') ?? ''
+async function go(path: string, form: { readonly [name: string]: string }, who = browser): Promise<string> {
+  let to = (await who.send(path, { form })).headers.get('location') ?? ''
   for (let hop = 0; hop < 3 && !to.startsWith(REDIRECT); hop += 1) {
-    const next = (await browser.send(to)).headers.get('location')
+    const next = (await who.send(to)).headers.get('location')
     if (next === null) break
     to = next
   }
@@ -94,6 +96,37 @@ describe('a sign-out', () => {
   test('is opened again at the address of its form', async () => {
     const reloaded = await browser.send('/oauth/logout/confirm')
     expect([reloaded.status, reloaded.headers.get('location')]).toEqual([303, `${world.issuer}/oauth/logout`])
+  })
+
+  /** Signs somebody in with a browser, and gives the ID token of this session. */
+  async function hintOf(who: Browser, email = LOGIN.email): Promise<string> {
+    const start = (await who.send(flow.authorizeUrl({}))).headers.get('location') ?? ''
+    const back = await go(start, { ...LOGIN, email }, who)
+    const { body } = await flow.redeem(new URL(back).searchParams.get('code') ?? '')
+    return String(body.id_token)
+  }
+  const signOut = (who: Browser, hint: string): Promise<Response> =>
+    who.send(`/oauth/logout?${new URLSearchParams({ id_token_hint: hint })}`)
+  const isSignedIn = async (who: Browser): Promise<boolean> =>
+    ((await who.send(flow.authorizeUrl({}))).headers.get('location') ?? '').includes('code=')
+
+  test('with an ID token of the session is done at once: its application has asked already', async () => {
+    const hint = await hintOf(browser)
+    expect(await isSignedIn(browser)).toBe(true)
+    const answer = await signOut(browser, hint)
+    expect([answer.status, answer.headers.get('location')]).toEqual([303, `${world.issuer}/oauth/logout/success`])
+    expect(await isSignedIn(browser)).toBe(false)
+  })
+
+  test('with an ID token of somebody else, or of nobody, asks', async () => {
+    const other = createBrowser(world.issuer)
+    const hint = await hintOf(other, 'bob@x.example')
+    await hintOf(browser)
+    const answer = await signOut(browser, hint)
+    expect([answer.status, (await answer.text()).includes('Do you want to sign out')]).toEqual([200, true])
+    expect([await isSignedIn(browser), await isSignedIn(other)]).toEqual([true, true])
+    expect((await signOut(browser, `${hint.slice(0, -8)}AAAAAAAA`)).status).toBe(400)
+    expect(await isSignedIn(browser)).toBe(true)
   })
 
   test.each([
