@@ -1,6 +1,6 @@
 /** Validates a client registration: the RFC 7591 metadata that this version supports. Reports every issue. */
 
-import { CLIENT_AUTH_METHODS, GRANT_TYPES } from '../../../../identity/provider/client-metadata.ts'
+import { CLIENT_AUTH_METHODS, CONFIDENTIAL_GRANTS, GRANT_TYPES } from '../../../../identity/provider/client-metadata.ts'
 import type { ValidationIssue } from '../../../../shared/domain/errors.ts'
 import { type JsonObject, pointer } from '../../../../shared/domain/json.ts'
 import { isLoopback, urlHost } from '../../../../shared/process/listen.ts'
@@ -16,6 +16,7 @@ export type ClientBody = {
   readonly grant_types?: readonly string[]
   readonly token_endpoint_auth_method?: string
   readonly redirect_uris?: readonly string[]
+  readonly exchange_clients?: readonly string[]
   readonly post_logout_redirect_uris?: readonly string[]
   readonly jwks?: { readonly keys: readonly JsonObject[] }
   readonly jwks_uri?: string
@@ -38,7 +39,7 @@ const METADATA: { readonly [name: string]: JsonSchema } = {
   exchange_clients: {
     ...{ type: 'array', maxItems: 50, uniqueItems: true, items: ID },
     description:
-      'Clients whose tokens this client may exchange (RFC 8693), in addition to its own tokens and those for its app.',
+      'Clients whose tokens this client may exchange (RFC 8693), in addition to its own tokens and those for its app. A client of an organization names clients of it, or of one below it, that exist.',
   },
   exchange_resources: {
     ...{ type: 'array', maxItems: 50, uniqueItems: true, items: URI },
@@ -105,12 +106,8 @@ export const isPublic = (body: { readonly token_endpoint_auth_method?: unknown }
 export function registrationIssues(body: ClientBody): readonly ValidationIssue[] {
   const issues: ValidationIssue[] = []
   const grants = body.grant_types ?? ['authorization_code'] // RFC 7591 section 2
-  if (isPublic(body) && grants.includes('client_credentials')) {
-    issues.push({
-      place: '/grant_types',
-      message: 'holds client_credentials, which a client without a secret cannot have',
-    })
-  }
+  for (const grant of isPublic(body) ? grants.filter((name) => CONFIDENTIAL_GRANTS.has(name)) : [])
+    issues.push({ place: '/grant_types', message: `holds ${grant}, which a client without a secret cannot have` })
   if (isPublic(body) && body.client_secret !== undefined) {
     issues.push({ place: '/client_secret', message: 'is set for a client that does not authenticate' })
   }

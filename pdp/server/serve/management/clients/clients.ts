@@ -1,9 +1,12 @@
 /** OAuth clients: registered, changed and deleted by clients that hold at least the same rights. */
 import type { FastifyInstance } from 'fastify'
 import type { Client } from '../../../../engine/store/directory.ts'
+import { mayActIn } from '../../../../identity/issuer/tokens/bindings.ts'
 import { requireRegistrar } from '../../../../identity/oauth/registrars.ts'
 import { generateSecret, hashGeneratedSecret, hashSecret } from '../../../../identity/people/passwords/password-hash.ts'
 import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../../shared/domain/change-log.ts'
+import type { ValidationIssue } from '../../../../shared/domain/errors.ts'
+import { pointer } from '../../../../shared/domain/json.ts'
 import type { ManagementClient } from '../../authentication/authenticate.ts'
 import { type PageQuery, readPage } from '../../http/pagination.ts'
 import { RequestProblem } from '../../http/status.ts'
@@ -38,7 +41,7 @@ export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
     locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
     async prepare({ at, caller, params, body }) {
       await requireRegistration(at, caller, wantedClient(params, body))
-      const issues = registrationIssues(body)
+      const issues = [...registrationIssues(body), ...(await exchangeIssues(at, params.client_id, body))]
       if (issues.length > 0) throw new RequestProblem('request_invalid', 'nothing was written', { issues })
       return body.client_secret === undefined ? null : { hash: await hashSecret(body.client_secret), shown: {} }
     },
@@ -82,6 +85,23 @@ const wantedClient = ({ client_id: id }: { readonly client_id: string }, body: C
   organization: body.organization ?? null,
   metadata: metadataOf(body),
 })
+
+/** A client of an organization exchanges tokens of clients there alone (`requireExchange`): any other name would never count. */
+async function exchangeIssues(
+  { directory, pdp }: ManagementDeps,
+  id: string,
+  { organization, exchange_clients = [] }: ClientBody,
+): Promise<readonly ValidationIssue[]> {
+  if (organization === undefined) return []
+  const issues: ValidationIssue[] = []
+  for (const [i, name] of exchange_clients.entries()) {
+    const other = name === id ? { organization } : await directory.client(name)
+    if (other !== null && (await mayActIn(pdp, organization, other.organization))) continue
+    const message = `is not a client of ${organization} or of an organization below it`
+    issues.push({ place: pointer('', 'exchange_clients', i), message })
+  }
+  return issues
+}
 
 /** Returns the stored client. Throws RequestProblem unless the caller has authority over both the stored and the new client. */
 async function requireRegistration(at: ManagementDeps, caller: ManagementClient, client: Client) {

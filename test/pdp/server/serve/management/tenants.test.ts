@@ -227,3 +227,40 @@ describe('other issuers', () => {
     expect((await put(world.admin, 'old:')).status).toBe(409)
   })
 })
+
+describe('a client of a tenant that exchanges tokens', () => {
+  const put = (token: string, exchange_clients: readonly string[], organization: string | null = 'acme') => {
+    const grants = { grant_types: ['urn:ietf:params:oauth:grant-type:token-exchange'], exchange_clients }
+    return send(token, 'PUT', `/v1/clients/${world.name}`, client(organization, grants))
+  }
+
+  test('names clients of its organization and of those below it, and itself', async () => {
+    expect((await send(world.tenant, 'PUT', `/v1/clients/${world.name}~eu`, client('acme-eu'))).status).toBe(201)
+    expect((await put(world.tenant, ['acme-admin', `${world.name}~eu`, world.name])).status).toBe(201)
+  })
+
+  test.each(['nobody', 'of-beta', 'of-all'])('is refused at once, in the same words, with %s', async (other) => {
+    if (other === 'of-beta') await send(world.admin, 'PUT', '/v1/clients/of-beta', client('beta'))
+    if (other === 'of-all') await send(world.admin, 'PUT', '/v1/clients/of-all', client(null))
+    for (const token of [world.tenant, world.admin]) {
+      const { status, body } = await put(token, ['acme-admin', other])
+      expect([status, body.errors]).toEqual([
+        400,
+        [{ pointer: '/exchange_clients/1', detail: 'is not a client of acme or of an organization below it' }],
+      ])
+    }
+    expect((await put(world.admin, [other], null)).status).toBe(201)
+  })
+
+  test.each([
+    'client_credentials',
+    'urn:openid:params:grant-type:ciba',
+    'urn:ietf:params:oauth:grant-type:token-exchange',
+  ])('is refused without a secret for %s', async (grant) => {
+    const body = client('acme', { grant_types: [grant], token_endpoint_auth_method: 'none' })
+    expect(await send(world.tenant, 'PUT', `/v1/clients/${world.name}`, body)).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/grant_types' }] },
+    })
+  })
+})
