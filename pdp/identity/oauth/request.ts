@@ -40,11 +40,13 @@ export type Params = {
   readonly resource?: string | readonly string[]
   readonly organization?: string
   readonly login_hint?: string
+  readonly id_token_hint?: string
   readonly acr_values?: string
   readonly prompt?: string
   readonly ui_locales?: string
   readonly max_age?: number
   readonly binding_message?: string
+  readonly requested_expiry?: string
   readonly device_code?: string
   readonly auth_req_id?: string
   readonly subject_token?: string

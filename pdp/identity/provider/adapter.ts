@@ -8,12 +8,13 @@ import { createRecordSecrets, type RecordSecrets } from '../issuer/keys/record-s
 import type { Revocations } from '../issuer/tokens/revocation.ts'
 import type { SessionEvents } from '../issuer/tokens/session-events.ts'
 import { providerMetadata } from './client-metadata.ts'
-import type { PendingRecord, Redemption } from './redemption.ts'
+import { type PendingRecord, POLLED, type Redemption } from './redemption.ts'
 
 const REPLAY = 'ReplayDetection'
 const REFRESH_TOKEN = 'RefreshToken'
 // oidc-provider forgets a proof 300 s after its use, but accepts it until 300 s after an `iat` that may lie 300 s ahead.
-const REPLAY_SECONDS_ADDED = 360
+// A client assertion lives no longer.
+const REPLAY_SECONDS_MIN = 660
 
 type RecordRow = {
   readonly id: string
@@ -31,9 +32,8 @@ export type AdapterDeps = {
 }
 const ACCESS_TOKENS: ReadonlySet<string> = new Set(['AccessToken', 'ClientCredentials'])
 const PUSHED = 'PushedAuthorizationRequest'
-/** What a client asks for again and again (RFC 8628 section 3.5): a poll that began before another one was answered is no theft. */
-const POLLED: ReadonlySet<string> = new Set(['DeviceCode', 'BackchannelAuthenticationRequest'])
 const SESSION = 'Session'
+const INTERACTION = 'Interaction'
 // Its row stays until it would have expired: a request that began before would store it again.
 const END_SESSION = `
   update oidc_record set consumed_at = now(), uid = null, payload = '{}' where kind = '${SESSION}' and id = $1`
@@ -136,8 +136,10 @@ function pendingRecord(record: {
   const text = JSON.stringify(stored)
   // jsonb cannot hold U+0000, and no parameter has a use for it.
   if (JSON.stringify(payload).includes('\\u0000')) throw new errors.InvalidRequest('a parameter holds a NUL character')
-  const seconds = expiresIn === undefined ? null : expiresIn + (kind === REPLAY ? REPLAY_SECONDS_ADDED : 0)
-  return { key, payload: text, grantId: member(payload, 'grantId'), seconds }
+  const seconds = expiresIn === undefined ? null : Math.max(expiresIn, kind === REPLAY ? REPLAY_SECONDS_MIN : 0)
+  // A sign-in under way outlives the grant of who was signed in before: another person may be signing in.
+  const grantId = kind === INTERACTION ? null : member(payload, 'grantId')
+  return { key, payload: text, grantId, seconds }
 }
 
 const COLUMNS = `payload = $3::jsonb, grant_id = $4, uid = $5, user_code = $6,

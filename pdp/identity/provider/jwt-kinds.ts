@@ -6,10 +6,26 @@ import { hasType, type JsonMembers } from '../../shared/token/jws.ts'
 // RFC 7523 and OpenID Connect name no type of their own; most write none, or the general one.
 const isPlain = (header: JsonMembers): boolean => header.typ === undefined || hasType(header, 'jwt')
 
-/** Setting `assertJwtClientAuthClaimsAndHeader`: a DPoP proof is signed by the same key, and may have the same claims. */
-export function requireAssertion(_ctx: unknown, _claims: unknown, header: JsonMembers): void {
-  if (isPlain(header) || hasType(header, 'client-authentication+jwt')) return
-  throw new errors.InvalidClientAuth('client_assertion is another kind of JWT')
+const LIFETIME_SECONDS_MAX = 600
+/** FAPI 2.0 section 5.3.2.1: clocks of clients may be 10 seconds ahead, and never more than 60. */
+const AHEAD_SECONDS_MAX = 60
+
+/** Setting `assertJwtClientAuthClaimsAndHeader`. `clock`: milliseconds since the epoch. */
+export function assertionRule({ issuer, clock }: { readonly issuer: string; readonly clock: () => number }) {
+  const isWithin = (time: unknown, seconds: number): boolean =>
+    typeof time === 'number' && time <= clock() / 1_000 + seconds
+  return (_ctx: unknown, { aud, exp, iat }: JsonMembers, header: JsonMembers): void => {
+    // A DPoP proof is signed by the same key, and may have the same claims.
+    if (!isPlain(header) && !hasType(header, 'client-authentication+jwt'))
+      throw new errors.InvalidClientAuth('client_assertion is another kind of JWT')
+    // One that names another server as well could be used by that server here, and one for an endpoint was not made for us.
+    if ([aud].flat().length !== 1 || [aud].flat()[0] !== issuer)
+      throw new errors.InvalidClientAuth('the aud of a client_assertion must be the issuer alone')
+    if (!isWithin(exp, LIFETIME_SECONDS_MAX))
+      throw new errors.InvalidClientAuth(`a client_assertion lives ${LIFETIME_SECONDS_MAX} seconds at most`)
+    if (iat !== undefined && !isWithin(iat, AHEAD_SECONDS_MAX))
+      throw new errors.InvalidClientAuth('the client_assertion was issued in the future')
+  }
 }
 
 /** An access token is signed by our key as well. Throws for what is not an ID token. */

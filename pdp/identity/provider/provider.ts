@@ -21,7 +21,7 @@ import { EXCHANGE_PARAMETERS, tokenExchangeGrant } from './token-exchange.ts'
 
 /** One per set of signing keys, all on the same store; a rotation makes the next one. */
 export function createProvider(deps: ProviderDeps): Provider {
-  const redemption = createRedemption({ sql: deps.sql, path: PATHS.token, clock: () => performance.now() })
+  const redemption = createRedemption({ ...deps, path: PATHS.token, clock: () => performance.now() })
   const adapter = createAdapters({ ...deps, redemption })
   const mint = createMint({ ...deps, adapter })
   const pages = createProviderPages(deps)
@@ -47,8 +47,20 @@ export function createProvider(deps: ProviderDeps): Provider {
   installPolling(provider, deps.clock)
   installClientDecoy(provider, { ...deps, secretSemaphore: deps.semaphores.decoys })
   redemption.install(provider)
+  installMetadata(provider)
   return provider
 }
+
+/** oidc-provider announces user codes of CIBA always; nobody has one here. */
+function installMetadata(provider: Provider): void {
+  provider.use(async (ctx, next) => {
+    await next()
+    const { body } = ctx
+    if (typeof body !== 'object' || body === null || !(USER_CODES in body)) return
+    ctx.body = { ...body, [USER_CODES]: false }
+  })
+}
+const USER_CODES = 'backchannel_user_code_parameter_supported'
 
 function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
   const { AccessToken, Client, IdToken, ReplayDetection, Session } = provider

@@ -9,6 +9,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { errors, type Provider } from 'oidc-provider'
 import type { Sql } from '../../engine/store/directory.ts'
+import type { Revocations } from '../issuer/tokens/revocation.ts'
 import { STATUS } from '../oauth/status.ts'
 
 /** A row of oidc_record that is about to be written. */
@@ -18,6 +19,9 @@ export type PendingRecord = {
   readonly grantId: string | null
   readonly seconds: number | null
 }
+/** What a client asks for again and again (RFC 8628 section 3.5): a poll that began before another one was answered is no theft. */
+export const POLLED: ReadonlySet<string> = new Set(['DeviceCode', 'BackchannelAuthenticationRequest'])
+const CONTEXT = { actor: 'identity', requestId: '' }
 type Used = { readonly kind: string; readonly key: string }
 type Pending = { readonly sinceMs: number; used: Used | null; next: PendingRecord | null }
 export type Redemption = {
@@ -47,6 +51,7 @@ const REDEEM = `
 /** `path`: the token endpoint's. `clock`: monotonic milliseconds. */
 export function createRedemption(deps: {
   readonly sql: Pick<Sql, 'transaction'>
+  readonly revocations: Pick<Revocations, 'endReused'>
   readonly path: string
   readonly clock: () => number
 }): Redemption {
@@ -54,12 +59,17 @@ export function createRedemption(deps: {
 
   async function settle({ used, next }: Pending, isAwaited: () => boolean): Promise<void> {
     if (used === null) return
-    await deps.sql.transaction(async (tx) => {
+    const isFirst = await deps.sql.transaction(async (tx) => {
       const values = [used.kind, used.key, next?.key, next?.payload, next?.grantId, next?.seconds]
       // Of those that redeem it at the same time, one gets here first.
-      if ((await tx.query(REDEEM, values)).length === 0) throw new errors.InvalidGrant('used before')
+      if ((await tx.query(REDEEM, values)).length === 0) return false
       if (!isAwaited()) throw new errors.InvalidGrant('nobody waits for the answer')
+      return true
     })
+    if (isFirst) return
+    // RFC 6749 section 4.1.2, RFC 9700 section 4.14.2: nobody knows which of the two was the thief.
+    if (!POLLED.has(used.kind)) await deps.revocations.endReused(used, CONTEXT)
+    throw new errors.InvalidGrant('used before')
   }
 
   return {

@@ -1,5 +1,5 @@
 /** Every setting of oidc-provider that differs from its default. */
-import { type Client, type Configuration, errors, type JWTStructured } from 'oidc-provider'
+import { type Account, type Client, type Configuration, errors, type JWTStructured } from 'oidc-provider'
 import { isId } from '../../shared/domain/names.ts'
 import { LANGUAGES } from '../html/words/words.ts'
 import { ACCESS_TOKEN_SECONDS, DAY_SECONDS, SESSION_SECONDS } from '../oauth/durations.ts'
@@ -12,7 +12,7 @@ import { isEmail } from '../people/sign-in/sign-in.ts'
 import { signInPolicy } from '../people/sign-in/sign-in-policy.ts'
 import { CLIENT_AUTH_METHODS, CLIENT_SIGNING_ALGORITHMS, OWN_MEMBERS } from './client-metadata.ts'
 import type { ProviderDeps } from './deps.ts'
-import { requireAssertion } from './jwt-kinds.ts'
+import { assertionRule } from './jwt-kinds.ts'
 import type { Mint } from './mint.ts'
 import type { ProviderPages } from './pages.ts'
 
@@ -20,6 +20,7 @@ const INTERACTION_SECONDS = 900
 const CODE_SECONDS = 60
 const DEVICE_CODE_SECONDS = 600
 const BACKCHANNEL_SECONDS = 300
+const BACKCHANNEL_SECONDS_MAX = 600
 const PUSHED_SECONDS = 60
 const REFRESH_SECONDS = 30 * DAY_SECONDS
 // A grant caps everything minted from it, so an offline one outlives every refresh token that is used now and then.
@@ -37,7 +38,7 @@ export function providerSettings(deps: SettingsDeps, mint: Mint): Configuration 
   return { ...protocol(deps), ...issuance(deps, mint), ...people(deps, mint) }
 }
 
-function protocol({ issuer, keys, masterKeys, secondFactor, demands, pages }: SettingsDeps): Configuration {
+function protocol({ issuer, clock, keys, masterKeys, secondFactor, demands, pages }: SettingsDeps): Configuration {
   return {
     jwks: { keys: keys.privateJwks },
     scopes: [...IDENTITY_SCOPES, OFFLINE_ACCESS, ...SERVICE_SCOPES],
@@ -51,7 +52,7 @@ function protocol({ issuer, keys, masterKeys, secondFactor, demands, pages }: Se
       dPoPSigningAlgValues: [...CLIENT_SIGNING_ALGORITHMS],
     },
     clockTolerance: CLOCK_TOLERANCE_SECONDS,
-    assertJwtClientAuthClaimsAndHeader: requireAssertion,
+    assertJwtClientAuthClaimsAndHeader: assertionRule({ issuer, clock }),
     acrValues: [...ACR_VALUES],
     // Also what `claims_supported` names; what is really in a token or in UserInfo is decided by tokens/claims.ts.
     claims: {
@@ -155,7 +156,8 @@ function issuance(deps: SettingsDeps, mint: Mint): Configuration {
       IdToken: (ctx: Context) => ctx.oidc.entities.AccessToken?.expiration ?? ACCESS_TOKEN_SECONDS,
       AuthorizationCode: CODE_SECONDS,
       DeviceCode: DEVICE_CODE_SECONDS,
-      BackchannelAuthenticationRequest: BACKCHANNEL_SECONDS,
+      BackchannelAuthenticationRequest: (_ctx: Context, request: { readonly params?: object | undefined }) =>
+        Math.min(Number(paramsOf(request).requested_expiry ?? BACKCHANNEL_SECONDS), BACKCHANNEL_SECONDS_MAX),
       PushedAuthorizationRequest: PUSHED_SECONDS,
       RefreshToken: REFRESH_SECONDS,
       Grant: (_ctx: Context, grant: { getOIDCScope(): string }) =>
@@ -210,7 +212,9 @@ function ciba({ directory, consent }: ProviderDeps): Features['ciba'] {
     processLoginHintToken: () => {
       throw new errors.InvalidRequest('login_hint_token is not supported')
     },
-    verifyUserCode: () => undefined,
+    verifyUserCode: (_ctx: Context, _account: Account, code: string | undefined) => {
+      if (code !== undefined) throw new errors.InvalidRequest('user_code is not supported: nobody has one')
+    },
     validateRequestContext: (ctx: Context) => {
       if (!isAttainable(splitScope(paramsOf(ctx.oidc).acr_values))) {
         throw new errors.InvalidRequest('none of the acr_values can be reached here')

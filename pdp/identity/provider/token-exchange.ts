@@ -61,6 +61,7 @@ export function tokenExchangeGrant(deps: ExchangeDeps): (ctx: TokenEndpointGrant
     const actor = params.actor_token === undefined ? null : await live(deps, client, params.actor_token)
     if (params.actor_token !== undefined && actor === null) throw new errors.InvalidRequest('actor_token is not active')
     if (actor !== null) requireKey('actor_token', actor, proof)
+    requireOneTarget(params)
     const [resource, ...others] = await resolveRequestedResources(provider, ctx)
     if (resource === undefined || others.length > 0) throw new errors.InvalidTarget('exactly one resource is possible')
     await requireExchange(deps, { client, subject, resource: resource.identifier() })
@@ -112,7 +113,13 @@ function checkForm(params: Params): void {
   if (params.requested_token_type !== undefined && !TYPES.has(params.requested_token_type)) {
     throw new errors.InvalidRequest('requested_token_type is not supported')
   }
-  if (params.audience !== undefined) throw new errors.InvalidTarget('name the target by resource')
+}
+
+/** RFC 8693 section 2.1: a client names the target by `resource` or by `audience`. A resource is its own audience here. */
+function requireOneTarget(params: Params): void {
+  const [target, ...others] = new Set([params.resource ?? [], params.audience ?? []].flat())
+  if (others.length > 0) throw new errors.InvalidTarget('resource and audience name several targets')
+  if (target !== undefined) Object.assign(params, { resource: target })
 }
 
 /** Null also for a token of another tenant, as introspection says that it is inactive. */

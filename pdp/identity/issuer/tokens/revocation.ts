@@ -14,6 +14,8 @@ export type Revocations = {
   endToken(jti: string, context: WriteContext): Promise<void>
   /** The grant, its tokens, and every grant that was exchanged from it. May be repeated. */
   endGrant(grantId: string, context: WriteContext): Promise<void>
+  /** The grant of a code or a refresh token that two requests used at once. The first call ends it, the others find nothing. */
+  endReused(used: { readonly kind: string; readonly key: string }, context: WriteContext): Promise<void>
   /** The grants that depend on the browser session. Also stores the event that it ended. */
   endSession(session: { readonly uid: string; readonly user: string | null }, context: WriteContext): Promise<void>
   /** Like endSession, and also deletes the session; false if it does not exist. */
@@ -103,6 +105,14 @@ export function createRevocations(deps: {
         await sql.query("delete from oidc_record where kind in ('AccessToken', 'ClientCredentials') and id = $1", [jti])
       }),
     endGrant: (grantId, context) => locked((sql) => endGrants(sql, { sessions: [], grants: [grantId] }, context)),
+    endReused: ({ kind, key }, context) =>
+      locked(async (sql) => {
+        const rows = await sql.query<{ id: string }>(
+          'select grant_id as id from oidc_record where kind = $1 and id = $2 and grant_id is not null',
+          [kind, key],
+        )
+        if (rows.length > 0) await endGrants(sql, { sessions: [], grants: rows.map(({ id }) => id) }, context)
+      }),
     endSession: (session, context) => locked((sql) => endSession(sql, session, context)),
     revokeSession: (uid, context) =>
       locked(async (sql) => {

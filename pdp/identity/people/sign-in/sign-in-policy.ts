@@ -1,4 +1,5 @@
 /** When a person is asked to sign in or to agree: oidc-provider's own questions, and ours. */
+import { decodeJwt } from 'jose'
 import { errors, interactionPolicy } from 'oidc-provider'
 import { type Context, paramsOf } from '../../oauth/request.ts'
 import { splitScope } from '../../oauth/scopes.ts'
@@ -8,6 +9,7 @@ import { BY_PASSWORD, type Demands, hasTwoFactors, isAttainable, meets } from '.
 /** Why somebody who is signed in is asked again. */
 export const STEP_UP_REASON = 'acr_values'
 export const SECOND_FACTOR_REASON = 'second_factor'
+const HINT_REASON = 'id_token_hint'
 
 type PolicyDeps = { readonly secondFactor: Pick<SecondFactor, 'has'>; readonly demands: Demands }
 
@@ -17,6 +19,11 @@ export function signInPolicy(deps: PolicyDeps): interactionPolicy.DefaultPolicy 
   const { Check } = interactionPolicy
   const [login, consent] = [base.get('login'), base.get('consent')]
   if (login === undefined || consent === undefined) throw new Error('oidc-provider has no login or consent prompt')
+  // oidc-provider's own reads the hint before the sign-in alone, and would send on anybody who signs in then.
+  login.checks.remove(HINT_REASON)
+  login.checks.add(
+    new Check(HINT_REASON, 'the person of the id_token_hint is not signed in', 'login_required', isSomebodyElse),
+  )
   login.checks.add(
     new Check(
       'signed_out',
@@ -45,6 +52,14 @@ export function signInPolicy(deps: PolicyDeps): interactionPolicy.DefaultPolicy 
     ),
   )
   return base
+}
+
+/** OpenID Connect Core section 3.1.2.1: only the person of the hint goes on. It was verified when the request came. */
+function isSomebodyElse({ oidc }: Context): boolean {
+  const hint = paramsOf(oidc).id_token_hint
+  if (hint === undefined || decodeJwt(hint).sub === oidc.session?.accountId) return false
+  if (oidc.result?.login === undefined) return true
+  throw new errors.LoginRequired('another person signed in than that of the id_token_hint')
 }
 
 /** RFC 9470 section 5: if no sign-in here can satisfy the request, the client gets an error instead of another sign-in page. */

@@ -22,7 +22,7 @@ beforeAll(async () => {
     sql,
     directory: postgresDirectory(sql),
     revocations,
-    redemption: createRedemption({ sql, path: '/oauth/token', clock: Date.now }),
+    redemption: createRedemption({ sql, revocations, path: '/oauth/token', clock: Date.now }),
     masterKeys: masterKeysOf(Buffer.alloc(32, 7)),
     sessionEvents: createSessionEvents(appendEvents),
   })

@@ -66,11 +66,13 @@ describe('a code that was asked for with dpop_jkt (RFC 9449 section 10)', () => 
 describe('a client that authenticates by its key (private_key_jwt)', () => {
   const TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
   let keys: Awaited<ReturnType<typeof generateKeyPair>>
-  const sign = (claims: object = {}, header: object = {}) =>
-    new SignJWT({ iss: 'keyed', sub: 'keyed', aud: world.issuer, jti: crypto.randomUUID(), ...claims })
+  const inSeconds = (seconds: number): number => Math.floor(Date.now() / 1_000) + seconds
+  const sign = (claims: object = {}, header: object = {}) => {
+    const common = { iss: 'keyed', sub: 'keyed', aud: world.issuer, jti: crypto.randomUUID(), exp: inSeconds(60) }
+    return new SignJWT({ ...common, ...claims })
       .setProtectedHeader({ alg: 'ES256', kid: 'k1', ...header })
-      .setExpirationTime('1 min')
       .sign(keys.privateKey)
+  }
   const mint = (assertion: string) =>
     postToken(world, { grant_type: 'client_credentials', client_assertion_type: TYPE, client_assertion: assertion })
   beforeAll(async () => {
@@ -108,8 +110,42 @@ describe('a client that authenticates by its key (private_key_jwt)', () => {
     ['another issuer', { iss: 'flows' }],
     ['no jti', { jti: undefined }],
     ['another client', { iss: 'flows', sub: 'flows' }],
+    ['no end', { exp: undefined }],
+    ['an end that is a text', { exp: String(inSeconds(60)) }],
+    ['a life of an hour', { exp: inSeconds(3_600) }],
+    ['a life of ten years', { iat: inSeconds(0), exp: inSeconds(315_360_000) }],
+    ['an issue in an hour', { iat: inSeconds(3_600), exp: inSeconds(300) }],
+    ['an issue that is a text', { iat: 'now' }],
   ])('is refused with %s', async (_, claims) => {
     expect(await mint(await sign(claims))).toMatchObject({ status: 401, body: { error: 'invalid_client' } })
+  })
+
+  // Only the issuer, and nobody beside it: who else is named could use it here.
+  test.each([
+    ['another server beside the issuer', (issuer: string) => [issuer, 'https://other.example']],
+    ['the issuer twice', (issuer: string) => [issuer, issuer]],
+    ['nobody', () => []],
+    ['the token endpoint', (issuer: string) => `${issuer}/oauth/token`],
+    ['the issuer and the token endpoint', (issuer: string) => [issuer, `${issuer}/oauth/token`]],
+    ['the issuer with a slash', (issuer: string) => `${issuer}/`],
+    ['the issuer within a list of lists', (issuer: string) => [[issuer]]],
+  ])('is refused for %s', async (_, audience) => {
+    for (const path of ['/oauth/token', '/oauth/par', '/oauth/introspect', '/oauth/revoke', '/oauth/bc-authorize']) {
+      const form = { client_assertion_type: TYPE, client_assertion: await sign({ aud: audience(world.issuer) }) }
+      const more = { grant_type: 'client_credentials', token: 'x', scope: 'openid', login_hint: 'eve@x.example' }
+      expect([path, (await post(path, { ...form, ...more }, null)).body.error]).toEqual([path, 'invalid_client'])
+    }
+  })
+
+  test('is taken from a clock that is a little ahead, and for some minutes', async () => {
+    expect((await mint(await sign({ aud: [world.issuer] }))).status).toBe(200)
+    const jti = crypto.randomUUID()
+    expect((await mint(await sign({ jti, iat: inSeconds(9), exp: inSeconds(590) }))).status).toBe(200)
+    const rows = await world.sql.query<{ seconds: number }>(
+      "select extract(epoch from max(expires_at) - now())::int as seconds from oidc_record where kind = 'ReplayDetection'",
+    )
+    expect(rows[0]?.seconds).toBeGreaterThan(590)
+    expect(rows[0]?.seconds).toBeLessThan(700)
   })
 
   test('is refused with a secret, without a signature, or by another key', async () => {

@@ -59,6 +59,13 @@ describe('token exchange (RFC 8693)', () => {
     expect(decode(String(body.access_token)).payload).toMatchObject({ org: 'beta', org_role: 'viewer' })
   })
 
+  test('names the target by audience as by resource', async () => {
+    for (const form of [{ audience: API }, { audience: API, resource: API }]) {
+      const { status, body } = await exchange({ subject_token: subject, ...form })
+      expect([status, decode(String(body.access_token)).payload.aud]).toEqual([200, API])
+    }
+  })
+
   test('ends after a few generations', async () => {
     let current = subject
     for (let generation = 0; generation < 8; generation += 1) {
@@ -84,7 +91,9 @@ describe('token exchange (RFC 8693)', () => {
       { requested_token_type: 'urn:ietf:params:oauth:token-type:id_token' },
       'invalid_request',
     ],
-    ['an audience', { audience: 'x' }, 'invalid_target'],
+    ['an audience that is no resource', { audience: 'x' }, 'invalid_target'],
+    ['an unknown audience', { audience: 'https://unknown.example/' }, 'invalid_target'],
+    ['an audience beside another resource', { audience: API, resource: 'https://x.example/' }, 'invalid_target'],
     ['an unknown resource', { resource: 'https://unknown.example/' }, 'invalid_target'],
     ['more scope', { scope: 'openid decisions:read' }, 'invalid_scope'],
     ['an organization of others', { organization: 'beta' }, 'invalid_request'],

@@ -70,6 +70,10 @@ describe('a refresh', () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => post(refreshTokenOf(first))))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
     expect(answers.filter(({ body }) => body.error === 'invalid_grant')).toHaveLength(19)
+    // Nobody knows who of them was the thief, so the winner's family has ended as well.
+    const [won] = answers.filter(({ status }) => status === 200)
+    expect(await isActive(won?.body.access_token)).toBe(false)
+    expect(await post(String(won?.body.refresh_token))).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
   })
 
   test('can ask for less, but not for more', async () => {
