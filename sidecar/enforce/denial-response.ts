@@ -15,6 +15,8 @@ import type { StepUp } from '../routes/step-up.ts'
 
 type Row = {
   readonly status: number
+  /** Where the one of the status says something else: FAILED_PRECONDITION, RESOURCE_EXHAUSTED. */
+  readonly grpc?: number
   readonly error?: ChallengeError
   readonly challenged?: true
   readonly retry?: true
@@ -48,6 +50,9 @@ const ROWS: { readonly [code in ProblemCode]?: Row } = {
   origin_refused: { status: 403, shadowed: true },
   entitlement_required: { status: 403, shadowed: true },
   pdp_unavailable: { status: 503, retry: true, shadowed: true },
+  // The PDP answered: the same request will not be decided later either.
+  condition_failed: { status: 503, grpc: 9, shadowed: true },
+  evaluation_limit: { status: 503, grpc: 8, shadowed: true },
   overloaded: { status: 503, retry: true, shadowed: true },
   keys_unavailable: { status: 503, retry: true, shadowed: true },
   issuer_unavailable: { status: 503, retry: true, shadowed: true },
@@ -139,7 +144,7 @@ export function describeGrpcDenial(code: ProblemCode, members: DenialMembers, co
 
 /** The trailers of a gRPC call that is not, or no longer, permitted. */
 export const grpcDenialEnd = (code: ProblemCode, about = ''): [string, string][] => [
-  ...grpcEnd(GRPC_STATUSES[denialStatus(code)] ?? GRPC_INTERNAL, `${PROBLEM_TITLES[code]}${about}`),
+  ...grpcEnd(ROWS[code]?.grpc ?? GRPC_STATUSES[denialStatus(code)] ?? GRPC_INTERNAL, `${PROBLEM_TITLES[code]}${about}`),
   ['portcullis-problem', code],
 ]
 

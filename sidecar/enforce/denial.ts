@@ -48,6 +48,8 @@ export function denialOfAnswer(refused: Refused): Denial {
     default:
       return denied(code, refused, {
         reason: reason.why === undefined ? reason.check : `${reason.check} (${reason.why})`,
+        // It names the values that the request or its route should bring, which are no secret.
+        ...(code === 'condition_failed' && { detail: reason.why }),
       })
   }
 }

@@ -4,7 +4,7 @@ import { echoes } from '../../pdp/shared/client/question.ts'
 import { reasonText } from '../../pdp/shared/domain/reasons.ts'
 import { EXTERNAL_MARK } from '../../pdp/shared/token/foreign-claims.ts'
 import { PdpUnavailable } from '../request/errors.ts'
-import type { PdpAnswer, PdpQuestion, SignIn } from './question.ts'
+import type { PdpAnswer, PdpQuestion, PermissionOutcome, SignIn } from './question.ts'
 
 const UNKNOWN: SignIn = { acr: null, authTime: null }
 const INACTIVE: PdpAnswer = {
@@ -26,14 +26,17 @@ export function readAnswer(decision: Decision, question: PdpQuestion): PdpAnswer
   return {
     active: true,
     subjectType,
-    permissions: permissions.map(({ allowed, error }) => {
-      if (error !== '') return 'undecided'
-      return allowed ? 'allowed' : 'denied'
-    }),
+    permissions: permissions.map(outcomeOf),
     reasons: permissions.map(describe),
     entitlements: enabledOf(decision),
     signIn: { acr: acr === '' ? null : acr, authTime: authTime === 0 ? null : authTime },
   }
+}
+
+function outcomeOf({ allowed, error }: Decision['permissions'][number]): PermissionOutcome {
+  if (error === 'condition_failed' || error === 'evaluation_limit') return error
+  if (error !== '') return 'undecided'
+  return allowed ? 'allowed' : 'denied'
 }
 
 const NO_ENTITLEMENTS: PdpAnswer['entitlements'] = new Map()

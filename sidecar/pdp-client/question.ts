@@ -1,6 +1,9 @@
 /** The question about one request to the PDP, and its answer. */
 import type { StreamedQuestion } from '../../pdp/shared/client/question.ts'
+import type { UndecidedCode } from '../../pdp/shared/domain/decision.ts'
 
+/** `undecided`: the PDP says of it neither that nor why it could not be decided. */
+export type PermissionOutcome = 'allowed' | 'denied' | UndecidedCode | 'undecided'
 export type PermissionQuestion = { readonly relation: string; readonly resource: string }
 /** About a verified token. */
 export type PdpQuestion = StreamedQuestion & { readonly subject: string; readonly organization: string | null }
@@ -9,7 +12,7 @@ export type PdpAnswer = {
   readonly active: boolean
   readonly subjectType: 'user' | 'service'
   /** One result per permission of the question, in the same order. */
-  readonly permissions: readonly ('allowed' | 'denied' | 'undecided')[]
+  readonly permissions: readonly PermissionOutcome[]
   /** Why, for the log: one text for each of `permissions`, empty for what is allowed. */
   readonly reasons: readonly string[]
   /** True only for a value whose `enabled` is the boolean true. */

@@ -21,9 +21,17 @@ export type CheckValues = ContextValues & {
   readonly organization: string | null
 }
 
+/** `pdp_unavailable` where the PDP does not say why. */
+type UndecidedCode = 'condition_failed' | 'evaluation_limit' | 'pdp_unavailable'
+const CODES = {
+  denied: 'permission_denied',
+  condition_failed: 'condition_failed',
+  evaluation_limit: 'evaluation_limit',
+  undecided: 'pdp_unavailable',
+} as const
 /** Why an answer does not satisfy the checks. */
 export type CheckDenial =
-  | { readonly code: 'permission_denied' | 'pdp_unavailable'; readonly check: string; readonly why?: string }
+  | { readonly code: 'permission_denied' | UndecidedCode; readonly check: string; readonly why?: string }
   | { readonly code: 'scope_insufficient'; readonly scope: string }
   | { readonly code: 'entitlement_required'; readonly entitlement: string }
 
@@ -101,11 +109,11 @@ function ask({ permissions, context }: Building, question: PermissionQuestion): 
   )
   const index = known < 0 ? permissions.push(question) - 1 : known
   return ({ permissions: results, reasons }) => {
-    const result = results[index]
+    const result = results[index] ?? 'undecided'
     if (result === 'allowed') return null
     const check = `${question.relation} ${question.resource}`
     const why = reasons[index] ?? ''
-    return { code: result === 'denied' ? 'permission_denied' : 'pdp_unavailable', check, ...(why !== '' && { why }) }
+    return { code: CODES[result], check, ...(why !== '' && { why }) }
   }
 }
 
@@ -114,13 +122,16 @@ function askEntitlement({ entitlements }: Building, key: string): Evaluate {
   return (answer) => (answer.entitlements.get(key) === true ? null : { code: 'entitlement_required', entitlement: key })
 }
 
+const isUndecided = ({ code }: CheckDenial): boolean =>
+  code === 'pdp_unavailable' || code === 'condition_failed' || code === 'evaluation_limit'
+
 /** The first denial decides. Without a denial, an undecided check makes the whole undecided. */
 function evaluateAll(parts: readonly Evaluate[], answer: PdpAnswer): CheckDenial | null {
   let undecided: CheckDenial | null = null
   for (const evaluate of parts) {
     const denial = evaluate(answer)
     if (denial === null) continue
-    if (denial.code !== 'pdp_unavailable') return denial
+    if (!isUndecided(denial)) return denial
     undecided ??= denial
   }
   return undecided
@@ -132,7 +143,7 @@ function evaluateAny(parts: readonly Evaluate[], answer: PdpAnswer): CheckDenial
   for (const evaluate of parts) {
     const denial = evaluate(answer)
     if (denial === null) return null
-    if (first === null || (denial.code === 'pdp_unavailable' && first.code !== 'pdp_unavailable')) first = denial
+    if (first === null || (isUndecided(denial) && !isUndecided(first))) first = denial
   }
   // A route file cannot have an empty list; an empty list denies.
   return first ?? { code: 'permission_denied', check: 'any' }

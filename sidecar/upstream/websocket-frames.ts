@@ -70,6 +70,8 @@ const CLOSE_CODES: { readonly [code in ProblemCode]?: number } = {
   scope_insufficient: 4403,
   entitlement_required: 4403,
   pdp_unavailable: 1013,
+  condition_failed: 4503,
+  evaluation_limit: 4503,
   draining: 1001,
 }
 const POLICY_VIOLATION = 1008

@@ -7,7 +7,7 @@ import { ENVIRONMENT } from '../../shared/domain/change-log.ts'
 import type { StoredManifest } from '../../shared/domain/manifest.ts'
 import type { Tuple } from '../../shared/domain/tuple.ts'
 import { writableRelations } from './graph.ts'
-import { type Finding, ofIdentity, ofStreams } from './operations.ts'
+import { type Finding, ofConditions, ofIdentity, ofStreams } from './operations.ts'
 import { address, link, name, table } from './parts.ts'
 import type { Visit } from './visit.ts'
 
@@ -24,6 +24,7 @@ export async function findings(visit: Visit): Promise<Html> {
     ofTuples(visit),
     ofMembers(visit),
     Promise.resolve(ofSidecars(visit)),
+    Promise.resolve(ofConditions(visit)),
     ofStreams(visit),
     ofIdentity(visit),
   ])
@@ -36,7 +37,7 @@ export async function findings(visit: Visit): Promise<Html> {
     caption: 'Problems found',
     columns: ['What', 'Where'],
     rows,
-    empty: html`<p>No problem found: no role is granted everywhere to a person or client, the organization has an owner, nothing expired is stored, each of the first ${String(TUPLES_READ_MAX)} relationships counts, no connected sidecar is in shadow mode, no receiver of security events lags, every trusted issuer answers, and the signing key is younger than a year.</p>`,
+    empty: html`<p>No problem found: no role is granted everywhere to a person or client, the organization has an owner, nothing expired is stored, each of the first ${String(TUPLES_READ_MAX)} relationships counts, no connected sidecar is in shadow mode, no kept question lacked a value of a condition, no receiver of security events lags, every trusted issuer answers, and the signing key is younger than a year.</p>`,
   })}${note}`
 }
 

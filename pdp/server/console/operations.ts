@@ -1,5 +1,6 @@
-/** What operators should look at: streams that lag, issuers that do not answer, and a signing key that is old. */
+/** What operators should look at: values that questions lack, streams that lag, issuers that do not answer, and a signing key that is old. */
 import { type Html, html } from '../../shared/base/html.ts'
+import type { DecisionRing } from '../serve/decisions/decision-ring.ts'
 import { shellWord } from './answer-texts.ts'
 import { address, instant, link, name } from './parts.ts'
 import type { Visit } from './visit.ts'
@@ -30,6 +31,31 @@ export async function ofStreams(visit: Visit): Promise<readonly Finding[]> {
       : html`The stream of ${name(client)} is paused${why}`
     return [{ what, where: link(address('streams', { org: visit.organization, stream }), 'Stream') }]
   })
+}
+
+/** Values that questions lacked: no grant with a condition on them can ever count there. */
+export function ofConditions({
+  deps,
+  organization: org,
+  may,
+}: Pick<Visit, 'organization' | 'may'> & {
+  readonly deps: { readonly decisions: Pick<DecisionRing, 'latest'> }
+}): readonly Finding[] {
+  if (org === null || !may('decisions:read')) return []
+  const found = new Map<string, Finding>()
+  for (const { organization, route, permissions } of deps.decisions.latest()) {
+    if (organization !== org) continue
+    for (const { resource, missingContext = [] } of permissions)
+      for (const key of missingContext) {
+        const type = resource.slice(0, resource.indexOf(':'))
+        const asker = route === null ? 'An application' : html`Route ${name(route)}`
+        found.set(JSON.stringify([route, key, type]), {
+          what: html`${asker} sends no ${name(key)}, which grants on ${name(type)} need`,
+          where: link(address('decisions', { org, ...(route !== null && { route }) }), 'Decisions'),
+        })
+      }
+  }
+  return [...found.values()]
 }
 
 /** Of the identity service. */

@@ -40,6 +40,8 @@ const TABLE: readonly (readonly [code: ProblemCode, http: number, grpc: number, 
   ['origin_refused', 403, 7, true],
   ['entitlement_required', 403, 7, true],
   ['pdp_unavailable', 503, 14, true],
+  ['condition_failed', 503, 9, true],
+  ['evaluation_limit', 503, 8, true],
   ['overloaded', 503, 14, true],
   ['keys_unavailable', 503, 14, true],
   ['replay_memory_unavailable', 503, 14, true],
@@ -66,7 +68,7 @@ describe.each(TABLE)('%s', (code, http, grpc, shadowed) => {
     expect(valuesOf(answer, 'content-type')).toEqual(['application/problem+json'])
     expect(valuesOf(answer, 'content-length')).toEqual([String(Buffer.byteLength(answer.body))])
     expect([valuesOf(answer, 'cache-control'), valuesOf(answer, 'x-request-id')]).toEqual([['no-store'], ['r1']])
-    expect(valuesOf(answer, 'retry-after')).toEqual(http === 503 ? ['1'] : [])
+    expect(valuesOf(answer, 'retry-after')).toEqual(http === 503 && grpc === 14 ? ['1'] : [])
   })
 
   test(`is ${grpc} to a gRPC call, with the code beside it`, () => {

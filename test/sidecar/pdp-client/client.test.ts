@@ -133,7 +133,7 @@ describe('an answer is not believed', () => {
     pdp.script = spoiled({
       permissions: [{ $typeName: 'portcullis.v1.PermissionResult', ...result, error: 'evaluation_limit' }],
     })
-    expect((await client.ask(question())).permissions).toEqual(['undecided'])
+    expect((await client.ask(question())).permissions).toEqual(['evaluation_limit'])
   })
 
   test('when a gate is anything but enabled: true', async () => {

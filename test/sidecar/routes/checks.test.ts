@@ -84,6 +84,12 @@ describe('the results decide', () => {
     [any, ['denied', 'undecided'], 'pdp_unavailable'],
     [any, ['undecided', 'denied'], 'pdp_unavailable'],
     [any, [], 'pdp_unavailable'],
+    [all, ['allowed', 'condition_failed'], 'condition_failed'],
+    [all, ['evaluation_limit', 'allowed'], 'evaluation_limit'],
+    [all, ['condition_failed', 'denied'], 'permission_denied'],
+    [any, ['condition_failed', 'allowed'], 'allowed'],
+    [any, ['denied', 'condition_failed'], 'condition_failed'],
+    [any, ['evaluation_limit', 'denied'], 'evaluation_limit'],
   ])('%o of %j: %s', (combine, results, expected) => {
     expect(two(combine, ...results)).toBe(expected)
   })

@@ -6,12 +6,16 @@ import { type RealPdp, startRealPdp } from '../../attacks/real-pdp.ts'
 import { drop, given, putIf } from '../../support/tuples.ts'
 import { type Harness, PROMPT_MS, startHarness, until } from '../support/harness.ts'
 import { tuples } from '../support/pdp.ts'
+import { field } from '../support/raw-http.ts'
 
 const MODEL = `model
   schema 1.1
+type team
+  relations
+    define member: [user]
 type feed
   relations
-    define viewer: [user with near, user with until]
+    define viewer: [user with near, user with until, team#member with near]
 condition near(ip: ipaddress, cidr: string) {
   ip.in_cidr(cidr)
 }
@@ -59,10 +63,20 @@ test('what a tuple stores wins over the constant of the route', async () => {
   expect(detail()).toBe('viewer feed:stored (none: nothing grants it)')
 })
 
-test('a parameter that is missing is an error, whose log line names it', async () => {
+test('a parameter that is missing is a problem of its own, which names it, and nobody else’s', async () => {
   await given(pdp.store, 'acme', near('blind'))
-  expect((await h.send('GET /blind/blind', from('10.0.0.1'))).status).toBe(503)
+  const answer = await h.send('GET /blind/blind', from('10.0.0.1'))
+  expect([answer.status, field(answer, 'retry-after')]).toEqual([503, null])
+  expect(JSON.parse(answer.body)).toMatchObject({
+    code: 'condition_failed',
+    detail: expect.stringMatching(/the context lacks ip$/),
+  })
   expect(detail()).toMatch(/^viewer feed:blind \(condition_failed: .*; the context lacks ip\)$/)
+  // A feed of others, and a group on a condition in which nobody is.
+  await given(pdp.store, 'acme', putIf('feed:theirs#viewer@user:bob', 'near', { cidr: '10.0.0.0/8' }))
+  await given(pdp.store, 'acme', putIf('feed:theirs#viewer@team:empty#member', 'near', { cidr: '10.0.0.0/8' }))
+  const theirs = await h.send('GET /blind/theirs', from('10.0.0.1'))
+  expect([theirs.status, JSON.parse(theirs.body).code]).toEqual([403, 'permission_denied'])
 })
 
 test('an open stream goes on with the context of its request, until its tuple allows another network', async () => {

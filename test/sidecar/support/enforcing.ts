@@ -217,6 +217,8 @@ export const DENIED: readonly Denied[] = [
   ['a fault of the client of the PDP', { pdp: new TypeError('a bug') }, 'internal', ASKED],
   ['a denial', { pdp: { permissions: ['denied'] } }, 'permission_denied', ASKED],
   ['an undecided check', { pdp: { permissions: ['undecided'] } }, 'pdp_unavailable', ASKED],
+  ['a value that is missing', { pdp: { permissions: ['condition_failed'] } }, 'condition_failed', ASKED],
+  ['a check that is too large', { pdp: { permissions: ['evaluation_limit'] } }, 'evaluation_limit', ASKED],
   ['an answer with no permission', { pdp: { permissions: [] } }, 'pdp_unavailable', ASKED],
   ['a revoked token', { pdp: { active: false } }, 'token_invalid', ASKED],
   [

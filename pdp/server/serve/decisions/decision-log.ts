@@ -21,11 +21,12 @@ export function logDecisions(log: Log, logsAllowed = (): boolean => true): Answe
         client_id: token.active ? token.clientId : null,
         subject: answer.subject === null ? null : subjectName(answer.subject),
         organization: answer.organization,
-        permissions: answer.permissions.map(({ relation, resource, allowed, reasonCode }) => ({
+        permissions: answer.permissions.map(({ relation, resource, allowed, reasonCode, missingContext }) => ({
           relation,
           resource,
           allowed,
           reason: reasonCode,
+          ...(missingContext !== undefined && { missing_context: missingContext }),
         })),
         entitlements: answer.entitlements.size === 0 ? [] : entitlementsOf(answer),
         duration_ms: Math.round(durationMs * 10) / 10,

@@ -4,7 +4,7 @@ import { subjectName } from '../../../shared/domain/subjects.ts'
 import { entitlementsOf } from './decision-log.ts'
 import type { AnswerObserver } from './observed-answers.ts'
 
-type KeptPermission = Pick<PermissionResult, 'relation' | 'resource' | 'allowed' | 'reasonCode'>
+type KeptPermission = Pick<PermissionResult, 'relation' | 'resource' | 'allowed' | 'reasonCode' | 'missingContext'>
 /** No token, no context of conditions and no contextual tuple: these may hold what no reader of decisions should see. */
 export type KeptDecision = {
   readonly number: number
@@ -110,9 +110,16 @@ export function keepDecisions(ring: DecisionRing): AnswerObserver {
 
 const NONE: readonly never[] = []
 
-const withoutReason = ({ relation, resource, allowed, reasonCode }: PermissionResult): KeptPermission => ({
+const withoutReason = ({
   relation,
   resource,
   allowed,
   reasonCode,
+  missingContext,
+}: PermissionResult): KeptPermission => ({
+  relation,
+  resource,
+  allowed,
+  reasonCode,
+  ...(missingContext !== undefined && { missingContext }),
 })
