@@ -27,6 +27,17 @@ export class Coding {
     return code
   }
 
+  /** The message with names as the store file has them; only what comes before its first blank is coded. */
+  decoded(message: string): string {
+    const names = new Map([...this.#codes].map(([key, code]) => [code, key.slice('t '.length)]))
+    const coded = message.split(' ', 1)[0] ?? ''
+    const decoded = coded.replace(
+      /([tri]\d+)(?:-direct|-named|-spared)?(?=[:#@]|$)/g,
+      (whole, code) => names.get(code) ?? whole,
+    )
+    return `${decoded}${message.slice(coded.length)}`
+  }
+
   type(name: string): string {
     return this.#code('t', name)
   }

@@ -8,6 +8,7 @@ import { memoryStore } from '../../engine/store/memory/memory.ts'
 import { residentEvaluator } from '../../engine/store/memory/resident.ts'
 import type { Change } from '../../shared/domain/change.ts'
 import { ENVIRONMENT } from '../../shared/domain/change-log.ts'
+import { PdpError } from '../../shared/domain/errors.ts'
 import type { JsonObject } from '../../shared/domain/json.ts'
 import { Coding } from './name-coding.ts'
 import type { UserFilter } from './store-file.ts'
@@ -40,7 +41,12 @@ export async function createWorld(model: Model, tuples: readonly FileTuple[]): P
   const moments = residentEvaluator(store, new Turns())
   const ask = async (questions: readonly Question[], asked: JsonObject): Promise<readonly boolean[]> => {
     const evaluate = (view: View) => answerAll(view, coded, { questions, context: asked })
-    return (await moments.ask({ organization: ORGANIZATION, evaluate })).value
+    try {
+      return (await moments.ask({ organization: ORGANIZATION, evaluate })).value
+    } catch (err) {
+      if (!(err instanceof PdpError)) throw err
+      throw new PdpError(err.code, coding.decoded(err.message), { missingContext: err.missingContext })
+    }
   }
   const named = namesIn(tuples)
   return {

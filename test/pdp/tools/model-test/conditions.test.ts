@@ -37,7 +37,7 @@ describe('model test', () => {
 `
     const { status, lines } = await runStores({ 'a.fga.yaml': `${condition}${tuples}${tests}` })
     expect([status, lines.at(-1)]).toEqual([1, '4 passed, 1 failed'])
-    expect(lines[0]).toContain('condition "on_duty" needs "x" in the context of the question')
+    expect(lines[0]).toContain('doc:1#owner@user:anne: condition "on_duty" needs "x" in the context of the question')
   })
 
   test.each([
