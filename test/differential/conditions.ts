@@ -60,8 +60,9 @@ export function holds({ condition }: Tuple, context: JsonObject): boolean | null
   return isWhole ? definition.holds(values) : null
 }
 
-/** Of a question. */
+/** Of a question; a quarter bring none. */
 export function randomContext(random: Chance): JsonObject {
+  if (random.chance(0.25)) return {}
   const context = valuesFor(random, ['x', 'y', 'tags'], 0.75)
   return random.chance(0.02) ? { ...context, x: 'none' } : context
 }
