@@ -35,7 +35,8 @@ export type ClientAnswer = {
   /** Bytes that wait to be sent to the client. */
   readonly writableLength: number
   writeContinue(): void
-  /** `fields`: names and values in turn. */
+  /** Sends an informational response, before the head of the final one. `fields`: names and values in turn. Throws for what is not valid. */
+  writeInformation(status: number, fields: string[]): void
   writeHead(status: number, fields: string[]): unknown
   flushHeaders(): void
   /** False when the client reads too slowly; wait for `drain`. */

@@ -23,7 +23,8 @@ const NEVER = new Set([...CONNECTION_FIELDS, ...CREDENTIAL_FIELDS, ...OWN_FIELDS
  */
 export function createHeaderRules({ strip, pass }: HeaderNames): HeaderRules {
   const listed = [...COMMONLY_TRUSTED_FIELDS, ...strip.map(foldPattern)]
-  const exact = new Set(listed.filter((name) => !name.endsWith('*')))
+  const bare = COMMONLY_TRUSTED_FIELDS.filter((name) => name.endsWith('-*')).map((name) => name.slice(0, -2))
+  const exact = new Set([...listed.filter((name) => !name.endsWith('*')), ...bare])
   const prefixes = listed.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1))
   const passing = new Set(pass.map((name) => name.toLowerCase()))
   const mayPass = (name: string): boolean => {
@@ -140,6 +141,13 @@ export function firstValue(fields: readonly string[], name: string): string | nu
   for (let at = 0; at + 1 < fields.length; at += 2)
     if (fields[at]?.length === name.length && fields[at]?.toLowerCase() === name) return fields[at + 1] ?? ''
   return null
+}
+
+/** Pairs of name and value, of names and values in turn. */
+export function pairsOf(fields: readonly string[]): [string, string][] {
+  const list: [string, string][] = []
+  for (let at = 0; at + 1 < fields.length; at += 2) list.push([fields[at] ?? '', fields[at + 1] ?? ''])
+  return list
 }
 
 /** Lower-case members of a comma-separated field value. */

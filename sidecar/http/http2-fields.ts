@@ -8,12 +8,12 @@ export const http2Fields = (fields: readonly string[]): string[] =>
   fields.map((part, at) => (at % 2 === 0 ? part.toLowerCase() : part))
 
 /** Repeated names become lists. */
-export function http2Trailers(pairs: readonly (readonly [string, string])[]): { [name: string]: string[] } {
-  const trailers: { [name: string]: string[] } = Object.create(null)
+export function http2Lists(pairs: readonly (readonly [string, string])[]): { [name: string]: string[] } {
+  const lists: { [name: string]: string[] } = Object.create(null)
   for (const [name, value] of pairs) {
     const lower = name.toLowerCase()
-    trailers[lower] ??= []
-    trailers[lower].push(value)
+    lists[lower] ??= []
+    lists[lower].push(value)
   }
-  return trailers
+  return lists
 }

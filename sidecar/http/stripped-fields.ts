@@ -38,7 +38,7 @@ export const OWN_FIELDS = [
 ]
 
 /**
- * Names, or prefixes that end in `*`, with the products that trust them. A client could use these fields to give an
+ * Names, or prefixes that end in `*`, with the products that trust them. With `x-identity-*` goes the bare `x-identity`. A client could use these fields to give an
  * upstream a false identity, address or target. Not listed, because clients need them: cookies, `accept*`, `if-*`,
  * `sec-*`, tracing (`traceparent`, `b3`, `x-b3-*`, `x-amzn-trace-id`), and API keys, which the upstream verifies (`x-api-key`).
  */

@@ -2,8 +2,8 @@
 import { METHODS } from 'node:http'
 import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import type { ClientAnswer, ClientConnection, ClientRequest } from '../http/client-request.ts'
-import { firstValue } from '../http/fields.ts'
-import { http2Fields, http2Trailers } from '../http/http2-fields.ts'
+import { firstValue, pairsOf } from '../http/fields.ts'
+import { http2Fields, http2Lists } from '../http/http2-fields.ts'
 
 export type StreamHead = {
   readonly stream: ServerHttp2Stream
@@ -132,8 +132,13 @@ class Http2Answer implements ClientAnswer {
   }
 
   writeContinue(): void {
+    this.writeInformation(CONTINUE, [])
+  }
+
+  writeInformation(status: number, fields: string[]): void {
     const stream = this.#stream
-    if (!stream.destroyed && !stream.closed) stream.additionalHeaders({ ':status': CONTINUE })
+    if (stream.destroyed || stream.closed) return
+    stream.additionalHeaders({ ...http2Lists(pairsOf(fields)), ':status': status })
   }
 
   writeHead(status: number, fields: string[]): void {
@@ -151,7 +156,7 @@ class Http2Answer implements ClientAnswer {
   }
 
   addTrailers(list: [string, string][]): void {
-    this.#trailers = http2Trailers(list)
+    this.#trailers = http2Lists(list)
   }
 
   end(body?: string, encoding: 'latin1' | 'utf8' = 'utf8'): void {

@@ -147,7 +147,7 @@ async function act(serving: Serving, outcome: Outcome, deps: ExchangeDeps): Prom
   if (outcome.kind === 'sign_in') return answerSignIn(serving, outcome.request)
   if (outcome.kind !== 'permit') return answerAlone(serving, outcome, deps)
   const { client, origin, res, requestId, upgrade, visit } = serving
-  const ofSession = visit === null ? NO_FIELDS : visit.fields()
+  const cookies = visit === null ? NO_FIELDS : visit.fields()
   const sending = serving.span?.child(client.method, 'client') ?? null
   const forwarding: Forwarding = {
     client,
@@ -156,7 +156,9 @@ async function act(serving: Serving, outcome: Outcome, deps: ExchangeDeps): Prom
     requestId,
     traceparent: sending?.traceparent ?? null,
     sendContinue: () => sendContinue(serving),
-    answerFields: ['x-request-id', requestId, ...closing(client, deps), ...nonceFor(outcome, deps), ...ofSession],
+    answerFields: ['x-request-id', requestId, ...closing(client, deps), ...nonceFor(outcome, deps), ...cookies],
+    // What writes cookies says `no-store` itself.
+    ofSession: visit?.hasSession() === true && cookies.length === 0,
     cancellation: new Cancellation(),
   }
   const onEnd = watchPermission(outcome, { forwarding, upgrade: upgrade !== null, visit }, deps)

@@ -21,6 +21,8 @@ import { ownerProblem } from './token-owner.ts'
 export type Visit = Browser & {
   /** The request without the sidecar's cookies, which are for nobody else. */
   readonly client: ClientRequest
+  /** True when a session let the request in. */
+  hasSession(): boolean
   /** True when the session that let the request in has been ended since. Rejects with RequestError when that cannot be known. */
   isEnded(): Promise<boolean>
   /** Names and values in turn to add to whatever is answered. */
@@ -96,6 +98,7 @@ export function createVisit(arrived: ClientRequest, context: SignInContext, idle
 
   return {
     client,
+    hasSession: () => session !== null,
     isEnded: async () => session !== null && sessions.isEnded(session),
     fields() {
       const set = [...cleaning(), ...cookies.flatMap((value) => ['set-cookie', value])]

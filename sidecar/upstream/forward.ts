@@ -2,22 +2,27 @@
 
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import { mediaTypeOf } from '../../pdp/shared/base/media-type.ts'
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
-import { grpcDenialEnd } from '../enforce/denial-response.ts'
 import type { Permit } from '../enforce/enforce.ts'
 import type { ClientAnswer, ClientRequest } from '../http/client-request.ts'
-import { withoutOwnCookies } from '../http/cookies.ts'
-import { downstreamFields, firstValue, type HeaderNames, type HeaderRules, upstreamFields } from '../http/fields.ts'
+import {
+  downstreamFields,
+  firstValue,
+  type HeaderNames,
+  type HeaderRules,
+  pairsOf,
+  upstreamFields,
+} from '../http/fields.ts'
 import { isGrpc } from '../http/grpc.ts'
-import { RequestError } from '../request/errors.ts'
 import type { Origin } from '../request/origin.ts'
+import { clientFields, endingOf, inform, isEventStream } from './answer-head.ts'
 import type { BodyMemory } from './body-memory.ts'
 import { announcedTrailers, mayTrail, passingTrailers, streamBody } from './body-stream.ts'
 import type { Cancellation } from './cancellation.ts'
+import { failureOf, isRepeatable } from './failure.ts'
 import { Pace, type PaceLimits } from './pace.ts'
 import { hasOtherCoding, rawFields } from './response-fields.ts'
-import { headersTimeout, RefusedError, type Upstream, type UpstreamRequest } from './upstream.ts'
+import { headersTimeout, type Upstream, type UpstreamRequest } from './upstream.ts'
 
 export type Forwarding = {
   readonly client: ClientRequest
@@ -30,6 +35,8 @@ export type Forwarding = {
   readonly sendContinue: () => void
   /** Names and values in turn to add to the response. */
   readonly answerFields: readonly string[]
+  /** The client was let in by its session. */
+  readonly ofSession: boolean
   /** Ends the exchange early. */
   readonly cancellation: Cancellation
 }
@@ -60,29 +67,6 @@ export async function forward(permit: Permit, forwarding: Forwarding, deps: Forw
 }
 
 const WHOLE_BYTES_MAX = 16 * 1024
-const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
-const CLOSED_CODES = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET', 'ERR_HTTP2_STREAM_CANCEL'])
-const TIMEOUT_CODES = new Set([
-  'UND_ERR_HEADERS_TIMEOUT',
-  'UND_ERR_BODY_TIMEOUT',
-  'UND_ERR_CONNECT_TIMEOUT',
-  'ETIMEDOUT',
-])
-
-export function failureOf(err: Error): ProblemCode {
-  // Only `streamBody` throws RequestError.
-  if (err instanceof RequestError) return 'request_timeout'
-  return TIMEOUT_CODES.has(codeOf(err)) ? 'upstream_timeout' : 'upstream_unavailable'
-}
-
-function isRepeatable({ request, body }: Permit, cause: Error): boolean {
-  if (body === null && request.bodyBytes !== 0) return false
-  // RFC 9110 section 9.2.2: the upstream may close an idle connection just when it is used again.
-  return cause instanceof RefusedError || (SAFE_METHODS.has(request.method) && CLOSED_CODES.has(codeOf(cause)))
-}
-
-const codeOf = (err: Error): string => ('code' in err && typeof err.code === 'string' ? err.code : '')
-
 /** Names and values in turn for the upstream, without framing. */
 function fieldsFor(permit: Permit, forwarding: Forwarding, { rules, publicPort }: ForwardDeps): string[] {
   const { request, route, identity } = permit
@@ -132,8 +116,8 @@ export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardD
 
 /** RFC 9110 section 15: what is larger is no status. */
 const STATUS_MAX = 599
-/** RFC 9110 section 8.6: it has no length, for which a careless client would wait. */
-const NO_CONTENT = 204
+/** Informational responses that are forwarded; they are not held back for a client that does not read. */
+const INFORMED_MAX = 16
 
 type Handling = {
   readonly resolve: (forwarded: Forwarded) => void
@@ -142,7 +126,13 @@ type Handling = {
 }
 
 export function createHandler(
-  { client, res, answerFields, cancellation }: Pick<Forwarding, 'client' | 'res' | 'answerFields' | 'cancellation'>,
+  {
+    client,
+    res,
+    answerFields,
+    ofSession,
+    cancellation,
+  }: Omit<Forwarding, 'origin' | 'requestId' | 'traceparent' | 'sendContinue'>,
   { upstream, pace: limits, bodies, keepsCookies }: ForwardDeps,
   { resolve, mayEndLate }: Handling,
 ): Dispatcher.DispatchHandler {
@@ -155,6 +145,9 @@ export function createHandler(
   let bodyBytes = -1
   /** When the first informational response came, or the last part of the body after it. */
   let informedAtMs: number | null = null
+  let informedCount = 0
+  /** Of an answer of which nothing is sent yet, so that it can still fail: Node sends it with the first part of the body. */
+  let head: { readonly status: number; readonly fields: string[] } | null = null
   /** The complete body, sent in one write with the header section: two writes cost three times as much. */
   let whole: Buffer | null = null
   let streamed = false
@@ -171,7 +164,7 @@ export function createHandler(
     resolve({ kind: 'failed', code: failureOf(cause), cause })
   }
   /** Each informational response restarts the library's timeout, so together they would hold the request for ever. */
-  const informed = (): void => {
+  const informed = (status: number, raw: Dispatcher.DispatchController['rawHeaders']): void => {
     const nowMs = performance.now()
     if (informedAtMs === null && !client.complete()) {
       client.body.on('data', () => {
@@ -179,7 +172,25 @@ export function createHandler(
       })
     }
     informedAtMs ??= nowMs
-    if (nowMs - informedAtMs > upstream.headersTimeoutMs) fail(headersTimeout())
+    if (nowMs - informedAtMs > upstream.headersTimeoutMs) {
+      fail(headersTimeout())
+      return
+    }
+    informedCount += 1
+    if (informedCount <= INFORMED_MAX) inform(res, status, raw, { client, keepsCookies })
+  }
+  const begin = (): void => {
+    if (over || head === null) return
+    const { status, fields } = head
+    head = null
+    try {
+      res.writeHead(status, fields)
+    } catch (err) {
+      // The upstream's header fields are not valid.
+      fail(err instanceof Error ? err : new Error(String(err)))
+      return
+    }
+    resolve({ kind: 'answered', status })
   }
   res.on('close', gone)
   cancellation.listen((code) => {
@@ -205,6 +216,7 @@ export function createHandler(
   }
 
   const sendWhole = (): void => {
+    begin()
     if (over || whole === null) return
     res.write(whole)
     pace.moved(whole.length)
@@ -218,30 +230,30 @@ export function createHandler(
     },
     onResponseStart(controller, status) {
       if (over) return
-      // Informational responses such as 103 are not forwarded.
-      if (status < 200) return informed()
+      if (status < 200) return informed(status, controller.rawHeaders)
       // HTTP/2 clients would get a reset stream.
       if (status > STATUS_MAX) return fail(new Error(`the upstream answered with the status ${status}`))
       if (hasOtherCoding(controller.rawHeaders)) return fail(new Error('the upstream used an unknown transfer coding'))
-      const given = downstreamFields(rawFields(controller.rawHeaders), status === NO_CONTENT ? ['content-length'] : [])
-      const fields = keepsCookies ? withoutOwnCookies(given) : given
+      const fields = clientFields(status, controller.rawHeaders, { client, keepsCookies, ofSession })
       ending = endingOf(fields, client.version)
       cancellation.endless = isEventStream(fields)
       bodyBytes = Number(firstValue(fields, 'content-length') ?? -1)
-      try {
-        res.writeHead(status, fields.concat(answerFields))
-      } catch (err) {
-        // The upstream's header fields are not valid.
-        return fail(err instanceof Error ? err : new Error(String(err)))
+      head = { status, fields: fields.concat(answerFields) }
+      if (ending !== null) {
+        // Clients of event streams need the header section before the first event.
+        begin()
+        if (!over) res.flushHeaders()
+      } else if (client.version === '2') {
+        // They get it at once, but for what breaks with it: that is known when the broken connection has closed, after one turn.
+        setImmediate(setImmediate, begin)
       }
-      // Clients of event streams need the header section before the first event.
-      if (ending !== null) res.flushHeaders()
-      resolve({ kind: 'answered', status })
     },
     onResponseData(controller, chunk) {
       if (over) return
       if (chunk.length !== bodyBytes || bodyBytes > WHOLE_BYTES_MAX || ending !== null) {
         streamed = true
+        begin()
+        if (over) return
         pace.moved(chunk.length)
         bodies.passed(chunk.length)
         if (!res.write(chunk)) hold(controller)
@@ -252,9 +264,11 @@ export function createHandler(
     },
     onResponseEnd(controller) {
       if (over) return
+      begin()
+      if (over) return
       // The library would make up a response.
       if (!res.headersSent) return fail(new Error('the upstream sent no final response'))
-      const trailers = pairs(downstreamFields(rawFields(controller.rawTrailers))).filter(([name]) => mayTrail(name))
+      const trailers = pairsOf(downstreamFields(rawFields(controller.rawTrailers))).filter(([name]) => mayTrail(name))
       if (trailers.length > 0) res.addTrailers(trailers)
       const body = whole
       whole = null
@@ -267,26 +281,12 @@ export function createHandler(
     onResponseError(_controller, err) {
       res.off('close', gone)
       if (over) return
+      over = true
       if (res.headersSent) res.destroy()
-      else resolve({ kind: 'failed', code: failureOf(err), cause: err })
+      // What has begun to answer is not asked again.
+      else resolve({ kind: 'failed', code: failureOf(err), cause: head === null ? err : new Error(err.message) })
     },
   }
-}
-
-/** Event streams and gRPC calls may end at any point, so they end with a trailer that has the reason. */
-function endingOf(fields: readonly string[], version: string): ((code: ProblemCode) => [string, string][]) | null {
-  if (version === '2' && isGrpc(fields)) return (code) => grpcDenialEnd(code)
-  return isEventStream(fields) ? (code) => [['portcullis-problem', code]] : null
-}
-
-const isEventStream = (fields: readonly string[]): boolean =>
-  mediaTypeOf(firstValue(fields, 'content-type') ?? '') === 'text/event-stream' &&
-  firstValue(fields, 'content-length') === null
-
-function pairs(fields: readonly string[]): [string, string][] {
-  const list: [string, string][] = []
-  for (let at = 0; at + 1 < fields.length; at += 2) list.push([fields[at] ?? '', fields[at + 1] ?? ''])
-  return list
 }
 
 function bodyOf(permit: Permit, { client, sendContinue }: Forwarding, deps: ForwardDeps): Buffer | Readable | null {

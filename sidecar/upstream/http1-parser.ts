@@ -11,8 +11,9 @@ type Parser = {
   onHeadersComplete(status: number, upgrade: boolean, keepsAlive: boolean): number
 }
 
-const CONTINUE = 100
-const EARLY_HINTS = 103
+export const CONTINUE = 100
+/** In place of 100, for which undici would end the connection. No such status is registered. */
+export const PASSED_OVER = 199
 
 /** To be called when undici has taken over the connection. */
 export function acceptValid(connection: Socket & { [symbols.kParser]?: Parser }): void {
@@ -22,7 +23,7 @@ export function acceptValid(connection: Socket & { [symbols.kParser]?: Parser })
   parser.onHeadersComplete = (status, upgrade, keepsAlive) => {
     if (parser.contentLength !== -1) parser.contentLength = lengthIn(parser.headers)
     // RFC 9110 section 15.2: a client passes over informational responses that it did not ask for. undici does it, except for 100.
-    return complete.call(parser, status === CONTINUE ? EARLY_HINTS : status, upgrade, keepsAlive)
+    return complete.call(parser, status === CONTINUE ? PASSED_OVER : status, upgrade, keepsAlive)
   }
 }
 

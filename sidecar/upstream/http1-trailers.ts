@@ -47,6 +47,10 @@ export function createTrailerSender(options: {
         if (!answered) handler.onResponseError?.(controller, err)
         answered = true
       }
+      out.on('information', ({ statusCode, rawHeaders }) => {
+        controller.rawHeaders = rawHeaders
+        if (!answered) handler.onResponseStart?.(controller, statusCode, {}, '')
+      })
       out.on('response', (res) => {
         // Node takes a status below 100, and 101 without a protocol, for the final response.
         if ((res.statusCode ?? 0) < FINAL_MIN) {

@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream'
 import { type ConnectionOptions, connect as openTls } from 'node:tls'
 import type { Dispatcher } from 'undici'
 import { urlHost, urlPort } from '../../pdp/shared/process/listen.ts'
-import { FIELD_OPTIONS, http2Fields, http2Trailers } from '../http/http2-fields.ts'
+import { FIELD_OPTIONS, http2Fields, http2Lists } from '../http/http2-fields.ts'
 import {
   Controller,
   headersTimeout,
@@ -75,7 +75,8 @@ export function createHttp2Upstream(options: UpstreamOptions): Upstream {
       const pseudo = [':method', method, ':scheme', protocol.slice(0, -1), ':authority', authority, ':path', path]
       // gRPC servers require `te: trailers`; the trailers of responses are forwarded.
       const aborting = new AbortController()
-      const stream = connection.session.request([...pseudo, ...fields, 'te', 'trailers'], {
+      const trailer = announced.length > 0 ? ['trailer', announced.join(', ')] : []
+      const stream = connection.session.request([...pseudo, ...fields, 'te', 'trailers', ...trailer], {
         endStream: body === null,
         waitForTrailers: announced.length > 0,
         signal: aborting.signal,
@@ -168,9 +169,14 @@ function carry({ stream, aborting, request, handler, headersTimeoutMs }: Carried
   }
 
   handler.onRequestStart?.(controller, null)
+  stream.on('headers', (headers, _flags, raw: string[]) => {
+    if (over) return
+    controller.rawHeaders = withoutPseudo(raw)
+    handler.onResponseStart?.(controller, headers[':status'] ?? 0, {}, '')
+  })
   stream.on('response', (headers, flags, raw: string[]) => {
     clearTimeout(late)
-    controller.rawHeaders = raw.filter((_, at) => !raw[at - (at % 2)]?.startsWith(':'))
+    controller.rawHeaders = withoutPseudo(raw)
     handler.onResponseStart?.(controller, headers[':status'] ?? 0, {}, '')
     // Finish now, so that the client also gets a single frame.
     if (flags & END_STREAM) finish(null)
@@ -186,7 +192,7 @@ function carry({ stream, aborting, request, handler, headersTimeoutMs }: Carried
   stream.on('close', () => finish(new Error('the upstream ended the exchange')))
   stream.on('wantTrailers', () => {
     try {
-      stream.sendTrailers(http2Trailers(trailers()))
+      stream.sendTrailers(http2Lists(trailers()))
     } catch (err) {
       finish(err instanceof Error ? err : new Error(String(err)))
     }
@@ -196,6 +202,8 @@ function carry({ stream, aborting, request, handler, headersTimeoutMs }: Carried
   if (!Buffer.isBuffer(body)) body.on('data', () => void (over || late?.refresh()))
   sendBody(body, stream, finish)
 }
+
+const withoutPseudo = (raw: readonly string[]): string[] => raw.filter((_, at) => !raw[at - (at % 2)]?.startsWith(':'))
 
 function sendBody(body: Readable | Buffer, stream: ClientHttp2Stream, fail: (err: Error) => void): void {
   if (Buffer.isBuffer(body)) return void stream.end(body)

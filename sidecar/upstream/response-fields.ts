@@ -1,7 +1,7 @@
 /** Reads the header fields of an upstream's response. */
 import type { Dispatcher } from 'undici'
 
-type RawFields = Dispatcher.DispatchController['rawHeaders']
+export type RawFields = Dispatcher.DispatchController['rawHeaders']
 
 /** Names and values in turn, as Latin-1, which keeps their bytes (RFC 9110 section 5.5). */
 export function rawFields(raw: RawFields): string[] {

@@ -6,10 +6,10 @@ import { readForwarded } from '../../../sidecar/doors/forwarded-request.ts'
 import { packRefusal, unpackRefusal } from '../../../sidecar/doors/refusal.ts'
 import { checkHandshake } from '../../../sidecar/enforce/websocket-handshake.ts'
 import { removals, separateCookies } from '../../../sidecar/http/cookies.ts'
-import { createHeaderRules, firstValue, splitList, upstreamFields } from '../../../sidecar/http/fields.ts'
+import { createHeaderRules, firstValue, pairsOf, splitList, upstreamFields } from '../../../sidecar/http/fields.ts'
 import { foldName, isPlainName } from '../../../sidecar/http/folding.ts'
 import { isGrpc } from '../../../sidecar/http/grpc.ts'
-import { http2Fields, http2Trailers } from '../../../sidecar/http/http2-fields.ts'
+import { http2Fields, http2Lists } from '../../../sidecar/http/http2-fields.ts'
 import { readInbound } from '../../../sidecar/request/inbound.ts'
 import type { Growth } from '../../support/growth/growth.ts'
 import { loadRoutes } from '../support/judge.ts'
@@ -143,20 +143,25 @@ const FIELDS: readonly Growth[] = [
   }),
   row(
     'fields over HTTP/2',
-    ['sidecar/http/http2-fields.ts:http2Fields', 'sidecar/http/grpc.ts:isGrpc', 'sidecar/http/fields.ts:firstValue'],
+    [
+      'sidecar/http/http2-fields.ts:http2Fields',
+      'sidecar/http/grpc.ts:isGrpc',
+      'sidecar/http/fields.ts:firstValue',
+      'sidecar/http/fields.ts:pairsOf',
+    ],
     {
       most: FIELDS_MOST - 1,
       at(size) {
         const fields = manyFields(size)
-        return () => [http2Fields(fields), isGrpc(fields), firstValue(fields, 'content-length')]
+        return () => [http2Fields(fields), isGrpc(fields), firstValue(fields, 'content-length'), pairsOf(fields)]
       },
     },
   ),
-  row('trailers of one name', 'sidecar/http/http2-fields.ts:http2Trailers', {
+  row('trailers of one name', 'sidecar/http/http2-fields.ts:http2Lists', {
     most: HEADER_MOST / 4,
     at(size) {
       const pairs = Array.from({ length: size }, () => ['a', '1'] as const)
-      return () => http2Trailers(pairs)
+      return () => http2Lists(pairs)
     },
   }),
   ofText('members of a list', 'sidecar/http/fields.ts:splitList', { unit: 'a , ', work: splitList }),

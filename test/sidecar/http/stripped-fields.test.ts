@@ -57,6 +57,7 @@ const LIES = [
   ],
   ...['X-Spinnaker-User', 'X-Spinnaker-Accounts', 'Argocd-Username', 'X-Wcpay-Platform-Checkout-User', 'X-User-Role'],
   ...['Eo-Client-Ip', 'Do-Connecting-Ip', 'X-Trino-Original-User', 'X-Mtls-Subject', 'X-Request-Uri', 'X-Permissions'],
+  ...['X-Identity', 'X-Internal', 'X-Trusted', 'X_Identity', 'X-Remote', 'X-SSO', 'X-Principal', 'Impersonate'],
   ...['Ngrok-Auth-User-Email', 'zrok-auth-email', 'X-ExeDev-Email', 'X-Authelia-Username', 'X-OIDC-Email'],
   ...['X-ProxiedEntitiesChain', 'X-WebObjects-Remote-User', 'X-SP-UserId', 'X-Alfresco-Remote-User', 'X-AKHQ-User'],
   ...['X-HA-Ingress', 'Grpc-Metadata-X-Auth-Subject', 'Grpcgateway-Authorization', 'X-Grafana-User', 'Lm-Remote-User'],

@@ -40,6 +40,16 @@ describe('a browser without a token', () => {
     expect(fieldOf(reached, 'authorization')).toBeNull()
   })
 
+  test('gets pages that no cache in front may keep for others, unless the service says what holds', async () => {
+    const browser = world.browser()
+    await browser.open('/docs/1')
+    expect(field(await browser.visit('/docs/1'), 'cache-control')).toBe('private')
+    world.upstream.handle = (_req, res) => void res.setHeader('Cache-Control', 'max-age=60').end()
+    expect(field(await browser.visit('/docs/1'), 'cache-control')).toBe('max-age=60')
+    world.upstream.handle = null
+    expect(field(await world.browser().visit('/public'), 'cache-control')).toBeNull()
+  })
+
   test('keeps one cookie that only its own host can set, that scripts cannot read and other sites do not send', async () => {
     const browser = world.browser()
     let callback = locationOf(await browser.visit('/docs/1'))

@@ -16,6 +16,7 @@ class WrittenAnswer extends EventEmitter implements ClientAnswer {
   status: number | null = null
   fields: string[] = []
   trailers: [string, string][] = []
+  readonly informed: (string | number)[][] = []
   readonly chunks: Buffer[] = []
   headersSent = false
   flushed = false
@@ -27,6 +28,10 @@ class WrittenAnswer extends EventEmitter implements ClientAnswer {
 
   writeContinue(): void {
     throw new Error('forward() leaves 100 (Continue) to its caller')
+  }
+
+  writeInformation(status: number, fields: string[]): void {
+    this.informed.push([status, ...fields])
   }
 
   writeHead(status: number, fields: string[]): void {
@@ -122,6 +127,7 @@ export async function send(one: Exchange): Promise<Sent> {
       traceparent: null,
       sendContinue: () => undefined,
       answerFields: [],
+      ofSession: false,
       cancellation,
       ...one.forwarding,
     },

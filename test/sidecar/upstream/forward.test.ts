@@ -143,7 +143,11 @@ describe('a failure is', () => {
   })
 
   test('upstream_unavailable when a response has a field that cannot be sent on', async () => {
-    const { forwarded, aborted } = await send({ scripts: [({ head }) => head(200, 'X-A', 'a\nb')] })
+    const script: Script = ({ head, end }) => {
+      head(200, 'X-A', 'a\nb')
+      end()
+    }
+    const { forwarded, aborted } = await send({ scripts: [script] })
     expect(forwarded).toMatchObject({ kind: 'failed', code: 'upstream_unavailable' })
     expect(aborted).toEqual(['Invalid character in header content'])
   })
@@ -200,7 +204,15 @@ describe('a request', () => {
       fail(reset)
     }
     const { requests, answer, forwarded } = await send({ scripts: [script] })
-    expect([requests.length, forwarded]).toEqual([1, { kind: 'answered', status: 200 }])
-    expect(answer.destroyed).toBe(true)
+    expect([requests.length, answer.headersSent]).toEqual([1, false])
+    expect(forwarded).toMatchObject({ kind: 'failed', code: 'upstream_unavailable' })
+    const partly: Script = ({ head, data, fail }) => {
+      head(200, 'Content-Length', '5')
+      data('ab')
+      fail(reset)
+    }
+    const cut = await send({ scripts: [partly] })
+    expect([cut.requests.length, cut.forwarded]).toEqual([1, { kind: 'answered', status: 200 }])
+    expect(cut.answer.destroyed).toBe(true)
   })
 })

@@ -44,14 +44,48 @@ describe('the client gets', () => {
     }
   })
 
-  test('no informational response, but the one that follows', async () => {
+  test('informational responses but 100, without what is for the connection, and the one that follows', async () => {
     const script: Script = ({ head, end }) => {
-      head(103, 'Link', '</a.css>')
+      head(100, 'X-A', '1')
+      head(103, 'Link', '</a.css>', 'Connection', 'x-b', 'X-B', '1', 'Content-Length', '3')
+      for (let count = 0; count < 30; count += 1) head(102)
       head(204)
       end()
     }
-    const { forwarded, answer } = await send({ scripts: [script] })
-    expect([forwarded, answer.fields]).toEqual([{ kind: 'answered', status: 204 }, []])
+    for (const version of [undefined, '2'] as const) {
+      const { forwarded, answer } = await send({ ...(version && { version }), scripts: [script] })
+      expect([forwarded, answer.fields]).toEqual([{ kind: 'answered', status: 204 }, []])
+      expect(answer.informed.slice(0, 2)).toEqual([[103, 'Link', '</a.css>'], [102]])
+      expect(answer.informed.length).toBe(15)
+    }
+    const { answer } = await send({ client: { version: '1.0' }, scripts: [script] })
+    expect(answer.informed).toEqual([])
+  })
+
+  test('the names of trailers that pass, where there may be trailers', async () => {
+    const announced = ['Trailer', 'X-Sum, Set-Cookie', 'trailer', 'grpc-status']
+    const kept = ['trailer', 'x-sum, grpc-status']
+    const fieldsOf = async (one: Partial<Exchange>, ...fields: string[]) => {
+      const { answer } = await send({ ...one, scripts: [answering([...announced, ...fields], 'ab')] })
+      return answer.fields
+    }
+    expect(await fieldsOf({})).toEqual(kept)
+    expect(await fieldsOf({ version: '2' })).toEqual(kept)
+    expect(await fieldsOf({ client: { version: '1.0' } })).toEqual([])
+    expect(await fieldsOf({ client: { method: 'HEAD' } })).toEqual([])
+    expect(await fieldsOf({}, 'Content-Length', '2')).toEqual(['Content-Length', '2'])
+  })
+
+  test('nothing of an answer that breaks before its first byte is sent', async () => {
+    const script: Script = ({ head, fail }) => {
+      head(200, 'X-A', '1')
+      fail(new Error('bad chunk'))
+    }
+    for (const version of [undefined, '2'] as const) {
+      const { forwarded, answer, requests } = await send({ ...(version && { version }), scripts: [script] })
+      expect(forwarded).toMatchObject({ kind: 'failed', code: 'upstream_unavailable' })
+      expect([answer.headersSent, answer.destroyed, requests.length]).toEqual([false, false, 1])
+    }
   })
 
   test.each<[string, readonly string[], readonly string[], readonly number[]]>([
@@ -108,8 +142,9 @@ describe('the client gets', () => {
     ['a download, by closing the connection', {}, ['Content-Length', '9'], null],
     ['an event stream with a length, by closing the connection', {}, [...EVENTS, 'Content-Length', '9'], null],
   ])('the end of the permission in %s', async (_name, one, fields, trailers) => {
-    const script: Script = ({ head, cancellation }) => {
+    const script: Script = ({ head, data, cancellation }) => {
       head(200, ...fields)
+      data('ab')
       cancellation.cancel('token_expired')
     }
     const { answer, aborted, forwarded } = await send({ ...one, scripts: [script] })

@@ -46,6 +46,9 @@ const GET_1_0 = 'GET /x HTTP/1.0\r\nHost: app.test\r\n\r\n'
 const WITH_TRAILERS =
   'POST /x HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nTrailer: x-sum\r\n\r\n2\r\nhi\r\n0\r\nX-Sum: 1\r\n\r\n'
 
+/** Without the informational responses before it. */
+const finalOf = (text: string): string => text.replace(/^(?:HTTP\/1\.1 1\d\d [^\r]*\r\n(?:[^\r]+\r\n)*\r\n)*/, '')
+
 /** The whole answer, and whether the connection was reset. */
 async function send(bytes: string | readonly string[]): Promise<{ readonly text: string; readonly isReset: boolean }> {
   const socket = connect(h.port, '127.0.0.1')
@@ -125,7 +128,7 @@ test.each([
   answer = [text]
   ending = CLOSED
   for (const request of [GET, GET_1_0, WITH_TRAILERS])
-    expect((await send(request)).text).toMatch(/^HTTP\/1\.1 502 [\s\S]*upstream_unavailable/)
+    expect(finalOf((await send(request)).text)).toMatch(/^HTTP\/1\.1 502 [\s\S]*upstream_unavailable/)
   const session = openSession(h.port)
   const { status, reset, body } = await ask(session, 'GET /x')
   session.close()
@@ -137,7 +140,7 @@ test('informational responses without end are 504, although each of them is in t
   ending = CLOSED
   h.apply(ROUTES, 'limits: {upstream_headers_ms: 100}')
   for (const request of [GET, WITH_TRAILERS])
-    expect((await send(request)).text).toMatch(/^HTTP\/1\.1 504 [\s\S]*upstream_timeout/)
+    expect(finalOf((await send(request)).text)).toMatch(/^HTTP\/1\.1 504 [\s\S]*upstream_timeout/)
   h.apply(ROUTES)
 })
 
@@ -151,7 +154,7 @@ test('informational responses during a long upload take no time from the answer'
   const { text } = await send(parts)
   early = ''
   h.apply(ROUTES)
-  expect(text).toMatch(/^HTTP\/1\.1 200 /)
+  expect(finalOf(text)).toMatch(/^HTTP\/1\.1 200 /)
 })
 
 test('an answer keeps all its fields, however many they are', async () => {
@@ -182,21 +185,48 @@ test('blanks behind a value are no part of it (RFC 9110 section 5.5)', async () 
 
 describe('an informational response that nobody asked for', () => {
   test.each([
-    ['100', 'HTTP/1.1 100 Continue\r\n\r\n'],
-    ['100 with fields', 'HTTP/1.1 100 Continue\r\nX-A: 1\r\nContent-Length: 0\r\n\r\n'],
-    ['102', 'HTTP/1.1 102 Processing\r\n\r\n'],
-    ['103', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'],
-    ['199', 'HTTP/1.1 199 X\r\n\r\n'],
-    ['several', 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n'],
-  ])('%s is passed over (RFC 9110 section 15.2)', async (_name, text) => {
+    ['100', 'HTTP/1.1 100 Continue\r\n\r\n', ''],
+    ['100 with fields', 'HTTP/1.1 100 Continue\r\nX-A: 1\r\nContent-Length: 0\r\n\r\n', ''],
+    ['102', 'HTTP/1.1 102 Processing\r\n\r\n', 'HTTP/1.1 102 Processing\r\n\r\n'],
+    [
+      '103 with other bytes than ASCII',
+      'HTTP/1.1 103 X\r\nLink: </\xe9\x81>\r\nConnection: x\r\n\r\n',
+      'HTTP/1.1 103 Early Hints\r\nLink: </\xe9\x81>\r\n\r\n',
+    ],
+    ['150', 'HTTP/1.1 150 X\r\n\r\n', 'HTTP/1.1 150 unknown\r\n\r\n'],
+    [
+      'several',
+      'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n',
+      'HTTP/1.1 103 Early Hints\r\n\r\n',
+    ],
+  ])('%s is forwarded but 100, before the final one (RFC 9110 section 15.2)', async (_name, text, forwarded) => {
     ending = () => undefined
     const final = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
     for (const pieces of [[text + final], [text, final]])
       for (const request of [GET, WITH_TRAILERS]) {
         answer = pieces
-        expect((await send(request)).text).toMatch(/^HTTP\/1\.1 200 OK\r\n[\s\S]*\r\n\r\nok$/)
+        const got = (await send(request)).text
+        expect(finalOf(got)).toMatch(/^HTTP\/1\.1 200 OK\r\n[\s\S]*\r\n\r\nok$/)
+        expect(got.slice(0, got.length - finalOf(got).length)).toBe(forwarded)
       }
+    answer = [text + final]
+    expect((await send(GET_1_0)).text).toMatch(/^HTTP\/1\.[01] 200 OK\r\n/)
   })
+})
+
+test.each(['zz\r\nhalf\r\n', '4;a\x01\r\n'])('a bad chunk before the first byte is 502: %j', async (chunk) => {
+  ending = () => undefined
+  for (const pieces of [[CHUNKED + chunk], [CHUNKED, chunk]]) {
+    answer = pieces
+    for (const request of [GET, WITH_TRAILERS]) {
+      const { text } = await send(request)
+      expect(text).toMatch(/^HTTP\/1\.1 502 [\s\S]*upstream_unavailable/)
+    }
+  }
+  answer = [CHUNKED + chunk]
+  const session = openSession(h.port)
+  expect(await ask(session, 'GET /x')).toMatchObject({ status: 502 })
+  session.destroy()
 })
 
 test.each([

@@ -1,0 +1,97 @@
+/** The fields of an upstream's response as the client gets them, in its final head and in informational ones. */
+import { mediaTypeOf } from '../../pdp/shared/base/media-type.ts'
+import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
+import { grpcDenialEnd } from '../enforce/denial-response.ts'
+import type { ClientAnswer, ClientRequest } from '../http/client-request.ts'
+import { withoutOwnCookies } from '../http/cookies.ts'
+import { downstreamFields, firstValue, splitList } from '../http/fields.ts'
+import { isGrpc } from '../http/grpc.ts'
+import { mayTrail } from './body-stream.ts'
+import { CONTINUE, PASSED_OVER } from './http1-parser.ts'
+import { type RawFields, rawFields } from './response-fields.ts'
+
+/** Such a response has no body. */
+const NO_CONTENT = 204
+const NOT_MODIFIED = 304
+const LENGTH = 'content-length'
+
+export type HeadOptions = {
+  readonly client: Pick<ClientRequest, 'method' | 'version'>
+  /** Browsers sign in here, so the service must not set the cookies of the sidecar. */
+  readonly keepsCookies: boolean
+  /** The client was let in by its session, which no cache in front sees (RFC 9111 section 3.5 protects `Authorization` alone). */
+  readonly ofSession: boolean
+}
+
+/** Names and values in turn. */
+export function clientFields(
+  status: number,
+  raw: RawFields,
+  { client, keepsCookies, ofSession }: HeadOptions,
+): string[] {
+  const given = rawFields(raw)
+  // RFC 9110 section 8.6: there is no length, for which a careless client would wait.
+  const passing = downstreamFields(given, status === NO_CONTENT ? [LENGTH] : [])
+  const fields = dispositionFirst(keepsCookies ? withoutOwnCookies(passing) : passing)
+  const hasBody = client.method !== 'HEAD' && status !== NO_CONTENT && status !== NOT_MODIFIED
+  const trails = client.version === '2' || (client.version === '1.1' && firstValue(fields, LENGTH) === null)
+  const announced = hasBody && trails ? announcedIn(given) : []
+  if (announced.length > 0) fields.push('trailer', announced.join(', '))
+  if (ofSession && firstValue(fields, CACHE_CONTROL) === null) fields.push(CACHE_CONTROL, 'private')
+  return fields
+}
+
+/** RFC 9110 section 6.6.2. */
+function announcedIn(fields: readonly string[]): readonly string[] {
+  const announced: string[] = []
+  for (let at = 0; at + 1 < fields.length; at += 2)
+    if (fields[at]?.length === TRAILER.length && fields[at]?.toLowerCase() === TRAILER)
+      announced.push(...splitList(fields[at + 1]))
+  return announced.filter(mayTrail)
+}
+
+const TRAILER = 'trailer'
+const CACHE_CONTROL = 'cache-control'
+const DISPOSITION = 'content-disposition'
+
+/** Node writes other bytes for this field alone, where it comes after the length of the body. */
+function dispositionFirst(fields: string[]): string[] {
+  const isDisposition = (at: number): boolean => {
+    const name = fields[at & ~1]
+    return name?.length === DISPOSITION.length && name.toLowerCase() === DISPOSITION
+  }
+  if (!fields.some((_, at) => isDisposition(at))) return fields
+  return [...fields.filter((_, at) => isDisposition(at)), ...fields.filter((_, at) => !isDisposition(at))]
+}
+
+/**
+ * Forwards an informational response (RFC 9110 section 15.2). 100 is left out, because the sidecar itself answers `Expect`, and so
+ * are those that are not valid for the client.
+ */
+export function inform(
+  res: ClientAnswer,
+  status: number,
+  raw: RawFields,
+  { client, keepsCookies }: Omit<HeadOptions, 'ofSession'>,
+): void {
+  if (client.version === '1.0' || status === CONTINUE || status === PASSED_OVER || res.headersSent) return
+  const fields = downstreamFields(rawFields(raw), [LENGTH])
+  try {
+    res.writeInformation(status, keepsCookies ? withoutOwnCookies(fields) : fields)
+  } catch {
+    // The final response says all that counts.
+  }
+}
+
+/** Event streams and gRPC calls may end at any point, so they end with a trailer that has the reason. */
+export function endingOf(
+  fields: readonly string[],
+  version: string,
+): ((code: ProblemCode) => [string, string][]) | null {
+  if (version === '2' && isGrpc(fields)) return (code) => grpcDenialEnd(code)
+  return isEventStream(fields) ? (code) => [['portcullis-problem', code]] : null
+}
+
+export const isEventStream = (fields: readonly string[]): boolean =>
+  mediaTypeOf(firstValue(fields, 'content-type') ?? '') === 'text/event-stream' &&
+  firstValue(fields, 'content-length') === null

@@ -1,0 +1,28 @@
+/** What a failed exchange with the upstream means for the client, and whether it may be tried once more. */
+import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
+import type { Permit } from '../enforce/enforce.ts'
+import { RequestError } from '../request/errors.ts'
+import { RefusedError } from './upstream.ts'
+
+const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
+const CLOSED_CODES = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET', 'ERR_HTTP2_STREAM_CANCEL'])
+const TIMEOUT_CODES = new Set([
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ETIMEDOUT',
+])
+
+export function failureOf(err: Error): ProblemCode {
+  // Only `streamBody` throws RequestError.
+  if (err instanceof RequestError) return 'request_timeout'
+  return TIMEOUT_CODES.has(codeOf(err)) ? 'upstream_timeout' : 'upstream_unavailable'
+}
+
+export function isRepeatable({ request, body }: Permit, cause: Error): boolean {
+  if (body === null && request.bodyBytes !== 0) return false
+  // RFC 9110 section 9.2.2: the upstream may close an idle connection just when it is used again.
+  return cause instanceof RefusedError || (SAFE_METHODS.has(request.method) && CLOSED_CODES.has(codeOf(cause)))
+}
+
+const codeOf = (err: Error): string => ('code' in err && typeof err.code === 'string' ? err.code : '')

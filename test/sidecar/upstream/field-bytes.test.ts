@@ -1,0 +1,96 @@
+/** Bytes beyond ASCII in fields are those that were sent, in answers and requests, over both versions (RFC 9110 section 5.5). */
+import { type AddressInfo, connect, createServer, type Server } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Harness, startHarness } from '../support/harness.ts'
+import { ask, openSession } from '../support/http2-client.ts'
+
+const NAMES: readonly (readonly [string, string])[] = [
+  ['UTF-8 beyond Latin-1', Buffer.from('日本 – b.pdf').toString('latin1')],
+  ['UTF-8 within Latin-1', Buffer.from('été.pdf').toString('latin1')],
+  ['Latin-1', '\xe9t\xe9.pdf'],
+  ['Shift_JIS', '\x93\xfa\x96\x7b.pdf'],
+  ['every byte from 0x80', Array.from({ length: 128 }, (_, at) => String.fromCharCode(128 + at)).join('')],
+]
+const FIELDS = ['Content-Disposition', 'content-disposition', 'Content-Description', 'X-Name', 'Location', 'ETag']
+const BODIES = [
+  ['of known length', 'Content-Length: 2\r\n\r\nok'],
+  ['in chunks', 'Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n'],
+  ['that are empty', 'Content-Length: 0\r\n\r\n'],
+] as const
+
+let server: Server
+let h: Harness
+let answer = ''
+let asked = ''
+beforeAll(async () => {
+  server = createServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.on('data', (chunk) => {
+      asked += chunk.toString('latin1')
+      if (/\r\n\r\n(?:$|\{\}|2\r\n\{\}\r\n0\r\n)/.test(asked)) socket.write(answer, 'latin1')
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  h = await startHarness({ routes: '"* /**": public' })
+  h.upstream.origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  h.apply('"* /**": public')
+})
+afterAll(async () => {
+  await h.close()
+  server.close()
+})
+
+async function send(bytes: string): Promise<string> {
+  asked = ''
+  const socket = connect(h.port, '127.0.0.1')
+  let text = ''
+  socket.on('data', (chunk) => {
+    text += chunk.toString('latin1')
+  })
+  socket.on('error', () => undefined)
+  socket.write(bytes, 'latin1')
+  await new Promise((resolve) => socket.on('close', resolve))
+  return text
+}
+
+describe.each(NAMES)('a file name in %s', (_encoding, name) => {
+  const value = `attachment; filename="${name}"`
+
+  test.each(BODIES)('comes to the client as the service wrote it, in answers %s', async (_how, body) => {
+    for (const field of FIELDS)
+      for (const head of [`${field}: ${value}\r\n${body}`, body.replace('\r\n', `\r\n${field}: ${value}\r\n`)]) {
+        answer = `HTTP/1.1 200 OK\r\n${head}`
+        for (const method of ['GET', 'HEAD']) {
+          if (method === 'HEAD') answer = answer.slice(0, answer.indexOf('\r\n\r\n') + 4)
+          const text = await send(`${method} /x HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n`)
+          expect(text).toMatch(/^HTTP\/1\.1 200 /)
+          expect(text).toContain(`\r\n${field}: ${value}\r\n`)
+        }
+      }
+  })
+
+  test('comes to a client of HTTP/2 as the service wrote it', async () => {
+    for (const [, body] of BODIES) {
+      answer = `HTTP/1.1 200 OK\r\nContent-Disposition: ${value}\r\n${body}`
+      asked = ''
+      const session = openSession(h.port)
+      const { headers } = await ask(session, 'GET /x')
+      session.destroy()
+      expect(headers['content-disposition']).toBe(value)
+    }
+  })
+
+  test.each([
+    ['of known length', 'Content-Length: 2\r\n\r\n{}'],
+    ['in chunks', 'Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n'],
+    ['with trailers', 'Transfer-Encoding: chunked\r\nTrailer: x-sum\r\n\r\n2\r\n{}\r\n0\r\nX-Sum: 1\r\n\r\n'],
+  ])('comes to the service as the client wrote it, in requests %s', async (_how, body) => {
+    answer = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'
+    for (const field of FIELDS) {
+      const head = `POST /x HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n`
+      const text = await send(`${head}${body.replace('\r\n', `\r\n${field}: ${value}\r\n`)}`)
+      expect(text).toMatch(/^HTTP\/1\.1 200 /)
+      expect(asked.toLowerCase()).toContain(`\r\n${field}: ${value}\r\n`.toLowerCase())
+    }
+  })
+})
