@@ -18,6 +18,7 @@ import { sendRaw } from '../sidecar/support/raw-http.ts'
 import { freePort } from '../support/free-port.ts'
 import { readArguments } from '../support/programs/arguments.ts'
 import { APPS, type App } from './apps.ts'
+import { testBodies } from './bodies.ts'
 import { askParser, JSON_PARSERS, type Parser, QUERY_PARSERS } from './parsers.ts'
 import { testPathInfo } from './path-info.ts'
 import { testReceiver } from './receiver.ts'
@@ -163,18 +164,20 @@ const queries = Array.from({ length: count }, () => {
   const pairs = ['org=mine', `${mutate(random, 'org')}=victim`]
   return (random() < 0.5 ? pairs : pairs.reverse()).join('&')
 }).filter((text) => /^[\x21-\x7e]*$/.test(text))
-const bodies = Array.from({ length: count }, () => {
+const jsonBodies = Array.from({ length: count }, () => {
   const [at, other] = [mutate(random, 'org'), JSON.stringify('victim')]
   const members = ['"org":"mine"', `${JSON.stringify(at.replace(/%../g, ' '))}:${other}`]
   return `{${(random() < 0.5 ? members : members.reverse()).join(',')}}`
 })
-bodies.push('{"org":"mine","ORG":"victim"}', '{"org":"mine","oRg":"victim"}')
+jsonBodies.push('{"org":"mine","ORG":"victim"}', '{"org":"mine","oRg":"victim"}')
 if (!signals) {
   for (const app of APPS) await serveBehind(app)
   const { outcome, why } = await testPathInfo()
   tell(outcome, 'paths with scripts, of PHP', why)
+  const bodies = await testBodies()
+  tell(bodies.outcome, 'bodies of every type, of Bottle', bodies.why)
   for (const parser of QUERY_PARSERS) compare(parser, queries, ofQuery)
-  for (const parser of JSON_PARSERS) compare(parser, bodies, ofBody)
+  for (const parser of JSON_PARSERS) compare(parser, jsonBodies, ofBody)
 }
 for (const { outcome, what, why } of await testReceiver(!short)) tell(outcome, what, why)
 // Its first start takes minutes.

@@ -30,6 +30,17 @@ export function python(): Sought {
   return { command, args: [] }
 }
 
+/** Beside the others, so that a folder of theirs that is there already stays good. */
+export function bottle(): Sought {
+  mkdirSync(CACHE, { recursive: true })
+  const command = join(CACHE, 'bottle', 'bin', 'python')
+  const ready = (): boolean => runs(command, ['-c', 'import bottle'])
+  if (ready()) return { command, args: [] }
+  if (!runs('python3', ['-m', 'venv', 'bottle'])) return 'python3 with venv is not there'
+  if (!runs(command, ['-m', 'pip', 'install', '-q', 'bottle']) || !ready()) return 'pip cannot install bottle'
+  return { command, args: [] }
+}
+
 /** Ruby with Rack and Puma as Debian packs them, unpacked without being installed. */
 export function ruby(): Sought {
   if (!runs('ruby', ['-v'], '/')) return 'ruby is not there'
