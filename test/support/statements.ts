@@ -1,7 +1,13 @@
 /** Statements as the server counts them, by pg_stat_statements. */
 import pg from 'pg'
 
-export type Counted = { readonly text: string; readonly calls: number; readonly rows: number }
+/** `blocks`: of tables and indexes that the executions looked at. */
+export type Counted = {
+  readonly text: string
+  readonly calls: number
+  readonly rows: number
+  readonly blocks: number
+}
 export type StatementCounter = {
   /** What the database executed while `work` ran, apart from counting. */
   during(work: () => Promise<unknown>): Promise<readonly Counted[]>
@@ -18,7 +24,7 @@ export async function openStatementCounter(connectionString: string): Promise<St
       await client.query(`select pg_stat_statements_reset(0, ${database}, 0)`)
       await work()
       const { rows } = await client.query<Counted>(
-        `select query as text, calls::int, rows::int from pg_stat_statements
+        `select query as text, calls::int, rows::int, (shared_blks_hit + shared_blks_read)::int as blocks from pg_stat_statements
          where dbid = ${database} and query not like '%pg_stat_statements%' order by calls desc`,
       )
       return rows
@@ -28,3 +34,4 @@ export async function openStatementCounter(connectionString: string): Promise<St
 }
 
 export const calls = (counted: readonly Counted[]): number => counted.reduce((sum, s) => sum + s.calls, 0)
+export const blocks = (counted: readonly Counted[]): number => counted.reduce((sum, s) => sum + s.blocks, 0)

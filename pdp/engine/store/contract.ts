@@ -119,6 +119,11 @@ export type GrantFilter = {
   readonly role?: string
   readonly subject?: string
 }
+/** All; this organization and those below it; or those directly below this one. */
+export type OrganizationFilter =
+  | { readonly [none in never]: never }
+  | { readonly within: string }
+  | { readonly parent: string }
 export type HeldRole = { readonly app: string | null; readonly role: string }
 /** Tuples of one type and relation whose subjects are of one kind, such as `user`, `user:*` or `group#member`. */
 export type TupleShape = {
@@ -139,8 +144,11 @@ export interface ReportingQueries {
     filter: GrantFilter,
     page: { after: { readonly log: LogId; readonly id: string } | null; countMax: number },
   ): Promise<readonly LoggedGrant[]>
-  /** The distinct sets of roles, of `app` and organization-wide, that some subject was granted directly, in all logs together. */
-  roleSets(app: string): Promise<readonly (readonly HeldRole[])[]>
+  /**
+   * The distinct sets of roles that some subject was granted directly, in all logs together: of the subjects that were granted
+   * one of `roles`.
+   */
+  roleSets(roles: readonly HeldRole[]): Promise<readonly (readonly HeldRole[])[]>
   /** Every shape in which tuples of these types are stored, in any organization. */
   tupleShapes(types: readonly string[]): Promise<readonly TupleShape[]>
 }
@@ -239,7 +247,11 @@ export interface Store extends ReportingQueries {
   tokenKeys?(token: { readonly jti: string; readonly keyId: string | null }): Promise<readonly string[] | null>
   /** The current version; null before the first. */
   manifest(app: string): Promise<StoredManifest | null>
-  organizations(page: { after: string | null; countMax: number }): Promise<readonly Organization[]>
+  /** In the order of ids, after `after` (exclusive), at most `countMax`. */
+  organizations(
+    filter: OrganizationFilter,
+    page: { after: string | null; countMax: number },
+  ): Promise<readonly Organization[]>
   members(
     organization: string,
     page: { after: string | null; countMax: number },

@@ -68,7 +68,10 @@ export interface Directory {
     users: readonly ImportedUser[],
     options: { readonly context: WriteContext; readonly dryRun: boolean },
   ): Promise<readonly { readonly index: number; readonly message: string }[]>
-  /** Also ends memberships and tokens. False when there was none. */
+  /**
+   * Also ends tokens, and memberships: the first of them now, and the rest by who goes on with departures. False when there
+   * was none.
+   */
   deleteUser(id: string, context: WriteContext): Promise<boolean>
   users(page: { after: string | null; countMax: number }): Promise<readonly User[]>
   /** Active memberships only, with the organization's name, in id order. */
@@ -93,7 +96,11 @@ export interface Directory {
   ): Promise<boolean>
   /** Tuples about the client as a service, in the organization and below it, as text; at most `countMax`. */
   clientRelations(id: string, organization: string, countMax: number): Promise<readonly string[]>
-  clients(page: { after: string | null; countMax: number }): Promise<readonly Client[]>
+  /** `within`: those of this organization and of the ones below it. */
+  clients(
+    filter: { readonly within?: string },
+    page: { after: string | null; countMax: number },
+  ): Promise<readonly Client[]>
 }
 
 /** A user or a group as the directory of an organization sent it. `version` differs after every write. */
@@ -124,10 +131,10 @@ export interface Provisioning {
   put(of: ProvisionedOf, resource: Pick<Provisioned, 'id' | 'name' | 'externalId' | 'document'>): Promise<void>
   remove(of: ProvisionedOf, id: string): Promise<boolean>
   holdings(user: string, organizations: readonly string[]): Promise<Holdings>
-  /** Whether the user has a relationship outside of these organizations. It goes through all of the others. */
+  /** Whether the user has a relationship outside of these organizations. */
   isRelatedOutside(user: string, organizations: readonly string[]): Promise<boolean>
-  /** The organizations in which the user is a direct member of a group. It goes through all organizations. */
-  groupOrganizations(user: string): Promise<readonly string[]>
+  /** The organizations in which the user is a direct member of a group, at most `countMax`. */
+  groupOrganizations(user: string, countMax: number): Promise<readonly string[]>
   /** Null: there is no such user. */
   isBlocked(user: string): Promise<boolean | null>
   /** While a user is blocked, no sign-in of theirs counts. Who is no longer must sign in again. */

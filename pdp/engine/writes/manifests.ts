@@ -48,7 +48,7 @@ export async function requireAcceptable(
   const current = await store.manifest(manifest.app)
   const declared = await readDeclared(store)
   const wanted = withManifest(declared, manifest)
-  await requireHarmless(store, { manifest, compiled, declared: wanted, current })
+  await requireHarmless(store, { manifest, compiled, current, before: declared, after: wanted })
   requireUnclaimed(declared, manifest, compiled)
   return { current, before: definitionsOf(declared), after: definitionsOf(wanted) }
 }
@@ -113,13 +113,13 @@ function roleIssues(manifest: Manifest): readonly ValidationIssue[] {
 /** Throws PdpError `conflict` when tuples would lose their meaning, or tokens grow too large. */
 async function requireHarmless(
   store: Pick<Store, 'tupleShapes' | 'roleSets'>,
-  change: { manifest: Manifest; compiled: Model; declared: Declared; current: Manifest | null },
+  change: { manifest: Manifest; compiled: Model; current: Manifest | null; before: Declared; after: Declared },
 ): Promise<void> {
-  const { manifest, compiled, declared, current } = change
+  const { manifest, compiled, current } = change
   const issues: ValidationIssue[] = []
-  const before = current?.model ?? null
-  if (before !== manifest.model) {
-    const models = { current: before === null ? NO_MODEL : knownModel(before), wanted: compiled }
+  const model = current?.model ?? null
+  if (model !== manifest.model) {
+    const models = { current: model === null ? NO_MODEL : knownModel(model), wanted: compiled }
     for (const { tuplesCount, example, ...shape } of await orphansOf(store, models)) {
       const what = `${shape.type}#${shape.relation}@${shape.subject}`
       const place = `${formatTuple(example.tuple)} of organization ${example.organization}`
@@ -129,7 +129,7 @@ async function requireHarmless(
       })
     }
   }
-  const tooLarge = await tokenIssue(store, manifest.app, definitionsOf(declared))
+  const tooLarge = await tokenIssue(store, change)
   if (tooLarge !== null) issues.push({ place: '/roles', message: tooLarge })
   if (issues.length > 0) throw nothingWritten('conflict', issues)
 }

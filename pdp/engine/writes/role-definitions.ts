@@ -45,18 +45,44 @@ function claimBytes(held: readonly HeldRole[], definitions: Definitions): number
   return Buffer.byteLength(JSON.stringify({ roles: [...roles], permissions: [...permissions] }))
 }
 
-/** Why the tokens of an app would become too large, or null. Computed for every set of roles that a subject holds together. */
+/**
+ * Why tokens would become too large by a change of what is declared, or null. A token carries the roles of one app and the
+ * organization-wide ones; computed for every set of these that a subject holds together. What all roles together fit into, no
+ * set exceeds: then nothing is read.
+ */
 export async function tokenIssue(
   store: Pick<Store, 'roleSets'>,
-  app: string,
-  definitions: Definitions,
+  { before, after }: { readonly before: Declared; readonly after: Declared },
 ): Promise<string | null> {
-  for (const held of await store.roleSets(app)) {
-    const issue = sizeIssue(held, definitions)
-    if (issue !== null) return issue
+  const [was, will] = [definitionsOf(before), definitionsOf(after)]
+  const declared = rolesIn(after)
+  const grown = declared.filter((role) => !isWithin(will(role), was(role)))
+  const apps = grown.some(({ app }) => app === null) ? [null, ...after.manifests.map(({ app }) => app)] : null
+  const concerned = [...new Set(apps ?? grown.map(({ app }) => app))]
+  const exceeding = concerned.filter((app) => sizeIssue(carriedFor(app, declared), will) !== null)
+  if (exceeding.length === 0) return null
+  for (const held of await store.roleSets(grown)) {
+    for (const app of exceeding) {
+      const issue = sizeIssue(carriedFor(app, held), will)
+      if (issue !== null) return issue
+    }
   }
   return null
 }
+
+const rolesIn = ({ manifests, roles }: Declared): readonly HeldRole[] => [
+  ...roles.map(({ key }) => ({ app: null, role: key })),
+  ...manifests.flatMap(({ app, roles: own }) => Object.keys(own).map((role) => ({ app, role }))),
+]
+
+/** Undefined: the role is not declared, and so not in a token. */
+function isWithin(after: readonly string[] | undefined, before: readonly string[] | undefined): boolean {
+  const had = new Set(before)
+  return before !== undefined && (after ?? []).every((key) => had.has(key))
+}
+
+const carriedFor = (app: string | null, held: readonly HeldRole[]): readonly HeldRole[] =>
+  held.filter((one) => one.app === null || one.app === app)
 
 /** Why the tokens of a subject that holds all of these would be too large, or null. */
 export function sizeIssue(held: readonly HeldRole[], definitions: Definitions): string | null {

@@ -177,7 +177,7 @@ async function organizationsOf(
   wide: ReadonlySet<string>,
 ): Promise<Visit['organizations']> {
   const { store, directory } = management
-  if (wide.size > 0) return store.organizations({ after: null, countMax: ORGANIZATIONS_MAX })
+  if (wide.size > 0) return store.organizations({}, { after: null, countMax: ORGANIZATIONS_MAX })
   const memberships = await directory.activeMemberships(user)
   const grants = await store.roleGrants({ subject: `user:${user}` }, { after: null, countMax: ORGANIZATIONS_MAX })
   const named = new Map(memberships.map(({ organization }) => [organization.id, organization.name]))

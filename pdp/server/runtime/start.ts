@@ -4,9 +4,9 @@ import { createPdp } from '../../engine/decision-point/create-pdp.ts'
 import type { Store } from '../../engine/store/contract.ts'
 import { appendLog } from '../../engine/store/postgres/change-log.ts'
 import { postgresDirectory } from '../../engine/store/postgres/directory.ts'
-import { postgresMoves } from '../../engine/store/postgres/moves.ts'
 import { appendEvents } from '../../engine/store/postgres/outbox.ts'
 import { postgresProvisioning } from '../../engine/store/postgres/people/provisioning.ts'
+import { postgresMoves } from '../../engine/store/postgres/tree/moves.ts'
 import { createIdentity } from '../../identity/identity.ts'
 import { openMasterKeys } from '../../identity/issuer/keys/master-keys.ts'
 import type { TokenState } from '../../identity/issuer/tokens/token-state.ts'
@@ -37,6 +37,7 @@ import { createAcceptance } from '../serve/management/invitations/acceptance.ts'
 import { accountSettings } from './account-settings.ts'
 import type { PdpConfig } from './config.ts'
 import { openStore } from './database.ts'
+import { startDepartures } from './departures.ts'
 import { loadRest } from './load-rest.ts'
 import { countAnswers, hookOutcomes, requestMetrics } from './metrics.ts'
 import { entitlementParts, grpcGuards, openSpans, proofMemory } from './optional-parts.ts'
@@ -213,6 +214,7 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
   shutdown.add('grpc', () => grpc.close())
   // At once, so that clients come back on another connection, to another PDP, before this one stops to listen.
   shutdown.add('http connections', () => http.drain())
+  shutdown.add('departures', startDepartures({ sql, log }))
   shutdown.add('retention', startRetention({ sql, keptDays: config.changesKeptDays, log }))
 
   waitsFor = 'the identity service is still loading'

@@ -1,5 +1,6 @@
 /** What a Store must keep true of the organization tree and of the manifests of apps. */
 import { describe, expect, test } from 'vitest'
+import type { OrganizationFilter, Store } from '../../../pdp/engine/store/contract.ts'
 import { ENVIRONMENT } from '../../../pdp/shared/domain/change-log.ts'
 import { PdpError } from '../../../pdp/shared/domain/errors.ts'
 import { organization, put } from '../../support/tuples.ts'
@@ -48,12 +49,32 @@ export function environmentSuite(open: OpenStore): void {
 
     test('lists in pages', async () => {
       await t.write(ENVIRONMENT, organization(t.id('b')), organization(t.id('c')))
-      expect((await t.store.organizations({ after: t.id('a'), countMax: 2 })).map((o) => o.id)).toEqual([
-        t.acme,
-        t.id('b'),
-      ])
-      expect((await t.store.organizations({ after: t.id('b'), countMax: 2 })).map((o) => o.id)).toEqual([t.id('c')])
+      expect(await listed({}, { after: t.id('a'), countMax: 2 })).toEqual([t.acme, t.id('b')])
+      expect(await listed({}, { after: t.id('b'), countMax: 2 })).toEqual([t.id('c')])
     })
+
+    test('lists what is within one, or directly below one, in whole pages', async () => {
+      await t.write(ENVIRONMENT, organization(t.id('b'), t.acme), organization(t.id('z')))
+      await t.write(ENVIRONMENT, organization(t.id('a'), t.id('b')), organization(t.id('c'), t.acme))
+      const within = { within: t.acme }
+      expect(await listed(within, { after: null, countMax: 3 })).toEqual([t.id('a'), t.acme, t.id('b')])
+      expect(await listed(within, { after: t.id('b'), countMax: 3 })).toEqual([t.id('c')])
+      expect(await listed({ within: t.id('b') }, { after: null, countMax: 9 })).toEqual([t.id('a'), t.id('b')])
+      const children = { parent: t.acme }
+      expect(await listed(children, { after: null, countMax: 1 })).toEqual([t.id('b')])
+      expect(await listed(children, { after: t.id('b'), countMax: 9 })).toEqual([t.id('c')])
+    })
+
+    test.each<OrganizationFilter>([{ within: 'nowhere' }, { parent: 'nowhere' }, { within: '' }, { parent: '' }])(
+      'lists nothing for %o, which does not exist',
+      async (filter) => {
+        await t.write(ENVIRONMENT, organization(t.id('b'), t.acme))
+        expect(await listed(filter, { after: null, countMax: 9 })).toEqual([])
+      },
+    )
+
+    const listed = async (...asked: Parameters<Store['organizations']>) =>
+      (await t.store.organizations(...asked)).map(({ id }) => id)
   })
 
   describe('manifests', () => {

@@ -1,6 +1,6 @@
 /** What a Store must answer across all organizations, on a store that holds nothing else. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { Store } from '../../../pdp/engine/store/contract.ts'
+import type { HeldRole, Store } from '../../../pdp/engine/store/contract.ts'
 import { ENVIRONMENT } from '../../../pdp/shared/domain/change-log.ts'
 import { grant, organization, put } from '../../support/tuples.ts'
 import { type OpenStore, openOnce } from './suite.ts'
@@ -48,11 +48,24 @@ export function reportingSuite(open: OpenStore): void {
     })
 
     test('says which roles are held together', async () => {
-      const sets = await t.store.roleSets('billing')
-      const names = sets.map((set) => set.map(({ app, role }) => `${app} ${role}`).sort()).sort()
-      expect(names).toEqual([['billing reader', 'null auditor'], ['billing writer']])
-      expect(await t.store.roleSets('nothing')).toEqual([[{ app: null, role: 'auditor' }]])
+      expect(await sets({ app: 'billing', role: 'reader' })).toEqual([['billing reader', 'null auditor']])
+      expect(await sets({ app: null, role: 'auditor' })).toEqual([['billing reader', 'null auditor']])
+      expect(await sets({ app: 'billing', role: 'writer' }, { app: 'shop', role: 'reader' })).toEqual([
+        ['billing writer'],
+        ['shop reader'],
+      ])
     })
+
+    test.each<HeldRole>([
+      { app: null, role: 'reader' },
+      { app: 'shop', role: 'auditor' },
+      { app: 'nothing', role: 'reader' },
+    ])('says nothing of %o, which nobody holds', async (role) => {
+      expect(await sets(role)).toEqual([])
+    })
+
+    const sets = async (...roles: HeldRole[]) =>
+      (await t.store.roleSets(roles)).map((set) => set.map(({ app, role }) => `${app} ${role}`).sort()).sort()
 
     test('says in which shapes tuples of some types are stored, with an example each', async () => {
       await t.write('acme', put('doc:1#viewer@user:a'), put('doc:2#viewer@user:b:*'), put('doc:1#viewer@user:*'))

@@ -2,10 +2,12 @@
 
 import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS } from '../../../shared/domain/change-log.ts'
 import type { Entitlement } from '../../../shared/domain/entitlement.ts'
+import type { Organization } from '../../../shared/domain/organization.ts'
 import type { Tuple } from '../../../shared/domain/tuple.ts'
+import { ancestors } from '../../decide/roles.ts'
 import { withModels } from '../../worker/worker.ts'
 import { assertChanges } from '../changes.ts'
-import type { LogEntry, Reading, RowKey, Snapshot, Store } from '../contract.ts'
+import type { LogEntry, OrganizationFilter, Reading, RowKey, Snapshot, Store } from '../contract.ts'
 import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from './change-log.ts'
 import { MemoryNames } from './names.ts'
 import { reportingQueries } from './reporting-queries.ts'
@@ -107,8 +109,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
       return { version, writeId, values: new Map([...all].filter(([key]) => keys === 'all' || keys.includes(key))) }
     },
     manifest: async (app) => state.logs.get(ENVIRONMENT)?.manifests.get(app) ?? null,
-    organizations: async (page) =>
-      names.keys(ENVIRONMENT, 'organizations', page).flatMap((id) => environment.organizations.get(id) ?? []),
+    organizations: async (filter, page) => organizationsOf(environment, names, { filter, page }),
     members: async (organization, page) => {
       const memberships = state.logs.get(organization)?.memberships
       return names.keys(organization, 'members', page).flatMap((user) => {
@@ -132,6 +133,25 @@ function emptyState(): MemoryState {
 function environmentIn({ logs }: MemoryState): Environment {
   const { organizations, manifests, roles } = logs.get(ENVIRONMENT) ?? emptyLog()
   return { organizations, manifests: [...manifests.values()], roles: [...roles.values()] }
+}
+
+function organizationsOf(
+  { organizations }: Environment,
+  names: MemoryNames,
+  { filter, page }: { filter: OrganizationFilter; page: { after: string | null; countMax: number } },
+): readonly Organization[] {
+  const tree = { organization: (id: string) => organizations.get(id) ?? null }
+  const isAsked = ({ id, parent }: Organization): boolean => {
+    if ('within' in filter) return ancestors(tree, id)?.includes(filter.within) === true
+    return !('parent' in filter) || parent === filter.parent
+  }
+  const found: Organization[] = []
+  for (const id of names.keys(ENVIRONMENT, 'organizations', { ...page, countMax: organizations.size })) {
+    if (found.length === page.countMax) break
+    const one = organizations.get(id)
+    if (one !== undefined && isAsked(one)) found.push(one)
+  }
+  return found
 }
 
 function entriesIn(

@@ -17,9 +17,12 @@ export function reportingQueries(state: MemoryState): ReportingQueries {
       }
       return found
     },
-    async roleSets(app) {
-      const grants = logsFrom(state, '').flatMap((log) => grantsOf(state, log))
-      return roleSets(grants.filter((g) => g.app === app || g.app === null))
+    async roleSets(wanted) {
+      const names = new Set(wanted.map(roleName))
+      return roleSets(
+        logsFrom(state, '').flatMap((log) => grantsOf(state, log)),
+        names,
+      )
     },
     tupleShapes: async (types) => shapesOf(state, new Set(types)),
   }
@@ -41,13 +44,16 @@ const isAsked = ({ id, apps, role }: GrantFilter, grant: LoggedGrant): boolean =
   (apps === undefined || apps.includes(grant.app)) &&
   (role === undefined || grant.role === role)
 
-function roleSets(grants: readonly LoggedGrant[]): readonly (readonly HeldRole[])[] {
+const roleName = ({ app, role }: HeldRole): string => JSON.stringify([app, role])
+
+function roleSets(grants: readonly LoggedGrant[], wanted: ReadonlySet<string>): readonly (readonly HeldRole[])[] {
   const held = new Map<string, Set<string>>()
-  for (const { subject, app, role } of grants) {
-    const roles = held.get(subject) ?? new Set()
-    held.set(subject, roles.add(JSON.stringify([app, role])))
+  for (const grant of grants) {
+    const roles = held.get(grant.subject) ?? new Set()
+    held.set(grant.subject, roles.add(roleName(grant)))
   }
-  const distinct = new Set([...held.values()].map((roles) => JSON.stringify([...roles].sort())))
+  const asked = [...held.values()].map((roles) => [...roles].sort()).filter((roles) => roles.some((r) => wanted.has(r)))
+  const distinct = new Set(asked.map((roles) => JSON.stringify(roles)))
   return [...distinct].map((set) =>
     (JSON.parse(set) as readonly string[]).map((text) => {
       const [app, role] = JSON.parse(text) as [string | null, string]

@@ -67,6 +67,25 @@ export function entriesInsert({ log, position, changes, context }: Entries): {
   return { text, values: [log, position.revision, position.writeId, documents, context.actor, context.requestId] }
 }
 
+const APPEND_TO_LOGS = `
+  with raised as (
+    update revision r set revision = r.revision + 1, write_id = q.write_id
+    from unnest($1::text[], $2::bigint[]) q(log, write_id) where r.organization_id = q.log and not r.closed
+    returning r.organization_id, r.revision, r.write_id)
+  insert into change_log (organization_id, revision, seq, write_id, change, actor, request_id)
+  select organization_id, revision, 1, write_id, $3::jsonb, $4, $5 from raised`
+
+/** As appendLog, the same change to each of these logs, which must be locked. */
+export async function appendToLogs(
+  sql: Queries,
+  logs: readonly LogId[],
+  change: Change,
+  { actor, requestId }: WriteContext,
+): Promise<void> {
+  if (logs.length === 0) return
+  await sql.query(APPEND_TO_LOGS, [logs, logs.map(randomWriteId), JSON.stringify(change), actor, requestId])
+}
+
 /** Raises a log and stores what is about to be done, for tables outside the Store. Call it first in the transaction. */
 export async function appendLog(
   sql: Queries,

@@ -16,9 +16,11 @@ export async function endTokensOf(tx: Queries, id: string, context: WriteContext
 /** People's grants to the client, and requests for one that are pending: refresh tokens and codes that others may hold. */
 export async function endGrantsOf(tx: Queries, id: string): Promise<void> {
   await tx.query(
-    `with gone as (select grant_id from grant_binding where client_id = $1)
-     delete from oidc_record where grant_id in (select grant_id from gone)
-       or (kind = 'Grant' and id in (select grant_id from gone))`,
+    `delete from oidc_record where ctid = any(array(
+       select r.ctid from grant_binding b, lateral (
+         select ctid from oidc_record where grant_id = b.grant_id
+         union all select ctid from oidc_record where kind = 'Grant' and id = b.grant_id offset 0) r
+       where b.client_id = $1))`,
     [id],
   )
   await tx.query(

@@ -14,8 +14,9 @@ import { endGrantsOf, endTokensOf } from './client-tokens.ts'
 import { clientCredentialEvents, credentialChange, credentialEvent } from './credential-events.ts'
 import { existence } from './existence.ts'
 import { appendEvents, type OutboxEvent } from './outbox.ts'
-import { endMemberships } from './people/leaving.ts'
+import { beginDeparture } from './people/departures.ts'
 import { UNOPENED } from './people/unopened.ts'
+import { placesBelow } from './tree/tree.ts'
 import { importUsers } from './user-import.ts'
 
 type Queries = Pick<Sql, 'query'>
@@ -29,10 +30,15 @@ const USER_COLUMNS = 'user_id, email, email_verified, name'
 const CLIENT_COLUMNS = 'client_id, app, organization_id, metadata'
 
 const CLIENT_RELATIONS = `
-  with recursive place as (select $1::text collate "C" as organization_id
-    union select o.organization_id from organization o join place p on o.parent_id = p.organization_id)
-  select object || '#' || relation || '@' || subject as tuple
-  from place join stored_relationship using (organization_id) where subject = $2 limit $3`
+  ${placesBelow('$1')} select r.object || '#' || r.relation || '@' || r.subject as tuple
+  from place p, lateral (select * from stored_relationship where organization_id = p.organization_id and subject = $2 offset 0) r
+  limit $3`
+
+const CLIENTS = `select ${CLIENT_COLUMNS} from client where client_id > $1 order by client_id limit $2`
+const CLIENTS_WITHIN = `
+  ${placesBelow('$3')} select c.* from place p, lateral (
+    select ${CLIENT_COLUMNS} from client where organization_id = p.organization_id and client_id > $1 offset 0) c
+  order by c.client_id limit $2`
 
 /** Errors are those of the contract. */
 export function postgresDirectory(sql: Sql): Directory {
@@ -122,11 +128,11 @@ function clientPart(
       const rows = await sql.query<{ tuple: string }>(CLIENT_RELATIONS, [organization, `service:${id}`, countMax])
       return rows.map(({ tuple }) => tuple)
     },
-    async clients({ after, countMax }) {
-      const rows = await sql.query<ClientRow>(
-        `select ${CLIENT_COLUMNS} from client where client_id > $1 order by client_id limit $2`,
-        [after ?? '', countMax],
-      )
+    async clients({ within }, { after, countMax }) {
+      const page = [after ?? '', countMax]
+      const rows = await (within === undefined
+        ? sql.query<ClientRow>(CLIENTS, page)
+        : sql.query<ClientRow>(CLIENTS_WITHIN, [...page, within]))
       return rows.map(toClient)
     },
   }
@@ -165,18 +171,9 @@ async function deleteUser(tx: Queries, id: string, context: WriteContext): Promi
   if (deleted.length === 0) return false
   await tx.query('update principal set deleted_at = clock_timestamp() where id = $1', [id])
   await appendLog(tx, TOKENS, [{ kind: 'token', by: 'user', id }], context)
-  const tenants = await endMemberships(tx, id, context)
-  const initiator = initiatorOf(context.actor, id)
-  await appendEvents(tx, [
-    {
-      type: 'user.signed_out',
-      organization: null,
-      data: { session: null, user: id, tenants, initiating_entity: initiator },
-    },
-    ...tenants.map((organization): OutboxEvent => {
-      return { type: 'claims.changed', organization, data: { user: id, org_role: null, initiating_entity: initiator } }
-    }),
-  ])
+  const data = { session: null, user: id, tenants: [], initiating_entity: initiatorOf(context.actor, id) }
+  await appendEvents(tx, [{ type: 'user.signed_out', organization: null, data, tenantsOf: id }])
+  await beginDeparture(tx, { user: id, context })
   return true
 }
 

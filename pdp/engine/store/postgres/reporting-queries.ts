@@ -1,20 +1,17 @@
-/** What management asks across all organizations, on PostgreSQL: full scans, for which no decision waits. */
-import type { HeldRole, LoggedGrant, ReportingQueries, TupleShape } from '../contract.ts'
+/** What management asks across all organizations, on PostgreSQL. No decision waits for it. */
+import type { GrantFilter, HeldRole, LoggedGrant, ReportingQueries, TupleShape } from '../contract.ts'
 import type { Sql } from '../directory.ts'
 import type { Database } from './connection/database.ts'
 
-const GRANTS = `
-  select organization_id as log, grant_id as id, app, role, subject from role_grant
-  where (organization_id, grant_id) > ($1, $2)
-    and ($3::text is null or organization_id = $3) and ($4::text is null or grant_id = $4)
-    and ($5::text[] is null or app = any($5) or (app is null and $6)) and ($7::text is null or role = $7)
-    and ($8::text is null or subject = $8)
-  order by organization_id, grant_id limit $9`
-
 const ROLE_SETS = `
-  select distinct roles from (
+  with holder as (
+    select subject from unnest($1::text[], $2::text[]) q(app, role), lateral (
+      select subject from role_grant where app = q.app and role = q.role
+      union all select subject from role_grant where q.app is null and app is null and role = q.role offset 0) g
+    group by subject)
+  select distinct roles from holder h, lateral (
     select array_agg(distinct jsonb_build_object('app', app, 'role', role)) as roles from role_grant
-    where app = $1 or app is null group by subject) held`
+    where subject = h.subject offset 0) held`
 
 // 'user', 'user:*' or 'group#member' of a subject, whose id may hold colons but no '#'.
 const SHAPES = `
@@ -28,28 +25,42 @@ const SHAPES = `
     from stored_relationship where split_part(object, ':', 1) = any($1)) tuple
   group by type, relation, shape, condition order by type, relation, shape, condition nulls first`
 
+/** One select for each app: an index holds the grants of each in the order of the page, which those of several together have not. */
+function grantsStatement(
+  { log, id, apps, role, subject }: GrantFilter,
+  { after, countMax }: Parameters<ReportingQueries['roleGrants']>[1],
+): { readonly text: string; readonly values: readonly unknown[] } {
+  const values: unknown[] = [countMax, after?.log ?? '', after?.id ?? '']
+  const equal = (column: string, value: string | undefined): readonly string[] =>
+    value === undefined ? [] : [`${column} = $${values.push(value)}`]
+  const conditions = [
+    '(organization_id, grant_id) > ($2, $3)',
+    ...equal('organization_id', log),
+    ...equal('grant_id', id),
+    ...equal('role', role),
+    ...equal('subject', subject),
+  ]
+  const selects = (apps ?? [undefined]).map((app) => {
+    const ofApp = app === null ? ['app is null'] : equal('app', app)
+    return `(select organization_id as log, grant_id as id, app, role, subject from role_grant
+      where ${[...conditions, ...ofApp].join(' and ')} order by organization_id, grant_id limit $1)`
+  })
+  return { text: `select * from (${selects.join(' union all ')}) found order by log, id limit $1`, values }
+}
+
 export function reportingQueries(database: Pick<Database, 'lengthy'>): ReportingQueries {
   const sql: Pick<Sql, 'query'> = {
     query: (text, values) => database.lengthy('begin read only', (connection) => connection.query(text, values)),
   }
   return {
-    async roleGrants(filter, { after, countMax }) {
-      const { log = null, id = null, apps = null, role = null, subject = null } = filter
-      const named = apps?.filter((app) => app !== null) ?? null
-      return sql.query<LoggedGrant>(GRANTS, [
-        after?.log ?? '',
-        after?.id ?? '',
-        log,
-        id,
-        named,
-        apps?.includes(null) ?? false,
-        role,
-        subject,
-        countMax,
-      ])
+    async roleGrants(filter, page) {
+      if (filter.apps?.length === 0) return []
+      const { text, values } = grantsStatement(filter, page)
+      return sql.query<LoggedGrant>(text, values)
     },
-    async roleSets(app) {
-      return (await sql.query<{ roles: readonly HeldRole[] }>(ROLE_SETS, [app])).map(({ roles }) => roles)
+    async roleSets(wanted) {
+      const asked = [wanted.map(({ app }) => app), wanted.map(({ role }) => role)]
+      return (await sql.query<{ roles: readonly HeldRole[] }>(ROLE_SETS, asked)).map(({ roles }) => roles)
     },
     async tupleShapes(types) {
       type Row = Omit<TupleShape, 'example'> & { example: { organization: string; object: string; subject: string } }

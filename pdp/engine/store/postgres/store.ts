@@ -5,7 +5,6 @@ import type { Enforcement, Entitlement } from '../../../shared/domain/entitlemen
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { Manifest } from '../../../shared/domain/manifest.ts'
 import type { MembershipStatus, Tier } from '../../../shared/domain/membership.ts'
-import type { Organization } from '../../../shared/domain/organization.ts'
 import { withModels } from '../../worker/worker.ts'
 import { assertChanges } from '../changes.ts'
 import type { AppliedWrite, EntitlementReading, LogEntry, Snapshot, Store } from '../contract.ts'
@@ -18,6 +17,7 @@ import { appendEvents, claimsEvents, entitlementEvents } from './outbox.ts'
 import { assertNobodyLetIn } from './people/leaving.ts'
 import { reportingQueries } from './reporting-queries.ts'
 import { readRows } from './rows.ts'
+import { readOrganizations } from './tree/tree.ts'
 import { readNames, readTuples } from './tuples.ts'
 import { given, KnownPositions, readVector } from './vector.ts'
 import { applyChanges, assertPreconditions } from './write.ts'
@@ -75,12 +75,7 @@ export function storeOver(
       )
       return row === undefined ? null : { ...row.document, version: row.version }
     },
-    async organizations({ after, countMax }) {
-      return database.query<Organization>(
-        'select organization_id as id, name, parent_id as parent from organization where organization_id > $1 order by organization_id limit $2',
-        [after ?? '', countMax],
-      )
-    },
+    organizations: (filter, page) => readOrganizations(database, filter, page),
     async members(organization, { after, countMax }) {
       return database.query<{ user: string; role: Tier; status: MembershipStatus }>(
         'select user_id as "user", role, status from membership where organization_id = $1 and user_id > $2 order by user_id limit $3',

@@ -31,9 +31,12 @@ export type Revocations = {
 const DELETE_GRANTS = `
   with recursive doomed as (
     select unnest($1::text[]) collate "C" as grant_id
-    union select b.grant_id from grant_binding b join doomed d on b.parent_grant_id = d.grant_id)
-  delete from oidc_record where grant_id in (select grant_id from doomed)
-    or (kind = 'Grant' and id in (select grant_id from doomed))`
+    union select b.grant_id from doomed d, lateral (
+      select grant_id from grant_binding where parent_grant_id = d.grant_id offset 0) b)
+  delete from oidc_record where ctid = any(array(
+    select r.ctid from doomed d, lateral (
+      select ctid from oidc_record where grant_id = d.grant_id
+      union all select ctid from oidc_record where kind = 'Grant' and id = d.grant_id offset 0) r))`
 
 export function createRevocations(deps: {
   readonly sql: Sql

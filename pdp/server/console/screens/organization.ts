@@ -12,9 +12,6 @@ import type { View, Visit } from '../visit.ts'
 
 /** Rows of a page of each list. */
 const ROWS_MAX = 200
-const ORGANIZATIONS_PER_READ = 1_000
-/** Reads of one page, which looks for the organizations below among all. */
-const READS_MAX = 10
 
 const DONE: { readonly [what: string]: Html } = {
   1: status('Done. Every decision from now on sees it.'),
@@ -61,37 +58,16 @@ const next = ({ organization: org }: Visit, list: string, token: string | null):
 async function tree(visit: Visit, { id, name: title, parent }: Organization): Promise<Html> {
   const { pdp } = visit.deps.management
   const above = ((await pdp.ancestors(id)) ?? []).slice(1).toReversed()
-  const { below, searchedTo } = await childrenOf(visit, id)
-  // It may name an organization elsewhere, of which a person with rights here learns nothing.
-  const maySee = below.at(-1)?.id === searchedTo || visit.mayEverywhere('directory:read')
+  const page = { after: visit.query('below') || null, countMax: ROWS_MAX + 1 }
+  const found = await visit.deps.management.store.organizations({ parent: id }, page)
+  const below = found.slice(0, ROWS_MAX)
+  const last = found.length > ROWS_MAX ? below.at(-1) : undefined
   const item = (one: string, text: string): Html =>
     html`<li>${link(address('organization', { org: one }), name(text))}</li>`
   return html`<nav aria-label="Organization tree" class="tree"><h2>Tree</h2>
 ${parent === null ? html`<p class="note">${name(id)} is at the top.</p>` : html`<ol>${above.map((one) => item(one, one))}<li aria-current="page">${name(title)} <span class="note">${name(id)}</span></li></ol>`}
 ${below.length === 0 ? EMPTY : html`<p>Directly below:</p><ul>${below.map((one) => item(one.id, one.name))}</ul>`}
-${searchedTo === null ? EMPTY : html`<p class="note">There may be more below: not all organizations were searched.</p>${maySee ? next(visit, 'below', searchedTo) : EMPTY}`}</nav>`
-}
-
-/** `searchedTo`: the organizations after it were not searched. */
-async function childrenOf(
-  { deps, query }: Visit,
-  parent: string,
-): Promise<{ readonly below: readonly Organization[]; readonly searchedTo: string | null }> {
-  const below: Organization[] = []
-  let after: string | null = query('below') || null
-  for (let read = 0; read < READS_MAX; read++) {
-    const all: readonly Organization[] = await deps.management.store.organizations({
-      after,
-      countMax: ORGANIZATIONS_PER_READ,
-    })
-    for (const one of all) {
-      if (one.parent === parent) below.push(one)
-      after = one.id
-      if (below.length === ROWS_MAX) return { below, searchedTo: after }
-    }
-    if (all.length < ORGANIZATIONS_PER_READ) return { below, searchedTo: null }
-  }
-  return { below, searchedTo: after }
+${next(visit, 'below', last?.id ?? null)}</nav>`
 }
 
 /** The logs of grants that count in the organization, and that the person may read. `isWhole`: there are no others. */

@@ -70,6 +70,22 @@ export function requireUnbound(caller: Pick<ManagementClient, 'organizationScope
     throw new RequestProblem('permission_denied', 'a client that is bound to an organization may not do this')
 }
 
+/**
+ * What the lists of the caller show: `within`: this organization and what is below it; `{}`: everything; null: nothing, because
+ * it is bound to two organizations of which neither is above the other.
+ */
+export async function reachOf(
+  { organizationScope }: Pick<ManagementClient, 'organizationScope'>,
+  pdp: Pick<Pdp, 'ancestors'>,
+): Promise<{ readonly within: string } | { readonly [none in never]: never } | null> {
+  if (organizationScope.length === 0) return {}
+  for (const within of organizationScope) {
+    const above = await pdp.ancestors(within)
+    if (organizationScope.every((bound) => above?.includes(bound) === true)) return { within }
+  }
+  return null
+}
+
 /** Throws RequestProblem unless the organization is the caller's or below it. A bound caller does not learn which others exist. */
 export async function requireWithin(
   caller: Pick<ManagementClient, 'organizationScope'>,

@@ -25,7 +25,7 @@ export function pageSchema(items: JsonSchema): JsonSchema {
       items: { type: 'array', items },
       next_page_token: {
         type: ['string', 'null'],
-        description: 'Null on the last page. A page may hold fewer items than asked for.',
+        description: 'Null on the last page.',
       },
       revision: { type: 'integer', description: 'Revision at which this page was read.' },
       revision_unchanged: {
@@ -51,8 +51,6 @@ type PageSource<Item> = {
   /** Items in order of `key`, after `after` (exclusive), at most `countMax`. */
   read(page: { after: string | null; countMax: number }): Promise<readonly Item[]>
   readonly key: (item: Item) => string
-  /** Filters out items that the caller may not see. */
-  readonly visible?: (item: Item) => Promise<boolean>
 }
 
 /** Throws RequestProblem `request_invalid` for a size out of range or a page token that no list returned. */
@@ -71,7 +69,7 @@ export async function readPage<Item>(
   const last = rows.length > size ? shown.at(-1) : undefined
   const unchanged = whole && (from === null || from.revision === String(revision))
   return {
-    items: await keep(shown, source.visible),
+    items: shown,
     next_page_token:
       last === undefined
         ? null
@@ -105,12 +103,6 @@ async function readAtOneRevision<Item>(
     if (before === after || tries === TRIES_MAX) return { rows, revision: after, whole: before === after }
     before = after
   }
-}
-
-async function keep<Item>(items: readonly Item[], visible: PageSource<Item>['visible']): Promise<readonly Item[]> {
-  if (visible === undefined) return items
-  const flags = await Promise.all(items.map(visible))
-  return items.filter((_, i) => flags[i])
 }
 
 /** Throws RequestProblem `request_invalid` for a size out of range. */

@@ -105,7 +105,8 @@ export function addApps(app: FastifyInstance, deps: ManagementDeps): void {
         await at.store.write(ENVIRONMENT, [{ kind: 'manifest', manifest }], { context })
         return put(current !== null, await findManifest(at, params.app))
       }
-      const effects = await grantEffects(at, { app: params.app, before, after })
+      const roles = [...new Set([...Object.keys(current?.roles ?? {}), ...Object.keys(manifest.roles)])]
+      const effects = await grantEffects(at.store, { app: params.app, roles, before, after })
       return ok({ dry_run: true, version: (current?.version ?? 0) + 1, ...effects })
     },
   })

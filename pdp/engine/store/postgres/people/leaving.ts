@@ -1,9 +1,8 @@
 /** Memberships that end. One that is not active keeps a person out, so it ends only when nothing would count again. */
-import type { Change, WriteContext } from '../../../../shared/domain/change.ts'
+import type { Change } from '../../../../shared/domain/change.ts'
 import type { LogId } from '../../../../shared/domain/change-log.ts'
 import { leaversIn, requireNothingWithheld, type Withheld } from '../../changes.ts'
 import type { Sql } from '../../directory.ts'
-import { appendLog } from '../change-log.ts'
 
 type Queries = Pick<Sql, 'query'>
 
@@ -20,23 +19,4 @@ export async function assertNobodyLetIn(sql: Queries, log: LogId, changes: reado
     const [withheld] = await sql.query<Withheld>(WITHHELD, [log, user])
     if (withheld !== undefined) requireNothingWithheld(user, withheld)
   }
-}
-
-/** Of a user whose account is deleted; one that withholds something stays. Returns the organizations of those that ended. */
-export async function endMemberships(tx: Queries, user: string, context: WriteContext): Promise<readonly string[]> {
-  const memberships = await tx.query<{ organization_id: string }>(
-    'select organization_id from membership where user_id = $1 order by organization_id',
-    [user],
-  )
-  const ended: string[] = []
-  for (const { organization_id: organization } of memberships) {
-    // What the next statement reads stays as it is until the end.
-    await tx.query('select 1 from revision where organization_id = $1 for update', [organization])
-    const [withheld] = await tx.query<Withheld>(WITHHELD, [organization, user])
-    if (withheld?.relationships === true || withheld?.roles === true) continue
-    await appendLog(tx, organization, [{ kind: 'membership', user, membership: null }], context)
-    await tx.query('delete from membership where organization_id = $1 and user_id = $2', [organization, user])
-    ended.push(organization)
-  }
-  return ended
 }

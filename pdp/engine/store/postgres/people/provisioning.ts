@@ -30,16 +30,24 @@ const HOLDINGS = `
     exists (select 1 from role_grant where subject = 'user:' || $1 and app = $3) as administers,
     exists (select 1 from user_account where user_id = $1 and signed_out_at = 'infinity') as blocked`
 
-// For each organization apart: the index of relationships begins with it.
+/** The organizations of a table's tuples that name the subject `$1`, from one to the next: their tuples are passed over. */
+const placesIn = (table: string, name: string): string => `
+  ${name}(id) as (
+    (select organization_id from ${table} where subject = $1 order by organization_id limit 1)
+    union all select r.organization_id from ${name}, lateral (
+      select organization_id from ${table} where subject = $1 and organization_id > ${name}.id order by organization_id limit 1) r)`
+const RELATED_PLACES = `
+  with recursive ${placesIn('relationship', 'plain')}, ${placesIn('conditional_relationship', 'conditional')}`
+
 const RELATED = `
-  select 1 from organization o cross join lateral
-    (select 1 from stored_relationship r where r.organization_id = o.organization_id and r.subject = 'user:' || $1 limit 1) held
-  where o.organization_id <> all($2::text[]) limit 1`
+  ${RELATED_PLACES} select 1 where exists (select 1 from plain where id <> all($2::text[]))
+    or exists (select 1 from conditional where id <> all($2::text[]))`
 
 const GROUPED = `
-  select o.organization_id as id from organization o cross join lateral
-    (select 1 from stored_relationship r where r.organization_id = o.organization_id and r.subject = 'user:' || $1
-       and r.relation = 'member' and r.object like 'group:%' limit 1) held`
+  ${RELATED_PLACES} select id from (select id from plain union select id from conditional) place, lateral (
+    select 1 from stored_relationship where organization_id = id and subject = $1 and relation = 'member'
+      and object >= 'group:' and object < 'group;' limit 1) held
+  limit $2`
 
 /** By kind, what is deleted, and how CAEP calls it; recovery codes have no event. */
 const PROOFS = [
@@ -115,8 +123,10 @@ export function postgresProvisioning(sql: Pick<Sql, 'query'>): Provisioning {
       if (found === undefined) throw new TypeError('a row of nothing but expressions was not there')
       return found
     },
-    isRelatedOutside: async (user, organizations) => (await sql.query(RELATED, [user, organizations])).length > 0,
-    groupOrganizations: async (user) => (await sql.query<{ id: string }>(GROUPED, [user])).map(({ id }) => id),
+    isRelatedOutside: async (user, organizations) =>
+      (await sql.query(RELATED, [`user:${user}`, organizations])).length > 0,
+    groupOrganizations: async (user, countMax) =>
+      (await sql.query<{ id: string }>(GROUPED, [`user:${user}`, countMax])).map(({ id }) => id),
     async isBlocked(user) {
       const [row] = await sql.query<{ blocked: boolean }>(
         "select signed_out_at is not distinct from 'infinity' as blocked from user_account where user_id = $1",

@@ -7,7 +7,7 @@ import { generateSecret, hashGeneratedSecret, hashSecret } from '../../../../ide
 import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../../shared/domain/change-log.ts'
 import type { ValidationIssue } from '../../../../shared/domain/errors.ts'
 import { pointer } from '../../../../shared/domain/json.ts'
-import type { ManagementClient } from '../../authentication/authenticate.ts'
+import { type ManagementClient, reachOf } from '../../authentication/authenticate.ts'
 import { type PageQuery, readPage } from '../../http/pagination.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps } from '../deps.ts'
@@ -136,9 +136,11 @@ function addClientReads(app: FastifyInstance, deps: ManagementDeps): void {
       const page = await readPage(deps.store, query, {
         list: ['clients'],
         log: DIRECTORY,
-        read: (range) => directory.clients(range),
+        async read(range) {
+          const reach = await reachOf(caller, deps.pdp)
+          return reach === null ? [] : directory.clients(reach, range)
+        },
         key: ({ id }) => id,
-        visible: (client) => isVisible(deps, caller, client),
       })
       return ok({ ...page, items: page.items.map(present) })
     },

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../../shared/domain/change-log.ts'
 import type { Organization } from '../../../../shared/domain/organization.ts'
-import { type ManagementClient, requireWithin } from '../../authentication/authenticate.ts'
+import { type ManagementClient, reachOf, requireWithin } from '../../authentication/authenticate.ts'
 import { type PageQuery, readPage } from '../../http/pagination.ts'
 import { ID, LABEL, object } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
@@ -101,9 +101,11 @@ export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): vo
         await readPage(deps.store, query, {
           list: ['organizations'],
           log: ENVIRONMENT,
-          read: (page) => deps.store.organizations(page),
+          async read(page) {
+            const reach = await reachOf(caller, deps.pdp)
+            return reach === null ? [] : deps.store.organizations(reach, page)
+          },
           key: ({ id }) => id,
-          visible: ({ id }) => isWithin(deps, caller, id),
         }),
       ),
   })

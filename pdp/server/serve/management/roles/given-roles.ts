@@ -132,7 +132,7 @@ export async function rolesOfUser(
 ): Promise<readonly HeldRole[]> {
   const subject = `user:${user}`
   const direct = await readGrants(store, app === undefined ? { subject } : { subject, apps: [app] })
-  const grouped = await provisioning.groupOrganizations(user)
+  const grouped = await provisioning.groupOrganizations(user, GROUPS_MAX + 1)
   if (grouped.length > GROUPS_MAX) throw tooMany(`${user} is in groups of more than ${GROUPS_MAX} organizations`)
   const roles = [...direct, ...(await rolesIn(store, grouped, subject))]
   return app === undefined ? roles : roles.filter((role) => role.app === app)

@@ -1,9 +1,9 @@
 /** Computes from the current grants who gains and who loses permissions when the permissions of roles change. */
 
+import { ancestors } from '../../../../engine/decide/roles.ts'
 import type { HeldRole, Store } from '../../../../engine/store/contract.ts'
 import type { Definitions } from '../../../../engine/writes/role-definitions.ts'
 import { ENVIRONMENT, type LogId } from '../../../../shared/domain/change-log.ts'
-import type { Pdp } from '../../../../shared/domain/decision.ts'
 
 const GRANTS_MAX = 10_000
 const GRANTS_PAGE = 1_000
@@ -23,16 +23,26 @@ export type Effects = {
 }
 type Holdings = ReadonlyMap<LogId, ReadonlyMap<string, readonly HeldRole[]>>
 
-/** Reads grants of `app` and of organization-wide roles. A permission that another grant also gives is not an effect. */
+/**
+ * Reads grants of `app` and of organization-wide roles, if anybody holds one of the roles that change. A permission that another
+ * grant also gives is not an effect. `roles`: of `app`, before and after.
+ */
 export async function grantEffects(
-  deps: { readonly store: Pick<Store, 'roleGrants'>; readonly pdp: Pick<Pdp, 'ancestors'> },
-  change: { readonly app: string; readonly before: Definitions; readonly after: Definitions },
+  store: Pick<Store, 'roleGrants' | 'rows'>,
+  change: {
+    readonly app: string
+    readonly roles: readonly string[]
+    readonly before: Definitions
+    readonly after: Definitions
+  },
 ): Promise<Effects> {
-  const { holdings, complete } = await readHoldings(deps.store, change.app)
+  if (!(await isAnyHeld(store, change))) return { gains: [], loses: [], complete: true }
+  const { holdings, complete } = await readHoldings(store, change.app)
+  const logsAbove = await readLogsAbove(store, [...holdings.keys()])
   const gains: Effect[] = []
   const loses: Effect[] = []
   for (const [log, subjects] of holdings) {
-    const above = await logsAbove(deps.pdp, log)
+    const above = logsAbove(log)
     for (const [subject, roles] of subjects) {
       const keys = (logs: readonly LogId[], definitions: Definitions): ReadonlySet<string> =>
         new Set(logs.flatMap((at) => permissionsOf(holdings.get(at)?.get(subject) ?? [], definitions)))
@@ -76,11 +86,34 @@ async function readHoldings(
   return { holdings, complete: false }
 }
 
-/** The other logs whose grants also apply in this log. */
-async function logsAbove(pdp: Pick<Pdp, 'ancestors'>, log: LogId): Promise<readonly LogId[]> {
-  if (log === ENVIRONMENT) return []
-  const [, ...ancestors] = (await pdp.ancestors(log)) ?? []
-  return [...ancestors, ENVIRONMENT]
+/** A role that means the same before and after has no effect. */
+async function isAnyHeld(
+  store: Pick<Store, 'roleGrants'>,
+  { app, roles, before, after }: Parameters<typeof grantEffects>[1],
+): Promise<boolean> {
+  for (const role of roles) {
+    const [had, has] = [new Set(before({ app, role })), new Set(after({ app, role }))]
+    if (had.symmetricDifference(has).size === 0) continue
+    const [grant] = await store.roleGrants({ apps: [app], role }, { after: null, countMax: 1 })
+    if (grant !== undefined) return true
+  }
+  return false
+}
+
+/** The other logs whose grants also apply in a log. The tree above all of them is read together. */
+async function readLogsAbove(
+  store: Pick<Store, 'rows'>,
+  logs: readonly LogId[],
+): Promise<(log: LogId) => readonly LogId[]> {
+  const asked = logs.filter((log) => log !== ENVIRONMENT)
+  const { rows } = await store.rows(
+    [],
+    asked.map((id) => ({ log: ENVIRONMENT, kind: 'organization', id }) as const),
+  )
+  const found = rows.flatMap((row) => ('organization' in row && row.organization !== null ? [row.organization] : []))
+  const tree = new Map(found.map((one) => [one.id, one]))
+  const view = { organization: (id: string) => tree.get(id) ?? null }
+  return (log) => (log === ENVIRONMENT ? [] : [...(ancestors(view, log) ?? []).slice(1), ENVIRONMENT])
 }
 
 function permissionsOf(roles: readonly HeldRole[], definitions: Definitions): readonly string[] {

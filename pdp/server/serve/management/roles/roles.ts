@@ -22,8 +22,6 @@ const PARTS = { name: LABEL, permissions: PERMISSION_KEYS }
 const ROLE = object({ key: PERMISSION_KEY, ...PARTS }, ['key', 'name', 'permissions'])
 const PATH = '/v1/roles/:key'
 const COMMON = { tag: 'Roles', scope: 'roles:write', organizationScope: 'environment' } as const
-/** Not an app's id: organization-wide roles, which apply to every app. */
-const NO_APP = '#'
 
 export function addRoles(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: 'key'; body: RoleBody }>(app, deps, {
@@ -137,9 +135,7 @@ async function requireFitting(deps: ManagementDeps, declared: Declared, role: Or
     const issues = [{ place: '/permissions', message: tooLarge }]
     throw new RequestProblem('request_invalid', 'nothing was written', { issues })
   }
-  for (const app of [NO_APP, ...declared.manifests.map((manifest) => manifest.app)]) {
-    const message = await tokenIssue(deps.store, app, definitions)
-    if (message !== null)
-      throw new RequestProblem('conflict', 'nothing was written', { issues: [{ place: '/permissions', message }] })
-  }
+  const message = await tokenIssue(deps.store, { before: declared, after: wanted })
+  if (message === null) return
+  throw new RequestProblem('conflict', 'nothing was written', { issues: [{ place: '/permissions', message }] })
 }

@@ -101,7 +101,7 @@ describe('pages of the memory store', () => {
       (await store.members('acme', page)).map((m) => m.user),
       await store.snapshot((at) => at.names('acme', { kind: 'members' }, { ...page, after: 'user:b' })),
       await store.snapshot((at) => at.names('acme', { kind: 'grantees', type: 'user' }, { ...page, after: 'user:b' })),
-      (await store.organizations(page)).map((o) => o.id),
+      (await store.organizations({}, page)).map((o) => o.id),
     ]
     expect(await ids()).toEqual([[], [], [], []])
     for (const id of ['e', 'b', 'd', 'a', 'c']) {

@@ -223,7 +223,7 @@ describe('clients', () => {
     expect(await directory.client('web')).toEqual({ ...stored, secretHash: 'hash', secretSetBy: null, tokenEpoch: 0 })
     await directory.putClient({ ...stored, secretHash: null }, context)
     expect(await directory.client('web')).toEqual({ ...stored, secretHash: null, secretSetBy: null, tokenEpoch: 0 })
-    expect((await directory.clients({ after: 'v', countMax: 1 })).map(({ id }) => id)).toEqual(['web'])
+    expect((await directory.clients({}, { after: 'v', countMax: 1 })).map(({ id }) => id)).toEqual(['web'])
     const tokens = await changesOf(TOKENS, async () => expect(await directory.deleteClient('web', context)).toBe(true))
     expect(tokens).toEqual([{ kind: 'token', by: 'client', id: 'web' }])
     expect([await directory.client('web'), await directory.deleteClient('web', context)]).toEqual([null, false])

@@ -1,17 +1,14 @@
 /** What the move of an organization concerns, in PostgreSQL: its subtree, the clients around, and what they hold in it. */
-import { DIRECTORY } from '../../../shared/domain/change-log.ts'
-import type { RoleGrant } from '../../../shared/domain/role.ts'
-import type { Tuple } from '../../../shared/domain/tuple.ts'
-import type { MovedClient, Moves, Sql } from '../directory.ts'
-import { appendLog } from './change-log.ts'
-import { endGrantsOf, endTokensOf } from './client-tokens.ts'
-import { lockLogs } from './unit-of-work.ts'
+import { DIRECTORY } from '../../../../shared/domain/change-log.ts'
+import type { RoleGrant } from '../../../../shared/domain/role.ts'
+import type { Tuple } from '../../../../shared/domain/tuple.ts'
+import type { MovedClient, Moves, Sql } from '../../directory.ts'
+import { appendLog } from '../change-log.ts'
+import { endGrantsOf, endTokensOf } from '../client-tokens.ts'
+import { lockLogs } from '../unit-of-work.ts'
+import { placesBelow } from './tree.ts'
 
-const BELOW = `
-  with recursive below as (
-    select $1::text collate "C" as organization_id
-    union select o.organization_id from organization o join below b on o.parent_id = b.organization_id)
-  select organization_id as id from below order by organization_id`
+const BELOW = `${placesBelow('$1')} select organization_id as id from place order by organization_id`
 const CLIENTS = `
   select client_id as id, organization_id as organization, secret_set_by as "secretSetBy",
     secret_hash is not null or metadata ? 'jwks' as authenticates
