@@ -40,6 +40,7 @@ import { openStore } from './database.ts'
 import { startDepartures } from './departures.ts'
 import { loadRest } from './load-rest.ts'
 import { countAnswers, hookOutcomes, requestMetrics } from './metrics.ts'
+import { nameNumberInstants } from './number-instants.ts'
 import { entitlementParts, grpcGuards, openSpans, proofMemory } from './optional-parts.ts'
 import { prepareConsole } from './prepare-console.ts'
 import { receiveSignals } from './received-signals.ts'
@@ -218,7 +219,7 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
   shutdown.add('retention', startRetention({ sql, keptDays: config.changesKeptDays, log }))
 
   waitsFor = 'the identity service is still loading'
-  const loaded = loadRest(shutdown, [() => admin, identity.load]).then(() => {
+  const loaded = loadRest(shutdown, [() => admin, identity.load, () => nameNumberInstants({ store, log })]).then(() => {
     waitsFor = null
   })
   // Who does not wait for it finds everything closed, and this process was never ready.
