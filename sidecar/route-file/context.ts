@@ -8,7 +8,7 @@ import {
   VALUE_TYPES,
 } from '../routes/context.ts'
 import { parseSource, type Source } from '../routes/template.ts'
-import type { Entry, YamlReader } from './yaml-reader.ts'
+import type { Entry, YamlReader } from './words/yaml-reader.ts'
 
 export const PARAMETERS_MAX = 32
 export const CONSTANTS_MAX = 100

@@ -4,9 +4,9 @@ import { isLoopback, type ListenAddress, parseListenAddress } from '../../pdp/sh
 import { DOOR_PROFILES, type DoorProfile, isHttpProfile } from '../http/door-fields.ts'
 import { usesBody } from '../routes/checks.ts'
 import type { Route } from '../routes/route.ts'
-import { DOOR } from './format.ts'
 import { readPath, readTls, type TlsEntry } from './peers.ts'
-import type { YamlReader } from './yaml-reader.ts'
+import { DOOR } from './words/peer-format.ts'
+import type { YamlReader } from './words/yaml-reader.ts'
 
 export type DoorAddress = ListenAddress | { readonly path: string }
 export type DoorEntry = {

@@ -3,7 +3,7 @@ import type { Node } from 'yaml'
 import { ID } from '../../pdp/shared/token/claims.ts'
 import type { ForeignClaimNames, ForeignIssuer } from '../../pdp/shared/token/foreign-claims.ts'
 import { CLAIM_NAME, CLAIMS, EXTERNAL, SUBJECT_PREFIX, TOKEN_TYPES } from './issuer-format.ts'
-import type { YamlReader } from './yaml-reader.ts'
+import type { YamlReader } from './words/yaml-reader.ts'
 
 /** `resource`: the audience of tokens unless `audience` says otherwise. Reports errors to the reader. */
 export function readExternal(reader: YamlReader, node: Node, resource: string | null): ForeignIssuer | null {

@@ -2,11 +2,12 @@
  * The format of a route file: each member, whether it is required, its form and its meaning. The readers take keys, choices
  * and bounds from here; `route-file.schema.json` is this table for editors, and a test compares the two.
  */
-import { DOOR_PROFILES } from '../http/door-fields.ts'
 import { VALUE_TYPES } from '../routes/context.ts'
 import { CONSTANTS_MAX, PARAMETER, PARAMETERS_MAX } from './context.ts'
 import { EXTERNAL, ISSUER } from './issuer-format.ts'
 import { LIMIT_MEMBERS } from './limits.ts'
+import { SIGN_IN } from './sign-in-format.ts'
+import { DOOR, HTTP_URL, PDP, TLS, UPSTREAM } from './words/peer-format.ts'
 import {
   count,
   definition,
@@ -20,8 +21,7 @@ import {
   required,
   TEXT,
   textLike,
-} from './schema.ts'
-import { SIGN_IN } from './sign-in-format.ts'
+} from './words/schema.ts'
 
 /** `hashed`: the first 128 bits of SHA-256, so that lines of one subject can still be correlated. */
 export const ALLOWED_ONE_IN = { min: 1, max: 1_000_000 }
@@ -29,83 +29,17 @@ export const SUBJECTS_IN_LOG = ['plain', 'hashed', 'omitted'] as const
 export const MODES = ['enforce', 'shadow'] as const
 export const NONCES = ['required', 'off'] as const
 export const BODIES = ['keep', 'judge'] as const
-export const CONNECTIONS = ['shared', 'per_client'] as const
 
-export const HOST_AND_PORT = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}$/
 export const HEADER_OR_PREFIX = /^[A-Za-z0-9_-]+\*?$/
 /** RFC 9110 section 5.6.2: the characters of a token. */
 export const HEADER = /^[!#$%&'*+.^_`|~A-Za-z0-9-]+$/
 export const ACR = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
 export const REQUEST = /^([A-Z]+(?:-[A-Z]+)*) (\S+)$/
-const HTTP_URL = /^https?:\/\//
 
 export const BODY_BYTES = { min: 1, max: 8 * 1024 * 1024, default: 64 * 1024 }
 export const AGE_SECONDS = { min: 0, max: 31_536_000 }
 export const STATUS = { min: 200, max: 599 }
 export const ROUTES_MAX = 2_000
-
-export const PEER_FILES = {
-  ca_file: optional(TEXT, 'PEM file of certificate authorities. Default: those of the system.'),
-  cert_file: optional(TEXT, 'PEM file of the certificate. Needs key_file.'),
-  key_file: optional(TEXT, 'PEM file of the key. Needs cert_file.'),
-} as const satisfies Members
-
-export const UPSTREAM = {
-  url: required(textLike(HTTP_URL), 'Origin of the service.'),
-  http2: optional(
-    FLAG,
-    'HTTP/2, which gRPC services need: with prior knowledge over http, with ALPN over https. It excludes WebSocket routes.',
-  ),
-  connections: optional(
-    oneOf(CONNECTIONS),
-    'per_client: no connection to the service carries requests of two client connections, addresses or subjects. Default: shared. Not with http2.',
-  ),
-  reuse_after_body: optional(
-    FLAG,
-    'The service reads every request body to its end or closes the connection (RFC 9112 section 9.3), on every path. Default: false: a connection that carried a body is not used again, because a service that leaves a body unread would run it as the next request. Requests with trailers never share a connection. Not with http2.',
-  ),
-  ...PEER_FILES,
-} as const satisfies Members
-
-export const PDP = {
-  address: optional(textLike(HOST_AND_PORT), 'host:port of the PDP. Exactly one of address and addresses is needed.'),
-  addresses: optional(listOf(textLike(HOST_AND_PORT)), 'host:port of each PDP.'),
-  insecure: optional(FLAG, 'Plain text. Allowed only when every address is loopback.'),
-  token_file: optional(TEXT, 'File with the token that authenticates the sidecar to the PDP.'),
-  ...PEER_FILES,
-} as const satisfies Members
-
-export const TLS = {
-  cert_file: required(TEXT, 'PEM file of the certificate.'),
-  key_file: required(TEXT, 'PEM file of the key.'),
-  client_ca_file: optional(
-    TEXT,
-    'Clients must present a certificate of these authorities. When one is removed, all open connections end.',
-  ),
-} as const satisfies Members
-
-export const DOOR = {
-  profile: required(
-    oneOf(DOOR_PROFILES),
-    'The gateway that asks here: envoy, istio and gateway-api over gRPC (ext_authz v3), nginx (auth_request), traefik (ForwardAuth) and caddy (forward_auth) over HTTP.',
-  ),
-  listen: required(
-    textLike(/^(unix:\/.+|.*:[0-9]{1,5})$/),
-    'host:port, or unix:/path of a socket, which only its owner and group may open.',
-  ),
-  secret_file: optional(
-    TEXT,
-    'File with a secret of at least 32 characters, which the gateway sends in X-Portcullis-Caller (over gRPC: as initial metadata). Without tls on loopback only.',
-  ),
-  tls: optional(
-    mapOf(TLS),
-    'TLS of the door. With client_ca_file only gateways with a certificate of these authorities are answered.',
-  ),
-  body: optional(
-    FLAG,
-    'The gateway sends request bodies (with_request_body of Envoy), which checks may then read. Default: false.',
-  ),
-} as const satisfies Members
 
 export const DPOP = {
   nonce: optional(oneOf(NONCES), 'required: DPoP proofs must contain a nonce of this sidecar (RFC 9449 section 9).'),

@@ -1,7 +1,7 @@
 /** The part of the route file's format that is about token issuers. */
 import { ALGORITHM_NAMES } from '../../pdp/shared/token/algorithms.ts'
 import { ID } from '../../pdp/shared/token/claims.ts'
-import { definition, listOf, type Members, mapOf, oneOf, optional, required, TEXT, textLike } from './schema.ts'
+import { definition, listOf, type Members, mapOf, oneOf, optional, required, TEXT, textLike } from './words/schema.ts'
 
 export const SUBJECT_PREFIX = /^[\x21\x22\x24-\x7e]{1,64}$/
 export const CLAIM_NAME = /^[\x21-\x7e]{1,128}$/

@@ -2,8 +2,8 @@
 import type { Node } from 'yaml'
 import { type Network, parseNetwork } from '../../pdp/shared/base/addresses.ts'
 import { DEFAULT_LIMITS, type SidecarLimits } from './default-limits.ts'
-import { count, type Members, optional } from './schema.ts'
-import type { YamlReader } from './yaml-reader.ts'
+import { count, type Members, optional } from './words/schema.ts'
+import type { YamlReader } from './words/yaml-reader.ts'
 
 const COUNT = { min: 1, max: 1_000_000 }
 const TIME = { min: 10, max: 3_600_000 }

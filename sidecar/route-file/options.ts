@@ -3,7 +3,7 @@ import { isMap, type Node } from 'yaml'
 import type { RouteOptions } from '../routes/route.ts'
 import type { StepUp } from '../routes/step-up.ts'
 import { ACR, AGE_SECONDS, BODIES, MODES, type ROUTE, STEP_UP } from './format.ts'
-import type { YamlReader } from './yaml-reader.ts'
+import type { YamlReader } from './words/yaml-reader.ts'
 
 export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'origins'>
 

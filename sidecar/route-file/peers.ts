@@ -5,9 +5,9 @@ import { ALGORITHM_NAMES, type AlgorithmName, isAlgorithm } from '../../pdp/shar
 import type { ForeignIssuer } from '../../pdp/shared/token/foreign-claims.ts'
 import { isSafeKeyUrl } from '../../pdp/shared/token/remote-keys.ts'
 import { prefixConflict, readExternal } from './external-issuer.ts'
-import { CONNECTIONS, HOST_AND_PORT, PDP, type PEER_FILES, TLS, UPSTREAM } from './format.ts'
 import { INTROSPECTION, ISSUER } from './issuer-format.ts'
-import type { YamlReader } from './yaml-reader.ts'
+import { CONNECTIONS, HOST_AND_PORT, PDP, type PEER_FILES, TLS, UPSTREAM } from './words/peer-format.ts'
+import type { YamlReader } from './words/yaml-reader.ts'
 
 /** Only for an external issuer: it is asked about its tokens (RFC 7662). */
 export type IntrospectionEntry = {

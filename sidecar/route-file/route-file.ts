@@ -32,7 +32,7 @@ import {
 import { parseRoutes } from './routes.ts'
 import { readSignIn, type SignInEntry } from './sign-in.ts'
 import { parseTests, type RouteTest } from './tests.ts'
-import { type FileIssue, YamlReader } from './yaml-reader.ts'
+import { type FileIssue, YamlReader } from './words/yaml-reader.ts'
 
 export type SubjectsInLog = (typeof SUBJECTS_IN_LOG)[number]
 export type RouteFile = {

@@ -11,7 +11,7 @@ import { parseCheck } from './check.ts'
 import { parseContext } from './context.ts'
 import { ROUTE, ROUTES_MAX } from './format.ts'
 import { type OptionDefaults, plainOptions, readRouteOptions } from './options.ts'
-import type { Entry, YamlReader } from './yaml-reader.ts'
+import type { Entry, YamlReader } from './words/yaml-reader.ts'
 
 export type RouteDefaults = OptionDefaults & {
   readonly headers: HeaderNames

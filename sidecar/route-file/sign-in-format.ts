@@ -1,5 +1,5 @@
 /** The part of the route file's format that is about signing browsers in. */
-import { count, listOf, type Members, mapOf, optional, required, TEXT, textLike } from './schema.ts'
+import { count, listOf, type Members, mapOf, optional, required, TEXT, textLike } from './words/schema.ts'
 
 export const PROVIDER_NAME = /^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/
 /** Request parameters that the sidecar sets itself. */

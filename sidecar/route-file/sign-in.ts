@@ -11,7 +11,7 @@ import {
   SESSION_SECONDS,
   SIGN_IN,
 } from './sign-in-format.ts'
-import type { YamlReader } from './yaml-reader.ts'
+import type { YamlReader } from './words/yaml-reader.ts'
 
 export type ProviderEntry = {
   /** Of `issuers`. */

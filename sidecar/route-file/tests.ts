@@ -5,7 +5,7 @@ import type { ContextValue } from '../routes/context.ts'
 import type { Route } from '../routes/route.ts'
 import { constantOf } from './context.ts'
 import { EXPECT, HEADER, REQUEST, STATUS, TEST } from './format.ts'
-import type { YamlReader } from './yaml-reader.ts'
+import type { YamlReader } from './words/yaml-reader.ts'
 
 export type RouteTest = {
   readonly line: number

@@ -1,21 +1,10 @@
 /** The reference of route files in Markdown, made from the table that the reader and the JSON Schema use. */
-import {
-  DOOR,
-  DPOP,
-  EXPECT,
-  LOG,
-  PDP,
-  ROUTE,
-  ROUTE_FILE,
-  STEP_UP,
-  TEST,
-  TLS,
-  UPSTREAM,
-} from '../../sidecar/route-file/format.ts'
+import { DPOP, EXPECT, LOG, ROUTE, ROUTE_FILE, STEP_UP, TEST } from '../../sidecar/route-file/format.ts'
 import { CLAIMS, EXTERNAL, INTROSPECTION, ISSUER } from '../../sidecar/route-file/issuer-format.ts'
 import { LIMIT_MEMBERS } from '../../sidecar/route-file/limits.ts'
-import type { Form, Members } from '../../sidecar/route-file/schema.ts'
 import { PROVIDER, SIGN_IN } from '../../sidecar/route-file/sign-in-format.ts'
+import { DOOR, PDP, TLS, UPSTREAM } from '../../sidecar/route-file/words/peer-format.ts'
+import type { Form, Members } from '../../sidecar/route-file/words/schema.ts'
 
 const TABLES: readonly (readonly [title: string, members: Members])[] = [
   ['The file', ROUTE_FILE],

@@ -8,20 +8,18 @@ import {
   DPOP,
   EXPECT,
   LOG,
-  PDP,
   ROUTE,
   ROUTE_FILE,
   routeFileSchema,
   STEP_UP,
   TEST,
-  TLS,
-  UPSTREAM,
 } from '../../../sidecar/route-file/format.ts'
 import { CLAIMS, EXTERNAL, INTROSPECTION, ISSUER } from '../../../sidecar/route-file/issuer-format.ts'
 import { LIMIT_KEYS, LIMIT_MEMBERS } from '../../../sidecar/route-file/limits.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
-import type { Member } from '../../../sidecar/route-file/schema.ts'
 import { PROVIDER, SIGN_IN } from '../../../sidecar/route-file/sign-in-format.ts'
+import { PDP, TLS, UPSTREAM } from '../../../sidecar/route-file/words/peer-format.ts'
+import type { Member } from '../../../sidecar/route-file/words/schema.ts'
 import { routeFile } from '../support/harness.ts'
 
 const SCHEMA_FILE = fileURLToPath(new URL('../../../sidecar/route-file/route-file.schema.json', import.meta.url))

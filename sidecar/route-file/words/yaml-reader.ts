@@ -10,8 +10,8 @@ import {
   parseDocument,
   type Scalar,
 } from 'yaml'
-import { yamlIssues } from '../../pdp/shared/base/yaml.ts'
-import { nearestName } from '../../pdp/shared/domain/nearest.ts'
+import { yamlIssues } from '../../../pdp/shared/base/yaml.ts'
+import { nearestName } from '../../../pdp/shared/domain/nearest.ts'
 import type { Bounds, Member } from './schema.ts'
 
 export type FileIssue = { readonly line: number; readonly column: number; readonly message: string }

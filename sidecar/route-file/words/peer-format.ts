@@ -1,0 +1,70 @@
+/** The part of the route file's format that is about the programs around the sidecar: the service, the PDP, clients and gateways. */
+import { DOOR_PROFILES } from '../../http/door-fields.ts'
+import { FLAG, listOf, type Members, mapOf, oneOf, optional, required, TEXT, textLike } from './schema.ts'
+
+export const CONNECTIONS = ['shared', 'per_client'] as const
+export const HOST_AND_PORT = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}$/
+export const HTTP_URL = /^https?:\/\//
+
+export const PEER_FILES = {
+  ca_file: optional(TEXT, 'PEM file of certificate authorities. Default: those of the system.'),
+  cert_file: optional(TEXT, 'PEM file of the certificate. Needs key_file.'),
+  key_file: optional(TEXT, 'PEM file of the key. Needs cert_file.'),
+} as const satisfies Members
+
+export const UPSTREAM = {
+  url: required(textLike(HTTP_URL), 'Origin of the service.'),
+  http2: optional(
+    FLAG,
+    'HTTP/2, which gRPC services need: with prior knowledge over http, with ALPN over https. It excludes WebSocket routes.',
+  ),
+  connections: optional(
+    oneOf(CONNECTIONS),
+    'per_client: no connection to the service carries requests of two client connections, addresses or subjects. Default: shared. Not with http2.',
+  ),
+  reuse_after_body: optional(
+    FLAG,
+    'The service reads every request body to its end or closes the connection (RFC 9112 section 9.3), on every path. Default: false: a connection that carried a body is not used again, because a service that leaves a body unread would run it as the next request. Requests with trailers never share a connection. Not with http2.',
+  ),
+  ...PEER_FILES,
+} as const satisfies Members
+
+export const PDP = {
+  address: optional(textLike(HOST_AND_PORT), 'host:port of the PDP. Exactly one of address and addresses is needed.'),
+  addresses: optional(listOf(textLike(HOST_AND_PORT)), 'host:port of each PDP.'),
+  insecure: optional(FLAG, 'Plain text. Allowed only when every address is loopback.'),
+  token_file: optional(TEXT, 'File with the token that authenticates the sidecar to the PDP.'),
+  ...PEER_FILES,
+} as const satisfies Members
+
+export const TLS = {
+  cert_file: required(TEXT, 'PEM file of the certificate.'),
+  key_file: required(TEXT, 'PEM file of the key.'),
+  client_ca_file: optional(
+    TEXT,
+    'Clients must present a certificate of these authorities. When one is removed, all open connections end.',
+  ),
+} as const satisfies Members
+
+export const DOOR = {
+  profile: required(
+    oneOf(DOOR_PROFILES),
+    'The gateway that asks here: envoy, istio and gateway-api over gRPC (ext_authz v3), nginx (auth_request), traefik (ForwardAuth) and caddy (forward_auth) over HTTP.',
+  ),
+  listen: required(
+    textLike(/^(unix:\/.+|.*:[0-9]{1,5})$/),
+    'host:port, or unix:/path of a socket, which only its owner and group may open.',
+  ),
+  secret_file: optional(
+    TEXT,
+    'File with a secret of at least 32 characters, which the gateway sends in X-Portcullis-Caller (over gRPC: as initial metadata). Without tls on loopback only.',
+  ),
+  tls: optional(
+    mapOf(TLS),
+    'TLS of the door. With client_ca_file only gateways with a certificate of these authorities are answered.',
+  ),
+  body: optional(
+    FLAG,
+    'The gateway sends request bodies (with_request_body of Envoy), which checks may then read. Default: false.',
+  ),
+} as const satisfies Members
