@@ -3,7 +3,7 @@
  * is loaded when the PDP listens already.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Client, Sql } from '../engine/store/directory.ts'
+import type { Client, Queries } from '../engine/store/directory.ts'
 import { NO_NETWORKS } from '../shared/base/addresses.ts'
 import type { ProofVerifier } from '../shared/token/dpop.ts'
 import type { IdentityDeps } from './deps.ts'
@@ -124,7 +124,7 @@ export async function createEndpoints(deps: EndpointsDeps): Promise<Endpoints> {
     masterKeys: deps.masterKeys,
   })
   const passkeySteps = createPasskeySteps({ issuer, passkeys, secondFactor, signIn, starts, clock })
-  const invitations = (at: Pick<Sql, 'query'>) => createInvitations({ ...deps, ...mail, sql: at })
+  const invitations = (at: Queries) => createInvitations({ ...deps, ...mail, sql: at })
   const accept = deps.acceptInvitation ?? (async () => 'gone')
   const joining = joiningScreens({ ...deps, invitations, accept })
   const { elsewhere, signedOutElsewhere, screens: foreign } = createForeign({ ...deps, revocations })

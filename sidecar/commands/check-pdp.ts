@@ -1,6 +1,7 @@
 /** `check --pdp`: relations and permissions of a route file that no model or role of the PDP has. */
 import { create } from '@bufbuild/protobuf'
 import { credentials, Metadata } from '@grpc/grpc-js'
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { openPdpConnection } from '../../pdp/shared/client/connection.ts'
 import { StartError } from '../../pdp/shared/process/exit.ts'
 import { serviceDefinition } from '../../pdp/shared/process/grpc/service.ts'
@@ -102,9 +103,7 @@ async function ask(
     return answer
   } catch (err) {
     if (err instanceof StartError) throw err
-    throw new StartError(
-      `The PDP at ${address} did not answer: ${err instanceof Error ? err.message : 'unknown error'}`,
-    )
+    throw new StartError(`The PDP at ${address} did not answer: ${messageOf(err)}`)
   } finally {
     connection.close()
   }

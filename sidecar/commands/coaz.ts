@@ -2,6 +2,8 @@
  * AuthZEN mappings of operations (COAZ) as checks of routes, and back: `x-authzen-mapping` in an OpenAPI document. The
  * expressions are the part of CEL that a template of ours can say: members of `request` and `token`, texts, and `+`.
  */
+
+import { isJsonObject } from '../../pdp/shared/domain/json.ts'
 import type { Check } from '../routes/checks.ts'
 import type { Source, Template } from '../routes/template.ts'
 
@@ -138,6 +140,6 @@ function exactly(value: unknown, place: string, names: readonly string[]): Membe
 }
 
 function membersOf(value: unknown, place: string): Members {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
+  if (isJsonObject(value)) return { ...value }
   throw new MappingError(`${place} must be an object`)
 }

@@ -1,5 +1,7 @@
 /** Reads the operations of an OpenAPI document (2.0 to 3.1) that a first route file needs. */
 import { parse } from 'yaml'
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
+import { isJsonObject } from '../../pdp/shared/domain/json.ts'
 import { ConfigError } from '../../pdp/shared/process/exit.ts'
 import { MAPPING_KEY } from './coaz.ts'
 
@@ -56,7 +58,7 @@ function parsed(source: string, path: string): Members {
   try {
     return membersOf(parse(source)) ?? {}
   } catch (err) {
-    throw new ConfigError([`${path} is neither JSON nor YAML: ${err instanceof Error ? err.message : 'unreadable'}`])
+    throw new ConfigError([`${path} is neither JSON nor YAML: ${messageOf(err)}`])
   }
 }
 
@@ -86,5 +88,4 @@ const withDefaults = (url: string, variables: unknown): string =>
     return typeof value === 'string' ? value : written
   })
 
-const membersOf = (value: unknown): Members | null =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null
+const membersOf = (value: unknown): Members | null => (isJsonObject(value) ? { ...value } : null)

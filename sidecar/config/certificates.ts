@@ -2,6 +2,7 @@
 
 import { readFileSync, statSync } from 'node:fs'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { fileProblem } from '../../pdp/shared/process/command/file-problem.ts'
 import { ConfigError } from '../../pdp/shared/process/exit.ts'
 import type { RouteFile } from '../route-file/route-file.ts'
@@ -50,9 +51,7 @@ export function readCertificates({ upstream, pdp, tls, doors, signIn }: RouteFil
     try {
       if (problems.length === before && !isEmpty) createSecureContext(secureOptions(found))
     } catch (err) {
-      problems.push(
-        `${cert ?? ca} is not a usable certificate or key: ${err instanceof Error ? err.message : 'unknown error'}`,
-      )
+      problems.push(`${cert ?? ca} is not a usable certificate or key: ${messageOf(err)}`)
     }
     return found
   }

@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { nearestName } from '../../pdp/shared/domain/nearest.ts'
 import { doesNotExist, fileProblem } from '../../pdp/shared/process/command/file-problem.ts'
 import { oneOf, readEnvironment } from '../../pdp/shared/process/environment.ts'
@@ -68,7 +69,7 @@ function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
       try {
         return parseListenAddress(flag)
       } catch (err) {
-        reader.report(`${option} ${err instanceof Error ? err.message : 'is not valid'}`)
+        reader.report(`${option} ${messageOf(err)}`)
         return null
       }
     }

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js'
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { StartError } from '../../pdp/shared/process/exit.ts'
 import { bindableAddress, formatAddress, type ListenAddress, listenError } from '../../pdp/shared/process/listen.ts'
 import {
@@ -104,7 +105,7 @@ async function answerTo(
     const verdict = await evaluateHeld(asked, current())
     return verdict.kind === 'answer' ? denying(verdict.answer) : allow(verdict)
   } catch (err) {
-    const reason = err instanceof Error ? err.message : 'unknown'
+    const reason = messageOf(err)
     log.error({ event: 'door_unfit', door: profile, reason, ...(!(err instanceof UnfitGateway) && { err }) })
     return denying(failure('internal', randomUUID()))
   }

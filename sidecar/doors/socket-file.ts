@@ -1,5 +1,6 @@
 /** Opens a unix socket that only its owner and group may use: the file system authenticates the gateway. */
 import { chmodSync, lstatSync, rmSync } from 'node:fs'
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { StartError } from '../../pdp/shared/process/exit.ts'
 
 const OWNER_AND_GROUP = 0o660
@@ -15,7 +16,7 @@ export async function openSocketFile(path: string, what: string, listen: () => P
     await listen()
     chmodSync(path, OWNER_AND_GROUP)
   } catch (err) {
-    throw new StartError(`${what} cannot listen on ${path}: ${err instanceof Error ? err.message : 'unknown error'}`)
+    throw new StartError(`${what} cannot listen on ${path}: ${messageOf(err)}`)
   } finally {
     process.umask(before)
   }

@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { fileProblem } from '../../pdp/shared/process/command/file-problem.ts'
 import { ConfigError, runCommand } from '../../pdp/shared/process/exit.ts'
 import { parseListenAddress } from '../../pdp/shared/process/listen.ts'
@@ -74,7 +75,7 @@ function addressOf(text: string, option: string): HostAndPort {
   try {
     return parseListenAddress(text)
   } catch (err) {
-    throw new ConfigError([`${option} ${err instanceof Error ? err.message : 'is not valid'}`])
+    throw new ConfigError([`${option} ${messageOf(err)}`])
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { fileProblem } from '../../pdp/shared/process/command/file-problem.ts'
 import { ConfigError, runCommand } from '../../pdp/shared/process/exit.ts'
 import { type ListenAddress, parseListenAddress } from '../../pdp/shared/process/listen.ts'
@@ -98,7 +99,7 @@ function address(text: string, option: string): ListenAddress {
   try {
     return parseListenAddress(text)
   } catch (err) {
-    throw new ConfigError([`${option} ${err instanceof Error ? err.message : 'is not valid'}`])
+    throw new ConfigError([`${option} ${messageOf(err)}`])
   }
 }
 

@@ -1,6 +1,7 @@
 /** Starts an injector process: the webhook, its certificate's watch, and the admin port. */
 import { join } from 'node:path'
 import { Counter, Gauge } from 'prom-client'
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { createRegistry, startOperations } from '../../pdp/shared/process/admin-listener.ts'
 import { StartError } from '../../pdp/shared/process/exit.ts'
 import { type KeyPairFiles, readKeyPair, watchKeyPair } from '../../pdp/shared/process/key-pair-files.ts'
@@ -45,7 +46,7 @@ export async function startInjector(
   const [certFile, keyFile] = [join(certificateFolder, 'tls.crt'), join(certificateFolder, 'tls.key')]
   const files: KeyPairFiles = { certFile, keyFile, clientCaFile: null }
   const pair = await readKeyPair(files).catch((err: unknown) => {
-    const reason = err instanceof Error ? err.message : String(err)
+    const reason = messageOf(err)
     throw new StartError(`${certificateFolder} holds no usable tls.crt and tls.key: ${reason}`, { cause: err })
   })
   expiry.set(pair.notAfterMs / 1_000)

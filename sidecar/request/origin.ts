@@ -7,6 +7,7 @@ import {
   plainSaid,
   standardSaid,
 } from '../../pdp/shared/base/client-address.ts'
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import { type Authority, parseAuthority } from './target.ts'
 
@@ -31,7 +32,7 @@ export function originOf(client: OriginSource, trusted: Networks | null): Origin
   try {
     return readOrigin(client.raw, { direct, trusted })
   } catch (err) {
-    return { ...direct, fault: err instanceof Error ? err.message : 'A field of a trusted proxy is malformed' }
+    return { ...direct, fault: messageOf(err) }
   }
 }
 

@@ -1,5 +1,6 @@
 /** Reads the doors of a route file: where gateways ask, as which profile, and how they authenticate. */
 import { isSeq, type Node } from 'yaml'
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { isLoopback, type ListenAddress, parseListenAddress } from '../../pdp/shared/process/listen.ts'
 import { DOOR_PROFILES, type DoorProfile, isHttpProfile } from '../http/door-fields.ts'
 import { usesBody } from '../routes/checks.ts'
@@ -77,7 +78,7 @@ function readAddress(reader: YamlReader, node: Node): DoorAddress | null {
   try {
     return parseListenAddress(text)
   } catch (err) {
-    reader.report(node, `listen ${err instanceof Error ? err.message : 'is not valid'}, or unix:/path`)
+    reader.report(node, `listen ${messageOf(err)}, or unix:/path`)
     return null
   }
 }

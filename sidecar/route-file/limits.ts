@@ -1,6 +1,7 @@
 /** The limits of a route file, and how they and trusted proxies are read. */
 import type { Node } from 'yaml'
 import { type Network, parseNetwork } from '../../pdp/shared/base/addresses.ts'
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { DEFAULT_LIMITS, type SidecarLimits } from './default-limits.ts'
 import { count, type Members, optional } from './words/schema.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
@@ -180,7 +181,7 @@ export function readNetwork(reader: YamlReader, node: Node | null): Network | nu
   try {
     return parseNetwork(text)
   } catch (err) {
-    reader.report(node, `${JSON.stringify(text)} ${err instanceof Error ? err.message : 'is not a network'}`)
+    reader.report(node, `${JSON.stringify(text)} ${messageOf(err)}`)
     return null
   }
 }

@@ -1,5 +1,6 @@
 /** Loads a changed route file or certificate without a restart, and keeps the active one when the new one has errors. */
 import { createHash } from 'node:crypto'
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { ConfigError } from '../../pdp/shared/process/exit.ts'
 import { fileSignature } from '../config/certificates.ts'
 import type { LoadedConfig } from '../config/config.ts'
@@ -102,8 +103,7 @@ export function watchConfig(options: {
   return { check, close: () => clearInterval(timer) }
 }
 
-const issuesOf = (err: unknown): readonly string[] =>
-  err instanceof ConfigError ? err.problems : [err instanceof Error ? err.message : 'unknown error']
+const issuesOf = (err: unknown): readonly string[] => (err instanceof ConfigError ? err.problems : [messageOf(err)])
 
 type FilesRead = {
   readonly fingerprint: string

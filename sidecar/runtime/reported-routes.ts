@@ -1,6 +1,7 @@
 /** What this sidecar reports of its routes: the table in force, how often each route was asked, and what a request would ask. */
 import { hostname } from 'node:os'
 import { create } from '@bufbuild/protobuf'
+import { isJsonObject } from '../../pdp/shared/domain/json.ts'
 import {
   RouteCountSchema,
   RouteSchema,
@@ -95,7 +96,7 @@ export const countedBy = (routes: Pick<ReportedRoutes, 'decided'>, metrics: Metr
 function claimsOf(text: string): ExplainedRequest['as'] {
   if (text === '') return null
   const value: unknown = JSON.parse(text)
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new TypeError('not an object')
+  if (!isJsonObject(value)) throw new TypeError('not an object')
   return Object.fromEntries(Object.entries(value))
 }
 

@@ -1,6 +1,7 @@
 /** Sends a person to sign in: to the only provider, to the one that they chose, or to the page to choose on. */
 
 import { clientOf } from '../../pdp/shared/base/addresses.ts'
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
 import { OWN_COOKIES, ownCookie } from '../http/cookies.ts'
 import type { StepUp } from '../routes/step-up.ts'
@@ -83,7 +84,7 @@ export async function sendTo(
     const { fields, ...rest } = redirect(302, url)
     return { ...rest, fields: [...fields, ...begun.cookies.flatMap((value) => ['set-cookie', value])] }
   } catch (err) {
-    const reason = err instanceof Error ? err.message : 'unknown'
+    const reason = messageOf(err)
     context.log.warn({ event: 'sign_in_failed', issuer: entry.issuer, reason })
     context.count({ issuer: entry.issuer, step: 'sent', outcome: 'issuer_unavailable' })
     return pageAnswer(NOT_ANSWERING, {

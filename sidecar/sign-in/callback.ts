@@ -1,5 +1,6 @@
 /** The browser comes back from the issuer: its code becomes a session, if this browser began the sign-in. */
 import { randomBytes } from 'node:crypto'
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
 import { RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
@@ -127,9 +128,7 @@ async function unfinished(
 async function sessionOf(tokens: Tokens, provider: Provider, context: SignInContext): Promise<Session | string> {
   const { accessToken, refreshToken, idToken, claims } = tokens
   const { issuer, name } = provider.entry
-  const access = await Promise.resolve(context.tokens.verify(accessToken)).catch((err: unknown) =>
-    err instanceof Error ? err.message : 'the access token is refused',
-  )
+  const access = await Promise.resolve(context.tokens.verify(accessToken)).catch((err: unknown) => messageOf(err))
   if (typeof access === 'string') return access
   const subject = claims?.sub
   if (claims === null || typeof subject !== 'string') return 'there is no ID token'

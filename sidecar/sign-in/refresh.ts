@@ -1,5 +1,6 @@
 /** Renews the tokens of a session before they expire, once for all requests of a session, and for all replicas that share a memory. */
 import { type Attempts, createAttempts } from '../../pdp/shared/base/attempts.ts'
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { RequestError } from '../request/errors.ts'
 import type { SignInMemory } from './memory.ts'
 import { SignInRefused } from './provider.ts'
@@ -34,8 +35,7 @@ export const shareSessions = (
   refresher: createRefresher({
     memory,
     clock,
-    onFailed: ({ issuer }, err) =>
-      log.warn({ event: 'session_refresh_failed', issuer, reason: err instanceof Error ? err.message : 'unknown' }),
+    onFailed: ({ issuer }, err) => log.warn({ event: 'session_refresh_failed', issuer, reason: messageOf(err) }),
   }),
 })
 

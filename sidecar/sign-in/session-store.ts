@@ -1,4 +1,6 @@
 /** Keeps the sessions of browsers: whole in sealed cookies, or, when replicas share a memory, there, with a sealed ticket in a cookie. */
+
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import type { LoggedOut } from '../../pdp/shared/token/logout-token.ts'
 import { RequestError } from '../request/errors.ts'
 import type { SignInMemory } from './memory.ts'
@@ -112,6 +114,6 @@ function parseTicket(text: string): Ticket | null {
 /** What cannot be known does not allow. */
 const reading = <T>(work: Promise<T>): Promise<T> =>
   work.catch((err: unknown) => {
-    const reason = err instanceof Error ? err.message : 'unknown'
+    const reason = messageOf(err)
     throw new RequestError('session_unavailable', 'The session cannot be read now', `the memory of sessions: ${reason}`)
   })

@@ -1,4 +1,6 @@
 /** Ends sessions: by the person, on our own page, and by the issuer (OpenID Connect Back-Channel Logout 1.0). */
+
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { TokenError } from '../../pdp/shared/token/errors.ts'
 import { type LogoutMemory, takeLogoutToken } from '../../pdp/shared/token/logout-token.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
@@ -46,7 +48,7 @@ async function endAtIssuer(
   { after, context }: { readonly after: string; readonly context: SignInContext },
 ): Promise<string | null> {
   const failed = (err: unknown): null => {
-    const reason = err instanceof Error ? err.message : 'unknown'
+    const reason = messageOf(err)
     context.log.warn({ event: 'sign_out_incomplete', issuer: session.issuer, reason })
     return null
   }

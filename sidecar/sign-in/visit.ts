@@ -1,4 +1,6 @@
 /** One request of what may be a browser: the token of its session, and pages in place of problem documents. */
+
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import type { Denial } from '../enforce/denial.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
 import type { Browser } from '../enforce/enforce.ts'
@@ -146,7 +148,7 @@ export function createVisit(arrived: ClientRequest, context: SignInContext, idle
         return { ...answer, fields: [...cleaning(), ...answer.fields, 'x-request-id', requestId] }
       } catch (err) {
         const isRefused = err instanceof RequestError
-        const reason = err instanceof Error ? err.message : 'unknown'
+        const reason = messageOf(err)
         if (!isRefused) context.log.warn({ event: 'sign_in_failed', request_id: requestId, reason })
         const denial = isRefused
           ? { code: err.code, members: { detail: err.message }, subject: null }

@@ -1,7 +1,7 @@
 /** What a decision request must look like, with every issue and its JSON pointer. */
 import type { AskedSubject, DecideRequest, PermissionCheck } from '../../shared/domain/decision.ts'
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
-import { type JsonObject, jsonText } from '../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject, jsonText } from '../../shared/domain/json.ts'
 import {
   isEntitlementKey,
   isId,
@@ -23,8 +23,7 @@ const NO_ISSUES: readonly ValidationIssue[] = []
 /** What is wrong with the context of a question, whatever the conditions say. */
 export function contextIssues(context: JsonObject | undefined): readonly ValidationIssue[] {
   if (context === undefined) return NO_ISSUES
-  if (typeof context !== 'object' || context === null || Array.isArray(context))
-    return [{ place: '/context', message: 'is not an object' }]
+  if (!isJsonObject(context)) return [{ place: '/context', message: 'is not an object' }]
   const text = jsonText(context)
   if (text === null) return [{ place: '/context', message: 'is not JSON' }]
   return Buffer.byteLength(text) <= CONTEXT_BYTES_MAX

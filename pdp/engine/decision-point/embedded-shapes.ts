@@ -1,11 +1,11 @@
 /** The arguments of an embedded PDP's methods: the shapes that the HTTP API checks by its schemas. */
 import { ENFORCEMENTS } from '../../shared/domain/entitlement.ts'
+import { isJsonObject } from '../../shared/domain/json.ts'
 import { MEMBERSHIP_STATUSES, TIERS } from '../../shared/domain/membership.ts'
 import { isId, isPermissionKey, isType } from '../../shared/domain/names.ts'
 import { PRECONDITIONS_MAX } from '../writes/relationships.ts'
 import {
   boolean,
-  isMap,
   listOf,
   map,
   mapOf,
@@ -64,8 +64,7 @@ const TUPLE_MEMBERS = members({
 })
 const TUPLE: typeof text = (value, place, issues) => {
   if (typeof value === 'string') return
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    return void issues.push({ place, message: 'must be string or object' })
+  if (!isJsonObject(value)) return void issues.push({ place, message: 'must be string or object' })
   TUPLE_MEMBERS(value, place, issues)
 }
 const ROLE = members({ name: label, permissions: differentTexts(ITEMS_MAX) })
@@ -136,7 +135,7 @@ export const DELETE_MEMBER: Shapes = [ORGANIZATION, ['/user', id], BY]
 export const PUT_ENTITLEMENT: Shapes = [
   ORGANIZATION,
   ['/key', key],
-  ['/value', shape((value) => typeof value === 'boolean' || isMap(value), 'is neither an object nor a boolean')],
+  ['/value', shape((value) => typeof value === 'boolean' || isJsonObject(value), 'is neither an object nor a boolean')],
   ['', optional(members({ ...BY_MEMBERS, enforcement: optional(oneOf(ENFORCEMENTS)) }))],
 ]
 export const DELETE_ENTITLEMENT: Shapes = [ORGANIZATION, ['/key', key], BY]

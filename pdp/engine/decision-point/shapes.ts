@@ -1,10 +1,9 @@
 /** The shapes of values that callers without a compiler may have got wrong. Each adds an issue for what is not so. */
 import { PdpError, type PdpErrorCode, type ValidationIssue } from '../../shared/domain/errors.ts'
-import { pointer } from '../../shared/domain/json.ts'
+import { isJsonObject, pointer } from '../../shared/domain/json.ts'
 
 type Issues = ValidationIssue[]
 export type Shape = (value: unknown, place: string, issues: Issues) => void
-export type Members = { readonly [name: string]: unknown }
 /** The arguments of a method, in their order. The place of a request that is its only argument is empty. */
 export type Shapes = readonly (readonly [place: string, shape: Shape])[]
 
@@ -16,7 +15,7 @@ export const shape =
 
 export const text = shape((value) => typeof value === 'string', 'must be string')
 export const boolean = shape((value) => typeof value === 'boolean', 'must be boolean')
-export const map = shape(isMap, 'must be an object')
+export const map = shape(isJsonObject, 'must be an object')
 export const optional =
   (inner: Shape): Shape =>
   (value, place, issues) =>
@@ -37,7 +36,7 @@ export const listOf =
 export const mapOf =
   (inner: Shape, message: string, countMax: number): Shape =>
   (value, place, issues) => {
-    if (!isMap(value) || Object.keys(value).length > countMax) return void issues.push({ place, message })
+    if (!isJsonObject(value) || Object.keys(value).length > countMax) return void issues.push({ place, message })
     for (const [key, item] of Object.entries(value)) inner(item, pointer(place, key), issues)
   }
 
@@ -45,7 +44,7 @@ export const mapOf =
 export const members =
   (known: { readonly [name: string]: Shape }): Shape =>
   (value, place, issues) => {
-    if (!isMap(value)) return void issues.push({ place, message: 'must be an object' })
+    if (!isJsonObject(value)) return void issues.push({ place, message: 'must be an object' })
     for (const name of Object.keys(value))
       if (!Object.hasOwn(known, name)) issues.push({ place: pointer(place, name), message: 'is not a known member' })
     for (const [name, inner] of Object.entries(known)) inner(value[name], pointer(place, name), issues)
@@ -55,13 +54,9 @@ export const members =
 export const withMembers =
   (known: { readonly [name: string]: Shape }): Shape =>
   (value, place, issues) => {
-    if (!isMap(value)) return void issues.push({ place, message: 'must be an object' })
+    if (!isJsonObject(value)) return void issues.push({ place, message: 'must be an object' })
     for (const [name, inner] of Object.entries(known)) inner(value[name], pointer(place, name), issues)
   }
-
-export function isMap(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
 
 export function shapeIssues(shapes: Shapes, values: readonly unknown[]): readonly ValidationIssue[] {
   const issues: Issues = []

@@ -56,7 +56,7 @@ export interface Directory {
   putUser(
     user: User & { readonly passwordHash?: string | null },
     context: WriteContext,
-    also?: (sql: Pick<Sql, 'query'>) => Promise<unknown>,
+    also?: (sql: Queries) => Promise<unknown>,
   ): Promise<void>
   /** Another hash of the same password; nothing if the stored one is no longer `stored`. */
   replacePasswordHash(id: string, hashes: { readonly stored: string; readonly hash: string }): Promise<void>
@@ -86,14 +86,10 @@ export interface Directory {
   putClient(
     client: Client & Partial<Pick<StoredClient, 'secretHash' | 'secretSetBy'>> & { readonly endTokens?: boolean },
     context: WriteContext,
-    also?: (sql: Pick<Sql, 'query'>) => Promise<unknown>,
+    also?: (sql: Queries) => Promise<unknown>,
   ): Promise<void>
   /** Also ends its tokens. False when there was none; `also` then does not run. */
-  deleteClient(
-    id: string,
-    context: WriteContext,
-    also?: (sql: Pick<Sql, 'query'>) => Promise<unknown>,
-  ): Promise<boolean>
+  deleteClient(id: string, context: WriteContext, also?: (sql: Queries) => Promise<unknown>): Promise<boolean>
   /** Tuples about the client as a service, in the organization and below it, as text; at most `countMax`. */
   clientRelations(id: string, organization: string, countMax: number): Promise<readonly string[]>
   /** `within`: those of this organization and of the ones below it. */
@@ -187,5 +183,8 @@ export interface Sql {
    * READ COMMITTED; rolled back when `work` throws. `work` runs again when PostgreSQL undid it for others (a deadlock): what it does
    * outside the transaction comes after it.
    */
-  transaction<T>(work: (sql: Pick<Sql, 'query'>) => Promise<T>): Promise<T>
+  transaction<T>(work: (sql: Queries) => Promise<T>): Promise<T>
 }
+
+/** A database, or one transaction in it. */
+export type Queries = Pick<Sql, 'query'>

@@ -1,5 +1,5 @@
 /** Numbers of events. Writers store events without one, and do not wait for each other; readers number what is committed. */
-import type { Sql } from './directory.ts'
+import type { Queries } from './directory.ts'
 
 /** What the trigger `number_events` numbers at once. */
 const PIECE_ROWS = 5_000
@@ -12,7 +12,7 @@ const NUMBER = `
  * Afterwards every event that was committed before the call is in `outbox`, with the next number. Numbers have no gaps, and an
  * event that was committed before another one was stored has the smaller number.
  */
-export async function numberEvents(sql: Pick<Sql, 'query'>): Promise<void> {
+export async function numberEvents(sql: Queries): Promise<void> {
   let left = true
   while (left) {
     const [row] = await sql.query<{ count: number }>(NUMBER)
@@ -21,7 +21,7 @@ export async function numberEvents(sql: Pick<Sql, 'query'>): Promise<void> {
 }
 
 /** The number of the newest event that has one. */
-export async function newestEvent(sql: Pick<Sql, 'query'>): Promise<number> {
+export async function newestEvent(sql: Queries): Promise<number> {
   const [row] = await sql.query<{ newest: number }>(
     "select revision as newest from revision where organization_id = '#events'",
   )

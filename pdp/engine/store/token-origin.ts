@@ -1,6 +1,6 @@
 /** What was recorded when a token of our own issuer was minted: what names the token in the token log. */
 import { revocationKey } from '../../shared/domain/revocation.ts'
-import type { Sql } from './directory.ts'
+import type { Queries } from './directory.ts'
 
 export type TokenOrigin = {
   readonly kind: 'AccessToken' | 'ClientCredentials'
@@ -33,7 +33,7 @@ const ORIGIN = `
   where r.kind in ('AccessToken', 'ClientCredentials') and r.id = $1`
 
 /** Null for a token that was never minted here, was revoked, or expired. Throws PdpError `store_unavailable`. */
-export async function tokenOrigin(sql: Pick<Sql, 'query'>, jti: string): Promise<TokenOrigin | null> {
+export async function tokenOrigin(sql: Queries, jti: string): Promise<TokenOrigin | null> {
   const [row] = await sql.query<TokenOrigin>(ORIGIN, [jti])
   return row ?? null
 }
@@ -55,7 +55,7 @@ export function originKeys({
  * more has been revoked.
  */
 export async function tokenKeys(
-  sql: Pick<Sql, 'query'>,
+  sql: Queries,
   { jti, keyId }: { readonly jti: string; readonly keyId: string | null },
 ): Promise<readonly string[] | null> {
   // PostgreSQL keeps no such text, so it names no token of ours.

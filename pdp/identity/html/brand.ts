@@ -1,6 +1,7 @@
 /** The brand of the pages: name, logo, colour, and links to terms, privacy and support. */
 import { createHash } from 'node:crypto'
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
+import { isJsonObject } from '../../shared/domain/json.ts'
 import { isLoopback } from '../../shared/process/listen.ts'
 import { darkened, lightened } from './contrast.ts'
 
@@ -34,7 +35,7 @@ export function parseBranding(text: string): Branding {
   } catch {
     throw new Error('is not JSON')
   }
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw new Error('is not a JSON object')
+  if (!isJsonObject(given)) throw new Error('is not a JSON object')
   const odd = Object.keys(given).find((key) => !MEMBERS.some((name) => name === key))
   if (odd !== undefined) throw new Error(`has no member ${JSON.stringify(odd)}, only ${MEMBERS.join(', ')}`)
   const entries = Object.entries(given).map(([key, value]): [string, string] => {

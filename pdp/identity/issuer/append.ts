@@ -1,12 +1,10 @@
 /** How the identity service writes to the logs and to the outbox: inside the transaction of the change that it reports. */
 
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries } from '../../engine/store/directory.ts'
 import type { Change, WriteContext } from '../../shared/domain/change.ts'
 import type { LogId } from '../../shared/domain/change-log.ts'
 import type { JsonObject } from '../../shared/domain/json.ts'
 import type { OutboxEventType } from '../../shared/domain/outbox/events.ts'
-
-type Queries = Pick<Sql, 'query'>
 
 /** Locks and raises a log and stores entries inside the caller's transaction. */
 export type AppendLog = (sql: Queries, log: LogId, changes: readonly Change[], context: WriteContext) => Promise<number>

@@ -1,6 +1,6 @@
 /** Reads the outbox: events in the order of their commits, without gaps. */
 
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries } from '../../engine/store/directory.ts'
 import { newestEvent, numberEvents } from '../../engine/store/number-events.ts'
 import type { JsonObject } from '../../shared/domain/json.ts'
 import { PUBLISHED_EVENTS } from '../../shared/domain/outbox/events.ts'
@@ -36,7 +36,7 @@ const READ = `
   from outbox where seq > $1 and type = any($2) order by seq limit ${PAGE_MAX}`
 
 /** Committed events are numbered one piece after the other, so a readable event never has a later predecessor. */
-export function createEvents({ sql }: { readonly sql: Pick<Sql, 'query'> }): Events {
+export function createEvents({ sql }: { readonly sql: Queries }): Events {
   const waiting = new Set<() => void>()
   let seen = -1
   let timer: NodeJS.Timeout | null = null

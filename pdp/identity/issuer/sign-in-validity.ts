@@ -1,5 +1,5 @@
 /** Which sign-ins still count: the person exists, and was not signed out since. */
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries } from '../../engine/store/directory.ts'
 
 /**
  * `since`: seconds since the epoch at which the person signed in; undefined where nobody signed in, as for a client that
@@ -12,7 +12,7 @@ const SIGNED_IN = `
   select 1 from user_account where user_id = $1
     and (signed_out_at is null or $2::float8 is null or signed_out_at < to_timestamp($2::float8 + 1))`
 
-export function createIsSignedIn(sql: Pick<Sql, 'query'>): IsSignedIn {
+export function createIsSignedIn(sql: Queries): IsSignedIn {
   return async (user, since) => (await sql.query(SIGNED_IN, [user, since ?? null])).length > 0
 }
 
@@ -29,7 +29,7 @@ const NOT_SIGNED_OUT = `
  * For who changes a way into the own account, in the transaction that changes it and holds the directory's lock: a person who was
  * signed out meanwhile, by a new password for example, must leave none behind, and take none away.
  */
-export async function isStillSignedIn(tx: Pick<Sql, 'query'>, user: string, by: SignedInBy): Promise<boolean> {
+export async function isStillSignedIn(tx: Queries, user: string, by: SignedInBy): Promise<boolean> {
   const found =
     'session' in by ? await tx.query(OPEN_SESSION, [user, by.session]) : await tx.query(NOT_SIGNED_OUT, [user, by.ts])
   return found.length > 0

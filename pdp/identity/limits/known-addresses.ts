@@ -1,5 +1,7 @@
 /** Addresses from which a person or a client has proven itself lately. They have limits of their own, so that a flood from others does not lock them out. */
 
+import { BoundedMap } from '../../shared/base/bounded-map.ts'
+
 const KNOWN_MS = 86_400_000
 const KNOWN_MAX = 10_000
 
@@ -11,14 +13,9 @@ export type KnownAddresses = {
 
 /** Per process. When there are too many, the one that was added first is forgotten. */
 export function createKnownAddresses({ clock }: { readonly clock: () => number }): KnownAddresses {
-  const untilMs = new Map<string, number>()
+  const untilMs = new BoundedMap<string, number>(KNOWN_MAX)
   return {
     has: (address) => (untilMs.get(address) ?? 0) > clock(),
-    add(address) {
-      untilMs.delete(address)
-      const [oldest] = untilMs.keys()
-      if (untilMs.size >= KNOWN_MAX && oldest !== undefined) untilMs.delete(oldest)
-      untilMs.set(address, clock() + KNOWN_MS)
-    },
+    add: (address) => untilMs.set(address, clock() + KNOWN_MS),
   }
 }

@@ -1,6 +1,6 @@
 /** Tries in a window of time, counted in the database: by all nodes together, however many try at once. */
 import { hash } from 'node:crypto'
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries } from '../../engine/store/directory.ts'
 
 export type SharedAttempts = {
   /**
@@ -33,7 +33,7 @@ const MARK = `
 
 /** `clock`: milliseconds since the epoch; those of the nodes may differ by much less than a window. */
 export function createSharedAttempts(deps: {
-  readonly sql: Pick<Sql, 'query'>
+  readonly sql: Queries
   readonly clock: () => number
   readonly windowMs: number
 }): SharedAttempts {

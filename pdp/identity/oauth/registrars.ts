@@ -1,6 +1,6 @@
 /** Registrars: clients that can register other clients for the environment. Without one, nobody could manage it any more. */
 
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries } from '../../engine/store/directory.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
 
 const REGISTRAR = `
@@ -8,7 +8,7 @@ const REGISTRAR = `
     and 'clients:write' = any(string_to_array(metadata ->> 'scope', ' ')) limit 1`
 
 /** Called inside the transaction of a change. Throws PdpError `conflict`, which rolls it back, if no registrar is left. */
-export async function requireRegistrar(sql: Pick<Sql, 'query'>): Promise<void> {
+export async function requireRegistrar(sql: Queries): Promise<void> {
   if ((await sql.query(REGISTRAR)).length > 0) return
   throw new PdpError('conflict', 'no client would be left that may register others for the environment')
 }

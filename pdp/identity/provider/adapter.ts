@@ -1,6 +1,6 @@
 /** oidc-provider's storage: one table, codes as digests only, and the database decides who uses something single-use first. */
 import { type Adapter, type AdapterPayload, errors } from 'oidc-provider'
-import type { Directory, Sql } from '../../engine/store/directory.ts'
+import type { Directory, Queries, Sql } from '../../engine/store/directory.ts'
 import type { MasterKeys } from '../../shared/base/encryption.ts'
 import { isId } from '../../shared/domain/names.ts'
 import type { IdentityEvent } from '../issuer/append.ts'
@@ -150,7 +150,7 @@ const LIVE_SESSION = `and (oidc_record.kind <> '${SESSION}' or oidc_record.consu
 type Row = Omit<PendingRecord, 'payload'> & { payload: object; text: string; userCode: string | null }
 
 /** False when a proof is remembered already (the first writer wins, on whichever node), or a session has ended. */
-async function upsert(sql: Pick<Sql, 'query'>, kind: string, record: Row): Promise<boolean> {
+async function upsert(sql: Queries, kind: string, record: Row): Promise<boolean> {
   const { key, payload, text, grantId, seconds, userCode } = record
   const uid = kind === SESSION ? member(payload, 'uid') : null
   const values = [kind, key, text, grantId, uid, userCode, seconds]
@@ -179,7 +179,7 @@ const STORE_TOKEN = `
   where client_id = $3::jsonb ->> 'clientId' and token_epoch = ($3::jsonb ->> 'clientEpoch')::int for share returning 1`
 
 /** Not for a client whose tokens have ended since the request was authenticated: it may do less now, or have another secret. */
-async function storeToken(sql: Pick<Sql, 'query'>, kind: string, record: PendingRecord): Promise<void> {
+async function storeToken(sql: Queries, kind: string, record: PendingRecord): Promise<void> {
   const { key, payload, grantId, seconds } = record
   const rows = await sql.query(STORE_TOKEN, [kind, key, payload, grantId, seconds])
   if (rows.length === 0) throw new errors.InvalidGrant('the client was changed meanwhile')

@@ -1,6 +1,7 @@
 /** How often a device or a CIBA client may ask whether the person has answered (RFC 8628 section 3.5, CIBA section 7.3). */
 import { createHash } from 'node:crypto'
 import type { Provider } from 'oidc-provider'
+import { BoundedMap } from '../../shared/base/bounded-map.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { paramsOf } from '../oauth/request.ts'
 
@@ -12,14 +13,11 @@ const KEYS_MAX = 50_000
 
 /** Per process: with several nodes a client may be told less often that it is too fast. */
 export function installPolling(provider: Provider, clock: () => number): void {
-  const polls = new Map<string, { atMs: number; intervalMs: number }>()
+  const polls = new BoundedMap<string, { atMs: number; intervalMs: number }>(KEYS_MAX)
 
   /** RFC 8628 section 3.5: each time that a client is too fast, it has to wait five seconds longer from then on. */
   function isTooFast(key: string): boolean {
     const last = polls.get(key)
-    polls.delete(key)
-    const [oldest] = polls.keys()
-    if (polls.size >= KEYS_MAX && oldest !== undefined) polls.delete(oldest)
     const interval = last?.intervalMs ?? INTERVAL_SECONDS * 1_000
     const tooFast = last !== undefined && clock() - last.atMs < interval - TOLERANCE_MS
     polls.set(key, { atMs: clock(), intervalMs: interval + (tooFast ? INTERVAL_SECONDS * 1_000 : 0) })

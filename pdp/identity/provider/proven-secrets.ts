@@ -1,5 +1,6 @@
 /** Secrets that were right a short while ago, by a keyed digest, so that a client's every request costs no slow hash. */
 import { createHmac, randomBytes } from 'node:crypto'
+import { BoundedMap } from '../../shared/base/bounded-map.ts'
 
 const KEPT_MS = 300_000
 const SECRETS_MAX = 10_000
@@ -12,17 +13,13 @@ export type ProvenSecrets = {
 
 export function createProvenSecrets({ clock }: { readonly clock: () => number }): ProvenSecrets {
   const key = randomBytes(32)
-  const untilMs = new Map<string, number>()
+  const untilMs = new BoundedMap<string, number>(SECRETS_MAX)
   const digestOf = (secret: string, stored: string): string =>
     createHmac('sha256', key)
       .update(JSON.stringify([stored, secret]))
       .digest('base64url')
   return {
     has: (secret, stored) => (untilMs.get(digestOf(secret, stored)) ?? 0) > clock(),
-    add(secret, stored) {
-      const [oldest] = untilMs.keys()
-      if (untilMs.size >= SECRETS_MAX && oldest !== undefined) untilMs.delete(oldest)
-      untilMs.set(digestOf(secret, stored), clock() + KEPT_MS)
-    },
+    add: (secret, stored) => untilMs.set(digestOf(secret, stored), clock() + KEPT_MS),
   }
 }

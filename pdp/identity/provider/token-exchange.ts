@@ -8,7 +8,7 @@ import {
   validateDpop,
 } from 'oidc-provider/lib/helpers/grants.js'
 import type { Pdp } from '../../shared/domain/decision.ts'
-import type { JsonObject } from '../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts'
 import { type Bindings, mayActIn, mayKnow } from '../issuer/tokens/bindings.ts'
 import type { Introspection } from '../issuer/tokens/introspection.ts'
 import type { TokenRecord } from '../issuer/tokens/token-state.ts'
@@ -195,8 +195,5 @@ async function childGrant(
 
 /** RFC 8693 section 4.1: earlier actors are nested, the outermost is the current one. */
 function inherited({ act }: TokenRecord): { act?: JsonObject } {
-  return isObject(act) ? { act } : {}
+  return isJsonObject(act) ? { act } : {}
 }
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

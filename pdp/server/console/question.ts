@@ -3,7 +3,7 @@
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import type { AskedSubject, ContextualTuple } from '../../shared/domain/decision.ts'
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
-import type { JsonObject } from '../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts'
 import { isSubject, parseTuple } from '../../shared/domain/names.ts'
 import { parseJson } from '../serve/http/json.ts'
 import { RequestProblem } from '../serve/http/status.ts'
@@ -86,7 +86,7 @@ function readContext(text: string, issues: ValidationIssue[]): JsonObject | null
   if (text.trim() === '') return null
   try {
     const value = parseJson(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject
+    if (isJsonObject(value)) return value
   } catch (err) {
     if (!(err instanceof RequestProblem)) throw err
   }

@@ -3,6 +3,7 @@
 import type { AccountSettings } from '../../identity/people/account/deps.ts'
 import { folderMailer, type Mailer, smtpMailer } from '../../identity/people/mail/mail.ts'
 import { openPasswordFile } from '../../identity/people/passwords/password-file.ts'
+import { messageOf } from '../../shared/base/error-message.ts'
 import { StartError } from '../../shared/process/exit.ts'
 import type { Log } from '../../shared/process/log.ts'
 import type { PdpConfig } from './config.ts'
@@ -22,5 +23,5 @@ function mailerOf(mail: PdpConfig['mail'], log: Log): Mailer | null {
 }
 
 function explain(err: unknown): never {
-  throw new StartError(`PORTCULLIS_KNOWN_PASSWORDS_FILE: ${err instanceof Error ? err.message : err}`)
+  throw new StartError(`PORTCULLIS_KNOWN_PASSWORDS_FILE: ${messageOf(err)}`)
 }

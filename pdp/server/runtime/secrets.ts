@@ -2,6 +2,7 @@
 import { readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { GivenMasterKeys } from '../../identity/issuer/keys/master-keys.ts'
+import { messageOf } from '../../shared/base/error-message.ts'
 import { StartError } from '../../shared/process/exit.ts'
 import { generatedSecret } from '../../shared/process/generated-secret.ts'
 import { type PdpConfig, parseMasterKey } from './config.ts'
@@ -25,7 +26,7 @@ export async function loadMasterKeys(config: PdpConfig): Promise<GivenMasterKeys
   const successor = successorPath(config)
   const text = await readFile(successor, 'utf8').catch((err: unknown) => {
     if (err instanceof Error && 'code' in err && err.code === 'ENOENT') return null
-    throw new StartError(`${successor} cannot be read: ${err instanceof Error ? err.message : err}`)
+    throw new StartError(`${successor} cannot be read: ${messageOf(err)}`)
   })
   return { current, next: text === null ? null : keyIn(successor, text.trim()) }
 }

@@ -1,7 +1,7 @@
 /** The transmitter of Shared Signals in the running PDP: what it needs of the other parts, and its metrics. */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Store } from '../../engine/store/contract.ts'
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries, Sql } from '../../engine/store/directory.ts'
 import type { Atomically } from '../../engine/store/postgres/unit-of-work.ts'
 import type { Identity } from '../../identity/identity.ts'
 import type { MasterKeys } from '../../shared/base/encryption.ts'
@@ -76,10 +76,7 @@ const HELD = `
     coalesce((select extract(epoch from now() - created_at) from outbox_arrival order by position limit 1), 0)::float8 as waiting`
 
 /** Returns what counts an outcome. */
-export function signalMetrics(
-  registry: Registry,
-  sql: Pick<Sql, 'query'>,
-): (outcome: DeliveryOutcome, count: number) => void {
+export function signalMetrics(registry: Registry, sql: Queries): (outcome: DeliveryOutcome, count: number) => void {
   const registers = [registry]
   const attempts = new Counter({
     name: 'portcullis_signal_attempts_total',

@@ -1,7 +1,7 @@
 /** Metrics of what decisions read from: the store's statements, connections, tables, and the limits of gRPC callers. */
 import { Gauge, Histogram, type Registry } from 'prom-client'
 import type { Store } from '../../engine/store/contract.ts'
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries } from '../../engine/store/directory.ts'
 import type { Connections } from '../../engine/store/postgres/postgres.ts'
 import type { Budgets } from '../serve/grpc/budgets.ts'
 import { asRequestProblem } from '../serve/http/status.ts'
@@ -43,7 +43,7 @@ export function timedStore(store: Store, registry: Registry, clock: () => number
 export function stateMetrics(
   registry: Registry,
   parts: {
-    readonly sql: Pick<Sql, 'query'>
+    readonly sql: Queries
     readonly connections: () => Connections
     readonly budgets: Budgets
     /** When the certificate of the gRPC listener ends; null without a certificate. */
@@ -95,7 +95,7 @@ type TableRow = { readonly name: string; readonly rows: number; readonly bytes: 
 type State = { readonly oldest: number; readonly rotating: number; readonly logs: { readonly [log: string]: number } }
 
 /** While the database does not answer, all but `database_up` keep their last values. */
-function tableMetrics(registry: Registry, sql: Pick<Sql, 'query'>): void {
+function tableMetrics(registry: Registry, sql: Queries): void {
   let reading: Promise<number> | null = null
   let readAtMs = Number.NEGATIVE_INFINITY
   /** One reading for all metrics of a scrape; prom-client collects them side by side. 1 when the database answered. */

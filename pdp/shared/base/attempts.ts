@@ -1,5 +1,6 @@
 /** Bounds tries: so many per key in a window of time. */
 
+import { BoundedMap } from './bounded-map.ts'
 export type Attempts = {
   /** Counts a try before it is made, so that many at once are counted too. False: the key has no tries left for now. */
   take(key: string): boolean
@@ -15,14 +16,11 @@ export function createAttempts(options: {
   readonly keysMax: number
 }): Attempts {
   const { clock, triesMax, windowMs, keysMax } = options
-  const windows = new Map<string, { startedAtMs: number; tries: number }>()
+  const windows = new BoundedMap<string, { startedAtMs: number; tries: number }>(keysMax)
 
   function current(key: string) {
     const window = windows.get(key)
     if (window !== undefined && clock() - window.startedAtMs < windowMs) return window
-    windows.delete(key) // a key with a new window goes to the end of the order
-    const [oldest] = windows.keys()
-    if (windows.size >= keysMax && oldest !== undefined) windows.delete(oldest)
     const fresh = { startedAtMs: clock(), tries: 0 }
     windows.set(key, fresh)
     return fresh

@@ -2,6 +2,7 @@
 
 import { type Network, type Networks, parseAddress, parseNetwork } from './addresses.ts'
 import { trimBlanks } from './blanks.ts'
+import { messageOf } from './error-message.ts'
 
 /** What one kind of field says: texts as they were sent, from the client's side to ours; null: not said there. */
 export type Said = {
@@ -70,7 +71,7 @@ export function parseNetworks(text: string): readonly Network[] {
       return parseNetwork(one)
     } catch (err) {
       throw new Error(
-        `must list addresses or CIDR blocks with commas between; ${JSON.stringify(one)} ${err instanceof Error ? err.message : 'is not one'}`,
+        `must list addresses or CIDR blocks with commas between; ${JSON.stringify(one)} ${messageOf(err)}`,
       )
     }
   })

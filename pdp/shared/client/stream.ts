@@ -8,6 +8,7 @@ import {
   status,
 } from '@grpc/grpc-js'
 import { DecisionService } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
+import { messageOf } from '../base/error-message.ts'
 import { serviceDefinition } from '../process/grpc/service.ts'
 import { createQuestionBatch } from './batch.ts'
 import { type Decision, decodeAnswers, encodeQuestions, type Questions, type StreamAnswer } from './codec.ts'
@@ -166,7 +167,7 @@ class ReconnectingStream implements PdpStream {
       if (authorize !== null) metadata.set('authorization', `Bearer ${authorize()}`)
       return metadata
     } catch (err) {
-      this.#reconnect(err instanceof Error ? err.message : 'the token cannot be read', false)
+      this.#reconnect(messageOf(err), false)
       return null
     }
   }

@@ -5,6 +5,10 @@ export type JsonObject = { readonly [key: string]: JsonValue }
 
 const JSON_DEPTH_MAX = 32
 
+/** For a value that was parsed as JSON. */
+export const isJsonObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
 /**
  * What keeps a JSON value from being stored as jsonb, or null: NUL, half a surrogate pair, too deep nesting, or what only a
  * caller without a compiler can pass, such as a bigint or a function.

@@ -1,6 +1,6 @@
 /** The grammar of ids, types, relations, tuples and subjects (ARCHITECTURE.md section 5), parsed once at the border. */
 import { PdpError } from './errors.ts'
-import { jsonText } from './json.ts'
+import { isJsonObject, jsonText } from './json.ts'
 import { CONTEXT_BYTES_MAX, type Tuple, type TupleCondition } from './tuple.ts'
 
 // What an ASCII character may be part of. Names are scanned by this table, since four RegExp calls cost as much as half a decision.
@@ -155,8 +155,7 @@ export function conditionIssue(condition: TupleCondition | undefined): string | 
   if (typeof name !== 'string') return 'the name of the condition is not a string'
   if (!/^[^\s\p{Cc}]+$/u.test(name) || name.length > CONDITION_NAME_CHARACTERS_MAX || !name.isWellFormed())
     return `condition ${quote(name)} is not a name`
-  if (typeof context !== 'object' || context === null || Array.isArray(context))
-    return `the context of condition ${quote(name)} is not an object`
+  if (!isJsonObject(context)) return `the context of condition ${quote(name)} is not an object`
   const text = jsonText(context)
   if (text === null) return `the context of condition ${quote(name)} is not JSON`
   if (Buffer.byteLength(text) > CONTEXT_BYTES_MAX)

@@ -1,5 +1,6 @@
 /** Reads settings from environment variables, and reports all errors together. */
 import { readFileSync } from 'node:fs'
+import { messageOf } from '../base/error-message.ts'
 import { fileProblem } from './command/file-problem.ts'
 import { ConfigError } from './exit.ts'
 import { didYouMeanSetting, type NearestName, unknownSettings } from './setting-names.ts'
@@ -58,7 +59,7 @@ export function readEnvironment<T>(
     try {
       return parse(value)
     } catch (err) {
-      report(`${name} ${err instanceof Error ? err.message : 'is not valid'}`)
+      report(`${name} ${messageOf(err)}`)
       return null
     }
   }

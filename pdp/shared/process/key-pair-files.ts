@@ -2,6 +2,7 @@
 import { createHash, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
+import { messageOf } from '../base/error-message.ts'
 
 export type KeyPairFiles = {
   readonly certFile: string
@@ -29,7 +30,7 @@ export async function readKeyPair({ certFile, keyFile, clientCaFile }: KeyPairFi
   try {
     createSecureContext({ cert, key, ...(clientCa !== null && { ca: clientCa }) })
   } catch (err) {
-    const reason = err instanceof Error ? err.message : String(err)
+    const reason = messageOf(err)
     throw new Error(`${certFile} and ${keyFile} do not belong together: ${reason}`, { cause: err })
   }
   const digest = createHash('sha256')

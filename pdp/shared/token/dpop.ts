@@ -5,6 +5,7 @@
 
 import { hash, type JsonWebKey, type KeyObject } from 'node:crypto'
 import { lowerAscii } from '../base/blanks.ts'
+import { BoundedMap } from '../base/bounded-map.ts'
 import { type AlgorithmName, isAlgorithm, jwkSuits, keySuits, verifySignature } from './algorithms.ts'
 import type { AccessClaims } from './claims.ts'
 import { TokenError } from './errors.ts'
@@ -143,17 +144,11 @@ const KEYS_MAX = 1_000
 
 /** Caches imported keys, because importing costs as much as verifying. Only keys of valid proofs are kept. */
 function createKeyCache() {
-  const byName = new Map<string, KeyObject>()
+  const byName = new BoundedMap<string, KeyObject>(KEYS_MAX)
   const nameOf = ({ algorithm, thumbprint }: Proof): string => `${algorithm} ${thumbprint}`
   return {
     known: (proof: Proof): KeyObject | undefined => byName.get(nameOf(proof)),
-    remember(proof: Proof, key: KeyObject): void {
-      const name = nameOf(proof)
-      if (byName.has(name)) return
-      const [oldest] = byName.keys()
-      if (byName.size >= KEYS_MAX && oldest !== undefined) byName.delete(oldest)
-      byName.set(name, key)
-    },
+    remember: (proof: Proof, key: KeyObject): void => byName.set(nameOf(proof), key),
   }
 }
 

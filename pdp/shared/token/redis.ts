@@ -1,5 +1,6 @@
 /** Connections to Redis: a silent one is closed and opened again. */
 import type { Redis, RedisOptions } from 'ioredis'
+import { messageOf } from '../base/error-message.ts'
 
 /** A connection without a reply for this time is dead: a network that drops packets does not close connections. */
 const SILENT_MS = 1_000
@@ -32,6 +33,6 @@ export async function openRedis(
 
 /** The error with its message alone. Servers that do not know a command repeat its arguments there. */
 export function withoutCommand(error: unknown): Error {
-  const message = error instanceof Error ? error.message : 'unknown'
+  const message = messageOf(error)
   return new Error(message.split(', with args beginning with', 1)[0])
 }

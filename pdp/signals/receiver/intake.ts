@@ -1,6 +1,6 @@
 /** Takes SETs in. Their effects and their ids are stored in one transaction, before they are acknowledged. */
 import { hash } from 'node:crypto'
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries, Sql } from '../../engine/store/directory.ts'
 import type { Change, WriteContext } from '../../shared/domain/change.ts'
 import { type LogId, TOKENS } from '../../shared/domain/change-log.ts'
 import type { Log } from '../../shared/process/log.ts'
@@ -30,7 +30,7 @@ export type IntakeOutcome = (typeof OUTCOMES)[number]
 
 /** Locks and raises a log and stores entries inside the caller's transaction. */
 export type AppendLog = (
-  sql: Pick<Sql, 'query'>,
+  sql: Queries,
   log: LogId,
   changes: readonly Change[],
   context: WriteContext,

@@ -2,7 +2,7 @@
 
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries } from '../../engine/store/directory.ts'
 import type { MasterKeys } from '../../shared/base/encryption.ts'
 import { readAtMost } from '../../shared/base/http-json.ts'
 import { mediaTypeOf } from '../../shared/base/media-type.ts'
@@ -22,7 +22,7 @@ const AT_ONCE_MAX = 16
 export type PushHandler = (req: IncomingMessage, res: ServerResponse, receiverId: string) => Promise<void>
 
 export function createPushHandler(deps: {
-  readonly sql: Pick<Sql, 'query'>
+  readonly sql: Queries
   readonly masterKeys: MasterKeys
   readonly intake: Intake
   readonly log: Log

@@ -1,6 +1,6 @@
 /** Receives security events of other issuers: one process at a time serves each stream, and every process takes pushes. */
 import { randomUUID } from 'node:crypto'
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries, Sql } from '../../engine/store/directory.ts'
 import type { MasterKeys } from '../../shared/base/encryption.ts'
 import type { Log } from '../../shared/process/log.ts'
 import type { Fetch } from '../../shared/token/remote-keys.ts'
@@ -127,12 +127,12 @@ export function startReceiver(deps: ReceiverDeps): Receiver {
   }
 }
 
-async function isRegistered(sql: Pick<Sql, 'query'>, issuer: string): Promise<boolean> {
+async function isRegistered(sql: Queries, issuer: string): Promise<boolean> {
   const rows = await sql.query("select 1 from trusted_issuer where issuer = $1 and document ? 'ssf'", [issuer])
   return rows.length > 0
 }
 
-async function forget(sql: Pick<Sql, 'query'>): Promise<void> {
+async function forget(sql: Queries): Promise<void> {
   await sql.query(`delete from received_set where received_at < now() - make_interval(secs => $1)`, [
     SEEN_KEPT_MS / 1_000,
   ])

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Sql } from '../../engine/store/directory.ts'
 import type { MasterKeys } from '../../shared/base/encryption.ts'
 import { open } from '../../shared/base/encryption.ts'
+import { messageOf } from '../../shared/base/error-message.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { members } from '../../shared/token/jws.ts'
 import { SetError } from '../set/errors.ts'
@@ -240,5 +241,3 @@ async function takeIn(
     acknowledged.setErrs[jti] = { err: err.code, description: err.message }
   }
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : 'unknown')

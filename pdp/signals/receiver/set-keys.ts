@@ -1,4 +1,6 @@
 /** The keys that sign a transmitter's SETs: those that its metadata names, else those of the issuer's tokens. */
+
+import { BoundedMap } from '../../shared/base/bounded-map.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { createKeySource, type KeySource } from '../../shared/token/keys.ts'
 import { type Fetch, remoteKeys } from '../../shared/token/remote-keys.ts'
@@ -14,7 +16,7 @@ export function createSetKeys(deps: {
   readonly log: Log
 }): (stream: ReceivedStream) => KeySource {
   const { fetch, clock } = deps
-  const sources = new Map<string, KeySource>()
+  const sources = new BoundedMap<string, KeySource>(SOURCES_MAX)
 
   function make({ issuer, stream, keys }: ReceivedStream): KeySource {
     const onError = (err: unknown): void => deps.log.warn({ event: 'transmitter_keys_failed', issuer, err })
@@ -27,12 +29,6 @@ export function createSetKeys(deps: {
 
   return (stream) => {
     const name = JSON.stringify([stream.issuer, stream.stream?.jwks_uri ?? stream.keys])
-    const known = sources.get(name)
-    if (known !== undefined) return known
-    const [oldest] = sources.keys()
-    if (sources.size >= SOURCES_MAX && oldest !== undefined) sources.delete(oldest)
-    const made = make(stream)
-    sources.set(name, made)
-    return made
+    return sources.getOrMake(name, () => make(stream))
   }
 }

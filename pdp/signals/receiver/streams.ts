@@ -1,6 +1,6 @@
 /** The streams that transmitters of other issuers send us, as the database has them: one row for each such issuer. */
 import { hash, randomBytes } from 'node:crypto'
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries } from '../../engine/store/directory.ts'
 import { type MasterKeys, open, seal } from '../../shared/base/encryption.ts'
 import type { AlgorithmName } from '../../shared/token/algorithms.ts'
 import { RECEIVED_STREAM_SEALED_AS, SILENT, type StoredSignals } from './registration.ts'
@@ -38,7 +38,6 @@ export type StreamState = {
   readonly error: string | null
   readonly failed_at: string | null
 }
-type Queries = Pick<Sql, 'query'>
 
 const RECEIVER_ID_BYTES = 24
 const AUTHORIZATION_BYTES = 32

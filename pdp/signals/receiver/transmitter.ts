@@ -1,4 +1,6 @@
 /** Calls the API of another issuer's SSF transmitter (SSF 1.0 section 8, RFC 8936): metadata, its stream for us, polls. */
+
+import { messageOf } from '../../shared/base/error-message.ts'
 import { readAtMost } from '../../shared/base/http-json.ts'
 import { members } from '../../shared/token/jws.ts'
 import { describeSlash } from '../../shared/token/remote-keys.ts'
@@ -122,7 +124,7 @@ export function createTransmitter(
       redirect: 'manual',
       signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
     }).catch((err: unknown) => {
-      throw new TransmitterError(`${url}: ${err instanceof Error ? err.message : 'no answer'}`, null, err)
+      throw new TransmitterError(`${url}: ${messageOf(err)}`, null, err)
     })
     if (statuses.includes(status)) {
       const bytesMax = isPoll ? POLL_BYTES_MAX : ANSWER_BYTES_MAX

@@ -1,5 +1,5 @@
 /** Turns an event of the outbox into a security event for one receiver, if the receiver may see it. */
-import type { JsonObject, JsonValue } from '../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../shared/domain/json.ts'
 import type { OutboxEventType } from '../../shared/domain/outbox/events.ts'
 import { CAEP_EVENTS, entitlementUpdated } from '../set/event-types.ts'
 import type { SimpleSubject, SubjectIdentifier } from '../set/subjects.ts'
@@ -161,9 +161,7 @@ const textOf = (value: JsonValue | undefined): string | null => (typeof value ==
 const listOf = (value: JsonValue | undefined): readonly JsonValue[] => (Array.isArray(value) ? value : [])
 const textsOf = (value: JsonValue | undefined): readonly string[] =>
   listOf(value).filter((item) => typeof item === 'string')
-const isObject = (value: JsonValue): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-const recordOf = (value: JsonValue): JsonObject => (isObject(value) ? value : {})
+const recordOf = (value: JsonValue): JsonObject => (isJsonObject(value) ? value : {})
 
 /** The organizations that an event names. */
 export const organizationsOf = ({ organization, data }: Pick<OutboxRow, 'organization' | 'data'>): readonly string[] =>

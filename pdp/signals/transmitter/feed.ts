@@ -1,5 +1,5 @@
 /** The outbox as this process follows it: the newest events in memory, read once for all streams, with a callback for new ones. */
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries } from '../../engine/store/directory.ts'
 import { newestEvent, numberEvents } from '../../engine/store/number-events.ts'
 import { type OutboxRow, organizationsOf } from './events.ts'
 
@@ -39,10 +39,7 @@ const ANCESTORS = `
   select id, array_agg(above) as above from up group by id`
 
 /** `onError`: the database did not answer; it is asked again. */
-export function createFeed(deps: {
-  readonly sql: Pick<Sql, 'query'>
-  readonly onError: (error: unknown) => void
-}): Feed {
+export function createFeed(deps: { readonly sql: Queries; readonly onError: (error: unknown) => void }): Feed {
   const { sql } = deps
   const listeners = new Set<() => void>()
   let kept: OutboxRow[] = []

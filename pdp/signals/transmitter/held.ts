@@ -1,5 +1,5 @@
 /** What a stream holds while its receiver does not take it: no more than the published bound. */
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries } from '../../engine/store/directory.ts'
 import type { Feed } from './feed.ts'
 import { dropped, readAhead } from './next-events.ts'
 import { type PauseDeps, pauseStream } from './pause.ts'
@@ -85,7 +85,7 @@ async function drop(
   })
 }
 
-const moveOn = (sql: Pick<Sql, 'query'>, id: string, of: { readonly cursor: number; readonly lost: number }) =>
+const moveOn = (sql: Queries, id: string, of: { readonly cursor: number; readonly lost: number }) =>
   sql.query(
     `update signal_stream set cursor_seq = $2, gap_count = gap_count + $3,
        held_from = case when held_from = cursor_seq and held_seq >= $2 then $2 end, held_count = greatest(0, held_count - $3)

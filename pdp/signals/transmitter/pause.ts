@@ -1,6 +1,6 @@
 /** Pauses a stream that cannot continue. Its receiver gets an event about it first (SSF 1.0 section 8.1.5), and the status says why. */
 
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries, Sql } from '../../engine/store/directory.ts'
 import type { GuardedPost } from '../../shared/base/guarded-post.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { STREAM_EVENTS } from '../set/event-types.ts'
@@ -42,7 +42,7 @@ export async function pauseStream(deps: PauseDeps, { id }: Pick<Stream, 'id'>, r
 }
 
 const stop = (
-  sql: Pick<Sql, 'query'>,
+  sql: Queries,
   id: string,
   { reason, announced }: { readonly reason: string; readonly announced: number | null },
 ) =>

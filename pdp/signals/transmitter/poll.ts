@@ -1,6 +1,6 @@
 /** One poll (RFC 8936 section 2): acknowledgements first, then what is to be sent, in one transaction. */
 
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries, Sql } from '../../engine/store/directory.ts'
 import type { Log } from '../../shared/process/log.ts'
 import type { Feed } from './feed.ts'
 import { nextSets, type QueueDeps } from './queue.ts'
@@ -60,8 +60,6 @@ export async function pollStream(
   report(deps, polled.settled)
   return polled.answer
 }
-
-type Queries = Pick<Sql, 'query'>
 
 /** What is unknown was acknowledged before. */
 async function forget(sql: Queries, id: string, jtis: readonly string[]): Promise<readonly string[]> {

@@ -1,6 +1,6 @@
 /** What a stream has to send: security event tokens that are stored before they leave, so that a retry has the same bytes. */
 import { createHmac } from 'node:crypto'
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries } from '../../engine/store/directory.ts'
 import type { MasterKeys } from '../../shared/base/encryption.ts'
 import type { JsonObject } from '../../shared/domain/json.ts'
 import { formatSubject, parseSubject } from '../set/subjects.ts'
@@ -8,7 +8,6 @@ import { eventsDelivered } from './events.ts'
 import { type Ahead, aboutStream, type Draft, type Listener, readAhead } from './next-events.ts'
 import type { Stream } from './streams.ts'
 
-type Queries = Pick<Sql, 'query'>
 /** Signs claims as a SET with the active key, and names the key. */
 export type SignSet = (claims: JsonObject) => Promise<{ readonly token: string; readonly kid: string }>
 export type PendingSet = {

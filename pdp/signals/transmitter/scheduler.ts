@@ -1,6 +1,6 @@
 /** Decides which streams to serve: those of new events at once, and every second all that are due. */
 
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries } from '../../engine/store/directory.ts'
 import type { Log } from '../../shared/process/log.ts'
 import type { Deliver } from './deliverer.ts'
 import { type Audience, contentOf, eventsDelivered, type OutboxRow } from './events.ts'
@@ -53,7 +53,7 @@ type Entry = { readonly row: Row; readonly audience: Audience; wanted: number }
 
 export function createScheduler(deps: {
   readonly issuer: string
-  readonly sql: Pick<Sql, 'query'>
+  readonly sql: Queries
   readonly feed: Feed
   readonly deliver: Deliver
   /** Nothing came on this stream for long. */

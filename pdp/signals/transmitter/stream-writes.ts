@@ -1,6 +1,6 @@
 /** What receivers and operators change about streams: alone, or inside an open transaction. */
 
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries, Sql } from '../../engine/store/directory.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
 import { STREAM_EVENTS } from '../set/event-types.ts'
 import type { SubjectIdentifier } from '../set/subjects.ts'
@@ -50,7 +50,6 @@ export type StreamWritesDeps = Parameters<typeof requestOf>[0] & {
   /** A stream was changed. Inside a transaction it is called before the commit. */
   readonly onWritten: (id: string) => void
 }
-type Queries = Pick<Sql, 'query'>
 
 export function createStreamWrites(deps: StreamWritesDeps): StreamWrites {
   const { issuer, sql, queue, onWritten } = deps

@@ -1,6 +1,6 @@
 /** The streams of receivers in the database: what a receiver asked for, and where its stream has come to. */
 import { randomBytes } from 'node:crypto'
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries } from '../../engine/store/directory.ts'
 import { numberEvents } from '../../engine/store/number-events.ts'
 import { formatSubject, type SubjectIdentifier, subjectKey } from '../set/subjects.ts'
 
@@ -46,7 +46,6 @@ export type StreamState = Stream & {
   readonly gapCount: number
 }
 
-type Queries = Pick<Sql, 'query'>
 export const STREAM_COLUMNS = `s.stream_id as id, s.client_id as client, s.organization_id as organization,
   s.endpoint_url as "endpointUrl", s.authorization_sealed as "authorizationSealed", s.events_requested as "eventsRequested",
   s.subject_format as "subjectFormat", s.description, s.status, s.status_reason as "statusReason", s.cursor_seq as cursor,

@@ -1,7 +1,7 @@
 /** Turns at streams: who may deliver one now, by a lease in the database. One statement serves many streams. */
 import { randomUUID } from 'node:crypto'
 import { Batcher } from '../../engine/store/batcher.ts'
-import type { Sql } from '../../engine/store/directory.ts'
+import type { Queries } from '../../engine/store/directory.ts'
 import type { Feed } from './feed.ts'
 import { nextSets, type PendingSet, type QueueDeps } from './queue.ts'
 import { STREAM_COLUMNS, type Stream } from './streams.ts'
@@ -74,7 +74,7 @@ type Ask = { readonly id: string; readonly wanted: number; done(turn: Turn | nul
 type End = { readonly ended: Ended; done(): void; fail(error: unknown): void }
 
 export function createTurns(
-  deps: QueueDeps & { readonly sql: Pick<Sql, 'query'>; readonly feed: Pick<Feed, 'after' | 'newest'> },
+  deps: QueueDeps & { readonly sql: Queries; readonly feed: Pick<Feed, 'after' | 'newest'> },
 ): Turns {
   const takes = new Batcher<Ask>({
     ...{ runningMax: 2, itemsMax: TAKEN_MAX, schedule: setImmediate },
@@ -133,14 +133,14 @@ async function takeAll(deps: Parameters<typeof createTurns>[0], asks: readonly A
   }
 }
 
-async function giveBack(sql: Pick<Sql, 'query'>, streams: readonly Stream[]): Promise<void> {
+async function giveBack(sql: Queries, streams: readonly Stream[]): Promise<void> {
   const [first] = streams
   if (first === undefined) return
   const [ids, announced] = [streams.map(({ id }) => id), streams.map(({ announcedNumber }) => announcedNumber)]
   await sql.query(GIVE_BACK, [ids, announced, first.lease])
 }
 
-async function endAll(sql: Pick<Sql, 'query'>, all: readonly End[]): Promise<void> {
+async function endAll(sql: Queries, all: readonly End[]): Promise<void> {
   const ended = all.map((one) => one.ended)
   const done = ended.flatMap(({ stream, jtis }) => jtis.map((jti) => ({ id: stream.id, jti })))
   await sql.query(END, [

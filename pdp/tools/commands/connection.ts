@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { SERVICE_SCOPES } from '../../identity/oauth/scopes.ts'
+import { isJsonObject } from '../../shared/domain/json.ts'
 import { didYouMean } from '../../shared/domain/nearest.ts'
 import { fileProblem } from '../../shared/process/command/file-problem.ts'
 import { isLoopback, urlHost } from '../../shared/process/listen.ts'
@@ -148,11 +149,11 @@ async function clientToken(
   const authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
   const response = await reach(url, fetch, '/oauth/token', { method: 'POST', body: form, headers: { authorization } })
   const body: unknown = await response.json().catch(() => null)
-  if (response.ok && isObject(body) && typeof body.access_token === 'string') return body.access_token
-  if (isObject(body) && String(body.error_description).startsWith('organization is not one'))
+  if (response.ok && isJsonObject(body) && typeof body.access_token === 'string') return body.access_token
+  if (isJsonObject(body) && String(body.error_description).startsWith('organization is not one'))
     throw new CliError(`there is no organization ${options.organization}, or client ${id} may not act in it`)
-  const said = isObject(body) ? [body.error, body.error_description].filter((text) => typeof text === 'string') : []
-  const hint = isObject(body) ? hintOf(body, { url, secretFile: given === null ? localSecretFile(env) : null }) : ''
+  const said = isJsonObject(body) ? [body.error, body.error_description].filter((text) => typeof text === 'string') : []
+  const hint = isJsonObject(body) ? hintOf(body, { url, secretFile: given === null ? localSecretFile(env) : null }) : ''
   throw new CliError(
     `client ${id} got no token: ${said.join(': ') || `status ${response.status}. Is ${url} a PDP?`}${hint}`,
   )
@@ -196,9 +197,6 @@ function localAdminSecret(url: string, id: string, env: NodeJS.ProcessEnv): stri
   throw new CliError(lines.join('\n  '))
 }
 
-const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
-  typeof value === 'object' && value !== null
-
 async function send(request: Sent & { url: string; token: string; fetch: typeof fetch }): Promise<Response> {
   const { url, token, method, path, body, lines, accept, fetch } = request
   const headers = {
@@ -222,7 +220,7 @@ async function send(request: Sent & { url: string; token: string; fetch: typeof 
 export async function find(connection: Connection, path: string): Promise<{ readonly [name: string]: unknown } | null> {
   try {
     const found: unknown = await (await connection.send({ method: 'GET', path })).json()
-    return isObject(found) ? found : null
+    return isJsonObject(found) ? found : null
   } catch (err) {
     if (err instanceof CliError && err.status === 404) return null
     throw err

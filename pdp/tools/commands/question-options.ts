@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import type { AskedSubject, ContextualTuple } from '../../shared/domain/decision.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
-import type { JsonObject } from '../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts'
 import { isSubject, parseTuple, quote } from '../../shared/domain/names.ts'
 import { CliError } from './errors.ts'
 
@@ -59,7 +59,7 @@ export const questionBody = ({ context, contextualTuples, withoutTuples, asOfMs 
 function parseContext(text: string): JsonObject {
   try {
     const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject
+    if (isJsonObject(value)) return value
   } catch {
     // Reported below.
   }

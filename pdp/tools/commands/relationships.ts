@@ -4,6 +4,7 @@ import { createReadStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Command, InvalidArgumentError } from 'commander'
+import { messageOf } from '../../shared/base/error-message.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
 import { parseTuple } from '../../shared/domain/names.ts'
 import { fileProblem } from '../../shared/process/command/file-problem.ts'
@@ -126,10 +127,7 @@ async function exportAll(options: ConnectionOptions & Filter, io: NodeJS.Process
   try {
     if (response.body !== null) await pipeline(Readable.fromWeb(response.body), io.stdout, { end: false })
   } catch (err) {
-    throw new CliError(
-      `the export ended early, so the output is not complete: ${err instanceof Error ? err.message : err}`,
-      { cause: err },
-    )
+    throw new CliError(`the export ended early, so the output is not complete: ${messageOf(err)}`, { cause: err })
   }
   return EXIT.ok
 }

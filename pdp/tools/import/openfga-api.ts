@@ -1,7 +1,7 @@
 /** Reads a store out of a running OpenFGA: its latest model and all its tuples, page by page. */
 import openfga from '@openfga/syntax-transformer'
 import { parsed } from '../../engine/decide/language/model-language.ts'
-import type { JsonObject } from '../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts'
 import { modelTextOf } from '../model-test/model-text.ts'
 import { refused } from './mapping.ts'
 import type { FgaTuple } from './openfga.ts'
@@ -42,13 +42,13 @@ export async function readOpenFga(
 }
 
 function readTuple(item: unknown): FgaTuple {
-  const key = isObject(item) && isObject(item.key) ? item.key : {}
+  const key = isJsonObject(item) && isJsonObject(item.key) ? item.key : {}
   const { user, relation, object, condition } = key
   if (typeof user !== 'string' || typeof relation !== 'string' || typeof object !== 'string')
     throw refused('the answer to read has something that is not a tuple')
-  if (!isObject(condition)) return { user, relation, object }
+  if (!isJsonObject(condition)) return { user, relation, object }
   const { name, context = {} } = condition
-  if (typeof name !== 'string' || !isObject(context))
+  if (typeof name !== 'string' || !isJsonObject(context))
     throw refused('the answer to read has a condition without a name, or with a context that is not an object')
   return { user, relation, object, condition: { name, context: context as JsonObject } }
 }
@@ -66,9 +66,7 @@ async function ask({ url, store, token, fetch }: FgaApi, call: string, body: obj
     },
   )
   const answer: unknown = await response.json().catch(() => null)
-  if (response.ok && isObject(answer)) return answer
-  const said = isObject(answer) && typeof answer.message === 'string' ? `: ${answer.message}` : ''
+  if (response.ok && isJsonObject(answer)) return answer
+  const said = isJsonObject(answer) && typeof answer.message === 'string' ? `: ${answer.message}` : ''
   throw refused(`${url} answered ${call.split('?')[0]} with status ${response.status}${said}`)
 }
-
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)

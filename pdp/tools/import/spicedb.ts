@@ -3,7 +3,7 @@
  * caveats become conditions.
  */
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
-import type { JsonObject } from '../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts'
 import { parseTuple } from '../../shared/domain/names.ts'
 import type { Tuple, TupleCondition } from '../../shared/domain/tuple.ts'
 import { refused, renamed, type TypeNames, typeNames } from './mapping.ts'
@@ -163,7 +163,7 @@ function readCaveat(text: string): TupleCondition {
 function parsedObject(json: string): JsonObject | null {
   try {
     const value: unknown = JSON.parse(json)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : null
+    return isJsonObject(value) ? value : null
   } catch {
     return null
   }

@@ -2,6 +2,7 @@
 import { type AST, ParseError, parseTOML } from 'toml-eslint-parser'
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from 'yaml'
 import { yamlIssues } from '../../../pdp/shared/base/yaml.ts'
+import { isJsonObject } from '../../../pdp/shared/domain/json.ts'
 import { UnreadableError } from './source.ts'
 import { type Entry, folded, type Scalar, type Tree } from './tree.ts'
 
@@ -149,8 +150,7 @@ function tableAt(root: Draft, path: readonly (string | number)[], line: number):
   return table
 }
 
-const isDraft = (value: unknown): value is Draft =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && 'members' in value
+const isDraft = (value: unknown): value is Draft => isJsonObject(value) && 'members' in value
 
 function put(table: Draft, { key, value }: AST.TOMLKeyValue): void {
   const names = key.keys.map((part) => (part.type === 'TOMLBare' ? part.name : part.value))

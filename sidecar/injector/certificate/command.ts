@@ -1,5 +1,6 @@
 /** `injector maintain-certificate`: a process that keeps the webhook's certificate valid. */
 import type { Command } from 'commander'
+import { messageOf } from '../../../pdp/shared/base/error-message.ts'
 import { ConfigError, runCommand } from '../../../pdp/shared/process/exit.ts'
 import { createLog } from '../../../pdp/shared/process/log.ts'
 import { openLogOutput } from '../../../pdp/shared/process/log-output.ts'
@@ -52,7 +53,7 @@ async function maintain(options: Options, io: Io): Promise<void> {
       if (renewed !== null) log.info({ event: 'certificate_made', reason: renewed, not_after })
       if (published) log.info({ event: 'authorities_published', webhook: goal.webhook })
     } catch (err) {
-      log.error({ event: 'certificate_not_maintained', reason: err instanceof Error ? err.message : 'unknown error' })
+      log.error({ event: 'certificate_not_maintained', reason: messageOf(err) })
     }
   }
   let running = once()

@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
+import { messageOf } from '../../../pdp/shared/base/error-message.ts'
 import { fileProblem } from '../../../pdp/shared/process/command/file-problem.ts'
 import { ConfigError } from '../../../pdp/shared/process/exit.ts'
 import { LOG_LEVELS, type LogLevel } from '../../../pdp/shared/process/log.ts'
@@ -82,7 +83,7 @@ export function parseInjectorConfig(text: string, path: string): InjectorConfig 
     try {
       return READERS[name](document[name]) as ReturnType<(typeof READERS)[Name]>
     } catch (err) {
-      problems.push(`${path}: ${name} ${err instanceof Error ? err.message : 'is not valid'}`)
+      problems.push(`${path}: ${name} ${messageOf(err)}`)
       return null
     }
   }
@@ -108,7 +109,7 @@ function parseYaml(text: string, path: string): JsonObject {
   try {
     document = parse(text)
   } catch (err) {
-    throw new ConfigError([`${path} is not YAML: ${err instanceof Error ? err.message : ''}`])
+    throw new ConfigError([`${path} is not YAML: ${messageOf(err)}`])
   }
   if (!isObject(document)) throw new ConfigError([`${path} must hold an object`])
   return document

@@ -6,6 +6,7 @@ import { chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
+import { messageOf } from '../../../shared/base/error-message.ts'
 import { StartError } from '../../../shared/process/exit.ts'
 import { dataDirectoryMode } from '../../../shared/process/generated-secret.ts'
 
@@ -51,7 +52,7 @@ function ownerOf(path: string): { readonly uid: number; readonly gid: number } |
 
 function refuseDirectory(directory: string): (cause: unknown) => never {
   return (cause) => {
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = messageOf(cause)
     throw new StartError(`The data directory ${directory} cannot be used: ${reason}`, { cause })
   }
 }

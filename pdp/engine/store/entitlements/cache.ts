@@ -3,6 +3,7 @@
  * in order: this process's memory, the shared cache, the source.
  */
 
+import { BoundedMap } from '../../../shared/base/bounded-map.ts'
 import type { LogPosition } from '../../../shared/domain/change-log.ts'
 import type { Entitlement } from '../../../shared/domain/entitlement.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
@@ -33,7 +34,7 @@ export class EntitlementCache {
   readonly #shared: SharedCache
   readonly #clock: () => number
   /** By organization, the one that was asked about longest ago first. */
-  readonly #known = new Map<string, CachedValues>()
+  readonly #known = new BoundedMap<string, CachedValues>(ORGANIZATIONS_MAX)
   #characters = 0
   /** Running reads by their arguments: equal reads share one. */
   readonly #reads = new Map<string, Promise<Values | undefined>>()
@@ -134,10 +135,11 @@ export class EntitlementCache {
     const known = last !== undefined && nowMs < last.untilMs ? last : undefined
     const untilMs = nowMs + (this.#source.keptMsMax ?? Number.POSITIVE_INFINITY)
     const kept = known?.name === name ? known : { name, untilMs, values: new Map<string, StatedValue>(), characters: 0 }
-    this.#forget(organization)
+    this.#characters -= last?.characters ?? 0
+    this.#known.delete(organization)
+    if (this.#known.size >= ORGANIZATIONS_MAX) this.#forgetOldest()
     this.#known.set(organization, kept)
     this.#characters += kept.characters
-    if (this.#known.size > ORGANIZATIONS_MAX) this.#forgetOldest()
     return kept
   }
 
@@ -158,14 +160,9 @@ export class EntitlementCache {
   }
 
   #forgetOldest(): void {
-    const [oldest] = this.#known.keys()
+    const oldest = this.#known.takeOldest()
     if (oldest === undefined) throw new TypeError('there is nothing to forget')
-    this.#forget(oldest)
-  }
-
-  #forget(organization: string): void {
-    this.#characters -= this.#known.get(organization)?.characters ?? 0
-    this.#known.delete(organization)
+    this.#characters -= oldest.characters
   }
 }
 

@@ -8,7 +8,7 @@ import { BadAnswer, type PostFetch, postJson } from '../../../shared/base/http-j
 import type { LogPosition } from '../../../shared/domain/change-log.ts'
 import { ENFORCEMENTS, type Entitlement } from '../../../shared/domain/entitlement.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
-import type { JsonObject } from '../../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts'
 import { isEntitlementKey, quote } from '../../../shared/domain/names.ts'
 import type { EntitlementSource, Store } from '../contract.ts'
 import { createTenantPlaces } from '../tenant-places.ts'
@@ -145,7 +145,6 @@ function parseEntitlement(key: string, given: unknown): Entitlement {
 
 /** Of what JSON.parse returned. */
 function members(value: unknown, what: string): JsonObject {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new BadAnswer(`${what} is not an object`)
+  if (!isJsonObject(value)) throw new BadAnswer(`${what} is not an object`)
   return Object.fromEntries(Object.entries(value))
 }

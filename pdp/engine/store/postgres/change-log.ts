@@ -3,9 +3,8 @@ import { randomBytes } from 'node:crypto'
 import type { Change, WriteContext } from '../../../shared/domain/change.ts'
 import type { LogId, LogPosition } from '../../../shared/domain/change-log.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
-import type { Sql } from '../directory.ts'
+import type { Queries } from '../directory.ts'
 
-type Queries = Pick<Sql, 'query'>
 type PositionRow = { revision: number; write_id: string; entitlement_version: number; entitlement_write_id: string }
 /** A log's position before and after a write raised it. */
 export type Raised = { readonly before: LogPosition; readonly after: LogPosition }

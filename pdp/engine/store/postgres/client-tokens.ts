@@ -1,10 +1,8 @@
 /** Ends the tokens of a client, and the grants that people gave to it. */
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import { TOKENS } from '../../../shared/domain/change-log.ts'
-import type { Sql } from '../directory.ts'
+import type { Queries } from '../directory.ts'
 import { appendLog } from './change-log.ts'
-
-type Queries = Pick<Sql, 'query'>
 
 /** Also those that are under way: their requests were authenticated in an earlier epoch. */
 export async function endTokensOf(tx: Queries, id: string, context: WriteContext): Promise<void> {

@@ -7,7 +7,7 @@ import type { Membership, Tier } from '../../../shared/domain/membership.ts'
 import { EXTERNAL, isId } from '../../../shared/domain/names.ts'
 import type { Organization } from '../../../shared/domain/organization.ts'
 import { initiatorOf } from '../../../shared/domain/outbox/events.ts'
-import type { Client, Directory, Sql, StoredClient, User } from '../directory.ts'
+import type { Client, Directory, Queries, Sql, StoredClient, User } from '../directory.ts'
 import { joinedRead } from '../joined-read.ts'
 import { appendLog } from './change-log.ts'
 import { endGrantsOf, endTokensOf } from './client-tokens.ts'
@@ -19,7 +19,6 @@ import { UNOPENED } from './people/unopened.ts'
 import { placesBelow } from './tree/tree.ts'
 import { importUsers } from './user-import.ts'
 
-type Queries = Pick<Sql, 'query'>
 type UserRow = { user_id: string; email: string | null; email_verified: boolean; name: string | null }
 type ClientRow = { client_id: string; app: string | null; organization_id: string | null; metadata: JsonObject }
 type StoredRow = ClientRow & { secret_hash: string | null; secret_set_by: string | null; token_epoch: number }

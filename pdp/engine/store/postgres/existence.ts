@@ -1,6 +1,6 @@
 /** Whether people and clients exist: a backend asks about others all the time. */
 import { EXTERNAL, isId } from '../../../shared/domain/names.ts'
-import type { Directory, Sql } from '../directory.ts'
+import type { Directory, Queries } from '../directory.ts'
 import { joinedRead } from '../joined-read.ts'
 
 // A person of a trusted issuer exists where the issuer may speak for anybody, as by a token.
@@ -13,7 +13,7 @@ const EXISTING = `
     and starts_with(asked.id, '${EXTERNAL}' || (t.document ->> 'subject_prefix'))
     and asked.id <> '${EXTERNAL}' || (t.document ->> 'subject_prefix'))`
 
-export function existence(sql: Pick<Sql, 'query'>): Directory['exists'] {
+export function existence(sql: Queries): Directory['exists'] {
   const read = joinedRead(async (names) => {
     const ids = (type: 'user' | 'service'): readonly string[] =>
       names.filter((name) => name.startsWith(`${type}:`)).map((name) => name.slice(type.length + 1))

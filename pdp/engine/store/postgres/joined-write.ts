@@ -6,7 +6,7 @@ import { formatTuple } from '../../../shared/domain/names.ts'
 import { withModels } from '../../worker/worker.ts'
 import { assertChanges } from '../changes.ts'
 import type { TransactionClient, Written } from '../contract.ts'
-import type { Sql } from '../directory.ts'
+import type { Queries } from '../directory.ts'
 import { asPdpError, isDatabaseError } from './connection/connection.ts'
 
 export type JoinedWrite = {
@@ -28,7 +28,7 @@ type Row = {
  * `schema`: where our tables are, as `"name"`. The statement itself is in migrations/0011-write-in-transaction.sql.
  * A position of a transaction that has not committed is nowhere remembered.
  */
-export function createJoinedWrite(sql: Pick<Sql, 'query'>, schema: string) {
+export function createJoinedWrite(sql: Queries, schema: string) {
   /** Clients whose database is known to be this one. */
   const known = new WeakSet<TransactionClient>()
   return async (client: TransactionClient, write: JoinedWrite): Promise<Written> => {
@@ -86,7 +86,7 @@ async function transactionOf(client: TransactionClient): Promise<string> {
  * As transactionOf, for a client that is seen for the first time: a lock that its transaction takes is seen from the store's
  * own connection only if both are connected to one database.
  */
-async function recognize(client: TransactionClient, sql: Pick<Sql, 'query'>): Promise<string> {
+async function recognize(client: TransactionClient, sql: Queries): Promise<string> {
   const key = randomBytes(8).readBigInt64BE()
   const [row] = await ask<{ xid: string }>(
     client,

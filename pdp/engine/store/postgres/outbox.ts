@@ -5,7 +5,7 @@ import { ENVIRONMENT, type LogId, type LogPosition } from '../../../shared/domai
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { OutboxEventType } from '../../../shared/domain/outbox/events.ts'
 import { initiatorOf } from '../../../shared/domain/outbox/events.ts'
-import type { Sql } from '../directory.ts'
+import type { Queries } from '../directory.ts'
 
 /** `organization`: whose event it is; null when it is the environment's. */
 export type OutboxEvent = {
@@ -24,7 +24,7 @@ export type OutboxEvent = {
  * insert that is made by the same statement, also when there are no events.
  */
 export async function appendEvents(
-  sql: Pick<Sql, 'query'>,
+  sql: Queries,
   events: readonly OutboxEvent[],
   before?: { readonly text: string; readonly values: readonly unknown[] },
 ): Promise<void> {
@@ -72,7 +72,7 @@ type ClaimsWrite = { readonly log: LogId; readonly changes: readonly Change[]; r
 type Granted = { readonly subject: string; readonly app: string | null; readonly role: string }
 
 /** One event for each person whose membership or roles a write changed, with what holds after it. */
-export async function claimsEvents(sql: Pick<Sql, 'query'>, write: ClaimsWrite): Promise<readonly OutboxEvent[]> {
+export async function claimsEvents(sql: Queries, write: ClaimsWrite): Promise<readonly OutboxEvent[]> {
   const memberships = new Map(write.changes.flatMap((c) => (c.kind === 'membership' ? [[c.user, c.membership]] : [])))
   const apps = new Map<string, Set<string | null>>()
   for (const change of write.changes) {

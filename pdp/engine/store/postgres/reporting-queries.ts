@@ -1,6 +1,6 @@
 /** What management asks across all organizations, on PostgreSQL. No decision waits for it. */
 import type { GrantFilter, HeldRole, LoggedGrant, ReportingQueries, TupleShape } from '../contract.ts'
-import type { Sql } from '../directory.ts'
+import type { Queries } from '../directory.ts'
 import type { Database } from './connection/database.ts'
 
 const ROLE_SETS = `
@@ -49,7 +49,7 @@ function grantsStatement(
 }
 
 export function reportingQueries(database: Pick<Database, 'lengthy'>): ReportingQueries {
-  const sql: Pick<Sql, 'query'> = {
+  const sql: Queries = {
     query: (text, values) => database.lengthy('begin read only', (connection) => connection.query(text, values)),
   }
   return {

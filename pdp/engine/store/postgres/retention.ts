@@ -2,7 +2,7 @@
 import { TOKENS } from '../../../shared/domain/change-log.ts'
 import { FOREIGN_REVOCATION_KEPT_MS } from '../../../shared/domain/revocation.ts'
 import { ADVISORY_LOCKS } from '../advisory-locks.ts'
-import type { Sql } from '../directory.ts'
+import type { Queries, Sql } from '../directory.ts'
 
 /** No token is alive that older ones would kill, and they are listed nowhere. */
 const TOKENS_KEPT_MS = FOREIGN_REVOCATION_KEPT_MS
@@ -39,7 +39,7 @@ export function createRetention(deps: {
   const kept = [TOKENS_KEPT_MS / 1_000, deps.keptMs === null ? null : deps.keptMs / 1_000]
   let after = ''
 
-  async function trimPiece(sql: Pick<Sql, 'query'>): Promise<{ last: string | null; gone: number } | null> {
+  async function trimPiece(sql: Queries): Promise<{ last: string | null; gone: number } | null> {
     const [lock] = await sql.query<{ held: boolean }>(
       `select pg_try_advisory_xact_lock(${ADVISORY_LOCKS.retention}) as held`,
     )

@@ -3,7 +3,7 @@ import type { Change } from '../../../shared/domain/change.ts'
 import type { LogId } from '../../../shared/domain/change-log.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { NameSource, Tuple } from '../../../shared/domain/tuple.ts'
-import type { Sql } from '../directory.ts'
+import type { Queries } from '../directory.ts'
 import type { Connection } from './connection/database.ts'
 
 export type TupleChange = Extract<Change, { kind: 'tuple' }>
@@ -42,7 +42,7 @@ const WRITE_CONDITIONAL = `
 
 /** Each statement takes what the other table has of the same tuples, since a tuple is in one of them only. */
 export async function applyTuples(
-  sql: Pick<Sql, 'query'>,
+  sql: Queries,
   log: LogId,
   changes: readonly TupleChange[],
 ): Promise<readonly TupleChange[]> {
@@ -68,7 +68,7 @@ export async function applyTuples(
 
 /** As Store.tuples. */
 export async function readTuples(
-  database: Pick<Sql, 'query'>,
+  database: Queries,
   request: {
     organization: string
     filter: { object?: string; relation?: string; subject?: string }

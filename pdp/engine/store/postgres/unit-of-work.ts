@@ -1,7 +1,7 @@
 /** A unit of work: what a write depends on is read again under the lock of the logs that it changes, in one transaction. */
 import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS } from '../../../shared/domain/change-log.ts'
 import type { Store } from '../contract.ts'
-import type { Sql } from '../directory.ts'
+import type { Queries, Sql } from '../directory.ts'
 import type { Connection, Database } from './connection/database.ts'
 import { NO_TURNS, type Turns } from './connection/turns.ts'
 import { storeOver } from './store.ts'
@@ -43,7 +43,7 @@ export function atomicallyOver(database: Database, turns: Turns): Atomically {
 }
 
 /** Waits for the other writers of these logs, in order. What is read afterwards holds what they wrote, and stays until the end. */
-export async function lockLogs(sql: Pick<Sql, 'query'>, logs: readonly LogId[]): Promise<void> {
+export async function lockLogs(sql: Queries, logs: readonly LogId[]): Promise<void> {
   const ordered = inLockOrder(logs)
   const locked = await sql.query(LOCK, [ordered])
   if (locked.length === ordered.length) return

@@ -2,10 +2,9 @@
 import type { Change } from '../../../shared/domain/change.ts'
 import { DIRECTORY } from '../../../shared/domain/change-log.ts'
 import { EXTERNAL } from '../../../shared/domain/names.ts'
-import type { Directory, ImportedUser, Sql } from '../directory.ts'
+import type { Directory, ImportedUser, Queries } from '../directory.ts'
 import { appendLog } from './change-log.ts'
 
-type Queries = Pick<Sql, 'query'>
 type Options = Parameters<Directory['importUsers']>[1]
 type Issue = { readonly index: number; readonly message: string }
 

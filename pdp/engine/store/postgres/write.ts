@@ -5,11 +5,10 @@ import { PdpError } from '../../../shared/domain/errors.ts'
 import type { Manifest } from '../../../shared/domain/manifest.ts'
 import type { RoleGrant } from '../../../shared/domain/role.ts'
 import { claimsOf } from '../changes.ts'
-import type { Sql } from '../directory.ts'
+import type { Queries } from '../directory.ts'
 import { raiseRevision, storeEntries } from './change-log.ts'
 import { applyTuples, type TupleChange } from './tuples.ts'
 
-type Queries = Pick<Sql, 'query'>
 /** Everything that one application of a change needs. */
 type Scope = { readonly sql: Queries; readonly log: LogId; readonly context: WriteContext }
 

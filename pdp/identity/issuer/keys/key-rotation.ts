@@ -1,7 +1,7 @@
 /** Rotates the signing key: the next key is published before it signs, and the former one verifies until its tokens expire. */
 
 import { ADVISORY_LOCKS } from '../../../engine/store/advisory-locks.ts'
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries, Sql } from '../../../engine/store/directory.ts'
 import type { MasterKeys } from '../../../shared/base/encryption.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
 import { ACCESS_TOKEN_SECONDS, PUBLIC_CACHE_SECONDS } from '../../oauth/durations.ts'
@@ -50,7 +50,7 @@ export async function rotateKeys(deps: {
 }
 
 /** Changes with the set of keys, and with the use of each key. */
-export async function keysVersion(sql: Pick<Sql, 'query'>): Promise<string> {
+export async function keysVersion(sql: Queries): Promise<string> {
   const rows = await sql.query<{ key: string }>(
     `select kid || ' ' || state as key from signing_key where state <> 'retired' or retire_after > now() order by 1`,
   )

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { ADVISORY_LOCKS } from '../../../engine/store/advisory-locks.ts'
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries, Sql } from '../../../engine/store/directory.ts'
 import { fingerprintOf, type MasterKeys, masterKeysOf, open } from '../../../shared/base/encryption.ts'
 import { StartError } from '../../../shared/process/exit.ts'
 import type { Log } from '../../../shared/process/log.ts'
@@ -78,7 +78,7 @@ export async function openMasterKeys(sql: Sql, { current, next }: GivenMasterKey
 }
 
 /** Null before the first start of a version that knows the state. */
-export async function readState(sql: Pick<Sql, 'query'>): Promise<MasterKeyState | null> {
+export async function readState(sql: Queries): Promise<MasterKeyState | null> {
   const [row] = await sql.query<MasterKeyState>('select sealing, rotating_from as "rotatingFrom" from master_key')
   return row ?? null
 }

@@ -1,6 +1,6 @@
 /** Every place of the database that holds something encrypted with the master key, and how its rows are read and replaced. */
 
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries } from '../../../engine/store/directory.ts'
 import { RECEIVED_STREAM_SEALED_AS, TRANSMITTER_SEALED_AS } from '../../../signals/receiver/registration.ts'
 import { AUTHORIZATION_PURPOSE, nameOfAuthorization } from '../../../signals/transmitter/sealed.ts'
 import {
@@ -24,9 +24,9 @@ export type SealedPlace = {
   /** The name under which the row is sealed. */
   nameOf(key: readonly string[]): string
   /** In the order of the keys; from the first one for null. */
-  page(sql: Pick<Sql, 'query'>, after: readonly string[] | null, countMax: number): Promise<readonly SealedRow[]>
+  page(sql: Queries, after: readonly string[] | null, countMax: number): Promise<readonly SealedRow[]>
   /** In one statement; rows that changed since they were read stay. The number of replaced rows. */
-  replace(sql: Pick<Sql, 'query'>, rows: readonly (SealedRow & { readonly replacement: string })[]): Promise<number>
+  replace(sql: Queries, rows: readonly (SealedRow & { readonly replacement: string })[]): Promise<number>
 }
 
 type Columns = {

@@ -3,7 +3,7 @@ import { generateKeyPair } from 'node:crypto'
 import { promisify } from 'node:util'
 import { calculateJwkThumbprint, type JWK, SignJWT } from 'jose'
 import { ADVISORY_LOCKS } from '../../../engine/store/advisory-locks.ts'
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries, Sql } from '../../../engine/store/directory.ts'
 import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import { SET_TYPE } from '../../../signals/set/set.ts'
@@ -90,7 +90,7 @@ async function ensureKeys(sql: Sql, sealingKeys: readonly [Buffer, ...Buffer[]])
   })
 }
 
-export async function storeKey(sql: Pick<Sql, 'query'>, key: NewKey): Promise<void> {
+export async function storeKey(sql: Queries, key: NewKey): Promise<void> {
   await sql.query(
     'insert into signing_key (kid, public_jwk, private_jwk_sealed, state) values ($1, $2::jsonb, $3, $4)',
     [key.kid, JSON.stringify(key.publicJwk), key.sealed, key.state],

@@ -1,6 +1,6 @@
 /** The bindings of each grant: organization, person, client, browser session, and the grant that it was exchanged from. */
 
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries } from '../../../engine/store/directory.ts'
 import type { Pdp } from '../../../shared/domain/decision.ts'
 
 /** `sessionUid`: the grant ends with this browser session, unless `offline`. `parentGrantId`: the grant of the exchanged token. */
@@ -75,7 +75,7 @@ const COLLECTIONS = [
      for update skip locked) returning 1`,
 ]
 
-export function createBindings({ sql }: { readonly sql: Pick<Sql, 'query'> }): Bindings {
+export function createBindings({ sql }: { readonly sql: Queries }): Bindings {
   return {
     async bind(b) {
       await sql.query(BIND, valuesOf(b))

@@ -1,7 +1,8 @@
 /** Access tokens of other issuers: verified with the issuer's keys, mapped to our subjects, and valid only for decisions. */
 
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries, Sql } from '../../../engine/store/directory.ts'
 import { lockLog } from '../../../engine/store/log-lock.ts'
+import { BoundedMap } from '../../../shared/base/bounded-map.ts'
 import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
 import { withTimeout } from '../../../shared/base/with-timeout.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
@@ -87,22 +88,16 @@ export function createExternalIssuers(deps: {
   const reachability = createReachability(clock)
   const secretKeys = () => deps.masterKeys.derive(INTROSPECTION_SEALED_AS)
   // By the whole registration: a changed one gets new keys and an empty cache.
-  const verifiers = new Map<string, TokenVerifier>()
+  const verifiers = new BoundedMap<string, TokenVerifier>(VERIFIERS_MAX)
 
-  function verifierOf(issuer: string, document: StoredDocument): TokenVerifier {
-    const key = JSON.stringify([issuer, document])
-    const known = verifiers.get(key)
-    if (known !== undefined) return known
-    const [oldest] = verifiers.keys()
-    if (verifiers.size >= VERIFIERS_MAX && oldest !== undefined) verifiers.delete(oldest)
-    const { algorithms = [], audience } = document
-    const introspect = introspectOf(issuer, document)
-    const keys = introspect === null ? keysOf(issuer, document) : NO_KEYS
-    const trusted = { issuer, keys, algorithms, external: document, ...(introspect !== null && { introspect }) }
-    const verifier = createTokenVerifier({ issuers: [trusted], audience, clock })
-    verifiers.set(key, verifier)
-    return verifier
-  }
+  const verifierOf = (issuer: string, document: StoredDocument): TokenVerifier =>
+    verifiers.getOrMake(JSON.stringify([issuer, document]), () => {
+      const { algorithms = [], audience } = document
+      const introspect = introspectOf(issuer, document)
+      const keys = introspect === null ? keysOf(issuer, document) : NO_KEYS
+      const trusted = { issuer, keys, algorithms, external: document, ...(introspect !== null && { introspect }) }
+      return createTokenVerifier({ issuers: [trusted], audience, clock })
+    })
 
   function introspectOf(issuer: string, { introspection }: StoredDocument): Introspect | null {
     if (introspection === undefined) return null
@@ -229,7 +224,7 @@ export function createExternalIssuers(deps: {
 }
 
 /** Throws PdpError `conflict`: an opaque token does not say which of two issuers it is from, and must not be shown to both. */
-async function requireOnlyIntrospection(tx: Pick<Sql, 'query'>, issuer: string): Promise<void> {
+async function requireOnlyIntrospection(tx: Queries, issuer: string): Promise<void> {
   const [other] = await tx.query<{ issuer: string }>(
     "select issuer from trusted_issuer where issuer <> $1 and document ? 'introspection' limit 1",
     [issuer],
@@ -239,7 +234,7 @@ async function requireOnlyIntrospection(tx: Pick<Sql, 'query'>, issuer: string):
 }
 
 /** Throws PdpError `conflict` for a prefix by which two issuers, or an issuer and a user of before, could be one subject. */
-async function requireOwnPrefix(tx: Pick<Sql, 'query'>, issuer: string, prefix: string): Promise<void> {
+async function requireOwnPrefix(tx: Queries, issuer: string, prefix: string): Promise<void> {
   const [other] = await tx.query<{ issuer: string; prefix: string }>(
     `select issuer, document ->> 'subject_prefix' as prefix from trusted_issuer where issuer <> $1
      and (starts_with(document ->> 'subject_prefix', $2) or starts_with($2, document ->> 'subject_prefix')) limit 1`,

@@ -1,6 +1,6 @@
 /** Says whether a token is active. Immutable parts are read once (token-record.ts), everything else on every call. */
 import type { JWK } from 'jose'
-import type { Directory, Sql } from '../../../engine/store/directory.ts'
+import type { Directory, Queries } from '../../../engine/store/directory.ts'
 import { joinedRead } from '../../../engine/store/joined-read.ts'
 import { originKeys } from '../../../engine/store/token-origin.ts'
 import type { Pdp } from '../../../shared/domain/decision.ts'
@@ -29,7 +29,7 @@ const LIVE = `
 type Live = { readonly name: string; readonly alive: boolean; readonly app: string | null }
 
 /** `names`: those of `nameOf`. */
-async function readLive(sql: Pick<Sql, 'query'>, names: readonly string[]): Promise<ReadonlyMap<string, Live>> {
+async function readLive(sql: Queries, names: readonly string[]): Promise<ReadonlyMap<string, Live>> {
   const rows = await sql.query<Live>(LIVE, [names])
   return new Map(rows.map((row) => [row.name, row]))
 }
@@ -52,11 +52,11 @@ export type Introspection = {
   /** Like introspect, without the check for revocation: the decision makes it, by `revocationKeys`. */
   recognize(token: string): Promise<TokenState>
 }
-type Reads = { readonly sql: Pick<Sql, 'query'> }
+type Reads = { readonly sql: Queries }
 export type IntrospectionDeps = {
   readonly issuer: string
   readonly publicJwks: () => readonly JWK[]
-  readonly sql: Pick<Sql, 'query'>
+  readonly sql: Queries
   readonly directory: Pick<Directory, 'client'>
   readonly resources: Resources
   readonly external: ReadRecord

@@ -1,13 +1,11 @@
 /** Revokes tokens for every cause: in the token log and in the tables, in one transaction, so that no node can miss it. */
 
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries, Sql } from '../../../engine/store/directory.ts'
 import { lockLog } from '../../../engine/store/log-lock.ts'
 import type { Change, WriteContext } from '../../../shared/domain/change.ts'
 import { TOKENS } from '../../../shared/domain/change-log.ts'
 import { initiatorOf } from '../../../shared/domain/outbox/events.ts'
 import type { AppendEvents, AppendLog, IdentityEvent } from '../append.ts'
-
-type Queries = Pick<Sql, 'query'>
 
 export type Revocations = {
   /** One token without a grant (client_credentials). */

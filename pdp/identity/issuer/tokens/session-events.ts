@@ -1,8 +1,8 @@
 /** What happens to a browser session, told to receivers of security events that asked for it (CAEP 1.0 sections 3.4 and 3.7). */
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries } from '../../../engine/store/directory.ts'
+import { BoundedMap } from '../../../shared/base/bounded-map.ts'
 import type { AppendEvents, IdentityEvent } from '../append.ts'
 
-type Queries = Pick<Sql, 'query'>
 type Session = { readonly uid: string; readonly accountId?: string | undefined; readonly acr?: string | undefined }
 type SignedIn = {
   readonly accountId: string
@@ -29,12 +29,10 @@ const WANTED = `
 const NAMES = { 'session.established': 'session-established', 'assurance.changed': 'assurance-level-change' } as const
 
 export function createSessionEvents(appendEvents: AppendEvents): SessionEvents {
-  const noted = new Map<string, IdentityEvent>()
+  const noted = new BoundedMap<string, IdentityEvent>(NOTED_MAX)
   return {
     note(session, signedIn) {
       const event = eventOf(session, signedIn)
-      const [oldest] = noted.keys()
-      if (noted.size >= NOTED_MAX && oldest !== undefined) noted.delete(oldest)
       if (event !== null) noted.set(session.uid, event)
     },
     take(uid) {

@@ -6,10 +6,10 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Provider } from 'oidc-provider'
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries } from '../../../engine/store/directory.ts'
 import { mediaTypeOf } from '../../../shared/base/media-type.ts'
 import type { Pdp } from '../../../shared/domain/decision.ts'
-import type { JsonObject } from '../../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts'
 import { readForm } from '../../oauth/forms.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { mayKnow } from './bindings.ts'
@@ -30,7 +30,7 @@ export type TokenEndpointsDeps = {
   readonly issuer: string
   readonly introspection: Pick<Introspection, 'record' | 'isRevoked'>
   readonly pdp: Pick<Pdp, 'ancestors'>
-  readonly sql: Pick<Sql, 'query'>
+  readonly sql: Queries
 }
 
 export function createTokenEndpoints(deps: TokenEndpointsDeps): TokenEndpoints {
@@ -99,14 +99,12 @@ function describe(issuer: string, record: TokenRecord): JsonObject {
     ...(record.sessionUid === null ? {} : { sid: record.sessionUid }),
     ...(record.acr === null ? {} : { acr: record.acr }),
     ...(record.authTime === null ? {} : { auth_time: record.authTime }),
-    ...(isObject(act) ? { act } : {}),
+    ...(isJsonObject(act) ? { act } : {}),
   }
 }
 
-const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null
-
 /** The id of an access token is not a credential, although oidc-provider would find its record by it. */
-async function isRefreshToken(sql: Pick<Sql, 'query'>, token: string): Promise<boolean> {
+async function isRefreshToken(sql: Queries, token: string): Promise<boolean> {
   const digest = createHash('sha256').update(token).digest('base64url')
   const rows = await sql.query("select 1 from oidc_record where kind = 'RefreshToken' and id = $1", [digest])
   return rows.length > 0

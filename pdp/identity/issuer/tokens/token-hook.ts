@@ -3,7 +3,7 @@
  * it has a deadline, a size limit and a circuit breaker, failures are logged and counted, and reserved claims are ignored.
  */
 import { createHmac, hash } from 'node:crypto'
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries, Sql } from '../../../engine/store/directory.ts'
 import { lockLog } from '../../../engine/store/log-lock.ts'
 import { createTenantPlaces } from '../../../engine/store/tenant-places.ts'
 import { type Circuit, createCircuit } from '../../../shared/base/circuit-breaker.ts'
@@ -11,7 +11,7 @@ import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
 import { type PostFetch, postJson } from '../../../shared/base/http-json.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import { ENVIRONMENT } from '../../../shared/domain/change-log.ts'
-import type { JsonObject } from '../../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts'
 import type { Log } from '../../../shared/process/log.ts'
 import type { AppendLog } from '../append.ts'
 import { HOOK_SEALED_AS } from '../keys/sealed-names.ts'
@@ -66,7 +66,7 @@ export type TokenHook = {
   /** The claims to add, without reserved ones; none if there is no hook or it failed. Never throws, and ends by a deadline. */
   claims(event: HookEvent): Promise<JsonObject>
   /** Every `configure` changes `version`. */
-  read(over?: Pick<Sql, 'query'>): Promise<{ readonly url: string; readonly version: string } | null>
+  read(over?: Queries): Promise<{ readonly url: string; readonly version: string } | null>
   /** Null removes the hook. `over`: an open transaction. Throws PdpError `store_unavailable`. */
   configure(
     hook: { readonly url: string; readonly secret: string } | null,
@@ -186,7 +186,7 @@ async function ask(
 
 function parseClaims(answer: unknown): JsonObject {
   const claims = typeof answer === 'object' && answer !== null && 'claims' in answer ? answer.claims : undefined
-  if (typeof claims !== 'object' || claims === null || Array.isArray(claims)) {
+  if (!isJsonObject(claims)) {
     throw new Error('the token hook answered no object of claims')
   }
   if (isDeeper(claims, HOOK_DEPTH_MAX)) throw new Error(`the token hook answered more than ${HOOK_DEPTH_MAX} levels`)

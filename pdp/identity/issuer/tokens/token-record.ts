@@ -1,6 +1,7 @@
 /** The immutable part of a token: verified claims, and what was recorded when it was minted. Read once per token. */
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries } from '../../../engine/store/directory.ts'
 import { type TokenOrigin, tokenOrigin } from '../../../engine/store/token-origin.ts'
+import { BoundedMap } from '../../../shared/base/bounded-map.ts'
 import type { AccessClaims } from '../../../shared/token/claims.ts'
 import { TokenError, type TokenErrorCode } from '../../../shared/token/errors.ts'
 import type { TokenVerifier } from '../../../shared/token/verify.ts'
@@ -13,11 +14,12 @@ export type ReadRecord = (token: string) => Promise<TokenRecord | null>
 
 export function createReadRecord(deps: {
   readonly issuer: string
-  readonly sql: Pick<Sql, 'query'>
+  readonly sql: Queries
   /** Records of our own tokens. */
   readonly verifier: TokenVerifier
 }): ReadRecord {
-  const records = new Map<string, TokenRecord>()
+  // Tokens are short-lived, so age is as good a criterion as use.
+  const records = new BoundedMap<string, TokenRecord>(ENTRIES_MAX)
 
   return async (token) => {
     const claims = await verified(deps.verifier, token)
@@ -26,16 +28,9 @@ export function createReadRecord(deps: {
     if (known !== undefined) return known
     const origin = await tokenOrigin(deps.sql, claims.jti)
     const record = origin === null ? null : toRecord(claims, origin)
-    if (record !== null) remember(records, record)
+    if (record !== null) records.set(record.digest, record)
     return record
   }
-}
-
-/** The oldest is dropped first: tokens are short-lived, so age is as good a criterion as use. */
-function remember(records: Map<string, TokenRecord>, record: TokenRecord): void {
-  const [oldest] = records.keys()
-  if (records.size >= ENTRIES_MAX && oldest !== undefined) records.delete(oldest)
-  records.set(record.digest, record)
 }
 
 /** Nobody can say whether the token is good. */

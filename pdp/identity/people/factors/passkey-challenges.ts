@@ -1,7 +1,7 @@
 /** Challenges that passkeys sign. Each is accepted once, within minutes, from the browser and for the purpose that it was made for. */
 import { hash, randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries } from '../../../engine/store/directory.ts'
 
 export const CHALLENGE_SECONDS = 300
 /** 256 random bits in base64url. */
@@ -19,7 +19,7 @@ export type PasskeyChallenges = {
 /** `clock`: milliseconds since the epoch. */
 export function createPasskeyChallenges(deps: {
   readonly issuer: string
-  readonly sql: Pick<Sql, 'query'>
+  readonly sql: Queries
   readonly clock: () => number
 }): PasskeyChallenges {
   const { sql, clock } = deps

@@ -1,7 +1,7 @@
 /** People's passkeys: lists them, makes the requests to authenticators, and verifies the answers. */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Sql, User } from '../../../engine/store/directory.ts'
+import type { Queries, Sql, User } from '../../../engine/store/directory.ts'
 import { lockLog } from '../../../engine/store/log-lock.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import { DIRECTORY } from '../../../shared/domain/change-log.ts'
@@ -21,7 +21,6 @@ import {
 import { CHALLENGE_SECONDS, createPasskeyChallenges } from './passkey-challenges.ts'
 import { createRecoveryCodes, DELETE_UNNEEDED } from './recovery-codes.ts'
 
-type Queries = Pick<Sql, 'query'>
 export const PASSKEYS_MAX = 20
 const NAME_CHARACTERS_MAX = 60
 

@@ -1,6 +1,6 @@
 /** Recovery codes: written down by a person, each good for one sign-in in place of the second factor. */
 import { hash, randomBytes } from 'node:crypto'
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries, Sql } from '../../../engine/store/directory.ts'
 import { lockLog } from '../../../engine/store/log-lock.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import { DIRECTORY } from '../../../shared/domain/change-log.ts'
@@ -12,7 +12,6 @@ export const DELETE_UNNEEDED = `
   delete from recovery_code r where user_id = $1 and not exists (select 1 from passkey p where p.user_id = r.user_id)
     and not exists (select 1 from authenticator a where a.user_id = r.user_id)`
 
-type Queries = Pick<Sql, 'query'>
 export const RECOVERY_CODES_COUNT = 10
 /** 80 bits: nobody finds one by its digest, which so needs no slow hash. */
 const BYTES = 10

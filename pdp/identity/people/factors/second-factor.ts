@@ -1,6 +1,6 @@
 /** What a person gives besides the password: codes of an app, whose secret is stored encrypted, and recovery codes; each is accepted once. */
 import { randomBytes } from 'node:crypto'
-import type { Directory, Sql, User } from '../../../engine/store/directory.ts'
+import type { Directory, Queries, Sql, User } from '../../../engine/store/directory.ts'
 import { lockLog } from '../../../engine/store/log-lock.ts'
 import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
@@ -14,7 +14,6 @@ import { credentialEvent, credentialOf } from './credential-events.ts'
 import { createRecoveryCodes, DELETE_UNNEEDED, isRecoveryCode } from './recovery-codes.ts'
 import { base32, otpauthUri, stepOf, TOTP_SECRET_BYTES } from './totp.ts'
 
-type Queries = Pick<Sql, 'query'>
 export type Secret = { readonly secret: string; readonly uri: string }
 /** `left`: recovery codes that the person has now. */
 export type CodeOutcome =

@@ -1,7 +1,7 @@
 /** The page of an invitation's link: what it gives and who invites, to accept or to decline. */
 import { randomUUID } from 'node:crypto'
 import type { Store } from '../../../engine/store/contract.ts'
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries, Sql } from '../../../engine/store/directory.ts'
 import { lockLog } from '../../../engine/store/log-lock.ts'
 import { html } from '../../../shared/base/html.ts'
 import type { Frame } from '../../html/frame.ts'
@@ -31,7 +31,7 @@ export type AcceptInvitation = (
 export type JoiningDeps = {
   readonly sql: Sql
   readonly store: Pick<Store, 'rows'>
-  readonly invitations: (sql: Pick<Sql, 'query'>) => Pick<Invitations, 'find' | 'take'>
+  readonly invitations: (sql: Queries) => Pick<Invitations, 'find' | 'take'>
   readonly accept: AcceptInvitation
 }
 

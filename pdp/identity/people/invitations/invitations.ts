@@ -1,7 +1,7 @@
 /** Invitations of an organization to an address: a mail with a link that works once, within seven days. */
 import { randomUUID } from 'node:crypto'
 import type { HeldRole } from '../../../engine/store/contract.ts'
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries } from '../../../engine/store/directory.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
 import type { Tier } from '../../../shared/domain/membership.ts'
@@ -67,7 +67,7 @@ const OPEN = `kind = 'invitation' and expires_at > to_timestamp($1::float8)`
 
 export function createInvitations(deps: {
   readonly issuer: string
-  readonly sql: Pick<Sql, 'query'>
+  readonly sql: Queries
   readonly mailer: Mailer | null
   readonly deliveries: Pick<Deliveries, 'later'>
   readonly appendLog: AppendLog

@@ -1,8 +1,7 @@
 /** Tokens in mails: stored as digests, good for one use, and gone after a while. */
 import { hash, randomBytes } from 'node:crypto'
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries } from '../../../engine/store/directory.ts'
 
-type Queries = Pick<Sql, 'query'>
 export const MAILED_KINDS = ['reset', 'verification', 'invitation'] as const
 export type MailedKind = (typeof MAILED_KINDS)[number]
 

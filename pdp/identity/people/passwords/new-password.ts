@@ -1,6 +1,6 @@
 /** A new password: stored with what follows from it, in one transaction. */
 
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries, Sql } from '../../../engine/store/directory.ts'
 import { lockLog } from '../../../engine/store/log-lock.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import { DIRECTORY } from '../../../shared/domain/change-log.ts'
@@ -10,7 +10,6 @@ import { isStillSignedIn, type SignedInBy } from '../../issuer/sign-in-validity.
 import type { Revocations } from '../../issuer/tokens/revocation.ts'
 import type { MailedTokens } from '../mail/mailed-tokens.ts'
 
-type Queries = Pick<Sql, 'query'>
 export type Passwords = {
   /**
    * By a token of a mail, which proves the address too, unless `opensToOthers` says that it must not. Null when the token is no

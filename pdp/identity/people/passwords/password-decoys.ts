@@ -1,6 +1,6 @@
 /** Hashes to check for an unknown account, so that the answer takes as long as for a known one. */
 import { createHmac } from 'node:crypto'
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries } from '../../../engine/store/directory.ts'
 import type { MasterKeys } from '../../../shared/base/encryption.ts'
 import type { Log } from '../../../shared/process/log.ts'
 import { costOf, hashOfCost } from './foreign-hash.ts'
@@ -45,7 +45,7 @@ const FORMS = `
  * costs: always the same for one address, and each cost as often as people have it. `own`: a hash as they are made now.
  */
 export function createPasswordDecoys(deps: {
-  readonly sql: Pick<Sql, 'query'>
+  readonly sql: Queries
   readonly own: string
   readonly masterKeys: MasterKeys
   readonly clock: () => number

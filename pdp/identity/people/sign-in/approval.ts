@@ -2,7 +2,7 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type BackchannelAuthenticationRequest, errors, type Session } from 'oidc-provider'
-import type { Directory, Sql } from '../../../engine/store/directory.ts'
+import type { Directory, Queries } from '../../../engine/store/directory.ts'
 import type { MasterKeys } from '../../../shared/base/encryption.ts'
 import type { OfferedChoice } from '../../html/consent-page.ts'
 import { errorPage, type Trouble } from '../../html/error-page.ts'
@@ -39,7 +39,7 @@ const PENDING = `
 
 export type ApprovalDeps = ApprovalSignInDeps & {
   readonly issuer: string
-  readonly sql: Pick<Sql, 'query'>
+  readonly sql: Queries
   readonly directory: Pick<Directory, 'user'>
   readonly isSignedIn: IsSignedIn
   readonly frameOf: FrameOf

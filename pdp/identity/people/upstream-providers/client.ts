@@ -1,6 +1,7 @@
 /** Calls another OpenID provider through `openid-client`: authorization code with PKCE, and the person's claims there. */
 import { importJWK, type JWK } from 'jose'
 import type { ClientAuth, Configuration, CustomFetch, ServerMetadata } from 'openid-client'
+import { BoundedMap } from '../../../shared/base/bounded-map.ts'
 import type { GuardedPost } from '../../../shared/base/guarded-post.ts'
 import { readableAnswer, readFailure } from '../../../shared/token/provider-failure.ts'
 import { describeSlash } from '../../../shared/token/remote-keys.ts'
@@ -47,7 +48,9 @@ export function createForeignClient(deps: {
   readonly signingKey: () => JWK | undefined
   readonly clock: () => number
 }): ForeignClient {
-  const known = new Map<string, { readonly atMs: number; readonly metadata: Promise<ServerMetadata> }>()
+  const known = new BoundedMap<string, { readonly atMs: number; readonly metadata: Promise<ServerMetadata> }>(
+    METADATA_MAX,
+  )
   const outgoing = fetchBy(deps.guard)
 
   async function metadataOf(provider: ProviderWithSecret): Promise<ServerMetadata> {
@@ -55,8 +58,6 @@ export function createForeignClient(deps: {
     const held = known.get(issuer)
     if (held !== undefined && Math.abs(deps.clock() - held.atMs) < METADATA_MS) return held.metadata
     const metadata = discovered(issuer, outgoing)
-    const [oldest] = known.keys()
-    if (known.size >= METADATA_MAX && oldest !== undefined) known.delete(oldest)
     known.set(issuer, { atMs: deps.clock(), metadata })
     metadata.catch(() => known.delete(issuer))
     return metadata

@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { lowerAscii } from '../../../shared/base/blanks.ts'
+import { messageOf } from '../../../shared/base/error-message.ts'
 import { inOneLine } from '../../../shared/token/provider-failure.ts'
 import { PATHS, urlOf } from '../../oauth/paths.ts'
 import { goTo, type View } from '../account/page-parts.ts'
@@ -146,7 +147,7 @@ function failed(
   { provider, err }: { readonly provider: ProviderWithSecret; readonly err: unknown },
 ): View {
   const isTheirs = err instanceof ForeignRefused
-  const reason = err instanceof Error ? err.message : 'unknown'
+  const reason = messageOf(err)
   log.warn({ event: 'foreign_sign_in_failed', provider: provider.id, issuer: provider.issuer, reason })
   return problemPage(frame, isTheirs ? 'refused' : 'unreachable', provider.name)
 }

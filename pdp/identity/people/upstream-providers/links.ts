@@ -1,6 +1,6 @@
 /** Maps a person of another issuer to an account here: by issuer and subject, never by mail address. */
 
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries, Sql } from '../../../engine/store/directory.ts'
 import { lockLog } from '../../../engine/store/log-lock.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import { DIRECTORY } from '../../../shared/domain/change-log.ts'
@@ -11,7 +11,6 @@ import type { Revocations } from '../../issuer/tokens/revocation.ts'
 import { whenDone } from '../passwords/new-password.ts'
 import type { ForeignPerson } from './client.ts'
 
-type Queries = Pick<Sql, 'query'>
 type Key = Pick<ForeignPerson, 'issuer' | 'subject'>
 export type Link = Key & {
   readonly email: string | null

@@ -1,6 +1,7 @@
 /** A provider says that somebody signed out there (OpenID Connect Back-Channel Logout 1.0): their sign-ins by providers end here. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Sql } from '../../../engine/store/directory.ts'
+import type { Queries } from '../../../engine/store/directory.ts'
+import { BoundedMap } from '../../../shared/base/bounded-map.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
 import type { Log } from '../../../shared/process/log.ts'
 import { ALGORITHM_NAMES } from '../../../shared/token/algorithms.ts'
@@ -23,7 +24,7 @@ type Deps = {
   readonly providers: Pick<IdentityProviders, 'find'>
   readonly links: Pick<Links, 'userOf'>
   readonly revocations: Pick<Revocations, 'revokeSession'>
-  readonly sql: Pick<Sql, 'query'>
+  readonly sql: Queries
   readonly marks: Pick<SharedAttempts, 'mark' | 'isMarked'>
   readonly fetch: Fetch
   readonly clock: () => number
@@ -80,16 +81,8 @@ export function createSignedOutElsewhere(deps: Deps): SignedOutElsewhere {
 
 /** Read at most every few seconds for each issuer, whatever strangers send. */
 function createKeys({ fetch, clock }: Pick<Deps, 'fetch' | 'clock'>): (issuer: string) => KeySource {
-  const known = new Map<string, KeySource>()
-  return (issuer) => {
-    const held = known.get(issuer)
-    if (held !== undefined) return held
-    const [oldest] = known.keys()
-    if (known.size >= ISSUERS_MAX && oldest !== undefined) known.delete(oldest)
-    const keys = remoteKeys({ issuer, fetch, clock })
-    known.set(issuer, keys)
-    return keys
-  }
+  const known = new BoundedMap<string, KeySource>(ISSUERS_MAX)
+  return (issuer) => known.getOrMake(issuer, () => remoteKeys({ issuer, fetch, clock }))
 }
 
 /** Section 2.8. */

@@ -1,6 +1,6 @@
 /** What AuthZEN Authorization API 1.0 sends: subjects, actions, resources and contexts, read leniently where it says so. */
 import { lowerAscii } from '../../../shared/base/blanks.ts'
-import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../shared/domain/json.ts'
 import { isObjectId, isRelationOrKey, isType } from '../../../shared/domain/names.ts'
 import { RequestProblem } from '../http/status.ts'
 
@@ -106,8 +106,10 @@ export function readAction(value: unknown, place: string): string {
 export function readContext(request: JsonObject, base = ''): Pick<Evaluation, 'organization' | 'parameters'> {
   const own = request.context == null ? {} : objectAt(request.context, `${base}/context`)
   const entities = ['subject', 'resource', 'action'].flatMap((entity) => {
-    const properties = isObject(request[entity]) ? request[entity].properties : null
-    return isObject(properties) ? Object.entries(properties).map(([name, value]) => [`${entity}_${name}`, value]) : []
+    const properties = isJsonObject(request[entity]) ? request[entity].properties : null
+    return isJsonObject(properties)
+      ? Object.entries(properties).map(([name, value]) => [`${entity}_${name}`, value])
+      : []
   })
   return { organization: own.organization ?? null, parameters: { ...Object.fromEntries(entities), ...own } }
 }
@@ -122,12 +124,9 @@ const present = (item: JsonObject): JsonObject =>
 
 export function objectAt(value: unknown, place: string): JsonObject {
   if (value === undefined || value === null) throw invalid(place, 'is missing')
-  if (!isObject(value)) throw invalid(place, 'must be an object')
+  if (!isJsonObject(value)) throw invalid(place, 'must be an object')
   return value
 }
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function textAt(value: JsonValue | undefined, place: string): string {
   if (value === undefined || value === null) throw invalid(place, 'is missing')

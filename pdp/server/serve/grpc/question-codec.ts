@@ -1,7 +1,7 @@
 /** Converts questions of the protocol to our type. */
 import type { ContextualTuple, DecideRequest, Subject } from '../../../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { AskedSubject } from '../../../shared/domain/decision.ts'
-import type { JsonObject } from '../../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts'
 import { isRequestId, isRouteId } from '../../../shared/domain/names.ts'
 import type { Question } from '../decisions/answer.ts'
 import { parseJson } from '../http/json.ts'
@@ -39,7 +39,7 @@ export function readStreamQuestion(
 /** Throws RequestProblem `request_invalid`. */
 function readContext(text: string, name: string): JsonObject {
   const value = parseJson(text)
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject
+  if (isJsonObject(value)) return value
   throw new RequestProblem('request_invalid', `${name} is not a JSON object`)
 }
 

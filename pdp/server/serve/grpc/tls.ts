@@ -1,5 +1,6 @@
 /** Certificates of the gRPC listener, for grpc-js: renewed when their files change, without a restart. */
 import { type experimental, experimental as grpc, type ServerCredentials } from '@grpc/grpc-js'
+import { messageOf } from '../../../shared/base/error-message.ts'
 import { StartError } from '../../../shared/process/exit.ts'
 import { type KeyPair, type KeyPairFiles, readKeyPair, watchKeyPair } from '../../../shared/process/key-pair-files.ts'
 import type { Log } from '../../../shared/process/log.ts'
@@ -20,7 +21,7 @@ export async function loadTls(
 ): Promise<ReloadedTls> {
   const { log, reloadIntervalMs = RELOAD_INTERVAL_MS } = deps
   let current = await readKeyPair(files).catch((err: unknown) => {
-    throw new StartError(`TLS for gRPC: ${err instanceof Error ? err.message : err}`, { cause: err })
+    throw new StartError(`TLS for gRPC: ${messageOf(err)}`, { cause: err })
   })
   const listeners = createListeners(() => current)
   const { close } = watchKeyPair(files, {

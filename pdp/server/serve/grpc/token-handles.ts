@@ -1,4 +1,6 @@
 /** The tokens that a stream has sent, by the handles that refer to them: a bounded table. */
+
+import { BoundedMap } from '../../../shared/base/bounded-map.ts'
 import { TOKEN_CHARS_MAX } from '../../../shared/token/jws.ts'
 import type { Holding } from './budgets.ts'
 
@@ -17,27 +19,25 @@ export type Handles = {
  * questions get `handle_unknown`, and the caller sends the token again.
  */
 export function createHandles(holding: Holding): Handles {
-  const tokens = new Map<number, string>()
+  const tokens = new BoundedMap<number, string>(HANDLES_MAX)
   let charactersCount = 0
 
-  function forget(handle: number): void {
-    const { length } = tokens.get(handle) ?? ''
+  function giveBack({ length }: string): void {
     holding.give('tokenCharacters', length)
     charactersCount -= length
-    tokens.delete(handle)
   }
 
   /** False if the table was empty. */
   function forgetOldest(): boolean {
-    const [oldest] = tokens.keys()
-    if (oldest === undefined) return false
-    forget(oldest)
-    return true
+    const oldest = tokens.takeOldest()
+    giveBack(oldest ?? '')
+    return oldest !== undefined
   }
 
   return {
     define(handle, token) {
-      forget(handle)
+      giveBack(tokens.get(handle) ?? '')
+      tokens.delete(handle)
       const kept = token.length > TOKEN_CHARS_MAX ? '' : token
       while (tokens.size >= HANDLES_MAX || charactersCount + kept.length > CHARACTERS_MAX) forgetOldest()
       while (!holding.take('tokenCharacters', kept.length)) if (!forgetOldest()) return

@@ -1,10 +1,12 @@
 /** Gives the schemas of requests and answers in the API's description names and examples. */
+
+import { isJsonObject } from '../../../shared/domain/json.ts'
 import { exampleOf } from './schema-examples.ts'
 
 type Node = { [member: string]: unknown }
 const PREFIX = '#/components/schemas/'
 
-const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isNode = (value: unknown): value is Node => isJsonObject(value)
 const nodes = (value: unknown): readonly Node[] => (isNode(value) ? Object.values(value).filter(isNode) : [])
 
 /** What makes two schemas one. The words that stand for an answer say nothing about its form. */

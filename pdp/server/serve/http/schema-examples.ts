@@ -1,9 +1,11 @@
 /** Makes an example of a JSON Schema: what a caller might send or get. */
 
+import { isJsonObject } from '../../../shared/domain/json.ts'
+
 type Node = { readonly [member: string]: unknown }
 type Schemas = ReadonlyMap<string, Node>
 
-const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isNode = (value: unknown): value is Node => isJsonObject(value)
 
 /** What texts look like, by the name of their member; a pattern decides between them. */
 const TEXTS: { readonly [name: string]: readonly string[] } = {

@@ -3,10 +3,9 @@
 import type { Holdings, User } from '../../../engine/store/directory.ts'
 import { MANAGEMENT_APP } from '../../../identity/oauth/management-app.ts'
 import { isAddress } from '../../../identity/people/invitations/mail-address.ts'
-import type { JsonObject } from '../../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts'
 import { RequestProblem } from '../http/status.ts'
 import { ScimError } from './errors.ts'
-import { isObject } from './match.ts'
 import type { ScimCall } from './route.ts'
 
 const NAME_CHARACTERS_MAX = 256
@@ -93,14 +92,14 @@ export function accountOf(document: JsonObject): Pick<User, 'email' | 'name'> {
 /** The address is the primary one, else the first, else a user name that is one. Directories write '' for one that they lack. */
 function readAccount(document: JsonObject): { readonly email: unknown; readonly name: string | null } {
   const isGiven = ({ value }: JsonObject): boolean => typeof value !== 'string' || value.trim() !== ''
-  const emails = (Array.isArray(document.emails) ? document.emails : []).filter(isObject).filter(isGiven)
+  const emails = (Array.isArray(document.emails) ? document.emails : []).filter(isJsonObject).filter(isGiven)
   const chosen = emails.find(({ primary }) => primary === true) ?? emails[0]
   const named = isAddress(String(document.userName)) ? document.userName : null
   return { email: chosen?.value ?? named, name: nameIn(document) }
 }
 
 function nameIn({ displayName, name }: JsonObject): string | null {
-  const { formatted, givenName, familyName } = isObject(name) ? name : ({} as JsonObject)
+  const { formatted, givenName, familyName } = isJsonObject(name) ? name : ({} as JsonObject)
   const parts = [givenName, familyName].filter((part) => typeof part === 'string')
   const found = [displayName, formatted, parts.join(' ')].find((text) => typeof text === 'string' && text.trim() !== '')
   return typeof found === 'string' ? found.trim().slice(0, NAME_CHARACTERS_MAX) : null

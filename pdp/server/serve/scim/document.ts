@@ -1,9 +1,8 @@
 /** Reads a resource as a directory sends it into what is kept: known attributes under their own names, each of its type. */
 import { lowerAscii } from '../../../shared/base/blanks.ts'
-import { type JsonObject, type JsonValue, textIssue } from '../../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue, textIssue } from '../../../shared/domain/json.ts'
 import { type Attribute, named, type ResourceType, valuesMax } from './attributes.ts'
 import { ScimError } from './errors.ts'
-import { isObject } from './match.ts'
 
 const TEXT_CHARACTERS_MAX = 1_024
 const DOCUMENT_CHARACTERS_MAX = 16_384
@@ -14,7 +13,7 @@ const CONTROL = /\p{Cc}/u
  * type, too long, or missing. Members of a group are in it, but do not count for its size.
  */
 export function readDocument(sent: JsonValue | undefined, type: ResourceType): JsonObject {
-  if (!isObject(sent)) throw new ScimError('invalidSyntax', 'the body is not a JSON object')
+  if (!isJsonObject(sent)) throw new ScimError('invalidSyntax', 'the body is not a JSON object')
   const { extension } = type
   const core = readAttributes(sent, type.attributes, '')
   const extended = extension === null ? {} : readExtension(sent, extension)
@@ -31,7 +30,7 @@ function readExtension(sent: JsonObject, { schema, attributes }: NonNullable<Res
   const key = Object.keys(sent).find((name) => lowerAscii(name) === lowerAscii(schema))
   const found = key === undefined ? undefined : sent[key]
   if (found === undefined || found === null) return {}
-  if (!isObject(found)) throw new ScimError('invalidValue', `${schema} is not an object`)
+  if (!isJsonObject(found)) throw new ScimError('invalidValue', `${schema} is not an object`)
   const read = readAttributes(found, attributes, `${schema}:`)
   return Object.keys(read).length === 0 ? {} : { [schema]: read }
 }
@@ -63,7 +62,7 @@ function readOne(value: JsonValue, attribute: Attribute, place: string): JsonVal
   if (type === 'complex') {
     // Some clients send the value alone: `"manager": "42"`, `"roles": ["admin"]`.
     const whole = typeof value === 'string' && named(subAttributes, 'value') !== null ? { value } : value
-    if (!isObject(whole)) throw new ScimError('invalidValue', `${place} is not an object`)
+    if (!isJsonObject(whole)) throw new ScimError('invalidValue', `${place} is not an object`)
     const read = readAttributes(whole, subAttributes, `${place}.`)
     return Object.keys(read).length === 0 ? null : read
   }

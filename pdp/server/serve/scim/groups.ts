@@ -1,14 +1,13 @@
 /** Groups that a directory brings: groups of the organization, to which roles are granted and relations written. */
 import { randomBytes } from 'node:crypto'
 import type { Provisioned } from '../../../engine/store/directory.ts'
-import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../shared/domain/json.ts'
 import { requireConditions, tagOf } from '../http/conditions.ts'
 import { GROUP, GROUP_SCHEMA } from './attributes.ts'
 import { readDocument } from './document.ts'
 import { groupObject, type Member, membersOf, presentMember, write, writeMembers } from './group-members.ts'
 import { type Listed, read, stored } from './listing.ts'
 import { locationOf } from './location.ts'
-import { isObject } from './match.ts'
 import { patched } from './patch.ts'
 import type { ScimCall, ScimOutcome } from './route.ts'
 
@@ -111,7 +110,7 @@ function keptOf(document: JsonObject) {
 }
 
 const objectsIn = (members: JsonValue | undefined): readonly JsonObject[] =>
-  Array.isArray(members) ? members.filter(isObject) : []
+  Array.isArray(members) ? members.filter(isJsonObject) : []
 const ofGroups = ({ organization }: ScimCall) => ({ organization, kind: GROUP.name })
 
 function addressOf(resource: JsonObject): { readonly tag: string; readonly location: string } {

@@ -3,14 +3,14 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Provisioned } from '../../../engine/store/directory.ts'
 import { trimBlanks } from '../../../shared/base/blanks.ts'
-import type { JsonObject } from '../../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts'
 import type { Places } from '../authentication/admission.ts'
 import { RequestProblem } from '../http/status.ts'
 import type { ResourceType } from './attributes.ts'
 import { createBudget } from './budget.ts'
 import { ScimError } from './errors.ts'
 import { type AttributePath, type Filter, parseAttributePath, parseFilter, termsIn } from './filter.ts'
-import { isObject, matches, memberOf } from './match.ts'
+import { matches, memberOf } from './match.ts'
 import type { ScimCall, ScimOutcome } from './route.ts'
 
 const LIST_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:ListResponse'
@@ -272,7 +272,7 @@ function isNamed({ schema, attribute }: AttributePath, name: string): boolean {
 
 function onlySubs(value: JsonObject[string], subs: readonly string[]): JsonObject[string] {
   if (Array.isArray(value)) return value.map((one) => onlySubs(one, subs))
-  if (!isObject(value)) return value
+  if (!isJsonObject(value)) return value
   const kept = subs.flatMap((sub) => {
     const key = Object.keys(value).find((name) => name.toLowerCase() === sub)
     return key === undefined ? [] : [[key, memberOf(value, key) ?? null] as const]

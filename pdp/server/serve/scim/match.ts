@@ -1,6 +1,6 @@
 /** Whether a resource satisfies a filter (RFC 7644 section 3.4.2.2). */
 import { lowerAscii } from '../../../shared/base/blanks.ts'
-import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../shared/domain/json.ts'
 import { named, type ResourceType } from './attributes.ts'
 import { ScimError } from './errors.ts'
 import type { AttributePath, Comparison, Filter, FilterValue } from './filter.ts'
@@ -18,8 +18,8 @@ export function matchesValue(filter: Filter, value: JsonValue): boolean {
   return satisfies(filter, {
     // A value that is no object is its own `value`.
     of: ({ attribute, sub }) => {
-      const whole = isObject(value) ? memberOf(value, attribute) : attribute === 'value' ? value : undefined
-      return sub === null ? present(whole) : isObject(whole) ? present(memberOf(whole, sub)) : []
+      const whole = isJsonObject(value) ? memberOf(value, attribute) : attribute === 'value' ? value : undefined
+      return sub === null ? present(whole) : isJsonObject(whole) ? present(memberOf(whole, sub)) : []
     },
   })
 }
@@ -47,7 +47,7 @@ function compares(filter: Filter & { kind: 'compare' }, found: readonly JsonValu
   const { op, value, path } = filter
   // Of a complex value its `value` is compared, as if that had been named.
   const plain = found
-    .map((one) => (isObject(one) ? (memberOf(one, 'value') ?? null) : one))
+    .map((one) => (isJsonObject(one) ? (memberOf(one, 'value') ?? null) : one))
     .filter((one) => one !== null)
   if (value === null) {
     if (op === 'eq') return plain.length === 0
@@ -104,7 +104,7 @@ function valuesAt(resource: JsonObject, path: AttributePath, type: ResourceType)
   const holder = holderOf(resource, path, type)
   if (holder === null) return []
   const whole = present(memberOf(holder, attribute)).flatMap((value) => (Array.isArray(value) ? value : [value]))
-  return sub === null ? whole : whole.flatMap((value) => (isObject(value) ? present(memberOf(value, sub)) : []))
+  return sub === null ? whole : whole.flatMap((value) => (isJsonObject(value) ? present(memberOf(value, sub)) : []))
 }
 
 /** What the attribute is in: the resource, or its extension. */
@@ -114,13 +114,10 @@ function holderOf(resource: JsonObject, { schema, attribute }: AttributePath, ty
   if (extension === null) return null
   if (schema === extension.schema.toLowerCase()) {
     const found = memberOf(resource, extension.schema)
-    return isObject(found) && named(extension.attributes, attribute) !== null ? found : null
+    return isJsonObject(found) && named(extension.attributes, attribute) !== null ? found : null
   }
   return null
 }
-
-export const isObject = (value: JsonValue | undefined): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Without case, as SCIM compares names. */
 export function memberOf(holder: JsonObject, name: string): JsonValue | undefined {

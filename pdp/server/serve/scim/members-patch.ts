@@ -1,7 +1,7 @@
 /** Members of a group through the operations of one PATCH: each costs what it names, not what the group has. */
-import type { JsonValue } from '../../../shared/domain/json.ts'
+import { isJsonObject, type JsonValue } from '../../../shared/domain/json.ts'
 import type { Filter } from './filter.ts'
-import { isInstant, isObject, memberOf } from './match.ts'
+import { isInstant, memberOf } from './match.ts'
 import { keyOf } from './values.ts'
 
 export type MemberValues = {
@@ -21,7 +21,7 @@ export function createMemberValues(before: readonly JsonValue[]): MemberValues {
   function add(value: JsonValue): void {
     const key = keyOf(value)
     const known = byKey.get(key)
-    byKey.set(key, isObject(known) && isObject(value) ? { ...known, ...value } : value)
+    byKey.set(key, isJsonObject(known) && isJsonObject(value) ? { ...known, ...value } : value)
     const text = textOf(value)
     const keys = keysByText.get(text)
     if (keys === undefined) keysByText.set(text, new Set([key]))
@@ -57,4 +57,4 @@ export function soleValueIn(filter: Filter | null): string | null {
 }
 
 const textOf = (value: JsonValue): string =>
-  String(isObject(value) ? (memberOf(value, 'value') ?? '') : value).toLowerCase()
+  String(isJsonObject(value) ? (memberOf(value, 'value') ?? '') : value).toLowerCase()

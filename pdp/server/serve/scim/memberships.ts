@@ -1,11 +1,10 @@
 /** The membership that a user of a directory has in its organization. */
 
 import type { Holdings, Provisioned } from '../../../engine/store/directory.ts'
-import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../shared/domain/json.ts'
 import type { Membership, MembershipStatus, Tier } from '../../../shared/domain/membership.ts'
 import { GIVEN_TIERS } from './attributes.ts'
 import { ScimError } from './errors.ts'
-import { isObject } from './match.ts'
 import type { ScimCall } from './route.ts'
 
 export const TIER_DEFAULT: Tier = 'member'
@@ -68,7 +67,7 @@ export async function membershipsOf(
  * former one away. Throws ScimError `invalidValue`.
  */
 export function tierIn(roles: JsonValue | undefined, had: Tier | null): Tier | null {
-  const values = (Array.isArray(roles) ? roles : []).filter(isObject)
+  const values = (Array.isArray(roles) ? roles : []).filter(isJsonObject)
   if (values.length === 0) return null
   const others = values.filter(({ value }) => String(value).toLowerCase() !== had)
   if (others.length === 0) return had
@@ -82,7 +81,7 @@ export function tierIn(roles: JsonValue | undefined, had: Tier | null): Tier | n
 
 /** The role of the membership, in the words that the directory gave to it. */
 export function roleOf({ document }: Pick<Provisioned, 'document'>, { role }: Membership): JsonObject {
-  const kept = (Array.isArray(document.roles) ? document.roles : []).filter(isObject)
+  const kept = (Array.isArray(document.roles) ? document.roles : []).filter(isJsonObject)
   const said = kept.find(({ value }) => String(value).toLowerCase() === role)
   return { primary: true, ...said, value: role }
 }

@@ -1,11 +1,11 @@
 /** Changes of a resource by PATCH (RFC 7644 section 3.5.2), with the spellings that Entra ID and Okta use. */
-import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../shared/domain/json.ts'
 import { type Attribute, named, type ResourceType, valuesMax } from './attributes.ts'
 import { type Budget, createBudget } from './budget.ts'
 import { readValue } from './document.ts'
 import { ScimError } from './errors.ts'
 import { type AttributePath, type Filter, parsePatchPath, termsIn } from './filter.ts'
-import { isObject, matchesValue, memberOf } from './match.ts'
+import { matchesValue, memberOf } from './match.ts'
 import { createMemberValues, type MemberValues, soleValueIn } from './members-patch.ts'
 import { listOf, merged, objectOr, onePrimary, without } from './values.ts'
 
@@ -60,12 +60,12 @@ function stepsOf(operation: Operation, type: ResourceType): { dropped: string | 
 }
 
 function operationsIn(body: JsonValue | undefined): readonly Operation[] {
-  const list = isObject(body) ? memberOf(body, 'Operations') : undefined
+  const list = isJsonObject(body) ? memberOf(body, 'Operations') : undefined
   if (!Array.isArray(list) || list.length === 0) throw new ScimError('invalidSyntax', 'the body has no Operations')
   if (list.length > OPERATIONS_MAX)
     throw new ScimError('invalidSyntax', `there are more than ${OPERATIONS_MAX} operations`)
   return list.map((one: JsonValue): Operation => {
-    if (!isObject(one)) throw new ScimError('invalidSyntax', 'an operation is not an object')
+    if (!isJsonObject(one)) throw new ScimError('invalidSyntax', 'an operation is not an object')
     const word = memberOf(one, 'op')
     const op = OPS.find((known) => typeof word === 'string' && known === word.toLowerCase())
     if (op === undefined) throw new ScimError('invalidSyntax', 'op must be add, replace or remove')
@@ -78,10 +78,10 @@ function operationsIn(body: JsonValue | undefined): readonly Operation[] {
 /** Without a path, each member of the value is one change; Okta writes paths such as `name.givenName` for their names. */
 function spread({ op, value }: Operation, type: ResourceType): readonly Step[] {
   if (op === 'remove') throw new ScimError('noTarget', 'remove needs a path')
-  if (!isObject(value)) throw new ScimError('invalidValue', 'without a path the value must be an object')
+  if (!isJsonObject(value)) throw new ScimError('invalidValue', 'without a path the value must be an object')
   return Object.entries(value).flatMap(([path, each]) => {
     const isExtension = path.toLowerCase() === type.extension?.schema.toLowerCase()
-    if (isExtension && isObject(each))
+    if (isExtension && isJsonObject(each))
       return Object.entries(each).flatMap(([name, inner]) =>
         // Some clients send an extension as a resource with schemas of its own.
         name.toLowerCase() === 'schemas' ? [] : [{ op, path: `${path}:${name}`, value: inner }],
@@ -167,7 +167,7 @@ function changedValue(before: JsonValue, change: Change): JsonValue {
   if (op === 'remove') return null
   const value = readValue(required(change, change.attribute.name), attribute, attribute.name)
   // Section 3.5.2.1: to add to a complex attribute adds its sub-attributes.
-  return op === 'add' && isObject(value) ? { ...objectOr(before), ...value } : value
+  return op === 'add' && isJsonObject(value) ? { ...objectOr(before), ...value } : value
 }
 
 function changedValues(before: readonly JsonValue[], change: Change): JsonValue {

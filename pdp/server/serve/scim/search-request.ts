@@ -1,8 +1,7 @@
 /** A list whose parameters are in the body (RFC 7644 section 3.4.3): a filter may name a person, and addresses are logged. */
-import type { JsonValue } from '../../../shared/domain/json.ts'
+import { isJsonObject, type JsonValue } from '../../../shared/domain/json.ts'
 import { ScimError } from './errors.ts'
 import { list, type Searched } from './listing.ts'
-import { isObject } from './match.ts'
 import type { ScimCall, ScimOutcome } from './route.ts'
 
 const PARAMETERS: ReadonlySet<string> = new Set(['attributes', 'excludedattributes', 'filter', 'startindex', 'count'])
@@ -13,7 +12,7 @@ export async function search(call: ScimCall, listed: Searched): Promise<ScimOutc
 
 /** As the query of a list has them. */
 function queryIn(body: JsonValue | undefined): ScimCall['query'] {
-  if (!isObject(body)) throw new ScimError('invalidSyntax', 'the body is not a JSON object')
+  if (!isJsonObject(body)) throw new ScimError('invalidSyntax', 'the body is not a JSON object')
   const query: { [name: string]: string } = {}
   for (const [name, value] of Object.entries(body)) {
     const known = name.toLowerCase()

@@ -1,16 +1,15 @@
 /** Values of a multi-valued attribute: which are the same, and which is the primary one. */
-import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
-import { isObject } from './match.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../shared/domain/json.ts'
 
 export const keyOf = (value: JsonValue): string =>
-  JSON.stringify(isObject(value) && value.value !== undefined ? value.value : value)
+  JSON.stringify(isJsonObject(value) && value.value !== undefined ? value.value : value)
 
 /** Section 3.5.2.1: a value that is there already is not added again. Values are the same by their `value`. */
 export function merged(before: readonly JsonValue[], added: readonly JsonValue[]): readonly JsonValue[] {
   const seen = new Map(before.map((value) => [keyOf(value), value]))
   for (const value of added) {
     const known = seen.get(keyOf(value))
-    seen.set(keyOf(value), isObject(known) && isObject(value) ? { ...known, ...value } : value)
+    seen.set(keyOf(value), isJsonObject(known) && isJsonObject(value) ? { ...known, ...value } : value)
   }
   return [...seen.values()]
 }
@@ -31,6 +30,6 @@ export function onePrimary(before: readonly JsonValue[], after: readonly JsonVal
   )
 }
 
-export const objectOr = (value: JsonValue | undefined): JsonObject => (isObject(value) ? value : {})
+export const objectOr = (value: JsonValue | undefined): JsonObject => (isJsonObject(value) ? value : {})
 export const listOf = (value: JsonValue): readonly JsonValue[] =>
   value === null ? [] : Array.isArray(value) ? value : [value]

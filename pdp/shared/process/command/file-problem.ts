@@ -1,5 +1,7 @@
 /** Explains in words, instead of system codes, why a command cannot use a file. */
 
+import { messageOf } from '../../base/error-message.ts'
+
 const REASONS: { readonly [code: string]: string } = {
   EACCES: 'permission denied',
   EPERM: 'permission denied',
@@ -14,7 +16,7 @@ export function fileProblem(path: string, error: unknown, verb: 'read' | 'writte
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   if (code === 'ENOENT') return verb === 'read' ? `${path} does not exist` : `${path}: its folder does not exist`
   if (code === 'EEXIST') return `${path} exists already`
-  return `${path} cannot be ${verb}: ${REASONS[code] ?? (error instanceof Error ? error.message : String(error))}`
+  return `${path} cannot be ${verb}: ${REASONS[code] ?? messageOf(error)}`
 }
 
 export const doesNotExist = (error: unknown): boolean =>

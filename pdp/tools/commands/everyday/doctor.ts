@@ -2,6 +2,7 @@
 import { isIP } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { Command } from 'commander'
+import { messageOf } from '../../../shared/base/error-message.ts'
 import { accessToken, urlOf } from '../connection.ts'
 import { EXIT, type Run } from '../errors.ts'
 import { type Examination, type Finding, type Got, get, type Options, type State, TIMEOUT_MS } from './finding.ts'
@@ -60,7 +61,7 @@ async function examinePdp({ url, options, io }: Examination): Promise<readonly F
       await examineDatabase(url, token),
     )
   } catch (err) {
-    const said = err instanceof Error ? err.message : String(err)
+    const said = messageOf(err)
     // Without the database nobody gets a token: the credentials may be good.
     if (/temporarily_unavailable|server_error|status 503/.test(said)) {
       const skipped: Finding = {

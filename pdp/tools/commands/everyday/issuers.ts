@@ -1,9 +1,9 @@
 /** `issuer`: which other identity providers the PDP trusts, and how the security events of each come in. */
 import type { Command } from 'commander'
+import { isJsonObject } from '../../../shared/domain/json.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect, find } from '../connection.ts'
 import { CliError, EXIT, type Run } from '../errors.ts'
 import { type Item, show } from './print.ts'
-import { isMap } from './trusted-issuers.ts'
 
 const COLUMNS = ['issuer', 'subject_prefix', 'organizations', 'signals']
 const PATH = '/v1/trusted-issuers'
@@ -19,7 +19,7 @@ export function addIssuerCommands(program: Command, io: NodeJS.Process, run: Run
       run(async () => {
         const connection = await open(options)
         const found: unknown = await (await connection.send({ method: 'GET', path: PATH })).json()
-        const items = isMap(found) && Array.isArray(found.items) ? found.items.filter(isMap) : []
+        const items = isJsonObject(found) && Array.isArray(found.items) ? found.items.filter(isJsonObject) : []
         const shown = await Promise.all(items.map(async (item) => ({ ...item, signals: await word(connection, item) })))
         io.stdout.write(show(options.json === true ? items : shown, { json: options.json === true, columns: COLUMNS }))
         return EXIT.ok
@@ -62,8 +62,8 @@ function lines(item: Item, above = ''): string {
   return Object.entries(item)
     .map(([name, value]) => {
       const path = above === '' ? name : `${above}.${name}`
-      if (isMap(value)) return lines(value, path)
-      return `${path.padEnd(32)}  ${Array.isArray(value) && !value.some(isMap) ? value.join(' ') : textOf(value)}\n`
+      if (isJsonObject(value)) return lines(value, path)
+      return `${path.padEnd(32)}  ${Array.isArray(value) && !value.some(isJsonObject) ? value.join(' ') : textOf(value)}\n`
     })
     .join('')
 }

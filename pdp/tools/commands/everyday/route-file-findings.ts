@@ -1,11 +1,13 @@
 /** `doctor` on a route file: the file itself, the PDPs and the issuers that it names, and whether the PDP trusts these. */
 import { spawnSync } from 'node:child_process'
 import { connect as connectTcp } from 'node:net'
+import { messageOf } from '../../../shared/base/error-message.ts'
+import { isJsonObject } from '../../../shared/domain/json.ts'
 import { accessToken } from '../connection.ts'
 import { CliError } from '../errors.ts'
 import { type Examination, type Finding, get, TIMEOUT_MS } from './finding.ts'
 import { type RouteFile, readRouteFile } from './route-file.ts'
-import { isMap, type Members, type TrustedIssuer, trustedIssuers } from './trusted-issuers.ts'
+import { type Members, type TrustedIssuer, trustedIssuers } from './trusted-issuers.ts'
 
 export async function examineRouteFile(asked: Examination): Promise<readonly Finding[]> {
   const { routeFile } = asked.options
@@ -62,10 +64,12 @@ async function examineAddress(address: string): Promise<Finding> {
 }
 
 async function examineIssuers(asked: Examination, { resource, issuers }: RouteFile): Promise<readonly Finding[]> {
-  const own = issuers.filter(isMap).filter(({ issuer, external }) => typeof issuer === 'string' && !isMap(external))
+  const own = issuers
+    .filter(isJsonObject)
+    .filter(({ issuer, external }) => typeof issuer === 'string' && !isJsonObject(external))
   const found = own.length === 0 ? [] : [await examineOwn(asked, own)]
   for (const entry of issuers) {
-    if (!isMap(entry) || !isMap(entry.external) || typeof entry.issuer !== 'string') continue
+    if (!isJsonObject(entry) || !isJsonObject(entry.external) || typeof entry.issuer !== 'string') continue
     found.push(await examineTrusted(asked, entry.issuer, () => trustedIssuers([entry], { resource, fetch })))
   }
   return found
@@ -76,7 +80,7 @@ async function examineOwn({ url }: Examination, entries: readonly Members[]): Pr
   const names = entries.map(({ issuer }) => String(issuer))
   const check = `issuer ${names.join(', ')}`
   const metadata = await get(`${url}/.well-known/openid-configuration`)
-  if (!('status' in metadata) || !isMap(metadata.body))
+  if (!('status' in metadata) || !isJsonObject(metadata.body))
     return { check, state: 'skipped', said: 'the PDP does not say its name' }
   const { issuer } = metadata.body
   if (names.includes(String(issuer))) return { check, state: 'ok', said: 'this is the PDP' }
@@ -105,7 +109,7 @@ async function examineTrusted(
 async function examineKeys(url: string): Promise<string> {
   const answer = await get(url)
   if (!('status' in answer)) throw new CliError(`its keys at ${url} cannot be read from here (${answer.reason})`)
-  const keys = isMap(answer.body) && Array.isArray(answer.body.keys) ? answer.body.keys.length : 0
+  const keys = isJsonObject(answer.body) && Array.isArray(answer.body.keys) ? answer.body.keys.length : 0
   if (answer.status !== 200 || keys === 0) throw new CliError(`${url} has no keys (status ${answer.status})`)
   return keys === 1 ? 'its key can be read, ' : `its ${keys} keys can be read, `
 }
@@ -120,7 +124,7 @@ async function compare(asked: Examination, issuer: string, document: Members, ke
   try {
     token = await accessToken(options, { env: io.env, fetch, scope: 'issuers:read', bind: false })
   } catch (err) {
-    return { state: 'skipped', said: `${keys}${UNKNOWN}${err instanceof Error ? err.message : err}` }
+    return { state: 'skipped', said: `${keys}${UNKNOWN}${messageOf(err)}` }
   }
   const answer = await get(`${url}/v1/trusted-issuers/${encodeURIComponent(issuer)}`, {
     authorization: `Bearer ${token}`,
@@ -128,7 +132,7 @@ async function compare(asked: Examination, issuer: string, document: Members, ke
   if (!('status' in answer)) return { state: 'skipped', said: `${keys}${UNKNOWN}${answer.reason}` }
   if (answer.status === 404) return { state: 'failed', said: `${keys}but the PDP does not trust it`, advice }
   if (answer.status !== 200) return { state: 'skipped', said: `${keys}${UNKNOWN}status ${answer.status}` }
-  const known = isMap(answer.body) ? answer.body : {}
+  const known = isJsonObject(answer.body) ? answer.body : {}
   const differs = Object.keys(document).filter((name) => !includes(known[name], withoutSecret(document[name])))
   if (differs.length === 0) return { state: 'ok', said: `${keys}and the PDP trusts it` }
   return { state: 'failed', said: `${keys}but the PDP has other values of ${differs.join(', ')}`, advice }
@@ -136,7 +140,7 @@ async function compare(asked: Examination, issuer: string, document: Members, ke
 
 /** No answer shows it. */
 function withoutSecret(value: unknown): unknown {
-  if (!isMap(value)) return value
+  if (!isJsonObject(value)) return value
   const { client_secret: _, ...rest } = value
   return rest
 }
@@ -145,7 +149,7 @@ function withoutSecret(value: unknown): unknown {
 function includes(known: unknown, expected: unknown): boolean {
   if (Array.isArray(expected))
     return Array.isArray(known) && expected.every((item) => known.some((other) => includes(other, item)))
-  if (isMap(expected))
-    return isMap(known) && Object.keys(expected).every((name) => includes(known[name], expected[name]))
+  if (isJsonObject(expected))
+    return isJsonObject(known) && Object.keys(expected).every((name) => includes(known[name], expected[name]))
   return known === expected
 }

@@ -1,9 +1,9 @@
 /** What the commands of a PDP read in a sidecar's route file; `portcullis-sidecar check` judges the rest of it. */
 import { readFileSync } from 'node:fs'
 import { parseYaml } from '../../../engine/worker/yaml.ts'
+import { isJsonObject } from '../../../shared/domain/json.ts'
 import { doesNotExist, fileProblem } from '../../../shared/process/command/file-problem.ts'
 import { CliError } from '../errors.ts'
-import { isMap } from './trusted-issuers.ts'
 
 const INIT = '\nWrite a first one with: portcullis-sidecar init'
 
@@ -22,7 +22,7 @@ export function readRouteFile(file: string): RouteFile {
   } catch (err) {
     throw new CliError(`${fileProblem(file, err)}${doesNotExist(err) ? INIT : ''}`, { cause: err })
   }
-  if (!isMap(found) || typeof found.resource !== 'string' || !Array.isArray(found.issuers))
+  if (!isJsonObject(found) || typeof found.resource !== 'string' || !Array.isArray(found.issuers))
     throw new CliError(
       `${file} is not a route file: it has no resource and issuers. Try: portcullis-sidecar check ${file}`,
     )
@@ -30,7 +30,7 @@ export function readRouteFile(file: string): RouteFile {
 }
 
 function addressesOf(pdp: unknown): readonly string[] {
-  if (!isMap(pdp)) return []
+  if (!isJsonObject(pdp)) return []
   const all = Array.isArray(pdp.addresses) ? pdp.addresses : [pdp.address]
   return all.filter((address) => typeof address === 'string')
 }

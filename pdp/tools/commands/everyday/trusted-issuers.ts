@@ -1,6 +1,7 @@
 /** The external issuers of a route file as the PDP registers them, so that both read their tokens alike. */
 
 import { readFileSync } from 'node:fs'
+import { isJsonObject } from '../../../shared/domain/json.ts'
 import { fileProblem } from '../../../shared/process/command/file-problem.ts'
 import { CliError } from '../errors.ts'
 
@@ -9,9 +10,6 @@ const REQUEST_TIMEOUT_MS = 10_000
 export type Members = { readonly [name: string]: unknown }
 export type TrustedIssuer = { readonly issuer: string; readonly document: Members }
 
-export const isMap = (value: unknown): value is Members =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** Of `issuers` in a route file, those that have `external`. Throws CliError. */
 export async function trustedIssuers(
   issuers: readonly unknown[],
@@ -19,9 +17,9 @@ export async function trustedIssuers(
 ): Promise<readonly TrustedIssuer[]> {
   const found: TrustedIssuer[] = []
   for (const entry of issuers) {
-    if (!isMap(entry) || typeof entry.issuer !== 'string' || !isMap(entry.external)) continue
+    if (!isJsonObject(entry) || typeof entry.issuer !== 'string' || !isJsonObject(entry.external)) continue
     const { issuer, external, introspection } = entry
-    const verified = isMap(introspection)
+    const verified = isJsonObject(introspection)
       ? { introspection: introspectionOf(introspection) }
       : { jwks_uri: entry.jwks_uri ?? (await keysOf(issuer, fetch)), algorithms: entry.algorithms ?? ['RS256'] }
     const { audience = resource } = external
@@ -46,7 +44,7 @@ async function keysOf(issuer: string, fetch: typeof globalThis.fetch): Promise<s
   try {
     const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) })
     const metadata: unknown = await response.json().catch(() => null)
-    if (isMap(metadata) && typeof metadata.jwks_uri === 'string') return metadata.jwks_uri
+    if (isJsonObject(metadata) && typeof metadata.jwks_uri === 'string') return metadata.jwks_uri
     throw new CliError(`${url} names no keys (status ${response.status}). ${advice}`)
   } catch (err) {
     if (err instanceof CliError) throw err

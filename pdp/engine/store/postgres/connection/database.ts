@@ -1,8 +1,8 @@
 /** What the store uses of a database, in types that name no driver. */
-import type { Sql } from '../../directory.ts'
+import type { Queries, Sql } from '../../directory.ts'
 
 /** One connection's view: rows as objects (`query`) or as arrays through a named, prepared statement (`prepared`). */
-export type Connection = Pick<Sql, 'query'> & {
+export type Connection = Queries & {
   prepared(name: string, text: string, values: readonly unknown[]): Promise<readonly (readonly unknown[])[]>
 }
 export type Database = Sql & {

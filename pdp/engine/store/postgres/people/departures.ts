@@ -1,12 +1,11 @@
 /** Ends the memberships of people whose accounts are deleted, in pieces: somebody may be a member of any number of organizations. */
 import type { WriteContext } from '../../../../shared/domain/change.ts'
 import { initiatorOf } from '../../../../shared/domain/outbox/events.ts'
-import type { Sql } from '../../directory.ts'
+import type { Queries } from '../../directory.ts'
 import { appendToLogs } from '../change-log.ts'
 import { appendEvents, type OutboxEvent } from '../outbox.ts'
 import { lockLogs } from '../unit-of-work.ts'
 
-type Queries = Pick<Sql, 'query'>
 type Departure = { readonly user: string; readonly lookedTo: string; readonly context: WriteContext }
 type Row = { user_id: string; looked_to: string; actor: string; request_id: string }
 

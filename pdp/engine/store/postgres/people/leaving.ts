@@ -2,9 +2,7 @@
 import type { Change } from '../../../../shared/domain/change.ts'
 import type { LogId } from '../../../../shared/domain/change-log.ts'
 import { leaversIn, requireNothingWithheld, type Withheld } from '../../changes.ts'
-import type { Sql } from '../../directory.ts'
-
-type Queries = Pick<Sql, 'query'>
+import type { Queries } from '../../directory.ts'
 
 /** No row: no membership, or an active one. */
 const WITHHELD = `

@@ -3,7 +3,7 @@
 import { DIRECTORY } from '../../../../shared/domain/change-log.ts'
 import { PdpError } from '../../../../shared/domain/errors.ts'
 import type { JsonObject } from '../../../../shared/domain/json.ts'
-import type { Holdings, Provisioned, Provisioning, Sql } from '../../directory.ts'
+import type { Holdings, Provisioned, Provisioning, Queries } from '../../directory.ts'
 import { appendLog } from '../change-log.ts'
 import { credentialEvent } from '../credential-events.ts'
 import { appendEvents } from '../outbox.ts'
@@ -62,7 +62,7 @@ const DROP_PROOFS = `
   ${PROOFS.map(([kind]) => `select kind, credential from ${kind}_gone`).join(' union all ')}`
 
 /** Errors are those of the contract. */
-export function postgresProvisioning(sql: Pick<Sql, 'query'>): Provisioning {
+export function postgresProvisioning(sql: Queries): Provisioning {
   return {
     async count({ organization, kind }) {
       const rows = await sql.query<{ count: number }>(

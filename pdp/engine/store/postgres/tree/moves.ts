@@ -2,7 +2,7 @@
 import { DIRECTORY } from '../../../../shared/domain/change-log.ts'
 import type { RoleGrant } from '../../../../shared/domain/role.ts'
 import type { Tuple } from '../../../../shared/domain/tuple.ts'
-import type { MovedClient, Moves, Sql } from '../../directory.ts'
+import type { MovedClient, Moves, Queries } from '../../directory.ts'
 import { appendLog } from '../change-log.ts'
 import { endGrantsOf, endTokensOf } from '../client-tokens.ts'
 import { lockLogs } from '../unit-of-work.ts'
@@ -19,7 +19,7 @@ const TUPLES = `
   select object, relation, subject, (extract(epoch from expires_at) * 1000)::float8 as "expiresAtMs"
   from stored_relationship where organization_id = $1 and subject = any($2)`
 
-export function postgresMoves(sql: Pick<Sql, 'query'>): Moves {
+export function postgresMoves(sql: Queries): Moves {
   return {
     async below(organization) {
       const rows = await sql.query<{ id: string }>(BELOW, [organization])

@@ -1,7 +1,7 @@
 /** The tree of organizations in PostgreSQL. Each statement reads only the part of it that is asked for. */
 import type { Organization } from '../../../../shared/domain/organization.ts'
 import type { OrganizationFilter } from '../../contract.ts'
-import type { Sql } from '../../directory.ts'
+import type { Queries } from '../../directory.ts'
 
 /** A common table `place` of the organization that the parameter names and all below it. Lateral: by the index, one level after the other. */
 export const placesBelow = (parameter: string): string => `
@@ -19,7 +19,7 @@ const WITHIN = `
   select o.* from page, lateral (select ${COLUMNS} from organization where organization_id = at offset 0) o order by at`
 
 export async function readOrganizations(
-  sql: Pick<Sql, 'query'>,
+  sql: Queries,
   filter: OrganizationFilter,
   { after, countMax }: { readonly after: string | null; readonly countMax: number },
 ): Promise<readonly Organization[]> {

@@ -1,6 +1,7 @@
 /** A tuple in requests and answers: the text `type:id#relation@subject`, or an object with an expiry. */
 
 import { type ConditionInput, parseTupleInput } from '../../../../engine/writes/relationships.ts'
+import { isJsonObject } from '../../../../shared/domain/json.ts'
 import { formatTuple, isObject, isRelation, isSubject, quote } from '../../../../shared/domain/names.ts'
 import type { Tuple } from '../../../../shared/domain/tuple.ts'
 import { parseJson } from '../../http/json.ts'
@@ -72,7 +73,7 @@ function isCondition(value: unknown): value is ConditionInput | null {
   if (typeof value !== 'object' || Object.keys(value).some((name) => name !== 'name' && name !== 'context'))
     return false
   const { name, context = {} }: { name?: unknown; context?: unknown } = value
-  return typeof name === 'string' && typeof context === 'object' && context !== null && !Array.isArray(context)
+  return typeof name === 'string' && isJsonObject(context)
 }
 
 function withExpiry(tuple: Tuple, instant: string): Tuple | string {

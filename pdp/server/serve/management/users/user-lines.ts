@@ -4,7 +4,7 @@ import type { ImportedUser } from '../../../../engine/store/directory.ts'
 import { isAddress } from '../../../../identity/people/invitations/mail-address.ts'
 import { readForeignHash } from '../../../../identity/people/passwords/foreign-hash.ts'
 import type { ValidationIssue } from '../../../../shared/domain/errors.ts'
-import { textIssue } from '../../../../shared/domain/json.ts'
+import { isJsonObject, textIssue } from '../../../../shared/domain/json.ts'
 import { isId } from '../../../../shared/domain/names.ts'
 import { parseJson } from '../../http/json.ts'
 import { LABEL } from '../../http/schemas.ts'
@@ -64,7 +64,7 @@ function parseUser(text: string): ImportedUser | string {
     if (err instanceof RequestProblem) return 'is not JSON'
     throw err
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'is not a JSON object'
+  if (!isJsonObject(value)) return 'is not a JSON object'
   const members: { readonly [name: string]: unknown } = { ...value }
   const unknown = Object.keys(members).find((name) => !MEMBERS.has(name))
   if (unknown !== undefined) return `${JSON.stringify(unknown.slice(0, 80))} is not a known member`

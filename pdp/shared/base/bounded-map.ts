@@ -1,0 +1,44 @@
+/** A map of at most so many entries: one more makes it forget the entry that was set first. */
+export class BoundedMap<Key, Value> {
+  readonly #countMax: number
+  readonly #values = new Map<Key, Value>()
+
+  constructor(countMax: number) {
+    this.#countMax = countMax
+  }
+
+  get size(): number {
+    return this.#values.size
+  }
+
+  get(key: Key): Value | undefined {
+    return this.#values.get(key)
+  }
+
+  /** A key that is known already becomes the newest. */
+  set(key: Key, value: Value): void {
+    this.#values.delete(key)
+    if (this.#values.size >= this.#countMax) this.takeOldest()
+    this.#values.set(key, value)
+  }
+
+  getOrMake(key: Key, make: () => Value): Value {
+    const known = this.#values.get(key)
+    if (known !== undefined) return known
+    const made = make()
+    this.set(key, made)
+    return made
+  }
+
+  delete(key: Key): void {
+    this.#values.delete(key)
+  }
+
+  /** Removes the entry that was set first; undefined when it is empty. */
+  takeOldest(): Value | undefined {
+    const [oldest] = this.#values
+    if (oldest === undefined) return undefined
+    this.#values.delete(oldest[0])
+    return oldest[1]
+  }
+}
