@@ -9,7 +9,7 @@ import type {
 import { type ClientRequest, syntheticRequest } from '../http/client-request.ts'
 import type { GrpcProfile } from '../http/door-fields.ts'
 import { RequestError } from '../request/errors.ts'
-import type { Held } from './held-request.ts'
+import type { HeldRequest } from './held-request.ts'
 
 const VERSIONS: { readonly [protocol: string]: ClientRequest['version'] } = {
   'HTTP/1.0': '1.0',
@@ -34,7 +34,7 @@ export class UnfitGateway extends Error {
 type How = { readonly profile: GrpcProfile; readonly body: boolean }
 
 /** Throws UnfitGateway. Anything wrong with the request itself becomes its fault. */
-export function readCheck(check: CheckRequest, how: How): Held {
+export function readCheck(check: CheckRequest, how: How): HeldRequest {
   const { source, request } = check.attributes ?? {}
   const http = request?.http
   if (http === undefined) throw new UnfitGateway('the question has no HTTP request')

@@ -12,14 +12,15 @@ import {
   CheckResponseSchema,
 } from '../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
 import type { Pem } from '../config/certificates.ts'
-import type { Permit } from '../enforce/enforce.ts'
+import { nextNonce } from '../enforce/own-answer.ts'
 import { CALLER_FIELD, type GrpcProfile } from '../http/door-fields.ts'
+import type { SidecarLimits } from '../route-file/default-limits.ts'
 import type { DoorEntry } from '../route-file/doors.ts'
 import type { KnowsCaller } from './caller.ts'
 import { readCheck, UnfitGateway } from './check-request.ts'
 import { allowing, denying } from './check-response.ts'
 import { denyErrors } from './deny-errors.ts'
-import { type DoorOutcome, evaluateHeld, failure, type HeldDeps } from './held-request.ts'
+import { type DoorOutcome, type EnterDoor, evaluateHeld, failure } from './held-request.ts'
 import { ownFields } from './service-fields.ts'
 import { openSocketFile } from './socket-file.ts'
 
@@ -32,8 +33,9 @@ export type Door = {
   close(): Promise<void>
 }
 export type DoorDeps = {
-  /** What is in force now. */
-  readonly current: () => HeldDeps
+  readonly enter: EnterDoor
+  /** The limits that are in force now. */
+  readonly limits: () => SidecarLimits
   readonly knowsCaller: KnowsCaller
   readonly keys: { readonly tls: Pem | null }
   readonly log: { warn(line: object): void; error(line: object): void }
@@ -88,11 +90,7 @@ export async function openExtAuthz(entry: Entry, deps: DoorDeps): Promise<Door> 
   return { address, applyLimits: () => undefined, close: () => close(server) }
 }
 
-async function answerTo(
-  call: CheckCall,
-  entry: Entry,
-  { current, knowsCaller, log }: DoorDeps,
-): Promise<CheckResponse> {
+async function answerTo(call: CheckCall, entry: Entry, { enter, knowsCaller, log }: DoorDeps): Promise<CheckResponse> {
   const { profile, body } = entry
   if (!knowsCaller(call.metadata.get(CALLER_FIELD).map(String))) {
     log.warn({ event: 'door_caller_refused', door: profile, address: call.getPeer() })
@@ -102,7 +100,7 @@ async function answerTo(
     const held = readCheck(fromBinary(CheckRequestSchema, call.request), { profile, body })
     const withinMs = timeFor(call)
     const asked = { ...held, door: profile, holdsBody: body, withinMs, objection: () => null }
-    const verdict = await evaluateHeld(asked, current())
+    const verdict = await evaluateHeld(asked, enter)
     return verdict.kind === 'answer' ? denying(verdict.answer) : allow(verdict)
   } catch (err) {
     const reason = messageOf(err)
@@ -118,21 +116,15 @@ function timeFor(call: CheckCall): number {
 }
 
 function allow(verdict: Extract<DoorOutcome, { kind: 'allow' }>): CheckResponse {
-  const { permit, inForce, origin, requestId, toClient, rewritten } = verdict
+  const { permit, rules: inForce, origin, requestId, toClient, rewritten } = verdict
   const { rules, publicPort } = inForce.forwarding
   const own = ownFields(permit, { origin, requestId, publicPort })
   return allowing(permit, {
     own,
     rules,
     rewritten,
-    toClient: ['x-request-id', requestId, ...nonceFor(permit, inForce), ...toClient],
+    toClient: ['x-request-id', requestId, ...nextNonce(permit, inForce), ...toClient],
   })
-}
-
-/** RFC 9449 section 8.2: the response to a request with a valid proof carries the next nonce. */
-function nonceFor({ request, identity }: Permit, { proofNonce }: HeldDeps): string[] {
-  const nonce = identity !== null && request.proofs.length > 0 ? proofNonce() : null
-  return nonce === null ? [] : ['dpop-nonce', nonce]
 }
 
 async function bind(server: Server, { listen, profile }: Entry, tls: Pem | null): Promise<string> {

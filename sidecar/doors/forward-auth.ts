@@ -12,7 +12,7 @@ import type { SidecarLimits } from '../route-file/default-limits.ts'
 import type { DoorEntry } from '../route-file/doors.ts'
 import { ANSWER_MS, type Door, type DoorDeps } from './ext-authz.ts'
 import { readForwarded } from './forwarded-request.ts'
-import { type DoorOutcome, evaluateHeld, failure, type HeldDeps } from './held-request.ts'
+import { type DoorOutcome, type DoorRules, evaluateHeld, failure } from './held-request.ts'
 import { packRefusal, unpackRefusal } from './refusal.ts'
 import { createRemoval, type Removes } from './removed-fields.ts'
 import { identityFields, ownFields, unremovable } from './service-fields.ts'
@@ -32,7 +32,7 @@ const CLOSE_MS = 2_000
 export async function openForwardAuth(entry: Entry, deps: DoorDeps): Promise<Door> {
   const { profile, listen } = entry
   const limitsNow = (): SidecarLimits => {
-    const { limits } = deps.current()
+    const limits = deps.limits()
     return { ...limits, headerBytesMax: limits.headerBytesMax + EXTRA_HEADER_BYTES }
   }
   const asking = { ...deps, removal: createRemoval(profile) }
@@ -66,7 +66,7 @@ type Exchange = { readonly client: ClientRequest; readonly res: ClientAnswer }
 async function answer(
   { client, res }: Exchange,
   entry: Entry,
-  { current, knowsCaller, log, removal }: AskingDeps,
+  { enter, knowsCaller, log, removal }: AskingDeps,
 ): Promise<void> {
   const { profile } = entry
   try {
@@ -86,11 +86,11 @@ async function answer(
       log.error({ event: 'door_unfit', door: profile, reason: `the gateway must ask at ${AUTHORIZE_PATH}` })
       return send(res, failure('internal', randomUUID()))
     }
-    const objection = (permit: Permit, { forwarding }: HeldDeps): string | null =>
+    const objection = (permit: Permit, { forwarding }: DoorRules): string | null =>
       unremovable(permit, forwarding.rules, removal(forwarding.headers))
     const held = readForwarded(client, profile)
     const asked = { ...held, door: profile, holdsBody: false, withinMs: ANSWER_MS, objection }
-    const verdict = await evaluateHeld(asked, current())
+    const verdict = await evaluateHeld(asked, enter)
     if (verdict.kind === 'allow') res.writeHead(ALLOWED, allowedFields(verdict))
     else return send(res, refusalFor(profile, verdict.answer))
     res.end()
@@ -109,8 +109,8 @@ const hasBody = ({ raw, version, bodiless }: ClientRequest): boolean =>
     return folded === 'transfer-encoding' || (folded === 'content-length' && raw[at + 1] !== '0')
   })
 
-function allowedFields({ permit, inForce, origin, requestId }: Extract<DoorOutcome, { kind: 'allow' }>): string[] {
-  const own = ownFields(permit, { origin, requestId, publicPort: inForce.forwarding.publicPort })
+function allowedFields({ permit, rules, origin, requestId }: Extract<DoorOutcome, { kind: 'allow' }>): string[] {
+  const own = ownFields(permit, { origin, requestId, publicPort: rules.forwarding.publicPort })
   const { raw, names } = permit.request
   const credentials = permit.route.forwardToken
     ? names.flatMap((name, at) => (CREDENTIAL_FIELDS.includes(name) ? [name, raw[2 * at + 1] ?? ''] : []))

@@ -4,7 +4,7 @@ import { parseAddress } from '../../pdp/shared/base/addresses.ts'
 import { type ClientRequest, syntheticRequest } from '../http/client-request.ts'
 import { CALLER_FIELD, DOOR_FIELDS, type DoorFields, type HttpProfile, REFUSAL_FIELD } from '../http/door-fields.ts'
 import { splitList } from '../http/fields.ts'
-import type { Held } from './held-request.ts'
+import type { HeldRequest } from './held-request.ts'
 import { FRAMING_FIELDS } from './service-fields.ts'
 
 const KNOWN_METHODS = new Set(METHODS)
@@ -12,7 +12,7 @@ const KNOWN_METHODS = new Set(METHODS)
 const HARMLESS = new Set(['close', 'keep-alive'])
 
 /** Anything wrong with the question becomes the fault of the request. */
-export function readForwarded({ raw }: Pick<ClientRequest, 'raw'>, profile: HttpProfile): Held {
+export function readForwarded({ raw }: Pick<ClientRequest, 'raw'>, profile: HttpProfile): HeldRequest {
   const names = DOOR_FIELDS[profile]
   const said = saidBy(raw, names)
   const [method = ''] = said.method

@@ -10,7 +10,7 @@ import { openForwardAuth } from './forward-auth.ts'
 export async function openDoors(
   entries: readonly DoorEntry[],
   keys: readonly DoorKeys[],
-  deps: Pick<DoorDeps, 'current' | 'log'>,
+  deps: Pick<DoorDeps, 'enter' | 'limits' | 'log'>,
 ): Promise<readonly Door[]> {
   const doors: Door[] = []
   try {

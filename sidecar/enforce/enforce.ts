@@ -12,6 +12,7 @@ import { type RequestMatch, type RoutingDeps, routeRequest } from '../routes/rou
 import type { StepUp } from '../routes/step-up.ts'
 import type { Admission } from './admission.ts'
 import { type Denial, denialOfAnswer, denialOfError, denied, isShadowable, problemOf } from './denial.ts'
+import type { DenialAnswer } from './denial-response.ts'
 import type { PermissionBasis, Reevaluation } from './permission-watch.ts'
 import {
   type Allowed,
@@ -65,12 +66,27 @@ export type EnforceDeps = RoutingDeps &
     /** A sentence when this clock differs from that of others; else null. */
     readonly clockHint: () => string | null
   }
-/** What a browser may bring in place of a token. */
+/** One request of what may be a browser: the token of its session, and pages in place of problem documents. */
 export type Browser = {
+  /** The request without the sidecar's cookies, which are for nobody else. */
+  readonly client: ClientRequest
   /** Notes the request. True: it is part of a sign-in, and no route's. */
   takes(request: InboundRequest): boolean
   /** The request with the token of its session, or as it is without one. Rejects with RequestError. */
   authorize(request: InboundRequest, how: { readonly upgrade: boolean }): Promise<InboundRequest>
+  /** True when a session let the request in. */
+  hasSession(): boolean
+  /** True when the session that let the request in has been ended since. Rejects with RequestError when that cannot be known. */
+  isEnded(): Promise<boolean>
+  /** Names and values in turn to add to whatever is answered. */
+  fields(): readonly string[]
+  /** What a person gets in place of a problem document; null: it is a program. Never rejects. */
+  answer(
+    denial: Pick<Denial, 'code' | 'members' | 'subject' | 'route'>,
+    requestId: string,
+  ): Promise<DenialAnswer | null>
+  /** The answer to a request that `takes` was true for. Never rejects. */
+  page(request: InboundRequest, requestId: string): Promise<DenialAnswer>
 }
 /** The request, and how to get its body when a check needs it. */
 export type Arrival = {

@@ -11,6 +11,7 @@ import type { Tracing } from '../../pdp/shared/process/tracing/tracing.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import type { Door } from '../doors/ext-authz.ts'
 import { openDoors } from '../doors/open-doors.ts'
+import type { Closing } from '../enforce/decide-exchange.ts'
 import { rejectionLine } from '../enforce/decision-log.ts'
 import { describeDenial, sendRawDenial } from '../enforce/denial-response.ts'
 import { type Permit, reevaluate } from '../enforce/enforce.ts'
@@ -26,7 +27,7 @@ import { originOf } from '../request/origin.ts'
 import { DEFAULT_LIMITS, type SidecarLimits } from '../route-file/default-limits.ts'
 import { routeRequest } from '../routes/route-request.ts'
 import { createClockSkew } from './clock-skew.ts'
-import { type Closing, type ExchangeDeps, serve } from './exchange.ts'
+import { type ExchangeDeps, serve } from './exchange.ts'
 import { unfailingLog } from './log.ts'
 import { countedBy, createReportedRoutes } from './reported-routes.ts'
 import { createRuntime, createRuntimeLeases, type Runtime, type RuntimeDeps } from './runtime.ts'
@@ -117,7 +118,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       turns,
       draining,
       isCurrent: () => current.runtime === runtime,
-      latest: enter,
+      enter,
       reevaluate(permit: Permit, { client, upgrade }: { readonly client: ClientRequest; readonly upgrade: boolean }) {
         const { enforcing, trustedProxies } = current.runtime
         return reevaluate(permit, { upgrade, origin: originOf(client, trustedProxies) }, enforcing)
@@ -144,9 +145,9 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     void serve(client, res, { expectsContinue, upgrade, deps })
   }
 
-  function enter(closing: Closing | null): ExchangeDeps {
+  function enter(closing: Closing): ExchangeDeps {
     const { runtime, serving } = current
-    if (closing !== null && !closing.destroyed) {
+    if (!closing.destroyed) {
       runtime.enter()
       closing.once('close', runtime.leave)
     }
@@ -182,7 +183,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     listen: listener.listen,
     async openDoors() {
       const { file, certificates } = given.config
-      doors = await openDoors(file.doors, certificates.doors, { current: () => current.serving, log })
+      doors = await openDoors(file.doors, certificates.doors, { enter, limits: () => current.runtime.limits, log })
       return doors.map(({ address }) => address)
     },
     apply(config) {

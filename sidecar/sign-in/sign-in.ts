@@ -1,16 +1,17 @@
 /** Signs browsers in, where a route file says so: made from the file, and asked about each request. */
 import type { TokenVerifier, TrustedIssuer } from '../../pdp/shared/token/verify.ts'
+import type { Browser } from '../enforce/enforce.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import type { SignInEntry } from '../route-file/sign-in.ts'
+import { createBrowser } from './browser.ts'
 import { placeOf, type SignInContext } from './context.ts'
 import type { SignInMemory } from './memory.ts'
 import { createProvider, type Provider } from './provider.ts'
 import type { Refresher } from './refresh.ts'
 import { createSealing } from './sealing.ts'
 import { createSessions } from './session-store.ts'
-import { createVisit, type Visit } from './visit.ts'
 
-export type SignIn = { visit(client: ClientRequest): Visit }
+export type SignIn = { browser(client: ClientRequest): Browser }
 
 export function createSignIn(
   {
@@ -53,5 +54,5 @@ export function createSignIn(
     sealing,
     sessions: createSessions({ sealing, memory, lifetime: signIn, clock }),
   }
-  return { visit: (client) => createVisit(client, context, signIn.idleMaxMs) }
+  return { browser: (client) => createBrowser(client, context, signIn.idleMaxMs) }
 }

@@ -82,11 +82,13 @@ test('does not open a door whose keys are missing, and then opens no other', asy
     body: false,
   } as const
   const log = { warn: () => undefined, error: () => undefined }
-  const current = (): never => {
+  const notAsked = (): never => {
     throw new Error('is not asked')
   }
   for (const keys of [[], [{ tls: null, secret: null }], [{ tls: { ca: null, cert: null, key: null }, secret: null }]])
-    await expect(openDoors([{ ...entry, profile: 'envoy' }], keys, { current, log })).rejects.toThrow(/door/)
+    await expect(
+      openDoors([{ ...entry, profile: 'envoy' }], keys, { enter: notAsked, limits: notAsked, log }),
+    ).rejects.toThrow(/door/)
 })
 
 test('refuses routes that a door cannot hold when the file is read', () => {

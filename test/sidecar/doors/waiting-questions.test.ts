@@ -1,5 +1,6 @@
 /** A reload while a door waits for the PDP: the new rules judge the request, and say what the service gets. */
 import { expect, test } from 'vitest'
+import { readCertificates } from '../../../sidecar/config/certificates.ts'
 import { DOOR_PROFILES, type DoorProfile, isHttpProfile } from '../../../sidecar/http/door-fields.ts'
 import { tuples } from '../support/pdp.ts'
 import { type DoorAnswer, type DoorHarness, openAndClose, WITHOUT_BODIES } from './door-harness.ts'
@@ -40,3 +41,16 @@ test.each(DOOR_PROFILES)('the door %s allows nothing by rules that reloads repla
   const answer = await askWhile(profile, ({ apply }) => apply(WITHOUT_BODIES))
   expect([answer.status, answer.code]).toEqual([503, 'overloaded'])
 })
+
+test.each(DOOR_PROFILES)(
+  'the door %s gets its answer from the PDP that a reload replaces meanwhile',
+  async (profile) => {
+    const answer = await askWhile(profile, ({ inner }) => {
+      inner.pdp.script = tuples(['alice viewer doc:1'])
+      const file = inner.file()
+      const pdp = { ...file.pdp, tokenFile: '/another' }
+      inner.sidecar.apply({ file: { ...file, pdp }, certificates: readCertificates(file), hash: 'next' })
+    })
+    expect([answer.status, answer.code]).toEqual([200, null])
+  },
+)

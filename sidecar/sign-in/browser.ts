@@ -1,7 +1,5 @@
-/** One request of what may be a browser: the token of its session, and pages in place of problem documents. */
-
+/** Makes the Browser of a request: opens its session, and answers people with pages. */
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
-import type { Denial } from '../enforce/denial.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
 import type { Browser } from '../enforce/enforce.ts'
 import type { ClientRequest } from '../http/client-request.ts'
@@ -20,31 +18,13 @@ import type { Session } from './session.ts'
 import { SESSION_COOKIE } from './session-cookies.ts'
 import { ownerProblem } from './token-owner.ts'
 
-export type Visit = Browser & {
-  /** The request without the sidecar's cookies, which are for nobody else. */
-  readonly client: ClientRequest
-  /** True when a session let the request in. */
-  hasSession(): boolean
-  /** True when the session that let the request in has been ended since. Rejects with RequestError when that cannot be known. */
-  isEnded(): Promise<boolean>
-  /** Names and values in turn to add to whatever is answered. */
-  fields(): readonly string[]
-  /** What a person gets in place of a problem document; null: it is a program. Never rejects. */
-  answer(
-    denial: Pick<Denial, 'code' | 'members' | 'subject' | 'route'>,
-    requestId: string,
-  ): Promise<DenialAnswer | null>
-  /** The answer to a request that `takes` was true for. Never rejects. */
-  page(request: InboundRequest, requestId: string): Promise<DenialAnswer>
-}
-
 const FORM = { bytesMax: 16_384, timeoutMs: 10_000 }
 /** The cookie, or the record, is written again after this part of the time that a session may be idle. */
 const TOUCHES = 4
 /** Denials that a sign-in may cure. */
 const NOT_SIGNED_IN = new Set(['token_missing', 'token_invalid', 'token_expired'])
 
-export function createVisit(arrived: ClientRequest, context: SignInContext, idleMaxMs: number): Visit {
+export function createBrowser(arrived: ClientRequest, context: SignInContext, idleMaxMs: number): Browser {
   const { place, sessions, clock } = context
   const { raw, own, readings, planted } = separateCookies(arrived.raw)
   const client = raw === arrived.raw ? arrived : { ...arrived, raw }
@@ -85,7 +65,7 @@ export function createVisit(arrived: ClientRequest, context: SignInContext, idle
     return touched
   }
 
-  async function signIn(reader: Reader, goal: Goal, about: Parameters<Visit['answer']>): Promise<DenialAnswer> {
+  async function signIn(reader: Reader, goal: Goal, about: Parameters<Browser['answer']>): Promise<DenialAnswer> {
     const [denial, requestId] = about
     const path = seen?.target.path ?? '/'
     if (reader === 'document' && !isLoop(goal, own)) {

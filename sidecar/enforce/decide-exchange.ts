@@ -1,0 +1,195 @@
+/** Decides one request, at the data port or at a door: every step from its arrival to its answer, in order. */
+import type { Span, Tracing } from '../../pdp/shared/process/tracing/tracing.ts'
+import type { ClientRequest } from '../http/client-request.ts'
+import type { DoorProfile } from '../http/door-fields.ts'
+import type { InboundRequest } from '../request/inbound.ts'
+import type { Origin } from '../request/origin.ts'
+import type { SidecarLimits } from '../route-file/default-limits.ts'
+import { type BodyNeed, checkMedia, type ReadBody } from '../routes/json-body.ts'
+import { admit, NO_ADMISSION } from './admission.ts'
+import { denied, deniedAfterPermit } from './denial.ts'
+import { type Arrival, type Browser, type EnforceDeps, enforce, type Outcome, type Permit } from './enforce.ts'
+import type { Places } from './places.ts'
+import { type RecordDeps, record, requestIdOf } from './record.ts'
+import type { ResourceMetadata } from './resource-metadata.ts'
+import { ARRIVED } from './stages.ts'
+import { beginSpan, withSpan } from './trace.ts'
+import type { Turns } from './turns.ts'
+
+/** Everything in force that a decision depends on. */
+export type ExchangeRules = RecordDeps & {
+  readonly enforcing: EnforceDeps
+  /** Null: nobody collects spans. */
+  readonly tracing: Tracing | null
+  readonly metadata: ResourceMetadata | null
+  /** Null: nobody signs in here. */
+  readonly signIn: { browser(client: ClientRequest): Browser } | null
+  readonly limits: SidecarLimits
+  readonly places: Places
+  readonly turns: Turns
+  /** How many requests to the upstream may be open at once. */
+  readonly requestsMax: number
+  /** The size limit of a body that a check reads. */
+  readonly bodyBytesMax: number
+  /** The nonce for the next proof; null if proofs need none. */
+  readonly proofNonce: () => string | null
+  /** False once a reload has replaced these rules. */
+  readonly isCurrent: () => boolean
+}
+/** Ends when the answer does, or the connection of a WebSocket. */
+export type Closing = {
+  readonly destroyed: boolean
+  on(event: 'close', listener: () => void): unknown
+  once(event: 'close', listener: () => void): unknown
+}
+export type Arrived<Rules> = {
+  readonly client: ClientRequest
+  /** The gateway that holds the request; null: it came to the data port. */
+  readonly door: DoorProfile | null
+  /** The client asks for a WebSocket connection. */
+  readonly upgrade: boolean
+  readonly closing: Closing
+  readonly originBy: (rules: Rules, client: ClientRequest) => Origin
+  /** Rejects with RequestError. */
+  readonly readBody: (client: ClientRequest, request: InboundRequest, need: BodyNeed) => Promise<Buffer>
+  /** The rules that are in force now; they stay usable until `closing` closes. */
+  readonly latest: () => Rules
+  /** After so long there must be a decision; null: no gateway waits for it. */
+  readonly withinMs: number | null
+  /** Why a request that these rules permit may still not pass; null: it may. */
+  readonly objection: (permit: Permit, rules: Rules) => string | null
+}
+/** What became of a request, by which rules. */
+export type Decided<Rules> = {
+  readonly outcome: Outcome
+  readonly rules: Rules
+  /** The origin by these rules. */
+  readonly origin: Origin
+  /** The request without the cookies of the sidecar. */
+  readonly client: ClientRequest
+  /** A gateway holds the request. */
+  readonly isHeld: boolean
+  readonly requestId: string
+  /** Null: nobody signs in here. */
+  readonly browser: Browser | null
+  readonly span: Span | null
+  readonly durationMs: number
+}
+
+/** Never rejects, unless `fail` throws. `fail` answers when our own work has failed. */
+export async function decideExchange<Rules extends ExchangeRules, Answer>(
+  arrived: Arrived<Rules>,
+  first: Rules,
+  ways: {
+    readonly answer: (decided: Decided<Rules>) => Promise<Answer>
+    readonly fail: (requestId: string) => Answer
+  },
+): Promise<Answer> {
+  const startedMs = performance.now()
+  const { door, closing } = arrived
+  const requestId = requestIdOf(arrived.client)
+  let span: Span | null = null
+  try {
+    const browser = first.signIn === null ? null : first.signIn.browser(arrived.client)
+    const client = browser === null ? arrived.client : browser.client
+    const opened = beginSpan(first.tracing, client)
+    span = opened
+    if (opened !== null) closing.once('close', () => opened.end())
+    const enforced = await enforceInTime(arrived, first, { client, requestId, browser, span })
+    const { outcome, rules, origin } = enforced
+    const durationMs = performance.now() - startedMs
+    record(outcome, { client, address: origin.address, requestId, durationMs, door, span }, rules)
+    const isHeld = door !== null
+    return await ways.answer({ outcome, rules, origin, client, isHeld, requestId, browser, span, durationMs })
+  } catch (err) {
+    first.log.error({ event: 'request_failed', request_id: requestId, err })
+    span?.end('request_failed')
+    return ways.fail(requestId)
+  }
+}
+
+type Opened = Pick<Decided<unknown>, 'client' | 'requestId' | 'browser' | 'span'>
+type Enforced<Rules> = Pick<Decided<Rules>, 'outcome' | 'rules' | 'origin'>
+
+/** A late decision is a denial, whatever it would have been. */
+async function enforceInTime<Rules extends ExchangeRules>(
+  arrived: Arrived<Rules>,
+  first: Rules,
+  opened: Opened,
+): Promise<Enforced<Rules>> {
+  const origin = arrived.originBy(first, opened.client)
+  const enforcing = enforceLatest(arrived, first, { ...opened, origin })
+  const { withinMs } = arrived
+  if (withinMs === null) return enforcing
+  const late = Promise.withResolvers<Enforced<Rules>>()
+  const outcome = denied('overloaded', ARRIVED, { reason: LATE })
+  const timer = setTimeout(() => late.resolve({ outcome, rules: first, origin }), withinMs)
+  try {
+    return await Promise.race([enforcing, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+export const LATE = 'no decision before the deadline of the gateway'
+
+async function enforceLatest<Rules extends ExchangeRules>(
+  arrived: Arrived<Rules>,
+  first: Rules,
+  { client, requestId, browser, span, origin }: Opened & { readonly origin: Origin },
+): Promise<Enforced<Rules>> {
+  const { upgrade, closing, objection } = arrived
+  const { limits, requestsMax } = first
+  const admission = admit(first, { address: origin.address, upgrade, limits, requestsMax })
+  closing.on('close', () => admission.leave())
+  const readBody = keepBody((request, need) => arrived.readBody(client, request, need))
+  const arrival: Arrival = { client, requestId, origin, admission, readBody, upgrade, browser, former: null }
+  const outcome = await enforce(arrival, withSpan(first.enforcing, span))
+  const enforced =
+    outcome.kind !== 'permit' || first.isCurrent()
+      ? { outcome, rules: first, origin }
+      : await enforceAgain(arrived, outcome, { arrival, span })
+  const reason = enforced.outcome.kind === 'permit' ? objection(enforced.outcome, enforced.rules) : null
+  if (enforced.outcome.kind !== 'permit' || reason === null) return enforced
+  const detail = 'The request has a header field that the gateway cannot remove'
+  return { ...enforced, outcome: deniedAfterPermit(enforced.outcome, 'request_invalid', { reason, detail }) }
+}
+
+/** Reloads while one request is decided. A permit that is out of date even then is refused. */
+const ROUNDS_MAX = 3
+
+/**
+ * The rules that are in force when a request is let through decide, not those at its arrival: it may have waited long in
+ * between. A request that the former rules permitted keeps its places, and its proof is not asked again.
+ */
+async function enforceAgain<Rules extends ExchangeRules>(
+  { latest, originBy }: Arrived<Rules>,
+  permitted: Permit,
+  { arrival, span }: { readonly arrival: Arrival; readonly span: Span | null },
+): Promise<Enforced<Rules>> {
+  let former = permitted
+  for (let round = 0; ; round += 1) {
+    const rules = latest()
+    const origin = originBy(rules, arrival.client)
+    // The token of a session is in the former request.
+    const browser = former.identity === null ? arrival.browser : null
+    const again = { ...arrival, origin, admission: NO_ADMISSION, browser, former }
+    const outcome = await enforce(again, withSpan(rules.enforcing, span))
+    if (outcome.kind !== 'permit' || rules.isCurrent()) return { outcome, rules, origin }
+    if (round === ROUNDS_MAX - 1)
+      return { outcome: deniedAfterPermit(outcome, 'overloaded', { reason: RELOADING }), rules, origin }
+    former = outcome
+  }
+}
+
+const RELOADING = 'the route file changed again and again during this request'
+
+/** A body can be read only once. */
+function keepBody(read: ReadBody): ReadBody {
+  let kept: Promise<Buffer> | null = null
+  return (request, need) => {
+    if (kept !== null) checkMedia(request, need)
+    kept ??= read(request, need)
+    return kept
+  }
+}

@@ -1,0 +1,75 @@
+/** The answer to a request that is not forwarded, at the data port and at doors: a page for people, else a problem document. */
+import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
+import { withTimeout } from '../../pdp/shared/base/with-timeout.ts'
+import { isGrpc } from '../http/grpc.ts'
+import { type Decided, type ExchangeRules, LATE } from './decide-exchange.ts'
+import type { Denial } from './denial.ts'
+import {
+  type DenialAnswer,
+  type DenialMembers,
+  describeDenial,
+  describeGrpcDenial,
+  OWN_STATUS,
+} from './denial-response.ts'
+import type { OwnAnswer, Permit } from './enforce.ts'
+
+/** `leftMs`: a page that takes longer is left out; null: nobody counts. Rejects where `Browser.answer` and `page` never do. */
+export async function answerAlone(
+  outcome: Denial | OwnAnswer,
+  decided: Decided<ExchangeRules>,
+  leftMs: number | null,
+): Promise<DenialAnswer> {
+  const { browser, requestId, rules } = decided
+  if (outcome.kind === 'options' || outcome.kind === 'metadata') return bareAnswer(outcome, requestId, rules)
+  const page = await pageFor(outcome, decided, leftMs)
+  if (outcome.kind === 'sign_in') return page ?? describeDenial('overloaded', {}, { requestId, metadataUrl: null })
+  if (page === null || browser === null) return problemFor(outcome, decided)
+  return { ...page, fields: [...page.fields, ...browser.fields()] }
+}
+
+/** An issuer that is slow must not keep a gateway waiting until it calls that an error, which it may let pass. */
+function pageFor(
+  outcome: Denial | Extract<OwnAnswer, { kind: 'sign_in' }>,
+  { browser, requestId }: Decided<ExchangeRules>,
+  leftMs: number | null,
+): Promise<DenialAnswer | null> | null {
+  if (browser === null && outcome.kind === 'sign_in') throw new TypeError('a sign-in without its settings')
+  if (browser === null) return null
+  const page: Promise<DenialAnswer | null> =
+    outcome.kind === 'sign_in' ? browser.page(outcome.request, requestId) : browser.answer(outcome, requestId)
+  return leftMs === null ? page : withTimeout(page, leftMs, () => new Error(LATE)).catch(() => null)
+}
+
+/** The problem document, or the gRPC status where the call came to the data port. Gateways make that of a document themselves. */
+export function problemFor(
+  { code, members }: { readonly code: ProblemCode; readonly members: DenialMembers },
+  { client, requestId, browser, rules, isHeld }: Decided<ExchangeRules>,
+): DenialAnswer {
+  const context = { requestId, metadataUrl: rules.metadata?.url ?? null, nonce: rules.proofNonce() }
+  const describe = !isHeld && client.version === '2' && isGrpc(client.raw) ? describeGrpcDenial : describeDenial
+  const answer = describe(code, members, context)
+  return browser === null ? answer : { ...answer, fields: [...answer.fields, ...browser.fields()] }
+}
+
+function bareAnswer(
+  own: Exclude<OwnAnswer, { kind: 'sign_in' }>,
+  requestId: string,
+  { metadata }: ExchangeRules,
+): DenialAnswer {
+  const id = ['x-request-id', requestId]
+  if (own.kind === 'options')
+    return { status: OWN_STATUS.options, fields: ['allow', own.allow.join(', '), ...id], body: '' }
+  const fields = ['content-type', 'application/json', ...id]
+  return { status: OWN_STATUS.metadata, fields, body: metadata?.body ?? '' }
+}
+
+/** RFC 9449 section 8.2: the response to a request with a valid proof carries the next nonce. Names and values in turn. */
+export function nextNonce(
+  { request, identity }: Permit,
+  { proofNonce }: Pick<ExchangeRules, 'proofNonce'>,
+): readonly string[] {
+  const nonce = identity !== null && request.proofs.length > 0 ? proofNonce() : null
+  return nonce === null ? NO_FIELDS : ['dpop-nonce', nonce]
+}
+
+const NO_FIELDS: readonly string[] = []
