@@ -5,6 +5,7 @@ import { denialStatus } from '../enforce/denial-response.ts'
 import { enforce } from '../enforce/enforce.ts'
 import { toClientRequest } from '../enforce/explained-request.ts'
 import { originOf } from '../request/origin.ts'
+import { createRouting } from '../routes/route-request.ts'
 import { createClockSkew } from '../runtime/clock-skew.ts'
 import { createRuntime, createRuntimeLeases, type RuntimeDeps } from '../runtime/runtime.ts'
 
@@ -29,12 +30,8 @@ export async function askAbout(
   deps: Omit<RuntimeDeps, 'limits' | 'leases' | 'skew'>,
 ): Promise<TokenDecision> {
   const skew = createClockSkew({ clock: deps.clock, onMeasured: () => undefined })
-  const runtime = createRuntime(config, {
-    ...deps,
-    limits: { pdpTimeoutMs: ASK_MS },
-    leases: createRuntimeLeases(),
-    skew,
-  })
+  const asking = { ...deps, limits: { pdpTimeoutMs: ASK_MS }, leases: createRuntimeLeases(), skew }
+  const runtime = createRuntime(config, asking, createRouting(config.file))
   try {
     const { method, url: target, token, from, body } = request
     const headers = [['Authorization', `Bearer ${token}`] as const, ...request.headers]

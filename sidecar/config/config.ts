@@ -10,7 +10,7 @@ import { ConfigError } from '../../pdp/shared/process/exit.ts'
 import { ANY_HOST, type ListenAddress, parseListenAddress } from '../../pdp/shared/process/listen.ts'
 import { LOG_LEVELS, type LogLevel } from '../../pdp/shared/process/log.ts'
 import { readTracing, TRACING_SETTING, type TracingSettings } from '../../pdp/shared/process/tracing/settings.ts'
-import { parseRouteFile, type RouteFile } from '../route-file/route-file.ts'
+import { type ParsedRouteFile, parseRouteFile, type RouteFile } from '../route-file/route-file.ts'
 import { type Certificates, readCertificates } from './certificates.ts'
 
 export type SidecarFlags = { readonly file?: string; readonly listen?: string; readonly adminListen?: string }
@@ -53,10 +53,12 @@ export function readConfig(environment: NodeJS.ProcessEnv, flags: SidecarFlags):
 
 /** The route file and the certificates that it names. Throws ConfigError. */
 export function loadConfig(path: string): LoadedConfig {
-  const source = readText(path, 'The route file')
+  const source = readRouteText(path)
   const file = parseSource(source, path)
-  return { file, certificates: readCertificates(file), hash: createHash('sha256').update(source).digest('hex') }
+  return { file, certificates: readCertificates(file), hash: hashOf(source) }
 }
+
+export const hashOf = (source: Buffer): string => createHash('sha256').update(source).digest('hex')
 
 function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
   return readEnvironment(environment, nearestName, (reader) => {
@@ -97,27 +99,31 @@ function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
 }
 
 /** Throws ConfigError: `path:line:column: message` for each error. */
-export const loadRouteFile = (path: string): RouteFile => parseSource(readText(path, 'The route file'), path)
+export const loadRouteFile = (path: string): RouteFile => parseSource(readRouteText(path), path)
 
-function parseSource(source: Buffer, path: string): RouteFile {
-  const { file, issues } = parseRouteFile(source.toString('utf8'))
+const parseSource = (source: Buffer, path: string): RouteFile => fileOf(parseRouteFile(source.toString('utf8')), path)
+
+/** Throws ConfigError: `path:line:column: message` for each error. */
+export function fileOf({ file, issues }: ParsedRouteFile, path: string): RouteFile {
   if (file !== null) return file
   throw new ConfigError(issues.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`))
 }
 
 const FIRST = '; portcullis-sidecar init writes a first one'
 
-/** More than the longest route file needs. A running sidecar serves nobody while it reads one. */
+/** More than the longest route file needs. */
 const TEXT_BYTES_MAX = 2 * 1024 * 1024
 
-function readText(path: string, what: string): Buffer {
+/** Throws ConfigError, with a cause where the file could not be read. */
+export function readRouteText(path: string): Buffer {
   let text: Buffer
   try {
     text = readFileSync(path)
   } catch (err) {
-    throw new ConfigError([`${what} ${fileProblem(path, err)}${doesNotExist(err) ? FIRST : ''}`], { cause: err })
+    const first = doesNotExist(err) ? FIRST : ''
+    throw new ConfigError([`The route file ${fileProblem(path, err)}${first}`], { cause: err })
   }
-  if (text.length > TEXT_BYTES_MAX) throw new ConfigError([`${what} ${path} is longer than 2 MiB`])
+  if (text.length > TEXT_BYTES_MAX) throw new ConfigError([`The route file ${path} is longer than 2 MiB`])
   return text
 }
 

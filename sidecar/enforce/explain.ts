@@ -39,8 +39,8 @@ export type Explanation = {
 
 export type Explainer = (request: ExplainedRequest) => Explanation
 
-export function createExplainer(file: RouteFile): Explainer {
-  const routing = createRouting(file)
+/** `routing`: made from the file, where that was done in turns. */
+export function createExplainer(file: RouteFile, routing = createRouting(file)): Explainer {
   const targetMax = targetCharsMax({ ...DEFAULT_LIMITS, ...file.limits })
   return (request) => {
     const found: { route: Route | null; parameters: Explanation['parameters'] } = { route: null, parameters: [] }

@@ -14,7 +14,8 @@ import {
 
 /** What there is to report. Its functions never throw. */
 export type RouteSource = {
-  table(): RouteTable
+  table(): Promise<RouteTable>
+  /** Empty before the first table. */
   counts(): readonly RouteCount[]
   try(trial: ReportResponse): RouteTried
 }
@@ -53,6 +54,7 @@ function reportOver(source: RouteSource, client: Client, metadata: Metadata): { 
   let call: Call | null = null
   let retry: NodeJS.Timeout | undefined
   let sent = new Map<number, number>()
+  let tables = 0
   let isOver = false
 
   function start(): void {
@@ -61,7 +63,7 @@ function reportOver(source: RouteSource, client: Client, metadata: Metadata): { 
     started.on('data', (trial: ReportResponse) => void send({ tried: source.try(trial) }))
     started.on('error', (err: ServiceError) => ended(started, err.code))
     started.on('end', () => ended(started, status.OK))
-    sendTable()
+    void sendTable()
   }
 
   /** A PDP of an earlier version, or without its console, does not take reports. */
@@ -75,9 +77,14 @@ function reportOver(source: RouteSource, client: Client, metadata: Metadata): { 
     call?.write(create(ReportRequestSchema, message))
   }
 
-  function sendTable(): void {
+  async function sendTable(): Promise<void> {
+    tables += 1
+    const mine = tables
+    const table = await source.table()
+    // Another one is on its way.
+    if (tables !== mine) return
     sent = new Map()
-    send({ table: source.table() })
+    send({ table })
     sendCounts()
   }
 
@@ -91,7 +98,7 @@ function reportOver(source: RouteSource, client: Client, metadata: Metadata): { 
 
   start()
   return {
-    report: { changed: sendTable, tick: sendCounts },
+    report: { changed: () => void sendTable(), tick: sendCounts },
     stop() {
       isOver = true
       clearTimeout(retry)

@@ -9,8 +9,11 @@ export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'ori
 
 type OptionNodes = { readonly [key in Exclude<keyof typeof ROUTE, 'check' | 'context'>]: Node | null }
 
-export const plainOptions = (defaults: OptionDefaults): RouteOptions => ({
-  ...defaults,
+/** Takes its defaults by name: callers have more in the same object, which would live as long as the route. */
+export const plainOptions = ({ forwardToken, shadow, origins }: OptionDefaults): RouteOptions => ({
+  forwardToken,
+  shadow,
+  origins,
   encodedSlash: false,
   semicolon: false,
   query: false,

@@ -4,7 +4,7 @@ import type { InboundRequest } from '../request/inbound.ts'
 import { refuseFetchedPath } from './fetched-paths.ts'
 import { refuseFunction } from './functions.ts'
 import type { Match, Route, RouteTable } from './route.ts'
-import { createRouteTable } from './route-table.ts'
+import { createRouteTable, createRouteTableInTurns } from './route-table.ts'
 import { type JudgedRequest, type JudgeJson, refuseOtherReadings } from './value-readings.ts'
 
 export type RoutingDeps = {
@@ -24,13 +24,18 @@ export type RoutedRequest = Pick<InboundRequest, 'host' | 'namedHost'> & JudgedR
 /** Limits the length of a log line that any client can cause. */
 const HOSTS_NAMED_MAX = 10
 
-export function createRouting(file: {
-  readonly hosts: readonly string[]
-  readonly routes: readonly Route[]
-}): RoutingDeps {
-  const routes = createRouteTable(file.routes)
-  return { hosts: new Set([...file.hosts, ...routes.hosts]), routes }
-}
+type Routed = { readonly hosts: readonly string[]; readonly routes: readonly Route[] }
+
+export const createRouting = (file: Routed): RoutingDeps => routingOf(file, createRouteTable(file.routes))
+
+/** The same for a process that serves: requests get their turns meanwhile. */
+export const createRoutingInTurns = async (file: Routed): Promise<RoutingDeps> =>
+  routingOf(file, await createRouteTableInTurns(file.routes))
+
+const routingOf = ({ hosts }: Routed, routes: RouteTable): RoutingDeps => ({
+  hosts: new Set([...hosts, ...routes.hosts]),
+  routes,
+})
 
 /**
  * Throws RequestError `host_unknown` for a host that is not served, and `request_invalid` for a path that other servers

@@ -1,4 +1,5 @@
 /** Finds the route of a request: the most specific path decides, then the method. */
+import { setImmediate } from 'node:timers/promises'
 import { foldText } from '../http/folding.ts'
 import {
   isForeseen,
@@ -41,10 +42,29 @@ type Root = Node & {
   readonly formatted: Map<string, string[]>
 }
 
+type Roots = Map<string | null, Root>
+
 /** `routes` must be free of conflicts. */
 export function createRouteTable(routes: readonly Route[]): RouteTable {
-  const roots = new Map<string | null, Root>()
+  const roots: Roots = new Map()
   for (const route of routes) insert(rootOf(roots, route.host), route)
+  return tableOver(roots)
+}
+
+/** Each takes some microseconds. */
+const INSERTED_IN_TURN = 100
+
+/** The same for a process that serves: requests get their turns meanwhile. */
+export async function createRouteTableInTurns(routes: readonly Route[]): Promise<RouteTable> {
+  const roots: Roots = new Map()
+  for (const [at, route] of routes.entries()) {
+    insert(rootOf(roots, route.host), route)
+    if (at % INSERTED_IN_TURN === 0) await setImmediate()
+  }
+  return tableOver(roots)
+}
+
+function tableOver(roots: Roots): RouteTable {
   const shared = rootOf(roots, null)
 
   return {
@@ -74,7 +94,7 @@ export function createRouteTable(routes: readonly Route[]): RouteTable {
   }
 }
 
-function rootOf(roots: Map<string | null, Root>, host: string | null): Root {
+function rootOf(roots: Roots, host: string | null): Root {
   const root = roots.get(host) ?? {
     ...createNode(),
     places: [],

@@ -5,7 +5,7 @@ import { RequestError } from '../request/errors.ts'
 import type { Check } from '../routes/checks.ts'
 import { overlap, type Pattern } from '../routes/patterns.ts'
 import type { PathSegments, Route, RouteTable } from '../routes/route.ts'
-import { createRouteTable } from '../routes/route-table.ts'
+import { createRouteTableInTurns } from '../routes/route-table.ts'
 
 /**
  * `route` decides now; `before` decided until now, and is null where no route did, so that the answer was 404 or 405.
@@ -23,7 +23,7 @@ export type OpenedRoute = {
  * their turns meanwhile.
  */
 export async function openedRoutes(former: readonly Route[], next: readonly Route[]): Promise<readonly OpenedRoute[]> {
-  const tables = { former: createRouteTable(former), next: createRouteTable(next) }
+  const tables = { former: await createRouteTableInTurns(former), next: await createRouteTableInTurns(next) }
   const methods = new Set([...former, ...next].map(({ method }) => method))
   const hosts = [...new Set([...former, ...next].map(({ host }) => host ?? ''))]
   const opened = new Map<string, OpenedRoute>()
@@ -54,8 +54,8 @@ export async function openedRoutes(former: readonly Route[], next: readonly Rout
   return [...opened.values()]
 }
 
-/** Each takes some microseconds. */
-const COMPARED_IN_TURN = 100
+/** Each takes up to a millisecond, because the first match of a path looks at all others. */
+const COMPARED_IN_TURN = 5
 
 /** Represents all methods that no route names. */
 const OTHER_METHOD = 'PORTCULLIS-OTHER'

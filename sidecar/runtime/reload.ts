@@ -4,14 +4,15 @@ import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { ConfigError } from '../../pdp/shared/process/exit.ts'
 import { fileSignature } from '../config/certificates.ts'
 import type { LoadedConfig } from '../config/config.ts'
+import { createRoutingInTurns, type RoutingDeps } from '../routes/route-request.ts'
 import type { SidecarLog } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { openedRoutes } from './opened-routes.ts'
 import { openedSettings } from './opened-settings.ts'
 
 export type Reload = {
-  /** Checks the files now. */
-  check(): void
+  /** Checks the files now; resolves when what was found is in force or refused. Does nothing while a check is going on. */
+  check(): Promise<void>
   close(): void
 }
 
@@ -19,9 +20,9 @@ export type Reload = {
 export function watchConfig(options: {
   readonly path: string
   readonly started: LoadedConfig
-  readonly load: () => LoadedConfig
+  readonly load: () => Promise<LoadedConfig>
   /** Throws ConfigError when it cannot apply the configuration. */
-  readonly apply: (config: LoadedConfig) => void
+  readonly apply: (config: LoadedConfig, routing: RoutingDeps) => void
   readonly everyMs: number
   readonly log: SidecarLog
   readonly metrics: Metrics
@@ -36,11 +37,13 @@ export function watchConfig(options: {
   /** A changed content that the last check read. */
   let pending: FilesRead | null = null
   let unstableReads = 0
-  const timer = setInterval(check, options.everyMs).unref()
+  let isChecking = false
+  let isClosed = false
+  const timer = setInterval(() => void check(), options.everyMs).unref()
 
-  function readFiles(): FilesRead {
+  async function readFiles(): Promise<FilesRead> {
     try {
-      const config = load()
+      const config = await load()
       return { fingerprint: fingerprintOf(config), config, issues: [], isUnread: false }
     } catch (err) {
       const issues = issuesOf(err)
@@ -49,11 +52,21 @@ export function watchConfig(options: {
     }
   }
 
+  async function check(): Promise<void> {
+    if (isChecking) return
+    isChecking = true
+    try {
+      await compareFiles()
+    } finally {
+      isChecking = false
+    }
+  }
+
   /** A half-written file may be valid, so a change is applied only when two successive checks read the same content. */
-  function check(): void {
+  async function compareFiles(): Promise<void> {
     const signature = fileSignature(path, current.file)
     if (pending === null && signature === seen) return
-    const found = readFiles()
+    const found = await readFiles()
     // Why a file cannot be read may end without a change of the file.
     const seenNow = found.isUnread ? null : signature
     if (found.fingerprint === settled) {
@@ -68,7 +81,7 @@ export function watchConfig(options: {
     }
     settle(found, seenNow)
     if (found.config === null) refuse(found.issues)
-    else take(found.config)
+    else await take(found.config)
   }
 
   function settle({ fingerprint }: FilesRead, seenNow: string | null): void {
@@ -78,11 +91,13 @@ export function watchConfig(options: {
     seen = seenNow
   }
 
-  function take(next: LoadedConfig): void {
+  async function take(next: LoadedConfig): Promise<void> {
     const former = current.file.routes
     const settings = openedSettings(current, next)
+    const routing = await createRoutingInTurns(next.file)
+    if (isClosed) return
     try {
-      apply(next)
+      apply(next, routing)
     } catch (err) {
       refuse(issuesOf(err))
       return
@@ -100,7 +115,13 @@ export function watchConfig(options: {
     log.error({ event: 'config_refused', route_file: path, issues, hash_in_force: current.hash })
   }
 
-  return { check, close: () => clearInterval(timer) }
+  return {
+    check,
+    close() {
+      isClosed = true
+      clearInterval(timer)
+    },
+  }
 }
 
 const issuesOf = (err: unknown): readonly string[] => (err instanceof ConfigError ? err.problems : [messageOf(err)])

@@ -15,6 +15,7 @@ import { testsByRoute } from '../enforce/tested-routes.ts'
 import type { RouteSource } from '../pdp-client/route-reports.ts'
 import { methodWarnings, routeWarnings, signInWarnings } from '../route-file/warnings.ts'
 import { checkText } from '../routes/check-text.ts'
+import { createRoutingInTurns } from '../routes/route-request.ts'
 import type { Metrics } from './metrics.ts'
 
 /** Of the routes' texts: far below what a gRPC message may have. */
@@ -22,7 +23,7 @@ const TABLE_CHARACTERS_MAX = 200_000
 /** Every route is compared with every other, so that a larger table is left to `sidecar check`. */
 const COMPARED_MAX = 200
 const WARNINGS_MAX = 50
-/** Each takes a fraction of a millisecond, during which no request is served. */
+/** Each takes a fraction of a millisecond. */
 const TESTS_RUN_MAX = 500
 
 type Reported = Pick<LoadedConfig, 'file' | 'hash'>
@@ -33,20 +34,35 @@ export type ReportedRoutes = RouteSource & {
   decided: Metrics['decided']
 }
 type Counts = { requests: number; denied: number; shadowed: number }
-type InForce = { readonly config: Reported; table: RouteTable | null; explain: Explainer | null }
+type InForce = {
+  readonly config: Reported
+  /** What `table` promises, once it is there. */
+  known: RouteTable | null
+  /** Built on first use, because only a PDP that takes reports needs it. */
+  table: Promise<RouteTable> | null
+  explain: Explainer | null
+}
+
+const begun = (config: Reported): InForce => ({ config, known: null, table: null, explain: null })
 
 export function createReportedRoutes(started: Reported): ReportedRoutes {
-  let inForce: InForce = { config: started, table: null, explain: null }
+  let inForce = begun(started)
   let counts = new Map<string, Counts>()
-  /** Built on first use, because only a PDP that takes reports needs it. */
-  const table = (): RouteTable => {
-    inForce.table ??= tableOf(inForce.config)
-    return inForce.table
+
+  async function build(shown: InForce): Promise<RouteTable> {
+    const { file } = shown.config
+    shown.explain = createExplainer(file, await createRoutingInTurns(file))
+    shown.known = await tableOf(shown.config, shown.explain)
+    return shown.known
   }
+
   return {
-    table,
+    table() {
+      inForce.table ??= build(inForce)
+      return inForce.table
+    },
     show(config) {
-      inForce = { config, table: null, explain: null }
+      inForce = begun(config)
       counts = new Map()
     },
     decided(route, { decision }) {
@@ -58,7 +74,7 @@ export function createReportedRoutes(started: Reported): ReportedRoutes {
       else if (decision === 'shadow') found.shadowed += 1
     },
     counts: () =>
-      table().routes.flatMap(({ id }, route) => {
+      (inForce.known?.routes ?? []).flatMap(({ id }, route) => {
         const found = counts.get(id)
         return found === undefined ? [] : [create(RouteCountSchema, { route, ...found })]
       }),
@@ -100,10 +116,10 @@ function claimsOf(text: string): ExplainedRequest['as'] {
   return Object.fromEntries(Object.entries(value))
 }
 
-function tableOf({ file, hash }: Reported): RouteTable {
+async function tableOf({ file, hash }: Reported, explain: Explainer): Promise<RouteTable> {
   let characters = 0
   const tests = file.tests.length > TESTS_RUN_MAX ? 0 : file.tests.length
-  const reached = tests === 0 ? null : testsByRoute(file)
+  const reached = tests === 0 ? null : await testsByRoute(file.tests, explain)
   const routes = file.routes.flatMap(({ id, check, shadow }) => {
     const route = { id, check: check === null ? 'public' : checkText(check), shadow, tests: reached?.get(id) ?? 0 }
     characters += route.id.length + route.check.length

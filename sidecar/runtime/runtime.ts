@@ -18,7 +18,7 @@ import { createPdpClient, type PdpClient } from '../pdp-client/client.ts'
 import type { RouteReports } from '../pdp-client/route-reports.ts'
 import { DEFAULT_LIMITS, type SidecarLimits, targetCharsMax } from '../route-file/default-limits.ts'
 import type { IntrospectionEntry, IssuerEntry } from '../route-file/peers.ts'
-import { createRouting } from '../routes/route-request.ts'
+import type { RoutingDeps } from '../routes/route-request.ts'
 import type { SharedSessions } from '../sign-in/refresh.ts'
 import { createSignIn, type SignIn } from '../sign-in/sign-in.ts'
 import { BodyMemory } from '../upstream/body-memory.ts'
@@ -92,7 +92,7 @@ export const createRuntimeLeases = (): RuntimeLeases => ({
   upstream: createLeases(),
 })
 
-export function createRuntime(config: LoadedConfig, deps: RuntimeDeps): Runtime {
+export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: RoutingDeps): Runtime {
   const { file } = config
   const { clock, replay, nonces } = deps
   const limits: SidecarLimits = { ...DEFAULT_LIMITS, ...file.limits, ...deps.limits }
@@ -117,7 +117,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps): Runtime 
     metadata,
     signIn: signInOf(config, { ...deps, issuers, tokens }),
     enforcing: {
-      ...createRouting(file),
+      ...routing,
       tokens,
       verifyProof: createProofVerifier({ clock, replay, nonces: proofNonces }),
       publicUrl: file.publicUrl,

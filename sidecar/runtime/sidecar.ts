@@ -25,7 +25,7 @@ import { createRouteReports } from '../pdp-client/route-reports.ts'
 import { readInbound } from '../request/inbound.ts'
 import { originOf } from '../request/origin.ts'
 import { DEFAULT_LIMITS, type SidecarLimits } from '../route-file/default-limits.ts'
-import { routeRequest } from '../routes/route-request.ts'
+import { createRouting, type RoutingDeps, routeRequest } from '../routes/route-request.ts'
 import { createClockSkew } from './clock-skew.ts'
 import { type ExchangeDeps, serve } from './exchange.ts'
 import { unfailingLog } from './log.ts'
@@ -43,8 +43,11 @@ export type Sidecar = {
   listen(address: ListenAddress): Promise<ListenAddress>
   /** Opens the doors of the configuration, and returns their addresses. Throws StartError if one may not or cannot open. */
   openDoors(): Promise<readonly string[]>
-  /** Later requests use this configuration. Throws ConfigError for a change that needs a restart. */
-  apply(config: LoadedConfig): void
+  /**
+   * Later requests use this configuration. `routing` is made from it, where that was done in turns. Throws ConfigError for a
+   * change that needs a restart.
+   */
+  apply(config: LoadedConfig, routing?: RoutingDeps): void
   /**
    * Null if requests can be decided; else the reason: the keys of an issuer were never loaded, it is draining, or no PDP
    * answers. The last is only a note if there are public routes, which need no PDP.
@@ -90,7 +93,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   const draining = (): boolean => withdrawnAtMs !== null
   const places = new Places()
   const turns = new Turns()
-  let current = activate(createRuntime(given.config, shared))
+  let current = activate(createRuntime(given.config, shared, createRouting(given.config.file)))
   announce(current.runtime)
   metrics.watchPdp(() => current.runtime.pdpSilentSinceMs())
 
@@ -186,7 +189,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       doors = await openDoors(file.doors, certificates.doors, { enter, limits: () => current.runtime.limits, log })
       return doors.map(({ address }) => address)
     },
-    apply(config) {
+    apply(config, routing = createRouting(config.file)) {
       if (JSON.stringify(config.file.doors) !== JSON.stringify(given.config.file.doors))
         throw new ConfigError(['doors can only be changed with a restart'])
       const { tls } = config.certificates
@@ -196,7 +199,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       // Node decides at its start whether it asks for client certificates.
       if ((tls?.ca === null) !== (tlsNow?.ca === null))
         throw new ConfigError(['tls.client_ca_file can only be added to a route file, or removed, with a restart'])
-      const runtime = createRuntime(config, shared)
+      const runtime = createRuntime(config, shared, routing)
       let endedCount = 0
       try {
         if (tls !== null) endedCount = listener.replaceCertificate(tls)

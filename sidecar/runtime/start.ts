@@ -12,7 +12,8 @@ import type { Tracing } from '../../pdp/shared/process/tracing/tracing.ts'
 import { createNonces } from '../../pdp/shared/token/nonces.ts'
 import { processReplayMemory, type ReplayMemory } from '../../pdp/shared/token/replay.ts'
 import { redisReplayMemory } from '../../pdp/shared/token/replay-redis.ts'
-import { loadConfig, type SidecarConfig } from '../config/config.ts'
+import type { SidecarConfig } from '../config/config.ts'
+import { createReloading } from '../config/reloaded-config.ts'
 import { DEFAULT_LIMITS } from '../route-file/default-limits.ts'
 import { servedHosts } from '../route-file/served-hosts.ts'
 import { processMemory, type SignInMemory } from '../sign-in/memory.ts'
@@ -68,7 +69,7 @@ export async function startSidecar(
   shutdown.add('sidecar', (reason) => sidecar.close({ acceptMs: reason === 'SIGINT' ? 0 : ACCEPT_MS }))
   const address = await namedBySetting('PORTCULLIS_SIDECAR_LISTEN', sidecar.listen(config.listen))
   const doors = await sidecar.openDoors()
-  const load = (): ReturnType<typeof loadConfig> => loadConfig(filePath)
+  const load = createReloading(filePath, loaded)
   const { apply } = sidecar
   const watching = { path: filePath, started: loaded, load, apply, everyMs: RELOAD_MS }
   const reload = watchConfig({ ...watching, log, metrics, clock })

@@ -150,7 +150,7 @@ export async function openWorld(options: WorldOptions): Promise<World | string> 
     // A PDP that it does not trust never answers.
     if (hasKeys(config)) await until(() => !/^(?:no keys|connecting)/.test(String(sidecar.notReady())))
     if (config.config === 'unlink')
-      unlinkUnder(sidecar, join(folder, 'routes.yaml'), JSON.stringify(toText(source, file)))
+      await unlinkUnder(sidecar, join(folder, 'routes.yaml'), JSON.stringify(toText(source, file)))
     return port
   }
 
@@ -275,14 +275,14 @@ async function openRedis(closers: (() => Promise<void> | void)[]): Promise<Repla
 }
 
 /** The route file as it would lie on disk, then gone, and the reload that finds it so. */
-function unlinkUnder(sidecar: Sidecar, path: string, text: string): void {
+async function unlinkUnder(sidecar: Sidecar, path: string, text: string): Promise<void> {
   writeFileSync(path, text)
   const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
-  const load = (): LoadedConfig => loadConfig(path)
-  const watching = { path, started: load(), load, apply: sidecar.apply, everyMs: 1_000_000, log: silent }
+  const load = async (): Promise<LoadedConfig> => loadConfig(path)
+  const watching = { path, started: await load(), load, apply: sidecar.apply, everyMs: 1_000_000, log: silent }
   const reload = watchConfig({ ...watching, metrics: createMetrics(new Registry()), clock: Date.now })
   unlinkSync(path)
-  reload.check()
+  await reload.check()
   reload.close()
 }
 

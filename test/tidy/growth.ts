@@ -36,6 +36,8 @@ const OTHERS: { readonly [place: string]: string } = {
   'sidecar/routes/patterns.ts:foldPattern': 'the route file',
   'sidecar/routes/route.ts': 'the route file',
   'sidecar/routes/route-request.ts:createRouting': 'the route file',
+  'sidecar/routes/route-request.ts:createRoutingInTurns': 'the route file',
+  'sidecar/routes/route-table.ts:createRouteTableInTurns': 'the route file',
   'sidecar/routes/step-up.ts': 'the claims of a verified token',
   'sidecar/routes/template.ts': 'the route file',
 }

@@ -18,7 +18,7 @@ describe('a look at the files', () => {
     writeFileSync(path, source(harness, `${ROUTES}\nGET /new: public`))
     const reload = watchConfig(given)
     world.closers.push(reload.close)
-    currentView(reload)
+    await currentView(reload)
     expect((await harness.send('GET /new')).status).toBe(200)
   })
 
@@ -26,16 +26,16 @@ describe('a look at the files', () => {
     const harness = await start()
     const path = write('routes.yaml', source(harness, ROUTES))
     const given = settings(harness, path)
-    const apply = (config: LoadedConfig): void => {
-      given.apply(config)
+    const apply: typeof given.apply = (config, routing) => {
+      given.apply(config, routing)
       if (config.file.routes.length === 3) writeFileSync(path, source(harness, ROUTES))
     }
     const reload = watchConfig({ ...given, apply })
     world.closers.push(reload.close)
     writeFileSync(path, source(harness, `${ROUTES}\nGET /new: public`))
-    currentView(reload)
+    await currentView(reload)
     expect((await harness.send('GET /new')).status).toBe(200)
-    currentView(reload)
+    await currentView(reload)
     expect((await harness.send('GET /new')).status).toBe(404)
   })
 
@@ -45,10 +45,10 @@ describe('a look at the files', () => {
     utimesSync(path, 1_000, 1_000)
     const reload = watchConfig(settings(harness, path))
     world.closers.push(reload.close)
-    reload.check()
+    await reload.check()
     writeFileSync(path, source(harness, ROUTES.replace('/public/', '/opened/')))
     utimesSync(path, 1_000, 1_000)
-    currentView(reload)
+    await currentView(reload)
     expect((await harness.send('GET /opened/x', { token: null })).status).toBe(200)
   })
 
@@ -56,18 +56,18 @@ describe('a look at the files', () => {
     const harness = await start()
     const path = write('routes.yaml', source(harness, ROUTES))
     let failure: Error | null = null
-    const load = (): LoadedConfig => {
+    const load = async (): Promise<LoadedConfig> => {
       if (failure !== null) throw new ConfigError(['the file cannot be read'], { cause: failure })
       return loadConfig(path)
     }
     const reload = watchConfig({ ...settings(harness, path), load })
     world.closers.push(reload.close)
-    reload.check()
+    await reload.check()
     writeFileSync(path, source(harness, `${ROUTES}\nGET /new: public`))
     failure = new Error('too many open files')
-    for (let at = 0; at < 5; at += 1) reload.check()
+    for (let at = 0; at < 5; at += 1) await reload.check()
     failure = null
-    currentView(reload)
+    await currentView(reload)
     expect((await harness.send('GET /new')).status).toBe(200)
     expect(harness.log.filter((line) => 'event' in line && line.event === 'config_refused')).toHaveLength(1)
   })
@@ -79,7 +79,7 @@ describe('a look at the files', () => {
     world.closers.push(reload.close)
     unlinkSync(path)
     write('routes.yaml', source(harness, ROUTES))
-    currentView(reload)
+    await currentView(reload)
     expect(harness.log.filter((line) => 'event' in line && line.event === 'config_loaded')).toEqual([])
   })
 
@@ -95,14 +95,14 @@ describe('a look at the files', () => {
     const reload = watchConfig({ ...settings(harness, path), apply: () => undefined })
     world.closers.push(reload.close)
     writeFileSync(ca, `${first.authority}\n${second.authority}`)
-    currentView(reload)
+    await currentView(reload)
     const said = () =>
       harness.log.flatMap((line) => ('event' in line && line.event === 'settings_opened' ? [line] : []))
     expect(said()).toEqual([
       expect.objectContaining({ settings: [expect.stringContaining(`${ca} makes client certificates valid`)] }),
     ])
     writeFileSync(ca, second.authority)
-    currentView(reload)
+    await currentView(reload)
     expect(said()).toHaveLength(1)
   })
 
@@ -114,15 +114,15 @@ describe('a look at the files', () => {
     const reload = watchConfig(settings(harness, path))
     world.closers.push(reload.close)
     writeFileSync(secretPath, 'b'.repeat(32))
-    currentView(reload)
+    await currentView(reload)
     const said = (): readonly object[] =>
       harness.log.filter((line) => 'event' in line && line.event === 'restart_needed')
     expect(said()).toHaveLength(1)
     writeFileSync(path, `${source(harness, ROUTES)}\n${extra}\n# another change\n`)
-    currentView(reload)
+    await currentView(reload)
     expect(said()).toHaveLength(1)
     writeFileSync(secretPath, 'c'.repeat(32))
-    currentView(reload)
+    await currentView(reload)
     expect(said()).toHaveLength(2)
   })
 })

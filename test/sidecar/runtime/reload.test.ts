@@ -19,21 +19,21 @@ describe('a reload', () => {
     world.closers.push(reload.close)
     expect((await harness.send('GET /new')).status).toBe(404)
     writeFileSync(path, source(harness, `${ROUTES}\nGET /new: public`))
-    currentView(reload)
+    await currentView(reload)
     expect((await harness.send('GET /new')).status).toBe(200)
     expect((await harness.send('GET /invoices/1')).status).toBe(200)
     writeFileSync(path, `${source(harness, ROUTES)}\nrelaton: x\n`)
-    currentView(reload)
+    await currentView(reload)
     expect((await harness.send('GET /new')).status).toBe(200)
     expect(harness.log).toContainEqual(
       expect.objectContaining({ event: 'config_refused', issues: [expect.stringMatching(/relaton/)] }),
     )
     expect(await harness.registry.metrics()).toContain('config_last_reload_successful 0')
     unlinkSync(path)
-    currentView(reload)
+    await currentView(reload)
     expect((await harness.send('GET /new')).status).toBe(200)
     writeFileSync(path, source(harness, ROUTES))
-    currentView(reload)
+    await currentView(reload)
     expect((await harness.send('GET /new')).status).toBe(404)
     const metrics = await harness.registry.metrics()
     expect(metrics).toContain('config_last_reload_successful 1')
@@ -76,7 +76,7 @@ describe('a reload', () => {
     const reload = watchConfig(settings(harness, path))
     world.closers.push(reload.close)
     change(source(harness, NEXT))(path)
-    currentView(reload)
+    await currentView(reload)
     expect((await harness.send('GET /new', { token: null })).status).toBe(status)
     expect((await harness.send('GET /invoices/1', { token: null })).status).toBe(401)
     const events = harness.log.flatMap((line) => ('event' in line ? [line.event] : []))
@@ -94,7 +94,7 @@ describe('a reload', () => {
     world.closers.push(reload.close)
     symlinkSync('second', join(world.folder, 'swap'))
     renameSync(join(world.folder, 'swap'), path)
-    currentView(reload)
+    await currentView(reload)
     expect((await harness.send('GET /new')).status).toBe(200)
   })
 
@@ -115,12 +115,12 @@ describe('a reload', () => {
     world.closers.push(reload.close)
     const whole = source(harness, 'GET /**: public\nGET /invoices/{id}: viewer invoice:{id}')
     writeFileSync(path, whole.slice(0, whole.indexOf('  GET /invoices')))
-    reload.check()
+    await reload.check()
     expect((await harness.send('GET /invoices/1', { token: null })).status).toBe(401)
     writeFileSync(path, whole)
-    reload.check()
+    await reload.check()
     expect((await harness.send('GET /other', { token: null })).status).toBe(404)
-    reload.check()
+    await reload.check()
     expect((await harness.send('GET /other', { token: null })).status).toBe(200)
     expect((await harness.send('GET /invoices/1', { token: null })).status).toBe(401)
     expect(harness.log.filter((line) => 'event' in line && line.event === 'config_refused')).toEqual([])
@@ -131,16 +131,16 @@ describe('a reload', () => {
     const path = write('routes.yaml', source(harness, ROUTES))
     const applied: number[] = []
     let keys: readonly [Buffer, ...Buffer[]] = [Buffer.alloc(32, 'a')]
-    const load = () => ({ ...loadConfig(path), certificates: { ...NO_CERTIFICATES, signIn: keys } })
+    const load = async () => ({ ...loadConfig(path), certificates: { ...NO_CERTIFICATES, signIn: keys } })
     const apply = ({ certificates }: LoadedConfig) => void applied.push(certificates.signIn?.length ?? 0)
     const reload = watchConfig({ ...settings(harness, path), load, apply })
     world.closers.push(reload.close)
     writeFileSync(path, `${source(harness, ROUTES)}\n# changed\n`)
-    reload.check()
+    await reload.check()
     keys = [...keys, Buffer.alloc(32, 'b')]
-    reload.check()
+    await reload.check()
     expect(applied).toEqual([])
-    reload.check()
+    await reload.check()
     expect(applied).toEqual([2])
   })
 
@@ -151,11 +151,11 @@ describe('a reload', () => {
     world.closers.push(reload.close)
     for (let at = 0; at < 10; at += 1) {
       writeFileSync(path, source(harness, `${ROUTES}\nGET /new${at}: public`))
-      reload.check()
+      await reload.check()
     }
     expect(harness.log).toContainEqual(expect.objectContaining({ event: 'config_unsettled' }))
     expect((await harness.send('GET /new9')).status).toBe(404)
-    reload.check()
+    await reload.check()
     expect((await harness.send('GET /new9')).status).toBe(200)
   })
 
@@ -166,10 +166,10 @@ describe('a reload', () => {
     world.closers.push(reload.close)
     const opened = () => harness.log.filter((line) => 'event' in line && line.event === 'routes_opened')
     writeFileSync(path, source(harness, `${ROUTES}\nGET /new: signed_in`))
-    currentView(reload)
+    await currentView(reload)
     expect(opened()).toEqual([])
     writeFileSync(path, source(harness, 'GET /**: public'))
-    currentView(reload)
+    await currentView(reload)
     const routes = ['GET /invoices/{id}', 'GET /new', null].map((before) => ({
       route: 'GET /**',
       before,
@@ -184,7 +184,7 @@ describe('a reload', () => {
     const reload = watchConfig(settings(harness, path))
     world.closers.push(reload.close)
     writeFileSync(path, `${source(harness, ROUTES)}\npass_headers: [x_tenant]\n`)
-    currentView(reload)
+    await currentView(reload)
     expect(harness.log).toContainEqual(
       expect.objectContaining({ event: 'settings_opened', settings: [expect.stringContaining('x_tenant')] }),
     )

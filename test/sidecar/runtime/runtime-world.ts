@@ -58,7 +58,7 @@ export function settings(harness: Harness, path: string) {
   return {
     path,
     started: loadConfig(path),
-    load: () => loadConfig(path),
+    load: async () => loadConfig(path),
     apply: harness.sidecar.apply,
     everyMs: 1_000_000,
     log: { info: push, warn: push, error: push },
@@ -68,7 +68,7 @@ export function settings(harness: Harness, path: string) {
 }
 
 /** A file counts when it is the same in two looks. */
-export function currentView(reload: Reload): void {
-  reload.check()
-  reload.check()
+export async function currentView(reload: Reload): Promise<void> {
+  await reload.check()
+  await reload.check()
 }

@@ -82,10 +82,10 @@ routes:
 }
 
 describe('a report', () => {
-  test('says which of its routes and tests are left to the check of the route file', () => {
+  test('says which of its routes and tests are left to the check of the route file', async () => {
     const routes = Array.from({ length: 201 }, (_, i) => `GET /r${i}: public`).join('\n  ')
     const tests = Array.from({ length: 501 }, () => '  - {request: GET /r1, expect: {route: GET /r1}}').join('\n')
-    const { tests: run, warnings } = createReportedRoutes(loaded(`${routes}\ntests:\n${tests}`)).table()
+    const { tests: run, warnings } = await createReportedRoutes(loaded(`${routes}\ntests:\n${tests}`)).table()
     expect(run).toBe(0)
     expect(warnings.slice(0, 2)).toEqual([
       'its 201 routes are more than the 200 that are compared here: portcullis-sidecar check compares them',
