@@ -1,13 +1,19 @@
-/** `npm run faults [-- NAME… | --short | --list]`: faults under load, with an oracle for every answer and every write. */
+/** `npm run faults [-- NAME… | --short | --list | --write]`: faults under load, with an oracle for every answer and every write. */
+import { machine, writeBlock } from '../bench/report/page.ts'
 import { readArguments, requireNames } from '../support/programs/arguments.ts'
 import { FAULTS, type Fault, SHORT } from './catalogue.ts'
 import { playFault, type Verdict } from './judgement.ts'
 import { startLoad } from './load.ts'
+import { faultTables, type Played } from './page.ts'
 import { startSystem } from './system.ts'
 
-const USAGE = 'npm run faults [-- NAME… | --short | --list]'
+const USAGE = 'npm run faults [-- NAME… | --short | --list | --write]'
+const COMMAND = 'npm run faults -- --write'
 const { values, positionals } = readArguments(
-  { allowPositionals: true, options: { short: { type: 'boolean' }, list: { type: 'boolean' } } },
+  {
+    allowPositionals: true,
+    options: { short: { type: 'boolean' }, list: { type: 'boolean' }, write: { type: 'boolean' } },
+  },
   USAGE,
 )
 function chosen(): readonly Fault[] {
@@ -17,6 +23,8 @@ function chosen(): readonly Fault[] {
 
 async function main(faults: readonly Fault[]): Promise<void> {
   const system = await startSystem()
+  const on = machine()
+  const played: Played[] = []
   const counts = { passed: 0, failed: 0 }
   try {
     const load = await startLoad(system)
@@ -28,6 +36,7 @@ async function main(faults: readonly Fault[]): Promise<void> {
         continue
       }
       const verdict = await playFault(fault, { system, load })
+      played.push({ fault, verdict })
       const passed = verdict.complaints.length === 0
       counts[passed ? 'passed' : 'failed'] += 1
       write(
@@ -41,6 +50,11 @@ async function main(faults: readonly Fault[]): Promise<void> {
   }
   write(`${counts.passed} passed, ${counts.failed} failed`)
   if (counts.failed > 0) process.exitCode = 1
+  // The page shows all of them: the tables of some would hide the others.
+  if (values.write === true && played.length === FAULTS.length)
+    writeBlock('docs/faults.md', COMMAND, `Measured ${on}.\n\n${faultTables(played)}`)
+  else if (values.write === true)
+    write(`docs/faults.md stays as it is: ${played.length} of ${FAULTS.length} were played`)
 }
 
 const COLUMNS: readonly (readonly [title: string, width: number, show: (verdict: Verdict) => string])[] = [

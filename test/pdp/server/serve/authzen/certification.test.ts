@@ -86,19 +86,19 @@ describe('the table of the certification', () => {
   /** After a change: `npm test -- test/pdp/server/serve/authzen/certification.test.ts -u`. */
   test('is the one in the book', async () => {
     const passed = MODULES.filter(({ deviation }) => deviation === undefined).length
-    const lines = MODULES.map(
-      ({ plan, name, deviation }) =>
-        `| ${plan} | \`${name}\` | ${deviation === undefined ? 'passes' : `differs: ${deviation}`} |`,
-    )
+    const lists = PLANS.map(([plan]) => {
+      const names = MODULES.filter((module) => module.plan === plan).map(
+        ({ name, deviation }) =>
+          `${name.slice(`authzen-pdp-${plan}-`.length)}${deviation === undefined ? '' : ` (differs: ${deviation})`}`,
+      )
+      return `**${plan}** (\`authzen-pdp-${plan}-…\`): ${names.join(', ')}.`
+    })
     const page = `# The modules of the AuthZEN certification
 
-The official runner (\`openid-certification/conformance-suite\`) has ${MODULES.length} modules in five plans. ${passed} of them pass here, each as a test of its name in
-\`test/pdp/server/serve/authzen/certification.test.ts\`, with requests of our own for what the module says. What differs, differs because the specification says so.
-\`npm test -- test/pdp/server/serve/authzen/certification.test.ts\` plays all of them.
+${passed} of the ${MODULES.length} modules of the official runner (\`openid-certification/conformance-suite\`) pass here. Each is a test of its name, with requests of our own:
+\`npm test -- test/pdp/server/serve/authzen/certification.test.ts\` plays them. What differs, differs because the specification says so.
 
-| Plan | Module | Here |
-|---|---|---|
-${lines.join('\n')}
+${lists.join('\n\n')}
 `
     await expect(page).toMatchFileSnapshot(join(import.meta.dirname, '../../../../../docs/authzen-modules.md'))
   })
