@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { lineChart } from '../report/chart.ts'
 import { short } from '../report/figures.ts'
 import { machine, table, writeBlock, writePicture } from '../report/page.ts'
-import type { Axis } from './axis.ts'
+import type { Axis, Point } from './axis.ts'
 import { growServed } from './served.ts'
 import { growStored } from './stored.ts'
 
@@ -21,7 +21,9 @@ export async function bench(words: readonly string[]): Promise<void> {
       console.log(`${text(axis)}\n`)
     }
   if (values.write !== true) return
-  const shown = axes.map((axis) => `${text(axis)}\n\n![${alt(axis)}](pictures/${axis.file}.svg)`)
+  const shown = axes.map(
+    (axis) => `**${axis.name}** (${axis.what}): ${ends(axis)}.\n\n![${axis.name}](pictures/${axis.file}.svg)`,
+  )
   writeBlock('docs/benchmarks.md', COMMAND, `Measured ${on}.\n\n${shown.join('\n\n')}`)
   for (const axis of axes) writePicture(axis.file, picture(axis))
 }
@@ -36,10 +38,13 @@ const text = ({ name, what, x, points }: Axis): string => {
   return `**${name}**: ${what}.\n\n${table([x, 'p50', 'p99', 'memory'], rows)}`
 }
 
-const alt = ({ name, x, points }: Axis): string => {
+/** The least and the most; the picture has what lies between. */
+const ends = ({ x, points }: Axis): string => {
   const [first, last] = [points[0], points.at(-1)]
-  if (first === undefined || last === undefined) return name
-  return `${name}: from ${first.x.toLocaleString('en')} to ${last.x.toLocaleString('en')} ${x}, the median goes from ${short(first.p50Ms)} to ${short(last.p50Ms)} ms and the memory from ${short(first.memoryMb)} to ${short(last.memoryMb)} MB`
+  if (first === undefined || last === undefined) return `no ${x}`
+  const both = (of: (point: Point) => number, unit: string): string =>
+    `${short(of(first))} to ${short(of(last))} ${unit}`
+  return `from ${first.x.toLocaleString('en')} to ${last.x.toLocaleString('en')} ${x}, p50 ${both(({ p50Ms }) => p50Ms, 'ms')}, p99 ${both(({ p99Ms }) => p99Ms, 'ms')}, memory ${both(({ memoryMb }) => memoryMb, 'MB')}`
 }
 
 function picture(axis: Axis): string {
@@ -49,5 +54,5 @@ function picture(axis: Axis): string {
     { name: 'p99, ms', points: points.map((point) => [point.x, point.p99Ms] as const) },
     { name: 'memory, MB', points: points.map((point) => [point.x, point.memoryMb] as const) },
   ]
-  return lineChart(lines, { title: name, description: `${alt(axis)}.`, x, y: 'ms, MB' })
+  return lineChart(lines, { title: name, description: `${name}: ${ends(axis)}.`, x, y: 'ms, MB' })
 }

@@ -36,7 +36,7 @@ export function short(value: number): string {
 }
 
 export const spreadText = ({ median, least, most }: Spread): string =>
-  `${short(median)} (${short(least)} to ${short(most)})`
+  `${short(median)} (${short(least)}–${short(most)})`
 
 /** Closed: so many callers, each of whom waits for its answer. Open: so many calls a second, whether or not answers come. */
 export type Manner = { readonly ms: number } & ({ readonly callers: number } | { readonly rate: number })

@@ -77,5 +77,6 @@ async function inTurn(all: readonly number[], work: (i: number) => Promise<unkno
 export function staleText({ count, wrong, longestMs, never }: Stale): string {
   if (wrong === 0) return `0 of ${count}`
   const seconds = (longestMs / 1_000).toFixed(longestMs < 1_000 ? 3 : 1)
-  return never === 0 ? `${wrong} of ${count}, up to ${seconds} s` : `${wrong} of ${count}, ${never} of them for good`
+  if (never === 0) return `${wrong} of ${count}, up to ${seconds} s`
+  return `${wrong} of ${count}, ${never === wrong ? '' : `${never} of them `}for good`
 }

@@ -17,7 +17,7 @@ export const charts = (parts: readonly Part[]): readonly (readonly [name: string
 export const fileOf = (part: string, at: number): string => NAMES[part]?.[at] ?? `bench-${at}`
 
 /** The same in words. */
-export const wordsOf = (group: Group): string =>
+const wordsOf = (group: Group): string =>
   `${group.unit} per second: ${barsOf(group)
     .map(({ name, shown }) => `${name}: ${shown}`)
     .join('; ')}.`

@@ -2,17 +2,17 @@
 import { short, spreadText } from '../report/figures.ts'
 import { table } from '../report/page.ts'
 import { staleText } from '../report/stale.ts'
-import { fileOf, wordsOf } from './charts.ts'
+import { fileOf } from './charts.ts'
 import { against, type Group, type Part, type Row } from './rows.ts'
 
 const HEAD = [
   '',
   'per second (spread)',
   'reference is',
-  'p50',
+  'p50, ms',
   'p99',
   'p99.9',
-  'CPU for one: caller + server + database',
+  'CPU for one, µs',
   'allowed after revocation',
   'does not check',
 ]
@@ -22,11 +22,11 @@ function cells(group: Group, row: Row): readonly string[] {
   return [
     row.name,
     spreadText({ ...spread(row) }),
-    ratio === null ? 'reference' : `${short(ratio.median)} × (${short(ratio.least)} to ${short(ratio.most)})`,
-    `${short(row.p50Ms)} ms`,
-    `${short(row.p99Ms)} ms`,
-    `${short(row.p999Ms)} ms`,
-    row.cpuUs === null ? '–' : `${[row.cpuUs.caller, row.cpuUs.server, row.cpuUs.database].map(short).join(' + ')} µs`,
+    ratio === null ? 'reference' : spreadText(ratio),
+    short(row.p50Ms),
+    short(row.p99Ms),
+    short(row.p999Ms),
+    row.cpuUs === null ? '–' : [row.cpuUs.caller, row.cpuUs.server, row.cpuUs.database].map(short).join('+'),
     row.stale === null ? '–' : staleText(row.stale),
     row.unchecked === '' ? '–' : row.unchecked,
   ]
@@ -66,7 +66,7 @@ export const markdown = (parts: readonly Part[]): string =>
             group.rows.map((row) =>
               cells(group, row).map((cell, column) => (column === 0 && row.ours ? `**${cell}**` : cell)),
             ),
-          )}\n\n![${wordsOf(group)}](pictures/${fileOf(name, at)}.svg)`,
+          )}\n\n![${group.unit} per second](pictures/${fileOf(name, at)}.svg)`,
       )
       const absent = missing.length === 0 ? [] : [`Not present when this was measured: ${missing.join('; ')}.`]
       return [`### ${capital(name)}`, ...tables, ...absent].join('\n\n')
