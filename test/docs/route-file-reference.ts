@@ -6,7 +6,7 @@ import { PROVIDER, SIGN_IN } from '../../sidecar/route-file/sign-in-format.ts'
 import { DOOR, PDP, TLS, UPSTREAM } from '../../sidecar/route-file/words/peer-format.ts'
 import type { Form, Members } from '../../sidecar/route-file/words/schema.ts'
 
-const TABLES: readonly (readonly [title: string, members: Members])[] = [
+const LISTS: readonly (readonly [title: string, members: Members])[] = [
   ['The file', ROUTE_FILE],
   ['An issuer (`issuers`)', ISSUER],
   ['An issuer that is not the PDP (`external`)', EXTERNAL],
@@ -27,17 +27,17 @@ const TABLES: readonly (readonly [title: string, members: Members])[] = [
   ['Limits (`limits`)', LIMIT_MEMBERS],
 ]
 
-export const routeFileReference = (): string => TABLES.map(([title, members]) => tableOf(title, members)).join('\n')
+export const routeFileReference = (): string => LISTS.map(([title, members]) => listOf(title, members)).join('\n')
 
-function tableOf(title: string, members: Members): string {
-  const rows = Object.entries(members).map(([name, { need, form }]) => {
+function listOf(title: string, members: Members): string {
+  const lines = Object.entries(members).map(([name, { need, form }]) => {
     const key = need === 'required' ? `**\`${name}\`**` : `\`${name}\``
-    return `| ${key} | ${cell(describeForm(form))} | ${cell(String(form.description ?? ''))} |`
+    return `- ${key} (${safe(describeForm(form))}): ${safe(String(form.description ?? ''))}`
   })
-  return [`### ${title}`, '', '| Key | Value | Meaning |', '|---|---|---|', ...rows, ''].join('\n')
+  return [`## ${title}`, '', ...lines, ''].join('\n')
 }
 
-const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;')
+const safe = (text: string): string => text.replaceAll('<', '&lt;')
 
 function describeForm(form: Form): string {
   const { type, items, enum: choices, const: only, default: usual } = form

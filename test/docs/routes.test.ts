@@ -1,19 +1,22 @@
-/** What docs/routes.md shows is so, and its reference is the table that route files are read by. */
+/** What docs/routes.md shows is so, docs/routes-reference.md is the table that route files are read by, and docs/service.md names the fields that are set. */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { runRouteTests } from '../../sidecar/commands/route-report.ts'
+import { OWN_FIELDS } from '../../sidecar/http/stripped-fields.ts'
 import { parseRouteFile } from '../../sidecar/route-file/route-file.ts'
 import { routeFileReference } from './route-file-reference.ts'
 
-const FILE = fileURLToPath(new URL('../../docs/routes.md', import.meta.url))
-const PAGE = readFileSync(FILE, 'utf8')
+const fileOf = (name: string): string => fileURLToPath(new URL(`../../docs/${name}`, import.meta.url))
+const read = (name: string): string => readFileSync(fileOf(name), 'utf8')
+const PAGE = read('routes.md')
 const MARK = '<!-- reference -->\n'
 
 // After a change to the table: `npm test -- test/docs/routes.test.ts -u` writes the reference again.
 test('the reference is made from the table', async () => {
-  const text = PAGE.slice(0, PAGE.indexOf(MARK) + MARK.length)
-  await expect(`${text}\n${routeFileReference()}`).toMatchFileSnapshot(FILE)
+  const page = read('routes-reference.md')
+  const text = page.slice(0, page.indexOf(MARK) + MARK.length)
+  await expect(`${text}\n${routeFileReference()}`).toMatchFileSnapshot(fileOf('routes-reference.md'))
 })
 
 test('the example is valid, and passes its tests', () => {
@@ -33,4 +36,11 @@ test('the entry for catalogues has the form of SchemaStore', () => {
     fileMatch: expect.arrayContaining(['portcullis.yaml']),
     url: expect.stringMatching(/^https:\/\//),
   })
+})
+
+test('the page of the service names each identity field in its table, and no other', () => {
+  const named = [...read('service.md').matchAll(/^\| `(X-Auth-[\w-]+)` \|/gm)].map(([, name = '']) =>
+    name.toLowerCase(),
+  )
+  expect(named.toSorted()).toEqual(OWN_FIELDS.filter((name) => name.startsWith('x-auth-')).toSorted())
 })

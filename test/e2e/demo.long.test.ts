@@ -46,7 +46,7 @@ async function paste(command: string): Promise<string> {
 }
 
 test('the demo stays explorable: each line that it prints does what it says', { timeout: 300_000 }, async () => {
-  // As docs/journeys.md says.
+  // As docs/start.md says.
   expect(said.match(/^(?:curl|portcullis) /gm)).toHaveLength(13)
   const [, url = ''] = /The sidecar at (\S+) guards/.exec(said) ?? []
   const get = (path: string, person?: string): Promise<string> =>
