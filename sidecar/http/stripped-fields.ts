@@ -2,6 +2,7 @@
  * Header fields that are not forwarded from clients: connection-specific fields, fields that the sidecar sets, and fields
  * that servers, frameworks, gateways and platforms trust as set by a proxy in front of them.
  */
+import { PAGE_FRAMEWORK_FIELDS } from '../frameworks/page-frameworks.ts'
 import { PLATFORM_FIELDS } from './platform-fields.ts'
 
 /** Connection-specific fields (RFC 9110 section 7.6.1), and fields that the next connection gets from the sidecar. */
@@ -171,23 +172,8 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-sendfile*', // Rack::Sendfile reads X-Sendfile-Type
   'x-php-ob-level', // Symfony sub-requests
   'surrogate-*', // Symfony, Edge Side Includes
-  'x-middleware-*', // Next.js
-  'x-invoke-*', // Next.js
-  'x-matched-path', // Next.js on Vercel
-  'x-now-*', // Next.js on Vercel
   'x-vercel-*', // Vercel
-  'x-prerender-*', // Next.js
-  'x-next-*', // Next.js: revalidated tags
-  // They name a function or the data of any page, whatever the path.
-  'next-action', // Next.js
-  'rsc-action-id', // React Router in its RSC mode
-  'x-qrl', // Qwik
-  'x-single-flight', // SolidStart: the data of the page that Referer names
-  'next-resume', // Next.js
-  'x-astro-*', // Astro: locals and path of a middleware
-  'x-nuxt-*', // Nuxt
-  'x-nitro-*', // Nitro
-  'x-react-router-*', // React Router: pre-rendered data, mode
+  ...PAGE_FRAMEWORK_FIELDS,
   'grpc-metadata-*', // grpc-gateway: becomes metadata without this prefix
   'grpcgateway-*', // what gRPC servers believe to come from it
   'x-webobjects-*', // SOGo: X-WebObjects-Remote-User

@@ -2,18 +2,13 @@
  * Image endpoints of page frameworks, which fetch a path of the same service that the query names, without the client's identity:
  * `/_next/image?url=/api/photo/7` of Next.js and `/_image?href=…` of Astro. So that path must be open to the client, too.
  */
+import { PAGE_FETCHERS } from '../frameworks/page-frameworks.ts'
 import { foldText, keyParts } from '../http/folding.ts'
 import { malformed, RequestError } from '../request/errors.ts'
 import { parseTarget, type RequestTarget } from '../request/target.ts'
 import { rulesOf, usesRequest } from './path-readings.ts'
 import { decodeAgain, decodeQuery, queryPairs } from './query.ts'
 import type { Match, Route } from './route.ts'
-
-/** The end of the endpoint's path, and the key that names what it fetches. */
-const ENDPOINTS = [
-  { path: ['_next', 'image'], key: 'url' },
-  { path: ['_image'], key: 'href' },
-] as const
 
 /** Endpoints that name endpoints. Each level reads the rest of the query again, and nobody needs many. */
 const NESTED_MAX = 4
@@ -29,7 +24,7 @@ export function refuseFetchedPath(
 ): void {
   if (target.query === null) return
   const folded = target.segments.map(foldText).filter((text) => text !== '')
-  const endpoint = ENDPOINTS.find(({ path }) => path.every((text, at) => folded.at(at - path.length) === text))
+  const endpoint = PAGE_FETCHERS.find(({ path }) => path.every((text, at) => folded.at(at - path.length) === text))
   if (endpoint === undefined) return
   if (level > NESTED_MAX)
     throw malformed(`The query names paths that the service may fetch, more than ${NESTED_MAX} within each other`)

@@ -2,28 +2,16 @@
  * Page frameworks run functions of a page (server functions, actions, islands) at paths that do not name the page: at an endpoint of
  * the framework, or at any path that a POST sends a certain key of the query to. So a wide route must not open them.
  */
+import { PAGE_FUNCTION_KEYS, PAGE_FUNCTION_STARTS, PAGE_FUNCTIONS } from '../frameworks/page-frameworks.ts'
 import { foldText } from '../http/folding.ts'
 import { RequestError } from '../request/errors.ts'
 import type { RequestTarget } from '../request/target.ts'
 import { decodeAgain } from './query.ts'
 import type { Route } from './route.ts'
 
-/** Names in lower case, which stand below the folder that the framework is mounted at. */
-const ENDPOINTS: readonly (readonly [string, ...string[]])[] = [
-  ['_actions'], // Astro
-  ['__nuxt_island'],
-  ['__nuxt_content'], // Nuxt Content: queries of the texts of all pages
-  ['_app', 'remote'], // SvelteKit
-  ['rsc', 'f'], // Waku
-  ['rsc', '_f'],
-]
-/** TanStack Start has `_serverFn`, Astro `_server-islands`, and SolidStart `_server` with anything behind it. */
-const ENDPOINT_PREFIX = '_server'
 /** Before folding. */
 const MAY_NAME_ENDPOINT = /\/(?:_|rsc[;/])|%/i
 
-/** Keys of the query: of Astro, and of SvelteKit. */
-const KEYS = new Set(['_action', '/remote'])
 const MAY_HAVE_KEY = /_action|\/remote|%/
 
 /** A route with other rules that is not public, and whose paths may begin with these folded names; null: no route is so. */
@@ -50,15 +38,15 @@ export function refuseFunction(
 /** `last`: where its name ends; -1: the path has none. */
 function endpointIn(names: readonly string[]): { readonly base: readonly string[]; readonly last: number } {
   for (const [at, name] of names.entries()) {
-    if (name.startsWith(ENDPOINT_PREFIX)) return { base: names.slice(0, at), last: at }
-    const found = ENDPOINTS.find((texts) => texts.every((text, place) => names[at + place] === text))
+    if (PAGE_FUNCTION_STARTS.some((start) => name.startsWith(start))) return { base: names.slice(0, at), last: at }
+    const found = PAGE_FUNCTIONS.find((texts) => texts.every((text, place) => names[at + place] === text))
     if (found !== undefined) return { base: names.slice(0, at), last: at + found.length - 1 }
   }
   return { base: [], last: -1 }
 }
 
 const namesFunction = (query: string): boolean =>
-  query.split('&').some((pair) => KEYS.has(decodeAgain(pair.split('=', 1)[0] ?? '')))
+  query.split('&').some((pair) => PAGE_FUNCTION_KEYS.has(decodeAgain(pair.split('=', 1)[0] ?? '')))
 
 function refuse(message: string, way: string, other: Route | null): void {
   if (other === null) return

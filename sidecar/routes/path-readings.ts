@@ -3,6 +3,7 @@
  * a format such as `.json`, path parameters, the name of a script. The path is forwarded unchanged, so if another reading
  * leads to a route with other checks, the request is refused.
  */
+import { PAGE_DATA_ENDS } from '../frameworks/page-frameworks.ts'
 import { foldText } from '../http/folding.ts'
 import { RequestError } from '../request/errors.ts'
 import { SEGMENTS_MAX, tooManySegments } from '../request/target.ts'
@@ -220,10 +221,6 @@ function* withFormat(reading: Reading, formatted: RouteNames['formatted']): Gene
       for (const name of formatted.get(text) ?? []) yield { ...reading, segments: segments.with(at, name) }
 }
 
-/** Data of pages: of `/admin` in React Router 7, and of `/report.html` in SvelteKit. */
-const ROOT_DATA = /_root\.rsc$/
-const HTML_DATA = /(?<=\.html)__data\.json$/
-
 /** Rails and Spring read `/admin.json` as `/admin`. A literal of the route file is exact. */
 function* withoutFormat(reading: Reading): Generator<Reading, void, undefined> {
   const { segments, pattern } = reading
@@ -233,7 +230,8 @@ function* withoutFormat(reading: Reading): Generator<Reading, void, undefined> {
   const dot = name.indexOf('.')
   const dotted = dot < 0 ? [] : [name.slice(0, name.lastIndexOf('.')), name.slice(0, dot)]
   // Rails ends a name at its last dot, Spring at any.
-  const stems = new Set([...dotted, withoutEnd(name), name.replace(ROOT_DATA, ''), name.replace(HTML_DATA, '')])
+  const pages = PAGE_DATA_ENDS.map((end) => name.replace(end, ''))
+  const stems = new Set([...dotted, withoutEnd(name), ...pages])
   stems.delete(name)
   stems.delete('')
   for (const stem of stems) yield { ...reading, segments: segments.with(at, stem) }

@@ -3,6 +3,7 @@
  * section 4.1.5), front controllers read `/index.php/admin` as `/admin`, and `/admin/index.html` is the page of `/admin/`.
  * Page frameworks serve the data of a page at a path of its own.
  */
+import { PAGE_DATA_FILE, PAGE_DATA_NAMES, PAGE_DATA_PATHS } from '../frameworks/page-frameworks.ts'
 
 /** In lower case. Scripts of CGI, PHP, ASP.NET and ColdFusion, which take more of a path behind their name. */
 const SCRIPT = /\.(?:php\d?|phtml|phar|phps|f?cgi|pl|py|rb|sh|exe|dll|asp|as[hmp]x|axd|svc|cf[mc]|cfml|jspx?)$/
@@ -10,32 +11,14 @@ const SCRIPT = /\.(?:php\d?|phtml|phar|phps|f?cgi|pl|py|rb|sh|exe|dll|asp|as[hmp
 const FRONT_CONTROLLER = /\.(?:php\d?|phtml|f?cgi|pl|cfm|aspx?)$/
 const SCRIPT_FOLDER = /^f?cgi-bin$/
 const INDEX_FILE = /^(?:index|default|home)\.[a-z0-9]{1,5}$/
-/**
- * What page frameworks call the data of the page at the folder: SvelteKit, Qwik, Nuxt, which takes any character for the dot, also the
- * question mark that begins the query, React Router, Vike, and Next.js that is exported as files.
- */
-const DATA_FILE =
-  /^(?:__data\.json|q-data\.json|_payload(?:.js(?:on)?)?|_root\.(?:data|rsc)|_?\.(?:data|rsc|manifest)|index\.pagecontext\.json|__next\..*\.txt)$/
-
-export const isIndexFile = (segment: string): boolean => INDEX_FILE.test(segment) || DATA_FILE.test(segment)
-
-/** Paths of their own for the data of pages: `start`, `skipped` names, the page, `end`. `home`: the page of the folder. */
-const DATA_PATHS = [
-  // Next.js: `/_next/data/<build>/admin.json`.
-  { start: ['_next', 'data'], skipped: 1, end: /\.json$/, home: 'index' },
-  // Gatsby: `/page-data/admin/page-data.json`.
-  { start: ['page-data'], skipped: 0, end: /^page-data\.json$/, home: 'index' },
-  // Waku: `/RSC/R/admin.txt`, and the same with `_` at either end.
-  { start: ['rsc', 'r'], skipped: 0, end: /_?\.txt$/, home: '_root' },
-  { start: ['rsc', '_r'], skipped: 0, end: /_?\.txt$/, home: '_root' },
-] as const
+export const isIndexFile = (segment: string): boolean => INDEX_FILE.test(segment) || PAGE_DATA_FILE.test(segment)
 
 /** The pages whose data may be at the folded path, below the folder that the framework is mounted at. */
 export function pagesOfData(segments: readonly string[]): readonly (readonly string[])[] {
   const last = segments.at(-1) ?? ''
-  // Nuxt takes a slash, too, for the dot of `_payload.json`.
-  if (segments.at(-2) === '_payload' && (last === 'json' || last === 'js')) return [[...segments.slice(0, -2), '']]
-  return DATA_PATHS.flatMap(({ start, skipped, end, home }) => {
+  if (PAGE_DATA_NAMES.some(([folder, name]) => name === last && segments.at(-2) === folder))
+    return [[...segments.slice(0, -2), '']]
+  return PAGE_DATA_PATHS.flatMap(({ start, skipped, end, home }) => {
     if (!end.test(last)) return []
     // The folder may have such a name, too.
     return [...new Set([segments.indexOf(start[0]), segments.lastIndexOf(start[0])])].flatMap((at) => {
