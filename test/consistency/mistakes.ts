@@ -13,15 +13,15 @@ export type Mistake = {
   readonly foundAt: number
 }
 
-const FRESHNESS = 'store/cache/freshness.ts'
-const CACHES = 'store/cache/log-cache-set.ts'
-const CACHE = 'store/cache/log-cache.ts'
-const ROWS = 'store/cache/log-rows.ts'
+const FRESHNESS = 'engine/store/cache/freshness.ts'
+const CACHES = 'engine/store/cache/log-cache-set.ts'
+const CACHE = 'engine/store/cache/log-cache.ts'
+const ROWS = 'engine/store/cache/log-rows.ts'
 const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace })
 
 /** Sets of more than two rows are too wide: what happens to them is otherwise too rare to be seen. */
 export const WIDE: readonly Edit[] = [
-  edit('store/contract.ts', 'export const SET_ROWS_MAX = 1_000', 'export const SET_ROWS_MAX = 2'),
+  edit('engine/store/contract.ts', 'export const SET_ROWS_MAX = 1_000', 'export const SET_ROWS_MAX = 2'),
 ]
 const SMALL = { cacheBytesMax: 8_000, trim: 0.01 }
 
@@ -160,7 +160,7 @@ export const MISTAKES: readonly Mistake[] = [
     foundAt: 59,
     edits: [
       edit(
-        'store/cache/rows-view.ts',
+        'engine/store/cache/rows-view.ts',
         'if (kept !== undefined && this.#live(kept.untilMs)) return kept',
         'if (kept !== undefined) return kept',
       ),
@@ -172,7 +172,7 @@ export const MISTAKES: readonly Mistake[] = [
     foundAt: 6,
     edits: [
       edit(
-        'store/affected-keys.ts',
+        'engine/store/affected-keys.ts',
         "if (isGroupMembership(change)) keys.push({ log, kind: 'groups', subject })",
         'isGroupMembership(change)',
       ),
@@ -182,14 +182,20 @@ export const MISTAKES: readonly Mistake[] = [
     name: 'affectedKeys forgets memberships',
     setup: {},
     foundAt: 42,
-    edits: [edit('store/affected-keys.ts', "return [{ log, kind: 'membership', user: change.user }]", 'return []')],
+    edits: [
+      edit('engine/store/affected-keys.ts', "return [{ log, kind: 'membership', user: change.user }]", 'return []'),
+    ],
   },
   {
     name: 'affectedKeys forgets role grants',
     setup: {},
     foundAt: 16,
     edits: [
-      edit('store/affected-keys.ts', "return [{ log, kind: 'grants', subject: change.grant.subject }]", 'return []'),
+      edit(
+        'engine/store/affected-keys.ts',
+        "return [{ log, kind: 'grants', subject: change.grant.subject }]",
+        'return []',
+      ),
     ],
   },
   {
@@ -244,7 +250,10 @@ export const MISTAKES: readonly Mistake[] = [
     name: 'a write to a wide set is forgotten',
     setup: { focus: 'wide' },
     foundAt: 38,
-    edits: [...WIDE, edit('store/cache/subject-set.ts', 'this.notePresence(subject, null)\n      return', 'return')],
+    edits: [
+      ...WIDE,
+      edit('engine/store/cache/subject-set.ts', 'this.notePresence(subject, null)\n      return', 'return'),
+    ],
   },
   {
     name: 'affectedKeys forgets what names a name',
@@ -253,11 +262,11 @@ export const MISTAKES: readonly Mistake[] = [
     edits: [
       ...WIDE,
       edit(
-        'store/affected-keys.ts',
+        'engine/store/affected-keys.ts',
         "{ log, kind: 'named', name: subject, where: { type: typeOf(object), relation } },",
         '',
       ),
-      edit('store/affected-keys.ts', "{ log, kind: 'named', name: subject, where: null },", ''),
+      edit('engine/store/affected-keys.ts', "{ log, kind: 'named', name: subject, where: null },", ''),
     ],
   },
 ]
@@ -287,8 +296,13 @@ export async function plant(name: string, edits: readonly Edit[]): Promise<Engin
   const load = (file: string) => import(pathToFileURL(join(root, 'pdp', file)).href)
   const modules = await Promise.all(
     [
-      ...[FRESHNESS, 'decide/check.ts', 'decide/models/known-models.ts', 'store/memory/rows.ts'],
-      ...['decide/conditions/run.ts', 'decide/views/contextual-tuples.ts', 'store/cache/turns.ts', 'decide/slices.ts'],
+      ...[FRESHNESS, 'engine/decide/check.ts', 'engine/decide/models/known-models.ts', 'engine/store/memory/rows.ts'],
+      ...[
+        'engine/decide/conditions/run.ts',
+        'engine/decide/views/contextual-tuples.ts',
+        'engine/store/cache/turns.ts',
+        'engine/decide/slices.ts',
+      ],
     ].map(load),
   )
   return Object.assign({}, ...modules)

@@ -75,7 +75,7 @@ describe('a delete that waits for the write of the same tuple', () => {
   test('misses it when locking and deleting are one statement, whose snapshot is older than the lock', async () => {
     const root = plantSource('one statement write', ONE_STATEMENT_WRITE)
     const planted: { openPostgres: typeof openPostgres } = await import(
-      pathToFileURL(resolve(join(root, 'pdp', 'store', 'postgres', 'postgres.ts'))).href
+      pathToFileURL(resolve(join(root, 'pdp', 'engine', 'store', 'postgres', 'postgres.ts'))).href
     )
     expect(await deleteBehindAWrite(planted.openPostgres, 'wrong')).toMatchObject({ left: 1 })
   })

@@ -10,7 +10,7 @@ export const CONDITION_MISTAKES: readonly Mistake[] = [
     foundAt: 6,
     edits: [
       edit(
-        'decide/conditions/run.ts',
+        'engine/decide/conditions/run.ts',
         'const made = { condition, asked: condition.argumentsOf(this.#context), evaluations: new Map() }',
         'const made = { condition, asked: condition.argumentsOf(this.#context), evaluations: ((condition as unknown as { kept?: Map<TupleCondition, Evaluation> }).kept ??= new Map()) }',
       ),
@@ -22,7 +22,7 @@ export const CONDITION_MISTAKES: readonly Mistake[] = [
     foundAt: 2,
     edits: [
       edit(
-        'decide/conditions/condition.ts',
+        'engine/decide/conditions/condition.ts',
         'name in stored.values || name in stored.mismatches ? stored : asked',
         'name in asked.values ? asked : stored',
       ),
@@ -34,17 +34,17 @@ export const CONDITION_MISTAKES: readonly Mistake[] = [
     foundAt: 1,
     edits: [
       edit(
-        'decide/views/contextual-tuples.ts',
+        'engine/decide/views/contextual-tuples.ts',
         'return tuples.length === 0 ? rest : new ContextualView(rest, log, tuples)',
         'kept.push(...tuples); return new ContextualView(rest, log, kept)',
       ),
       edit(
-        'decide/views/contextual-tuples.ts',
+        'engine/decide/views/contextual-tuples.ts',
         'if (model === null || (tuples.length === 0 && without.length === 0)) return undefined',
         'if (model === null) return undefined',
       ),
       edit(
-        'decide/views/contextual-tuples.ts',
+        'engine/decide/views/contextual-tuples.ts',
         'export function relationViewOf(',
         'const kept: ContextualTuple[] = []\nexport function relationViewOf(',
       ),
@@ -54,6 +54,6 @@ export const CONDITION_MISTAKES: readonly Mistake[] = [
     name: 'a tuple with a condition outlives its deletion',
     setup: { focus: 'conditions' },
     foundAt: 5,
-    edits: [edit('store/cache/subject-set.ts', 'this.#conditional?.delete(subject)', '')],
+    edits: [edit('engine/store/cache/subject-set.ts', 'this.#conditional?.delete(subject)', '')],
   },
 ]

@@ -34,13 +34,13 @@ export type HistoryCase = {
 /** Makes the caches of a node visible to its audit, and its rows liable to be lost. */
 export const HOOKS: readonly Edit[] = [
   {
-    file: 'store/cache/log-cache-set.ts',
+    file: 'engine/store/cache/log-cache-set.ts',
     find: 'readonly #caches = new Map<LogId, LogCache>()',
     replace:
       'readonly #caches = new Map<LogId, LogCache>()\n  protected readonly history = ((globalThis as unknown as { historyCaches?: unknown[] }).historyCaches ??= []).push(() => this.#caches)',
   },
   {
-    file: 'store/cache/row-budget.ts',
+    file: 'engine/store/cache/row-budget.ts',
     find: '#hand: Evictable | null = null',
     replace: `#hand: Evictable | null = null
   protected readonly history = ((globalThis as unknown as { historySheds?: ((share: number) => void)[] }).historySheds ??= []).push((share) => {
@@ -82,10 +82,10 @@ const planted = (
   options: { edits: readonly Edit[]; setup?: HistorySetup; short?: boolean },
 ): HistoryCase => ({ name, edits: options.edits, setup: options.setup ?? {}, short: options.short ?? false })
 
-const FRESHNESS = 'store/cache/freshness.ts'
-const STORE = 'store/postgres/store.ts'
-const STANDING = 'serve/decisions/watched-questions.ts'
-const ENTITLEMENTS = 'store/entitlements/cache.ts'
+const FRESHNESS = 'engine/store/cache/freshness.ts'
+const STORE = 'engine/store/postgres/store.ts'
+const STANDING = 'server/serve/decisions/watched-questions.ts'
+const ENTITLEMENTS = 'engine/store/entitlements/cache.ts'
 const RAISE = 'const { before, after: position } = await raiseRevision(sql, log, {'
 
 /** Locks, deletes, writes and reads in one statement, whose snapshot is older than the lock. */
@@ -193,7 +193,7 @@ export const FAULTS: readonly HistoryCase[] = [
   planted('a write is acknowledged before it is committed', {
     edits: [
       {
-        file: 'store/postgres/connection/connection.ts',
+        file: 'engine/store/postgres/connection/connection.ts',
         find: "await connection.query('commit')",
         replace: "void connection.query('commit').catch(() => {})",
       },
@@ -203,7 +203,7 @@ export const FAULTS: readonly HistoryCase[] = [
     setup: { served: true },
     edits: [
       {
-        file: 'serve/decisions/answer.ts',
+        file: 'server/serve/decisions/answer.ts',
         find: 'if (decision.tokenRevoked) return denied({ token: null, question, decisionId })',
         replace: `const known = ((globalThis as unknown as { seenAlive?: Set<string> }).seenAlive ??= new Set())
   if (!decision.tokenRevoked) known.add(token.jti)
@@ -215,7 +215,7 @@ export const FAULTS: readonly HistoryCase[] = [
     setup: { served: true, focus: 'groups' },
     edits: [
       {
-        file: 'serve/grpc/stream.ts',
+        file: 'server/serve/grpc/stream.ts',
         find: 'answer: await deps.answer(await state, readStreamQuestion(question))',
         replace: `answer: await (async () => {
         const self = deps as unknown as { kept?: Map<string, { at: number; answer: unknown }> }

@@ -87,12 +87,15 @@ async function open(from: NodeCase): Promise<Running> {
   hooks.historyCaches = []
   hooks.historySheds = []
   shakenCount = 0
-  const { openPostgres } =
-    await load<typeof import('../../../pdp/engine/store/postgres/postgres.ts')>('store/postgres/postgres.ts')
-  const { createPdp } =
-    await load<typeof import('../../../pdp/engine/decision-point/create-pdp.ts')>('decision-point/create-pdp.ts')
-  const { appendLog } =
-    await load<typeof import('../../../pdp/engine/store/postgres/change-log.ts')>('store/postgres/change-log.ts')
+  const { openPostgres } = await load<typeof import('../../../pdp/engine/store/postgres/postgres.ts')>(
+    'engine/store/postgres/postgres.ts',
+  )
+  const { createPdp } = await load<typeof import('../../../pdp/engine/decision-point/create-pdp.ts')>(
+    'engine/decision-point/create-pdp.ts',
+  )
+  const { appendLog } = await load<typeof import('../../../pdp/engine/store/postgres/change-log.ts')>(
+    'engine/store/postgres/change-log.ts',
+  )
   const database = await openPostgres({ connectionString: from.connectionString, poolCountMax: 12 })
   const { cacheBytesMax, triesMax } = from
   const options: PdpOptions & { cacheBytesMax: number; triesMax: number } = {
@@ -133,10 +136,11 @@ async function serve(
   load: <T>(file: string) => Promise<T>,
   given: { issuer: string; adminSecret: string; masterKey: string; url: string },
 ) {
-  const { startPdp } = await load<typeof import('../../../pdp/server/runtime/start.ts')>('runtime/start.ts')
-  const { readConfig } = await load<typeof import('../../../pdp/server/runtime/config.ts')>('runtime/config.ts')
-  const { createLog } = await load<typeof import('../../../pdp/shared/process/log.ts')>('process/log.ts')
-  const { createShutdown } = await load<typeof import('../../../pdp/shared/process/shutdown.ts')>('process/shutdown.ts')
+  const { startPdp } = await load<typeof import('../../../pdp/server/runtime/start.ts')>('server/runtime/start.ts')
+  const { readConfig } = await load<typeof import('../../../pdp/server/runtime/config.ts')>('server/runtime/config.ts')
+  const { createLog } = await load<typeof import('../../../pdp/shared/process/log.ts')>('shared/process/log.ts')
+  const { createShutdown } =
+    await load<typeof import('../../../pdp/shared/process/shutdown.ts')>('shared/process/shutdown.ts')
   const config = readConfig({
     PORTCULLIS_ISSUER: given.issuer,
     PORTCULLIS_ADMIN_SECRET: given.adminSecret,

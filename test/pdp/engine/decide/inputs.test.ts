@@ -205,23 +205,29 @@ describe.runIf(LONG)('a copy of the source', () => {
     [
       'a row set under its object alone',
       'far',
-      plantedIn('store/cache/rows-view.ts', [' && relation === this.#lastRelation', '']),
+      plantedIn('engine/store/cache/rows-view.ts', [' && relation === this.#lastRelation', '']),
     ],
     [
       'the number of an object for any other',
       'near',
-      plantedIn('store/memory/tuple-index.ts', ['if (text !== this.#lastObject)', 'if (this.#lastObject === null)']),
+      plantedIn('engine/store/memory/tuple-index.ts', [
+        'if (text !== this.#lastObject)',
+        'if (this.#lastObject === null)',
+      ]),
     ],
     [
       'the number of a subject for any other',
       'near',
-      plantedIn('store/memory/tuple-index.ts', ['if (text !== this.#lastSubject)', 'if (this.#lastSubject === null)']),
+      plantedIn('engine/store/memory/tuple-index.ts', [
+        'if (text !== this.#lastSubject)',
+        'if (this.#lastSubject === null)',
+      ]),
     ],
     [
       'one model for all texts',
       'near',
       plantedIn(
-        'decide/models/known-models.ts',
+        'engine/decide/models/known-models.ts',
         ['texts.map(knownModel)', 'texts.map((text) => knownModel((plantedText ??= text)))'],
         [
           'export function createModelCompiler',
@@ -232,7 +238,7 @@ describe.runIf(LONG)('a copy of the source', () => {
     [
       'the value of one entitlement for all',
       'far',
-      plantedIn('store/entitlements/cache.ts', [
+      plantedIn('engine/store/entitlements/cache.ts', [
         'value = known.values.get(key)',
         'value = [...known.values.values()][0]',
       ]),

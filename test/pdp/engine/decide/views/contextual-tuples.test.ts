@@ -157,7 +157,7 @@ describe.each(Object.entries(stores))('in %s', (_, open) => {
 // A test of this test.
 describe.runIf(LONG)('a planted fault', () => {
   const edits = (...pairs: readonly (readonly [string, string])[]): readonly Edit[] =>
-    pairs.map(([find, replace]) => ({ file: 'decide/views/contextual-tuples.ts', find, replace }))
+    pairs.map(([find, replace]) => ({ file: 'engine/decide/views/contextual-tuples.ts', find, replace }))
   test.each<[string, readonly string[], readonly Edit[]]>([
     [
       'tuples of one question count in those after it',
