@@ -138,7 +138,12 @@ export const SIDECAR_GROUPS: readonly Group[] = [
       values('a key of the query beside a member of the body', 'if (isReadAs(key, source.parts))', 'if (false)'),
       form('a form beside a checked query', "usesSource(asking, 'query')", 'false'),
       form('a method in the query', 'return other !== null && protectsAlike(route, other)', 'return other !== null'),
-      form('a member of JSON beside a checked query', 'wanted.some(({ parts }) => isReadAs(key, parts))', 'false'),
+      form(
+        'a member of JSON beside a checked query',
+        'if (wanted.some(({ parts }) => isReadAs(key, parts)))',
+        'if (false)',
+      ),
+      form('a form in the text of JSON', "key !== '' && wanted.some", 'false && wanted.some'),
       form('a method in JSON', 'namesJsonMethod(key) &&', 'false &&'),
       form('a body without a media type', "? 'unsaid' : 'form'", "? 'unsaid' : null"),
       form('a body of another type', "(kind === 'other' && bodyBytes === 0)", "kind === 'other'"),
