@@ -55,23 +55,33 @@ const reset = (id: number, code = 0): Buffer => {
 }
 
 /** How both kinds of client see the answer. */
-async function seen(line = 'GET /x', body?: string): Promise<{ readonly text: string; readonly reset: number }> {
+async function seen(line = 'GET /x', body?: string): Promise<{ readonly text: string; readonly reset: number; readonly status: unknown }> {
   const [method, path] = line.split(' ')
   const length = body === undefined ? '' : `Content-Length: ${body.length}\r\n`
   const text = `${method} ${path} HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n${length}\r\n${body ?? ''}`
   const plain = await sendRaw(h.port, text, { head: method === 'HEAD' })
   const session = openSession(h.port)
-  const { reset } = await ask(session, line, body === undefined ? {} : { body })
+  const { reset, status } = await ask(session, line, body === undefined ? {} : { body })
   session.destroy()
-  return { text: plain.text, reset }
+  return { text: plain.text, reset, status }
 }
 
 describe('a response that is reset without an error', () => {
   test.each([
     ['after its header section', (id: number) => [head(id), reset(id)]],
+    ['after its length', (id: number) => [head(id, [['content-length', '4']]), data(id, 'half'), reset(id)]],
+  ])('%s is 502 where nothing of it was sent', async (_name, frames) => {
+    answer = frames
+    for (const body of [undefined, 'abc']) {
+      const { text, status } = await seen('POST /x', body)
+      expect(text).toMatch(/^HTTP\/1\.1 502 /)
+      expect(status).toBe(502)
+    }
+  })
+
+  test.each([
     ['in the middle of a body without a length', (id: number) => [head(id), data(id, 'half'), reset(id)]],
     ['before its length', (id: number) => [head(id, [['content-length', '9']]), data(id, 'half'), reset(id)]],
-    ['after its length', (id: number) => [head(id, [['content-length', '4']]), data(id, 'half'), reset(id)]],
   ])('%s is not whole to the client', async (_name, frames) => {
     answer = frames
     for (const body of [undefined, 'abc']) {

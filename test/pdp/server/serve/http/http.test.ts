@@ -95,7 +95,7 @@ describe('the HTTP server answers with problem details', () => {
 
   test('names the methods that a path has', async () => {
     const answer = await served.send('DELETE', '/oauth/decisions')
-    expect(answer.headers.get('allow')).toBe('POST')
+    expect(answer.headers.get('allow')).toBe('OPTIONS, POST')
   })
 
   test.each([

@@ -87,6 +87,6 @@ describe('every answer', () => {
 
   test('names the methods of a known path to one that it does not have', async () => {
     const answer = await answerTo('QUERY', '/oauth/decisions')
-    expect([answer.status, answer.headers.allow]).toEqual([405, 'POST'])
+    expect([answer.status, answer.headers.allow]).toEqual([405, 'OPTIONS, POST'])
   })
 })
