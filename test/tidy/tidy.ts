@@ -23,7 +23,7 @@ const RULES = [
   'growth',
   'foreign blanks',
 ] as const
-const LINES_MAX = 300
+const LINES_MAX = 400
 const FILES_MAX = 20
 const ROOMS = /^(pdp|sidecar|proto|test|charts)\//
 const isGenerated = (path: string): boolean => path.startsWith('proto/gen/')

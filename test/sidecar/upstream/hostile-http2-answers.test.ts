@@ -55,7 +55,10 @@ const reset = (id: number, code = 0): Buffer => {
 }
 
 /** How both kinds of client see the answer. */
-async function seen(line = 'GET /x', body?: string): Promise<{ readonly text: string; readonly reset: number; readonly status: unknown }> {
+async function seen(
+  line = 'GET /x',
+  body?: string,
+): Promise<{ readonly text: string; readonly reset: number; readonly status: unknown }> {
   const [method, path] = line.split(' ')
   const length = body === undefined ? '' : `Content-Length: ${body.length}\r\n`
   const text = `${method} ${path} HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n${length}\r\n${body ?? ''}`
