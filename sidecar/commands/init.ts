@@ -1,8 +1,9 @@
 /** `init`: a first route file, with a route and tests for each operation of an OpenAPI document when there is one. */
+import { isDeepStrictEqual } from 'node:util'
 import { Document } from 'yaml'
 import { ConfigError } from '../../pdp/shared/process/exit.ts'
 import { parsePattern, patternText } from '../routes/patterns.ts'
-import { type Route, routeConflict } from '../routes/route.ts'
+import { isSameRoute, type Route } from '../routes/route.ts'
 import { type CheckText, checkOfMapping, MappingError } from './coaz.ts'
 import type { ApiDescription, Operation } from './openapi.ts'
 
@@ -53,7 +54,7 @@ function routesOf(operations: readonly Operation[]): { routes: readonly FirstRou
   const leftOut: string[] = []
   for (const operation of operations) {
     const { method, path } = operation
-    const pattern = parsePattern(path.replaceAll(/\{([^{}/]*)\}/g, (_, name: string) => `{${parameterName(name)}}`))
+    const pattern = parsePattern(path.split('/').map(segmentText).join('/'))
     if (typeof pattern === 'string') {
       leftOut.push(`${method} ${path}, because the path ${pattern}`)
       continue
@@ -65,12 +66,10 @@ function routesOf(operations: readonly Operation[]): { routes: readonly FirstRou
       continue
     }
     const route: FirstRoute = { id, host: null, method, pattern, check }
-    const [conflict] = routes.flatMap((other) => {
-      const reason = routeConflict(route, other)
-      return reason === null ? [] : [`${method} ${path}, because it ${reason} ${other.id}`]
-    })
-    if (conflict === undefined) routes.push(route)
-    else leftOut.push(conflict)
+    const same = routes.find((other) => isSameRoute(route, other))
+    if (same === undefined) routes.push(route)
+    else if (!isDeepStrictEqual(same.check, check))
+      leftOut.push(`${method} ${path}, because it is the same route as ${same.id}, with another check`)
   }
   return { routes, leftOut }
 }
@@ -85,6 +84,13 @@ function checkOrReason({ isPublic, mapping }: Operation): CheckText | MappingErr
     if (err instanceof MappingError) return err
     throw err
   }
+}
+
+/** A segment of a route has one parameter, so `{base}...{head}` becomes `{base_head}`, which matches the same and more. */
+function segmentText(text: string): string {
+  const parts = text.replaceAll(/\{([^{}]*)\}/g, (_, name: string) => `{${parameterName(name)}}`)
+  const names = [...parts.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+  return names.length < 2 ? parts : `{${names.join('_')}}`
 }
 
 /** Names of parameters in a route file have letters, digits and `_`. */

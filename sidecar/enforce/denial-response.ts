@@ -27,6 +27,7 @@ type Row = {
 const ROWS: { readonly [code in ProblemCode]?: Row } = {
   request_invalid: { status: 400 },
   path_too_complex: { status: 400 },
+  route_ambiguous: { status: 400 },
   target_too_long: { status: 414 },
   request_timeout: { status: 408 },
   request_too_large: { status: 413 },

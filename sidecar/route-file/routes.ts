@@ -5,7 +5,7 @@ import { parseAuthority } from '../request/target.ts'
 import { asksPermission, type Check } from '../routes/checks.ts'
 import type { ContextEntry, RouteContext } from '../routes/context.ts'
 import { parameterNames, parsePattern } from '../routes/patterns.ts'
-import { type Route, type RouteOptions, routeConflict } from '../routes/route.ts'
+import { isSameRoute, type Route, type RouteOptions } from '../routes/route.ts'
 import { parseSource, type Source } from '../routes/template.ts'
 import { parseCheck } from './check.ts'
 import { parseContext } from './context.ts'
@@ -42,16 +42,14 @@ export function parseRoutes(reader: YamlReader, node: Node | null, defaults: Rou
     const route = parseRoute(reader, entry, { ...defaults, rules, shared })
     if (route !== null) routes.push({ route, node: entry.keyNode })
   }
-  noteConflicts(reader, routes)
+  noteSame(reader, routes)
   return routes.map(({ route }) => route)
 }
 
-function noteConflicts(reader: YamlReader, routes: readonly { route: Route; node: Node | null }[]): void {
+function noteSame(reader: YamlReader, routes: readonly { route: Route; node: Node | null }[]): void {
   for (const [at, { route, node }] of routes.entries()) {
-    for (const { route: earlier } of routes.slice(0, at)) {
-      const conflict = routeConflict(route, earlier)
-      if (conflict !== null) reader.report(node, `${route.id} ${conflict} ${earlier.id}`)
-    }
+    const earlier = routes.slice(0, at).find((other) => isSameRoute(route, other.route))
+    if (earlier !== undefined) reader.report(node, `${route.id} is the same route as ${earlier.route.id}`)
   }
 }
 

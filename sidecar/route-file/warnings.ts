@@ -1,8 +1,17 @@
 /** Warns about valid routes that servers may confuse: by case, a trailing slash, a format, or what follows the name of a script. */
 import { didYouMean } from '../../pdp/shared/domain/nearest.ts'
 import { usesSource } from '../routes/checks.ts'
+import { judgementOf } from '../routes/overlaps.ts'
 import { type Protection, protectsOtherwise, rulesOf } from '../routes/path-readings.ts'
-import { foldPattern, isWithin, otherSlash, type Pattern, patternText } from '../routes/patterns.ts'
+import {
+  cross,
+  foldPattern,
+  isWithin,
+  otherSlash,
+  type Pattern,
+  parametersOf,
+  patternText,
+} from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
 import { isIndexFile, isScript, stemsOf } from '../routes/script-paths.ts'
 import { CHANGING, READING } from '../routes/value-readings.ts'
@@ -96,7 +105,7 @@ export function routeWarnings(routes: readonly Route[]): string[] {
       ...dataOfPages(one, folded),
     ])
   })
-  return [...new Set(warnings)]
+  return [...new Set([...overlapWarnings(routes), ...warnings])]
 }
 
 // RFC 9110 section 9, RFC 5789, and what is registered for WebDAV and its extensions.
@@ -114,6 +123,40 @@ export const methodWarnings = (routes: readonly Route[]): string[] =>
       (method) =>
         `${method} is not a registered HTTP method: no request may ever match its routes${didYouMean(method, METHODS)}`,
     )
+
+/** The pattern of the paths that both match. */
+function commonPattern(a: Pattern, b: Pattern): Pattern {
+  const length = Math.max(a.segments.length, b.segments.length)
+  const segments = Array.from({ length }, (_, at) => narrower(a.segments[at], b.segments[at]))
+  return { segments: segments.filter((segment) => segment !== undefined), rest: a.rest && b.rest }
+}
+
+const narrower = (one: Pattern['segments'][number] | undefined, other: typeof one): typeof one =>
+  one === undefined || other?.kind === 'literal' ? other : one
+
+/** One sentence for each two paths, of which some request is refused. */
+function overlapWarnings(routes: readonly Route[]): string[] {
+  return routes.flatMap((one, at) =>
+    routes.slice(0, at).flatMap((other) => {
+      if (one.host !== other.host || !cross(one.pattern, other.pattern)) return []
+      const common = commonPattern(one.pattern, other.pattern)
+      const isTaken = routes.some(({ host, pattern }) => host === one.host && isSame(pattern, common))
+      if (isTaken || agree(one, other, common)) return []
+      const path = patternText(common)
+      return [
+        `${other.id} and ${one.id} both match ${path}, and neither is the more specific, so such a request is refused (route_ambiguous). If somebody sends one, add a route for ${path} with its check`,
+      ]
+    }),
+  )
+}
+
+function agree(one: Route, other: Route, common: Pattern): boolean {
+  const path = patternText(common).slice(1).split('/')
+  const [mine, theirs] = [one, other].map((route) =>
+    judgementOf({ route, parameters: parametersOf(route.pattern, path) }),
+  )
+  return mine === theirs
+}
 
 /** Two routes whose paths differ only in case or in a trailing slash, and whose checks differ. */
 function spelledAlike(one: Folded, earlier: readonly Folded[]): string[] {
@@ -234,7 +277,7 @@ const endsInSlash = ({ segments }: Pattern): boolean => {
   return last?.kind === 'literal' && last.text === ''
 }
 
-const isSame = (a: Pattern, b: Pattern): boolean => isWithin(a, b) && isWithin(b, a)
-
 const covers = (method: string, asked: string): boolean =>
   method === asked || method === '*' || (asked === 'HEAD' && method === 'GET')
+
+const isSame = (a: Pattern, b: Pattern): boolean => isWithin(a, b) && isWithin(b, a)

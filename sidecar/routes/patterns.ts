@@ -75,6 +75,35 @@ export function overlap(a: Pattern, b: Pattern): boolean {
   }
 }
 
+/** True if some path matches both, and each matches one that the other does not. */
+export const cross = (a: Pattern, b: Pattern): boolean => overlap(a, b) && !isWithin(a, b) && !isWithin(b, a)
+
+/**
+ * True if a service could take a path of these segments for one of the pattern: to Fastify, the last parameter may be empty.
+ * `written`: as literals are compared, where that differs.
+ */
+export function mayMatch(
+  { segments, rest }: Pattern,
+  path: readonly string[],
+  written: readonly string[] = path,
+): boolean {
+  if (rest ? path.length <= segments.length : path.length !== segments.length) return false
+  return segments.every((one, at) => one.kind === 'parameter' || one.text === (written[at] ?? path[at]))
+}
+
+/** The values of the parameters, by position in the pattern, which must match the path. */
+export function parametersOf({ segments }: Pattern, values: readonly string[]): readonly string[] {
+  const found: string[] = []
+  for (let at = 0; at < segments.length; at += 1) if (segments[at]?.kind === 'parameter') found.push(values[at] ?? '')
+  return found
+}
+
+/** Those within whose patterns no other lies. */
+export const narrowest = <T>(found: readonly T[], patternOf: (one: T) => Pattern): T[] =>
+  found.filter((one) =>
+    found.every((other) => !isWithin(patternOf(other), patternOf(one)) || isWithin(patternOf(one), patternOf(other))),
+  )
+
 /** The pattern of the same paths with the slash at their end added (`put`) or removed. */
 export function otherSlash({ segments, rest }: Pattern, put: boolean): Pattern {
   const last = segments.at(-1)

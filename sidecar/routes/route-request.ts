@@ -1,9 +1,11 @@
 /** Finds the route of a parsed request. The pipeline, `explain` and the listener all use it, so they cannot disagree. */
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
+import { sourcesFrom } from './checks.ts'
 import { refuseFetchedPath } from './fetched-paths.ts'
 import { refuseFunction } from './functions.ts'
-import type { Match, Route, RouteTable } from './route.ts'
+import { refuseQueryTwin } from './path-twins.ts'
+import type { Match, MatchedRoute, Route, RouteTable } from './route.ts'
 import { createRouteTable, createRouteTableInTurns } from './route-table.ts'
 import { type JudgedRequest, type JudgeJson, refuseOtherReadings } from './value-readings.ts'
 
@@ -14,7 +16,7 @@ export type RoutingDeps = {
 }
 /** `method`: the path has routes, but none for this method. `none`: the path has no route. */
 export type RequestMatch =
-  | Exclude<Match, { readonly kind: 'ambiguous' | 'route' }>
+  | Exclude<Match, { readonly kind: 'ambiguous' | 'overlap' | 'route' }>
   | (Extract<Match, { readonly kind: 'route' }> & {
       /** To be asked about a JSON body before it is forwarded; null: the body needs no judge. */
       readonly judgeJson: JudgeJson | null
@@ -38,9 +40,9 @@ const routingOf = ({ hosts }: Routed, routes: RouteTable): RoutingDeps => ({
 })
 
 /**
- * Throws RequestError `host_unknown` for a host that is not served, and `request_invalid` for a path that other servers
- * could read as another route's, for one that may run functions of another page, or for two host names that lead to different
- * routes; `media_type_unsupported` for a form that could say something else than what is judged.
+ * Throws RequestError `host_unknown` for a host that is not served, `route_ambiguous` where routes overlap, and `request_invalid`
+ * for a path that other servers could read as another route's, for one that may run functions of another page, or for two host
+ * names that lead to different routes; `media_type_unsupported` for a form that could say something else than what is judged.
  */
 export function routeRequest(deps: RoutingDeps, request: RoutedRequest): RequestMatch {
   const { host, namedHost } = request
@@ -72,14 +74,54 @@ function matchRequest(routes: RouteTable, request: Omit<RoutedRequest, 'namedHos
     const message = 'Some servers would read this path as another path'
     throw new RequestError('request_invalid', message, `${message}, of route ${match.other.id}, which has other rules`)
   }
+  if (match.kind === 'overlap') throw overlapping(match.routes)
   if (match.kind !== 'route') return match
   refuseFetchedPath(target, match.route, (path) => routes.match({ host, method: 'GET', path }))
   refuseFunction(request, match.route, (names) => routes.guarded({ host, route: match.route, names }))
-  const byMethod = (other: string): Route | null => routeOf(routes.match({ host, method: other, path: target }))
-  return { ...match, judgeJson: refuseOtherReadings(request, match, byMethod) }
+  const byMethod = (other: string): readonly Route[] => routesOf(routes.match({ host, method: other, path: target }))
+  const refusals = [match, ...match.alike].map((one) => refuseOtherReadings(request, one, byMethod))
+  for (const one of match.alike) refuseQueryTwins(target.query, one)
+  return { ...match, judgeJson: both(refusals) }
 }
 
-const routeOf = (match: Match): Route | null => (match.kind === 'route' ? match.route : null)
+/** What each of them refuses. */
+function both(refusals: readonly (JudgeJson | null)[]): JudgeJson | null {
+  const found = refusals.filter((refuse) => refuse !== null)
+  if (found.length < 2) return found[0] ?? null
+  return (text) => {
+    for (const refuse of found) refuse(text)
+  }
+}
+
+/** Those of the route that decides are refused with its values. */
+function refuseQueryTwins(query: string | null, { route, parameters }: MatchedRoute): void {
+  if (route.check === null || route.query) return
+  for (const parameter of sourcesFrom({ check: route.check, context: route.context }, 'path'))
+    refuseQueryTwin(query, parameter, parameters[parameter.index] ?? '')
+}
+
+function overlapping(routes: readonly Route[]): RequestError {
+  const message = 'Several routes match this path, and none is the most specific'
+  const named = routes.slice(0, ROUTES_NAMED_MAX).map(({ id }) => id)
+  const why = `${message}: ${named.join(', ')}; add a route for this path`
+  return new RequestError('route_ambiguous', message, why)
+}
+
+const ROUTES_NAMED_MAX = 4
+
+function routesOf(match: Match): readonly Route[] {
+  switch (match.kind) {
+    case 'route':
+      return [match.route, ...match.alike.map(({ route }) => route)]
+    case 'ambiguous':
+      return [match.route, match.other]
+    case 'overlap':
+      return match.routes
+    case 'method':
+    case 'none':
+      return []
+  }
+}
 
 /** For the log and the command line only: a client does not learn which hosts are served. */
 function unknownHostReason(host: string, served: Iterable<string>): string {

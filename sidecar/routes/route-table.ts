@@ -1,6 +1,7 @@
 /** Finds the route of a request: the most specific path decides, then the method. */
 import { setImmediate } from 'node:timers/promises'
 import { foldText } from '../http/folding.ts'
+import { judgementOf } from './overlaps.ts'
 import {
   isForeseen,
   isPlain,
@@ -10,8 +11,19 @@ import {
   rulesOf,
   usesPlaces,
 } from './path-readings.ts'
-import { foldPattern, isLiteral, isWithin, otherSlash, overlap, type Pattern } from './patterns.ts'
-import type { PathSegments, Route, RouteTable } from './route.ts'
+import {
+  cross,
+  foldPattern,
+  isLiteral,
+  isWithin,
+  mayMatch,
+  narrowest,
+  otherSlash,
+  overlap,
+  type Pattern,
+  parametersOf,
+} from './patterns.ts'
+import type { Match, MatchedRoute, PathSegments, Route, RouteTable } from './route.ts'
 import { isIndexFile, isScript, stemsOf } from './script-paths.ts'
 
 type Entry = { readonly route: Route; readonly rules: string }
@@ -23,6 +35,10 @@ type Place = {
   readonly methods: Map<string, Entry>
   /** True if a slash at the end of its paths could lead to another route; null: not computed yet. */
   slashLeads: boolean | null
+  /** Places that have some of its paths, and neither is the more specific; null: not computed yet. */
+  crossing: readonly Place[] | null
+  /** The same of folded paths. */
+  foldedCrossing: readonly Place[] | null
 }
 type Node = {
   readonly literals: Map<string, Node>
@@ -73,11 +89,13 @@ function tableOver(roots: Roots): RouteTable {
       const root = roots.get(host) ?? shared
       const place = find(root, path, 0)
       if (place === null) return { kind: 'none' }
+      const others = asSpecific(root, place, path)
+      if (others.length > 0) return matchSeveral(root, [place, ...others], { method, path })
       const entry = select(place, method)
-      if (entry === undefined) return { kind: 'method', allow: allowedMethods(place) }
+      if (entry === undefined) return { kind: 'method', allow: allowedMethods([place]) }
       const other = otherRoute(root, { place, entry, method, path })
-      if (other !== null) return { kind: 'ambiguous', other }
-      return { kind: 'route', route: entry.route, parameters: parametersOf(place.pattern, path.segments) }
+      if (other !== null) return { kind: 'ambiguous', route: entry.route, other }
+      return { kind: 'route', ...matchedRoute(place, entry, path), alike: NONE }
     },
     guarded({ host, route, names }) {
       const ours = rulesOf(route)
@@ -132,13 +150,15 @@ function insert(root: Root, route: Route): void {
   }
   let place = pattern.rest ? node.rest : node.end
   if (place === null) {
-    place = { pattern, folded: foldPattern(pattern), methods: new Map(), slashLeads: null }
+    place = { pattern, folded: foldPattern(pattern), methods: new Map(), ...NOT_COMPUTED }
     root.places.push(place)
     if (pattern.rest) node.rest = place
     else node.end = place
   }
   place.methods.set(route.method, { route, rules: rulesOf(route) })
 }
+
+const NOT_COMPUTED = { slashLeads: null, crossing: null, foldedCrossing: null } as const
 
 function addFormatted({ formatted }: Root, name: string, isEnd: boolean): void {
   if (!isEnd && !isScript([name], 0)) return
@@ -148,7 +168,7 @@ function addFormatted({ formatted }: Root, name: string, isEnd: boolean): void {
   }
 }
 
-/** Depth first, literal before parameter before rest; since patterns never cross, the first find is the most specific. */
+/** Depth first, literal before parameter before rest, so that no place is more specific than the first find. */
 function find(node: Node, path: PathSegments, at: number): Place | null {
   const segment = path.segments[at]
   if (segment === undefined) return node.end
@@ -159,15 +179,66 @@ function find(node: Node, path: PathSegments, at: number): Place | null {
   return byParameter ?? node.rest
 }
 
+/** Other places that services may take the path for, and that are as specific as `place`. */
+function asSpecific({ places }: Root, place: Place, { segments, written }: PathSegments): readonly Place[] {
+  place.crossing ??= places.filter((other) => cross(place.pattern, other.pattern))
+  if (place.crossing.length === 0) return NONE
+  const found = place.crossing.filter(({ pattern }) => mayMatch(pattern, segments, written))
+  return mayBeEmpty(segments) ? found : narrowest(found, ({ pattern }) => pattern)
+}
+
+/** Then what is the narrowest to one service does not match to another. */
+const mayBeEmpty = (segments: readonly string[]): boolean => segments.at(-1) === ''
+
+/** Those that match must agree. */
+function matchSeveral(
+  root: Root,
+  places: readonly Place[],
+  { method, path }: { readonly method: string; readonly path: PathSegments },
+): Match {
+  const chosen = places.flatMap((place) => {
+    const entry = select(place, method)
+    return entry === undefined ? [] : [{ place, entry }]
+  })
+  const [first] = chosen
+  if (first === undefined) return { kind: 'method', allow: allowedMethods(places) }
+  // Where a place lacks the method, each of its routes says how its paths are protected.
+  const could = places.flatMap((place) => {
+    const entry = select(place, method)
+    const entries = entry === undefined ? [...place.methods.values()] : [entry]
+    return entries.map((one) => matchedRoute(place, one, path))
+  })
+  if (new Set(could.map(judgementOf)).size > 1) return { kind: 'overlap', routes: could.map(({ route }) => route) }
+  for (const { place, entry } of chosen) {
+    const other = otherRoute(root, { place, entry, method, path, alike: places })
+    if (other !== null) return { kind: 'ambiguous', route: entry.route, other }
+  }
+  const { route } = first.entry
+  return {
+    kind: 'route',
+    ...matchedRoute(first.place, first.entry, path),
+    alike: could.filter((one) => one.route !== route),
+  }
+}
+
+const matchedRoute = (place: Place, { route }: Entry, { segments }: PathSegments): MatchedRoute => ({
+  route,
+  parameters: parametersOf(place.pattern, segments),
+})
+
+const NONE: readonly never[] = []
+
 type MatchedEntry = {
   readonly place: Place
   readonly entry: Entry
+  /** Places that match the path itself and protect it in the same way. */
+  readonly alike?: readonly Place[]
   readonly method: string
   readonly path: PathSegments
 }
 
 /** A route with other rules that some service could run for the request; null: no such route. */
-function otherRoute(root: Root, { place, entry, method, path }: MatchedEntry): Route | null {
+function otherRoute(root: Root, { place, entry, method, path, alike = NONE }: MatchedEntry): Route | null {
   // The fast path of most requests: no other reading exists.
   const { unfolded, indexFiles, formatted } = root
   if (unfolded && indexFiles.size === 0 && isPlain(path) && !path.segments.some((text) => formatted.has(text))) {
@@ -175,8 +246,8 @@ function otherRoute(root: Root, { place, entry, method, path }: MatchedEntry): R
     if (!place.slashLeads) return null
   }
   for (const reading of readingsOf(path, { pattern: place.folded, indexFiles, formatted })) {
-    for (const other of findFolded(root, reading.segments, 0)) {
-      if (other === place) continue
+    for (const other of foldedPlaces(root, reading.segments)) {
+      if (other === place || alike.includes(other)) continue
       const theirs = select(other, method)
       if (isForeseen(reading, { ours: place.pattern, theirs: other.pattern })) continue
       const plain = protectionOf(place, entry)
@@ -208,7 +279,19 @@ function slashLeads(root: Root, place: Place): boolean {
   )
 }
 
-/** The most specific places that the folded segments reach, of each spelling of a literal. */
+/** The most specific places that the folded segments reach. */
+function foldedPlaces(root: Root, segments: readonly string[]): readonly Place[] {
+  const found = findFolded(root, segments, 0)
+  const crossing = found.flatMap((place) => {
+    place.foldedCrossing ??= root.places.filter((other) => cross(place.folded, other.folded))
+    return place.foldedCrossing.filter(({ folded }) => mayMatch(folded, segments))
+  })
+  if (crossing.length === 0) return found
+  const all = [...new Set([...found, ...crossing])]
+  return mayBeEmpty(segments) ? all : narrowest(all, ({ folded }) => folded)
+}
+
+/** Of each spelling of a literal one that none is more specific than. */
 function findFolded(node: Node, folded: readonly string[], at: number): Place[] {
   const segment = folded[at]
   if (segment === undefined) return node.end === null ? [] : [node.end]
@@ -226,14 +309,8 @@ function select({ methods }: Place, method: string): Entry | undefined {
   return entry ?? (NEVER.has(method) ? undefined : methods.get('*'))
 }
 
-function allowedMethods({ methods }: Place): readonly string[] {
-  const names = new Set([...methods.keys()].filter((name) => name !== '*'))
+function allowedMethods(places: readonly Place[]): readonly string[] {
+  const names = new Set(places.flatMap(({ methods }) => [...methods.keys()]).filter((name) => name !== '*'))
   if (names.has('GET')) names.add('HEAD')
   return [...names.add('OPTIONS')].sort()
-}
-
-function parametersOf({ segments }: Pattern, values: readonly string[]): readonly string[] {
-  const found: string[] = []
-  for (let at = 0; at < segments.length; at += 1) if (segments[at]?.kind === 'parameter') found.push(values[at] ?? '')
-  return found
 }

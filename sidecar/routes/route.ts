@@ -2,7 +2,7 @@
 import type { RequestTarget } from '../request/target.ts'
 import type { Check } from './checks.ts'
 import type { RouteContext } from './context.ts'
-import { isWithin, overlap, type Pattern } from './patterns.ts'
+import { isWithin, type Pattern } from './patterns.ts'
 import type { StepUp } from './step-up.ts'
 
 export type Route = RouteOptions & {
@@ -17,12 +17,16 @@ export type Route = RouteOptions & {
   readonly check: Check | null
 }
 
+/** `parameters`: by position in the pattern. */
+export type MatchedRoute = { readonly route: Route; readonly parameters: readonly string[] }
 export type Match =
-  /** `parameters`: by position in the pattern. */
-  | { readonly kind: 'route'; readonly route: Route; readonly parameters: readonly string[] }
+  /** `alike`: further routes that match and are as specific. They protect the request in the same way. */
+  | (MatchedRoute & { readonly kind: 'route'; readonly alike: readonly MatchedRoute[] })
   | { readonly kind: 'method'; readonly allow: readonly string[] }
-  /** Some servers would read the path as one of the route `other`, which has other rules. */
-  | { readonly kind: 'ambiguous'; readonly other: Route }
+  /** Some servers would read the path as one of the route `other`, which has other rules than `route`. */
+  | { readonly kind: 'ambiguous'; readonly route: Route; readonly other: Route }
+  /** These match, none is the most specific, and they protect the request in different ways, or some lack the method. */
+  | { readonly kind: 'overlap'; readonly routes: readonly Route[] }
   | { readonly kind: 'none' }
 
 /** The path of a request. `segments` are decoded; a segment that `written` keeps encoded matches no literal. */
@@ -35,18 +39,12 @@ export type RouteTable = {
   readonly hosts: ReadonlySet<string>
 }
 
-/** The conflict between two routes; null: no conflict. */
-export function routeConflict(
+/** True if both say what happens to the same requests. */
+export const isSameRoute = (
   a: Pick<Route, 'host' | 'method' | 'pattern'>,
   b: Pick<Route, 'host' | 'method' | 'pattern'>,
-): string | null {
-  if (a.host !== b.host || !overlap(a.pattern, b.pattern)) return null
-  const within = isWithin(a.pattern, b.pattern)
-  const around = isWithin(b.pattern, a.pattern)
-  if (within && around) return a.method === b.method ? 'is the same route as' : null
-  if (within || around) return null
-  return 'matches some paths of, and neither is the more specific:'
-}
+): boolean =>
+  a.host === b.host && a.method === b.method && isWithin(a.pattern, b.pattern) && isWithin(b.pattern, a.pattern)
 
 export type RouteOptions = {
   /** `%2f` may be in the path. */

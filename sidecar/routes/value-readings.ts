@@ -14,8 +14,8 @@ import { refuseJsonTwin } from './path-twins.ts'
 import { decodeAgain, isReadAs } from './query.ts'
 import type { Route } from './route.ts'
 
-/** The route of the same path for another method; null: no route has it. */
-export type RouteByMethod = (method: string) => Route | null
+/** The routes that a request of another method could lead to, by the same path. */
+export type RoutesByMethod = (method: string) => readonly Route[]
 export type JudgedRequest = Pick<InboundRequest, 'method' | 'target' | 'raw' | 'names' | 'bodyBytes'>
 
 /** Throws RequestError for the text of a JSON body from which a service could take something else than was judged. */
@@ -25,7 +25,7 @@ export type JudgeJson = (text: string) => void
 export function refuseOtherReadings(
   request: JudgedRequest,
   { route, parameters }: { readonly route: Route; readonly parameters: readonly string[] },
-  byMethod: RouteByMethod,
+  byMethod: RoutesByMethod,
 ): JudgeJson | null {
   const isPost = request.method === 'POST'
   if (isPost && request.target.query !== null) refuseMethodKey(request.target.query, { route, byMethod })
@@ -111,13 +111,9 @@ export const CHANGING = ['PUT', 'PATCH', 'DELETE']
 export const READING = ['GET', 'HEAD']
 
 /** Who may POST may usually read, so reading counts only where everybody may POST. */
-function otherMethod(route: Route, byMethod: RouteByMethod): Route | null {
+function otherMethod(route: Route, byMethod: RoutesByMethod): Route | null {
   const methods = route.check === null ? [...CHANGING, ...READING] : CHANGING
-  for (const method of methods) {
-    const other = byMethod(method)
-    if (other !== null && !protectsAlike(route, other)) return other
-  }
-  return null
+  return methods.flatMap(byMethod).find((other) => !protectsAlike(route, other)) ?? null
 }
 
 const protectsAlike = (route: Route, other: Route): boolean =>
@@ -155,12 +151,12 @@ function leadsAlike({ route, byMethod }: Judging): (value: string) => boolean {
   return (value) => {
     count += 1
     if (count > METHODS_NAMED_MAX) throw malformed(`The request names more than ${METHODS_NAMED_MAX} other methods`)
-    const other = byMethod(value.trim().toUpperCase())
-    return other !== null && protectsAlike(route, other)
+    const others = byMethod(value.trim().toUpperCase())
+    return others.length > 0 && others.every((other) => protectsAlike(route, other))
   }
 }
 
-type Judging = { readonly route: Route; readonly byMethod: RouteByMethod }
+type Judging = { readonly route: Route; readonly byMethod: RoutesByMethod }
 
 function refuseMethodKey(query: string, judging: Judging): void {
   // Most queries have no such key, however it is encoded.

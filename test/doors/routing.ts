@@ -1,6 +1,6 @@
 /** Random targets through every gateway: what reaches the service leads to the route by which it was judged. */
 import { parseRouteFile } from '../../sidecar/route-file/route-file.ts'
-import { type Gate, gateOf, routesOf, WITH_REST, WITH_SLASHES } from '../sidecar/fuzz/differential.ts'
+import { type Gate, gateOf, routesOf, WITH_OVERLAPS, WITH_REST, WITH_SLASHES } from '../sidecar/fuzz/differential.ts'
 import { randomTarget, seeded } from '../sidecar/fuzz/targets.ts'
 import { routeFile } from '../sidecar/support/harness.ts'
 import { createIssuer, issuerFetch } from '../sidecar/support/issuer.ts'
@@ -21,6 +21,7 @@ export async function fuzzRouting(
   for (const [rows, paths] of Object.entries({
     'routing, with **': WITH_REST,
     'routing, with slashes': WITH_SLASHES,
+    'routing, with overlaps': WITH_OVERLAPS,
   })) {
     const issuer = await createIssuer({ issuer: 'https://as.test', audience: 'https://app.test', clock: Date.now })
     const scope = paths.map((_, at) => `own${at}`).join(' ')

@@ -4,6 +4,7 @@ export const PROBLEM_TITLES = {
   // The request or its document is wrong.
   request_invalid: 'The request is malformed',
   path_too_complex: 'The path has too many segments, or too many that servers read in several ways',
+  route_ambiguous: 'Several routes match this path, and none is the most specific',
   target_too_long: 'The request target is too long',
   request_too_large: 'The request body is too large',
   headers_too_large: 'The request header fields are too large',

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { ConfigError } from '../../../pdp/shared/process/exit.ts'
 import { firstRouteFile } from '../../../sidecar/commands/init.ts'
@@ -22,6 +23,20 @@ const ORDERS = {
 }
 
 describe('a first route file', () => {
+  test('of the description of GitHub keeps each of its 1,223 operations, and takes a request for each', () => {
+    const described = readFileSync(
+      import.meta.resolve('@octokit/openapi/generated/api.github.com.json').slice(7),
+      'utf8',
+    )
+    const { operations, origin } = readOpenApi(described, 'api.github.com.json')
+    const { text, leftOut } = firstRouteFile({ operations, origin }, './portcullis.schema.json')
+    const file = loadFile(text)
+    // Two of them are the same path in other words.
+    expect([operations.length, leftOut, file.routes.length]).toEqual([1_223, [], 1_222])
+    const { failed, failures, untested } = runRouteTests(file, 'github.yaml')
+    expect({ failed, failures, untested }).toEqual({ failed: 0, failures: [], untested: [] })
+  })
+
   test.each([
     ['without a document', null],
     ['of an OpenAPI document', ORDERS],
@@ -66,15 +81,21 @@ describe('a first route file', () => {
       '/files/{name}.json': { get: {} },
       '/a/{x}/c': { get: {} },
       '/a/b/{y}': { get: {} },
-      '/a/{z}/c': { get: {}, put: {} },
+      '/a/{z}/c': { get: { security: [] }, put: {} },
+      '/a/{w}/c': { get: {} },
+      '/compare/{base}...{head}': { get: {} },
       '/%2e%2e': { get: {} },
     }
     const { text, leftOut } = written({ openapi: '3.0.0', paths })
-    expect(loadFile(text).routes.map(({ id }) => id)).toEqual(['GET /a/{x}/c', 'PUT /a/{z}/c'])
+    expect(loadFile(text).routes.map(({ id }) => id)).toEqual([
+      'GET /a/{x}/c',
+      'GET /a/b/{y}',
+      'PUT /a/{z}/c',
+      'GET /compare/{base_head}',
+    ])
     expect(leftOut).toEqual([
       'GET /files/{name}.json, because the path has {name}.json; a parameter is a whole segment, such as {id}',
-      'GET /a/b/{y}, because it matches some paths of, and neither is the more specific: GET /a/{x}/c',
-      'GET /a/{z}/c, because it is the same route as GET /a/{x}/c',
+      'GET /a/{z}/c, because it is the same route as GET /a/{x}/c, with another check',
       expect.stringContaining('GET /%2e%2e, because the path has %2e%2e'),
     ])
     for (const reason of leftOut) expect(text).toContain(`# Without a route: ${reason}`)

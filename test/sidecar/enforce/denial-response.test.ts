@@ -19,6 +19,7 @@ const valuesOf = ({ fields }: DenialAnswer, name: string): string[] =>
 const TABLE: readonly (readonly [code: ProblemCode, http: number, grpc: number, shadowed: boolean])[] = [
   ['request_invalid', 400, 3, false],
   ['path_too_complex', 400, 3, false],
+  ['route_ambiguous', 400, 3, false],
   ['target_too_long', 414, 3, false],
   ['request_timeout', 408, 4, false],
   ['request_too_large', 413, 8, false],

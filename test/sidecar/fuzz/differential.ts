@@ -46,6 +46,17 @@ export const WITH_SLASHES = [
   '/public/assets/**',
   '/{page}',
 ]
+/** Paths that others match as well, and none is the more specific. */
+export const WITH_OVERLAPS = [
+  '/admin/{tab}',
+  '/{page}/users',
+  '/invoices/export/{name}',
+  '/invoices/{id}/approve',
+  '/files/a/{name}',
+  '/files/{folder}/secret',
+  '/orgs/{org}/invoices/**',
+  '/orgs/acme/{kind}/{id}',
+]
 export const WITH_REST = [...WITHOUT_REST.slice(1), '/public/assets/**', '/files/**', '/admin/**']
 
 /** Each with a check of its own: what is judged alike may be confused. */

@@ -28,6 +28,7 @@ const STARTS = [
   '/invoices/1',
   '/invoices/1/approve',
   '/invoices/export',
+  '/invoices/export/approve',
   '/orgs/acme/invoices/1',
   '/admin',
   '/admin/users',

@@ -78,6 +78,14 @@ GET /admin/index.html: scope b
 GET /_next/**: scope c
 `
 
+/** Each path that begins as the first two do has both. */
+const OVERLAPPING = `
+GET /b/{x}/**: admin system:main
+GET /{y}/a/**: admin system:{y}
+GET /b/{x}/a/**: signed_in
+GET /{y}/a/{z}/**: signed_in
+`
+
 const requestOf = (target: string, method = 'GET'): RoutedRequest => ({
   method,
   target: parseTarget(target),
@@ -88,9 +96,14 @@ const requestOf = (target: string, method = 'GET'): RoutedRequest => ({
   bodyBytes: 0,
 })
 
-const routing = createRouting(loadRoutes(ROUTES))
+const wide = createRouting(loadRoutes(ROUTES))
+const overlapping = createRouting(loadRoutes(OVERLAPPING))
 
-function row(name: string, target: (size: number) => string, { method = 'GET', runs = RUNS } = {}): Growth {
+function row(
+  name: string,
+  target: (size: number) => string,
+  { method = 'GET', runs = RUNS, routing = wide } = {},
+): Growth {
   return {
     name,
     runs,
@@ -116,6 +129,19 @@ const FETCHED: { readonly [name: string]: string } = {
 }
 
 export const ROUTING_ROWS: readonly Growth[] = [
+  ...['/a', '/a.php', '/A', '/index.php'].map((unit) =>
+    row(`a path of ${unit} that several routes match`, (size) => filled(size, unit, { before: '/b' }), {
+      routing: overlapping,
+      runs: [
+        'sidecar/routes/route-table.ts:createRouteTable',
+        'sidecar/routes/overlaps.ts:judgementOf',
+        'sidecar/routes/patterns.ts:cross',
+        'sidecar/routes/patterns.ts:mayMatch',
+        'sidecar/routes/patterns.ts:narrowest',
+        'sidecar/routes/patterns.ts:parametersOf',
+      ],
+    }),
+  ),
   ...Object.entries(UNITS).map(([name, unit]) =>
     row(`a path of ${name}`, (size) => filled(size, unit, { before: '/b' })),
   ),

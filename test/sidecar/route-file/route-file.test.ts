@@ -252,8 +252,6 @@ describe('a mistake is', () => {
     ['GET /a: {check: public, step_up: {max_age: 1}}', 'step_up cannot be used on a public route'],
     ['GET /a: {check: scope a, encoded_slash: yes}', 'encoded_slash must be keep'],
     ['GET /a: {check: scope a, encodedslash: keep}', 'did you mean encoded_slash?'],
-    ['GET /a/{x}/c: public\nGET /a/b/{y}: public', 'neither is the more specific'],
-    ['GET /{x}/c: public\nGET /a/**: public', 'neither is the more specific'],
     ['GET /a/{x}: public\nGET /a/{y}: scope a', 'is the same route as'],
   ])('%s', (routes, message) => {
     expect(issues(ready(routes)).join('\n')).toContain(message)

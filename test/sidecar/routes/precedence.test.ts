@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { plainOptions } from '../../../sidecar/route-file/options.ts'
-import { isWithin, overlap, type Pattern, parsePattern } from '../../../sidecar/routes/patterns.ts'
-import { type Route, routeConflict } from '../../../sidecar/routes/route.ts'
+import { cross, isWithin, overlap, type Pattern, parsePattern } from '../../../sidecar/routes/patterns.ts'
+import { isSameRoute, type Route } from '../../../sidecar/routes/route.ts'
 import { createRouteTable } from '../../../sidecar/routes/route-table.ts'
 import { effort } from '../../support/effort.ts'
 import { loadFile, routeFile } from '../support/harness.ts'
@@ -39,9 +39,9 @@ describe('precedence', () => {
     ...plainOptions({ forwardToken: false, shadow: false, origins: new Set() }),
   })
   /** The definition, without any cleverness. */
-  function matches({ segments, rest }: Pattern, path: readonly string[]): boolean {
+  function matches({ segments, rest }: Pattern, path: readonly string[], { lax = false } = {}): boolean {
     if (rest ? path.length <= segments.length : path.length !== segments.length) return false
-    return segments.every((one, at) => (one.kind === 'literal' ? one.text === path[at] : path[at] !== ''))
+    return segments.every((one, at) => (one.kind === 'literal' ? one.text === path[at] : lax || path[at] !== ''))
   }
 
   const lower = (text: string): string => text.toLowerCase()
@@ -81,13 +81,13 @@ describe('precedence', () => {
     )
   })
 
-  test('a path is given to the one route within all others that have it, or refused for another spelling', () => {
+  test('a path is given to the one route within all others that have it, or refused where there is none or for another spelling', () => {
     fc.assert(
       fc.property(fc.uniqueArray(patternText, { maxLength: 6 }), path, (texts, segments) => {
         const routes: Route[] = []
         for (const text of texts) {
           const route = routeOf(text)
-          if (routes.every((other) => routeConflict(route, other) === null)) routes.push(route)
+          if (!routes.some((other) => isSameRoute(route, other))) routes.push(route)
         }
         const match = createRouteTable(routes).match({
           host: 'app.test',
@@ -97,9 +97,13 @@ describe('precedence', () => {
         const having = routes.filter(({ pattern }) => matches(pattern, segments))
         const best = having.find((route) => having.every((other) => isWithin(route.pattern, other.pattern)))
         if (match.kind === 'none') expect(having).toEqual([])
-        else expect(best).toBeDefined()
+        const rival = routes.some(
+          ({ pattern }) =>
+            best !== undefined && matches(pattern, segments, { lax: true }) && cross(pattern, best.pattern),
+        )
+        expect(match.kind === 'overlap').toBe((having.length > 0 && best === undefined) || rival)
         if (match.kind === 'route') expect(match.route).toBe(best)
-        if (best !== undefined) expect(match.kind === 'ambiguous').toBe(tempting(best, routes, segments))
+        if (best !== undefined && !rival) expect(match.kind === 'ambiguous').toBe(tempting(best, routes, segments))
       }),
       { numRuns: effort({ short: 1_000, long: 5_000 }) },
     )
