@@ -5,7 +5,7 @@ import { availableParallelism, cpus, loadavg } from 'node:os'
 export type Cell = string | number
 
 export const table = (head: readonly string[], rows: readonly (readonly Cell[])[]): string =>
-  [head, head.map((_, at) => (at === 0 ? '---' : '---:')), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n')
+  [head, head.map((_, at) => (at === 0 ? '---' : '---:')), ...rows].map((row) => `|${row.join('|')}|`).join('\n')
 
 /** Of whatever was running when it was asked. */
 export function machine(): string {
