@@ -43,9 +43,9 @@ function describeForm(form: Form): string {
   const { type, items, enum: choices, const: only, default: usual } = form
   if (typeof only === 'string') return `\`${only}\``
   if (Array.isArray(choices)) return choices.map((choice) => `\`${choice}\``).join(', ')
-  if (type === 'integer') return `${form.minimum} to ${form.maximum}${usual === undefined ? '' : `; default ${usual}`}`
+  if (type === 'integer') return `${form.minimum}–${form.maximum}${usual === undefined ? '' : `, default ${usual}`}`
   if (type === 'boolean') return 'true, false'
-  if (type === 'array') return `list of: ${describeForm(isForm(items) ? items : {})}`
+  if (type === 'array') return `list of ${describeForm(isForm(items) ? items : {})}`
   if (type === 'string') return 'text'
   if (type === 'object') return 'map'
   if (Array.isArray(form.oneOf)) return form.oneOf.filter(isForm).map(describeForm).join(', or ')
