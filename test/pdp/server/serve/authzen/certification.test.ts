@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Answer, SendOptions } from '../harness.ts'
 import { PLANS } from './certification.ts'
@@ -83,23 +83,10 @@ describe('the table of the certification', () => {
     expect(new Set(MODULES.map(({ name }) => name)).size).toBe(127)
   })
 
-  /** After a change: `npm test -- test/pdp/server/serve/authzen/certification.test.ts -u`. */
-  test('is the one in the book', async () => {
-    const passed = MODULES.filter(({ deviation }) => deviation === undefined).length
-    const lists = PLANS.map(([plan]) => {
-      const names = MODULES.filter((module) => module.plan === plan).map(
-        ({ name, deviation }) =>
-          `${name.slice(`authzen-pdp-${plan}-`.length)}${deviation === undefined ? '' : ` (differs: ${deviation})`}`,
-      )
-      return `**${plan}** (\`authzen-pdp-${plan}-…\`): ${names.join(', ')}.`
-    })
-    const page = `# The modules of the AuthZEN certification
-
-${passed} of the ${MODULES.length} modules of the official runner (\`openid-certification/conformance-suite\`) pass here. Each is a test of its name, with requests of our own:
-\`npm test -- test/pdp/server/serve/authzen/certification.test.ts\` plays them. What differs, differs because the specification says so.
-
-${lists.join('\n\n')}
-`
-    await expect(page).toMatchFileSnapshot(join(import.meta.dirname, '../../../../../docs/authzen-modules.md'))
+  test('is counted in the book, which names what differs', () => {
+    const differing = MODULES.filter(({ deviation }) => deviation !== undefined)
+    const page = readFileSync(new URL('../../../../../docs/authzen.md', import.meta.url), 'utf8')
+    expect(page).toContain(`${MODULES.length - differing.length} of the ${MODULES.length} modules`)
+    for (const { name } of differing) expect(page).toContain(`\`${name}\``)
   })
 })
