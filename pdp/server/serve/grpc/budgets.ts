@@ -22,6 +22,16 @@ export type Budgets = {
   used(): Counts
 }
 
+/** Takes until the returned function is called. Null: that would exceed a limit. */
+export function hold(holding: Holding, kind: Kind, amount: number): (() => void) | null {
+  if (!holding.take(kind, amount)) return null
+  let held = true
+  return () => {
+    if (held) holding.give(kind, amount)
+    held = false
+  }
+}
+
 export function createBudgets(totals: { readonly [kind in Kind]: number } = TOTALS): Budgets {
   const all = none()
   /** By the names of callers and groups. */

@@ -10,7 +10,7 @@ import type {
 } from '../../../../proto/gen/portcullis/v1/routes_pb.ts'
 import { ReportResponseSchema } from '../../../../proto/gen/portcullis/v1/routes_pb.ts'
 import type { GrpcCaller } from '../authentication/grpc-callers.ts'
-import { createBudgets, type Holding } from './budgets.ts'
+import { createBudgets, type Holding, hold } from './budgets.ts'
 import type { OpenStream } from './stream.ts'
 
 const ROUTES_MAX = 2_000
@@ -76,17 +76,15 @@ export function createRouteReports({ clock }: { readonly clock: () => number }):
     all: () => [...open].flatMap(({ sidecar }) => sidecar() ?? []),
     serve(call, caller) {
       const holding = budgets.of(caller)
-      if (!holding.take('streams', 1)) return null
+      const release = hold(holding, 'streams', 1)
+      if (release === null) return null
       const report = serveReport(call, { caller: caller.name, holding, connectedMs: clock() })
       open.add(report)
-      let isOver = false
       for (const event of ['end', 'cancelled', 'close', 'error', 'finish']) {
         call.on(event, () => {
-          if (isOver) return
-          isOver = true
-          open.delete(report)
+          if (!open.delete(report)) return
           report.close()
-          holding.give('streams', 1)
+          release()
           if (event === 'end') call.end()
         })
       }
@@ -99,17 +97,18 @@ function serveReport(
   call: ReportCall,
   { caller, holding, connectedMs }: { caller: string; holding: Holding; connectedMs: number },
 ) {
-  let table: Kept | null = null
+  let table: Table | null = null
+  let release = (): void => undefined
   let last = 0
   const trials = new Map<number, (tried: Tried | null) => void>()
 
   function keep(next: RouteTable): void {
-    holding.give('bytes', table?.bytes ?? 0)
-    const read = readTable(next)
+    release()
+    const { table: read, bytes } = readTable(next)
+    const held = hold(holding, 'bytes', bytes)
     // What does not fit is not shown, but the sidecar is.
-    table = holding.take('bytes', read.bytes)
-      ? read
-      : { ...EMPTY, resource: read.resource, leftOut: next.routes.length }
+    table = held !== null ? read : { ...EMPTY, resource: read.resource, leftOut: next.routes.length }
+    release = held ?? release
   }
 
   function trial(asked: Trial): Promise<Tried | null> {
@@ -141,24 +140,26 @@ function serveReport(
   return {
     sidecar: (): ReportedSidecar | null => table && { ...table, caller, connectedMs, try: trial },
     close() {
-      holding.give('bytes', table?.bytes ?? 0)
+      release()
       table = null
       for (const resolve of trials.values()) resolve(null)
     },
   }
 }
 
-type Kept = Pick<ReportedSidecar, 'name' | 'resource' | 'fileHash' | 'leftOut' | 'tests' | 'warnings'> & {
+type Table = Pick<ReportedSidecar, 'name' | 'resource' | 'fileHash' | 'leftOut' | 'tests' | 'warnings'> & {
   readonly routes: ReportedRoute[]
-  readonly bytes: number
 }
-const EMPTY: Kept = { name: '', resource: '', fileHash: '', leftOut: 0, tests: 0, warnings: [], routes: [], bytes: 0 }
+const EMPTY: Table = { name: '', resource: '', fileHash: '', leftOut: 0, tests: 0, warnings: [], routes: [] }
 const UNASKED = { requests: 0, denied: 0, shadowed: 0 }
 
 const shortened = (text: string): string => text.slice(0, TEXT_MAX)
 const texts = (all: readonly string[]): readonly string[] => all.slice(0, WARNINGS_MAX).map(shortened)
 
-function readTable({ name, resource, fileHash, routes: all, leftOut, tests, warnings }: RouteTable): Kept {
+function readTable({ name, resource, fileHash, routes: all, leftOut, tests, warnings }: RouteTable): {
+  table: Table
+  bytes: number
+} {
   const routes = all.slice(0, ROUTES_MAX).map((route) => ({
     ...UNASKED,
     id: shortened(route.id),
@@ -175,7 +176,7 @@ function readTable({ name, resource, fileHash, routes: all, leftOut, tests, warn
     routes,
   }
   const bytes = 2 * JSON.stringify(read).length + ROUTE_BYTES * routes.length
-  return { ...read, leftOut: leftOut + all.length - routes.length, bytes }
+  return { table: { ...read, leftOut: leftOut + all.length - routes.length }, bytes }
 }
 
 function addCount(routes: ReportedRoute[], { route, requests, denied, shadowed }: RouteCount): void {

@@ -25,7 +25,7 @@ import type { WatchedQuestions } from '../decisions/watched-questions.ts'
 import { asRequestProblem, isFault, RequestProblem, STATUS } from '../http/status.ts'
 import { createAnswerEncoder } from './answer-codec.ts'
 import type { StreamCall } from './answer-sender.ts'
-import { type Budgets, createBudgets, type Holding } from './budgets.ts'
+import { type Budgets, createBudgets, type Holding, hold } from './budgets.ts'
 import { readRequest } from './question-codec.ts'
 import { decodeStreamRequest } from './questions.ts'
 import { addReflection } from './reflection.ts'
@@ -120,11 +120,12 @@ function addDecisionService(server: Server, deps: ServiceDeps): Streams {
   const deadlineMs = deps.deadlineMs ?? DECISION_MS
   function open(call: StreamCall, caller: GrpcCaller): void {
     const holding = budgets.of(caller)
-    if (!holding.take('streams', 1)) throw tooManyStreams()
+    const release = hold(holding, 'streams', 1)
+    if (release === null) throw tooManyStreams()
     // Sent at once. Callers compare their clock with its Date field.
     call.sendMetadata(new Metadata())
     const stream = serveStream(call, { ...deps, holding, problemCode: (err) => problemOf(err).code })
-    follow(call, stream, () => holding.give('streams', 1))
+    follow(call, stream, release)
   }
   function openReport(call: ServerCall & ReportCall, caller: GrpcCaller): void {
     const stream = deps.routes?.serve(call, caller) ?? null
@@ -157,11 +158,11 @@ function addDecisionService(server: Server, deps: ServiceDeps): Streams {
   }
   function admit<Call extends ServerCall>(call: Call, opened: (call: Call, caller: GrpcCaller) => void): void {
     keepOneMessage(call)
-    const arriving = budgets.of(strangerOf(call))
-    if (!arriving.take('streams', 1)) return void refuse(call, tooManyStreams())
+    const arrived = hold(budgets.of(strangerOf(call)), 'streams', 1)
+    if (arrived === null) return void refuse(call, tooManyStreams())
     const admitted = deps.authenticate === null ? Promise.resolve(LOCAL) : deps.authenticate(call)
     withTimeout(admitted, deadlineMs, unanswered)
-      .finally(() => arriving.give('streams', 1))
+      .finally(arrived)
       .then((caller) => opened(call, caller))
       .catch((err: unknown) => refuse(call, err))
   }
@@ -202,17 +203,17 @@ async function decide(
   deps: ServiceDeps & { readonly budgets: Pick<Budgets, 'of'>; readonly weightOf: OutcomeWeight },
 ): Promise<Answer> {
   const { request } = call
-  const hold = holdUntilEnd(call)
+  const keep = holdUntilEnd(call)
   const weight = questionWeight(request) + request.token.length
-  const arrived = hold(deps.budgets.of(strangerOf(call)), weight)
+  const arrived = keep(deps.budgets.of(strangerOf(call)), weight)
   const caller = (await deps.authenticate?.(call)) ?? LOCAL
   const budget = deps.budgets.of(caller)
-  hold(budget, weight)
+  keep(budget, weight)
   arrived()
   if (request.token === '') throw new RequestProblem('request_invalid', 'token is empty')
   const traceparent = String(call.metadata.get('traceparent')[0] ?? '')
   const answer = await deps.answer(await deps.recognize(request.token), { ...readRequest(request), traceparent })
-  hold(budget, deps.weightOf({ answer }))
+  keep(budget, deps.weightOf({ answer }))
   return answer
 }
 
@@ -223,16 +224,11 @@ async function decide(
 function holdUntilEnd(call: object): (budget: Holding, weight: number) => () => void {
   const http2 = Reflect.get(Object(Reflect.get(call, 'call')), 'stream')
   return (budget, weight) => {
-    if (!budget.take('bytes', weight))
-      throw new RequestProblem('overloaded', 'the questions of this caller take too much memory')
-    let held = true
-    const giveBack = (): void => {
-      if (held) budget.give('bytes', weight)
-      held = false
-    }
-    if (http2 instanceof Duplex && !http2.destroyed) http2.once('close', giveBack)
-    else giveBack()
-    return giveBack
+    const release = hold(budget, 'bytes', weight)
+    if (release === null) throw new RequestProblem('overloaded', 'the questions of this caller take too much memory')
+    if (http2 instanceof Duplex && !http2.destroyed) http2.once('close', release)
+    else release()
+    return release
   }
 }
 

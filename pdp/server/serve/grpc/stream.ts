@@ -5,7 +5,7 @@ import type { WatchedQuestions } from '../decisions/watched-questions.ts'
 import { RequestProblem, type RequestProblemCode } from '../http/status.ts'
 import type { AnswerOrError } from './answer-codec.ts'
 import { createOutbox, type Outbox, type StreamCall } from './answer-sender.ts'
-import type { Holding } from './budgets.ts'
+import { type Holding, hold } from './budgets.ts'
 import { readStreamQuestion } from './question-codec.ts'
 import type { StreamQuestion, StreamRequest } from './questions.ts'
 import { createHandles } from './token-handles.ts'
@@ -117,16 +117,17 @@ function createWatchedTable(outbox: Outbox, deps: Pick<StreamDeps, 'watched' | '
       remove(id)
       if (cancels.size >= WATCHED_MAX)
         throw new RequestProblem('watched_limit', 'too many watched questions on this stream')
-      if (!deps.holding.take('watched', 1))
-        throw new RequestProblem('watched_limit', 'too many watched questions of this caller')
+      const place = hold(deps.holding, 'watched', 1)
+      if (place === null) throw new RequestProblem('watched_limit', 'too many watched questions of this caller')
       // The question's own weight is given back with its first answer. While it is watched it holds a second one.
-      if (!deps.holding.take('bytes', weight)) {
-        deps.holding.give('watched', 1)
-        throw new RequestProblem('watched_limit', 'the watched questions of this caller take too much memory')
-      }
+      const memory = hold(deps.holding, 'bytes', weight)
       const giveBack = (): void => {
-        deps.holding.give('watched', 1)
-        deps.holding.give('bytes', weight)
+        place()
+        memory?.()
+      }
+      if (memory === null) {
+        giveBack()
+        throw new RequestProblem('watched_limit', 'the watched questions of this caller take too much memory')
       }
       let answered = false
       const say = (outcome: AnswerOrError): boolean => {
