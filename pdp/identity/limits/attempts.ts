@@ -1,4 +1,5 @@
 /** Bounds how many expensive checks run and wait at once. */
+import { FairQueue } from '../../shared/base/fair-queue.ts'
 import type { KnownAddresses } from './known-addresses.ts'
 
 /** Nothing more can wait: the caller should try again later. */
@@ -19,16 +20,17 @@ export function createSemaphores(options: {
   readonly waitingMax: number
   readonly known: Pick<KnownAddresses, 'has'>
 }): Semaphores {
-  const lines: Line[] = []
+  const { runningMax, waitingMax, known } = options
+  const queues: FairQueue<Waiter>[] = []
   let running = 0
   let turn = 0
 
   /** The place goes to the next in line, or is free. */
   function leave(): void {
-    for (let tries = 0; tries < lines.length; tries += 1) {
-      turn = (turn + 1) % lines.length
-      const next = lines[turn]?.next() ?? null
-      if (next === null) continue
+    for (let tries = 0; tries < queues.length; tries += 1) {
+      turn = (turn + 1) % queues.length
+      const next = queues[turn]?.next()
+      if (next === undefined) continue
       next.enter()
       return
     }
@@ -36,11 +38,23 @@ export function createSemaphores(options: {
   }
 
   function createSemaphore(): Semaphore {
-    const line = new Line(options)
-    lines.push(line)
+    const queue = new FairQueue<Waiter>()
+    queues.push(queue)
+
+    /** Refuses this one, or the last of those that have more. */
+    function join(address: string, waiter: Waiter): void {
+      const own = { group: known.has(address) ? `address ${address}` : STRANGERS, name: address }
+      queue.add(waiter, own)
+      if (queue.size <= waitingMax) return
+      const last = queue.longest('newest', own)
+      if (last === undefined) return
+      queue.remove(last.item, last.line)
+      last.item.refuse(new BusyError('too many checks are waiting'))
+    }
+
     return async (work, address) => {
-      if (running < options.runningMax) running += 1
-      else await new Promise<void>((enter, refuse) => line.join(address, { enter, refuse }))
+      if (running < runningMax) running += 1
+      else await new Promise<void>((enter, refuse) => join(address, { enter, refuse }))
       try {
         return await work()
       } finally {
@@ -53,76 +67,5 @@ export function createSemaphores(options: {
 
 type Waiter = { readonly enter: () => void; readonly refuse: (reason: BusyError) => void }
 
-/** Of one address, or of all strangers by address, in the order of their turns. No list is empty. */
-type Group = Map<string, Waiter[]>
+/** The group of all addresses that are not known. */
 const STRANGERS = ''
-
-class Line {
-  readonly #waitingMax: number
-  readonly #known: Pick<KnownAddresses, 'has'>
-  /** In the order of their turns. No group is empty. */
-  readonly #groups = new Map<string, Group>()
-  #count = 0
-
-  constructor(options: { readonly waitingMax: number; readonly known: Pick<KnownAddresses, 'has'> }) {
-    this.#waitingMax = options.waitingMax
-    this.#known = options.known
-  }
-
-  /** Refuses this one, or the last of those that have more. */
-  join(address: string, waiter: Waiter): void {
-    const name = this.#known.has(address) ? `address ${address}` : STRANGERS
-    const group = this.#groups.get(name) ?? new Map<string, Waiter[]>()
-    this.#groups.set(name, group)
-    const own = group.get(address) ?? []
-    group.set(address, own)
-    own.push(waiter)
-    this.#count += 1
-    if (this.#count > this.#waitingMax) this.#refuseOne(name, address)
-  }
-
-  /** Null: nobody waits. */
-  next(): Waiter | null {
-    for (const [name, group] of this.#groups) {
-      for (const [address, waiters] of group) {
-        const first = waiters.shift() ?? null
-        this.#count -= 1
-        // The next turn of either comes after those of all others.
-        group.delete(address)
-        if (waiters.length > 0) group.set(address, waiters)
-        this.#groups.delete(name)
-        if (group.size > 0) this.#groups.set(name, group)
-        return first
-      }
-    }
-    return null
-  }
-
-  /** Of several that have the most, the newcomer's. */
-  #refuseOne(newcomerGroup: string, newcomer: string): void {
-    const name = largest(this.#groups, newcomerGroup, countOf)
-    const group = this.#groups.get(name) ?? new Map<string, Waiter[]>()
-    const address = largest(group, newcomer, (waiters) => waiters.length)
-    const waiters = group.get(address) ?? []
-    const last = waiters.pop()
-    if (waiters.length === 0) group.delete(address)
-    if (group.size === 0) this.#groups.delete(name)
-    this.#count -= 1
-    last?.refuse(new BusyError('too many checks are waiting'))
-  }
-}
-
-const countOf = (group: Group): number => group.values().reduce((count, waiters) => count + waiters.length, 0)
-
-/** Of several that are equal the preferred one, else the last. */
-function largest<T>(all: ReadonlyMap<string, T>, preferred: string, sizeOf: (one: T) => number): string {
-  const own = all.get(preferred)
-  let most = preferred
-  let size = own === undefined ? 0 : sizeOf(own)
-  for (const [name, one] of all) {
-    if (most === preferred && own !== undefined ? sizeOf(one) <= size : sizeOf(one) < size) continue
-    most = name
-    size = sizeOf(one)
-  }
-  return most
-}

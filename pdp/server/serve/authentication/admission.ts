@@ -1,5 +1,6 @@
 /** Admission under overload: organizations and their clients take turns, and a question that would be late is refused. */
 
+import { FairQueue, type Line } from '../../../shared/base/fair-queue.ts'
 import { withTimeout } from '../../../shared/base/with-timeout.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
 import { tenantOf } from '../../../shared/domain/names.ts'
@@ -34,62 +35,53 @@ export type AdmissionOptions = {
   readonly deadlineMs?: number
 }
 type Waiting = {
-  readonly share: Share
-  readonly client: string
+  /** Its tenant and its client. */
+  readonly line: Line
   readonly sinceMs: number
   readonly start: () => void
   readonly refuse: (error: Error) => void
 }
-/** The waiting questions of one tenant. */
-type Share = { readonly key: string; open: number; readonly byClient: Map<string, Set<Waiting>> }
 
 export function createAdmission(options: AdmissionOptions): Admission {
   const { clock, openMax = OPEN_MAX, waitingMax = WAITING_MAX, deadlineMs = DECISION_MS } = options
   const shareMax = Math.max(1, Math.floor((openMax * 3) / 4))
-  const shares = new Map<string, Share>()
-  /** Organizations with a waiting question, in the order of their turns. */
-  const line = new Set<Share>()
+  /** Organizations take turns, and so do the clients of each. */
+  const queue = new FairQueue<Waiting>()
   /** All waiting questions, in the order of arrival: the oldest is shed first. */
   const waiting = new Set<Waiting>()
+  const open = new Map<string, number>()
   let openCount = 0
   let busySinceMs = 0
   let answeredMs = Number.NEGATIVE_INFINITY
   let timer: NodeJS.Timeout | null = null
 
-  function shareOf({ organization }: Asker): Share {
-    const key = organization === null ? '' : tenantOf(organization)
-    const share = shares.get(key) ?? { key, open: 0, byClient: new Map() }
-    shares.set(key, share)
-    return share
+  const openOf = (tenant: string): number => open.get(tenant) ?? 0
+  const mayStart = (tenant: string): boolean => openCount < openMax && openOf(tenant) < shareMax
+
+  function count(tenant: string, change: 1 | -1): void {
+    openCount += change
+    const left = openOf(tenant) + change
+    if (left === 0) open.delete(tenant)
+    else open.set(tenant, left)
   }
 
-  const mayStart = (share: Share): boolean => openCount < openMax && share.open < shareMax
-
-  function wait(share: Share, client: string): Promise<void> {
+  function wait(line: Line): Promise<void> {
     if (waiting.size >= waitingMax) {
       // Of the client, else of its tenant, else of all: too many questions displace their own kind.
-      const [ofTenant = waiting] = share.byClient.values()
-      const [oldest] = share.byClient.get(client) ?? ofTenant
+      const [oldestOfAll] = waiting
+      const oldest = queue.oldest(line) ?? oldestOfAll
       if (oldest !== undefined) shed(oldest)
-      // The share is forgotten when that was its last one; a second share of a tenant would be a second turn.
-      shares.set(share.key, share)
     }
-    return new Promise((resolve, reject) => {
-      const item: Waiting = { share, client, sinceMs: clock(), start: resolve, refuse: reject }
+    return new Promise((start, refuse) => {
+      const item: Waiting = { line, sinceMs: clock(), start, refuse }
       if (waiting.size === 0) busySinceMs = item.sinceMs
       waiting.add(item)
-      const own = share.byClient.get(client) ?? new Set()
-      share.byClient.set(client, own.add(item))
-      line.add(share)
+      queue.add(item, line)
       timer ??= setInterval(sweep, SWEEP_MS)
     })
   }
 
-  function leave(item: Waiting): void {
-    const own = item.share.byClient.get(item.client)
-    own?.delete(item)
-    if (own?.size === 0) item.share.byClient.delete(item.client)
-    if (item.share.byClient.size === 0) line.delete(item.share)
+  function forget(item: Waiting): void {
     waiting.delete(item)
     if (waiting.size > 0 || timer === null) return
     clearInterval(timer)
@@ -97,13 +89,13 @@ export function createAdmission(options: AdmissionOptions): Admission {
   }
 
   function shed(item: Waiting): void {
-    leave(item)
+    queue.remove(item, item.line)
+    forget(item)
     // If nothing is answered at all, the cause is a store that does not answer, not too many questions.
     const nowMs = clock()
     const waited = nowMs - item.sinceMs >= WAIT_MS_BUSY
     const stuck = waited && answeredMs < item.sinceMs && nowMs - answeredMs >= WAIT_MS
     item.refuse(stuck ? unanswered() : new RequestProblem('overloaded', 'too many questions wait already'))
-    forget(item.share)
   }
 
   function sweep(): void {
@@ -115,48 +107,25 @@ export function createAdmission(options: AdmissionOptions): Admission {
     }
   }
 
-  /** Organizations take turns, and so do the clients of each: after a turn, they go to the end of the line. */
   function startNext(): void {
-    for (const share of line) {
-      const [turn] = share.byClient
-      if (turn === undefined || !mayStart(share)) continue
-      const [client, own] = turn
-      const [item] = own
-      if (item === undefined) continue
-      leave(item)
-      if (line.delete(share)) line.add(share)
-      if (share.byClient.delete(client)) share.byClient.set(client, own)
-      openCount += 1
-      share.open += 1
-      item.start()
-      return
-    }
-  }
-
-  function forget(share: Share): void {
-    if (share.open === 0 && share.byClient.size === 0) shares.delete(share.key)
-  }
-
-  function end(share: Share): void {
-    openCount -= 1
-    share.open -= 1
-    startNext()
-    forget(share)
+    const item = queue.next(mayStart)
+    if (item === undefined) return
+    forget(item)
+    count(item.line.group, 1)
+    item.start()
   }
 
   return {
     get waitingCount() {
       return waiting.size
     },
-    async run(asker, work) {
-      const share = shareOf(asker)
+    async run({ organization, client }, work) {
+      const tenant = organization === null ? '' : tenantOf(organization)
       let leftMs = deadlineMs
-      if (mayStart(share) && share.byClient.size === 0) {
-        openCount += 1
-        share.open += 1
-      } else {
+      if (mayStart(tenant) && !queue.has(tenant)) count(tenant, 1)
+      else {
         const sinceMs = clock()
-        await wait(share, asker.client)
+        await wait({ group: tenant, name: client })
         leftMs -= clock() - sinceMs
       }
       try {
@@ -164,7 +133,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
         answeredMs = clock()
         return result
       } finally {
-        end(share)
+        count(tenant, -1)
+        startNext()
       }
     },
   }
