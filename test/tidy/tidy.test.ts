@@ -5,12 +5,20 @@ import { excess, findings } from './tidy.ts'
 const ARCHITECTURE = '# A\n\n## 1. Scope\n\n## 2. Rooms\n'
 const GONE = 'store/gone.ts'
 const NOTHING = findings(new Map())
+const lines = (count: number): string => ' x()\n'.repeat(count)
 const problems = (files: { readonly [path: string]: string }): readonly string[] =>
   excess(findings(new Map(Object.entries({ 'ARCHITECTURE.md': ARCHITECTURE, 'pdp/a.ts': '', ...files }))), NOTHING)
 
 describe('the tidy check refuses', () => {
   test.each<[string, { readonly [path: string]: string }]>([
     ['a file of more than 400 lines', { 'pdp/b.ts': 'x\n'.repeat(401) }],
+    ['a function of more than 70 lines', { 'pdp/b.ts': `function f() {\n${lines(69)}}\n` }],
+    ['a function of more than 70 lines in a class', { 'pdp/b.ts': `class A {\n  f() {\n${lines(69)}}\n}\n` }],
+    ['a value that is a function of more than 70 lines', { 'pdp/b.ts': `const f = () => {\n${lines(69)}}\n` }],
+    [
+      'a composition root of more than 100 lines',
+      { 'pdp/server/runtime/start.ts': `function compose() {\n${lines(99)}}\n` },
+    ],
     [
       'a folder of more than 20 files',
       Object.fromEntries(Array.from({ length: 21 }, (_, n) => [`sidecar/f${n}.ts`, ''])),
@@ -43,6 +51,10 @@ describe('the tidy check refuses', () => {
 describe('the tidy check accepts', () => {
   test.each<[string, { readonly [path: string]: string }]>([
     ['a file of 400 lines', { 'pdp/b.ts': 'x\n'.repeat(400) }],
+    ['a function of 70 lines', { 'pdp/b.ts': `function f() {\n${lines(68)}}\n` }],
+    ['a class that is longer', { 'pdp/b.ts': `class A {\n  f() {\n${lines(60)}}\n  g() {\n${lines(60)}}\n}\n` }],
+    ['a composition root of 100 lines', { 'pdp/server/runtime/start.ts': `function compose() {\n${lines(98)}}\n` }],
+    ['a long function of a test', { 'test/b.test.ts': `function f() {\n${lines(99)}}\n` }],
     ['a folder of 20 files', Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`sidecar/f${n}.ts`, '']))],
     [
       'more migrations than that',

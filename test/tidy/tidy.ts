@@ -5,6 +5,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, extname, join, posix } from 'node:path'
+import { longFunctions } from './functions.ts'
 import { withoutGrowth } from './growth.ts'
 import { OLD_NAMES, OLD_PHRASES } from './words.ts'
 
@@ -15,6 +16,7 @@ export type Findings = { readonly [rule in (typeof RULES)[number]]: { readonly [
 
 const RULES = [
   'long files',
+  'long functions',
   'large folders',
   'module state',
   'dead references',
@@ -34,6 +36,10 @@ const isDocument = (path: string): boolean => extname(path) === '.md'
 export function findings(tree: Tree): Findings {
   return {
     'long files': longFiles(tree),
+    'long functions': Object.assign(
+      {},
+      ...[...tree].map(([path, text]) => (path.startsWith('pdp/') ? longFunctions(path, text) : {})),
+    ),
     'large folders': largeFolders(tree),
     'module state': moduleState(tree),
     'dead references': deadReferences(tree),
