@@ -15,9 +15,8 @@ import { exitOnMisuse, runClient, settingsTable } from './tools/commands/command
 import { addDecisionCommands } from './tools/commands/decisions.ts'
 import { EXIT } from './tools/commands/errors.ts'
 import { addImportCommands } from './tools/commands/import.ts'
-import { addKeyCommands } from './tools/commands/keys.ts'
 import { addManifestCommands } from './tools/commands/manifest.ts'
-import { addMasterKeyCommand } from './tools/commands/master-key.ts'
+import { addKeyCommands, addMasterKeyCommand } from './tools/commands/master-key.ts'
 import { addModelCommands } from './tools/commands/model.ts'
 import { addRelationshipCommands } from './tools/commands/relationships.ts'
 

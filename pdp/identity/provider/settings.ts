@@ -3,7 +3,6 @@ import { type Account, type Client, type Configuration, errors, type JWTStructur
 import { isId } from '../../shared/domain/names.ts'
 import { LANGUAGES } from '../html/words/words.ts'
 import { ACCESS_TOKEN_SECONDS, DAY_SECONDS, SESSION_SECONDS } from '../oauth/durations.ts'
-import { keepOfflineAccess } from '../oauth/offline-access.ts'
 import { mountOf, PATHS, urlOf } from '../oauth/paths.ts'
 import { type Context, paramsOf, requireClient, type Token, type TokenSource } from '../oauth/request.ts'
 import { IDENTITY_SCOPES, OFFLINE_ACCESS, refusedScope, SERVICE_SCOPES, scopesAt, splitScope } from '../oauth/scopes.ts'
@@ -248,4 +247,31 @@ function checkPersonScope(scope: string | undefined, client: Client): void {
   if (asked.length === 0) throw new errors.InvalidScope('scope is required', '')
   const refused = refusedScope({ asked, registered: splitScope(client.portcullis_scope), kind: 'person' })
   if (refused !== null) throw new errors.InvalidScope('the client may not ask for this scope', refused)
+}
+
+/**
+ * OpenID Connect Core section 11 lets another condition take the place of `prompt=consent`: the registration of the client,
+ * or the page that asks wherever the registration is not enough (`mustAsk` in sign-in/consent.ts). Throws InvalidScope for a
+ * client that cannot use a refresh token.
+ */
+function keepOfflineAccess(ctx: Context, client: Client): void {
+  const { params } = ctx.oidc
+  if (params === undefined || !splitScope(askedScope(ctx)).includes(OFFLINE_ACCESS)) return
+  if (!client.grantTypeAllowed('refresh_token'))
+    throw new errors.InvalidScope('the client is not registered for the grant type refresh_token', OFFLINE_ACCESS)
+  const kept = typeof params.scope === 'string' ? splitScope(params.scope) : []
+  params.scope = [...new Set([...kept, OFFLINE_ACCESS])].join(' ')
+}
+
+/** As the client sent it: in the request itself, or in the one that it pushed. */
+function askedScope({ oidc, query }: Context): string {
+  const pushed = oidc.entities.PushedAuthorizationRequest
+  const scope = pushed === undefined ? (oidc.body ?? query).scope : pushedScope(pushed.request)
+  return typeof scope === 'string' ? scope : ''
+}
+
+/** oidc-provider keeps a pushed request as a JWT. */
+function pushedScope(request: string): unknown {
+  const claims: unknown = JSON.parse(Buffer.from(request.split('.')[1] ?? '', 'base64url').toString() || 'null')
+  return typeof claims === 'object' && claims !== null && 'scope' in claims ? claims.scope : undefined
 }

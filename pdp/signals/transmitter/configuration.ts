@@ -1,11 +1,9 @@
 /** A stream as its receiver sees it and writes it (SSF 1.0 section 8.1.1), and the transmitter's metadata (section 7.1). */
-
-import type { MasterKeys } from '../../shared/base/encryption.ts'
+import { type MasterKeys, open, seal } from '../../shared/base/encryption.ts'
 import { type GuardedPost, TargetRefused } from '../../shared/base/guarded-post.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
 import type { JsonObject, JsonValue } from '../../shared/domain/json.ts'
 import { eventsDelivered, eventsSupported } from './events.ts'
-import { sealAuthorization } from './sealed.ts'
 import type { Stream, StreamRequest, SubjectFormat } from './streams.ts'
 
 export const PUSH = 'urn:ietf:rfc:8935'
@@ -151,4 +149,20 @@ function deliveryOf(deps: BodyDeps, { id, body }: For, before: Stream | null): D
 
 function invalid(place: string, message: string): PdpError {
   return new PdpError('request_invalid', `${place} ${message}`, { issues: [{ place, message }] })
+}
+
+/** The Authorization field that a receiver wants at its endpoint: stored encrypted, never shown or logged. */
+export const AUTHORIZATION_PURPOSE = 'signal-authorization'
+export const nameOfAuthorization = (stream: string): string => `signal-stream ${stream}`
+
+export const sealAuthorization = (masterKeys: MasterKeys, stream: string, value: string): string =>
+  seal(masterKeys.derive(AUTHORIZATION_PURPOSE), nameOfAuthorization(stream), value)
+
+/** Throws Error when no master key fits. */
+export function openAuthorization(
+  masterKeys: MasterKeys,
+  { id, authorizationSealed }: Pick<Stream, 'id' | 'authorizationSealed'>,
+): string | null {
+  if (authorizationSealed === null) return null
+  return open(masterKeys.derive(AUTHORIZATION_PURPOSE), nameOfAuthorization(id), authorizationSealed)
 }

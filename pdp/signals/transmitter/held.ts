@@ -1,9 +1,8 @@
 /** What a stream holds while its receiver does not take it: no more than the published bound. */
 import type { Queries } from '../../engine/store/directory.ts'
 import type { Feed } from './feed.ts'
-import { dropped, readAhead } from './next-events.ts'
 import { type PauseDeps, pauseStream } from './pause.ts'
-import { listenerOf, tellReceiver } from './queue.ts'
+import { dropped, listenerOf, readAhead, tellReceiver } from './queue.ts'
 import { STREAM_COLUMNS, type Stream } from './streams.ts'
 
 /** Published bound: an enabled stream that holds more is paused, and a paused one loses the oldest of them. */

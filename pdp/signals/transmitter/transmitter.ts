@@ -1,16 +1,15 @@
 /** The transmitter of Shared Signals in one process: streams of receivers, and what carries events to them. */
-
 import type { Sql } from '../../engine/store/directory.ts'
 import type { MasterKeys } from '../../shared/base/encryption.ts'
 import type { GuardedPost } from '../../shared/base/guarded-post.ts'
 import type { Log } from '../../shared/process/log.ts'
+import { openAuthorization } from './configuration.ts'
 import { createDeliverer, type DeliveryOutcome } from './deliverer.ts'
 import { createFeed } from './feed.ts'
 import { HELD_MAX, lookAtHeld } from './held.ts'
 import { type PollAnswer, type PollBody, pollStream } from './poll.ts'
 import type { SignSet } from './queue.ts'
 import { createScheduler, SILENT } from './scheduler.ts'
-import { openAuthorization } from './sealed.ts'
 import { createStreamWrites, type StreamWrites, sendVerification } from './stream-writes.ts'
 import {
   type Receiver,

@@ -1,4 +1,4 @@
-/** `portcullis-pdp rotate-master-key`: encrypts what the database holds with the next master key. */
+/** `portcullis-pdp rotate-master-key` and `portcullis-pdp keys`: the keys that encrypt what the database holds, and those that sign. */
 import type { Command } from 'commander'
 import type { RotationReport } from '../../identity/issuer/keys/master-key-rotation.ts'
 import { readConfig } from '../../server/runtime/config.ts'
@@ -65,4 +65,25 @@ function unreadableMessage(lasting: RotationReport['unreadable']): string {
     ...named,
     ...more,
   ].join('\n')
+}
+
+/** `portcullis-pdp keys`: the signing keys of the identity service, changed in the database that all nodes share. */
+export function addKeyCommands(program: Command, io: NodeJS.Process): void {
+  program
+    .command('keys')
+    .description('Signing keys of the identity service.')
+    .command('rotate')
+    .description('Sign with the next key, which all verifiers have already fetched, and publish another one.')
+    .option('--json', 'print JSON')
+    .action(({ json }: { json?: true }) => runCommand(() => rotateSigning(json === true, io), io))
+}
+
+async function rotateSigning(json: boolean, io: NodeJS.Process): Promise<void> {
+  const { rotateSigningKeys } = await import('../../server/runtime/database.ts')
+  const { activeKid, nextKid } = await rotateSigningKeys(readConfig(io.env))
+  io.stdout.write(
+    json
+      ? `${JSON.stringify({ active_kid: activeKid, next_kid: nextKid })}\n`
+      : `All nodes sign with ${activeKid} within half a minute. The next key is ${nextKid}.\n`,
+  )
 }

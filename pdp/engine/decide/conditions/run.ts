@@ -1,10 +1,9 @@
 /** The conditions of one evaluation: each is evaluated once for what a tuple stores, and nothing of it is kept afterwards. */
-import type { JsonObject } from '../../../shared/domain/json.ts'
+import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
 import type { TupleCondition } from '../../../shared/domain/tuple.ts'
 import { type Arguments, Condition, type ConditionDefinition, type Evaluation } from './condition.ts'
 import { REQUEST_STEPS_MAX } from './cost.ts'
 import { CLOCK } from './instants.ts'
-import { seenValues } from './seen-values.ts'
 
 /** Of what is evaluated. */
 type Clock = { clockMs(): number; noteUntil(instantMs: number): void }
@@ -59,4 +58,27 @@ export class ConditionRun {
     this.#known.set(definition, made)
     return made
   }
+}
+
+/** The values that a condition saw, in words for an explanation: bounded, and without what the name says is secret. */
+const NAMED_MAX = 10
+const CHARACTERS_MAX = 80
+const SECRET =
+  /(?:^|_)(?:authorization|cookie|credentials?|pass(?:word|wd|phrase)|secrets?|tokens?|(?:api|private)_?keys?)(?:$|_)/i
+
+/** Of the contexts the first that has a parameter tells its value. */
+function seenValues(parameters: Iterable<string>, contexts: readonly JsonObject[]): string {
+  const seen = [...parameters].map((name) => {
+    const context = contexts.find((one) => Object.hasOwn(one, name))
+    return `${name} = ${SECRET.test(snakeCase(name)) ? '(hidden)' : shortened(context?.[name] ?? null)}`
+  })
+  const more = seen.length > NAMED_MAX ? [`${seen.length - NAMED_MAX} more`] : []
+  return [...seen.slice(0, NAMED_MAX), ...more].join(', ')
+}
+
+const snakeCase = (name: string): string => name.replaceAll(/(?<=[a-z0-9])(?=[A-Z])/g, '_')
+
+function shortened(value: JsonValue): string {
+  const text = JSON.stringify(value)
+  return text.length > CHARACTERS_MAX ? `${text.slice(0, CHARACTERS_MAX)}…` : text
 }

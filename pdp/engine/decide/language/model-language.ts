@@ -7,7 +7,6 @@ import type { ConditionDefinition } from '../conditions/condition.ts'
 import { conditionIssues } from '../conditions/issues.ts'
 import type { Direct, Expression, Model } from '../model.ts'
 import { plainMessage } from './model-messages.ts'
-import { objectNameIssues } from './object-names.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -205,3 +204,32 @@ function expressionOf(
     { place: '1:1', message: `relation ${definition.type}#${relation} has a rewrite that this version does not know` },
   ])
 }
+
+/**
+ * Names that no model may use. The parser of the language keeps what a model declares in plain objects: a type `__proto__` would
+ * give its relations to every object of the process.
+ */
+const TAKEN = new Set(Object.getOwnPropertyNames(Object.prototype))
+const WORD = /[\w$-]+/g
+const CONDITION = /^[ \t]*condition\b/
+/** Within one line, whatever the parser takes for the end of a line: else one could hide a type. */
+const LITERAL = /"(?:\\.|[^"\\\r\u2028\u2029])*"|'(?:\\.|[^'\\\r\u2028\u2029])*'/g
+
+/** Every such name outside of comments and of the texts in conditions, with its place. Before anything parses the model. */
+function objectNameIssues(text: string): readonly ValidationIssue[] {
+  const lines = text.split('\n')
+  const found = lines.findIndex((line) => CONDITION.test(line))
+  const firstCondition = found < 0 ? lines.length : found
+  return lines.flatMap((line, at) =>
+    [...(at < firstCondition ? withoutComment(line) : withoutTexts(withoutComment(line))).matchAll(WORD)]
+      .filter(([word]) => TAKEN.has(word))
+      .map(({ 0: word, index }) => ({
+        place: `${at + 1}:${index + 1}`,
+        message: `"${word}" is a name that every object of JavaScript has; choose another`,
+      })),
+  )
+}
+
+const withoutTexts = (line: string): string => line.replace(LITERAL, (found) => ' '.repeat(found.length))
+/** Exactly as the parser does it, so that nothing is a comment here alone. */
+const withoutComment = (line: string): string => (line.trimStart().startsWith('#') ? '' : (line.split(' #')[0] ?? ''))

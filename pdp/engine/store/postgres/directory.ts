@@ -12,10 +12,8 @@ import { joinedRead } from '../joined-read.ts'
 import { appendLog } from './change-log.ts'
 import { endGrantsOf, endTokensOf } from './client-tokens.ts'
 import { clientCredentialEvents, credentialChange, credentialEvent } from './credential-events.ts'
-import { existence } from './existence.ts'
 import { appendEvents, type OutboxEvent } from './outbox.ts'
 import { beginDeparture } from './people/departures.ts'
-import { UNOPENED } from './people/unopened.ts'
 import { placesBelow } from './tree/tree.ts'
 import { importUsers } from './user-import.ts'
 
@@ -292,3 +290,36 @@ const toOrganization = (row: MembershipRow): Organization => ({
   name: row.name,
   parent: row.parent_id,
 })
+
+/** Whether people and clients exist: a backend asks about others all the time. */
+// A person of a trusted issuer exists where the issuer may speak for anybody, as by a token.
+const EXISTING = `
+  select 'user:' || user_id as name from user_account where user_id = any($1)
+  union all select 'service:' || client_id from client where client_id = any($2)
+  union all select asked.organization || ' ' || asked.id from unnest($3::text[], $4::text[]) as asked (organization, id)
+  where exists (
+    select 1 from trusted_issuer t where t.document -> 'organizations' ? asked.organization
+    and starts_with(asked.id, '${EXTERNAL}' || (t.document ->> 'subject_prefix'))
+    and asked.id <> '${EXTERNAL}' || (t.document ->> 'subject_prefix'))`
+
+function existence(sql: Queries): Directory['exists'] {
+  const read = joinedRead(async (names) => {
+    const ids = (type: 'user' | 'service'): readonly string[] =>
+      names.filter((name) => name.startsWith(`${type}:`)).map((name) => name.slice(type.length + 1))
+    const external = names.filter((name) => name.includes(' ')).map((name) => name.split(' '))
+    const values = [ids('user'), ids('service'), external.map(([org]) => org), external.map(([, id]) => id)]
+    const rows = await sql.query<{ name: string }>(EXISTING, values)
+    return new Map(rows.map(({ name }) => [name, true]))
+  })
+  // A text that is not an id names no one, so it does not take part in the shared statement.
+  return async ({ type, id }, organization) => {
+    if (!isId(id)) return false
+    if (!id.startsWith(EXTERNAL)) return (await read(`${type}:${id}`)) !== null
+    return type === 'user' && isId(organization) && (await read(`${organization} ${id}`)) !== null
+  }
+}
+
+/** Of a row of user_account. What a directory keeps shut is not among them. */
+const UNOPENED = `(not email_verified and password_hash is null and signed_out_at is distinct from 'infinity'
+  and not exists (select 1 from passkey p where p.user_id = user_account.user_id)
+  and not exists (select 1 from foreign_identity f where f.user_id = user_account.user_id))`

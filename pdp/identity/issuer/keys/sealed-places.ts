@@ -1,8 +1,7 @@
 /** Every place of the database that holds something encrypted with the master key, and how its rows are read and replaced. */
-
 import type { Queries } from '../../../engine/store/directory.ts'
 import { RECEIVED_STREAM_SEALED_AS, TRANSMITTER_SEALED_AS } from '../../../signals/receiver/registration.ts'
-import { AUTHORIZATION_PURPOSE, nameOfAuthorization } from '../../../signals/transmitter/sealed.ts'
+import { AUTHORIZATION_PURPOSE, nameOfAuthorization } from '../../../signals/transmitter/configuration.ts'
 import {
   AUTHENTICATOR_PURPOSE,
   HOOK_SEALED_AS,

@@ -1,7 +1,9 @@
 /** The five calls of the AuthZEN Authorization API 1.0, answered by the same decisions as `POST /oauth/decisions`. */
-
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { PUBLIC_CACHE_SECONDS } from '../../../identity/oauth/durations.ts'
+import { mountOf, PATHS, urlOf } from '../../../identity/oauth/paths.ts'
 import { mediaTypeOf } from '../../../shared/base/media-type.ts'
+import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { Places } from '../authentication/admission.ts'
 import { presentedToken } from '../authentication/credentials.ts'
 import type { AskedFromDeps } from '../decisions/asked-from.ts'
@@ -10,7 +12,6 @@ import { RequestProblem, SUCCESS } from '../http/status.ts'
 import { type Asker, authenticateSearcher, recognizeCaller } from './caller.ts'
 import { readBatch, readEvaluation } from './entities.ts'
 import { type Decision, type EvaluateDeps, evaluateAll, evaluateOne, untilDecided } from './evaluate.ts'
-import { addMetadata, type MetadataDeps } from './metadata.ts'
 import { AUTHZEN_PATHS } from './paths.ts'
 import { type SearchDeps, type SearchResponse, searchActions, searchResources, searchSubjects } from './search.ts'
 
@@ -137,4 +138,35 @@ function addCall(app: FastifyInstance, deps: AuthzenDeps, call: Call): void {
       return run(deps, request, reply)
     },
   })
+}
+
+/** `/.well-known/authzen-configuration`: where the AuthZEN endpoints are (section 9), said by the issuer and never by a Host field. */
+type MetadataDeps = {
+  readonly issuer: string
+  /** A JWT of these claims, signed with the issuer's active key. */
+  readonly signStatement: (claims: JsonObject) => Promise<string>
+}
+
+function addMetadata(app: FastifyInstance, deps: MetadataDeps): void {
+  const { issuer } = deps
+  const document: JsonObject = {
+    policy_decision_point: issuer,
+    access_evaluation_endpoint: urlOf(issuer, AUTHZEN_PATHS.evaluation),
+    access_evaluations_endpoint: urlOf(issuer, AUTHZEN_PATHS.evaluations),
+    search_subject_endpoint: urlOf(issuer, AUTHZEN_PATHS.searchSubject),
+    search_resource_endpoint: urlOf(issuer, AUTHZEN_PATHS.searchResource),
+    search_action_endpoint: urlOf(issuer, AUTHZEN_PATHS.searchAction),
+  }
+  // The well-known part goes between the host and the path of the PDP's id; a proxy may have cut that path off.
+  for (const url of new Set([PATHS.authzenMetadata, PATHS.authzenMetadata + mountOf(issuer)])) {
+    app.get(url, {
+      // Like the rest of discovery, it is not one of our calls.
+      schema: { hide: true },
+      handler: async (_request, reply) => {
+        reply.header('cache-control', `public, max-age=${PUBLIC_CACHE_SECONDS}`)
+        // Caches keep the answer. A key that was replaced is never the one that signed.
+        return { ...document, signed_metadata: await deps.signStatement({ iss: issuer, ...document }) }
+      },
+    })
+  }
 }

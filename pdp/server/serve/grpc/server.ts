@@ -1,6 +1,8 @@
 /** The PDP's gRPC server: Decide, DecideStream, reports of routes, health and reflection. */
 import { createServer } from 'node:net'
 import { Duplex } from 'node:stream'
+import { toBinary } from '@bufbuild/protobuf'
+import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
 import {
   Metadata,
   Server,
@@ -9,9 +11,19 @@ import {
   type ServerUnaryCall,
   type sendUnaryData,
 } from '@grpc/grpc-js'
+import { ReflectionService } from '@grpc/reflection'
 import { HealthImplementation } from 'grpc-health-check'
-import { type DecideRequest, DecisionService } from '../../../../proto/gen/portcullis/v1/decision_pb.ts'
-import { type ReportRequest, type ReportResponse, RouteService } from '../../../../proto/gen/portcullis/v1/routes_pb.ts'
+import {
+  type DecideRequest,
+  DecisionService,
+  file_portcullis_v1_decision,
+} from '../../../../proto/gen/portcullis/v1/decision_pb.ts'
+import {
+  file_portcullis_v1_routes,
+  type ReportRequest,
+  type ReportResponse,
+  RouteService,
+} from '../../../../proto/gen/portcullis/v1/routes_pb.ts'
 import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
 import { withTimeout } from '../../../shared/base/with-timeout.ts'
 import { StartError } from '../../../shared/process/exit.ts'
@@ -28,7 +40,6 @@ import type { StreamCall } from './answer-sender.ts'
 import { type Budgets, createBudgets, type Holding, hold } from './budgets.ts'
 import { readRequest } from './question-codec.ts'
 import { decodeStreamRequest } from './questions.ts'
-import { addReflection } from './reflection.ts'
 import type { ReportCall, RouteReports } from './route-reports.ts'
 import { type OpenStream, serveStream } from './stream.ts'
 import type { ReloadedTls } from './tls.ts'
@@ -283,4 +294,13 @@ async function drain(server: Server, streams: Streams): Promise<void> {
   await Promise.race([closed, late])
   clearTimeout(timer)
   server.forceShutdown()
+}
+
+/** Server reflection: gRPC tools learn the services from the server. */
+function addReflection(server: Server): void {
+  const files = [file_portcullis_v1_decision, ...file_portcullis_v1_decision.dependencies, file_portcullis_v1_routes]
+  const fileDescriptorProtos = files.map((file) => Buffer.from(toBinary(FileDescriptorProtoSchema, file.proto)))
+  new ReflectionService({
+    [DecisionService.typeName]: { format: 'Protocol Buffer 3 DescriptorProto', type: {}, fileDescriptorProtos },
+  }).addToServer(server)
 }

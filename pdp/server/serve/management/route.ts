@@ -15,10 +15,9 @@ import { authorizePerson } from '../authentication/people.ts'
 import { BODY_TYPES, type BodyKind } from '../http/bodies.ts'
 import { isNoneMatch, requireConditions, tagOf } from '../http/conditions.ts'
 import { PAGE_PROPERTIES, pageSchema } from '../http/pagination.ts'
-import { ID, type JsonSchema, object, PROBLEM_RESPONSE } from '../http/schemas.ts'
-import { SUCCESS } from '../http/status.ts'
+import { ENTITLEMENT_KEY, FORM, ID, type JsonSchema, object, PROBLEM_RESPONSE } from '../http/schemas.ts'
+import { RequestProblem, SUCCESS } from '../http/status.ts'
 import type { ManagementDeps, Reach } from './deps.ts'
-import { PARAMETERS, requireForms } from './path-parameters.ts'
 
 type Shape = {
   readonly body?: unknown
@@ -298,3 +297,25 @@ export function put(existed: boolean, body: object): ManagementResponse {
 }
 export const ok = (body: object): ManagementResponse => ({ status: 'ok', body })
 export const EMPTY: ManagementResponse = { status: 'empty' }
+
+/** The forms of the names that stand in the paths of management calls. */
+const PARAMETERS: { readonly [name: string]: typeof ID } = {
+  app: ID,
+  org: ID,
+  user: ID,
+  client_id: ID,
+  key: ENTITLEMENT_KEY,
+}
+
+/** Validates the names in the path before they are used in a query. Throws RequestProblem `request_invalid`. */
+function requireForms(params: unknown): void {
+  if (typeof params !== 'object' || params === null) return
+  const issues = Object.entries(params).flatMap(([name, value]: [string, unknown]) => {
+    const { pattern, [FORM]: form } = PARAMETERS[name] ?? ID
+    const valid = typeof value === 'string' && new RegExp(pattern).test(value)
+    return valid ? [] : [{ place: `:${name}`, message: `must be ${form}` }]
+  })
+  if (issues.length === 0) return
+  const message = issues.map(({ place, message }) => `${place} ${message}`).join('; ')
+  throw new RequestProblem('request_invalid', message, { issues })
+}

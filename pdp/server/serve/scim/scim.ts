@@ -1,11 +1,12 @@
 /** SCIM 2.0 (RFC 7643, 7644): a company's directory keeps the users and groups of its organization here. */
 import type { FastifyInstance } from 'fastify'
+import { isJsonObject, type JsonValue } from '../../../shared/domain/json.ts'
 import { createPlaces } from '../authentication/admission.ts'
 import { addDiscovery } from './discovery.ts'
+import { ScimError } from './errors.ts'
 import { createGroup, deleteGroup, GROUPS, patchGroup, replaceGroup } from './groups.ts'
-import { list, show } from './listing.ts'
-import { addScimRoute, type ScimDeps } from './route.ts'
-import { search } from './search-request.ts'
+import { list, type Searched, show } from './listing.ts'
+import { addScimRoute, type ScimCall, type ScimDeps, type ScimOutcome } from './route.ts'
 import { createUser, deleteUser, patchUser, replaceUser, USERS } from './users.ts'
 
 /** Of one client at once. Each may go through all resources of an organization. */
@@ -39,4 +40,31 @@ export function addScim(app: FastifyInstance, deps: ScimDeps): void {
     addScimRoute(app, deps, { method: 'PATCH', path: `${path}/:id`, handle: patch })
     addScimRoute(app, deps, { method: 'DELETE', path: `${path}/:id`, handle: remove })
   }
+}
+
+/** A list whose parameters are in the body (RFC 7644 section 3.4.3): a filter may name a person, and addresses are logged. */
+const PARAMETERS: ReadonlySet<string> = new Set(['attributes', 'excludedattributes', 'filter', 'startindex', 'count'])
+
+async function search(call: ScimCall, listed: Searched): Promise<ScimOutcome> {
+  return list({ ...call, query: queryIn(call.body) }, listed)
+}
+
+/** As the query of a list has them. */
+function queryIn(body: JsonValue | undefined): ScimCall['query'] {
+  if (!isJsonObject(body)) throw new ScimError('invalidSyntax', 'the body is not a JSON object')
+  const query: { [name: string]: string } = {}
+  for (const [name, value] of Object.entries(body)) {
+    const known = name.toLowerCase()
+    if (!PARAMETERS.has(known) || value === null) continue
+    if (query[known] !== undefined) throw new ScimError('invalidValue', `${name} is given more than once`)
+    query[known] = textOf(name, value)
+  }
+  return query
+}
+
+function textOf(name: string, value: JsonValue): string {
+  if (typeof value === 'string' || typeof value === 'number') return String(value)
+  const texts = Array.isArray(value) ? value.filter((one) => typeof one === 'string') : []
+  if (Array.isArray(value) && texts.length === value.length) return texts.join(',')
+  throw new ScimError('invalidValue', `${name} is neither a text, nor a number, nor a list of texts`)
 }

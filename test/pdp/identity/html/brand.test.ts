@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createBrand, parseBranding } from '../../../../pdp/identity/html/brand.ts'
-import { contrast } from '../../../../pdp/identity/html/contrast.ts'
+import { contrast, createBrand, parseBranding } from '../../../../pdp/identity/html/brand.ts'
 import { applicationOf, createFrames, type Frame } from '../../../../pdp/identity/html/frame.ts'
 import { page } from '../../../../pdp/identity/html/page.ts'
 import { createPublicPages } from '../../../../pdp/identity/html/public-pages.ts'

@@ -15,7 +15,7 @@ import { createRevocations } from '../../../../../pdp/identity/issuer/tokens/rev
 import { createSecondFactor } from '../../../../../pdp/identity/people/factors/second-factor.ts'
 import { type MasterKeys, masterKeysOf, open } from '../../../../../pdp/shared/base/encryption.ts'
 import { alignRows } from '../../../../../pdp/signals/receiver/streams.ts'
-import { sealAuthorization } from '../../../../../pdp/signals/transmitter/sealed.ts'
+import { sealAuthorization } from '../../../../../pdp/signals/transmitter/configuration.ts'
 import { createStream } from '../../../../../pdp/signals/transmitter/streams.ts'
 import { codeOf } from '../../../../support/authenticator.ts'
 import { openTestDatabase } from '../../../../support/database.ts'
