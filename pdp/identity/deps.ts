@@ -14,7 +14,6 @@ import type { AppendEvents, AppendLog } from './issuer/append.ts'
 import type { EmbedEntitlements } from './issuer/tokens/claim-sources.ts'
 import type { HookOutcome } from './issuer/tokens/token-hook.ts'
 import type { AccountSettings } from './people/account/deps.ts'
-import type { AcceptInvitation } from './people/invitations/invitation-link.ts'
 
 export type IdentityDeps = {
   /** Every URL in an answer begins with it; the Host of a request does not count. */
@@ -47,8 +46,6 @@ export type IdentityDeps = {
   readonly account?: AccountSettings
   /** `host` or `host:port` of identity providers that may have internal addresses. Default: none. */
   readonly internalHosts?: readonly string[]
-  /** Default: nobody can accept an invitation. */
-  readonly acceptInvitation?: AcceptInvitation
   /** Called after each call of the token hook, for a counter. */
   readonly onHookOutcome?: (outcome: HookOutcome) => void
   /** Of the pages; default: none. */

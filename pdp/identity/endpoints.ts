@@ -28,7 +28,7 @@ import { createStarts } from './limits/starts.ts'
 import { createAccount } from './people/account/account.ts'
 import type { Passkeys } from './people/factors/passkeys.ts'
 import type { SecondFactor } from './people/factors/second-factor.ts'
-import { joiningScreens } from './people/invitations/invitation-link.ts'
+import { type AcceptInvitation, joiningScreens } from './people/invitations/invitation-link.ts'
 import { createInvitations } from './people/invitations/invitations.ts'
 import type { Deliveries } from './people/mail/deliveries.ts'
 import type { Mailer } from './people/mail/mail.ts'
@@ -61,6 +61,7 @@ export type EndpointsDeps = IdentityDeps & {
   readonly introspection: Introspection
   readonly frameOf: FrameOf
   readonly verifyProof: ProofVerifier
+  readonly accept: AcceptInvitation
   readonly mail: { readonly mailer: Mailer | null; readonly deliveries: Deliveries }
 }
 export type Endpoints = {
@@ -125,8 +126,7 @@ export async function createEndpoints(deps: EndpointsDeps): Promise<Endpoints> {
   })
   const passkeySteps = createPasskeySteps({ issuer, passkeys, secondFactor, signIn, starts, clock })
   const invitations = (at: Queries) => createInvitations({ ...deps, ...mail, sql: at })
-  const accept = deps.acceptInvitation ?? (async () => 'gone')
-  const joining = joiningScreens({ ...deps, invitations, accept })
+  const joining = joiningScreens({ ...deps, invitations })
   const { elsewhere, signedOutElsewhere, screens: foreign } = createForeign({ ...deps, revocations })
   const account = createAccount(
     {

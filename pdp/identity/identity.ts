@@ -1,7 +1,7 @@
 /** The identity service: the issuer's HTTP routes, live introspection, and the first client. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { JWK } from 'jose'
-import type { Client, Directory, Sql } from '../engine/store/directory.ts'
+import type { Directory, Sql } from '../engine/store/directory.ts'
 import type { JsonObject } from '../shared/domain/json.ts'
 import { createProofVerifier, type ProofVerifier } from '../shared/token/dpop.ts'
 import { processReplayMemory } from '../shared/token/replay.ts'
@@ -23,6 +23,7 @@ import { createTokenHook } from './issuer/tokens/token-hook.ts'
 import { mountOf } from './oauth/paths.ts'
 import { createPasskeys } from './people/factors/passkeys.ts'
 import { createSecondFactor } from './people/factors/second-factor.ts'
+import type { AcceptInvitation } from './people/invitations/invitation-link.ts'
 import { createInvitations } from './people/invitations/invitations.ts'
 import { createDeliveries } from './people/mail/deliveries.ts'
 import { type ConsoleIdentity, createConsoleIdentity } from './people/sign-in/console-sessions.ts'
@@ -33,8 +34,6 @@ const PROOFS_MAX = 500_000
 
 export type Identity = Introspection &
   Controls & {
-    /** Handles the issuer's routes under `/oauth/` and `/.well-known/`. True if it answered. The body must be unread. */
-    handle(req: IncomingMessage, res: ServerResponse, deadlineMs?: number): Promise<boolean>
     /** Verifies proofs for this issuer's own routes. A proof is valid once for all of them together. */
     readonly verifyProof: ProofVerifier
     readonly events: Pick<Events, 'after'>
@@ -42,12 +41,8 @@ export type Identity = Introspection &
     within(at: { readonly sql: Sql; readonly directory: Directory }): Controls & Pick<Introspection, 'introspect'>
     readonly console: ConsoleIdentity
     readonly publicPages: PublicPages
-    /** Loads what answers the routes. Until then requests to them wait; the first one loads it, too. */
-    load(): Promise<void>
-    /** Creates the client `admin` with every service scope, or sets its secret. A deleted `admin` stays deleted. Requests wait for it. */
-    ensureAdmin(secret: string): Promise<void>
-    /** Throws PdpError `request_invalid` for a registration that could never be used. `secretHash` is the one to be stored. */
-    validateClient(client: Client & { readonly secretHash: string | null }): Promise<void>
+    /** The routes of the issuer, to be made once. `accept` accepts invitations; null: nobody can accept one. */
+    routes(accept: AcceptInvitation | null): IssuerRoutes
     /** Public signing keys (RFC 7517), the active one first. */
     publicKeys(): readonly JWK[]
     /** A statement of the issuer: a JWT of these claims, signed with the key that signs ID tokens. */
@@ -60,6 +55,17 @@ export type Identity = Introspection &
     mailed(): Promise<void>
     close(): Promise<void>
   }
+
+export type IssuerRoutes = {
+  /** Handles the routes under `/oauth/` and `/.well-known/`. True if it answered. The body must be unread. */
+  handle(req: IncomingMessage, res: ServerResponse, deadlineMs?: number): Promise<boolean>
+  /** Loads what answers. Until then requests wait; the first one loads it, too. */
+  load(): Promise<void>
+  /** Creates the client `admin` with every service scope, or sets its secret. A deleted `admin` stays deleted. Requests wait for it. */
+  ensureAdmin(secret: string): Promise<void>
+  /** Throws PdpError `request_invalid` for a registration that could never be used. `secretHash` is the one to be stored. */
+  validateClient: Endpoints['validateClient']
+}
 
 /** Makes the signing keys at the first start. Throws Error if another master key encrypted the stored keys. */
 export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
@@ -92,12 +98,6 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     verifyProof,
   }
   let loading: Promise<Endpoints> | undefined
-  const endpoints = (): Promise<Endpoints> => {
-    loading ??= import('./endpoints.ts').then(({ createEndpoints }) => createEndpoints({ ...deps, ...shared, mail }))
-    return loading
-  }
-  const ensureAdmin = createAdmin({ directory, log })
-  let admin: Promise<void> = Promise.resolve()
   let collecting = false
   async function collect(): Promise<void> {
     if (collecting) return
@@ -114,12 +114,13 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
 
   return {
     ...introspection,
-    async handle(req, res, deadlineMs) {
-      await admin
-      return (await endpoints()).handle(req, res, deadlineMs)
-    },
-    async load() {
-      await endpoints()
+    routes(accept) {
+      const own = { ...shared, mail, accept: accept ?? (async () => 'gone') }
+      const endpoints = (): Promise<Endpoints> => {
+        loading ??= import('./endpoints.ts').then(({ createEndpoints }) => createEndpoints({ ...deps, ...own }))
+        return loading
+      }
+      return createRoutes(endpoints, createAdmin({ directory, log }))
     },
     verifyProof,
     sessions: revocations,
@@ -135,11 +136,6 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       introspect: (token) => introspection.introspect(token, at),
     }),
     console: createConsoleIdentity({ ...deps, secondFactor, record: introspection.record, issuers: external }),
-    ensureAdmin(secret) {
-      admin = ensureAdmin(secret)
-      return admin
-    },
-    validateClient: async (client) => (await endpoints()).validateClient(client),
     publicKeys: publicJwks,
     signStatement: createStatementSigner(ring.current),
     signSet: createSetSigner(ring.current),
@@ -152,5 +148,26 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       ring.close()
       events.close()
     },
+  }
+}
+
+function createRoutes(
+  endpoints: () => Promise<Endpoints>,
+  ensureAdmin: (secret: string) => Promise<void>,
+): IssuerRoutes {
+  let admin: Promise<void> = Promise.resolve()
+  return {
+    async handle(req, res, deadlineMs) {
+      await admin
+      return (await endpoints()).handle(req, res, deadlineMs)
+    },
+    async load() {
+      await endpoints()
+    },
+    ensureAdmin(secret) {
+      admin = ensureAdmin(secret)
+      return admin
+    },
+    validateClient: async (client) => (await endpoints()).validateClient(client),
   }
 }

@@ -13,7 +13,7 @@ const STATES_AGE_MS = 15_000
 const NAMED_MAX = 3
 
 type SignalsDeps = Pick<ReceiverDeps, 'sql' | 'appendLog' | 'masterKeys' | 'log'> & { readonly registry: Registry }
-type Receiving = Pick<Receiver, 'push' | 'close'> & {
+export type Receiving = Pick<Receiver, 'push' | 'close'> & {
   /** For readiness, which stays as it is: a PDP without these events still decides. */
   note(): Promise<ProbeResult>
 }

@@ -49,9 +49,12 @@ export function startSignals(deps: {
   readonly registry: Registry
   readonly log: Log
 }): Transmitter {
-  const { identity } = deps
+  const { issuer, sql, identity, masterKeys, log } = deps
   const transmitter = createTransmitter({
-    ...deps,
+    issuer,
+    sql,
+    masterKeys,
+    log,
     signSet: identity.signSet,
     publishedKids: () => new Set(identity.publicKeys().flatMap(({ kid }) => (kid === undefined ? [] : [kid]))),
     post: createGuardedPost({ internalHosts: deps.internalHosts }),

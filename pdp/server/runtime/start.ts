@@ -1,16 +1,18 @@
 /** The composition root of the PDP: makes every part, inner before outer, and closes them in reverse order. */
 import { randomUUID } from 'node:crypto'
+import type { Registry } from 'prom-client'
 import { createPdp } from '../../engine/decision-point/create-pdp.ts'
 import type { Store } from '../../engine/store/contract.ts'
+import type { Directory } from '../../engine/store/directory.ts'
 import { appendLog } from '../../engine/store/postgres/change-log.ts'
 import { postgresDirectory } from '../../engine/store/postgres/directory.ts'
 import { appendEvents } from '../../engine/store/postgres/outbox.ts'
 import { postgresProvisioning } from '../../engine/store/postgres/people/provisioning.ts'
 import { postgresMoves } from '../../engine/store/postgres/tree/moves.ts'
-import { createIdentity } from '../../identity/identity.ts'
+import { createIdentity, type Identity } from '../../identity/identity.ts'
 import { openMasterKeys } from '../../identity/issuer/keys/master-keys.ts'
 import type { TokenState } from '../../identity/issuer/tokens/token-state.ts'
-import { createNetworks } from '../../shared/base/addresses.ts'
+import { createNetworks, type Networks } from '../../shared/base/addresses.ts'
 import { withTimeout } from '../../shared/base/with-timeout.ts'
 import { ENVIRONMENT } from '../../shared/domain/change-log.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
@@ -20,14 +22,14 @@ import { formatAddress, namedBySetting } from '../../shared/process/listen.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { everyNth } from '../../shared/process/repeated-lines.ts'
 import type { Shutdown } from '../../shared/process/shutdown.ts'
+import type { Spans } from '../../shared/process/tracing/spans.ts'
 import { addConsole } from '../console/console.ts'
 import { createAdmission, DECISION_MS, unanswered } from '../serve/authentication/admission.ts'
 import { createPeople } from '../serve/authentication/people.ts'
-import { admitted, createAnswerQuestion } from '../serve/decisions/answer.ts'
+import { type AnswerQuestion, createAnswerQuestion } from '../serve/decisions/answer.ts'
 import { logDecisions } from '../serve/decisions/decision-log.ts'
 import { createDecisionRing, keepDecisions } from '../serve/decisions/decision-ring.ts'
-import { observeAnswers } from '../serve/decisions/observed-answers.ts'
-import { traceAnswers } from '../serve/decisions/traced-answers.ts'
+import { createQuestionChain } from '../serve/decisions/question-chain.ts'
 import { createWatchedQuestions } from '../serve/decisions/watched-questions.ts'
 import { createBudgets } from '../serve/grpc/budgets.ts'
 import { createRouteReports } from '../serve/grpc/route-reports.ts'
@@ -43,7 +45,7 @@ import { countAnswers, hookOutcomes, requestMetrics } from './metrics.ts'
 import { nameNumberInstants } from './number-instants.ts'
 import { entitlementParts, grpcGuards, openSpans, proofMemory } from './optional-parts.ts'
 import { prepareConsole } from './prepare-console.ts'
-import { receiveSignals } from './received-signals.ts'
+import { type Receiving, receiveSignals } from './received-signals.ts'
 import { startRetention } from './retention.ts'
 import { loadSecrets } from './secrets.ts'
 import { createCommits, startSignals } from './signals.ts'
@@ -88,24 +90,135 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
   const secrets = await loadSecrets(config)
   const registry = createRegistry(droppedLines)
   const spans = openSpans(config, { log, shutdown })
+  const data = await openData(config, { secrets, registry, spans, log, shutdown })
+  const { sql, store, directory, masterKeys, entitlements, pdp } = data
+  const trustedProxies = createNetworks(config.trustedProxies)
+  const identity = await openIdentity(config, { data, trustedProxies, registry, log, shutdown })
+  const receiver = receiveSignals(config, { sql, appendLog, masterKeys, registry, log })
+  shutdown.add('signals', () => receiver.close())
+  const { issuer, internalHosts } = config
+  const { commits } = data
+  const transmitter = startSignals({ issuer, internalHosts, sql, identity, masterKeys, commits, registry, log })
+  shutdown.add('signal streams', () => transmitter.close())
+  const atomically = reachAtomically(data.atomically, { identity: identity.within, transmitter })
+  const routes = identity.routes(createAcceptance({ atomically, find: identity.invitations.find }))
+
+  const ask = createAnswerQuestion({ pdp, directory, randomId: randomUUID })
+  const { answer, decisions } = createQuestions(config, { ask, registry, spans, log })
+  const people = createPeople()
+  const reports = createRouteReports({ clock: Date.now })
+  const recognize = (token: string): Promise<TokenState> =>
+    withTimeout(identity.recognize(token), DECISION_MS, unanswered)
+  const readiness = createReadiness({ store, receiver })
+  const probes = { '/livez': () => null, '/readyz': readiness.probe }
+  const operations = await namedBySetting(
+    'PORTCULLIS_METRICS_LISTEN',
+    startOperations({ listen: config.metrics, registry, probes }),
+  )
+  shutdown.add('metrics', () => operations.close())
+  const descriptors = watchDescriptors({ log })
+  shutdown.add('descriptors', () => descriptors.close())
+  const app = await createHttpServer({
+    identity: { ...identity, ...routes, recognize },
+    pdp,
+    store,
+    entitlements,
+    directory,
+    moves: postgresMoves(sql),
+    provisioning: postgresProvisioning(sql),
+    atomically,
+    answer,
+    transmitter,
+    people,
+    receiver,
+    trustedProxies,
+    issuer,
+    log,
+    spans,
+    observe: requestMetrics(registry),
+  })
+  const { console } = identity
+  if (config.console && (await prepareConsole({ store, identity: console, log }))) {
+    const management = { store, directory, pdp }
+    const kept = { decisions, routes: reports }
+    await addConsole(app, { issuer, identity: console, people, management, ...kept, log, masterKeys, clock: Date.now })
+  }
+  // It takes a slow hash, in another thread. Requests to the identity service wait for it.
+  const admin = routes.ensureAdmin(secrets.adminSecret)
+  admin.catch(() => undefined)
+  const http = await namedBySetting('PORTCULLIS_HTTP_LISTEN', listenHttp(app, config.http))
+  shutdown.add('http', () => http.close())
+  // Before HTTP, which waits for the polls of receivers.
+  shutdown.add('polls of signal streams', () => transmitter.close())
+  const watched = createWatchedQuestions({ store, pdp, recognize, answer: ask, clock: Date.now, log })
+  const guards = await grpcGuards(config, { introspect: identity.introspect, log })
+  const budgets = createBudgets()
+  const certificateEndMs = (): number | null => guards.tls?.endMs() ?? null
+  stateMetrics(registry, { sql, connections: data.connections, budgets, certificateEndMs })
+  const questions = { recognize, answer, watched, routes: config.console ? reports : null }
+  const grpc = await namedBySetting(
+    'PORTCULLIS_GRPC_LISTEN',
+    startGrpcServer({ ...questions, log, budgets, ...guards }, config.grpc),
+  )
+  shutdown.add('grpc', () => grpc.close())
+  // At once, so that clients come back on another connection, to another PDP, before this one stops to listen.
+  shutdown.add('http connections', () => http.drain())
+  shutdown.add('departures', startDepartures({ sql, log }))
+  shutdown.add('retention', startRetention({ sql, keptDays: config.changesKeptDays, log }))
+
+  readiness.waitFor('the identity service is still loading')
+  const rest = loadRest(shutdown, [() => admin, routes.load, () => nameNumberInstants({ store, log })])
+  const loaded = rest.then(() => readiness.waitFor(null))
+  // Callers that ignore this promise see a closed PDP, which was never ready.
+  loaded.catch(() => undefined)
+  const metricsUrl = `http://${formatAddress(operations.address)}`
+  if (!shutdown.begun())
+    log.info({ event: 'listening', issuer, http: http.url, grpc: grpc.address, metrics: metricsUrl })
+  return {
+    issuer,
+    httpUrl: http.url,
+    grpcAddress: grpc.address,
+    metricsUrl,
+    adminSecret: secrets.adminSecret,
+    loaded,
+    close: async () => void (await shutdown.run('close')),
+  }
+}
+
+type Process = { readonly log: Log; readonly shutdown: Shutdown; readonly registry: Registry }
+type Data = Awaited<ReturnType<typeof openData>>
+
+/** The store, what reads it, and the keys that its secrets are encrypted with. */
+async function openData(
+  config: PdpConfig,
+  of: Process & { readonly secrets: Awaited<ReturnType<typeof loadSecrets>>; readonly spans: Spans | null },
+) {
+  const { secrets, registry, spans, log, shutdown } = of
   const commits = createCommits()
-  const opened = commits.watch(await openStore(config, { shutdown, spans, log }))
-  const { sql, atomically } = opened
-  const store = timedStore(opened.store, registry)
+  const {
+    sql,
+    atomically,
+    connections,
+    store: opened,
+  } = commits.watch(await openStore(config, { shutdown, spans, log }))
+  const store = timedStore(opened, registry)
   const masterKeys = await openMasterKeys(sql, secrets.masterKeys)
   shutdown.add('master keys', await masterKeys.announce({ log }))
   const directory = postgresDirectory(sql)
-  const { entitlements, sharedCache } = await entitlementParts(config, {
-    store,
-    masterKey: secrets.masterKeys.current,
-    log,
-  })
+  const masterKey = secrets.masterKeys.current
+  const { entitlements, sharedCache } = await entitlementParts(config, { store, masterKey, log })
   shutdown.add('shared cache', async () => sharedCache.close())
-  const pdp = createPdp({
-    ...{ store, entitlements, sharedCache, tuplesPerCheckMax: config.checkTuplesMax },
-    exists: (subject, organization) => directory.exists(subject, organization),
-  })
-  const trustedProxies = createNetworks(config.trustedProxies)
+  const exists: Directory['exists'] = (subject, organization) => directory.exists(subject, organization)
+  const pdp = createPdp({ store, entitlements, sharedCache, tuplesPerCheckMax: config.checkTuplesMax, exists })
+  return { sql, atomically, connections, commits, store, masterKeys, directory, entitlements, pdp }
+}
+
+async function openIdentity(
+  config: PdpConfig,
+  of: Process & { readonly data: Data; readonly trustedProxies: Networks },
+): Promise<Identity> {
+  const { data, trustedProxies, registry, log, shutdown } = of
+  const { sql, store, directory, pdp, masterKeys } = data
   const identity = await createIdentity({
     issuer: config.issuer,
     trustedProxies,
@@ -124,117 +237,35 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
     requireSecondFactor: config.secondFactor === 'required',
     account: await accountSettings(config, { log }),
     internalHosts: config.internalHosts,
-    acceptInvitation: createAcceptance({
-      atomically: (locks, work) => reach(locks, work),
-      find: (token) => identity.invitations.find(token),
-    }),
     branding: config.branding,
     onHookOutcome: hookOutcomes(registry),
   })
   shutdown.add('identity', () => identity.close())
-  const receiver = receiveSignals(config, { sql, appendLog, masterKeys, registry, log })
-  shutdown.add('signals', () => receiver.close())
-  const transmitter = startSignals({ ...config, sql, identity, masterKeys, commits, registry, log })
-  shutdown.add('signal streams', () => transmitter.close())
-  const reach = reachAtomically(atomically, { identity: identity.within, transmitter })
+  return identity
+}
 
+/** Answers of HTTP and gRPC, and the latest of them for the console. */
+function createQuestions(
+  config: PdpConfig,
+  of: Omit<Process, 'shutdown'> & { readonly ask: AnswerQuestion; readonly spans: Spans | null },
+) {
+  const { ask, registry, spans, log } = of
   const admission = createAdmission({ clock: () => performance.now() })
-  const ask = createAnswerQuestion({ pdp, directory, randomId: randomUUID })
   const decisions = createDecisionRing(config.console ? config.decisionsKept : 0)
   const observers = [logDecisions(log, everyNth(config.logAllowedOneIn)), countAnswers(registry, admission)]
   if (decisions.countMax > 0) observers.push(keepDecisions(decisions))
   const clocks = { clock: Date.now, monotonic: () => performance.now() }
-  const observed = observeAnswers(admitted(ask, admission), observers, clocks)
-  const answer = spans === null ? observed : traceAnswers(observed, spans)
-  const people = createPeople()
-  const reports = createRouteReports({ clock: Date.now })
-  const routes = config.console ? reports : null
-  const { introspect } = identity
-  const recognize = (token: string): Promise<TokenState> =>
-    withTimeout(identity.recognize(token), DECISION_MS, unanswered)
-  let waitsFor: string | null = 'HTTP and gRPC do not listen yet'
-  const ready = async () => waitsFor ?? (await storeProbe(store)) ?? receiver.note()
-  const probes = { '/livez': () => null, '/readyz': ready }
-  const operations = await namedBySetting(
-    'PORTCULLIS_METRICS_LISTEN',
-    startOperations({ listen: config.metrics, registry, probes }),
-  )
-  shutdown.add('metrics', () => operations.close())
-  const descriptors = watchDescriptors({ log })
-  shutdown.add('descriptors', () => descriptors.close())
-  const app = await createHttpServer({
-    identity: { ...identity, recognize },
-    pdp,
-    store,
-    entitlements,
-    directory,
-    moves: postgresMoves(sql),
-    provisioning: postgresProvisioning(sql),
-    atomically: reach,
-    answer,
-    transmitter,
-    people,
-    receiver,
-    trustedProxies,
-    issuer: config.issuer,
-    log,
-    spans,
-    observe: requestMetrics(registry),
-  })
-  if (config.console && (await prepareConsole({ store, identity: identity.console, log }))) {
-    const management = { store, directory, pdp }
-    const { issuer } = config
-    await addConsole(app, {
-      issuer,
-      identity: identity.console,
-      people,
-      management,
-      decisions,
-      routes: reports,
-      log,
-      masterKeys,
-      clock: Date.now,
-    })
-  }
-  // It takes a slow hash, in another thread. Requests to the identity service wait for it.
-  const admin = identity.ensureAdmin(secrets.adminSecret)
-  admin.catch(() => undefined)
-  const http = await namedBySetting('PORTCULLIS_HTTP_LISTEN', listenHttp(app, config.http))
-  shutdown.add('http', () => http.close())
-  // Before HTTP, which waits for the polls of receivers.
-  shutdown.add('polls of signal streams', () => transmitter.close())
-  const watched = createWatchedQuestions({ store, pdp, recognize, answer: ask, clock: Date.now, log })
-  const guards = await grpcGuards(config, { introspect, log })
-  const budgets = createBudgets()
-  const certificateEndMs = (): number | null => guards.tls?.endMs() ?? null
-  stateMetrics(registry, { sql, connections: opened.connections, budgets, certificateEndMs })
-  const grpc = await namedBySetting(
-    'PORTCULLIS_GRPC_LISTEN',
-    startGrpcServer({ recognize, answer, watched, log, routes, budgets, ...guards }, config.grpc),
-  )
-  shutdown.add('grpc', () => grpc.close())
-  // At once, so that clients come back on another connection, to another PDP, before this one stops to listen.
-  shutdown.add('http connections', () => http.drain())
-  shutdown.add('departures', startDepartures({ sql, log }))
-  shutdown.add('retention', startRetention({ sql, keptDays: config.changesKeptDays, log }))
+  return { decisions, answer: createQuestionChain(ask, { admission, observers, clocks, spans }) }
+}
 
-  waitsFor = 'the identity service is still loading'
-  const loaded = loadRest(shutdown, [() => admin, identity.load, () => nameNumberInstants({ store, log })]).then(() => {
-    waitsFor = null
-  })
-  // Who does not wait for it finds everything closed, and this process was never ready.
-  loaded.catch(() => undefined)
-  const metricsUrl = `http://${formatAddress(operations.address)}`
-  if (!shutdown.begun())
-    log.info({ event: 'listening', issuer: config.issuer, http: http.url, grpc: grpc.address, metrics: metricsUrl })
+/** Says what the PDP waits for; null once it waits for nothing. */
+function createReadiness(parts: { readonly store: Store; readonly receiver: Pick<Receiving, 'note'> }) {
+  let waitsFor: string | null = 'HTTP and gRPC do not listen yet'
   return {
-    issuer: config.issuer,
-    httpUrl: http.url,
-    grpcAddress: grpc.address,
-    metricsUrl,
-    adminSecret: secrets.adminSecret,
-    loaded,
-    close: async () => void (await shutdown.run('close')),
+    waitFor(what: string | null): void {
+      waitsFor = what
+    },
+    probe: async () => waitsFor ?? (await storeProbe(parts.store)) ?? parts.receiver.note(),
   }
 }
 

@@ -12,7 +12,7 @@ import { appendLog } from '../../../pdp/engine/store/postgres/change-log.ts'
 import { postgresDirectory } from '../../../pdp/engine/store/postgres/directory.ts'
 import { appendEvents } from '../../../pdp/engine/store/postgres/outbox.ts'
 import { openPostgres } from '../../../pdp/engine/store/postgres/postgres.ts'
-import { createIdentity, type Identity } from '../../../pdp/identity/identity.ts'
+import { createIdentity, type Identity, type IssuerRoutes } from '../../../pdp/identity/identity.ts'
 import {
   generateSecret,
   hashGeneratedSecret,
@@ -45,7 +45,8 @@ export async function measureIdentity(extent: Extent): Promise<{ group: Group }>
   const opened = await openPostgres({ connectionString: postgres.connectionString })
   const directory = postgresDirectory(opened.sql)
   let identity: Identity | undefined
-  const server = createServer((req, res) => void identity?.handle(req, res))
+  let routes: IssuerRoutes | undefined
+  const server = createServer((req, res) => void routes?.handle(req, res))
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
   const address = server.address()
   const issuer = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`
@@ -63,6 +64,7 @@ export async function measureIdentity(extent: Extent): Promise<{ group: Group }>
       clock: Date.now,
       log: createLog({ service: 'bench', level: 'error' }),
     })
+    routes = identity.routes(null)
     const secret = await seed(opened.store, directory)
     const rows = await measure(await subjects({ issuer, secret, identity }), extent)
     const title = `by grant, ${CALLERS} callers; latency of one caller alone`

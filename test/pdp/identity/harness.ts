@@ -9,7 +9,7 @@ import { postgresDirectory } from '../../../pdp/engine/store/postgres/directory.
 import { appendEvents } from '../../../pdp/engine/store/postgres/outbox.ts'
 import { openPostgres } from '../../../pdp/engine/store/postgres/postgres.ts'
 import type { IdentityDeps } from '../../../pdp/identity/deps.ts'
-import { createIdentity, type Identity } from '../../../pdp/identity/identity.ts'
+import { createIdentity, type Identity, type IssuerRoutes } from '../../../pdp/identity/identity.ts'
 import { storeKey } from '../../../pdp/identity/issuer/keys/signing-keys.ts'
 import type { EmbedEntitlements } from '../../../pdp/identity/issuer/tokens/claim-sources.ts'
 import { hashGeneratedSecret } from '../../../pdp/identity/people/passwords/password-hash.ts'
@@ -38,7 +38,7 @@ export const DECOY_HASH = cheapHash('the secret of nobody')
 
 export type World = {
   readonly issuer: string
-  readonly identity: Identity
+  readonly identity: Identity & IssuerRoutes
   readonly sql: Sql
   readonly store: Store
   readonly directory: Directory
@@ -89,15 +89,15 @@ export async function openWorld(
   const lines: string[] = []
   const hookOutcomes: string[] = []
   const time: World['time'] = { offsetMs: 0, atMs: null }
-  let identity: Identity | undefined
+  let routes: IssuerRoutes | undefined
   const server = createServer(async (req, res) => {
-    if (await identity?.handle(req, res, options.deadlineMs)) return
+    if (await routes?.handle(req, res, options.deadlineMs)) return
     res.statusCode = 404
     res.end('not ours')
   })
   const issuer = `${options.behindTls ? 'https' : 'http'}://${options.host ?? '127.0.0.1'}:${await listen(server)}${options.mount ?? ''}`
   for (const key of inject('signingKeys')) await storeKey(sql, key)
-  identity = await createIdentity({
+  const identity = await createIdentity({
     issuer,
     sql,
     store,
@@ -114,19 +114,15 @@ export async function openWorld(
     trustedProxies: createNetworks((options.trustedProxies ?? []).map(parseNetwork)),
     ...(options.account === undefined ? {} : { account: options.account }),
     internalHosts: options.internalHosts ?? ['127.0.0.1'],
-    acceptInvitation: createAcceptance({
-      atomically: (locks, work) => reach(locks, work),
-      find: (token) => running.invitations.find(token),
-    }),
     ...(options.requireSecondFactor === true ? { requireSecondFactor: true } : {}),
     ...(options.embedEntitlements === undefined ? {} : { embedEntitlements: options.embedEntitlements }),
   })
-  const running = identity
-  const reach = reachOf(atomically, running.within)
+  const reach = reachOf(atomically, identity.within)
+  routes = identity.routes(createAcceptance({ atomically: reach, find: identity.invitations.find }))
   await seed(store, directory)
   return {
     issuer,
-    identity,
+    identity: { ...identity, ...routes },
     sql,
     store,
     directory,
@@ -136,7 +132,7 @@ export async function openWorld(
     time,
     putClient: (client) => directory.putClient({ app: null, organization: null, ...client }, CONTEXT),
     async close() {
-      await running.close()
+      await identity.close()
       server.closeAllConnections()
       await new Promise((done) => server.close(done))
       await store.close()

@@ -117,7 +117,8 @@ describe('an issuer with TLS, behind a proxy that ends it', () => {
     }
     const deps = { ...parts, issuer, sql, store, directory, pdp: createPdp({ store }), log: logInto([]) }
     const identity = await createIdentity(deps)
-    const server = createServer((req, res) => void identity.handle(req, res))
+    const routes = identity.routes(null)
+    const server = createServer((req, res) => void routes.handle(req, res))
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
     const address = server.address()
     url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`

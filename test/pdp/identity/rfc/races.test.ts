@@ -54,7 +54,8 @@ async function openNode(replay?: RedisReplayMemory): Promise<Node> {
     ...{ issuer, sql, store, directory, pdp: createPdp({ store }), log: logInto([]) },
     ...(replay === undefined ? {} : { replay }),
   })
-  const server: Server = createServer((req, res) => void identity.handle(req, res))
+  const routes = identity.routes(null)
+  const server: Server = createServer((req, res) => void routes.handle(req, res))
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
   const address = server.address()
   return {
