@@ -22,10 +22,20 @@ type ControlsDeps = Parameters<typeof createRevocations>[0] &
 
 /** `hook`: the running token hook, which caches its settings briefly. */
 export function controlsWithin(parts: ControlsDeps, hook: Controls['hook']): Controls {
+  const { issuer, sql, directory, appendLog, appendEvents, masterKeys, clock } = parts
   const revocations = createRevocations(parts)
   return {
     sessions: revocations,
-    secondFactor: createSecondFactor({ ...parts, revocations }),
+    secondFactor: createSecondFactor({
+      issuer,
+      sql,
+      directory,
+      appendLog,
+      appendEvents,
+      masterKeys,
+      clock,
+      revocations,
+    }),
     issuers: createExternalIssuers(parts),
     invitations: createInvitations(parts),
     identityProviders: createIdentityProviders(parts),

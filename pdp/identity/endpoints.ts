@@ -50,7 +50,7 @@ const ATTEMPTS_WINDOW_MS = 900_000
 const SECRET_CHECKS = { runningMax: 2, waitingMax: 50 }
 
 /** What the rest of the identity service uses, too. */
-export type EndpointsDeps = IdentityDeps & {
+type EndpointsParts = {
   readonly ring: Pick<KeyRing, 'current'>
   readonly bindings: Bindings
   readonly resources: Resources
@@ -71,14 +71,19 @@ export type Endpoints = {
   validateClient(client: Client & { readonly secretHash: string | null }): Promise<void>
 }
 
-export async function createEndpoints(deps: EndpointsDeps): Promise<Endpoints> {
-  const { issuer, directory, log, clock, sql, mail } = deps
+export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts): Promise<Endpoints> {
+  const { issuer, directory, log, clock, sql, store, pdp, masterKeys, appendLog, appendEvents } = deps
   const { ring, bindings, resources, revocations, secondFactor, passkeys, hook, introspection, frameOf, verifyProof } =
-    deps
+    parts
+  const { mail, accept } = parts
   const isSignedIn = createIsSignedIn(sql)
   const demands = demandsOf(deps.requireSecondFactor === true)
-  const readClaimSources = createClaimSources({ ...deps, embedEntitlements: deps.embedEntitlements ?? 'claims-mode' })
-  const consent = createConsent({ ...deps, bindings })
+  const readClaimSources = createClaimSources({
+    store,
+    pdp,
+    embedEntitlements: deps.embedEntitlements ?? 'claims-mode',
+  })
+  const consent = createConsent({ issuer, directory, pdp, bindings })
   const known = createKnownAddresses(deps)
   const starts = createStarts({ clock, known })
   const semaphores = createSemaphores({ ...SECRET_CHECKS, known })
@@ -88,11 +93,17 @@ export async function createEndpoints(deps: EndpointsDeps): Promise<Endpoints> {
     generated: hashGeneratedSecret(generateSecret()),
     chosen: deps.decoyHash ?? (await hashSecret(generateSecret())),
   }
-  const tokenEndpoints = createTokenEndpoints({ ...deps, introspection })
+  const tokenEndpoints = createTokenEndpoints({ issuer, pdp, sql, introspection })
   const sessionEvents = createSessionEvents(deps.appendEvents)
   const providers = createProviders(ring, (keys) => {
     const provider = createProvider({
-      ...deps,
+      sql,
+      directory,
+      masterKeys,
+      issuer,
+      pdp,
+      clock,
+      log,
       keys,
       bindings,
       revocations,
@@ -121,19 +132,41 @@ export async function createEndpoints(deps: EndpointsDeps): Promise<Endpoints> {
   const signIn = createSignIn({
     ...{ directory, secondFactor, attempts, starts, known, secretSemaphore: semaphores.people, clock, log },
     decoyHash: decoys.chosen,
-    decoys: createPasswordDecoys({ ...deps, own: decoys.chosen }),
+    decoys: createPasswordDecoys({ sql, masterKeys, clock, log, own: decoys.chosen }),
     masterKeys: deps.masterKeys,
   })
   const passkeySteps = createPasskeySteps({ issuer, passkeys, secondFactor, signIn, starts, clock })
-  const invitations = (at: Queries) => createInvitations({ ...deps, ...mail, sql: at })
-  const joining = joiningScreens({ ...deps, invitations })
-  const { elsewhere, signedOutElsewhere, screens: foreign } = createForeign({ ...deps, revocations })
+  const invitations = (at: Queries) => createInvitations({ issuer, appendLog, appendEvents, clock, ...mail, sql: at })
+  const joining = joiningScreens({ sql, store, accept, invitations })
+  const {
+    elsewhere,
+    signedOutElsewhere,
+    screens: foreign,
+  } = createForeign({
+    issuer,
+    sql,
+    appendLog,
+    masterKeys,
+    appendEvents,
+    ...(deps.internalHosts === undefined ? {} : { internalHosts: deps.internalHosts }),
+    clock,
+    log,
+    ring,
+    revocations,
+  })
   const account = createAccount(
     {
-      knownPasswords: null,
-      ...deps.account,
-      ...deps,
+      issuer,
+      sql,
+      directory,
+      masterKeys,
+      appendLog,
+      appendEvents,
+      clock,
+      log,
       ...mail,
+      knownPasswords: deps.account?.knownPasswords ?? null,
+      hashPassword: deps.account?.hashPassword ?? hashSecret,
       elsewhere,
       devices,
       revocations,

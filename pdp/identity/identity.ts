@@ -69,18 +69,44 @@ export type IssuerRoutes = {
 
 /** Makes the signing keys at the first start. Throws Error if another master key encrypted the stored keys. */
 export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
-  const { issuer, directory, log, clock } = deps
+  const { issuer, directory, log, clock, sql, appendLog, appendEvents, masterKeys, fetch, pdp } = deps
   const resources = createResources(deps.store)
   const bindings = createBindings(deps)
   const revocations = createRevocations(deps)
-  const secondFactor = createSecondFactor({ ...deps, revocations })
-  const hook = createTokenHook({ ...deps, onOutcome: deps.onHookOutcome ?? (() => undefined) })
+  const secondFactor = createSecondFactor({
+    issuer,
+    sql,
+    directory,
+    appendLog,
+    appendEvents,
+    masterKeys,
+    clock,
+    revocations,
+  })
+  const hook = createTokenHook({
+    sql,
+    appendLog,
+    masterKeys,
+    fetch,
+    clock,
+    log,
+    onOutcome: deps.onHookOutcome ?? (() => undefined),
+  })
   const external = createExternalIssuers(deps)
-  const passkeys = createPasskeys({ ...deps, revocations })
+  const passkeys = createPasskeys({ issuer, sql, appendLog, appendEvents, clock, log, revocations })
   const frameOf = createFrames(deps.branding, mountOf(deps.issuer), passkeys.isPossible)
   const ring = await createKeyRing(deps)
   const publicJwks = (): readonly JWK[] => ring.current().publicJwks
-  const introspection = createIntrospection({ ...deps, publicJwks, resources, external: external.record })
+  const introspection = createIntrospection({
+    issuer,
+    sql,
+    directory,
+    pdp,
+    clock,
+    publicJwks,
+    resources,
+    external: external.record,
+  })
   const replay = deps.replay ?? processReplayMemory({ clock, entriesMax: PROOFS_MAX })
   const verifyProof = createProofVerifier({ clock, replay })
   const events = createEvents(deps)
@@ -115,9 +141,9 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   return {
     ...introspection,
     routes(accept) {
-      const own = { ...shared, mail, accept: accept ?? (async () => 'gone') }
+      const parts = { ...shared, mail, accept: accept ?? (async () => 'gone') }
       const endpoints = (): Promise<Endpoints> => {
-        loading ??= import('./endpoints.ts').then(({ createEndpoints }) => createEndpoints({ ...deps, ...own }))
+        loading ??= import('./endpoints.ts').then(({ createEndpoints }) => createEndpoints(deps, parts))
         return loading
       }
       return createRoutes(endpoints, createAdmin({ directory, log }))
@@ -129,13 +155,21 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     events,
     publicPages: createPublicPages({ issuer, frameOf }),
     issuers: external,
-    invitations: createInvitations({ ...deps, ...mail }),
+    invitations: createInvitations({ issuer, sql, appendLog, appendEvents, clock, ...mail }),
     identityProviders: createIdentityProviders(deps),
     within: (at) => ({
-      ...controlsWithin({ ...deps, ...mail, ...at }, hook),
+      ...controlsWithin({ appendLog, appendEvents, clock, issuer, masterKeys, fetch, log, ...mail, ...at }, hook),
       introspect: (token) => introspection.introspect(token, at),
     }),
-    console: createConsoleIdentity({ ...deps, secondFactor, record: introspection.record, issuers: external }),
+    console: createConsoleIdentity({
+      issuer,
+      sql,
+      directory,
+      log,
+      secondFactor,
+      record: introspection.record,
+      issuers: external,
+    }),
     publicKeys: publicJwks,
     signStatement: createStatementSigner(ring.current),
     signSet: createSetSigner(ring.current),

@@ -21,11 +21,31 @@ import { EXCHANGE_PARAMETERS, tokenExchangeGrant } from './token-exchange.ts'
 
 /** One per set of signing keys, all on the same store; a rotation makes the next one. */
 export function createProvider(deps: ProviderDeps): Provider {
-  const redemption = createRedemption({ ...deps, path: PATHS.token, clock: () => performance.now() })
-  const adapter = createAdapters({ ...deps, redemption })
-  const mint = createMint({ ...deps, adapter })
+  const {
+    sql,
+    revocations,
+    directory,
+    masterKeys,
+    sessionEvents,
+    issuer,
+    bindings,
+    isSignedIn,
+    pdp,
+    resources,
+    readClaimSources,
+    hook,
+    log,
+    introspection,
+    consent,
+    clock,
+    clientOf,
+    decoys,
+  } = deps
+  const redemption = createRedemption({ sql, revocations, path: PATHS.token, clock: () => performance.now() })
+  const adapter = createAdapters({ sql, directory, revocations, masterKeys, sessionEvents, redemption })
+  const mint = createMint({ issuer, bindings, isSignedIn, pdp, resources, readClaimSources, hook, log, adapter })
   const pages = createProviderPages(deps)
-  const provider = new Provider(deps.issuer, { adapter, ...providerSettings({ ...deps, pages }, mint) })
+  const provider = new Provider(deps.issuer, { adapter, ...providerSettings(deps, { mint, pages }) })
   // Whatever a proxy in front says, the identity service overwrites with the issuer's own scheme and host.
   provider.proxy = true
   provider.registerGrantType(
@@ -34,10 +54,12 @@ export function createProvider(deps: ProviderDeps): Provider {
     PARAMETERS,
     ['resource'],
   )
-  provider.registerGrantType(TOKEN_EXCHANGE, tokenExchangeGrant({ ...deps, provider, mint }), EXCHANGE_PARAMETERS, [
-    'resource',
-    'audience',
-  ])
+  provider.registerGrantType(
+    TOKEN_EXCHANGE,
+    tokenExchangeGrant({ directory, resources, pdp, introspection, bindings, consent, clock, provider, mint }),
+    EXCHANGE_PARAMETERS,
+    ['resource', 'audience'],
+  )
   reachInto(provider, deps, mint)
   installErrorResponses(provider, deps)
   installConstantAnswers(provider)
@@ -45,7 +67,7 @@ export function createProvider(deps: ProviderDeps): Provider {
   installFieldCheck(provider)
   pages.install(provider)
   installPolling(provider, deps.clock)
-  installClientDecoy(provider, { ...deps, secretSemaphore: deps.semaphores.decoys })
+  installClientDecoy(provider, { masterKeys, clientOf, decoys, secretSemaphore: deps.semaphores.decoys })
   redemption.install(provider)
   installMetadata(provider)
   return provider

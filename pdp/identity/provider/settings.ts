@@ -31,13 +31,40 @@ const NOBODY = ''
 const BINDING_MESSAGE = /^[\x20-\x7e]{1,64}$/
 
 type Features = NonNullable<Configuration['features']>
-export type SettingsDeps = ProviderDeps & { readonly pages: Pick<ProviderPages, 'features' | 'renderError'> }
-
-export function providerSettings(deps: SettingsDeps, mint: Mint): Configuration {
-  return { ...protocol(deps), ...issuance(deps, mint), ...people(deps, mint) }
+type Own = { readonly mint: Mint; readonly pages: Pick<ProviderPages, 'features' | 'renderError'> }
+const ROUTES = {
+  authorization: PATHS.authorize,
+  pushed_authorization_request: PATHS.pushed,
+  token: PATHS.token,
+  device_authorization: PATHS.deviceAuthorization,
+  code_verification: PATHS.device,
+  backchannel_authentication: PATHS.backchannel,
+  introspection: PATHS.introspect,
+  revocation: PATHS.revoke,
+  jwks: PATHS.jwks,
+  end_session: PATHS.logout,
+}
+/** Also what `claims_supported` names; what is really in a token or in UserInfo is decided by tokens/claims.ts. */
+const CLAIMS = {
+  ...Object.fromEntries(['iss', 'aud', 'exp', 'iat', 'nonce'].map((name) => [name, null])),
+  openid: [
+    ...['sub', 'acr', 'amr', 'auth_time', 'at_hash', 'org', 'org_name', 'org_role'],
+    ...['roles', 'permissions'],
+  ],
+  groups: ['groups'],
+  organizations: ['organizations'],
+  email: ['email', 'email_verified'],
+  profile: ['name'],
 }
 
-function protocol({ issuer, clock, keys, masterKeys, secondFactor, demands, pages }: SettingsDeps): Configuration {
+export function providerSettings(deps: ProviderDeps, own: Own): Configuration {
+  return { ...protocol(deps, own), ...issuance(deps, own), ...people(deps, own.mint) }
+}
+
+function protocol(
+  { issuer, clock, keys, masterKeys, secondFactor, demands }: ProviderDeps,
+  { pages }: Own,
+): Configuration {
   return {
     jwks: { keys: keys.privateJwks },
     scopes: [...IDENTITY_SCOPES, OFFLINE_ACCESS, ...SERVICE_SCOPES],
@@ -53,18 +80,7 @@ function protocol({ issuer, clock, keys, masterKeys, secondFactor, demands, page
     clockTolerance: CLOCK_TOLERANCE_SECONDS,
     assertJwtClientAuthClaimsAndHeader: assertionRule({ issuer, clock }),
     acrValues: [...ACR_VALUES],
-    // Also what `claims_supported` names; what is really in a token or in UserInfo is decided by tokens/claims.ts.
-    claims: {
-      ...Object.fromEntries(['iss', 'aud', 'exp', 'iat', 'nonce'].map((name) => [name, null])),
-      openid: [
-        ...['sub', 'acr', 'amr', 'auth_time', 'at_hash', 'org', 'org_name', 'org_role'],
-        ...['roles', 'permissions'],
-      ],
-      groups: ['groups'],
-      organizations: ['organizations'],
-      email: ['email', 'email_verified'],
-      profile: ['name'],
-    },
+    claims: CLAIMS,
     discovery: {
       userinfo_endpoint: urlOf(issuer, PATHS.userinfo),
       protected_resources: [issuer],
@@ -80,18 +96,7 @@ function protocol({ issuer, clock, keys, masterKeys, secondFactor, demands, page
         keepOfflineAccess(ctx, client)
       },
     },
-    routes: {
-      authorization: PATHS.authorize,
-      pushed_authorization_request: PATHS.pushed,
-      token: PATHS.token,
-      device_authorization: PATHS.deviceAuthorization,
-      code_verification: PATHS.device,
-      backchannel_authentication: PATHS.backchannel,
-      introspection: PATHS.introspect,
-      revocation: PATHS.revoke,
-      jwks: PATHS.jwks,
-      end_session: PATHS.logout,
-    },
+    routes: ROUTES,
     cookies: {
       names: { session: sessionCookie(issuer), interaction: 'portcullis_interaction', resume: 'portcullis_resume' },
       keys: masterKeys.derive('cookie-signature').map((key) => key.toString('base64url')),
@@ -110,7 +115,7 @@ function protocol({ issuer, clock, keys, masterKeys, secondFactor, demands, page
   }
 }
 
-function issuance(deps: SettingsDeps, mint: Mint): Configuration {
+function issuance(deps: ProviderDeps, { mint, pages }: Own): Configuration {
   return {
     features: {
       devInteractions: { enabled: false },
@@ -132,7 +137,7 @@ function issuance(deps: SettingsDeps, mint: Mint): Configuration {
         },
       },
       ciba: ciba(deps),
-      ...deps.pages.features,
+      ...pages.features,
       resourceIndicators: resourceIndicators(deps),
     },
     revokeGrantPolicy: () => true,

@@ -35,6 +35,7 @@ export async function addConsole(
   app: FastifyInstance,
   deps: ConsoleDeps & { readonly masterKeys: MasterKeys },
 ): Promise<void> {
+  const { issuer, identity, people, management, decisions, routes, log, clock, masterKeys } = deps
   app.get('/', { schema: { hide: true } }, async (request, reply) => {
     const wantsPage = request.headers.accept?.includes('text/html') === true
     if (!wantsPage) throw new RequestProblem('route_unknown', 'there is nothing at this path')
@@ -59,7 +60,18 @@ export async function addConsole(
     })
     scope.setErrorHandler((error, request, reply) => refuse(deps, { error, request, reply }))
     addAssets(scope)
-    const signIn = addSignIn(scope, { ...deps, token: (form) => redeem(call, form) })
+    const signIn = addSignIn(scope, {
+      issuer,
+      identity,
+      people,
+      management,
+      decisions,
+      routes,
+      log,
+      clock,
+      masterKeys,
+      token: (form) => redeem(call, form),
+    })
     const visitOf = async (request: FastifyRequest): Promise<Visit | null> => {
       const current = await signIn.current(request)
       return current === null ? null : openVisit(call, deps, { request, ...current })

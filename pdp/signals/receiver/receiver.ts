@@ -43,11 +43,15 @@ export type Receiver = {
 }
 
 export function startReceiver(deps: ReceiverDeps): Receiver {
-  const { sql, masterKeys, clock, log, tickMs = TICK_MS, leaseMs = LEASE_MS } = deps
+  const { sql, masterKeys, clock, log, tickMs = TICK_MS, leaseMs = LEASE_MS, appendLog, onOutcome } = deps
   const holder = randomUUID()
   const states = createVerificationStates(masterKeys)
   const intake = createIntake({
-    ...deps,
+    sql,
+    appendLog,
+    clock,
+    log,
+    onOutcome,
     states,
     budget: deps.budget ?? createEntryBudget(),
     keysOf: createSetKeys(deps),

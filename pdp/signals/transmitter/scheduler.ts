@@ -63,7 +63,7 @@ export function createScheduler(deps: {
   readonly heldMax: number
   readonly log: Log
 }): Scheduler {
-  const { issuer, sql, feed, log } = deps
+  const { issuer, sql, feed, log, deliver } = deps
   let entries: ReadonlyMap<string, Entry> = new Map()
   let bounded: ReadonlyMap<string | null, readonly Entry[]> = new Map()
   let seen = -1
@@ -73,7 +73,7 @@ export function createScheduler(deps: {
   let counting: Promise<void> | null = null
   const holding = new Set<string>()
   const counted = new Map<string, number>()
-  const rounds = createRounds({ ...deps, wanted: (id) => entries.get(id)?.wanted ?? feed.newest() })
+  const rounds = createRounds({ deliver, log, wanted: (id) => entries.get(id)?.wanted ?? feed.newest() })
   const waits = new Map<string, (why: 'woken' | 'ended') => void>()
 
   function wake(id: string, isFailing = false): void {

@@ -73,7 +73,7 @@ export type Transmitter = StreamWrites & {
 }
 
 export function createTransmitter(deps: TransmitterDeps): Transmitter {
-  const { issuer, log } = deps
+  const { issuer, log, masterKeys, post } = deps
   const sql = withFewTransactions(deps.sql)
   const feed = createFeed({ sql: deps.sql, onError: (err) => log.warn({ event: 'signals_not_read', err }) })
   const queue = { ...deps, sql, feed }
@@ -107,7 +107,8 @@ export function createTransmitter(deps: TransmitterDeps): Transmitter {
     scheduler.refresh()
     scheduler.wake(id)
   }
-  const within: Transmitter['within'] = (at, onWritten) => createStreamWrites({ ...deps, sql: at, queue, onWritten })
+  const within: Transmitter['within'] = (at, onWritten) =>
+    createStreamWrites({ issuer, masterKeys, post, sql: at, queue, onWritten })
   const writes = within(deps.sql, wake)
 
   return {

@@ -79,13 +79,20 @@ export const urlOf = (options: ConnectionOptions, env: NodeJS.ProcessEnv): strin
 
 /** A token of a client. One that is registered for writing alone gets the scope for writing in order to read. */
 export async function accessToken(options: ConnectionOptions, deps: TokenDeps): Promise<string> {
+  const { env, fetch, bind } = deps
   const url = urlOf(options, deps.env)
   try {
     return await clientToken(url, options, deps)
   } catch (err) {
     const wider = deps.scope.replace(/^(?!relationships|decisions|audit|events)([a-z]+):read$/, '$1:write')
     if (!(err instanceof CliError) || !/invalid_scope/.test(err.message) || wider === deps.scope) throw err
-    return clientToken(url, options, { ...deps, scope: wider })
+    return clientToken(url, options, {
+      env,
+      fetch,
+      bind,
+      ...(deps.resource === undefined ? {} : { resource: deps.resource }),
+      scope: wider,
+    })
   }
 }
 

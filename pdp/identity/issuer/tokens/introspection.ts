@@ -67,7 +67,7 @@ export type IntrospectionDeps = {
 }
 
 export function createIntrospection(deps: IntrospectionDeps): Introspection {
-  const { issuer, clock } = deps
+  const { issuer, clock, sql } = deps
   const keys = createKeySource({
     load: () => deps.publicJwks(),
     clock,
@@ -82,7 +82,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
     clock,
     expiryLeewayMs: 0,
   })
-  const record = createReadRecord({ ...deps, verifier })
+  const record = createReadRecord({ issuer, sql, verifier })
   const joined = joinedRead((names) => readLive(deps.sql, names))
   const recordOfAny: ReadRecord = async (token) => (await record(token)) ?? deps.external(token)
 

@@ -8,7 +8,6 @@ import { STATUS } from '../../oauth/status.ts'
 import { createMailedTokens, type MailedKind } from '../mail/mailed-tokens.ts'
 import { createNotices, type Notices } from '../mail/notices.ts'
 import { createPasswords } from '../passwords/new-password.ts'
-import { hashSecret } from '../passwords/password-hash.ts'
 import { createPasswordRules } from '../passwords/password-rules.ts'
 import { changeAuthenticator, showAuthenticator } from './authenticator.ts'
 import { createBrowserCookies } from './browser-cookies.ts'
@@ -87,21 +86,20 @@ export const ACCOUNT_PATHS: readonly string[] = [...SCREENS.keys(), PATHS.passke
 
 /** `more`: screens of other rooms. */
 export function createAccount(deps: AccountDeps, more: (path: string) => Screen | undefined): Account {
-  const { knownPasswords: list, deliveries, ...rest } = deps
+  const { knownPasswords: list, ...rest } = deps
+  const { deliveries, sql, clock, issuer, directory, mailer, log, appendLog, appendEvents, revocations } = deps
   const tokens = createMailedTokens(deps)
   const script = readPasskeyScript()
-  const mailAttempts = createSharedAttempts({ ...deps, windowMs: MAIL_WINDOW_MS })
-  const notices = createNotices({ ...deps, deliveries, mailAttempts })
+  const mailAttempts = createSharedAttempts({ sql, clock, windowMs: MAIL_WINDOW_MS })
+  const notices = createNotices({ issuer, directory, mailer, log, deliveries, mailAttempts })
   const parts: AccountParts = {
-    hashPassword: hashSecret,
     ...rest,
     tokens,
-    deliveries,
     mailAttempts,
     notices,
     cookies: createBrowserCookies(deps),
     rules: createPasswordRules({ list }),
-    passwords: createPasswords({ ...deps, tokens }),
+    passwords: createPasswords({ sql, appendLog, appendEvents, revocations, tokens }),
   }
   return {
     async answer(req, res, path) {

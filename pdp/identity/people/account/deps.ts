@@ -31,7 +31,7 @@ export type AccountSettings = {
   /** Default: hashSecret. */
   readonly hashPassword?: (password: string) => Promise<string>
 }
-export type AccountDeps = AccountSettings & {
+export type AccountDeps = Required<AccountSettings> & {
   readonly elsewhere: Elsewhere
   readonly deliveries: Deliveries
   readonly issuer: string
@@ -56,7 +56,6 @@ export type AccountDeps = AccountSettings & {
   readonly log: Log
 }
 export type AccountParts = Omit<AccountDeps, 'knownPasswords'> & {
-  readonly hashPassword: (password: string) => Promise<string>
   readonly tokens: MailedTokens
   readonly cookies: BrowserCookies
   /** Counted by all nodes together, in windows of an hour. */

@@ -130,12 +130,13 @@ async function decline(
 }
 
 async function find(deps: JoiningDeps, parts: AccountParts, { req, frame }: Visit): Promise<PendingInvitation | null> {
+  const { sql, store } = deps
   const token = parts.cookies.kept(req, 'invitation')
-  const invitation = token === '' ? null : await deps.invitations(deps.sql).find(token)
+  const invitation = token === '' ? null : await deps.invitations(sql).find(token)
   if (invitation === null) return null
   const [account, gift] = await Promise.all([
     parts.directory.userByEmail(invitation.email),
-    giftOf({ ...parts, ...deps }, invitation),
+    giftOf({ directory: parts.directory, sql, store }, invitation),
   ])
   if (gift === null) return null
   const inviter = gift.inviter ?? frame.words.joining.somebody

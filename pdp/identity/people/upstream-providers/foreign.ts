@@ -32,7 +32,7 @@ export function createForeign(deps: Deps): {
   readonly signedOutElsewhere: SignedOutElsewhere
   screens(path: string): Screen | undefined
 } {
-  const { sql, clock, ring } = deps
+  const { sql, clock, ring, revocations, log } = deps
   const guard = createGuardedPost({ internalHosts: deps.internalHosts ?? [] })
   const providers = createIdentityProviders(deps)
   const sealed = createSealed(deps)
@@ -44,10 +44,16 @@ export function createForeign(deps: Deps): {
     elsewhere: createElsewhere(parts),
     providers,
     signedOutElsewhere: createSignedOutElsewhere({
-      ...{ ...deps, ...parts, marks: returns },
+      ...{ revocations, sql, clock, log, providers: parts.providers, links: parts.links, marks: returns },
       fetch: (url, { signal, headers }) =>
         outgoing(url, { method: 'GET', body: undefined, redirect: 'manual', headers, signal }),
     }),
-    screens: foreignScreens({ ...parts, returns }),
+    screens: foreignScreens({
+      providers: parts.providers,
+      links: parts.links,
+      client: parts.client,
+      sealed: parts.sealed,
+      returns,
+    }),
   }
 }

@@ -17,7 +17,8 @@ import type { Stranger } from './sealed.ts'
 import { askForSecond, PROOF, takeSecond } from './second-factor-proof.ts'
 
 export function foreignScreens(deps: ForeignDeps): (path: string) => Screen | undefined {
-  const at = (account: AccountParts): ForeignParts => ({ ...deps, account })
+  const { providers, links, client, sealed, returns } = deps
+  const at = (account: AccountParts): ForeignParts => ({ providers, links, client, sealed, returns, account })
   const own: Screen = {
     async show(account, visit) {
       const person = await personOf(account, visit)

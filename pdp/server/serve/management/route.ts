@@ -114,6 +114,7 @@ export function addManagementRoute<S extends Shape>(
   deps: ManagementDeps,
   route: ManagementRoute<S>,
 ): void {
+  const { issuer, verifyProof } = deps
   const callers = new WeakMap<FastifyRequest, ManagementClient>()
   const names = [...route.path.replaceAll('::', '').matchAll(/:([a-z_]+)/g)].map(([, name = '']) => name)
   const authorize = async (request: FastifyRequest, at: Reach): Promise<ManagementClient> => {
@@ -125,7 +126,7 @@ export function addManagementRoute<S extends Shape>(
       return authorizePerson(at, person, { scope, organization })
     }
     const caller = await authenticateManagementClient(
-      { ...deps, ...at },
+      { issuer, verifyProof, ...at },
       { message: request.raw, scope, provenBefore: callers.has(request) },
     )
     requireForms(request.params)

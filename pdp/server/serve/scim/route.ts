@@ -96,7 +96,11 @@ type Caller = { readonly name: string; readonly organization: string }
 
 /** A client that is bound to one organization, which is the only one that its directory knows. Throws RequestProblem. */
 async function authorize(deps: ScimDeps, at: Reach, { raw }: FastifyRequest, provenBefore: boolean): Promise<Caller> {
-  const caller = await authenticateManagementClient({ ...deps, ...at }, { message: raw, scope: SCOPE, provenBefore })
+  const { issuer, verifyProof } = deps
+  const caller = await authenticateManagementClient(
+    { issuer, verifyProof, ...at },
+    { message: raw, scope: SCOPE, provenBefore },
+  )
   const organization = organizationOf(caller)
   await requireWithin(caller, organization, at.pdp)
   return { name: `service:${caller.token.clientId}`, organization }
