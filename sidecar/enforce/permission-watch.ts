@@ -28,17 +28,6 @@ export type OpenExchange = {
   /** True when the session that let a browser in has been ended. Rejects when that cannot be known. Null: it needs no session. */
   readonly isSignedOut: (() => Promise<boolean>) | null
 }
-export type PermissionWatch = {
-  /** `cancel` is called at most once, and never after the returned function, which reports the end of the exchange. */
-  begin(exchange: OpenExchange, cancel: (code: ProblemCode) => void): () => void
-  /** The rules have changed: exchanges that stay open are evaluated by the new rules. */
-  reevaluateAll(): void
-  /** From now on cancels exchanges that have no natural end. */
-  cancelEndless(): void
-  /** Cancels every open exchange. */
-  cancelAll(code: ProblemCode): void
-  close(): void
-}
 type Watched = {
   readonly exchange: OpenExchange
   readonly cancel: (code: ProblemCode) => void
@@ -66,51 +55,102 @@ const ASK_AFTER_MS = 400
 /** Between two questions whether a session was ended. */
 const SESSION_MS = 1_000
 
-export function createPermissionWatch(options: {
+type WatchOptions = {
   readonly clock: () => number
   /** How long an exchange may continue while no PDP answers. */
   readonly unconfirmedMaxMs: number
   /** Tokens are accepted for this long after their expiry. */
   readonly expiryLeewayMs: number
-}): PermissionWatch {
-  const { clock, unconfirmedMaxMs, expiryLeewayMs } = options
-  // Not a Set: when V8 rehashes a Set, the old table keeps short-lived entries from being collected young.
-  const open: Watched[] = []
-  const sweeping = setInterval(sweep, SWEEP_MS).unref()
-  let endlessMayStay = true
+}
 
-  function sweep(): void {
-    const nowMs = clock()
+export class PermissionWatch {
+  readonly #options: WatchOptions
+  // Not a Set: when V8 rehashes a Set, the old table keeps short-lived entries from being collected young.
+  readonly #open: Watched[] = []
+  readonly #sweeping: NodeJS.Timeout
+  #endlessMayStay = true
+
+  constructor(options: WatchOptions) {
+    this.#options = options
+    this.#sweeping = setInterval(() => this.#sweep(), SWEEP_MS).unref()
+  }
+
+  /** `cancel` is called at most once, and never after the returned function, which reports the end of the exchange. */
+  begin(exchange: OpenExchange, cancel: (code: ProblemCode) => void): () => void {
+    const { basis, stale } = exchange
+    const askAtMs = this.#options.clock() + ASK_AFTER_MS
+    const watched: Watched = {
+      exchange,
+      cancel,
+      askAtMs,
+      sessionAtMs: askAtMs,
+      sessionUnknownSinceMs: null,
+      basis,
+      endAtMs: this.#endOf(basis),
+      stop: null,
+      at: this.#open.length,
+      unconfirmedSinceMs: null,
+      stale,
+      reevaluations: 0,
+    }
+    this.#open.push(watched)
+    return () => this.#end(watched)
+  }
+
+  /** The rules have changed: exchanges that stay open are evaluated by the new rules. */
+  reevaluateAll(): void {
+    for (const watched of this.#open) watched.stale = true
+  }
+
+  /** From now on cancels exchanges that have no natural end. */
+  cancelEndless(): void {
+    this.#endlessMayStay = false
+    this.#sweep()
+  }
+
+  /** Cancels every open exchange. */
+  cancelAll(code: ProblemCode): void {
+    for (const watched of [...this.#open]) this.#cancel(watched, code)
+  }
+
+  close(): void {
+    clearInterval(this.#sweeping)
+    for (const watched of [...this.#open]) this.#end(watched)
+  }
+
+  #sweep(): void {
+    const nowMs = this.#options.clock()
     // Backwards: when an exchange ends, the last one takes its index.
-    for (let at = open.length - 1; at >= 0; at -= 1) {
-      const watched = open[at]
+    for (let at = this.#open.length - 1; at >= 0; at -= 1) {
+      const watched = this.#open[at]
       if (watched === undefined) continue
       const { askAtMs, endAtMs, unconfirmedSinceMs, basis } = watched
       const { isSignedOut } = watched.exchange
-      if (nowMs >= endAtMs) cancel(watched, 'token_expired')
-      else if (!endlessMayStay && watched.exchange.isEndless()) cancel(watched, 'draining')
-      else if (watched.stale && nowMs >= askAtMs) void reevaluateOne(watched, nowMs)
-      else if (basis !== null && watched.stop === null && nowMs >= askAtMs) ask(watched, basis, nowMs)
-      else if (unconfirmedSinceMs !== null && nowMs - unconfirmedSinceMs >= unconfirmedMaxMs)
-        cancel(watched, 'pdp_unavailable')
-      else if (isSignedOut !== null && nowMs >= watched.sessionAtMs) void askSession(watched, isSignedOut, nowMs)
+      if (nowMs >= endAtMs) this.#cancel(watched, 'token_expired')
+      else if (!this.#endlessMayStay && watched.exchange.isEndless()) this.#cancel(watched, 'draining')
+      else if (watched.stale && nowMs >= askAtMs) void this.#reevaluate(watched, nowMs)
+      else if (basis !== null && watched.stop === null && nowMs >= askAtMs) this.#ask(watched, basis, nowMs)
+      else if (unconfirmedSinceMs !== null && nowMs - unconfirmedSinceMs >= this.#options.unconfirmedMaxMs)
+        this.#cancel(watched, 'pdp_unavailable')
+      else if (isSignedOut !== null && nowMs >= watched.sessionAtMs) void this.#askSession(watched, isSignedOut, nowMs)
     }
   }
 
-  async function askSession(watched: Watched, ask: () => Promise<boolean>, nowMs: number): Promise<void> {
+  async #askSession(watched: Watched, ask: () => Promise<boolean>, nowMs: number): Promise<void> {
     watched.sessionAtMs = nowMs + SESSION_MS
     const isSignedOut = await ask().catch(() => null)
     if (watched.at < 0) return
-    if (isSignedOut === true) return cancel(watched, 'token_invalid')
+    if (isSignedOut === true) return this.#cancel(watched, 'token_invalid')
     if (isSignedOut === false) {
       watched.sessionUnknownSinceMs = null
       return
     }
     watched.sessionUnknownSinceMs ??= nowMs
-    if (nowMs - watched.sessionUnknownSinceMs >= unconfirmedMaxMs) cancel(watched, 'session_unavailable')
+    if (nowMs - watched.sessionUnknownSinceMs >= this.#options.unconfirmedMaxMs)
+      this.#cancel(watched, 'session_unavailable')
   }
 
-  async function reevaluateOne(watched: Watched, nowMs: number): Promise<void> {
+  async #reevaluate(watched: Watched, nowMs: number): Promise<void> {
     watched.stop?.()
     watched.reevaluations += 1
     Object.assign(watched, { stale: false, basis: null, stop: null, endAtMs: Number.POSITIVE_INFINITY })
@@ -119,23 +159,23 @@ export function createPermissionWatch(options: {
     const { reevaluations } = watched
     const result = await watched.exchange.reevaluate()
     if (watched.at < 0 || watched.reevaluations !== reevaluations) return
-    if (result.kind === 'denied') return cancel(watched, result.code)
+    if (result.kind === 'denied') return this.#cancel(watched, result.code)
     const { basis } = result
     watched.basis = basis
-    watched.endAtMs = endOf(basis)
+    watched.endAtMs = this.#endOf(basis)
     if (basis === null) watched.unconfirmedSinceMs = null
-    else if (!watched.stale) ask(watched, basis, watched.unconfirmedSinceMs)
+    else if (!watched.stale) this.#ask(watched, basis, watched.unconfirmedSinceMs)
   }
 
-  function ask(watched: Watched, basis: PermissionBasis, sinceMs: number): void {
+  #ask(watched: Watched, basis: PermissionBasis, sinceMs: number): void {
     watched.unconfirmedSinceMs = sinceMs
     let over = false
     const stop = basis.watch((answer) => {
       if (watched.at < 0 || over) return
       const code = answer === null ? 'pdp_unavailable' : basis.evaluate(answer)
       if (code === null) watched.unconfirmedSinceMs = null
-      else if (code === 'pdp_unavailable') watched.unconfirmedSinceMs ??= clock()
-      else cancel(watched, code)
+      else if (code === 'pdp_unavailable') watched.unconfirmedSinceMs ??= this.#options.clock()
+      else this.#cancel(watched, code)
     })
     watched.stop = () => {
       over = true
@@ -145,60 +185,25 @@ export function createPermissionWatch(options: {
     if (watched.at < 0) watched.stop()
   }
 
-  function endOf(basis: PermissionBasis | null): number {
+  #endOf(basis: PermissionBasis | null): number {
     if (basis === null) return Number.POSITIVE_INFINITY
     const { expiresAtMs } = basis
+    const { clock, expiryLeewayMs } = this.#options
     return clock() < expiresAtMs ? expiresAtMs : expiresAtMs + expiryLeewayMs
   }
 
-  function end(watched: Watched): void {
-    const last = open.at(-1)
+  #end(watched: Watched): void {
+    const last = this.#open.at(-1)
     if (watched.at < 0 || last === undefined) return
-    open[watched.at] = last
+    this.#open[watched.at] = last
     last.at = watched.at
-    open.pop()
+    this.#open.pop()
     watched.at = -1
     watched.stop?.()
   }
 
-  function cancel(watched: Watched, code: ProblemCode): void {
-    end(watched)
+  #cancel(watched: Watched, code: ProblemCode): void {
+    this.#end(watched)
     watched.cancel(code)
-  }
-
-  return {
-    begin(exchange, onCancel) {
-      const { basis, stale } = exchange
-      const watched: Watched = {
-        exchange,
-        cancel: onCancel,
-        askAtMs: clock() + ASK_AFTER_MS,
-        sessionAtMs: clock() + ASK_AFTER_MS,
-        sessionUnknownSinceMs: null,
-        basis,
-        endAtMs: endOf(basis),
-        stop: null,
-        at: open.length,
-        unconfirmedSinceMs: null,
-        stale,
-        reevaluations: 0,
-      }
-      open.push(watched)
-      return () => end(watched)
-    },
-    reevaluateAll() {
-      for (const watched of open) watched.stale = true
-    },
-    cancelEndless() {
-      endlessMayStay = false
-      sweep()
-    },
-    cancelAll(code) {
-      for (const watched of [...open]) cancel(watched, code)
-    },
-    close() {
-      clearInterval(sweeping)
-      for (const watched of [...open]) end(watched)
-    },
   }
 }

@@ -3,17 +3,6 @@
  * block, because the library silently drops malformed fields, and limits frames that carry no content.
  */
 
-export type FrameGuard = {
-  /** Takes the next bytes of the connection, including its preface. False: a flood; the connection must end. */
-  inspect(chunk: Buffer): boolean
-  /** A stream was reset because of what the client sent; it costs like a frame without content. False: a flood. */
-  resetStream(): boolean
-  /** Bytes were sent to the client, which may answer them with frames without content. */
-  sent(bytes: number): void
-  /** The number of fields in the next header block of this stream; null: no block, or unknown. */
-  takeFieldCount(streamId: number): number | null
-}
-
 const PREFACE_BYTES = 24
 const HEADER_BYTES = 9
 /** The default maximum frame size (section 6.5.2). */
@@ -36,93 +25,107 @@ const CONTENT_BYTES_MIN = 64
 
 type Frame = { readonly type: number; readonly flags: number; readonly streamId: number; readonly payload: Buffer }
 
-/** `emptyFramesMax`: the burst of frames without a request or body; a tenth of it per second after that. */
-export function createFrameGuard(options: {
-  readonly emptyFramesMax: number
-  readonly nowMs: () => number
-}): FrameGuard {
-  const { emptyFramesMax, nowMs } = options
-  const blocks: { readonly streamId: number; readonly count: number | null }[] = []
-  let prefaceLeft = PREFACE_BYTES
+export class FrameGuard {
+  readonly #emptyFramesMax: number
+  readonly #nowMs: () => number
+  readonly #blocks: { readonly streamId: number; readonly count: number | null }[] = []
+  #prefaceLeft = PREFACE_BYTES
   /** The first part of a frame that is not complete yet. */
-  let rest: Buffer = Buffer.alloc(0)
+  #rest: Buffer = Buffer.alloc(0)
   /** Remaining bytes of a DATA frame, which are not inspected. */
-  let skipped = 0
-  let block: Buffer[] = []
-  let blockBytes = 0
-  let budget = emptyFramesMax
-  let countedMs = nowMs()
+  #skipped = 0
+  #block: Buffer[] = []
+  #blockBytes = 0
+  #budget: number
+  #countedMs: number
 
-  function spend(): boolean {
-    if (budget < 1) {
-      const now = nowMs()
-      budget = Math.min(emptyFramesMax, budget + ((now - countedMs) / 1_000) * (emptyFramesMax / 10))
-      countedMs = now
+  /** `emptyFramesMax`: the burst of frames without a request or body; a tenth of it per second after that. */
+  constructor({ emptyFramesMax, nowMs }: { readonly emptyFramesMax: number; readonly nowMs: () => number }) {
+    this.#emptyFramesMax = emptyFramesMax
+    this.#nowMs = nowMs
+    this.#budget = emptyFramesMax
+    this.#countedMs = nowMs()
+  }
+
+  /** Takes the next bytes of the connection, including its preface. False: a flood; the connection must end. */
+  inspect(given: Buffer): boolean {
+    let chunk = given
+    let at = Math.min(this.#prefaceLeft, chunk.length)
+    this.#prefaceLeft -= at
+    if (this.#rest.length > 0) {
+      chunk = Buffer.concat([this.#rest, chunk])
+      this.#rest = Buffer.alloc(0)
     }
-    budget -= 1
-    return budget >= 0
+    while (at < chunk.length) {
+      if (this.#skipped > 0) {
+        const bytes = Math.min(this.#skipped, chunk.length - at)
+        this.#skipped -= bytes
+        at += bytes
+        continue
+      }
+      if (chunk.length - at < HEADER_BYTES) break
+      const length = chunk.readUIntBE(at, 3)
+      const type = chunk[at + 3] ?? 0
+      const flags = chunk[at + 4] ?? 0
+      if (length > FRAME_BYTES_MAX) return false
+      if (type === DATA) {
+        if (length === 0 && (flags & END_STREAM) === 0 && !this.#spend()) return false
+        this.#skipped = length
+        at += HEADER_BYTES
+        continue
+      }
+      const end = at + HEADER_BYTES + length
+      if (end > chunk.length) break
+      const streamId = chunk.readUInt32BE(at + 5) & 0x7fffffff
+      if (!this.#take({ type, flags, streamId, payload: chunk.subarray(at + HEADER_BYTES, end) })) return false
+      at = end
+    }
+    if (at < chunk.length) this.#rest = Buffer.from(chunk.subarray(at))
+    return true
   }
 
-  function take({ type, flags, streamId, payload }: Frame): boolean {
-    if (type !== HEADERS && type !== CONTINUATION) return type === WINDOW_UPDATE || spend()
+  /** A stream was reset because of what the client sent; it costs like a frame without content. False: a flood. */
+  resetStream(): boolean {
+    return this.#spend()
+  }
+
+  /** Bytes were sent to the client, which may answer them with frames without content. */
+  sent(bytes: number): void {
+    // gRPC clients send a PING for each message that they get, to measure bandwidth.
+    if (bytes >= CONTENT_BYTES_MIN) this.#budget = Math.min(this.#emptyFramesMax, this.#budget + 1)
+  }
+
+  /** The number of fields in the next header block of this stream; null: no block, or unknown. */
+  takeFieldCount(streamId: number): number | null {
+    // The library reports blocks in order; it rejected all blocks before this one.
+    for (let next = this.#blocks.shift(); next !== undefined; next = this.#blocks.shift())
+      if (next.streamId === streamId) return next.count
+    return null
+  }
+
+  #spend(): boolean {
+    if (this.#budget < 1) {
+      const now = this.#nowMs()
+      const gained = ((now - this.#countedMs) / 1_000) * (this.#emptyFramesMax / 10)
+      this.#budget = Math.min(this.#emptyFramesMax, this.#budget + gained)
+      this.#countedMs = now
+    }
+    this.#budget -= 1
+    return this.#budget >= 0
+  }
+
+  #take({ type, flags, streamId, payload }: Frame): boolean {
+    if (type !== HEADERS && type !== CONTINUATION) return type === WINDOW_UPDATE || this.#spend()
     // A header block may be split into many small frames: only its first frame is free.
-    if (type === CONTINUATION && !spend()) return false
-    block.push(type === HEADERS ? fragmentOf(payload, flags) : payload)
-    blockBytes += payload.length
-    if (blockBytes > BLOCK_BYTES_MAX) return false
+    if (type === CONTINUATION && !this.#spend()) return false
+    this.#block.push(type === HEADERS ? fragmentOf(payload, flags) : payload)
+    this.#blockBytes += payload.length
+    if (this.#blockBytes > BLOCK_BYTES_MAX) return false
     if ((flags & END_HEADERS) === 0) return true
-    blocks.push({ streamId, count: countFields(Buffer.concat(block)) })
-    block = []
-    blockBytes = 0
-    return blocks.length <= BLOCKS_MAX
-  }
-
-  return {
-    inspect(chunk) {
-      let at = Math.min(prefaceLeft, chunk.length)
-      prefaceLeft -= at
-      if (rest.length > 0) {
-        chunk = Buffer.concat([rest, chunk])
-        rest = Buffer.alloc(0)
-      }
-      while (at < chunk.length) {
-        if (skipped > 0) {
-          const bytes = Math.min(skipped, chunk.length - at)
-          skipped -= bytes
-          at += bytes
-          continue
-        }
-        if (chunk.length - at < HEADER_BYTES) break
-        const length = chunk.readUIntBE(at, 3)
-        const type = chunk[at + 3] ?? 0
-        const flags = chunk[at + 4] ?? 0
-        if (length > FRAME_BYTES_MAX) return false
-        if (type === DATA) {
-          if (length === 0 && (flags & END_STREAM) === 0 && !spend()) return false
-          skipped = length
-          at += HEADER_BYTES
-          continue
-        }
-        const end = at + HEADER_BYTES + length
-        if (end > chunk.length) break
-        const streamId = chunk.readUInt32BE(at + 5) & 0x7fffffff
-        if (!take({ type, flags, streamId, payload: chunk.subarray(at + HEADER_BYTES, end) })) return false
-        at = end
-      }
-      if (at < chunk.length) rest = Buffer.from(chunk.subarray(at))
-      return true
-    },
-    resetStream: spend,
-    sent(bytes) {
-      // gRPC clients send a PING for each message that they get, to measure bandwidth.
-      if (bytes >= CONTENT_BYTES_MIN) budget = Math.min(emptyFramesMax, budget + 1)
-    },
-    takeFieldCount(streamId) {
-      // The library reports blocks in order; it rejected all blocks before this one.
-      for (let next = blocks.shift(); next !== undefined; next = blocks.shift())
-        if (next.streamId === streamId) return next.count
-      return null
-    },
+    this.#blocks.push({ streamId, count: countFields(Buffer.concat(this.#block)) })
+    this.#block = []
+    this.#blockBytes = 0
+    return this.#blocks.length <= BLOCKS_MAX
   }
 }
 

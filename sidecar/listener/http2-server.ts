@@ -1,5 +1,11 @@
 /** Serves open HTTP/2 connections: checks and limits frames, limits streams, and closes with GOAWAY. */
-import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
+import {
+  constants,
+  performServerHandshake,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+  type Settings,
+} from 'node:http2'
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { clientOf } from '../../pdp/shared/base/addresses.ts'
@@ -9,7 +15,7 @@ import { FIELD_OPTIONS } from '../http/http2-fields.ts'
 import { mayTake } from '../http/share.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
 import { type Http2Peer, http2Answer, http2Request } from './http2-exchange.ts'
-import { createFrameGuard, type FrameGuard } from './http2-frame-guard.ts'
+import { FrameGuard } from './http2-frame-guard.ts'
 
 export type Http2Server = {
   /** Takes over a connection from its first byte. */
@@ -46,27 +52,19 @@ const CLIENT_ERRORS = new Set<number>([
 export function createHttp2Server({ limits: given, onRequest, onFlood, isProxy }: Http2ServerOptions): Http2Server {
   let limits = given
   const sessions = new Set<ServerHttp2Session>()
-  let streamCount = 0
-  /** Open streams by client. One that reads no answers keeps them open. */
-  const ofClient = new Map<string, number>()
+  const places = new StreamPlaces(() => limits, isProxy)
   let withdrawn = false
   let draining = false
 
   function accept(socket: Socket): void {
-    const guard = createFrameGuard({ emptyFramesMax: limits.http2EmptyFramesMax, nowMs: () => performance.now() })
+    const guard = new FrameGuard({ emptyFramesMax: limits.http2EmptyFramesMax, nowMs: () => performance.now() })
     const end = (): void => {
       onFlood(socket)
       session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
     }
     const session = performServerHandshake(guarded(socket, { guard, onFlood: end, idleMs: limits.bodyIdleMs }), {
-      ...FIELD_OPTIONS,
-      maxHeaderListPairs: FIELD_PAIRS_MAX,
-      maxSessionMemory: SESSION_MB_MAX,
-      settings: {
-        maxConcurrentStreams: limits.http2StreamsMax,
-        maxHeaderListSize: limits.headerBytesMax,
-        enablePush: false,
-      },
+      ...SESSION_OPTIONS,
+      settings: settingsOf(limits),
     })
     const peer: Http2Peer = {
       connection: session,
@@ -89,7 +87,7 @@ export function createHttp2Server({ limits: given, onRequest, onFlood, isProxy }
       stream.setTimeout(limits.bodyIdleMs, () => {
         if (stream.writableLength > 0) stream.destroy(new Error('the client does not read the response'))
       })
-      const leave = enter(peer.address)
+      const leave = places.enter(peer.address)
       if (leave === null) return stream.close(constants.NGHTTP2_REFUSED_STREAM)
       idle.enter()
       stream.once('close', () => {
@@ -98,34 +96,10 @@ export function createHttp2Server({ limits: given, onRequest, onFlood, isProxy }
         if (CLIENT_ERRORS.has(stream.rstCode) && !session.destroyed && !guard.resetStream()) end()
       })
       const fieldCount = (): number | null => guard.takeFieldCount(stream.id ?? 0)
-      begin(stream, http2Request({ stream, raw, ends: (flags & END_STREAM) !== 0, fieldCount, peer }))
+      handOn(stream, http2Request({ stream, raw, ends: (flags & END_STREAM) !== 0, fieldCount, peer }), onRequest)
       if (withdrawn) session.close()
     })
     if (draining) session.close()
-  }
-
-  /** Counts a stream until the returned function is called. Null: there are too many. */
-  function enter(address: string): (() => void) | null {
-    const client = clientOf(address)
-    const own = ofClient.get(client) ?? 0
-    if (streamCount >= limits.connectionsMax) return null
-    const isWithin =
-      own < limits.clientConnectionsMax && mayTake(own, { used: streamCount, max: limits.connectionsMax })
-    if (!isWithin && !isProxy(address)) return null
-    streamCount += 1
-    ofClient.set(client, own + 1)
-    return () => {
-      streamCount -= 1
-      const left = (ofClient.get(client) ?? 1) - 1
-      if (left > 0) ofClient.set(client, left)
-      else ofClient.delete(client)
-    }
-  }
-
-  function begin(stream: ServerHttp2Stream, client: ClientRequest): void {
-    const res = http2Answer(stream, { bodiless: client.method === 'HEAD' })
-    const expects = client.raw.some((name, at) => at % 2 === 0 && name === 'expect')
-    onRequest(client, res, expects)
   }
 
   function withdraw(): void {
@@ -147,6 +121,55 @@ export function createHttp2Server({ limits: given, onRequest, onFlood, isProxy }
 }
 
 const ignore = (): void => undefined
+
+/** The open streams of all connections, by client. A client that reads no answers keeps them open. */
+class StreamPlaces {
+  readonly #limits: () => SidecarLimits
+  readonly #isProxy: (address: string) => boolean
+  readonly #counts = new Map<string, number>()
+  #used = 0
+
+  constructor(limits: () => SidecarLimits, isProxy: (address: string) => boolean) {
+    this.#limits = limits
+    this.#isProxy = isProxy
+  }
+
+  /** Counts a stream until the returned function is called. Null: there are too many. */
+  enter(address: string): (() => void) | null {
+    const { connectionsMax, clientConnectionsMax } = this.#limits()
+    const client = clientOf(address)
+    const own = this.#counts.get(client) ?? 0
+    if (this.#used >= connectionsMax) return null
+    const isWithin = own < clientConnectionsMax && mayTake(own, { used: this.#used, max: connectionsMax })
+    if (!isWithin && !this.#isProxy(address)) return null
+    this.#used += 1
+    this.#counts.set(client, own + 1)
+    return () => {
+      this.#used -= 1
+      const left = (this.#counts.get(client) ?? 1) - 1
+      if (left > 0) this.#counts.set(client, left)
+      else this.#counts.delete(client)
+    }
+  }
+}
+
+const SESSION_OPTIONS = {
+  ...FIELD_OPTIONS,
+  maxHeaderListPairs: FIELD_PAIRS_MAX,
+  maxSessionMemory: SESSION_MB_MAX,
+}
+
+const settingsOf = ({ http2StreamsMax, headerBytesMax }: SidecarLimits): Settings => ({
+  maxConcurrentStreams: http2StreamsMax,
+  maxHeaderListSize: headerBytesMax,
+  enablePush: false,
+})
+
+function handOn(stream: ServerHttp2Stream, client: ClientRequest, onRequest: Http2ServerOptions['onRequest']): void {
+  const res = http2Answer(stream, { bodiless: client.method === 'HEAD' })
+  const expects = client.raw.some((name, at) => at % 2 === 0 && name === 'expect')
+  onRequest(client, res, expects)
+}
 
 /** Closes an unused connection even if the client sends PING frames. */
 function closeWhenIdle(session: ServerHttp2Session, idleMs: number): { enter(): void; leave(): void } {

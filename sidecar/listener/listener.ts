@@ -3,7 +3,8 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions, Se
 import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { Server as TlsServer } from 'node:tls'
+import { TLSSocket, Server as TlsServer } from 'node:tls'
+import { clientOf, parseAddress } from '../../pdp/shared/base/addresses.ts'
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import { RequestQueue, Rests } from '../../pdp/shared/process/http/request-queue.ts'
 import { type ListenAddress, listenOn } from '../../pdp/shared/process/listen.ts'
@@ -11,9 +12,7 @@ import { dropsAuthority, type Pem, secureOptions } from '../config/certificates.
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from '../http/client-request.ts'
 import { mayTake } from '../http/share.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
-import { resetWhenCut } from './cut-response.ts'
-import { createHttp2Server } from './http2-server.ts'
-import { addressOf, openSockets } from './open-sockets.ts'
+import { createHttp2Server, type Http2Server } from './http2-server.ts'
 import { detectProtocol } from './protocol-detection.ts'
 import { type RequestLines, watchRequestLines } from './request-lines.ts'
 
@@ -68,159 +67,200 @@ const LINGER_MS = 1_000
 const IDLE_CHECK_MS = 100
 
 export function createListener(options: ListenerOptions): Listener {
-  const { onRequest, mayUpgrade, onUpgrade, onRejected } = options
-  let { limits, certificate } = options
-  const rests = new Rests(() => limits.keepAliveMs)
-  const queues = new WeakMap<Duplex, RequestQueue>()
-  const lines = new WeakMap<Duplex, RequestLines>()
-  const server = createHttpServer(certificate, {
-    maxHeaderSize: limits.headerBytesMax,
-    headersTimeout: limits.headersTimeoutMs,
-    // The duration of a body is not limited. Idle time, minimum rate and `bodyReadMs` limit it instead.
-    requestTimeout: 0,
-    keepAliveTimeout: limits.keepAliveMs,
-    connectionsCheckingInterval: CHECK_MS,
-    insecureHTTPParser: false,
-    // The pipeline checks the Host field, and answers with a problem document.
-    requireHostHeader: false,
-    // A pipelined upgrade would be answered before the requests in front of it.
-    shouldUpgradeCallback: (req) =>
-      queueOf(req.socket).current === null && lines.get(req.socket)?.formOf(req) === 'good' && mayUpgrade(req),
-    // Notices a vanished client even when nothing is written to it.
-    keepAlive: true,
-    keepAliveInitialDelay: PROBE_AFTER_MS,
-  })
-  // Node would silently drop fields beyond its limit. The pipeline rejects them instead, and `maxHeaderSize` limits the bytes.
-  server.maxHeadersCount = 0
-  server.maxConnections = limits.connectionsMax
+  return new DataPort(options)
+}
 
-  function queueOf(connection: Duplex): RequestQueue {
-    const queue = queues.get(connection) ?? new RequestQueue(connection, rests)
-    queues.set(connection, queue)
+class DataPort implements Listener {
+  readonly #options: ListenerOptions
+  #limits: SidecarLimits
+  #certificate: Pem | null
+  readonly #rests: Rests
+  readonly #queues = new WeakMap<Duplex, RequestQueue>()
+  readonly #lines = new WeakMap<Duplex, RequestLines>()
+  readonly #server: Server
+  readonly #http2: Http2Server
+  readonly #detection: { close(): void }
+  readonly #sockets: ReadonlySet<Socket>
+
+  constructor(options: ListenerOptions) {
+    const { limits, certificate, mayUpgrade, isProxy } = options
+    this.#options = options
+    this.#limits = limits
+    this.#certificate = certificate
+    this.#rests = new Rests(() => this.#limits.keepAliveMs)
+    const server = createHttpServer(certificate, {
+      ...httpOptions(limits),
+      // A pipelined upgrade would be answered before the requests in front of it.
+      shouldUpgradeCallback: (req) =>
+        this.#queueOf(req.socket).current === null &&
+        this.#lines.get(req.socket)?.formOf(req) === 'good' &&
+        mayUpgrade(req),
+    })
+    this.#server = server
+    // Node would silently drop fields beyond its limit. The pipeline rejects them instead, and `maxHeaderSize` limits the bytes.
+    server.maxHeadersCount = 0
+    server.maxConnections = limits.connectionsMax
+    this.#serve(server)
+    this.#http2 = createHttp2Server({
+      limits,
+      onRequest: options.onRequest,
+      onFlood: (socket) => this.#drop(socket, 'a flood of HTTP/2 frames', 'request_invalid'),
+      isProxy,
+    })
+    this.#detection = detectProtocol(server, {
+      timeoutMs: () => this.#limits.headersTimeoutMs,
+      onHttp1: (connection, serve) => this.#begin(connection, serve),
+      onHttp2: this.#http2.accept,
+      onLate: (connection) => this.#reject(connection, 'request_timeout', 'no complete request arrived in time'),
+    })
+    this.#sockets = openSockets(server, {
+      mayOpen: (client, { own, used }) =>
+        (own < this.#limits.clientConnectionsMax && mayTake(own, { used, max: this.#limits.connectionsMax })) ||
+        isProxy(client),
+      onFull: (socket, reason) => this.#drop(socket, reason),
+    })
+  }
+
+  listen(address: ListenAddress): Promise<ListenAddress> {
+    return listenOn(this.#server, 'The sidecar', address)
+  }
+
+  listenAt(path: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject)
+      this.#server.listen(path, () => {
+        this.#server.off('error', reject)
+        resolve()
+      })
+    })
+  }
+
+  setLimits(next: SidecarLimits): void {
+    this.#limits = next
+    this.#server.headersTimeout = next.headersTimeoutMs
+    this.#server.keepAliveTimeout = next.keepAliveMs
+    this.#server.maxConnections = next.connectionsMax
+    // Node reads this property for each connection, but its types lack it.
+    Object.assign(this.#server, { maxHeaderSize: next.headerBytesMax })
+    this.#http2.setLimits(next)
+  }
+
+  replaceCertificate(next: Pem): number {
+    if (this.#server instanceof TlsServer) this.#server.setSecureContext(secureOptions(next))
+    const ended = dropsAuthority(this.#certificate, next) ? [...this.#sockets] : []
+    for (const socket of ended) socket.destroy()
+    this.#certificate = next
+    return ended.length
+  }
+
+  withdraw(): void {
+    this.#http2.withdraw()
+  }
+
+  async close(ending: Parameters<Listener['close']>[0]): Promise<void> {
+    this.#detection.close()
+    if (!this.#server.listening) return
+    this.#rests.hurry(LINGER_MS)
+    this.#http2.drain()
+    await drain(this.#server, this.#sockets, ending)
+  }
+
+  #serve(server: Server): void {
+    server.on('request', (req, res) => this.#accept(req, res, false))
+    server.on('checkContinue', (req, res) => this.#accept(req, res, true))
+    server.on('checkExpectation', (req, res) => this.#accept(req, res, false))
+    server.on('upgrade', (req, socket, head) => {
+      this.#lines.get(socket)?.close()
+      const res = answerOver(req, socket)
+      socket.on('error', () => socket.destroy())
+      const upgrade = { socket, head, release: () => release(res, socket) }
+      this.#options.onUpgrade(http1Request(req), res, upgrade)
+    })
+    server.on('drop', this.#options.onDropped)
+    server.on('connect', (_req, connection) =>
+      this.#queueOf(connection).endWith(() => this.#reject(connection, 'method_unsupported', 'CONNECT')),
+    )
+    server.on('clientError', (err, connection) => this.#onClientError(err, connection))
+  }
+
+  #queueOf(connection: Duplex): RequestQueue {
+    const queue = this.#queues.get(connection) ?? new RequestQueue(connection, this.#rests)
+    this.#queues.set(connection, queue)
     return queue
   }
 
   /** HTTP/1.1 begins on this connection. */
-  function begin(connection: Socket, serve: () => void): void {
-    lines.set(
-      connection,
-      watchRequestLines(connection, serve, { headBytesMax: () => limits.headerBytesMax, onTooLong }),
-    )
+  #begin(connection: Socket, serve: () => void): void {
+    const lines = watchRequestLines(connection, serve, {
+      headBytesMax: () => this.#limits.headerBytesMax,
+      onTooLong: (long) =>
+        this.#queueOf(long).endWith(() => this.#reject(long, 'headers_too_large', 'the header section is too long')),
+    })
+    this.#lines.set(connection, lines)
   }
-  const onTooLong = (connection: Duplex): void =>
-    queueOf(connection).endWith(() => reject(connection, 'headers_too_large', 'the header section is too long'))
 
-  function accept(req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void {
-    const form = lines.get(req.socket)?.formOf(req) ?? 'unknown'
+  #accept(req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): void {
+    const form = this.#lines.get(req.socket)?.formOf(req) ?? 'unknown'
     if (form !== 'good') {
-      queueOf(req.socket).endWith(() => refuse(req.socket, form))
+      this.#queueOf(req.socket).endWith(() => this.#refuse(req.socket, form))
       return
     }
     // When an upgrade is not performed, the parser loses the bytes that follow, so no later request can be read.
     const isLast = req.headers.upgrade !== undefined
     if (isLast) res.shouldKeepAlive = false
     if (req.httpVersionMinor === 0) resetWhenCut(res, req.socket)
-    const begin = (): void => onRequest(http1Request(req), res, expectsContinue)
-    if (queueOf(req.socket).take({ req, res, begin, isLast }, limits.pipelinedMax)) return
-    drop(req.socket, 'the client exceeded pipelined_max')
+    const begin = (): void => this.#options.onRequest(http1Request(req), res, expectsContinue)
+    if (this.#queueOf(req.socket).take({ req, res, begin, isLast }, this.#limits.pipelinedMax)) return
+    this.#drop(req.socket, 'the client exceeded pipelined_max')
   }
-  server.on('request', (req, res) => accept(req, res, false))
-  server.on('checkContinue', (req, res) => accept(req, res, true))
-  server.on('checkExpectation', (req, res) => accept(req, res, false))
-  server.on('upgrade', (req, socket, head) => {
-    lines.get(socket)?.close()
-    const res = answerOver(req, socket)
-    socket.on('error', () => socket.destroy())
-    onUpgrade(http1Request(req), res, { socket, head, release: () => release(res, socket) })
-  })
-  function reject(connection: Duplex, code: ProblemCode, reason: string): void {
-    endSoon(connection)
-    onRejected(connection, { code, reason, address: addressOf(connection), answers: true })
-  }
-  function refuse(connection: Duplex, form: 'bad' | 'unknown'): void {
-    if (form === 'bad') {
-      reject(connection, 'request_invalid', 'the request line is malformed')
-      return
-    }
-    // Without an answer, the client sends it again on another connection.
-    endSoon(connection)
-    const reason = 'the request follows a chunked body without a pause'
-    onRejected(connection, { code: 'request_invalid', reason, address: addressOf(connection), answers: false })
-    connection.end()
-  }
-  function drop(connection: Duplex, reason: string, code: ProblemCode = 'busy'): void {
-    onRejected(connection, { code, reason, address: addressOf(connection), answers: false })
-    connection.destroy()
-  }
-  server.on('drop', options.onDropped)
-  server.on('connect', (_req, connection) =>
-    queueOf(connection).endWith(() => reject(connection, 'method_unsupported', 'CONNECT')),
-  )
-  server.on('clientError', (err, connection) => {
+
+  #onClientError(err: NodeJS.ErrnoException, connection: Duplex): void {
     const code = problemOf(err)
-    const queue = queueOf(connection)
+    const queue = this.#queueOf(connection)
     const reason = reasonOf(err)
     if (code === null) connection.destroy()
     // Complete requests before the malformed one are answered first.
-    else if (queue.current === null || queue.current.req.complete) queue.endWith(() => reject(connection, code, reason))
-    else if (queue.current.res.headersSent) drop(connection, reason, code)
-    else reject(connection, code, reason)
-  })
-  const http2 = createHttp2Server({
-    limits,
-    onRequest,
-    onFlood: (socket) => drop(socket, 'a flood of HTTP/2 frames', 'request_invalid'),
-    isProxy: options.isProxy,
-  })
-  const detection = detectProtocol(server, {
-    timeoutMs: () => limits.headersTimeoutMs,
-    onHttp1: begin,
-    onHttp2: http2.accept,
-    onLate: (connection) => reject(connection, 'request_timeout', 'no complete request arrived in time'),
-  })
-  const sockets = openSockets(server, {
-    mayOpen: (client, { own, used }) =>
-      (own < limits.clientConnectionsMax && mayTake(own, { used, max: limits.connectionsMax })) ||
-      options.isProxy(client),
-    onFull: (socket, reason) => drop(socket, reason),
-  })
+    else if (queue.current === null || queue.current.req.complete)
+      queue.endWith(() => this.#reject(connection, code, reason))
+    else if (queue.current.res.headersSent) this.#drop(connection, reason, code)
+    else this.#reject(connection, code, reason)
+  }
 
-  return {
-    listen: (address) => listenOn(server, 'The sidecar', address),
-    listenAt: (path) =>
-      new Promise((resolve, reject) => {
-        server.once('error', reject)
-        server.listen(path, () => {
-          server.off('error', reject)
-          resolve()
-        })
-      }),
-    withdraw: http2.withdraw,
-    setLimits(next) {
-      limits = next
-      server.headersTimeout = next.headersTimeoutMs
-      server.keepAliveTimeout = next.keepAliveMs
-      server.maxConnections = next.connectionsMax
-      // Node reads this property for each connection, but its types lack it.
-      Object.assign(server, { maxHeaderSize: next.headerBytesMax })
-      http2.setLimits(next)
-    },
-    replaceCertificate(next) {
-      if (server instanceof TlsServer) server.setSecureContext(secureOptions(next))
-      const ended = dropsAuthority(certificate, next) ? [...sockets] : []
-      for (const socket of ended) socket.destroy()
-      certificate = next
-      return ended.length
-    },
-    async close(ending) {
-      detection.close()
-      if (!server.listening) return
-      rests.hurry(LINGER_MS)
-      http2.drain()
-      await drain(server, sockets, ending)
-    },
+  #reject(connection: Duplex, code: ProblemCode, reason: string): void {
+    endSoon(connection)
+    this.#options.onRejected(connection, { code, reason, address: addressOf(connection), answers: true })
+  }
+
+  #refuse(connection: Duplex, form: 'bad' | 'unknown'): void {
+    if (form === 'bad') return void this.#reject(connection, 'request_invalid', 'the request line is malformed')
+    // Without an answer, the client sends it again on another connection.
+    endSoon(connection)
+    const reason = 'the request follows a chunked body without a pause'
+    const address = addressOf(connection)
+    this.#options.onRejected(connection, { code: 'request_invalid', reason, address, answers: false })
+    connection.end()
+  }
+
+  #drop(connection: Duplex, reason: string, code: ProblemCode = 'busy'): void {
+    this.#options.onRejected(connection, { code, reason, address: addressOf(connection), answers: false })
+    connection.destroy()
   }
 }
+
+const httpOptions = (limits: SidecarLimits): ServerOptions => ({
+  maxHeaderSize: limits.headerBytesMax,
+  headersTimeout: limits.headersTimeoutMs,
+  // The duration of a body is not limited. Idle time, minimum rate and `bodyReadMs` limit it instead.
+  requestTimeout: 0,
+  keepAliveTimeout: limits.keepAliveMs,
+  connectionsCheckingInterval: CHECK_MS,
+  insecureHTTPParser: false,
+  // The pipeline checks the Host field, and answers with a problem document.
+  requireHostHeader: false,
+  // Notices a vanished client even when nothing is written to it.
+  keepAlive: true,
+  keepAliveInitialDelay: PROBE_AFTER_MS,
+})
 
 function createHttpServer(certificate: Pem | null, options: ServerOptions): Server {
   if (certificate === null) return createServer(options)
@@ -292,4 +332,48 @@ async function drain(
   await closed
   clearTimeout(timer)
   clearInterval(idle)
+}
+
+type Opening = {
+  /** `own`: what the client has open already, of `used` in all. */
+  readonly mayOpen: (address: string, open: { readonly own: number; readonly used: number }) => boolean
+  readonly onFull: (socket: Socket, reason: string) => void
+}
+
+/** All open sockets, including those before protocol detection and after an upgrade. */
+function openSockets(server: Server, { mayOpen, onFull }: Opening): ReadonlySet<Socket> {
+  const sockets = new Set<Socket>()
+  const counts = new Map<string, number>()
+  server.on('connection', (socket: Socket) => {
+    const address = addressOf(socket)
+    const client = clientOf(address)
+    const own = counts.get(client) ?? 0
+    const isAllowed = mayOpen(address, { own, used: sockets.size })
+    counts.set(client, own + 1)
+    sockets.add(socket)
+    socket.once('close', () => {
+      sockets.delete(socket)
+      const left = (counts.get(client) ?? 0) - 1
+      if (left > 0) counts.set(client, left)
+      else counts.delete(client)
+    })
+    if (!isAllowed) onFull(socket, 'the client exceeded client_connections_max, or its part of connections_max')
+  })
+  return sockets
+}
+
+/** The peer's address; empty when the peer is gone. */
+function addressOf(connection: Duplex): string {
+  const address = 'remoteAddress' in connection ? connection.remoteAddress : null
+  return typeof address === 'string' ? (parseAddress(address) ?? address) : ''
+}
+
+/** Shows a client of HTTP/1.0 that its response was cut off: the end of the connection is the end of such a response, so only a reset says that it is not complete. */
+function resetWhenCut(res: ServerResponse, connection: Socket): void {
+  const destroy = res.destroy.bind(res)
+  res.destroy = (err) => {
+    // With TLS the missing `close_notify` says it.
+    if (res.headersSent && !(connection instanceof TLSSocket)) connection.resetAndDestroy()
+    return destroy(err)
+  }
 }

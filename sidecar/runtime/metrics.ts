@@ -58,44 +58,61 @@ function unfailing(metrics: Metrics): Metrics {
   }
 }
 
+const PREFIX = 'portcullis_sidecar_'
+
 function createCounters(registry: Registry): Metrics {
   const registers = [registry]
-  const prefix = 'portcullis_sidecar_'
   const decisions = new Counter({
-    name: `${prefix}requests_total`,
+    name: `${PREFIX}requests_total`,
     help: 'Requests by route, decision and reason; door is the profile of the gateway that asked, if one did',
     labelNames: ['route', 'decision', 'outcome', 'door'] as const,
     registers,
   })
   const durations = new Histogram({
-    name: `${prefix}enforcement_seconds`,
+    name: `${PREFIX}enforcement_seconds`,
     help: 'Time from the end of the header section to the decision',
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
     registers,
   })
   const answers = new Counter({
-    name: `${prefix}upstream_responses_total`,
+    name: `${PREFIX}upstream_responses_total`,
     help: 'Responses of the upstream by route and status class',
     labelNames: ['route', 'class'] as const,
     registers,
   })
   const cancellations = new Counter({
-    name: `${prefix}cuts_total`,
+    name: `${PREFIX}cuts_total`,
     help: 'Open exchanges that were ended because their permission ended, by route and reason',
     labelNames: ['route', 'reason'] as const,
     registers,
   })
   const signIns = new Counter({
-    name: `${prefix}sign_in_steps_total`,
+    name: `${PREFIX}sign_in_steps_total`,
     help: 'Steps of sign-ins by issuer and outcome: sent to the issuer, returned from it, tokens renewed, signed out',
     labelNames: ['issuer', 'step', 'outcome'] as const,
     registers,
   })
+  return {
+    decided(route, { decision, reason, duration_ms: durationMs, door }) {
+      decisions.inc({ route, decision, outcome: reason, ...(door !== undefined && { door }) })
+      durations.observe(durationMs / 1_000)
+    },
+    forwarded: (route, status) => answers.inc({ route, class: `${Math.floor(status / 100)}xx` }),
+    cancelled: (route, reason) => cancellations.inc({ route, reason }),
+    signIn: ({ issuer, step, outcome }) => signIns.inc({ issuer, step, outcome }),
+    ...createGauges(registry),
+  }
+}
+
+type Gauges = Pick<Metrics, 'pdpConnected' | 'clockSkew' | 'watchPdp' | 'loaded' | 'shadowed'>
+
+function createGauges(registry: Registry): Gauges {
+  const registers = [registry]
   const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[]): Gauge<Label> =>
-    new Gauge({ name: `${prefix}${name}`, help, labelNames: [...labelNames], registers })
+    new Gauge({ name: `${PREFIX}${name}`, help, labelNames: [...labelNames], registers })
   let silentSinceMs: () => number | null = () => null
   new Gauge({
-    name: `${prefix}pdp_silent_since_timestamp_seconds`,
+    name: `${PREFIX}pdp_silent_since_timestamp_seconds`,
     help: 'Time since which no PDP address answers; 0 while one does',
     registers,
     collect() {
@@ -118,13 +135,6 @@ function createCounters(registry: Registry): Metrics {
   const shadows = gauge('shadowed_route', '1 for each route in shadow mode, whose denials are not enforced', ['route'])
 
   return {
-    decided(route, { decision, reason, duration_ms: durationMs, door }) {
-      decisions.inc({ route, decision, outcome: reason, ...(door !== undefined && { door }) })
-      durations.observe(durationMs / 1_000)
-    },
-    forwarded: (route, status) => answers.inc({ route, class: `${Math.floor(status / 100)}xx` }),
-    cancelled: (route, reason) => cancellations.inc({ route, reason }),
-    signIn: ({ issuer, step, outcome }) => signIns.inc({ issuer, step, outcome }),
     pdpConnected: (address, open) => pdpConnections.set({ address }, open ? 1 : 0),
     clockSkew: (against, behindSeconds) => skews.set({ against }, behindSeconds),
     watchPdp(since) {

@@ -16,8 +16,7 @@ export type Reload = {
   close(): void
 }
 
-/** Polls the files every `everyMs`, because changes of a mounted volume may cause no file event. */
-export function watchConfig(options: {
+type ReloadOptions = {
   readonly path: string
   readonly started: LoadedConfig
   readonly load: () => Promise<LoadedConfig>
@@ -27,7 +26,10 @@ export function watchConfig(options: {
   readonly log: SidecarLog
   readonly metrics: Metrics
   readonly clock: () => number
-}): Reload {
+}
+
+/** Polls the files every `everyMs`, because changes of a mounted volume may cause no file event. */
+export function watchConfig(options: ReloadOptions): Reload {
   const { path, load, apply, log, metrics, clock } = options
   let current = options.started
   /** Digest of what is in force, or why the files were refused since. */
@@ -37,42 +39,18 @@ export function watchConfig(options: {
   /** A changed content that the last check read. */
   let pending: FilesRead | null = null
   let unstableReads = 0
-  let isChecking = false
   let isClosed = false
+  const check = oneAtATime(compareFiles)
   const timer = setInterval(() => void check(), options.everyMs).unref()
-
-  async function readFiles(): Promise<FilesRead> {
-    try {
-      const config = await load()
-      return { fingerprint: fingerprintOf(config), config, issues: [], isUnread: false }
-    } catch (err) {
-      const issues = issuesOf(err)
-      const isUnread = err instanceof ConfigError && err.cause !== undefined
-      return { fingerprint: issues.join('\n'), config: null, issues, isUnread }
-    }
-  }
-
-  async function check(): Promise<void> {
-    if (isChecking) return
-    isChecking = true
-    try {
-      await compareFiles()
-    } finally {
-      isChecking = false
-    }
-  }
 
   /** A half-written file may be valid, so a change is applied only when two successive checks read the same content. */
   async function compareFiles(): Promise<void> {
     const signature = fileSignature(path, current.file)
     if (pending === null && signature === seen) return
-    const found = await readFiles()
+    const found = await readFiles(load)
     // Why a file cannot be read may end without a change of the file.
     const seenNow = found.isUnread ? null : signature
-    if (found.fingerprint === settled) {
-      settle(found, seenNow)
-      return
-    }
+    if (found.fingerprint === settled) return settle(found, seenNow)
     if (pending?.fingerprint !== found.fingerprint) {
       pending = found
       unstableReads += 1
@@ -103,11 +81,7 @@ export function watchConfig(options: {
       return
     }
     current = next
-    log.info({ event: 'config_loaded', route_file: path, hash: next.hash, routes: next.file.routes.length })
-    void openedRoutes(former, next.file.routes).then((opened) => {
-      if (opened.length > 0) log.warn({ event: 'routes_opened', route_file: path, hash: next.hash, routes: opened })
-    })
-    if (settings.length > 0) log.warn({ event: 'settings_opened', route_file: path, hash: next.hash, settings })
+    noteLoaded(next, { former, settings, path, log })
   }
 
   function refuse(issues: readonly string[]): void {
@@ -135,6 +109,48 @@ type FilesRead = {
 }
 /** After this many checks with different contents, a warning is logged. */
 const UNSTABLE_READS_LOGGED = 10
+
+function noteLoaded(
+  { hash, file }: LoadedConfig,
+  about: {
+    readonly former: LoadedConfig['file']['routes']
+    readonly settings: ReturnType<typeof openedSettings>
+    readonly path: string
+    readonly log: SidecarLog
+  },
+): void {
+  const { former, settings, path, log } = about
+  log.info({ event: 'config_loaded', route_file: path, hash, routes: file.routes.length })
+  void openedRoutes(former, file.routes).then((opened) => {
+    if (opened.length > 0) log.warn({ event: 'routes_opened', route_file: path, hash, routes: opened })
+  })
+  if (settings.length > 0) log.warn({ event: 'settings_opened', route_file: path, hash, settings })
+}
+
+/** A call does nothing while an earlier one still works. */
+function oneAtATime(work: () => Promise<void>): () => Promise<void> {
+  let isWorking = false
+  return async () => {
+    if (isWorking) return
+    isWorking = true
+    try {
+      await work()
+    } finally {
+      isWorking = false
+    }
+  }
+}
+
+async function readFiles(load: () => Promise<LoadedConfig>): Promise<FilesRead> {
+  try {
+    const config = await load()
+    return { fingerprint: fingerprintOf(config), config, issues: [], isUnread: false }
+  } catch (err) {
+    const issues = issuesOf(err)
+    const isUnread = err instanceof ConfigError && err.cause !== undefined
+    return { fingerprint: issues.join('\n'), config: null, issues, isUnread }
+  }
+}
 
 /** Digest of the route file, certificates, keys and secrets. */
 function fingerprintOf({ hash, certificates }: LoadedConfig): string {

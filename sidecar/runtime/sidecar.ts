@@ -15,7 +15,7 @@ import type { Closing } from '../enforce/decide-exchange.ts'
 import { rejectionLine } from '../enforce/decision-log.ts'
 import { describeDenial, sendRawDenial } from '../enforce/denial-response.ts'
 import { type Permit, reevaluate } from '../enforce/enforce.ts'
-import { createPermissionWatch } from '../enforce/permission-watch.ts'
+import { PermissionWatch } from '../enforce/permission-watch.ts'
 import { Places } from '../enforce/places.ts'
 import { Turns } from '../enforce/turns.ts'
 import { asksForWebSocket } from '../enforce/websocket-handshake.ts'
@@ -88,7 +88,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   const shared: RuntimeDeps = { ...given, metrics, log, limits, leases: createRuntimeLeases(), skew, reports }
   // Limits that no route file can set.
   const { unconfirmedMaxMs, expiryLeewayMs, keyRefreshMs } = { ...DEFAULT_LIMITS, ...limitOverrides }
-  const permissionWatch = createPermissionWatch({ clock, unconfirmedMaxMs, expiryLeewayMs })
+  const permissionWatch = new PermissionWatch({ clock, unconfirmedMaxMs, expiryLeewayMs })
   let withdrawnAtMs: number | null = null
   const draining = (): boolean => withdrawnAtMs !== null
   const places = new Places()
@@ -183,7 +183,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   const refreshing = setInterval(() => current.runtime.refreshKeys(), Math.min(KEYS_DUE_MS, keyRefreshMs)).unref()
 
   return {
-    listen: listener.listen,
+    listen: (address) => listener.listen(address),
     async openDoors() {
       const { file, certificates } = given.config
       doors = await openDoors(file.doors, certificates.doors, { enter, limits: () => current.runtime.limits, log })

@@ -18,6 +18,8 @@ import type { Session } from './session.ts'
 import { SESSION_COOKIE } from './session-cookies.ts'
 import { ownerProblem } from './token-owner.ts'
 
+type OwnCookies = ReturnType<typeof separateCookies>['own']
+
 const FORM = { bytesMax: 16_384, timeoutMs: 10_000 }
 /** The cookie, or the record, is written again after this part of the time that a session may be idle. */
 const TOUCHES = 4
@@ -25,7 +27,7 @@ const TOUCHES = 4
 const NOT_SIGNED_IN = new Set(['token_missing', 'token_invalid', 'token_expired'])
 
 export function createBrowser(arrived: ClientRequest, context: SignInContext, idleMaxMs: number): Browser {
-  const { place, sessions, clock } = context
+  const { place, sessions } = context
   const { raw, own, readings, planted } = separateCookies(arrived.raw)
   const client = raw === arrived.raw ? arrived : { ...arrived, raw }
   let seen: InboundRequest | null = null
@@ -40,42 +42,6 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
     if (planted.length === 0 || seen === null || !isHere(seen)) return []
     const path = place.base + seen.target.path
     return removals(planted, { hostname: place.hostname, path }).flatMap((value) => ['set-cookie', value])
-  }
-
-  async function open(): Promise<Session | null> {
-    const found = await sessions.find(own)
-    const provider = found === null ? undefined : context.providers.get(found.provider)
-    if (found === null || provider?.entry.issuer !== found.issuer) return null
-    const renewed = await context.refresher.renew(found, {
-      reread: sessions.reread,
-      refresh: async (former) => {
-        const next = await counted(former, context, async () =>
-          renewedBy(former, await provider.refresh(former.refreshToken ?? ''), context),
-        )
-        if (context.memory.isShared) await sessions.keep(next, own)
-        return next
-      },
-    })
-    if (renewed === null) return null
-    const isIdle = clock() - renewed.seenMs >= idleMaxMs / TOUCHES
-    if (renewed === found && !isIdle) return found
-    const touched = { ...renewed, seenMs: clock() }
-    // A session that has become too large for cookies goes on with the tokens that it has.
-    cookies = (await sessions.keep(touched, own)) ?? []
-    return touched
-  }
-
-  async function signIn(reader: Reader, goal: Goal, about: Parameters<Browser['answer']>): Promise<DenialAnswer> {
-    const [denial, requestId] = about
-    const path = seen?.target.path ?? '/'
-    if (reader === 'document' && !isLoop(goal, own)) {
-      const provider = goal.stepUp === null ? undefined : context.providers.get(session?.provider ?? '')
-      const asker = { own, address: seen?.clientAddress ?? '' }
-      // The cookie of a session that is over stays: in another tab the browser may have a new one of this name by now.
-      return provider === undefined ? lead(goal, asker, context) : sendTo(provider, goal, asker, context)
-    }
-    const acts: Act[] = [{ label: 'Sign in', href: signInUrl(context, goal) }]
-    return denialPage(denial, { requestId, path, acts })
   }
 
   return {
@@ -95,15 +61,11 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
       // Two identities in one request: whichever is believed, somebody else may have meant the other.
       if (request.authorization.length > 0) throw malformed('A request has either credentials or a session, not both')
       requireOwnPage(request, { origin: place.origin, upgrade })
-      session = await open()
-      if (session === null) return request
-      const credentials = `Bearer ${session.accessToken}`
-      return {
-        ...request,
-        authorization: [credentials],
-        raw: [...request.raw, 'authorization', credentials],
-        names: [...request.names, 'authorization'],
-      }
+      const opened = await openSession(own, context, idleMaxMs)
+      if (opened === null) return request
+      session = opened.session
+      cookies = opened.cookies
+      return withToken(request, session)
     },
     async answer(denial, requestId) {
       const { code, route, members } = denial
@@ -114,7 +76,7 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
       const isCured = NOT_SIGNED_IN.has(code) || (code === 'step_up_required' && session !== null)
       if (isCured && isHere(seen)) {
         const goal = { back, stepUp: code === 'step_up_required' ? (members.stepUp ?? null) : null }
-        return signIn(reader, goal, [denial, requestId])
+        return answerBySignIn({ denial, requestId, reader, goal }, { seen, session, own }, context)
       }
       const acts: Act[] =
         session === null ? [] : [{ label: 'Sign out', href: ownUrl(place, PATHS.signOut), plain: true }]
@@ -127,15 +89,83 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
         // What the page itself sets comes last, and stays.
         return { ...answer, fields: [...cleaning(), ...answer.fields, 'x-request-id', requestId] }
       } catch (err) {
-        const isRefused = err instanceof RequestError
-        const reason = messageOf(err)
-        if (!isRefused) context.log.warn({ event: 'sign_in_failed', request_id: requestId, reason })
-        const denial = isRefused
-          ? { code: err.code, members: { detail: err.message }, subject: null }
-          : { code: 'issuer_unavailable' as const, members: {}, subject: null }
-        return denialPage(denial, { requestId, path: request.target.path, acts: [] })
+        return failedPage(err, { path: request.target.path, requestId, log: context.log })
       }
     },
+  }
+}
+
+/** Sends a document to an issuer. What is no document, or has come back again and again, gets the way there. */
+async function answerBySignIn(
+  about: {
+    readonly denial: Parameters<Browser['answer']>[0]
+    readonly requestId: string
+    readonly reader: Reader
+    readonly goal: Goal
+  },
+  { seen, session, own }: { readonly seen: InboundRequest; readonly session: Session | null; readonly own: OwnCookies },
+  context: SignInContext,
+): Promise<DenialAnswer> {
+  const { denial, requestId, reader, goal } = about
+  if (reader === 'document' && !isLoop(goal, own)) {
+    const provider = goal.stepUp === null ? undefined : context.providers.get(session?.provider ?? '')
+    const asker = { own, address: seen.clientAddress }
+    // The cookie of a session that is over stays: in another tab the browser may have a new one of this name by now.
+    return provider === undefined ? lead(goal, asker, context) : sendTo(provider, goal, asker, context)
+  }
+  const acts: Act[] = [{ label: 'Sign in', href: signInUrl(context, goal) }]
+  return denialPage(denial, { requestId, path: seen.target.path, acts })
+}
+
+function failedPage(
+  err: unknown,
+  about: { readonly path: string; readonly requestId: string; readonly log: SignInContext['log'] },
+): DenialAnswer {
+  const { path, requestId, log } = about
+  if (err instanceof RequestError)
+    return denialPage(
+      { code: err.code, members: { detail: err.message }, subject: null },
+      { requestId, path, acts: [] },
+    )
+  log.warn({ event: 'sign_in_failed', request_id: requestId, reason: messageOf(err) })
+  return denialPage({ code: 'issuer_unavailable', members: {}, subject: null }, { requestId, path, acts: [] })
+}
+
+/** `cookies`: names and values that keep the session. Null: the browser has no session. */
+async function openSession(
+  own: OwnCookies,
+  context: SignInContext,
+  idleMaxMs: number,
+): Promise<{ readonly session: Session; readonly cookies: readonly string[] } | null> {
+  const { sessions, clock } = context
+  const found = await sessions.find(own)
+  const provider = found === null ? undefined : context.providers.get(found.provider)
+  if (found === null || provider?.entry.issuer !== found.issuer) return null
+  const renewed = await context.refresher.renew(found, {
+    reread: sessions.reread,
+    refresh: async (former) => {
+      const next = await counted(former, context, async () =>
+        renewedBy(former, await provider.refresh(former.refreshToken ?? ''), context),
+      )
+      if (context.memory.isShared) await sessions.keep(next, own)
+      return next
+    },
+  })
+  if (renewed === null) return null
+  const isIdle = clock() - renewed.seenMs >= idleMaxMs / TOUCHES
+  if (renewed === found && !isIdle) return { session: found, cookies: [] }
+  const session = { ...renewed, seenMs: clock() }
+  // A session that has become too large for cookies goes on with the tokens that it has.
+  return { session, cookies: (await sessions.keep(session, own)) ?? [] }
+}
+
+function withToken(request: InboundRequest, { accessToken }: Session): InboundRequest {
+  const credentials = `Bearer ${accessToken}`
+  return {
+    ...request,
+    authorization: [credentials],
+    raw: [...request.raw, 'authorization', credentials],
+    names: [...request.names, 'authorization'],
   }
 }
 

@@ -48,37 +48,20 @@ const ANSWER_BYTES_MAX = 1024 * 1024
 /** As long as issuers' own metadata is usually cached; then its endpoints and our secret are read again. */
 const DISCOVERED_MS = 600_000
 
-export function createProvider(
-  entry: ProviderEntry,
-  deps: {
-    /** For the token: the audience that the sidecar accepts, when the issuer knows resource indicators (RFC 8707). */
-    readonly resource: string | null
-    readonly readSecret: (path: string) => string
-    readonly clock: () => number
-  },
-): Provider {
-  const { resource, readSecret, clock } = deps
+type ProviderDeps = {
+  /** For the token: the audience that the sidecar accepts, when the issuer knows resource indicators (RFC 8707). */
+  readonly resource: string | null
+  readonly readSecret: (path: string) => string
+  readonly clock: () => number
+}
+
+export function createProvider(entry: ProviderEntry, { resource, readSecret, clock }: ProviderDeps): Provider {
   let discovered: { readonly config: Promise<Configuration>; readonly atMs: number } | null = null
   const bound = resource === null ? {} : { resource }
 
-  async function discover(): Promise<Configuration> {
-    const client = await loadClient()
-    const { issuer, clientId, clientSecretFile } = entry
-    const secret = clientSecretFile === null ? null : readSecret(clientSecretFile)
-    // Route files name issuers by https, or http on loopback.
-    const insecure = issuer.startsWith('http:') ? [client.allowInsecureRequests] : []
-    const auth = secret === null ? client.None() : bySecret(client, secret)
-    // The signature of ID tokens is verified although they come from the issuer itself: http on loopback proves little.
-    const execute = [...insecure, client.enableNonRepudiationChecks]
-    const options = { timeout: ANSWER_SECONDS, execute, [client.customFetch]: boundedFetch }
-    return client.discovery(new URL(issuer), clientId, undefined, auth, options).catch((err: unknown) => {
-      throw new Error(`the metadata of ${issuer} cannot be read: ${readFailure(client, err).text}`, { cause: err })
-    })
-  }
-
   function configuration(): Promise<Configuration> {
     if (discovered !== null && clock() - discovered.atMs < DISCOVERED_MS) return discovered.config
-    const config = discover()
+    const config = discover(entry, readSecret)
     discovered = { config, atMs: clock() }
     config.catch(() => {
       if (discovered?.config === config) discovered = null
@@ -99,20 +82,10 @@ export function createProvider(
 
   return {
     entry,
-    authorizationUrl: ({ state, nonce, verifier, redirectUri, acrValues, maxAgeSeconds }) =>
+    authorizationUrl: (request) =>
       asking(async (client, config) => {
-        const parameters = {
-          ...entry.parameters,
-          ...bound,
-          redirect_uri: redirectUri,
-          scope: entry.scope,
-          state,
-          nonce,
-          code_challenge: await client.calculatePKCECodeChallenge(verifier),
-          code_challenge_method: 'S256',
-          ...(acrValues.length > 0 && { acr_values: acrValues.join(' ') }),
-          ...(maxAgeSeconds !== null && { max_age: String(maxAgeSeconds) }),
-        }
+        const asked = await parametersOf(client, entry.scope, request)
+        const parameters = { ...entry.parameters, ...bound, ...asked }
         const pushes = config.serverMetadata().pushed_authorization_request_endpoint !== undefined
         const url = pushes
           ? await client.buildAuthorizationUrlWithPAR(config, parameters)
@@ -151,6 +124,37 @@ type Answer = Awaited<ReturnType<Client['authorizationCodeGrant']>>
 
 /** Imported only when somebody signs in, to save memory in each pod. */
 const loadClient = (): Promise<Client> => import('openid-client')
+
+async function discover(
+  { issuer, clientId, clientSecretFile }: ProviderEntry,
+  readSecret: (path: string) => string,
+): Promise<Configuration> {
+  const client = await loadClient()
+  const secret = clientSecretFile === null ? null : readSecret(clientSecretFile)
+  // Route files name issuers by https, or http on loopback.
+  const insecure = issuer.startsWith('http:') ? [client.allowInsecureRequests] : []
+  const auth = secret === null ? client.None() : bySecret(client, secret)
+  // The signature of ID tokens is verified although they come from the issuer itself: http on loopback proves little.
+  const execute = [...insecure, client.enableNonRepudiationChecks]
+  const options = { timeout: ANSWER_SECONDS, execute, [client.customFetch]: boundedFetch }
+  return client.discovery(new URL(issuer), clientId, undefined, auth, options).catch((err: unknown) => {
+    throw new Error(`the metadata of ${issuer} cannot be read: ${readFailure(client, err).text}`, { cause: err })
+  })
+}
+
+async function parametersOf(client: Client, scope: string, asked: Asking): Promise<{ [name: string]: string }> {
+  const { state, nonce, verifier, redirectUri, acrValues, maxAgeSeconds } = asked
+  return {
+    redirect_uri: redirectUri,
+    scope,
+    state,
+    nonce,
+    code_challenge: await client.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: 'S256',
+    ...(acrValues.length > 0 && { acr_values: acrValues.join(' ') }),
+    ...(maxAgeSeconds !== null && { max_age: String(maxAgeSeconds) }),
+  }
+}
 
 function tokensOf(answer: Answer): Tokens {
   return {

@@ -13,20 +13,17 @@ const SMALL_PIECES_MAX = 16
 /** A piece of fewer bytes is small. */
 const SMALL_BYTES = 4 * 1024
 
-/** Destroying the returned stream does not destroy the client's connection. */
-export function streamBody({
-  client,
-  sendContinue,
-  pace: limits,
-  bodies,
-}: {
+type BodyOptions = {
   readonly client: ClientRequest
   /** Sends 100 (Continue) to a client that waits for it. */
   readonly sendContinue: () => void
   /** Null: no minimum rate and no idle timeout. */
   readonly pace: PaceLimits | null
   readonly bodies: BodyMemory
-}): Readable {
+}
+
+/** Destroying the returned stream does not destroy the client's connection. */
+export function streamBody({ client, sendContinue, pace: limits, bodies }: BodyOptions): Readable {
   const source = client.body
   const slow = (): void =>
     void body.destroy(new RequestError('request_timeout', 'The request body stopped or is too slow'))

@@ -84,7 +84,7 @@ function fieldsFor(permit: Permit, forwarding: Forwarding, { rules, publicPort }
 function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Promise<Forwarded> {
   const { promise, resolve } = Promise.withResolvers<Forwarded>()
   const mayEndLate = deps.upstream.version === '2'
-  const handler = createHandler(forwarding, deps, { resolve, mayEndLate })
+  const handler = new AnswerRelay(forwarding, deps, { resolve, mayEndLate })
   try {
     deps.upstream.send(requestTo(permit, forwarding, deps), handler)
   } catch (err) {
@@ -125,167 +125,187 @@ type Handling = {
   readonly mayEndLate: boolean
 }
 
-export function createHandler(
-  {
-    client,
-    res,
-    answerFields,
-    ofSession,
-    cancellation,
-  }: Omit<Forwarding, 'origin' | 'requestId' | 'traceparent' | 'sendContinue'>,
-  { upstream, pace: limits, bodies, keepsCookies }: ForwardDeps,
-  { resolve, mayEndLate }: Handling,
-): Dispatcher.DispatchHandler {
-  let abort: ((reason: Error) => void) | undefined
-  let over = false
+type Relaying = Omit<Forwarding, 'origin' | 'requestId' | 'traceparent' | 'sendContinue'>
+
+/** Sends the response of the upstream to the client while it arrives. */
+export class AnswerRelay implements Dispatcher.DispatchHandler {
+  /** Only for a WebSocket handshake. */
+  onRequestUpgrade?: NonNullable<Dispatcher.DispatchHandler['onRequestUpgrade']>
+  readonly #relaying: Relaying
+  readonly #deps: ForwardDeps
+  readonly #handling: Handling
+  readonly #pace: Pace
+  #abort: ((reason: Error) => void) | undefined
+  #over = false
   /** Builds the trailers that end the response early in an orderly way. */
-  let ending: ((code: ProblemCode) => [string, string][]) | null = null
-  // A client that reads too slowly must not hold the upstream's connection.
-  const pace = new Pace(limits, () => res.destroy())
-  let bodyBytes = -1
+  #ending: ((code: ProblemCode) => [string, string][]) | null = null
+  #bodyBytes = -1
   /** When the first informational response came, or the last part of the body after it. */
-  let informedAtMs: number | null = null
-  let informedCount = 0
+  #informedAtMs: number | null = null
+  #informedCount = 0
   /** Of an answer of which nothing is sent yet, so that it can still fail: Node sends it with the first part of the body. */
-  let head: { readonly status: number; readonly fields: string[] } | null = null
+  #head: { readonly status: number; readonly fields: string[] } | null = null
   /** The complete body, sent in one write with the header section: two writes cost three times as much. */
-  let whole: Buffer | null = null
-  let streamed = false
-  const gone = (): void => {
-    pace.rest()
+  #whole: Buffer | null = null
+  #streamed = false
+  readonly #gone = (): void => {
+    const { res } = this.#relaying
+    this.#pace.rest()
     if (res.writableFinished) return
-    abort?.(new Error('the client closed the connection'))
-    resolve({ kind: 'abandoned' })
+    this.#abort?.(new Error('the client closed the connection'))
+    this.#handling.resolve({ kind: 'abandoned' })
   }
-  const fail = (cause: Error): void => {
-    res.off('close', gone)
-    over = true
-    abort?.(cause)
-    resolve({ kind: 'failed', code: failureOf(cause), cause })
+
+  constructor(relaying: Relaying, deps: ForwardDeps, handling: Handling) {
+    this.#relaying = relaying
+    this.#deps = deps
+    this.#handling = handling
+    const { res, cancellation } = relaying
+    // A client that reads too slowly must not hold the upstream's connection.
+    this.#pace = new Pace(deps.pace, () => res.destroy())
+    res.on('close', this.#gone)
+    cancellation.listen((code) => this.#cancel(code))
   }
-  /** Each informational response restarts the library's timeout, so together they would hold the request for ever. */
-  const informed = (status: number, raw: Dispatcher.DispatchController['rawHeaders']): void => {
-    const nowMs = performance.now()
-    if (informedAtMs === null && !client.complete()) {
-      client.body.on('data', () => {
-        informedAtMs = performance.now()
-      })
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#abort = (reason) => controller.abort(reason)
+    if (this.#relaying.res.destroyed || this.#over) this.#abort(new Error('the exchange ended before it was sent'))
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
+    if (this.#over) return
+    const { client, res, answerFields, ofSession, cancellation } = this.#relaying
+    const { keepsCookies } = this.#deps
+    if (status < 200) return void this.#inform(status, controller.rawHeaders)
+    // HTTP/2 clients would get a reset stream.
+    if (status > STATUS_MAX) return void this.#fail(new Error(`the upstream answered with the status ${status}`))
+    if (hasOtherCoding(controller.rawHeaders))
+      return void this.#fail(new Error('the upstream used an unknown transfer coding'))
+    const fields = clientFields(status, controller.rawHeaders, { client, keepsCookies, ofSession })
+    this.#ending = endingOf(fields, client.version)
+    cancellation.endless = isEventStream(fields)
+    this.#bodyBytes = Number(firstValue(fields, 'content-length') ?? -1)
+    this.#head = { status, fields: fields.concat(answerFields) }
+    if (this.#ending !== null) {
+      // Clients of event streams need the header section before the first event.
+      this.#begin()
+      if (!this.#over) res.flushHeaders()
+    } else if (client.version === '2') {
+      // They get it at once, but for what breaks with it: that is known when the broken connection has closed, after one turn.
+      setImmediate(setImmediate, () => this.#begin())
     }
-    informedAtMs ??= nowMs
-    if (nowMs - informedAtMs > upstream.headersTimeoutMs) {
-      fail(headersTimeout())
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#over) return
+    if (chunk.length !== this.#bodyBytes || this.#bodyBytes > WHOLE_BYTES_MAX || this.#ending !== null) {
+      this.#streamed = true
+      this.#begin()
+      if (this.#over) return
+      this.#pace.moved(chunk.length)
+      this.#deps.bodies.passed(chunk.length)
+      if (!this.#relaying.res.write(chunk)) this.#hold(controller)
       return
     }
-    informedCount += 1
-    if (informedCount <= INFORMED_MAX) inform(res, status, raw, { client, keepsCookies })
+    this.#whole = chunk
+    if (this.#handling.mayEndLate) setImmediate(() => this.#sendWhole())
   }
-  const begin = (): void => {
-    if (over || head === null) return
-    const { status, fields } = head
-    head = null
-    try {
-      res.writeHead(status, fields)
-    } catch (err) {
-      // The upstream's header fields are not valid.
-      fail(err instanceof Error ? err : new Error(String(err)))
-      return
-    }
-    resolve({ kind: 'answered', status })
+
+  onResponseEnd(controller: Dispatcher.DispatchController): void {
+    if (this.#over) return
+    this.#begin()
+    if (this.#over) return
+    const { client, res } = this.#relaying
+    // The library would make up a response.
+    if (!res.headersSent) return void this.#fail(new Error('the upstream sent no final response'))
+    const trailers = pairsOf(downstreamFields(rawFields(controller.rawTrailers))).filter(([name]) => mayTrail(name))
+    if (trailers.length > 0) res.addTrailers(trailers)
+    const body = this.#whole
+    this.#whole = null
+    if (body === null) res.end()
+    else res.end(body.toString('latin1'), 'latin1')
+    // In HTTP/2 the client can hold back even a small body, by its window.
+    if (body !== null) this.#pace.moved(body.length)
+    if ((this.#streamed || client.version === '2') && res.writableLength > 0) this.#pace.wait()
   }
-  res.on('close', gone)
-  cancellation.listen((code) => {
-    over = true
-    res.off('close', gone)
-    abort?.(new Error(`cancelled: ${code}`))
-    if (!res.headersSent) resolve({ kind: 'failed', code, cause: new Error(`cancelled: ${code}`) })
-    else if (ending === null) res.destroy()
+
+  onResponseError(_controller: Dispatcher.DispatchController, err: Error): void {
+    const { res } = this.#relaying
+    res.off('close', this.#gone)
+    if (this.#over) return
+    this.#over = true
+    if (res.headersSent) return void res.destroy()
+    // What has begun to answer is not asked again.
+    const cause = this.#head === null ? err : new Error(err.message)
+    this.#handling.resolve({ kind: 'failed', code: failureOf(err), cause })
+  }
+
+  #fail(cause: Error): void {
+    this.#relaying.res.off('close', this.#gone)
+    this.#over = true
+    this.#abort?.(cause)
+    this.#handling.resolve({ kind: 'failed', code: failureOf(cause), cause })
+  }
+
+  #cancel(code: ProblemCode): void {
+    const { res } = this.#relaying
+    this.#over = true
+    res.off('close', this.#gone)
+    const cause = new Error(`cancelled: ${code}`)
+    this.#abort?.(cause)
+    if (!res.headersSent) this.#handling.resolve({ kind: 'failed', code, cause })
+    else if (this.#ending === null) res.destroy()
     else {
-      res.addTrailers(ending(code))
+      res.addTrailers(this.#ending(code))
       res.end()
     }
-  })
+  }
+
+  /** Each informational response restarts the library's timeout, so together they would hold the request for ever. */
+  #inform(status: number, raw: Dispatcher.DispatchController['rawHeaders']): void {
+    const { client, res } = this.#relaying
+    const { keepsCookies, upstream } = this.#deps
+    const nowMs = performance.now()
+    if (this.#informedAtMs === null && !client.complete()) {
+      client.body.on('data', () => {
+        this.#informedAtMs = performance.now()
+      })
+    }
+    this.#informedAtMs ??= nowMs
+    if (nowMs - this.#informedAtMs > upstream.headersTimeoutMs) return void this.#fail(headersTimeout())
+    this.#informedCount += 1
+    if (this.#informedCount <= INFORMED_MAX) inform(res, status, raw, { client, keepsCookies })
+  }
+
+  #begin(): void {
+    if (this.#over || this.#head === null) return
+    const { status, fields } = this.#head
+    this.#head = null
+    try {
+      this.#relaying.res.writeHead(status, fields)
+    } catch (err) {
+      // The upstream's header fields are not valid.
+      return void this.#fail(err instanceof Error ? err : new Error(String(err)))
+    }
+    this.#handling.resolve({ kind: 'answered', status })
+  }
 
   /** Pauses until the client has read the sent bytes. */
-  const hold = (controller: Dispatcher.DispatchController): void => {
+  #hold(controller: Dispatcher.DispatchController): void {
     controller.pause()
-    pace.wait()
-    res.once('drain', () => {
-      pace.rest()
+    this.#pace.wait()
+    this.#relaying.res.once('drain', () => {
+      this.#pace.rest()
       controller.resume()
     })
   }
 
-  const sendWhole = (): void => {
-    begin()
-    if (over || whole === null) return
-    res.write(whole)
-    pace.moved(whole.length)
-    whole = null
-  }
-
-  return {
-    onRequestStart(controller) {
-      abort = (reason) => controller.abort(reason)
-      if (res.destroyed || over) abort(new Error('the exchange ended before it was sent'))
-    },
-    onResponseStart(controller, status) {
-      if (over) return
-      if (status < 200) return informed(status, controller.rawHeaders)
-      // HTTP/2 clients would get a reset stream.
-      if (status > STATUS_MAX) return fail(new Error(`the upstream answered with the status ${status}`))
-      if (hasOtherCoding(controller.rawHeaders)) return fail(new Error('the upstream used an unknown transfer coding'))
-      const fields = clientFields(status, controller.rawHeaders, { client, keepsCookies, ofSession })
-      ending = endingOf(fields, client.version)
-      cancellation.endless = isEventStream(fields)
-      bodyBytes = Number(firstValue(fields, 'content-length') ?? -1)
-      head = { status, fields: fields.concat(answerFields) }
-      if (ending !== null) {
-        // Clients of event streams need the header section before the first event.
-        begin()
-        if (!over) res.flushHeaders()
-      } else if (client.version === '2') {
-        // They get it at once, but for what breaks with it: that is known when the broken connection has closed, after one turn.
-        setImmediate(setImmediate, begin)
-      }
-    },
-    onResponseData(controller, chunk) {
-      if (over) return
-      if (chunk.length !== bodyBytes || bodyBytes > WHOLE_BYTES_MAX || ending !== null) {
-        streamed = true
-        begin()
-        if (over) return
-        pace.moved(chunk.length)
-        bodies.passed(chunk.length)
-        if (!res.write(chunk)) hold(controller)
-        return
-      }
-      whole = chunk
-      if (mayEndLate) setImmediate(sendWhole)
-    },
-    onResponseEnd(controller) {
-      if (over) return
-      begin()
-      if (over) return
-      // The library would make up a response.
-      if (!res.headersSent) return fail(new Error('the upstream sent no final response'))
-      const trailers = pairsOf(downstreamFields(rawFields(controller.rawTrailers))).filter(([name]) => mayTrail(name))
-      if (trailers.length > 0) res.addTrailers(trailers)
-      const body = whole
-      whole = null
-      if (body === null) res.end()
-      else res.end(body.toString('latin1'), 'latin1')
-      // In HTTP/2 the client can hold back even a small body, by its window.
-      if (body !== null) pace.moved(body.length)
-      if ((streamed || client.version === '2') && res.writableLength > 0) pace.wait()
-    },
-    onResponseError(_controller, err) {
-      res.off('close', gone)
-      if (over) return
-      over = true
-      if (res.headersSent) res.destroy()
-      // What has begun to answer is not asked again.
-      else resolve({ kind: 'failed', code: failureOf(err), cause: head === null ? err : new Error(err.message) })
-    },
+  #sendWhole(): void {
+    this.#begin()
+    if (this.#over || this.#whole === null) return
+    this.#relaying.res.write(this.#whole)
+    this.#pace.moved(this.#whole.length)
+    this.#whole = null
   }
 }
 

@@ -13,14 +13,15 @@ export type TrailerSender = {
   send(request: TrailerRequest, handler: Dispatcher.DispatchHandler): void
   close(): void
 }
-
-/** `agent` holds the connections and TLS options. */
-export function createTrailerSender(options: {
+type SenderOptions = {
   readonly origin: string
+  /** Holds the connections and TLS options. */
   readonly agent: HttpAgent
   readonly headersTimeoutMs: number
   readonly headerBytesMax: number
-}): TrailerSender {
+}
+
+export function createTrailerSender(options: SenderOptions): TrailerSender {
   const { origin, agent, headersTimeoutMs, headerBytesMax } = options
   const url = new URL(origin)
   const { port, protocol } = url
@@ -73,22 +74,29 @@ export function createTrailerSender(options: {
         fail(new Error('the upstream switched protocols unasked'))
       })
       out.on('error', fail)
-      body.on('error', (err) => out.destroy(err))
-      body.on('data', (chunk) => {
-        late.refresh()
-        if (!out.write(chunk)) body.pause()
-      })
-      out.on('drain', () => body.resume())
-      body.on('end', () => {
-        out.addTrailers([...trailers()])
-        out.end()
-      })
+      sendBody(out, { body, trailers, onSent: () => late.refresh() })
     },
     close: () => agent.destroy(),
   }
 }
 
 const FINAL_MIN = 200
+
+function sendBody(
+  out: ClientRequest,
+  { body, trailers, onSent }: Pick<TrailerRequest, 'body' | 'trailers'> & { readonly onSent: () => void },
+): void {
+  body.on('error', (err) => out.destroy(err))
+  body.on('data', (chunk) => {
+    onSent()
+    if (!out.write(chunk)) body.pause()
+  })
+  out.on('drain', () => body.resume())
+  body.on('end', () => {
+    out.addTrailers([...trailers()])
+    out.end()
+  })
+}
 
 const END_OF_HEAD = /\r?\n\r?\n/
 const INFORMATIONAL = /^HTTP\/1\.[01] 1\d\d/

@@ -1,14 +1,13 @@
 /** Relays a permitted WebSocket connection to the upstream, until either side closes or the permission ends. */
 import { createHash } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import type { Dispatcher } from 'undici'
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import type { Permit } from '../enforce/enforce.ts'
 import type { Upgrade } from '../http/client-request.ts'
 import { withoutOwnCookies } from '../http/cookies.ts'
 import { downstreamFields, firstValue } from '../http/fields.ts'
 import type { Cancellation } from './cancellation.ts'
-import { createHandler, type ForwardDeps, type Forwarded, type Forwarding, requestTo } from './forward.ts'
+import { AnswerRelay, type ForwardDeps, type Forwarded, type Forwarding, requestTo } from './forward.ts'
 import { rawFields } from './response-fields.ts'
 import { closeFrame, createFrameFollower } from './websocket-frames.ts'
 
@@ -22,22 +21,20 @@ export type Tunneled = Forwarded | { readonly kind: 'opened' }
 /** Never throws. If the upstream does not switch protocols, its response is forwarded like any other. */
 export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDeps): Promise<Tunneled> {
   const { promise, resolve } = Promise.withResolvers<Tunneled>()
-  const handler: Dispatcher.DispatchHandler = {
-    ...createHandler(tunneling, deps, { resolve, mayEndLate: false }),
-    onRequestUpgrade(controller, status, _headers, upstream) {
-      const fields = rawFields(controller.rawHeaders)
-      const key = firstValue(permit.request.raw, 'sec-websocket-key') ?? ''
-      if (status !== SWITCHING || !switchesToWebSocket(fields, key)) {
-        upstream.destroy()
-        const cause = new Error('the upstream did not switch to WebSocket')
-        return resolve({ kind: 'failed', code: 'upstream_unavailable', cause })
-      }
-      resolve({ kind: 'opened' })
-      switchProtocols(tunneling, deps.keepsCookies ? withoutOwnCookies(fields) : fields)
-      const { upgrade, cancellation, onEnd } = tunneling
-      relay({ client: upgrade.socket, upstream, cancellation, onEnd })
-      if (upgrade.head.length > 0) upstream.write(upgrade.head)
-    },
+  const handler = new AnswerRelay(tunneling, deps, { resolve, mayEndLate: false })
+  handler.onRequestUpgrade = (controller, status, _headers, upstream) => {
+    const fields = rawFields(controller.rawHeaders)
+    const key = firstValue(permit.request.raw, 'sec-websocket-key') ?? ''
+    if (status !== SWITCHING || !switchesToWebSocket(fields, key)) {
+      upstream.destroy()
+      const cause = new Error('the upstream did not switch to WebSocket')
+      return resolve({ kind: 'failed', code: 'upstream_unavailable', cause })
+    }
+    resolve({ kind: 'opened' })
+    switchProtocols(tunneling, deps.keepsCookies ? withoutOwnCookies(fields) : fields)
+    const { upgrade, cancellation, onEnd } = tunneling
+    relay({ client: upgrade.socket, upstream, cancellation, onEnd })
+    if (upgrade.head.length > 0) upstream.write(upgrade.head)
   }
   const { upstream } = deps
   try {

@@ -1,10 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import {
-  createPermissionWatch,
-  type PermissionBasis,
-  type PermissionWatch,
-  type Reevaluation,
-} from '../../../sidecar/enforce/permission-watch.ts'
+import { type PermissionBasis, PermissionWatch, type Reevaluation } from '../../../sidecar/enforce/permission-watch.ts'
 import type { PdpAnswer, PdpQuestion } from '../../../sidecar/pdp-client/question.ts'
 
 const START_MS = 1_000_000
@@ -34,7 +29,7 @@ const QUESTION: PdpQuestion = {
 let permissionWatch: PermissionWatch
 beforeEach(() => {
   vi.useFakeTimers({ now: START_MS })
-  permissionWatch = createPermissionWatch({
+  permissionWatch = new PermissionWatch({
     clock: Date.now,
     unconfirmedMaxMs: UNCONFIRMED_MAX_MS,
     expiryLeewayMs: LEEWAY_MS,

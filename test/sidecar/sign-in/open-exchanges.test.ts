@@ -1,6 +1,6 @@
 /** Open exchanges of a browser's session end with it. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { createPermissionWatch, type PermissionWatch } from '../../../sidecar/enforce/permission-watch.ts'
+import { PermissionWatch } from '../../../sidecar/enforce/permission-watch.ts'
 
 const UNCONFIRMED_MAX_MS = 5_000
 let watch: PermissionWatch
@@ -10,7 +10,7 @@ let end: () => void
 
 beforeEach(() => {
   vi.useFakeTimers()
-  watch = createPermissionWatch({ clock: Date.now, unconfirmedMaxMs: UNCONFIRMED_MAX_MS, expiryLeewayMs: 0 })
+  watch = new PermissionWatch({ clock: Date.now, unconfirmedMaxMs: UNCONFIRMED_MAX_MS, expiryLeewayMs: 0 })
   isSignedOut = async () => false
   cuts = []
   const exchange = {
