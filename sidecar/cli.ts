@@ -55,7 +55,7 @@ function withCommand([node = '', script = '', ...words]: readonly string[]): rea
 }
 
 const OWN = new Set(
-  'run init schema check routes test explain drain withdraw gateway-config check-gateway openapi'.split(' '),
+  'run init schema check routes test explain drain withdraw gateway-config probe-gateway openapi'.split(' '),
 )
 
 /** The injector's commands are loaded only when needed, to save memory in pods. Help lists them. No command means `run`. */

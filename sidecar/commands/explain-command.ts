@@ -2,11 +2,10 @@
 import type { Command } from 'commander'
 import { parseAddress } from '../../pdp/shared/base/addresses.ts'
 import { ConfigError, runCommand } from '../../pdp/shared/process/exit.ts'
-import { parseJws, TOKEN_CHARS_MAX } from '../../pdp/shared/token/jws.ts'
 import { loadConfig, loadRouteFile } from '../config/config.ts'
 import type { Explanation } from '../enforce/explain.ts'
 import type { AskedRequest, TokenDecision } from './explain-token.ts'
-import { readToken } from './token-file.ts'
+import { readToken, unverifiedClaims } from './token-file.ts'
 
 type Io = NodeJS.Process
 type ExplainOptions = {
@@ -60,7 +59,7 @@ async function explain(
   const explainer = createExplainer(loadRouteFile(options.file))
   const token = options.token === undefined ? null : readToken(options.token)
   const given = options.claim.map((text) => pair(text, '=', '--claim'))
-  const claims = given.length === 0 && token !== null ? claimsOf(token) : given
+  const claims = given.length === 0 && token !== null ? Object.entries(unverifiedClaims(token) ?? {}) : given
   const headers = options.header.map((text) => pair(text, ':', '--header'))
   const from = options.from === undefined ? null : parseAddress(options.from)
   if (options.from !== undefined && from === null)
@@ -81,9 +80,6 @@ async function explain(
   else if (asked !== null) io.stdout.write(`result      ${asked.verdict}\nreason      ${asked.reason}\n`)
   if (asked === null ? explanation.denial !== null : !asked.allowed) io.exitCode = 1
 }
-
-/** Unverified claims, used only to show the questions. The PDP's decision verifies the token. */
-const claimsOf = (token: string): [string, unknown][] => Object.entries(parseJws(token, TOKEN_CHARS_MAX)?.payload ?? {})
 
 async function ask(request: AskedRequest, { file }: ExplainOptions): Promise<TokenDecision> {
   const [{ askAbout }, { commandLineDeps }] = await Promise.all([

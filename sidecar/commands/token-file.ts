@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { fileProblem } from '../../pdp/shared/process/command/file-problem.ts'
 import { ConfigError } from '../../pdp/shared/process/exit.ts'
+import { parseJws, TOKEN_CHARS_MAX } from '../../pdp/shared/token/jws.ts'
 
 /** The token comes from a file, because every process can read command lines. */
 export function readToken(path: string): string {
@@ -12,3 +13,7 @@ export function readToken(path: string): string {
     throw new ConfigError([`the token file ${fileProblem(path, err)}`])
   }
 }
+
+/** Only for showing and choosing questions: a PDP or a sidecar verifies the token. Null: it is no JWT. */
+export const unverifiedClaims = (token: string): { readonly [claim: string]: unknown } | null =>
+  parseJws(token, TOKEN_CHARS_MAX)?.payload ?? null

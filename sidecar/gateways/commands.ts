@@ -1,11 +1,10 @@
-/** The command line of gateways: `check-gateway` and `gateway-config`. What they need is loaded when they run. */
-
-import { readFileSync } from 'node:fs'
+/** The command line of gateways: `gateway-config` and `probe-gateway`. What they need is loaded when they run. */
+import { randomBytes } from 'node:crypto'
 import type { Command } from 'commander'
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
-import { fileProblem } from '../../pdp/shared/process/command/file-problem.ts'
 import { ConfigError, runCommand } from '../../pdp/shared/process/exit.ts'
 import { parseListenAddress } from '../../pdp/shared/process/listen.ts'
+import { readToken, unverifiedClaims } from '../commands/token-file.ts'
 import { loadRouteFile } from '../config/config.ts'
 import type { ConfigFile, HostAndPort } from './plan.ts'
 
@@ -16,6 +15,15 @@ type ConfigOptions = {
   readonly ca: string
   readonly cert: string
   readonly key: string
+}
+type ProbeOptions = {
+  readonly url: string
+  readonly file: string
+  readonly admin: readonly string[]
+  readonly token?: string
+  readonly doorStopped?: true
+  readonly allMethods?: true
+  readonly json?: true
 }
 
 export function addGatewayCommands(program: Command, io: Io): void {
@@ -37,16 +45,22 @@ export function addGatewayCommands(program: Command, io: Io): void {
       runCommand(() => print({ gateway, path, options }, io), io),
     )
   program
-    .command('check-gateway <file...>')
+    .command('probe-gateway')
     .description(
-      'Report each setting of a gateway that forwards other bytes than the door checked, does not ask the door, or fails open. Reads Envoy, Istio, Gateway API, Envoy Gateway, nginx (*.conf), Traefik and Caddy.',
+      'Ask a running gateway for everything that a route file guards, in every known spelling, and report what the door did not refuse.',
     )
     .addHelpText(
       'after',
-      '\nExit status: 0 no findings, or all are accepted; 1 there are other findings; 64 a file cannot be read or is of no known kind.\nA comment on the line, or right above it, accepts a finding: # portcullis: accept CODE: the reason',
+      '\nOnly GET and HEAD with made-up ids are sent, at most 5,000 in a run.\nExit status: 0 everything is held; 1 something is not, or the gateway or the sidecar does not answer; 64 an error in the options or a file.',
     )
-    .option('--json', 'print the findings as JSON')
-    .action((paths: string[], options: { readonly json?: true }) => runCommand(() => check(paths, options, io), io))
+    .requiredOption('--url <url>', 'the gateway, such as https://app.example.com')
+    .requiredOption('-f, --file <path>', 'the route file')
+    .option('--admin <url...>', 'the admin port of each sidecar that the gateway asks', ['http://127.0.0.1:15090'])
+    .option('--token <file>', 'a file with an access token that is valid and holds nothing (- means standard input)')
+    .option('--door-stopped', 'the second run, when you have stopped the sidecar: no guarded request may get through')
+    .option('--all-methods', 'also POST, PUT, PATCH and DELETE, for a test instance')
+    .option('--json', 'print JSON')
+    .action((options: ProbeOptions) => runCommand(() => probe(options, io), io))
 }
 
 async function print(
@@ -79,35 +93,31 @@ function addressOf(text: string, option: string): HostAndPort {
   }
 }
 
-async function check(paths: readonly string[], { json }: { readonly json?: true }, io: Io): Promise<void> {
-  const { checkGateways } = await import('./check/check-gateway.ts')
-  const { FINDING_CODES } = await import('./check/finding.ts')
-  const { UnreadableError } = await import('./read/source.ts')
-  try {
-    const { findings, accepted } = checkGateways(paths.map((file) => ({ file, text: textOf(file) })))
-    if (json === true) io.stdout.write(`${JSON.stringify({ findings, accepted }, null, 2)}\n`)
-    else {
-      const lines = findings.map(
-        ({ file, line, code, message, fix }) => `${file}:${line}: ${code}: ${message}\n    ${fix}`,
-      )
-      const known = accepted.map(
-        ({ file, line, code, message, reason }) =>
-          `${file}:${line}: accepted ${code}: ${message}\n    because: ${reason}`,
-      )
-      const codes = [...new Set(findings.map(({ code }) => code))].map((code) => `${code}: ${FINDING_CODES[code]}`)
-      const counted = `${findings.length} unsafe setting${findings.length === 1 ? '' : 's'}${accepted.length > 0 ? `, ${accepted.length} accepted` : ''}`
-      io.stdout.write(`${[...lines, ...known, ...codes, counted].join('\n')}\n`)
-    }
-    if (findings.length > 0) io.exitCode = 1
-  } catch (err) {
-    throw err instanceof UnreadableError ? new ConfigError([err.message]) : err
-  }
+async function probe(options: ProbeOptions, io: Io): Promise<void> {
+  const [{ planProbes }, { probeAll }, { describeReport, isHeld, reportOf }] = await Promise.all([
+    import('./probe/plan.ts'),
+    import('./probe/probe.ts'),
+    import('./probe/report.ts'),
+  ])
+  const url = originOf(options.url, '--url')
+  const admins = options.admin.map((text) => originOf(text, '--admin'))
+  const file = loadRouteFile(options.file)
+  const token = options.token === undefined ? null : readToken(options.token)
+  const claims = token === null ? null : unverifiedClaims(token)
+  if (token !== null && claims === null) throw new ConfigError(['--token must name a file with an access token (JWT)'])
+  const madeUp = `probe-${randomBytes(6).toString('hex')}`
+  const { probes, leftOut } = planProbes(file, { claims, allMethods: options.allMethods === true, madeUp })
+  if (probes.length === 0)
+    throw new ConfigError([`${options.file}: no route guards anything, so nothing can be probed`])
+  const doorStopped = options.doorStopped === true
+  const report = reportOf(await probeAll(probes, { url, admins, token, doorStopped }), leftOut)
+  if (options.json === true) io.stdout.write(`${JSON.stringify(report, null, 2)}\n`)
+  else io.stdout.write(`${describeReport(report).join('\n')}\n`)
+  if (!isHeld(report)) io.exitCode = 1
 }
 
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (err) {
-    throw new ConfigError([fileProblem(path, err)])
-  }
+function originOf(text: string, option: string): URL {
+  const url = URL.parse(text)
+  if (url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url
+  throw new ConfigError([`${option} ${JSON.stringify(text)} must be an http or https URL without a path`])
 }

@@ -1,18 +1,11 @@
 /** The sidecar's metrics. Label values come from the route file or a fixed set, never from requests. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import type { DecisionLine } from '../enforce/decision-log.ts'
 import type { SignInStep } from '../sign-in/context.ts'
 
 export type Metrics = {
   /** A request was decided. `route` is the route's id, or empty; `decision` and `reason` are those of the decision log. */
-  decided(
-    route: string,
-    line: {
-      readonly decision: string
-      readonly reason: string
-      readonly duration_ms: number
-      readonly door?: string
-    },
-  ): void
+  decided(route: string, line: DecisionLine): void
   forwarded(route: string, status: number): void
   /** An open exchange was ended because its permission ended. */
   cancelled(route: string, reason: string): void

@@ -29,6 +29,7 @@ import { createRouting, type RoutingDeps, routeRequest } from '../routes/route-r
 import { createClockSkew } from './clock-skew.ts'
 import { type ExchangeDeps, serve } from './exchange.ts'
 import { unfailingLog } from './log.ts'
+import { createRefusals, type RefusedRequest } from './refusals.ts'
 import { countedBy, createReportedRoutes } from './reported-routes.ts'
 import { createRuntime, createRuntimeLeases, type Runtime, type RuntimeDeps } from './runtime.ts'
 
@@ -53,6 +54,8 @@ export type Sidecar = {
    * answers. The last is only a note if there are public routes, which need no PDP.
    */
   notReady(): ProbeResult
+  /** Null: none of the last requests that were refused has this id. */
+  refusal(requestId: string): RefusedRequest | null
   /** Reports that it is not ready and asks clients to reconnect elsewhere, but still serves every request. Called before `close`. */
   withdraw(): void
   /**
@@ -73,7 +76,8 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   const { limits: limitOverrides = {}, tracing = null, clock } = given
   const routes = createReportedRoutes(given.config)
   const reports = createRouteReports(routes)
-  const metrics = countedBy(routes, given.metrics)
+  const refusals = createRefusals()
+  const metrics = refusals.countedBy(countedBy(routes, given.metrics))
   const log = unfailingLog(given.log)
   const skew = createClockSkew({
     clock,
@@ -228,6 +232,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       const missing = current.runtime.issuersWithoutKeys()
       return missing.length === 0 ? pdpSilence(current.runtime, clock()) : `no keys yet of ${missing.join(', ')}`
     },
+    refusal: refusals.find,
     withdraw: () => void withdraw(),
     async close({ acceptMs } = { acceptMs: 0 }) {
       const startedMs = performance.now()

@@ -60,7 +60,7 @@ export async function startSidecar(
   const probes = { '/startz': () => null, '/livez': () => null, '/readyz': () => sidecar.notReady() }
   const operations = await namedBySetting(
     'PORTCULLIS_SIDECAR_ADMIN_LISTEN',
-    startOperations({ listen: config.adminListen, registry, probes }),
+    startOperations({ listen: config.adminListen, registry, probes, refusal: sidecar.refusal }),
   )
   const descriptors = watchDescriptors({ log })
   shutdown.add('descriptors', () => descriptors.close())

@@ -36,12 +36,15 @@ export function doorFor(name: GatewayName, { folder, port }: { folder: string; p
   return { ...plain, tls }
 }
 
+/** Changes a printed file. */
+export type Edit = (name: GatewayName, text: string) => string
+
 /** `file`: with the door and the service that are there already. `at`: its port; default: any. Returns when it listens. */
 export async function startGateway(
   name: GatewayName,
   file: RouteFile,
   binaries: Binaries,
-  at: number | null = null,
+  { at = null, edit = (_name, text) => text }: { readonly at?: number | null; readonly edit?: Edit } = {},
 ): Promise<Gateway> {
   const folder = mkdtempSync(join(tmpdir(), `portcullis-${name}-`))
   const port = at ?? (await freePort())
@@ -53,7 +56,7 @@ export async function startGateway(
   for (const one of printed) {
     const joined =
       name === 'istio' ? one.text.replace('encode_raw_headers: true', 'encode_raw_headers: false') : one.text
-    writeFileSync(join(folder, one.name), joined)
+    writeFileSync(join(folder, one.name), edit(name, joined))
   }
   if (name === 'nginx') writeFileSync(join(folder, 'nginx.conf'), nginxMain(folder))
   const log = openSync(join(folder, 'log'), 'w')

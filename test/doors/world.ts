@@ -23,7 +23,7 @@ import { type Script, type ScriptedPdp, startScriptedPdp } from '../sidecar/supp
 import { type Reached, startUpstream, type Upstream } from '../sidecar/support/upstream.ts'
 import { freePort } from '../support/free-port.ts'
 import type { Binaries } from './binaries.ts'
-import { doorFor, GATEWAYS, type Gateway, type GatewayName, programOf, startGateway } from './gateways.ts'
+import { doorFor, type Edit, GATEWAYS, type Gateway, type GatewayName, programOf, startGateway } from './gateways.ts'
 
 export type Way = {
   readonly name: 'inline' | GatewayName
@@ -60,7 +60,18 @@ const heldBy = (door: DoorEntry, file: RouteFile): RouteFile => ({
 /** `file`: upstream, PDP and doors are put in its place. Gateways whose program is missing are left out. */
 export async function openWorld(
   file: RouteFile,
-  { script, fetch, binaries }: { readonly script: Script; readonly fetch: Fetch; readonly binaries: Binaries },
+  {
+    script,
+    fetch,
+    binaries,
+    edit = (_name, text) => text,
+  }: {
+    readonly script: Script
+    readonly fetch: Fetch
+    readonly binaries: Binaries
+    /** Changes what `gateway-config` prints. */
+    readonly edit?: Edit
+  },
 ): Promise<World> {
   const pdp = await startScriptedPdp(script)
   const closers: (() => Promise<void> | void)[] = [() => pdp.stop()]
@@ -101,7 +112,7 @@ export async function openWorld(
       sidecar.apply({ file: placedNext, certificates: readCertificates(placedNext), hash: `${name} next` })
     })
     let gateway: Gateway | null = null
-    if (name !== 'inline') gateway = await startGateway(name, own, binaries)
+    if (name !== 'inline') gateway = await startGateway(name, own, binaries, { edit })
     closers.unshift(async () => {
       await gateway?.stop()
       await sidecar.close()

@@ -25,18 +25,26 @@ export function createRegistry(droppedLines: () => number = () => 0): Registry {
   return registry
 }
 
-/** `probes` by path, such as `/readyz`. Throws StartError when it cannot listen. */
+/** Before the request id of a refusal. */
+export const REFUSALS_PATH = '/refusals/'
+/** The answer where no refusal has the id; a program can tell by it that this is an admin listener that knows refusals. */
+export const NO_REFUSAL = 'none of the last refusals has this request id\n'
+
+/** `probes` by path, such as `/readyz`; `refusal` by request id. Throws StartError when it cannot listen. */
 export async function startOperations(options: {
   readonly listen: ListenAddress
   readonly registry: Registry
   readonly probes: { readonly [path: string]: Probe }
+  readonly refusal?: (requestId: string) => object | null
 }): Promise<Operations> {
-  const { listen, registry, probes } = options
+  const { listen, registry, probes, refusal } = options
   const server = createServer({ requestTimeout: 5_000, headersTimeout: 5_000 }, (req, res) => {
     const path = (req.url ?? '').split('?', 1)[0] ?? ''
     const probe = Object.hasOwn(probes, path) ? probes[path] : undefined
     if (req.method !== 'GET' && req.method !== 'HEAD') return answer(res, 405, 'only GET and HEAD are allowed\n')
     if (path === '/metrics') return void sendMetrics(res, registry)
+    if (refusal !== undefined && path.startsWith(REFUSALS_PATH))
+      return sendRefusal(res, refusal(path.slice(REFUSALS_PATH.length)))
     if (probe === undefined) return answer(res, 404, 'not found\n')
     return void ask(probe).then((result) => answer(res, typeof result === 'string' ? 503 : 200, describe(result)))
   })
@@ -50,6 +58,11 @@ export async function startOperations(options: {
         server.closeAllConnections()
       }),
   }
+}
+
+function sendRefusal(res: ServerResponse, refusal: object | null): void {
+  if (refusal === null) answer(res, 404, NO_REFUSAL)
+  else answer(res, 200, `${JSON.stringify(refusal)}\n`, 'application/json')
 }
 
 /** Never rejects: an error of one metric must not end the process. */

@@ -26,7 +26,7 @@ describe.skipIf(binaries.envoy === null)('a sign-in through Envoy', () => {
       clock: () => Date.now() + aheadMs,
       routes: ROUTES,
       extra: `doors: [{profile: envoy, listen: "unix:${join(folder, 'door')}"}]`,
-      front: (file, port) => startGateway('envoy', file, binaries, port),
+      front: (file, port) => startGateway('envoy', file, binaries, { at: port }),
     })
   })
   afterAll(async () => {

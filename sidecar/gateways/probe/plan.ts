@@ -1,0 +1,142 @@
+/** Which probes a route file asks for: each guarded route with a made-up id, as a usual client writes it, then spelled otherwise. */
+import { createExplainer, type Explainer } from '../../enforce/explain.ts'
+import type { RouteFile } from '../../route-file/route-file.ts'
+import { servedHosts } from '../../route-file/served-hosts.ts'
+import type { Check } from '../../routes/checks.ts'
+import type { Route } from '../../routes/route.ts'
+import type { Probe } from './probe.ts'
+import { type Spelled, type Spelling, spellingsOf } from './spellings.ts'
+
+export type Plan = {
+  readonly probes: readonly Probe[]
+  /** Sentences about what is not probed. */
+  readonly leftOut: readonly string[]
+}
+export type PlanOptions = {
+  /** Claims of the token that holds nothing; null: without such a token. */
+  readonly claims: { readonly [claim: string]: unknown } | null
+  readonly allMethods: boolean
+  /** In the place of each parameter. Nothing may have this id. */
+  readonly madeUp: string
+}
+
+/** For one run. Plain probes come first, so that they are the last to be left out. */
+const PROBES_MAX = 5_000
+const PUBLIC_PATHS_MAX = 3
+const SAFE = ['GET', 'HEAD']
+const OTHERS = ['POST', 'PUT', 'PATCH', 'DELETE']
+
+export function planProbes(file: RouteFile, options: PlanOptions): Plan {
+  const explain = createExplainer(file)
+  const guarded = guardedPaths(file, options, explain)
+  const longest = Math.max(0, ...guarded.map(({ spellings }) => spellings.length))
+  const probes: Probe[] = []
+  for (let at = 0; at < longest; at += 1)
+    for (const { spellings, senders, ...of } of guarded) {
+      const spelling = spellings[at]
+      if (spelling === undefined) continue
+      const { target, plain, fields } = spelling
+      for (const { method, claims } of senders) {
+        // Other spellings differ in their path, not in their method.
+        if (method === 'HEAD' && !plain) continue
+        const asked = { method, target, fields: withHost(fields, of.host), as: claims }
+        if (isGuarded(asked, explain)) probes.push({ ...asked, ...of, plain, token: claims !== null })
+      }
+    }
+  return { probes: probes.slice(0, PROBES_MAX), leftOut: leftOut(file, probes.length, options) }
+}
+
+type Claims = PlanOptions['claims']
+type Guarded = {
+  readonly host: string
+  /** Its id. */
+  readonly route: string
+  readonly spellings: readonly Spelling[]
+  /** From whom the sidecar refuses the plain path. A gateway may turn other spellings into it before it asks. */
+  readonly senders: readonly { readonly method: string; readonly claims: Claims }[]
+}
+
+function guardedPaths(
+  file: RouteFile,
+  { claims, allMethods, madeUp }: PlanOptions,
+  explain: Explainer,
+): readonly Guarded[] {
+  const open = openPaths(file, madeUp)
+  const senders = (allMethods ? [...SAFE, ...OTHERS] : SAFE).flatMap((method) => [
+    { method, claims: null },
+    ...(claims === null ? [] : [{ method, claims }]),
+  ])
+  const found = new Map<string, Guarded>()
+  for (const route of file.routes) {
+    const host = hostOf(route, file)
+    const path = madeUpPath(route, madeUp)
+    if (route.check === null || route.shadow || found.has(`${host}${path}`)) continue
+    const refused = senders.filter(({ method, claims: as }) =>
+      isGuarded({ method, target: path, fields: withHost([], host), as }, explain),
+    )
+    const spellings = spellingsOf({ host, path, open })
+    found.set(`${host}${path}`, { host, route: route.id, spellings, senders: refused })
+  }
+  return [...found.values()].filter(({ senders }) => senders.length > 0)
+}
+
+function leftOut({ routes }: RouteFile, count: number, { claims }: PlanOptions): readonly string[] {
+  const shadowed = routes.filter(({ check, shadow }) => check !== null && shadow).length
+  return [
+    ...(shadowed > 0 ? [`routes in shadow mode, which guard nothing yet: ${shadowed}`] : []),
+    ...(claims === null ? ['requests with a token that holds nothing: give one by --token'] : []),
+    ...(count > PROBES_MAX ? [`${count - PROBES_MAX} of ${count} probes, which are more than one run sends`] : []),
+  ]
+}
+
+type Asked = Pick<Probe, 'method' | 'target' | 'fields'> & { readonly as: Claims }
+
+/** False where the sidecar itself would let it through: a public route, or a check that any token may satisfy. */
+function isGuarded({ fields, ...asked }: Asked, explain: Explainer): boolean {
+  const { route, denial } = explain({ ...asked, headers: fields })
+  return denial !== null || (route !== null && !route.shadow && !mayHold(route.check))
+}
+
+const withHost = (fields: Spelling['fields'], host: string): Spelling['fields'] =>
+  fields.some(([name]) => name === 'host') ? fields : [['host', host], ...fields]
+
+/** Whether a token that holds nothing may satisfy it. */
+function mayHold(check: Check | null): boolean {
+  if (check === null) return true
+  if (check.kind === 'all') return check.of.every(mayHold)
+  if (check.kind === 'any') return check.of.some(mayHold)
+  return check.kind === 'signed_in' || check.kind === 'entitlement' || check.kind === 'equals'
+}
+
+/** `/invoices/{id}` with the made-up id. */
+function madeUpPath({ pattern }: Route, madeUp: string): string {
+  const texts = pattern.segments.map((segment) => (segment.kind === 'literal' ? encodeURI(segment.text) : madeUp))
+  return `/${[...texts, ...(pattern.rest ? [madeUp] : [])].join('/')}`
+}
+
+/** A host with a wildcard gets a made-up label. */
+const hostOf = ({ host }: Pick<Route, 'host'>, file: RouteFile): string =>
+  (host ?? file.hosts[0] ?? servedHosts(file)[0] ?? '').replace('*', 'probe')
+
+/** Public paths, and their fixed beginnings. */
+function openPaths({ routes }: RouteFile, madeUp: string): Spelled['open'] {
+  const starts = new Map(
+    routes
+      .filter(({ check, method }) => check === null && (method === 'GET' || method === '*'))
+      .map((route) => {
+        const path = madeUpPath(route, madeUp)
+        const { segments } = route.pattern
+        const fixed = segments.findIndex(({ kind }) => kind !== 'literal')
+        const count = fixed < 0 ? segments.length : fixed
+        return [
+          path
+            .split('/')
+            .slice(0, count + 1)
+            .join('/'),
+          path,
+        ] as const
+      }),
+  )
+  const found = [...starts].map(([start, path]) => ({ start, path }))
+  return found.filter(({ start }) => start !== '' && !start.endsWith('/')).slice(0, PUBLIC_PATHS_MAX)
+}
