@@ -62,8 +62,8 @@ export function denying({ status, fields, body }: DenialAnswer): CheckResponse {
   })
 }
 
-/** Envoy appends before it sets: a cookie that is set would replace those of the service, and ours that came before. */
-const isAppended = (name: string): boolean => name === 'set-cookie'
+/** Envoy appends before it sets: a cookie, or a field of `Vary`, that is set would replace those of the service, and ours that came before. */
+const isAppended = (name: string): boolean => name === 'set-cookie' || name === 'vary'
 
 /** Framing is Envoy's own. */
 function options(fields: readonly string[], appends: (name: string) => boolean): HeaderValueOption[] {

@@ -3,7 +3,7 @@ import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import { type Closing, type Decided, decideExchange, type ExchangeRules } from '../enforce/decide-exchange.ts'
 import { type DenialAnswer, type DenialMembers, describeDenial } from '../enforce/denial-response.ts'
 import type { Permit } from '../enforce/enforce.ts'
-import { answerAlone } from '../enforce/own-answer.ts'
+import { answerAlone, sharedFields } from '../enforce/own-answer.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import type { DoorProfile } from '../http/door-fields.ts'
 import type { HeaderNames, HeaderRules } from '../http/fields.ts'
@@ -98,7 +98,7 @@ function openQuestion(): Closing & { readonly end: () => void } {
 async function answerGateway(decided: Decided<DoorRules>, asked: DoorQuestion): Promise<DoorOutcome> {
   const { outcome, rules, origin, requestId, browser, durationMs } = decided
   if (outcome.kind === 'permit') {
-    const toClient = browser === null ? [] : browser.fields()
+    const toClient = [...sharedFields(outcome.route, asked.client), ...(browser?.fields() ?? [])]
     return {
       kind: 'allow',
       permit: outcome,

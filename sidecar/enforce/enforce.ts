@@ -1,5 +1,6 @@
 /** The path of a request, in order. Read this first: a request that is not permitted here does not reach the upstream. */
 import type { ClientRequest } from '../http/client-request.ts'
+import { corsFields } from '../http/cors.ts'
 import type { Identity } from '../http/fields.ts'
 import type { PdpClient } from '../pdp-client/client.ts'
 import type { PdpAnswer } from '../pdp-client/question.ts'
@@ -8,12 +9,13 @@ import { type InboundRequest, readInbound } from '../request/inbound.ts'
 import type { Origin } from '../request/origin.ts'
 import type { ReadBody } from '../routes/json-body.ts'
 import type { Route } from '../routes/route.ts'
-import { type RequestMatch, type RoutingDeps, routeRequest } from '../routes/route-request.ts'
+import { type RequestMatch, routeRequest } from '../routes/route-request.ts'
 import type { StepUp } from '../routes/step-up.ts'
 import type { Admission } from './admission.ts'
 import { type Denial, denialOfAnswer, denialOfError, denied, isShadowable, problemOf } from './denial.ts'
 import type { DenialAnswer } from './denial-response.ts'
 import type { PermissionBasis, Reevaluation } from './permission-watch.ts'
+import { judgePreflight, type PreflightDeps } from './preflight.ts'
 import {
   type Allowed,
   ARRIVED,
@@ -26,6 +28,7 @@ import {
   type Prepared,
   type PublicRequest,
   prepare,
+  publicStage,
   routed,
   type Stage,
   verifyToken,
@@ -50,18 +53,17 @@ export type Permit = {
 }
 /** An answer of the sidecar itself: the request needs no permission and is not forwarded. */
 export type OwnAnswer =
-  | { readonly kind: 'options'; readonly allow: readonly string[] }
+  /** `fields`: names and values in turn. */
+  | { readonly kind: 'options'; readonly allow: readonly string[]; readonly fields: readonly string[] }
   | { readonly kind: 'metadata' }
   /** A page of the sign-in, which the Browser of the arrival answers. */
   | { readonly kind: 'sign_in'; readonly request: InboundRequest }
 export type Outcome = Permit | Denial | OwnAnswer
 
-export type EnforceDeps = RoutingDeps &
+export type EnforceDeps = PreflightDeps &
   AuthenticationDeps &
   EvaluationDeps & {
     readonly targetCharsMax: number
-    /** Path of the protected resource metadata (RFC 9728); null when it is not served. */
-    readonly metadataPath: string | null
     readonly pdp: Pick<PdpClient, 'ask' | 'watch'>
     /** A sentence when this clock differs from that of others; else null. */
     readonly clockHint: () => string | null
@@ -117,6 +119,13 @@ export async function enforce(
         ? readInbound(client, { origin, targetCharsMax: deps.targetCharsMax })
         : fromOrigin(former.request, origin) // RequestError
     if (former === null && browser?.takes(request) === true) return { kind: 'sign_in', request }
+    const preflight = judgePreflight(request, deps) // RequestError
+    if (preflight?.kind === 'answer') return { ...preflight, kind: 'options' }
+    if (preflight?.kind === 'pass') {
+      const entering = admission.enter(preflight.route.id, null) // RequestError
+      if (entering !== null) await entering // RequestError
+      return permit(publicStage(preflight), null, former)
+    }
     const match = routeRequest(deps, request) // RequestError
     if (match.kind !== 'route') return answerUnrouted(match, request, deps) // RequestError
     const routing = routed(match, request)
@@ -166,6 +175,7 @@ export async function reevaluate(
   let stage: Stage = ARRIVED
   try {
     const request = fromOrigin(former.request, origin) // RequestError
+    if (judgePreflight(request, deps)?.kind === 'pass') return { kind: 'permitted', basis: null } // RequestError
     const match = routeRequest(deps, request) // RequestError
     if (match.kind !== 'route') {
       const answer = answerUnrouted(match, request, deps) // RequestError
@@ -259,12 +269,12 @@ function makePermit(
  */
 function answerUnrouted(
   match: Exclude<RequestMatch, { kind: 'route' }>,
-  { method, target }: InboundRequest,
-  { metadataPath }: EnforceDeps,
+  { method, target, raw }: InboundRequest,
+  { metadataPath, cors }: EnforceDeps,
 ): OwnAnswer | Denial {
   if (match.kind === 'method') {
     const { allow } = match
-    if (method === 'OPTIONS') return { kind: 'options', allow }
+    if (method === 'OPTIONS') return { kind: 'options', allow, fields: corsFields(cors, raw) }
     return denied('method_unsupported', ARRIVED, { reason: 'no route of this path has this method', allow })
   }
   const isRead = method === 'GET' || method === 'HEAD'

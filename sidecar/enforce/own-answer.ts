@@ -1,16 +1,11 @@
 /** The answer to a request that is not forwarded, at the data port and at doors: a page for people, else a problem document. */
-import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import { withTimeout } from '../../pdp/shared/base/with-timeout.ts'
+import type { ClientRequest } from '../http/client-request.ts'
+import { corsFields, PUBLIC_CORS } from '../http/cors.ts'
 import { isGrpc } from '../http/grpc.ts'
 import { type Decided, type ExchangeRules, LATE } from './decide-exchange.ts'
 import type { Denial } from './denial.ts'
-import {
-  type DenialAnswer,
-  type DenialMembers,
-  describeDenial,
-  describeGrpcDenial,
-  OWN_STATUS,
-} from './denial-response.ts'
+import { type DenialAnswer, describeDenial, describeGrpcDenial, OWN_STATUS } from './denial-response.ts'
 import type { OwnAnswer, Permit } from './enforce.ts'
 
 /** `leftMs`: a page that takes longer is left out; null: nobody counts. Rejects where `Browser.answer` and `page` never do. */
@@ -42,13 +37,14 @@ function pageFor(
 
 /** The problem document, or the gRPC status where the call came to the data port. Gateways make that of a document themselves. */
 export function problemFor(
-  { code, members }: { readonly code: ProblemCode; readonly members: DenialMembers },
+  { code, members, route }: Pick<Denial, 'code' | 'members' | 'route'>,
   { client, requestId, browser, rules, isHeld }: Decided<ExchangeRules>,
 ): DenialAnswer {
   const context = { requestId, metadataUrl: rules.metadata?.url ?? null, nonce: rules.proofNonce() }
   const describe = !isHeld && client.version === '2' && isGrpc(client.raw) ? describeGrpcDenial : describeDenial
   const answer = describe(code, members, context)
-  return browser === null ? answer : { ...answer, fields: [...answer.fields, ...browser.fields()] }
+  const cors = corsFields(route === null ? rules.enforcing.cors : route.cors, client.raw)
+  return { ...answer, fields: [...answer.fields, ...cors, ...(browser?.fields() ?? NO_FIELDS)] }
 }
 
 function bareAnswer(
@@ -58,8 +54,8 @@ function bareAnswer(
 ): DenialAnswer {
   const id = ['x-request-id', requestId]
   if (own.kind === 'options')
-    return { status: OWN_STATUS.options, fields: ['allow', own.allow.join(', '), ...id], body: '' }
-  const fields = ['content-type', 'application/json', ...id]
+    return { status: OWN_STATUS.options, fields: ['allow', own.allow.join(', '), ...own.fields, ...id], body: '' }
+  const fields = ['content-type', 'application/json', ...corsFields(PUBLIC_CORS, []), ...id]
   return { status: OWN_STATUS.metadata, fields, body: metadata?.body ?? '' }
 }
 
@@ -71,5 +67,9 @@ export function nextNonce(
   const nonce = identity !== null && request.proofs.length > 0 ? proofNonce() : null
   return nonce === null ? NO_FIELDS : ['dpop-nonce', nonce]
 }
+
+/** For a page of another origin, where the service does not answer preflights itself. Names and values in turn. */
+export const sharedFields = ({ cors }: Permit['route'], { raw }: Pick<ClientRequest, 'raw'>): readonly string[] =>
+  cors?.passesPreflights === true ? NO_FIELDS : corsFields(cors, raw)
 
 const NO_FIELDS: readonly string[] = []

@@ -96,6 +96,16 @@ export function routed(match: Extract<RequestMatch, { kind: 'route' }>, request:
   return check === null ? { ...matched, stage: 'public', body: null } : { ...matched, stage: 'guarded', check }
 }
 
+/** For a request that needs no check of its route. */
+export const publicStage = ({ route, request }: Pick<Matched, 'route' | 'request'>): PublicRequest => ({
+  stage: 'public',
+  request,
+  route,
+  parameters: [],
+  judgeJson: null,
+  body: null,
+})
+
 /** Rejects with RequestError when the body could say something else to the service than what was judged. */
 export async function judgeBody(routed: PublicRequest, readBody: ReadBody): Promise<PublicRequest> {
   if (routed.judgeJson === null) return routed

@@ -55,6 +55,8 @@ export type Rejection = {
   readonly reason: string
   /** The peer's address; empty when the peer is gone. */
   readonly address: string
+  /** The origin of the page that has sent it, as far as the bytes tell. */
+  readonly origin: string | null
   /** True while a response can still be sent. */
   readonly answers: boolean
 }
@@ -226,9 +228,14 @@ class DataPort implements Listener {
     else this.#reject(connection, code, reason)
   }
 
+  #report(connection: Duplex, rejection: Pick<Rejection, 'code' | 'reason' | 'answers'>): void {
+    const origin = this.#lines.get(connection)?.originOfHead() ?? null
+    this.#options.onRejected(connection, { ...rejection, address: addressOf(connection), origin })
+  }
+
   #reject(connection: Duplex, code: ProblemCode, reason: string): void {
     endSoon(connection)
-    this.#options.onRejected(connection, { code, reason, address: addressOf(connection), answers: true })
+    this.#report(connection, { code, reason, answers: true })
   }
 
   #refuse(connection: Duplex, form: 'bad' | 'unknown'): void {
@@ -236,13 +243,12 @@ class DataPort implements Listener {
     // Without an answer, the client sends it again on another connection.
     endSoon(connection)
     const reason = 'the request follows a chunked body without a pause'
-    const address = addressOf(connection)
-    this.#options.onRejected(connection, { code: 'request_invalid', reason, address, answers: false })
+    this.#report(connection, { code: 'request_invalid', reason, answers: false })
     connection.end()
   }
 
   #drop(connection: Duplex, reason: string, code: ProblemCode = 'busy'): void {
-    this.#options.onRejected(connection, { code, reason, address: addressOf(connection), answers: false })
+    this.#report(connection, { code, reason, answers: false })
     connection.destroy()
   }
 }

@@ -11,11 +11,14 @@ const VERSION = Buffer.from(' HTTP/1.')
 /** After a version. */
 const LINE_END_BYTES = 3
 const HEAD_END = Buffer.from('\r\n\r\n')
+const ORIGIN = /\r\norigin:[ \t]?([\x21-\x7e]{1,256})(?=\r\n)/gi
 const NONE: Buffer = Buffer.alloc(0)
 
 export type RequestLines = {
   /** Call it while the parser reports the request, once or more often. */
   formOf(req: IncomingMessage): LineForm
+  /** Of a head that is not complete, or was refused: its Origin field; null: it has none, or several. */
+  originOfHead(): string | null
   /** The connection is not HTTP any more. */
   close(): void
 }
@@ -45,6 +48,7 @@ export function watchRequestLines(
       parser.takeCurrent()
       return bytes.formOf(req)
     },
+    originOfHead: () => bytes.originOfHead(options.headBytesMax()),
     close: parser.close,
   }
 }
@@ -77,6 +81,12 @@ class RequestBytes {
     if (this.#checked !== req) this.#form = this.#take(req)
     this.#checked = req
     return this.#form
+  }
+
+  originOfHead(bytesMax: number): string | null {
+    const head = Buffer.concat([this.#first.subarray(this.#at), ...this.#later]).toString('latin1', 0, 2 * bytesMax)
+    const found = [...head.matchAll(ORIGIN)]
+    return found.length === 1 ? (found[0]?.[1] ?? null) : null
   }
 
   add(piece: Buffer): void {

@@ -7,12 +7,14 @@ import { CONSTANTS_MAX, PARAMETER, PARAMETERS_MAX } from './context.ts'
 import { EXTERNAL, ISSUER } from './issuer-format.ts'
 import { LIMIT_MEMBERS } from './limits.ts'
 import { SIGN_IN } from './sign-in-format.ts'
+import { CORS } from './words/cors.ts'
 import { DOOR, HTTP_URL, PDP, TLS, UPSTREAM } from './words/peer-format.ts'
 import {
   count,
   definition,
   FLAG,
   type Form,
+  HEADER,
   listOf,
   type Members,
   mapOf,
@@ -31,8 +33,6 @@ export const NONCES = ['required', 'off'] as const
 export const BODIES = ['keep', 'judge'] as const
 
 export const HEADER_OR_PREFIX = /^[A-Za-z0-9_-]+\*?$/
-/** RFC 9110 section 5.6.2: the characters of a token. */
-export const HEADER = /^[!#$%&'*+.^_`|~A-Za-z0-9-]+$/
 export const ACR = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
 export const REQUEST = /^([A-Z]+(?:-[A-Z]+)*) (\S+)$/
 
@@ -102,6 +102,7 @@ export const ROUTE = {
     listOf(textLike(/^[a-z][a-z0-9+.-]*:\/\/[^/?#\s]+$/)),
     'Origins of pages that may open a WebSocket connection. Default: those of public_url and resource.',
   ),
+  cors: optional(mapOf(CORS), 'In place of the member of the same name of the file.'),
   step_up: optional(mapOf(STEP_UP, { minProperties: 1 }), 'How strong and how recent the sign-in must be (RFC 9470).'),
   sign_in: optional(
     FLAG,
@@ -166,6 +167,10 @@ export const ROUTE_FILE = {
   ),
   dpop: optional(mapOf(DPOP), 'Proof of possession (RFC 9449).'),
   log: optional(mapOf(LOG), 'The decision log.'),
+  cors: optional(
+    mapOf(CORS),
+    'Pages of other origins that may read answers, those of the sidecar itself included (CORS). Default: none.',
+  ),
   mode: optional(oneOf(MODES), 'shadow: denials are logged and counted, and the request passes. Default: enforce.'),
   hosts: optional(listOf(TEXT), 'Host names without port that are served. Default: those of resource and public_url.'),
   context: optional(

@@ -3,17 +3,19 @@ import { isMap, type Node } from 'yaml'
 import type { RouteOptions } from '../routes/route.ts'
 import type { StepUp } from '../routes/step-up.ts'
 import { ACR, AGE_SECONDS, BODIES, MODES, type ROUTE, STEP_UP } from './format.ts'
+import { readCors } from './words/cors.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
-export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'origins'>
+export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'origins' | 'cors'>
 
 type OptionNodes = { readonly [key in Exclude<keyof typeof ROUTE, 'check' | 'context'>]: Node | null }
 
 /** Takes its defaults by name: callers have more in the same object, which would live as long as the route. */
-export const plainOptions = ({ forwardToken, shadow, origins }: OptionDefaults): RouteOptions => ({
+export const plainOptions = ({ forwardToken, shadow, origins, cors }: OptionDefaults): RouteOptions => ({
   forwardToken,
   shadow,
   origins,
+  cors,
   encodedSlash: false,
   semicolon: false,
   query: false,
@@ -46,6 +48,7 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
     shadow: nodes.mode === null ? defaults.shadow : readMode(reader, nodes.mode),
     websocket: upgrades.includes('websocket'),
     origins: readOrigins(reader, nodes.origins) ?? defaults.origins,
+    cors: nodes.cors === null ? defaults.cors : readCors(reader, nodes.cors),
     stepUp: nodes.step_up === null ? null : readStepUp(reader, nodes.step_up),
     signIn: nodes.sign_in === null || reader.boolean(nodes.sign_in, 'sign_in') !== false,
     context: [],

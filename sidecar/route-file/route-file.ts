@@ -1,6 +1,7 @@
 /** Parses a route file into a typed value, or reports all of its errors at once. */
 import type { Node } from 'yaml'
 import type { Network } from '../../pdp/shared/base/addresses.ts'
+import type { Cors } from '../http/cors.ts'
 import { passIssue } from '../http/fields.ts'
 import { parseAuthority } from '../request/target.ts'
 import type { Route } from '../routes/route.ts'
@@ -10,7 +11,6 @@ import {
   ALLOWED_ONE_IN,
   BODY_BYTES,
   DPOP,
-  HEADER,
   HEADER_OR_PREFIX,
   LOG,
   NONCES,
@@ -32,6 +32,8 @@ import {
 import { parseRoutes } from './routes.ts'
 import { readSignIn, type SignInEntry } from './sign-in.ts'
 import { parseTests, type RouteTest } from './tests.ts'
+import { readCors } from './words/cors.ts'
+import { HEADER } from './words/schema.ts'
 import { type FileIssue, YamlReader } from './words/yaml-reader.ts'
 
 export type SubjectsInLog = (typeof SUBJECTS_IN_LOG)[number]
@@ -49,6 +51,8 @@ export type RouteFile = {
   readonly doors: readonly DoorEntry[]
   /** How browsers sign in; null: they do not. */
   readonly signIn: SignInEntry | null
+  /** For what has no route; null: no page of another origin reads answers. */
+  readonly cors: Cors | null
   /** DPoP proofs must contain a nonce from this server (RFC 9449 section 9). */
   readonly proofNonces: boolean
   /** How the decision log names subjects. */
@@ -99,12 +103,14 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const limits = readLimits(reader, members.limits)
   const listed = reader.list(members.hosts, 'hosts', readHost)
   const forwardToken = members.forward_token !== null && reader.boolean(members.forward_token, 'forward_token') === true
+  const cors = readCors(reader, members.cors)
   const routes = parseRoutes(reader, members.routes, {
     forwardToken,
     headers: { strip: stripHeaders, pass: passHeaders },
     context: members.context,
     shadow: members.mode !== null && readMode(reader, members.mode),
     origins: originsOf(publicUrl ?? resource),
+    cors,
   })
   const socket = upstream?.http2 === true ? routes.find(({ websocket }) => websocket) : undefined
   if (socket !== undefined)
@@ -131,7 +137,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const doors = readDoors(reader, members.doors, { routes, signsIn: members.sign_in !== null })
   const peers = { issuers, upstream, pdp, tls: readTls(reader, members.tls), doors, signIn }
   const logging = { proofNonces: readDpop(reader, members.dpop), ...readLog(reader, members.log) }
-  const operating = { ...logging, hosts, stripHeaders, passHeaders, bodyBytesMax, trustedProxies, limits }
+  const operating = { ...logging, hosts, cors, stripHeaders, passHeaders, bodyBytesMax, trustedProxies, limits }
   return { ...peers, ...operating, resource, publicUrl: seenUrl, routes, tests }
 }
 

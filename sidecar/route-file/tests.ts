@@ -4,7 +4,8 @@ import { parseAddress } from '../../pdp/shared/base/addresses.ts'
 import type { ContextValue } from '../routes/context.ts'
 import type { Route } from '../routes/route.ts'
 import { constantOf } from './context.ts'
-import { EXPECT, HEADER, REQUEST, STATUS, TEST } from './format.ts'
+import { EXPECT, REQUEST, STATUS, TEST } from './format.ts'
+import { HEADER } from './words/schema.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
 export type RouteTest = {

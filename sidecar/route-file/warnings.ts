@@ -23,6 +23,7 @@ export const fileWarnings = (file: RouteFile): string[] => [
   ...methodWarnings(file.routes),
   ...routeWarnings(file.routes),
   ...signInWarnings(file),
+  ...preflightWarnings(file),
   ...doorWarnings(file),
 ]
 
@@ -44,6 +45,27 @@ export function signInWarnings(file: RouteFile): string[] {
     ...shadowed.map(({ id }) => `${id} never matches: the sidecar answers paths below /.portcullis/ itself`),
     ...(guarded.some((route) => route.signIn) ? [] : ['sign_in has no effect: no route sends browsers to sign in']),
   ]
+}
+
+/** Lines for OPTIONS that look as if they let every preflight through to the service. */
+function preflightWarnings({ routes }: RouteFile): string[] {
+  const lines = routes.filter(
+    ({ method, pattern, check, cors }) => method === 'OPTIONS' && pattern.rest && !check && !cors,
+  )
+  return lines.flatMap((line) => {
+    const others = routes.filter(
+      ({ host, method, pattern }) =>
+        host === line.host && method !== 'OPTIONS' && isWithin(pattern, line.pattern) && !isSame(pattern, line.pattern),
+    )
+    const [other] = others.filter(
+      ({ pattern }) => !routes.some((one) => one.method === 'OPTIONS' && isSame(one.pattern, pattern)),
+    )
+    return other === undefined
+      ? []
+      : [
+          `${line.id} does not match preflights for ${other.id}, because the most specific path decides first. Set cors, with preflight: pass if the service answers them`,
+        ]
+  })
 }
 
 const NOBODY_SIGNS_IN = 'sign_in of a route has no effect, because the file has no sign_in'

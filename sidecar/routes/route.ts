@@ -1,4 +1,5 @@
 /** The types of routes and of their matches. */
+import type { Cors } from '../http/cors.ts'
 import type { RequestTarget } from '../request/target.ts'
 import type { Check } from './checks.ts'
 import type { RouteContext } from './context.ts'
@@ -65,6 +66,8 @@ export type RouteOptions = {
   readonly websocket: boolean
   /** Origins whose pages may open one. A client without an Origin field is not a browser. */
   readonly origins: ReadonlySet<string>
+  /** Null: no page of another origin reads answers. */
+  readonly cors: Cors | null
   readonly stepUp: StepUp | null
   /** Browsers are sent to sign in, where the file says how. */
   readonly signIn: boolean

@@ -9,7 +9,7 @@ import {
 } from '../enforce/decide-exchange.ts'
 import { type DenialAnswer, sendDenial } from '../enforce/denial-response.ts'
 import type { Permit } from '../enforce/enforce.ts'
-import { answerAlone, nextNonce, problemFor } from '../enforce/own-answer.ts'
+import { answerAlone, nextNonce, problemFor, sharedFields } from '../enforce/own-answer.ts'
 import type { PermissionWatch, Reevaluation } from '../enforce/permission-watch.ts'
 import type { ClientAnswer, ClientRequest, Upgrade } from '../http/client-request.ts'
 import { originOf } from '../request/origin.ts'
@@ -104,6 +104,7 @@ async function pass(permit: Permit, serving: Serving, decided: DecidedHere): Pro
     answerFields: ['x-request-id', requestId, ...ending(client, deps), ...nextNonce(permit, deps), ...cookies],
     // What writes cookies says `no-store` itself.
     ofSession: browser?.hasSession() === true && cookies.length === 0,
+    cors: sharedFields(permit.route, client),
     cancellation: new Cancellation(),
   }
   const onEnd = watchPermission(permit, { forwarding, upgrade: upgrade !== null }, decided)
@@ -117,7 +118,7 @@ async function pass(permit: Permit, serving: Serving, decided: DecidedHere): Pro
   const reason = result.cause.message
   if (forwarding.cancellation.code === null)
     deps.log.warn({ event: 'upstream_failed', request_id: requestId, route: permit.route.id, reason })
-  send(serving, problemFor({ code: result.code, members: {} }, decided), decided)
+  send(serving, problemFor({ code: result.code, members: {}, route: permit.route }, decided), decided)
 }
 
 const NO_FIELDS: readonly string[] = []

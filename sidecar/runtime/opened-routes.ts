@@ -6,6 +6,7 @@ import type { Check } from '../routes/checks.ts'
 import { overlap, type Pattern } from '../routes/patterns.ts'
 import type { PathSegments, Route, RouteTable } from '../routes/route.ts'
 import { createRouteTableInTurns } from '../routes/route-table.ts'
+import { sharesMore } from './opened-settings.ts'
 
 /**
  * `route` decides now; `before` decided until now, and is null where no route did, so that the answer was 404 or 405.
@@ -102,6 +103,7 @@ const ALLOWANCES = ['encodedSlash', 'semicolon', 'query', 'websocket', 'forwardT
 function allowsMore(before: Route, now: Route): boolean {
   if (ALLOWANCES.some((name) => now[name] && !before[name])) return true
   if (now.body === 'keep' && before.body !== 'keep') return true
+  if (sharesMore(before.cors, now.cors)) return true
   return now.websocket && [...now.origins].some((origin) => !before.origins.has(origin))
 }
 

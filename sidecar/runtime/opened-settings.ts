@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { addsAuthority, type Pem } from '../config/certificates.ts'
 import type { LoadedConfig } from '../config/config.ts'
+import type { Cors } from '../http/cors.ts'
 import type { DoorEntry } from '../route-file/doors.ts'
 import type { IssuerEntry } from '../route-file/peers.ts'
 import type { RouteFile } from '../route-file/route-file.ts'
@@ -28,6 +29,11 @@ export function openedSettings(before: Read, now: Read): readonly string[] {
       'hosts',
       ({ hosts }) => hosts,
       (names) => `${names} were answered with 421 before`,
+    ),
+    ...added(
+      'cors',
+      ({ cors }) => pagesOf(cors),
+      (names) => `pages of ${names} may read answers now`,
     ),
     ...added('trusted_proxies', networksOf, (names) => `forwarding fields of ${names} are believed now`),
     ...added(
@@ -107,3 +113,15 @@ function signInIssues({ signIn: former }: RouteFile, { signIn: next }: RouteFile
     former === null ? 'sign_in: browsers may sign in now' : 'sign_in: browsers sign in in another way than before',
   ]
 }
+
+/** Whom `cors` lets read answers, in a form to compare. */
+const pagesOf = (cors: Cors | null): readonly string[] => {
+  if (cors === null) return []
+  const pages = cors.origins === null ? ['every origin'] : [...cors.origins]
+  return cors.credentials ? pages.flatMap((page) => [page, `${page} with cookies`]) : pages
+}
+
+/** True when some page may do what it could not do before. */
+export const sharesMore = (before: Cors | null, now: Cors | null): boolean =>
+  pagesOf(now).some((page) => !pagesOf(before).includes(page)) ||
+  (now?.passesPreflights === true && before?.passesPreflights !== true)

@@ -96,8 +96,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
   const { file } = config
   const { clock, replay, nonces } = deps
   const limits: SidecarLimits = { ...DEFAULT_LIMITS, ...file.limits, ...deps.limits }
-  const limited: Limited = { ...deps, limits }
-  const { issuers, pdp, upstream, release } = leaseAll(config, limited)
+  const { issuers, pdp, upstream, release } = leaseAll(config, { ...deps, limits })
   const metadata = describeResource(file)
   const tokens = createTokenVerifier({ issuers, audience: file.resource, clock, expiryLeewayMs: limits.expiryLeewayMs })
   const headers = { strip: file.stripHeaders, pass: file.passHeaders }
@@ -121,6 +120,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
       tokens,
       verifyProof: createProofVerifier({ clock, replay, nonces: proofNonces }),
       publicUrl: file.publicUrl,
+      cors: file.cors,
       metadataPath: metadata?.path ?? null,
       externalIssuers: new Set(file.issuers.flatMap(({ external, issuer }) => (external === null ? [] : [issuer]))),
       pdp,

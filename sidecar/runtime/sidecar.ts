@@ -20,6 +20,7 @@ import { Places } from '../enforce/places.ts'
 import { Turns } from '../enforce/turns.ts'
 import { asksForWebSocket } from '../enforce/websocket-handshake.ts'
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from '../http/client-request.ts'
+import { fieldsFor } from '../http/cors.ts'
 import { createListener } from '../listener/listener.ts'
 import { createRouteReports } from '../pdp-client/route-reports.ts'
 import { readInbound } from '../request/inbound.ts'
@@ -168,12 +169,15 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     mayUpgrade: (req) => asksForWebSocket(req) && takesWebSocket(req, current.runtime),
     onUpgrade: (client, res, upgrade) => accept(client, res, { upgrade }),
     isProxy: (address) => current.runtime.trustedProxies?.has(address) === true,
-    onRejected(connection, { code, reason, address, answers }) {
+    onRejected(connection, { code, reason, address, origin, answers }) {
       const requestId = randomUUID()
       const line = rejectionLine(code, { requestId, address, detail: reason })
       metrics.decided('', line)
       log.info(line)
-      if (answers) sendRawDenial(connection, describeDenial(code, {}, { requestId, metadataUrl: null }))
+      if (!answers) return
+      const answer = describeDenial(code, {}, { requestId, metadataUrl: null })
+      const cors = fieldsFor(current.runtime.enforcing.cors, origin)
+      sendRawDenial(connection, { ...answer, fields: [...answer.fields, ...cors] })
     },
     onDropped: () => log.warn({ event: 'connections_dropped', reason: 'connections_max' }),
   })

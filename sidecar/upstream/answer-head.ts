@@ -4,6 +4,7 @@ import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import { grpcDenialEnd } from '../enforce/denial-response.ts'
 import type { ClientAnswer, ClientRequest } from '../http/client-request.ts'
 import { withoutOwnCookies } from '../http/cookies.ts'
+import { withCors } from '../http/cors.ts'
 import { downstreamFields, firstValue, splitList } from '../http/fields.ts'
 import { isGrpc } from '../http/grpc.ts'
 import { mayTrail } from './body-stream.ts'
@@ -21,13 +22,14 @@ export type HeadOptions = {
   readonly keepsCookies: boolean
   /** The client was let in by its session, which no cache in front sees (RFC 9111 section 3.5 protects `Authorization` alone). */
   readonly ofSession: boolean
+  readonly cors: readonly string[]
 }
 
 /** Names and values in turn. */
 export function clientFields(
   status: number,
   raw: RawFields,
-  { client, keepsCookies, ofSession }: HeadOptions,
+  { client, keepsCookies, ofSession, cors }: HeadOptions,
 ): string[] {
   const given = rawFields(raw)
   // RFC 9110 section 8.6: there is no length, for which a careless client would wait.
@@ -38,7 +40,7 @@ export function clientFields(
   const announced = hasBody && trails ? announcedIn(given) : []
   if (announced.length > 0) fields.push('trailer', announced.join(', '))
   if (ofSession && firstValue(fields, CACHE_CONTROL) === null) fields.push(CACHE_CONTROL, 'private')
-  return fields
+  return withCors(fields, cors)
 }
 
 /** RFC 9110 section 6.6.2. */
@@ -72,7 +74,7 @@ export function inform(
   res: ClientAnswer,
   status: number,
   raw: RawFields,
-  { client, keepsCookies }: Omit<HeadOptions, 'ofSession'>,
+  { client, keepsCookies }: Omit<HeadOptions, 'ofSession' | 'cors'>,
 ): void {
   if (client.version === '1.0' || status === CONTINUE || status === PASSED_OVER || res.headersSent) return
   const fields = downstreamFields(rawFields(raw), [LENGTH])

@@ -37,6 +37,8 @@ export type Forwarding = {
   readonly answerFields: readonly string[]
   /** The client was let in by its session. */
   readonly ofSession: boolean
+  /** Names and values in turn, for a page of another origin, where the service does not say itself who may read its answer. */
+  readonly cors: readonly string[]
   /** Ends the exchange early. */
   readonly cancellation: Cancellation
 }
@@ -174,14 +176,14 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
     if (this.#over) return
-    const { client, res, answerFields, ofSession, cancellation } = this.#relaying
+    const { client, res, answerFields, ofSession, cors, cancellation } = this.#relaying
     const { keepsCookies } = this.#deps
     if (status < 200) return void this.#inform(status, controller.rawHeaders)
     // HTTP/2 clients would get a reset stream.
     if (status > STATUS_MAX) return void this.#fail(new Error(`the upstream answered with the status ${status}`))
     if (hasOtherCoding(controller.rawHeaders))
       return void this.#fail(new Error('the upstream used an unknown transfer coding'))
-    const fields = clientFields(status, controller.rawHeaders, { client, keepsCookies, ofSession })
+    const fields = clientFields(status, controller.rawHeaders, { client, keepsCookies, ofSession, cors })
     this.#ending = endingOf(fields, client.version)
     cancellation.endless = isEventStream(fields)
     this.#bodyBytes = Number(firstValue(fields, 'content-length') ?? -1)

@@ -3,6 +3,7 @@ import { DPOP, EXPECT, LOG, ROUTE, ROUTE_FILE, STEP_UP, TEST } from '../../sidec
 import { CLAIMS, EXTERNAL, INTROSPECTION, ISSUER } from '../../sidecar/route-file/issuer-format.ts'
 import { LIMIT_MEMBERS } from '../../sidecar/route-file/limits.ts'
 import { PROVIDER, SIGN_IN } from '../../sidecar/route-file/sign-in-format.ts'
+import { CORS } from '../../sidecar/route-file/words/cors.ts'
 import { DOOR, PDP, TLS, UPSTREAM } from '../../sidecar/route-file/words/peer-format.ts'
 import type { Form, Members } from '../../sidecar/route-file/words/schema.ts'
 
@@ -18,6 +19,7 @@ const LISTS: readonly (readonly [title: string, members: Members])[] = [
   ['A door (`doors`); its `tls` is as that of the data port', DOOR],
   ['Signing browsers in (`sign_in`)', SIGN_IN],
   ['Where they sign in (`providers`)', PROVIDER],
+  ['Pages of other origins (`cors`)', CORS],
   ['Proof of possession (`dpop`)', DPOP],
   ['The decision log (`log`)', LOG],
   ['A route, when it is a map (`routes`)', ROUTE],

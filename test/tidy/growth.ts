@@ -18,6 +18,7 @@ const TABLES = /^test\/(?:pdp|sidecar)\/growth\/[\w-]+\.ts$/
 /** Files, and functions as `path:name`, that take no bytes of a request, by what they take. */
 const OTHERS: { readonly [place: string]: string } = {
   'sidecar/http/client-request.ts': 'a request that is parsed already; it copies nothing',
+  'sidecar/http/cors.ts:withCors': 'the answer of the service',
   'sidecar/http/cookies.ts:ownCookie': 'names and values of ours',
   'sidecar/http/cookies.ts:withoutOwnCookies': 'the answer of the service',
   'sidecar/http/cleared.ts': 'the route file',

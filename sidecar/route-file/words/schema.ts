@@ -16,6 +16,8 @@ export const optional = (form: Form, description?: string): Member => ({
 })
 
 export const TEXT: Form = { type: 'string', minLength: 1 }
+/** RFC 9110 section 5.6.2: the characters of a token. */
+export const HEADER = /^[!#$%&'*+.^_`|~A-Za-z0-9-]+$/
 export const FLAG: Form = { type: 'boolean' }
 export const textLike = ({ source }: RegExp): Form => ({ type: 'string', pattern: source.replaceAll('\\/', '/') })
 export const oneOf = (options: readonly string[]): Form => ({ enum: options })

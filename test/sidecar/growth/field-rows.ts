@@ -6,6 +6,7 @@ import { readForwarded } from '../../../sidecar/doors/forwarded-request.ts'
 import { packRefusal, unpackRefusal } from '../../../sidecar/doors/refusal.ts'
 import { checkHandshake } from '../../../sidecar/enforce/websocket-handshake.ts'
 import { removals, separateCookies } from '../../../sidecar/http/cookies.ts'
+import { askedMethod, corsFields, fieldsFor, PUBLIC_CORS, preflightFields } from '../../../sidecar/http/cors.ts'
 import { createHeaderRules, firstValue, pairsOf, splitList, upstreamFields } from '../../../sidecar/http/fields.ts'
 import { foldName, isPlainName } from '../../../sidecar/http/folding.ts'
 import { isGrpc } from '../../../sidecar/http/grpc.ts'
@@ -28,7 +29,7 @@ const row = (
 /** A function of one text. */
 const ofText = (
   name: string,
-  runs: string,
+  runs: string | readonly string[],
   {
     unit,
     before = '',
@@ -188,6 +189,30 @@ const FIELDS: readonly Growth[] = [
 ]
 
 const [socket] = loadRoutes('GET /: {check: scope a, upgrade: [websocket]}').routes
+const CORS = { ...PUBLIC_CORS, origins: new Set(['https://spa.test']), credentials: true }
+const PREFLIGHT = ['origin', 'https://spa.test', 'access-control-request-method', 'GET']
+
+const PAGES: readonly Growth[] = [
+  ...['a, ', ' ', '"'].map((unit) =>
+    ofText(
+      `a preflight that asks for fields of ${JSON.stringify(unit)}`,
+      ['sidecar/http/cors.ts:askedMethod', 'sidecar/http/cors.ts:preflightFields'],
+      {
+        unit,
+        work(text) {
+          const raw = [...PREFLIGHT, 'access-control-request-headers', text]
+          return [askedMethod({ method: 'OPTIONS', raw, authorization: [] }), preflightFields(CORS, ['GET'], raw)]
+        },
+      },
+    ),
+  ),
+  ofText('an origin', ['sidecar/http/cors.ts:corsFields', 'sidecar/http/cors.ts:fieldsFor'], {
+    unit: 'a',
+    before: 'https://',
+    work: (text) => [corsFields(CORS, ['origin', text]), fieldsFor(CORS, text)],
+  }),
+]
+
 const DOORS: readonly Growth[] = [
   ofText('the key of a WebSocket', 'sidecar/enforce/websocket-handshake.ts:checkHandshake', {
     unit: 'A',
@@ -216,4 +241,4 @@ const DOORS: readonly Growth[] = [
   ),
 ]
 
-export const FIELD_ROWS: readonly Growth[] = [...TOKENS, ...FIELDS, ...DOORS]
+export const FIELD_ROWS: readonly Growth[] = [...TOKENS, ...FIELDS, ...PAGES, ...DOORS]

@@ -18,6 +18,7 @@ import { CLAIMS, EXTERNAL, INTROSPECTION, ISSUER } from '../../../sidecar/route-
 import { LIMIT_KEYS, LIMIT_MEMBERS } from '../../../sidecar/route-file/limits.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
 import { PROVIDER, SIGN_IN } from '../../../sidecar/route-file/sign-in-format.ts'
+import { CORS } from '../../../sidecar/route-file/words/cors.ts'
 import { PDP, TLS, UPSTREAM } from '../../../sidecar/route-file/words/peer-format.ts'
 import type { Member } from '../../../sidecar/route-file/words/schema.ts'
 import { routeFile } from '../support/harness.ts'
@@ -66,6 +67,7 @@ test('each member of the format says what it means', () => {
     UPSTREAM,
     PDP,
     TLS,
+    CORS,
     DPOP,
     LOG,
     ROUTE,
@@ -87,6 +89,8 @@ describe('the published schema and the parser both accept', () => {
     file('GET /a: {check: public, encoded_slash: keep, semicolon: keep, forward_token: true, mode: shadow}'),
     file('GET /a: {check: {all: [scope a]}, upgrade: [websocket]}'),
     file('GET /a: public', 'mode: shadow\nlog: {subject: hashed}\ndpop: {nonce: required}\nbody_bytes_max: 10'),
+    file('GET /a: public', 'cors: {origins: ["https://a.test"], credentials: true, max_age: 1, preflight: pass}'),
+    file('GET /a: {check: public, cors: {origins: ["*"], expose_headers: [X-A], allow_headers: [x-b]}}'),
     file('GET /a: public', 'tls: {cert_file: c.pem, key_file: k.pem, client_ca_file: a.pem}\nhosts: [a.test]'),
     file('GET /a: public').replace(/upstream: .*/, 'upstream: {url: https://up.test, ca_file: a.pem, http2: true}'),
     file('GET /a: public').replace(

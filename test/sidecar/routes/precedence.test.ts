@@ -36,7 +36,7 @@ describe('precedence', () => {
     pattern: patternOf(text),
     // Each one's own.
     check: { kind: 'scope', name: text },
-    ...plainOptions({ forwardToken: false, shadow: false, origins: new Set() }),
+    ...plainOptions({ forwardToken: false, shadow: false, origins: new Set(), cors: null }),
   })
   /** The definition, without any cleverness. */
   function matches({ segments, rest }: Pattern, path: readonly string[], { lax = false } = {}): boolean {

@@ -93,6 +93,7 @@ export function depsFor(
       if (one.proof !== undefined) throw one.proof
     },
     publicUrl: 'https://app.test',
+    cors: file.cors,
     externalIssuers: new Set(one.external === true ? ['https://as.test'] : []),
     clock: () => NOW_MS,
     metadataPath: '/.well-known/oauth-protected-resource',

@@ -127,6 +127,7 @@ export async function send(one: Exchange): Promise<Sent> {
       traceparent: null,
       sendContinue: () => undefined,
       answerFields: [],
+      cors: [],
       ofSession: false,
       cancellation,
       ...one.forwarding,

@@ -1,0 +1,54 @@
+/** Preflights of browsers (Fetch standard, section 4.8): they have no credentials, so they are never asked for any. */
+import { askedMethod, type Cors, PUBLIC_CORS, preflightFields } from '../http/cors.ts'
+import { malformed } from '../request/errors.ts'
+import type { InboundRequest } from '../request/inbound.ts'
+import type { Route } from '../routes/route.ts'
+import { type RoutingDeps, routeRequest } from '../routes/route-request.ts'
+
+export type PreflightDeps = RoutingDeps & {
+  /** For what has no route; null: no page of another origin reads answers. */
+  readonly cors: Cors | null
+  /** Path of the protected resource metadata (RFC 9728); null when it is not served. */
+  readonly metadataPath: string | null
+}
+export type Preflight =
+  /** `fields`: names and values in turn. */
+  | { readonly kind: 'answer'; readonly allow: readonly string[]; readonly fields: readonly string[] }
+  /** To the service, as the request is now. */
+  | { readonly kind: 'pass'; readonly route: Route; readonly request: InboundRequest }
+
+/** Null: the request is an ordinary one. Throws RequestError. */
+export function judgePreflight(request: InboundRequest, deps: PreflightDeps): Preflight | null {
+  const method = askedMethod(request)
+  if (method === null) return null
+  const own = routeRequest(deps, request) // RequestError
+  const isPublic = own.kind === 'route' && own.route.check === null
+  // A route of its own leaves preflights to the service.
+  if (isPublic && own.route.method === 'OPTIONS') return null
+  const asked = routeRequest(deps, { ...request, method }) // RequestError
+  const cors = asked.kind === 'route' ? asked.route.cors : deps.cors
+  if (asked.kind === 'none' && request.target.path === deps.metadataPath)
+    return answer(PUBLIC_CORS, ['GET', 'HEAD'], request)
+  const allow = asked.kind === 'method' ? asked.allow : [method]
+  if (cors === null) {
+    const isGuarded = own.kind === 'route' && !isPublic
+    return isGuarded ? { kind: 'answer', allow, fields: [] } : null
+  }
+  if (!cors.passesPreflights) return answer(cors, allow, request)
+  if (asked.kind !== 'route') return null
+  if (request.bodyBytes !== 0) throw malformed('A preflight has no body')
+  return { kind: 'pass', route: asked.route, request: withoutCookies(request) }
+}
+
+const answer = (cors: Cors, allow: readonly string[], { raw }: InboundRequest): Preflight => ({
+  kind: 'answer',
+  allow,
+  fields: preflightFields(cors, allow, raw),
+})
+
+/** No browser sends any, and nobody has judged them. */
+function withoutCookies(request: InboundRequest): InboundRequest {
+  const kept = (at: number): boolean => request.names[at] !== 'cookie'
+  const raw = request.raw.filter((_, at) => kept(at >> 1))
+  return { ...request, raw, names: request.names.filter((_, at) => kept(at)) }
+}

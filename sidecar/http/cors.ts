@@ -1,0 +1,97 @@
+/** Cross-origin resource sharing (Fetch standard, section 3.2): which pages of other origins may read an answer. */
+import { splitList } from './fields.ts'
+
+export type Cors = {
+  /** As browsers write them; null: all, never with credentials. */
+  readonly origins: ReadonlySet<string> | null
+  /** Pages may send cookies. */
+  readonly credentials: boolean
+  /** Fields of answers that pages may read, beside those that the sidecar writes. */
+  readonly exposed: readonly string[]
+  /** Fields that pages may send; null: those that a preflight asks for. */
+  readonly allowed: readonly string[] | null
+  readonly maxAgeSeconds: number | null
+  /** Preflights go on to the service, which answers CORS by itself. */
+  readonly passesPreflights: boolean
+}
+
+/** Fields of our own answers that a page needs to sign in again, to try again, and to report what happened. */
+const OWN_EXPOSED = ['WWW-Authenticate', 'DPoP-Nonce', 'Retry-After', 'X-Request-Id', 'Portcullis-Problem']
+const ALLOW_ORIGIN = 'access-control-allow-origin'
+const TOKEN = /^[!#$%&'*+.^_`|~A-Za-z0-9-]+$/
+const NONE: readonly string[] = []
+
+/** The metadata of a resource is public: clients in browsers begin with it. */
+export const PUBLIC_CORS: Cors = {
+  origins: null,
+  credentials: false,
+  exposed: [],
+  allowed: null,
+  maxAgeSeconds: null,
+  passesPreflights: false,
+}
+
+/** Names and values in turn to add to an answer to a request with these fields. */
+export const corsFields = (cors: Cors | null, raw: readonly string[]): readonly string[] =>
+  fieldsFor(cors, onlyValue(raw, 'origin'))
+
+/** The same where no more than the origin of the page is known; null: not even that. */
+export function fieldsFor(cors: Cors | null, origin: string | null): readonly string[] {
+  if (cors === null) return NONE
+  const fields = originFields(cors, origin)
+  if (!fields.includes(ALLOW_ORIGIN)) return fields
+  return [...fields, 'access-control-expose-headers', [...OWN_EXPOSED, ...cors.exposed].join(', ')]
+}
+
+/** What the service gets no say in, unless it has answered the page by itself. */
+export const withCors = (fields: string[], cors: readonly string[]): string[] =>
+  cors.length === 0 || fields.some((name, at) => at % 2 === 0 && name.toLowerCase() === ALLOW_ORIGIN)
+    ? fields
+    : fields.concat(cors)
+
+/** The method that a browser asks for before a page may send it; null: the request is no preflight. */
+export function askedMethod(request: {
+  readonly method: string
+  readonly raw: readonly string[]
+  readonly authorization: readonly string[]
+}): string | null {
+  // A preflight never has credentials, so a request with a token is an ordinary one.
+  if (request.method !== 'OPTIONS' || request.authorization.length > 0) return null
+  if (onlyValue(request.raw, 'origin') === null) return null
+  const asked = onlyValue(request.raw, 'access-control-request-method')
+  return asked !== null && TOKEN.test(asked) ? asked : null
+}
+
+/** Names and values in turn of the answer to a preflight. `methods`: those of the path. */
+export function preflightFields(cors: Cors, methods: readonly string[], raw: readonly string[]): readonly string[] {
+  const fields = originFields(cors, onlyValue(raw, 'origin'))
+  if (!fields.includes(ALLOW_ORIGIN)) return fields
+  const asked = splitList(onlyValue(raw, 'access-control-request-headers') ?? '').filter((name) => TOKEN.test(name))
+  const allowed = cors.allowed ?? asked
+  return [
+    ...fields,
+    'access-control-allow-methods',
+    methods.join(', '),
+    ...(allowed.length > 0 ? ['access-control-allow-headers', allowed.join(', ')] : []),
+    ...(cors.maxAgeSeconds === null ? [] : ['access-control-max-age', String(cors.maxAgeSeconds)]),
+  ]
+}
+
+function originFields({ origins, credentials }: Cors, origin: string | null): readonly string[] {
+  if (origins === null) return [ALLOW_ORIGIN, '*']
+  // A cache must not give the answer for one page to another.
+  const varies = ['vary', 'Origin']
+  if (origin === null || !origins.has(origin)) return varies
+  return [ALLOW_ORIGIN, origin, ...(credentials ? ['access-control-allow-credentials', 'true'] : []), ...varies]
+}
+
+/** Null: the field is absent or repeated. */
+function onlyValue(raw: readonly string[], name: string): string | null {
+  let found: string | null = null
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    if (raw[at]?.length !== name.length || raw[at]?.toLowerCase() !== name) continue
+    if (found !== null) return null
+    found = raw[at + 1] ?? ''
+  }
+  return found
+}
