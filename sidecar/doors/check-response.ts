@@ -8,7 +8,7 @@ import {
 } from '../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
 import type { Permit } from '../enforce/enforce.ts'
-import { IDENTITY_FIELDS } from '../http/door-fields.ts'
+import { answerFields } from '../http/door-fields.ts'
 import type { HeaderRules } from '../http/fields.ts'
 import { PARTIAL_FIELD } from './check-request.ts'
 import { FRAMING_FIELDS, type ownFields, unwantedFields } from './service-fields.ts'
@@ -35,15 +35,18 @@ export function allowing(
   const emptied = rewritten.filter(([, value]) => value === '').map(([name]) => name)
   // Envoy removes exact names: each spelling that is there, and each identity field that we do not set. It hides what the
   // client says about a partial body, and would forward it.
-  const unwanted = [...unwantedFields(permit, rules), ...IDENTITY_FIELDS, PARTIAL_FIELD, ...emptied].filter(
-    (name) => !set.has(name),
-  )
+  const unwanted = [
+    ...unwantedFields(permit, rules),
+    ...answerFields(rules.identity),
+    PARTIAL_FIELD,
+    ...emptied,
+  ].filter((name) => !set.has(name))
   return create(CheckResponseSchema, {
     status: { code: OK },
     httpResponse: {
       case: 'okResponse',
       value: {
-        headers: own.map(([name, value]) => option(name, value, false)),
+        headers: own.map(([name, value]) => option(name, Buffer.from(value, 'latin1').toString(), false)),
         headersToRemove: [...new Set(unwanted)],
         responseHeadersToAdd: options(toClient, isAppended),
       },

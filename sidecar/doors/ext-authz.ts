@@ -118,7 +118,7 @@ function timeFor(call: CheckCall): number {
 function allow(verdict: Extract<DoorOutcome, { kind: 'allow' }>): CheckResponse {
   const { permit, rules: inForce, origin, requestId, toClient, rewritten } = verdict
   const { rules, publicPort } = inForce.forwarding
-  const own = ownFields(permit, { origin, requestId, publicPort })
+  const own = ownFields(permit, { origin, requestId, publicPort, rules })
   return allowing(permit, {
     own,
     rules,

@@ -109,13 +109,19 @@ const hasBody = ({ raw, version, bodiless }: ClientRequest): boolean =>
     return folded === 'transfer-encoding' || (folded === 'content-length' && raw[at + 1] !== '0')
   })
 
-function allowedFields({ permit, rules, origin, requestId }: Extract<DoorOutcome, { kind: 'allow' }>): string[] {
-  const own = ownFields(permit, { origin, requestId, publicPort: rules.forwarding.publicPort })
+function allowedFields({
+  permit,
+  rules: inForce,
+  origin,
+  requestId,
+}: Extract<DoorOutcome, { kind: 'allow' }>): string[] {
+  const { publicPort, rules } = inForce.forwarding
+  const own = ownFields(permit, { origin, requestId, publicPort, rules })
   const { raw, names } = permit.request
   const credentials = permit.route.forwardToken
     ? names.flatMap((name, at) => (CREDENTIAL_FIELDS.includes(name) ? [name, raw[2 * at + 1] ?? ''] : []))
     : []
-  return [...identityFields(own).flat(), ...credentials, 'x-request-id', requestId, 'content-length', '0']
+  return [...identityFields(own, rules).flat(), ...credentials, 'x-request-id', requestId, 'content-length', '0']
 }
 
 /** What this gateway understands as a refusal, with the answer that the client must get. */

@@ -35,7 +35,12 @@ export function unwantedFields({ request, route }: Permit, { passes }: HeaderRul
 /** Names and values of what the service gets from us. */
 export function ownFields(
   { request, identity }: Permit,
-  about: { readonly origin: Origin; readonly requestId: string; readonly publicPort: number },
+  about: {
+    readonly origin: Origin
+    readonly requestId: string
+    readonly publicPort: number
+    readonly rules: HeaderRules
+  },
 ): readonly (readonly [name: string, value: string])[] {
   const { origin, requestId, publicPort } = about
   const { hostname, port } = request.host
@@ -43,7 +48,12 @@ export function ownFields(
   const forwarded = { for: origin.address, host, proto: origin.scheme }
   const { version, hostField } = request
   const own = { version, host: hostField, forwarded, requestId, traceparent: null, identity }
-  const none = { raw: [], names: [], connectionListed: new Set<string>(), rules: { passes: () => false } }
+  const none = {
+    raw: [],
+    names: [],
+    connectionListed: new Set<string>(),
+    rules: { identity: about.rules.identity, passes: () => false },
+  }
   const fields = upstreamFields({ ...none, forwardToken: false, own })
   const pairs: [string, string][] = []
   for (let at = 0; at + 1 < fields.length; at += 2) {
@@ -54,9 +64,12 @@ export function ownFields(
 }
 
 /** Each identity field, with an empty value for what is not known, so that none of the client's own survives. */
-export function identityFields(own: ReturnType<typeof ownFields>): readonly (readonly [string, string])[] {
+export function identityFields(
+  own: ReturnType<typeof ownFields>,
+  { identity }: HeaderRules,
+): readonly (readonly [string, string])[] {
   const known = new Map(own)
-  return IDENTITY_FIELDS.map((name) => [name, known.get(name) ?? ''])
+  return [...IDENTITY_FIELDS, ...identity.map(({ name }) => name)].map((name) => [name, known.get(name) ?? ''])
 }
 
 /**

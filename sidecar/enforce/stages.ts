@@ -232,4 +232,5 @@ const identityOf = (claims: AccessClaims, subjectType: Identity['subjectType']):
   client: claims.clientId,
   issuer: claims.issuer,
   scopes: claims.scopes,
+  claims: claims.foreign?.claims ?? claims.all,
 })

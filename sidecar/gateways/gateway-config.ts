@@ -57,7 +57,7 @@ export function gatewayConfig(name: GatewayName, file: RouteFile, places: Gatewa
     bodyBytesMax: door.body ? file.bodyBytesMax : null,
     encodedSlash: file.routes.some(({ encodedSlash }) => encodedSlash),
     forwardToken: file.routes.some(({ forwardToken }) => forwardToken),
-    headers: { strip: file.stripHeaders, pass: file.passHeaders },
+    headers: file.headers,
   })
 }
 

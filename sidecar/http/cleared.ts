@@ -91,8 +91,9 @@ const USUAL_MEMBERS = [
 const SET: ReadonlySet<string> = new Set(OWN_FIELDS.filter((name) => name !== 'forwarded'))
 
 /** Names that a configuration without patterns takes away: exact names of the list, and the usual members of its prefixes. */
-export function exactNames({ strip, pass }: HeaderNames): readonly string[] {
-  const passing = new Set(pass.map((name) => name.toLowerCase()))
+export function exactNames({ strip, pass, identity = [] }: HeaderNames): readonly string[] {
+  // A gateway writes what names the bearer from the answer of the door.
+  const kept = new Set([...pass.map((name) => name.toLowerCase()), ...identity.map(({ name }) => name)])
   const { passes } = createHeaderRules({ strip, pass })
   const listed = [
     ...CREDENTIAL_FIELDS,
@@ -100,7 +101,7 @@ export function exactNames({ strip, pass }: HeaderNames): readonly string[] {
     ...USUAL_MEMBERS,
     ...strip.map((name) => name.toLowerCase()),
   ]
-  return [...new Set(listed.filter((name) => !name.endsWith('*') && !SET.has(name) && !passing.has(name)))].filter(
+  return [...new Set(listed.filter((name) => !name.endsWith('*') && !SET.has(name) && !kept.has(name)))].filter(
     (name) => !passes(name),
   )
 }

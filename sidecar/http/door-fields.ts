@@ -69,4 +69,8 @@ export const REFUSAL_FIELD = 'x-portcullis-refusal'
 export const IDENTITY_FIELDS = OWN_FIELDS.filter((name) => name.startsWith('x-auth-'))
 
 /** What a door that is asked over HTTP answers in every permit, and a gateway writes over the client's own. */
-export const ANSWER_FIELDS = [...IDENTITY_FIELDS, 'x-request-id']
+export const answerFields = (identity: readonly { readonly name: string }[] = []): readonly string[] => [
+  ...IDENTITY_FIELDS,
+  ...identity.map(({ name }) => name),
+  'x-request-id',
+]

@@ -1,9 +1,13 @@
 /** Builds the header fields for the upstream: the sidecar's own, and the client's except those that upstreams commonly trust. */
 import { lowerAscii, trimBlanks } from '../../pdp/shared/base/blanks.ts'
+import type { JsonMembers } from '../../pdp/shared/token/jws.ts'
 import { foldName, isPlainName, REMEMBERED_CHARS_MAX, REMEMBERED_MAX } from './folding.ts'
+import { type IdentityField, identityFields } from './identity-fields.ts'
 import { COMMONLY_TRUSTED_FIELDS, CONNECTION_FIELDS, CREDENTIAL_FIELDS, OWN_FIELDS } from './stripped-fields.ts'
 
 export type HeaderRules = {
+  /** What the service learns about the bearer beside our own fields. */
+  readonly identity: readonly IdentityField[]
   /** True when the client's field with this name is forwarded. */
   readonly passes: (name: string) => boolean
 }
@@ -13,28 +17,33 @@ export type HeaderNames = {
   readonly strip: readonly string[]
   /** Names to forward although the rules would remove them. */
   readonly pass: readonly string[]
+  /** Fields that name the bearer to the service, which no client may send. */
+  readonly identity?: readonly IdentityField[]
 }
 
-const NEVER = new Set([...CONNECTION_FIELDS, ...CREDENTIAL_FIELDS, ...OWN_FIELDS])
+/** Fields of a client that reach no service, whatever the route file says. */
+export const NEVER_PASSED: ReadonlySet<string> = new Set([...CONNECTION_FIELDS, ...CREDENTIAL_FIELDS, ...OWN_FIELDS])
 
 /**
  * Removes names with characters other than letters, digits and `-`. CGI and WSGI servers map several such names to one
  * variable (gunicorn reads `SCRIPT_NAME` as the mount point of the application), and no standard field has such a name.
  */
-export function createHeaderRules({ strip, pass }: HeaderNames): HeaderRules {
+export function createHeaderRules({ strip, pass, identity = [] }: HeaderNames): HeaderRules {
+  const never = new Set([...NEVER_PASSED, ...identity.map(({ name }) => name)])
   const listed = [...COMMONLY_TRUSTED_FIELDS, ...strip.map(foldPattern)]
   const bare = COMMONLY_TRUSTED_FIELDS.filter((name) => name.endsWith('-*')).map((name) => name.slice(0, -2))
   const exact = new Set([...listed.filter((name) => !name.endsWith('*')), ...bare])
   const prefixes = listed.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1))
   const passing = new Set(pass.map((name) => name.toLowerCase()))
   const mayPass = (name: string): boolean => {
-    if (NEVER.has(name)) return false
+    if (never.has(name)) return false
     if (passing.has(name)) return true
     return isPlainName(name) && !exact.has(name) && !prefixes.some((prefix) => name.startsWith(prefix))
   }
   const remembered = new Map<string, boolean>()
 
   return {
+    identity,
     passes(name) {
       const known = remembered.get(name)
       if (known !== undefined) return known
@@ -50,7 +59,7 @@ const foldPattern = (name: string): string => (name.endsWith('*') ? `${foldName(
 /** Why a name cannot be in `pass`, as the end of a sentence that begins with the name; null: it can. */
 export function passIssue(name: string, strip: readonly string[]): string | null {
   const folded = foldName(name)
-  if (NEVER.has(folded)) return 'is set by the sidecar or belongs to one connection, so it cannot be passed'
+  if (NEVER_PASSED.has(folded)) return 'is set by the sidecar or belongs to one connection, so it cannot be passed'
   if (!createHeaderRules({ strip: strip.map(foldPattern), pass: [] }).passes(folded)) {
     if (createHeaderRules({ strip: [], pass: [] }).passes(folded)) return 'is also in strip_headers'
     if (!isPlainName(name.toLowerCase()))
@@ -79,6 +88,8 @@ export type Identity = {
   /** Of the access token. */
   readonly issuer: string
   readonly scopes: ReadonlySet<string>
+  /** All claims of the token, as its issuer wrote them. */
+  readonly claims: JsonMembers
 }
 
 /** Names and values in turn for the upstream: the client's filtered fields, then ours. `names` are the folded names of `raw`. */
@@ -105,7 +116,9 @@ export function upstreamFields(options: {
   const { forwarded } = own
   fields.push('x-forwarded-for', forwarded.for, 'x-forwarded-host', forwarded.host)
   fields.push('x-forwarded-proto', forwarded.proto)
-  if (own.identity !== null) pushIdentity(fields, own.identity)
+  if (own.identity === null) return fields
+  pushIdentity(fields, own.identity)
+  if (rules.identity.length > 0) fields.push(...identityFields(rules.identity, own.identity.claims))
   return fields
 }
 

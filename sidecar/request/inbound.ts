@@ -34,7 +34,7 @@ const FIELDS_MAX = 100
  * Fields for the service, which Connection must not list (RFC 9110 section 7.6.1), and framing fields. Dropping one because a
  * client lists it would change the message after its evaluation.
  */
-const UNLISTABLE = new Set([
+export const UNLISTABLE: ReadonlySet<string> = new Set([
   'host',
   'content-length',
   'transfer-encoding',
@@ -71,7 +71,7 @@ const UNLISTABLE = new Set([
   'x-csrf-token',
   'x-xsrf-token',
 ])
-const UNLISTABLE_PREFIXES = ['accept-', 'content-', 'if-', 'sec-', 'access-control-']
+export const UNLISTABLE_PREFIXES = ['accept-', 'content-', 'if-', 'sec-', 'access-control-']
 const NONE: ReadonlySet<string> = new Set()
 
 export type InboundOptions = {

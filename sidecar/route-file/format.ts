@@ -8,6 +8,7 @@ import { EXTERNAL, ISSUER } from './issuer-format.ts'
 import { LIMIT_MEMBERS } from './limits.ts'
 import { SIGN_IN } from './sign-in-format.ts'
 import { CORS } from './words/cors.ts'
+import { IDENTITY_HEADERS } from './words/identity-headers.ts'
 import { DOOR, HTTP_URL, PDP, TLS, UPSTREAM } from './words/peer-format.ts'
 import {
   count,
@@ -184,6 +185,10 @@ export const ROUTE_FILE = {
   pass_headers: optional(
     listOf(textLike(HEADER)),
     'Request header fields that reach the service although they would be removed: names with characters other than letters, digits and -, such as x_tenant, and names that some product trusts, such as x-access-token. Whole names, no prefixes.',
+  ),
+  identity_headers: optional(
+    IDENTITY_HEADERS,
+    'Fields that name the bearer to the service beside X-Auth-*, each with a claim of the token as the issuer wrote it, or a text with claims: {X-WEBAUTH-USER: {claims.email}, Remote-Groups: {claims.groups}}. Lists are joined by commas. No client can send these fields. A field is left out when a claim is missing or has a control character, a name in a list has a comma, or claims.email is not verified (email_verified).',
   ),
   body_bytes_max: optional(
     count(BODY_BYTES, { default: BODY_BYTES.default }),

@@ -2,7 +2,7 @@
 import type { Node } from 'yaml'
 import type { Network } from '../../pdp/shared/base/addresses.ts'
 import type { Cors } from '../http/cors.ts'
-import { passIssue } from '../http/fields.ts'
+import { type HeaderNames, passIssue } from '../http/fields.ts'
 import { parseAuthority } from '../request/target.ts'
 import type { Route } from '../routes/route.ts'
 import type { SidecarLimits } from './default-limits.ts'
@@ -33,6 +33,7 @@ import { parseRoutes } from './routes.ts'
 import { readSignIn, type SignInEntry } from './sign-in.ts'
 import { parseTests, type RouteTest } from './tests.ts'
 import { readCors } from './words/cors.ts'
+import { readIdentityHeaders } from './words/identity-headers.ts'
 import { HEADER } from './words/schema.ts'
 import { type FileIssue, YamlReader } from './words/yaml-reader.ts'
 
@@ -61,9 +62,8 @@ export type RouteFile = {
   readonly allowedOneIn: number
   /** Lower case, without port. */
   readonly hosts: readonly string[]
-  /** A prefix ends in `*`. */
-  readonly stripHeaders: readonly string[]
-  readonly passHeaders: readonly string[]
+  /** Which fields of a client reach the service, and which name the bearer. */
+  readonly headers: HeaderNames
   readonly bodyBytesMax: number
   /** Proxies whose forwarding fields are trusted. */
   readonly trustedProxies: readonly Network[]
@@ -99,6 +99,8 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const pdp = readPdp(reader, members.pdp)
   const stripHeaders = reader.list(members.strip_headers, 'strip_headers', readStripped) ?? []
   const passHeaders = readPassed(reader, members.pass_headers, stripHeaders)
+  const identity = readIdentityHeaders(reader, members.identity_headers, passHeaders)
+  const headers = { strip: stripHeaders, pass: passHeaders, identity }
   const trustedProxies = reader.list(members.trusted_proxies, 'trusted_proxies', readNetwork) ?? []
   const limits = readLimits(reader, members.limits)
   const listed = reader.list(members.hosts, 'hosts', readHost)
@@ -106,7 +108,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const cors = readCors(reader, members.cors)
   const routes = parseRoutes(reader, members.routes, {
     forwardToken,
-    headers: { strip: stripHeaders, pass: passHeaders },
+    headers,
     context: members.context,
     shadow: members.mode !== null && readMode(reader, members.mode),
     origins: originsOf(publicUrl ?? resource),
@@ -137,7 +139,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const doors = readDoors(reader, members.doors, { routes, signsIn: members.sign_in !== null })
   const peers = { issuers, upstream, pdp, tls: readTls(reader, members.tls), doors, signIn }
   const logging = { proofNonces: readDpop(reader, members.dpop), ...readLog(reader, members.log) }
-  const operating = { ...logging, hosts, cors, stripHeaders, passHeaders, bodyBytesMax, trustedProxies, limits }
+  const operating = { ...logging, hosts, cors, headers, bodyBytesMax, trustedProxies, limits }
   return { ...peers, ...operating, resource, publicUrl: seenUrl, routes, tests }
 }
 

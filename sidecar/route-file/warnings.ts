@@ -24,6 +24,7 @@ export const fileWarnings = (file: RouteFile): string[] => [
   ...routeWarnings(file.routes),
   ...signInWarnings(file),
   ...preflightWarnings(file),
+  ...identityWarnings(file),
   ...doorWarnings(file),
 ]
 
@@ -45,6 +46,16 @@ export function signInWarnings(file: RouteFile): string[] {
     ...shadowed.map(({ id }) => `${id} never matches: the sidecar answers paths below /.portcullis/ itself`),
     ...(guarded.some((route) => route.signIn) ? [] : ['sign_in has no effect: no route sends browsers to sign in']),
   ]
+}
+
+/** Values that two issuers could give to different people. */
+function identityWarnings({ headers, issuers }: RouteFile): string[] {
+  const { identity = [] } = headers
+  return issuers.length < 2 || identity.length === 0
+    ? []
+    : [
+        `identity_headers: a claim says nothing about its issuer, and the file has ${issuers.length}. Make sure that no two of them give one value to different people, such as an address`,
+      ]
 }
 
 /** Lines for OPTIONS that look as if they let every preflight through to the service. */

@@ -38,13 +38,18 @@ export function openedSettings(before: Read, now: Read): readonly string[] {
     ...added('trusted_proxies', networksOf, (names) => `forwarding fields of ${names} are believed now`),
     ...added(
       'pass_headers',
-      ({ passHeaders }) => passHeaders,
+      ({ headers }) => headers.pass,
       (names) => `the service gets ${names} of the client now`,
     ),
     ...listed(
       'strip_headers',
-      without(former.stripHeaders, next.stripHeaders),
+      without(former.headers.strip, next.headers.strip),
       (names) => `the service gets ${names} of the client now`,
+    ),
+    ...listed(
+      'identity_headers',
+      without(identityOf(former), identityOf(next)),
+      (names) => `${names} may come from the client now, or say something else of it`,
     ),
     ...added('doors', doorsOf, (names) => `gateways may ask at ${names}, or in another way than before`),
     ...(former.proofNonces && !next.proofNonces ? ['dpop: proofs need no nonce any more'] : []),
@@ -67,6 +72,9 @@ const named = (name: string, entry: object): string => `${name}${SEPARATOR}${JSO
 
 const issuersOf = ({ issuers }: RouteFile): readonly string[] =>
   issuers.map((entry: IssuerEntry) => named(entry.issuer, entry))
+
+const identityOf = ({ headers }: RouteFile): readonly string[] =>
+  (headers.identity ?? []).map((field) => named(field.name, field))
 
 const networksOf = ({ trustedProxies }: RouteFile): readonly string[] =>
   trustedProxies.map(({ address, bits }) => `${address}/${bits}`)

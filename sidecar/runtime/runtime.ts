@@ -99,7 +99,6 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
   const { issuers, pdp, upstream, release } = leaseAll(config, { ...deps, limits })
   const metadata = describeResource(file)
   const tokens = createTokenVerifier({ issuers, audience: file.resource, clock, expiryLeewayMs: limits.expiryLeewayMs })
-  const headers = { strip: file.stripHeaders, pass: file.passHeaders }
   const proofNonces = file.proofNonces ? nonces : null
   let openCount = 0
   let retired = false
@@ -130,8 +129,8 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
     },
     forwarding: {
       upstream,
-      rules: createHeaderRules(headers),
-      headers,
+      rules: createHeaderRules(file.headers),
+      headers: file.headers,
       pace: {
         idleMs: limits.bodyIdleMs,
         graceMs: limits.bodyGraceMs,

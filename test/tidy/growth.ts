@@ -26,6 +26,7 @@ const OTHERS: { readonly [place: string]: string } = {
   'sidecar/http/fields.ts:passIssue': 'the route file',
   'sidecar/http/fields.ts:downstreamFields': 'the answer of the service',
   'sidecar/http/grpc.ts:grpcEnd': 'messages of ours',
+  'sidecar/http/identity-fields.ts': 'the claims of a verified token',
   'sidecar/http/share.ts': 'counts',
   'sidecar/routes/check-text.ts': 'the route file',
   'sidecar/routes/checks.ts:describeQuestions': 'the command line',

@@ -39,6 +39,8 @@ export type ForeignNames = {
   readonly session: string | null
   readonly email: string | null
   readonly jti: string | null
+  /** All claims. */
+  readonly claims: JsonMembers
 }
 
 /** The id grammar of the domain model (ARCHITECTURE.md section 5), because these ids appear in tuples and header fields. */

@@ -81,11 +81,14 @@ export function readForeignClaims(payload: JsonMembers, foreign: ForeignIssuer, 
     scope: scopeOf(payload.scope ?? payload.scp),
     ...(organization !== null && { org: organization }),
   })
-  return parseClaims(own, digest, { groups: groupsOf(payload, foreign), foreign: namesIn(payload, subject) })
+  return parseClaims(own, digest, {
+    groups: groupsOf(payload, foreign),
+    foreign: { ...namesIn(payload, subject), claims: payload },
+  })
 }
 
 /** OpenID Connect Front-Channel Logout section 3: `sid`. What is no text names nothing. */
-function namesIn(payload: JsonMembers, subject: string): ForeignNames {
+function namesIn(payload: JsonMembers, subject: string): Omit<ForeignNames, 'claims'> {
   const textAt = (name: string): string | null => namesOf(claimAt(payload, name))[0] ?? null
   const subjects = [textAt('sub'), textAt(subject)].filter((name) => name !== null)
   return { subjects: [...new Set(subjects)], session: textAt('sid'), email: textAt('email'), jti: textAt('jti') }
@@ -148,7 +151,7 @@ const namesOf = (value: unknown): readonly string[] =>
   )
 
 /** By the whole name, which may have dots of its own (`https://acme.example/roles`), else by the longest part that leads on. */
-function claimAt(payload: JsonMembers, name: string): unknown {
+export function claimAt(payload: JsonMembers, name: string): unknown {
   if (Object.hasOwn(payload, name)) return payload[name]
   for (let at = name.lastIndexOf('.'); at > 0; at = name.lastIndexOf('.', at - 1)) {
     const inner = members(payload[name.slice(0, at)])

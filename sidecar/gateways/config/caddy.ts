@@ -1,7 +1,7 @@
 /** A Caddyfile that asks the door about every request. */
 
 import { exactNames, prefixes } from '../../http/cleared.ts'
-import { ANSWER_FIELDS, AUTHORIZE_PATH, CALLER_FIELD } from '../../http/door-fields.ts'
+import { AUTHORIZE_PATH, answerFields, CALLER_FIELD } from '../../http/door-fields.ts'
 import { type ConfigFile, CREDENTIALS, type DoorAccess, type GatewayPlan, type HostAndPort, written } from '../plan.ts'
 
 export function caddyConfig(plan: GatewayPlan): readonly ConfigFile[] {
@@ -18,7 +18,7 @@ export function caddyConfig(plan: GatewayPlan): readonly ConfigFile[] {
     `\t\tforward_auth ${upstream(plan.door)} {`,
     `\t\t\turi ${AUTHORIZE_PATH}`,
     ...doorLines(plan.door),
-    `\t\t\tcopy_headers ${[...ANSWER_FIELDS, ...(forwardToken ? CREDENTIALS : [])].map(written).join(' ')}`,
+    `\t\t\tcopy_headers ${[...answerFields(plan.headers.identity), ...(forwardToken ? CREDENTIALS : [])].map(written).join(' ')}`,
     '\t\t}',
     `\t\treverse_proxy ${scheme}${authority(service)} {`,
     ...(forwardToken ? [] : CREDENTIALS.map((name) => `\t\t\theader_up -${written(name)}`)),
@@ -34,7 +34,8 @@ export function caddyConfig(plan: GatewayPlan): readonly ConfigFile[] {
 function clearedNames({ headers }: GatewayPlan): readonly string[] {
   const tokens: readonly string[] = CREDENTIALS
   const starts = prefixes(headers)
-  const exact = exactNames(headers).filter(
+  const identity = headers.identity?.map(({ name }) => name) ?? []
+  const exact = [...exactNames(headers), ...identity].filter(
     (name) => !tokens.includes(name) && !starts.some((start) => name.startsWith(start)),
   )
   return [...starts.map((start) => `${written(start)}*`), ...exact.map(written), '*_*', '*.*']

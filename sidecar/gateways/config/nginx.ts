@@ -2,8 +2,8 @@
 
 import { exactNames } from '../../http/cleared.ts'
 import {
-  ANSWER_FIELDS,
   AUTHORIZE_PATH,
+  answerFields,
   CALLER_FIELD,
   DOOR_FIELDS,
   REFUSAL_FIELD,
@@ -64,7 +64,7 @@ export function nginxConfig(plan: GatewayPlan): readonly ConfigFile[] {
     ...block('location /', [
       `auth_request ${ASK};`,
       `auth_request_set $portcullis_refusal $upstream_http_${variable(REFUSAL_FIELD)};`,
-      ...[...ANSWER_FIELDS, ...tokenFields(plan)].map(
+      ...[...answerFields(plan.headers.identity), ...tokenFields(plan)].map(
         (name) => `auth_request_set $portcullis_${variable(name)} $upstream_http_${variable(name)};`,
       ),
       `error_page 403 = ${REFUSED};`,
@@ -76,7 +76,9 @@ export function nginxConfig(plan: GatewayPlan): readonly ConfigFile[] {
       setHeader('host', '$http_host'),
       setHeader('connection', '""'),
       '# The door names the bearer; a field that it leaves empty is not sent.',
-      ...[...ANSWER_FIELDS, ...tokenFields(plan)].map((name) => setHeader(name, `$portcullis_${variable(name)}`)),
+      ...[...answerFields(plan.headers.identity), ...tokenFields(plan)].map((name) =>
+        setHeader(name, `$portcullis_${variable(name)}`),
+      ),
       setHeader('x-forwarded-for', '$remote_addr'),
       setHeader('x-forwarded-host', '$http_host'),
       setHeader('x-forwarded-proto', '$scheme'),

@@ -1,7 +1,7 @@
 /** Static and dynamic configuration of Traefik that asks the door about every request. */
 import { stringify } from 'yaml'
 import { exactNames, OF_TRAEFIK, prefixes } from '../../http/cleared.ts'
-import { ANSWER_FIELDS, AUTHORIZE_PATH } from '../../http/door-fields.ts'
+import { AUTHORIZE_PATH, answerFields } from '../../http/door-fields.ts'
 import { type ConfigFile, CREDENTIALS, type GatewayPlan, type HostAndPort, written } from '../plan.ts'
 import { PlanError } from '../plan-error.ts'
 
@@ -47,7 +47,7 @@ function dynamicConfig(plan: GatewayPlan): object {
             // The client's own X-Forwarded-* are removed first.
             trustForwardHeader: false,
             // Each is removed from the request, and set when the door answers with it.
-            authResponseHeaders: [...ANSWER_FIELDS, ...CREDENTIALS].map(written),
+            authResponseHeaders: [...answerFields(plan.headers.identity), ...CREDENTIALS].map(written),
             authResponseHeadersRegex: clearedPattern(plan),
           },
         },

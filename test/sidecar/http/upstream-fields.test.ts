@@ -6,6 +6,7 @@ import { foldName } from '../../../sidecar/http/folding.ts'
 const IDENTITY: Identity = {
   subject: 'alice',
   subjectType: 'user',
+  claims: {},
   organization: 'acme',
   client: 'web',
   issuer: 'https://id.test',

@@ -1,0 +1,56 @@
+/** Fields in which a service learns the bearer by names and claims of its own choice, such as `Remote-Groups`. */
+import { claimAt } from '../../pdp/shared/token/foreign-claims.ts'
+import type { JsonMembers } from '../../pdp/shared/token/jws.ts'
+
+export type IdentityField = {
+  /** In lower case. */
+  readonly name: string
+  /** Texts, and claims by their names, where a dot leads into an object. */
+  readonly parts: readonly (string | { readonly claim: string })[]
+}
+
+/** No bearer needs more, and servers bound the sum of all fields. */
+const CHARS_MAX = 8_192
+const EMAIL = /(^|\.)email$/
+const VERIFIED: readonly unknown[] = [true, 'true']
+
+/** Names and values in turn, each character a byte of UTF-8. A field of which a part is missing, or could be misread, is left out. */
+export function identityFields(fields: readonly IdentityField[], claims: JsonMembers): string[] {
+  const list: string[] = []
+  for (const { name, parts } of fields) {
+    const value = fieldValue(parts, claims)
+    if (value !== null) list.push(name, Buffer.from(value).toString('latin1'))
+  }
+  return list
+}
+
+function fieldValue(parts: IdentityField['parts'], claims: JsonMembers): string | null {
+  let value = ''
+  for (const part of parts) {
+    const text = typeof part === 'string' ? part : claimText(part.claim, claims)
+    if (text === null) return null
+    value += text
+  }
+  return value.length <= CHARS_MAX && !BLANK_END.test(value) ? value : null
+}
+
+function claimText(name: string, claims: JsonMembers): string | null {
+  const value = claimAt(claims, name)
+  // Everybody could enter the address of somebody else.
+  if (EMAIL.test(name) && !VERIFIED.includes(claimAt(claims, `${name}_verified`))) return null
+  if (!Array.isArray(value)) return itemText(value)
+  const items = value.map(itemText)
+  // A name with a comma would be read as two.
+  const isList = items.length > 0 && items.every((item) => item !== null && !item.includes(','))
+  return isList ? items.join(',') : null
+}
+
+/** Servers end a field at control characters, or read them as blanks. */
+const BLANK_END = /^\s|\s$/
+const UNFIT = /[\p{Cc}\p{Zl}\p{Zp}]/u
+
+function itemText(value: unknown): string | null {
+  if (typeof value === 'boolean' || Number.isSafeInteger(value)) return String(value)
+  if (typeof value !== 'string' || value === '' || BLANK_END.test(value)) return null
+  return value.isWellFormed() && !UNFIT.test(value) ? value : null
+}
