@@ -10,7 +10,7 @@ import { admit, NO_ADMISSION } from './admission.ts'
 import { denied, deniedAfterPermit } from './denial.ts'
 import { type Arrival, type Browser, type EnforceDeps, enforce, type Outcome, type Permit } from './enforce.ts'
 import type { Places } from './places.ts'
-import { type RecordDeps, record, requestIdOf } from './record.ts'
+import { type AnswerEnd, type RecordDeps, record, requestIdOf } from './record.ts'
 import type { ResourceMetadata } from './resource-metadata.ts'
 import { ARRIVED } from './stages.ts'
 import { beginSpan, withSpan } from './trace.ts'
@@ -74,6 +74,8 @@ export type Decided<Rules> = {
   readonly browser: Browser | null
   readonly span: Span | null
   readonly durationMs: number
+  /** Writes the line of an allowed request, at the end of its answer. Once; a later call does nothing. */
+  readonly write: (end: AnswerEnd) => void
 }
 
 /** Never rejects, unless `fail` throws. `fail` answers when our own work has failed. */
@@ -89,6 +91,7 @@ export async function decideExchange<Rules extends ExchangeRules, Answer>(
   const { door, closing } = arrived
   const requestId = requestIdOf(arrived.client)
   let span: Span | null = null
+  let write: Decided<Rules>['write'] = () => undefined
   try {
     const browser = first.signIn === null ? null : first.signIn.browser(arrived.client)
     const client = browser === null ? arrived.client : browser.client
@@ -98,12 +101,14 @@ export async function decideExchange<Rules extends ExchangeRules, Answer>(
     const enforced = await enforceInTime(arrived, first, { client, requestId, browser, span })
     const { outcome, rules, origin } = enforced
     const durationMs = performance.now() - startedMs
-    record(outcome, { client, address: origin.address, requestId, durationMs, door, span }, rules)
+    write = record(outcome, { client, address: origin.address, requestId, durationMs, door, span }, rules)
     const isHeld = door !== null
-    return await ways.answer({ outcome, rules, origin, client, isHeld, requestId, browser, span, durationMs })
+    if (isHeld || outcome.kind !== 'permit') write({})
+    return await ways.answer({ outcome, rules, origin, client, isHeld, requestId, browser, span, durationMs, write })
   } catch (err) {
     first.log.error({ event: 'request_failed', request_id: requestId, err })
     span?.end('request_failed')
+    write({})
     return ways.fail(requestId)
   }
 }

@@ -1,9 +1,12 @@
-/** The log line of each request; its schema is decision-log.schema.json. It has no header, query, body or token. */
+/** The log line of each request; its schema is decision-log.schema.json. It has no token, no body, and a query only where the file says so. */
 import { hash } from 'node:crypto'
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import type { DoorProfile } from '../http/door-fields.ts'
-import type { SubjectsInLog } from '../route-file/route-file.ts'
+import { firstValue } from '../http/fields.ts'
+import type { PathsInLog, SubjectsInLog } from '../route-file/route-file.ts'
+import { describeQuestions } from '../routes/checks.ts'
+import type { Asked, Denial } from './denial.ts'
 import { denialStatus } from './denial-response.ts'
 import type { Outcome } from './enforce.ts'
 
@@ -18,14 +21,24 @@ export type DecisionLine = {
   readonly door?: DoorProfile
   /** The client's address, as far as trusted proxies know it. */
   readonly client_address: string
+  /** The Host field; absent: the request had none. */
+  readonly host?: string
+  /** As the client wrote it; absent: the file omits it. */
+  readonly path?: string
   readonly route: string | null
+  /** Questions to the PDP, such as `viewer invoice:42`; absent: none was made. Without ids where the file omits paths or subjects. */
+  readonly asks?: readonly string[]
   readonly subject: string | null
   /** `shadow`: forwarded although `reason` would have refused it. `answer`: by the sidecar itself. */
   readonly decision: 'allow' | 'deny' | 'shadow' | 'answer'
   /** `permitted`, `answered` or a problem code. */
   readonly reason: string
   readonly duration_ms: number
+  /** Of an allowed request: what the client got; absent: it left before, or a gateway forwards the request. */
   readonly status?: number
+  /** Of the body of the answer; absent: the answer lasts, and the line is written when it begins. */
+  readonly bytes?: number
+  readonly user_agent?: string
   /** For operators. May name relations and resources, so it is present only if subjects are logged in plain text. */
   readonly detail?: string
   /** The trace id of the request's traceparent (W3C Trace Context). */
@@ -34,22 +47,33 @@ export type DecisionLine = {
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 const HASH_CHARS = 22
+/** Any client can cause lines of this length. */
+const PATH_CHARS_MAX = 1_024
+const NAME_CHARS_MAX = 256
+const ASKS_MAX = 16
 
 export function decisionLine(
   outcome: Outcome,
   request: {
-    readonly client: Pick<ClientRequest, 'method' | 'version'>
+    readonly client: Pick<ClientRequest, 'method' | 'version' | 'target' | 'raw'>
     readonly requestId: string
     readonly address: string
     readonly door: DoorProfile | null
     readonly durationMs: number
   },
-  { traceId, subjects }: { readonly traceId: string | null; readonly subjects: SubjectsInLog },
+  {
+    traceId,
+    subjects,
+    paths,
+  }: { readonly traceId: string | null; readonly subjects: SubjectsInLog; readonly paths: PathsInLog },
 ): DecisionLine {
-  const { method, version } = request.client
+  const { method, version, raw } = request.client
   const denial = outcome.kind === 'denial' ? outcome : outcome.kind === 'permit' ? outcome.shadowed : null
   const permit = outcome.kind === 'permit' ? outcome : null
   const route = (permit ?? denial)?.route?.id ?? null
+  const asked = (permit ?? denial)?.asked ?? null
+  const path = pathOf(request.client.target, paths)
+  const withIds = subjects === 'plain' && paths !== 'omitted'
   return {
     event: 'decision',
     request_id: request.requestId,
@@ -57,12 +81,16 @@ export function decisionLine(
     http_version: version,
     ...(request.door !== null && { door: request.door }),
     client_address: request.address,
+    ...named('host', firstValue(raw, 'host')),
+    ...(path !== null && { path }),
     route,
-    subject: named(permit?.identity?.subject ?? denial?.subject ?? null, subjects),
+    ...(asked !== null && { asks: asksOf(asked, withIds) }),
+    subject: subjectIn(permit?.identity?.subject ?? denial?.subject ?? null, subjects),
     decision: decisionOf(outcome),
     reason: denial?.code ?? (permit === null ? 'answered' : 'permitted'),
     ...(denial !== null && { status: denialStatus(denial.code) }),
-    ...(denial !== null && subjects === 'plain' && { detail: denial.reason }),
+    ...(denial !== null && subjects === 'plain' && { detail: withIds ? denial.reason : withoutIds(denial) }),
+    ...named('user_agent', firstValue(raw, 'user-agent')),
     ...(traceId !== null && { trace_id: traceId }),
     duration_ms: Math.round(request.durationMs * 1_000) / 1_000,
   }
@@ -87,13 +115,43 @@ export const rejectionLine = (
   duration_ms: 0,
 })
 
+const atMost = (text: string, charsMax: number): string =>
+  text.length > charsMax ? `${text.slice(0, charsMax)}…` : text
+
+const named = (name: 'host' | 'user_agent', value: string | null): { readonly [name: string]: string } =>
+  value === null ? {} : { [name]: atMost(value, NAME_CHARS_MAX) }
+
+/** The target may name a user and a host before the path. */
+function pathOf(target: string, paths: PathsInLog): string | null {
+  if (paths === 'omitted') return null
+  const path = target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
+  return atMost(paths === 'full' ? path : (path.split('?', 1)[0] ?? ''), PATH_CHARS_MAX)
+}
+
+function asksOf({ permissions, entitlements }: Asked, withIds: boolean): readonly string[] {
+  const asks = withIds
+    ? permissions
+    : permissions.map(({ relation, resource }) => ({ relation, resource: typeOf(resource) }))
+  return describeQuestions({ permissions: asks.slice(0, ASKS_MAX), entitlements: entitlements.slice(0, ASKS_MAX) })
+}
+
+const typeOf = (resource: string): string => resource.split(':', 1)[0] ?? ''
+
+/** What the denial says of the question that was answered with no. */
+function withoutIds({ reason, asked }: Denial): string {
+  const resources = asked?.permissions.map(({ resource }) => resource) ?? []
+  // The PDP's explanation names other resources and subjects.
+  const [text = ''] = resources.length === 0 ? [reason] : reason.split(' (', 1)
+  return resources.reduce((shown, resource) => shown.replaceAll(resource, typeOf(resource)), text)
+}
+
 function decisionOf(outcome: Outcome): DecisionLine['decision'] {
   if (outcome.kind === 'denial') return 'deny'
   if (outcome.kind !== 'permit') return 'answer'
   return outcome.shadowed === null ? 'allow' : 'shadow'
 }
 
-function named(subject: string | null, how: SubjectsInLog): string | null {
+function subjectIn(subject: string | null, how: SubjectsInLog): string | null {
   if (subject === null || how === 'omitted') return null
   return how === 'plain' ? subject : hash('sha256', subject, 'base64url').slice(0, HASH_CHARS)
 }

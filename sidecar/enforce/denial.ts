@@ -4,6 +4,7 @@ import type { ChallengeScheme } from '../../pdp/shared/token/challenge.ts'
 import { TOKEN_PROBLEMS, TokenError, type TokenErrorCode } from '../../pdp/shared/token/errors.ts'
 import { EXTERNAL_MARK } from '../../pdp/shared/token/foreign-claims.ts'
 import { PdpUnavailable, RequestError } from '../request/errors.ts'
+import type { Questions } from '../routes/checks.ts'
 import type { Route } from '../routes/route.ts'
 import { type DenialMembers, isShadowed } from './denial-response.ts'
 import { ARRIVED, type DenialReason, type Refused, type Stage } from './stages.ts'
@@ -18,7 +19,10 @@ export type Denial = {
   readonly route: Route | null
   /** Null: the request was denied before its token was verified. */
   readonly subject: string | null
+  /** Questions to the PDP; null: none was made. */
+  readonly asked: Asked | null
 }
+export type Asked = Pick<Questions, 'permissions' | 'entitlements'>
 
 /** True when the route is in shadow mode, and shadow mode replaces this denial by a permit. */
 export const isShadowable = ({ code, route }: Denial): boolean => route?.shadow === true && isShadowed(code)
@@ -68,16 +72,22 @@ export function denied(
 ): Denial {
   const route = 'route' in stage ? stage.route : null
   const subject = 'claims' in stage ? stage.claims.subject : null
-  return { kind: 'denial', code, members, reason, route, subject }
+  return { kind: 'denial', code, members, reason, route, subject, asked: askedOf(stage) }
 }
+
+export const askedOf = (stage: Stage): Asked | null => ('questions' in stage ? stage.questions : null)
 
 /** Of a request that was permitted, and is refused after that: the log still names its route and its subject. */
 export function deniedAfterPermit(
-  { route, identity }: { readonly route: Route; readonly identity: { readonly subject: string } | null },
+  {
+    route,
+    identity,
+    asked,
+  }: Pick<Denial, 'asked'> & { readonly route: Route; readonly identity: { readonly subject: string } | null },
   code: ProblemCode,
   members: Parameters<typeof denied>[2],
 ): Denial {
-  return { ...denied(code, ARRIVED, members), route, subject: identity?.subject ?? null }
+  return { ...denied(code, ARRIVED, members), route, subject: identity?.subject ?? null, asked }
 }
 
 /** Checks that compare times: a wrong clock makes them refuse a good token. */

@@ -12,7 +12,16 @@ import type { Route } from '../routes/route.ts'
 import { type RequestMatch, routeRequest } from '../routes/route-request.ts'
 import type { StepUp } from '../routes/step-up.ts'
 import type { Admission } from './admission.ts'
-import { type Denial, denialOfAnswer, denialOfError, denied, isShadowable, problemOf } from './denial.ts'
+import {
+  type Asked,
+  askedOf,
+  type Denial,
+  denialOfAnswer,
+  denialOfError,
+  denied,
+  isShadowable,
+  problemOf,
+} from './denial.ts'
 import type { DenialAnswer } from './denial-response.ts'
 import type { PermissionBasis, Reevaluation } from './permission-watch.ts'
 import { judgePreflight, type PreflightDeps } from './preflight.ts'
@@ -46,6 +55,8 @@ export type Permit = {
   readonly identity: Identity | null
   /** The body, when it was read for a check. */
   readonly body: Buffer | null
+  /** Questions to the PDP; null: none was made. */
+  readonly asked: Asked | null
   /** What the permission depends on while the exchange is open; null: it cannot change. */
   readonly basis: PermissionBasis | null
   /** The denial that shadow mode has replaced; null: the request was allowed. */
@@ -260,7 +271,7 @@ function makePermit(
   const identity = 'identity' in stage ? stage.identity : null
   // What was read once cannot be streamed.
   const body = ('body' in stage ? stage.body : null) ?? former?.body ?? null
-  return { kind: 'permit', route, request, identity, body, basis, shadowed } as Permit
+  return { kind: 'permit', route, request, identity, body, asked: askedOf(stage), basis, shadowed } as Permit
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Span } from '../../pdp/shared/process/tracing/tracing.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import type { DoorProfile } from '../http/door-fields.ts'
 import { firstValue } from '../http/fields.ts'
-import type { SubjectsInLog } from '../route-file/route-file.ts'
+import type { PathsInLog, SubjectsInLog } from '../route-file/route-file.ts'
 import { type DecisionLine, decisionLine } from './decision-log.ts'
 import type { Outcome } from './enforce.ts'
 import { noteDecision } from './trace.ts'
@@ -24,15 +24,19 @@ export type RecordDeps = {
   /** Never throws. */
   readonly log: { info(line: object): void; error(line: object): void }
   readonly subjectsInLog: SubjectsInLog
+  readonly pathsInLog: PathsInLog
   /** Whether the line of an allowed request is written. */
   readonly logsAllowed: () => boolean
 }
 
-/** `door`: the gateway that asked; null: the request came to the data port. */
+/** How the answer to an allowed request ended. */
+export type AnswerEnd = Pick<DecisionLine, 'status' | 'bytes'>
+
+/** Returns the function that writes the line, once. `door`: the gateway that asked; null: the request came to the data port. */
 export function record(
   outcome: Outcome,
   about: {
-    readonly client: Pick<ClientRequest, 'raw' | 'method' | 'version'>
+    readonly client: Pick<ClientRequest, 'raw' | 'method' | 'version' | 'target'>
     readonly address: string
     readonly requestId: string
     readonly durationMs: number
@@ -40,14 +44,17 @@ export function record(
     /** Null: nobody collects spans. */
     readonly span: Span | null
   },
-  { metrics, log, subjectsInLog, logsAllowed }: RecordDeps,
-): void {
+  { metrics, log, subjectsInLog, pathsInLog, logsAllowed }: RecordDeps,
+): (end: AnswerEnd) => void {
   const { client, span } = about
   const traceparent = span === null ? firstValue(client.raw, 'traceparent') : span.traceparent
   const traceId = TRACEPARENT.exec(traceparent ?? '')?.[1] ?? null
-  const line = decisionLine(outcome, about, { traceId, subjects: subjectsInLog })
+  const line = decisionLine(outcome, about, { traceId, subjects: subjectsInLog, paths: pathsInLog })
   metrics.decided(line.route ?? '', line)
   if (span !== null) noteDecision(span, line)
-  if (line.decision === 'allow' && !logsAllowed()) return
-  log[line.reason === 'internal' ? 'error' : 'info'](line)
+  let isWritten = line.decision === 'allow' && !logsAllowed()
+  return (end) => {
+    if (!isWritten) log[line.reason === 'internal' ? 'error' : 'info']({ ...line, ...end })
+    isWritten = true
+  }
 }

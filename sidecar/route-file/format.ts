@@ -29,6 +29,7 @@ import {
 /** `hashed`: the first 128 bits of SHA-256, so that lines of one subject can still be correlated. */
 export const ALLOWED_ONE_IN = { min: 1, max: 1_000_000 }
 export const SUBJECTS_IN_LOG = ['plain', 'hashed', 'omitted'] as const
+export const PATHS_IN_LOG = ['full', 'without_query', 'omitted'] as const
 export const MODES = ['enforce', 'shadow'] as const
 export const NONCES = ['required', 'off'] as const
 export const BODIES = ['keep', 'judge'] as const
@@ -47,7 +48,14 @@ export const DPOP = {
 } as const satisfies Members
 
 export const LOG = {
-  subject: optional(oneOf(SUBJECTS_IN_LOG), 'How the decision log names subjects. Default: plain.'),
+  subject: optional(
+    oneOf(SUBJECTS_IN_LOG),
+    'How the decision log names subjects. With hashed and omitted, the ids of resources are left out of the questions. Default: plain.',
+  ),
+  path: optional(
+    oneOf(PATHS_IN_LOG),
+    'How much of the path of a request its line has. A query may hold secrets. omitted leaves the ids of resources out of the line as well. Default: without_query.',
+  ),
   allowed_one_in: optional(
     count(ALLOWED_ONE_IN),
     'Of this many allowed requests, one is logged. Every other request is. Default: 1.',

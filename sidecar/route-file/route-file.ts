@@ -14,6 +14,7 @@ import {
   HEADER_OR_PREFIX,
   LOG,
   NONCES,
+  PATHS_IN_LOG,
   ROUTE_FILE,
   SUBJECTS_IN_LOG,
 } from './format.ts'
@@ -37,6 +38,7 @@ import { readIdentityHeaders } from './words/identity-headers.ts'
 import { HEADER } from './words/schema.ts'
 import { type FileIssue, YamlReader } from './words/yaml-reader.ts'
 
+export type PathsInLog = (typeof PATHS_IN_LOG)[number]
 export type SubjectsInLog = (typeof SUBJECTS_IN_LOG)[number]
 export type RouteFile = {
   /** The `aud` claim must contain this value. */
@@ -58,6 +60,8 @@ export type RouteFile = {
   readonly proofNonces: boolean
   /** How the decision log names subjects. */
   readonly subjectsInLog: SubjectsInLog
+  /** How much of a path the decision log has. */
+  readonly pathsInLog: PathsInLog
   /** Of this many allowed requests, one is logged. */
   readonly allowedOneIn: number
   /** Lower case, without port. */
@@ -218,12 +222,14 @@ function readDpop(reader: YamlReader, node: Node | null): boolean {
 function readLog(
   reader: YamlReader,
   node: Node | null,
-): { readonly subjectsInLog: SubjectsInLog; readonly allowedOneIn: number } {
+): Pick<RouteFile, 'subjectsInLog' | 'pathsInLog' | 'allowedOneIn'> {
   const members = node === null ? null : reader.members(node, 'log', LOG)
   const subject = members?.subject ?? null
+  const path = members?.path ?? null
   const oneIn = members?.allowed_one_in ?? null
   return {
     subjectsInLog: subject === null ? 'plain' : (reader.choice(subject, 'subject', SUBJECTS_IN_LOG) ?? 'omitted'),
+    pathsInLog: path === null ? 'without_query' : (reader.choice(path, 'path', PATHS_IN_LOG) ?? 'omitted'),
     allowedOneIn: oneIn === null ? 1 : (reader.count(oneIn, 'allowed_one_in', ALLOWED_ONE_IN) ?? 1),
   }
 }

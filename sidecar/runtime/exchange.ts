@@ -7,7 +7,7 @@ import {
   decideExchange,
   type ExchangeRules,
 } from '../enforce/decide-exchange.ts'
-import { type DenialAnswer, sendDenial } from '../enforce/denial-response.ts'
+import { type DenialAnswer, denialStatus, sendDenial } from '../enforce/denial-response.ts'
 import type { Permit } from '../enforce/enforce.ts'
 import { answerAlone, nextNonce, problemFor, sharedFields } from '../enforce/own-answer.ts'
 import type { PermissionWatch, Reevaluation } from '../enforce/permission-watch.ts'
@@ -80,9 +80,12 @@ export function serve(
 const NO_BODY = Buffer.alloc(0)
 
 async function act(serving: Serving, decided: DecidedHere): Promise<void> {
-  const { outcome, client } = decided
+  const { outcome, client, write } = decided
   // Meanwhile the parser may have rejected the rest of the message, or the client may have left.
-  if (client.gone()) return
+  if (client.gone()) {
+    write({})
+    return
+  }
   if (outcome.kind === 'permit') return pass(outcome, serving, decided)
   if (outcome.kind === 'sign_in') sendContinue(serving)
   const answer = await answerAlone(outcome, decided, null)
@@ -105,12 +108,14 @@ async function pass(permit: Permit, serving: Serving, decided: DecidedHere): Pro
     // What writes cookies says `no-store` itself.
     ofSession: browser?.hasSession() === true && cookies.length === 0,
     cors: sharedFields(permit.route, client),
+    sent: { bytes: 0 },
     cancellation: new Cancellation(),
   }
   const onEnd = watchPermission(permit, { forwarding, upgrade: upgrade !== null }, decided)
   const result = await (upgrade === null
     ? forwardOnce(permit, { forwarding, onEnd }, deps)
     : tunnel(permit, { forwarding, onEnd, upgrade }, deps))
+  writeAtEnd(result, forwarding, decided.write)
   if (result.kind === 'answered') sending?.set({ 'http.response.status_code': result.status })
   sending?.end(result.kind === 'failed' ? result.code : null)
   if (result.kind === 'answered') deps.metrics.forwarded(permit.route.id, result.status)
@@ -122,6 +127,30 @@ async function pass(permit: Permit, serving: Serving, decided: DecidedHere): Pro
 }
 
 const NO_FIELDS: readonly string[] = []
+
+/** An answer that lasts has its line when it begins: nobody could wait for its end. */
+function writeAtEnd(
+  result: Forwarded | Tunneled,
+  { res, sent, cancellation }: Forwarding,
+  write: DecidedHere['write'],
+): void {
+  const status = statusOf(result)
+  if (result.kind !== 'answered' || cancellation.endless) {
+    write(status === null ? {} : { status })
+    return
+  }
+  const atEnd = (): void => write({ status: result.status, bytes: sent.bytes })
+  if (res.writableFinished || res.destroyed) atEnd()
+  else res.on('close', atEnd)
+}
+
+function statusOf(result: Forwarded | Tunneled): number | null {
+  if (result.kind === 'opened') return SWITCHING
+  if (result.kind === 'abandoned') return null
+  return result.kind === 'failed' ? denialStatus(result.code) : result.status
+}
+
+const SWITCHING = 101
 
 /** HTTP/2 ends a connection by GOAWAY instead. */
 const ending = ({ version }: ClientRequest, deps: ExchangeDeps): readonly string[] =>

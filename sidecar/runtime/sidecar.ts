@@ -104,7 +104,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
 
   function activate(runtime: Runtime): ActiveRuntime {
     const { enforcing, forwarding, metadata, signIn, proofNonce, limits, trustedProxies, requestsMax } = runtime
-    const { bodyBytesMax, subjectsInLog, allowedOneIn } = runtime.config.file
+    const { bodyBytesMax, subjectsInLog, pathsInLog, allowedOneIn } = runtime.config.file
     const logsAllowed = everyNth(allowedOneIn)
     const settings = {
       metadata,
@@ -114,6 +114,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       trustedProxies,
       bodyBytesMax,
       subjectsInLog,
+      pathsInLog,
       logsAllowed,
       proofNonce,
     }

@@ -39,6 +39,8 @@ export type Forwarding = {
   readonly ofSession: boolean
   /** Names and values in turn, for a page of another origin, where the service does not say itself who may read its answer. */
   readonly cors: readonly string[]
+  /** Counts the body of the answer. */
+  readonly sent: { bytes: number }
   /** Ends the exchange early. */
   readonly cancellation: Cancellation
 }
@@ -200,6 +202,7 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#over) return
+    this.#relaying.sent.bytes += chunk.length
     if (chunk.length !== this.#bodyBytes || this.#bodyBytes > WHOLE_BYTES_MAX || this.#ending !== null) {
       this.#streamed = true
       this.#begin()

@@ -128,6 +128,7 @@ export async function send(one: Exchange): Promise<Sent> {
       sendContinue: () => undefined,
       answerFields: [],
       cors: [],
+      sent: { bytes: 0 },
       ofSession: false,
       cancellation,
       ...one.forwarding,
