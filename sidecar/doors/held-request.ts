@@ -49,7 +49,6 @@ export async function evaluateHeld(asked: DoorQuestion, enter: EnterDoor): Promi
   const { client, door, holdsBody, origin, withinMs, objection } = asked
   const closing = openQuestion()
   const rules = enter(closing)
-  const { bodyBytesMax: bytesMax, limits } = rules
   try {
     return await decideExchange<DoorRules, DoorOutcome>(
       {
@@ -58,11 +57,11 @@ export async function evaluateHeld(asked: DoorQuestion, enter: EnterDoor): Promi
         upgrade: false,
         closing,
         originBy: () => origin,
-        async readBody(seen, request, need) {
+        async readBody(seen, request, limited) {
           // Such a request seldom has a body, and nobody can tell here.
-          if (!holdsBody && need === 'absence' && isUntyped(request)) return NO_BODY
+          if (!holdsBody && limited.need === 'absence' && isUntyped(request)) return NO_BODY
           if (!holdsBody) throw new RequestError('media_type_unsupported', UNSEEN, `${UNSEEN}; ${SEEN}`)
-          return readBody(seen, request, { need, bytesMax, timeoutMs: limits.bodyReadMs })
+          return readBody(seen, request, limited)
         },
         latest: () => enter(closing),
         withinMs,

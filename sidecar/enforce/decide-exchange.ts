@@ -5,7 +5,7 @@ import type { DoorProfile } from '../http/door-fields.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { Origin } from '../request/origin.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
-import { type BodyNeed, checkMedia, type ReadBody } from '../routes/json-body.ts'
+import { checkMedia, type LimitedBody, type ReadBody } from '../routes/json-body.ts'
 import { admit, NO_ADMISSION } from './admission.ts'
 import { denied, deniedAfterPermit } from './denial.ts'
 import { type Arrival, type Browser, type EnforceDeps, enforce, type Outcome, type Permit } from './enforce.ts'
@@ -51,7 +51,7 @@ export type Arrived<Rules> = {
   readonly closing: Closing
   readonly originBy: (rules: Rules, client: ClientRequest) => Origin
   /** Rejects with RequestError. */
-  readonly readBody: (client: ClientRequest, request: InboundRequest, need: BodyNeed) => Promise<Buffer>
+  readonly readBody: (client: ClientRequest, request: InboundRequest, limited: LimitedBody) => Promise<Buffer>
   /** The rules that are in force now; they stay usable until `closing` closes. */
   readonly latest: () => Rules
   /** After so long there must be a decision; null: no gateway waits for it. */
@@ -147,7 +147,9 @@ async function enforceLatest<Rules extends ExchangeRules>(
   const { limits, requestsMax } = first
   const admission = admit(first, { address: origin.address, upgrade, limits, requestsMax })
   closing.on('close', () => admission.leave())
-  const readBody = keepBody((request, need) => arrived.readBody(client, request, need))
+  const readBody = keepBody((request, need, bytesMax) =>
+    arrived.readBody(client, request, { need, bytesMax: bytesMax ?? first.bodyBytesMax, timeoutMs: limits.bodyReadMs }),
+  )
   const arrival: Arrival = { client, requestId, origin, admission, readBody, upgrade, browser, former: null }
   const outcome = await enforce(arrival, withSpan(first.enforcing, span))
   const enforced =
@@ -192,9 +194,9 @@ const RELOADING = 'the route file changed again and again during this request'
 /** A body can be read only once. */
 function keepBody(read: ReadBody): ReadBody {
   let kept: Promise<Buffer> | null = null
-  return (request, need) => {
-    if (kept !== null) checkMedia(request, need)
-    kept ??= read(request, need)
+  return (request, need, bytesMax) => {
+    if (kept !== null && request.bodyBytes !== 0) checkMedia(request, need)
+    kept ??= read(request, need, bytesMax)
     return kept
   }
 }

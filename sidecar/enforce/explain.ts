@@ -91,8 +91,8 @@ function asksOf(
 function bodyText(body: string, { inbound, match }: MatchedRequest): string | null {
   const { check, context } = match.route
   const isRead = check !== null && usesBody({ check, context })
-  if (!isRead && (match.judgeJson === null || body === '')) return null
-  if (body !== '') checkMedia(inbound, isRead ? 'value' : 'absence')
+  if (body === '' || (!isRead && match.judgeJson === null)) return null
+  checkMedia(inbound, isRead ? 'value' : 'absence')
   const text = readJson(Buffer.from(body))
   match.judgeJson?.(text)
   return text

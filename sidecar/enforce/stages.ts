@@ -114,17 +114,17 @@ export async function judgeBody(routed: PublicRequest, readBody: ReadBody): Prom
 }
 
 type Text = WithBody & {
-  /** Of the JSON body; null: no check reads it. */
+  /** Of the JSON body; null: the request has no body, or no check reads it. */
   readonly text: string | null
 }
 
 /** `isRead`: a check takes a value from the body; else it is read only to be judged. Rejects with RequestError. */
 async function readText(
-  { request, judgeJson }: Matched,
+  { request, route, judgeJson }: Matched,
   { isRead, readBody }: { readonly isRead: boolean; readonly readBody: ReadBody },
 ): Promise<Text> {
-  const body = await readBody(request, isRead ? 'value' : 'absence')
-  if (!isRead && body.length === 0) return UNREAD
+  const body = await readBody(request, isRead ? 'value' : 'absence', route.bodyBytesMax)
+  if (body.length === 0) return UNREAD
   const text = readJson(body)
   judgeJson?.(text)
   return { body, text }

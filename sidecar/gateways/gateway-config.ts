@@ -54,7 +54,9 @@ export function gatewayConfig(name: GatewayName, file: RouteFile, places: Gatewa
     listen: places.listen,
     service: serviceOf(file),
     hosts: servedHosts(file),
-    bodyBytesMax: door.body ? file.bodyBytesMax : null,
+    bodyBytesMax: door.body
+      ? Math.max(file.bodyBytesMax, ...file.routes.map((route) => route.bodyBytesMax ?? 0))
+      : null,
     encodedSlash: file.routes.some(({ encodedSlash }) => encodedSlash),
     forwardToken: file.routes.some(({ forwardToken }) => forwardToken),
     headers: file.headers,

@@ -14,6 +14,18 @@ export class RequestError extends Error {
   }
 }
 
+/** A value of a check that cannot be used. */
+export class ValueError extends RequestError {
+  /** The request does not have it; else it is no text, number or id. */
+  readonly isMissing: boolean
+  constructor(message: string, { isMissing }: { readonly isMissing: boolean }) {
+    super('request_invalid', message)
+    this.isMissing = isMissing
+  }
+}
+
+export const missing = (message: string): ValueError => new ValueError(message, { isMissing: true })
+export const unusable = (message: string): ValueError => new ValueError(message, { isMissing: false })
 export const malformed = (message: string): RequestError => new RequestError('request_invalid', message)
 
 /**

@@ -104,6 +104,7 @@ export const ROUTE = {
     oneOf(BODIES),
     'keep: passes bodies on unread where a service could take from one what the sidecar has read elsewhere: bodies of every type on routes whose checks read the query, and forms (application/x-www-form-urlencoded, multipart) and JSON for POST where PUT, PATCH or DELETE of the path has another check. judge: reads JSON, and refuses every other body, also where the checks take a parameter of the path that the service could take from the body instead. Default: neither.',
   ),
+  body_bytes_max: optional(count(BODY_BYTES), 'Overrides the member of the same name of the file.'),
   forward_token: optional(FLAG, 'Overrides the member of the same name of the file.'),
   mode: optional(oneOf(MODES), 'Overrides the member of the same name of the file.'),
   upgrade: optional(listOf({ const: 'websocket' }), 'Protocols that a request may upgrade to.'),

@@ -2,7 +2,7 @@
 import { isMap, type Node } from 'yaml'
 import type { RouteOptions } from '../routes/route.ts'
 import type { StepUp } from '../routes/step-up.ts'
-import { ACR, AGE_SECONDS, BODIES, MODES, type ROUTE, STEP_UP } from './format.ts'
+import { ACR, AGE_SECONDS, BODIES, BODY_BYTES, MODES, type ROUTE, STEP_UP } from './format.ts'
 import { readCors } from './words/cors.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
@@ -20,6 +20,7 @@ export const plainOptions = ({ forwardToken, shadow, origins, cors }: OptionDefa
   semicolon: false,
   query: false,
   body: null,
+  bodyBytesMax: null,
   websocket: false,
   stepUp: null,
   signIn: true,
@@ -44,6 +45,8 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
     semicolon: kept('semicolon'),
     query: kept('query'),
     body: nodes.body === null ? null : (reader.choice(nodes.body, 'body', BODIES) ?? null),
+    bodyBytesMax:
+      nodes.body_bytes_max === null ? null : reader.count(nodes.body_bytes_max, 'body_bytes_max', BODY_BYTES),
     forwardToken: forward ?? defaults.forwardToken,
     shadow: nodes.mode === null ? defaults.shadow : readMode(reader, nodes.mode),
     websocket: upgrades.includes('websocket'),

@@ -1,6 +1,6 @@
 /** Warns about valid routes that servers may confuse: by case, a trailing slash, a format, or what follows the name of a script. */
 import { didYouMean } from '../../pdp/shared/domain/nearest.ts'
-import { usesSource } from '../routes/checks.ts'
+import { type Check, usesSource } from '../routes/checks.ts'
 import { judgementOf } from '../routes/overlaps.ts'
 import { type Protection, protectsOtherwise, rulesOf } from '../routes/path-readings.ts'
 import {
@@ -14,6 +14,7 @@ import {
 } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
 import { isIndexFile, isScript, stemsOf } from '../routes/script-paths.ts'
+import { describeSource } from '../routes/template.ts'
 import { CHANGING, READING } from '../routes/value-readings.ts'
 import type { RouteFile } from './route-file.ts'
 import { servedHosts } from './served-hosts.ts'
@@ -25,6 +26,7 @@ export const fileWarnings = (file: RouteFile): string[] => [
   ...signInWarnings(file),
   ...preflightWarnings(file),
   ...identityWarnings(file),
+  ...mcpWarnings(file.routes),
   ...doorWarnings(file),
 ]
 
@@ -80,6 +82,23 @@ function preflightWarnings({ routes }: RouteFile): string[] {
 }
 
 const NOBODY_SIGNS_IN = 'sign_in of a route has no effect, because the file has no sign_in'
+
+/** A rule of several comparisons judges only the form of a call that its author thought of. */
+const mcpWarnings = (routes: readonly Route[]): string[] =>
+  routes
+    .filter(({ check }) => check !== null && comparisons(check).some(isOfMcp))
+    .map(
+      ({ id }) =>
+        `${id} compares body.method with tools/…, as calls of MCP have it. A route of the kind MCP (MCP /path), where this version has it, judges each tool, its arguments and lists; this one judges what its comparisons say`,
+    )
+
+const comparisons = (check: Check): readonly Extract<Check, { kind: 'equals' }>[] => {
+  if (check.kind === 'all' || check.kind === 'any') return check.of.flatMap(comparisons)
+  return check.kind === 'equals' ? [check] : []
+}
+
+const isOfMcp = ({ source, value }: Extract<Check, { kind: 'equals' }>): boolean =>
+  describeSource(source) === 'body.method' && value.startsWith('tools/')
 
 const NAMED_MAX = 5
 

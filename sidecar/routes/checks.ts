@@ -1,7 +1,8 @@
 /** The checks of a route: their text, the questions that they ask the PDP, and how the answers decide. */
 import type { PdpAnswer, PermissionQuestion } from '../pdp-client/question.ts'
-import { type ContextValues, NO_CONTEXT, type ReadContext, type RouteContext, readContext } from './context.ts'
-import type { Source, Template } from './template.ts'
+import { missing, ValueError } from '../request/errors.ts'
+import { type ContextValues, type ReadContext, type RouteContext, readContext } from './context.ts'
+import { describeSource, type Source, type Template } from './template.ts'
 
 export type Check =
   | { readonly kind: 'all' | 'any'; readonly of: readonly Check[] }
@@ -13,7 +14,10 @@ export type Check =
   | { readonly kind: 'scope'; readonly name: string }
   | { readonly kind: 'equals'; readonly source: Source; readonly value: string }
 
-/** The values that a request offers for checks. Null: a missing claim, which denies. Any other missing value throws RequestError. */
+/**
+ * The values that a request offers for checks. Null: a missing claim, which denies. Any other missing value throws ValueError, and
+ * one that occurs twice another RequestError.
+ */
 export type CheckValues = ContextValues & {
   readonly read: (source: Source) => string | null
   readonly fill: (template: Template) => string | null
@@ -44,13 +48,17 @@ export type Questions = {
   readonly evaluate: Evaluate
 }
 
-/** Throws RequestError when the request lacks a value. */
+/** Throws RequestError when the request lacks a value that every alternative needs. */
 export function buildQuestions({ check, context }: Asking, values: CheckValues): Questions {
   const permissions: PermissionQuestion[] = []
   const entitlements: string[] = []
-  const read = asksPermission(check) ? readContext(context, values) : NO_CONTEXT
-  const evaluate = build(check, { values, permissions, entitlements, context: read })
-  return { permissions, entitlements, context: permissions.length === 0 ? '' : read.text, evaluate }
+  let read: ReadContext | null = null
+  const contextOf = (): ReadContext => {
+    read ??= readContext(context, values)
+    return read
+  }
+  const { evaluate } = build(check, { values, permissions, entitlements, contextOf })
+  return { permissions, entitlements, context: permissions.length === 0 ? '' : contextOf().text, evaluate }
 }
 
 /** What a route asks, and with which context. */
@@ -60,46 +68,101 @@ type Building = {
   readonly values: CheckValues
   readonly permissions: PermissionQuestion[]
   readonly entitlements: string[]
-  readonly context: ReadContext
+  /** Throws RequestError. Only questions need it. */
+  readonly contextOf: () => ReadContext
 }
 type Evaluate = (answer: PdpAnswer) => CheckDenial | null
+/** `fails`: whatever the PDP answers, because a comparison does not hold. */
+type Built = { readonly evaluate: Evaluate; readonly fails: boolean }
 
-function build(check: Check, building: Building): Evaluate {
+function build(check: Check, building: Building): Built {
   const { values } = building
   switch (check.kind) {
     case 'all':
-    case 'any': {
-      const parts = check.of.map((part) => build(part, building))
-      return check.kind === 'all' ? (answer) => evaluateAll(parts, answer) : (answer) => evaluateAny(parts, answer)
-    }
+      return buildAll(check.of, building)
+    case 'any':
+      return buildAny(check.of, building)
+    case 'equals':
+      return values.read(check.source) === check.value ? HOLDS : { ...denied(check), fails: true }
+    case 'signed_in':
+      return HOLDS
     case 'relation': {
       const id = values.fill(check.id)
-      return id === null ? deny(check) : ask(building, { relation: check.relation, resource: `${check.type}:${id}` })
+      if (id === null) return denied(check)
+      return open(ask(building, { relation: check.relation, resource: `${check.type}:${id}` }))
     }
-    case 'signed_in':
-      return () => null
     case 'permission': {
       const { organization } = values
-      if (organization === null) return deny(check)
-      return ask(building, { relation: check.key, resource: `organization:${organization}` })
+      if (organization === null) return denied(check)
+      return open(ask(building, { relation: check.key, resource: `organization:${organization}` }))
     }
     case 'entitlement':
-      return askEntitlement(building, check.key)
+      return open(askEntitlement(building, check.key))
     case 'scope': {
       const denial = values.scopes.has(check.name) ? null : ({ code: 'scope_insufficient', scope: check.name } as const)
-      return () => denial
+      return open(() => denial)
     }
-    case 'equals':
-      return values.read(check.source) === check.value ? () => null : deny(check)
   }
 }
 
-function deny(check: Check): Evaluate {
-  const denial: CheckDenial = { code: 'permission_denied', check: check.kind }
-  return () => denial
+const open = (evaluate: Evaluate): Built => ({ evaluate, fails: false })
+const HOLDS = open(() => null)
+
+function denied(check: Check): Built {
+  const name = check.kind === 'equals' ? `equals ${describeSource(check.source)}` : check.kind
+  const denial: CheckDenial = { code: 'permission_denied', check: name }
+  return open(() => denial)
 }
 
-function ask({ permissions, context }: Building, question: PermissionQuestion): Evaluate {
+/** What comes after a comparison that does not hold is not asked, and its values may be missing. */
+function buildAll(of: readonly Check[], building: Building): Built {
+  const parts: Evaluate[] = []
+  const evaluate: Evaluate = (answer) => evaluateAll(parts, answer)
+  for (const [at, part] of of.entries()) {
+    const built = build(part, building)
+    parts.push(built.evaluate)
+    if (!built.fails) continue
+    for (const rest of of.slice(at + 1)) readUnasked(rest, building.values)
+    return { evaluate, fails: true }
+  }
+  return open(evaluate)
+}
+
+/** Throws RequestError for a value that occurs twice or has twins, which is refused whatever it decides. */
+function readUnasked(check: Check, values: CheckValues): void {
+  for (const source of sourcesOf(check)) {
+    try {
+      values.read(source)
+    } catch (err) {
+      if (!(err instanceof ValueError)) throw err
+    }
+  }
+}
+
+/** An alternative that lacks a value fails. When all of them do, the request cannot be decided. */
+function buildAny(of: readonly Check[], building: Building): Built {
+  const { permissions, entitlements } = building
+  const lacking = new Set<string>()
+  const built: Built[] = []
+  for (const part of of) {
+    const [permissionCount, entitlementCount] = [permissions.length, entitlements.length]
+    try {
+      built.push(build(part, building))
+    } catch (err) {
+      if (!(err instanceof ValueError) || !err.isMissing) throw err
+      lacking.add(err.message)
+      // What the alternative asked until then would decide nothing.
+      permissions.length = permissionCount
+      entitlements.length = entitlementCount
+    }
+  }
+  if (built.length === 0 && lacking.size > 0) throw missing([...lacking].join('; '))
+  const parts = built.map(({ evaluate }) => evaluate)
+  return { evaluate: (answer) => evaluateAny(parts, answer), fails: built.every(({ fails }) => fails) }
+}
+
+function ask({ permissions, contextOf }: Building, question: PermissionQuestion): Evaluate {
+  const context = contextOf()
   if (context.missing !== null) {
     const check = `context.${context.missing}`
     return () => ({ code: 'permission_denied', check, why: 'the token lacks the claim' })

@@ -24,7 +24,7 @@ const CONTEXT_BYTES_MAX = 32 * 1024
 
 /** `missing`: the parameter whose claim the token lacks, so that nothing can be asked; null: none. */
 export type ReadContext = { readonly text: string; readonly missing: string | null }
-export const NO_CONTEXT: ReadContext = { text: '', missing: null }
+const NO_CONTEXT: ReadContext = { text: '', missing: null }
 
 /** The context as JSON. Throws RequestError. */
 export function readContext(context: RouteContext, values: ContextValues): ReadContext {

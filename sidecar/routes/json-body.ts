@@ -5,23 +5,25 @@ import { endOfString, stringAt } from '../../pdp/shared/base/json-text.ts'
 import { namesOtherCharset } from '../../pdp/shared/base/media-type.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import { keyParts, nestsAlike } from '../http/folding.ts'
-import { malformed, RequestError } from '../request/errors.ts'
+import { malformed, missing, RequestError, unusable } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { ValueType } from './context.ts'
 import type { Source } from './template.ts'
 
 /** A check takes a value from the body; or it takes none, and a service must not find there what was judged elsewhere. */
 export type BodyNeed = 'value' | 'absence'
-/** Throws RequestError. */
-export type ReadBody = (request: InboundRequest, need: BodyNeed) => Promise<Buffer>
+/** Throws RequestError. `bytesMax`: null where the route has no limit of its own. */
+export type ReadBody = (request: InboundRequest, need: BodyNeed, bytesMax: number | null) => Promise<Buffer>
+
+export type LimitedBody = { readonly need: BodyNeed; readonly bytesMax: number; readonly timeoutMs: number }
 
 /** Throws RequestError for another media type, coding or charset, for too many bytes, or if the body is late or incomplete. */
 export async function readBody(
   client: ClientRequest,
   request: InboundRequest,
-  { need, ...limits }: { readonly need: BodyNeed; readonly bytesMax: number; readonly timeoutMs: number },
+  { need, ...limits }: LimitedBody,
 ): Promise<Buffer> {
-  if (need === 'value' && request.bodyBytes === 0) throw malformed('This route needs a body')
+  if (need === 'value' && request.bodyBytes === 0) return NO_BODY
   // HTTP/2 may leave a request open that has no body.
   const mayBeNone = need === 'absence' && isUntyped(request)
   if (!mayBeNone) checkMedia(request, need)
@@ -29,6 +31,8 @@ export async function readBody(
   if (mayBeNone && body.length > 0) checkMedia(request, need)
   return body
 }
+
+const NO_BODY = Buffer.alloc(0)
 
 /** No field says what the body is, so there may be none. */
 export const isUntyped = ({ names }: InboundRequest): boolean => !names.includes('content-type')
@@ -103,7 +107,9 @@ export function readMember(
   if (value.startsWith('"')) return stringAt(value, 0, value.length)
   if (/^(?:0|-?[1-9]\d{0,14})$/.test(value)) return value
   if ((type === 'double' && /^[-\d]/.test(value)) || (type === 'bool' && /^[tf]/.test(value))) return value
-  throw malformed(`${name} is neither a string nor an integer`)
+  // JSON has it for a member that is not there.
+  if (value === 'null') throw missing(`${name} is missing`)
+  throw unusable(`${name} is neither a string nor an integer`)
 }
 
 /** The text of a valid body. Throws RequestError. */
@@ -127,7 +133,7 @@ type Member = {
 
 /** The index of the value of `member` in the object at `at`. The text must be valid JSON. */
 function findMember(text: string, at: number, { member, parts, name }: Member): number {
-  if (text[skipSpace(text, at)] !== '{') throw malformed(`${name} is missing`)
+  if (text[skipSpace(text, at)] !== '{') throw missing(`${name} is missing`)
   const found: number[] = []
   eachMember(text, at, (key, value) => {
     if (key === member) found.push(value)
@@ -135,7 +141,9 @@ function findMember(text: string, at: number, { member, parts, name }: Member): 
       throw malformed(`The body has a key that some readers read as ${name}`)
   })
   const [value] = found
-  if (value === undefined || found.length > 1) throw malformed(`${name} must occur exactly once`)
+  const message = `${name} must occur exactly once`
+  if (value === undefined) throw missing(message)
+  if (found.length > 1) throw malformed(message)
   return value
 }
 

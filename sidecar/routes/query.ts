@@ -1,6 +1,6 @@
 /** Reads single values of a query, and refuses keys that other parsers would read as the wanted one. */
 import { keyParts, readsAlike } from '../http/folding.ts'
-import { malformed } from '../request/errors.ts'
+import { malformed, missing, unusable } from '../request/errors.ts'
 import type { Source } from './template.ts'
 
 /** Parsers stop after some number of pairs (qs and PHP after 1,000), so a check must not depend on a later pair. */
@@ -34,11 +34,13 @@ export function readQuery(query: string | null, { name, parts }: Extract<Source,
       if (isReadAs(key, parts)) throw malformed(`The query has a key that some servers read as ${name}`)
       continue
     }
-    if (value.includes('+')) throw malformed(`The value of query.${name} has a plus sign`)
+    if (value.includes('+')) throw unusable(`The value of query.${name} has a plus sign`)
     values.push(decodeQuery(value))
   }
   const [value] = values
-  if (value === undefined || values.length > 1) throw malformed(`The query must have ${name} exactly once`)
+  const message = `The query must have ${name} exactly once`
+  if (value === undefined) throw missing(message)
+  if (values.length > 1) throw malformed(message)
   return value
 }
 

@@ -59,6 +59,8 @@ export type RouteOptions = {
    * only a parameter of the path could be found there again.
    */
   readonly body: 'keep' | 'judge' | null
+  /** Of a body that is read; null: as the file says. */
+  readonly bodyBytesMax: number | null
   readonly forwardToken: boolean
   /** Shadow mode: denials with 401, 403 or 503 are only logged and counted. */
   readonly shadow: boolean

@@ -1,7 +1,7 @@
 /** Takes the values for a route's checks from the request. Each must occur exactly once (folding.ts says which names are equal). */
 import { isObjectId } from '../../pdp/shared/domain/names.ts'
 import type { AccessClaims } from '../../pdp/shared/token/claims.ts'
-import { malformed } from '../request/errors.ts'
+import { malformed, missing, unusable } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { CheckValues } from './checks.ts'
 import { isReadAlike, type ValueType } from './context.ts'
@@ -17,7 +17,7 @@ export type ValueOptions = {
   /** The query may have other values for them. */
   readonly keepQuery: boolean
   readonly claims: Pick<AccessClaims, 'all' | 'scopes' | 'organization'>
-  /** The text of the JSON body; null if no check of the route reads it. */
+  /** The text of the JSON body; null: the request has no body, or no check of the route reads it. */
   readonly body: string | null
 }
 
@@ -38,7 +38,8 @@ export function requestValues({ request, parameters, keepQuery, claims, body }: 
         return claimText(claims.all[source.name])
       case 'body':
         refuseTwin(request.target.query, source)
-        return readMember(body ?? '', source, type)
+        if (body === null) throw missing('This route needs a body')
+        return readMember(body, source, type)
       case 'client':
         if (request.clientAddress === '') throw malformed('The address of the client is not known')
         return request.clientAddress
@@ -109,10 +110,12 @@ function readHeader({ raw, names, connectionListed }: InboundRequest, name: stri
   const found: number[] = []
   for (const [at, folded] of names.entries()) if (folded === name && !connectionListed.has(folded)) found.push(at)
   const [at] = found
-  if (at === undefined || found.length > 1) throw malformed(`There must be exactly one ${name} field`)
+  const message = `There must be exactly one ${name} field`
+  if (at === undefined) throw missing(message)
+  if (found.length > 1) throw malformed(message)
   if (raw[2 * at]?.toLowerCase() !== name) throw malformed(`The name of the ${name} field is spelled differently`)
   const value = raw[2 * at + 1] ?? ''
   // RFC 9110 section 5.5: services decode other bytes in different ways.
-  if (!/^[\t\x20-\x7e]*$/.test(value)) throw malformed(`The value of the ${name} field is not ASCII`)
+  if (!/^[\t\x20-\x7e]*$/.test(value)) throw unusable(`The value of the ${name} field is not ASCII`)
   return value
 }

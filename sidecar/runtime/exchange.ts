@@ -53,7 +53,6 @@ export function serve(
 ): Promise<void> {
   const { deps, expectsContinue, upgrade } = options
   const serving: Serving = { res, upgrade, awaitsContinue: expectsContinue }
-  const { bodyBytesMax: bytesMax, limits } = deps
   // A WebSocket exchange ends with its connection, not with its response.
   const closing = upgrade?.socket ?? res
   const arrived: Arrived<ExchangeDeps> = {
@@ -62,10 +61,10 @@ export function serve(
     upgrade: upgrade !== null,
     closing,
     originBy: ({ trustedProxies }, seen) => originOf(seen, trustedProxies),
-    async readBody(seen, request, need) {
-      if (need === 'absence' && request.bodyBytes === 0) return NO_BODY
+    async readBody(seen, request, limited) {
+      if (request.bodyBytes === 0) return NO_BODY
       sendContinue(serving)
-      return readBody(seen, request, { need, bytesMax, timeoutMs: limits.bodyReadMs })
+      return readBody(seen, request, limited)
     },
     latest: () => deps.enter(closing),
     withinMs: null,

@@ -18,6 +18,7 @@ POST /body: viewer doc:{body.a.b}
 POST /field: viewer doc:{header.x-a}
 POST /path/{id}: {check: "viewer doc:{id}", body: judge}
 POST /context: {check: "viewer doc:1", context: {ip: {query.ip}}}
+POST /kinds: {any: [{all: [{equals: {body.m: a}}, "viewer doc:{body.a.b}"]}, {all: [{equals: {body.n: b}}, "viewer doc:{query.x}"]}]}
 PUT /body: scope a
 PUT /query: scope a
 `
@@ -48,6 +49,8 @@ const VALUE_RUNS = [
   'sidecar/routes/values.ts:requestValues',
   'sidecar/routes/context.ts:readContext',
   'sidecar/routes/context.ts:isReadAlike',
+  'sidecar/request/errors.ts:missing',
+  'sidecar/request/errors.ts:unusable',
 ]
 const QUERY_RUNS = [
   'sidecar/routes/query.ts:readQuery',
@@ -107,6 +110,8 @@ const KINDS: { readonly [name: string]: Kind } = {
   'a key of a body': body('/body', '._[', { before: '{"', after: '":1,"a":{"b":1}}' }),
   'methods in a body': body('/body', '"_method":"PUT",', { before: '{', after: '"a":{"b":1}}' }),
   'twins of a parameter in a body': body('/path/1', '"id":"1",', { before: '{', after: '"z":1}' }),
+  'a body that lacks what each alternative needs': body('/kinds', '"c":1,', { before: '{', after: '"z":1}' }),
+  'a body that one alternative is for': body('/kinds', '"c":1,', { before: '{"m":"z",', after: '"n":"b"}' }),
   'what is no JSON': body('/body', '{"a":', { before: '', after: '' }),
 }
 
