@@ -60,7 +60,7 @@ async function compare(
     ...(model === undefined ? {} : { model: { app, text: await readModelFile(model, { by: model, as: '--model' }) } }),
     ...questionBody(readQuestion(options)),
   }
-  const connection = await connect(options, { env: io.env, fetch, scope: 'decisions:read', bind: false })
+  const connection = await connect(options, { io, scope: 'decisions:read', bind: false })
   const path = `/v1/organizations/${encodeURIComponent(organization)}/compare`
   const found = (await (await connection.send({ method: 'POST', path, body })).json()) as ComparisonJson
   io.stdout.write(options.json === true ? `${JSON.stringify(found)}\n` : textOf(asked, found))

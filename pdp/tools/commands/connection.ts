@@ -29,47 +29,78 @@ export type Sent = {
   readonly body?: unknown
   readonly lines?: { readonly stream: AsyncIterable<Uint8Array>; readonly type: string }
   readonly accept?: string
+  readonly headers?: { readonly [name: string]: string }
 }
 export type Connection = {
   readonly organization: string | null
   /** Whether the token was given, instead of requested for a client. */
   readonly hasGivenToken: boolean
-  /** Throws CliError with the PDP's message unless the answer is a success. */
+  /**
+   * Throws CliError with the PDP's message unless the answer is a success. Where a write needs more scopes than the command asked
+   * for, it asks for a token with these, and says so.
+   */
   send(request: Sent): Promise<Response>
 }
 
-export function addConnectionOptions(command: Command): Command {
+export function addConnectionOptions(
+  command: Command,
+  organization = 'id of the organization; by default the one of the client',
+): Command {
   return command
     .option('--url <url>', 'URL of the PDP')
     .option('--token-file <file>', 'file with an access token')
     .option('--client-id <id>', 'id of the client whose token is requested')
     .option('--client-secret-file <file>', 'file with the secret of this client')
-    .option('-o, --organization <id>', 'id of the organization; by default the one of the client')
+    .option('-o, --organization <id>', organization)
     .option('--json', 'print JSON')
 }
 
 /** `scope`: the scope that the command needs. Throws CliError. */
 export async function connect(
   options: ConnectionOptions,
-  deps: {
-    readonly env: NodeJS.ProcessEnv
-    readonly fetch: typeof fetch
-    readonly scope: string
-    readonly bind: boolean
-  },
+  { io, scope, bind }: { readonly io: Pick<NodeJS.Process, 'env' | 'stderr'> } & Asked,
 ): Promise<Connection> {
   if (options.organization === '') throw new CliError('--organization is empty: give the id of an organization')
-  const url = urlOf(options, deps.env)
-  const given = secretOf(deps.env, 'PORTCULLIS_TOKEN', { option: '--token-file', file: options.tokenFile })
-  const token = given ?? (await accessToken(options, deps))
+  const { env } = io
+  const url = urlOf(options, env)
+  const given = secretOf(env, 'PORTCULLIS_TOKEN', { option: '--token-file', file: options.tokenFile })
+  let token = given ?? (await accessToken(options, { env, scope, bind }))
+  let held = scope
+  const widened = async ({ status, headers }: Response): Promise<boolean> => {
+    const more =
+      status === 403 && given === null ? namedScopes(headers).filter((one) => !held.split(' ').includes(one)) : []
+    if (more.length === 0) return false
+    const wider = await clientToken(url, options, { env, scope: [held, ...more].join(' '), bind }).catch(() => null)
+    if (wider === null) return false
+    io.stderr.write(`This also needs ${more.join(' ')}: asked for a token with it.\n`)
+    token = wider
+    held = [held, ...more].join(' ')
+    return true
+  }
   return {
     organization: options.organization ?? null,
     hasGivenToken: given !== null,
-    send: (request) => send({ ...request, url, token, fetch: deps.fetch }),
+    async send(request) {
+      const response = await send({ ...request, url, token })
+      if (response.ok) return response
+      const isRepeatable = request.lines === undefined
+      if (!isRepeatable || !(await widened(response))) throw await refusalOf(response)
+      const again = await send({ ...request, url, token })
+      if (again.ok) return again
+      throw await refusalOf(again)
+    },
   }
 }
 
-type TokenDeps = Parameters<typeof connect>[1] & { readonly resource?: string }
+/** RFC 6750 section 3: what a token would need. */
+const namedScopes = (headers: Headers): readonly string[] =>
+  /error="insufficient_scope".* scope="([^"]+)"/.exec(headers.get('www-authenticate') ?? '')?.[1]?.split(' ') ?? []
+
+const refusalOf = async (response: Response): Promise<CliError> =>
+  problemError(response.status, await response.json().catch(() => null))
+
+type Asked = { readonly scope: string; readonly bind: boolean }
+type TokenDeps = Asked & { readonly env: NodeJS.ProcessEnv; readonly resource?: string }
 
 /** Where the PDP is. Throws CliError for what is no origin, and for plain text beyond this machine. */
 export const urlOf = (options: ConnectionOptions, env: NodeJS.ProcessEnv): string =>
@@ -79,7 +110,7 @@ export const urlOf = (options: ConnectionOptions, env: NodeJS.ProcessEnv): strin
 
 /** A token of a client. One that is registered for writing alone gets the scope for writing in order to read. */
 export async function accessToken(options: ConnectionOptions, deps: TokenDeps): Promise<string> {
-  const { env, fetch, bind } = deps
+  const { env, bind } = deps
   const url = urlOf(options, deps.env)
   try {
     return await clientToken(url, options, deps)
@@ -88,7 +119,6 @@ export async function accessToken(options: ConnectionOptions, deps: TokenDeps): 
     if (!(err instanceof CliError) || !/invalid_scope/.test(err.message) || wider === deps.scope) throw err
     return clientToken(url, options, {
       env,
-      fetch,
       bind,
       ...(deps.resource === undefined ? {} : { resource: deps.resource }),
       scope: wider,
@@ -136,7 +166,7 @@ function readTextOf(path: string): string {
 async function clientToken(
   url: string,
   options: ConnectionOptions,
-  { env, fetch, scope, bind, resource }: TokenDeps,
+  { env, scope, bind, resource }: TokenDeps,
 ): Promise<string> {
   const id = options.clientId ?? env.PORTCULLIS_CLIENT_ID ?? 'admin'
   const given = secretOf(env, 'PORTCULLIS_CLIENT_SECRET', {
@@ -154,7 +184,7 @@ async function clientToken(
   // RFC 6749 section 2.3.1: id and secret are form-encoded before they are joined.
   const [user, password] = [id, secret].map((text) => new URLSearchParams({ v: text }).toString().slice(2))
   const authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
-  const response = await reach(url, fetch, '/oauth/token', { method: 'POST', body: form, headers: { authorization } })
+  const response = await reach(url, '/oauth/token', { method: 'POST', body: form, headers: { authorization } })
   const body: unknown = await response.json().catch(() => null)
   if (response.ok && isJsonObject(body) && typeof body.access_token === 'string') return body.access_token
   if (isJsonObject(body) && String(body.error_description).startsWith('organization is not one'))
@@ -204,23 +234,22 @@ function localAdminSecret(url: string, id: string, env: NodeJS.ProcessEnv): stri
   throw new CliError(lines.join('\n  '))
 }
 
-async function send(request: Sent & { url: string; token: string; fetch: typeof fetch }): Promise<Response> {
-  const { url, token, method, path, body, lines, accept, fetch } = request
+async function send(request: Sent & { url: string; token: string }): Promise<Response> {
+  const { url, token, method, path, body, lines, accept } = request
   const headers = {
+    ...request.headers,
     authorization: `Bearer ${token}`,
     ...(accept === undefined ? {} : { accept }),
     ...(lines === undefined ? {} : { 'content-type': lines.type }),
     ...(body === undefined ? {} : { 'content-type': 'application/json' }),
   }
   const content = lines === undefined ? (body === undefined ? null : JSON.stringify(body)) : lines.stream
-  const response = await reach(url, fetch, path, {
+  return reach(url, path, {
     method,
     headers,
     ...(content === null ? {} : { body: content }),
     ...(lines === undefined ? {} : { duplex: 'half' as const }),
   })
-  if (response.ok) return response
-  throw problemError(response.status, await response.json().catch(() => null))
 }
 
 /** What GET answers; null where nothing is there. Throws CliError. */
@@ -237,7 +266,6 @@ export async function find(connection: Connection, path: string): Promise<{ read
 /** Throws CliError if there is no answer. Retries an answer of 503, unless the request streams its body. */
 async function reach(
   url: string,
-  fetch: typeof globalThis.fetch,
   path: string,
   init: Parameters<typeof fetch>[1] & { readonly method: string },
 ): Promise<Response> {

@@ -93,7 +93,7 @@ async function decide(asked: {
       io,
     )
   }
-  const connection = await connect(options, { env: io.env, fetch, scope: 'decisions:read', bind: true })
+  const connection = await connect(options, { io, scope: 'decisions:read', bind: true })
   const body = {
     permissions: [{ relation, resource }],
     ...(subject === null ? {} : { subject }),

@@ -34,7 +34,7 @@ async function importUsers(file: string, options: Options, io: NodeJS.Process): 
     await access(file).catch((err: Error) => {
       throw new CliError(fileProblem(file, err), { cause: err })
     })
-  const connection = await connect(options, { env: io.env, fetch, scope: 'directory:write', bind: false })
+  const connection = await connect(options, { io, scope: 'directory:write', bind: false })
   const response = await connection.send({
     method: 'POST',
     path: `/v1/users:import?dry_run=${dryRun}`,

@@ -130,7 +130,7 @@ const usersNote = (users: readonly string[], { createUsers: created }: Options):
 
 /** Creates the users who are missing; existing ones stay as they are. */
 async function createUsers(users: readonly string[], options: Options, io: NodeJS.Process): Promise<void> {
-  const connection = await connect(options, { env: io.env, fetch, scope: 'directory:write', bind: false })
+  const connection = await connect(options, { io, scope: 'directory:write', bind: false })
   for (const user of users) {
     const path = `/v1/users/${encodeURIComponent(user)}`
     if ((await find(connection, path)) === null) await connection.send({ method: 'PUT', path, body: {} })
@@ -144,7 +144,7 @@ const lineOf = ({ object, relation, subject, expiresAtMs, condition }: Tuple): s
 
 /** The rest of the manifest stays as it is. */
 async function putModel(model: string, options: Options, io: NodeJS.Process): Promise<unknown> {
-  const connection = await connect(options, { env: io.env, fetch, scope: 'manifest:write', bind: false })
+  const connection = await connect(options, { io, scope: 'manifest:write', bind: false })
   const path = `/v1/apps/${encodeURIComponent(options.app)}/manifest`
   const { audiences, permissions, roles } = (await find(connection, path)) ?? {}
   const response = await connection.send({ method: 'PUT', path, body: { audiences, permissions, roles, model } })

@@ -37,8 +37,7 @@ export function addManifestCommands(program: Command, io: NodeJS.Process, run: R
 }
 
 const pathOf = (app: string): string => `/v1/apps/${encodeURIComponent(app)}/manifest`
-const open = ({ options, io }: Invocation) =>
-  connect(options, { env: io.env, fetch, scope: 'manifest:write', bind: false })
+const open = ({ options, io }: Invocation) => connect(options, { io, scope: 'manifest:write', bind: false })
 
 async function show(asked: Invocation): Promise<number> {
   const connection = await open(asked)

@@ -69,7 +69,7 @@ async function open(
 ): Promise<{ connection: Connection; path: string }> {
   const { organization } = options
   if (organization === undefined) throw new CliError('name the organization with --organization')
-  const connection = await connect(options, { env: io.env, fetch, scope, bind: false })
+  const connection = await connect(options, { io, scope, bind: false })
   return { connection, path: `/v1/organizations/${encodeURIComponent(organization)}/relationships` }
 }
 

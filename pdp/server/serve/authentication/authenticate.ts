@@ -101,8 +101,18 @@ export async function requireWithin(
 
 function requireScope(token: ActiveToken, scope: string): void {
   if (holdsScope(token.scopes, scope)) return
-  const scheme = token.jkt === null ? 'Bearer' : 'DPoP'
-  throw new RequestProblem('scope_insufficient', `this needs the scope ${scope}`, {
-    headers: { 'www-authenticate': challenge(scheme, { error: 'insufficient_scope', scope }) },
-  })
+  throw new RequestProblem('scope_insufficient', `this needs the scope ${scope}`, asking([scope], token.jkt))
 }
+
+/** A write that needs more than the scope of its call: the answer names what to ask a token for (RFC 6750 section 3.1). */
+export const lacksScopes = (message: string, scopes: readonly string[]): RequestProblem =>
+  new RequestProblem('permission_denied', message, scopes.length === 0 ? {} : asking(scopes, null))
+
+const asking = (scopes: readonly string[], jkt: string | null) => ({
+  headers: {
+    'www-authenticate': challenge(jkt === null ? 'Bearer' : 'DPoP', {
+      error: 'insufficient_scope',
+      scope: scopes.join(' '),
+    }),
+  },
+})

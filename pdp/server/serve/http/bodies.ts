@@ -11,7 +11,7 @@ import { RequestProblem } from './status.ts'
 import { guardBody } from './text-guard.ts'
 
 /** The default is `json` alone. `lines` reach the handler as a stream. */
-export type BodyKind = 'json' | 'yaml' | 'lines' | 'scim'
+export type BodyKind = 'json' | 'merge' | 'yaml' | 'lines' | 'scim'
 declare module 'fastify' {
   interface FastifyContextConfig {
     readonly bodies?: readonly BodyKind[]
@@ -28,6 +28,8 @@ const YAML_CHARACTERS_LIGHT = 4_096
 const JSON_DEFAULT: readonly BodyKind[] = ['json']
 export const BODY_TYPES: { readonly [kind in BodyKind]: readonly string[] } = {
   json: ['application/json'],
+  // RFC 7396 section 4
+  merge: ['application/merge-patch+json'],
   yaml: YAML_TYPES,
   lines: LINES_TYPES,
   scim: SCIM_TYPES,
@@ -39,6 +41,7 @@ export function addBodyParsers(app: FastifyInstance): void {
   app.removeContentTypeParser(['text/plain', 'application/json'])
   const parsers = [
     [BODY_TYPES.json, parseJsonBody],
+    [BODY_TYPES.merge, parseJsonBody],
     [BODY_TYPES.yaml, parseYamlBody],
     [BODY_TYPES.scim, parseJsonBody],
   ] as const

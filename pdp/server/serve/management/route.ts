@@ -5,6 +5,7 @@ import { withModels } from '../../../engine/worker/worker.ts'
 import { readScope } from '../../../identity/oauth/scopes.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import type { LogId } from '../../../shared/domain/change-log.ts'
+import type { JsonObject } from '../../../shared/domain/json.ts'
 import {
   authenticateManagementClient,
   type ManagementClient,
@@ -19,7 +20,7 @@ import { ENTITLEMENT_KEY, FORM, ID, type JsonSchema, object, PROBLEM_RESPONSE } 
 import { RequestProblem, SUCCESS } from '../http/status.ts'
 import type { ManagementDeps, Reach } from './deps.ts'
 
-type Shape = {
+export type Shape = {
   readonly body?: unknown
   readonly query?: unknown
   readonly params: string
@@ -35,10 +36,14 @@ export type Call<S extends Shape> = {
   readonly body: S['body']
   readonly context: WriteContext
   readonly stored: S['stored'] | null
+  /** What a PATCH names, of which `body` is the result; null: the body came whole. */
+  readonly patch: JsonObject | null
   /** The Accept field of the request. */
   readonly accept: string
   /** Authorizes the caller again, for calls that take long, and says who it is now. Throws RequestProblem. */
   recheck(): Promise<ManagementClient>
+  /** Throws as for a body that the schema refuses. */
+  requireForm(schema: JsonSchema, body: unknown): void
   /** For calls that write several times: one transaction, like that of a route with `locks`. The caller is authorized again under the locks. */
   atomically<T>(logs: readonly LogId[], work: (at: ManagementDeps, caller: ManagementClient) => Promise<T>): Promise<T>
 }
@@ -87,7 +92,7 @@ export type ManagementRoute<S extends Shape> = {
   /** Slow work before the locks. Its result may be outdated when `handle` runs. */
   prepare?(call: Call<S>): Promise<S['prepared']>
   /** The stored state that the path names, from which the entity tag is made; null if it does not exist. Makes the request conditional. */
-  state?(call: Call<S>): Promise<object | null>
+  state?(call: Call<S>): Promise<NonNullable<S['stored']> | null>
   handle(call: Call<S>, prepared: S['prepared']): Promise<ManagementResponse>
 }
 
@@ -241,7 +246,15 @@ function callsOf(
       const at = { ...deps, ...reach }
       return work(at, await authorize(at))
     })
-  return { authorize, call: (at, caller) => ({ ...parseCall<Shape>(request, caller), at, recheck, atomically }) }
+  const requireForm: Call<Shape>['requireForm'] = (schema, body) => {
+    const validate = request.compileValidationSchema({ ...schema }, 'body')
+    if (validate(body) === true) return
+    throw Object.assign(new Error('the body is not valid'), { validation: validate.errors, validationContext: 'body' })
+  }
+  return {
+    authorize,
+    call: (at, caller) => ({ ...parseCall<Shape>(request, caller), at, recheck, requireForm, atomically }),
+  }
 }
 
 const organizationOf = (params: unknown): string =>
@@ -255,10 +268,11 @@ const nameOf = ({ token }: ManagementClient): string =>
 function parseCall<S extends Shape>(
   request: FastifyRequest,
   caller: ManagementClient,
-): Omit<Call<S>, 'at' | 'recheck' | 'atomically'> {
+): Omit<Call<S>, 'at' | 'recheck' | 'requireForm' | 'atomically'> {
   return {
     caller,
     stored: null,
+    patch: null,
     accept: request.headers.accept ?? '',
     params: request.params as Call<S>['params'],
     query: request.query as S['query'],

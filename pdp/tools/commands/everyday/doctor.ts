@@ -55,7 +55,7 @@ async function examinePdp({ url, options, io }: Examination): Promise<readonly F
   ]
   found.push(await examineIssuer(url, reached))
   try {
-    const token = await accessToken(options, { env: io.env, fetch, scope: 'directory:read', bind: false })
+    const token = await accessToken(options, { env: io.env, scope: 'directory:read', bind: false })
     found.push(
       { check: 'credentials', state: 'ok', said: 'the client gets a token' },
       await examineDatabase(url, token),

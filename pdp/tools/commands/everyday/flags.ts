@@ -10,6 +10,9 @@ export const words = (value: Flags[string]): readonly string[] | undefined =>
   text(value)
     ?.split(/[\s,]+/)
     .filter((word) => word !== '')
+/** Null for '', which takes away what is stored. */
+export const givenText = (value: Flags[string]): string | null | undefined => (value === '' ? null : text(value))
+export const list = (value: Flags[string]): readonly string[] | null | undefined => (value === '' ? null : words(value))
 /** A secret is read from a file, because the arguments of a process are seen by everybody on the machine. */
 export const fileText = (value: Flags[string]): string | undefined => {
   const path = text(value)

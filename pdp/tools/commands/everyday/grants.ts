@@ -30,7 +30,7 @@ function scopeToGrant(role: string, { app }: Options): string {
 export function addGrantCommands(program: Command, io: NodeJS.Process, run: Run): void {
   const group = program.commands.find((command) => command.name() === 'role')
   if (group === undefined) throw new TypeError('the command role comes first')
-  const open = (options: Options, scope: string) => connect(options, { env: io.env, fetch, scope, bind: false })
+  const open = (options: Options, scope: string) => connect(options, { io, scope, bind: false })
   const app: readonly [string, string] = [
     '--app <app>',
     'the app that declares the role; without --app, an organization-wide role',
@@ -131,7 +131,7 @@ async function listAll(
 ): Promise<number> {
   const { organization, json } = options
   if (organization === undefined) throw new CliError('name the organization with --organization')
-  const connection = await connect(options, { env: io.env, fetch, scope: 'decisions:read', bind: false })
+  const connection = await connect(options, { io, scope: 'decisions:read', bind: false })
   const path = `/v1/organizations/${encodeURIComponent(organization)}/list-${what}`
   const body = { ...question, ...questionBody(readQuestion(options)) }
   const pages: Page[] = []

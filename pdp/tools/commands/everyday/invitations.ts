@@ -23,7 +23,7 @@ export function addInvitationCommands(program: Command, io: NodeJS.Process, run:
     const { organization } = options
     if (organization === undefined) throw new CliError('name the organization with --organization')
     const path = `/v1/organizations/${encodeURIComponent(organization)}/invitations`
-    return { connection: await connect(options, { env: io.env, fetch, scope, bind: false }), path }
+    return { connection: await connect(options, { io, scope, bind: false }), path }
   }
   addConnectionOptions(
     group

@@ -13,7 +13,7 @@ export function addIssuerCommands(program: Command, io: NodeJS.Process, run: Run
     .command('issuer')
     .description('Trusted issuers: other identity providers whose tokens the PDP accepts.')
   const open = (options: ConnectionOptions): Promise<Connection> =>
-    connect(options, { env: io.env, fetch, scope: 'issuers:read', bind: false })
+    connect(options, { io, scope: 'issuers:read', bind: false })
   addConnectionOptions(group.command('list').description('Print all trusted issuers.')).action(
     (options: ConnectionOptions) =>
       run(async () => {

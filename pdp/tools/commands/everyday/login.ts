@@ -206,7 +206,7 @@ async function whoami({ options, io }: Invocation): Promise<number> {
 async function token({ options, io }: Invocation): Promise<number> {
   const named = options.clientId ?? io.env.PORTCULLIS_CLIENT_ID
   const { scope = '', resource } = options
-  const deps = { env: io.env, fetch, scope, bind: true, ...(resource === undefined ? {} : { resource }) }
+  const deps = { env: io.env, scope, bind: true, ...(resource === undefined ? {} : { resource }) }
   const found = named === undefined ? (await current(io)).accessToken : await accessToken(options, deps)
   io.stdout.write(options.json === true ? `${JSON.stringify({ access_token: found })}\n` : `${found}\n`)
   return EXIT.ok

@@ -1,6 +1,7 @@
 /** What `org`, `user`, `client` and the others are: path, scope, columns, flags and body of each. */
 import { CliError } from '../errors.ts'
-import { type Flags, fileText, words } from './flags.ts'
+import { type Flags, fileText, givenText, list, words } from './flags.ts'
+import type { Item } from './print.ts'
 
 type Flag = readonly [flags: string, meaning: string]
 export type Resource = {
@@ -20,9 +21,16 @@ export type Resource = {
   readonly flags: readonly Flag[]
   /** An argument after the id. */
   readonly argument?: Flag
-  readonly body: (flags: Flags, argument: string | undefined) => object
+  /** What the flags say: a member that they do not name is undefined, and null is taken away. `stored`: null for a new one. */
+  readonly said: (flags: Flags, stored: Item | null, argument: string | undefined) => Item
+  /** What a new one has where the flags say nothing. */
+  readonly fresh?: (flags: Flags) => Item
+  /** Its value is replaced as a whole, so a patch, in which null means to take away, cannot say it. */
+  readonly isWholeValue?: true
   /** Scopes that writing this needs besides. */
   readonly given?: (flags: Flags) => readonly string[]
+  /** What `--organization` means, where it is not where the command works. */
+  readonly organization?: string
 }
 
 /** Scopes of the PDP itself: a client can give only those that it holds. */
@@ -42,9 +50,10 @@ export const RESOURCES: readonly Resource[] = [
     columns: ['id', 'name', 'parent'],
     flags: [
       ['--name <name>', 'its name; by default its id'],
-      ['--parent <id>', 'the organization above it'],
+      ['--parent <id>', 'the organization above it; "" for none'],
     ],
-    body: ({ name, parent, id }) => ({ name: name ?? id, parent }),
+    said: ({ name, parent }) => ({ name, parent: givenText(parent) }),
+    fresh: ({ id }) => ({ name: id }),
   },
   {
     name: 'user',
@@ -56,15 +65,16 @@ export const RESOURCES: readonly Resource[] = [
     scope: 'directory',
     columns: ['id', 'email', 'email_verified', 'name'],
     flags: [
-      ['--email <address>', 'e-mail address'],
+      ['--email <address>', 'e-mail address; a new one counts as not verified; "" for none'],
       ['--email-verified', 'the address is known to belong to the person'],
-      ['--name <name>', 'name'],
+      ['--no-email-verified', 'it is not known'],
+      ['--name <name>', 'name; "" for none'],
       ['--password-file <file>', 'file with the password'],
     ],
-    body: ({ email, emailVerified, name, passwordFile }) => ({
-      email,
+    said: ({ email, emailVerified, name, passwordFile }) => ({
+      email: givenText(email),
       email_verified: emailVerified,
-      name,
+      name: givenText(name),
       password: fileText(passwordFile),
     }),
   },
@@ -75,32 +85,33 @@ export const RESOURCES: readonly Resource[] = [
     path: () => '/v1/clients',
     inOrganization: false,
     id: 'client_id',
+    organization: 'the organization that the client belongs to and acts in',
     scope: 'clients',
     given: ({ scope }) => (words(scope) ?? []).filter((word) => OWN_SCOPE.test(word)),
     columns: ['client_id', 'client_name', 'organization', 'app', 'scope'],
     flags: [
-      ['--name <name>', 'name for people'],
-      ['--scope <scopes>', 'scopes that it may ask for, separated by spaces'],
-      ['--app <app>', 'the app whose roles its tokens carry'],
+      ['--name <name>', 'name for people; "" for none'],
+      ['--scope <scopes>', 'all scopes that it may ask for, separated by spaces; "" for none'],
+      ['--app <app>', 'the app whose roles its tokens carry; "" for none'],
+      ['--unbound', 'it leaves its organization, and acts in all of them'],
       ['--public', 'the client cannot keep a secret: a command line, or a page in a browser'],
       ['--device', 'people sign in to it by the device flow'],
       ['--redirect-uri <uri...>', 'people sign in to it in a browser, and return here'],
-      ['--secret-file <file>', 'file with its secret; by default a new one'],
+      ['--post-logout-redirect-uri <uri...>', 'people return here when they have signed out'],
+      ['--secret-file <file>', 'file with its secret; a new client gets one that is generated'],
     ],
-    body: ({ name, scope, app, organization, public: isPublic, device, redirectUri, secretFile }) => ({
-      client_name: name,
-      scope,
-      app,
-      organization,
-      client_secret: fileText(secretFile),
-      redirect_uris: redirectUri,
-      token_endpoint_auth_method: isPublic === true ? 'none' : undefined,
-      grant_types: [
-        ...(redirectUri === undefined ? [] : ['authorization_code', 'refresh_token']),
-        ...(device === true ? [DEVICE, ...(redirectUri === undefined ? ['refresh_token'] : [])] : []),
-        ...(redirectUri === undefined && device !== true ? ['client_credentials'] : []),
-      ],
+    said: (flags, stored) => ({
+      client_name: givenText(flags.name),
+      scope: givenText(flags.scope),
+      app: givenText(flags.app),
+      organization: flags.unbound === true ? null : flags.organization,
+      client_secret: fileText(flags.secretFile),
+      redirect_uris: flags.redirectUri,
+      post_logout_redirect_uris: flags.postLogoutRedirectUri,
+      token_endpoint_auth_method: flags.public === true ? 'none' : undefined,
+      grant_types: grantsOf(flags, stored),
     }),
+    fresh: () => ({ grant_types: ['client_credentials'] }),
   },
   {
     name: 'identity-provider',
@@ -115,29 +126,31 @@ export const RESOURCES: readonly Resource[] = [
     flags: [
       ['--issuer <url>', 'exactly as its tokens name it'],
       ['--client <id>', 'the client id that the provider gave to Portcullis'],
-      ['--secret-file <file>', 'file with the secret from the provider; by default the stored secret stays'],
+      ['--secret-file <file>', 'file with the secret from the provider'],
       ['--name <name>', 'name on the button; by default its id'],
       [
         '--auth-method <method>',
         'client_secret_basic, client_secret_post, private_key_jwt or none (client_secret_basic)',
       ],
       ['--scopes <scopes>', 'scopes to ask for besides openid, separated by spaces (email profile)'],
-      ['--email-domains <domains>', 'admit only verified addresses of these domains, separated by commas'],
-      ['--organizations <ids>', 'admit only active members of these organizations, separated by commas'],
+      ['--email-domains <domains>', 'admit only verified addresses of these domains, separated by commas; "": any'],
+      ['--organizations <ids>', 'admit only active members of these organizations, separated by commas; "": all'],
       ['--creates-accounts', 'a person who is new gets an account, if the address is verified there'],
+      ['--no-creates-accounts', 'only who has an account may sign in'],
       ['--trusted-acr <values>', 'values of acr with which a sign-in there counts as two factors, separated by spaces'],
     ],
-    body: (flags) => ({
+    said: (flags) => ({
       issuer: flags.issuer,
       client_id: flags.client,
       client_secret: fileText(flags.secretFile),
-      name: flags.name ?? flags.id,
+      name: flags.name,
       token_endpoint_auth_method: flags.authMethod,
       scopes: words(flags.scopes),
-      ...{ email_domains: words(flags.emailDomains), organizations: words(flags.organizations) },
+      ...{ email_domains: list(flags.emailDomains), organizations: list(flags.organizations) },
       creates_accounts: flags.createsAccounts,
-      trusted_acr: words(flags.trustedAcr),
+      trusted_acr: list(flags.trustedAcr),
     }),
+    fresh: ({ id }) => ({ name: id }),
   },
   {
     name: 'member',
@@ -149,10 +162,11 @@ export const RESOURCES: readonly Resource[] = [
     scope: 'directory',
     columns: ['user', 'role', 'status'],
     flags: [
-      ['--role <tier>', 'owner, admin, developer, member or viewer (member)'],
-      ['--status <status>', 'active, invited or suspended (active)'],
+      ['--role <tier>', 'owner, admin, developer, member or viewer; of a new one: member'],
+      ['--status <status>', 'active, invited or suspended; of a new one: active'],
     ],
-    body: ({ role = 'member', status = 'active' }) => ({ role, status }),
+    said: ({ role, status }) => ({ role, status }),
+    fresh: () => ({ role: 'member', status: 'active' }),
   },
   {
     name: 'role',
@@ -165,9 +179,10 @@ export const RESOURCES: readonly Resource[] = [
     columns: ['key', 'name', 'permissions'],
     flags: [
       ['--name <name>', 'name for people; by default its key'],
-      ['--permissions <keys>', 'permission keys, separated by commas'],
+      ['--permissions <keys>', 'all its permission keys, separated by commas; "" for none'],
     ],
-    body: ({ name, permissions, id }) => ({ name: name ?? id, permissions: words(permissions) ?? [] }),
+    said: ({ name, permissions }) => ({ name, permissions: words(permissions) }),
+    fresh: ({ id }) => ({ name: id, permissions: [] }),
   },
   {
     name: 'entitlement',
@@ -178,14 +193,27 @@ export const RESOURCES: readonly Resource[] = [
     id: 'key',
     scope: 'entitlements',
     columns: ['key', 'value', 'enforcement', 'version'],
-    flags: [['--claims', 'access tokens carry it, too']],
-    argument: ['[value]', 'true, false or a JSON object (true)'],
-    body: ({ claims }, value = 'true') => ({
-      value: parseValue(value),
-      enforcement: claims === true ? 'Claims' : undefined,
+    flags: [
+      ['--claims', 'access tokens carry it, too'],
+      ['--no-claims', 'only answers of the PDP have it'],
+    ],
+    argument: ['[value]', 'true, false or a JSON object; of a new one: true'],
+    isWholeValue: true,
+    said: ({ claims }, _stored, value) => ({
+      value: value === undefined ? undefined : parseValue(value),
+      enforcement: claims === undefined ? undefined : claims === true ? 'Claims' : 'DecisionApi',
     }),
+    fresh: () => ({ value: true }),
   },
 ]
+
+/** A client gets the grants that its flags need besides those that it has; undefined: they stay. */
+function grantsOf({ redirectUri, device }: Flags, stored: Item | null): readonly string[] | undefined {
+  if (redirectUri === undefined && device !== true) return undefined
+  const had = stored === null ? [] : Array.isArray(stored.grant_types) ? stored.grant_types : ['authorization_code']
+  const more = [...(redirectUri === undefined ? [] : ['authorization_code']), ...(device === true ? [DEVICE] : [])]
+  return [...new Set([...had, ...more, 'refresh_token'])]
+}
 
 function parseValue(value: string): unknown {
   try {

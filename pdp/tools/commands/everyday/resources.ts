@@ -26,10 +26,14 @@ export function addResourceCommands(program: Command, io: NodeJS.Process, run: R
     addConnectionOptions(group.command('get').description(`Print ${one}.`).argument('<id>', idText)).action(
       (id: string, options: Options) => run(() => get(id, asked(options))),
     )
-    const put = group.command('put').description(`Create ${one}, or replace it.`).argument('<id>', idText)
+    const put = group
+      .command('put')
+      .description(`Create ${one}, or change it: what is not named stays.`)
+      .argument('<id>', idText)
     if (argument !== undefined) put.argument(...argument)
     for (const flag of flags) put.option(...flag)
-    addConnectionOptions(put).action((id: string, ...rest: readonly unknown[]) =>
+    put.option('--replace', 'what is not named does not stay')
+    addConnectionOptions(put, resource.organization).action((id: string, ...rest: readonly unknown[]) =>
       run(() => putOne(id, argument === undefined ? undefined : text(rest[0] as Flags[string]), asked(optionsOf(put)))),
     )
     addConnectionOptions(group.command('delete').description(`Delete ${one}.`).argument('<id>', idText)).action(
@@ -49,7 +53,7 @@ async function open(
     throw new CliError('name the organization with --organization')
   const given = kind === 'write' ? (resource.given?.(options) ?? []) : []
   const scope = [...new Set([`${resource.scope}:${kind}`, ...given])].join(' ')
-  const connection = await connect(options, { env: io.env, fetch, scope, bind: false })
+  const connection = await connect(options, { io, scope, bind: false })
   return { connection, path: resource.path(encodeURIComponent(organization ?? '')) }
 }
 
@@ -88,10 +92,46 @@ async function get(id: string, asked: Invocation): Promise<number> {
 
 async function putOne(id: string, argument: string | undefined, asked: Invocation): Promise<number> {
   const { resource, options } = asked
-  const body = resource.body({ ...options, id }, argument)
-  const { connection, path } = await open(asked, 'write')
-  const response = await connection.send({ method: 'PUT', path: `${path}/${encodeURIComponent(id)}`, body })
+  const flags = { ...options, id }
+  // Misused flags are reported before anything is asked.
+  resource.said(flags, null, argument)
+  const { connection, path: all } = await open(asked, 'write')
+  const path = `${all}/${encodeURIComponent(id)}`
+  const found = await findTagged(connection, path)
+  const stored = options.replace === true ? null : (found?.item ?? null)
+  const said = resource.said(flags, stored, argument)
+  requireNothingDropped(said, found?.item ?? {}, options)
+  const condition: { [name: string]: string } = found === null ? { 'if-none-match': '*' } : { 'if-match': found.tag }
+  const request =
+    stored !== null && resource.isWholeValue !== true
+      ? { method: 'PATCH', body: said }
+      : { method: 'PUT', body: whole(said, stored ?? resource.fresh?.(flags) ?? {}) }
+  const response = await connection.send({ ...request, path, headers: condition })
   return print((await response.json()) as Item, asked)
+}
+
+/** A client without its organization acts in all of them, with the same secret. Throws CliError. */
+function requireNothingDropped(said: Item, { organization }: Item, { replace }: Options): void {
+  if (replace !== true || !('organization' in said) || said.organization !== undefined || organization == null) return
+  throw new CliError(
+    `this would take it out of organization ${organization}, and let it act in all of them: add -o ${organization} to keep it there, or --unbound`,
+  )
+}
+
+/** `before`: what stays where the flags say nothing. */
+function whole(said: Item, before: Item): Item {
+  const members = Object.keys(said).map((name) => [name, said[name] === undefined ? before[name] : said[name]] as const)
+  return Object.fromEntries(members.filter(([, value]) => value !== null))
+}
+
+async function findTagged(connection: Connection, path: string): Promise<{ item: Item; tag: string } | null> {
+  try {
+    const response = await connection.send({ method: 'GET', path })
+    return { item: (await response.json()) as Item, tag: response.headers.get('etag') ?? '*' }
+  } catch (err) {
+    if (err instanceof CliError && err.status === 404) return null
+    throw err
+  }
 }
 
 async function remove(id: string, asked: Invocation): Promise<number> {

@@ -122,7 +122,7 @@ async function compare(asked: Examination, issuer: string, document: Members, ke
   const advice = `tell the PDP: portcullis setup ORGANIZATION ${options.routeFile}`
   let token: string
   try {
-    token = await accessToken(options, { env: io.env, fetch, scope: 'issuers:read', bind: false })
+    token = await accessToken(options, { env: io.env, scope: 'issuers:read', bind: false })
   } catch (err) {
     return { state: 'skipped', said: `${keys}${UNKNOWN}${messageOf(err)}` }
   }

@@ -43,7 +43,7 @@ async function setUp(organization: string, file: string, options: Options, io: N
   const { resource, issuers } = readRouteFile(file)
   const person = options.user === undefined ? null : parsePerson(options.user)
   const scope = 'directory:write manifest:write issuers:write clients:write'
-  const connection = await connect(options, { env: io.env, fetch, scope, bind: false })
+  const connection = await connect(options, { io, scope, bind: false })
   const world = { connection, organization, options }
   const made = [await putOrganization(world), await putAudience(world, resource)]
   for (const { issuer, document } of await trustedIssuers(issuers, { resource, fetch }))

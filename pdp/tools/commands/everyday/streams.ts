@@ -11,7 +11,7 @@ type Options = ConnectionOptions & { readonly reason?: string }
 export function addStreamCommands(program: Command, io: NodeJS.Process, run: Run): void {
   const group = program.command('stream').description('Streams of security events to receivers (Shared Signals).')
   const open = (options: Options, kind: 'read' | 'write') =>
-    connect(options, { env: io.env, fetch, scope: `streams:${kind}`, bind: false })
+    connect(options, { io, scope: `streams:${kind}`, bind: false })
 
   addConnectionOptions(group.command('list').description('Print all streams, with their lag and last error.')).action(
     (options: Options) =>

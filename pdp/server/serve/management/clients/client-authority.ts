@@ -5,7 +5,7 @@ import { readDeclared } from '../../../../engine/writes/role-definitions.ts'
 import { holdsScope, isIdentityScope, isServiceScope, scopesOf } from '../../../../identity/oauth/scopes.ts'
 import { ENVIRONMENT } from '../../../../shared/domain/change-log.ts'
 import type { Subject } from '../../../../shared/domain/decision.ts'
-import { type ManagementClient, requireUnbound, requireWithin } from '../../authentication/authenticate.ts'
+import { lacksScopes, type ManagementClient, requireUnbound, requireWithin } from '../../authentication/authenticate.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { Reach } from '../deps.ts'
 import { hasKey } from './client-registration.ts'
@@ -29,7 +29,8 @@ export const holderOf = ({ token: { clientId, scopes }, organizationScope }: Man
 export async function requireAuthorityOver(deps: Reach, holder: Holder, client: Client): Promise<void> {
   if (client.organization === null) requireUnbound(holder)
   else await requireWithin(holder, client.organization, deps.pdp)
-  refuse('scope', await lackingScopes(deps, holder, client))
+  const lacking = await lackingScopes(deps, holder, client)
+  if (lacking.length > 0) throw refusal('scope', lacking, lacking.filter(isServiceScope))
   // An unbound client manages the whole environment.
   if (holder.organizationScope.length === 0 || client.organization === null || client.id === holder.clientId) return
   const place = { id: client.id, organization: client.organization }
@@ -39,12 +40,12 @@ export async function requireAuthorityOver(deps: Reach, holder: Holder, client: 
 }
 
 function refuse(what: string, lacking: readonly string[]): void {
-  if (lacking.length === 0) return
+  if (lacking.length > 0) throw refusal(what, lacking, [])
+}
+
+function refusal(what: string, lacking: readonly string[], scopes: readonly string[]): RequestProblem {
   const names = lacking.slice(0, NAMED_MAX).join(', ')
-  throw new RequestProblem(
-    'permission_denied',
-    `a client can give or take a ${what} only if it holds it itself; it lacks ${names}`,
-  )
+  return lacksScopes(`a client can give or take a ${what} only if it holds it itself; it lacks ${names}`, scopes)
 }
 
 /** An unbound client can give any scope of an API. A bound client can give those that it is registered for. */

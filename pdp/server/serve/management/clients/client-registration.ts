@@ -74,6 +74,7 @@ export const CLIENT_BODY = object({
   },
   client_secret: {
     ...SECRET,
+    writeOnly: true,
     description:
       'If absent, a confidential client keeps its secret, or gets a new one, which is returned only in this answer.',
   },

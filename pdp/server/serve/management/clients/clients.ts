@@ -12,6 +12,7 @@ import { type PageQuery, readPage } from '../../http/pagination.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { requireOwnName } from '../own-names.ts'
+import { addPutAndPatch, type PutRoute } from '../patch.ts'
 import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
 import { holderOf, isMethodChanged, mayKeepSecret, requireAuthorityOver } from './client-authority.ts'
 import {
@@ -28,7 +29,7 @@ const PATH = '/v1/clients/:client_id'
 const COMMON = { tag: 'Clients', scope: 'clients:write', organizationScope: 'call' } as const
 
 export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
-  addManagementRoute<{ params: 'client_id'; body: ClientBody; prepared: Secret | null }>(app, deps, {
+  const route: PutRoute<{ params: 'client_id'; body: ClientBody; prepared: Secret | null; stored: Client }> = {
     ...COMMON,
     method: 'PUT',
     path: PATH,
@@ -59,6 +60,10 @@ export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
       await at.directory.putClient({ ...registered, secretSetBy, endTokens }, context, requireRegistrar)
       return put(existing !== null, { ...present(client), ...secret.shown })
     },
+  }
+  addPutAndPatch(app, deps, route, {
+    summary: 'Changes the registration of a client. `"organization": null` lets it act in the whole environment.',
+    shown: present,
   })
   addManagementRoute<{ params: 'client_id' }>(app, deps, {
     ...COMMON,
@@ -164,7 +169,7 @@ function unknownClient(id: string): RequestProblem {
 }
 
 /** The registration and its secret, which both are part of the state. Null if the caller may not see it. */
-async function stateOf(at: ManagementDeps, caller: ManagementClient, id: string): Promise<object | null> {
+async function stateOf(at: ManagementDeps, caller: ManagementClient, id: string): Promise<Client | null> {
   const client = await at.directory.client(id)
   return client !== null && (await isVisible(at, caller, client)) ? client : null
 }

@@ -10,6 +10,7 @@ import { isSafeKeyUrl } from '../../../../shared/token/remote-keys.ts'
 import { ID, LABEL, object, SECRET, text } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps } from '../deps.ts'
+import { addPutAndPatch, type PutRoute } from '../patch.ts'
 import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
 
 const SHOWN = {
@@ -63,7 +64,11 @@ const SHOWN = {
 const BODY = object(
   {
     ...SHOWN,
-    client_secret: { ...SECRET, description: 'Stored encrypted and never shown. Absent: the stored one stays.' },
+    client_secret: {
+      ...SECRET,
+      writeOnly: true,
+      description: 'Stored encrypted and never shown. Absent: the stored one stays.',
+    },
   },
   ['issuer', 'client_id', 'name'],
 )
@@ -74,7 +79,7 @@ type Body = ProviderDocument & { readonly client_secret?: string }
 
 export function addIdentityProviders(app: FastifyInstance, deps: ManagementDeps): void {
   const common = { tag: 'Issuers', scope: 'identity-providers:write', organizationScope: 'environment' } as const
-  addManagementRoute<{ params: 'id'; body: Body }>(app, deps, {
+  const route: PutRoute<{ params: 'id'; body: Body; stored: IdentityProvider }> = {
     ...common,
     method: 'PUT',
     path: PATH,
@@ -91,7 +96,8 @@ export function addIdentityProviders(app: FastifyInstance, deps: ManagementDeps)
       const existed = await at.identityProviders.put(id, { ...document, secret }, context)
       return put(existed, (await providerOf(at, id)) ?? {})
     },
-  })
+  }
+  addPutAndPatch(app, deps, route, { summary: 'Changes an identity provider.' })
   addManagementRoute<{ params: 'id' }>(app, deps, {
     ...common,
     method: 'DELETE',

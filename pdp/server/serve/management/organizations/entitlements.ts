@@ -8,6 +8,7 @@ import { type PageQuery, readPage, sortedPage } from '../../http/pagination.ts'
 import { ENTITLEMENT_KEY, object } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps } from '../deps.ts'
+import { addPutAndPatch, type PutRoute } from '../patch.ts'
 import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
 
 type EntitlementBody = { readonly value: JsonObject | boolean; readonly enforcement?: Enforcement }
@@ -31,7 +32,7 @@ const PATH = '/v1/organizations/:org/entitlements/:key'
 const COMMON = { tag: 'Entitlements', scope: 'entitlements:write', organizationScope: 'organization' } as const
 
 export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): void {
-  addManagementRoute<{ params: 'org' | 'key'; body: EntitlementBody }>(app, deps, {
+  const route: PutRoute<{ params: 'org' | 'key'; body: EntitlementBody; stored: object }> = {
     ...COMMON,
     method: 'PUT',
     path: PATH,
@@ -60,7 +61,8 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
       const version = position.entitlementVersion
       return put(before.values.has(params.key), { key: params.key, ...entitlement, version })
     },
-  })
+  }
+  addPutAndPatch(app, deps, route, { summary: 'Changes the value or the enforcement of an entitlement.' })
   addManagementRoute<{ params: 'org' | 'key' }>(app, deps, {
     ...COMMON,
     method: 'DELETE',

@@ -12,6 +12,7 @@ import { type PageQuery, readPage } from '../../http/pagination.ts'
 import { ID, object } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps } from '../deps.ts'
+import { addPutAndPatch, type PutRoute } from '../patch.ts'
 import { requireGivenByReturn } from '../roles/given-roles.ts'
 import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
 
@@ -23,7 +24,7 @@ const MEMBER = object({ user: ID, ...MEMBERSHIP }, ['user', 'role', 'status'])
 
 export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
   const common = { tag: 'Members', scope: 'directory:write', organizationScope: 'organization' } as const
-  addManagementRoute<{ params: 'org' | 'user'; body: Membership; stored: Membership }>(app, deps, {
+  const route: PutRoute<{ params: 'org' | 'user'; body: Membership; stored: Membership }> = {
     ...common,
     method: 'PUT',
     path: '/v1/organizations/:org/members/:user',
@@ -35,7 +36,7 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
     // Locked so that the user cannot be deleted meanwhile.
     locks: ({ org }) => [DIRECTORY, org],
     state: ({ at, params }) => membershipOf(at, params),
-    async handle({ at, caller, params, body, context, stored: before }) {
+    async handle({ at, caller, params, body, patch, context, stored: before }) {
       const { user, org } = params
       const blocked = await at.provisioning.isBlocked(user)
       if (blocked === null) throw new RequestProblem('not_found', `there is no user ${user}`)
@@ -44,12 +45,14 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
       await requireGivenByReturn(at, caller, { log: org, user, blocked, before: before?.status ?? null, after: status })
       await at.store.write(org, [{ kind: 'membership', user, membership }], { context })
       if (status !== 'active') await at.sessions.endMember({ organization: org, user }, context)
+      const isAsked = patch === null || Object.hasOwn(patch, 'status')
       // A directory that blocked the user elsewhere would else keep them out of everything.
-      if (blocked && status === 'active' && caller.organizationScope.length === 0)
+      if (blocked && isAsked && status === 'active' && caller.organizationScope.length === 0)
         await at.provisioning.setBlocked(user, false)
       return { ...put(before !== null, { user, ...membership }), left: membership }
     },
-  })
+  }
+  addPutAndPatch(app, deps, route, { summary: 'Changes the tier or the status of a member.' })
   addManagementRoute<{ params: 'org' | 'user' }>(app, deps, {
     ...common,
     method: 'DELETE',

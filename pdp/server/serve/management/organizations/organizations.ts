@@ -8,6 +8,7 @@ import { ID, LABEL, object } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { requireOwnName } from '../own-names.ts'
+import { addPutAndPatch, type PutRoute } from '../patch.ts'
 import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
 import { moveOrganization } from './moves.ts'
 
@@ -33,7 +34,7 @@ const MOVED = object(
 
 export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): void {
   const common = { tag: 'Organizations', scope: SCOPE } as const
-  addManagementRoute<{ params: 'org'; body: { name: string; parent?: string } }>(app, deps, {
+  const route: PutRoute<{ params: 'org'; body: { name: string; parent?: string }; stored: Organization }> = {
     ...common,
     method: 'PUT',
     path: '/v1/organizations/:org',
@@ -54,7 +55,8 @@ export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): vo
       await at.store.write(ENVIRONMENT, [{ kind: 'organization', id: organization.id, organization }], { context })
       return put(existing !== null, { ...organization, ...(moved === null ? {} : { moved }) })
     },
-  })
+  }
+  addPutAndPatch(app, deps, route, { summary: 'Changes the name of an organization, or its place in the tree.' })
   addManagementRoute<{ params: 'org' }>(app, deps, {
     ...common,
     method: 'GET',

@@ -5,10 +5,11 @@
 
 import type { HeldRole, Store } from '../../../../engine/store/contract.ts'
 import { type Definitions, definitionsOf, readDeclared } from '../../../../engine/writes/role-definitions.ts'
+import { scopesIn } from '../../../../identity/oauth/management-app.ts'
 import type { LogId } from '../../../../shared/domain/change-log.ts'
 import type { MembershipStatus } from '../../../../shared/domain/membership.ts'
 import type { Tuple } from '../../../../shared/domain/tuple.ts'
-import type { ManagementClient } from '../../authentication/authenticate.ts'
+import { lacksScopes, type ManagementClient } from '../../authentication/authenticate.ts'
 import { beyondCaller, managesAll } from '../../authentication/people.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { Reach } from '../deps.ts'
@@ -115,10 +116,7 @@ async function requireGivable(
     for (const key of given) if (!own.permissions.includes(key)) lacking.add(key)
   }
   if (lacking.size === 0) return
-  throw new RequestProblem(
-    'permission_denied',
-    `a client can give only permissions that it holds itself; it lacks ${listed([...lacking])}`,
-  )
+  throw lacksPermissions([...lacking])
 }
 
 /**
@@ -177,7 +175,12 @@ async function readGrants(
   return [...new Map(grants.map(({ app, role }) => [JSON.stringify([app, role]), { app, role }])).values()]
 }
 
+/** Those that manage Portcullis itself are scopes, for which a client may ask. */
+export const lacksPermissions = (lacking: readonly string[]): RequestProblem =>
+  lacksScopes(`a client can give only permissions that it holds itself; it lacks ${listed(lacking)}`, [
+    ...scopesIn(lacking),
+  ])
 const listed = (keys: readonly string[]): string => keys.slice(0, NAMED_MAX).join(', ')
 const tooMany = (message: string): RequestProblem => new RequestProblem('evaluation_limit', message)
 const lacksScope = (effect: string): RequestProblem =>
-  new RequestProblem('permission_denied', `${effect}; this write also needs the scope ${SCOPE}`)
+  lacksScopes(`${effect}; this write also needs the scope ${SCOPE}`, [SCOPE])

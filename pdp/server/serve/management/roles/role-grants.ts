@@ -13,6 +13,7 @@ import { ID, object, PERMISSION_KEY } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { addManagementRoute, EMPTY, type ManagementResponse, ok } from '../route.ts'
+import { lacksPermissions } from './given-roles.ts'
 
 type GrantBody = { readonly app?: string; readonly role: string; readonly subject: string }
 
@@ -160,8 +161,5 @@ export async function requireHolding(
   const lacking =
     held === null ? beyondCaller(caller, permissions) : permissions.filter((key) => !held.permissions.includes(key))
   if (lacking.length === 0) return
-  throw new RequestProblem(
-    'permission_denied',
-    `a client can give only permissions that it holds itself; it lacks ${lacking.slice(0, 20).join(', ')}`,
-  )
+  throw lacksPermissions(lacking)
 }

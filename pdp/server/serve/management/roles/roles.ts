@@ -14,6 +14,7 @@ import { type PageQuery, readPage, sortedPage } from '../../http/pagination.ts'
 import { LABEL, object, PERMISSION_KEY, PERMISSION_KEYS } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps } from '../deps.ts'
+import { addPutAndPatch, type PutRoute } from '../patch.ts'
 import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
 
 type RoleBody = Omit<OrganizationRole, 'key'>
@@ -24,7 +25,7 @@ const PATH = '/v1/roles/:key'
 const COMMON = { tag: 'Roles', scope: 'roles:write', organizationScope: 'environment' } as const
 
 export function addRoles(app: FastifyInstance, deps: ManagementDeps): void {
-  addManagementRoute<{ params: 'key'; body: RoleBody }>(app, deps, {
+  const route: PutRoute<{ params: 'key'; body: RoleBody; stored: OrganizationRole }> = {
     ...COMMON,
     method: 'PUT',
     path: PATH,
@@ -46,7 +47,8 @@ export function addRoles(app: FastifyInstance, deps: ManagementDeps): void {
         role,
       )
     },
-  })
+  }
+  addPutAndPatch(app, deps, route, { summary: 'Changes the name or the permissions of an organization-wide role.' })
   addManagementRoute<{ params: 'key' }>(app, deps, {
     ...COMMON,
     method: 'DELETE',

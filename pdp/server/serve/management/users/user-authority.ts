@@ -4,10 +4,9 @@
  */
 
 import { definitionsOf, readDeclared } from '../../../../engine/writes/role-definitions.ts'
-import { MANAGEMENT_APP } from '../../../../identity/oauth/management-app.ts'
-import type { ManagementClient } from '../../authentication/authenticate.ts'
+import { MANAGEMENT_APP, scopesIn } from '../../../../identity/oauth/management-app.ts'
+import { lacksScopes, type ManagementClient } from '../../authentication/authenticate.ts'
 import { beyondCaller, managesAll } from '../../authentication/people.ts'
-import { RequestProblem } from '../../http/status.ts'
 import type { Reach } from '../deps.ts'
 import { rolesOfUser } from '../roles/given-roles.ts'
 
@@ -21,8 +20,8 @@ export async function requireAuthorityOverUser(at: Reach, caller: ManagementClie
   const definitions = definitionsOf(await readDeclared(at.store))
   const lacking = beyondCaller(caller, [...new Set(held.flatMap((role) => definitions(role) ?? []))])
   if (lacking.length === 0) return
-  throw new RequestProblem(
-    'permission_denied',
+  throw lacksScopes(
     `${user} manages Portcullis; who changes how ${user} signs in must hold the same, and lacks ${lacking.slice(0, NAMED_MAX).join(', ')}`,
+    [...scopesIn(lacking)],
   )
 }

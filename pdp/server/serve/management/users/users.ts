@@ -14,6 +14,7 @@ import { type PageQuery, readPage } from '../../http/pagination.ts'
 import { ID, LABEL, object, text } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps } from '../deps.ts'
+import { addPutAndPatch, type PutRoute } from '../patch.ts'
 import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
 import { requireAuthorityOverUser } from './user-authority.ts'
 
@@ -40,6 +41,7 @@ const BODY = object({
     type: 'string',
     minLength: 8,
     maxLength: 256,
+    writeOnly: true,
     description:
       'Stored as a hash and never returned. If absent, the stored password stays. A changed password ends all sessions.',
   },
@@ -62,7 +64,7 @@ const PASSWORD_CHECKS = { runningMax: 2, waitingMax: 64, known: { has: () => fal
 
 export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
   const semaphore = createSemaphores(PASSWORD_CHECKS).people
-  addManagementRoute<{ params: 'user'; body: UserBody; prepared: Password }>(app, deps, {
+  const route: PutRoute<{ params: 'user'; body: UserBody; prepared: Password; stored: User }> = {
     ...COMMON,
     method: 'PUT',
     path: PATH,
@@ -109,7 +111,21 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
       } else await directory.putUser(user, context)
       return put(existing !== null, present(user))
     },
+  }
+  addPutAndPatch(app, deps, route, {
+    summary: 'Changes a user. A new address counts as not verified, unless the patch says that it is.',
+    shown: present,
+    settled: ({ email_verified: verified, ...merged }, { patch, before }) =>
+      merged.email !== before.email && !Object.hasOwn(patch, 'email_verified')
+        ? merged
+        : { ...merged, ...(verified === undefined ? {} : { email_verified: verified }) },
   })
+  addUserDelete(app, deps)
+  addUserReads(app, deps)
+  addAuthenticators(app, deps)
+}
+
+function addUserDelete(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: 'user' }>(app, deps, {
     ...COMMON,
     method: 'DELETE',
@@ -125,8 +141,6 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
       return EMPTY
     },
   })
-  addUserReads(app, deps)
-  addAuthenticators(app, deps)
 }
 
 /** `same`: the password equals the stored one, which has this hash. */

@@ -66,5 +66,5 @@ export const CALLS = [
 ]
 
 function crud(base: string, item: string): readonly string[] {
-  return [`GET ${base}`, ...['GET', 'PUT', 'DELETE'].map((method) => `${method} ${base}/${item}`)]
+  return [`GET ${base}`, ...['GET', 'PUT', 'PATCH', 'DELETE'].map((method) => `${method} ${base}/${item}`)]
 }

@@ -33,7 +33,7 @@ describe('the HTTP server answers with problem details', () => {
     ['a trailing slash', 'POST', '/oauth/decisions/', {}, 404, 'route_unknown'],
     ['another case', 'POST', '/OAuth/decisions', {}, 404, 'route_unknown'],
     ['a method that the path lacks', 'GET', '/oauth/decisions', {}, 405, 'method_unsupported'],
-    ['a method that a path with an id lacks', 'PATCH', '/v1/users/alice', { body: {} }, 405, 'method_unsupported'],
+    ['a method that a path with an id lacks', 'POST', '/v1/users/alice', { body: {} }, 405, 'method_unsupported'],
     ['bad percent-encoding', 'GET', '/v1/users/%zz', {}, 400, 'request_invalid'],
     ['a body that is not JSON', 'POST', '/oauth/decisions', { token, raw: '{"a":' }, 400, 'request_invalid'],
     [

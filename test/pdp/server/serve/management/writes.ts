@@ -25,13 +25,19 @@ const issuerBody = {
 
 export const WRITES: readonly WriteCall[] = [
   at('PUT', '/v1/organizations/{org}', '/v1/organizations/acme', { log: ENVIRONMENT, body: { name: 'New' } }),
+  at('PATCH', '/v1/organizations/{org}', '/v1/organizations/acme', { log: ENVIRONMENT, body: { name: 'Newer' } }),
   at('DELETE', '/v1/organizations/{org}', '/v1/organizations/empty', { log: ENVIRONMENT }),
   at('PUT', '/v1/organizations/{org}/members/{user}', '/v1/organizations/acme/members/bob', {
     log: 'acme',
     body: { role: 'owner', status: 'active' },
   }),
+  at('PATCH', '/v1/organizations/{org}/members/{user}', '/v1/organizations/acme/members/bob', {
+    log: 'acme',
+    body: { role: 'viewer' },
+  }),
   at('DELETE', '/v1/organizations/{org}/members/{user}', '/v1/organizations/acme/members/alice', { log: 'acme' }),
   at('PUT', '/v1/users/{user}', '/v1/users/alice', { log: DIRECTORY, body: { name: 'New' } }),
+  at('PATCH', '/v1/users/{user}', '/v1/users/alice', { log: DIRECTORY, body: { name: 'Newer' } }),
   at('DELETE', '/v1/users/{user}', '/v1/users/bob', { log: DIRECTORY }),
   at('POST', '/v1/users:import', '/v1/users:import', {
     log: DIRECTORY,
@@ -47,8 +53,13 @@ export const WRITES: readonly WriteCall[] = [
     log: DIRECTORY,
     body: { grant_types: ['client_credentials'] },
   }),
+  at('PATCH', '/v1/clients/{client_id}', '/v1/clients/web', {
+    log: DIRECTORY,
+    body: { grant_types: ['client_credentials'] },
+  }),
   at('DELETE', '/v1/clients/{client_id}', '/v1/clients/web', { log: DIRECTORY }),
   at('PUT', '/v1/roles/{key}', '/v1/roles/auditor', { log: ENVIRONMENT, body: { name: 'New', permissions: ['b'] } }),
+  at('PATCH', '/v1/roles/{key}', '/v1/roles/auditor', { log: ENVIRONMENT, body: { name: 'Newer' } }),
   at('DELETE', '/v1/roles/{key}', '/v1/roles/unused', { log: ENVIRONMENT }),
   at('POST', '/v1/organizations/{org}/role-grants', '/v1/organizations/acme/role-grants', {
     log: 'acme',
@@ -65,6 +76,10 @@ export const WRITES: readonly WriteCall[] = [
     log: 'acme',
     body: 'invoice:8#viewer@user:bob',
     type: 'text/plain',
+  }),
+  at('PATCH', '/v1/organizations/{org}/entitlements/{key}', '/v1/organizations/acme/entitlements/feature.invoicing', {
+    log: 'acme',
+    body: { enforcement: 'Claims' },
   }),
   at('PUT', '/v1/organizations/{org}/entitlements/{key}', '/v1/organizations/acme/entitlements/a', {
     log: 'acme',
@@ -90,6 +105,10 @@ export const WRITES: readonly WriteCall[] = [
     body: { email: 'guest@x.example', role: 'member' },
   }),
   at('DELETE', '/v1/organizations/{org}/invitations/{id}', '/v1/organizations/acme/invitations/i1', { log: 'acme' }),
+  at('PATCH', '/v1/identity-providers/{id}', '/v1/identity-providers/other', {
+    log: ENVIRONMENT,
+    body: { name: 'New' },
+  }),
   at('PUT', '/v1/identity-providers/{id}', '/v1/identity-providers/other', {
     log: ENVIRONMENT,
     body: { issuer: 'https://idp.example', client_id: 'portcullis', name: 'Other' },
