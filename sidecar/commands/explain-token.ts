@@ -6,8 +6,7 @@ import { enforce } from '../enforce/enforce.ts'
 import { toClientRequest } from '../enforce/explained-request.ts'
 import { originOf } from '../request/origin.ts'
 import { createRouting } from '../routes/route-request.ts'
-import { createClockSkew } from '../runtime/clock-skew.ts'
-import { createRuntime, createRuntimeLeases, type RuntimeDeps } from '../runtime/runtime.ts'
+import { createRuntime, type RuntimeDeps } from '../runtime/runtime.ts'
 
 export type AskedRequest = {
   readonly method: string
@@ -20,18 +19,9 @@ export type AskedRequest = {
 }
 export type TokenDecision = { readonly allowed: boolean; readonly verdict: string; readonly reason: string }
 
-/** Longer than the sidecar waits, because the connection to the PDP must be opened first. */
-const ASK_MS = 3_000
-
 /** Asks the issuer for its keys and the PDP for a decision; nothing reaches the upstream. A denial is a result, not an error. */
-export async function askAbout(
-  config: LoadedConfig,
-  request: AskedRequest,
-  deps: Omit<RuntimeDeps, 'limits' | 'leases' | 'skew'>,
-): Promise<TokenDecision> {
-  const skew = createClockSkew({ clock: deps.clock, onMeasured: () => undefined })
-  const asking = { ...deps, limits: { pdpTimeoutMs: ASK_MS }, leases: createRuntimeLeases(), skew }
-  const runtime = createRuntime(config, asking, createRouting(config.file))
+export async function askAbout(config: LoadedConfig, request: AskedRequest, deps: RuntimeDeps): Promise<TokenDecision> {
+  const runtime = createRuntime(config, deps, createRouting(config.file))
   try {
     const { method, url: target, token, from, body } = request
     const headers = [['Authorization', `Bearer ${token}`] as const, ...request.headers]
@@ -45,6 +35,7 @@ export async function askAbout(
       upgrade: false,
       browser: null,
       former: null,
+      span: null,
     }
     const outcome = await enforce(arrival, runtime.enforcing)
     if (outcome.kind === 'permit' && outcome.shadowed === null)

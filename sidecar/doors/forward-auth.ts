@@ -18,7 +18,6 @@ import { createRemoval, type Removes } from './removed-fields.ts'
 import { identityFields, ownFields, unremovable } from './service-fields.ts'
 import { openSocketFile } from './socket-file.ts'
 
-type AskingDeps = DoorDeps & { readonly removal: (headers: HeaderNames) => Removes }
 type Entry = DoorEntry & { readonly profile: HttpProfile }
 
 const ALLOWED = 200
@@ -35,11 +34,11 @@ export async function openForwardAuth(entry: Entry, deps: DoorDeps): Promise<Doo
     const limits = deps.limits()
     return { ...limits, headerBytesMax: limits.headerBytesMax + EXTRA_HEADER_BYTES }
   }
-  const asking = { ...deps, removal: createRemoval(profile) }
+  const removal = createRemoval(profile)
   const listener = createListener({
     limits: limitsNow(),
     certificate: deps.keys.tls,
-    onRequest: (client, res) => void answer({ client, res }, entry, asking),
+    onRequest: (client, res) => void answer({ client, res, removal }, entry, deps),
     mayUpgrade: () => false,
     onUpgrade: (_client, _res, { socket }) => socket.destroy(),
     onRejected(connection, { code, reason, answers }) {
@@ -60,13 +59,17 @@ export async function openForwardAuth(entry: Entry, deps: DoorDeps): Promise<Doo
   return { ...door, address: `unix:${listen.path}` }
 }
 
-type Exchange = { readonly client: ClientRequest; readonly res: ClientAnswer }
+type Exchange = {
+  readonly client: ClientRequest
+  readonly res: ClientAnswer
+  readonly removal: (headers: HeaderNames) => Removes
+}
 
 /** Never rejects. */
 async function answer(
-  { client, res }: Exchange,
+  { client, res, removal }: Exchange,
   entry: Entry,
-  { enter, knowsCaller, log, removal }: AskingDeps,
+  { enter, knowsCaller, log }: DoorDeps,
 ): Promise<void> {
   const { profile } = entry
   try {

@@ -10,13 +10,13 @@ import { openForwardAuth } from './forward-auth.ts'
 export async function openDoors(
   entries: readonly DoorEntry[],
   keys: readonly DoorKeys[],
-  deps: Pick<DoorDeps, 'enter' | 'limits' | 'log'>,
+  { enter, limits, log }: Pick<DoorDeps, 'enter' | 'limits' | 'log'>,
 ): Promise<readonly Door[]> {
   const doors: Door[] = []
   try {
     for (const [at, entry] of entries.entries()) {
       const own = { tls: keys[at]?.tls ?? null }
-      const doorDeps = { ...deps, keys: own, knowsCaller: createKnowsCaller(entry, keys[at]) }
+      const doorDeps = { enter, limits, log, keys: own, knowsCaller: createKnowsCaller(entry, keys[at]) }
       const { profile } = entry
       doors.push(
         isHttpProfile(profile)

@@ -13,7 +13,7 @@ import type { Places } from './places.ts'
 import { type AnswerEnd, type RecordDeps, record, requestIdOf } from './record.ts'
 import type { ResourceMetadata } from './resource-metadata.ts'
 import { ARRIVED } from './stages.ts'
-import { beginSpan, withSpan } from './trace.ts'
+import { beginSpan } from './trace.ts'
 import type { Turns } from './turns.ts'
 
 /** Everything in force that a decision depends on. */
@@ -150,12 +150,12 @@ async function enforceLatest<Rules extends ExchangeRules>(
   const readBody = keepBody((request, need, bytesMax) =>
     arrived.readBody(client, request, { need, bytesMax: bytesMax ?? first.bodyBytesMax, timeoutMs: limits.bodyReadMs }),
   )
-  const arrival: Arrival = { client, requestId, origin, admission, readBody, upgrade, browser, former: null }
-  const outcome = await enforce(arrival, withSpan(first.enforcing, span))
+  const arrival: Arrival = { client, requestId, origin, admission, readBody, upgrade, browser, former: null, span }
+  const outcome = await enforce(arrival, first.enforcing)
   const enforced =
     outcome.kind !== 'permit' || first.isCurrent()
       ? { outcome, rules: first, origin }
-      : await enforceAgain(arrived, outcome, { arrival, span })
+      : await enforceAgain(arrived, arrival, outcome)
   const reason = enforced.outcome.kind === 'permit' ? objection(enforced.outcome, enforced.rules) : null
   if (enforced.outcome.kind !== 'permit' || reason === null) return enforced
   const detail = 'The request has a header field that the gateway cannot remove'
@@ -171,8 +171,8 @@ const ROUNDS_MAX = 3
  */
 async function enforceAgain<Rules extends ExchangeRules>(
   { latest, originBy }: Arrived<Rules>,
+  arrival: Arrival,
   permitted: Permit,
-  { arrival, span }: { readonly arrival: Arrival; readonly span: Span | null },
 ): Promise<Enforced<Rules>> {
   let former = permitted
   for (let round = 0; ; round += 1) {
@@ -181,7 +181,7 @@ async function enforceAgain<Rules extends ExchangeRules>(
     // The token of a session is in the former request.
     const browser = former.identity === null ? arrival.browser : null
     const again = { ...arrival, origin, admission: NO_ADMISSION, browser, former }
-    const outcome = await enforce(again, withSpan(rules.enforcing, span))
+    const outcome = await enforce(again, rules.enforcing)
     if (outcome.kind !== 'permit' || rules.isCurrent()) return { outcome, rules, origin }
     if (round === ROUNDS_MAX - 1)
       return { outcome: deniedAfterPermit(outcome, 'overloaded', { reason: RELOADING }), rules, origin }

@@ -1,4 +1,5 @@
 /** The path of a request, in order. Read this first: a request that is not permitted here does not reach the upstream. */
+import type { Span } from '../../pdp/shared/process/tracing/tracing.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import { corsFields } from '../http/cors.ts'
 import type { Identity } from '../http/fields.ts'
@@ -42,6 +43,7 @@ import {
   type Stage,
   verifyToken,
 } from './stages.ts'
+import { askTraced } from './trace.ts'
 import { checkHandshake } from './websocket-handshake.ts'
 
 declare const permitted: unique symbol
@@ -114,11 +116,13 @@ export type Arrival = {
   readonly browser: Browser | null
   /** What rules permitted that are no longer in force; null: this is the first judgement. */
   readonly former: Permit | null
+  /** Null: nobody collects spans. */
+  readonly span: Span | null
 }
 
 /** Never throws: an error becomes a Denial, described by the stage that the request had reached. */
 export async function enforce(
-  { client, requestId, origin, admission, readBody, upgrade, browser, former }: Arrival,
+  { client, requestId, origin, admission, readBody, upgrade, browser, former, span }: Arrival,
   deps: EnforceDeps,
 ): Promise<Outcome> {
   let stage: Stage = ARRIVED
@@ -163,7 +167,7 @@ export async function enforce(
     if (turn !== null) await turn // RequestError
     let answer: PdpAnswer
     try {
-      answer = await deps.pdp.ask(prepared.question) // PdpUnavailable
+      answer = await (span === null ? deps.pdp.ask(prepared.question) : askTraced(deps.pdp, prepared.question, span)) // PdpUnavailable
     } finally {
       admission.answered()
     }

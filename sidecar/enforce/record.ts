@@ -8,7 +8,6 @@ import { firstValue } from '../http/fields.ts'
 import type { PathsInLog, SubjectsInLog } from '../route-file/route-file.ts'
 import { type DecisionLine, decisionLine } from './decision-log.ts'
 import type { Outcome } from './enforce.ts'
-import { noteDecision } from './trace.ts'
 
 // W3C Trace Context section 3.2.
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?$/
@@ -57,4 +56,14 @@ export function record(
     if (!isWritten) log[line.reason === 'internal' ? 'error' : 'info']({ ...line, ...end })
     isWritten = true
   }
+}
+
+/** What was decided. The path is left out, because it holds what the logs do not. */
+function noteDecision(span: Span, { method, route, decision, reason, request_id }: DecisionLine): void {
+  const path = route === null ? null : route.slice(route.indexOf(' ') + 1)
+  // A method of the client's own making would be a name of its own in every list of spans.
+  span.rename(path === null ? method : `${method} ${path}`)
+  if (path !== null) span.set({ 'http.route': path })
+  span.set({ 'http.request.method': method })
+  span.set({ 'portcullis.decision': decision, 'portcullis.reason': reason, 'portcullis.request_id': request_id })
 }

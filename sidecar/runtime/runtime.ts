@@ -27,9 +27,10 @@ import { createHttp1Upstream } from '../upstream/http1.ts'
 import { createHttp2Upstream } from '../upstream/http2.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { ClockSkew } from './clock-skew.ts'
-import { createLeases, type Lease, type Leases } from './leases.ts'
 import type { SidecarLog } from './log.ts'
 import type { Metrics } from './metrics.ts'
+import { createSharedResources, type Shared, type SharedResources } from './shared-resources.ts'
+
 /** What all runtimes of a process share. */
 export type RuntimeDeps = {
   readonly log: SidecarLog
@@ -45,15 +46,15 @@ export type RuntimeDeps = {
   readonly readToken: (path: string) => string
   /** What is known of sessions of browsers outside of their cookies. */
   readonly sessions: SharedSessions
-  readonly leases: RuntimeLeases
+  readonly resources: RuntimeResources
   readonly skew: ClockSkew
   /** Null: no routes are reported. */
   readonly reports: Pick<RouteReports, 'open'> | null
 }
-export type RuntimeLeases = {
-  readonly keys: Leases<KeySource>
-  readonly pdp: Leases<PdpClient>
-  readonly upstream: Leases<Upstream>
+export type RuntimeResources = {
+  readonly keys: SharedResources<KeySource>
+  readonly pdp: SharedResources<PdpClient>
+  readonly upstream: SharedResources<Upstream>
 }
 export type Runtime = {
   readonly config: LoadedConfig
@@ -86,17 +87,17 @@ export type Runtime = {
   retire(): void
 }
 
-export const createRuntimeLeases = (): RuntimeLeases => ({
-  keys: createLeases(),
-  pdp: createLeases(),
-  upstream: createLeases(),
+export const createRuntimeResources = (): RuntimeResources => ({
+  keys: createSharedResources(),
+  pdp: createSharedResources(),
+  upstream: createSharedResources(),
 })
 
 export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: RoutingDeps): Runtime {
   const { file } = config
   const { clock, replay, nonces } = deps
   const limits: SidecarLimits = { ...DEFAULT_LIMITS, ...file.limits, ...deps.limits }
-  const { issuers, pdp, upstream, release } = leaseAll(config, { ...deps, limits })
+  const { issuers, pdp, upstream, release } = openAll(config, deps, limits)
   const metadata = describeResource(file)
   const tokens = createTokenVerifier({ issuers, audience: file.resource, clock, expiryLeewayMs: limits.expiryLeewayMs })
   const proofNonces = file.proofNonces ? nonces : null
@@ -113,7 +114,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
     trustedProxies: file.trustedProxies.length === 0 ? null : createNetworks(file.trustedProxies),
     requestsMax: file.upstream.http2 ? limits.requestsMax : Math.min(limits.requestsMax, limits.upstreamConnectionsMax),
     metadata,
-    signIn: signInOf(config, { ...deps, issuers, tokens }),
+    signIn: signInOf(config, { issuers, tokens }, deps),
     enforcing: {
       ...routing,
       tokens,
@@ -164,46 +165,46 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
 
 function signInOf(
   { file, certificates }: LoadedConfig,
-  deps: RuntimeDeps & { readonly issuers: readonly TrustedIssuer[]; readonly tokens: TokenVerifier },
+  { issuers, tokens }: { readonly issuers: readonly TrustedIssuer[]; readonly tokens: TokenVerifier },
+  { sessions, readToken, clock, log, metrics }: RuntimeDeps,
 ): SignIn | null {
   const { signIn, publicUrl, resource } = file
   if (signIn === null) return null
   const { signIn: keys } = certificates
   if (keys === null) throw new TypeError('sign_in without its keys')
-  const { issuers, tokens, sessions, readToken: readSecret, clock, log, metrics } = deps
   return createSignIn(
     { publicUrl, resource, signIn },
-    { keys, issuers, tokens, ...sessions, readSecret, clock, log, count: metrics.signIn },
+    { keys, issuers, tokens, ...sessions, readSecret: readToken, clock, log, count: metrics.signIn },
   )
 }
 
-type Leased = {
+type Opened = {
   readonly issuers: readonly TrustedIssuer[]
   readonly pdp: PdpClient
   readonly upstream: Upstream
   readonly release: () => void
 }
 
-/** Leases all shared resources. If one fails, it releases the others and throws. */
-function leaseAll(config: LoadedConfig, deps: Limited): Leased {
-  const leases: Lease<unknown>[] = []
-  const held = <T>(lease: Lease<T>): T => {
-    leases.push(lease)
-    return lease.value
+/** Opens all shared resources. If one fails, it releases the others and throws. */
+function openAll(config: LoadedConfig, deps: RuntimeDeps, limits: SidecarLimits): Opened {
+  const opened: Shared<unknown>[] = []
+  const kept = <T>(shared: Shared<T>): T => {
+    opened.push(shared)
+    return shared.value
   }
   const release = (): void => {
-    for (const lease of leases) lease.release()
+    for (const shared of opened) shared.release()
   }
   try {
     const { issuers } = config.file
     return {
       issuers: issuers.map(({ introspection, ...entry }): TrustedIssuer => {
-        if (introspection === null) return { ...entry, keys: held(leaseKeys(entry, deps)) }
-        const forLogoutTokens = { ...NO_KEYS, find: held(leaseKeys(entry, deps)).find }
+        if (introspection === null) return { ...entry, keys: kept(openKeys(entry, deps, limits)) }
+        const forLogoutTokens = { ...NO_KEYS, find: kept(openKeys(entry, deps, limits)).find }
         return { ...entry, keys: forLogoutTokens, introspect: introspectFor(entry.issuer, introspection, deps) }
       }),
-      pdp: held(leasePdp(config, deps)),
-      upstream: held(leaseUpstream(config, deps)),
+      pdp: kept(openPdp(config, deps, limits)),
+      upstream: kept(openUpstream(config, deps, limits)),
       release,
     }
   } catch (err) {
@@ -212,24 +213,23 @@ function leaseAll(config: LoadedConfig, deps: Limited): Leased {
   }
 }
 
-type Limited = RuntimeDeps & { readonly limits: SidecarLimits }
-
 function introspectFor(
   issuer: string,
   { endpoint, clientId, clientSecretFile }: IntrospectionEntry,
-  { fetch, clock, log, readToken }: Limited,
+  { fetch, clock, log, readToken }: RuntimeDeps,
 ): Introspect {
   const onError = (err: unknown): void => log.warn({ event: 'introspection_failed', issuer, err })
   const clientSecret = (): string => readToken(clientSecretFile)
   return createIntrospect({ issuer, endpoint, clientId, clientSecret, fetch, clock, onError })
 }
 
-function leaseKeys(
+function openKeys(
   entry: Pick<IssuerEntry, 'issuer' | 'jwksUri'>,
-  { leases, fetch, clock, log, limits, skew }: Limited,
-): Lease<KeySource> {
+  { resources, fetch, clock, log, skew }: RuntimeDeps,
+  limits: SidecarLimits,
+): Shared<KeySource> {
   const { issuer, jwksUri } = entry
-  return leases.keys.lease(JSON.stringify([issuer, jwksUri]), () => {
+  return resources.keys.use(JSON.stringify([issuer, jwksUri]), () => {
     const value = remoteKeys({
       issuer,
       ...(jwksUri !== null && { jwksUri }),
@@ -251,10 +251,10 @@ function leaseKeys(
 
 const pemKey = ({ ca, cert, key }: Pem): string => [ca, cert, key].map((part) => part?.toString('base64')).join(' ')
 
-function leasePdp({ file, certificates }: LoadedConfig, deps: Limited): Lease<PdpClient> {
-  const { leases, metrics, log, random, clock, limits, readToken, skew, reports } = deps
+function openPdp({ file, certificates }: LoadedConfig, deps: RuntimeDeps, limits: SidecarLimits): Shared<PdpClient> {
+  const { resources, metrics, log, random, clock, readToken, skew, reports } = deps
   const { addresses, insecure, tokenFile } = file.pdp
-  return leases.pdp.lease(JSON.stringify([file.pdp, pemKey(certificates.pdp), limits.pdpTimeoutMs]), () => {
+  return resources.pdp.use(JSON.stringify([file.pdp, pemKey(certificates.pdp), limits.pdpTimeoutMs]), () => {
     const value = createPdpClient({
       addresses,
       credentials: insecure ? credentials.createInsecure() : pdpCredentials(certificates.pdp),
@@ -276,7 +276,11 @@ function leasePdp({ file, certificates }: LoadedConfig, deps: Limited): Lease<Pd
 
 const pdpCredentials = ({ ca, cert, key }: Pem): ChannelCredentials => credentials.createSsl(ca, key, cert)
 
-function leaseUpstream({ file, certificates }: LoadedConfig, { leases, limits }: Limited): Lease<Upstream> {
+function openUpstream(
+  { file, certificates }: LoadedConfig,
+  { resources }: RuntimeDeps,
+  limits: SidecarLimits,
+): Shared<Upstream> {
   const { origin, http2, perClient, reuseAfterBody } = file.upstream
   const bounds = {
     connectionsMax: limits.upstreamConnectionsMax,
@@ -285,7 +289,7 @@ function leaseUpstream({ file, certificates }: LoadedConfig, { leases, limits }:
     headersTimeoutMs: limits.upstreamHeadersMs,
     headerBytesMax: limits.headerBytesMax,
   }
-  return leases.upstream.lease(JSON.stringify([file.upstream, pemKey(certificates.upstream), bounds]), () => {
+  return resources.upstream.use(JSON.stringify([file.upstream, pemKey(certificates.upstream), bounds]), () => {
     const tls = secureOptions(certificates.upstream)
     const value = (http2 ? createHttp2Upstream : createHttp1Upstream)({
       origin,

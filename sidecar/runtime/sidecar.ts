@@ -1,6 +1,7 @@
 /** Assembles a sidecar: one listener, and the runtime of the active configuration. */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { ProbeResult } from '../../pdp/shared/process/admin-listener.ts'
@@ -14,14 +15,14 @@ import { openDoors } from '../doors/open-doors.ts'
 import type { Closing } from '../enforce/decide-exchange.ts'
 import { rejectionLine } from '../enforce/decision-log.ts'
 import { describeDenial, sendRawDenial } from '../enforce/denial-response.ts'
-import { type Permit, reevaluate } from '../enforce/enforce.ts'
+import { reevaluate } from '../enforce/enforce.ts'
 import { PermissionWatch } from '../enforce/permission-watch.ts'
 import { Places } from '../enforce/places.ts'
 import { Turns } from '../enforce/turns.ts'
 import { asksForWebSocket } from '../enforce/websocket-handshake.ts'
-import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from '../http/client-request.ts'
+import { http1Request } from '../http/client-request.ts'
 import { fieldsFor } from '../http/cors.ts'
-import { createListener } from '../listener/listener.ts'
+import { createListener, type Listener, type Rejection } from '../listener/listener.ts'
 import { createRouteReports } from '../pdp-client/route-reports.ts'
 import { readInbound } from '../request/inbound.ts'
 import { originOf } from '../request/origin.ts'
@@ -32,9 +33,9 @@ import { type ExchangeDeps, serve } from './exchange.ts'
 import { unfailingLog } from './log.ts'
 import { createRefusals, type RefusedRequest } from './refusals.ts'
 import { countedBy, createReportedRoutes } from './reported-routes.ts'
-import { createRuntime, createRuntimeLeases, type Runtime, type RuntimeDeps } from './runtime.ts'
+import { createRuntime, createRuntimeResources, type Runtime, type RuntimeDeps } from './runtime.ts'
 
-export type SidecarOptions = Omit<RuntimeDeps, 'limits' | 'leases' | 'skew' | 'reports'> & {
+export type SidecarOptions = Omit<RuntimeDeps, 'limits' | 'resources' | 'skew' | 'reports'> & {
   readonly config: LoadedConfig
   readonly limits?: Partial<SidecarLimits>
   /** Default: nobody collects spans. */
@@ -74,112 +75,48 @@ const SILENCE_MS = 10_000
 const KEYS_DUE_MS = 1_000
 
 export function createSidecar(given: SidecarOptions): Sidecar {
-  const { limits: limitOverrides = {}, tracing = null, clock } = given
+  const { limits = {}, tracing = null, clock, fetch, random, replay, nonces, readToken, sessions } = given
   const routes = createReportedRoutes(given.config)
   const reports = createRouteReports(routes)
   const refusals = createRefusals()
   const metrics = refusals.countedBy(countedBy(routes, given.metrics))
   const log = unfailingLog(given.log)
-  const skew = createClockSkew({
-    clock,
-    onMeasured(against, behindMs, changed) {
-      const behind = Math.round(behindMs / 1_000)
-      metrics.clockSkew(against, behind)
-      if (behindMs !== 0) log.warn({ event: 'clock_skewed', against, behind_seconds: behind })
-      else if (changed) log.info({ event: 'clock_agrees', against })
-    },
-  })
-  const limits = limitOverrides
-  const shared: RuntimeDeps = { ...given, metrics, log, limits, leases: createRuntimeLeases(), skew, reports }
+  const skew = createClockSkew({ clock, onMeasured: noteSkew({ metrics, log }) })
+  const resources = createRuntimeResources()
+  const telling = { log, metrics, skew, reports }
+  const deps: RuntimeDeps = { fetch, clock, random, replay, nonces, readToken, sessions, limits, resources, ...telling }
   // Limits that no route file can set.
-  const { unconfirmedMaxMs, expiryLeewayMs, keyRefreshMs } = { ...DEFAULT_LIMITS, ...limitOverrides }
+  const { unconfirmedMaxMs, expiryLeewayMs, keyRefreshMs } = { ...DEFAULT_LIMITS, ...limits }
   const permissionWatch = new PermissionWatch({ clock, unconfirmedMaxMs, expiryLeewayMs })
   let withdrawnAtMs: number | null = null
   const draining = (): boolean => withdrawnAtMs !== null
   const places = new Places()
   const turns = new Turns()
-  let current = activate(createRuntime(given.config, shared, createRouting(given.config.file)))
-  announce(current.runtime)
+  let current = activate(createRuntime(given.config, deps, createRouting(given.config.file)))
+  announce(current.runtime, deps)
   metrics.watchPdp(() => current.runtime.pdpSilentSinceMs())
 
   function activate(runtime: Runtime): ActiveRuntime {
-    const { enforcing, forwarding, metadata, signIn, proofNonce, limits, trustedProxies, requestsMax } = runtime
-    const { bodyBytesMax, subjectsInLog, pathsInLog, allowedOneIn } = runtime.config.file
-    const logsAllowed = everyNth(allowedOneIn)
-    const settings = {
-      metadata,
-      signIn,
-      limits,
-      requestsMax,
-      trustedProxies,
-      bodyBytesMax,
-      subjectsInLog,
-      pathsInLog,
-      logsAllowed,
-      proofNonce,
-    }
-    const operating = {
-      metrics,
-      log,
-      tracing,
-      permissionWatch,
-      places,
-      turns,
-      draining,
-      isCurrent: () => current.runtime === runtime,
-      enter,
-      reevaluate(permit: Permit, { client, upgrade }: { readonly client: ClientRequest; readonly upgrade: boolean }) {
-        const { enforcing, trustedProxies } = current.runtime
-        return reevaluate(permit, { upgrade, origin: originOf(client, trustedProxies) }, enforcing)
-      },
-    }
-    return { runtime, serving: { enforcing, forwarding, ...settings, ...operating } }
-  }
-
-  function announce({ config, refreshKeys }: Runtime): void {
-    const shadowed = config.file.routes.filter(({ shadow }) => shadow).map(({ id }) => id)
-    metrics.shadowed(shadowed)
-    if (shadowed.length > 0) log.warn({ event: 'routes_shadowed', routes: shadowed })
-    metrics.loaded({ ok: true, hash: config.hash, atSeconds: clock() / 1_000 })
-    refreshKeys()
-  }
-
-  function accept(
-    client: ClientRequest,
-    res: ClientAnswer,
-    { expectsContinue = false, upgrade = null }: { expectsContinue?: boolean; upgrade?: Upgrade | null },
-  ): void {
-    // A WebSocket exchange ends with its connection, not with its response.
-    const deps = enter(upgrade === null ? res : upgrade.socket)
-    void serve(client, res, { expectsContinue, upgrade, deps })
+    const isCurrent = (): boolean => current.runtime === runtime
+    const operating = { metrics, log, tracing, permissionWatch, places, turns, draining, isCurrent, enter }
+    return { runtime, serving: { ...rulesOf(runtime), ...operating, reevaluate: reevaluateBy(() => current.runtime) } }
   }
 
   function enter(closing: Closing): ExchangeDeps {
-    const { runtime, serving } = current
-    if (!closing.destroyed) {
-      runtime.enter()
-      closing.once('close', runtime.leave)
-    }
-    return serving
+    return enterUntilClosed(current, closing)
   }
 
   const listener = createListener({
     limits: current.runtime.limits,
     certificate: given.config.certificates.tls,
-    onRequest: (client, res, expectsContinue) => accept(client, res, { expectsContinue }),
+    onRequest: (client, res, expectsContinue) =>
+      void serve(client, res, { expectsContinue, upgrade: null, deps: enter(res) }),
     mayUpgrade: (req) => asksForWebSocket(req) && takesWebSocket(req, current.runtime),
-    onUpgrade: (client, res, upgrade) => accept(client, res, { upgrade }),
+    // A WebSocket exchange ends with its connection, not with its response.
+    onUpgrade: (client, res, upgrade) =>
+      void serve(client, res, { expectsContinue: false, upgrade, deps: enter(upgrade.socket) }),
     isProxy: (address) => current.runtime.trustedProxies?.has(address) === true,
-    onRejected(connection, { code, reason, address, origin, answers }) {
-      const requestId = randomUUID()
-      const line = rejectionLine(code, { requestId, address, detail: reason })
-      metrics.decided('', line)
-      log.info(line)
-      if (!answers) return
-      const answer = describeDenial(code, {}, { requestId, metadataUrl: null })
-      const cors = fieldsFor(current.runtime.enforcing.cors, origin)
-      sendRawDenial(connection, { ...answer, fields: [...answer.fields, ...cors] })
-    },
+    onRejected: (connection, rejection) => answerRejected(connection, rejection, current.runtime, deps),
     onDropped: () => log.warn({ event: 'connections_dropped', reason: 'connections_max' }),
   })
   function withdraw(): number {
@@ -199,60 +136,153 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       return doors.map(({ address }) => address)
     },
     apply(config, routing = createRouting(config.file)) {
-      if (JSON.stringify(config.file.doors) !== JSON.stringify(given.config.file.doors))
-        throw new ConfigError(['doors can only be changed with a restart'])
-      const { tls } = config.certificates
-      const { tls: tlsNow } = current.runtime.config.certificates
-      if ((tls === null) !== (tlsNow === null))
-        throw new ConfigError(['tls can only be added to a route file, or removed, with a restart'])
-      // Node decides at its start whether it asks for client certificates.
-      if ((tls?.ca === null) !== (tlsNow?.ca === null))
-        throw new ConfigError(['tls.client_ca_file can only be added to a route file, or removed, with a restart'])
-      const runtime = createRuntime(config, shared, routing)
-      let endedCount = 0
-      try {
-        if (tls !== null) endedCount = listener.replaceCertificate(tls)
-      } catch (err) {
-        runtime.retire()
-        throw err
-      }
+      refuseRestart(config, { started: given.config, active: current.runtime.config })
+      const runtime = createRuntime(config, deps, routing)
+      const endedCount = replaceCertificate(config, listener, runtime)
       // Nothing can fail from here on: a configuration is applied completely or not at all.
       const former = current.runtime
       current = activate(runtime)
       listener.setLimits(runtime.limits)
       for (const door of doors) door.applyLimits()
-      announce(runtime)
+      announce(runtime, deps)
       routes.show(config)
       reports.changed()
       former.retire()
       permissionWatch.reevaluateAll()
-      // Once for each change, not with each later reload.
-      const known = [given.config, former.config].map(({ certificates }) => certificates.doors)
-      if (!known.some((doorKeys) => isDeepStrictEqual(doorKeys, config.certificates.doors)))
-        log.warn({ event: 'restart_needed', reason: 'a certificate or secret of a door has changed' })
+      noteDoorKeys(config, [given.config, former.config], deps)
       if (endedCount > 0) log.warn({ event: 'connections_ended', reason: 'client_ca_file', connections: endedCount })
     },
-    notReady() {
-      if (draining()) return 'draining'
-      const missing = current.runtime.issuersWithoutKeys()
-      return missing.length === 0 ? pdpSilence(current.runtime, clock()) : `no keys yet of ${missing.join(', ')}`
-    },
+    notReady: () => (draining() ? 'draining' : readiness(current.runtime, clock())),
     refusal: refusals.find,
     withdraw: () => void withdraw(),
     async close({ acceptMs } = { acceptMs: 0 }) {
       const startedMs = performance.now()
       clearInterval(refreshing)
       await delay(Math.max(0, withdraw() + acceptMs - startedMs))
-      permissionWatch.cancelEndless()
-      const closing = Promise.all(doors.map((door) => door.close()))
       const leftMs = current.runtime.limits.drainMs - (performance.now() - startedMs)
-      await listener.close({ drainMs: Math.max(0, leftMs), onLate: () => permissionWatch.cancelAll('draining') })
-      await closing
+      await drain({ listener, doors, permissionWatch }, Math.max(0, leftMs))
       permissionWatch.close()
       reports.close()
       current.runtime.retire()
     },
   }
+}
+
+/** Returns how many connections it has ended. What cannot be used is no configuration: `runtime` then ends. */
+function replaceCertificate({ certificates }: LoadedConfig, listener: Listener, runtime: Runtime): number {
+  try {
+    return certificates.tls === null ? 0 : listener.replaceCertificate(certificates.tls)
+  } catch (err) {
+    runtime.retire()
+    throw err
+  }
+}
+
+async function drain(
+  parts: { readonly listener: Listener; readonly doors: readonly Door[]; readonly permissionWatch: PermissionWatch },
+  drainMs: number,
+): Promise<void> {
+  const { listener, doors, permissionWatch } = parts
+  permissionWatch.cancelEndless()
+  const closing = Promise.all(doors.map((door) => door.close()))
+  await listener.close({ drainMs, onLate: () => permissionWatch.cancelAll('draining') })
+  await closing
+}
+
+/** Input that never became a request. */
+function answerRejected(
+  connection: Duplex,
+  { code, reason, address, origin, answers }: Rejection,
+  { enforcing }: Runtime,
+  { metrics, log }: RuntimeDeps,
+): void {
+  const requestId = randomUUID()
+  const line = rejectionLine(code, { requestId, address, detail: reason })
+  metrics.decided('', line)
+  log.info(line)
+  if (!answers) return
+  const answer = describeDenial(code, {}, { requestId, metadataUrl: null })
+  const fields = [...answer.fields, ...fieldsFor(enforcing.cors, origin)]
+  sendRawDenial(connection, { ...answer, fields })
+}
+
+/** Once for each change, not with each later reload. */
+function noteDoorKeys({ certificates }: LoadedConfig, known: readonly LoadedConfig[], { log }: RuntimeDeps): void {
+  if (!known.some((config) => isDeepStrictEqual(config.certificates.doors, certificates.doors)))
+    log.warn({ event: 'restart_needed', reason: 'a certificate or secret of a door has changed' })
+}
+
+const noteSkew =
+  ({ metrics, log }: Pick<RuntimeDeps, 'metrics' | 'log'>) =>
+  (against: string, behindMs: number, changed: boolean): void => {
+    const behind = Math.round(behindMs / 1_000)
+    metrics.clockSkew(against, behind)
+    if (behindMs !== 0) log.warn({ event: 'clock_skewed', against, behind_seconds: behind })
+    else if (changed) log.info({ event: 'clock_agrees', against })
+  }
+
+/** The runtime keeps its resources until then. */
+function enterUntilClosed({ runtime, serving }: ActiveRuntime, closing: Closing): ExchangeDeps {
+  if (!closing.destroyed) {
+    runtime.enter()
+    closing.once('close', runtime.leave)
+  }
+  return serving
+}
+
+/** Evaluates an open exchange by the current rules. */
+const reevaluateBy =
+  (current: () => Runtime): ExchangeDeps['reevaluate'] =>
+  (permit, { client, upgrade }) => {
+    const { enforcing, trustedProxies } = current()
+    return reevaluate(permit, { upgrade, origin: originOf(client, trustedProxies) }, enforcing)
+  }
+
+/** The part of what serves an exchange that comes from the route file. */
+function rulesOf({
+  config,
+  enforcing,
+  forwarding,
+  metadata,
+  signIn,
+  proofNonce,
+  limits,
+  trustedProxies,
+  requestsMax,
+}: Runtime) {
+  const { bodyBytesMax, subjectsInLog, pathsInLog, allowedOneIn } = config.file
+  const logging = { subjectsInLog, pathsInLog, logsAllowed: everyNth(allowedOneIn) }
+  const bounds = { limits, requestsMax, bodyBytesMax }
+  return { enforcing, forwarding, metadata, signIn, proofNonce, trustedProxies, ...bounds, ...logging }
+}
+
+function announce({ config, refreshKeys }: Runtime, { metrics, log, clock }: RuntimeDeps): void {
+  const shadowed = config.file.routes.filter(({ shadow }) => shadow).map(({ id }) => id)
+  metrics.shadowed(shadowed)
+  if (shadowed.length > 0) log.warn({ event: 'routes_shadowed', routes: shadowed })
+  metrics.loaded({ ok: true, hash: config.hash, atSeconds: clock() / 1_000 })
+  refreshKeys()
+}
+
+/** Throws ConfigError for a change that needs a restart. */
+function refuseRestart(
+  { file, certificates }: LoadedConfig,
+  { started, active }: { readonly started: LoadedConfig; readonly active: LoadedConfig },
+): void {
+  if (JSON.stringify(file.doors) !== JSON.stringify(started.file.doors))
+    throw new ConfigError(['doors can only be changed with a restart'])
+  const { tls } = certificates
+  const { tls: tlsNow } = active.certificates
+  if ((tls === null) !== (tlsNow === null))
+    throw new ConfigError(['tls can only be added to a route file, or removed, with a restart'])
+  // Node decides at its start whether it asks for client certificates.
+  if ((tls?.ca === null) !== (tlsNow?.ca === null))
+    throw new ConfigError(['tls.client_ca_file can only be added to a route file, or removed, with a restart'])
+}
+
+function readiness(runtime: Runtime, nowMs: number): ProbeResult {
+  const missing = runtime.issuersWithoutKeys()
+  return missing.length === 0 ? pdpSilence(runtime, nowMs) : `no keys yet of ${missing.join(', ')}`
 }
 
 function pdpSilence({ config, pdpSilentSinceMs, pdpConnecting, pdpConnected }: Runtime, nowMs: number): ProbeResult {

@@ -19,11 +19,12 @@ import { servedHosts } from '../route-file/served-hosts.ts'
 import { processMemory, type SignInMemory } from '../sign-in/memory.ts'
 import { redisMemory } from '../sign-in/memory-redis.ts'
 import { shareSessions } from '../sign-in/refresh.ts'
+import { createClockSkew } from './clock-skew.ts'
 import { startControl } from './control.ts'
 import { fetchKeys } from './key-fetch.ts'
 import { createMetrics } from './metrics.ts'
 import { watchConfig } from './reload.ts'
-import type { RuntimeDeps } from './runtime.ts'
+import { createRuntimeResources, type RuntimeDeps } from './runtime.ts'
 import { createSidecar, type Sidecar } from './sidecar.ts'
 
 const RELOAD_MS = 1_000
@@ -88,7 +89,7 @@ export async function startSidecar(
 }
 
 /** Dependencies for a single question from the command line, without logs or shared metrics. */
-export function commandLineDeps(): Omit<RuntimeDeps, 'limits' | 'leases' | 'skew'> {
+export function commandLineDeps(): RuntimeDeps {
   const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
   return {
     log: silent,
@@ -100,6 +101,10 @@ export function commandLineDeps(): Omit<RuntimeDeps, 'limits' | 'leases' | 'skew
     nonces: createNonces({ secret: randomBytes(SECRET_BYTES), clock: Date.now }),
     readToken: (path) => readFileSync(path, 'utf8').trim(),
     reports: null,
+    // Longer than the sidecar waits, because the connection to the PDP must be opened first.
+    limits: { pdpTimeoutMs: 3_000 },
+    resources: createRuntimeResources(),
+    skew: createClockSkew({ clock: Date.now, onMeasured: () => undefined }),
     sessions: shareSessions(processMemory({ clock: Date.now }), { clock: Date.now, log: silent }),
   }
 }

@@ -32,7 +32,7 @@ export function createSignIn(
     readonly log: SignInContext['log']
   },
 ): SignIn {
-  const { keys, memory, clock, readSecret } = deps
+  const { keys, tokens, memory, refresher, starts, clock, count, log, readSecret } = deps
   const issuers = new Map(
     deps.issuers.map(({ issuer, external = null, ...trusted }) => [
       issuer,
@@ -47,12 +47,18 @@ export function createSignIn(
   }
   const sealing = createSealing(keys, JSON.stringify([publicUrl, resource]))
   const context: SignInContext = {
-    ...deps,
     place: placeOf(publicUrl),
     providers,
     issuers,
     sealing,
     sessions: createSessions({ sealing, memory, lifetime: signIn, clock }),
+    refresher,
+    memory,
+    starts,
+    tokens,
+    clock,
+    count,
+    log,
   }
   return { browser: (client) => createBrowser(client, context, signIn.idleMaxMs) }
 }

@@ -53,7 +53,7 @@ export async function startWebhook(listen: ListenAddress, { cert, key }: CertAnd
       keepAliveTimeout: LIMITS.keepAliveMs,
       maxHeaderSize: LIMITS.headerBytesMax,
     },
-    (req, res) => void serve(req, res, { ...deps, budget }),
+    (req, res) => void serve(req, res, { deps, budget }),
   )
   serveInTurns(server)
   server.maxConnections = LIMITS.connectionsMax
@@ -73,12 +73,12 @@ export async function startWebhook(listen: ListenAddress, { cert, key }: CertAnd
 async function serve(
   req: IncomingMessage,
   res: ServerResponse,
-  deps: Deps & { readonly budget: { pendingBytes: number } },
+  { deps, budget }: { readonly deps: Deps; readonly budget: { pendingBytes: number } },
 ): Promise<void> {
   const mode = modeOf((req.url ?? '').split('?', 1)[0] ?? '')
   if (mode === null) return refuse(res, 'pathUnknown')
   if (req.method !== 'POST') return refuse(res, 'methodUnsupported')
-  const body = await readBody(req, deps.budget)
+  const body = await readBody(req, budget)
   if ('rejection' in body) return refuse(res, body.rejection)
   try {
     const answered = answerReview(body.text, { config: deps.config, mode })

@@ -139,6 +139,7 @@ export async function run(one: Case): Promise<Run> {
       },
       upgrade: one.upgrade ?? false,
       browser: null,
+      span: null,
       former: one.former ?? null,
     },
     deps,
