@@ -5,6 +5,7 @@ import { didYouMean } from '../pdp/shared/domain/nearest.ts'
 import { addHelpCommand, refuseUnknownHelp } from '../pdp/shared/process/command/help.ts'
 import { finishCommands } from '../pdp/shared/process/command/json-errors.ts'
 import { readVersion } from '../pdp/shared/process/command/version.ts'
+import { trustAuthorities, useProxy } from '../pdp/shared/process/egress.ts'
 import { ConfigError, EXIT_USAGE, runCommand } from '../pdp/shared/process/exit.ts'
 import { createLog } from '../pdp/shared/process/log.ts'
 import { openLogOutput } from '../pdp/shared/process/log-output.ts'
@@ -108,6 +109,8 @@ function exitWith(err: CommanderError, io: Io): never {
 }
 
 async function run(flags: SidecarFlags, io: Io): Promise<void> {
+  trustAuthorities(io.env)
+  useProxy(io.env)
   const config = readConfig(io.env, flags)
   const output = openLogOutput('portcullis-sidecar')
   const log = createLog({ service: 'portcullis-sidecar', level: config.logLevel, destination: output })

@@ -41,6 +41,11 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
     'or …_FILE: secret for DPoP nonces, the same for all replicas (default: random at each start)',
   ],
   ['REDIS_URL', 'URL of a Redis that stores used DPoP proofs for all replicas (default: each process stores its own)'],
+  ['SSL_CERT_FILE', 'PEM file of certificate authorities to trust beside those of the system (as NODE_EXTRA_CA_CERTS)'],
+  [
+    'HTTPS_PROXY',
+    'URL of the proxy through which issuers are asked, but for hosts of NO_PROXY; the PDP and the service are never',
+  ],
   ['PORTCULLIS_LOG_LEVEL', `${LOG_LEVELS.join(', ')} (default: info)`],
   TRACING_SETTING,
 ]

@@ -5,8 +5,12 @@ import type { ForeignClaimNames, ForeignIssuer } from '../../pdp/shared/token/fo
 import { CLAIM_NAME, CLAIMS, EXTERNAL, SUBJECT_PREFIX, TOKEN_TYPES } from './issuer-format.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
-/** `resource`: the audience of tokens unless `audience` says otherwise. Reports errors to the reader. */
-export function readExternal(reader: YamlReader, node: Node, resource: string | null): ForeignIssuer | null {
+/** `resources`: the audience of tokens unless `audience` says otherwise. Reports errors to the reader. */
+export function readExternal(
+  reader: YamlReader,
+  node: Node,
+  resources: readonly string[] | null,
+): ForeignIssuer | null {
   const members = reader.members(node, 'external', EXTERNAL)
   if (members === null) return null
   const prefix = pattern(reader, members.subject_prefix, {
@@ -18,14 +22,16 @@ export function readExternal(reader: YamlReader, node: Node, resource: string | 
   const values = readMap(reader, members.organization_values, 'organization_values')
   for (const { keyNode, text } of values ?? [])
     if (!organizations.includes(text)) reader.report(keyNode, `${text} is not one of organizations`)
-  const audience = members.audience === null ? resource : reader.text(members.audience, 'audience')
+  const [only, ...more] = (members.audience === null ? resources : reader.texts(members.audience, 'audience')) ?? []
+  const workloads = members.workloads !== null && reader.boolean(members.workloads, 'workloads') === true
   const required = readMap(reader, members.required_claims, 'required_claims')
   const claims = readClaims(reader, members.claims)
   if (values !== null && claims.organization === undefined)
     reader.report(members.organization_values, 'organization_values needs claims.organization')
-  if (prefix === null || audience === null) return null
+  if (prefix === null || only === undefined) return null
   return {
-    audience,
+    audience: more.length === 0 ? only : [only, ...more],
+    ...(workloads && { workloads }),
     subject_prefix: prefix,
     organizations,
     claims,

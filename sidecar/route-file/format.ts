@@ -20,6 +20,7 @@ import {
   type Members,
   mapOf,
   oneOf,
+  oneOrMore,
   optional,
   required,
   TEXT,
@@ -158,7 +159,10 @@ const ROUTES_FORM: Form = {
 
 export const ROUTE_FILE = {
   portcullis: required({ const: 'v1' }, 'Version of this format.'),
-  resource: required(TEXT, 'The aud claim of tokens must contain it (RFC 8707).'),
+  resource: required(
+    oneOrMore(TEXT),
+    'The aud claim of tokens must contain it (RFC 8707). A list, as for the days of a rename: one of them; the first names the resource to clients.',
+  ),
   public_url: optional(
     { ...TEXT, ...textLike(HTTP_URL) },
     'Origin and path prefix under which clients reach the sidecar; DPoP proofs name it in htu, with the host of the route where the route has one. Default: resource.',

@@ -1,7 +1,19 @@
 /** The part of the route file's format that is about token issuers. */
 import { ALGORITHM_NAMES } from '../../pdp/shared/token/algorithms.ts'
 import { ID } from '../../pdp/shared/token/claims.ts'
-import { definition, listOf, type Members, mapOf, oneOf, optional, required, TEXT, textLike } from './words/schema.ts'
+import {
+  definition,
+  FLAG,
+  listOf,
+  type Members,
+  mapOf,
+  oneOf,
+  oneOrMore,
+  optional,
+  required,
+  TEXT,
+  textLike,
+} from './words/schema.ts'
 
 export const SUBJECT_PREFIX = /^[\x21\x22\x24-\x7e]{1,64}$/
 export const CLAIM_NAME = /^[\x21-\x7e]{1,128}$/
@@ -10,13 +22,17 @@ export const TOKEN_TYPES = ['at+jwt', 'JWT'] as const
 const NAMED_TEXTS = { type: 'object', minProperties: 1, additionalProperties: { type: 'string' } }
 
 export const CLAIMS = {
+  audience: optional(
+    textLike(CLAIM_NAME),
+    'Names the audience: client_id (Cognito, whose access tokens have no aud). Default: aud.',
+  ),
   subject: optional(
     textLike(CLAIM_NAME),
     'Names the subject. Default: sub. It must be a claim whose value the issuer never gives to another person.',
   ),
   client: optional(
     textLike(CLAIM_NAME),
-    'Names the client: azp (Keycloak, Auth0, Entra v2), appid (Entra v1), cid (Okta). Default: client_id.',
+    'Names the client: azp (Keycloak, Auth0, Entra v2), appid (Entra v1), cid (Okta). Default: client_id; with workloads, the subject.',
   ),
   organization: optional(textLike(CLAIM_NAME), 'Names the organization. Default: none.'),
   groups: optional(
@@ -42,7 +58,11 @@ export const EXTERNAL = {
     NAMED_TEXTS,
     'Our organization for each value of the organization claim. Default: the value is the organization.',
   ),
-  audience: optional(TEXT, 'The aud claim must contain it. Default: resource.'),
+  audience: optional(oneOrMore(TEXT), 'The aud claim must contain it, or one of a list. Default: resource.'),
+  workloads: optional(
+    FLAG,
+    'Every token of this issuer for this audience is a credential, also without scope: of ServiceAccounts, SPIFFE, CI systems, service accounts. The audience must not be a client at which people sign in. Default: false: what nothing marks as an access token is refused.',
+  ),
   typ: optional(
     oneOf(TOKEN_TYPES),
     'JWT: access tokens whose header has typ JWT, or no typ, are accepted too. ID tokens are refused. Default: at+jwt.',

@@ -57,13 +57,13 @@ export type TlsEntry = {
   readonly clientCaFile: string | null
 }
 
-/** `resource`: the audience of tokens whose issuer has none of its own. */
+/** `resources`: the audience of tokens whose issuer has none of its own. */
 export function readIssuers(
   reader: YamlReader,
   node: Node | null,
-  resource: string | null,
+  resources: readonly string[] | null,
 ): readonly IssuerEntry[] | null {
-  const read = (_: YamlReader, item: Node | null): IssuerEntry | null => readIssuer(reader, item, resource)
+  const read = (_: YamlReader, item: Node | null): IssuerEntry | null => readIssuer(reader, item, resources)
   const issuers = node === null ? null : reader.list(node, 'issuers', read)
   if (issuers === null) return null
   if (issuers.filter(({ introspection }) => introspection !== null).length > 1)
@@ -75,28 +75,35 @@ export function readIssuers(
   return issuers
 }
 
-function readIssuer(reader: YamlReader, node: Node | null, resource: string | null): IssuerEntry | null {
+function readIssuer(reader: YamlReader, node: Node | null, resources: readonly string[] | null): IssuerEntry | null {
   const members = reader.members(node, 'an issuer', ISSUER)
   if (members === null || members.issuer === null) return null
   const issuer = reader.text(members.issuer, 'issuer')
   const jwksUri = members.jwks_uri === null ? null : reader.text(members.jwks_uri, 'jwks_uri')
   // Our own tokens are RS256. The operator must name any other algorithm.
   const algorithms = reader.list(members.algorithms, 'algorithms', readAlgorithm) ?? ['RS256' as const]
-  const external = members.external === null ? null : readExternal(reader, members.external, resource)
+  const external = members.external === null ? null : readExternal(reader, members.external, resources)
   const introspection = members.introspection === null ? null : readIntrospection(reader, members.introspection)
   if (members.introspection !== null && external === null)
     reader.report(members.introspection, 'introspection is for an external issuer')
   if (introspection !== null && (members.jwks_uri !== null || members.algorithms !== null))
     reader.report(members.introspection, 'introspection takes the place of jwks_uri and algorithms')
   if (issuer !== null && jwksUri === null && introspection === null && !isSafeKeyUrl(issuer))
-    reader.report(members.issuer, 'issuer must be an https URL (http only on loopback) unless jwks_uri is set')
+    reader.report(
+      members.issuer,
+      `issuer must be an https URL (http only on loopback) unless jwks_uri is set${WAYS_OUT}`,
+    )
   if (jwksUri !== null && !isSafeKeyUrl(jwksUri))
-    reader.report(members.jwks_uri, 'jwks_uri must be an https URL (http only on loopback)')
+    reader.report(members.jwks_uri, `jwks_uri must be an https URL (http only on loopback)${WAYS_OUT}`)
   // It is a header field's value (RFC 9110 section 5.5), and external issuers without a map would be taken for the PDP.
   if (issuer !== null && !/^[\x21-\x7e]+$/.test(issuer)) reader.report(members.issuer, 'issuer must be visible ASCII')
   const isBroken = issuer === null || (members.external !== null && external === null)
   return isBroken ? null : { issuer, jwksUri, algorithms, external, introspection }
 }
+
+/** Most identity providers of a cluster have no TLS inside. */
+const WAYS_OUT =
+  ': over http, anybody on the way could give keys of their own. Name the public https address of the issuer, or give it TLS in the cluster and trust its authority (SSL_CERT_FILE, or authorities of the chart)'
 
 function readIntrospection(reader: YamlReader, node: Node): IntrospectionEntry | null {
   const members = reader.members(node, 'introspection', INTROSPECTION)

@@ -41,8 +41,10 @@ import { type FileIssue, YamlReader } from './words/yaml-reader.ts'
 export type PathsInLog = (typeof PATHS_IN_LOG)[number]
 export type SubjectsInLog = (typeof SUBJECTS_IN_LOG)[number]
 export type RouteFile = {
-  /** The `aud` claim must contain this value. */
+  /** What clients ask for: the first of `resources`. */
   readonly resource: string
+  /** The `aud` claim must contain one of these values. */
+  readonly resources: readonly string[]
   /** Public origin and path prefix, without a trailing slash. */
   readonly publicUrl: string
   readonly issuers: readonly IssuerEntry[]
@@ -96,9 +98,10 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   if (members === null) return null
   if (members.portcullis !== null && reader.text(members.portcullis, 'portcullis') !== 'v1')
     reader.report(members.portcullis, 'portcullis must be v1, the version of this format')
-  const resource = readResource(reader, members.resource)
+  const resources = readResources(reader, members.resource)
+  const resource = resources?.[0] ?? null
   const publicUrl = members.public_url === null ? null : readPublicUrl(reader, members.public_url)
-  const issuers = readIssuers(reader, members.issuers, resource)
+  const issuers = readIssuers(reader, members.issuers, resources)
   const upstream = readUpstream(reader, members.upstream)
   const pdp = readPdp(reader, members.pdp)
   const stripHeaders = reader.list(members.strip_headers, 'strip_headers', readStripped) ?? []
@@ -130,6 +133,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   if (resource !== null && seenUrl === null && members.public_url === null)
     reader.report(members.resource, 'public_url is required, because resource is not an http URL that clients call')
   if (
+    resources === null ||
     resource === null ||
     seenUrl === null ||
     issuers === null ||
@@ -138,13 +142,13 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
     bodyBytesMax === null
   )
     return null
-  const hosts = listed ?? [...new Set([resource, seenUrl].filter(isHttpUrl).map((url) => new URL(url).hostname))]
+  const hosts = listed ?? [...new Set([...resources, seenUrl].filter(isHttpUrl).map((url) => new URL(url).hostname))]
   const signIn = readSignIn(reader, members.sign_in, { publicUrl: seenUrl, issuers })
   const doors = readDoors(reader, members.doors, { routes, signsIn: members.sign_in !== null })
   const peers = { issuers, upstream, pdp, tls: readTls(reader, members.tls), doors, signIn }
   const logging = { proofNonces: readDpop(reader, members.dpop), ...readLog(reader, members.log) }
   const operating = { ...logging, hosts, cors, headers, bodyBytesMax, trustedProxies, limits }
-  return { ...peers, ...operating, resource, publicUrl: seenUrl, routes, tests }
+  return { ...peers, ...operating, resource, resources, publicUrl: seenUrl, routes, tests }
 }
 
 /** By default, only pages of the resource's own origin may open WebSocket connections. */
@@ -156,10 +160,9 @@ function originsOf(url: string | null): ReadonlySet<string> {
 const isHttpUrl = (text: string): boolean => /^https?:$/.test(URL.parse(text)?.protocol ?? '')
 
 /** RFC 8707 section 2: an absolute URI without fragment. */
-function readResource(reader: YamlReader, node: Node | null): string | null {
-  const text = node === null ? null : reader.text(node, 'resource')
-  if (text === null) return null
-  if (URL.parse(text) !== null && !/[#\s]/.test(text)) return text
+function readResources(reader: YamlReader, node: Node | null): readonly string[] | null {
+  const texts = node === null ? null : reader.texts(node, 'resource')
+  if (texts === null || texts.every((text) => URL.parse(text) !== null && !/[#\s]/.test(text))) return texts
   reader.report(node, 'resource must be an absolute URI without a fragment')
   return null
 }

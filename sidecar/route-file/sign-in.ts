@@ -1,7 +1,7 @@
 /** Reads `sign_in` of a route file: where browsers sign in, and how long a session lasts. */
 import { isSeq, type Node } from 'yaml'
 import { isSafeKeyUrl } from '../../pdp/shared/token/remote-keys.ts'
-import { readPath } from './peers.ts'
+import { type IssuerEntry, readPath } from './peers.ts'
 import {
   IDLE_SECONDS,
   OWN_PARAMETERS,
@@ -37,7 +37,7 @@ export type SignInEntry = {
 export function readSignIn(
   reader: YamlReader,
   node: Node | null,
-  file: { readonly publicUrl: string; readonly issuers: readonly { readonly issuer: string }[] },
+  file: { readonly publicUrl: string; readonly issuers: readonly Pick<IssuerEntry, 'issuer' | 'external'>[] },
 ): SignInEntry | null {
   const members = node === null ? null : reader.members(node, 'sign_in', SIGN_IN)
   if (members === null) return null
@@ -75,7 +75,7 @@ function seconds(
 function readProvider(
   reader: YamlReader,
   node: Node | null,
-  issuers: readonly { readonly issuer: string }[],
+  issuers: readonly Pick<IssuerEntry, 'issuer' | 'external'>[],
 ): ProviderEntry | null {
   const members = reader.members(node, 'a provider', PROVIDER)
   if (members === null || members.issuer === null || members.client_id === null) return null
@@ -86,6 +86,13 @@ function readProvider(
     reader.report(members.name, 'name must be 1 to 32 small letters, digits and -')
   if (issuer !== null && !issuers.some((known) => known.issuer === issuer))
     reader.report(members.issuer, `${issuer} is not one of issuers, so its tokens would be refused`)
+  // The ID tokens of everybody who signs in there would count as credentials.
+  const external = issuers.find((known) => known.issuer === issuer)?.external ?? null
+  if (external?.workloads === true && [external.audience].flat().some((audience) => audience === clientId))
+    reader.report(
+      members.client_id,
+      `people sign in at the client ${clientId}, so it cannot be the audience of workloads: an ID token of it would pass as a credential. Give workloads an audience of their own`,
+    )
   if (issuer !== null && !isSafeKeyUrl(issuer))
     reader.report(members.issuer, 'people can sign in only at an issuer with an https URL (http on loopback)')
   const scope = members.scope === null ? 'openid' : reader.text(members.scope, 'scope')

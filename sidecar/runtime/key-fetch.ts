@@ -1,20 +1,29 @@
-/** Asks issuers with `node:http`, which follows no redirects, uses no proxy, and needs less memory than `fetch`. */
+/** Asks issuers with `node:http`, which follows no redirects, and needs less memory than `fetch`. */
 import { type IncomingMessage, request as requestPlain } from 'node:http'
-import { request as requestSecure } from 'node:https'
+import { Agent, request as requestSecure } from 'node:https'
 import { Readable } from 'node:stream'
+import { proxyOf } from '../../pdp/shared/process/egress.ts'
 import type { Fetch } from '../../pdp/shared/token/remote-keys.ts'
 
-/** Rejects when there is no response. The caller limits the time by the signal, and the size by what it reads. */
-export const fetchKeys: Fetch = async (url, { method = 'GET', headers, signal, body = '' }) => {
-  const request = url.startsWith('https:') ? requestSecure : requestPlain
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    const options = { method, headers: { ...headers }, signal, agent: false } as const
-    request(url, options, resolve).on('error', reject).end(body)
-  })
-  const { date, age } = response.headers
-  return {
-    status: response.statusCode ?? 0,
-    body: Readable.toWeb(response) as ReadableStream<Uint8Array>,
-    ...(date !== undefined && { dated: { date, ageSeconds: Number(age ?? 0) } }),
+/**
+ * https goes through the proxy of `HTTPS_PROXY` but for `NO_PROXY`, and TLS still ends at the issuer. http, which is for
+ * loopback, never does. Rejects when there is no response. The caller limits the time by the signal, and the size by what it reads.
+ */
+export function createKeyFetch(environment: Parameters<typeof proxyOf>[0]): Fetch {
+  const proxy = proxyOf(environment)
+  const proxied = proxy === null ? false : new Agent({ proxyEnv: { ...proxy }, maxCachedSessions: 0 })
+  return async (url, { method = 'GET', headers, signal, body = '' }) => {
+    const isSecure = url.startsWith('https:')
+    const request = isSecure ? requestSecure : requestPlain
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      const options = { method, headers: { ...headers }, signal, agent: isSecure && proxied } as const
+      request(url, options, resolve).on('error', reject).end(body)
+    })
+    const { date, age } = response.headers
+    return {
+      status: response.statusCode ?? 0,
+      body: Readable.toWeb(response) as ReadableStream<Uint8Array>,
+      ...(date !== undefined && { dated: { date, ageSeconds: Number(age ?? 0) } }),
+    }
   }
 }

@@ -19,7 +19,11 @@ export function openedSettings(before: Read, now: Read): readonly string[] {
     means: (names: string) => string,
   ): readonly string[] => listed(setting, without(read(next), read(former)), means)
   return [
-    ...(former.resource === next.resource ? [] : [`resource: tokens for ${next.resource} are accepted now`]),
+    ...added(
+      'resource',
+      ({ resources }) => resources,
+      (names) => `tokens for ${names} are accepted now`,
+    ),
     ...added(
       'issuers',
       issuersOf,

@@ -99,7 +99,12 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
   const limits: SidecarLimits = { ...DEFAULT_LIMITS, ...file.limits, ...deps.limits }
   const { issuers, pdp, upstream, release } = openAll(config, deps, limits)
   const metadata = describeResource(file)
-  const tokens = createTokenVerifier({ issuers, audience: file.resource, clock, expiryLeewayMs: limits.expiryLeewayMs })
+  const tokens = createTokenVerifier({
+    issuers,
+    audience: file.resources,
+    clock,
+    expiryLeewayMs: limits.expiryLeewayMs,
+  })
   const proofNonces = file.proofNonces ? nonces : null
   let openCount = 0
   let retired = false

@@ -21,7 +21,7 @@ import { redisMemory } from '../sign-in/memory-redis.ts'
 import { shareSessions } from '../sign-in/refresh.ts'
 import { createClockSkew } from './clock-skew.ts'
 import { startControl } from './control.ts'
-import { fetchKeys } from './key-fetch.ts'
+import { createKeyFetch } from './key-fetch.ts'
 import { createMetrics } from './metrics.ts'
 import { watchConfig } from './reload.ts'
 import { createRuntimeResources, type RuntimeDeps } from './runtime.ts'
@@ -49,7 +49,7 @@ export async function startSidecar(
     config: loaded,
     log,
     metrics,
-    fetch: fetchKeys,
+    fetch: createKeyFetch(process.env),
     clock,
     random: Math.random,
     replay: await openReplayMemory(config.redisUrl, { log, shutdown }),
@@ -94,7 +94,7 @@ export function commandLineDeps(): RuntimeDeps {
   return {
     log: silent,
     metrics: createMetrics(new Registry()),
-    fetch: fetchKeys,
+    fetch: createKeyFetch(process.env),
     clock: Date.now,
     random: Math.random,
     replay: processReplayMemory({ clock: Date.now, entriesMax: 1 }),

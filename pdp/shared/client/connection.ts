@@ -17,6 +17,8 @@ const CHANNEL_OPTIONS = {
   'grpc.keepalive_timeout_ms': 1_500,
   'grpc.keepalive_permit_without_calls': 1,
   'grpc.enable_retries': 0,
+  // A PDP is inside. An egress proxy would read its answers, or refuse to reach it.
+  'grpc.enable_http_proxy': 0,
 }
 
 export function openPdpConnection(address: string, credentials: ChannelCredentials): PdpConnection {

@@ -5,8 +5,13 @@ import { hasType, type JsonMembers, type Jws, members } from './jws.ts'
 
 /** As a route file and the PDP's trusted issuers write it, so that both read a token alike. */
 export type ForeignIssuer = {
-  /** One of the token's audiences. */
-  readonly audience: string
+  /** The token's audiences hold it, or one of these. */
+  readonly audience: string | readonly string[]
+  /**
+   * Every token of this issuer for this audience is a credential, also one that nothing marks as an access token. The audience
+   * must not be a client at which people sign in, whose ID tokens would count as well.
+   */
+  readonly workloads?: boolean
   /** `JWT`: access tokens of the header type `JWT`, or of none, are accepted besides `at+jwt`. */
   readonly typ?: 'at+jwt' | 'JWT'
   readonly claims?: ForeignClaimNames
@@ -20,6 +25,8 @@ export type ForeignIssuer = {
 }
 /** A dot leads into an object: `realm_access.roles`. */
 export type ForeignClaimNames = {
+  /** Default: `aud`. */
+  readonly audience?: string
   readonly subject?: string
   readonly organization?: string
   readonly client?: string
@@ -37,10 +44,12 @@ const OUR_CLAIMS = ['org', 'org_name', 'org_role', 'roles', 'permissions', 'ent'
 /** Throws TokenError `token_invalid`. */
 export function requireAccessToken({ header, payload }: Jws, foreign: ForeignIssuer | null): void {
   if (hasType(header, 'at+jwt')) return
-  if (foreign?.typ !== 'JWT') throw invalid('header typ is not at+jwt')
+  const isWorkload = foreign?.workloads === true
+  if (foreign?.typ !== 'JWT' && !isWorkload) throw invalid('header typ is not at+jwt')
   if (header.typ !== undefined && !hasType(header, 'jwt')) throw invalid('header typ is neither at+jwt nor JWT')
   if (isOtherToken(payload)) throw invalid('the token is an ID token or another JWT that is not an access token')
-  if (!isMarked(payload)) throw invalid('nothing in the token says that it is an access token, as scope or scp would')
+  if (!isWorkload && !isMarked(payload))
+    throw invalid('nothing in the token says that it is an access token, as scope or scp would')
 }
 
 /**
@@ -69,7 +78,9 @@ const isAccessKind = (typ: unknown): boolean => typeof typ === 'string' && /^(be
 export function readForeignClaims(payload: JsonMembers, foreign: ForeignIssuer, digest: string): AccessClaims {
   for (const [name, value] of Object.entries(foreign.required_claims ?? {}))
     if (!namesOf(claimAt(payload, name)).includes(value)) throw invalid(`claim ${name} is not ${value}`)
-  const { subject = 'sub', client = 'client_id' } = foreign.claims ?? {}
+  const { subject = 'sub' } = foreign.claims ?? {}
+  // A workload is its own client.
+  const { client = foreign.workloads === true ? subject : 'client_id', audience = 'aud' } = foreign.claims ?? {}
   const own: { [name: string]: unknown } = Object.assign(Object.create(null), payload)
   for (const name of OUR_CLAIMS) delete own[name]
   const organization = organizationOf(payload, foreign)
@@ -78,6 +89,9 @@ export function readForeignClaims(payload: JsonMembers, foreign: ForeignIssuer, 
     client_id: inNamespace(payload, client, foreign),
     // Not every issuer names its tokens; the digest does as well.
     jti: payload.jti ?? digest,
+    aud: claimAt(payload, audience),
+    // RFC 7519 section 4.1.6 lets an issuer leave it out, as some SPIFFE issuers do.
+    ...(foreign.workloads === true && { iat: payload.iat ?? payload.nbf }),
     scope: scopeOf(payload.scope ?? payload.scp),
     ...(organization !== null && { org: organization }),
   })

@@ -24,10 +24,10 @@ export type TrustedIssuer = {
 export type TokenVerifierOptions = {
   readonly issuers: readonly TrustedIssuer[]
   /**
-   * One of `aud` must equal it byte for byte, unless the issuer is external and has its own; null accepts any audience, for
+   * One of `aud` must equal it, or one of these, byte for byte, unless the issuer is external and has its own; null accepts any audience, for
    * callers that check it themselves.
    */
-  readonly audience: string | null
+  readonly audience: string | readonly string[] | null
   /** Milliseconds since the epoch. */
   readonly clock: () => number
   /** How long a token is accepted after `exp`, to tolerate clock skew. */
@@ -90,8 +90,10 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
     return ''
   }
 
-  function checkAudience({ audiences }: AccessClaims, expected: string | null): void {
-    if (expected !== null && !audiences.includes(expected)) throw invalid(`aud does not name ${expected}`)
+  function checkAudience({ audiences }: AccessClaims, expected: string | readonly string[] | null): void {
+    const names = [expected ?? []].flat()
+    if (expected !== null && !names.some((name) => audiences.includes(name)))
+      throw invalid(`aud does not name ${names.join(' or ')}`)
   }
 
   function checkTimes(claims: AccessClaims): void {

@@ -22,6 +22,9 @@ export const FLAG: Form = { type: 'boolean' }
 export const textLike = ({ source }: RegExp): Form => ({ type: 'string', pattern: source.replaceAll('\\/', '/') })
 export const oneOf = (options: readonly string[]): Form => ({ enum: options })
 export const listOf = (items: Form): Form => ({ type: 'array', minItems: 1, items })
+/** For the days in which an old and a new name are both good. */
+export const NAMES_MAX = 8
+export const oneOrMore = (form: Form): Form => ({ oneOf: [form, { ...listOf(form), maxItems: NAMES_MAX }] })
 export const mapOf = (members: Members, more: Form = {}): Form => ({
   type: 'object',
   additionalProperties: false,

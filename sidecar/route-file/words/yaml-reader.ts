@@ -12,7 +12,7 @@ import {
 } from 'yaml'
 import { yamlIssues } from '../../../pdp/shared/base/yaml.ts'
 import { nearestName } from '../../../pdp/shared/domain/nearest.ts'
-import type { Bounds, Member } from './schema.ts'
+import { type Bounds, type Member, NAMES_MAX } from './schema.ts'
 
 export type FileIssue = { readonly line: number; readonly column: number; readonly message: string }
 export type Entry = { readonly key: string; readonly keyNode: Node | null; readonly value: Node | null }
@@ -105,6 +105,15 @@ export class YamlReader {
     if (items === null) return []
     if (items.length === 0) this.report(node, `${what} must have at least one item`)
     return items.map((item) => read(this, item)).filter((item): item is Awaited<T> & T => item !== null)
+  }
+
+  /** One text or a list of them, without repetition. Null: none is valid. */
+  texts(node: Node | null, what: string): readonly [string, ...string[]] | null {
+    const given = this.resolve(node)
+    const items = isSeq(given) ? this.list(node, what, (_, item) => this.text(item, what)) : [this.text(node, what)]
+    if (items !== null && items.length > NAMES_MAX) this.report(node, `${what} has more than ${NAMES_MAX} items`)
+    const [first, ...others] = new Set(items?.filter((item) => item !== null))
+    return first === undefined ? null : [first, ...others]
   }
 
   text(node: Node | null, what: string): string | null {

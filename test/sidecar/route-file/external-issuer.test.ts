@@ -66,3 +66,46 @@ describe('a mistake is', () => {
     expect(issues(source).join('\n')).toContain(message)
   })
 })
+
+describe('two names at a time', () => {
+  const named = (resource: string): string => ready('GET /a: public').replace(/resource: .*/, `resource: ${resource}`)
+
+  test('may be those of the resource, the first of which clients are told', () => {
+    const { file } = parseRouteFile(named('[https://new.test, https://old.test]'))
+    expect([file?.resource, file?.resources]).toEqual(['https://new.test', ['https://new.test', 'https://old.test']])
+    expect(file?.hosts).toEqual(['new.test', 'old.test'])
+  })
+
+  test.each([
+    '[]',
+    '[1]',
+    '[https://a.test, "no uri"]',
+    '{a: b}',
+    `[${Array.from({ length: 9 }, (_, n) => `https://a${n}.test`)}]`,
+  ])('cannot be %s', (resource) => {
+    expect(issues(named(resource))).not.toEqual([])
+  })
+
+  test('may be those of an audience, which is the resources unless it says otherwise', () => {
+    const audiences = ['', ', audience: [a, b]', ', audience: [a, a]'].map((more) => {
+      const external = `external: {subject_prefix: "idp:", organizations: [acme]${more}}`
+      const source = named('[https://new.test, https://old.test]').replace(
+        'https://as.test}',
+        `https://as.test, ${external}}`,
+      )
+      return parseRouteFile(source).file?.issuers[0]?.external?.audience
+    })
+    expect(audiences).toEqual([['https://new.test', 'https://old.test'], ['a', 'b'], 'a'])
+  })
+})
+
+test('the audience of workloads cannot be a client at which people sign in', () => {
+  const source = (client: string): string =>
+    ready('GET /a: signed_in').replace(
+      /issuers: .*/,
+      `issuers: [{issuer: https://as.test, external: {subject_prefix: "w:", organizations: [acme], workloads: true, audience: [api, web]}}]
+sign_in: {keys_file: k, providers: [{issuer: https://as.test, client_id: ${client}}]}`,
+    )
+  expect(issues(source('web')).join()).toMatch(/people sign in at the client web/)
+  expect(issues(source('other'))).toEqual([])
+})

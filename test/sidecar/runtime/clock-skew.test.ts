@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createClockSkew } from '../../../sidecar/runtime/clock-skew.ts'
-import { fetchKeys } from '../../../sidecar/runtime/key-fetch.ts'
+import { createKeyFetch } from '../../../sidecar/runtime/key-fetch.ts'
 import { type Harness, startHarness, until } from '../support/harness.ts'
 import { tuples } from '../support/pdp.ts'
 
@@ -54,7 +54,7 @@ test('the Date of a key set, and its Age, are handed on', async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   const options = { redirect: 'manual', headers: {}, signal: AbortSignal.timeout(5_000) } as const
-  expect((await fetchKeys(`http://127.0.0.1:${port}/`, options)).dated).toEqual({ date, ageSeconds: 7 })
+  expect((await createKeyFetch({})(`http://127.0.0.1:${port}/`, options)).dated).toEqual({ date, ageSeconds: 7 })
   server.close()
 })
 

@@ -7,7 +7,7 @@ import { createNonces } from '../../../pdp/shared/token/nonces.ts'
 import { processReplayMemory } from '../../../pdp/shared/token/replay.ts'
 import { readCertificates } from '../../../sidecar/config/certificates.ts'
 import type { RouteFile } from '../../../sidecar/route-file/route-file.ts'
-import { fetchKeys } from '../../../sidecar/runtime/key-fetch.ts'
+import { createKeyFetch } from '../../../sidecar/runtime/key-fetch.ts'
 import { createMetrics } from '../../../sidecar/runtime/metrics.ts'
 import { createSidecar } from '../../../sidecar/runtime/sidecar.ts'
 import { processMemory, type SignInMemory } from '../../../sidecar/sign-in/memory.ts'
@@ -128,7 +128,7 @@ ${(options.routes ?? ROUTES).replace(/^/gm, '  ')}
       config: { file, certificates: readCertificates(file), hash: 'first' },
       log: { info: write, warn: write, error: write },
       metrics,
-      fetch: fetchKeys,
+      fetch: createKeyFetch({}),
       clock,
       random: () => 0.5,
       replay: processReplayMemory({ clock, entriesMax: 1_000 }),

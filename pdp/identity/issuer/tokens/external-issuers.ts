@@ -257,7 +257,7 @@ function toRecord(claims: AccessClaims, { audience, resource, organizations, ssf
     clientId: claims.clientId,
     scopes: new Set([...claims.scopes].filter((scope) => !isServiceScope(scope))),
     // Only what the issuer is trusted with: other audiences of the token may be those of other apps of ours.
-    audiences: [resource ?? audience],
+    audiences: [resource ?? audience].flat().slice(0, 1),
     jkt: claims.jkt,
     jti: claims.jti,
     grantId: null,

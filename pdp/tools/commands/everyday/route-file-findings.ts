@@ -63,14 +63,14 @@ async function examineAddress(address: string): Promise<Finding> {
   return { check, state: 'failed', said: `it cannot be reached from here (${reason})`, advice }
 }
 
-async function examineIssuers(asked: Examination, { resource, issuers }: RouteFile): Promise<readonly Finding[]> {
+async function examineIssuers(asked: Examination, { resources, issuers }: RouteFile): Promise<readonly Finding[]> {
   const own = issuers
     .filter(isJsonObject)
     .filter(({ issuer, external }) => typeof issuer === 'string' && !isJsonObject(external))
   const found = own.length === 0 ? [] : [await examineOwn(asked, own)]
   for (const entry of issuers) {
     if (!isJsonObject(entry) || !isJsonObject(entry.external) || typeof entry.issuer !== 'string') continue
-    found.push(await examineTrusted(asked, entry.issuer, () => trustedIssuers([entry], { resource, fetch })))
+    found.push(await examineTrusted(asked, entry.issuer, () => trustedIssuers([entry], { resources, fetch })))
   }
   return found
 }

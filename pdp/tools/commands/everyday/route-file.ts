@@ -8,7 +8,7 @@ import { CliError } from '../errors.ts'
 const INIT = '\nWrite a first one with: portcullis-sidecar init'
 
 export type RouteFile = {
-  readonly resource: string
+  readonly resources: readonly [string, ...string[]]
   readonly issuers: readonly unknown[]
   /** host:port of each PDP. */
   readonly pdps: readonly string[]
@@ -22,12 +22,15 @@ export function readRouteFile(file: string): RouteFile {
   } catch (err) {
     throw new CliError(`${fileProblem(file, err)}${doesNotExist(err) ? INIT : ''}`, { cause: err })
   }
-  if (!isJsonObject(found) || typeof found.resource !== 'string' || !Array.isArray(found.issuers))
+  const [resource, ...others] = isJsonObject(found) ? [found.resource].flat() : []
+  if (!isJsonObject(found) || !isText(resource) || !others.every(isText) || !Array.isArray(found.issuers))
     throw new CliError(
       `${file} is not a route file: it has no resource and issuers. Try: portcullis-sidecar check ${file}`,
     )
-  return { resource: found.resource, issuers: found.issuers, pdps: addressesOf(found.pdp) }
+  return { resources: [resource, ...others], issuers: found.issuers, pdps: addressesOf(found.pdp) }
 }
+
+const isText = (value: unknown): value is string => typeof value === 'string'
 
 function addressesOf(pdp: unknown): readonly string[] {
   if (!isJsonObject(pdp)) return []

@@ -40,13 +40,14 @@ export function addSetupCommand(program: Command, io: NodeJS.Process, run: Run):
 }
 
 async function setUp(organization: string, file: string, options: Options, io: NodeJS.Process): Promise<number> {
-  const { resource, issuers } = readRouteFile(file)
+  const { resources, issuers } = readRouteFile(file)
   const person = options.user === undefined ? null : parsePerson(options.user)
   const scope = 'directory:write manifest:write issuers:write clients:write'
   const connection = await connect(options, { io, scope, bind: false })
   const world = { connection, organization, options }
-  const made = [await putOrganization(world), await putAudience(world, resource)]
-  for (const { issuer, document } of await trustedIssuers(issuers, { resource, fetch }))
+  const made = [await putOrganization(world)]
+  for (const resource of resources) made.push(await putAudience(world, resource, resources[0]))
+  for (const { issuer, document } of await trustedIssuers(issuers, { resources, fetch }))
     made.push(await putIssuer(world, issuer, document))
   if (person !== null) made.push(...(await putPerson(world, person)), await putLoginClient(world))
   io.stdout.write(options.json === true ? `${JSON.stringify(made, null, 2)}\n` : made.map(line).join(''))
@@ -73,8 +74,9 @@ async function putOrganization(world: World): Promise<Made> {
 }
 
 /** The rest of the manifest stays as it is. */
-async function putAudience(world: World, resource: string): Promise<Made> {
-  const app = world.options.app ?? appOf(resource)
+/** `named`: the resource that names the app. */
+async function putAudience(world: World, resource: string, named: string): Promise<Made> {
+  const app = world.options.app ?? appOf(named)
   const path = `/v1/apps/${encodeURIComponent(app)}/manifest`
   const current = await find(world.connection, path)
   const { audiences, permissions, roles, model } = current ?? {}

@@ -13,7 +13,7 @@ export type TrustedIssuer = { readonly issuer: string; readonly document: Member
 /** Of `issuers` in a route file, those that have `external`. Throws CliError. */
 export async function trustedIssuers(
   issuers: readonly unknown[],
-  { resource, fetch }: { readonly resource: string; readonly fetch: typeof globalThis.fetch },
+  { resources, fetch }: { readonly resources: readonly [string, ...string[]]; readonly fetch: typeof globalThis.fetch },
 ): Promise<readonly TrustedIssuer[]> {
   const found: TrustedIssuer[] = []
   for (const entry of issuers) {
@@ -22,8 +22,9 @@ export async function trustedIssuers(
     const verified = isJsonObject(introspection)
       ? { introspection: introspectionOf(introspection) }
       : { jwks_uri: entry.jwks_uri ?? (await keysOf(issuer, fetch)), algorithms: entry.algorithms ?? ['RS256'] }
-    const { audience = resource } = external
-    const named = audience === resource ? {} : { resource }
+    const [resource, ...others] = resources
+    const { audience = others.length === 0 ? resource : resources } = external
+    const named = [audience].flat()[0] === resource ? {} : { resource }
     found.push({ issuer, document: { ...external, audience, ...named, ...verified } })
   }
   return found

@@ -43,11 +43,18 @@ const ISSUER_PARTS: { readonly [name: string]: JsonSchema } = {
     uniqueItems: true,
     items: { type: 'string', enum: ALGORITHM_NAMES },
   },
-  audience: { ...URL_TEXT, minLength: 1, description: 'An accepted token must name this audience.' },
+  audience: {
+    oneOf: [
+      { ...URL_TEXT, minLength: 1 },
+      { type: 'array', minItems: 1, maxItems: 8, uniqueItems: true, items: { ...URL_TEXT, minLength: 1 } },
+    ],
+    description: 'An accepted token must name this audience, or one of these.',
+  },
   resource: {
     ...URL_TEXT,
     minLength: 1,
-    description: 'The audience of our app that tokens with `audience` are for. Default: `audience` itself.',
+    description:
+      'The audience of our app that tokens with `audience` are for. Default: `audience` itself, the first of several.',
   },
   typ: {
     type: 'string',
@@ -55,10 +62,15 @@ const ISSUER_PARTS: { readonly [name: string]: JsonSchema } = {
     description:
       '`JWT` also accepts access tokens whose header has `typ` `JWT`, or none. ID tokens are refused. Default: `at+jwt`.',
   },
-  claims: {
-    ...object({ subject: CLAIM, client: CLAIM, organization: CLAIM, groups: CLAIM, roles: CLAIM }),
+  workloads: {
+    type: 'boolean',
     description:
-      'Names of claims; a dot leads into an object (`realm_access.roles`). Defaults: `sub` and `client_id`. A subject is a member of `group:~<subject_prefix>group:<name>` and `group:~<subject_prefix>role:<name>` for each name in `groups` and `roles`, as long as the token lives.',
+      'Every token of this issuer for this audience is a credential, also without `scope`: of ServiceAccounts, SPIFFE and CI systems. The audience must not be a client at which people sign in.',
+  },
+  claims: {
+    ...object({ audience: CLAIM, subject: CLAIM, client: CLAIM, organization: CLAIM, groups: CLAIM, roles: CLAIM }),
+    description:
+      'Names of claims; a dot leads into an object (`realm_access.roles`). Defaults: `aud`, `sub` and `client_id`. A subject is a member of `group:~<subject_prefix>group:<name>` and `group:~<subject_prefix>role:<name>` for each name in `groups` and `roles`, as long as the token lives.',
   },
   required_claims: {
     ...NAMED_TEXTS,

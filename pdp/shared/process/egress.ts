@@ -1,0 +1,52 @@
+/** How a process reaches issuers outside: through which proxy, and by which certificate authorities. */
+import { readFileSync } from 'node:fs'
+import { setGlobalProxyFromEnv } from 'node:http'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { ConfigError } from './exit.ts'
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g
+
+/** As `node:http` takes it. http, which is for loopback, has no proxy. */
+export type Proxy = { readonly https_proxy: string; readonly no_proxy: string | undefined }
+
+/** The proxy of `HTTPS_PROXY`, but for hosts of `NO_PROXY`; null: connections need none. */
+export function proxyOf(environment: { readonly [name: string]: string | undefined }): Proxy | null {
+  const { HTTPS_PROXY = '', https_proxy = HTTPS_PROXY, NO_PROXY, no_proxy = NO_PROXY } = environment
+  return https_proxy === '' ? null : { https_proxy, no_proxy }
+}
+
+/** `fetch`, by which people are signed in, goes through the proxy. Throws ConfigError for a proxy that has no valid URL. */
+export function useProxy(environment: NodeJS.ProcessEnv): void {
+  const proxy = proxyOf(environment)
+  try {
+    if (proxy !== null) setGlobalProxyFromEnv({ ...proxy })
+  } catch {
+    throw new ConfigError(['HTTPS_PROXY is not the URL of a proxy, such as http://proxy.example.com:3128'])
+  }
+}
+
+/**
+ * Adds those of `SSL_CERT_FILE`, which OpenSSL, Go and Python read, and Node.js does not. Call it before the first connection.
+ * Throws ConfigError when the file cannot be read or is no list of certificates.
+ */
+export function trustAuthorities({ SSL_CERT_FILE: path }: NodeJS.ProcessEnv): void {
+  if (path === undefined || path === '') return
+  const added = certificatesOf(path)
+  try {
+    setDefaultCACertificates([...getCACertificates('default'), ...added])
+  } catch (err) {
+    throw new ConfigError([`SSL_CERT_FILE: ${path} has a certificate that is not valid (${String(err)})`])
+  }
+}
+
+function certificatesOf(path: string): readonly string[] {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (err) {
+    throw new ConfigError([`SSL_CERT_FILE: ${path} cannot be read (${String(err)})`])
+  }
+  const found = text.match(CERTIFICATE)
+  if (found === null) throw new ConfigError([`SSL_CERT_FILE: ${path} has no certificate in PEM form`])
+  return found
+}
