@@ -123,8 +123,15 @@ export interface Provisioning {
   page(of: ProvisionedOf, page: { readonly skip: number; readonly countMax: number }): Promise<readonly Provisioned[]>
   /** Names by id, of those that there are. */
   known(of: ProvisionedOf, ids: readonly string[]): Promise<ReadonlyMap<string, string>>
-  /** Throws `conflict` when another one has the name. A user's account must exist. */
-  put(of: ProvisionedOf, resource: Pick<Provisioned, 'id' | 'name' | 'externalId' | 'document'>): Promise<void>
+  /**
+   * Throws `conflict` when another one has the name. A user's account must exist. What is the same gets no new version, unless
+   * something that is kept elsewhere changed with it (`isChanged`).
+   */
+  put(
+    of: ProvisionedOf,
+    resource: Pick<Provisioned, 'id' | 'name' | 'externalId' | 'document'>,
+    isChanged?: boolean,
+  ): Promise<void>
   remove(of: ProvisionedOf, id: string): Promise<boolean>
   holdings(user: string, organizations: readonly string[]): Promise<Holdings>
   /** Whether the user has a relationship outside of these organizations. */

@@ -102,5 +102,10 @@ function nameIn({ displayName, name }: JsonObject): string | null {
   const { formatted, givenName, familyName } = isJsonObject(name) ? name : ({} as JsonObject)
   const parts = [givenName, familyName].filter((part) => typeof part === 'string')
   const found = [displayName, formatted, parts.join(' ')].find((text) => typeof text === 'string' && text.trim() !== '')
-  return typeof found === 'string' ? found.trim().slice(0, NAME_CHARACTERS_MAX) : null
+  return typeof found === 'string'
+    ? found
+        .trim()
+        .replace(/\p{Cc}+/gu, ' ')
+        .slice(0, NAME_CHARACTERS_MAX)
+    : null
 }

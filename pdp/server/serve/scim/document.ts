@@ -6,7 +6,8 @@ import { ScimError } from './errors.ts'
 
 const TEXT_CHARACTERS_MAX = 1_024
 const DOCUMENT_CHARACTERS_MAX = 16_384
-const CONTROL = /\p{Cc}/u
+/** RFC 7643 section 4.1.2 has line breaks in addresses; texts are pasted from other places. */
+const CONTROL = /[^\P{Cc}\t\r\n]/u
 
 /**
  * RFC 7644 section 3.3: what is unknown or read-only is ignored. Throws ScimError `invalidValue` for what is of another
@@ -70,7 +71,8 @@ function readOne(value: JsonValue, attribute: Attribute, place: string): JsonVal
   if (typeof value !== 'string') throw new ScimError('invalidValue', `${place} is not a text`)
   if (value.length > TEXT_CHARACTERS_MAX)
     throw new ScimError('invalidValue', `${place} has more than ${TEXT_CHARACTERS_MAX} characters`)
-  if (CONTROL.test(value) || textIssue(value) !== null)
+  const isName = attribute.uniqueness === 'server' || attribute.caseExact
+  if ((isName ? /\p{Cc}/u : CONTROL).test(value) || textIssue(value) !== null)
     throw new ScimError('invalidValue', `${place} has a control character`)
   return value
 }

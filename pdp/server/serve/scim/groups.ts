@@ -59,8 +59,8 @@ export async function deleteGroup(call: ScimCall): Promise<ScimOutcome> {
 
 async function update(call: ScimCall, before: readonly Member[], after: JsonObject): Promise<ScimOutcome> {
   const { members, ...document } = after
-  await call.at.provisioning.put(ofGroups(call), { id: call.id, ...keptOf(document) })
-  await writeMembers(call, call.id, { before, wanted: objectsIn(members) })
+  const isChanged = await writeMembers(call, call.id, { before, wanted: objectsIn(members) })
+  await call.at.provisioning.put(ofGroups(call), { id: call.id, ...keptOf(document) }, isChanged)
   const resource = await read(call, GROUPS, true)
   return { status: 'ok', body: resource, ...addressOf(resource) }
 }

@@ -1,6 +1,6 @@
 /** Changes of a resource by PATCH (RFC 7644 section 3.5.2), with the spellings that Entra ID and Okta use. */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../shared/domain/json.ts'
-import { type Attribute, named, type ResourceType, valuesMax } from './attributes.ts'
+import { type Attribute, named, type ResourceType, USER_SCHEMA, valuesMax } from './attributes.ts'
 import { type Budget, createBudget } from './budget.ts'
 import { readValue } from './document.ts'
 import { ScimError } from './errors.ts'
@@ -27,6 +27,7 @@ export function patched(resource: JsonObject, body: JsonValue | undefined, type:
     if (dropped !== null) result = withMember(result, dropped, null)
     for (const step of steps) {
       const change = changeOf(step, type)
+      if (change === null) continue
       if (isOfMembers(change)) {
         members ??= createMemberValues(spent(budget, listOf(result.members ?? null)))
         changeMembers(members, change, budget)
@@ -76,6 +77,26 @@ function operationsIn(body: JsonValue | undefined): readonly Operation[] {
 }
 
 /** Without a path, each member of the value is one change; Okta writes paths such as `name.givenName` for their names. */
+/**
+ * Whether it says that the person is no longer active, however the rest reads: the last word counts. Entra ID sends texts, and
+ * writes `op` and names in any case; Okta sends no path; a PUT is one value.
+ */
+export function deactivates(method: string, body: JsonValue | undefined): boolean {
+  if (!isJsonObject(body)) return false
+  const operations: JsonValue | undefined =
+    method === 'PUT' ? [{ op: 'replace', value: body }] : memberOf(body, 'Operations')
+  let active: JsonValue | undefined
+  for (const operation of Array.isArray(operations) ? operations.filter(isJsonObject) : []) {
+    const [op, path, value] = ['op', 'path', 'value'].map((name) => memberOf(operation, name))
+    if (typeof op !== 'string' || !/^(?:add|replace)$/i.test(op)) continue
+    const values =
+      typeof path === 'string' && path !== '' ? { [path]: value ?? null } : isJsonObject(value) ? value : {}
+    for (const [name, said] of Object.entries(values)) if (ACTIVE.includes(name.toLowerCase())) active = said
+  }
+  return active === false || (typeof active === 'string' && /^false$/i.test(active))
+}
+const ACTIVE = ['active', `${USER_SCHEMA.toLowerCase()}:active`]
+
 function spread({ op, value }: Operation, type: ResourceType): readonly Step[] {
   if (op === 'remove') throw new ScimError('noTarget', 'remove needs a path')
   if (!isJsonObject(value)) throw new ScimError('invalidValue', 'without a path the value must be an object')
@@ -90,7 +111,7 @@ function spread({ op, value }: Operation, type: ResourceType): readonly Step[] {
   })
 }
 
-/** RFC 7644 section 3.3: unknown attributes of a whole resource are ignored; a path that leads nowhere is not. */
+/** Names that are no paths of ours are ignored, too. */
 function isKnown(path: string, type: ResourceType): boolean {
   if (/^(?:schemas|id|meta)$/i.test(path)) return false
   try {
@@ -112,10 +133,13 @@ function targetOf({ schema, attribute }: AttributePath, type: ResourceType): Tar
 
 type Change = Step & Target & { readonly filter: Filter | null; readonly sub: string | null }
 
-function changeOf(step: Step, type: ResourceType): Change {
+/** Null for what is not kept: it is ignored, as in a whole resource (RFC 7644 section 3.3). */
+function changeOf(step: Step, type: ResourceType): Change | null {
   const { path, filter } = parsePatchPath(step.path)
   const target = targetOf(path, type)
-  if (target === null) throw new ScimError('invalidPath', `there is no attribute ${step.path.slice(0, 80)}`)
+  if (target === null) return null
+  const { subAttributes } = target.attribute
+  if (path.sub !== null && subAttributes !== undefined && named(subAttributes, path.sub) === null) return null
   requireMutable(target.attribute, step)
   return { ...step, ...target, filter, sub: path.sub }
 }

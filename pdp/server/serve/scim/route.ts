@@ -9,6 +9,7 @@ import { isNoneMatch } from '../http/conditions.ts'
 import { RequestProblem, SUCCESS } from '../http/status.ts'
 import type { ManagementDeps, Reach } from '../management/deps.ts'
 import { SCIM_PATH, SCIM_TYPE, ScimError } from './errors.ts'
+import { deactivates } from './patch.ts'
 
 const SCOPE = 'scim'
 /** A group with as many members as it may have. */
@@ -36,6 +37,8 @@ type Route = {
   readonly path: string
   /** True for what only reads; default: GET. */
   readonly reads?: boolean
+  /** Where a request that ends a person is refused, this is done all the same. */
+  deactivate?(call: ScimCall): Promise<void>
   handle(call: ScimCall): Promise<ScimOutcome>
 }
 
@@ -81,15 +84,24 @@ async function answer(
     context: { actor: name, requestId: request.id },
   })
   if (route.reads ?? route.method === 'GET') return route.handle(call(deps))
-  return withModels(() =>
-    deps.atomically({ logs: [DIRECTORY, TOKENS, organization] }, async (reach) => {
-      const at = { ...deps, ...reach }
-      const again = await authorize(deps, at, request, true)
-      if (again.organization !== organization)
-        throw new RequestProblem('permission_denied', 'the client was bound to another organization meanwhile')
-      return route.handle(call(at))
-    }),
-  )
+  const write = <T>(handle: (call: ScimCall) => Promise<T>): Promise<T> =>
+    withModels(() =>
+      deps.atomically({ logs: [DIRECTORY, TOKENS, organization] }, async (reach) => {
+        const at = { ...deps, ...reach }
+        const again = await authorize(deps, at, request, true)
+        if (again.organization !== organization)
+          throw new RequestProblem('permission_denied', 'the client was bound to another organization meanwhile')
+        return handle(call(at))
+      }),
+    )
+  try {
+    return await write(route.handle)
+  } catch (err) {
+    const { deactivate } = route
+    if (deactivate !== undefined && deactivates(route.method, request.body as JsonValue | undefined))
+      await write(deactivate)
+    throw err
+  }
 }
 
 type Caller = { readonly name: string; readonly organization: string }

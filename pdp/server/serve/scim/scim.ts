@@ -7,7 +7,7 @@ import { ScimError } from './errors.ts'
 import { createGroup, deleteGroup, GROUPS, patchGroup, replaceGroup } from './groups.ts'
 import { list, type Searched, show } from './listing.ts'
 import { addScimRoute, type ScimCall, type ScimDeps, type ScimOutcome } from './route.ts'
-import { createUser, deleteUser, patchUser, replaceUser, USERS } from './users.ts'
+import { createUser, deactivateAlone, deleteUser, patchUser, replaceUser, USERS } from './users.ts'
 
 /** Of one client at once. Each may go through all resources of an organization. */
 const SEARCHES_MAX = 4
@@ -27,6 +27,7 @@ export function addScim(app: FastifyInstance, deps: ScimDeps): void {
     },
   ]
   for (const { path, listed, create, replace, patch, remove } of kinds) {
+    const first = listed === USERS ? { deactivate: deactivateAlone } : {}
     addScimRoute(app, deps, { method: 'GET', path, handle: (call) => list(call, { ...listed, places }) })
     addScimRoute(app, deps, {
       method: 'POST',
@@ -36,8 +37,8 @@ export function addScim(app: FastifyInstance, deps: ScimDeps): void {
     })
     addScimRoute(app, deps, { method: 'POST', path, handle: create })
     addScimRoute(app, deps, { method: 'GET', path: `${path}/:id`, handle: (call) => show(call, listed) })
-    addScimRoute(app, deps, { method: 'PUT', path: `${path}/:id`, handle: replace })
-    addScimRoute(app, deps, { method: 'PATCH', path: `${path}/:id`, handle: patch })
+    addScimRoute(app, deps, { method: 'PUT', path: `${path}/:id`, handle: replace, ...first })
+    addScimRoute(app, deps, { method: 'PATCH', path: `${path}/:id`, handle: patch, ...first })
     addScimRoute(app, deps, { method: 'DELETE', path: `${path}/:id`, handle: remove })
   }
 }

@@ -1,5 +1,6 @@
 /** Users that a directory brings: each is an account of ours and a membership in the organization of the directory. */
 import { randomBytes } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import type { Provisioned } from '../../../engine/store/directory.ts'
 import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
 import { requireConditions, tagOf } from '../http/conditions.ts'
@@ -7,7 +8,7 @@ import { accountOf, changedAccount, holdingsOf, isShared, putAccount, shutOut } 
 import { ENTERPRISE_SCHEMA, USER, USER_SCHEMA } from './attributes.ts'
 import { readDocument } from './document.ts'
 import { groupsOf, leaveGroups } from './group-members.ts'
-import { type Listed, read } from './listing.ts'
+import { type Listed, read, stored } from './listing.ts'
 import { locationOf } from './location.ts'
 import {
   membershipAfter,
@@ -53,6 +54,15 @@ export async function patchUser(call: ScimCall): Promise<ScimOutcome> {
 }
 
 /**
+ * What a PATCH or PUT that shuts somebody out does although the rest of it is refused: no attribute keeps a leaver in. The
+ * conditions of the request are judged again.
+ */
+export async function deactivateAlone(call: ScimCall): Promise<void> {
+  const before = await readForWrite(call)
+  await update(call, before, { ...before, active: false })
+}
+
+/**
  * Who has something elsewhere as well, or administers Portcullis, keeps the account and is suspended here: without the
  * membership, what they hold here would count as a guest's. Others lose their account.
  */
@@ -76,13 +86,15 @@ export async function deleteUser(call: ScimCall): Promise<ScimOutcome> {
 /** `after.active`: what the request says about it; undefined: nothing. */
 async function update(call: ScimCall, before: JsonObject, after: JsonObject): Promise<ScimOutcome> {
   const { at, id } = call
-  const { active: _wasActive, roles: _hadRoles, ...documentBefore } = before
+  const { active: _wasActive, roles: hadRoles, ...documentBefore } = before
   const { active, roles, ...document } = after
   const held = await holdingsOf(call, id)
   const account = await changedAccount(call, { before: documentBefore, after: document }, held)
-  await at.provisioning.put(ofUsers(call), { id, ...keptOf(document, roles) })
   const said = { active: typeof active === 'boolean' ? active : null, roles }
   const membership = membershipAfter(await membershipOf(call, id), said, held)
+  // What the answer showed is no word of the directory.
+  const words = isDeepStrictEqual(roles, hadRoles) ? (await stored(call, USERS)).document.roles : roles
+  await at.provisioning.put(ofUsers(call), { id, ...keptOf(document, words) }, membership !== null || account !== null)
   if (membership !== null) await writeMembership(call, id, membership)
   if (account !== null) await putAccount(call, account)
   if (active === true) await at.provisioning.setBlocked(id, false)

@@ -94,7 +94,7 @@ export function postgresProvisioning(sql: Queries): Provisioning {
       )
       return new Map(rows.map(({ id, name }) => [id, name]))
     },
-    async put({ organization, kind }, { id, name, externalId, document }) {
+    async put({ organization, kind }, { id, name, externalId, document }, isChanged = false) {
       const others = await sql.query(`select 1 from provisioned where ${OF} and lower(name) = lower($3) and id <> $4`, [
         organization,
         kind,
@@ -106,8 +106,10 @@ export function postgresProvisioning(sql: Queries): Provisioning {
         `insert into provisioned (organization_id, kind, id, name, external_id, document, user_id)
          values ($1, $2, $3, $4, $5, $6, case when $2 = 'User' then $3 end)
          on conflict (organization_id, kind, id) do update set name = excluded.name, external_id = excluded.external_id,
-           document = excluded.document, version = provisioned.version + 1, changed_at = clock_timestamp()`,
-        [organization, kind, id, name, externalId, JSON.stringify(document)],
+           document = excluded.document, version = provisioned.version + 1, changed_at = clock_timestamp()
+         where $7 or (provisioned.name, provisioned.external_id, provisioned.document)
+           is distinct from (excluded.name, excluded.external_id, excluded.document)`,
+        [organization, kind, id, name, externalId, JSON.stringify(document), isChanged],
       )
     },
     async remove({ organization, kind }, id) {

@@ -126,14 +126,23 @@ describe('a user', () => {
     expect(USER_BEFORE).toEqual(before)
   })
 
+  test.each(['unknown', 'employeeType', 'urn:example:User:title', 'name.unknown', 'emails[type eq "work"].unknown'])(
+    'keeps no %s, and is as it was',
+    (path) => {
+      const operations = [
+        { op: 'replace', path, value: 'x' },
+        { op: 'add', path, value: { a: 1 } },
+        { op: 'remove', path },
+      ]
+      expect(patch(operations)).toEqual(USER_BEFORE)
+    },
+  )
+
   test.each<[JsonValue, string]>([
     [{ op: 'move', path: 'title', value: 'x' }, 'invalidSyntax'],
     [{ path: 'title', value: 'x' }, 'invalidSyntax'],
     ['x', 'invalidSyntax'],
     [{ op: 'remove' }, 'noTarget'],
-    [{ op: 'replace', path: 'unknown', value: 'x' }, 'invalidPath'],
-    [{ op: 'replace', path: 'urn:example:User:title', value: 'x' }, 'invalidPath'],
-    [{ op: 'replace', path: 'name.unknown', value: 'x' }, 'invalidPath'],
     [{ op: 'replace', path: 'title[value eq "x"]', value: 'x' }, 'invalidPath'],
     [{ op: 'replace', path: 7, value: 'x' }, 'invalidPath'],
     [{ op: 'replace', path: '__proto__.x', value: 'x' }, 'invalidPath'],
