@@ -5,6 +5,7 @@ import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { openPdpConnection } from '../../pdp/shared/client/connection.ts'
 import { StartError } from '../../pdp/shared/process/exit.ts'
 import { serviceDefinition } from '../../pdp/shared/process/grpc/service.ts'
+import { parseJws, TOKEN_CHARS_MAX } from '../../pdp/shared/token/jws.ts'
 import { DecideRequestSchema, type DecideResponse, DecisionService } from '../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import type { PermissionQuestion } from '../pdp-client/question.ts'
@@ -13,6 +14,7 @@ import type { Check } from '../routes/checks.ts'
 const WAIT_MS = 5_000
 /** In one question. */
 const CHECKS_MAX = 256
+const PERMISSION = 'permission '
 const { decide: DECIDE } = serviceDefinition(DecisionService)
 
 export type PdpCheckDeps = {
@@ -29,6 +31,9 @@ export async function pdpWarnings(config: LoadedConfig, deps: PdpCheckDeps): Pro
     for (const { text, question } of check === null ? [] : questionsOf(check, first.organization))
       if (!found.has(text)) found.set(text, { route: id, question })
   const warnings: string[] = []
+  const { resource } = config.file
+  // Roles of an app count in a token for the app.
+  const isForResource = [parseJws(deps.token, TOKEN_CHARS_MAX)?.payload.aud].flat().includes(resource)
   const asked = [...found]
   for (let at = 0; at < asked.length; at += CHECKS_MAX) {
     const part = asked.slice(at, at + CHECKS_MAX)
@@ -39,7 +44,11 @@ export async function pdpWarnings(config: LoadedConfig, deps: PdpCheckDeps): Pro
     )
     for (const [index, [text, { route }]] of part.entries())
       if (permissions[index]?.reasonCode === 'unknown_relation')
-        warnings.push(`${route} asks ${text}, which no model or role of the PDP has: it is always denied`)
+        warnings.push(
+          text.startsWith(PERMISSION) && !isForResource
+            ? `${route} asks ${text}, which no role of all apps has; the token is not for ${resource}, so that roles of its app do not count: portcullis token --resource ${resource}`
+            : `${route} asks ${text}, which no model or role of the PDP has: it is always denied`,
+        )
   }
   return warnings
 }
@@ -59,7 +68,7 @@ function questionsOf(check: Check, organization: string): readonly Named[] {
     case 'permission':
       return [
         {
-          text: `permission ${check.key}`,
+          text: `${PERMISSION}${check.key}`,
           question: { relation: check.key, resource: `organization:${organization}` },
         },
       ]

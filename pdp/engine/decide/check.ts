@@ -10,7 +10,7 @@ import type { ConditionRun } from './conditions/run.ts'
 import { denialDetails, groupSteps } from './explanation.ts'
 import type { Model } from './model.ts'
 import { NEAR_LEVELS, Near } from './near.ts'
-import { type HeldGrant, heldPermissions } from './roles.ts'
+import { ANY_APP, type HeldGrant, heldPermissions } from './roles.ts'
 import { PAUSED, Search, TUPLES_PER_CHECK_MAX } from './search/search.ts'
 import { after, Paused, Slice, type Sliced } from './slices.ts'
 import type { Way } from './subgoals.ts'
@@ -143,7 +143,7 @@ function answerOf(slice: Slice, question: Question, begun: Search | null): Slice
   if (undecided !== null && role !== undefined) throw undecided
   if (related === UNKNOWN || role === undefined) return undefined
   if (isAsked && isRelationName(check.relation)) return NOTHING_HELD
-  return byRole && role.code !== 'unknown_relation' ? NOTHING_HELD : UNKNOWN_RELATION
+  return byRole && role.code !== 'unknown_relation' ? role : UNKNOWN_RELATION
 }
 
 /** What a search comes to. `undecided`: why it came to nothing. */
@@ -213,24 +213,47 @@ function roleAnswer(view: View, asked: CheckInput, check: PermissionCheck): Answ
   const held = heldPermissions(view, { organization: asked.organization, subject: asked.subject, app })
   if (held === undefined) return undefined
   const found = held.permissions.find((p) => p.key === check.relation)
-  if (found === undefined) return isDeclared(view, app, check.relation) ? NOTHING_HELD : UNKNOWN_RELATION
+  if (found === undefined) {
+    const declaring = declaringApps(view, app, check.relation)
+    if (declaring === undefined) return undefined
+    if (declaring === NOWHERE) return UNKNOWN_RELATION
+    return app === ANY_APP && asked.explain === true ? heldOfNone(declaring, check.relation) : NOTHING_HELD
+  }
   const { held: by } = found
-  const reason = asked.explain === true ? { reason: roleReason(view, asked.subject, by) } : {}
+  const { app: owner, role } = by.grant
+  const named = app === ANY_APP && owner !== null ? [`by role ${role} of app ${owner}`] : []
+  const reason = asked.explain === true ? { reason: roleReason(view, asked.subject, by, named) } : {}
   return { allowed: true, code: by.origin, ...reason }
 }
 
-function isDeclared(view: View, app: string | null, key: string): boolean {
-  const manifest = view.manifests()?.find((m) => m.app === app)
-  return (
-    (manifest !== undefined && Object.hasOwn(manifest.permissions, key)) ||
-    view.roles()?.some((r) => r.permissions.includes(key)) === true
-  )
+const NOWHERE: readonly string[] = []
+
+/** Apps that declare the key, of those that the question is about. Undefined while rows are missing. */
+function declaringApps(view: View, app: string | null, key: string): readonly string[] | undefined {
+  const manifests = view.manifests()
+  const roles = view.roles()
+  if (manifests === undefined || roles === undefined) return undefined
+  const isMeant = (id: string): boolean => app === ANY_APP || id === app
+  const apps = manifests.filter((one) => isMeant(one.app) && Object.hasOwn(one.permissions, key)).map((one) => one.app)
+  if (apps.length > 0) return apps
+  return roles.some(({ permissions }) => permissions.includes(key)) ? [ANY_APP] : NOWHERE
 }
 
-function roleReason(view: View, subject: string, { grant, origin, log }: HeldGrant): Reason {
+function heldOfNone(apps: readonly string[], key: string): Answer {
+  const details = apps[0] === ANY_APP ? [] : [`permission ${key} belongs to app ${apps.join(', ')}`]
+  return { ...NOTHING_HELD, reason: { code: 'none', message: REASONS.none, path: [], missing: [], details } }
+}
+
+function roleReason(
+  view: View,
+  subject: string,
+  { grant, origin, log }: HeldGrant,
+  details: readonly string[],
+): Reason {
   const group = grant.subject.startsWith('group:') ? `${grant.subject}#member` : null
   const steps = group === null ? [] : groupSteps(view, log, { subject, group })
-  return { code: origin, message: REASONS[origin], path: [{ role_grant: grant.id }, ...steps], missing: [] }
+  const path = [{ role_grant: grant.id }, ...steps]
+  return { code: origin, message: REASONS[origin], path, missing: [], ...(details.length === 0 ? {} : { details }) }
 }
 
 type RelationReason = Omit<Reason, 'code' | 'message'>

@@ -71,7 +71,10 @@ function grantsIn(view: View, log: LogId, subject: string): readonly RoleGrant[]
   return held
 }
 
-/** Permission keys of the grants: of roles of `app`, and of organization-wide roles. Undefined while rows are missing. */
+/** Stands for every app where a question is not about one. No app has this id. */
+export const ANY_APP = '*'
+
+/** Permission keys of the grants: of roles of `app`, or of every app, and of organization-wide roles. Undefined while rows are missing. */
 export function heldPermissions(
   view: View,
   request: { organization: string; subject: string; app: string | null },
@@ -80,13 +83,14 @@ export function heldPermissions(
   const manifests = request.app === null ? [] : view.manifests()
   const organizationRoles = view.roles()
   if (grants === undefined || manifests === undefined || organizationRoles === undefined) return undefined
-  const appRoles = manifests.find((m) => m.app === request.app)?.roles ?? {}
+  const rolesOf = (app: string) => manifests.find((manifest) => manifest.app === app)?.roles ?? {}
   const wideRoles = new Map(organizationRoles.map((role) => [role.key, role]))
   const roles = new Set<string>()
   const permissions: HeldPermission[] = []
   for (const held of grants) {
     const { app, role } = held.grant
-    if (app !== null && app !== request.app) continue
+    if (app !== null && app !== request.app && request.app !== ANY_APP) continue
+    const appRoles = app === null ? {} : rolesOf(app)
     const definition = app === null ? wideRoles.get(role) : Object.hasOwn(appRoles, role) ? appRoles[role] : undefined
     if (definition === undefined) continue // a role that no longer exists grants nothing
     roles.add(role)

@@ -14,6 +14,8 @@ export type FormQuestion = {
   readonly resource: string
   /** Whose roles answer a permission key on the organization. */
   readonly app: string | null
+  /** Those of the token that the question was about, with blanks between: they name the app before `app` does. */
+  readonly audience?: string | null
 }
 
 export function reasonSentence({ subject, relation, resource }: FormQuestion, result: PermissionResult): Html {

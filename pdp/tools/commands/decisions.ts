@@ -64,6 +64,7 @@ export function addDecisionCommands(program: Command, io: NodeJS.Process, run: R
       .argument('<resource>', '<type>:<id>')
       .addHelpText('after', examples(program.name())[name])
     addQuestionOptions(addConnectionOptions(command))
+      .option('--app <app>', 'the app whose permission it is (that of the token, or any)')
       .option('--model <file>', 'answer from a store file (.fga.yaml) or a model alone, without a server')
       .action((subject: string, relation: string, resource: string, options: Options) =>
         run(() => decide({ subject, relation, resource, explain: name === 'explain', options, io })),
@@ -71,7 +72,7 @@ export function addDecisionCommands(program: Command, io: NodeJS.Process, run: R
   }
 }
 
-type Options = ConnectionOptions & QuestionOptions & { readonly model?: string }
+type Options = ConnectionOptions & QuestionOptions & { readonly model?: string; readonly app?: string }
 
 async function decide(asked: {
   subject: string
@@ -98,6 +99,7 @@ async function decide(asked: {
     permissions: [{ relation, resource }],
     ...(subject === null ? {} : { subject }),
     ...(explain ? { explain } : {}),
+    app: options.app ?? '*',
     ...questionBody(accompanying),
   }
   const decision = parseDecision(

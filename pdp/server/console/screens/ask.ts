@@ -1,5 +1,6 @@
 /** Ask: may this subject do this? With the reason, what made it so, what is missing, and what would change it. */
 
+import { ANY_APP } from '../../../engine/decide/roles.ts'
 import type { LogEntry } from '../../../engine/store/contract.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { ENVIRONMENT } from '../../../shared/domain/change-log.ts'
@@ -40,7 +41,10 @@ export async function answerAsked(visit: Visit, asked: FormQuestion, supposed: S
   const { relation, resource, organization, app } = asked
   const permissions = [{ relation, resource }]
   const startedMs = performance.now()
-  const question = { organization, subject, permissions, explain: true, app, ...readSupposed(supposed) }
+  const { audience } = asked
+  const audiences = audience?.split(' ') ?? []
+  const ofApp = { app: app ?? ANY_APP, audiences }
+  const question = { organization, subject, permissions, explain: true, ...ofApp, ...readSupposed(supposed) }
   const [exists, decision] = await Promise.all([
     existsAsSubject(directory, subject, organization),
     pdp.decide(question),
@@ -56,6 +60,7 @@ export const askedOf = (visit: Visit): FormQuestion => ({
   relation: visit.query('relation').trim(),
   resource: visit.query('resource').trim(),
   app: visit.query('app').trim() || null,
+  audience: visit.query('audience').trim() || null,
 })
 
 export async function showAsk(visit: Visit): Promise<View> {
@@ -141,11 +146,12 @@ ${result.allowed ? await pathTable(visit, result, found) : isKnown ? missingTabl
 }
 
 const SUPPOSED = html`<p class="note"><strong>What if:</strong> this answers a supposition. Nothing was written, and nothing is remembered.</p>`
-const questionParameters = ({ subject, relation, resource, app }: FormQuestion) => ({
+const questionParameters = ({ subject, relation, resource, app, audience }: FormQuestion) => ({
   subject,
   relation,
   resource,
   app,
+  audience: audience ?? null,
 })
 
 async function pathTable(

@@ -152,7 +152,9 @@ function rowsOf(
   decision: KeptDecision,
   now: readonly (boolean | null)[] | null,
 ): readonly (readonly (Html | string)[])[] {
-  const { atMs, subject, permissions, entitlements, requestId, decisionId, route, hasContext, app } = decision
+  const { atMs, subject, permissions, entitlements, requestId, decisionId, route, hasContext, app, audiences } =
+    decision
+  const audience = audiences.length === 0 ? null : audiences.join(' ')
   const who = subject === null ? html`<span class="note">nobody</span>` : name(subject)
   const request = html`<span class="id">${link(address('decisions', { org, request: requestId ?? decisionId }), name(requestId ?? decisionId))}</span>`
   const way = route === null ? EMPTY : link(address('decisions', { org, route }), name(route))
@@ -168,7 +170,8 @@ function rowsOf(
   const unknown = html`<span class="note">–</span>`
   const checks = permissions.map(({ relation, resource, allowed, reasonCode }, i) => {
     const text = html`${name(relation)} ${name(resource)}`
-    const asked = subject === null ? text : link(address('ask', { org, subject, relation, resource, app }), text)
+    const asked =
+      subject === null ? text : link(address('ask', { org, subject, relation, resource, app, audience }), text)
     const answer = now?.[i] ?? null
     const changed = answer === null || answer === allowed ? EMPTY : html` <strong>changed</strong>`
     return row(

@@ -1,5 +1,6 @@
 /** Answers one question about a bearer. HTTP and gRPC share this, so that both give the same answer for the same reason. */
 
+import { ANY_APP } from '../../../engine/decide/roles.ts'
 import type { Directory } from '../../../engine/store/directory.ts'
 import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
 import type {
@@ -29,6 +30,8 @@ export type Question = {
   readonly withoutTuples?: readonly ContextualTuple[]
   readonly asOfMs?: number
   readonly context?: JsonObject
+  /** Whose roles count; `*`: the token's app, or every app where it has none. Absent: the token's. */
+  readonly app?: string
   /** The id of the request that led to the question; absent or empty: the caller does not say it. */
   readonly requestId?: string
   /** Of the client whose request led to the question, as the caller says it. */
@@ -86,7 +89,9 @@ async function answerQuestion(deps: QuestionDeps, token: TokenState, question: Q
     (contextualTuples !== undefined && contextualTuples.length > 0) ||
     withoutTuples !== undefined ||
     asOfMs !== undefined
-  if (named !== null || question.explain || isSupposed || setsContext) requireReader(token, question.provenKey === true)
+  const setsApp = question.app !== undefined
+  if (named !== null || question.explain || isSupposed || setsContext || setsApp)
+    requireReader(token, question.provenKey === true)
   if (token.organization === null) {
     return denied({ token: (await isAlive(deps.pdp, token)) ? token : null, question, decisionId })
   }
@@ -126,7 +131,7 @@ function requestOf(token: ActiveToken, of: { question: Question; organization: s
     subject: of.subject,
     permissions,
     entitlements,
-    app: token.app,
+    app: appOf(token, of.question),
     audiences: token.audiences,
     revocationKeys: token.revocationKeys,
     issuedAtMs: token.issuedAtMs,
@@ -152,6 +157,9 @@ export async function existsAsSubject(
 
 export const refusedUnknown = (check: PermissionCheck, subject: AskedSubject, explain: boolean): PermissionResult =>
   refused(check, 'none', explain, unknownSubject(subject))
+
+const appOf = ({ app: own }: ActiveToken, { app }: Question): string | null =>
+  app === undefined || (app === ANY_APP && own !== null) ? own : app
 
 /** A token without an organization is denied everything; the answer still says whether the token is active. */
 async function isAlive(pdp: Pick<Pdp, 'isRevoked'>, token: ActiveToken): Promise<boolean> {

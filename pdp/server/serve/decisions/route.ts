@@ -4,7 +4,7 @@ import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
 import type { AskedSubject, PermissionResult } from '../../../shared/domain/decision.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import { type CredentialDeps, presentedToken, provesKey } from '../authentication/credentials.ts'
-import { PROBLEM_RESPONSE } from '../http/schemas.ts'
+import { PROBLEM_RESPONSE, text } from '../http/schemas.ts'
 import { SUCCESS } from '../http/status.ts'
 import type { Answer, AnswerQuestion, Question } from './answer.ts'
 import { type AskedFromDeps, askedFrom } from './asked-from.ts'
@@ -34,6 +34,7 @@ type Body = {
   readonly as_of?: string
   readonly context?: JsonObject
   readonly explain?: boolean
+  readonly app?: string
 }
 const BODY = {
   type: 'object',
@@ -64,6 +65,11 @@ const BODY = {
     },
     without_tuples: WITHOUT_TUPLES,
     as_of: AS_OF,
+    app: {
+      ...text('^[\\x21\\x22\\x24-\\x7e]{1,256}$', 'the id of an app, or *'),
+      description:
+        'The app whose roles count for permission keys on the organization; `*`: the app of the token, or every app where it has none, which the reason names. Absent: the app of the token. Needs decisions:read as well.',
+    },
     explain: { type: 'boolean', description: 'Adds a reason to each permission. Also needs the scope decisions:read.' },
   },
 } as const
@@ -175,6 +181,7 @@ export function addDecisions(
         ...readAsOf(request.body.as_of),
         ...askedFrom(request, deps),
         provenKey,
+        ...(request.body.app !== undefined && { app: request.body.app }),
         ...(context !== undefined && { context }),
       }
       const answer = await relocated(deps.answer(token, question))
