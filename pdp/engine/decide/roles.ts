@@ -71,7 +71,7 @@ function grantsIn(view: View, log: LogId, subject: string): readonly RoleGrant[]
   return held
 }
 
-/** Stands for every app where a question is not about one. No app has this id. */
+/** Every app, where a question is about none in particular. No app has this id. */
 export const ANY_APP = '*'
 
 /** Permission keys of the grants: of roles of `app`, or of every app, and of organization-wide roles. Undefined while rows are missing. */

@@ -37,7 +37,7 @@ type Route = {
   readonly path: string
   /** True for what only reads; default: GET. */
   readonly reads?: boolean
-  /** Where a request that ends a person is refused, this is done all the same. */
+  /** This is done even where a request that ends a person is refused. */
   deactivate?(call: ScimCall): Promise<void>
   handle(call: ScimCall): Promise<ScimOutcome>
 }
