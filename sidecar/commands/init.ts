@@ -54,7 +54,7 @@ function routesOf(operations: readonly Operation[]): { routes: readonly FirstRou
   const leftOut: string[] = []
   for (const operation of operations) {
     const { method, path } = operation
-    const pattern = parsePattern(path.split('/').map(segmentText).join('/'))
+    const pattern = parsePattern(path.split('/').map(routeSegment).join('/'))
     if (typeof pattern === 'string') {
       leftOut.push(`${method} ${path}, because the path ${pattern}`)
       continue
@@ -87,7 +87,7 @@ function checkOrReason({ isPublic, mapping }: Operation): CheckText | MappingErr
 }
 
 /** A segment of a route has one parameter, so `{base}...{head}` becomes `{base_head}`, which matches the same and more. */
-function segmentText(text: string): string {
+function routeSegment(text: string): string {
   const parts = text.replaceAll(/\{([^{}]*)\}/g, (_, name: string) => `{${parameterName(name)}}`)
   const names = [...parts.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
   return names.length < 2 ? parts : `{${names.join('_')}}`
@@ -97,8 +97,8 @@ function segmentText(text: string): string {
 const parameterName = (name: string): string => name.replaceAll(/\W/g, '_').replace(/^(?=[^A-Za-z]|$)/, 'p')
 
 function testsOf({ id, method, pattern, check }: FirstRoute): object[] {
-  const names = pattern.segments.map((segment) => (segment.kind === 'literal' ? segment.text : `some-${segment.name}`))
-  const request = `${method} /${[...names, ...(pattern.rest ? ['some', 'path'] : [])].join('/')}`
+  const path = patternText(pattern).replaceAll(/\{(\w+)\}/g, 'some-$1')
+  const request = `${method} ${pattern.rest ? path.replace(/\*\*$/, 'some/path') : path}`
   if (check === 'public') return [{ request, expect: { route: id } }]
   return [
     // What a check reads of the request is not known here.

@@ -1,7 +1,7 @@
 /** `openapi`: the routes of a route file as an OpenAPI document with AuthZEN mappings. */
 import { stringify } from 'yaml'
 import type { RouteFile } from '../route-file/route-file.ts'
-import type { Pattern } from '../routes/patterns.ts'
+import type { Pattern, Segment } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
 import { MAPPING_KEY, MappingError, mappingOfCheck } from './coaz.ts'
 
@@ -56,5 +56,9 @@ function operationOf(route: Route): object {
   }
 }
 
-const pathOf = ({ segments }: Pattern): string =>
-  `/${segments.map((segment) => (segment.kind === 'literal' ? encodeURIComponent(segment.text) : `{${segment.name}}`)).join('/')}`
+const pathOf = ({ segments }: Pattern): string => `/${segments.map(templateOf).join('/')}`
+
+const templateOf = (segment: Segment): string =>
+  segment.kind === 'literal'
+    ? encodeURIComponent(segment.text)
+    : `${encodeURI(segment.before)}{${segment.name}}${encodeURI(segment.after)}`

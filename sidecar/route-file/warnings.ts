@@ -4,6 +4,7 @@ import { type Check, usesSource } from '../routes/checks.ts'
 import { judgementOf } from '../routes/overlaps.ts'
 import { type Protection, protectsOtherwise, rulesOf } from '../routes/path-readings.ts'
 import {
+  commonSegment,
   cross,
   foldPattern,
   isWithin,
@@ -11,9 +12,10 @@ import {
   type Pattern,
   parametersOf,
   patternText,
+  type Segment,
 } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
-import { isIndexFile, isScript, stemsOf } from '../routes/script-paths.ts'
+import { formatsOf, isIndexFile, isScript, stemsOf } from '../routes/script-paths.ts'
 import { describeSource } from '../routes/template.ts'
 import { CHANGING, READING } from '../routes/value-readings.ts'
 import type { RouteFile } from './route-file.ts'
@@ -183,8 +185,8 @@ function commonPattern(a: Pattern, b: Pattern): Pattern {
   return { segments: segments.filter((segment) => segment !== undefined), rest: a.rest && b.rest }
 }
 
-const narrower = (one: Pattern['segments'][number] | undefined, other: typeof one): typeof one =>
-  one === undefined || other?.kind === 'literal' ? other : one
+const narrower = (one: Segment | undefined, other: Segment | undefined): Segment | undefined =>
+  one === undefined || other === undefined ? (one ?? other) : (commonSegment(one, other) ?? one)
 
 /** One sentence for each two paths, of which some request is refused. */
 function overlapWarnings(routes: readonly Route[]): string[] {
@@ -270,19 +272,28 @@ function withoutFormat(theirs: Folded, all: readonly Folded[]): string[] {
   const { segments, rest } = theirs.pattern
   const last = segments.at(-1)
   const shown = theirs.route.pattern.segments.at(-1)
-  if (rest || last?.kind !== 'literal' || shown?.kind !== 'literal' || isIndexFile(last.text)) return []
-  return stemsOf(last.text).flatMap((stem) => {
-    const path: Pattern = { segments: segments.with(-1, { kind: 'literal', text: stem }), rest: false }
+  if (rest || last === undefined || shown === undefined) return []
+  return withoutFormats(last).flatMap((named, at) => {
+    const path: Pattern = { segments: segments.with(-1, named), rest: false }
     const ours = taking(path, theirs, all)
     const isTaken = all.some((other) => isSame(other.pattern, path) && covers(other.route.method, theirs.route.method))
     if (isTaken || ours === undefined) return []
+    // A parameter of the other route knows the name with its format, too.
+    if (last.kind === 'parameter' && ours.pattern.segments.length === segments.length) return []
     if (!protectsOtherwise(ours, theirs, { path: theirs.pattern, read: path })) return []
-    const named = { kind: 'literal', text: shown.text.slice(0, stem.length) } as const
-    const written = routeText(theirs.route, { segments: theirs.route.pattern.segments.with(-1, named), rest: false })
+    const without = withoutFormats(shown)[at] ?? shown
+    const written = routeText(theirs.route, { segments: theirs.route.pattern.segments.with(-1, without), rest: false })
     return [
       `${written} matches ${ours.route.id}, but servers that leave out the format run ${theirs.route.id} for it, so it is denied. Add ${written} with the check of ${theirs.route.id}`,
     ]
   })
+}
+
+/** The segment as servers know it that leave out its formats. */
+function withoutFormats(segment: Segment): Segment[] {
+  if (segment.kind === 'parameter') return formatsOf(segment).map(({ stem }) => ({ ...segment, after: stem }))
+  const { text } = segment
+  return isIndexFile(text) ? [] : stemsOf(text).map((stem) => ({ kind: 'literal', text: stem }))
 }
 
 /** A public route of all that Next.js serves beside its pages: the data of guarded pages is below it, too. */

@@ -8,9 +8,9 @@ import { foldText } from '../http/folding.ts'
 import { RequestError } from '../request/errors.ts'
 import { SEGMENTS_MAX, tooManySegments } from '../request/target.ts'
 import type { Check } from './checks.ts'
-import { isWithin, otherSlash, type Pattern } from './patterns.ts'
+import { isWhole, isWithin, otherSlash, type Pattern } from './patterns.ts'
 import type { PathSegments, Route } from './route.ts'
-import { isScript, namesScript, pagesOfData, type ScriptReading, scriptReadings } from './script-paths.ts'
+import { type Format, isScript, namesScript, pagesOfData, type ScriptReading, scriptReadings } from './script-paths.ts'
 
 /** One way to read a path, folded, and the pattern of its route under the same reading. */
 export type Reading = {
@@ -42,6 +42,8 @@ export const isPlain = ({ segments, written }: PathSegments): boolean => {
 type RouteNames = {
   readonly indexFiles: ReadonlySet<string>
   readonly formatted: ReadonlyMap<string, readonly string[]>
+  /** Formats behind parameters. */
+  readonly formats: readonly Format[]
 }
 
 /** Segments that are scripts, or names of files without their formats. Each multiplies the readings. */
@@ -79,7 +81,7 @@ type ReadingNames = RouteNames & { readonly pattern: Pattern }
 /** The readings that concern any of the segments. */
 function* basesOf(
   { segments }: PathSegments,
-  { pattern, formatted }: ReadingNames,
+  { pattern, formatted, formats }: ReadingNames,
 ): Generator<Reading, void, undefined> {
   const folded = segments.map((text) => foldText(text).replace(SLASH_ALIKE, '/'))
   const first: Reading = { segments: folded, pattern, aligned: true, script: null, isPageOfData: false }
@@ -103,6 +105,7 @@ function* basesOf(
   yield* bases
   for (const base of bases) yield* withoutCompression(base)
   for (const base of bases) yield* withFormat(base, formatted)
+  for (const base of bases) yield* withFormatOfParameter(base, formats)
 }
 
 /** Refuses early what would have too many readings. */
@@ -186,7 +189,8 @@ function* withoutScript(reading: Reading): Generator<Reading, void, undefined> {
 /** A route that names what follows the script, such as `/files/{name}/raw`, knows the script as a value. */
 export function isForeseen({ script }: Reading, { ours, theirs }: { ours: Pattern; theirs: Pattern }): boolean {
   if (script === null || script.scriptAt === null) return false
-  return ours.segments[script.scriptAt + 1] !== undefined && theirs.segments[script.decisiveAt]?.kind !== 'literal'
+  const decisive = theirs.segments[script.decisiveAt]
+  return ours.segments[script.scriptAt + 1] !== undefined && (decisive === undefined || isWhole(decisive))
 }
 
 function* withIndexFile(reading: Reading, names: ReadonlySet<string>): Generator<Reading, void, undefined> {
@@ -219,6 +223,16 @@ function* withFormat(reading: Reading, formatted: RouteNames['formatted']): Gene
   for (const [at, text] of segments.entries())
     if (hasFormat(reading, at, formatted))
       for (const name of formatted.get(text) ?? []) yield { ...reading, segments: segments.with(at, name) }
+}
+
+/** The same with a parameter: `/files/report` as `/files/{file}.csv`, unless a route has the name as it is. */
+function* withFormatOfParameter(reading: Reading, formats: readonly Format[]): Generator<Reading, void, undefined> {
+  const { segments, pattern } = reading
+  const at = segments.at(-1) === '' ? segments.length - 2 : segments.length - 1
+  const name = segments[at] ?? ''
+  if (name === '' || pattern.segments[at] !== undefined) return
+  for (const { stem, added } of formats)
+    if (name.endsWith(stem)) yield { ...reading, segments: segments.with(at, name + added) }
 }
 
 /** Rails and Spring read `/admin.json` as `/admin`. A literal of the route file is exact. */
@@ -268,10 +282,14 @@ const WHOLE_PATH = '"from":"request","name":"path"'
 
 /** The rules of a route as text: equal texts mean equal protection. Parameters are compared by position in the path. */
 export function rulesOf({ check, context, stepUp, shadow, websocket, origins, pattern }: Route): string {
-  const places = pattern.segments.flatMap((segment, at) => (segment.kind === 'parameter' ? [at] : []))
+  const places = pattern.segments.flatMap((one, at) => {
+    if (one.kind === 'literal') return []
+    // A part of a segment is another value than all of it.
+    return [isWhole(one) ? { place: at } : { place: at, before: one.before, after: one.after }]
+  })
   const place = (_: string, value: unknown): unknown =>
     typeof value === 'object' && value !== null && 'from' in value && value.from === 'path' && 'index' in value
-      ? { place: places[Number(value.index)] }
+      ? places[Number(value.index)]
       : value
   const shown: { readonly check: Check | null } & { readonly [name: string]: unknown } = {
     check,

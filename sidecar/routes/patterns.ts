@@ -3,13 +3,19 @@ import { foldText } from '../http/folding.ts'
 
 export type Segment =
   | { readonly kind: 'literal'; readonly text: string }
-  /** One non-empty segment. */
-  | { readonly kind: 'parameter'; readonly name: string }
+  /** One non-empty value in a segment, and the texts around it, which are empty for most. */
+  | Parameter
+export type Parameter = {
+  readonly kind: 'parameter'
+  readonly name: string
+  readonly before: string
+  readonly after: string
+}
 /** `rest`: it ends in `**`, which matches anything after the slash, also nothing: `/a/**` matches `/a/`, not `/a`. */
 export type Pattern = { readonly segments: readonly Segment[]; readonly rest: boolean }
 
 const SEGMENTS_MAX = 64
-const PARAMETER = /^\{([a-zA-Z][a-zA-Z0-9_]*)\}$/
+const PARAMETER = /^([^{}]*)\{([a-zA-Z][a-zA-Z0-9_]*)\}([^{}]*)$/
 const LITERAL = /^[^\p{Cc}{}*?#\\%\s]*$/u
 
 /** The pattern, or an error message that continues the sentence "the path …". */
@@ -31,15 +37,19 @@ export function parsePattern(path: string): Pattern | string {
 }
 
 function parseSegment(text: string, { last }: { last: boolean }): Segment | string {
-  const parameter = PARAMETER.exec(text)?.[1]
-  if (parameter !== undefined) return { kind: 'parameter', name: parameter }
+  const [, before = '', name, after = ''] = PARAMETER.exec(text) ?? []
+  if (name !== undefined && !/[*%]/.test(text))
+    return LITERAL.test(before + after)
+      ? { kind: 'parameter', name, before, after }
+      : `has ${text}, which has a character that a path cannot have`
   if (text === '**') return 'has ** before its end'
   if (text === '' && !last) return 'has an empty segment'
   if (text === '.' || text === '..') return 'has a dot segment'
   if (text.startsWith(':')) return `has ${text}; a parameter is written {${text.slice(1)}}`
-  if (text.includes('{') || text.includes('}')) return `has ${text}; a parameter is a whole segment, such as {id}`
   if (text.includes('*')) return `has ${text}; only ** as the last segment matches more than one name`
   if (text.includes('%')) return `has ${text}; write the character itself instead of its percent-encoding`
+  if (text.includes('{') || text.includes('}'))
+    return `has ${text}; a segment has one parameter at most, such as {id} or {id}:cancel`
   if (!LITERAL.test(text)) return `has ${text}, which has a character that a path cannot have`
   return { kind: 'literal', text }
 }
@@ -47,11 +57,42 @@ function parseSegment(text: string, { last }: { last: boolean }): Segment | stri
 export const parameterNames = ({ segments }: Pattern): string[] =>
   segments.flatMap((segment) => (segment.kind === 'parameter' ? [segment.name] : []))
 
+const segmentText = (segment: Segment): string =>
+  segment.kind === 'literal' ? segment.text : `${segment.before}{${segment.name}}${segment.after}`
+
 /** The pattern as a route file writes it. */
-export const patternText = ({ segments, rest }: Pattern): string => {
-  const texts = segments.map((segment) => (segment.kind === 'literal' ? segment.text : `{${segment.name}}`))
-  return `/${[...texts, ...(rest ? ['**'] : [])].join('/')}`
+export const patternText = ({ segments, rest }: Pattern): string =>
+  `/${[...segments.map(segmentText), ...(rest ? ['**'] : [])].join('/')}`
+
+/** True if the parameter is the whole segment. */
+export const isWhole = (segment: Segment | undefined): boolean =>
+  segment?.kind === 'parameter' && segment.before === '' && segment.after === ''
+
+/** True if the segment has this text. `mayBeEmpty`: to Fastify, a parameter at the end may be. */
+export function hasText(segment: Segment, text: string, { mayBeEmpty = false } = {}): boolean {
+  if (segment.kind === 'literal') return segment.text === text
+  const { before, after } = segment
+  const least = before.length + after.length + (mayBeEmpty ? 0 : 1)
+  return text.length >= least && text.startsWith(before) && text.endsWith(after)
 }
+
+/** True if `other` has every text that `one` has. */
+export function isSegmentWithin(one: Segment, other: Segment): boolean {
+  if (one.kind === 'literal') return hasText(other, one.text)
+  return other.kind === 'parameter' && one.before.startsWith(other.before) && one.after.endsWith(other.after)
+}
+
+/** What both have; null: nothing. */
+export function commonSegment(one: Segment, other: Segment): Segment | null {
+  if (one.kind === 'literal') return hasText(other, one.text) ? one : null
+  if (other.kind === 'literal') return hasText(one, other.text) ? other : null
+  const [before, shortBefore] = byLength(one.before, other.before)
+  const [after, shortAfter] = byLength(one.after, other.after)
+  return before.startsWith(shortBefore) && after.endsWith(shortAfter) ? { ...one, before, after } : null
+}
+
+const byLength = (a: string, b: string): readonly [longer: string, shorter: string] =>
+  a.length >= b.length ? [a, b] : [b, a]
 
 /** True if `b` matches every path that `a` matches. */
 export function isWithin(a: Pattern, b: Pattern): boolean {
@@ -59,7 +100,7 @@ export function isWithin(a: Pattern, b: Pattern): boolean {
     const [mine, other] = [a.segments[at], b.segments[at]]
     if (other === undefined) return b.rest ? mine !== undefined || a.rest : mine === undefined && !a.rest
     if (mine === undefined) return false
-    if (other.kind === 'literal' ? !isLiteral(mine, other.text) : isLiteral(mine, '')) return false
+    if (!isSegmentWithin(mine, other)) return false
   }
 }
 
@@ -70,8 +111,7 @@ export function overlap(a: Pattern, b: Pattern): boolean {
     if (one === undefined && two === undefined) return a.rest === b.rest
     if (one === undefined) return a.rest
     if (two === undefined) return b.rest
-    if (one.kind === 'literal' && two.kind === 'literal' && one.text !== two.text) return false
-    if (one.kind !== two.kind && (isLiteral(one, '') || isLiteral(two, ''))) return false
+    if (commonSegment(one, two) === null) return false
   }
 }
 
@@ -88,13 +128,29 @@ export function mayMatch(
   written: readonly string[] = path,
 ): boolean {
   if (rest ? path.length <= segments.length : path.length !== segments.length) return false
-  return segments.every((one, at) => one.kind === 'parameter' || one.text === (written[at] ?? path[at]))
+  return segments.every((one, at) => isAt(one, { path, written, at, mayBeEmpty: true }))
 }
+
+/** True if the path has the segment there. Texts around a value are compared as literals are. */
+export function isAt(
+  segment: Segment,
+  { path, written, at, mayBeEmpty = false }: PathPlace & { readonly mayBeEmpty?: boolean },
+): boolean {
+  const text = path[at] ?? ''
+  const asWritten = written[at] ?? text
+  if (segment.kind === 'literal') return segment.text === asWritten
+  return hasText(segment, text, { mayBeEmpty }) && (text === asWritten || hasText(segment, asWritten, { mayBeEmpty }))
+}
+type PathPlace = { readonly path: readonly string[]; readonly written: readonly string[]; readonly at: number }
 
 /** The values of the parameters, by position in the pattern, which must match the path. */
 export function parametersOf({ segments }: Pattern, values: readonly string[]): readonly string[] {
   const found: string[] = []
-  for (let at = 0; at < segments.length; at += 1) if (segments[at]?.kind === 'parameter') found.push(values[at] ?? '')
+  for (let at = 0; at < segments.length; at += 1) {
+    const segment = segments[at]
+    const text = values[at] ?? ''
+    if (segment?.kind === 'parameter') found.push(text.slice(segment.before.length, text.length - segment.after.length))
+  }
   return found
 }
 
@@ -114,8 +170,16 @@ export function otherSlash({ segments, rest }: Pattern, put: boolean): Pattern {
 
 /** The pattern with folded literals, for comparing paths the way lenient servers do. */
 export const foldPattern = ({ segments, rest }: Pattern): Pattern => ({
-  segments: segments.map((one) => (one.kind === 'literal' ? { kind: 'literal', text: foldText(one.text) } : one)),
+  segments: segments.map((one) =>
+    one.kind === 'literal' ? { kind: 'literal', text: foldText(one.text) } : foldSegment(one),
+  ),
   rest,
+})
+
+export const foldSegment = (one: Parameter): Parameter => ({
+  ...one,
+  before: foldText(one.before),
+  after: foldText(one.after),
 })
 
 export const isLiteral = (segment: Segment | undefined, text: string): boolean =>

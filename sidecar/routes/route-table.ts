@@ -14,17 +14,22 @@ import {
 import {
   cross,
   foldPattern,
-  isLiteral,
+  foldSegment,
+  hasText,
+  isAt,
+  isSegmentWithin,
+  isWhole,
   isWithin,
   mayMatch,
   narrowest,
   otherSlash,
   overlap,
+  type Parameter,
   type Pattern,
   parametersOf,
 } from './patterns.ts'
 import type { Match, MatchedRoute, PathSegments, Route, RouteTable } from './route.ts'
-import { isIndexFile, isScript, stemsOf } from './script-paths.ts'
+import { type Format, formatsOf, isIndexFile, isScript, stemsOf } from './script-paths.ts'
 
 type Entry = { readonly route: Route; readonly rules: string }
 /** One path of the table: its pattern and its routes by method. */
@@ -44,7 +49,8 @@ type Node = {
   readonly literals: Map<string, Node>
   /** Like `literals`, by folded text. */
   readonly folded: Map<string, Node[]>
-  parameter: Node | null
+  /** Those with the longest texts around the value first. */
+  readonly parameters: { readonly segment: Parameter; readonly folded: Parameter; readonly node: Node }[]
   rest: Place | null
   end: Place | null
 }
@@ -56,6 +62,8 @@ type Root = Node & {
   readonly indexFiles: Set<string>
   /** Literals below, folded, that end a path or name a script, by what they are without their formats. */
   readonly formatted: Map<string, string[]>
+  /** Formats behind parameters, folded. */
+  readonly formats: Format[]
 }
 
 type Roots = Map<string | null, Root>
@@ -102,7 +110,7 @@ function tableOver(roots: Roots): RouteTable {
       for (const { folded, methods } of (roots.get(host) ?? shared).places) {
         const mayBegin = names.every((name, at) => {
           const segment = folded.segments[at]
-          return segment?.kind === 'parameter' || isLiteral(segment, name)
+          return segment !== undefined && hasText(segment, name, { mayBeEmpty: true })
         })
         if (!mayBegin) continue
         for (const { route: other, rules } of methods.values()) if (other.check !== null && rules !== ours) return other
@@ -119,20 +127,24 @@ function rootOf(roots: Roots, host: string | null): Root {
     unfolded: true,
     indexFiles: new Set(),
     formatted: new Map(),
+    formats: [],
   }
   roots.set(host, root)
   return root
 }
 
-const createNode = (): Node => ({ literals: new Map(), folded: new Map(), parameter: null, rest: null, end: null })
+const createNode = (): Node => ({ literals: new Map(), folded: new Map(), parameters: [], rest: null, end: null })
 
 function insert(root: Root, route: Route): void {
   const { pattern } = route
   let node: Node = root
   for (const [at, segment] of pattern.segments.entries()) {
+    const isEnd = !pattern.rest && at === pattern.segments.length - 1
     if (segment.kind === 'parameter') {
-      node.parameter ??= createNode()
-      node = node.parameter
+      const folded = foldSegment(segment)
+      root.unfolded &&= folded.before === segment.before && folded.after === segment.after
+      if (isEnd || isScript([folded.after], 0)) root.formats.push(...formatsOf(folded))
+      node = parameterNode(node, segment, folded)
       continue
     }
     let child = node.literals.get(segment.text)
@@ -144,7 +156,6 @@ function insert(root: Root, route: Route): void {
       root.unfolded &&= folded === segment.text
       if (isIndexFile(folded)) root.indexFiles.add(folded)
     }
-    const isEnd = !pattern.rest && at === pattern.segments.length - 1
     addFormatted(root, foldText(segment.text), isEnd)
     node = child
   }
@@ -156,6 +167,16 @@ function insert(root: Root, route: Route): void {
     else node.end = place
   }
   place.methods.set(route.method, { route, rules: rulesOf(route) })
+}
+
+function parameterNode({ parameters }: Node, segment: Parameter, folded: Parameter): Node {
+  const length = ({ before, after }: Parameter): number => before.length + after.length
+  const known = parameters.find((one) => one.segment.before === segment.before && one.segment.after === segment.after)
+  if (known !== undefined) return known.node
+  const node = createNode()
+  parameters.push({ segment, folded, node })
+  parameters.sort((a, b) => length(b.segment) - length(a.segment))
+  return node
 }
 
 const NOT_COMPUTED = { slashLeads: null, crossing: null, foldedCrossing: null } as const
@@ -175,8 +196,14 @@ function find(node: Node, path: PathSegments, at: number): Place | null {
   const literal = node.literals.get(path.written[at] ?? segment)
   const byLiteral = literal === undefined ? null : find(literal, path, at + 1)
   if (byLiteral !== null) return byLiteral
-  const byParameter = node.parameter === null || segment === '' ? null : find(node.parameter, path, at + 1)
-  return byParameter ?? node.rest
+  for (const { segment: parameter, node: child } of node.parameters) {
+    const isHere = isWhole(parameter)
+      ? segment !== ''
+      : isAt(parameter, { path: path.segments, written: path.written, at })
+    const byParameter = isHere ? find(child, path, at + 1) : null
+    if (byParameter !== null) return byParameter
+  }
+  return node.rest
 }
 
 /** Other places that services may take the path for, and that are as specific as `place`. */
@@ -240,12 +267,13 @@ type MatchedEntry = {
 /** A route with other rules that some service could run for the request; null: no such route. */
 function otherRoute(root: Root, { place, entry, method, path, alike = NONE }: MatchedEntry): Route | null {
   // The fast path of most requests: no other reading exists.
-  const { unfolded, indexFiles, formatted } = root
-  if (unfolded && indexFiles.size === 0 && isPlain(path) && !path.segments.some((text) => formatted.has(text))) {
+  const { unfolded, indexFiles, formatted, formats } = root
+  const hasFormats = (place.pattern.rest && formats.length > 0) || path.segments.some((text) => formatted.has(text))
+  if (unfolded && indexFiles.size === 0 && !hasFormats && isPlain(path)) {
     place.slashLeads ??= slashLeads(root, place)
     if (!place.slashLeads) return null
   }
-  for (const reading of readingsOf(path, { pattern: place.folded, indexFiles, formatted })) {
+  for (const reading of readingsOf(path, { pattern: place.folded, indexFiles, formatted, formats })) {
     for (const other of foldedPlaces(root, reading.segments)) {
       if (other === place || alike.includes(other)) continue
       const theirs = select(other, method)
@@ -287,8 +315,8 @@ function foldedPlaces(root: Root, segments: readonly string[]): readonly Place[]
     return place.foldedCrossing.filter(({ folded }) => mayMatch(folded, segments))
   })
   if (crossing.length === 0) return found
-  const all = [...new Set([...found, ...crossing])]
-  return mayBeEmpty(segments) ? all : narrowest(all, ({ folded }) => folded)
+  const rivals = mayBeEmpty(segments) ? crossing : narrowest(crossing, ({ folded }) => folded)
+  return [...new Set([...found, ...rivals])]
 }
 
 /** Of each spelling of a literal one that none is more specific than. */
@@ -297,8 +325,16 @@ function findFolded(node: Node, folded: readonly string[], at: number): Place[] 
   if (segment === undefined) return node.end === null ? [] : [node.end]
   const literals = (node.folded.get(segment) ?? []).flatMap((child) => findFolded(child, folded, at + 1))
   if (literals.length > 0) return literals
-  const parameter = node.parameter === null || segment === '' ? [] : findFolded(node.parameter, folded, at + 1)
-  return parameter.length > 0 || node.rest === null ? parameter : [node.rest]
+  const found: Place[] = []
+  const taken: Parameter[] = []
+  for (const { folded: one, node: child } of node.parameters) {
+    if (!hasText(one, segment) || taken.some((narrow) => isSegmentWithin(narrow, one) && !isSegmentWithin(one, narrow)))
+      continue
+    const places = findFolded(child, folded, at + 1)
+    if (places.length > 0) taken.push(one)
+    found.push(...places)
+  }
+  return found.length > 0 || node.rest === null ? found : [node.rest]
 }
 
 // Methods that a `*` does not cover: TRACE echoes credentials, CONNECT opens a tunnel.

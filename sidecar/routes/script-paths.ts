@@ -45,6 +45,13 @@ export function stemsOf(name: string): string[] {
   return stems
 }
 
+/** What a reader could add to a name that ends in `stem`. */
+export type Format = { readonly stem: string; readonly added: string }
+
+/** Behind the parameter of a route: `.csv` of `{file}.csv`. */
+export const formatsOf = ({ after }: { readonly after: string }): readonly Format[] =>
+  [...after.matchAll(/\./g)].map(({ index }) => ({ stem: after.slice(0, index), added: after.slice(index) }))
+
 export type ScriptReading = {
   readonly segments: readonly string[]
   /** Where the script stands in the path; null: it is an index file at its end. */

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { RequestError } from '../request/errors.ts'
 import type { Check } from '../routes/checks.ts'
-import { overlap, type Pattern } from '../routes/patterns.ts'
+import { commonSegment, overlap, type Pattern } from '../routes/patterns.ts'
 import type { PathSegments, Route, RouteTable } from '../routes/route.ts'
 import { createRouteTableInTurns } from '../routes/route-table.ts'
 import { sharesMore } from './opened-settings.ts'
@@ -68,8 +68,11 @@ function pathOf(a: Pattern, b: Pattern): PathSegments {
   const segments: string[] = []
   const length = Math.max(...[a, b].map(({ segments: own, rest }) => own.length + (rest ? 1 : 0)))
   for (let at = 0; at < length; at += 1) {
-    const literal = [a.segments[at], b.segments[at]].find((segment) => segment?.kind === 'literal')
-    segments.push(literal?.kind === 'literal' ? literal.text : PARAMETER)
+    const [one, other] = [a.segments[at], b.segments[at]]
+    const common = one === undefined || other === undefined ? (one ?? other) : commonSegment(one, other)
+    segments.push(
+      common?.kind === 'literal' ? common.text : `${common?.before ?? ''}${PARAMETER}${common?.after ?? ''}`,
+    )
   }
   return { segments, written: segments }
 }

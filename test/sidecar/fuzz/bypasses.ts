@@ -1,5 +1,5 @@
 /** `npm run fuzz -- --parser bypass`: looks for bypasses with many targets, and checks that planted laxity is found. */
-import { fuzz, gateOf, WITH_OVERLAPS, WITH_REST, WITH_SLASHES, WITHOUT_REST } from './differential.ts'
+import { fuzz, gateOf, WITH_OVERLAPS, WITH_PARTS, WITH_REST, WITH_SLASHES, WITHOUT_REST } from './differential.ts'
 import { hasNginx } from './frameworks.ts'
 import { openHttp2Gate } from './over-http2.ts'
 
@@ -32,6 +32,7 @@ async function playRound(seed: number): Promise<number> {
     'without **': WITHOUT_REST,
     'with slashes': WITH_SLASHES,
     'with overlaps': WITH_OVERLAPS,
+    'with parts of segments': WITH_PARTS,
   })) {
     const plain = await fuzz({ paths, gate: gateOf(paths), count: TARGETS_PER_ROUND, seed })
     const http2 = await openHttp2Gate(paths)

@@ -57,6 +57,16 @@ export const WITH_OVERLAPS = [
   '/orgs/{org}/invoices/**',
   '/orgs/acme/{kind}/{id}',
 ]
+/** Parameters with a text behind them. */
+export const WITH_PARTS = [
+  '/files/secret.csv',
+  '/files/{file}.csv',
+  '/files/{name}',
+  '/{page}.json',
+  '/{page}',
+  '/orgs/{org}/invoices/{id}.csv',
+  '/orgs/**',
+]
 export const WITH_REST = [...WITHOUT_REST.slice(1), '/public/assets/**', '/files/**', '/admin/**']
 
 /** Each with a check of its own: what is judged alike may be confused. */

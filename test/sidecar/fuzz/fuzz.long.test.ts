@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { tuples } from '../support/pdp.ts'
 import { headers, type Pair, pseudo, sendFrames } from '../support/raw-http2.ts'
-import { fuzz, gateOf, WITH_OVERLAPS, WITH_REST, WITH_SLASHES, WITHOUT_REST } from './differential.ts'
+import { fuzz, gateOf, WITH_OVERLAPS, WITH_PARTS, WITH_REST, WITH_SLASHES, WITHOUT_REST } from './differential.ts'
 import { openHttp2Gate } from './over-http2.ts'
 import { pick, seeded } from './targets.ts'
 
@@ -12,6 +12,7 @@ describe('differential fuzz (short; npm run fuzz -- --parser bypass is the long 
     ['without', WITHOUT_REST],
     ['with slashes at the end and', WITH_SLASHES],
     ['with overlaps and', WITH_OVERLAPS],
+    ['with parts of segments and', WITH_PARTS],
   ])('finds no handler that ran for another route, %s **', async (_name, paths) => {
     const { bypasses, sent } = await fuzz({ paths, gate: gateOf(paths), count: 2_000, seed: 11 })
     expect(bypasses).toEqual([])

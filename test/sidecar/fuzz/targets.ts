@@ -24,6 +24,8 @@ const STARTS = [
   '/public/assets/a/b.css',
   '/files/a',
   '/files/secret',
+  '/files/a.csv',
+  '/orgs/acme/invoices/1.csv',
   '/files/a/secret',
   '/invoices/1',
   '/invoices/1/approve',
@@ -102,7 +104,7 @@ const PIECES = [
     '...',
     '..;',
   ],
-  ...['http://app.test', '//app.test', '.json', '.html', '%', '%2', '%zz', 'é', '\u0000', ' '],
+  ...['http://app.test', '//app.test', '.json', '.csv', '.html', '%', '%2', '%zz', 'é', '\u0000', ' '],
 ]
 
 const MUTATIONS: readonly ((text: string, random: Random) => string)[] = [

@@ -25,6 +25,13 @@ const RUNS = [
   'sidecar/routes/patterns.ts:isWithin',
   'sidecar/routes/patterns.ts:isLiteral',
   'sidecar/routes/patterns.ts:otherSlash',
+  'sidecar/routes/patterns.ts:hasText',
+  'sidecar/routes/patterns.ts:isAt',
+  'sidecar/routes/patterns.ts:isWhole',
+  'sidecar/routes/patterns.ts:isSegmentWithin',
+  'sidecar/routes/patterns.ts:commonSegment',
+  'sidecar/routes/patterns.ts:foldSegment',
+  'sidecar/routes/script-paths.ts:formatsOf',
   'sidecar/http/folding.ts:foldText',
 ]
 
@@ -76,6 +83,8 @@ GET /admin.html: public
 GET /robots.txt: public
 GET /admin/index.html: scope b
 GET /_next/**: scope c
+GET /b/v{n}/**: scope d
+GET /b/{name}.csv: scope e
 `
 
 /** Each path that begins as the first two do has both. */

@@ -206,7 +206,7 @@ describe('a mistake is', () => {
     ['GET /a/../b: public', 'has a dot segment'],
     ['GET /a/**/b: public', 'has ** before its end'],
     ['GET /a/*: public', 'only ** as the last segment'],
-    ['GET /a/x{id}: public', 'a parameter is a whole segment'],
+    ['GET /a/{x}{id}: public', 'a segment has one parameter at most'],
     ['GET /{a}/{a}: public', 'names {a} twice'],
     ['GET /a%20b: public', 'write the character itself'],
     ['GET /a?b: public', 'a character that a path cannot have'],
