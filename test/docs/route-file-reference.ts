@@ -1,57 +1,76 @@
-/** The reference of route files in Markdown, made from the table that the reader and the JSON Schema use. */
-import { DPOP, EXPECT, LOG, ROUTE, ROUTE_FILE, STEP_UP, TEST } from '../../sidecar/route-file/format.ts'
-import { CLAIMS, EXTERNAL, INTROSPECTION, ISSUER } from '../../sidecar/route-file/issuer-format.ts'
-import { LIMIT_MEMBERS } from '../../sidecar/route-file/limits.ts'
-import { PROVIDER, SIGN_IN } from '../../sidecar/route-file/sign-in-format.ts'
-import { CORS } from '../../sidecar/route-file/words/cors.ts'
-import { DOOR, PDP, TLS, UPSTREAM } from '../../sidecar/route-file/words/peer-format.ts'
-import type { Form, Members } from '../../sidecar/route-file/words/schema.ts'
+/** The reference of route files: each key where it stands, with its form and meaning, from the schema that editors use. */
+import { routeFileSchema } from '../../sidecar/route-file/format.ts'
+import type { Form } from '../../sidecar/route-file/words/schema.ts'
 
-const LISTS: readonly (readonly [title: string, members: Members])[] = [
-  ['The file', ROUTE_FILE],
-  ['An issuer (`issuers`)', ISSUER],
-  ['An issuer that is not the PDP (`external`)', EXTERNAL],
-  ['Names of its claims (`claims`)', CLAIMS],
-  ['Questions about its tokens (`introspection`)', INTROSPECTION],
-  ['The service (`upstream`, when it is a map)', UPSTREAM],
-  ['The PDP (`pdp`)', PDP],
-  ['TLS of the data port (`tls`)', TLS],
-  ['A door (`doors`); its `tls` is as that of the data port', DOOR],
-  ['Signing browsers in (`sign_in`)', SIGN_IN],
-  ['Where they sign in (`providers`)', PROVIDER],
-  ['Pages of other origins (`cors`)', CORS],
-  ['Proof of possession (`dpop`)', DPOP],
-  ['The decision log (`log`)', LOG],
-  ['A route, when it is a map (`routes`)', ROUTE],
-  ['Step-up (`step_up`)', STEP_UP],
-  ['A test (`tests`)', TEST],
-  ['What must come out (`expect`)', EXPECT],
-  ['Limits (`limits`)', LIMIT_MEMBERS],
-]
+const WIDTH = 140
+const HEAD = `# Every key of a route file: the meaning above it, its form beside it. docs/routes.md is the guide.
+# Generated from the table that the sidecar reads files by.
+`
+const SCHEMA = routeFileSchema()
 
-export const routeFileReference = (): string => LISTS.map(([title, members]) => listOf(title, members)).join('\n')
+export const routeFileReference = (): string => `${HEAD}\n${keysOf(SCHEMA, '').join('\n')}\n`
 
-function listOf(title: string, members: Members): string {
-  const lines = Object.entries(members).map(([name, { need, form }]) => {
-    const key = need === 'required' ? `**\`${name}\`**` : `\`${name}\``
-    return `- ${key} (${safe(describeForm(form))}): ${safe(String(form.description ?? ''))}`
+/** Each line begins with `indent`. */
+function keysOf(map: Form, indent: string): readonly string[] {
+  const needed = Array.isArray(map.required) ? map.required : []
+  return Object.entries(formsOf(map.properties)).flatMap(([name, form]) => {
+    const key = `${indent}${name}: # ${describe(form)}${needed.includes(name) ? ', required' : ''}`
+    return [...wrapped(String(form.description ?? ''), indent), key, ...below(form, `${indent}  `)]
   })
-  return [`## ${title}`, '', ...lines, ''].join('\n')
 }
 
-const safe = (text: string): string => text.replaceAll('<', '&lt;')
+/** The keys of the map that the value is, or that it lists; none for other values. */
+function below(form: Form, indent: string): readonly string[] {
+  const map = mapIn(form)
+  if (map !== null) return keysOf(map, indent)
+  const item = isForm(form.items) ? mapIn(form.items) : null
+  if (item !== null) return [`${indent}-`, ...keysOf(item, `${indent}  `)]
+  const route = Object.values(formsOf(form.patternProperties)).map(mapIn)[0] ?? null
+  return route === null ? [] : [`${indent}"METHOD [host]/path":`, ...keysOf(route, `${indent}  `)]
+}
 
-function describeForm(form: Form): string {
+function mapIn(form: Form): Form | null {
+  const { properties, oneOf } = resolved(form)
+  if (properties !== undefined) return resolved(form)
+  return Array.isArray(oneOf) && form.$ref === undefined
+    ? (oneOf.filter(isForm).map(mapIn).find(Boolean) ?? null)
+    : null
+}
+
+function resolved(form: Form): Form {
+  const name =
+    String(form.$ref ?? '')
+      .split('/')
+      .at(-1) ?? ''
+  return formsOf(SCHEMA.definitions)[name] ?? form
+}
+
+function describe(form: Form): string {
   const { type, items, enum: choices, const: only, default: usual } = form
-  if (typeof only === 'string') return `\`${only}\``
-  if (Array.isArray(choices)) return choices.map((choice) => `\`${choice}\``).join(', ')
-  if (type === 'integer') return `${form.minimum}–${form.maximum}${usual === undefined ? '' : `, default ${usual}`}`
+  if (typeof only === 'string') return only
+  if (Array.isArray(choices)) return choices.join(', ')
+  if (type === 'integer')
+    return `${form.minimum} to ${form.maximum}${usual === undefined ? '' : `, by default ${usual}`}`
   if (type === 'boolean') return 'true, false'
-  if (type === 'array') return `list of ${describeForm(isForm(items) ? items : {})}`
+  if (type === 'array') return `list of ${describe(isForm(items) ? items : {})}`
   if (type === 'string') return 'text'
   if (type === 'object') return 'map'
-  if (Array.isArray(form.oneOf)) return form.oneOf.filter(isForm).map(describeForm).join(', or ')
-  return typeof form.$ref === 'string' && form.$ref.endsWith('check') ? 'check' : 'map'
+  if (Array.isArray(form.oneOf)) return form.oneOf.filter(isForm).map(describe).join(', or ')
+  return String(form.$ref).endsWith('check') ? 'check' : 'map'
+}
+
+function wrapped(text: string, indent: string): readonly string[] {
+  const lines: string[] = []
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1)
+    if (line !== undefined && `${line} ${word}`.length <= WIDTH) lines[lines.length - 1] = `${line} ${word}`
+    else lines.push(`${indent}# ${word}`)
+  }
+  return lines
 }
 
 const isForm = (value: unknown): value is Form => typeof value === 'object' && value !== null
+const formsOf = (value: unknown): { readonly [name: string]: Form } =>
+  isForm(value)
+    ? Object.fromEntries(Object.entries(value).filter((entry): entry is [string, Form] => isForm(entry[1])))
+    : {}
