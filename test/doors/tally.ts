@@ -75,7 +75,7 @@ export class Tally {
 
   #rows(): Rows {
     const cellOf = (counts: { readonly [name in Agreement]: number }): string =>
-      COLUMNS.map((name) => counts[name]).join(' / ')
+      COLUMNS.map((name) => counts[name]).join('/')
     return new Map(
       [...this.#counts].map(([name, ways]) => [name, new Map([...ways].map(([way, counts]) => [way, cellOf(counts)]))]),
     )
