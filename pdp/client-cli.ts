@@ -9,6 +9,7 @@ import { exitOnMisuse, runClient, settingsTable, warnOfUnknownSettings } from '.
 import { addCompareCommand } from './tools/commands/compare.ts'
 import { addDecisionCommands } from './tools/commands/decisions.ts'
 import { EXIT } from './tools/commands/errors.ts'
+import { addChangesCommand } from './tools/commands/everyday/changes.ts'
 import { addCompletionCommand } from './tools/commands/everyday/completion.ts'
 import { addDoctorCommand } from './tools/commands/everyday/doctor.ts'
 import { addGrantCommands, addListCommands } from './tools/commands/everyday/grants.ts'
@@ -18,6 +19,7 @@ import { addLoginCommands } from './tools/commands/everyday/login.ts'
 import { addResourceCommands } from './tools/commands/everyday/resources.ts'
 import { addSetupCommand } from './tools/commands/everyday/setup.ts'
 import { addStreamCommands } from './tools/commands/everyday/streams.ts'
+import { addUserStateCommands } from './tools/commands/everyday/user-states.ts'
 import { addImportCommands } from './tools/commands/import.ts'
 import { addManifestCommands } from './tools/commands/manifest.ts'
 import { addModelCommands } from './tools/commands/model.ts'
@@ -43,6 +45,8 @@ export async function runClientCli(io: NodeJS.Process): Promise<void> {
   addTypesCommand(program, io, run)
   addSetupCommand(program, io, run)
   addResourceCommands(program, io, run)
+  addUserStateCommands(program, io, run)
+  addChangesCommand(program, io, run)
   addGrantCommands(program, io, run)
   addInvitationCommands(program, io, run)
   addIssuerCommands(program, io, run)

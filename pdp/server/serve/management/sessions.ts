@@ -1,10 +1,13 @@
 /** Ends browser sessions, and every token that depends on them. */
 import type { FastifyInstance } from 'fastify'
-import { DIRECTORY, TOKENS } from '../../../shared/domain/change-log.ts'
+import type { User } from '../../../engine/store/directory.ts'
+import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../shared/domain/change-log.ts'
 import { ID, object } from '../http/schemas.ts'
 import { RequestProblem } from '../http/status.ts'
 import type { ManagementDeps } from './deps.ts'
+import { requireGivenByReturn } from './roles/given-roles.ts'
 import { addManagementRoute, EMPTY, ok } from './route.ts'
+import { requireAuthorityOverUser } from './users/user-authority.ts'
 
 export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
   const common = { tag: 'Sessions', scope: 'sessions:revoke', organizationScope: 'environment' } as const
@@ -39,4 +42,58 @@ export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
       return ok({ sessions: await at.sessions.revokeUser(params.user, context) })
     },
   })
+  addBlocks(app, deps)
+}
+
+/** The state in which a directory puts who leaves: no sign-in counts, and what the person holds stays. */
+function addBlocks(app: FastifyInstance, deps: ManagementDeps): void {
+  const common = {
+    tag: 'Users',
+    scope: 'directory:write',
+    organizationScope: 'environment',
+    method: 'POST',
+    answer: object({ id: ID, blocked: { type: 'boolean' } }, ['id', 'blocked']),
+    creates: false,
+    locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
+  } as const
+  addManagementRoute<{ params: 'user' }>(app, deps, {
+    ...common,
+    path: '/v1/users/:user/block',
+    operation: 'blockUser',
+    summary:
+      'Shuts a person out: sessions and tokens end at once, and no sign-in counts until `unblock`. Memberships, roles and relationships stay. A caller must hold the management scopes of the person.',
+    async handle({ at, caller, params: { user: id }, context }) {
+      const user = await accountOf(at, id)
+      await requireAuthorityOverUser(at, caller, id)
+      if ((await at.provisioning.isBlocked(id)) === false) {
+        await at.directory.putUser(user, context, (sql) => at.sessions.endUser(sql, id, context))
+        await at.provisioning.setBlocked(id, true)
+      }
+      return ok({ id, blocked: true })
+    },
+  })
+  addManagementRoute<{ params: 'user' }>(app, deps, {
+    ...common,
+    path: '/v1/users/:user/unblock',
+    operation: 'unblockUser',
+    summary:
+      'Lets a person sign in again whom `block` or the directory of a company has shut out. The caller must be one that may give what the person would hold again.',
+    async handle({ at, caller, params: { user: id }, context }) {
+      const user = await accountOf(at, id)
+      await requireAuthorityOverUser(at, caller, id)
+      const blocked = (await at.provisioning.isBlocked(id)) === true
+      await requireGivenByReturn(at, caller, { log: ENVIRONMENT, user: id, blocked, before: null, after: 'active' })
+      if (blocked) {
+        await at.directory.putUser(user, context)
+        await at.provisioning.setBlocked(id, false)
+      }
+      return ok({ id, blocked: false })
+    },
+  })
+}
+
+async function accountOf({ directory }: ManagementDeps, id: string): Promise<User> {
+  const user = await directory.user(id)
+  if (user === null) throw new RequestProblem('not_found', `there is no user ${id}`)
+  return user
 }

@@ -25,6 +25,7 @@ export function addIssuerCommands(program: Command, io: NodeJS.Process, run: Run
         return EXIT.ok
       }),
   )
+  addDelete(group, io, run)
   addConnectionOptions(
     group
       .command('show')
@@ -38,6 +39,22 @@ export function addIssuerCommands(program: Command, io: NodeJS.Process, run: Run
       const signals = await stateOf(connection, found)
       const whole: Item = { ...found, ...(found.ssf !== undefined && { signals }) }
       io.stdout.write(options.json === true ? `${JSON.stringify(whole, null, 2)}\n` : lines(whole))
+      return EXIT.ok
+    }),
+  )
+}
+
+function addDelete(group: Command, io: NodeJS.Process, run: Run): void {
+  addConnectionOptions(
+    group
+      .command('delete')
+      .description('Trust an issuer no longer: its tokens are refused from the next decision on.')
+      .argument('<issuer>', 'as its tokens name it'),
+  ).action((issuer: string, options: ConnectionOptions) =>
+    run(async () => {
+      const connection = await connect(options, { io, scope: 'issuers:write', bind: false })
+      await connection.send({ method: 'DELETE', path: pathOf(issuer) })
+      io.stdout.write(options.json === true ? '{}\n' : `deleted: ${issuer}\n`)
       return EXIT.ok
     }),
   )

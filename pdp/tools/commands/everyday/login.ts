@@ -42,9 +42,10 @@ export function addLoginCommands(program: Command, io: NodeJS.Process, run: Run)
   program
     .command('whoami')
     .description('Print who is signed in.')
+    .option('--url <url>', 'URL of the PDP')
     .option('--json', 'print JSON')
     .action((options: Options) => run(() => whoami({ options, io })))
-  addConnectionOptions(program.command('token').description('Print an access token: of the sign-in, or of a client.'))
+  addConnectionOptions(program.command('token').description('Print an access token: of the sign-in, else of a client.'))
     .option('--scope <scopes>', 'scopes of a client’s token')
     .option('--resource <uri>', 'the resource that a client’s token is for')
     .addHelpText(
@@ -162,9 +163,20 @@ function savedOf(body: Answer, before: Pick<SavedLogin, 'url' | 'clientId' | 're
   }
 }
 
-/** Renewed where it has expired. Throws CliError when nobody is signed in. */
-async function current(io: NodeJS.Process): Promise<SavedLogin> {
+/** The token of one PDP never goes to another. Throws CliError. */
+function loginFor({ options, io }: Invocation): SavedLogin | null {
   const saved = readLogin(fileOf(io))
+  const isNamed = options.url !== undefined || io.env.PORTCULLIS_URL !== undefined
+  const url = isNamed ? urlOf(options, io.env) : null
+  if (saved === null || url === null || url === saved.url) return saved
+  throw new CliError(
+    `the sign-in is for ${saved.url}, not for ${url}. Sign in there with: portcullis login --url ${url}`,
+  )
+}
+
+/** Renewed where it has expired. Throws CliError when nobody is signed in. */
+async function current({ options, io }: Invocation): Promise<SavedLogin> {
+  const saved = loginFor({ options, io })
   if (saved === null) throw new CliError('nobody is signed in. Sign in with: portcullis login')
   if (Date.now() < saved.expiresAtMs - SPARE_MS) return saved
   if (saved.refreshToken === null) throw new CliError('the sign-in has expired. Sign in again with: portcullis login')
@@ -187,7 +199,7 @@ async function logout({ options, io }: Invocation): Promise<number> {
 }
 
 async function whoami({ options, io }: Invocation): Promise<number> {
-  const { url, accessToken: bearer } = await current(io)
+  const { url, accessToken: bearer } = await current({ options, io })
   const response = await fetch(`${url}/oauth/userinfo`, {
     redirect: 'error',
     headers: { authorization: `Bearer ${bearer}` },
@@ -207,7 +219,9 @@ async function token({ options, io }: Invocation): Promise<number> {
   const named = options.clientId ?? io.env.PORTCULLIS_CLIENT_ID
   const { scope = '', resource } = options
   const deps = { env: io.env, scope, bind: true, ...(resource === undefined ? {} : { resource }) }
-  const found = named === undefined ? (await current(io)).accessToken : await accessToken(options, deps)
+  // Without a sign-in it takes the secret of admin in this folder, as every other command does.
+  const isSignedIn = named === undefined && loginFor({ options, io }) !== null
+  const found = isSignedIn ? (await current({ options, io })).accessToken : await accessToken(options, deps)
   io.stdout.write(options.json === true ? `${JSON.stringify({ access_token: found })}\n` : `${found}\n`)
   return EXIT.ok
 }

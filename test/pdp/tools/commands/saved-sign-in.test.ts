@@ -42,3 +42,17 @@ test.each([
   expect(await runOn({ folder, url }, line, {})).toEqual({ status: 2, out: '', err: message })
   expect(readLogin(file)).not.toBeNull()
 })
+
+test.each([
+  ['token', {}],
+  ['whoami', {}],
+  ['token --url http://127.0.0.1:9', {}],
+  ['whoami', { PORTCULLIS_URL: 'http://127.0.0.1:9' }],
+])('the token of one PDP goes to no other: %s %j', async (line, env) => {
+  const file = loginFile({ HOME: folder }, process.platform)
+  const other = 'https://other.example'
+  saveLogin(file, { url: other, clientId: 'portcullis-cli', accessToken: 'a', expiresAtMs: 4e12, refreshToken: 'r' })
+  const { status, out, err } = await runOn({ folder, url }, line, { env })
+  expect([status, out]).toEqual([2, ''])
+  expect(err).toMatch(/^the sign-in is for https:\/\/other\.example, not for http:\/\/127\.0\.0\.1:\d+\. Sign in there/)
+})

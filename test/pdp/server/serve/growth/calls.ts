@@ -65,6 +65,8 @@ export const callsOf = ({ provisioned }: World): readonly Call[] => {
     call('getUser', 'admin', 'GET /v1/users/ann'),
     call('listUsers', 'admin', 'GET /v1/users'),
     { ...call('importUsers', 'admin', 'POST /v1/users:import'), raw: '{"id":"fay","email":"fay@mine.test"}\n' },
+    call('blockUser', 'people', 'POST /v1/users/ann/block'),
+    call('unblockUser', 'people', 'POST /v1/users/ann/unblock'),
     call('postAuthenticator', 'people', 'POST /v1/users/ann/totp'),
     call('deleteAuthenticator', 'people', 'DELETE /v1/users/ann/totp'),
     call('deletePasskeys', 'people', 'DELETE /v1/users/ann/passkeys'),

@@ -35,6 +35,8 @@ export const CALLS = [
   'GET /v1/events',
   'DELETE /v1/sessions/{session}',
   'POST /v1/users:import',
+  'POST /v1/users/{user}/block',
+  'POST /v1/users/{user}/unblock',
   'POST /v1/users/{user}/sessions:revoke',
   'POST /v1/users/{user}/totp',
   'DELETE /v1/users/{user}/totp',

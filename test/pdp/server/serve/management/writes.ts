@@ -44,6 +44,8 @@ export const WRITES: readonly WriteCall[] = [
     body: '{"id": "imported"}',
     type: 'application/x-ndjson',
   }),
+  at('POST', '/v1/users/{user}/block', '/v1/users/alice/block', { log: TOKENS }),
+  at('POST', '/v1/users/{user}/unblock', '/v1/users/alice/unblock', { log: TOKENS }),
   at('POST', '/v1/users/{user}/totp', '/v1/users/alice/totp', { log: DIRECTORY }),
   at('DELETE', '/v1/users/{user}/totp', '/v1/users/bob/totp', { log: DIRECTORY }),
   at('DELETE', '/v1/users/{user}/passkeys', '/v1/users/bob/passkeys', { log: DIRECTORY }),

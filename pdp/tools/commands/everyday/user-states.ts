@@ -1,0 +1,115 @@
+/** What ends or resets a person's access without deleting anybody: `user block`, `user sign-out` and others, and `session end`. */
+import type { Command } from 'commander'
+import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.ts'
+import { CliError, EXIT, type Run } from '../errors.ts'
+import { fileText } from './flags.ts'
+
+type Options = ConnectionOptions & { readonly passwordFile?: string }
+type Step = {
+  readonly method: string
+  /** Below the path of the person. */
+  readonly below: string
+  readonly body?: object
+}
+type Action = {
+  readonly name: string
+  readonly description: string
+  readonly scope: string
+  readonly done: string
+  readonly flag?: readonly [flags: string, meaning: string]
+  steps(options: Options): readonly Step[]
+}
+
+const ACTIONS: readonly Action[] = [
+  {
+    name: 'block',
+    description: 'Shut a person out: sessions and tokens end at once. What the person holds stays.',
+    scope: 'directory:write',
+    done: 'blocked',
+    steps: () => [{ method: 'POST', below: '/block' }],
+  },
+  {
+    name: 'unblock',
+    description: 'Let a person in again who was blocked.',
+    scope: 'directory:write',
+    done: 'unblocked',
+    steps: () => [{ method: 'POST', below: '/unblock' }],
+  },
+  {
+    name: 'sign-out',
+    description: 'End all sessions and all tokens of a person, who may sign in again.',
+    scope: 'sessions:revoke',
+    done: 'signed out',
+    steps: () => [{ method: 'POST', below: '/sessions:revoke' }],
+  },
+  {
+    name: 'reset-second-factor',
+    description: 'Remove the authenticator app and all passkeys of a person who has lost them.',
+    scope: 'directory:write',
+    done: 'has no second factor',
+    steps: () => [
+      { method: 'DELETE', below: '/totp' },
+      { method: 'DELETE', below: '/passkeys' },
+    ],
+  },
+  {
+    name: 'set-password',
+    description: 'Set a password; all sessions end.',
+    scope: 'directory:write',
+    done: 'has a new password',
+    flag: ['--password-file <file>', 'file with the password'],
+    steps: ({ passwordFile }) => {
+      if (passwordFile === undefined) throw new CliError('name the file with the password: --password-file')
+      return [{ method: 'PATCH', below: '', body: { password: fileText(passwordFile) } }]
+    },
+  },
+]
+
+/** After `addResourceCommands`, which makes `user`. */
+export function addUserStateCommands(program: Command, io: NodeJS.Process, run: Run): void {
+  const user = program.commands.find((command) => command.name() === 'user')
+  if (user === undefined) throw new TypeError('there is no command user')
+  for (const action of ACTIONS) {
+    const command = user.command(action.name).description(action.description).argument('<id>', 'id of the user')
+    if (action.flag !== undefined) command.option(...action.flag)
+    addConnectionOptions(command).action((id: string, options: Options) => run(() => act(action, id, { options, io })))
+  }
+  addConnectionOptions(
+    program
+      .command('session')
+      .description('Browser sessions of people.')
+      .command('end')
+      .description('End one session, and the tokens that depend on it.')
+      .argument('<id>', 'its id, as the log of changes and the events name it'),
+  ).action((id: string, options: Options) =>
+    run(async () => {
+      const connection = await connect(options, { io, scope: 'sessions:revoke', bind: false })
+      await connection.send({ method: 'DELETE', path: `/v1/sessions/${encodeURIComponent(id)}` })
+      return say({ id, state: 'ended' }, { options, io })
+    }),
+  )
+}
+
+type Asked = { readonly options: Options; readonly io: NodeJS.Process }
+
+/** Of several steps one must have found something to do. */
+async function act({ steps, scope, done }: Action, id: string, asked: Asked): Promise<number> {
+  const all = steps(asked.options)
+  const connection = await connect(asked.options, { io: asked.io, scope, bind: false })
+  const missing: unknown[] = []
+  for (const { below, ...request } of all) {
+    try {
+      await connection.send({ ...request, path: `/v1/users/${encodeURIComponent(id)}${below}` })
+    } catch (err) {
+      if (!(err instanceof CliError) || err.status !== 404) throw err
+      missing.push(err)
+    }
+  }
+  if (missing.length === all.length) throw missing[0]
+  return say({ id, state: done }, asked)
+}
+
+function say(done: { readonly id: string; readonly state: string }, { options, io }: Asked): number {
+  io.stdout.write(options.json === true ? `${JSON.stringify(done)}\n` : `${done.state}: ${done.id}\n`)
+  return EXIT.ok
+}

@@ -1,0 +1,49 @@
+/** Commands that end or reset access, the log of changes, and every help within 80 columns. */
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type ServedPdp, servePdp } from './served-pdp.ts'
+
+let served: ServedPdp
+beforeAll(async () => {
+  served = await servePdp()
+  await served.good('user put ann --email ann@acme.test')
+  await writeFile(join(served.folder, 'password'), 'a-password-of-ann')
+})
+afterAll(() => served.close())
+
+describe('a person', () => {
+  test('is blocked, let in, signed out and given a password, with a line for each', async () => {
+    const { good, folder } = served
+    expect(await good('user block ann')).toBe('blocked: ann\n')
+    expect(await good('user unblock ann')).toBe('unblocked: ann\n')
+    expect(await good('user sign-out ann')).toBe('signed out: ann\n')
+    expect(await good(`user set-password ann --password-file ${join(folder, 'password')}`)).toBe(
+      'has a new password: ann\n',
+    )
+    expect(JSON.parse(await good('user get ann --json'))).toMatchObject({ email: 'ann@acme.test' })
+    expect(await good('changes --log directory')).toMatch(
+      / service:admin +\{"id":"ann","op":"write","kind":"user"\}\n$/,
+    )
+  })
+
+  test.each([
+    ['user block nobody', /there is no user nobody/],
+    ['user unblock nobody', /there is no user nobody/],
+    ['user sign-out nobody', /there is no user nobody/],
+    ['user reset-second-factor ann', /ann does not exist or has no/],
+    ['user set-password ann', /--password-file/],
+    ['user set-password nobody --password-file PASSWORD', /there is nothing to change/],
+    ['session end none', /there is no such session/],
+    ['issuer delete https://nobody.example', /there is no trusted issuer/],
+    ['changes -o nowhere', /there is no organization nowhere/],
+  ])('is not found, or has nothing to lose: %s', async (line, said) => {
+    const { status, out, err } = await served.run(line.replace('PASSWORD', join(served.folder, 'password')))
+    expect([status, out]).toEqual([2, ''])
+    expect(err).toMatch(said)
+  })
+})
+
+test('a token is had with the secret of the folder, as every other command has it', async () => {
+  expect(await served.good('token --scope directory:read')).toMatch(/^eyJ/)
+})
