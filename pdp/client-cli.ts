@@ -26,6 +26,16 @@ import { addModelCommands } from './tools/commands/model.ts'
 import { addRelationshipCommands } from './tools/commands/relationships.ts'
 import { addTypesCommand } from './tools/commands/types.ts'
 
+/** Of the help; every command is in one of them. */
+const GROUPS: { readonly [heading: string]: readonly string[] } = {
+  'Ask:': ['check', 'explain', 'list', 'compare'],
+  'Begin:': ['setup', 'doctor', 'manifest', 'model', 'types', 'import'],
+  'Organizations, people and what they hold:': ['org', 'user', 'member', 'role', 'entitlement', 'tuple', 'changes'],
+  'Programs and other services:': ['client', 'issuer', 'identity-provider', 'stream'],
+  'Sign in:': ['login', 'logout', 'whoami', 'token', 'session'],
+  'This program:': ['completion', 'help'],
+}
+
 export async function runClientCli(io: NodeJS.Process): Promise<void> {
   const program = new Command('portcullis')
     .description('Portcullis: ask and manage a running PDP, and make types and tests of models.')
@@ -56,6 +66,8 @@ export async function runClientCli(io: NodeJS.Process): Promise<void> {
   addDoctorCommand(program, io, run)
   addCompletionCommand(program, io, run)
   addHelpCommand(program, didYouMean)
+  for (const [heading, names] of Object.entries(GROUPS))
+    for (const command of program.commands.filter((one) => names.includes(one.name()))) command.helpGroup(heading)
   exitOnMisuse(program, io, EXIT.failed)
   finishCommands(program, program.name(), io)
   warnOfUnknownSettings(io)

@@ -15,6 +15,50 @@ export function addHelpCommand(program: Command, didYouMean: DidYouMean): void {
       for (const word of words) at = commandOf(at, word, { program, didYouMean })
       at.outputHelp()
     })
+  fitHelp(program)
+}
+
+/** Help is read in narrow terminals, and copied into pages. */
+const COLUMNS = 80
+/** What a term, or the name of a setting, may take before its meaning begins on the next line. */
+const TERM_COLUMNS = 36
+
+function fitHelp(command: Command): void {
+  const { writeOut } = command.configureOutput()
+  if (writeOut !== undefined) command.configureOutput({ writeOut: (text) => writeOut(fitted(text)) })
+  // The lines are folded by us; a command's own help names its arguments.
+  command.configureHelp({ helpWidth: 10_000, subcommandTerm: (inner) => inner.name() })
+  for (const inner of command.commands) fitHelp(inner)
+}
+
+export const fitted = (text: string): string =>
+  text
+    .split('\n')
+    .map((line) => (line.length <= COLUMNS ? line : folded(line)))
+    .join('\n')
+
+/** A meaning stays below its meaning, and a command is continued as a shell continues it. */
+function folded(line: string): string {
+  const [, term = '', meaning = ''] = /^( {2,}\S.*? {2,})(\S.*)$/.exec(line) ?? []
+  const blanks = /^ */.exec(line)?.[0] ?? ''
+  if (term === '') return wrapped(line.trim(), blanks, blanks !== '' ? ' \\' : '')
+  if (term.length <= TERM_COLUMNS) return term + wrapped(meaning, ' '.repeat(term.length), '').trimStart()
+  return `${term.trimEnd()}\n${wrapped(meaning, `${blanks}    `, '')}`
+}
+
+/** `end`: of each line but the last. */
+function wrapped(text: string, indent: string, end: string): string {
+  const lines: string[] = []
+  let line = indent
+  for (const word of text.split(' ')) {
+    const isFull = line.trim() !== '' && line.length + 1 + word.length + end.length > COLUMNS
+    if (isFull) {
+      lines.push(line + end)
+      line = indent + (end === '' ? '' : '  ')
+    }
+    line += line.trim() === '' ? word : ` ${word}`
+  }
+  return [...lines, line].join('\n')
 }
 
 /** `words`: of the command line. Ends the program with an error if they ask for the help of a command that does not exist. */
