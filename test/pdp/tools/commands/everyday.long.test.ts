@@ -216,7 +216,6 @@ condition by_day(hour: int) {
     ['compare viewer sheet -o acme --with sheet:1', /--with: "sheet:1" is not a tuple/],
     ['compare viewer she#et -o acme --with sheet:1#viewer@user:alice', /type/],
     ['compare viewer sheet -o nowhere --with sheet:1#viewer@user:alice', /organization/],
-    ['token', /portcullis login/],
     ['whoami', /portcullis login/],
   ])('ends with 2 and says why: %s', async (line, why) => {
     const { status, err } = await run(line).catch((err: Error) => ({ status: 2, err: err.message }))
