@@ -1,52 +1,41 @@
 /** Network addresses: one text for each, the networks that an operator names, and what counts as one client. */
 import { BlockList, isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
 
 export type Networks = { readonly has: (address: string) => boolean }
 export const NO_NETWORKS: Networks = { has: () => false }
 
 const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
-const GROUPS = 8
 const GROUP_BITS = 16
 /** What one subscriber has at least (RFC 6177 section 2): all of it is one client. */
 const CLIENT_BITS = 64
 
-/** IPv6 in its one form (RFC 5952) without a zone, and IPv4 that is mapped into it (RFC 4291 section 2.5.5.2) as IPv4. Null: no address. */
+/**
+ * IPv6 without a zone; Node has said that it is an address. The URL parser writes it in hexadecimal first: ipaddr.js takes
+ * `::192.0.2.1` for an IPv4 address that is mapped.
+ */
+const readIpv6 = (text: string): ipaddr.IPv6 =>
+  ipaddr.IPv6.parse(new URL(`http://[${text.replace(/%.*$/, '')}]`).hostname.slice(1, -1))
+
+/** IPv6 in its one form (RFC 5952) without a zone, and IPv4 that is mapped into it as IPv4. Null: no address. */
 export function parseAddress(text: string): string | null {
   const version = isIP(text)
   if (version === 4) return text
   if (version === 0) return null
+  // So a listener of both families names each client of IPv4.
   const mapped = MAPPED.exec(text)?.[1]
   if (mapped !== undefined) return mapped
-  const groups = groupsOf(text.replace(/%.*$/, ''))
-  if (groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff) return toIpv4(groups)
-  return new URL(`http://[${textOf(groups)}]`).hostname.slice(1, -1)
+  const address = readIpv6(text)
+  return (address.isIPv4MappedAddress() ? address.toIPv4Address() : address).toString()
 }
-
-const toIpv4 = (groups: readonly number[]): string =>
-  groups
-    .slice(6)
-    .flatMap((group) => [group >> 8, group & 0xff])
-    .join('.')
-
-/** Of an IPv6 address without a zone. */
-function groupsOf(address: string): number[] {
-  const hexadecimal = address.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, ...bytes: string[]) => {
-    const [a = 0, b = 0, c = 0, d = 0] = bytes.slice(0, 4).map(Number)
-    return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
-  })
-  const [start = '', end] = hexadecimal.split('::')
-  const parse = (part: string): number[] => (part === '' ? [] : part.split(':').map((one) => Number.parseInt(one, 16)))
-  if (end === undefined) return parse(start)
-  const [before, after] = [parse(start), parse(end)]
-  return [...before, ...Array<number>(GROUPS - before.length - after.length).fill(0), ...after]
-}
-
-const textOf = (groups: readonly number[]): string => groups.map((group) => group.toString(16)).join(':')
 
 /** Whom the limits for one client count together: an IPv4 address, or the /64 of an IPv6 address. */
 export function clientOf(address: string): string {
-  if (!address.includes(':') || isIP(address) !== 6) return address
-  return `${textOf(groupsOf(address).slice(0, CLIENT_BITS / GROUP_BITS))}::/${CLIENT_BITS}`
+  if (isIP(address) !== 6) return address
+  const network = readIpv6(address)
+    .parts.slice(0, CLIENT_BITS / GROUP_BITS)
+    .map((group) => group.toString(16))
+  return `${network.join(':')}::/${CLIENT_BITS}`
 }
 
 export type Network = { readonly address: string; readonly bits: number }
@@ -70,12 +59,9 @@ export function parseNetwork(text: string): Network {
 }
 
 /** The bits behind the prefix are all zero. */
-function isFirst(address: string, bits: number): boolean {
-  const all = address.includes(':')
-    ? groupsOf(address).map((group) => group.toString(2).padStart(GROUP_BITS, '0'))
-    : address.split('.').map((byte) => Number(byte).toString(2).padStart(8, '0'))
-  return !all.join('').slice(bits).includes('1')
-}
+const isFirst = (address: string, bits: number): boolean =>
+  (address.includes(':') ? ipaddr.IPv6 : ipaddr.IPv4).networkAddressFromCIDR(`${address}/${bits}`).toString() ===
+  address
 
 /** Addresses are asked about as `parseAddress` gives them. */
 export function createNetworks(networks: readonly Network[]): Networks {

@@ -154,6 +154,9 @@ describe('networks', () => {
     ['192.0.2.1', '192.0.2.1'],
     ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
     ['2001:db8:1:2::7', '2001:db8:1:2::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['::10.0.0.1', '0:0:0:0::/64'],
+    ['a:b', 'a:b'],
     ['', ''],
   ])('%s is the client %s', (address, client) => {
     expect(clientOf(address)).toBe(client)
@@ -163,8 +166,17 @@ describe('networks', () => {
     ['::FFFF:192.0.2.1', '192.0.2.1'],
     ['0:0:0:0:0:ffff:c000:201', '192.0.2.1'],
     ['2001:DB8:0::0:1', '2001:db8::1'],
+    ['fe80::1%eth0', 'fe80::1'],
     ['::', '::'],
+    // It only looks like a mapped address (RFC 4291 section 2.5.5.1), so it is no IPv4 address.
+    ['::10.0.0.1', '::a00:1'],
+    ['64:ff9b::10.0.0.1', '64:ff9b::a00:1'],
     ['x', null],
+    ['10.1', null],
+    ['167772161', null],
+    ['012.0.0.1', null],
+    ['0xa.0.0.1', null],
+    ['::ffff:012.0.0.1', null],
   ])('%s is written %s', (text, address) => {
     expect(parseAddress(text)).toBe(address)
   })
