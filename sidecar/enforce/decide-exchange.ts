@@ -33,6 +33,8 @@ export type ExchangeRules = RecordDeps & {
   readonly bodyBytesMax: number
   /** The nonce for the next proof; null if proofs need none. */
   readonly proofNonce: () => string | null
+  /** As the admin port says at /readyz. */
+  readonly ready: () => boolean
   /** False once a reload has replaced these rules. */
   readonly isCurrent: () => boolean
 }

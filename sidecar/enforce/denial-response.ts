@@ -67,7 +67,7 @@ const ROWS: { readonly [code in ProblemCode]?: Row } = {
   internal: { status: 500 },
 }
 /** Answers of the sidecar itself that are not denials. */
-export const OWN_STATUS = { options: 204, metadata: 200 } as const
+export const OWN_STATUS = { options: 204, metadata: 200, ready: 200, notReady: 503 } as const
 const INTERNAL: Row = { status: 500 }
 const RETRY_AFTER_SECONDS = '1'
 /** gRPC status codes by HTTP status. They follow the protocol's own mapping where it has the right meaning. */

@@ -69,6 +69,8 @@ export type OwnAnswer =
   /** `fields`: names and values in turn. */
   | { readonly kind: 'options'; readonly allow: readonly string[]; readonly fields: readonly string[] }
   | { readonly kind: 'metadata' }
+  /** Whether the sidecar is ready, for load balancers that ask the data port. */
+  | { readonly kind: 'probe' }
   /** A page of the sign-in, which the Browser of the arrival answers. */
   | { readonly kind: 'sign_in'; readonly request: InboundRequest }
 export type Outcome = Permit | Denial | OwnAnswer
@@ -77,6 +79,8 @@ export type EnforceDeps = PreflightDeps &
   AuthenticationDeps &
   EvaluationDeps & {
     readonly targetCharsMax: number
+    /** Answered for every host, and without one. */
+    readonly probePaths: ReadonlySet<string>
     readonly pdp: Pick<PdpClient, 'ask' | 'watch'>
     /** A sentence when this clock differs from that of others; else null. */
     readonly clockHint: () => string | null
@@ -129,6 +133,7 @@ export async function enforce(
   try {
     const arriving = admission.arrive() // RequestError
     if (arriving !== null) await arriving // RequestError
+    if (former === null && isProbe(client, deps.probePaths)) return { kind: 'probe' }
     const request =
       former === null
         ? readInbound(client, { origin, targetCharsMax: deps.targetCharsMax })
@@ -219,6 +224,10 @@ export async function reevaluate(
     return isShadowable(denial) ? { kind: 'permitted', basis: null } : { kind: 'denied', code: denial.code }
   }
 }
+
+/** Byte for byte: the answer is ours, so no service could read the path in another way. */
+const isProbe = ({ method, target }: ClientRequest, paths: ReadonlySet<string>): boolean =>
+  paths.has(target) && (method === 'GET' || method === 'HEAD')
 
 /** A proof is good for one request, and its request was authenticated with it. */
 const isProven = (former: Permit | null): boolean => former !== null && former.identity !== null

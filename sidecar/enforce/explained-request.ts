@@ -16,7 +16,7 @@ export function toClientRequest(
   { method, target, headers, body }: RequestHead,
   hosts: readonly string[],
 ): ClientRequest {
-  const usual = [['Host', ABSOLUTE.exec(target)?.[1] ?? hosts[0] ?? '']]
+  const usual = [['Host', ABSOLUTE.exec(target)?.[1] ?? hosts[0]?.replace('*', 'any') ?? '']]
   if (body !== null)
     usual.push(['Content-Length', String(Buffer.byteLength(body))], ['Content-Type', 'application/json'])
   const given = new Set(headers.map(([name]) => name.toLowerCase()))

@@ -15,6 +15,7 @@ export async function answerAlone(
   leftMs: number | null,
 ): Promise<DenialAnswer> {
   const { browser, requestId, rules } = decided
+  if (outcome.kind === 'probe') return probeAnswer(requestId, rules.ready())
   if (outcome.kind === 'options' || outcome.kind === 'metadata') return bareAnswer(outcome, requestId, rules)
   const page = await pageFor(outcome, decided, leftMs)
   if (outcome.kind === 'sign_in') return page ?? describeDenial('overloaded', {}, { requestId, metadataUrl: null })
@@ -48,7 +49,7 @@ export function problemFor(
 }
 
 function bareAnswer(
-  own: Exclude<OwnAnswer, { kind: 'sign_in' }>,
+  own: Extract<OwnAnswer, { kind: 'options' | 'metadata' }>,
   requestId: string,
   { metadata }: ExchangeRules,
 ): DenialAnswer {
@@ -57,6 +58,13 @@ function bareAnswer(
     return { status: OWN_STATUS.options, fields: ['allow', own.allow.join(', '), ...own.fields, ...id], body: '' }
   const fields = ['content-type', 'application/json', ...corsFields(PUBLIC_CORS, []), ...id]
   return { status: OWN_STATUS.metadata, fields, body: metadata?.body ?? '' }
+}
+
+/** The reason is for the admin port. */
+function probeAnswer(requestId: string, ready: boolean): DenialAnswer {
+  const body = ready ? 'ok\n' : 'not ready\n'
+  const fields = ['content-type', 'text/plain', 'cache-control', 'no-store', 'x-request-id', requestId]
+  return { status: ready ? OWN_STATUS.ready : OWN_STATUS.notReady, fields, body }
 }
 
 /** RFC 9449 section 8.2: the response to a request with a valid proof carries the next nonce. Names and values in turn. */

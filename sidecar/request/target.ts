@@ -114,17 +114,24 @@ function decodeUtf8(segment: string): string {
   }
 }
 
-export type Authority = { readonly hostname: string; readonly port: string | null }
+export type Authority = {
+  /** In lower case, without the dot at its end. */
+  readonly hostname: string
+  readonly port: string | null
+  /** Written with a dot at its end: the same name (RFC 3986 section 3.2.2), but a service may take it for another host. */
+  readonly dotted?: boolean
+}
 
 // RFC 3986 section 3.2.2 without user information; names in the characters that DNS and service names have.
-const AUTHORITY = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?)(?::(\d{1,5}))?$/
+const AUTHORITY = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?)(\.)?(?::(\d{1,5}))?$/
 
 const PORT_MAX = 65_535
 
 /** The host name in lower case and the port of a Host field. Throws RequestError. */
 export function parseAuthority(text: string): Authority {
   const match = AUTHORITY.exec(text)
-  if (match?.[1] === undefined || Number(match[2] ?? 0) > PORT_MAX)
+  if (match?.[1] === undefined || Number(match[3] ?? 0) > PORT_MAX)
     throw malformed('The host is not a host name with an optional port')
-  return { hostname: match[1].toLowerCase(), port: match[2] ?? null }
+  const host = { hostname: match[1].toLowerCase(), port: match[3] ?? null }
+  return match[2] === undefined ? host : { ...host, dotted: true }
 }

@@ -35,6 +35,7 @@ export const MODES = ['enforce', 'shadow'] as const
 export const NONCES = ['required', 'off'] as const
 export const BODIES = ['keep', 'judge'] as const
 
+export const PROBE_PATH = /^\/[A-Za-z0-9._~/-]*$/
 export const HEADER_OR_PREFIX = /^[A-Za-z0-9_-]+\*?$/
 export const ACR = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
 export const REQUEST = /^([A-Z]+(?:-[A-Z]+)*) (\S+)$/
@@ -186,7 +187,18 @@ export const ROUTE_FILE = {
     'Pages of other origins that may read answers, those of the sidecar itself included (CORS). Default: none.',
   ),
   mode: optional(oneOf(MODES), 'shadow: denials are logged and counted, and the request passes. Default: enforce.'),
-  hosts: optional(listOf(TEXT), 'Host names without port that are served. Default: those of resource and public_url.'),
+  hosts: optional(
+    listOf(TEXT),
+    'Host names without port that are served. *.app.example.com means every name with one label more, and app.example.com. (with a dot at its end) is served only where it is listed so. Default: those of resource and public_url.',
+  ),
+  probe_paths: optional(
+    listOf(textLike(PROBE_PATH)),
+    'Paths at which GET on the data port gets what /readyz of the admin port says, whatever the Host field, and without one: for load balancers that put an address there. They are no paths of the service any more.',
+  ),
+  cluster_service: optional(
+    TEXT,
+    'name.namespace of the Service of Kubernetes, such as orders.shop: its names within the cluster are served as well, from orders to orders.shop.svc.cluster.local, and those of Pods of a StatefulSet. Another domain of the cluster: orders.shop.svc.example.internal.',
+  ),
   context: optional(
     CONTEXT,
     'Values of parameters of conditions, for the questions of every route. None of them can come from the body or from a parameter of the path.',

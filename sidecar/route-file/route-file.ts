@@ -3,6 +3,7 @@ import type { Node } from 'yaml'
 import type { Network } from '../../pdp/shared/base/addresses.ts'
 import type { Cors } from '../http/cors.ts'
 import { type HeaderNames, passIssue } from '../http/fields.ts'
+import { clusterNames } from '../request/host-set.ts'
 import { parseAuthority } from '../request/target.ts'
 import type { Route } from '../routes/route.ts'
 import type { SidecarLimits } from './default-limits.ts'
@@ -15,6 +16,7 @@ import {
   LOG,
   NONCES,
   PATHS_IN_LOG,
+  PROBE_PATH,
   ROUTE_FILE,
   SUBJECTS_IN_LOG,
 } from './format.ts'
@@ -66,6 +68,8 @@ export type RouteFile = {
   readonly pathsInLog: PathsInLog
   /** Of this many allowed requests, one is logged. */
   readonly allowedOneIn: number
+  /** Where load balancers ask whether the sidecar is ready. */
+  readonly probePaths: readonly string[]
   /** Lower case, without port. */
   readonly hosts: readonly string[]
   /** Which fields of a client reach the service, and which name the bearer. */
@@ -142,12 +146,15 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
     bodyBytesMax === null
   )
     return null
-  const hosts = listed ?? [...new Set([...resources, seenUrl].filter(isHttpUrl).map((url) => new URL(url).hostname))]
+  const probePaths = reader.list(members.probe_paths, 'probe_paths', readProbePath) ?? []
+  const ofService = readClusterService(reader, members.cluster_service)
+  const named = listed ?? [...new Set([...resources, seenUrl].filter(isHttpUrl).map((url) => new URL(url).hostname))]
+  const hosts = [...named, ...ofService]
   const signIn = readSignIn(reader, members.sign_in, { publicUrl: seenUrl, issuers })
   const doors = readDoors(reader, members.doors, { routes, signsIn: members.sign_in !== null })
   const peers = { issuers, upstream, pdp, tls: readTls(reader, members.tls), doors, signIn }
   const logging = { proofNonces: readDpop(reader, members.dpop), ...readLog(reader, members.log) }
-  const operating = { ...logging, hosts, cors, headers, bodyBytesMax, trustedProxies, limits }
+  const operating = { ...logging, hosts, probePaths, cors, headers, bodyBytesMax, trustedProxies, limits }
   return { ...peers, ...operating, resource, resources, publicUrl: seenUrl, routes, tests }
 }
 
@@ -188,14 +195,32 @@ function readPublicUrl(reader: YamlReader, node: Node): string | null {
 function readHost(reader: YamlReader, node: Node | null): string | null {
   const text = reader.text(node, 'a host')
   if (text === null) return null
+  const [star = ''] = /^\*\.(?=[^.]+\.)/.exec(text) ?? []
   try {
-    const { hostname, port } = parseAuthority(text)
-    if (port === null) return hostname
+    const { hostname, port, dotted } = parseAuthority(text.slice(star.length))
+    if (port === null) return `${star}${hostname}${dotted === true ? '.' : ''}`
   } catch {
     // Reported below with its position.
   }
-  reader.report(node, `${JSON.stringify(text)} must be a host name without a port`)
+  reader.report(node, `${JSON.stringify(text)} must be a host name without a port, or *. and one`)
   return null
+}
+
+function readProbePath(reader: YamlReader, node: Node | null): string | null {
+  const text = reader.text(node, 'a probe path')
+  if (text === null || PROBE_PATH.test(text)) return text
+  reader.report(node, `${JSON.stringify(text)} is not a path such as /healthz, without query and parameters`)
+  return null
+}
+
+const CLUSTER_SERVICE = /^([a-z0-9-]{1,63})\.([a-z0-9-]{1,63})(?:\.svc\.([a-z0-9.-]{1,253}))?$/
+
+function readClusterService(reader: YamlReader, node: Node | null): readonly string[] {
+  const text = node === null ? null : reader.text(node, 'cluster_service')
+  const [, service, namespace, domain = 'cluster.local'] = CLUSTER_SERVICE.exec(text ?? '') ?? []
+  if (service !== undefined && namespace !== undefined) return clusterNames(service, namespace, domain)
+  if (text !== null) reader.report(node, 'cluster_service must be name.namespace of a Service, such as orders.shop')
+  return []
 }
 
 function readStripped(reader: YamlReader, node: Node | null): string | null {

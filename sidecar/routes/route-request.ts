@@ -1,6 +1,8 @@
 /** Finds the route of a parsed request. The pipeline, `explain` and the listener all use it, so they cannot disagree. */
 import { malformed, RequestError } from '../request/errors.ts'
+import { createHostSet, type HostSet } from '../request/host-set.ts'
 import type { InboundRequest } from '../request/inbound.ts'
+import type { Authority } from '../request/target.ts'
 import { sourcesFrom } from './checks.ts'
 import { refuseFetchedPath } from './fetched-paths.ts'
 import { refuseFunction } from './functions.ts'
@@ -11,7 +13,7 @@ import { type JudgedRequest, type JudgeJson, refuseOtherReadings } from './value
 
 export type RoutingDeps = {
   /** Every host that is served: lower case, without port. */
-  readonly hosts: ReadonlySet<string>
+  readonly hosts: HostSet
   readonly routes: RouteTable
 }
 /** `method`: the path has routes, but none for this method. `none`: the path has no route. */
@@ -35,7 +37,7 @@ export const createRoutingInTurns = async (file: Routed): Promise<RoutingDeps> =
   routingOf(file, await createRouteTableInTurns(file.routes))
 
 const routingOf = ({ hosts }: Routed, routes: RouteTable): RoutingDeps => ({
-  hosts: new Set([...hosts, ...routes.hosts]),
+  hosts: createHostSet([...hosts, ...routes.hosts]),
   routes,
 })
 
@@ -46,16 +48,20 @@ const routingOf = ({ hosts }: Routed, routes: RouteTable): RoutingDeps => ({
  */
 export function routeRequest(deps: RoutingDeps, request: RoutedRequest): RequestMatch {
   const { host, namedHost } = request
-  if (!deps.hosts.has(host.hostname))
-    throw new RequestError('host_unknown', 'This host is not served', unknownHostReason(host.hostname, deps.hosts))
+  if (!deps.hosts.has(writtenName(host)))
+    throw new RequestError(
+      'host_unknown',
+      'This host is not served',
+      unknownHostReason(writtenName(host), deps.hosts.names),
+    )
   const match = matchRequest(deps.routes, request)
   if (namedHost === null || namedHost.hostname === host.hostname) return match
   // Services believe the host that a trusted proxy names, so it must lead to the same route as the Host field.
-  if (!deps.hosts.has(namedHost.hostname))
+  if (!deps.hosts.has(writtenName(namedHost)))
     throw new RequestError(
       'host_unknown',
       'The forwarded host is not served',
-      unknownHostReason(namedHost.hostname, deps.hosts),
+      unknownHostReason(writtenName(namedHost), deps.hosts.names),
     )
   const other = matchRequest(deps.routes, { ...request, host: namedHost })
   if (other.kind !== match.kind || (other.kind === 'route' && match.kind === 'route' && other.route !== match.route))
@@ -123,9 +129,11 @@ function routesOf(match: Match): readonly Route[] {
   }
 }
 
+/** A name with a dot at its end is served where the file lists it so, and has the routes of the name without it. */
+const writtenName = ({ hostname, dotted }: Authority): string => (dotted === true ? `${hostname}.` : hostname)
+
 /** For the log and the command line only: a client does not learn which hosts are served. */
-function unknownHostReason(host: string, served: Iterable<string>): string {
-  const hosts = [...served]
+function unknownHostReason(host: string, hosts: readonly string[]): string {
   const more = hosts.length > HOSTS_NAMED_MAX ? ` and ${hosts.length - HOSTS_NAMED_MAX} more` : ''
   const named = `${hosts.slice(0, HOSTS_NAMED_MAX).join(', ')}${more}`
   return `the host ${host} is not served; served hosts: ${named}; to serve it, add it to hosts in the route file`

@@ -10,8 +10,8 @@ export type Source =
   | { readonly from: 'header'; readonly name: string }
   | { readonly from: 'claims'; readonly name: string }
   | { readonly from: 'client'; readonly name: 'address' }
-  /** `path`: percent-decoded once. */
-  | { readonly from: 'request'; readonly name: 'method' | 'path' }
+  /** `path`: percent-decoded once. `host`: in lower case, without port. */
+  | { readonly from: 'request'; readonly name: 'method' | 'path' | 'host' }
   /** Names of members from the outermost; `parts`: folded. */
   | { readonly from: 'body'; readonly path: readonly string[]; readonly parts: readonly string[] }
 /** Literal texts and sources in turn; never two adjacent sources. */
@@ -27,8 +27,9 @@ export function parseSource(text: string, parameters: readonly string[]): Source
   const from = dot < 0 ? 'path' : text.slice(0, dot)
   const name = text.slice(dot + 1)
   if (text === 'client.address') return { from: 'client', name: 'address' }
-  if (text === 'request.method' || text === 'request.path')
-    return { from: 'request', name: text === 'request.path' ? 'path' : 'method' }
+  if (text === 'request.method') return { from: 'request', name: 'method' }
+  if (text === 'request.path') return { from: 'request', name: 'path' }
+  if (text === 'request.host') return { from: 'request', name: 'host' }
   if (from === 'path') {
     const index = parameters.indexOf(name)
     return index < 0 ? unknownParameter(text, parameters) : { from, name, index, parts: keyParts(name) }
@@ -39,7 +40,7 @@ export function parseSource(text: string, parameters: readonly string[]): Source
   if (from === 'claims') return { from, name }
   if (from === 'query') return { from, name, parts: keyParts(name) }
   if (from !== 'body')
-    return `{${text}} must be a path parameter, client.address, request.method or request.path, or start with query., header., claims. or body.`
+    return `{${text}} must be a path parameter, client.address, request.method, request.path or request.host, or start with query., header., claims. or body.`
   const path = name.split('.')
   if (path.length > BODY_DEPTH_MAX || path.includes('')) return `{${text}} is not a path of member names`
   return { from, path, parts: keyParts(name) }

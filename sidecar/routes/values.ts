@@ -44,6 +44,7 @@ export function requestValues({ request, parameters, keepQuery, claims, body }: 
         if (request.clientAddress === '') throw malformed('The address of the client is not known')
         return request.clientAddress
       case 'request':
+        if (source.name === 'host') return hostOf(request)
         return source.name === 'method' ? request.method : decodedPath(request)
     }
   }
@@ -92,6 +93,13 @@ function refuseTwin(query: string | null, source: Extract<Source, { from: 'body'
   for (const { key } of queryPairs(query))
     if (isReadAs(key, source.parts))
       throw malformed(`The query has a key that some servers read as ${describeSource(source)}`)
+}
+
+/** A service may believe the host that a trusted proxy names. */
+function hostOf({ host, namedHost }: InboundRequest): string {
+  if (namedHost !== null && namedHost.hostname !== host.hostname)
+    throw malformed('The Host field and the forwarded host differ')
+  return host.hostname
 }
 
 /** A slash within a segment could not be told from one between segments. */

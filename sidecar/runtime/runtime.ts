@@ -126,6 +126,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
       verifyProof: createProofVerifier({ clock, replay, nonces: proofNonces }),
       publicUrl: file.publicUrl,
       cors: file.cors,
+      probePaths: new Set(file.probePaths),
       metadataPath: metadata?.path ?? null,
       externalIssuers: new Set(file.issuers.flatMap(({ external, issuer }) => (external === null ? [] : [issuer]))),
       pdp,

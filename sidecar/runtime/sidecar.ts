@@ -98,8 +98,13 @@ export function createSidecar(given: SidecarOptions): Sidecar {
 
   function activate(runtime: Runtime): ActiveRuntime {
     const isCurrent = (): boolean => current.runtime === runtime
-    const operating = { metrics, log, tracing, permissionWatch, places, turns, draining, isCurrent, enter }
+    const ready = (): boolean => typeof notReady() !== 'string'
+    const operating = { metrics, log, tracing, permissionWatch, places, turns, draining, ready, isCurrent, enter }
     return { runtime, serving: { ...rulesOf(runtime), ...operating, reevaluate: reevaluateBy(() => current.runtime) } }
+  }
+
+  function notReady(): ProbeResult {
+    return draining() ? 'draining' : readiness(current.runtime, clock())
   }
 
   function enter(closing: Closing): ExchangeDeps {
@@ -152,7 +157,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       noteDoorKeys(config, [given.config, former.config], deps)
       if (endedCount > 0) log.warn({ event: 'connections_ended', reason: 'client_ca_file', connections: endedCount })
     },
-    notReady: () => (draining() ? 'draining' : readiness(current.runtime, clock())),
+    notReady,
     refusal: refusals.find,
     withdraw: () => void withdraw(),
     async close({ acceptMs } = { acceptMs: 0 }) {

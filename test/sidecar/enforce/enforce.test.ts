@@ -116,7 +116,7 @@ describe('enforce() permits', () => {
 })
 
 test.each([
-  ['OPTIONS /docs/1', { kind: 'options', allow: ['GET', 'HEAD', 'OPTIONS'] }],
+  ['OPTIONS /docs/1', { kind: 'options', allow: ['GET', 'HEAD', 'OPTIONS'], fields: [] }],
   ['GET /.well-known/oauth-protected-resource', { kind: 'metadata' }],
 ])('enforce() answers %s by itself, without a token', async (line, outcome) => {
   expect((await run({ line, authorization: null })).outcome).toEqual(outcome)

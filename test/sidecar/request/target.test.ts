@@ -129,7 +129,7 @@ describe('a host', () => {
   test.each([
     ['app.test', 200],
     ['APP.test:15080', 200],
-    ['app.test.', 400],
+    ['app.test.', 421],
     ['app.test@evil.test', 400],
     ['app.test, evil.test', 400],
     ['app.test:', 400],

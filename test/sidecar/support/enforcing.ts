@@ -94,6 +94,7 @@ export function depsFor(
     },
     publicUrl: 'https://app.test',
     cors: file.cors,
+    probePaths: new Set(),
     externalIssuers: new Set(one.external === true ? ['https://as.test'] : []),
     clock: () => NOW_MS,
     metadataPath: '/.well-known/oauth-protected-resource',
