@@ -1,7 +1,7 @@
 /** PATCH beside a PUT: members are changed by a JSON Merge Patch (RFC 7396), and the result is written as the PUT would write it. */
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyInstance } from 'fastify'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../shared/domain/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue, storageIssue } from '../../../shared/domain/json.ts'
 import { type JsonSchema, object } from '../http/schemas.ts'
 import { RequestProblem } from '../http/status.ts'
 import type { ManagementDeps } from './deps.ts'
@@ -31,6 +31,9 @@ export function addPutAndPatch<S extends Shape>(
 ): void {
   addManagementRoute<S>(app, deps, route)
   const whole = async (call: Call<S>): Promise<S['body']> => {
+    // What is nested too deep to be stored is not merged either.
+    const issue = storageIssue(call.body as JsonObject)
+    if (issue !== null) throw new RequestProblem('request_invalid', `the body ${issue}`)
     const stored = await route.state(call)
     if (stored === null) throw new RequestProblem('not_found', 'there is nothing to change: create it with PUT')
     const before = writable(patch.shown?.(stored) ?? stored, route.body)

@@ -144,6 +144,15 @@ describe('a patch', () => {
     expect((await send('GET', path))[1]).toMatchObject({ name: 'Second', permissions: ['doc:read'] })
   })
 
+  test('that is nested without end is refused', async () => {
+    const path = '/v1/organizations/acme/entitlements/deep'
+    await send('PUT', path, { value: { a: 1 } })
+    const raw = `{"value": ${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}}`
+    const headers = { 'content-type': 'application/merge-patch+json' }
+    expect((await served.send('PATCH', path, { token, raw, headers })).status).toBe(400)
+    expect((await send('GET', path))[1]).toMatchObject({ value: { a: 1 } })
+  })
+
   test('of a password or of a secret cannot say null, which would change nothing', async () => {
     expect(await send('PATCH', '/v1/users/ann', { password: null })).toMatchObject([400, {}])
     expect(await send('PATCH', '/v1/clients/imp', { client_secret: null })).toMatchObject([400, {}])
