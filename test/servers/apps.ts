@@ -40,6 +40,16 @@ $user = $_SERVER['REMOTE_USER'] ?? $_SERVER['HTTP_REMOTE_USER'] ?? '';
 echo (str_starts_with($_SERVER['HTTP_X_ORIGINAL_URL'] ?? $path, '/admin') ? 'admin' : 'public') . ' user=' . $user;
 `
 
+/** Serves the `config.ru` of the folder. */
+export const puma = (port: number): readonly string[] => [
+  '-e',
+  'require "puma/cli"; Puma::CLI.new(ARGV).run',
+  '--',
+  '-b',
+  `tcp://127.0.0.1:${port}`,
+  'config.ru',
+]
+
 export const APPS: readonly App[] = [
   {
     name: 'gunicorn and Flask',
@@ -57,14 +67,7 @@ export const APPS: readonly App[] = [
     name: 'Puma and Rack',
     seek: ruby,
     files: { 'config.ru': RACK },
-    args: (port) => [
-      '-e',
-      'require "puma/cli"; Puma::CLI.new(ARGV).run',
-      '--',
-      '-b',
-      `tcp://127.0.0.1:${port}`,
-      'config.ru',
-    ],
+    args: puma,
   },
   {
     name: "PHP's own server",

@@ -19,6 +19,7 @@ import { freePort } from '../support/free-port.ts'
 import { readArguments } from '../support/programs/arguments.ts'
 import { APPS, type App } from './apps.ts'
 import { testBodies } from './bodies.ts'
+import { BODY_APPS } from './body-apps.ts'
 import { askParser, JSON_PARSERS, type Parser, QUERY_PARSERS } from './parsers.ts'
 import { testPathInfo } from './path-info.ts'
 import { testReceiver } from './receiver.ts'
@@ -174,8 +175,10 @@ if (!signals) {
   for (const app of APPS) await serveBehind(app)
   const { outcome, why } = await testPathInfo()
   tell(outcome, 'paths with scripts, of PHP', why)
-  const bodies = await testBodies()
-  tell(bodies.outcome, 'bodies of every type, of Bottle', bodies.why)
+  for (const app of BODY_APPS) {
+    const bodies = await testBodies(app)
+    tell(bodies.outcome, `bodies of every type, of ${app.name}`, bodies.why)
+  }
   for (const parser of QUERY_PARSERS) compare(parser, queries, ofQuery)
   for (const parser of JSON_PARSERS) compare(parser, jsonBodies, ofBody)
 }

@@ -92,6 +92,58 @@ export function rack3(): Sought {
 export const php = (): Sought => (runs('php', ['-v'], '/') ? { command: 'php', args: [] } : 'php is not there')
 export const go = (): Sought => (runs('go', ['version'], '/') ? { command: 'go', args: ['run'] } : 'go is not there')
 
+const GIN = 'github.com/gin-gonic/gin@v1.12.0'
+
+/** Builds the program, since `go run` would leave its child behind. */
+export function gin(program: string): Sought {
+  if (!runs('go', ['version'], '/')) return 'go is not there'
+  const folder = join(CACHE, 'gin')
+  mkdirSync(folder, { recursive: true })
+  if (!existsSync(join(folder, 'go.mod')) && !runs('go', ['mod', 'init', 'server.test'], folder))
+    return 'go cannot make a module'
+  writeFileSync(join(folder, 'main.go'), program)
+  if (!runs('go', ['get', GIN], folder) || !runs('go', ['build', '-o', 'server', '.'], folder))
+    return 'go cannot build gin'
+  return { command: join(folder, 'server'), args: [] }
+}
+
+const SPRING = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>test</groupId><artifactId>test</artifactId><version>1</version>
+<dependencies><dependency><groupId>org.springframework.boot</groupId><artifactId>spring-boot-starter-web</artifactId>
+<version>3.5.7</version></dependency></dependencies></project>
+`
+const COPY = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies'
+
+/** Compiles the program, whose class is `reports.Reports`: Spring reads it from a file. */
+export function spring(program: string): Sought {
+  const folder = join(CACHE, 'spring')
+  mkdirSync(folder, { recursive: true })
+  if (!runs('java', ['-version'], '/')) return 'java is not there'
+  const jars = join(folder, 'jars')
+  if (!existsSync(jars)) {
+    writeFileSync(join(folder, 'pom.xml'), SPRING)
+    if (!runs('mvn', ['-q', '-B', COPY, '-DoutputDirectory=jars'], folder)) return 'mvn cannot get Spring Boot'
+  }
+  writeFileSync(join(folder, 'Reports.java'), program)
+  if (!runs('javac', ['-parameters', '-cp', join(jars, '*'), '-d', '.', 'Reports.java'], folder))
+    return 'javac cannot compile it'
+  return {
+    command: 'java',
+    args: ['-XX:TieredStopAtLevel=1', '-cp', `${folder}:${join(jars, '*')}`, 'reports.Reports'],
+  }
+}
+
+/** Packages of Debian that this machine must have: `require` finds them. */
+export function rails(): Sought {
+  const ready = runs('ruby', ['-e', 'require "action_controller/railtie"; require "rack/handler/webrick"'], '/')
+  return ready ? { command: 'ruby', args: [] } : 'ruby-rails and ruby-webrick are not there'
+}
+export const symfony = (): Sought => phpWith('Symfony/Component/HttpFoundation', 'php-symfony-http-foundation')
+export const laravel = (): Sought => phpWith('Illuminate/Http', 'php-illuminate-http')
+
+const phpWith = (library: string, named: string): Sought =>
+  existsSync(join('/usr/share/php', library, 'autoload.php')) ? php() : `${named} is not there`
+
 export function qs(): Sought {
   const folder = join(CACHE, 'qs')
   mkdirSync(folder, { recursive: true })
@@ -102,14 +154,14 @@ export function qs(): Sought {
 }
 export const qsPath = (): string => join(CACHE, 'qs', 'node_modules', 'qs')
 
-/** Starts a server and waits until it takes connections. Throws when it does not in half a minute. */
+/** Starts a server and waits until it takes connections. Throws when it does not in two minutes. */
 export async function startServer(
   { command, args }: Runtime,
   more: readonly string[],
   { cwd, port }: { readonly cwd: string; readonly port: number },
 ): Promise<ChildProcess> {
   const child = spawn(command, [...args, ...more], { cwd, stdio: 'ignore' })
-  for (let tries = 0; tries < 600; tries += 1) {
+  for (let tries = 0; tries < 2_400; tries += 1) {
     const open = await new Promise<boolean>((resolve) => {
       const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false))
       socket.once('connect', () => socket.destroy())
