@@ -1,6 +1,6 @@
 /**
- * Fields of a request at oidc-provider's endpoints, before it reads them: one Authorization field, and a bound on what a DPoP proof
- * costs us.
+ * Bounds what a request at oidc-provider's endpoints costs us, before it is read: one Authorization field, few parameters in the
+ * query, and a DPoP proof that is worth its signature.
  */
 import type { Provider } from 'oidc-provider'
 import { readProof } from '../../shared/token/dpop.ts'
@@ -12,13 +12,20 @@ const AUTHORIZED_TWICE: OAuthError = {
   error: 'invalid_request',
   error_description: 'the request has more than one Authorization field',
 }
+/** Koa looks for each parameter among all of them; requests have a dozen. */
+const PARAMETERS_MAX = 100
+const TOO_MANY: OAuthError = {
+  error: 'invalid_request',
+  error_description: `the query has more than ${PARAMETERS_MAX} parameters`,
+}
 type OAuthError = { readonly error: string; readonly error_description: string }
 
 /** oidc-provider verifies a signature by whatever key the proof brings, before it looks at anything else. */
 export function installFieldCheck(provider: Provider): void {
   provider.use(async (ctx, next) => {
     const { authorization = [], dpop: proofs } = ctx.req.headersDistinct
-    const refusal = authorization.length > 1 ? AUTHORIZED_TWICE : refusalOf(proofs)
+    const isLong = ctx.querystring.split('&', PARAMETERS_MAX + 1).length > PARAMETERS_MAX
+    const refusal = isLong ? TOO_MANY : authorization.length > 1 ? AUTHORIZED_TWICE : refusalOf(proofs)
     if (refusal === null) return next()
     ctx.status = STATUS.invalid
     ctx.set('cache-control', 'no-store')

@@ -29,6 +29,17 @@ function raw(lines: readonly string[]): Promise<string> {
   })
 }
 
+test.each(['/oauth/authorize', '/oauth/logout', '/oauth/device'])(
+  '%s reads a hundred parameters of a query, and refuses more',
+  async (path) => {
+    const ask = async (count: number) => (await fetch(`${world.issuer}${path}?${'a=b&'.repeat(count - 1)}c=d`)).text()
+    const more = 'the query has more than 100 parameters'
+    expect(await ask(100)).not.toContain(more)
+    for (const count of [101, 3_000])
+      expect(JSON.parse(await ask(count))).toEqual({ error: 'invalid_request', error_description: more })
+  },
+)
+
 describe('discovery', () => {
   test.each(FORMS)('at %s names this issuer and its endpoints', async (path) => {
     expect(await metadata(path)).toMatchObject({
