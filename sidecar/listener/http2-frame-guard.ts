@@ -30,8 +30,11 @@ export class FrameGuard {
   readonly #nowMs: () => number
   readonly #blocks: { readonly streamId: number; readonly count: number | null }[] = []
   #prefaceLeft = PREFACE_BYTES
-  /** The first part of a frame that is not complete yet. */
+  /** Its first `#restBytes` are the first part of a frame that is not complete; a client may send it byte by byte. */
   #rest: Buffer = Buffer.alloc(0)
+  #restBytes = 0
+  /** The next step needs so many bytes of it. */
+  #neededBytes = 0
   /** Remaining bytes of a DATA frame, which are not inspected. */
   #skipped = 0
   #block: Buffer[] = []
@@ -52,9 +55,9 @@ export class FrameGuard {
     let chunk = given
     let at = Math.min(this.#prefaceLeft, chunk.length)
     this.#prefaceLeft -= at
-    if (this.#rest.length > 0) {
-      chunk = Buffer.concat([this.#rest, chunk])
-      this.#rest = Buffer.alloc(0)
+    if (this.#restBytes > 0) {
+      if (!this.#completes(chunk)) return true
+      chunk = Buffer.concat([this.#rest.subarray(0, this.#restBytes), chunk])
     }
     while (at < chunk.length) {
       if (this.#skipped > 0) {
@@ -63,7 +66,8 @@ export class FrameGuard {
         at += bytes
         continue
       }
-      if (chunk.length - at < HEADER_BYTES) break
+      this.#neededBytes = HEADER_BYTES
+      if (chunk.length - at < this.#neededBytes) break
       const length = chunk.readUIntBE(at, 3)
       const type = chunk[at + 3] ?? 0
       const flags = chunk[at + 4] ?? 0
@@ -74,13 +78,15 @@ export class FrameGuard {
         at += HEADER_BYTES
         continue
       }
-      const end = at + HEADER_BYTES + length
+      this.#neededBytes = HEADER_BYTES + length
+      const end = at + this.#neededBytes
       if (end > chunk.length) break
       const streamId = chunk.readUInt32BE(at + 5) & 0x7fffffff
       if (!this.#take({ type, flags, streamId, payload: chunk.subarray(at + HEADER_BYTES, end) })) return false
       at = end
     }
-    if (at < chunk.length) this.#rest = Buffer.from(chunk.subarray(at))
+    this.#rest = Buffer.from(chunk.subarray(at))
+    this.#restBytes = this.#rest.length
     return true
   }
 
@@ -101,6 +107,16 @@ export class FrameGuard {
     for (let next = this.#blocks.shift(); next !== undefined; next = this.#blocks.shift())
       if (next.streamId === streamId) return next.count
     return null
+  }
+
+  /** False: there is not enough yet. */
+  #completes(chunk: Buffer): boolean {
+    if (this.#restBytes + chunk.length >= this.#neededBytes) return true
+    if (this.#rest.length < this.#neededBytes)
+      this.#rest = Buffer.concat([this.#rest.subarray(0, this.#restBytes)], this.#neededBytes)
+    chunk.copy(this.#rest, this.#restBytes)
+    this.#restBytes += chunk.length
+    return false
   }
 
   #spend(): boolean {

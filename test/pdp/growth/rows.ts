@@ -16,6 +16,7 @@ import { readProof } from '../../../pdp/shared/token/dpop.ts'
 import { parseJws } from '../../../pdp/shared/token/jws.ts'
 import { filled, refusable } from '../../sidecar/growth/inputs.ts'
 import type { Growth } from '../../support/growth/growth.ts'
+import { BASE_ROWS } from './base-rows.ts'
 
 const BODY = 262_144
 const HEAD = 16_384
@@ -205,4 +206,7 @@ const FORMS: readonly Growth[] = ['a=b&', '&', '=', '%', '%41', '+'].map((unit) 
   },
 }))
 
-export const ROWS: readonly Growth[] = [...JSON_BODIES, NESTED, ...TOKENS, ...MESSAGES, ...SCIM, ...FIELDS, ...FORMS]
+export const ROWS: readonly Growth[] = [
+  ...[...JSON_BODIES, NESTED, ...TOKENS, ...MESSAGES, ...SCIM, ...FIELDS, ...FORMS],
+  ...BASE_ROWS,
+]

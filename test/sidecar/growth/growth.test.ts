@@ -9,7 +9,7 @@ const HEAP_MB = 128
 let grown: ReadonlyMap<string, Grown>
 beforeAll(async () => {
   grown = await playTable(new URL('rows.ts', import.meta.url).pathname, { heapMb: HEAP_MB })
-})
+}, 600_000)
 
 describe('work before the token is known grows no faster than', () => {
   test.each(ROWS.map(({ name }) => name))('%s', (name) => {

@@ -4,6 +4,7 @@
  */
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
+import { setTimeout } from 'node:timers/promises'
 
 export type Growth = {
   /** The subject of a sentence: `a path of scripts`. */
@@ -22,14 +23,16 @@ export const GROWTH_MAX = 2.2
 const DOUBLINGS = 2
 const ROUNDS = 5
 const ROUND_MS = 1
-/** Work that is really too much grows too much each time; other programs on the machine disturb one measurement. */
-const TRIES_MAX = 12
+/** Work that is really too much grows too much each time; other programs on the machine disturb one measurement, and some in a row. */
+const TRIES_MAX = 24
+const PAUSE_MS = 20
 
 /** Over the last doublings below the largest size, on average. */
 export async function growthOf({ name, most, at }: Growth): Promise<Grown> {
   const [small, large] = [at(Math.floor(most / 2 ** DOUBLINGS)), at(most)]
   let best: Grown | null = null
   for (let tries = 0; tries < TRIES_MAX && (best === null || best.growth > GROWTH_MAX); tries += 1) {
+    if (tries > 0) await setTimeout(PAUSE_MS * tries)
     const [before, after] = [await cpuMsOf(small), await cpuMsOf(large)]
     const grown = { name, growth: (after / before) ** (1 / DOUBLINGS), mostMs: after }
     if (best === null || grown.growth < best.growth) best = grown
