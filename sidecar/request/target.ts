@@ -24,8 +24,8 @@ export type RequestTarget = {
 
 /** Paths of services have some dozens at most, and each reading of a path copies them. */
 export const SEGMENTS_MAX = 256
-// RFC 3986 section 3.3: pchar and `/`.
-const PATH = /^\/[A-Za-z0-9\-._~!$&'()*+,;=:@%/]*$/
+// RFC 3986 section 3.3: pchar and `/`. Browsers send the last four unescaped, too (URL Standard, path percent-encode set).
+const PATH = /^\/[A-Za-z0-9\-._~!$&'()*+,;=:@%/[\]|^]*$/
 // Wider than RFC 3986 section 3.4, because browsers send some characters unescaped. Still no control, non-ASCII, quote, `<`, `>`, `#`.
 const QUERY = /^[\x21\x24-\x3b\x3d\x3f-\x7e]*$/
 const ABSOLUTE = /^https?:\/\/([^/?#]+)(.*)$/i
@@ -83,7 +83,7 @@ export const tooManySegments = (): RequestError =>
 const isDots = (segment: string): boolean => segment.startsWith('.') && /^\.{1,2}(?:[ \t]*;|$)/.test(segment)
 
 /** RFC 3986 section 3.3: encodings of characters that a segment may also contain unencoded. */
-const RESERVED = /%(?:21|24|26|27|28|29|2a|2b|2c|3a|3b|3d|40)/i
+const RESERVED = /%(?:21|24|26|27|28|29|2a|2b|2c|3a|3b|3d|40|5b|5d|5e|7c)/i
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const UNRESERVED = /[A-Za-z0-9\-._~]/

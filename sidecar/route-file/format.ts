@@ -244,7 +244,7 @@ const CHECK: Form = {
     },
     combination('all', listOf(definition('check'))),
     combination('any', listOf(definition('check'))),
-    combination('equals', { type: 'object', minProperties: 1, additionalProperties: { type: 'string' } }),
+    combination('equals', { type: 'object', minProperties: 1, additionalProperties: CONSTANT }),
   ],
 }
 

@@ -196,7 +196,7 @@ function parseEquals(context: Context, { keyNode, value }: Entry): Check | null 
   const of: Check[] = []
   for (const { key, keyNode: at, value: expected } of entries) {
     const source = parseSource(key, parameters)
-    const text = reader.text(expected, `the value for ${key}`)
+    const text = readExpected(reader, { source, expected, key })
     if (typeof source === 'string') reader.report(at, source)
     else noteSource(context, at, source)
     if (typeof source !== 'string' && text !== null) of.push({ kind: 'equals', source, value: text })
@@ -204,6 +204,18 @@ function parseEquals(context: Context, { keyNode, value }: Entry): Check | null 
   const [first] = of
   if (first === undefined || of.length < entries.length) return null
   return of.length === 1 ? first : { kind: 'all', of }
+}
+
+/** Only a claim can be a number, true or false. */
+function readExpected(
+  reader: YamlReader,
+  { source, expected, key }: { source: Source | string; expected: Node | null; key: string },
+): string | null {
+  const node = reader.resolve(expected)
+  const value = isScalar(node) ? node.value : null
+  const isPlain = typeof value === 'boolean' || (typeof value === 'number' && Number.isFinite(value))
+  if (isPlain && typeof source !== 'string' && source.from === 'claims') return String(value)
+  return reader.text(expected, `the value for ${key}`)
 }
 
 /** A decision must not depend on a header field that the upstream never gets. */

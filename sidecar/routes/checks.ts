@@ -83,7 +83,7 @@ function build(check: Check, building: Building): Built {
     case 'any':
       return buildAny(check.of, building)
     case 'equals':
-      return values.read(check.source) === check.value ? HOLDS : { ...denied(check), fails: true }
+      return isEqual(check, values) ? HOLDS : { ...denied(check), fails: true }
     case 'signed_in':
       return HOLDS
     case 'relation': {
@@ -104,6 +104,19 @@ function build(check: Check, building: Building): Built {
     }
   }
 }
+
+/** A claim that is a list has each of its items. */
+function isEqual({ source, value }: Extract<Check, { kind: 'equals' }>, values: CheckValues): boolean {
+  if (source.from !== 'claims') return values.read(source) === value
+  const claim = values.claim(source.name)
+  return Array.isArray(claim) ? claim.some((item) => isScalar(item, value)) : isScalar(claim, value)
+}
+
+const isScalar = (claim: unknown, value: string): boolean =>
+  typeof claim === 'string' ? claim === value : isNumberOrFlag(claim) && String(claim) === value
+
+const isNumberOrFlag = (claim: unknown): claim is number | boolean =>
+  typeof claim === 'boolean' || (typeof claim === 'number' && (Number.isSafeInteger(claim) || !Number.isInteger(claim)))
 
 const open = (evaluate: Evaluate): Built => ({ evaluate, fails: false })
 const HOLDS = open(() => null)

@@ -1,4 +1,5 @@
 /** Takes the values for a route's checks from the request. Each must occur exactly once (folding.ts says which names are equal). */
+import { isJsonObject } from '../../pdp/shared/domain/json.ts'
 import { isObjectId } from '../../pdp/shared/domain/names.ts'
 import type { AccessClaims } from '../../pdp/shared/token/claims.ts'
 import { malformed, missing, unusable } from '../request/errors.ts'
@@ -35,7 +36,7 @@ export function requestValues({ request, parameters, keepQuery, claims, body }: 
       case 'header':
         return readHeader(request, source.name)
       case 'claims':
-        return claimText(claims.all[source.name])
+        return claimText(claimAt(claims.all, source.name))
       case 'body':
         refuseTwin(request.target.query, source)
         if (body === null) throw missing('This route needs a body')
@@ -75,7 +76,7 @@ export function requestValues({ request, parameters, keepQuery, claims, body }: 
     return id
   }
 
-  const claim = (name: string): unknown => claims.all[name]
+  const claim = (name: string): unknown => claimAt(claims.all, name)
   return { read, readTyped, claim, fill, scopes: claims.scopes, organization: claims.organization }
 }
 
@@ -107,6 +108,18 @@ function decodedPath({ target }: InboundRequest): string {
   if (target.encodedSlash) throw malformed('The path has an encoded slash')
   return `/${target.segments.join('/')}`
 }
+
+/** The claim of this name, or the member that the dots lead to. Undefined where a token has both: they may differ. */
+function claimAt(all: ClaimMembers, name: string): unknown {
+  const whole = Object.hasOwn(all, name) ? all[name] : undefined
+  if (!name.includes('.')) return whole
+  let nested: unknown = all
+  for (const member of name.split('.'))
+    nested = isJsonObject(nested) && Object.hasOwn(nested, member) ? nested[member] : undefined
+  if (whole !== undefined && nested !== undefined) return undefined
+  return whole ?? nested
+}
+type ClaimMembers = { readonly [name: string]: unknown }
 
 /** Integers as their digits. Anything but a string or an exact integer counts as missing. */
 function claimText(value: unknown): string | null {

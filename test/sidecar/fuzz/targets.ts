@@ -104,7 +104,25 @@ const PIECES = [
     '...',
     '..;',
   ],
-  ...['http://app.test', '//app.test', '.json', '.csv', '.html', '%', '%2', '%zz', 'é', '\u0000', ' '],
+  ...[
+    '[',
+    ']',
+    '|',
+    '^',
+    '%5b',
+    '%7C',
+    'http://app.test',
+    '//app.test',
+    '.json',
+    '.csv',
+    '.html',
+    '%',
+    '%2',
+    '%zz',
+    'é',
+    '\u0000',
+    ' ',
+  ],
 ]
 
 const MUTATIONS: readonly ((text: string, random: Random) => string)[] = [
