@@ -18,12 +18,15 @@ type Key = Omit<Tuple, 'expiresAtMs'>
 
 const ON_AN_APP = 'what is held on an app comes from roles only; grant a role of the app instead'
 
-/** Why the model does not let such tuples count, or null. A type without a model takes every relation and subject. */
+/** Why the model does not let such tuples count, or null. A type without a model takes every relation and subject but wildcards. */
 export function shapeIssue(model: Model, { type, relation, subject, condition }: Shape): string | null {
   const relations = model.get(type)
   // Whatever models say of apps, who serves refuses: they have no relations.
   if (type === 'app' && (relations === undefined || relations.size === 0)) return ON_AN_APP
   if (relations === undefined) {
+    // Who may let everybody into a group is decided by the roles of the group.
+    if (isWildcard(subject) && !(type === 'group' && relation === 'member'))
+      return `type "${type}" has no model, so ${subject} would never count: it needs a model that says define ${relation}: [${subject}]`
     return condition === null
       ? null
       : `type "${type}" has no model, so that its tuples cannot have condition "${condition}"`

@@ -46,7 +46,7 @@ describe('an import', () => {
     const first = [
       'doc:a#viewer@user:alice',
       '"doc:b#viewer@group:x#member"',
-      '{"object": "doc:c", "relation": "viewer", "subject": "user:*", "expires_at": "2030-01-01T00:00:00Z"}',
+      '{"object": "doc:c", "relation": "viewer", "subject": "service:web", "expires_at": "2030-01-01T00:00:00Z"}',
       'doc:d#viewer@user:bob 2031-02-03T04:05:06.789Z\r',
       '',
       '# a comment',

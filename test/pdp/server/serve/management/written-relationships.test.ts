@@ -178,4 +178,16 @@ describe('type restrictions', () => {
     expect((await send('POST', path, { write }))[0]).toBe(200)
     expect((await send('POST', path, { delete: write }))[0]).toBe(200)
   })
+
+  test('of everybody are refused where no model lets them count, and may be deleted', async () => {
+    const [status, body] = await send('POST', path, { write: ['free:1#viewer@user:*'] })
+    expect([status, body.errors[0].detail]).toEqual([
+      400,
+      'type "free" has no model, so user:* would never count: it needs a model that says define viewer: [user:*]',
+    ])
+    expect(await send('GET', `${path}?object=free:1`)).toMatchObject([200, { items: [] }])
+    expect((await send('POST', path, { delete: ['free:1#viewer@user:*'] }))[0]).toBe(200)
+    expect((await send('POST', path, { write: ['group:all#member@user:*'] }))[0]).toBe(200)
+    expect((await send('POST', path, { write: ['group:all#owner@user:*'] }))[0]).toBe(400)
+  })
 })
