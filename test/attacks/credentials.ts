@@ -1,7 +1,7 @@
 /** Makes the tokens and proofs that attack files describe, well formed or not. */
 import { constants, createHash, createHmac, generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto'
 import { exportJWK } from 'jose'
-import { ecKeys, type KeyPair, rsaKeys, thumbprint } from '../sidecar/support/issuer.ts'
+import { ecKeys, type KeyPair, rsaKeys, thumbprint } from '../support/peers/issuer.ts'
 import { type TokenDelta, Unknown } from './case-format.ts'
 import { mutated } from './mutations.ts'
 

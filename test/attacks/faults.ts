@@ -1,7 +1,7 @@
 /** How the parties around the sidecar misbehave in attack cases: the PDP, key sets, and whoever serves them. */
 import { exportJWK, type JWK } from 'jose'
 import type { Fetch } from '../../pdp/shared/token/remote-keys.ts'
-import { type Script, tuples } from '../sidecar/support/pdp.ts'
+import { type Script, tuples } from '../support/peers/scripted-pdp.ts'
 import { type AttackCase, type Fixture, Unknown } from './case-format.ts'
 import type { Keyring } from './credentials.ts'
 

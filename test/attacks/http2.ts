@@ -1,6 +1,7 @@
 /** Attack cases whose raw bytes begin with `{{h2}}`: one request in HTTP/2 frames, `name=value` by `name=value`. */
-import { type RawAnswer, sendRaw } from '../sidecar/support/raw-http.ts'
+
 import { block, FLAGS, frame, headers, type Pair, pseudo, sendFrames, TYPES } from '../sidecar/support/raw-http2.ts'
+import { type RawAnswer, sendRaw } from '../support/peers/raw-http.ts'
 import type { AttackCase } from './case-format.ts'
 
 const PSEUDO = [':method', ':scheme', ':authority', ':path'] as const

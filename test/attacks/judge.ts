@@ -1,7 +1,7 @@
 /** Compares what happened to a request with what its attack case expects. */
 import { foldName } from '../../sidecar/http/folding.ts'
-import { field, type RawAnswer } from '../sidecar/support/raw-http.ts'
 import { fieldOf, type Reached } from '../sidecar/support/upstream.ts'
+import { field, type RawAnswer } from '../support/peers/raw-http.ts'
 import { type Expectation, Unknown } from './case-format.ts'
 
 export type Happened = {

@@ -1,6 +1,6 @@
 /** The bytes of an attack case: placeholders filled in, names and order kept, nothing made right. */
 import { connect } from 'node:net'
-import { parseAnswer, type RawAnswer, sendRaw } from '../sidecar/support/raw-http.ts'
+import { parseAnswer, type RawAnswer, sendRaw } from '../support/peers/raw-http.ts'
 import { type AttackCase, type Fixture, type TokenDelta, Unknown } from './case-format.ts'
 import { claimOf, digestOf, type Keyring, lifetimeOf, mint } from './credentials.ts'
 import { sendHttp2 } from './http2.ts'

@@ -8,7 +8,7 @@ import { REDIS_DEADLINE_MS, redisSharedCache } from '../../pdp/engine/store/enti
 import { noSharedCache, type SharedCache, slotName } from '../../pdp/engine/store/entitlements/shared-cache.ts'
 import { storeEntitlements } from '../../pdp/engine/store/entitlements/store-source.ts'
 import { memoryStore } from '../../pdp/engine/store/memory/memory.ts'
-import { hasRedis, startRedis, type TestRedis } from '../sidecar/support/redis.ts'
+import { hasRedis, startRedis, type TestRedis } from '../support/peers/redis.ts'
 import { startSilentProxy } from '../support/silent-proxy.ts'
 import { gate, given } from '../support/tuples.ts'
 import { SLOT, sharedCacheSuite, VALUE } from './shared-cache-suite.ts'

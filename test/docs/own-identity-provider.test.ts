@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { localKeys } from '../../pdp/shared/token/keys.ts'
 import { createTokenVerifier } from '../../pdp/shared/token/verify.ts'
 import { parseRouteFile } from '../../sidecar/route-file/route-file.ts'
-import { createIssuer, type Issuer } from '../sidecar/support/issuer.ts'
+import { createIssuer, type Issuer } from '../support/peers/issuer.ts'
 
 const PAGE = readFileSync(new URL('../../docs/own-identity-provider.md', import.meta.url), 'utf8')
 const BLOCKS = new Map(

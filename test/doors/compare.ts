@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { IDENTITY_FIELDS } from '../../sidecar/http/door-fields.ts'
 import { createHeaderRules } from '../../sidecar/http/fields.ts'
 import { foldName } from '../../sidecar/http/folding.ts'
-import type { RawAnswer } from '../sidecar/support/raw-http.ts'
 import type { Reached } from '../sidecar/support/upstream.ts'
+import type { RawAnswer } from '../support/peers/raw-http.ts'
 import type { Way } from './world.ts'
 
 export type Seen = {

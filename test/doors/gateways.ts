@@ -8,8 +8,8 @@ import { gatewayConfig } from '../../sidecar/gateways/gateway-config.ts'
 import type { DoorProfile } from '../../sidecar/http/door-fields.ts'
 import type { DoorEntry } from '../../sidecar/route-file/doors.ts'
 import type { RouteFile } from '../../sidecar/route-file/route-file.ts'
-import { until } from '../sidecar/support/harness.ts'
 import { freePort, isOpen } from '../support/free-port.ts'
+import { until } from '../support/until.ts'
 import type { Binaries, Program } from './binaries.ts'
 
 export type Gateway = { readonly port: number; stop(): Promise<void> }

@@ -1,7 +1,7 @@
 /** Steady load: questions through both sidecars, writes to all PDPs, and a judgement of every answer. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Pool } from 'undici'
-import { proof } from '../sidecar/support/issuer.ts'
+import { proof } from '../support/peers/issuer.ts'
 import { createOracle, missingOf, type Oracle } from './oracle.ts'
 import { FEATURES, RESOURCE, type System } from './system.ts'
 import {

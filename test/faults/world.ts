@@ -1,6 +1,6 @@
 /** The organization, the app and the clients of the load, and how it talks to the PDPs and the sidecars. */
 import { type Dispatcher, request } from 'undici'
-import { ecKeys, type KeyPair, proof } from '../sidecar/support/issuer.ts'
+import { ecKeys, type KeyPair, proof } from '../support/peers/issuer.ts'
 import { RESOURCE } from './system.ts'
 
 export type Tokens = {

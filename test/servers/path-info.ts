@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startHarness } from '../sidecar/support/harness.ts'
-import { tuples } from '../sidecar/support/pdp.ts'
-import { sendRaw } from '../sidecar/support/raw-http.ts'
 import { freePort } from '../support/free-port.ts'
+import { sendRaw } from '../support/peers/raw-http.ts'
+import { tuples } from '../support/peers/scripted-pdp.ts'
 import { php, startServer } from './runtimes.ts'
 
 /** A front controller, a script of its own, and a page of a folder. */

@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { runCli } from '../support/peers/sidecar-cli.ts'
 import { PROGRAM_ENV } from '../support/programs/environment.ts'
-import { runCli } from './support/cli.ts'
-import { routeFile, until } from './support/harness.ts'
+import { until } from '../support/until.ts'
+import { routeFile } from './support/harness.ts'
 
 const MAIN = fileURLToPath(new URL('../../sidecar/main.ts', import.meta.url))
 let folder: string

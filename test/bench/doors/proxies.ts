@@ -2,8 +2,8 @@
 import { spawn } from 'node:child_process'
 import { mkdtempSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { until } from '../../sidecar/support/harness.ts'
 import { freePort, isOpen } from '../../support/free-port.ts'
+import { until } from '../../support/until.ts'
 import { RESOURCE } from '../sidecar/pdp.ts'
 
 type Proxy = { readonly port: number; stop(): Promise<void> }

@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { until } from '../../sidecar/support/harness.ts'
 import { freePort, isOpen } from '../../support/free-port.ts'
+import { until } from '../../support/until.ts'
 
 export type Nginx = { readonly port: number; stop(): Promise<void> }
 

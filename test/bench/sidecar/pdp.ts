@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { NODE_FLAGS } from '../../../pdp/shared/process/command/node-flags.ts'
 import { choosePorts } from '../../e2e/demo-stack.ts'
-import { type KeyPair, proof } from '../../sidecar/support/issuer.ts'
+import { type KeyPair, proof } from '../../support/peers/issuer.ts'
 import { clientToken } from '../../support/sign-in.ts'
 
 export type BenchPdp = {

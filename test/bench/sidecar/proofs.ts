@@ -2,7 +2,7 @@
 import { hash, sign, verify } from 'node:crypto'
 import { EmbeddedJWK, jwtVerify } from 'jose'
 import { createProofVerifier } from '../../../pdp/shared/token/dpop.ts'
-import { ecKeys, type KeyPair, proof, thumbprint } from '../../sidecar/support/issuer.ts'
+import { ecKeys, type KeyPair, proof, thumbprint } from '../../support/peers/issuer.ts'
 import { type Load, withProofs } from './load.ts'
 import { type BenchPdp, PATH, RESOURCE } from './pdp.ts'
 

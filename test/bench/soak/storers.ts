@@ -1,6 +1,6 @@
 /** Clients that do everything for which a PDP keeps something: in tables, or in memory. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { ecKeys, proof } from '../../sidecar/support/issuer.ts'
+import { ecKeys, proof } from '../../support/peers/issuer.ts'
 import { adminToken, LOADER, makeRecords, ORGANIZATION, SECRET } from '../../upgrade/world.ts'
 
 export type Storers = { done(): string; stop(): Promise<void> }

@@ -6,7 +6,7 @@ import { TokenError } from '../../../pdp/shared/token/errors.ts'
 import { SetError } from '../../../pdp/signals/set/errors.ts'
 import { decodeSet, SET_TYPE } from '../../../pdp/signals/set/set.ts'
 import { formatSubject, parseSubject, subjectKey } from '../../../pdp/signals/set/subjects.ts'
-import { ecKeys, proof, thumbprint } from '../../sidecar/support/issuer.ts'
+import { ecKeys, proof, thumbprint } from '../../support/peers/issuer.ts'
 import { must, type Parser, readOrRefused } from '../play.ts'
 
 const NOW = Date.parse('2026-01-01T00:00:00Z')

@@ -1,9 +1,9 @@
 /** One request gets one verdict for one reason: at the data port, and at the door of every gateway. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { DOOR_PROFILES, HTTP_PROFILES, isHttpProfile } from '../../../sidecar/http/door-fields.ts'
-import { ecKeys, proof, thumbprint } from '../support/issuer.ts'
-import { tuples } from '../support/pdp.ts'
-import { field } from '../support/raw-http.ts'
+import { ecKeys, proof, thumbprint } from '../../support/peers/issuer.ts'
+import { field } from '../../support/peers/raw-http.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type AskedRequest, type DoorAnswer, type DoorHarness, startDoors, valuesOf } from './door-harness.ts'
 
 const ROUTES = `GET /public: public

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { openDoors } from '../../../sidecar/doors/open-doors.ts'
 import { GRPC_PROFILES, HTTP_PROFILES } from '../../../sidecar/http/door-fields.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { routeFile } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
 import {
   checkOf,
   type DoorHarness,

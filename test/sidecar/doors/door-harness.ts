@@ -22,9 +22,9 @@ import {
   isHttpProfile,
 } from '../../../sidecar/http/door-fields.ts'
 import type { SidecarLimits } from '../../../sidecar/route-file/default-limits.ts'
+import { field, type RawAnswer, sendRaw } from '../../support/peers/raw-http.ts'
+import type { Script } from '../../support/peers/scripted-pdp.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
-import type { Script } from '../support/pdp.ts'
-import { field, type RawAnswer, sendRaw } from '../support/raw-http.ts'
 
 export const SECRET = 'a-secret-of-a-gateway-that-is-long-enough'
 

@@ -6,8 +6,8 @@ import { Client, credentials, Metadata } from '@grpc/grpc-js'
 import { expect, test } from 'vitest'
 import { CheckRequestSchema, CheckResponseSchema } from '../../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
 import { DOOR_PROFILES, HTTP_PROFILES, type HttpProfile } from '../../../sidecar/http/door-fields.ts'
-import { tuples } from '../support/pdp.ts'
-import { field, type RawAnswer } from '../support/raw-http.ts'
+import { field, type RawAnswer } from '../../support/peers/raw-http.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import {
   checkOf,
   type DoorHarness,

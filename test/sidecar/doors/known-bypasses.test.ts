@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 import { CheckRequestSchema } from '../../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
 import { DOOR_PROFILES, GRPC_PROFILES, HTTP_PROFILES } from '../../../sidecar/http/door-fields.ts'
 import { fileWarnings } from '../../../sidecar/route-file/warnings.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { loadFile, routeFile } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
 import {
   checkOf,
   type DoorHarness,

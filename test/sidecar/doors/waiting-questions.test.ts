@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { readCertificates } from '../../../sidecar/config/certificates.ts'
 import { DOOR_PROFILES, type DoorProfile, isHttpProfile } from '../../../sidecar/http/door-fields.ts'
-import { tuples } from '../support/pdp.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type DoorAnswer, type DoorHarness, openAndClose, WITHOUT_BODIES } from './door-harness.ts'
 
 const start = openAndClose()

@@ -1,9 +1,10 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
-import { type Harness, startHarness, until } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
-import { type RawAnswer, sendRaw } from '../support/raw-http.ts'
+import { type RawAnswer, sendRaw } from '../../support/peers/raw-http.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
 
 const ROUTES = `GET /events/{id}: viewer feed:{id}
 GET /open/{id}: public

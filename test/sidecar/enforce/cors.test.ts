@@ -1,9 +1,9 @@
 /** Pages of other origins: what they may read, and what their preflights are answered with. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { fileWarnings } from '../../../sidecar/route-file/warnings.ts'
+import { field, type RawAnswer, sendRaw } from '../../support/peers/raw-http.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Harness, loadFile, routeFile, type SendOptions, startHarness } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
-import { field, type RawAnswer, sendRaw } from '../support/raw-http.ts'
 import { fieldOf } from '../support/upstream.ts'
 
 const PAGE = 'https://spa.example.com'

@@ -3,9 +3,10 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Ajv } from 'ajv'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type Harness, startHarness, until } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
-import { sendRaw } from '../support/raw-http.ts'
+import { sendRaw } from '../../support/peers/raw-http.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
 
 const ROUTES = `GET /invoices/{id}: viewer invoice:{id}
 GET /mine: {all: ["viewer user:{claims.sub}", entitlement feature.x]}

@@ -3,10 +3,11 @@ import type { ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { SidecarLimits } from '../../../sidecar/route-file/default-limits.ts'
-import { type Harness, startHarness, until } from '../support/harness.ts'
+import { field, type RawAnswer } from '../../support/peers/raw-http.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
 import { ask, openSession } from '../support/http2-client.ts'
-import { tuples } from '../support/pdp.ts'
-import { field, type RawAnswer } from '../support/raw-http.ts'
 
 const ROUTES = `
 GET /slow/{id}: public

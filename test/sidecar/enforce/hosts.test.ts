@@ -1,8 +1,8 @@
 /** Which hosts are served: names with a star, names of a cluster, a dot at the end, and probes that name none. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { sendRaw } from '../../support/peers/raw-http.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Harness, loadFile, routeFile, startHarness } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
-import { sendRaw } from '../support/raw-http.ts'
 
 const ROUTES = `GET /open: public
 GET /tenant: viewer site:{request.host}

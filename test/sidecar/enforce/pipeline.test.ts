@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { field } from '../../support/peers/raw-http.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
-import { field } from '../support/raw-http.ts'
 import { CHECK_GRANTS, CHECK_ROUTES } from '../support/routes.ts'
 import { fieldOf } from '../support/upstream.ts'
 

@@ -1,8 +1,8 @@
 /** A DPoP proof names the host of its request: one for a host with routes of its own is good there, and nowhere else. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ecKeys, proof, thumbprint } from '../../support/peers/issuer.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
-import { ecKeys, proof, thumbprint } from '../support/issuer.ts'
-import { tuples } from '../support/pdp.ts'
 
 const keys = ecKeys()
 let h: Harness

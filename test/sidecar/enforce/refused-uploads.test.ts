@@ -1,7 +1,8 @@
 /** Refused requests whose bodies are still under way: the client gets the answer, and no more than that. */
 import { connect, type Socket } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type Harness, startHarness, until } from '../support/harness.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
 
 let h: Harness
 let client: Socket

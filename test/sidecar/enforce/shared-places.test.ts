@@ -2,8 +2,9 @@
 import type { ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
-import { startHarness, until } from '../support/harness.ts'
-import type { RawAnswer } from '../support/raw-http.ts'
+import type { RawAnswer } from '../../support/peers/raw-http.ts'
+import { until } from '../../support/until.ts'
+import { startHarness } from '../support/harness.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {

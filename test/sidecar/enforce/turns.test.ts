@@ -3,9 +3,10 @@ import { admit } from '../../../sidecar/enforce/admission.ts'
 import { Places } from '../../../sidecar/enforce/places.ts'
 import { Turns } from '../../../sidecar/enforce/turns.ts'
 import { DEFAULT_LIMITS } from '../../../sidecar/route-file/default-limits.ts'
-import { startHarness, until } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
-import { field } from '../support/raw-http.ts'
+import { field } from '../../support/peers/raw-http.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
+import { startHarness } from '../support/harness.ts'
 
 const LIMITS = { decisionsMax: 2, waitingMax: 4, waitingMs: 1_000 }
 

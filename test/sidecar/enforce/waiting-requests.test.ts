@@ -1,10 +1,11 @@
 /** Requests that have not been forwarded yet when a reload changes the rules: the new rules judge and carry them. */
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
+import { parseAnswer } from '../../support/peers/raw-http.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
 import { BOUND, run, tokenError } from '../support/enforcing.ts'
-import { type Harness, startHarness, until } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
-import { parseAnswer } from '../support/raw-http.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
 import { fieldOf, startUpstream } from '../support/upstream.ts'
 
 const ROUTES = `GET /docs/{id}: viewer doc:{id}

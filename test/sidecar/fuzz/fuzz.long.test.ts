@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
 import { headers, type Pair, pseudo, sendFrames } from '../support/raw-http2.ts'
 import { fuzz, gateOf, WITH_OVERLAPS, WITH_PARTS, WITH_REST, WITH_SLASHES, WITHOUT_REST } from './differential.ts'
 import { openHttp2Gate } from './over-http2.ts'

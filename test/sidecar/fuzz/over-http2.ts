@@ -1,7 +1,8 @@
 /** The sidecar's part of the fuzz as a whole sidecar that is asked over HTTP/2, so that frames and library count, too. */
+
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { startHarness } from '../support/harness.ts'
 import { ask, openSession } from '../support/http2-client.ts'
-import { tuples } from '../support/pdp.ts'
 import { fieldOf } from '../support/upstream.ts'
 import { type Gate, routesOf } from './differential.ts'
 

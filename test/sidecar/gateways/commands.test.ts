@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { runCli } from '../support/cli.ts'
+import { runCli } from '../../support/peers/sidecar-cli.ts'
 import { DOORS, routeFile } from './printed.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-gateways-'))

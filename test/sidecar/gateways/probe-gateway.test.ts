@@ -9,7 +9,7 @@ import { formatAddress } from '../../../pdp/shared/process/listen.ts'
 import { readCertificates } from '../../../sidecar/config/certificates.ts'
 import { planProbes } from '../../../sidecar/gateways/probe/plan.ts'
 import { freePort } from '../../support/free-port.ts'
-import { type Ended, runCli } from '../support/cli.ts'
+import { type Ended, runCli } from '../../support/peers/sidecar-cli.ts'
 import { type Harness, loadFile, routeFile, startHarness } from '../support/harness.ts'
 import { type GatewayMistake, startAskingGateway } from './asking-gateway.ts'
 

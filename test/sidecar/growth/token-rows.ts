@@ -7,7 +7,7 @@ import { createIntrospect } from '../../../pdp/shared/token/opaque-tokens.ts'
 import { processReplayMemory } from '../../../pdp/shared/token/replay.ts'
 import { createTokenVerifier, type TrustedIssuer } from '../../../pdp/shared/token/verify.ts'
 import type { Growth } from '../../support/growth/growth.ts'
-import { createIssuer, rsaKeys } from '../support/issuer.ts'
+import { createIssuer, rsaKeys } from '../../support/peers/issuer.ts'
 import { filled } from './inputs.ts'
 
 const TOKEN_MOST = 16_384

@@ -2,11 +2,12 @@ import { type ChannelCredentials, Client, credentials, Metadata, type ServiceErr
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { makeCertificate } from '../../../sidecar/injector/certificate/certificate.ts'
+import { field } from '../../support/peers/raw-http.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
 import { callList, callUnary, type GrpcService, METHODS, startGrpcService } from '../support/grpc.ts'
-import { type Harness, PROMPT_MS, startHarness, until } from '../support/harness.ts'
+import { type Harness, PROMPT_MS, startHarness } from '../support/harness.ts'
 import { ask, openSession } from '../support/http2-client.ts'
-import { tuples } from '../support/pdp.ts'
-import { field } from '../support/raw-http.ts'
 
 const ROUTES = `POST /docs.Docs/Get: viewer doc:{header.x-doc}
 POST /docs.Docs/List: viewer doc:{header.x-doc}

@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { DOOR_PROFILES, isHttpProfile } from '../../../sidecar/http/door-fields.ts'
 import { identityFields } from '../../../sidecar/http/identity-fields.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { startDoors, valuesOf } from '../doors/door-harness.ts'
 import { printed } from '../gateways/printed.ts'
 import { type Harness, loadFile, routeFile, startHarness } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
 import { fieldOf } from '../support/upstream.ts'
 
 /** As Grafana, Authelia's applications and Kubeflow name them. */

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { isObject, objectAt, textsAt } from '../../../sidecar/injector/pod/json.ts'
-import { type Ended, runCli } from '../support/cli.ts'
+import { type Ended, runCli } from '../../support/peers/sidecar-cli.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-commands-'))
 afterAll(() => rmSync(folder, { recursive: true }))

@@ -13,7 +13,8 @@ import { listAt, objectAt } from '../../../sidecar/injector/pod/json.ts'
 import { buildSidecars } from '../../../sidecar/injector/pod/sidecar-container.ts'
 import { LONG } from '../../support/effort.ts'
 import { PROGRAM_ENV } from '../../support/programs/environment.ts'
-import { routeFile, until } from '../support/harness.ts'
+import { until } from '../../support/until.ts'
+import { routeFile } from '../support/harness.ts'
 import { CONFIG } from './pod/pods.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-end-'))

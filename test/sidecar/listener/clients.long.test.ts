@@ -6,9 +6,9 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { until } from '../support/harness.ts'
-import { createIssuer, type Issuer } from '../support/issuer.ts'
-import { type ScriptedPdp, startScriptedPdp, tuples } from '../support/pdp.ts'
+import { createIssuer, type Issuer } from '../../support/peers/issuer.ts'
+import { type ScriptedPdp, startScriptedPdp, tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
 import { type SidecarProcess, startKeyServer, startProcess } from '../support/process.ts'
 
 const MIB = 1024 * 1024

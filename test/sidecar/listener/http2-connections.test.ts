@@ -8,9 +8,10 @@ import { connect as connectTls } from 'node:tls'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { makeCertificate } from '../../../sidecar/injector/certificate/certificate.ts'
-import { type Harness, startHarness, until } from '../support/harness.ts'
+import { sendRaw } from '../../support/peers/raw-http.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
 import { ask, openSession } from '../support/http2-client.ts'
-import { sendRaw } from '../support/raw-http.ts'
 import { fieldOf } from '../support/upstream.ts'
 
 const ROUTES = `GET /public/**: public

@@ -1,7 +1,8 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { until } from '../../support/until.ts'
 import { startFramesHarness } from '../support/frames-harness.ts'
-import { type Harness, until } from '../support/harness.ts'
+import type { Harness } from '../support/harness.ts'
 import { ask, openSession } from '../support/http2-client.ts'
 import { block, FLAGS, frame, headers, PREFACE, pseudo, sendFrames, settings, TYPES } from '../support/raw-http2.ts'
 

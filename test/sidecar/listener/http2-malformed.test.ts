@@ -4,8 +4,9 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { countFields } from '../../../sidecar/listener/http2-frame-guard.ts'
 import { effort } from '../../support/effort.ts'
+import { until } from '../../support/until.ts'
 import { startFramesHarness } from '../support/frames-harness.ts'
-import { type Harness, until } from '../support/harness.ts'
+import type { Harness } from '../support/harness.ts'
 import { ask, openSession } from '../support/http2-client.ts'
 import {
   block,

@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
 import { createHttp2Server } from '../../../sidecar/listener/http2-server.ts'
 import { DEFAULT_LIMITS } from '../../../sidecar/route-file/default-limits.ts'
-import { until } from '../support/harness.ts'
+import { until } from '../../support/until.ts'
 import { frame, PREFACE, settings, TYPES } from '../support/raw-http2.ts'
 
 test('a connection that a client breaks by an error and then ends leaves nothing behind', async () => {

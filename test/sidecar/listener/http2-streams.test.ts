@@ -3,7 +3,8 @@ import type { ServerResponse } from 'node:http'
 import { type ClientHttp2Session, constants, type SessionOptions } from 'node:http2'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { SidecarLimits } from '../../../sidecar/route-file/default-limits.ts'
-import { type Harness, startHarness, until } from '../support/harness.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
 import { ask, openSession } from '../support/http2-client.ts'
 
 const closers: (() => unknown)[] = []

@@ -1,8 +1,9 @@
 /** HTTP/2 clients that hold answers back by their windows. */
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { type Harness, startHarness, until } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
 import { frame, headers, PREFACE, pseudo, TYPES } from '../support/raw-http2.ts'
 
 let h: Harness

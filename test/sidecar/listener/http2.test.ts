@@ -2,9 +2,10 @@ import { once } from 'node:events'
 import type { ClientHttp2Session, IncomingHttpHeaders } from 'node:http2'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type Harness, startHarness, until } from '../support/harness.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
 import { ask, openSession } from '../support/http2-client.ts'
-import { tuples } from '../support/pdp.ts'
 import { fieldOf } from '../support/upstream.ts'
 
 const ROUTES = `GET /public/**: public

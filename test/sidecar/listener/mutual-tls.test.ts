@@ -10,8 +10,9 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { loadTls } from '../../../pdp/server/serve/grpc/tls.ts'
 import { type Certificates, NO_CERTIFICATES, type Pem } from '../../../sidecar/config/certificates.ts'
 import { type Served, seedAcme, serve } from '../../pdp/server/serve/harness.ts'
-import { type Harness, startHarness, until } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
 import { fieldOf } from '../support/upstream.ts'
 
 const PEMS = join(import.meta.dirname, '../../support/certificates')

@@ -9,7 +9,7 @@ import { makeCertificate } from '../../../sidecar/injector/certificate/certifica
 import { readAlong } from '../../../sidecar/listener/parser-bytes.ts'
 import { type LineForm, watchRequestLines } from '../../../sidecar/listener/request-lines.ts'
 import { effort } from '../../support/effort.ts'
-import { until } from '../support/harness.ts'
+import { until } from '../../support/until.ts'
 
 const servers: Server[] = []
 const sockets: Socket[] = []

@@ -4,8 +4,9 @@ import { connect as connectTls } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { makeCertificate } from '../../../sidecar/injector/certificate/certificate.ts'
-import { type Harness, startHarness, until } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
 
 const ROUTES = `
 "* /public/**": public

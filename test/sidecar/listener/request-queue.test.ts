@@ -1,8 +1,9 @@
 /** Requests that come on one HTTP/1.1 connection: one after the other, and none behind a message whose end is in doubt. */
 import { connect, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type Harness, startHarness, until } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
 
 const ROUTES = `
 "* /public/**": public

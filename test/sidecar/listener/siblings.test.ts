@@ -1,8 +1,8 @@
 /** What another party could read as another message, in many spellings: each is refused before the service hears of it. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { sendRaw } from '../../support/peers/raw-http.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
-import { sendRaw } from '../support/raw-http.ts'
 
 const ROUTES = `
 GET /public/**: public

@@ -1,8 +1,9 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type Harness, startHarness, until } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
-import { field, sendRaw } from '../support/raw-http.ts'
+import { field, sendRaw } from '../../support/peers/raw-http.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
 import { PATH_GRANTS, PATH_ROUTES } from '../support/routes.ts'
 import { fieldOf } from '../support/upstream.ts'
 

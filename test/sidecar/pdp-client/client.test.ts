@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createPdpClient, type PdpClient } from '../../../sidecar/pdp-client/client.ts'
 import type { PdpQuestion } from '../../../sidecar/pdp-client/question.ts'
 import { PdpUnavailable } from '../../../sidecar/request/errors.ts'
-import { until } from '../support/harness.ts'
-import { type Script, type ScriptedPdp, startScriptedPdp, tuples } from '../support/pdp.ts'
+import { type Script, type ScriptedPdp, startScriptedPdp, tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
 
 const token = (sub: string): string =>
   `x.${Buffer.from(JSON.stringify({ sub, org: 'acme', client_id: 'c1' })).toString('base64url')}.x`

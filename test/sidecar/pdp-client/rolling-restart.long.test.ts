@@ -5,8 +5,8 @@ import { type GrpcServer, startGrpcServer } from '../../../pdp/server/serve/grpc
 import { createLog } from '../../../pdp/shared/process/log.ts'
 import { createPdpClient, type PdpClient } from '../../../sidecar/pdp-client/client.ts'
 import { freePort } from '../../support/free-port.ts'
-import { until } from '../support/harness.ts'
-import { QUESTION } from '../support/pdp.ts'
+import { QUESTION } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
 
 const TOKEN = {
   active: true,

@@ -3,8 +3,9 @@ import { credentials } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from 'vitest'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { createPdpClient, type PdpClient } from '../../../sidecar/pdp-client/client.ts'
-import { type Harness, startHarness, until } from '../support/harness.ts'
-import { QUESTION, startScriptedPdp, tuples } from '../support/pdp.ts'
+import { QUESTION, startScriptedPdp, tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
 
 /** A link that is half open: connections are accepted and nothing is ever said, until it is told to relay. */
 type HalfOpen = { readonly address: string; readonly open: () => number; relayTo: string | null; close(): void }

@@ -2,9 +2,10 @@ import { credentials } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createPdpClient, type PdpClient } from '../../../sidecar/pdp-client/client.ts'
 import type { PdpUnavailable } from '../../../sidecar/request/errors.ts'
-import { startHarness, until } from '../support/harness.ts'
-import { QUESTION, type Script, type ScriptedPdp, startScriptedPdp, tuples } from '../support/pdp.ts'
-import { field } from '../support/raw-http.ts'
+import { field } from '../../support/peers/raw-http.ts'
+import { QUESTION, type Script, type ScriptedPdp, startScriptedPdp, tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
+import { startHarness } from '../support/harness.ts'
 
 const ALLOW = tuples(['alice viewer invoice:1'])
 const TIMEOUT_MS = 3_000

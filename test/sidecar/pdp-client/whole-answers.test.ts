@@ -4,10 +4,10 @@ import type { ServerResponse } from 'node:http'
 import type { ClientHttp2Session, ServerHttp2Stream } from 'node:http2'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { parseAnswer } from '../../support/peers/raw-http.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { ask, openSession } from '../support/http2-client.ts'
 import { type Http2Upstream, startHttp2Upstream } from '../support/http2-upstream.ts'
-import { parseAnswer } from '../support/raw-http.ts'
 
 const ROUTES = '"* /public/**": public'
 const WHOLE_MAX = 16 * 1024

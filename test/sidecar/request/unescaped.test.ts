@@ -1,8 +1,8 @@
 /** Characters that browsers send in paths as they are. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { judge } from '../support/judge.ts'
-import { tuples } from '../support/pdp.ts'
 
 const ROUTES = 'GET /files/**: public\nGET /docs/{id}: viewer doc:{id}\nGET /lit/a[1]: scope a\nGET /lit/{x}: scope b'
 

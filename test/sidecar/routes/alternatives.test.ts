@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createExplainer } from '../../../sidecar/enforce/explain.ts'
 import { fileWarnings } from '../../../sidecar/route-file/warnings.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { loadRoutes } from '../support/judge.ts'
-import { tuples } from '../support/pdp.ts'
 
 const RPC = `
 POST /rpc: {any: [{all: [{equals: {body.method: list}}, signed_in]}, {all: [{equals: {body.method: read}}, "viewer doc:{body.params.id}"]}, {all: [{equals: {body.method: copy}}, "viewer doc:{body.params.from}", "editor doc:{body.params.to}"]}]}

@@ -1,7 +1,7 @@
 /** The context that a route's questions bring: what it is made of, what is refused, and that the PDP is told nothing else. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
 
 const ROUTES = `
 GET /docs/{id}: {check: "viewer doc:{id}", context: {ip: {client.address}, doc: {id}, at: {request.path}, verb: {request.method}}}

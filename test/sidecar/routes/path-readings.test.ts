@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { sendRaw } from '../../support/peers/raw-http.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { judge } from '../support/judge.ts'
-import { tuples } from '../support/pdp.ts'
-import { sendRaw } from '../support/raw-http.ts'
 
 describe('a path that a lax router gives to another route', () => {
   const PAGES = 'GET /{page}: public\nGET /admin/: scope admin\n/mnt/**: x'.replace(

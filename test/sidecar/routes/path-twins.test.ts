@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createExplainer } from '../../../sidecar/enforce/explain.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { ask, openSession } from '../support/http2-client.ts'
-import { tuples } from '../support/pdp.ts'
 
 const ROUTES = `
 GET /orgs/{org}/reports: member organization:{org}

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createExplainer } from '../../../sidecar/enforce/explain.ts'
+import { sendRaw } from '../../support/peers/raw-http.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { ask, openSession } from '../support/http2-client.ts'
-import { tuples } from '../support/pdp.ts'
-import { sendRaw } from '../support/raw-http.ts'
 
 const ROUTES = `
 GET /reports: member organization:{query.org}

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
 import { CHECK_GRANTS, CHECK_ROUTES } from '../support/routes.ts'
 
 let h: Harness

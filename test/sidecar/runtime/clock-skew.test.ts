@@ -3,8 +3,9 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createClockSkew } from '../../../sidecar/runtime/clock-skew.ts'
 import { createKeyFetch } from '../../../sidecar/runtime/key-fetch.ts'
-import { type Harness, startHarness, until } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
 
 const NOW_MS = Date.parse('2026-01-02T03:04:05.900Z')
 const MINUTES_MS = 5 * 60_000

@@ -3,10 +3,11 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { ENVIRONMENT } from '../../../pdp/shared/domain/change-log.ts'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { type RealPdp, startRealPdp } from '../../attacks/real-pdp.ts'
+import { field } from '../../support/peers/raw-http.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { drop, given, putIf } from '../../support/tuples.ts'
-import { type Harness, PROMPT_MS, startHarness, until } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
-import { field } from '../support/raw-http.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, PROMPT_MS, startHarness } from '../support/harness.ts'
 
 const MODEL = `model
   schema 1.1

@@ -10,8 +10,8 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
 import { createKeyFetch } from '../../../sidecar/runtime/key-fetch.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { routeFile, startHarness } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
 
 const certificate = (name: string): string =>
   fileURLToPath(new URL(`../../support/certificates/${name}`, import.meta.url))

@@ -1,8 +1,9 @@
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { PROMPT_MS, until } from '../support/harness.ts'
-import { ecKeys, proof, thumbprint } from '../support/issuer.ts'
-import { field, sendRaw } from '../support/raw-http.ts'
+import { ecKeys, proof, thumbprint } from '../../support/peers/issuer.ts'
+import { field, sendRaw } from '../../support/peers/raw-http.ts'
+import { until } from '../../support/until.ts'
+import { PROMPT_MS } from '../support/harness.ts'
 import { openRuntimeWorld } from './runtime-world.ts'
 
 const ROUTES =

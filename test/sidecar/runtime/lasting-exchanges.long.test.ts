@@ -2,9 +2,10 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { type Harness, PROMPT_MS, startHarness, until } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
-import { sendRaw } from '../support/raw-http.ts'
+import { sendRaw } from '../../support/peers/raw-http.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, PROMPT_MS, startHarness } from '../support/harness.ts'
 import { fieldOf } from '../support/upstream.ts'
 
 const ROUTES = `GET /feed/{id}: {check: "viewer feed:{id}", upgrade: [websocket], origins: [https://app.test]}

@@ -6,7 +6,8 @@ import { connect as connectTls } from 'node:tls'
 import { afterEach, describe, expect, test } from 'vitest'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { makeCertificate } from '../../../sidecar/injector/certificate/certificate.ts'
-import { type Harness, startHarness, until } from '../support/harness.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
 import { headers, PREFACE, pseudo, settings } from '../support/raw-http2.ts'
 
 const ROUTES = `GET /public/**: public

@@ -1,8 +1,9 @@
 import { afterEach, expect, test } from 'vitest'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { type RealPdp, startRealPdp } from '../../attacks/real-pdp.ts'
-import { type Harness, PROMPT_MS, startHarness, until } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, PROMPT_MS, startHarness } from '../support/harness.ts'
 
 let h: Harness | null = null
 let pdp: RealPdp | null = null

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { type LoadedConfig, loadConfig } from '../../../sidecar/config/config.ts'
 import { watchConfig } from '../../../sidecar/runtime/reload.ts'
-import { until } from '../support/harness.ts'
+import { until } from '../../support/until.ts'
 import { certificate, currentView, openRuntimeWorld, ROUTES, settings, source } from './runtime-world.ts'
 
 const world = openRuntimeWorld()

@@ -6,8 +6,8 @@ import { afterEach, beforeEach } from 'vitest'
 import { loadConfig } from '../../../sidecar/config/config.ts'
 import { makeCertificate } from '../../../sidecar/injector/certificate/certificate.ts'
 import type { Reload } from '../../../sidecar/runtime/reload.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Harness, routeFile, startHarness } from '../support/harness.ts'
-import { tuples } from '../support/pdp.ts'
 
 export const ROUTES = 'GET /public/**: public\nGET /invoices/{id}: viewer invoice:{id}'
 export const script = tuples(['alice viewer invoice:1'])

@@ -1,6 +1,6 @@
 /** Attacks on the way to an issuer and back, after RFC 9700 (OAuth 2.0 Security Best Current Practice). */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { field } from '../support/raw-http.ts'
+import { field } from '../../support/peers/raw-http.ts'
 import { callbackOf, expectRefused } from './steps.ts'
 import { locationOf, NAVIGATE, openWorld, SESSION, type World } from './world.ts'
 

@@ -1,7 +1,7 @@
 /** Attacks on the session of a browser and with it, after RFC 9700 and RFC 6265. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { asFieldBytes } from '../../support/blanks.ts'
-import { field } from '../support/raw-http.ts'
+import { field } from '../../support/peers/raw-http.ts'
 import { fieldOf } from '../support/upstream.ts'
 import { callbackOf, expectRefused, named } from './steps.ts'
 import { cookieLines, type Fields, NAVIGATE, openWorld, SESSION, type TestBrowser, type World } from './world.ts'

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { ProviderEntry } from '../../../sidecar/route-file/sign-in.ts'
 import { createProvider } from '../../../sidecar/sign-in/provider.ts'
-import { tuples } from '../support/pdp.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Behaviour, type ScriptedIssuer, startIssuer } from './scripted-issuer.ts'
 import { callbackOf, expectRefused, MINUTE, movableWorlds, notify, signedIn, statusOf } from './steps.ts'
 import type { World } from './world.ts'

@@ -2,7 +2,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type Claims, createIssuer, type Issuer } from '../support/issuer.ts'
+import { type Claims, createIssuer, type Issuer } from '../../support/peers/issuer.ts'
 
 export type Behaviour = {
   /** Claims of the next ID tokens and access tokens; undefined drops one. */

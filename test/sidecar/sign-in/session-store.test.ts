@@ -1,6 +1,6 @@
 /** How long the session of a browser lasts, who renews it, how large it may be, and which keys open it. */
 import { afterAll, describe, expect, test } from 'vitest'
-import { field } from '../support/raw-http.ts'
+import { field } from '../../support/peers/raw-http.ts'
 import { MINUTE, movableWorlds, parts, signedIn, statusOf } from './steps.ts'
 import { cookieLines, KEYS, locationOf, NAVIGATE, SESSION } from './world.ts'
 

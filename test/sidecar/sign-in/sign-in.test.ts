@@ -1,6 +1,6 @@
 /** Signing in at the sidecar as people and programs meet it. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { field } from '../support/raw-http.ts'
+import { field } from '../../support/peers/raw-http.ts'
 import { fieldOf } from '../support/upstream.ts'
 import { cookieLines, locationOf, NAVIGATE, openWorld, SESSION, type World } from './world.ts'
 

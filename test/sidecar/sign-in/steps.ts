@@ -1,6 +1,6 @@
 /** What people, issuers and attackers do in tests of a sign-in, one step each. */
 import { expect } from 'vitest'
-import { field, type RawAnswer } from '../support/raw-http.ts'
+import { field, type RawAnswer } from '../../support/peers/raw-http.ts'
 import { cookieLines, type Fields, locationOf, openWorld, SESSION, type TestBrowser, type World } from './world.ts'
 
 export const MINUTE = 60_000

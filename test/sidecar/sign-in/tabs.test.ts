@@ -1,7 +1,7 @@
 /** Many tabs of one browser that sign in at the same time, as those of a window that was restored after its session ended. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { until } from '../support/harness.ts'
-import { field } from '../support/raw-http.ts'
+import { field } from '../../support/peers/raw-http.ts'
+import { until } from '../../support/until.ts'
 import { callbackOf, named } from './steps.ts'
 import { cookieLines, locationOf, NAVIGATE, openWorld, SESSION, type World } from './world.ts'
 

@@ -1,6 +1,7 @@
 /** The sidecar that raw frames are sent to: public routes, a guarded one, one that reads a field, and low limits. */
+
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Harness, startHarness } from './harness.ts'
-import { tuples } from './pdp.ts'
 
 export const startFramesHarness = (): Promise<Harness> =>
   startHarness({

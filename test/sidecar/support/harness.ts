@@ -1,4 +1,5 @@
 /** A sidecar with everything around it: an issuer, a scripted PDP, an upstream, and real sockets between them. */
+
 import { Registry } from 'prom-client'
 import { createNonces } from '../../../pdp/shared/token/nonces.ts'
 import { processReplayMemory, type ReplayMemory } from '../../../pdp/shared/token/replay.ts'
@@ -9,9 +10,10 @@ import { createMetrics, type Metrics } from '../../../sidecar/runtime/metrics.ts
 import { createSidecar, type Sidecar } from '../../../sidecar/runtime/sidecar.ts'
 import { processMemory, type SignInMemory } from '../../../sidecar/sign-in/memory.ts'
 import { shareSessions } from '../../../sidecar/sign-in/refresh.ts'
-import { createIssuer, type Issuer, issuerFetch } from './issuer.ts'
-import { type Script, type ScriptedPdp, startScriptedPdp, tuples } from './pdp.ts'
-import { type RawAnswer, sendRaw } from './raw-http.ts'
+import { createIssuer, type Issuer, issuerFetch } from '../../support/peers/issuer.ts'
+import { type RawAnswer, sendRaw } from '../../support/peers/raw-http.ts'
+import { type Script, type ScriptedPdp, startScriptedPdp, tuples } from '../../support/peers/scripted-pdp.ts'
+import { until } from '../../support/until.ts'
 import { startUpstream, type Upstream } from './upstream.ts'
 
 export type Harness = {
@@ -145,12 +147,3 @@ export const PATIENT = { pdpTimeoutMs: 3_000 }
 
 /** What is promised within a second, on a machine that has more to do. What is not noticed at all takes longer, or for ever. */
 export const PROMPT_MS = 4_000
-
-/** Waits for a condition of another process or connection; throws after twenty seconds. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (const startedMs = performance.now(); performance.now() - startedMs < 20_000; ) {
-    if (await condition()) return
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-  throw new Error('the condition did not come true')
-}

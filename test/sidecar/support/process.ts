@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { PROGRAM_ENV } from '../../support/programs/environment.ts'
-import { until } from './harness.ts'
+import { until } from '../../support/until.ts'
 
 export type SidecarProcess = {
   readonly port: number

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { syntheticRequest } from '../../../sidecar/http/client-request.ts'
 import { BodyMemory } from '../../../sidecar/upstream/body-memory.ts'
 import { streamBody } from '../../../sidecar/upstream/body-stream.ts'
-import { until } from '../support/harness.ts'
+import { until } from '../../support/until.ts'
 
 /** `source`: what the client sends. `got`: each piece that is passed on. */
 function start(): { readonly source: Readable; readonly body: Readable; readonly got: Buffer[] } {

@@ -1,7 +1,8 @@
 /** Services that answer before the body has arrived: the rest of it is dropped, neither run as a request nor taken for ever. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type Harness, startHarness, until } from '../support/harness.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
 
 const ROUTES = '"* /**": public'
 const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nearly'

@@ -1,9 +1,9 @@
 /** A service that speaks broken HTTP/2, frame by frame: what is not complete must look broken off to the client. */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sendRaw } from '../../support/peers/raw-http.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { ask, openSession } from '../support/http2-client.ts'
-import { sendRaw } from '../support/raw-http.ts'
 import { FLAGS, frame, headers, type Pair, PREFACE, settings, TYPES } from '../support/raw-http2.ts'
 
 const ROUTES = '"* /**": public'

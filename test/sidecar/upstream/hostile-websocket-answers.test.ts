@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Harness, startHarness, until } from '../support/harness.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
 
 const ROUTES = 'GET /ws: {check: public, upgrade: [websocket]}'
 const KEY = 'dGhlIHNhbXBsZSBub25jZQ=='

@@ -1,10 +1,10 @@
 /** A sidecar in front of a service that speaks HTTP/2, and a session of a client, anew for each test. */
 import type { ClientHttp2Session } from 'node:http2'
 import { afterEach, beforeEach } from 'vitest'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { openSession } from '../support/http2-client.ts'
 import { type Http2Upstream, startHttp2Upstream } from '../support/http2-upstream.ts'
-import { tuples } from '../support/pdp.ts'
 
 export const ROUTES = `GET /public/**: public
 POST /public/**: public

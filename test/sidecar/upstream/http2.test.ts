@@ -2,10 +2,11 @@ import { once } from 'node:events'
 import { constants } from 'node:http2'
 import { describe, expect, test } from 'vitest'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
-import { routeFile, startHarness, until } from '../support/harness.ts'
+import { field, sendRaw } from '../../support/peers/raw-http.ts'
+import { until } from '../../support/until.ts'
+import { routeFile, startHarness } from '../support/harness.ts'
 import { ask, openSession } from '../support/http2-client.ts'
 import { startHttp2Upstream } from '../support/http2-upstream.ts'
-import { field, sendRaw } from '../support/raw-http.ts'
 import { openHttp2World, ROUTES } from './http2-world.ts'
 
 const world = openHttp2World()

@@ -3,8 +3,9 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { freePort } from '../../support/free-port.ts'
-import { type Harness, startHarness, until } from '../support/harness.ts'
-import { type RawAnswer, sendRaw } from '../support/raw-http.ts'
+import { type RawAnswer, sendRaw } from '../../support/peers/raw-http.ts'
+import { until } from '../../support/until.ts'
+import { type Harness, startHarness } from '../support/harness.ts'
 
 const ROUTES = `
 "* /public/**": public

@@ -15,7 +15,7 @@ import { honoGuard } from '../../../../pdp/engine/middleware/hono.ts'
 import { httpGuard } from '../../../../pdp/engine/middleware/http.ts'
 import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
 import { PdpError } from '../../../../pdp/shared/domain/errors.ts'
-import { createIssuer, ecKeys, type Issuer, proof, thumbprint } from '../../../sidecar/support/issuer.ts'
+import { createIssuer, ecKeys, type Issuer, proof, thumbprint } from '../../../support/peers/issuer.ts'
 
 const RESOURCE = 'https://app.test'
 /** Of two values. */

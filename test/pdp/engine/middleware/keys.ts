@@ -1,7 +1,7 @@
 /** Serves an issuer's metadata and key set over HTTP, as guards ask for them. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Issuer } from '../../../sidecar/support/issuer.ts'
+import type { Issuer } from '../../../support/peers/issuer.ts'
 
 /** `current`: the issuer whose URL is the returned one; it is made after this. */
 export async function serveKeys(current: () => Issuer): Promise<{ url: string; close(): Promise<unknown> }> {

@@ -9,7 +9,7 @@ import { fastifyGuard } from '../../../../pdp/engine/middleware/fastify.ts'
 import type { GuardOptions } from '../../../../pdp/engine/middleware/guard.ts'
 import { httpGuard } from '../../../../pdp/engine/middleware/http.ts'
 import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
-import { createIssuer, ecKeys, type Issuer, proof, thumbprint } from '../../../sidecar/support/issuer.ts'
+import { createIssuer, ecKeys, type Issuer, proof, thumbprint } from '../../../support/peers/issuer.ts'
 import { serveKeys } from './keys.ts'
 
 const RESOURCE = 'https://app.test'

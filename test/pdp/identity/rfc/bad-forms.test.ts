@@ -1,8 +1,8 @@
 /** Every endpoint under /oauth that takes a form, with bad ones: an error of its RFC, and not a word about the inside. */
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { sendRaw } from '../../../sidecar/support/raw-http.ts'
 import { effort } from '../../../support/effort.ts'
+import { sendRaw } from '../../../support/peers/raw-http.ts'
 import { VERIFIER } from '../flow.ts'
 import { ACCESS_TOKEN, CIBA, createFlows, DEVICE_CODE, EXCHANGE } from '../flows.ts'
 import { openWorld, parseObject, REDIRECT, type World } from '../harness.ts'

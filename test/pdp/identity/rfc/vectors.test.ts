@@ -10,7 +10,7 @@ import { parseJws } from '../../../../pdp/shared/token/jws.ts'
 import { localKeys, publicMembers } from '../../../../pdp/shared/token/keys.ts'
 import { processReplayMemory } from '../../../../pdp/shared/token/replay.ts'
 import { createTokenVerifier } from '../../../../pdp/shared/token/verify.ts'
-import { createIssuer } from '../../../sidecar/support/issuer.ts'
+import { createIssuer } from '../../../support/peers/issuer.ts'
 import { createFlow } from '../flow.ts'
 import { decode, openWorld, type World } from '../harness.ts'
 

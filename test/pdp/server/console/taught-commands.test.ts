@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { runCli } from '../../../sidecar/support/cli.ts'
+import { runCli } from '../../../support/peers/sidecar-cli.ts'
 import { runClient, runPdp } from '../../run-cli.ts'
 
 const FOLDER = join(import.meta.dirname, '../../../../pdp/server/console')

@@ -12,8 +12,8 @@ import {
   type RemotePdpOptions,
 } from '../../../../pdp/shared/client/client.ts'
 import { DecideResponseSchema } from '../../../../proto/gen/portcullis/v1/decision_pb.ts'
-import { until } from '../../../sidecar/support/harness.ts'
-import { type Script, type ScriptedPdp, startScriptedPdp, tuples } from '../../../sidecar/support/pdp.ts'
+import { type Script, type ScriptedPdp, startScriptedPdp, tuples } from '../../../support/peers/scripted-pdp.ts'
+import { until } from '../../../support/until.ts'
 import { type Served, seedAcme, serve } from '../../server/serve/harness.ts'
 
 const TOKEN = `x.${Buffer.from(JSON.stringify({ sub: 'alice', org: 'acme', client_id: 'c1' })).toString('base64url')}.x`

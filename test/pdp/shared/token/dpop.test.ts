@@ -15,7 +15,7 @@ import {
   proof,
   rsaKeys,
   thumbprint,
-} from '../../../sidecar/support/issuer.ts'
+} from '../../../support/peers/issuer.ts'
 
 const URL_OF_REQUEST = 'https://app.test/invoices/1'
 let now = Date.parse('2026-01-01T00:00:00Z')

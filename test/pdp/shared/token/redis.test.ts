@@ -4,7 +4,7 @@ import { redisSharedCache } from '../../../../pdp/engine/store/entitlements/redi
 import { withoutCommand } from '../../../../pdp/shared/token/redis.ts'
 import { redisReplayMemory } from '../../../../pdp/shared/token/replay-redis.ts'
 import { redisMemory } from '../../../../sidecar/sign-in/memory-redis.ts'
-import { hasRedis, startRedis, type TestRedis } from '../../../sidecar/support/redis.ts'
+import { hasRedis, startRedis, type TestRedis } from '../../../support/peers/redis.ts'
 
 const PASSWORD = 'a-password-that-no-log-has'
 type OnError = (error: Error) => void

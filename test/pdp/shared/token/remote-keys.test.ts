@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { localKeys } from '../../../../pdp/shared/token/keys.ts'
 import { remoteKeys } from '../../../../pdp/shared/token/remote-keys.ts'
 import { createTokenVerifier } from '../../../../pdp/shared/token/verify.ts'
-import { createIssuer, type Issuer, issuerFetch } from '../../../sidecar/support/issuer.ts'
+import { createIssuer, type Issuer, issuerFetch } from '../../../support/peers/issuer.ts'
 
 const ISSUER = 'https://as.test'
 const AUDIENCE = 'https://app.test'

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { processReplayMemory, type ReplayMemory, type UsedProof } from '../../../../pdp/shared/token/replay.ts'
 import { type RedisReplayMemory, redisReplayMemory } from '../../../../pdp/shared/token/replay-redis.ts'
-import { hasRedis, startRedis, type TestRedis } from '../../../sidecar/support/redis.ts'
+import { hasRedis, startRedis, type TestRedis } from '../../../support/peers/redis.ts'
 import { startSilentProxy } from '../../../support/silent-proxy.ts'
 
 const proof = (jti: string, jkt = 'key'): UsedProof => ({ jkt, jti })

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { ALGORITHM_NAMES, type AlgorithmName } from '../../../../pdp/shared/token/algorithms.ts'
 import { localKeys } from '../../../../pdp/shared/token/keys.ts'
 import { findSigner } from '../../../../pdp/shared/token/signature.ts'
-import { rsaKeys } from '../../../sidecar/support/issuer.ts'
+import { rsaKeys } from '../../../support/peers/issuer.ts'
 
 // Made once, since an RSA key takes long.
 const RSA = [rsaKeys(), rsaKeys()] as const

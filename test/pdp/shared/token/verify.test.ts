@@ -4,7 +4,7 @@ import type { AlgorithmName } from '../../../../pdp/shared/token/algorithms.ts'
 import { TokenError, type TokenErrorCode } from '../../../../pdp/shared/token/errors.ts'
 import { createKeySource, type KeySource, localKeys } from '../../../../pdp/shared/token/keys.ts'
 import { createTokenVerifier } from '../../../../pdp/shared/token/verify.ts'
-import { type Claims, createIssuer, ecKeys, type Issuer, rsaKeys } from '../../../sidecar/support/issuer.ts'
+import { type Claims, createIssuer, ecKeys, type Issuer, rsaKeys } from '../../../support/peers/issuer.ts'
 
 const ISSUER = 'https://as.test'
 const AUDIENCE = 'https://app.test'

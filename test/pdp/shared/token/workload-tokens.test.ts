@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import type { ForeignIssuer } from '../../../../pdp/shared/token/foreign-claims.ts'
 import { localKeys } from '../../../../pdp/shared/token/keys.ts'
 import { createTokenVerifier } from '../../../../pdp/shared/token/verify.ts'
-import { type Claims, createIssuer, type Issuer } from '../../../sidecar/support/issuer.ts'
+import { type Claims, createIssuer, type Issuer } from '../../../support/peers/issuer.ts'
 
 const NOW = Date.parse('2026-01-01T00:00:00Z')
 const SECONDS = NOW / 1_000

@@ -2,7 +2,7 @@
 import { type CryptoKey, generateKeyPair, UnsecuredJWT } from 'jose'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { CAEP_EVENTS } from '../../../../pdp/signals/set/event-types.ts'
-import { sendRaw } from '../../../sidecar/support/raw-http.ts'
+import { sendRaw } from '../../../support/peers/raw-http.ts'
 import { openReceiver, type ReceiverWorld } from './world.ts'
 
 const OTHER = 'https://other-idp.example'

@@ -1,6 +1,6 @@
 /** Tokens that are bound to a DPoP key, at the management API and where a token asks about others. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type Claims, ecKeys, type KeyPair, proof, thumbprint } from '../../../../sidecar/support/issuer.ts'
+import { type Claims, ecKeys, type KeyPair, proof, thumbprint } from '../../../../support/peers/issuer.ts'
 import { type Answer, ISSUER, type Served, seedAcme, serve } from '../harness.ts'
 
 const MANAGED = '/v1/organizations/acme/relationships'

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { runCli } from '../../../../sidecar/support/cli.ts'
+import { runCli } from '../../../../support/peers/sidecar-cli.ts'
 import { runClient, runPdp } from '../../../run-cli.ts'
 
 type Ended = { readonly status: number; readonly out: string; readonly err: string }

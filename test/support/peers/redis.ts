@@ -1,6 +1,6 @@
 /** A Redis of a test's own, from the machine's redis-server. */
 import { spawn, spawnSync } from 'node:child_process'
-import { freePort } from '../../support/free-port.ts'
+import { freePort } from '../free-port.ts'
 
 export type TestRedis = {
   readonly url: string

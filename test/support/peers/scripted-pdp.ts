@@ -14,7 +14,7 @@ import {
   StreamAnswerSchema,
 } from '../../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { PdpQuestion } from '../../../sidecar/pdp-client/question.ts'
-import { freePort } from '../../support/free-port.ts'
+import { freePort } from '../free-port.ts'
 
 /** A question of alice, whom the token names: a scripted PDP reads its claims and verifies nothing. */
 export const QUESTION: PdpQuestion = {
