@@ -14,30 +14,30 @@ const HARMLESS = new Set(['close', 'keep-alive'])
 /** Anything wrong with the question becomes the fault of the request. */
 export function readForwarded({ raw }: Pick<ClientRequest, 'raw'>, profile: HttpProfile): HeldRequest {
   const names = DOOR_FIELDS[profile]
-  const said = saidBy(raw, names)
-  const [method = ''] = said.method
-  const [target = ''] = said.target
-  const [host = ''] = said.host
-  const scheme = said.scheme[0]?.toLowerCase() === 'https' ? 'https' : 'http'
+  const asked = askedFields(raw, names)
+  const [method = ''] = asked.method
+  const [target = ''] = asked.target
+  const [host = ''] = asked.host
+  const scheme = asked.scheme[0]?.toLowerCase() === 'https' ? 'https' : 'http'
   // The gateway appends to the list or replaces it.
-  const address = parseAddress(splitList(said.client.at(-1)).at(-1) ?? '') ?? ''
+  const address = parseAddress(splitList(asked.client.at(-1)).at(-1) ?? '') ?? ''
   const client: ClientRequest = {
-    ...syntheticRequest({ method, target, raw: host === '' ? said.others : ['host', host, ...said.others] }),
-    fault: faultOf(said, names),
+    ...syntheticRequest({ method, target, raw: host === '' ? asked.others : ['host', host, ...asked.others] }),
+    fault: faultOf(asked, names),
     scheme,
     peerAddress: () => address,
   }
   return { client, origin: { address, scheme, host: null, fault: null } }
 }
 
-const SAID = ['method', 'target', 'host', 'scheme', 'client'] as const
-type Said = { readonly [name in (typeof SAID)[number]]: readonly string[] } & {
+const ASKED = ['method', 'target', 'host', 'scheme', 'client'] as const
+type AskedFields = { readonly [name in (typeof ASKED)[number]]: readonly string[] } & {
   readonly connection: readonly string[]
   /** Names and values in turn of what the client sent. */
   readonly others: readonly string[]
 }
 
-function saidBy(raw: readonly string[], names: DoorFields): Said {
+function askedFields(raw: readonly string[], names: DoorFields): AskedFields {
   const values = (wanted: string): string[] =>
     raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === wanted)
   const own = new Set([...names.ofGateway, CALLER_FIELD, REFUSAL_FIELD, ...FRAMING_FIELDS])
@@ -53,16 +53,16 @@ function saidBy(raw: readonly string[], names: DoorFields): Said {
   }
 }
 
-function faultOf(said: Said, names: DoorFields): string | null {
+function faultOf(asked: AskedFields, names: DoorFields): string | null {
   for (const name of ['method', 'target', 'host', 'scheme'] as const)
-    if (said[name].length !== 1 || said[name][0] === '') return `The gateway must send ${names[name]} exactly once`
-  const [method = '', target = '', scheme = ''] = [said.method[0], said.target[0], said.scheme[0]]
+    if (asked[name].length !== 1 || asked[name][0] === '') return `The gateway must send ${names[name]} exactly once`
+  const [method = '', target = '', scheme = ''] = [asked.method[0], asked.target[0], asked.scheme[0]]
   if (!KNOWN_METHODS.has(method)) return 'The method is unknown'
   if (method !== 'CONNECT' && !target.startsWith('/')) return 'The path must start with a slash'
   // Traefik says `ws` for a WebSocket handshake.
   if (!/^https?$/i.test(scheme)) return 'A gateway that asks here forwards http and https, and upgrades no connection'
   // Gateways drop what it lists, also what they got from us (CVE-2022-31813 and its like).
-  if (said.connection.flatMap(splitList).some((name) => !HARMLESS.has(name)))
+  if (asked.connection.flatMap(splitList).some((name) => !HARMLESS.has(name)))
     return 'The Connection field of the question lists a field'
   return null
 }

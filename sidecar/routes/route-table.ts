@@ -33,7 +33,7 @@ import { type Format, formatsOf, isIndexFile, isScript, stemsOf } from './script
 
 type Entry = { readonly route: Route; readonly rules: string }
 /** One path of the table: its pattern and its routes by method. */
-type Place = {
+type TablePath = {
   readonly pattern: Pattern
   /** The folded pattern. */
   readonly folded: Pattern
@@ -41,9 +41,9 @@ type Place = {
   /** True if a slash at the end of its paths could lead to another route; null: not computed yet. */
   slashLeads: boolean | null
   /** Places that have some of its paths, and neither is the more specific; null: not computed yet. */
-  crossing: readonly Place[] | null
+  crossing: readonly TablePath[] | null
   /** The same of folded paths. */
-  foldedCrossing: readonly Place[] | null
+  foldedCrossing: readonly TablePath[] | null
 }
 type Node = {
   readonly literals: Map<string, Node>
@@ -51,11 +51,11 @@ type Node = {
   readonly folded: Map<string, Node[]>
   /** Those with the longest texts around the value first. */
   readonly parameters: { readonly segment: Parameter; readonly folded: Parameter; readonly node: Node }[]
-  rest: Place | null
-  end: Place | null
+  rest: TablePath | null
+  end: TablePath | null
 }
 type Root = Node & {
-  readonly places: Place[]
+  readonly places: TablePath[]
   /** No literal below changes by folding. */
   unfolded: boolean
   /** Literals below, folded, that are names of index files. */
@@ -190,7 +190,7 @@ function addFormatted({ formatted }: Root, name: string, isEnd: boolean): void {
 }
 
 /** Depth first, literal before parameter before rest, so that no place is more specific than the first find. */
-function find(node: Node, path: PathSegments, at: number): Place | null {
+function find(node: Node, path: PathSegments, at: number): TablePath | null {
   const segment = path.segments[at]
   if (segment === undefined) return node.end
   const literal = node.literals.get(path.written[at] ?? segment)
@@ -207,7 +207,7 @@ function find(node: Node, path: PathSegments, at: number): Place | null {
 }
 
 /** Other places that services may take the path for, and that are as specific as `place`. */
-function asSpecific({ places }: Root, place: Place, { segments, written }: PathSegments): readonly Place[] {
+function asSpecific({ places }: Root, place: TablePath, { segments, written }: PathSegments): readonly TablePath[] {
   place.crossing ??= places.filter((other) => cross(place.pattern, other.pattern))
   if (place.crossing.length === 0) return NONE
   const found = place.crossing.filter(({ pattern }) => mayMatch(pattern, segments, written))
@@ -220,7 +220,7 @@ const mayBeEmpty = (segments: readonly string[]): boolean => segments.at(-1) ===
 /** Those that match must agree. */
 function matchSeveral(
   root: Root,
-  places: readonly Place[],
+  places: readonly TablePath[],
   { method, path }: { readonly method: string; readonly path: PathSegments },
 ): Match {
   const chosen = places.flatMap((place) => {
@@ -248,7 +248,7 @@ function matchSeveral(
   }
 }
 
-const matchedRoute = (place: Place, { route }: Entry, { segments }: PathSegments): MatchedRoute => ({
+const matchedRoute = (place: TablePath, { route }: Entry, { segments }: PathSegments): MatchedRoute => ({
   route,
   parameters: parametersOf(place.pattern, segments),
 })
@@ -256,10 +256,10 @@ const matchedRoute = (place: Place, { route }: Entry, { segments }: PathSegments
 const NONE: readonly never[] = []
 
 type MatchedEntry = {
-  readonly place: Place
+  readonly place: TablePath
   readonly entry: Entry
   /** Places that match the path itself and protect it in the same way. */
-  readonly alike?: readonly Place[]
+  readonly alike?: readonly TablePath[]
   readonly method: string
   readonly path: PathSegments
 }
@@ -291,13 +291,13 @@ function otherRoute(root: Root, { place, entry, method, path, alike = NONE }: Ma
   return null
 }
 
-const protectionOf = ({ folded }: Place, { route, rules: verdict }: Entry): Protection => ({
+const protectionOf = ({ folded }: TablePath, { route, rules: verdict }: Entry): Protection => ({
   pattern: folded,
   rules: verdict,
   isPublic: route.check === null,
 })
 
-function slashLeads(root: Root, place: Place): boolean {
+function slashLeads(root: Root, place: TablePath): boolean {
   const slashed = otherSlash(place.folded, true)
   return root.places.some(
     (other) =>
@@ -308,7 +308,7 @@ function slashLeads(root: Root, place: Place): boolean {
 }
 
 /** The most specific places that the folded segments reach. */
-function foldedPlaces(root: Root, segments: readonly string[]): readonly Place[] {
+function foldedPlaces(root: Root, segments: readonly string[]): readonly TablePath[] {
   const found = findFolded(root, segments, 0)
   const crossing = found.flatMap((place) => {
     place.foldedCrossing ??= root.places.filter((other) => cross(place.folded, other.folded))
@@ -320,12 +320,12 @@ function foldedPlaces(root: Root, segments: readonly string[]): readonly Place[]
 }
 
 /** Of each spelling of a literal one that none is more specific than. */
-function findFolded(node: Node, folded: readonly string[], at: number): Place[] {
+function findFolded(node: Node, folded: readonly string[], at: number): TablePath[] {
   const segment = folded[at]
   if (segment === undefined) return node.end === null ? [] : [node.end]
   const literals = (node.folded.get(segment) ?? []).flatMap((child) => findFolded(child, folded, at + 1))
   if (literals.length > 0) return literals
-  const found: Place[] = []
+  const found: TablePath[] = []
   const taken: Parameter[] = []
   for (const { folded: one, node: child } of node.parameters) {
     if (!hasText(one, segment) || taken.some((narrow) => isSegmentWithin(narrow, one) && !isSegmentWithin(one, narrow)))
@@ -340,12 +340,12 @@ function findFolded(node: Node, folded: readonly string[], at: number): Place[] 
 // Methods that a `*` does not cover: TRACE echoes credentials, CONNECT opens a tunnel.
 const NEVER = new Set(['TRACE', 'CONNECT'])
 
-function select({ methods }: Place, method: string): Entry | undefined {
+function select({ methods }: TablePath, method: string): Entry | undefined {
   const entry = methods.get(method) ?? (method === 'HEAD' ? methods.get('GET') : undefined)
   return entry ?? (NEVER.has(method) ? undefined : methods.get('*'))
 }
 
-function allowedMethods(places: readonly Place[]): readonly string[] {
+function allowedMethods(places: readonly TablePath[]): readonly string[] {
   const names = new Set(places.flatMap(({ methods }) => [...methods.keys()]).filter((name) => name !== '*'))
   if (names.has('GET')) names.add('HEAD')
   return [...names.add('OPTIONS')].sort()

@@ -34,8 +34,8 @@ export const landedCookie = (goal: Goal): string => ownCookie(LANDED_COOKIE, lan
 export const isLoop = (goal: Goal, own: OwnCookies): boolean => own.get(LANDED_COOKIE) === landedFor(goal)
 
 /** The address of the page that leads to a sign-in; its goal is sealed, so nobody else can make one. */
-export const signInUrl = ({ place, sealing }: SignInContext, { back, stepUp }: Goal, name = ''): string =>
-  `${ownUrl(place, PATHS.signIn, name)}?goal=${sealing.seal('back', JSON.stringify({ back: shortened(back), stepUp }))}`
+export const signInUrl = ({ site, sealing }: SignInContext, { back, stepUp }: Goal, name = ''): string =>
+  `${ownUrl(site, PATHS.signIn, name)}?goal=${sealing.seal('back', JSON.stringify({ back: shortened(back), stepUp }))}`
 
 /** The start for an address that was not sealed here. */
 export function goalOf(query: string | null, { sealing }: SignInContext): Goal {
@@ -56,7 +56,7 @@ export function choose(goal: Goal, context: SignInContext): DenialAnswer {
     label: entry.label,
     href: signInUrl(context, goal, entry.name),
   }))
-  return chooserPage(new URL(context.place.origin).host, choices)
+  return chooserPage(new URL(context.site.origin).host, choices)
 }
 
 export async function sendTo(
@@ -76,7 +76,7 @@ export async function sendTo(
   try {
     const url = await provider.authorizationUrl({
       ...begun,
-      redirectUri: ownUrl(context.place, PATHS.callback, entry.name),
+      redirectUri: ownUrl(context.site, PATHS.callback, entry.name),
       acrValues: goal.stepUp?.acrValues ?? [],
       maxAgeSeconds: goal.stepUp?.maxAgeSeconds ?? null,
     })

@@ -27,7 +27,7 @@ const TOUCHES = 4
 const NOT_SIGNED_IN = new Set(['token_missing', 'token_invalid', 'token_expired'])
 
 export function createBrowser(arrived: ClientRequest, context: SignInContext, idleMaxMs: number): Browser {
-  const { place, sessions } = context
+  const { site, sessions } = context
   const { raw, own, readings, planted } = separateCookies(arrived.raw)
   const client = raw === arrived.raw ? arrived : { ...arrived, raw }
   let seen: InboundRequest | null = null
@@ -35,13 +35,13 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
   let cookies: readonly string[] = []
 
   /** A session is kept for one host; a cookie on another one was not put there by a browser. */
-  const isHere = ({ host }: InboundRequest): boolean => host.hostname === place.hostname
+  const isHere = ({ host }: InboundRequest): boolean => host.hostname === site.hostname
 
   /** Names and values in turn that remove what somebody planted, so that it neither fills requests nor hides a session. */
   function cleaning(): string[] {
     if (planted.length === 0 || seen === null || !isHere(seen)) return []
-    const path = place.base + seen.target.path
-    return removals(planted, { hostname: place.hostname, path }).flatMap((value) => ['set-cookie', value])
+    const path = site.base + seen.target.path
+    return removals(planted, { hostname: site.hostname, path }).flatMap((value) => ['set-cookie', value])
   }
 
   return {
@@ -60,7 +60,7 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
       if (!own.has(SESSION_COOKIE) || !isHere(request)) return request
       // Two identities in one request: whichever is believed, somebody else may have meant the other.
       if (request.authorization.length > 0) throw malformed('A request has either credentials or a session, not both')
-      requireOwnPage(request, { origin: place.origin, upgrade })
+      requireOwnPage(request, { origin: site.origin, upgrade })
       const opened = await openSession(own, context, idleMaxMs)
       if (opened === null) return request
       session = opened.session
@@ -79,7 +79,7 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
         return answerBySignIn({ denial, requestId, reader, goal }, { seen, session, own }, context)
       }
       const acts: Act[] =
-        session === null ? [] : [{ label: 'Sign out', href: ownUrl(place, PATHS.signOut), plain: true }]
+        session === null ? [] : [{ label: 'Sign out', href: ownUrl(site, PATHS.signOut), plain: true }]
       return denialPage(denial, { requestId, path: seen.target.path, acts })
     },
     async page(request, requestId) {

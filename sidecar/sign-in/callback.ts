@@ -43,7 +43,7 @@ export async function returned(
     return pageAnswer(STATUSES[outcome], { acts, ...text }, ['set-cookie', removal(cookie)])
   }
   try {
-    const callback = new URL(`${ownUrl(context.place, PATHS.callback, name)}?${request.target.query ?? ''}`)
+    const callback = new URL(`${ownUrl(context.site, PATHS.callback, name)}?${request.target.query ?? ''}`)
     const maxAgeSeconds = start.stepUp?.maxAgeSeconds ?? null
     const tokens = await provider.redeem(callback, { state, ...secrets, maxAgeSeconds })
     const session = await sessionOf(tokens, provider, context)
@@ -99,7 +99,7 @@ async function unfinished(
   })
   const goal: Goal = start ?? HOME
   if (start !== null && (await context.sessions.find(own)) !== null) {
-    const { fields, ...rest } = redirect(303, urlAt(context.place, goal.back))
+    const { fields, ...rest } = redirect(303, urlAt(context.site, goal.back))
     return { ...rest, fields: [...fields, 'set-cookie', landedCookie(goal)] }
   }
   const why = {
@@ -180,7 +180,7 @@ async function land(
   }
   context.log.info({ event: 'signed_in', issuer: session.issuer })
   context.count({ issuer: session.issuer, step: 'returned', outcome: 'done' })
-  const { fields, ...rest } = redirect(303, urlAt(context.place, goal.back))
+  const { fields, ...rest } = redirect(303, urlAt(context.site, goal.back))
   const cookies = [...kept, removal(cookie), landedCookie(goal)]
   return { ...rest, fields: [...fields, ...cookies.flatMap((value) => ['set-cookie', value])] }
 }

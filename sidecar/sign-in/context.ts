@@ -10,14 +10,14 @@ import type { Sealing } from './sealing.ts'
 import type { Sessions } from './session-store.ts'
 
 /** The public address of this sidecar. */
-export type Place = {
+export type Site = {
   readonly origin: string
   readonly hostname: string
   /** Path under which clients reach the sidecar, without a trailing slash. */
   readonly base: string
 }
 export type SignInContext = {
-  readonly place: Place
+  readonly site: Site
   readonly providers: ReadonlyMap<string, Provider>
   /** By issuer. */
   readonly issuers: ReadonlyMap<string, TrustedKeys>
@@ -77,13 +77,13 @@ export const PATHS = {
   backChannel: 'backchannel-logout',
 } as const
 
-export function placeOf(publicUrl: string): Place {
+export function siteOf(publicUrl: string): Site {
   const { origin, hostname, pathname } = new URL(publicUrl)
   return { origin, hostname: hostname.toLowerCase(), base: pathname.replace(/\/+$/, '') }
 }
 
 /** Absolute, so that no part of it can be read as another host. `path` begins with one slash. */
-export const urlAt = ({ origin, base }: Place, path: string): string => `${origin}${base}${path}`
+export const urlAt = ({ origin, base }: Site, path: string): string => `${origin}${base}${path}`
 
-export const ownUrl = (place: Place, path: string, name = ''): string =>
-  urlAt(place, `${OWN_PATHS}${path}${name === '' ? '' : `/${name}`}`)
+export const ownUrl = (site: Site, path: string, name = ''): string =>
+  urlAt(site, `${OWN_PATHS}${path}${name === '' ? '' : `/${name}`}`)

@@ -12,10 +12,10 @@ export type Sealing = {
 const FORM = /^v1\.[A-Za-z0-9_-]+$/
 
 /** The first key seals, all of them open. `place`: the sidecars in front of another service open nothing of these. */
-export function createSealing(keys: readonly [Buffer, ...Buffer[]], place: string): Sealing {
+export function createSealing(keys: readonly [Buffer, ...Buffer[]], site: string): Sealing {
   const [first, ...others] = keys
   const masterKeys = masterKeysOf(first, ...others)
-  const nameOf = (kind: SealedKind): string => `sign-in ${kind} ${place}`
+  const nameOf = (kind: SealedKind): string => `sign-in ${kind} ${site}`
   return {
     seal: (kind, value) => seal(masterKeys.derive(`sign-in ${kind}`), nameOf(kind), value),
     open(kind, text) {

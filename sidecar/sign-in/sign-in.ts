@@ -4,7 +4,7 @@ import type { Browser } from '../enforce/enforce.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import type { SignInEntry } from '../route-file/sign-in.ts'
 import { createBrowser } from './browser.ts'
-import { placeOf, type SignInContext } from './context.ts'
+import { type SignInContext, siteOf } from './context.ts'
 import type { SignInMemory } from './memory.ts'
 import { createProvider, type Provider } from './provider.ts'
 import type { Refresher } from './refresh.ts'
@@ -47,7 +47,7 @@ export function createSignIn(
   }
   const sealing = createSealing(keys, JSON.stringify([publicUrl, resource]))
   const context: SignInContext = {
-    place: placeOf(publicUrl),
+    site: siteOf(publicUrl),
     providers,
     issuers,
     sealing,

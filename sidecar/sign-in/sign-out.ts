@@ -18,14 +18,14 @@ import type { OwnCookies } from './session-store.ts'
 /** `readings`: each way to read the cookies. A person who signs out wants to be none of them. */
 type SignOutRequest = { readonly readings: readonly OwnCookies[]; readonly context: SignInContext }
 
-export const askToSignOut = ({ place }: SignInContext): DenialAnswer =>
-  signOutPage(new URL(place.origin).host, { action: ownUrl(place, PATHS.signOut), home: urlAt(place, '/') })
+export const askToSignOut = ({ site }: SignInContext): DenialAnswer =>
+  signOutPage(new URL(site.origin).host, { action: ownUrl(site, PATHS.signOut), home: urlAt(site, '/') })
 
 /** Rejects with RequestError for the request of another site's page, and when the end of the session cannot be stored. */
 export async function signOut(request: InboundRequest, { readings, context }: SignOutRequest): Promise<DenialAnswer> {
-  const { place, sessions, providers, log } = context
-  requireOwnPage(request, { origin: place.origin, upgrade: false })
-  const after = ownUrl(place, PATHS.signedOut)
+  const { site, sessions, providers, log } = context
+  requireOwnPage(request, { origin: site.origin, upgrade: false })
+  const after = ownUrl(site, PATHS.signedOut)
   let next = after
   for (const own of readings) {
     const session = await sessions.find(own)

@@ -53,16 +53,19 @@ export async function maintainCertificate(api: KubeApi, goal: CertificateGoal): 
   return { renewed: wrong, published, notAfterMs: new X509Certificate(made.certificate).validToDate.getTime() }
 }
 
-type Held = { readonly authorities: readonly string[]; readonly certificate: string; readonly key: string }
+type StoredCertificate = { readonly authorities: readonly string[]; readonly certificate: string; readonly key: string }
 
-function readSecret(secret: JsonObject): Held {
+function readSecret(secret: JsonObject): StoredCertificate {
   const data = textsAt(secret.data, 'data')
   const read = (name: string): string => Buffer.from(data.get(name) ?? '', 'base64').toString('utf8')
   return { authorities: read('ca.crt').match(PEM) ?? [], certificate: read('tls.crt'), key: read('tls.key') }
 }
 
 /** Why the certificate must be replaced; null when it is good. */
-function problemOf({ authorities, certificate, key }: Held, { names, nowMs }: CertificateGoal): string | null {
+function problemOf(
+  { authorities, certificate, key }: StoredCertificate,
+  { names, nowMs }: CertificateGoal,
+): string | null {
   if (certificate === '') return 'there was none'
   try {
     const leaf = new X509Certificate(certificate)

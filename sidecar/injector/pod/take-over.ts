@@ -12,14 +12,14 @@ export type Takeover = {
   /** Of each port that is taken over now. */
   readonly appPorts: ReadonlyMap<string, number>
 }
-type Held = { readonly container: Container; readonly port: Port; readonly at: number }
+type PortOfContainer = { readonly container: Container; readonly port: Port; readonly at: number }
 
 /** `apps`: every container that is not a sidecar. `present`: sidecars that the Pod has already. */
 export function takeOver(
   apps: readonly Container[],
   { sidecars, present }: { sidecars: readonly Sidecar[]; present: readonly Sidecar[] },
 ): Takeover | Denial {
-  const ports: readonly Held[] = apps.flatMap((container) =>
+  const ports: readonly PortOfContainer[] = apps.flatMap((container) =>
     container.ports.map((port, at) => ({ container, port, at })),
   )
   const taken = ports.find(({ port }) => isSidecarPort(port.number))
@@ -55,7 +55,7 @@ export function takeOver(
   return { operations, appPorts }
 }
 
-type Named = { readonly holders: readonly Held[]; readonly behind: readonly Held[] }
+type Named = { readonly holders: readonly PortOfContainer[]; readonly behind: readonly PortOfContainer[] }
 
 function findOdd({ portName, hiddenName }: Sidecar, { holders, behind }: Named): Denial | null {
   if (holders.length === 0)
@@ -83,8 +83,8 @@ function findOddPresent({ portName, hiddenName }: Sidecar, { holders, behind }: 
 }
 
 function findUnfit(
-  { port, container }: Held,
-  { portName, ports }: { portName: string; ports: readonly Held[] },
+  { port, container }: PortOfContainer,
+  { portName, ports }: { portName: string; ports: readonly PortOfContainer[] },
 ): Denial | null {
   if (port.protocol !== 'TCP')
     return deny(
@@ -100,7 +100,7 @@ function findUnfit(
   return null
 }
 
-function takeName({ container, port, at }: Held, sidecar: Sidecar): readonly PatchOperation[] {
+function takeName({ container, port, at }: PortOfContainer, sidecar: Sidecar): readonly PatchOperation[] {
   const root = ['spec', container.list, container.index]
   const named = container.references.filter(({ portName }) => portName === sidecar.portName)
   return [
