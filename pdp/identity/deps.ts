@@ -10,7 +10,7 @@ import type { Log } from '../shared/process/log.ts'
 import type { Fetch } from '../shared/token/remote-keys.ts'
 import type { ReplayMemory } from '../shared/token/replay.ts'
 import type { Branding } from './html/brand.ts'
-import type { AppendEvents, AppendLog } from './issuer/append.ts'
+import type { AppendEvents, AppendJournal } from './issuer/append.ts'
 import type { EmbedEntitlements } from './issuer/tokens/claim-sources.ts'
 import type { HookOutcome } from './issuer/tokens/token-hook.ts'
 import type { AccountSettings } from './people/account/deps.ts'
@@ -25,7 +25,7 @@ export type IdentityDeps = {
   readonly directory: Directory
   readonly pdp: Pdp
   /** Logs revocations in the transaction that causes them. */
-  readonly appendLog: AppendLog
+  readonly appendJournal: AppendJournal
   /** Stores events in the transaction of the change that they report. */
   readonly appendEvents: AppendEvents
   /** Calls the token hook and fetches the keys of other issuers. */

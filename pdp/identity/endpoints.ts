@@ -38,7 +38,7 @@ import { demandsOf } from './people/sign-in/acr.ts'
 import { createConsent } from './people/sign-in/consent.ts'
 import { createPasskeySteps } from './people/sign-in/passkey-steps.ts'
 import { createSignIn } from './people/sign-in/sign-in.ts'
-import { createForeign } from './people/upstream-providers/foreign.ts'
+import { createUpstreamProviders } from './people/upstream-providers/upstream-providers.ts'
 import { createProviders, validateClient } from './provider/current-provider.ts'
 import { createProvenSecrets } from './provider/proven-secrets.ts'
 import { createProvider } from './provider/provider.ts'
@@ -72,7 +72,7 @@ export type Endpoints = {
 }
 
 export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts): Promise<Endpoints> {
-  const { issuer, directory, log, clock, sql, store, pdp, masterKeys, appendLog, appendEvents } = deps
+  const { issuer, directory, log, clock, sql, store, pdp, masterKeys, appendJournal, appendEvents } = deps
   const { ring, bindings, resources, revocations, secondFactor, passkeys, hook, introspection, frameOf, verifyProof } =
     parts
   const { mail, accept } = parts
@@ -136,16 +136,17 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
     masterKeys: deps.masterKeys,
   })
   const passkeySteps = createPasskeySteps({ issuer, passkeys, secondFactor, signIn, starts, clock })
-  const invitations = (at: Queries) => createInvitations({ issuer, appendLog, appendEvents, clock, ...mail, sql: at })
+  const invitations = (at: Queries) =>
+    createInvitations({ issuer, appendJournal, appendEvents, clock, ...mail, sql: at })
   const joining = joiningScreens({ sql, store, accept, invitations })
   const {
     elsewhere,
     signedOutElsewhere,
-    screens: foreign,
-  } = createForeign({
+    screens: upstream,
+  } = createUpstreamProviders({
     issuer,
     sql,
-    appendLog,
+    appendJournal,
     masterKeys,
     appendEvents,
     ...(deps.internalHosts === undefined ? {} : { internalHosts: deps.internalHosts }),
@@ -160,7 +161,7 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
       sql,
       directory,
       masterKeys,
-      appendLog,
+      appendJournal,
       appendEvents,
       clock,
       log,
@@ -179,7 +180,7 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
       passkeys,
       passkeySteps,
     },
-    (path) => joining.get(path) ?? foreign(path),
+    (path) => joining.get(path) ?? upstream(path),
   )
   const handle = createHandler({
     account,

@@ -69,7 +69,7 @@ export type IssuerRoutes = {
 
 /** Makes the signing keys at the first start. Throws Error if another master key encrypted the stored keys. */
 export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
-  const { issuer, directory, log, clock, sql, appendLog, appendEvents, masterKeys, fetch, pdp } = deps
+  const { issuer, directory, log, clock, sql, appendJournal, appendEvents, masterKeys, fetch, pdp } = deps
   const resources = createResources(deps.store)
   const bindings = createBindings(deps)
   const revocations = createRevocations(deps)
@@ -77,7 +77,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     issuer,
     sql,
     directory,
-    appendLog,
+    appendJournal,
     appendEvents,
     masterKeys,
     clock,
@@ -85,7 +85,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   })
   const hook = createTokenHook({
     sql,
-    appendLog,
+    appendJournal,
     masterKeys,
     fetch,
     clock,
@@ -93,7 +93,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     onOutcome: deps.onHookOutcome ?? (() => undefined),
   })
   const external = createExternalIssuers(deps)
-  const passkeys = createPasskeys({ issuer, sql, appendLog, appendEvents, clock, log, revocations })
+  const passkeys = createPasskeys({ issuer, sql, appendJournal, appendEvents, clock, log, revocations })
   const frameOf = createFrames(deps.branding, mountOf(deps.issuer), passkeys.isPossible)
   const ring = await createKeyRing(deps)
   const publicJwks = (): readonly JWK[] => ring.current().publicJwks
@@ -155,10 +155,10 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     events,
     publicPages: createPublicPages({ issuer, frameOf }),
     issuers: external,
-    invitations: createInvitations({ issuer, sql, appendLog, appendEvents, clock, ...mail }),
+    invitations: createInvitations({ issuer, sql, appendJournal, appendEvents, clock, ...mail }),
     identityProviders: createIdentityProviders(deps),
     within: (at) => ({
-      ...controlsWithin({ appendLog, appendEvents, clock, issuer, masterKeys, fetch, log, ...mail, ...at }, hook),
+      ...controlsWithin({ appendJournal, appendEvents, clock, issuer, masterKeys, fetch, log, ...mail, ...at }, hook),
       introspect: (token) => introspection.introspect(token, at),
     }),
     console: createConsoleIdentity({

@@ -2,7 +2,7 @@
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import type { ChallengeScheme } from '../../pdp/shared/token/challenge.ts'
 import { TOKEN_PROBLEMS, TokenError, type TokenErrorCode } from '../../pdp/shared/token/errors.ts'
-import { EXTERNAL_MARK } from '../../pdp/shared/token/foreign-claims.ts'
+import { EXTERNAL_MARK } from '../../pdp/shared/token/issuer-claims.ts'
 import { PdpUnavailable, RequestError } from '../request/errors.ts'
 import type { Questions } from '../routes/checks.ts'
 import type { Route } from '../routes/route.ts'

@@ -3,7 +3,7 @@ import { type Credentials, parseAuthorization } from '../../pdp/shared/token/aut
 import type { AccessClaims } from '../../pdp/shared/token/claims.ts'
 import type { ProofVerifier } from '../../pdp/shared/token/dpop.ts'
 import { TokenError } from '../../pdp/shared/token/errors.ts'
-import { EXTERNAL_MARK } from '../../pdp/shared/token/foreign-claims.ts'
+import { EXTERNAL_MARK } from '../../pdp/shared/token/issuer-claims.ts'
 import type { TokenVerifier } from '../../pdp/shared/token/verify.ts'
 import type { Identity } from '../http/fields.ts'
 import type { PdpAnswer, PdpQuestion } from '../pdp-client/question.ts'
@@ -232,5 +232,5 @@ const identityOf = (claims: AccessClaims, subjectType: Identity['subjectType']):
   client: claims.clientId,
   issuer: claims.issuer,
   scopes: claims.scopes,
-  claims: claims.foreign?.claims ?? claims.all,
+  claims: claims.issuerNames?.claims ?? claims.all,
 })

@@ -1,5 +1,5 @@
 /** Fields in which a service learns the bearer by names and claims of its own choice, such as `Remote-Groups`. */
-import { claimAt } from '../../pdp/shared/token/foreign-claims.ts'
+import { claimAt } from '../../pdp/shared/token/issuer-claims.ts'
 import type { JsonMembers } from '../../pdp/shared/token/jws.ts'
 
 export type IdentityField = {

@@ -2,7 +2,7 @@
 import type { Decision } from '../../pdp/shared/client/codec.ts'
 import { echoes } from '../../pdp/shared/client/question.ts'
 import { reasonText } from '../../pdp/shared/domain/reasons.ts'
-import { EXTERNAL_MARK } from '../../pdp/shared/token/foreign-claims.ts'
+import { EXTERNAL_MARK } from '../../pdp/shared/token/issuer-claims.ts'
 import { PdpUnavailable } from '../request/errors.ts'
 import type { PdpAnswer, PdpQuestion, PermissionOutcome, SignIn } from './question.ts'
 

@@ -1,7 +1,7 @@
 /** The origin of a request: its connection, or what trusted proxies report (RFC 7239, X-Forwarded-*). */
 import { type Networks, parseAddress } from '../../pdp/shared/base/addresses.ts'
 import {
-  type Said as Claimed,
+  type ClaimedChain as Claimed,
   FIELDS_DIFFER,
   nearestStranger,
   plainSaid,

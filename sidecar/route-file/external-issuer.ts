@@ -1,16 +1,12 @@
 /** Reads what a route file says of an issuer other than the PDP: how its tokens name subjects, clients, organizations and groups. */
 import type { Node } from 'yaml'
 import { ID } from '../../pdp/shared/token/claims.ts'
-import type { ForeignClaimNames, ForeignIssuer } from '../../pdp/shared/token/foreign-claims.ts'
+import type { IssuerClaimNames, IssuerTerms } from '../../pdp/shared/token/issuer-claims.ts'
 import { CLAIM_NAME, CLAIMS, EXTERNAL, SUBJECT_PREFIX, TOKEN_TYPES } from './issuer-format.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
 /** `resources`: the audience of tokens unless `audience` says otherwise. Reports errors to the reader. */
-export function readExternal(
-  reader: YamlReader,
-  node: Node,
-  resources: readonly string[] | null,
-): ForeignIssuer | null {
+export function readExternal(reader: YamlReader, node: Node, resources: readonly string[] | null): IssuerTerms | null {
   const members = reader.members(node, 'external', EXTERNAL)
   if (members === null) return null
   const prefix = pattern(reader, members.subject_prefix, {
@@ -42,7 +38,7 @@ export function readExternal(
 }
 
 /** The prefixes of two issuers that could make one subject, as a sentence; null: none. */
-export function prefixConflict(issuers: readonly (ForeignIssuer | null)[]): string | null {
+export function prefixConflict(issuers: readonly (IssuerTerms | null)[]): string | null {
   const prefixes = issuers.filter((issuer) => issuer !== null).map(({ subject_prefix: prefix }) => prefix)
   for (const [at, prefix] of prefixes.entries()) {
     const other = prefixes.find((one, index) => index !== at && one.startsWith(prefix))
@@ -58,7 +54,7 @@ function readTyp(reader: YamlReader, node: Node): (typeof TOKEN_TYPES)[number] {
   return typ ?? 'at+jwt'
 }
 
-function readClaims(reader: YamlReader, node: Node | null): ForeignClaimNames {
+function readClaims(reader: YamlReader, node: Node | null): IssuerClaimNames {
   const members = node === null ? null : reader.members(node, 'claims', CLAIMS)
   return Object.fromEntries(
     Object.entries(members ?? {}).flatMap(([name, value]) => {

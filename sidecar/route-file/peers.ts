@@ -2,7 +2,7 @@
 import { isMap, type Node } from 'yaml'
 import { isLoopback, withoutBrackets } from '../../pdp/shared/process/listen.ts'
 import { ALGORITHM_NAMES, type AlgorithmName, isAlgorithm } from '../../pdp/shared/token/algorithms.ts'
-import type { ForeignIssuer } from '../../pdp/shared/token/foreign-claims.ts'
+import type { IssuerTerms } from '../../pdp/shared/token/issuer-claims.ts'
 import { isSafeKeyUrl } from '../../pdp/shared/token/remote-keys.ts'
 import { prefixConflict, readExternal } from './external-issuer.ts'
 import { INTROSPECTION, ISSUER } from './issuer-format.ts'
@@ -21,7 +21,7 @@ export type IssuerEntry = {
   readonly jwksUri: string | null
   readonly algorithms: readonly AlgorithmName[]
   /** Null: the PDP itself. */
-  readonly external: ForeignIssuer | null
+  readonly external: IssuerTerms | null
   /** Null: tokens are verified by the issuer's keys. */
   readonly introspection: IntrospectionEntry | null
 }

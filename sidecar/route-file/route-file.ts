@@ -41,7 +41,7 @@ import { HEADER } from './words/schema.ts'
 import { type FileIssue, YamlReader } from './words/yaml-reader.ts'
 
 export type PathsInLog = (typeof PATHS_IN_LOG)[number]
-export type SubjectsInLog = (typeof SUBJECTS_IN_LOG)[number]
+export type SubjectsInJournal = (typeof SUBJECTS_IN_LOG)[number]
 export type RouteFile = {
   /** What clients ask for: the first of `resources`. */
   readonly resource: string
@@ -63,7 +63,7 @@ export type RouteFile = {
   /** DPoP proofs must contain a nonce from this server (RFC 9449 section 9). */
   readonly proofNonces: boolean
   /** How the decision log names subjects. */
-  readonly subjectsInLog: SubjectsInLog
+  readonly subjectsInJournal: SubjectsInJournal
   /** How much of a path the decision log has. */
   readonly pathsInLog: PathsInLog
   /** Of this many allowed requests, one is logged. */
@@ -153,7 +153,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const signIn = readSignIn(reader, members.sign_in, { publicUrl: seenUrl, issuers })
   const doors = readDoors(reader, members.doors, { routes, signsIn: members.sign_in !== null })
   const peers = { issuers, upstream, pdp, tls: readTls(reader, members.tls), doors, signIn }
-  const logging = { proofNonces: readDpop(reader, members.dpop), ...readLog(reader, members.log) }
+  const logging = { proofNonces: readDpop(reader, members.dpop), ...readJournal(reader, members.log) }
   const operating = { ...logging, hosts, probePaths, cors, headers, bodyBytesMax, trustedProxies, limits }
   return { ...peers, ...operating, resource, resources, publicUrl: seenUrl, routes, tests }
 }
@@ -247,16 +247,16 @@ function readDpop(reader: YamlReader, node: Node | null): boolean {
   return nonce !== null && reader.choice(nonce, 'nonce', NONCES) === 'required'
 }
 
-function readLog(
+function readJournal(
   reader: YamlReader,
   node: Node | null,
-): Pick<RouteFile, 'subjectsInLog' | 'pathsInLog' | 'allowedOneIn'> {
+): Pick<RouteFile, 'subjectsInJournal' | 'pathsInLog' | 'allowedOneIn'> {
   const members = node === null ? null : reader.members(node, 'log', LOG)
   const subject = members?.subject ?? null
   const path = members?.path ?? null
   const oneIn = members?.allowed_one_in ?? null
   return {
-    subjectsInLog: subject === null ? 'plain' : (reader.choice(subject, 'subject', SUBJECTS_IN_LOG) ?? 'omitted'),
+    subjectsInJournal: subject === null ? 'plain' : (reader.choice(subject, 'subject', SUBJECTS_IN_LOG) ?? 'omitted'),
     pathsInLog: path === null ? 'without_query' : (reader.choice(path, 'path', PATHS_IN_LOG) ?? 'omitted'),
     allowedOneIn: oneIn === null ? 1 : (reader.count(oneIn, 'allowed_one_in', ALLOWED_ONE_IN) ?? 1),
   }

@@ -255,8 +255,8 @@ function rulesOf({
   trustedProxies,
   requestsMax,
 }: Runtime) {
-  const { bodyBytesMax, subjectsInLog, pathsInLog, allowedOneIn } = config.file
-  const logging = { subjectsInLog, pathsInLog, logsAllowed: everyNth(allowedOneIn) }
+  const { bodyBytesMax, subjectsInJournal, pathsInLog, allowedOneIn } = config.file
+  const logging = { subjectsInJournal, pathsInLog, logsAllowed: everyNth(allowedOneIn) }
   const bounds = { limits, requestsMax, bodyBytesMax }
   return { enforcing, forwarding, metadata, signIn, proofNonce, trustedProxies, ...bounds, ...logging }
 }

@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../pdp/engine/decision-point/create-pdp.ts'
 import type { EntitlementSource, Store } from '../../pdp/engine/store/contract.ts'
-import { ENVIRONMENT } from '../../pdp/shared/domain/change-log.ts'
 import type { Entitlement } from '../../pdp/shared/domain/entitlement.ts'
+import { ENVIRONMENT } from '../../pdp/shared/domain/journal.ts'
 import { context, organization } from '../support/tuples.ts'
 
 export type OpenedSource = {

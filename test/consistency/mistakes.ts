@@ -14,9 +14,9 @@ export type Mistake = {
 }
 
 const FRESHNESS = 'engine/store/cache/freshness.ts'
-const CACHES = 'engine/store/cache/log-cache-set.ts'
-const CACHE = 'engine/store/cache/log-cache.ts'
-const ROWS = 'engine/store/cache/log-rows.ts'
+const CACHES = 'engine/store/cache/journal-cache-set.ts'
+const CACHE = 'engine/store/cache/journal-cache.ts'
+const ROWS = 'engine/store/cache/journal-rows.ts'
 const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace })
 
 /** Sets of more than two rows are too wide: what happens to them is otherwise too rare to be seen. */
@@ -300,7 +300,7 @@ export async function plant(name: string, edits: readonly Edit[]): Promise<Engin
       ...[
         'engine/decide/conditions/run.ts',
         'engine/decide/views/contextual-tuples.ts',
-        'engine/store/cache/turns.ts',
+        'engine/store/cache/event-loop-turns.ts',
         'engine/decide/slices.ts',
       ],
     ].map(load),

@@ -1,8 +1,8 @@
 /** One schedule: random writers and readers over the simulated store, the real cache and evaluator, every answer checked. */
 
-import type { MemoryState } from '../../pdp/engine/store/memory/change-log.ts'
+import type { MemoryState } from '../../pdp/engine/store/memory/journal.ts'
 import type { Change } from '../../pdp/shared/domain/change.ts'
-import { ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT, type JournalId, TOKENS, type Vector } from '../../pdp/shared/domain/journal.ts'
 import { referenceAnswer, type World } from '../support/reference.ts'
 import { grant, member, organization, put, tuple } from '../support/tuples.ts'
 import { type EvaluationParts, evaluationBy } from './conditions/evaluation.ts'
@@ -22,7 +22,7 @@ import { type Faults, SimulatedStore } from './simulated-store.ts'
 export type Engine = EvaluationParts & {
   readonly Freshness: typeof import('../../pdp/engine/store/cache/freshness.ts').Freshness
   readonly begin: typeof import('../../pdp/engine/decide/slices.ts').begin
-  readonly Turns: typeof import('../../pdp/engine/store/cache/turns.ts').Turns
+  readonly EventLoopTurns: typeof import('../../pdp/engine/store/cache/event-loop-turns.ts').EventLoopTurns
   readonly readRowSets: typeof import('../../pdp/engine/store/memory/rows.ts').readRowSets
 }
 type Focus = 'groups' | 'tree' | 'wide' | 'aside' | 'conditions'
@@ -71,7 +71,7 @@ export function xorshift(seed: number): () => number {
 const ORGANIZATIONS = ['o0', 'o1', 'p'] as const
 const USERS = ['u0', 'u1', 'u2'] as const
 
-function randomWrite(pick: Pick1, random: () => number, clockMs: number): { log: LogId; changes: Change[] } {
+function randomWrite(pick: Pick1, random: () => number, clockMs: number): { log: JournalId; changes: Change[] } {
   const log = pick(ORGANIZATIONS)
   const roll = random()
   const user = pick(USERS)
@@ -140,10 +140,10 @@ function randomQuestion(pick: Pick1): Asked {
   return { organization: organizationId, subject: `user:${pick(USERS)}`, relation, resource, app: null }
 }
 
-function focusedWrite(pick: Pick1, focus: Focus, clockMs: number): { log: LogId; changes: Change[] } {
+function focusedWrite(pick: Pick1, focus: Focus, clockMs: number): { log: JournalId; changes: Change[] } {
   if (focus === 'tree') {
     const holder = grant('g', 'r', 'user:u0')
-    return pick<() => { log: LogId; changes: Change[] }>([
+    return pick<() => { log: JournalId; changes: Change[] }>([
       () => ({ log: ENVIRONMENT, changes: [organization('o0', pick([null, 'p', 'o1']))] }),
       () => ({
         log: pick(['p', 'o1']),
@@ -204,7 +204,7 @@ export async function simulate(seed: number, engine: Engine, setup: Setup = {}):
     late: sim.schedule,
     cacheBytesMax: setup.cacheBytesMax ?? 1e9,
     triesMax: setup.triesMax ?? 12,
-    turns: new engine.Turns({ nextTurn: sim.schedule, clock: () => 0 }),
+    turns: new engine.EventLoopTurns({ nextTurn: sim.schedule, clock: () => 0 }),
   })
   const compile = engine.createModelCompiler()
   const evaluation = evaluationBy(engine, compile, setup.paused === true)

@@ -5,19 +5,19 @@
  */
 
 import type { Reading, RowKey, Snapshot, Store } from '../../pdp/engine/store/contract.ts'
+import { GrantIndex } from '../../pdp/engine/store/memory/grant-index.ts'
 import {
-  emptyLog,
+  emptyJournal,
   entriesOf,
-  type MemoryLog,
+  type MemoryJournal,
   type MemoryState,
   START,
-} from '../../pdp/engine/store/memory/change-log.ts'
-import { GrantIndex } from '../../pdp/engine/store/memory/grant-index.ts'
+} from '../../pdp/engine/store/memory/journal.ts'
 import type { readRowSets } from '../../pdp/engine/store/memory/rows.ts'
 import { applyToMemory } from '../../pdp/engine/store/memory/write.ts'
 import type { Change } from '../../pdp/shared/domain/change.ts'
-import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../pdp/shared/domain/change-log.ts'
 import { PdpError } from '../../pdp/shared/domain/errors.ts'
+import { DIRECTORY, ENVIRONMENT, type JournalId, TOKENS, type Vector } from '../../pdp/shared/domain/journal.ts'
 
 export type Moment = { readonly state: MemoryState; readonly clockMs: number }
 export type Faults = {
@@ -35,7 +35,7 @@ export class SimulatedStore {
   readonly #faults: Faults
   readonly #events: (() => void)[] = []
   /** Log -> revision below which entries were trimmed. */
-  #trimmed = new Map<LogId, number>()
+  #trimmed = new Map<JournalId, number>()
   #writes = 0
 
   readonly #readRowSets: typeof readRowSets
@@ -46,7 +46,7 @@ export class SimulatedStore {
     this.#faults = faults
     this.#publish({
       positions: new Map([ENVIRONMENT, TOKENS, DIRECTORY].map((log) => [log, START])),
-      logs: new Map([[ENVIRONMENT, emptyLog()]]),
+      logs: new Map([[ENVIRONMENT, emptyJournal()]]),
       writes: new Map(),
       claims: new Map(),
     })
@@ -72,7 +72,7 @@ export class SimulatedStore {
     this.#publish(this.#state())
   }
 
-  commit(log: LogId, changes: readonly Change[]): void {
+  commit(log: JournalId, changes: readonly Change[]): void {
     const state = cloneState(this.#state(), log)
     const context = { actor: 'sim', requestId: `${++this.#writes}` }
     try {
@@ -138,7 +138,7 @@ export class SimulatedStore {
     })
   }
 
-  #vector(state: MemoryState, logs: readonly LogId[]): Vector {
+  #vector(state: MemoryState, logs: readonly JournalId[]): Vector {
     const positions = logs.flatMap((log) => {
       const position = state.positions.get(log)
       return position === undefined ? [] : [[log, position] as const]
@@ -148,7 +148,7 @@ export class SimulatedStore {
 
   /** The part of the contract that reads go through. */
   get store(): Store {
-    const rows = (state: MemoryState, logs: readonly LogId[], keys: readonly RowKey[]): Reading => ({
+    const rows = (state: MemoryState, logs: readonly JournalId[], keys: readonly RowKey[]): Reading => ({
       vector: this.#vector(state, logs),
       rows: this.#readRowSets(state.logs, keys),
     })
@@ -204,10 +204,10 @@ export class SimulatedStore {
 }
 
 /** The written log is copied, the others are shared: states are never changed once published. */
-function cloneState(state: MemoryState, log: LogId): MemoryState {
+function cloneState(state: MemoryState, log: JournalId): MemoryState {
   const logs = new Map(state.logs)
   const content = logs.get(log)
-  if (content !== undefined) logs.set(log, cloneLog(content))
+  if (content !== undefined) logs.set(log, cloneJournal(content))
   return {
     positions: new Map(state.positions),
     logs,
@@ -216,8 +216,8 @@ function cloneState(state: MemoryState, log: LogId): MemoryState {
   }
 }
 
-function cloneLog(content: MemoryLog): MemoryLog {
-  const copy = emptyLog()
+function cloneJournal(content: MemoryJournal): MemoryJournal {
+  const copy = emptyJournal()
   for (const tuple of content.tuples.all()) copy.tuples.put(tuple)
   return {
     tuples: copy.tuples,

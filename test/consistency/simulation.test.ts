@@ -10,8 +10,8 @@ import { ConditionRun } from '../../pdp/engine/decide/conditions/run.ts'
 import { createModelCompiler } from '../../pdp/engine/decide/models/known-models.ts'
 import { begin } from '../../pdp/engine/decide/slices.ts'
 import { relationViewOf } from '../../pdp/engine/decide/views/contextual-tuples.ts'
+import { EventLoopTurns } from '../../pdp/engine/store/cache/event-loop-turns.ts'
 import { Freshness } from '../../pdp/engine/store/cache/freshness.ts'
-import { Turns } from '../../pdp/engine/store/cache/turns.ts'
 import { readRowSets } from '../../pdp/engine/store/memory/rows.ts'
 import { effort, LONG } from '../support/effort.ts'
 import { CONDITION_MISTAKES } from './conditions/mistakes.ts'
@@ -19,7 +19,7 @@ import { MISTAKES, plant, WIDE } from './mistakes.ts'
 import { type Engine, type Setup, simulate } from './simulate.ts'
 
 const ENGINE: Engine = {
-  ...{ Freshness, Turns, begin, answerCheck, ConditionRun, relationViewOf, createModelCompiler, readRowSets },
+  ...{ Freshness, EventLoopTurns, begin, answerCheck, ConditionRun, relationViewOf, createModelCompiler, readRowSets },
 }
 const SEEDS_MAX = 500
 /** Of computation alone: some seconds each where nothing else runs. */

@@ -1,9 +1,9 @@
 /** This PDP, as applications ask it: the model in a manifest, the tuples in an organization. */
 import { createPdp } from '../../pdp/engine/decision-point/create-pdp.ts'
 import { memoryStore } from '../../pdp/engine/store/memory/memory.ts'
-import { ENVIRONMENT } from '../../pdp/shared/domain/change-log.ts'
 import type { AskedSubject, Pdp } from '../../pdp/shared/domain/decision.ts'
 import { PdpError } from '../../pdp/shared/domain/errors.ts'
+import { ENVIRONMENT } from '../../pdp/shared/domain/journal.ts'
 import { remoteMemoryStore } from '../support/cached.ts'
 import { given } from '../support/tuples.ts'
 import type { PeerStore, Said } from './openfga.ts'

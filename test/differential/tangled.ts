@@ -1,7 +1,7 @@
 /** Teams that name each other at random, two members each, beside a real OpenFGA server where one is found. */
 import { createPdp } from '../../pdp/engine/decision-point/create-pdp.ts'
 import { memoryStore } from '../../pdp/engine/store/memory/memory.ts'
-import { ENVIRONMENT } from '../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../pdp/shared/domain/journal.ts'
 import { formatTuple } from '../../pdp/shared/domain/names.ts'
 import { user } from '../../pdp/shared/domain/subjects.ts'
 import type { Tuple } from '../../pdp/shared/domain/tuple.ts'

@@ -5,7 +5,7 @@ import { packagesIn, threadsIn } from './assemble.ts'
 
 test.each([
   ['pdp/engine/worker/worker.ts', './thread.js'],
-  ['pdp/identity/people/passwords/foreign-hash.ts', './bcrypt-thread.js'],
+  ['pdp/identity/people/passwords/imported-hash.ts', './bcrypt-thread.js'],
   ['sidecar/config/reloaded-config.ts', './reading-thread.js'],
 ])('%s needs %s', (file, thread) => {
   expect(threadsIn(readFileSync(file, 'utf8'))).toEqual([thread])

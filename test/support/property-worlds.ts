@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import type { Store } from '../../pdp/engine/store/contract.ts'
 import type { Change } from '../../pdp/shared/domain/change.ts'
-import { ENVIRONMENT } from '../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../pdp/shared/domain/journal.ts'
 import { MEMBERSHIP_STATUSES, type Membership, TIERS } from '../../pdp/shared/domain/membership.ts'
 import type { RoleGrant } from '../../pdp/shared/domain/role.ts'
 import type { Tuple } from '../../pdp/shared/domain/tuple.ts'

@@ -2,7 +2,7 @@
 
 import type { Store } from '../../pdp/engine/store/contract.ts'
 import type { Change } from '../../pdp/shared/domain/change.ts'
-import { ENVIRONMENT } from '../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../pdp/shared/domain/journal.ts'
 import type { JsonObject } from '../../pdp/shared/domain/json.ts'
 import type { MembershipStatus, Tier } from '../../pdp/shared/domain/membership.ts'
 import { parseTuple } from '../../pdp/shared/domain/names.ts'

@@ -96,7 +96,7 @@ async function restored(at: {
     complaints.push('a token from after the backup is good at a PDP that started later')
   return [
     ...complaints,
-    ...(await brokenLogs(database)),
+    ...(await brokenJournals(database)),
     ...(await credentials(issuer, tokens)),
     ...(await ahead(issuer, eventsBefore)),
   ]
@@ -114,7 +114,7 @@ async function answering(issuer: string): Promise<string> {
 }
 
 /** Logs whose newest entry is not of the revision at which they stand, in words. */
-async function brokenLogs(database: Database): Promise<readonly string[]> {
+async function brokenJournals(database: Database): Promise<readonly string[]> {
   const rows = await database.query<{ id: string }>(
     `select organization_id as id from revision r where revision > 0 and organization_id <> '#events' and not exists (
        select 1 from change_log c where c.organization_id = r.organization_id and c.revision = r.revision and c.write_id = r.write_id)`,

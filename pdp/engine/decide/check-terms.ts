@@ -1,5 +1,5 @@
 /** The terms of one check, which nothing stored can change: its organization, model and subject, and what follows from them. */
-import type { LogId } from '../../shared/domain/change-log.ts'
+import type { JournalId } from '../../shared/domain/journal.ts'
 import { MEMBERSHIP_RELATIONS } from '../../shared/domain/membership.ts'
 import { isWildcard, typeOf } from '../../shared/domain/names.ts'
 import type { Direct, Expression, Model } from './model.ts'
@@ -14,13 +14,13 @@ export const isUsersetOf = (subject: string, object: string, relation: string): 
   subject.length === object.length + 1 + relation.length && subject === `${object}#${relation}`
 
 /** A tier of the organization itself, which comes from memberships. */
-export function isTierOf(log: LogId, object: string, relation: string): boolean {
+export function isTierOf(log: JournalId, object: string, relation: string): boolean {
   if (object.length !== 'organization:'.length + log.length || !object.startsWith('organization:')) return false
   return MEMBERSHIP_RELATIONS.has(relation) && object.endsWith(log)
 }
 
 export class CheckTerms {
-  readonly #log: LogId
+  readonly #log: JournalId
   readonly #model: Model
   readonly #subject: string
   /** As models name it: `user`, or `group#member` for a userset. Known once it is needed. */
@@ -28,7 +28,7 @@ export class CheckTerms {
   #lastType = ''
   #lastRelations: Relations | undefined
 
-  constructor({ log, model, subject }: { readonly log: LogId; readonly model: Model; readonly subject: string }) {
+  constructor({ log, model, subject }: { readonly log: JournalId; readonly model: Model; readonly subject: string }) {
     this.#log = log
     this.#model = model
     this.#subject = subject

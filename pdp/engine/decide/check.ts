@@ -1,8 +1,8 @@
 /** One permission check: relationships and memberships, or a permission key of a role. Everything else is a denial. */
 
-import type { LogId } from '../../shared/domain/change-log.ts'
 import type { PermissionCheck, Reason, UndecidedCode } from '../../shared/domain/decision.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
+import type { JournalId } from '../../shared/domain/journal.ts'
 import { MEMBERSHIP_RELATIONS } from '../../shared/domain/membership.ts'
 import { isRelation as isRelationName, typeOf } from '../../shared/domain/names.ts'
 import { REASONS, type ReasonCode } from '../../shared/domain/reasons.ts'
@@ -17,7 +17,7 @@ import type { Way } from './subgoals.ts'
 import { FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
 
 export type CheckInput = {
-  readonly organization: LogId
+  readonly organization: JournalId
   /** `type:id`, `type:id#relation` or `type:*`. */
   readonly subject: string
   /** What relations are read from, where that is more than the view: tuples of the question beside those stored. */

@@ -1,6 +1,6 @@
 /** The tuples with a condition that one check reads: which of them count, and of which that cannot be told. */
 
-import type { LogId } from '../../shared/domain/change-log.ts'
+import type { JournalId } from '../../shared/domain/journal.ts'
 import { isWildcard, typeOf } from '../../shared/domain/names.ts'
 import { ConditionRun } from './conditions/run.ts'
 import type { Direct } from './model.ts'
@@ -8,7 +8,7 @@ import { subjectType } from './usersets.ts'
 import type { ConditionalSubject, View } from './view.ts'
 
 type Allowed = NonNullable<Direct['conditional']>
-export type Place = {
+export type AskedRelation = {
   readonly object: string
   readonly relation: string
   readonly allowed: Allowed
@@ -32,18 +32,18 @@ const UNMET_MAX = 10
 
 export class ConditionalTuples {
   readonly #view: View
-  readonly #log: LogId
+  readonly #log: JournalId
   #run: ConditionRun | null
 
   /** `run`: shared by the checks of a question; null: the question has no context. */
-  constructor(view: View, log: LogId, run: ConditionRun | null) {
+  constructor(view: View, log: JournalId, run: ConditionRun | null) {
     this.#view = view
     this.#log = log
     this.#run = run
   }
 
   /** Does the tuple that names the subject count? Null while rows are missing. */
-  names(place: Place, subject: string): boolean | Doubt | null {
+  names(place: AskedRelation, subject: string): boolean | Doubt | null {
     const { object, relation, allowed } = place
     if (!allowed.has(isWildcard(subject) ? subject : subjectType(subject))) return false
     const condition = this.#view.conditionOf(this.#log, object, relation, subject)
@@ -52,7 +52,7 @@ export class ConditionalTuples {
   }
 
   /** Usersets and wildcards that `isWanted`, or plain objects. Undefined while rows are missing; null past `countMax`. */
-  met(place: Place, wanted: Wanted): Met | null | undefined {
+  met(place: AskedRelation, wanted: Wanted): Met | null | undefined {
     const { isWanted = () => true } = wanted
     const rows = this.#view.conditional(this.#log, place.object, place.relation, wanted)
     if (rows === undefined || rows === null) return rows
@@ -63,7 +63,10 @@ export class ConditionalTuples {
     return { named, rows: rows.length }
   }
 
-  #counts({ object, relation, allowed, unmet }: Place, { subject, condition }: ConditionalSubject): boolean | Doubt {
+  #counts(
+    { object, relation, allowed, unmet }: AskedRelation,
+    { subject, condition }: ConditionalSubject,
+  ): boolean | Doubt {
     const kind = isWildcard(subject) ? subject : subject.includes('#') ? subjectType(subject) : typeOf(subject)
     const definition = allowed.get(kind)?.get(condition.name)
     if (definition === undefined) return false

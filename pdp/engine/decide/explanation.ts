@@ -1,7 +1,7 @@
 /** Why a check came out as it did, read off its subgoals: the steps that led to an allow, and tuples that would lead to one. */
 
-import type { LogId } from '../../shared/domain/change-log.ts'
 import type { PermissionCheck, Reason, ReasonStep } from '../../shared/domain/decision.ts'
+import type { JournalId } from '../../shared/domain/journal.ts'
 import { typeOf } from '../../shared/domain/names.ts'
 import { didYouMean } from '../../shared/domain/nearest.ts'
 import { REASONS, type ReasonCode } from '../../shared/domain/reasons.ts'
@@ -115,7 +115,7 @@ function exclusionsFor(root: Subgoal): readonly string[] {
 export function denialDetails(
   view: View,
   model: Model,
-  of: { readonly log: LogId; readonly subject: string; readonly check: PermissionCheck },
+  of: { readonly log: JournalId; readonly subject: string; readonly check: PermissionCheck },
 ): readonly string[] {
   const { log, subject, check } = of
   const details: string[] = []
@@ -152,7 +152,7 @@ function* edgesOf(goal: Subgoal): Iterable<Edge> {
 /** The memberships that lead from a group down to the subject, nearest to the group first; the shortest chain there is. */
 export function groupSteps(
   view: View,
-  log: LogId,
+  log: JournalId,
   of: { readonly subject: string; readonly group: string },
 ): readonly ReasonStep[] {
   const below = new Map<string, string>()

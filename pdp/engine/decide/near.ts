@@ -2,7 +2,7 @@
  * What is near is answered by recursion: that takes a few tuples, and no subgoals. There is no answer here to what lies further
  * away or leads back to itself. Operands are taken in the order in which subgoals are expanded, so that the way is the same.
  */
-import type { LogId } from '../../shared/domain/change-log.ts'
+import type { JournalId } from '../../shared/domain/journal.ts'
 import { isWildcard } from '../../shared/domain/names.ts'
 import { CheckTerms, isTierOf, isUsersetOf, type Relations } from './check-terms.ts'
 import type { Direct, Expression, Model } from './model.ts'
@@ -20,7 +20,7 @@ const FAN_OUT_MAX = 8
 type From = Extract<Expression, { kind: 'from' }>
 type Exclusion = Extract<Expression, { kind: 'exclusion' }>
 /** The relation that is being answered. `relations`: of the object's type. */
-type Place = {
+type OpenRelation = {
   readonly object: string
   readonly relations: Relations
   readonly relation: string
@@ -36,13 +36,13 @@ export class Near {
   /** Visited for the last answer. */
   tuplesCount = 0
   readonly #view: View
-  readonly #log: LogId
+  readonly #log: JournalId
   readonly #subject: string
   /** Null where there is no model, whose terms it takes. */
   readonly #terms: CheckTerms | null
   #levelMax = 0
 
-  constructor(of: { readonly view: View; readonly log: LogId; readonly model: Model; readonly subject: string }) {
+  constructor(of: { readonly view: View; readonly log: JournalId; readonly model: Model; readonly subject: string }) {
     this.#view = of.view
     this.#log = of.log
     this.#subject = of.subject
@@ -85,7 +85,7 @@ export class Near {
     return truth === TRUE ? this.#held('model') : truth
   }
 
-  #operand(at: Place, expression: Expression): Truth {
+  #operand(at: OpenRelation, expression: Expression): Truth {
     switch (expression.kind) {
       case 'direct':
         return this.#direct(at.object, at.relation, at.level, expression.allowed)
@@ -102,7 +102,7 @@ export class Near {
     }
   }
 
-  #union(at: Place, parts: readonly Expression[]): Truth {
+  #union(at: OpenRelation, parts: readonly Expression[]): Truth {
     let result: Truth = FALSE
     for (const part of parts) {
       const truth = this.#operand(at, part)
@@ -112,7 +112,7 @@ export class Near {
     return result
   }
 
-  #intersection(at: Place, parts: readonly Expression[]): Truth {
+  #intersection(at: OpenRelation, parts: readonly Expression[]): Truth {
     let result: Truth = TRUE
     for (const part of parts) {
       const truth = this.#operand(at, part)
@@ -122,7 +122,7 @@ export class Near {
     return result
   }
 
-  #exclusion(at: Place, { base, subtract }: Exclusion): Truth {
+  #exclusion(at: OpenRelation, { base, subtract }: Exclusion): Truth {
     const held = this.#operand(at, base)
     if (held === FALSE) return FALSE
     const excluded = this.#operand(at, subtract)
@@ -130,7 +130,7 @@ export class Near {
     return excluded === FALSE ? held : UNKNOWN
   }
 
-  #from({ object, level }: Place, { tupleset, relation, parents: allowed }: From): Truth {
+  #from({ object, level }: OpenRelation, { tupleset, relation, parents: allowed }: From): Truth {
     const terms = this.#terms
     if (terms === null || level >= this.#levelMax) return UNKNOWN
     const parents = this.#view.objects(this.#log, object, tupleset, FAN_OUT_MAX)

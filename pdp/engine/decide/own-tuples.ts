@@ -1,11 +1,11 @@
 /** What the tuples of a relation say by themselves. */
 
-import type { LogId } from '../../shared/domain/change-log.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
+import type { JournalId } from '../../shared/domain/journal.ts'
 import { isWildcard } from '../../shared/domain/names.ts'
 import type { Budget } from './budget.ts'
 import type { CheckTerms } from './check-terms.ts'
-import { ConditionalTuples, type Doubt, type Met, type Place } from './conditional-tuples.ts'
+import { type AskedRelation, ConditionalTuples, type Doubt, type Met } from './conditional-tuples.ts'
 import type { ConditionRun } from './conditions/run.ts'
 import { groupSteps, notesOf, tupleStep } from './explanation.ts'
 import type { Direct } from './model.ts'
@@ -15,7 +15,7 @@ import { FALSE, UNKNOWN, type View } from './view.ts'
 
 export class OwnTuples {
   readonly #view: View
-  readonly #log: LogId
+  readonly #log: JournalId
   readonly #subject: string
   readonly #terms: CheckTerms
   readonly #budget: Budget
@@ -29,7 +29,7 @@ export class OwnTuples {
   constructor(
     of: {
       readonly view: View
-      readonly log: LogId
+      readonly log: JournalId
       readonly subject: string
       readonly explains?: boolean
       readonly conditions?: ConditionRun | undefined
@@ -89,7 +89,7 @@ export class OwnTuples {
   }
 
   /** The subject itself, by a tuple with a condition. @returns false when that cannot be told. */
-  namedOnCondition(goal: Subgoal, place: Place): boolean {
+  namedOnCondition(goal: Subgoal, place: AskedRelation): boolean {
     const named = this.conditions.names(place, this.#subject)
     if (named === null) return this.#budget.missed()
     if (typeof named === 'object') return this.doubted(goal, named)
@@ -99,7 +99,7 @@ export class OwnTuples {
   }
 
   /** Usersets, and the wildcard that holds the subject, whose conditions are met. */
-  metUsersets(place: Place, countMax: number): Met | null | undefined {
+  metUsersets(place: AskedRelation, countMax: number): Met | null | undefined {
     const isWanted = (subject: string): boolean => !isWildcard(subject) || this.#terms.isOf(subjectType(subject))
     return this.conditions.met(place, { kind: 'usersets', isWanted, countMax })
   }

@@ -1,5 +1,5 @@
 /** Which roles and permission keys a subject holds in an organization: the one resolver of checks and of token claims. */
-import { ENVIRONMENT, type LogId } from '../../shared/domain/change-log.ts'
+import { ENVIRONMENT, type JournalId } from '../../shared/domain/journal.ts'
 import { isWildcard } from '../../shared/domain/names.ts'
 import type { RoleGrant } from '../../shared/domain/role.ts'
 import type { View } from './view.ts'
@@ -9,7 +9,7 @@ const DEPTH_MAX = 25
 
 /** Where a grant was found: in the organization itself, in an ancestor, or environment-wide. */
 export type Origin = 'role' | 'role_rolled_down' | 'role_environment'
-export type HeldGrant = { readonly grant: RoleGrant; readonly origin: Origin; readonly log: LogId }
+export type HeldGrant = { readonly grant: RoleGrant; readonly origin: Origin; readonly log: JournalId }
 export type HeldPermission = { readonly key: string; readonly held: HeldGrant }
 
 /** The organization and its ancestors, nearest first; [] for an unknown organization; undefined while rows are missing. */
@@ -36,7 +36,7 @@ export function heldGrants(view: View, organization: string, subject: string): r
   }
   let missing = false
   const held: HeldGrant[] = []
-  const add = (log: LogId, origin: Origin): void => {
+  const add = (log: JournalId, origin: Origin): void => {
     const grants = log === ENVIRONMENT ? view.grants(log, subject) : grantsIn(view, log, subject)
     if (grants === undefined) missing = true
     else for (const grant of grants) held.push({ grant, origin, log })
@@ -49,7 +49,7 @@ export function heldGrants(view: View, organization: string, subject: string): r
 }
 
 /** Grants held in one organization, directly or through its own groups; none while the membership there is not active. */
-function grantsIn(view: View, log: LogId, subject: string): readonly RoleGrant[] | undefined {
+function grantsIn(view: View, log: JournalId, subject: string): readonly RoleGrant[] | undefined {
   if (isWildcard(subject)) return [] // a role is granted to somebody
   const membership = view.membership(log, subject)
   if (membership === undefined) {

@@ -1,5 +1,5 @@
 /** What an evaluation may read: one state of the store, answered synchronously; a row may be unknown yet. */
-import type { LogId } from '../../shared/domain/change-log.ts'
+import type { JournalId } from '../../shared/domain/journal.ts'
 import type { StoredManifest } from '../../shared/domain/manifest.ts'
 import type { Membership } from '../../shared/domain/membership.ts'
 import type { Organization } from '../../shared/domain/organization.ts'
@@ -29,25 +29,25 @@ export type ConditionalSubject = { readonly subject: string; readonly condition:
  */
 export interface View {
   /** Is there a tuple object#relation@subject, with exactly this subject? */
-  has(log: LogId, object: string, relation: string, subject: string): Truth
+  has(log: JournalId, object: string, relation: string, subject: string): Truth
   /** Usersets (`type:id#relation`) and wildcards (`type:*`) of object#relation. Null when there are more than `countMax`. */
-  usersets(log: LogId, object: string, relation: string, countMax: number): readonly Userset[] | null | undefined
+  usersets(log: JournalId, object: string, relation: string, countMax: number): readonly Userset[] | null | undefined
   /** Plain objects of object#relation: the parents of `x from y`. Null when there are more than `countMax`. */
-  objects(log: LogId, object: string, relation: string, countMax: number): readonly string[] | null | undefined
+  objects(log: JournalId, object: string, relation: string, countMax: number): readonly string[] | null | undefined
   /**
    * What tuples name the name, as `object#relation`: those of this type and relation, or all. Those with a condition are
    * among them, and those that expire may be after that, so that it says no more than what may count. Null: too many.
    */
   namedBy(
-    log: LogId,
+    log: JournalId,
     name: string,
     where: { readonly type: string; readonly relation: string } | null,
   ): readonly string[] | null | undefined
   /** The condition of the tuple object#relation@subject; null where there is no such tuple with a condition. */
-  conditionOf(log: LogId, object: string, relation: string, subject: string): TupleCondition | null | undefined
+  conditionOf(log: JournalId, object: string, relation: string, subject: string): TupleCondition | null | undefined
   /** Tuples of object#relation with a condition: those of usersets and wildcards, or those of plain objects. Null past `countMax`. */
   conditional(
-    log: LogId,
+    log: JournalId,
     object: string,
     relation: string,
     wanted: { readonly kind: 'usersets' | 'objects'; readonly countMax: number },
@@ -57,14 +57,14 @@ export interface View {
   /** What was shown holds only until then, like a row that expires. */
   noteUntil(instantMs: number): void
   /** Groups (as `group:x#member`) that name the subject directly. */
-  groups(log: LogId, subject: string): readonly string[] | undefined
+  groups(log: JournalId, subject: string): readonly string[] | undefined
   /** Is the subject in a group that `usersets` showed, through any nesting? Null past GROUPS_MAX groups. */
-  inGroup(log: LogId, subject: string, group: Userset): Truth | null
+  inGroup(log: JournalId, subject: string, group: Userset): Truth | null
   /** Groups that hold the subject, through any nesting. */
-  closure(log: LogId, subject: string): Closure | undefined
+  closure(log: JournalId, subject: string): Closure | undefined
   /** Null for a person who is not a member, and for every subject that is not `user:id`. */
-  membership(log: LogId, subject: string): Membership | null | undefined
-  grants(log: LogId, subject: string): readonly RoleGrant[] | undefined
+  membership(log: JournalId, subject: string): Membership | null | undefined
+  grants(log: JournalId, subject: string): readonly RoleGrant[] | undefined
   organization(id: string): Organization | null | undefined
   manifests(): readonly StoredManifest[] | undefined
   roles(): readonly OrganizationRole[] | undefined

@@ -1,4 +1,4 @@
-/** The policy decision point over a store: evaluates each question at one position of the logs and returns that position. */
+/** The policy decision point over a store: evaluates each question at one position of the journals and returns that position. */
 
 import type {
   DecideRequest,
@@ -20,9 +20,9 @@ import { assertCheck, assertRequest } from '../decide/request.ts'
 import { ancestors, heldPermissions } from '../decide/roles.ts'
 import { TUPLES_PER_CHECK_MAX } from '../decide/search/search.ts'
 import type { View } from '../decide/view.ts'
+import { EventLoopTurns } from '../store/cache/event-loop-turns.ts'
 import { Freshness } from '../store/cache/freshness.ts'
 import type { SnapshotEvaluator } from '../store/cache/question.ts'
-import { Turns } from '../store/cache/turns.ts'
 import { EntitlementCache } from '../store/entitlements/cache.ts'
 import { noSharedCache } from '../store/entitlements/shared-cache.ts'
 import { storeEntitlements } from '../store/entitlements/store-source.ts'
@@ -80,7 +80,7 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
   if (app !== null && !isId(app)) throw new TypeError(`app ${quote(app)} is not an id`)
   if (!Number.isInteger(tuplesMax) || tuplesMax < 1) throw new TypeError('tuplesPerCheckMax is not a positive integer')
   const compile = createModelCompiler()
-  const turns = new Turns()
+  const turns = new EventLoopTurns()
   const parts: Parts = {
     store,
     turns,

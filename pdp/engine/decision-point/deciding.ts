@@ -1,8 +1,8 @@
-/** One question about permissions and entitlements, evaluated and read at one position of the logs. */
+/** One question about permissions and entitlements, evaluated and read at one position of the journals. */
 
-import type { LogPosition } from '../../shared/domain/change-log.ts'
 import type { DecideRequest, Decision, RevocationQuestion } from '../../shared/domain/decision.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
+import type { JournalPosition } from '../../shared/domain/journal.ts'
 import type { createRevisionTexts } from '../../shared/domain/revision.ts'
 import { subjectName } from '../../shared/domain/subjects.ts'
 import type { CheckInput } from '../decide/check.ts'
@@ -10,8 +10,8 @@ import type { ModelCompiler } from '../decide/models/known-models.ts'
 import { begin, type Slice, type Steps } from '../decide/slices.ts'
 import type { View } from '../decide/view.ts'
 import { TokenMembershipView } from '../decide/views/token-memberships.ts'
+import type { EventLoopTurns } from '../store/cache/event-loop-turns.ts'
 import type { Fresh, Question, SnapshotEvaluator } from '../store/cache/question.ts'
-import type { Turns } from '../store/cache/turns.ts'
 import type { Store } from '../store/contract.ts'
 import type { EntitlementCache } from '../store/entitlements/cache.ts'
 import { answerAll } from './all-checks.ts'
@@ -31,7 +31,7 @@ export type Parts = {
   readonly compile: ModelCompiler
   readonly revision: ReturnType<typeof createRevisionTexts>
   readonly tuplesMax: number
-  readonly turns: Turns
+  readonly turns: EventLoopTurns
   readonly exists: NonNullable<PdpOptions['exists']>
 }
 
@@ -104,7 +104,7 @@ function decisionOf(
 export async function atOnePosition<T, R>(
   { evaluator }: Parts,
   question: Question<T> & { readonly organization: string },
-  read: (position: LogPosition | undefined, fresh: Fresh<T>) => R | undefined | Promise<R | undefined>,
+  read: (position: JournalPosition | undefined, fresh: Fresh<T>) => R | undefined | Promise<R | undefined>,
 ): Promise<{ readonly fresh: Fresh<T>; readonly read: R }> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const fresh = await evaluator.ask(question)
@@ -114,7 +114,7 @@ export async function atOnePosition<T, R>(
   throw new PdpError('store_unavailable', 'the entitlements changed faster than they could be read')
 }
 
-/** Undefined while the token log is not loaded. */
+/** Undefined while the token journal is not loaded. */
 export function isRevoked(
   view: View,
   { revocationKeys = [], issuedAtMs = 0 }: RevocationQuestion,

@@ -1,9 +1,9 @@
 /** The writes of an embedded PDP: what the management API does, without clients, scopes and people's accounts. */
 import { randomUUID } from 'node:crypto'
 import type { Change, WriteContext } from '../../shared/domain/change.ts'
-import { DIRECTORY, ENVIRONMENT, type LogId } from '../../shared/domain/change-log.ts'
 import type { Pdp } from '../../shared/domain/decision.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
+import { DIRECTORY, ENVIRONMENT, type JournalId } from '../../shared/domain/journal.ts'
 import { storageIssue } from '../../shared/domain/json.ts'
 import type { Organization } from '../../shared/domain/organization.ts'
 import type { RoleGrant } from '../../shared/domain/role.ts'
@@ -120,7 +120,7 @@ function memberWrites(store: Store): Pick<Writes, 'putMember' | 'deleteMember'> 
     }),
     deleteMember: writing(DELETE_MEMBER, async (organization, user, by) => {
       const change: Change = { kind: 'membership', user, membership: null }
-      const options = { context: contextOf(by), letsNobodyIn: true }
+      const options = { context: contextOf(by), keepsSuspension: true }
       return (await store.write(organization, [change], options)).changed
     }),
   }
@@ -177,7 +177,7 @@ function roleWrites({ store, pdp }: Deps): Pick<Writes, 'grantRole' | 'revokeRol
 
 async function storedGrant(
   store: Store,
-  log: LogId,
+  log: JournalId,
   { app, role, subject }: Omit<RoleGrant, 'id'>,
 ): Promise<RoleGrant | undefined> {
   const [found] = await store.roleGrants({ log, apps: [app], role, subject }, { after: null, countMax: 1 })
@@ -187,13 +187,13 @@ async function storedGrant(
 /** A model that was declared meanwhile is not waited for within the transaction, which is rolled back and run again. */
 function locked<T>(
   store: Store,
-  locks: { readonly logs: readonly LogId[]; readonly lengthy?: boolean },
+  locks: { readonly logs: readonly JournalId[]; readonly lengthy?: boolean },
   work: (at: Store) => Promise<T>,
 ): Promise<T> {
   return withModels(() => (store.atomically === undefined ? work(store) : store.atomically(locks, work)))
 }
 
-type OneChange = { readonly log: LogId; readonly change: Change; readonly by: WriteBy | undefined }
+type OneChange = { readonly log: JournalId; readonly change: Change; readonly by: WriteBy | undefined }
 
 async function changedBy(store: Store, { log, change, by }: OneChange): Promise<boolean> {
   return (await store.write(log, [change], { context: contextOf(by) })).changed

@@ -11,7 +11,7 @@ import type { TransactionClient } from '../store/contract.ts'
 import type { Comparing } from './compare-shapes.ts'
 
 /**
- * Who did it, for the log of changes.
+ * Who did it, for the journal.
  *
  * @example
  * ```ts

@@ -1,7 +1,7 @@
 /** Entitlements as a decision gives them, read at the position of its answer. */
 
-import type { LogPosition } from '../../shared/domain/change-log.ts'
 import type { EntitlementResult } from '../../shared/domain/decision.ts'
+import type { JournalPosition } from '../../shared/domain/journal.ts'
 import type { JsonObject } from '../../shared/domain/json.ts'
 import type { EntitlementCache } from '../store/entitlements/cache.ts'
 
@@ -10,7 +10,7 @@ export const NO_ENTITLEMENTS: ReadonlyMap<string, EntitlementResult | null> = ne
 /** Undefined when they were written since `position`; all null for an unknown organization. */
 export async function entitlementResults(
   entitlements: EntitlementCache,
-  asked: { organization: string; keys: readonly string[]; position: LogPosition | undefined },
+  asked: { organization: string; keys: readonly string[]; position: JournalPosition | undefined },
 ): Promise<ReadonlyMap<string, EntitlementResult | null> | undefined> {
   const { organization, keys, position } = asked
   if (position === undefined) return new Map(keys.map((key) => [key, null]))

@@ -1,7 +1,7 @@
 /** Pages of a list: candidates in key order out of one snapshot of the store, each checked at that snapshot's moment. */
 
-import { TOKENS } from '../../shared/domain/change-log.ts'
 import type { ListPage } from '../../shared/domain/decision.ts'
+import { TOKENS } from '../../shared/domain/journal.ts'
 import { compareNames, isWildcard, nameBefore } from '../../shared/domain/names.ts'
 import { shortDigest } from '../../shared/domain/page-token.ts'
 import { revisionText } from '../../shared/domain/revision.ts'
@@ -21,9 +21,9 @@ import type { ModelCompiler } from '../decide/models/known-models.ts'
 import { begin, type Slice } from '../decide/slices.ts'
 import type { View } from '../decide/view.ts'
 import { relationViewOf } from '../decide/views/contextual-tuples.ts'
+import type { EventLoopTurns } from '../store/cache/event-loop-turns.ts'
 import type { SnapshotEvaluator } from '../store/cache/question.ts'
 import { evaluatorOf } from '../store/cache/snapshot-evaluator.ts'
-import type { Turns } from '../store/cache/turns.ts'
 import type { Snapshot, Store } from '../store/contract.ts'
 import type { PdpOptions } from './options.ts'
 
@@ -39,7 +39,7 @@ export type ListParts = {
   readonly store: Pick<Store, 'snapshot'>
   readonly compile: ModelCompiler
   readonly tuplesMax: number
-  readonly turns: Turns
+  readonly turns: EventLoopTurns
   readonly exists: NonNullable<PdpOptions['exists']>
 }
 type Progress = {
@@ -71,7 +71,7 @@ export async function listAt(
   const found = await evaluator.ask({ organization, evaluate: (view) => candidatesOf(view, question) })
   const progress: Progress = { items: [], undecided: [], after: from?.after ?? null, more: true, complete: true }
   await fill(progress, { at, evaluator, compile, tuplesMax, exists, question, candidates: found.value, size })
-  // The token log changes often, and no list depends on it.
+  // The token journal changes often, and no list depends on it.
   const revision = revisionText({ vector: found.vector, logs: found.logs.filter((log) => log !== TOKENS) })
   const digest = shortDigest(revision)
   const unchanged = from === null || from.revision === digest

@@ -8,12 +8,12 @@ import { NO_MODEL } from '../decide/model.ts'
 import { type ModelCompiler, ModelPending } from '../decide/models/known-models.ts'
 import { after, Paused, type Slice, type Sliced } from '../decide/slices.ts'
 import type { View } from '../decide/view.ts'
+import type { EventLoopTurns } from '../store/cache/event-loop-turns.ts'
 import type { SnapshotEvaluator } from '../store/cache/question.ts'
-import type { Turns } from '../store/cache/turns.ts'
 
 type Alone = { readonly asked: CheckInput; readonly check: PermissionCheck; readonly context: JsonObject | undefined }
 
-type Parts = { readonly evaluator: SnapshotEvaluator; readonly compile: ModelCompiler; readonly turns: Turns }
+type Parts = { readonly evaluator: SnapshotEvaluator; readonly compile: ModelCompiler; readonly turns: EventLoopTurns }
 
 /** Where everything is in this process, for a check without context; without a promise, but where it takes long or a model is still to be compiled. */
 export function allowedNow(

@@ -1,10 +1,10 @@
-/** What was true at a time in the past: the logs that a question depends on, replayed from their beginning until then. */
+/** What was true at a time in the past: the journals that a question depends on, replayed from their beginning until then. */
 import { setImmediate as turn } from 'node:timers/promises'
-import { ENVIRONMENT, type LogId } from '../../shared/domain/change-log.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
+import { ENVIRONMENT, type JournalId } from '../../shared/domain/journal.ts'
 import { ancestors } from '../decide/roles.ts'
 import { isDecidedBy } from '../store/changes.ts'
-import type { LogEntry, Store } from '../store/contract.ts'
+import type { JournalEntry, Store } from '../store/contract.ts'
 import { memoryStore } from '../store/memory/memory.ts'
 import type { ResidentStore } from '../store/memory/resident.ts'
 import { createTenantPlaces } from '../store/tenant-places.ts'
@@ -15,7 +15,7 @@ const ENTRIES_PER_READ = 5_000
 /** The largest revision that can be written. */
 const ENTRIES_PER_REVISION_MAX = 200_000
 
-/** Replays at once, each of which reads and holds whole logs, and questions that wait for theirs. */
+/** Replays at once, each of which reads and holds whole journals, and questions that wait for theirs. */
 const OPEN_MAX = { all: 2, tenant: 1 }
 const WAITING_MAX = { all: 16, tenant: 8 }
 /** Changes after which other work gets its turn. */
@@ -23,8 +23,8 @@ const CHANGES_PER_TURN = 200
 
 export type Past = {
   /**
-   * A store with the content that the logs of the organization had at `atMs`, of which nothing is kept afterwards. Throws
-   * PdpError `request_invalid` when the log of changes does not reach back to its beginning, or is too long, and `overloaded`
+   * A store with the content that the journals of the organization had at `atMs`, of which nothing is kept afterwards. Throws
+   * PdpError `request_invalid` when the journal does not reach back to its beginning, or is too long, and `overloaded`
    * when too many wait.
    */
   storeAt(organization: string, atMs: number): Promise<ResidentStore>
@@ -44,17 +44,17 @@ async function replay(
 ): Promise<ResidentStore> {
   const past = memoryStore({ clock: () => atMs })
   const budget = { left: REPLAYED_MAX }
-  await replayLog(store, past, { log: ENVIRONMENT, atMs, budget })
+  await replayJournal(store, past, { log: ENVIRONMENT, atMs, budget })
   // Where the organization was then, which may not be where it is now.
   for (const log of ancestors(past.currentView(), organization) ?? [])
-    await replayLog(store, past, { log, atMs, budget })
+    await replayJournal(store, past, { log, atMs, budget })
   return past
 }
 
-async function replayLog(
+async function replayJournal(
   store: Pick<Store, 'vector' | 'entries'>,
   past: ResidentStore,
-  of: { readonly log: LogId; readonly atMs: number; readonly budget: { left: number } },
+  of: { readonly log: JournalId; readonly atMs: number; readonly budget: { left: number } },
 ): Promise<void> {
   const { log, atMs, budget } = of
   const to = (await store.vector([log])).logs.get(log)?.revision ?? 0
@@ -80,7 +80,7 @@ async function replayLog(
 }
 
 /** Not `Map.groupBy`, which Node 20 lacks: embedders use this file. */
-function* byRevision(entries: readonly LogEntry[]): Generator<readonly LogEntry[]> {
+function* byRevision(entries: readonly JournalEntry[]): Generator<readonly JournalEntry[]> {
   for (let from = 0, to = 0; from < entries.length; from = to) {
     while (entries[to]?.revision === entries[from]?.revision) to++
     yield entries.slice(from, to)
@@ -89,8 +89,8 @@ function* byRevision(entries: readonly LogEntry[]): Generator<readonly LogEntry[
 
 async function entriesAfter(
   store: Pick<Store, 'entries'>,
-  range: { readonly log: LogId; readonly from: number; readonly to: number },
-): Promise<readonly LogEntry[]> {
+  range: { readonly log: JournalId; readonly from: number; readonly to: number },
+): Promise<readonly JournalEntry[]> {
   for (const entriesMax of [ENTRIES_PER_READ, ENTRIES_PER_REVISION_MAX]) {
     const entries = (await store.entries([range], entriesMax)).filter(({ revision }) => revision > range.from)
     if (entries.length > 0) return entries
@@ -98,7 +98,7 @@ async function entriesAfter(
   return []
 }
 
-function lost(log: LogId, why: string): PdpError {
+function lost(log: JournalId, why: string): PdpError {
   const message = `what was true then is not known: ${why} (${log})`
   return new PdpError('request_invalid', message, { issues: [{ place: '/asOfMs', message }] })
 }

@@ -1,9 +1,9 @@
-/** Which changes a log accepts, and what is wrong with those it does not: one rule book for every store. */
+/** Which changes a journal accepts, and what is wrong with those it does not: one rule book for every store. */
 
 import type { Change } from '../../shared/domain/change.ts'
-import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS } from '../../shared/domain/change-log.ts'
 import { ENFORCEMENTS } from '../../shared/domain/entitlement.ts'
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
+import { DIRECTORY, ENVIRONMENT, type JournalId, TOKENS } from '../../shared/domain/journal.ts'
 import type { Manifest } from '../../shared/domain/manifest.ts'
 import { MEMBERSHIP_RELATIONS, MEMBERSHIP_STATUSES, TIERS } from '../../shared/domain/membership.ts'
 import {
@@ -32,15 +32,15 @@ const ORGANIZATION_KINDS: ReadonlySet<Change['kind']> = new Set([
   'entitlements',
 ])
 
-/** Whether decisions read what the change writes into the log; others are entries for people only. */
-export const isDecidedBy = (log: LogId, { kind }: Change): boolean =>
+/** Whether decisions read what the change writes into the journal; others are entries for people only. */
+export const isDecidedBy = (log: JournalId, { kind }: Change): boolean =>
   (log === ENVIRONMENT ? ENVIRONMENT_KINDS : ORGANIZATION_KINDS).has(kind)
 
 /**
  * Rejects the whole write and lists every fault with its place (`/0`, `/1`, …: the change's index).
  * Throws PdpError `request_invalid`, and ModelPending.
  */
-export function assertChanges(log: LogId, changes: readonly Change[]): void {
+export function assertChanges(log: JournalId, changes: readonly Change[]): void {
   const issues: ValidationIssue[] = []
   const tuples = new Set<string>()
   changes.forEach((change, i) => {
@@ -77,7 +77,7 @@ function repeatedTupleIssue(seen: Set<string>, change: Change): string | null {
   return null
 }
 
-function changeIssue(log: LogId, change: Change): string | null {
+function changeIssue(log: JournalId, change: Change): string | null {
   if (log === TOKENS || log === DIRECTORY || !isDecidedBy(log, change)) {
     return `a ${change.kind} change does not belong to ${log === ENVIRONMENT ? 'the environment' : `organization ${log}`}`
   }
@@ -165,7 +165,7 @@ function expiryIssue(expiresAtMs: number | null): string | null {
     : 'expiresAtMs is not an instant in milliseconds'
 }
 
-function grantIssue(log: LogId, grant: RoleGrant): string | null {
+function grantIssue(log: JournalId, grant: RoleGrant): string | null {
   if (!isId(grant.id)) return `id ${quote(grant.id)} is not an id`
   const [type, id] = [typeOf(grant.subject), grant.subject.slice(grant.subject.indexOf(':') + 1)]
   const types = log === ENVIRONMENT ? ['user', 'service'] : ['user', 'service', 'group']

@@ -1,7 +1,7 @@
 /** The contract of storage for the evaluator, the identity service and the transports. Implementations pass test/conformance. */
 import type { Change, Precondition, WriteContext } from '../../shared/domain/change.ts'
-import type { LogId, LogPosition, Vector } from '../../shared/domain/change-log.ts'
 import type { Entitlement } from '../../shared/domain/entitlement.ts'
+import type { JournalId, JournalPosition, Vector } from '../../shared/domain/journal.ts'
 import type { StoredManifest } from '../../shared/domain/manifest.ts'
 import type { Membership } from '../../shared/domain/membership.ts'
 import type { Organization } from '../../shared/domain/organization.ts'
@@ -9,14 +9,14 @@ import type { Revocation } from '../../shared/domain/revocation.ts'
 import type { OrganizationRole, RoleGrant } from '../../shared/domain/role.ts'
 import type { NameSource, Tuple, TupleCondition } from '../../shared/domain/tuple.ts'
 
-/** What can be read of a log, whole or not at all. */
+/** What can be read of a journal, whole or not at all. */
 export type RowKey =
   /**
    * Subjects of object#relation. `chain`: the same relation of what they name of the object's own type is returned too, as an object
    * or as a userset, and so on: `CHAIN_SETS_MAX` of them, the nearest first. Each of them is whole, or is not there.
    */
   | {
-      readonly log: LogId
+      readonly log: JournalId
       readonly kind: 'set'
       readonly object: string
       readonly relation: string
@@ -24,7 +24,7 @@ export type RowKey =
     }
   /** One tuple, present or absent; for sets that are too wide to load. */
   | {
-      readonly log: LogId
+      readonly log: JournalId
       readonly kind: 'tuple'
       readonly object: string
       readonly relation: string
@@ -32,22 +32,22 @@ export type RowKey =
     }
   /** What tuples name the name, those with a condition too: of one type and relation, or all. */
   | {
-      readonly log: LogId
+      readonly log: JournalId
       readonly kind: 'named'
       readonly name: string
       readonly where: { readonly type: string; readonly relation: string } | null
     }
   /** Groups that name the subject (`user:a`, `group:b#member`) directly. The groups above them are returned too. */
-  | { readonly log: LogId; readonly kind: 'groups'; readonly subject: string }
-  | { readonly log: LogId; readonly kind: 'membership'; readonly user: string }
+  | { readonly log: JournalId; readonly kind: 'groups'; readonly subject: string }
+  | { readonly log: JournalId; readonly kind: 'membership'; readonly user: string }
   /** Role grants to exactly this subject. The groups above it are returned too, with the grants to each. */
-  | { readonly log: LogId; readonly kind: 'grants'; readonly subject: string }
+  | { readonly log: JournalId; readonly kind: 'grants'; readonly subject: string }
   /** ENVIRONMENT only, as are the next two: one node of the organization tree. Its ancestors are returned too. */
-  | { readonly log: LogId; readonly kind: 'organization'; readonly id: string }
-  | { readonly log: LogId; readonly kind: 'manifests' }
+  | { readonly log: JournalId; readonly kind: 'organization'; readonly id: string }
+  | { readonly log: JournalId; readonly kind: 'manifests' }
   /** TOKENS only: every revocation that may concern an unexpired token. */
-  | { readonly log: LogId; readonly kind: 'revocations' }
-  | { readonly log: LogId; readonly kind: 'roles' }
+  | { readonly log: JournalId; readonly kind: 'revocations' }
+  | { readonly log: JournalId; readonly kind: 'roles' }
 
 export type SubjectRow = {
   readonly subject: string
@@ -83,8 +83,8 @@ export const CHAIN_SETS_MAX = 200
 
 /** Row sets and positions of one moment. `rows` holds at least what was asked, plus the groups above the asked ones. */
 export type Reading = { readonly vector: Vector; readonly rows: readonly RowSet[] }
-export type LogEntry = {
-  readonly log: LogId
+export type JournalEntry = {
+  readonly log: JournalId
   readonly revision: number
   readonly writeId: string
   readonly change: Change
@@ -99,8 +99,12 @@ export interface Snapshot {
    * Distinct names of a type in key order, after `after` (exclusive), at most `countMax`. Those of expired tuples too.
    * `after` is null or a name of the same type.
    */
-  names(log: LogId, source: NameSource, page: { after: string | null; countMax: number }): Promise<readonly string[]>
-  rows(logs: readonly LogId[], keys: readonly RowKey[]): Promise<Reading>
+  names(
+    log: JournalId,
+    source: NameSource,
+    page: { after: string | null; countMax: number },
+  ): Promise<readonly string[]>
+  rows(logs: readonly JournalId[], keys: readonly RowKey[]): Promise<Reading>
 }
 
 /** Values of one moment during the call, and the version that held then with the id of its write; 0 and '' for an unknown organization. */
@@ -110,9 +114,9 @@ export type EntitlementReading = {
   readonly values: ReadonlyMap<string, Entitlement>
 }
 
-export type LoggedGrant = { readonly log: LogId } & RoleGrant
+export type JournalgedGrant = { readonly log: JournalId } & RoleGrant
 export type GrantFilter = {
-  readonly log?: LogId
+  readonly log?: JournalId
   readonly id?: string
   /** Any of these; null is the organization-wide roles. */
   readonly apps?: readonly (string | null)[]
@@ -137,15 +141,15 @@ export type TupleShape = {
   readonly example: { readonly organization: string; readonly tuple: Omit<Tuple, 'expiresAtMs'> }
 }
 
-/** What management asks across logs; no decision waits for it. Each answer is of one moment. */
+/** What management asks across journals; no decision waits for it. Each answer is of one moment. */
 export interface ReportingQueries {
-  /** By log and id, after `after` (exclusive), at most `countMax`. */
+  /** By journal and id, after `after` (exclusive), at most `countMax`. */
   roleGrants(
     filter: GrantFilter,
-    page: { after: { readonly log: LogId; readonly id: string } | null; countMax: number },
-  ): Promise<readonly LoggedGrant[]>
+    page: { after: { readonly log: JournalId; readonly id: string } | null; countMax: number },
+  ): Promise<readonly JournalgedGrant[]>
   /**
-   * The distinct sets of roles that some subject was granted directly, in all logs together: of the subjects that were granted
+   * The distinct sets of roles that some subject was granted directly, in all journals together: of the subjects that were granted
    * one of `roles`.
    */
   roleSets(roles: readonly HeldRole[]): Promise<readonly (readonly HeldRole[])[]>
@@ -175,8 +179,8 @@ export type TransactionClient = {
   }): Promise<{ rows: readonly unknown[] }>
 }
 
-/** `position`: of the log after the write. `changed` false: everything was already as asked, so the log did not move. */
-export type Written = { readonly position: LogPosition; readonly changed: boolean }
+/** `position`: of the journal after the write. `changed` false: everything was already as asked, so the journal did not move. */
+export type Written = { readonly position: JournalPosition; readonly changed: boolean }
 /** `appliedCount`: of the changes that were not so already. */
 export type AppliedWrite = Written & { readonly appliedCount: number }
 
@@ -192,33 +196,36 @@ export type AppliedWrite = Written & { readonly appliedCount: number }
  */
 export interface Store extends ReportingQueries {
   /** One plain statement, sent after the call. */
-  vector(logs: readonly LogId[]): Promise<Vector>
+  vector(logs: readonly JournalId[]): Promise<Vector>
   /**
    * Log entries with `from < revision <= to` in order, after the first entry of `from` itself, whose write id shows whether
    * the history is still the one that the reader knows. At most `entriesMax` in all, never half a revision.
    */
-  entries(ranges: readonly { log: LogId; from: number; to: number }[], entriesMax: number): Promise<readonly LogEntry[]>
+  entries(
+    ranges: readonly { log: JournalId; from: number; to: number }[],
+    entriesMax: number,
+  ): Promise<readonly JournalEntry[]>
   /** Row sets and the positions of `logs`, in one statement of one snapshot. */
-  rows(logs: readonly LogId[], keys: readonly RowKey[]): Promise<Reading>
+  rows(logs: readonly JournalId[], keys: readonly RowKey[]): Promise<Reading>
   /** Several reads of one moment, read only. */
   snapshot<T>(use: (at: Snapshot) => Promise<T>): Promise<T>
   /**
-   * Applies all changes or none, and returns the log's position after them, read in the same transaction. A write that
+   * Applies all changes or none, and returns the journal's position after them, read in the same transaction. A write that
    * changes nothing leaves the position as it is. Throws `organization_unknown`, `conflict`, `precondition_failed`, and
-   * `request_invalid` for a change that does not belong to the log. `letsNobodyIn`: also throws `conflict` when it would end
+   * `request_invalid` for a change that does not belong to the journal. `keepsSuspension`: also throws `conflict` when it would end
    * a membership that is suspended or invited while the user holds tuples or role grants here, which would count again.
    */
   write(
-    log: LogId,
+    log: JournalId,
     changes: readonly Change[],
-    options: { context: WriteContext; preconditions?: readonly Precondition[]; letsNobodyIn?: boolean },
+    options: { context: WriteContext; preconditions?: readonly Precondition[]; keepsSuspension?: boolean },
   ): Promise<AppliedWrite>
   /**
-   * Runs `work` on the content of these logs, which nobody else writes until it ends; undone when it throws. `lengthy`: it
+   * Runs `work` on the content of these journals, which nobody else writes until it ends; undone when it throws. `lengthy`: it
    * looks at whole tables. Absent where no other process writes.
    */
   atomically?<T>(
-    locks: { readonly logs: readonly LogId[]; readonly lengthy?: boolean },
+    locks: { readonly logs: readonly JournalId[]; readonly lengthy?: boolean },
     work: (at: Store) => Promise<T>,
   ): Promise<T>
   /**
@@ -240,7 +247,7 @@ export interface Store extends ReportingQueries {
   ): Promise<readonly Tuple[]>
   entitlements(organization: string, keys: readonly string[] | 'all'): Promise<EntitlementReading>
   /**
-   * The keys of the token log that end a token of the identity service on this store, besides those that its claims tell.
+   * The keys of the token journal that end a token of the identity service on this store, besides those that its claims tell.
    * `keyId`: the `kid` of its header. Empty for a token of another issuer, null for one that is known to be revoked.
    * Absent where no identity service runs.
    */

@@ -1,4 +1,4 @@
-/** What was recorded when a token of our own issuer was minted: what names the token in the token log. */
+/** What was recorded when a token of our own issuer was minted: what names the token in the token journal. */
 import { revocationKey } from '../../shared/domain/revocation.ts'
 import type { Queries } from './directory.ts'
 
@@ -38,7 +38,7 @@ export async function tokenOrigin(sql: Queries, jti: string): Promise<TokenOrigi
   return row ?? null
 }
 
-/** By each of these keys the token log ends a token of this origin. */
+/** By each of these keys the token journal ends a token of this origin. */
 export function originKeys({
   clients,
   grants,

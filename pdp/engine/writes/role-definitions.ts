@@ -1,5 +1,5 @@
 /** The permissions of roles, current or proposed, and the size that they take in a token. */
-import { ENVIRONMENT } from '../../shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../shared/domain/journal.ts'
 import type { Manifest } from '../../shared/domain/manifest.ts'
 import { CLAIMS_BYTES_MAX, type OrganizationRole } from '../../shared/domain/role.ts'
 import type { HeldRole, Reading, Store } from '../store/contract.ts'

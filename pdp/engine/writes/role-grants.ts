@@ -1,7 +1,7 @@
 /** What a role grant must satisfy, by itself and beside what is stored: over HTTP and in process alike. */
 import { createHash } from 'node:crypto'
-import { ENVIRONMENT, type LogId } from '../../shared/domain/change-log.ts'
 import type { Pdp } from '../../shared/domain/decision.ts'
+import { ENVIRONMENT, type JournalId } from '../../shared/domain/journal.ts'
 import { isId, typeOf } from '../../shared/domain/names.ts'
 import type { RoleGrant } from '../../shared/domain/role.ts'
 import type { HeldRole, Store } from '../store/contract.ts'
@@ -22,7 +22,7 @@ export function grantOf({ app, role, subject }: Omit<RoleGrant, 'id'>): RoleGran
 }
 
 /** Throws PdpError `request_invalid`. */
-export function requireSubjectForm(log: LogId, subject: string): void {
+export function requireSubjectForm(log: JournalId, subject: string): void {
   const types = log === ENVIRONMENT ? ['user', 'service'] : ['user', 'service', 'group']
   const [type, id] = [typeOf(subject), subject.slice(subject.indexOf(':') + 1)]
   if (types.includes(type) && isId(id)) return
@@ -41,7 +41,7 @@ export function requireRole(definitions: Definitions, { app, role }: HeldRole): 
 /** Throws PdpError `conflict` when the subject's tokens would grow too large: with its other grants, and its groups' here. */
 export async function requireFitting(
   deps: Deps,
-  wanted: { log: LogId; subject: string; role: HeldRole; definitions: Definitions },
+  wanted: { log: JournalId; subject: string; role: HeldRole; definitions: Definitions },
 ): Promise<void> {
   const { log, subject, role, definitions } = wanted
   const own = await deps.store.roleGrants({ subject }, { after: null, countMax: OWN_GRANTS_MAX })
@@ -59,7 +59,7 @@ export async function requireFitting(
 /** What the subject holds in the organization however it came by it: names alone, so each may be the app's or no app's. */
 async function rolesOfGroups(
   { pdp }: Deps,
-  { log, subject, app }: { log: LogId; subject: string; app: string | null },
+  { log, subject, app }: { log: JournalId; subject: string; app: string | null },
 ): Promise<readonly HeldRole[]> {
   const type = typeOf(subject)
   if (log === ENVIRONMENT || (type !== 'user' && type !== 'service')) return []

@@ -2,12 +2,17 @@
 
 import type { Queries } from '../../engine/store/directory.ts'
 import type { Change, WriteContext } from '../../shared/domain/change.ts'
-import type { LogId } from '../../shared/domain/change-log.ts'
+import type { JournalId } from '../../shared/domain/journal.ts'
 import type { JsonObject } from '../../shared/domain/json.ts'
 import type { OutboxEventType } from '../../shared/domain/outbox/events.ts'
 
 /** Locks and raises a log and stores entries inside the caller's transaction. */
-export type AppendLog = (sql: Queries, log: LogId, changes: readonly Change[], context: WriteContext) => Promise<number>
+export type AppendJournal = (
+  sql: Queries,
+  log: JournalId,
+  changes: readonly Change[],
+  context: WriteContext,
+) => Promise<number>
 export type IdentityEvent = {
   readonly type: OutboxEventType
   readonly organization: string | null

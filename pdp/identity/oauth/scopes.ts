@@ -71,9 +71,9 @@ export function refusedScope(request: {
   readonly registered: readonly string[]
   readonly kind: GrantKind
 }): string | null {
-  const foreign = request.kind === 'person' ? SERVICE : IDENTITY
+  const otherKind = request.kind === 'person' ? SERVICE : IDENTITY
   const registered = new Set(request.registered)
-  const refused = request.asked.find((s) => s !== OFFLINE_ACCESS && (!registered.has(s) || foreign.has(s)))
+  const refused = request.asked.find((s) => s !== OFFLINE_ACCESS && (!registered.has(s) || otherKind.has(s)))
   return refused ?? null
 }
 

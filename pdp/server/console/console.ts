@@ -15,7 +15,7 @@ import { createOwnServer, type OwnServer } from './own-server.ts'
 import { link, name, problems } from './parts.ts'
 import { SCREENS } from './screens.ts'
 import { addSignIn, isSame, signedOut, signInUrl } from './sign-in.ts'
-import { type ConsoleDeps, openVisit, type View, type Visit } from './visit.ts'
+import { type ConsoleDeps, type ConsoleVisit, openVisit, type View } from './visit.ts'
 
 const FORM_BYTES_MAX = 1_048_576
 const SEE_OTHER = 303
@@ -72,7 +72,7 @@ export async function addConsole(
       masterKeys,
       token: (form) => redeem(call, form),
     })
-    const visitOf = async (request: FastifyRequest): Promise<Visit | null> => {
+    const visitOf = async (request: FastifyRequest): Promise<ConsoleVisit | null> => {
       const current = await signIn.current(request)
       return current === null ? null : openVisit(call, deps, { request, ...current })
     }
@@ -135,11 +135,11 @@ ${signInBeside(signInUrl(deps.issuer, url))}${kept}`
 const isFromOwnPage = ({ headers }: FastifyRequest, { issuer }: ConsoleDeps): boolean =>
   headers.origin === new URL(issuer).origin
 
-const isOfEarlierSession = (request: FastifyRequest, visit: Visit): boolean =>
+const isOfEarlierSession = (request: FastifyRequest, visit: ConsoleVisit): boolean =>
   isFromOwnPage(request, visit.deps) && !isSame(visit.form('csrf'), visit.csrf)
 
 /** Somebody signed in between the page and the form, perhaps somebody else. */
-const askAgain = ({ sent, csrf, person }: Visit): View => ({
+const askAgain = ({ sent, csrf, person }: ConsoleVisit): View => ({
   title: 'Send it now?',
   status: STATUS.permission_denied.http,
   body: html`<p role="alert">Nothing was written yet: this form is of an earlier session. You are signed in as ${name(person.name)}.</p>
@@ -147,14 +147,14 @@ ${keptForm(sent, csrf)}`,
 })
 
 /** Besides the cookie's SameSite=Lax: the form came from a page of ours, made for this session. */
-function requireOwnForm(request: FastifyRequest, visit: Visit): void {
+function requireOwnForm(request: FastifyRequest, visit: ConsoleVisit): void {
   const { origin } = request.headers
   const isOurs = origin === undefined || origin === new URL(visit.deps.issuer).origin
   if (isOurs && isSame(visit.form('csrf'), visit.csrf)) return
   throw new RequestProblem('permission_denied', 'this form came from somewhere else, or from a session that is over')
 }
 
-function answer(visit: Visit, reply: FastifyReply, view: View): FastifyReply {
+function answer(visit: ConsoleVisit, reply: FastifyReply, view: View): FastifyReply {
   if ('goTo' in view) return reply.redirect(new URL(view.goTo, visit.deps.issuer).href, SEE_OTHER)
   if ('file' in view) {
     reply.header('content-disposition', `attachment; filename="${view.file}"`)
@@ -182,7 +182,7 @@ function refuse(
 }
 
 /** Between the screens that the person may open, so that the next one is a click away. Throws what is no answer. */
-function troubleWithin({ deps }: Visit, request: FastifyRequest, problem: RequestProblem): View {
+function troubleWithin({ deps }: ConsoleVisit, request: FastifyRequest, problem: RequestProblem): View {
   if (isFault(problem.code) || Object.keys(problem.headers).length > 0) throw problem
   return { ...troublePage(deps.issuer, request, problem), status: STATUS[problem.code].http }
 }

@@ -3,13 +3,13 @@ import { knownModel } from '../../engine/decide/models/known-models.ts'
 import { withModels } from '../../engine/worker/worker.ts'
 import { createRestrictions } from '../../engine/writes/restrictions.ts'
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
-import { ENVIRONMENT } from '../../shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../shared/domain/journal.ts'
 import type { StoredManifest } from '../../shared/domain/manifest.ts'
 import type { Tuple } from '../../shared/domain/tuple.ts'
 import { writableRelations } from './graph.ts'
 import { type Finding, ofConditions, ofIdentity, ofStreams } from './operations.ts'
 import { address, link, name, table } from './parts.ts'
-import type { Visit } from './visit.ts'
+import type { ConsoleVisit } from './visit.ts'
 
 const TUPLES_READ_MAX = 300
 const MEMBERS_READ_MAX = 200
@@ -18,7 +18,7 @@ const SHOWN_MAX = 20
 
 type Member = { readonly user: string; readonly role: string; readonly status: string }
 
-export async function findings(visit: Visit): Promise<Html> {
+export async function findings(visit: ConsoleVisit): Promise<Html> {
   const kinds = await Promise.all([
     wideGrants(visit),
     ofTuples(visit),
@@ -41,7 +41,7 @@ export async function findings(visit: Visit): Promise<Html> {
   })}${note}`
 }
 
-async function wideGrants({ deps, organization: org, mayEverywhere }: Visit): Promise<readonly Finding[]> {
+async function wideGrants({ deps, organization: org, mayEverywhere }: ConsoleVisit): Promise<readonly Finding[]> {
   if (!mayEverywhere('roles:read')) return []
   const grants = await deps.management.store.roleGrants({ log: ENVIRONMENT }, { after: null, countMax: SHOWN_MAX })
   return grants.map(({ app, role, subject }) => ({
@@ -52,7 +52,7 @@ async function wideGrants({ deps, organization: org, mayEverywhere }: Visit): Pr
   }))
 }
 
-async function ofTuples(visit: Visit): Promise<readonly Finding[]> {
+async function ofTuples(visit: ConsoleVisit): Promise<readonly Finding[]> {
   const { deps, organization: org } = visit
   if (org === null || !visit.may('relationships:read')) return []
   const { store } = deps.management
@@ -75,7 +75,7 @@ async function ofTuples(visit: Visit): Promise<readonly Finding[]> {
 }
 
 /** Relations of types that are in use which no relationship names: perhaps nobody knows them, or the model has outlived them. */
-async function unused(visit: Visit, tuples: readonly Tuple[]): Promise<readonly Finding[]> {
+async function unused(visit: ConsoleVisit, tuples: readonly Tuple[]): Promise<readonly Finding[]> {
   const named = new Set(tuples.map(({ object, relation }) => `${typeIn(object)}#${relation}`))
   const types = new Set(tuples.map(({ object }) => typeIn(object)))
   const { organization: org } = visit
@@ -100,7 +100,7 @@ async function unused(visit: Visit, tuples: readonly Tuple[]): Promise<readonly 
 
 const typeIn = (object: string): string => object.slice(0, object.indexOf(':'))
 
-async function ofMembers(visit: Visit): Promise<readonly Finding[]> {
+async function ofMembers(visit: ConsoleVisit): Promise<readonly Finding[]> {
   const { organization: org, deps } = visit
   if (org === null || !visit.may('directory:read')) return []
   const path = `/v1/organizations/${encodeURIComponent(org)}/members?page_size=${MEMBERS_READ_MAX}`
@@ -124,7 +124,7 @@ async function ofMembers(visit: Visit): Promise<readonly Finding[]> {
   return found
 }
 
-function ofSidecars({ deps, organization: org, mayEverywhere }: Visit): readonly Finding[] {
+function ofSidecars({ deps, organization: org, mayEverywhere }: ConsoleVisit): readonly Finding[] {
   if (!mayEverywhere('decisions:read')) return []
   const all = deps.routes.all()
   const shadowed = all.flatMap(({ name: sidecar, routes }) => {

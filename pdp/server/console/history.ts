@@ -1,25 +1,29 @@
-/** Finds the change that a step of an answer rests on, in the logs of changes, the latest first. */
+/** Finds the change that a step of an answer rests on, in the journals, the latest first. */
 
-import type { LogEntry } from '../../engine/store/contract.ts'
+import type { JournalEntry } from '../../engine/store/contract.ts'
 import type { Change } from '../../shared/domain/change.ts'
-import { ENVIRONMENT, type LogId } from '../../shared/domain/change-log.ts'
 import type { ReasonStep } from '../../shared/domain/decision.ts'
+import { ENVIRONMENT, type JournalId } from '../../shared/domain/journal.ts'
 import { formatTuple } from '../../shared/domain/names.ts'
-import { readBackwards } from './log-backwards.ts'
-import type { Visit } from './visit.ts'
+import { readBackwards } from './journal-backwards.ts'
+import type { ConsoleVisit } from './visit.ts'
 
 /** After so many entries the search ends, and the page says which revisions were not searched. */
 const ENTRIES_SEARCHED_MAX = 2_000
 
 /** By the text of a step. `unsearched`: steps without an entry, and the revision before which no change was searched. */
 export type FoundChanges = {
-  readonly entries: ReadonlyMap<string, LogEntry>
+  readonly entries: ReadonlyMap<string, JournalEntry>
   readonly unsearched: ReadonlyMap<string, number>
 }
 
 /** The latest change of each step until `untilMs`. Nothing of a log that the person may not read. */
-export async function changesOf(visit: Visit, path: readonly ReasonStep[], untilMs: number): Promise<FoundChanges> {
-  const entries = new Map<string, LogEntry>()
+export async function changesOf(
+  visit: ConsoleVisit,
+  path: readonly ReasonStep[],
+  untilMs: number,
+): Promise<FoundChanges> {
+  const entries = new Map<string, JournalEntry>()
   const unsearched = new Map<string, number>()
   for (const [log, wanted] of await soughtIn(visit, path)) {
     const may = log === ENVIRONMENT ? visit.mayEverywhere('audit:read') : await visit.mayWithin('audit:read', log)
@@ -38,11 +42,11 @@ export async function changesOf(visit: Visit, path: readonly ReasonStep[], until
 type Sought = ReadonlyMap<string, string>
 
 async function soughtIn(
-  { organization, deps }: Visit,
+  { organization, deps }: ConsoleVisit,
   path: readonly ReasonStep[],
-): Promise<ReadonlyMap<LogId, Sought>> {
-  const logs = new Map<LogId, Map<string, string>>()
-  const seek = (log: LogId, change: string, text: string): void => {
+): Promise<ReadonlyMap<JournalId, Sought>> {
+  const logs = new Map<JournalId, Map<string, string>>()
+  const seek = (log: JournalId, change: string, text: string): void => {
     const sought = logs.get(log) ?? new Map<string, string>()
     logs.set(log, sought.set(change, text))
   }
@@ -66,12 +70,12 @@ function nameOf(change: Change): string | null {
 
 /** `since`: changes before this revision were not searched; null: the whole log was. */
 async function search(
-  { deps }: Visit,
-  of: { readonly log: LogId; readonly wanted: Sought; readonly untilMs: number },
-): Promise<{ readonly found: ReadonlyMap<string, LogEntry>; readonly since: number | null }> {
+  { deps }: ConsoleVisit,
+  of: { readonly log: JournalId; readonly wanted: Sought; readonly untilMs: number },
+): Promise<{ readonly found: ReadonlyMap<string, JournalEntry>; readonly since: number | null }> {
   const { log, untilMs } = of
   const { store } = deps.management
-  const found = new Map<string, LogEntry>()
+  const found = new Map<string, JournalEntry>()
   const left = new Set(of.wanted.keys())
   const to = (await store.vector([log])).logs.get(log)?.revision ?? 0
   let [since, searched] = [to + 1, 0]

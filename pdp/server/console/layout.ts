@@ -1,17 +1,17 @@
 /** The frame of every page: the brand, the current place, and the screens that the person may open. */
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import { address, alert, field, heading, hidden, link, name, visible } from './parts.ts'
-import type { Visit } from './visit.ts'
+import type { ConsoleVisit } from './visit.ts'
 
 /** `scope`: a person without it sees no link. `everywhere`: it counts only when it is held in the whole environment. */
-export type Place = {
+export type ScreenLink = {
   readonly path: string
   readonly title: string
   readonly scope: string
   readonly everywhere?: true
 }
 
-export const PLACES = {
+export const SCREEN_LINKS = {
   ask: { path: 'ask', title: 'Ask', scope: 'decisions:read' },
   who: { path: 'who', title: 'Who', scope: 'decisions:read' },
   what: { path: 'what', title: 'What', scope: 'decisions:read' },
@@ -24,9 +24,9 @@ export const PLACES = {
   routes: { path: 'routes', title: 'Routes', scope: 'decisions:read', everywhere: true },
   streams: { path: 'streams', title: 'Streams', scope: 'streams:read', everywhere: true },
   changes: { path: 'changes', title: 'Changes', scope: 'audit:read' },
-} as const satisfies { readonly [key: string]: Place }
+} as const satisfies { readonly [key: string]: ScreenLink }
 
-export const mayOpen = (visit: Visit, { scope, everywhere }: Place): boolean =>
+export const mayOpen = (visit: ConsoleVisit, { scope, everywhere }: ScreenLink): boolean =>
   everywhere === true ? visit.mayEverywhere(scope) : visit.may(scope)
 
 const head = (title: string): Html => html`<head><meta charset="utf-8">
@@ -37,12 +37,12 @@ const head = (title: string): Html => html`<head><meta charset="utf-8">
 <link rel="icon" href="/console/assets/icon.svg" type="image/svg+xml">
 <script type="module" src="/console/assets/live.js"></script></head>`
 
-export function frame(visit: Visit, { title, body }: { readonly title: string; readonly body: Html }): string {
+export function frame(visit: ConsoleVisit, { title, body }: { readonly title: string; readonly body: Html }): string {
   const { organization, organizations, person } = visit
   const missing = visit.isOrganizationMissing
     ? alert(html`There is no organization ${name(organization ?? '')}. Choose another one above.`)
     : EMPTY
-  const places = Object.values(PLACES).filter((place) => mayOpen(visit, place))
+  const places = Object.values(SCREEN_LINKS).filter((place) => mayOpen(visit, place))
   const items = [{ path: '', title: 'Start' }, ...places].map(({ path, title: text }) => {
     const to = address(path, { org: organization })
     const here = visit.path === `/console${path === '' ? '' : `/${path}`}`

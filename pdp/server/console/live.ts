@@ -1,13 +1,13 @@
 /** Live views as server-sent events: an answer that follows the writes, and the latest decisions. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { DIRECTORY, ENVIRONMENT } from '../../shared/domain/change-log.ts'
+import { DIRECTORY, ENVIRONMENT } from '../../shared/domain/journal.ts'
 import type { KeptDecision } from '../serve/decisions/decision-ring.ts'
 import { asRequestProblem, SUCCESS } from '../serve/http/status.ts'
 import { supposedOf } from './question.ts'
 import { answerAsked, askedOf } from './screens/ask.ts'
 import { filterOf, isShown, logView, rowTexts } from './screens/decisions.ts'
-import type { ConsoleDeps, Visit } from './visit.ts'
+import type { ConsoleDeps, ConsoleVisit } from './visit.ts'
 
 const POLL_MS = 500
 /** After this long the browser asks again, and the person's session and rights are read again. */
@@ -26,7 +26,7 @@ type Stream = { readonly closed: AbortSignal; send(event: object): Promise<void>
 
 export function addLive(
   scope: FastifyInstance,
-  { deps, visitOf }: { deps: ConsoleDeps; visitOf: (request: FastifyRequest) => Promise<Visit | null> },
+  { deps, visitOf }: { deps: ConsoleDeps; visitOf: (request: FastifyRequest) => Promise<ConsoleVisit | null> },
 ): void {
   const open = new Map<string, number>()
 
@@ -36,7 +36,11 @@ export function addLive(
     return visit !== null
   }
 
-  function stream(request: FastifyRequest, reply: FastifyReply, serve: (visit: Visit, to: Stream) => Promise<void>) {
+  function stream(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    serve: (visit: ConsoleVisit, to: Stream) => Promise<void>,
+  ) {
     return async (): Promise<FastifyReply | undefined> => {
       const visit = await visitOf(request)
       if (visit === null) return reply.code(SUCCESS.empty).send()
@@ -87,7 +91,7 @@ export function addLive(
 }
 
 /** Asks again whenever a log moved that the answer may depend on, and when something in the answer expires. */
-async function watch(visit: Visit, { closed, send }: Stream): Promise<void> {
+async function watch(visit: ConsoleVisit, { closed, send }: Stream): Promise<void> {
   // Nothing that is written changes what was true then, and each answer replays a log.
   if (supposedOf(visit).asOf !== '') return
   const { clock, management } = visit.deps
@@ -110,7 +114,7 @@ async function watch(visit: Visit, { closed, send }: Stream): Promise<void> {
 
 type Shown = { readonly verdict: string; readonly state: 'allowed' | 'denied'; readonly validUntilMs: number | null }
 
-async function verdictNow(visit: Visit): Promise<Shown> {
+async function verdictNow(visit: ConsoleVisit): Promise<Shown> {
   try {
     const { result, validUntilMs } = await answerAsked(visit, askedOf(visit), supposedOf(visit))
     if (result.error !== undefined) return { verdict: '? cannot be decided', state: 'denied', validUntilMs }
@@ -122,7 +126,7 @@ async function verdictNow(visit: Visit): Promise<Shown> {
   }
 }
 
-async function tail(visit: Visit, { closed, send }: Stream): Promise<void> {
+async function tail(visit: ConsoleVisit, { closed, send }: Stream): Promise<void> {
   const { deps, organization: org } = visit
   const filter = filterOf(visit)
   logView(visit, filter, 'live')
@@ -154,7 +158,7 @@ export function since(
   return { newest, leftOut: found.length - newest.length }
 }
 
-const newestOf = (decisions: Visit['deps']['decisions']): number => decisions.latest().next().value?.number ?? -1
+const newestOf = (decisions: ConsoleVisit['deps']['decisions']): number => decisions.latest().next().value?.number ?? -1
 
 function askOf(org: string | null, { subject, permissions }: KeptDecision): object | null {
   const [check] = permissions

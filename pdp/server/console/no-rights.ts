@@ -4,9 +4,9 @@ import { MANAGEMENT_APP } from '../../identity/oauth/management-app.ts'
 import { html } from '../../shared/base/html.ts'
 import { shellWord } from './answer-texts.ts'
 import { address, alert, link } from './parts.ts'
-import type { View, Visit } from './visit.ts'
+import type { ConsoleVisit, View } from './visit.ts'
 
-export function noRights({ person, organization }: Visit): View {
+export function noRights({ person, organization }: ConsoleVisit): View {
   const subject = shellWord(`user:${person.id}`)
   const where = shellWord(organization ?? 'ORGANIZATION')
   return {

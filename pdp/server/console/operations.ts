@@ -3,7 +3,7 @@ import { type Html, html } from '../../shared/base/html.ts'
 import type { DecisionRing } from '../serve/decisions/decision-ring.ts'
 import { shellWord } from './answer-texts.ts'
 import { address, instant, link, name } from './parts.ts'
-import type { Visit } from './visit.ts'
+import type { ConsoleVisit } from './visit.ts'
 
 export type Finding = { readonly what: Html; readonly where: Html }
 type Stream = {
@@ -19,7 +19,7 @@ const KEY_AGE_DAYS = 365
 const DAY_MS = 86_400_000
 
 /** Streams whose receivers do not take their events. */
-export async function ofStreams(visit: Visit): Promise<readonly Finding[]> {
+export async function ofStreams(visit: ConsoleVisit): Promise<readonly Finding[]> {
   if (!visit.mayEverywhere('streams:read')) return []
   const { items } = await visit.api<{ readonly items: readonly Stream[] }>('GET', '/v1/streams')
   return items.flatMap(({ stream_id: stream, client_id: client, status, lag_seconds: lag, last_error: error }) => {
@@ -38,7 +38,7 @@ export function ofConditions({
   deps,
   organization: org,
   may,
-}: Pick<Visit, 'organization' | 'may'> & {
+}: Pick<ConsoleVisit, 'organization' | 'may'> & {
   readonly deps: { readonly decisions: Pick<DecisionRing, 'latest'> }
 }): readonly Finding[] {
   if (org === null || !may('decisions:read')) return []
@@ -59,7 +59,7 @@ export function ofConditions({
 }
 
 /** Of the identity service. */
-export async function ofIdentity(visit: Visit): Promise<readonly Finding[]> {
+export async function ofIdentity(visit: ConsoleVisit): Promise<readonly Finding[]> {
   if (!visit.mayEverywhere('issuers:read')) return []
   const { signingKeyMadeMs, unreachableIssuers, silentIssuers } = await visit.deps.identity.state()
   const ageDays = Math.floor((visit.deps.clock() - signingKeyMadeMs) / DAY_MS)

@@ -8,7 +8,7 @@ import { isSubject, parseTuple } from '../../shared/domain/names.ts'
 import { parseJson } from '../serve/http/json.ts'
 import { RequestProblem } from '../serve/http/status.ts'
 import { type Field, field } from './parts.ts'
-import type { Visit } from './visit.ts'
+import type { ConsoleVisit } from './visit.ts'
 
 export type Supposed = {
   readonly with: string
@@ -23,7 +23,7 @@ type Supposition = {
   readonly context?: JsonObject
 }
 
-export const supposedOf = ({ query }: Visit): Supposed => ({
+export const supposedOf = ({ query }: ConsoleVisit): Supposed => ({
   with: query('with'),
   without: query('without'),
   asOf: query('as_of'),

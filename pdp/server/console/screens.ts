@@ -1,7 +1,7 @@
 /** Every screen: where it is, what it shows, and what its forms do. */
 import { html } from '../../shared/base/html.ts'
 import { STATUS } from '../serve/http/status.ts'
-import { PLACES, type Place } from './layout.ts'
+import { SCREEN_LINKS, type ScreenLink } from './layout.ts'
 import { address, link, name } from './parts.ts'
 import { showAsk } from './screens/ask.ts'
 import { showChanges } from './screens/changes.ts'
@@ -15,19 +15,19 @@ import { showRoutes } from './screens/routes.ts'
 import { showStart } from './screens/start.ts'
 import { actStreams, showStreams } from './screens/streams.ts'
 import { showWhat, showWho } from './screens/who.ts'
-import type { View, Visit } from './visit.ts'
+import type { ConsoleVisit, View } from './visit.ts'
 
 export type Screen = {
   /** Below `/console/`. */
   readonly path: string
-  readonly show: (visit: Visit) => Promise<View>
+  readonly show: (visit: ConsoleVisit) => Promise<View>
   /** What a form of the screen does. The sender is known; `act` looks at what they may do. */
-  readonly act?: (visit: Visit) => Promise<View>
+  readonly act?: (visit: ConsoleVisit) => Promise<View>
 }
 
 /** Of an organization that does not exist there is nothing to look at, and nothing to write. */
 const known =
-  ({ path, title, scope }: Place, show: Screen['show']): Screen['show'] =>
+  ({ path, title, scope }: ScreenLink, show: Screen['show']): Screen['show'] =>
   async (visit) => {
     if (!visit.isOrganizationMissing || !visit.mayEverywhere(scope)) return show(visit)
     const others = visit.organizations.map(({ id }) => html`<li>${link(address(path, { org: id }), name(id))}</li>`)
@@ -36,7 +36,7 @@ const known =
   }
 
 /** In a world without organizations there is nothing to look at yet: who may look everywhere learns how to begin. */
-const within = (place: Place, show: Screen['show']): Screen['show'] =>
+const within = (place: ScreenLink, show: Screen['show']): Screen['show'] =>
   known(place, async (visit) =>
     visit.organization === null && visit.mayEverywhere(place.scope)
       ? { title: place.title, body: NO_ORGANIZATION }
@@ -48,16 +48,16 @@ const NO_ORGANIZATION = html`<div class="empty"><p>There is no organization yet.
 
 export const SCREENS: readonly Screen[] = [
   { path: '', show: showStart },
-  { path: 'ask', show: within(PLACES.ask, showAsk) },
-  { path: 'who', show: within(PLACES.who, showWho) },
-  { path: 'what', show: within(PLACES.what, showWhat) },
-  { path: 'decisions', show: known(PLACES.decisions, showDecisions) },
+  { path: 'ask', show: within(SCREEN_LINKS.ask, showAsk) },
+  { path: 'who', show: within(SCREEN_LINKS.who, showWho) },
+  { path: 'what', show: within(SCREEN_LINKS.what, showWhat) },
+  { path: 'decisions', show: known(SCREEN_LINKS.decisions, showDecisions) },
   { path: 'model', show: showModel, act: actModel },
-  { path: 'relationships', show: within(PLACES.relationships, showRelationships), act: actRelationships },
-  { path: 'organization', show: within(PLACES.organization, showOrganization), act: actOrganization },
+  { path: 'relationships', show: within(SCREEN_LINKS.relationships, showRelationships), act: actRelationships },
+  { path: 'organization', show: within(SCREEN_LINKS.organization, showOrganization), act: actOrganization },
   { path: 'people', show: showPeople, act: actPeople },
-  { path: 'invitations', show: within(PLACES.invitations, showInvitations), act: actInvitations },
+  { path: 'invitations', show: within(SCREEN_LINKS.invitations, showInvitations), act: actInvitations },
   { path: 'routes', show: showRoutes },
   { path: 'streams', show: showStreams, act: actStreams },
-  { path: 'changes', show: known(PLACES.changes, showChanges) },
+  { path: 'changes', show: known(SCREEN_LINKS.changes, showChanges) },
 ]

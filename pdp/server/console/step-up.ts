@@ -2,12 +2,12 @@
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import { keptForm, signInBeside } from './kept-form.ts'
 import { link, status } from './parts.ts'
-import type { View, Visit } from './visit.ts'
+import type { ConsoleVisit, View } from './visit.ts'
 
 const again = (to: string): string => `/console/sign-in?${new URLSearchParams({ again: '1', to })}`
 
 /** In place of the buttons that write, while the sign-in is too old. */
-export const freshness = (visit: Visit, to: string): Html =>
+export const freshness = (visit: ConsoleVisit, to: string): Html =>
   visit.isFresh
     ? EMPTY
     : status(
@@ -15,7 +15,7 @@ export const freshness = (visit: Visit, to: string): Html =>
       )
 
 /** Null when the person may go on. */
-export function mustSignInAgain(visit: Visit, to: string): Extract<View, { body: Html }> | null {
+export function mustSignInAgain(visit: ConsoleVisit, to: string): Extract<View, { body: Html }> | null {
   if (visit.isFresh) return null
   const body = html`<p>Nothing was written. Writing needs a sign-in of the last 15 minutes, with your second factor if you have one.</p>
 ${signInBeside(again(to))}${keptForm(visit.sent, visit.csrf)}`

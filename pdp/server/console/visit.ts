@@ -36,7 +36,7 @@ export type View =
   | { readonly file: string; readonly type: string; readonly text: string }
   | { readonly goTo: string }
 
-export type Visit = {
+export type ConsoleVisit = {
   readonly deps: ConsoleDeps
   readonly path: string
   readonly person: { readonly id: string; readonly name: string }
@@ -72,7 +72,7 @@ export async function openVisit(
   call: OwnServer,
   deps: ConsoleDeps,
   of: { readonly request: FastifyRequest; readonly session: ConsoleSession; readonly csrf: string },
-): Promise<Visit> {
+): Promise<ConsoleVisit> {
   const { request, session, csrf } = of
   const { management, people } = deps
   const query = (name: string): string => one(request.query, name)
@@ -175,7 +175,7 @@ async function organizationsOf(
   { management }: ConsoleDeps,
   user: string,
   wide: ReadonlySet<string>,
-): Promise<Visit['organizations']> {
+): Promise<ConsoleVisit['organizations']> {
   const { store, directory } = management
   if (wide.size > 0) return store.organizations({}, { after: null, countMax: ORGANIZATIONS_MAX })
   const memberships = await directory.activeMemberships(user)

@@ -70,7 +70,7 @@ export type PdpConfig = {
   readonly decisionsKept: number
   /** Of the pages of the identity service. */
   readonly branding: Branding
-  /** After this many days, entries of the log of changes are deleted; null: never. */
+  /** After this many days, entries of the journal are deleted; null: never. */
   readonly changesKeptDays: number | null
   /** Tuples that are visited for one check at most; more is no answer. */
   readonly checkTuplesMax: number

@@ -2,8 +2,8 @@
 import { takesNumberAsInstant } from '../../engine/decide/conditions/number-instants.ts'
 import { loadOpenfga, type ModelDocument } from '../../engine/decide/language/model-language.ts'
 import type { Store } from '../../engine/store/contract.ts'
-import { ENVIRONMENT } from '../../shared/domain/change-log.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
+import { ENVIRONMENT } from '../../shared/domain/journal.ts'
 import type { Log } from '../../shared/process/log.ts'
 
 /** One line for each model. A database that does not answer now must not end the PDP for this. */

@@ -12,7 +12,7 @@ import type { PdpConfig } from './config.ts'
 const STATES_AGE_MS = 15_000
 const NAMED_MAX = 3
 
-type SignalsDeps = Pick<ReceiverDeps, 'sql' | 'appendLog' | 'masterKeys' | 'log'> & { readonly registry: Registry }
+type SignalsDeps = Pick<ReceiverDeps, 'sql' | 'appendJournal' | 'masterKeys' | 'log'> & { readonly registry: Registry }
 export type Receiving = Pick<Receiver, 'push' | 'close'> & {
   /** For readiness, which stays as it is: a PDP without these events still decides. */
   note(): Promise<ProbeResult>

@@ -1,4 +1,4 @@
-/** Deletes old entries of the log of changes once a minute. */
+/** Deletes old entries of the journal once a minute. */
 
 import type { Sql } from '../../engine/store/directory.ts'
 import { createRetention } from '../../engine/store/postgres/retention.ts'

@@ -4,8 +4,8 @@ import type { Registry } from 'prom-client'
 import { createPdp } from '../../engine/decision-point/create-pdp.ts'
 import type { Store } from '../../engine/store/contract.ts'
 import type { Directory } from '../../engine/store/directory.ts'
-import { appendLog } from '../../engine/store/postgres/change-log.ts'
 import { postgresDirectory } from '../../engine/store/postgres/directory.ts'
+import { appendJournal } from '../../engine/store/postgres/journal.ts'
 import { appendEvents } from '../../engine/store/postgres/outbox.ts'
 import { postgresProvisioning } from '../../engine/store/postgres/people/provisioning.ts'
 import { postgresMoves } from '../../engine/store/postgres/tree/moves.ts'
@@ -14,8 +14,8 @@ import { openMasterKeys } from '../../identity/issuer/keys/master-keys.ts'
 import type { TokenState } from '../../identity/issuer/tokens/token-state.ts'
 import { createNetworks, type Networks } from '../../shared/base/addresses.ts'
 import { withTimeout } from '../../shared/base/with-timeout.ts'
-import { ENVIRONMENT } from '../../shared/domain/change-log.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
+import { ENVIRONMENT } from '../../shared/domain/journal.ts'
 import { createRegistry, startOperations } from '../../shared/process/admin-listener.ts'
 import { watchDescriptors } from '../../shared/process/descriptors.ts'
 import { formatAddress, namedBySetting } from '../../shared/process/listen.ts'
@@ -94,7 +94,7 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
   const { sql, store, directory, masterKeys, entitlements, pdp } = data
   const trustedProxies = createNetworks(config.trustedProxies)
   const identity = await openIdentity(config, { data, trustedProxies, registry, log, shutdown })
-  const receiver = receiveSignals(config, { sql, appendLog, masterKeys, registry, log })
+  const receiver = receiveSignals(config, { sql, appendJournal, masterKeys, registry, log })
   shutdown.add('signals', () => receiver.close())
   const { issuer, internalHosts } = config
   const { commits } = data
@@ -226,7 +226,7 @@ async function openIdentity(
     store,
     directory,
     pdp,
-    appendLog,
+    appendJournal,
     appendEvents,
     fetch: globalThis.fetch,
     masterKeys,

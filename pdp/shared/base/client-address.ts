@@ -5,7 +5,7 @@ import { trimBlanks } from './blanks.ts'
 import { messageOf } from './error-message.ts'
 
 /** What one kind of field says: texts as they were sent, from the client's side to ours; null: not said there. */
-export type Said = {
+export type ClaimedChain = {
   readonly addresses: readonly (string | null)[]
   readonly schemes: readonly (string | null)[]
   readonly hosts: readonly (string | null)[]
@@ -16,14 +16,14 @@ export type ProxyChain = { readonly peer: string; readonly trusted: Networks }
 export type Nearest = { readonly address: string; readonly proxyCount: number }
 
 /** X-Forwarded-*; null when none of them is there. */
-export function plainSaid(raw: readonly string[]): Said | null {
+export function plainSaid(raw: readonly string[]): ClaimedChain | null {
   const said = { addresses: list(raw, 'x-forwarded-for'), schemes: list(raw, 'x-forwarded-proto') }
   const hosts = list(raw, 'x-forwarded-host')
   return said.addresses.length + said.schemes.length + hosts.length === 0 ? null : { ...said, hosts }
 }
 
 /** Forwarded; null when it is not there. Throws Error for what cannot be read. */
-export function standardSaid(raw: readonly string[]): Said | null {
+export function standardSaid(raw: readonly string[]): ClaimedChain | null {
   const elements = values(raw, 'forwarded').flatMap(parseForwarded)
   if (elements.length === 0) return null
   const each = (name: string): (string | null)[] => elements.map((element) => element.get(name) ?? null)
@@ -31,7 +31,7 @@ export function standardSaid(raw: readonly string[]): Said | null {
 }
 
 /** From the nearest proxy to the first address that is no trusted proxy's. Throws Error for what is no address. */
-export function nearestStranger({ addresses }: Said, { peer, trusted }: ProxyChain): Nearest {
+export function nearestStranger({ addresses }: ClaimedChain, { peer, trusted }: ProxyChain): Nearest {
   let address = peer
   let proxyCount = 1
   for (let at = addresses.length - 1; at >= 0; at -= 1) {

@@ -22,7 +22,7 @@ export type AdministeredKind =
   | 'invitation'
   | 'identity_provider'
   | 'foreign_identity'
-/** One thing that a write does, as it stands in the log. `null` deletes. */
+/** One thing that a write does, as it stands in the journal. `null` deletes. */
 export type Change =
   | { readonly kind: 'tuple'; readonly op: 'write' | 'delete'; readonly tuple: Tuple }
   | { readonly kind: 'membership'; readonly user: string; readonly membership: Membership | null }
@@ -33,13 +33,13 @@ export type Change =
   | { readonly kind: 'organization'; readonly id: string; readonly organization: Organization | null }
   | { readonly kind: 'manifest'; readonly manifest: Manifest }
   | { readonly kind: 'role'; readonly key: string; readonly role: OrganizationRole | null }
-  /** No decision reads these: in the directory's log the first three, in the environment's the next two, in an organization's the last. */
+  /** No decision reads these: in the directory's journal the first three, in the environment's the next two, in an organization's the last. */
   | { readonly kind: AdministeredKind; readonly id: string; readonly op: 'write' | 'delete' }
   /** Revokes every token of the jti, grant, session, user or client before its `exp`; with `issuedUntilMs` those of before. */
   | { readonly kind: 'token'; readonly by: RevocationCause; readonly id: string; readonly issuedUntilMs?: number }
-  /** Too much changed to be listed: caches discard this log. */
+  /** Too much changed to be listed: caches discard this journal. */
   | { readonly kind: 'clear' }
 /** The whole write fails with `precondition_failed` unless the tuple is (or is not) there, unexpired. */
 export type Precondition = { readonly tuple: Omit<Tuple, 'expiresAtMs'>; readonly exists: boolean }
-/** Who did it, for the audit log. */
+/** Who did it, for the journal. */
 export type WriteContext = { readonly actor: string; readonly requestId: string }

@@ -65,9 +65,9 @@ export type TokenMemberships = {
   readonly organizations: readonly string[]
 }
 
-/** How the token log names a bearer's token. */
+/** How the token journal names a bearer's token. */
 export type RevocationQuestion = {
-  /** Any of these in the token log revokes the token (revocationKey). */
+  /** Any of these in the token journal revokes the token (revocationKey). */
   readonly revocationKeys?: readonly string[]
   /** When the token was issued, in milliseconds: revoking a client ends the tokens that it had until then. */
   readonly issuedAtMs?: number
@@ -99,7 +99,7 @@ export type DecideRequest = RevocationQuestion & {
   readonly contextualTuples?: readonly ContextualTuple[]
   /** Stored tuples that do not count in this question, at most 100: what would be denied without them? For relations only. */
   readonly withoutTuples?: readonly ContextualTuple[]
-  /** Milliseconds since the epoch: the question is about what was true then, as far as the log of changes reaches back. */
+  /** Milliseconds since the epoch: the question is about what was true then, as far as the journal reaches back. */
   readonly asOfMs?: number
   /** Groups that have the subject as a member, in this question only. */
   readonly memberships?: TokenMemberships
@@ -262,7 +262,7 @@ export interface Pdp {
   entitlement(organization: string, key: string): Promise<EntitlementResult | null>
   /** At most 256 checks and 256 entitlements, all answered at one moment. Throws PdpError. */
   decide(request: DecideRequest): Promise<Decision>
-  /** Whether the token log revokes a token. */
+  /** Whether the token journal revokes a token. */
   isRevoked(token: RevocationQuestion): Promise<boolean>
   /** `app`: the app whose roles count, besides the organization-wide ones. */
   held(request: { organization: string; subject: Subject; app: string | null }): Promise<HeldRoles>

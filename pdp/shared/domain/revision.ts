@@ -1,17 +1,17 @@
-/** The log positions that an answer was evaluated at, as an opaque text for comparison. */
-import { type LogId, type LogPosition, TOKENS, type Vector } from './change-log.ts'
+/** The journal positions that an answer was evaluated at, as an opaque text for comparison. */
+import { type JournalId, type JournalPosition, TOKENS, type Vector } from './journal.ts'
 
-type At = { readonly vector: Vector; readonly logs: readonly LogId[] }
-type Said = {
-  readonly logs: readonly LogId[]
-  readonly positions: readonly (LogPosition | undefined)[]
+type At = { readonly vector: Vector; readonly logs: readonly JournalId[] }
+type KnownText = {
+  readonly logs: readonly JournalId[]
+  readonly positions: readonly (JournalPosition | undefined)[]
   readonly text: string
 }
 
 /** Texts that are kept at most before all are dropped. */
 const SAID_MAX = 10_000
 
-/** Equal texts, equal content of the logs. */
+/** Equal texts, equal content of the journals. */
 export function revisionText({ vector, logs }: At): string {
   const positions = logs.flatMap((log) => {
     const position = vector.logs.get(log)
@@ -20,7 +20,7 @@ export function revisionText({ vector, logs }: At): string {
   return Buffer.from(JSON.stringify(positions)).toString('base64url')
 }
 
-/** Of an answer to which no token matters: the log of tokens changes often. `text`: of revisionText. */
+/** Of an answer to which no token matters: the journal of tokens changes often. `text`: of revisionText. */
 export function withoutTokens(text: string): string {
   const positions: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'))
   const kept = Array.isArray(positions)
@@ -31,7 +31,7 @@ export function withoutTokens(text: string): string {
 
 /** As revisionText, which is slow: returns the text from memory while the positions are the same. */
 export function createRevisionTexts(): (at: At) => string {
-  const said = new Map<LogId | undefined, Said>()
+  const said = new Map<JournalId | undefined, KnownText>()
   return (at) => {
     const { logs, vector } = at
     const [first] = logs
@@ -44,7 +44,7 @@ export function createRevisionTexts(): (at: At) => string {
   }
 }
 
-function holds({ logs, positions }: Said, at: At): boolean {
+function holds({ logs, positions }: KnownText, at: At): boolean {
   if (logs.length !== at.logs.length) return false
   return at.logs.every((log, i) => {
     const now = at.vector.logs.get(log)

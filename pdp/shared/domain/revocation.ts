@@ -1,7 +1,7 @@
-/** Entries of the token log, which revoke tokens before they expire. */
+/** Entries of the token journal, which revoke tokens before they expire. */
 
 /** What names tokens of another issuer in its own words: the person, the session, the e-mail address, the token. */
-export const FOREIGN_CAUSES = [
+export const ISSUER_CAUSES = [
   'foreign_subject',
   'foreign_session',
   // Of a person whose token does not say which session it belongs to.
@@ -11,8 +11,8 @@ export const FOREIGN_CAUSES = [
   // Whatever the issuer issued.
   'foreign_issuer',
 ] as const
-export type ForeignCause = (typeof FOREIGN_CAUSES)[number]
-export type RevocationCause = 'jti' | 'grant' | 'session' | 'user' | 'client' | ForeignCause
+export type IssuerCause = (typeof ISSUER_CAUSES)[number]
+export type RevocationCause = 'jti' | 'grant' | 'session' | 'user' | 'client' | IssuerCause
 /** `key`: as revocationKey makes it. */
 export type Revocation = {
   readonly key: string
@@ -20,13 +20,13 @@ export type Revocation = {
   /** Tokens that were issued later live; absent: of a client `atMs`, of all else none does. */
   readonly issuedUntilMs?: number
 }
-/** How a revocation is named: `jti <id>`, `grant <id>`, `session <id>`, `user <id>`, `client <id>` or `<foreign cause> <id>`. */
+/** How a revocation is named: `jti <id>`, `grant <id>`, `session <id>`, `user <id>`, `client <id>` or `<cause of an issuer> <id>`. */
 export const revocationKey = (by: RevocationCause, id: string): string => `${by} ${id}`
-/** The id of a foreign cause. An issuer has no space, so no issuer can name what is another's. */
-export const foreignId = (issuer: string, value: string): string => `${issuer} ${value}`
-/** Revocations are kept this long, also in the log. Access tokens live 15 minutes, so none outlives its revocation. */
+/** The id of a cause at an issuer. An issuer has no space, so no issuer can name what is another's. */
+export const idAtIssuer = (issuer: string, value: string): string => `${issuer} ${value}`
+/** Revocations are kept this long, also in the journal. Access tokens live 15 minutes, so none outlives its revocation. */
 export const REVOCATION_KEPT_MS = 30 * 60_000
 /** Of an issuer that says what it revoked: older tokens are refused, because what revoked them may be forgotten. */
-export const FOREIGN_TOKEN_AGE_MAX_MS = 24 * 3_600_000
+export const ISSUER_TOKEN_AGE_MAX_MS = 24 * 3_600_000
 /** An hour more than such a token can be old, whatever clocks differ. */
-export const FOREIGN_REVOCATION_KEPT_MS = FOREIGN_TOKEN_AGE_MAX_MS + 3_600_000
+export const ISSUER_REVOCATION_KEPT_MS = ISSUER_TOKEN_AGE_MAX_MS + 3_600_000

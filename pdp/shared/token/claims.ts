@@ -25,7 +25,7 @@ export type AccessClaims = {
   /** Groups of another issuer that hold the subject as long as the token lives; none for our own tokens. */
   readonly groups: readonly string[]
   /** By what another issuer may name the token when it ends a session or an account. Absent: one of our own tokens. */
-  readonly foreign?: ForeignNames
+  readonly issuerNames?: IssuerNames
   /** SHA-256 of the token in base64url: the token's key in caches and handles, and the `ath` of proofs. */
   readonly digest: string
   /** All signed claims; the object has no prototype. */
@@ -33,7 +33,7 @@ export type AccessClaims = {
 }
 
 /** As the issuer wrote them, without our prefix. */
-export type ForeignNames = {
+export type IssuerNames = {
   /** `sub`, and the claim that names our subject if that is another one. */
   readonly subjects: readonly string[]
   readonly session: string | null
@@ -55,7 +55,7 @@ const SECONDS_MAX = 8.64e12
 export function parseClaims(
   payload: JsonMembers,
   digest: string,
-  external?: { readonly groups: readonly string[]; readonly foreign: ForeignNames },
+  external?: { readonly groups: readonly string[]; readonly issuerNames: IssuerNames },
 ): AccessClaims {
   return Object.freeze({
     issuer: text(payload, 'iss'),

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import type { AlgorithmName } from './algorithms.ts'
 import { type AccessClaims, optionalInstant, parseClaims } from './claims.ts'
 import { TokenError } from './errors.ts'
-import { EXTERNAL_MARK, type ForeignIssuer, readForeignClaims, requireAccessToken } from './foreign-claims.ts'
+import { EXTERNAL_MARK, type IssuerTerms, readIssuerClaims, requireAccessToken } from './issuer-claims.ts'
 import { type JsonMembers, type Jws, parseJws, TOKEN_CHARS_MAX } from './jws.ts'
 import type { KeySource } from './keys.ts'
 import { INTROSPECTED_MS, type Introspect, requireIntrospected } from './opaque-tokens.ts'
@@ -17,7 +17,7 @@ export type TrustedIssuer = {
   readonly keys: KeySource
   readonly algorithms: readonly AlgorithmName[]
   /** Null or absent: the PDP itself. */
-  readonly external?: ForeignIssuer | null
+  readonly external?: IssuerTerms | null
   /** Only an external issuer has it: it is then asked about every access token, and its keys verify none. */
   readonly introspect?: Introspect
 }
@@ -114,7 +114,7 @@ type Presented = {
   readonly digest: string
   readonly jws: Jws | null
   readonly issuer: TrustedIssuer
-  readonly external: ForeignIssuer | null
+  readonly external: IssuerTerms | null
   readonly clock: () => number
 }
 
@@ -123,7 +123,7 @@ async function signed({ token, digest, jws, issuer, external }: Presented): Prom
   // RFC 9068 section 4: another kind of JWT, such as an ID token, is not an access token.
   requireAccessToken(jws, external)
   const key = await findSigner(token, jws.header, issuer)
-  const claims = external === null ? ownClaims(jws.payload, digest) : readForeignClaims(jws.payload, external, digest)
+  const claims = external === null ? ownClaims(jws.payload, digest) : readIssuerClaims(jws.payload, external, digest)
   return { claims, isGood: () => issuer.keys.holds(key) }
 }
 
@@ -134,7 +134,7 @@ async function introspected({ token, digest, issuer, external, clock }: Presente
   requireIntrospected(answer, issuer.issuer)
   // RFC 7662 section 2.2 lets an issuer leave out `iss` and `iat`.
   const own = Object.assign(Object.create(null), { iat: clock() / 1_000 }, answer, { iss: issuer.issuer })
-  return { claims: readForeignClaims(own, external, digest), isGood: () => clock() < untilMs }
+  return { claims: readIssuerClaims(own, external, digest), isGood: () => clock() < untilMs }
 }
 
 /** Only subjects of external issuers have such ids, so no other issuer may name one. */

@@ -1,6 +1,6 @@
 /** What a security event of another issuer ends: entries of the token log that name that issuer's tokens, and nothing else. */
 import type { Change } from '../../shared/domain/change.ts'
-import { type ForeignCause, foreignId } from '../../shared/domain/revocation.ts'
+import { type IssuerCause, idAtIssuer } from '../../shared/domain/revocation.ts'
 import { CAEP_EVENTS, RISC_EVENTS, type SecurityEvent } from '../set/event-types.ts'
 import type { SetClaims } from '../set/set.ts'
 import type { SimpleSubject, SubjectIdentifier } from '../set/subjects.ts'
@@ -33,10 +33,10 @@ export function effectsOf(
   const issuedUntilMs = Math.min(endOf(claims), nowMs + SKEW_MS)
   const session = ENDS_SESSIONS.has(event.type) ? sessionOf(subject) : null
   const people = namesIn(partOf(subject, 'user'), issuer)
-  const change = (by: ForeignCause, value: string, isForEver: boolean): TokenChange => ({
+  const change = (by: IssuerCause, value: string, isForEver: boolean): TokenChange => ({
     kind: 'token',
     by,
-    id: foreignId(issuer, value),
+    id: idAtIssuer(issuer, value),
     ...(!isForEver && { issuedUntilMs }),
   })
   const ofPeople = people.map(({ by, value }) => change(by, value, by === 'foreign_jti'))
@@ -56,7 +56,7 @@ function endOf({ event, toe, iat }: { readonly event: SecurityEvent; toe: number
   return Math.floor(seconds) * 1_000 + 999
 }
 
-type Name = { readonly by: ForeignCause; readonly value: string }
+type Name = { readonly by: IssuerCause; readonly value: string }
 
 /** How the issuer's tokens name the subject. A subject of another issuer has no name here. */
 function namesIn(subject: SimpleSubject | null, issuer: string): readonly Name[] {

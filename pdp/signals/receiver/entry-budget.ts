@@ -1,6 +1,6 @@
 /** How much one issuer may have in the token log, which every PDP holds in memory: past that, all its tokens end at once. */
 import type { Change } from '../../shared/domain/change.ts'
-import { FOREIGN_REVOCATION_KEPT_MS, foreignId } from '../../shared/domain/revocation.ts'
+import { ISSUER_REVOCATION_KEPT_MS, idAtIssuer } from '../../shared/domain/revocation.ts'
 
 /** Entries of one issuer in the time for which they are kept, by this process. */
 const ENTRIES_MAX = 100_000
@@ -17,12 +17,12 @@ export function createEntryBudget(entriesMax: number = ENTRIES_MAX): EntryBudget
     within(issuer, changes, nowMs) {
       const known = used.get(issuer)
       const window =
-        known !== undefined && nowMs < known.untilMs ? known : { count: 0, untilMs: nowMs + FOREIGN_REVOCATION_KEPT_MS }
+        known !== undefined && nowMs < known.untilMs ? known : { count: 0, untilMs: nowMs + ISSUER_REVOCATION_KEPT_MS }
       window.count += changes.length
       if (window !== known && used.size >= ISSUERS_MAX) used.clear()
       used.set(issuer, window)
       if (window.count <= entriesMax) return changes
-      return [{ kind: 'token', by: 'foreign_issuer', id: foreignId(issuer, ''), issuedUntilMs: nowMs }]
+      return [{ kind: 'token', by: 'foreign_issuer', id: idAtIssuer(issuer, ''), issuedUntilMs: nowMs }]
     },
   }
 }

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import type { Queries, Sql } from '../../engine/store/directory.ts'
 import type { Change, WriteContext } from '../../shared/domain/change.ts'
-import { type LogId, TOKENS } from '../../shared/domain/change-log.ts'
+import { type JournalId, TOKENS } from '../../shared/domain/journal.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { TokenError } from '../../shared/token/errors.ts'
 import type { KeySource } from '../../shared/token/keys.ts'
@@ -29,15 +29,15 @@ export const OUTCOMES = [
 export type IntakeOutcome = (typeof OUTCOMES)[number]
 
 /** Locks and raises a log and stores entries inside the caller's transaction. */
-export type AppendLog = (
+export type AppendJournal = (
   sql: Queries,
-  log: LogId,
+  log: JournalId,
   changes: readonly Change[],
   context: WriteContext,
 ) => Promise<unknown>
 export type IntakeDeps = {
   readonly sql: Sql
-  readonly appendLog: AppendLog
+  readonly appendJournal: AppendJournal
   readonly keysOf: (stream: ReceivedStream) => KeySource
   readonly states: VerificationStates
   readonly budget: EntryBudget
@@ -78,7 +78,7 @@ export function createIntake(deps: IntakeDeps): Intake {
       const context = { actor: `issuer:${issuer}`, requestId: claims.jti }
       const changes = counted ?? deps.budget.within(issuer, taken.changes, clock())
       counted = changes
-      if (changes.length > 0) await deps.appendLog(tx, TOKENS, changes, context)
+      if (changes.length > 0) await deps.appendJournal(tx, TOKENS, changes, context)
       if (taken.control?.kind === 'verification') await noteHeard(tx, issuer)
       if (taken.control?.kind === 'status') await noteStatus(tx, issuer, taken.control.status)
       // One row for all of them, so not with each.

@@ -2,7 +2,7 @@
 
 import { type MasterKeys, seal } from '../../shared/base/encryption.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
-import { foreignId, revocationKey } from '../../shared/domain/revocation.ts'
+import { idAtIssuer, revocationKey } from '../../shared/domain/revocation.ts'
 import type { AccessClaims } from '../../shared/token/claims.ts'
 
 /** What transmitters are called with: the purpose, and the name of each. */
@@ -66,15 +66,15 @@ export const shownSignals = ({ secret_sealed: _, ...shown }: StoredSignals): Sho
 export const SILENT = '(coalesce(r.heard_at, r.made_at) < now() - make_interval(secs => r.silent_after_s))'
 
 /** Ends all that the issuer has issued. */
-export const issuerKey = (issuer: string): string => revocationKey('foreign_issuer', foreignId(issuer, ''))
+export const issuerKey = (issuer: string): string => revocationKey('foreign_issuer', idAtIssuer(issuer, ''))
 
 /** Everything in the token log by which the issuer of the token ends it. */
-export function externalKeys({ issuer, foreign }: AccessClaims): readonly string[] {
-  if (foreign === undefined) return []
-  const { subjects, session, jti } = foreign
-  const email = foreign.email?.toLowerCase()
+export function externalKeys({ issuer, issuerNames }: AccessClaims): readonly string[] {
+  if (issuerNames === undefined) return []
+  const { subjects, session, jti } = issuerNames
+  const email = issuerNames.email?.toLowerCase()
   const keyOf = (by: Parameters<typeof revocationKey>[0], value: string): string =>
-    revocationKey(by, foreignId(issuer, value))
+    revocationKey(by, idAtIssuer(issuer, value))
   const keys = [issuerKey(issuer), ...subjects.map((subject) => keyOf('foreign_subject', subject))]
   if (email !== undefined) keys.push(keyOf('foreign_email', email))
   if (jti !== null) keys.push(keyOf('foreign_jti', jti))

@@ -16,7 +16,7 @@ export type HeldDeps = PauseDeps & {
   readonly feed: Pick<Feed, 'after' | 'newest'>
   readonly heldMax: number
 }
-type Held = Stream & {
+type HoldingStream = Stream & {
   readonly heldFrom: number | null
   readonly heldSeq: number
   readonly heldCount: number
@@ -30,7 +30,10 @@ const HELD_COLUMNS = `${STREAM_COLUMNS}, s.held_from as "heldFrom", s.held_seq a
 export async function lookAtHeld(deps: HeldDeps, id: string): Promise<boolean> {
   const { sql, feed, heldMax } = deps
   const ahead = { after: feed.after, upTo: feed.newest() }
-  const [stream] = await sql.query<Held>(`select ${HELD_COLUMNS} from signal_stream s where s.stream_id = $1`, [id])
+  const [stream] = await sql.query<HoldingStream>(
+    `select ${HELD_COLUMNS} from signal_stream s where s.stream_id = $1`,
+    [id],
+  )
   if (stream === undefined) return true
   const listener = await listenerOf(deps.issuer, sql, stream)
   const read = async (from: number, countMax: number) => {

@@ -2,9 +2,9 @@
 
 import { createPdp } from '../../engine/decision-point/create-pdp.ts'
 import { memoryStore } from '../../engine/store/memory/memory.ts'
-import { ENVIRONMENT } from '../../shared/domain/change-log.ts'
 import type { AskedSubject, PermissionResult } from '../../shared/domain/decision.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
+import { ENVIRONMENT } from '../../shared/domain/journal.ts'
 import { fileProblem } from '../../shared/process/command/file-problem.ts'
 import { planOpenFga } from '../import/openfga.ts'
 import type { Plan } from '../import/plan.ts'

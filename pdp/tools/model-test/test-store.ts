@@ -3,12 +3,12 @@ import { answerCheck } from '../../engine/decide/check.ts'
 import { ConditionRun } from '../../engine/decide/conditions/run.ts'
 import type { Model } from '../../engine/decide/model.ts'
 import type { View } from '../../engine/decide/view.ts'
-import { Turns } from '../../engine/store/cache/turns.ts'
+import { EventLoopTurns } from '../../engine/store/cache/event-loop-turns.ts'
 import { memoryStore } from '../../engine/store/memory/memory.ts'
 import { residentEvaluator } from '../../engine/store/memory/resident.ts'
 import type { Change } from '../../shared/domain/change.ts'
-import { ENVIRONMENT } from '../../shared/domain/change-log.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
+import { ENVIRONMENT } from '../../shared/domain/journal.ts'
 import type { JsonObject } from '../../shared/domain/json.ts'
 import { Coding } from './name-coding.ts'
 import type { UserFilter } from './store-file.ts'
@@ -38,7 +38,7 @@ export async function createWorld(model: Model, tuples: readonly FileTuple[]): P
     changes.set(`${tuple.object}#${tuple.relation}@${tuple.subject}`, { kind: 'tuple', op: 'write', tuple })
   }
   if (changes.size > 0) await store.write(ORGANIZATION, [...changes.values()], { context })
-  const moments = residentEvaluator(store, new Turns())
+  const moments = residentEvaluator(store, new EventLoopTurns())
   const ask = async (questions: readonly Question[], asked: JsonObject): Promise<readonly boolean[]> => {
     const evaluate = (view: View) => answerAll(view, coded, { questions, context: asked })
     try {

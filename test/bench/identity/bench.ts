@@ -8,8 +8,8 @@ import { createPdp } from '../../../pdp/engine/decision-point/create-pdp.ts'
 import type { Store } from '../../../pdp/engine/store/contract.ts'
 import type { Directory } from '../../../pdp/engine/store/directory.ts'
 import { startEmbeddedPostgres } from '../../../pdp/engine/store/embedded-postgres/embedded-postgres.ts'
-import { appendLog } from '../../../pdp/engine/store/postgres/change-log.ts'
 import { postgresDirectory } from '../../../pdp/engine/store/postgres/directory.ts'
+import { appendJournal } from '../../../pdp/engine/store/postgres/journal.ts'
 import { appendEvents } from '../../../pdp/engine/store/postgres/outbox.ts'
 import { openPostgres } from '../../../pdp/engine/store/postgres/postgres.ts'
 import { createIdentity, type Identity, type IssuerRoutes } from '../../../pdp/identity/identity.ts'
@@ -19,7 +19,7 @@ import {
   hashSecret,
 } from '../../../pdp/identity/people/passwords/password-hash.ts'
 import { masterKeysOf } from '../../../pdp/shared/base/encryption.ts'
-import { ENVIRONMENT } from '../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../pdp/shared/domain/journal.ts'
 import { createLog } from '../../../pdp/shared/process/log.ts'
 import { type Latency, latencyOf, spreadOf } from '../report/figures.ts'
 import type { CpuByRole } from '../report/process-use.ts'
@@ -57,7 +57,7 @@ export async function measureIdentity(extent: Extent): Promise<{ group: Group }>
       store: opened.store,
       directory,
       pdp: createPdp({ store: opened.store }),
-      appendLog,
+      appendJournal,
       appendEvents,
       fetch: globalThis.fetch,
       masterKeys: masterKeysOf(Buffer.alloc(32, 1)),

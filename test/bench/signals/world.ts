@@ -8,7 +8,7 @@ import { postgresDirectory } from '../../../pdp/engine/store/postgres/directory.
 import { openPostgres } from '../../../pdp/engine/store/postgres/postgres.ts'
 import { masterKeysOf } from '../../../pdp/shared/base/encryption.ts'
 import type { Change } from '../../../pdp/shared/domain/change.ts'
-import { ENVIRONMENT } from '../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../pdp/shared/domain/journal.ts'
 import { createStream } from '../../../pdp/signals/transmitter/streams.ts'
 import { createPart, type Part, spawnNode } from '../../faults/part.ts'
 import { freePort } from '../../support/free-port.ts'

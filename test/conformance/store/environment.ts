@@ -1,8 +1,8 @@
 /** What a Store must keep true of the organization tree and of the manifests of apps. */
 import { describe, expect, test } from 'vitest'
 import type { OrganizationFilter, Store } from '../../../pdp/engine/store/contract.ts'
-import { ENVIRONMENT } from '../../../pdp/shared/domain/change-log.ts'
 import { PdpError } from '../../../pdp/shared/domain/errors.ts'
+import { ENVIRONMENT } from '../../../pdp/shared/domain/journal.ts'
 import { organization, put } from '../../support/tuples.ts'
 import { code, type OpenStore, useStore } from './suite.ts'
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { type RowKey, SET_ROWS_MAX, type Store } from '../../../pdp/engine/store/contract.ts'
 import type { Change } from '../../../pdp/shared/domain/change.ts'
-import { ENVIRONMENT } from '../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../pdp/shared/domain/journal.ts'
 import type { Tuple } from '../../../pdp/shared/domain/tuple.ts'
 import { organization, put, tuple } from '../../support/tuples.ts'
 import { type OpenStore, useStore } from './suite.ts'

@@ -1,7 +1,7 @@
 /** What a Store must answer across all organizations, on a store that holds nothing else. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { HeldRole, Store } from '../../../pdp/engine/store/contract.ts'
-import { ENVIRONMENT } from '../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../pdp/shared/domain/journal.ts'
 import { grant, organization, put } from '../../support/tuples.ts'
 import { type OpenStore, openOnce } from './suite.ts'
 

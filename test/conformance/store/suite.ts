@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
 import type { RowKey, RowSet, Store, Written } from '../../../pdp/engine/store/contract.ts'
 import type { Change } from '../../../pdp/shared/domain/change.ts'
-import { ENVIRONMENT } from '../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../pdp/shared/domain/journal.ts'
 import { context, organization } from '../../support/tuples.ts'
 
 export type OpenStore = () => Promise<{ store: Store; close(): Promise<void> }>

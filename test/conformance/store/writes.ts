@@ -1,7 +1,7 @@
 /** What Store.write must do: whole or not at all, logged, and refused with the place of each fault. */
 import { describe, expect, test } from 'vitest'
 import type { Change } from '../../../pdp/shared/domain/change.ts'
-import { ENVIRONMENT, TOKENS } from '../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT, TOKENS } from '../../../pdp/shared/domain/journal.ts'
 import { parseTuple } from '../../../pdp/shared/domain/names.ts'
 import { context, drop, grant, member, organization, put, putIf } from '../../support/tuples.ts'
 import { code, type OpenStore, useStore } from './suite.ts'
@@ -80,7 +80,7 @@ export function writesSuite(open: OpenStore): void {
 
     describe('that may let nobody in', () => {
       const leave = (user: string) =>
-        t.store.write(t.acme, [{ kind: 'membership', user, membership: null }], { context, letsNobodyIn: true })
+        t.store.write(t.acme, [{ kind: 'membership', user, membership: null }], { context, keepsSuspension: true })
       const held: [string, Change][] = [
         ['a tuple', put('doc:1#viewer@user:a')],
         ['a tuple that expires later', put('doc:1#viewer@user:a', 9_999_999_999_999)],

@@ -1,5 +1,5 @@
 /** What was right at any moment of a run, by the reference and the replayed logs. */
-import type { LogId } from '../../../pdp/shared/domain/change-log.ts'
+import type { JournalId } from '../../../pdp/shared/domain/journal.ts'
 import { referenceAnswer } from '../../support/reference.ts'
 import { worldFor } from '../conditions/world.ts'
 import type { Committed } from './archive.ts'
@@ -8,11 +8,11 @@ import type { Asked } from './records.ts'
 import { NOTHING, type State, worldOf } from './state.ts'
 
 export type Revision = Committed & { readonly state: State }
-export type Logs = ReadonlyMap<LogId, readonly Revision[]>
+export type Logs = ReadonlyMap<JournalId, readonly Revision[]>
 /** Milliseconds by which the two clocks' readings may be rounded apart. */
 export const CLOCK_SLACK_MS = 1
 
-export function stateOf(logs: Logs, log: LogId, revision: number): State | undefined {
+export function stateOf(logs: Logs, log: JournalId, revision: number): State | undefined {
   return revision === 0 ? NOTHING : logs.get(log)?.[revision - 1]?.state
 }
 
@@ -23,7 +23,7 @@ export class Answers {
   readonly #known = new Map<string, readonly (boolean | null)[]>()
   readonly #expiries = new WeakMap<State, readonly number[]>()
 
-  #expiriesOf(states: ReadonlyMap<LogId, State>): readonly number[] {
+  #expiriesOf(states: ReadonlyMap<JournalId, State>): readonly number[] {
     return [...states.values()].flatMap((state) => {
       const known = this.#expiries.get(state)
       if (known !== undefined) return known
@@ -34,15 +34,15 @@ export class Answers {
   }
 
   /** An instant of every kind that the request's duration offers: its begin, and each expiry in it. */
-  instants(states: ReadonlyMap<LogId, State>, { startMs, endMs }: Asked): readonly number[] {
+  instants(states: ReadonlyMap<JournalId, State>, { startMs, endMs }: Asked): readonly number[] {
     const begin = startMs - CLOCK_SLACK_MS
     const within = this.#expiriesOf(states).filter((e) => e > begin && e <= endMs + CLOCK_SLACK_MS)
     return [begin, ...new Set(within)]
   }
 
   at(
-    states: ReadonlyMap<LogId, State>,
-    vector: readonly (readonly [log: LogId, revision: number, ...rest: readonly string[]])[],
+    states: ReadonlyMap<JournalId, State>,
+    vector: readonly (readonly [log: JournalId, revision: number, ...rest: readonly string[]])[],
     asked: { question: Question; clockMs: number },
   ): readonly (boolean | null)[] {
     const { question, clockMs } = asked

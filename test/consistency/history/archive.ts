@@ -5,11 +5,11 @@
  */
 import type pg from 'pg'
 import type { Change } from '../../../pdp/shared/domain/change.ts'
-import type { LogId } from '../../../pdp/shared/domain/change-log.ts'
+import type { JournalId } from '../../../pdp/shared/domain/journal.ts'
 
 /** One revision of one log. */
 export type Committed = {
-  readonly log: LogId
+  readonly log: JournalId
   readonly revision: number
   readonly writeId: string
   readonly requestId: string
@@ -73,7 +73,7 @@ export async function readArchive(database: pg.Pool): Promise<readonly Committed
 }
 
 /** What the tables hold, by log, as text that can be compared. */
-export async function readTables(database: pg.Pool): Promise<ReadonlyMap<LogId, readonly string[]>> {
+export async function readTables(database: pg.Pool): Promise<ReadonlyMap<JournalId, readonly string[]>> {
   const { rows } = await database.query<{ log: string; item: string }>(`
     select organization_id as log, 'tuple ' || object || '#' || relation || '@' || subject || ' ' ||
       coalesce(round(extract(epoch from expires_at) * 1000)::text, 'never') ||
@@ -85,6 +85,6 @@ export async function readTables(database: pg.Pool): Promise<ReadonlyMap<LogId, 
     union all select '#environment', 'role ' || key || ' ' || array_to_string(permissions, ',') from organization_role
     union all select '#environment', 'manifest ' || app || ' ' || version || ' ' || md5(coalesce(document ->> 'model', '')) || ' ' ||
       coalesce(document -> 'roles' -> 'clerk' -> 'permissions', '[]')::text from manifest where current`)
-  const byLog = Map.groupBy(rows, (row) => row.log)
-  return new Map([...byLog].map(([log, items]) => [log, items.map((i) => i.item).sort()]))
+  const byJournal = Map.groupBy(rows, (row) => row.log)
+  return new Map([...byJournal].map(([log, items]) => [log, items.map((i) => i.item).sort()]))
 }

@@ -34,10 +34,10 @@ export type HistoryCase = {
 /** Makes the caches of a node visible to its audit, and its rows liable to be lost. */
 export const HOOKS: readonly Edit[] = [
   {
-    file: 'engine/store/cache/log-cache-set.ts',
-    find: 'readonly #caches = new Map<LogId, LogCache>()',
+    file: 'engine/store/cache/journal-cache-set.ts',
+    find: 'readonly #caches = new Map<JournalId, JournalCache>()',
     replace:
-      'readonly #caches = new Map<LogId, LogCache>()\n  protected readonly history = ((globalThis as unknown as { historyCaches?: unknown[] }).historyCaches ??= []).push(() => this.#caches)',
+      'readonly #caches = new Map<JournalId, JournalCache>()\n  protected readonly history = ((globalThis as unknown as { historyCaches?: unknown[] }).historyCaches ??= []).push(() => this.#caches)',
   },
   {
     file: 'engine/store/cache/row-budget.ts',

@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { Change } from '../../../pdp/shared/domain/change.ts'
-import { ENVIRONMENT, type LogId, TOKENS } from '../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT, type JournalId, TOKENS } from '../../../pdp/shared/domain/journal.ts'
 import { Answers, CLOCK_SLACK_MS, type Logs, type Revision, stateOf } from './answers.ts'
 import type { Committed } from './archive.ts'
 import {
@@ -23,7 +23,7 @@ export function judge(history: {
   readonly writes: readonly WriteRecord[]
   readonly decisions: readonly DecisionRecord[]
   readonly standings: readonly StandingRecord[]
-  readonly tables: ReadonlyMap<LogId, readonly string[]> | null
+  readonly tables: ReadonlyMap<JournalId, readonly string[]> | null
 }): readonly Violation[] {
   const violations: Violation[] = []
   const report = (rule: Rule, message: string): void => void violations.push({ rule, message })
@@ -45,7 +45,7 @@ function replayArchive(
   report: (rule: Rule, message: string) => void,
 ): Logs {
   const requests = new Map(writes.map((w) => [w.requestId, w]))
-  const logs = new Map<LogId, Revision[]>()
+  const logs = new Map<JournalId, Revision[]>()
   for (const entry of archive) {
     const { log, revision } = entry
     const done = logs.get(log) ?? []
@@ -142,7 +142,7 @@ function spanOf(logs: Logs, { vector }: DecisionRecord): { from: number; to: num
 }
 
 /** Revision 0 of an organization is there from the moment that the environment has it. */
-function creationOf(logs: Logs, log: LogId): Revision | undefined {
+function creationOf(logs: Logs, log: JournalId): Revision | undefined {
   return logs.get(ENVIRONMENT)?.find((r) => r.state.organizations.has(log))
 }
 
@@ -179,7 +179,7 @@ function judgeAnswer(
 }
 
 function judgeGates(
-  states: ReadonlyMap<LogId, State>,
+  states: ReadonlyMap<JournalId, State>,
   { decision, where }: { decision: DecisionRecord; where: string },
   report: (rule: Rule, message: string) => void,
 ): void {

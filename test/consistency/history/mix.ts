@@ -1,6 +1,6 @@
 /** What the history checker writes and asks at random: everything that answers depend on, with a few hot rows. */
 import type { Change } from '../../../pdp/shared/domain/change.ts'
-import { ENVIRONMENT, type LogId, TOKENS } from '../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT, type JournalId, TOKENS } from '../../../pdp/shared/domain/journal.ts'
 import type { JsonObject } from '../../../pdp/shared/domain/json.ts'
 import type { Manifest } from '../../../pdp/shared/domain/manifest.ts'
 import type { RoleGrant } from '../../../pdp/shared/domain/role.ts'
@@ -9,7 +9,7 @@ import { gate, grant, member, organization, put, tuple } from '../../support/tup
 import { MODELS } from '../conditions/models.ts'
 import { CONDITIONAL, conditionalManifest, conditionalQuestion, conditionalWrite } from '../conditions/world.ts'
 
-export type Write = { readonly log: LogId; readonly changes: readonly Change[] }
+export type Write = { readonly log: JournalId; readonly changes: readonly Change[] }
 export type Check = { readonly relation: string; readonly resource: string }
 export type Question = {
   readonly organization: string
@@ -78,8 +78,8 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
   const user = (): string => `user:${pick(USERS)}`
   const group = (): string => `group:${pick(GROUPS)}`
   /** Somebody whom questions are about. */
-  const holder = (log: LogId): string => (random() < 0.25 ? `service:${readerOf(log)}` : user())
-  const someTuple = (log: LogId): string =>
+  const holder = (log: JournalId): string => (random() < 0.25 ? `service:${readerOf(log)}` : user())
+  const someTuple = (log: JournalId): string =>
     pick([
       () => `${pick(DOCS)}#${pick(['viewer', 'editor', 'banned'])}@${user()}`,
       () => `${pick(DOCS)}#viewer@${group()}#member`,

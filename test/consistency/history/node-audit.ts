@@ -1,12 +1,12 @@
 /** Compares what a node's caches hold with what the database holds, once nothing is being written. */
 import { isDeepStrictEqual } from 'node:util'
-import type { LogCache } from '../../../pdp/engine/store/cache/log-cache.ts'
+import type { JournalCache } from '../../../pdp/engine/store/cache/journal-cache.ts'
 import type { RowKey, RowSet, Store } from '../../../pdp/engine/store/contract.ts'
-import type { LogId } from '../../../pdp/shared/domain/change-log.ts'
+import type { JournalId } from '../../../pdp/shared/domain/journal.ts'
 
 /** What the copy of the source under test hands out; see HOOKS in cases.ts. */
 export type Hooks = {
-  historyCaches?: (() => ReadonlyMap<LogId, LogCache>)[]
+  historyCaches?: (() => ReadonlyMap<JournalId, JournalCache>)[]
   historySheds?: ((share: number) => void)[]
 }
 export type CacheAudit = { readonly compared: number; readonly wrong: readonly string[] }
@@ -14,7 +14,7 @@ export type CacheAudit = { readonly compared: number; readonly wrong: readonly s
 export type Audit = CacheAudit & { readonly shaken: number }
 
 /** Logs whose cache is behind or ahead of the statement that reads them are passed over: nothing can be said of them. */
-export async function auditCaches(store: Store, caches: ReadonlyMap<LogId, LogCache>): Promise<CacheAudit> {
+export async function auditCaches(store: Store, caches: ReadonlyMap<JournalId, JournalCache>): Promise<CacheAudit> {
   const wrong: string[] = []
   let compared = 0
   for (const [log, cache] of caches) {

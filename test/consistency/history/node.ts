@@ -12,8 +12,8 @@ import type { PdpOptions } from '../../../pdp/engine/decision-point/options.ts'
 import type { Store } from '../../../pdp/engine/store/contract.ts'
 import type { Sql } from '../../../pdp/engine/store/directory.ts'
 import type { Change } from '../../../pdp/shared/domain/change.ts'
-import type { LogId } from '../../../pdp/shared/domain/change-log.ts'
 import type { DecideRequest, Pdp } from '../../../pdp/shared/domain/decision.ts'
+import type { JournalId } from '../../../pdp/shared/domain/journal.ts'
 import { auditCaches, type Hooks } from './node-audit.ts'
 
 export type NodeCase = {
@@ -32,12 +32,12 @@ export type NodeCase = {
   readonly served: { readonly issuer: string; readonly adminSecret: string; readonly masterKey: string } | null
 }
 export type Opened = { readonly url: string; readonly served: { readonly http: string; readonly grpc: string } | null }
-export type NodeWrite = { readonly log: LogId; readonly changes: readonly Change[]; readonly requestId: string }
+export type NodeWrite = { readonly log: JournalId; readonly changes: readonly Change[]; readonly requestId: string }
 type Running = {
   readonly store: Store
   readonly sql: Sql
   readonly pdp: Pdp
-  readonly appendLog: typeof import('../../../pdp/engine/store/postgres/change-log.ts').appendLog
+  readonly appendJournal: typeof import('../../../pdp/engine/store/postgres/journal.ts').appendJournal
   readonly opened: Opened
   close(): Promise<void>
 }
@@ -93,8 +93,8 @@ async function open(from: NodeCase): Promise<Running> {
   const { createPdp } = await load<typeof import('../../../pdp/engine/decision-point/create-pdp.ts')>(
     'engine/decision-point/create-pdp.ts',
   )
-  const { appendLog } = await load<typeof import('../../../pdp/engine/store/postgres/change-log.ts')>(
-    'engine/store/postgres/change-log.ts',
+  const { appendJournal } = await load<typeof import('../../../pdp/engine/store/postgres/journal.ts')>(
+    'engine/store/postgres/journal.ts',
   )
   const database = await openPostgres({ connectionString: from.connectionString, poolCountMax: 12 })
   const { cacheBytesMax, triesMax } = from
@@ -116,7 +116,7 @@ async function open(from: NodeCase): Promise<Running> {
     store: database.store,
     sql: database.sql,
     pdp,
-    appendLog,
+    appendJournal,
     opened: {
       url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       served: served === null ? null : { http: served.httpUrl, grpc: served.grpcAddress },
@@ -170,7 +170,7 @@ async function answer(path: string, body: unknown): Promise<unknown> {
       const { position, changed } = await node.store.write(log, changes, { context })
       return { revision: position.revision, changed }
     }
-    const revision = await node.sql.transaction((sql) => node.appendLog(sql, log, changes, context))
+    const revision = await node.sql.transaction((sql) => node.appendJournal(sql, log, changes, context))
     return { revision, changed: true }
   }
   const audits = []

@@ -1,6 +1,6 @@
 /** What a run hands to its judges. */
 import type { Change } from '../../../pdp/shared/domain/change.ts'
-import type { LogId } from '../../../pdp/shared/domain/change-log.ts'
+import type { JournalId } from '../../../pdp/shared/domain/journal.ts'
 import type { Question } from './mix.ts'
 
 /** Times are the checker's: `At` monotonic, `Ms` the wall clock, which the database on the same machine shares. */
@@ -15,14 +15,14 @@ export type DecisionRecord = Asked & {
   /** Null: nothing could be said, since a condition lacked a value. */
   readonly allowed: readonly (boolean | null)[]
   readonly gates: Readonly<Record<string, { readonly enabled: boolean; readonly version: number } | null>>
-  readonly vector: readonly (readonly [log: LogId, revision: number, writeId: string])[]
+  readonly vector: readonly (readonly [log: JournalId, revision: number, writeId: string])[]
   /** Undefined where the transport does not tell it. */
   readonly validUntilMs: number | null | undefined
   readonly from: string
 }
 /** `outcome` null: the answer was lost, so that only the archive knows whether it was committed. */
 export type WriteRecord = Asked & {
-  readonly log: LogId
+  readonly log: JournalId
   readonly changes: readonly Change[]
   readonly requestId: string
   readonly outcome: { readonly revision: number; readonly changed: boolean } | 'refused' | null

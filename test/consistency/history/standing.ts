@@ -1,6 +1,6 @@
 /** Standing questions of a run: watched, and judged. What was told last must have been right within the promised second. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { ENVIRONMENT, type LogId, TOKENS } from '../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT, type JournalId, TOKENS } from '../../../pdp/shared/domain/journal.ts'
 import { Answers, type Logs, type Revision, stateOf } from './answers.ts'
 import type { Question } from './mix.ts'
 import type { OpenNode } from './nodes.ts'
@@ -157,8 +157,8 @@ class Truth {
     )
   }
 
-  #vectorAt(organization: string, ms: number): readonly (readonly [LogId, number])[] {
-    const revisionAt = (log: LogId): Revision | undefined =>
+  #vectorAt(organization: string, ms: number): readonly (readonly [JournalId, number])[] {
+    const revisionAt = (log: JournalId): Revision | undefined =>
       this.#logs.get(log)?.findLast(({ committingMs }) => committingMs <= ms)
     const environment: State = revisionAt(ENVIRONMENT)?.state ?? NOTHING
     return [ENVIRONMENT, TOKENS, ...lineageIn(environment, organization)].map((log) => [

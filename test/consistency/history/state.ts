@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Change } from '../../../pdp/shared/domain/change.ts'
-import { ENVIRONMENT, type LogId } from '../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT, type JournalId } from '../../../pdp/shared/domain/journal.ts'
 import type { StoredManifest } from '../../../pdp/shared/domain/manifest.ts'
 import type { Membership } from '../../../pdp/shared/domain/membership.ts'
 import type { Organization } from '../../../pdp/shared/domain/organization.ts'
@@ -118,7 +118,7 @@ export function lineageIn(environment: State, organization: string): readonly st
   return path
 }
 
-export function worldOf(states: ReadonlyMap<LogId, State>, clockMs: number): World {
+export function worldOf(states: ReadonlyMap<JournalId, State>, clockMs: number): World {
   const environment = states.get(ENVIRONMENT) ?? NOTHING
   const content = [...states].map(([log, state]) => {
     const { memberships } = state

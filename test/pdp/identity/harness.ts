@@ -4,8 +4,8 @@ import { inject } from 'vitest'
 import { createPdp } from '../../../pdp/engine/decision-point/create-pdp.ts'
 import type { Store } from '../../../pdp/engine/store/contract.ts'
 import type { Directory, Sql } from '../../../pdp/engine/store/directory.ts'
-import { appendLog } from '../../../pdp/engine/store/postgres/change-log.ts'
 import { postgresDirectory } from '../../../pdp/engine/store/postgres/directory.ts'
+import { appendJournal } from '../../../pdp/engine/store/postgres/journal.ts'
 import { appendEvents } from '../../../pdp/engine/store/postgres/outbox.ts'
 import { openPostgres } from '../../../pdp/engine/store/postgres/postgres.ts'
 import type { IdentityDeps } from '../../../pdp/identity/deps.ts'
@@ -18,7 +18,7 @@ import { createAcceptance } from '../../../pdp/server/serve/management/invitatio
 import { createNetworks, parseNetwork } from '../../../pdp/shared/base/addresses.ts'
 import { masterKeysOf } from '../../../pdp/shared/base/encryption.ts'
 import type { Change } from '../../../pdp/shared/domain/change.ts'
-import { ENVIRONMENT } from '../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../pdp/shared/domain/journal.ts'
 import type { JsonObject } from '../../../pdp/shared/domain/json.ts'
 import { createLog, type Log } from '../../../pdp/shared/process/log.ts'
 import { openTestDatabase } from '../../support/database.ts'
@@ -103,7 +103,7 @@ export async function openWorld(
     store,
     directory,
     pdp: createPdp({ store }),
-    appendLog,
+    appendJournal,
     appendEvents,
     fetch: options.fetch ?? globalThis.fetch,
     onHookOutcome: (outcome) => void hookOutcomes.push(outcome),

@@ -1,7 +1,7 @@
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../pdp/engine/decision-point/create-pdp.ts'
-import { appendLog } from '../../../pdp/engine/store/postgres/change-log.ts'
+import { appendJournal } from '../../../pdp/engine/store/postgres/journal.ts'
 import { appendEvents } from '../../../pdp/engine/store/postgres/outbox.ts'
 import { createIdentity } from '../../../pdp/identity/identity.ts'
 import { createStatementSigner, loadSigningKeys } from '../../../pdp/identity/issuer/keys/signing-keys.ts'
@@ -36,7 +36,7 @@ const again = (masterKey = MASTER_KEY) => {
     store,
     directory,
     pdp: createPdp({ store }),
-    appendLog,
+    appendJournal,
     appendEvents,
     fetch: globalThis.fetch,
     masterKeys: masterKeysOf(masterKey),
@@ -96,7 +96,7 @@ describe('signing keys', () => {
     await fresh.sql.query('delete from signing_key')
     const { issuer, sql, store, directory } = fresh
     const parts = {
-      appendLog,
+      appendJournal,
       appendEvents,
       fetch: globalThis.fetch,
       masterKeys: masterKeysOf(MASTER_KEY),

@@ -1,6 +1,6 @@
 /** Conditions through the whole chain: a route's context over gRPC to the real PDP, for requests and for open streams. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { ENVIRONMENT } from '../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../pdp/shared/domain/journal.ts'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { type RealPdp, startRealPdp } from '../../attacks/real-pdp.ts'
 import { field } from '../../support/peers/raw-http.ts'

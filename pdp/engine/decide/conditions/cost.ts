@@ -12,7 +12,7 @@ export const REQUEST_STEPS_MAX = 100_000
 type Parameters = ReadonlyMap<string, ParameterType>
 /** `elements` and `characters`: that the value has at most. `item`: what is inside it; itself where nothing is known. */
 type Estimate = Size & { readonly steps: number; readonly item: Estimate | null }
-type Scope = ReadonlyMap<string, Estimate>
+type Variables = ReadonlyMap<string, Estimate>
 
 const SMALL: Estimate = { steps: 1, elements: 0, characters: 0, item: null }
 
@@ -35,7 +35,7 @@ function parameterSize(type: ParameterType, { elements, characters }: Size): Est
   return type.kind === 'string' ? { ...SMALL, characters } : SMALL
 }
 
-function estimate(expression: Expression, scope: Scope): Estimate {
+function estimate(expression: Expression, scope: Variables): Estimate {
   const { exprKind } = expression
   switch (exprKind.case) {
     case 'constExpr': {
@@ -98,8 +98,8 @@ function larger(a: Estimate | null, b: Estimate | null): Estimate | null {
 
 type Loop = Extract<Expression['exprKind'], { case: 'comprehensionExpr' }>['value']
 
-function loop({ iterVar, accuVar, ...parts }: Loop, scope: Scope): Estimate {
-  const of = (one: Expression | undefined, within: Scope): Estimate =>
+function loop({ iterVar, accuVar, ...parts }: Loop, scope: Variables): Estimate {
+  const of = (one: Expression | undefined, within: Variables): Estimate =>
     one === undefined ? SMALL : estimate(one, within)
   const range = of(parts.iterRange, scope)
   const started = of(parts.accuInit, scope)

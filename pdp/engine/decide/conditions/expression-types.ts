@@ -8,7 +8,7 @@ export type ValueType =
   | { readonly kind: string }
   | { readonly kind: 'list'; readonly element: ValueType }
   | { readonly kind: 'map'; readonly key: ValueType; readonly element: ValueType }
-type Scope = ReadonlyMap<string, ValueType>
+type Variables = ReadonlyMap<string, ValueType>
 
 const DYN: ValueType = { kind: 'dyn' }
 const scalar = (kind: string): ValueType => ({ kind })
@@ -32,7 +32,7 @@ function written(type: ValueType): string {
   return 'element' in type ? `list<${written(type.element)}>` : type.kind
 }
 
-function typeOf(expression: Expression, scope: Scope): ValueType {
+function typeOf(expression: Expression, scope: Variables): ValueType {
   const { exprKind } = expression
   switch (exprKind.case) {
     case 'constExpr':
@@ -72,14 +72,14 @@ function typeOfConstant(name: string | undefined): ValueType {
   return scalar(name === 'nullValue' ? 'null_type' : (name ?? '').replace('64', '').replace(/Value$/, ''))
 }
 
-function typeOfSelection({ operand, field }: Kind<'selectExpr'>, scope: Scope): ValueType {
+function typeOfSelection({ operand, field }: Kind<'selectExpr'>, scope: Variables): ValueType {
   const type = operand === undefined ? DYN : typeOf(operand, scope)
   if (type.kind !== 'map' && type.kind !== 'dyn')
     throw new ExpressionMistake(`takes .${field} of ${written(type)}, which has no members`)
   return elementOf(type)
 }
 
-function typeOfMap({ messageName, entries }: Kind<'structExpr'>, scope: Scope): ValueType {
+function typeOfMap({ messageName, entries }: Kind<'structExpr'>, scope: Variables): ValueType {
   if (messageName !== '') throw new ExpressionMistake(`makes a message ${messageName}, which is not supported`)
   const types = entries.map(({ keyKind, value, optionalEntry }) => {
     if (keyKind.case !== 'mapKey' || value === undefined || optionalEntry)
@@ -90,7 +90,7 @@ function typeOfMap({ messageName, entries }: Kind<'structExpr'>, scope: Scope): 
 }
 
 /** `all`, `exists`, `exists_one`, `map` and `filter`, as the parser writes them out. */
-function typeOfLoop(loop: Kind<'comprehensionExpr'>, scope: Scope): ValueType {
+function typeOfLoop(loop: Kind<'comprehensionExpr'>, scope: Variables): ValueType {
   const { iterVar, iterRange, accuVar, accuInit, loopStep, result } = loop
   if (iterRange === undefined || accuInit === undefined || loopStep === undefined || result === undefined)
     throw new ExpressionMistake('has a macro that is not complete')
@@ -104,7 +104,7 @@ function typeOfLoop(loop: Kind<'comprehensionExpr'>, scope: Scope): ValueType {
   return typeOf(result, new Map(scope).set(accuVar, stepped))
 }
 
-function typeOfCall(expression: Expression, scope: Scope): ValueType {
+function typeOfCall(expression: Expression, scope: Variables): ValueType {
   const call = callOf(expression)
   if (call === null) return DYN
   const types = call.args.map((arg) => typeOf(arg, scope))

@@ -2,8 +2,8 @@
 import { didYouMean } from '../../../shared/domain/nearest.ts'
 
 /** `line`: the text of the line at fault. */
-type Place = { readonly text: string; readonly line: string }
-type Rule = readonly [found: RegExp, say: (names: readonly string[], place: Place) => string]
+type SourceLine = { readonly text: string; readonly line: string }
+type Rule = readonly [found: RegExp, say: (names: readonly string[], place: SourceLine) => string]
 
 const NAME = '[`\'"]?([^`\'"]+)[`\'"]?'
 const RULES: readonly Rule[] = [

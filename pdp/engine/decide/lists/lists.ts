@@ -3,13 +3,13 @@
  * if and only if the check says so. Pure; pages and storage are the caller's.
  */
 
-import { ENVIRONMENT, type LogId } from '../../../shared/domain/change-log.ts'
 import type {
   ListPage,
   ListResourcesRequest,
   ListSubjectsRequest,
   PermissionCheck,
 } from '../../../shared/domain/decision.ts'
+import { ENVIRONMENT, type JournalId } from '../../../shared/domain/journal.ts'
 import { isWildcard, typeOf } from '../../../shared/domain/names.ts'
 import { subjectName } from '../../../shared/domain/subjects.ts'
 import type { NameSource } from '../../../shared/domain/tuple.ts'
@@ -31,7 +31,7 @@ export type ListQuestion =
 /** Where the candidates are: names that storage holds, and some that are known without it. All begin with `prefix`. */
 export type Candidates = {
   readonly prefix: string
-  readonly stored: readonly { readonly log: LogId; readonly source: NameSource }[]
+  readonly stored: readonly { readonly log: JournalId; readonly source: NameSource }[]
   readonly known: readonly string[]
 }
 /** A subject that no tuple names, since no id can hold this character: if it is allowed, a wildcard grants it. */

@@ -2,13 +2,13 @@
 import { MEMBERSHIP_RELATIONS } from '../../../shared/domain/membership.ts'
 import type { Direct, Expression, Model } from '../model.ts'
 
-type Place = { readonly type: string; readonly relation: string }
+type TypeRelation = { readonly type: string; readonly relation: string }
 
 /** False where it cannot be told from the models alone. */
-export function hasSameAnswers(before: Model, after: Model, place: Place): boolean {
+export function hasSameAnswers(before: Model, after: Model, place: TypeRelation): boolean {
   if (before.has('group') !== after.has('group')) return false
   const seen = new Set<string>()
-  const waiting: Place[] = [place]
+  const waiting: TypeRelation[] = [place]
   for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
     const name = `${at.type}#${at.relation}`
     if (seen.has(name)) continue
@@ -22,7 +22,8 @@ export function hasSameAnswers(before: Model, after: Model, place: Place): boole
   return true
 }
 
-const expressionAt = (model: Model, { type, relation }: Place): Expression | undefined => model.get(type)?.get(relation)
+const expressionAt = (model: Model, { type, relation }: TypeRelation): Expression | undefined =>
+  model.get(type)?.get(relation)
 
 /** The same for the same definitions. Models are plain data, of which only maps and sets have no text of their own. */
 const textOf = (expression: Expression): string =>
@@ -32,13 +33,13 @@ const textOf = (expression: Expression): string =>
  * Of what no model defines: nobody has a relation that the model of its type does not have; and no model says who is in a
  * group or a member of an organization. What else tuples of a type without a model name may lead anywhere.
  */
-function isOfNoModel({ type, relation }: Place, before: Model, after: Model): boolean {
+function isOfNoModel({ type, relation }: TypeRelation, before: Model, after: Model): boolean {
   if (before.has(type) && after.has(type)) return true
   if (before.has(type) || after.has(type)) return false
   return type === 'organization' ? MEMBERSHIP_RELATIONS.has(relation) : type === 'group' && relation === 'member'
 }
 
-function reachedFrom(expression: Expression, type: string): readonly Place[] {
+function reachedFrom(expression: Expression, type: string): readonly TypeRelation[] {
   switch (expression.kind) {
     case 'direct':
       return usersetsOf(expression.allowed)
@@ -57,7 +58,7 @@ function reachedFrom(expression: Expression, type: string): readonly Place[] {
   }
 }
 
-function usersetsOf({ usersets, conditional }: Direct): readonly Place[] {
+function usersetsOf({ usersets, conditional }: Direct): readonly TypeRelation[] {
   return [...usersets, ...(conditional?.keys() ?? [])].flatMap((name) => {
     const hash = name.indexOf('#')
     return hash < 0 ? [] : [{ type: name.slice(0, hash), relation: name.slice(hash + 1) }]

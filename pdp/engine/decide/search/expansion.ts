@@ -1,7 +1,7 @@
 /** Adds to a subgoal what it depends on, by its definition and its tuples. Each relation of each object is one subgoal. */
 
-import type { LogId } from '../../../shared/domain/change-log.ts'
 import type { ReasonStep } from '../../../shared/domain/decision.ts'
+import type { JournalId } from '../../../shared/domain/journal.ts'
 import type { Budget } from '../budget.ts'
 import { CheckTerms } from '../check-terms.ts'
 import type { Doubt } from '../conditional-tuples.ts'
@@ -19,7 +19,7 @@ import { Frontier } from './frontier.ts'
 type From = Extract<Expression, { kind: 'from' }>
 export type ExpansionOptions = {
   readonly view: View
-  readonly log: LogId
+  readonly log: JournalId
   readonly model: Model
   readonly subject: string
   readonly explains?: boolean
@@ -28,7 +28,7 @@ export type ExpansionOptions = {
 
 export class Expansion {
   readonly #view: View
-  readonly #log: LogId
+  readonly #log: JournalId
   readonly #subject: string
   readonly #of: ExpansionOptions
   readonly #explains: boolean

@@ -7,7 +7,7 @@ import { FALSE, UNKNOWN } from '../view.ts'
 /** Subgoals that are gone through again are counted; false: no more of that. */
 export type Spend = (goals: number) => boolean
 /** Where the walk is: at an edge of a subgoal from which it came to no subgoal that was entered before `lowest`. */
-type Place = { readonly goal: Subgoal; edge: Edge | null; lowest: number }
+type Visited = { readonly goal: Subgoal; edge: Edge | null; lowest: number }
 
 /** Edges that are gone through between two stops. */
 export const EDGES_PER_STEP = 2_000
@@ -25,7 +25,7 @@ export function settle(root: Subgoal, spend: Spend): void {
  */
 export function* settleInSteps(root: Subgoal, spend: Spend): Steps<void> {
   if (root.truth !== OPEN) return
-  const path: Place[] = []
+  const path: Visited[] = []
   const entered: Subgoal[] = []
   let count = 0
   const enter = (goal: Subgoal): void => {

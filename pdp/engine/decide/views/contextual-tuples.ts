@@ -4,9 +4,9 @@
  * no membership and no role ever depends on them.
  */
 
-import type { LogId } from '../../../shared/domain/change-log.ts'
 import type { ContextualTuple } from '../../../shared/domain/decision.ts'
 import { PdpError, type ValidationIssue } from '../../../shared/domain/errors.ts'
+import type { JournalId } from '../../../shared/domain/journal.ts'
 import { MEMBERSHIP_RELATIONS } from '../../../shared/domain/membership.ts'
 import { conditionIssue, formatTuple, tupleIssue, typeOf } from '../../../shared/domain/names.ts'
 import type { TupleCondition } from '../../../shared/domain/tuple.ts'
@@ -47,7 +47,7 @@ export function contextualIssues(tuples: readonly ContextualTuple[]): readonly V
 export function relationViewOf(
   stored: View,
   model: Model | null,
-  log: LogId,
+  log: JournalId,
   tuples: readonly ContextualTuple[],
   without: readonly ContextualTuple[] = [],
 ): View | undefined {
@@ -98,7 +98,7 @@ const setName = (object: string, relation: string): string => `${object}#${relat
 
 class ContextualView implements View {
   readonly #stored: View
-  readonly #log: LogId
+  readonly #log: JournalId
   /** By `object#relation`. */
   readonly #subjects = new Map<string, Set<string>>()
   /** Those with a condition: by `object#relation`, then by subject. */
@@ -107,7 +107,7 @@ class ContextualView implements View {
   readonly #groups = new Map<string, Set<string>>()
 
   /** `log`: that of the question; no other holds any of the tuples. */
-  constructor(stored: View, log: LogId, tuples: readonly ContextualTuple[]) {
+  constructor(stored: View, log: JournalId, tuples: readonly ContextualTuple[]) {
     this.#stored = stored
     this.#log = log
     for (const { object, relation, subject, condition } of tuples) {
@@ -122,17 +122,17 @@ class ContextualView implements View {
     }
   }
 
-  #of(log: LogId, object: string, relation: string): ReadonlySet<string> | undefined {
+  #of(log: JournalId, object: string, relation: string): ReadonlySet<string> | undefined {
     return log === this.#log ? this.#subjects.get(setName(object, relation)) : undefined
   }
 
-  has(log: LogId, object: string, relation: string, subject: string): Truth {
+  has(log: JournalId, object: string, relation: string, subject: string): Truth {
     if (this.#of(log, object, relation)?.has(subject) === true) return TRUE
     if (this.#conditionsOf(log, object, relation).has(subject)) return FALSE
     return this.#stored.has(log, object, relation, subject)
   }
 
-  usersets(log: LogId, object: string, relation: string, countMax: number): readonly Userset[] | null | undefined {
+  usersets(log: JournalId, object: string, relation: string, countMax: number): readonly Userset[] | null | undefined {
     const stored = this.#stored.usersets(log, object, relation, countMax)
     const own = this.#of(log, object, relation) ?? NONE
     const conditional = this.#conditionsOf(log, object, relation)
@@ -152,7 +152,7 @@ class ContextualView implements View {
     return [...all]
   }
 
-  objects(log: LogId, object: string, relation: string, countMax: number): readonly string[] | null | undefined {
+  objects(log: JournalId, object: string, relation: string, countMax: number): readonly string[] | null | undefined {
     const stored = this.#stored.objects(log, object, relation, countMax)
     const own = this.#of(log, object, relation) ?? NONE
     const conditional = this.#conditionsOf(log, object, relation)
@@ -162,18 +162,18 @@ class ContextualView implements View {
     return all.size > countMax ? null : [...all]
   }
 
-  #conditionsOf(log: LogId, object: string, relation: string): ReadonlyMap<string, TupleCondition> {
+  #conditionsOf(log: JournalId, object: string, relation: string): ReadonlyMap<string, TupleCondition> {
     return (log === this.#log ? this.#conditional.get(setName(object, relation)) : undefined) ?? NO_CONDITIONS
   }
 
-  conditionOf(log: LogId, object: string, relation: string, subject: string): TupleCondition | null | undefined {
+  conditionOf(log: JournalId, object: string, relation: string, subject: string): TupleCondition | null | undefined {
     if (this.#of(log, object, relation)?.has(subject) === true) return null
     const own = this.#conditionsOf(log, object, relation).get(subject)
     return own ?? this.#stored.conditionOf(log, object, relation, subject)
   }
 
   conditional(
-    log: LogId,
+    log: JournalId,
     object: string,
     relation: string,
     wanted: { readonly kind: 'usersets' | 'objects'; readonly countMax: number },
@@ -188,18 +188,18 @@ class ContextualView implements View {
     return all.length > wanted.countMax ? null : all
   }
 
-  groups(log: LogId, subject: string): readonly string[] | undefined {
+  groups(log: JournalId, subject: string): readonly string[] | undefined {
     const stored = this.#stored.groups(log, subject)
     const own = log === this.#log ? this.#groups.get(subject) : undefined
     return stored === undefined || own === undefined ? stored : [...new Set([...stored, ...own])]
   }
 
   /** By name: the store's index knows its own groups by number, and none of the question's. */
-  inGroup(log: LogId, subject: string, group: Userset): Truth | null {
+  inGroup(log: JournalId, subject: string, group: Userset): Truth | null {
     return truthIn(this.closure(log, subject), group)
   }
 
-  closure(log: LogId, subject: string): Closure | undefined {
+  closure(log: JournalId, subject: string): Closure | undefined {
     if (this.#groups.size === 0 || log !== this.#log) return this.#stored.closure(log, subject)
     const groups = new Set<string>()
     const from = new Set([subject])

@@ -1,25 +1,25 @@
 /** A view without some of the stored tuples, for one question. Like all that a question supposes, it is read by relations only. */
 
-import type { LogId } from '../../../shared/domain/change-log.ts'
 import type { ContextualTuple } from '../../../shared/domain/decision.ts'
+import type { JournalId } from '../../../shared/domain/journal.ts'
 import type { Userset } from '../usersets.ts'
 import { type Closure, FALSE, GROUPS_MAX, type Truth, truthIn, type View } from '../view.ts'
 
 const setName = (object: string, relation: string): string => `${object}#${relation}`
 
 /** `log`: that of the question; no other lacks any of the tuples. */
-export function viewWithout(stored: View, log: LogId, tuples: readonly ContextualTuple[]): View {
+export function viewWithout(stored: View, log: JournalId, tuples: readonly ContextualTuple[]): View {
   return tuples.length === 0 ? stored : new ViewWithout(stored, log, tuples)
 }
 
 class ViewWithout implements View {
   readonly #stored: View
-  readonly #log: LogId
+  readonly #log: JournalId
   /** Subjects by `object#relation`. */
   readonly #removed = new Map<string, Set<string>>()
   #hasGroups = false
 
-  constructor(stored: View, log: LogId, tuples: readonly ContextualTuple[]) {
+  constructor(stored: View, log: JournalId, tuples: readonly ContextualTuple[]) {
     this.#stored = stored
     this.#log = log
     for (const { object, relation, subject } of tuples) {
@@ -29,16 +29,16 @@ class ViewWithout implements View {
     }
   }
 
-  #lacks(log: LogId, set: string, subject: string): boolean {
+  #lacks(log: JournalId, set: string, subject: string): boolean {
     return log === this.#log && this.#removed.get(set)?.has(subject) === true
   }
 
-  has(log: LogId, object: string, relation: string, subject: string): Truth {
+  has(log: JournalId, object: string, relation: string, subject: string): Truth {
     if (this.#lacks(log, setName(object, relation), subject)) return FALSE
     return this.#stored.has(log, object, relation, subject)
   }
 
-  usersets(log: LogId, object: string, relation: string, countMax: number): readonly Userset[] | null | undefined {
+  usersets(log: JournalId, object: string, relation: string, countMax: number): readonly Userset[] | null | undefined {
     const set = setName(object, relation)
     const stored = this.#stored.usersets(log, object, relation, countMax)
     return stored == null ? stored : stored.filter(({ text }) => !this.#lacks(log, set, text))
@@ -49,7 +49,7 @@ class ViewWithout implements View {
     return stored == null ? stored : stored.filter((set) => !this.#lacks(log, set, name))
   }
 
-  objects(log: LogId, object: string, relation: string, countMax: number): readonly string[] | null | undefined {
+  objects(log: JournalId, object: string, relation: string, countMax: number): readonly string[] | null | undefined {
     const set = setName(object, relation)
     const stored = this.#stored.objects(log, object, relation, countMax)
     return stored == null ? stored : stored.filter((name) => !this.#lacks(log, set, name))
@@ -66,16 +66,16 @@ class ViewWithout implements View {
     return stored == null ? stored : stored.filter(({ subject }) => !this.#lacks(log, set, subject))
   }
 
-  groups(log: LogId, subject: string): readonly string[] | undefined {
+  groups(log: JournalId, subject: string): readonly string[] | undefined {
     return this.#stored.groups(log, subject)?.filter((group) => !this.#lacks(log, group, subject))
   }
 
-  inGroup(log: LogId, subject: string, group: Userset): Truth | null {
+  inGroup(log: JournalId, subject: string, group: Userset): Truth | null {
     if (!this.#hasGroups || log !== this.#log) return this.#stored.inGroup(log, subject, group)
     return truthIn(this.closure(log, subject), group)
   }
 
-  closure(log: LogId, subject: string): Closure | undefined {
+  closure(log: JournalId, subject: string): Closure | undefined {
     if (!this.#hasGroups || log !== this.#log) return this.#stored.closure(log, subject)
     const groups = new Set<string>()
     const direct = this.groups(log, subject)

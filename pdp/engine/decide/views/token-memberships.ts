@@ -1,7 +1,7 @@
 /** A view in which the groups that a token names hold its subject, besides what is stored. */
 
-import type { LogId } from '../../../shared/domain/change-log.ts'
 import type { TokenMemberships } from '../../../shared/domain/decision.ts'
+import type { JournalId } from '../../../shared/domain/journal.ts'
 import type { Userset } from '../usersets.ts'
 import { type Closure, FALSE, GROUPS_MAX, TRUE, type Truth, UNKNOWN, type View } from '../view.ts'
 
@@ -11,7 +11,7 @@ export class TokenMembershipView implements View {
   readonly #subject: string
   /** As `group:x#member`. */
   readonly #groups: ReadonlySet<string>
-  readonly #logs: ReadonlySet<LogId>
+  readonly #logs: ReadonlySet<JournalId>
 
   constructor(stored: View, subject: string, { groups, organizations }: TokenMemberships) {
     this.#stored = stored
@@ -20,11 +20,11 @@ export class TokenMembershipView implements View {
     this.#logs = new Set(organizations)
   }
 
-  #holds(log: LogId, subject: string): boolean {
+  #holds(log: JournalId, subject: string): boolean {
     return subject === this.#subject && this.#logs.has(log)
   }
 
-  has(log: LogId, object: string, relation: string, subject: string): Truth {
+  has(log: JournalId, object: string, relation: string, subject: string): Truth {
     if (this.#holds(log, subject) && relation === 'member' && this.#groups.has(`${object}#member`)) return TRUE
     return this.#stored.has(log, object, relation, subject)
   }
@@ -38,7 +38,7 @@ export class TokenMembershipView implements View {
     return [...new Set([...stored, ...this.#groups])]
   }
 
-  objects(log: LogId, object: string, relation: string, countMax: number): readonly string[] | null | undefined {
+  objects(log: JournalId, object: string, relation: string, countMax: number): readonly string[] | null | undefined {
     return this.#stored.objects(log, object, relation, countMax)
   }
 
@@ -47,12 +47,12 @@ export class TokenMembershipView implements View {
   clockMs: View['clockMs'] = () => this.#stored.clockMs()
   noteUntil: View['noteUntil'] = (instantMs) => this.#stored.noteUntil(instantMs)
 
-  groups(log: LogId, subject: string): readonly string[] | undefined {
+  groups(log: JournalId, subject: string): readonly string[] | undefined {
     const stored = this.#stored.groups(log, subject)
     return stored === undefined || !this.#holds(log, subject) ? stored : [...new Set([...stored, ...this.#groups])]
   }
 
-  inGroup(log: LogId, subject: string, group: Userset): Truth | null {
+  inGroup(log: JournalId, subject: string, group: Userset): Truth | null {
     const stored = this.#stored.inGroup(log, subject, group)
     if (stored === TRUE || !this.#holds(log, subject)) return stored
     if (this.#groups.has(group.text)) return TRUE
@@ -66,7 +66,7 @@ export class TokenMembershipView implements View {
     return truth
   }
 
-  closure(log: LogId, subject: string): Closure | undefined {
+  closure(log: JournalId, subject: string): Closure | undefined {
     const stored = this.#stored.closure(log, subject)
     if (!this.#holds(log, subject)) return stored
     const groups = new Set([...(stored?.groups ?? []), ...this.#groups])
@@ -81,11 +81,11 @@ export class TokenMembershipView implements View {
     return missing ? undefined : { groups, truncated: truncated || groups.size > GROUPS_MAX }
   }
 
-  membership(log: LogId, subject: string): ReturnType<View['membership']> {
+  membership(log: JournalId, subject: string): ReturnType<View['membership']> {
     return this.#stored.membership(log, subject)
   }
 
-  grants(log: LogId, subject: string): ReturnType<View['grants']> {
+  grants(log: JournalId, subject: string): ReturnType<View['grants']> {
     return this.#stored.grants(log, subject)
   }
 

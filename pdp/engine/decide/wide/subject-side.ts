@@ -3,7 +3,7 @@
  * them, these few are looked for among them. It follows every tuple and every rule that could lead up from the subject, so
  * that nothing is left out; whether what it finds really holds the subject is evaluated as ever.
  */
-import type { LogId } from '../../../shared/domain/change-log.ts'
+import type { JournalId } from '../../../shared/domain/journal.ts'
 import { isWildcard, typeOf } from '../../../shared/domain/names.ts'
 import type { Budget } from '../budget.ts'
 import type { ConditionalTuples, Named } from '../conditional-tuples.ts'
@@ -23,7 +23,7 @@ type Reached = readonly string[] | null | undefined
 
 export type SubjectSideOptions = {
   readonly view: View
-  readonly log: LogId
+  readonly log: JournalId
   readonly model: Model
   readonly subject: string
   readonly conditions: ConditionalTuples
@@ -32,7 +32,7 @@ export type SubjectSideOptions = {
 
 export class SubjectSide {
   readonly #view: View
-  readonly #log: LogId
+  readonly #log: JournalId
   readonly #model: Model
   readonly #subject: string
   readonly #conditions: ConditionalTuples

@@ -1,20 +1,20 @@
 /**
  * Answers from memory that reflect every write acknowledged before the question: each question reads the
- * positions of its logs in one statement, brings the caches it needs to exactly there, and is evaluated synchronously over them.
+ * positions of its journals in one statement, brings the caches it needs to exactly there, and is evaluated synchronously over them.
  */
 
-import { ENVIRONMENT, type LogId } from '../../../shared/domain/change-log.ts'
 import { grouped } from '../../../shared/domain/grouped.ts'
+import { ENVIRONMENT, type JournalId } from '../../../shared/domain/journal.ts'
 import { Paused, type Slice } from '../../decide/slices.ts'
 import { Batcher, type Schedule, whenLate } from '../batcher.ts'
 import type { RowKey, Store } from '../contract.ts'
-import type { LogCache, Reading, Target } from './log-cache.ts'
-import { LogCaches, targetIn } from './log-cache-set.ts'
-import { COMMON_LOGS, type Fresh, logsFor, type Question, type SnapshotEvaluator } from './question.ts'
+import { EventLoopTurns } from './event-loop-turns.ts'
+import type { JournalCache, Reading, Target } from './journal-cache.ts'
+import { JournalCaches, targetIn } from './journal-cache-set.ts'
+import { COMMON_LOGS, type Fresh, journalsFor, type Question, type SnapshotEvaluator } from './question.ts'
 import { keysOfLoad, rowKeyName } from './row-keys.ts'
 import { RowsView } from './rows-view.ts'
 import { evaluateAt } from './snapshot-evaluator.ts'
-import { Turns } from './turns.ts'
 
 export type FreshnessOptions = {
   readonly store: Store
@@ -27,15 +27,15 @@ export type FreshnessOptions = {
   /** Tries before a question is answered from a snapshot of its own, without the cache. Default 12. */
   readonly triesMax?: number
   /** Shared with all else that evaluates in this process. Default: its own. */
-  readonly turns?: Turns
+  readonly turns?: EventLoopTurns
 }
 
 /** What an organization's questions depend on, by the tree as it was at `treeVersion`. */
-type Scope = { readonly logs: readonly LogId[]; readonly treeVersion: number; readonly known: boolean }
+type JournalsAbove = { readonly logs: readonly JournalId[]; readonly treeVersion: number; readonly known: boolean }
 /** A question on its way. Its type is the caller's; here it only has to be settled. */
 type Pending = {
   readonly question: Question<unknown>
-  scope: Scope
+  scope: JournalsAbove
   /** When it was asked: only a statement sent later than this can answer it. */
   readonly askedTick: number
   tries: number
@@ -47,7 +47,7 @@ type Pending = {
 type Evaluation = {
   readonly pending: Pending
   readonly at: Reading
-  readonly scope: Scope
+  readonly scope: JournalsAbove
   readonly view: RowsView
   readonly slice: Slice
 }
@@ -59,10 +59,10 @@ const SCOPES_MAX = 10_000
 export class Freshness implements SnapshotEvaluator {
   readonly #store: Store
   readonly #triesMax: number
-  readonly #caches: LogCaches
-  readonly #scopes = new Map<LogId | null, Scope>()
-  readonly #environment: LogCache
-  readonly #turns: Turns
+  readonly #caches: JournalCaches
+  readonly #scopes = new Map<JournalId | null, JournalsAbove>()
+  readonly #environment: JournalCache
+  readonly #turns: EventLoopTurns
   /** One view for all evaluations that are done in one go. One that is paused takes it with it. */
   #view: RowsView
   readonly #vectorBatches: Batcher<Pending>
@@ -72,9 +72,9 @@ export class Freshness implements SnapshotEvaluator {
     const { store, schedule = setImmediate, late = whenLate, cacheBytesMax = 256 * 1024 * 1024 } = options
     this.#store = store
     this.#triesMax = options.triesMax ?? 12
-    this.#caches = new LogCaches({ store, cacheBytesMax, schedule })
+    this.#caches = new JournalCaches({ store, cacheBytesMax, schedule })
     this.#environment = this.#caches.of(ENVIRONMENT)
-    this.#turns = options.turns ?? new Turns()
+    this.#turns = options.turns ?? new EventLoopTurns()
     this.#view = this.#newView()
     this.#vectorBatches = new Batcher({
       runningMax: 2,
@@ -96,7 +96,7 @@ export class Freshness implements SnapshotEvaluator {
   }
 
   /** Bytes and row sets held. */
-  get size(): LogCaches['size'] {
+  get size(): JournalCaches['size'] {
     return this.#caches.size
   }
 
@@ -115,12 +115,12 @@ export class Freshness implements SnapshotEvaluator {
   }
 
   /** By the tree as it is cached, which may be behind: that is noticed before anything is evaluated. */
-  #scopeOf(organization: LogId | null): Scope {
+  #scopeOf(organization: JournalId | null): JournalsAbove {
     const treeVersion = this.#environment.rows.version
     const kept = this.#scopes.get(organization)
     if (kept?.treeVersion === treeVersion) return kept
     this.#view.begin(0)
-    const found = logsFor(this.#view, organization)
+    const found = journalsFor(this.#view, organization)
     const logs = found ?? (organization === null ? COMMON_LOGS : [organization, ...COMMON_LOGS])
     const scope = { logs, treeVersion, known: found !== undefined }
     if (this.#scopes.size > SCOPES_MAX) this.#scopes.clear()
@@ -166,7 +166,7 @@ export class Freshness implements SnapshotEvaluator {
       else this.#evaluate(pending, reading, scope)
   }
 
-  #evaluate(pending: Pending, at: Reading, scope: Scope): void {
+  #evaluate(pending: Pending, at: Reading, scope: JournalsAbove): void {
     const view = this.#view
     view.begin(at.vector.clockMs)
     const slice = this.#turns.newSlice()
@@ -186,7 +186,7 @@ export class Freshness implements SnapshotEvaluator {
       pending.resolve({ value, vector: at.vector, logs: scope.logs, validUntilMs })
       return
     }
-    if (!scope.known) logsFor(view, pending.question.organization) // notes the missing rows of the tree
+    if (!scope.known) journalsFor(view, pending.question.organization) // notes the missing rows of the tree
     if (++pending.tries > this.#triesMax) this.#fallBack(pending)
     else this.#loadings.add({ pending, needed: keysOfLoad(pending.tries, view.needed) })
   }
@@ -216,12 +216,12 @@ export class Freshness implements SnapshotEvaluator {
   /** @returns a reading at which every cache of the questions stands exactly; null when that has to be waited for. */
   #align(all: readonly Pending[], reading: Reading): Reading | null {
     const logs = all[0]?.scope.logs ?? []
-    const behind: { cache: LogCache; target: Target }[] = []
+    const behind: { cache: JournalCache; target: Target }[] = []
     let passedBy: Reading | null = null
     let passed = false
     for (const log of logs) {
       const target = targetIn(reading, log)
-      if (target === null) continue // the log does not exist, so nothing cached of it can be stale
+      if (target === null) continue // the journal does not exist, so nothing cached of it can be stale
       const cache = this.#caches.of(log)
       const relation = cache.compare(target, this.#caches.tick)
       if (relation === 'behind') behind.push({ cache, target })
@@ -247,8 +247,8 @@ export class Freshness implements SnapshotEvaluator {
     return null
   }
 
-  /** Are all the caches exactly at the later reading, and is it no earlier than the question's own in any log? */
-  #standsAt(later: Reading, own: Reading, logs: readonly LogId[]): boolean {
+  /** Are all the caches exactly at the later reading, and is it no earlier than the question's own in any journal? */
+  #standsAt(later: Reading, own: Reading, logs: readonly JournalId[]): boolean {
     return logs.every((log) => {
       const at = later.vector.logs.get(log)
       const asked = own.vector.logs.get(log)
@@ -279,9 +279,9 @@ export class Freshness implements SnapshotEvaluator {
   }
 }
 
-function logsOf(all: readonly Pending[]): Set<LogId> {
-  const logs = new Set<LogId>()
-  let last: Scope | null = null
+function logsOf(all: readonly Pending[]): Set<JournalId> {
+  const logs = new Set<JournalId>()
+  let last: JournalsAbove | null = null
   for (const { scope } of all) {
     if (scope === last) continue // most questions of a batch have the same scope
     for (const log of scope.logs) logs.add(log)

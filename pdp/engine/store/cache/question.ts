@@ -1,6 +1,6 @@
 /** How questions are asked of a store: all of one question is evaluated over one state, whose position the answer names. */
 
-import { ENVIRONMENT, type LogId, TOKENS, type Vector } from '../../../shared/domain/change-log.ts'
+import { ENVIRONMENT, type JournalId, TOKENS, type Vector } from '../../../shared/domain/journal.ts'
 import { ancestors } from '../../decide/roles.ts'
 import type { Slice, Sliced } from '../../decide/slices.ts'
 import type { View } from '../../decide/view.ts'
@@ -12,8 +12,8 @@ export type NotingView = View & { readonly validUntilMs: number | null }
  * up, what it returns is resumed once the slice has been given more.
  */
 export type Question<T> = {
-  /** Its log and those of its ancestors are read at the position of the answer. Null: a question about no organization. */
-  readonly organization: LogId | null
+  /** Its journal and those of its ancestors are read at the position of the answer. Null: a question about no organization. */
+  readonly organization: JournalId | null
   readonly evaluate: (view: NotingView, slice: Slice) => Sliced<T | undefined>
 }
 /** An answer, the moment that it holds for, and the instant from which it may not (milliseconds; null for never). */
@@ -21,7 +21,7 @@ export type Fresh<T> = {
   readonly value: T
   readonly vector: Vector
   /** Those of the vector that the answer depends on. */
-  readonly logs: readonly LogId[]
+  readonly logs: readonly JournalId[]
   readonly validUntilMs: number | null
 }
 export interface SnapshotEvaluator {
@@ -32,13 +32,13 @@ export interface SnapshotEvaluator {
 }
 
 /** What every question depends on. */
-export const COMMON_LOGS: readonly LogId[] = [ENVIRONMENT, TOKENS]
+export const COMMON_LOGS: readonly JournalId[] = [ENVIRONMENT, TOKENS]
 
-/** The logs that a question about the organization depends on; undefined while the view lacks rows of the tree. */
-export function logsFor(view: View, organization: LogId | null): readonly LogId[] | undefined {
+/** The journals that a question about the organization depends on; undefined while the view lacks rows of the tree. */
+export function journalsFor(view: View, organization: JournalId | null): readonly JournalId[] | undefined {
   if (organization === null) return COMMON_LOGS
   const path = ancestors(view, organization)
   if (path === undefined) return undefined
-  // The environment's log is what changes when an unknown organization is created.
+  // The environment's journal is what changes when an unknown organization is created.
   return [...(path.length === 0 ? [organization] : path), ...COMMON_LOGS]
 }

@@ -1,14 +1,14 @@
-/** The token log in memory. Revocations are forgotten once every token that they revoke has expired. */
-import { FOREIGN_REVOCATION_KEPT_MS, REVOCATION_KEPT_MS, type Revocation } from '../../../shared/domain/revocation.ts'
+/** The token journal in memory. Revocations are forgotten once every token that they revoke has expired. */
+import { ISSUER_REVOCATION_KEPT_MS, REVOCATION_KEPT_MS, type Revocation } from '../../../shared/domain/revocation.ts'
 
 /** Old revocations are removed each time their number has doubled. */
 const PRUNE_FROM = 1_000
 const ENTRY_BYTES = 120
 
-type Held = { readonly atMs: number; readonly issuedUntilMs: number }
+type RevokedKey = { readonly atMs: number; readonly issuedUntilMs: number }
 
 export class RevokedTokens {
-  readonly #held = new Map<string, Held>()
+  readonly #held = new Map<string, RevokedKey>()
   #newestMs = 0
   #pruneAt = PRUNE_FROM
   #keyBytes = 0
@@ -62,4 +62,4 @@ function issuedUntil({ key, atMs, issuedUntilMs }: Revocation): number {
   return key.startsWith('client ') ? atMs : Number.POSITIVE_INFINITY
 }
 
-const keptMs = (key: string): number => (key.startsWith('foreign_') ? FOREIGN_REVOCATION_KEPT_MS : REVOCATION_KEPT_MS)
+const keptMs = (key: string): number => (key.startsWith('foreign_') ? ISSUER_REVOCATION_KEPT_MS : REVOCATION_KEPT_MS)

@@ -4,7 +4,7 @@ import type { Membership } from '../../../shared/domain/membership.ts'
 import type { Organization } from '../../../shared/domain/organization.ts'
 import { revocationKey } from '../../../shared/domain/revocation.ts'
 import type { OrganizationRole, RoleGrant } from '../../../shared/domain/role.ts'
-import type { LogEntry, RowKey, RowSet } from '../contract.ts'
+import type { JournalEntry, RowKey, RowSet } from '../contract.ts'
 import { RevokedTokens } from './revoked-tokens.ts'
 import { SubjectSet } from './subject-set.ts'
 
@@ -18,7 +18,7 @@ export type Content =
   | readonly OrganizationRole[]
   | null
 
-type Held = { readonly key: RowKey; readonly content: Content }
+type KeyedContent = { readonly key: RowKey; readonly content: Content }
 
 /** What was read, as it is held. */
 export function contentOf(rows: RowSet): Content {
@@ -35,7 +35,7 @@ export function contentOf(rows: RowSet): Content {
 }
 
 /** Heap bytes, roughly: the row set, its key, its place in a map, and what it holds. */
-export function bytesOf({ key, content }: Held): number {
+export function bytesOf({ key, content }: KeyedContent): number {
   const name = key.kind === 'set' ? key.object : 'subject' in key ? key.subject : 'name' in key ? key.name : ''
   const measured = content instanceof SubjectSet || content instanceof RevokedTokens
   const held = measured ? content.bytes : Array.isArray(content) ? 40 + content.length * 200 : 100
@@ -43,7 +43,10 @@ export function bytesOf({ key, content }: Held): number {
 }
 
 /** The content after a change that affects its key; a set is changed in place. */
-export function contentAfter({ key, content }: Held, { change, atMs }: Pick<LogEntry, 'change' | 'atMs'>): Content {
+export function contentAfter(
+  { key, content }: KeyedContent,
+  { change, atMs }: Pick<JournalEntry, 'change' | 'atMs'>,
+): Content {
   switch (change.kind) {
     case 'token':
       ;(content as RevokedTokens).add({

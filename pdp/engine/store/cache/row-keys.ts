@@ -1,7 +1,7 @@
 /** A row key as text, for maps. */
 import type { RowKey } from '../contract.ts'
 
-/** Of keys of one log. */
+/** Of keys of one journal. */
 export const namedName = ({ name, where }: RowKey & { readonly kind: 'named' }): string =>
   where === null ? name : `${name} ${where.type} ${where.relation}`
 

@@ -1,6 +1,6 @@
 /** A view over row sets in memory, which notes every row set that it was asked for and does not hold. */
 
-import { ENVIRONMENT, type LogId, TOKENS } from '../../../shared/domain/change-log.ts'
+import { ENVIRONMENT, type JournalId, TOKENS } from '../../../shared/domain/journal.ts'
 import type { StoredManifest } from '../../../shared/domain/manifest.ts'
 import type { Membership } from '../../../shared/domain/membership.ts'
 import type { Organization } from '../../../shared/domain/organization.ts'
@@ -18,29 +18,29 @@ import {
   type View,
 } from '../../decide/view.ts'
 import type { RowKey } from '../contract.ts'
-import type { GroupsAbove, HeldRows, LogRows } from './log-rows.ts'
+import type { GroupsAbove, HeldRows, JournalRows } from './journal-rows.ts'
 import type { RevokedTokens } from './revoked-tokens.ts'
 import { rowKeyName } from './row-keys.ts'
 import type { SubjectSet } from './subject-set.ts'
 
 const NO_GROUPS: Closure = { groups: new Set(), truncated: false }
-/** Closures of one log that are kept at most; beyond it they are derived again. */
+/** Closures of one journal that are kept at most; beyond it they are derived again. */
 const ABOVE_MAX = 10_000
 
 export class RowsView implements View {
   /** The earliest expiry among the rows shown; null for none. */
   validUntilMs: number | null = null
   #needed: Map<string, RowKey> | null = null
-  readonly #logs: (log: LogId) => LogRows
+  readonly #logs: (log: JournalId) => JournalRows
   #nowMs: number
-  #lastLog: LogId = ''
-  #lastRows: LogRows | null = null
+  #lastJournal: JournalId = ''
+  #lastRows: JournalRows | null = null
   #lastObject: string | null = null
   #lastRelation = ''
   #lastSet: SubjectSet | undefined
 
   /** `nowMs`: the clock of the vector; a row counts as long as it is below the row's expiry. */
-  constructor(logs: (log: LogId) => LogRows, nowMs: number) {
+  constructor(logs: (log: JournalId) => JournalRows, nowMs: number) {
     this.#logs = logs
     this.#nowMs = nowMs
   }
@@ -82,17 +82,18 @@ export class RowsView implements View {
     return live
   }
 
-  #rows(log: LogId): LogRows {
-    if (this.#lastRows === null || log !== this.#lastLog) {
-      this.#lastLog = log
+  #rows(log: JournalId): JournalRows {
+    if (this.#lastRows === null || log !== this.#lastJournal) {
+      this.#lastJournal = log
       this.#lastRows = this.#logs(log)
     }
     return this.#lastRows
   }
 
   /** Nearly every set is read twice in a row: for the subject, and for its usersets. */
-  #set(log: LogId, object: string, relation: string): SubjectSet | undefined {
-    if (object === this.#lastObject && relation === this.#lastRelation && log === this.#lastLog) return this.#lastSet
+  #set(log: JournalId, object: string, relation: string): SubjectSet | undefined {
+    if (object === this.#lastObject && relation === this.#lastRelation && log === this.#lastJournal)
+      return this.#lastSet
     const held = this.#rows(log).sets.get(relation)?.get(object)
     if (held !== undefined) held.hot = true
     this.#lastObject = object
@@ -101,7 +102,7 @@ export class RowsView implements View {
     return this.#lastSet
   }
 
-  has(log: LogId, object: string, relation: string, subject: string): Truth {
+  has(log: JournalId, object: string, relation: string, subject: string): Truth {
     const set = this.#set(log, object, relation)
     if (set === undefined) {
       this.#need({ log, kind: 'set', object, relation })
@@ -118,7 +119,7 @@ export class RowsView implements View {
     return probed !== null && probed.condition === undefined && this.#live(probed.expiresAtMs) ? TRUE : FALSE
   }
 
-  conditionOf(log: LogId, object: string, relation: string, subject: string): TupleCondition | null | undefined {
+  conditionOf(log: JournalId, object: string, relation: string, subject: string): TupleCondition | null | undefined {
     const set = this.#set(log, object, relation)
     if (set === undefined) {
       this.has(log, object, relation, subject) // notes what is missing
@@ -130,7 +131,7 @@ export class RowsView implements View {
   }
 
   conditional(
-    log: LogId,
+    log: JournalId,
     object: string,
     relation: string,
     { kind, countMax }: { readonly kind: 'usersets' | 'objects'; readonly countMax: number },
@@ -152,14 +153,14 @@ export class RowsView implements View {
     this.validUntilMs = Math.min(this.validUntilMs ?? instantMs, instantMs)
   }
 
-  usersets(log: LogId, object: string, relation: string, countMax: number): readonly Userset[] | null | undefined {
+  usersets(log: JournalId, object: string, relation: string, countMax: number): readonly Userset[] | null | undefined {
     const set = this.#set(log, object, relation)
     if (set === undefined) return this.#need({ log, kind: 'set', object, relation })
     if (!set.usersetsComplete || set.usersets.length > countMax) return null
     return set.hasExpiries ? set.usersets.filter(({ text }) => this.#live(set.expiryOf(text))) : set.usersets
   }
 
-  objects(log: LogId, object: string, relation: string, countMax: number): readonly string[] | null | undefined {
+  objects(log: JournalId, object: string, relation: string, countMax: number): readonly string[] | null | undefined {
     const set = this.#set(log, object, relation)
     if (set === undefined) return this.#need({ log, kind: 'set', object, relation })
     if (!set.complete || set.size > countMax) return null
@@ -173,21 +174,21 @@ export class RowsView implements View {
     return set.complete ? this.#liveSubjects(set, set.members()) : null
   }
 
-  groups(log: LogId, subject: string): readonly string[] | undefined {
+  groups(log: JournalId, subject: string): readonly string[] | undefined {
     const rows = this.#rows(log)
     const set = this.#content(rows.groups.get(subject)) as SubjectSet | undefined
     if (set === undefined) return this.#need({ log, kind: 'groups', subject })
     return this.#liveSubjects(set, set.members())
   }
 
-  #onlyGroup(log: LogId, subject: string): string | null {
+  #onlyGroup(log: JournalId, subject: string): string | null {
     const held = this.#rows(log).groups.get(subject)
     if (held === undefined) return null
     held.hot = true
     return (held.content as SubjectSet).only
   }
 
-  inGroup(log: LogId, subject: string, { text: group }: Userset): Truth | null {
+  inGroup(log: JournalId, subject: string, { text: group }: Userset): Truth | null {
     const only = this.#onlyGroup(log, subject)
     const own = only === null ? this.groups(log, subject) : [only]
     if (own === undefined) return UNKNOWN
@@ -202,7 +203,7 @@ export class RowsView implements View {
     return truth === FALSE && truncated ? null : truth
   }
 
-  closure(log: LogId, subject: string): Closure | undefined {
+  closure(log: JournalId, subject: string): Closure | undefined {
     const own = this.groups(log, subject)
     if (own === undefined) return undefined
     if (own.length === 0) return NO_GROUPS
@@ -223,7 +224,7 @@ export class RowsView implements View {
   }
 
   /** The group itself and every group above it: the same for all its members, so it is kept. */
-  #above(log: LogId, group: string): GroupsAbove | undefined {
+  #above(log: JournalId, group: string): GroupsAbove | undefined {
     const rows = this.#rows(log)
     const kept = rows.above.get(group)
     if (kept !== undefined && this.#live(kept.untilMs)) return kept
@@ -239,7 +240,7 @@ export class RowsView implements View {
     return above
   }
 
-  #climb(log: LogId, group: string): Closure | undefined {
+  #climb(log: JournalId, group: string): Closure | undefined {
     const groups = new Set([group])
     let missing = false
     // A loop over a Set also visits members that are added while it runs.
@@ -258,7 +259,7 @@ export class RowsView implements View {
     return held.content
   }
 
-  membership(log: LogId, subject: string): Membership | null | undefined {
+  membership(log: JournalId, subject: string): Membership | null | undefined {
     if (!subject.startsWith('user:')) return null
     const user = subject.slice('user:'.length)
     const rows = this.#rows(log)
@@ -267,7 +268,7 @@ export class RowsView implements View {
     return this.#need({ log, kind: 'membership', user })
   }
 
-  grants(log: LogId, subject: string): readonly RoleGrant[] | undefined {
+  grants(log: JournalId, subject: string): readonly RoleGrant[] | undefined {
     const rows = this.#rows(log)
     const grants = this.#content(rows.grants.get(subject))
     if (grants !== undefined) return grants as readonly RoleGrant[]

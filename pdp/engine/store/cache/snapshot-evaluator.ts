@@ -1,27 +1,27 @@
 /** Evaluates over one snapshot of the store: rows are loaded as the evaluation finds that it needs them. */
 
-import { ENVIRONMENT, type LogId } from '../../../shared/domain/change-log.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
+import { ENVIRONMENT, type JournalId } from '../../../shared/domain/journal.ts'
 import type { Snapshot, Store } from '../contract.ts'
-import { LogRows } from './log-rows.ts'
-import { type Fresh, logsFor, type Question, type SnapshotEvaluator } from './question.ts'
+import type { EventLoopTurns } from './event-loop-turns.ts'
+import { JournalRows } from './journal-rows.ts'
+import { type Fresh, journalsFor, type Question, type SnapshotEvaluator } from './question.ts'
 import { keysOfLoad } from './row-keys.ts'
 import { RowsView } from './rows-view.ts'
-import type { Turns } from './turns.ts'
 
 /** Loads of one evaluation at most; every load brings at least one level of what a relation leans on. */
 const LOADS_MAX = 1_000
 
 /** Throws PdpError `store_unavailable`, `evaluation_limit`, and whatever the evaluation throws. */
-export function evaluateAt<T>(store: Store, turns: Turns, question: Question<T>): Promise<Fresh<T>> {
+export function evaluateAt<T>(store: Store, turns: EventLoopTurns, question: Question<T>): Promise<Fresh<T>> {
   return turns.inSnapshot(question.organization, () => store.snapshot((at) => evaluatorOf(at, turns).ask(question)))
 }
 
 /** One moment for all that is asked, that of the snapshot: rows that one question has loaded serve the next. */
-export function evaluatorOf(at: Snapshot, turns: Turns): SnapshotEvaluator {
-  const held = new Map<LogId, LogRows>()
-  const rowsOf = (log: LogId): LogRows => {
-    const rows = held.get(log) ?? new LogRows(log, null)
+export function evaluatorOf(at: Snapshot, turns: EventLoopTurns): SnapshotEvaluator {
+  const held = new Map<JournalId, JournalRows>()
+  const rowsOf = (log: JournalId): JournalRows => {
+    const rows = held.get(log) ?? new JournalRows(log, null)
     held.set(log, rows)
     return rows
   }
@@ -31,7 +31,7 @@ export function evaluatorOf(at: Snapshot, turns: Turns): SnapshotEvaluator {
     async ask(question) {
       for (let load = 0; load < LOADS_MAX; load++) {
         view.begin(clockMs ?? 0)
-        const logs = logsFor(view, question.organization)
+        const logs = journalsFor(view, question.organization)
         const slice = turns.newSlice()
         const value = await turns.finish(question.evaluate(view, slice), slice)
         if (clockMs !== null && value !== undefined && logs !== undefined) {

@@ -4,8 +4,8 @@
  */
 
 import { BoundedMap } from '../../../shared/base/bounded-map.ts'
-import type { LogPosition } from '../../../shared/domain/change-log.ts'
 import type { Entitlement } from '../../../shared/domain/entitlement.ts'
+import type { JournalPosition } from '../../../shared/domain/journal.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { EntitlementSource } from '../contract.ts'
 import type { SharedCache, Slot, StatedValue } from './shared-cache.ts'
@@ -53,7 +53,7 @@ export class EntitlementCache {
    */
   async read(
     organization: string,
-    position: LogPosition,
+    position: JournalPosition,
     keys: readonly string[],
   ): Promise<ReadonlyMap<string, Entitlement | null> | undefined> {
     const known = this.#at(organization, position)
@@ -88,19 +88,19 @@ export class EntitlementCache {
   }
 
   /** Those that tokens carry, as read; undefined for the same reason. */
-  async claims(organization: string, position: LogPosition): Promise<JsonObject | undefined> {
+  async claims(organization: string, position: JournalPosition): Promise<JsonObject | undefined> {
     const read = await this.read(organization, position, [CLAIMS])
     return read === undefined ? undefined : (read.get(CLAIMS)?.value ?? {})
   }
 
-  #slot(organization: string, position: LogPosition): Slot {
+  #slot(organization: string, position: JournalPosition): Slot {
     const { entitlementVersion: version, entitlementWriteId: writeId } = position
     return { source: this.#source.name, organization, version, writeId }
   }
 
   #fetch(
     slot: Slot,
-    position: LogPosition,
+    position: JournalPosition,
     { keys, known }: { keys: readonly string[]; known: CachedValues },
   ): Promise<Values | undefined> {
     const name = JSON.stringify([slot, keys])
@@ -116,7 +116,7 @@ export class EntitlementCache {
     return reading
   }
 
-  async #fromSource(slot: Slot, position: LogPosition, keys: readonly string[]): Promise<Values | undefined> {
+  async #fromSource(slot: Slot, position: JournalPosition, keys: readonly string[]): Promise<Values | undefined> {
     const read = await this.#source.read(slot.organization, keys.includes(CLAIMS) ? 'all' : keys)
     if (read.version !== position.entitlementVersion || read.writeId !== position.entitlementWriteId) return undefined
     const { state } = read
@@ -127,7 +127,7 @@ export class EntitlementCache {
     return values
   }
 
-  #at(organization: string, position: LogPosition): CachedValues {
+  #at(organization: string, position: JournalPosition): CachedValues {
     // Versions only rise while the history is one; the write id of a restored one differs.
     const name = `${position.entitlementVersion} ${position.entitlementWriteId}`
     const nowMs = this.#clock()

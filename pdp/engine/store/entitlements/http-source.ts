@@ -5,9 +5,9 @@
 import { createHash } from 'node:crypto'
 import { createCircuit } from '../../../shared/base/circuit-breaker.ts'
 import { BadAnswer, type PostFetch, postJson } from '../../../shared/base/http-json.ts'
-import type { LogPosition } from '../../../shared/domain/change-log.ts'
 import { ENFORCEMENTS, type Entitlement } from '../../../shared/domain/entitlement.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
+import type { JournalPosition } from '../../../shared/domain/journal.ts'
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts'
 import { isEntitlementKey, quote } from '../../../shared/domain/names.ts'
 import type { EntitlementSource, Store } from '../contract.ts'
@@ -77,7 +77,7 @@ export function httpEntitlements(options: {
       throw unavailable('gave no usable answer', err)
     }
   }
-  const position = async (organization: string): Promise<LogPosition | undefined> =>
+  const position = async (organization: string): Promise<JournalPosition | undefined> =>
     (await store.vector([organization])).logs.get(organization)
 
   return {
@@ -101,7 +101,7 @@ export function httpEntitlements(options: {
   }
 }
 
-const sameVersion = (a: LogPosition, b: LogPosition): boolean =>
+const sameVersion = (a: JournalPosition, b: JournalPosition): boolean =>
   a.entitlementVersion === b.entitlementVersion && a.entitlementWriteId === b.entitlementWriteId
 
 const unavailable = (what: string, cause?: unknown): PdpError =>

@@ -1,4 +1,4 @@
-/** Role grants of one log, by id and by subject: a check asks for those of a subject, however many others there are. */
+/** Role grants of one journal, by id and by subject: a check asks for those of a subject, however many others there are. */
 import type { RoleGrant } from '../../../shared/domain/role.ts'
 
 const NONE: readonly RoleGrant[] = []

@@ -1,14 +1,14 @@
 /** The Store in memory: for embedding and for tests. It forgets everything when the process ends. */
 
-import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS } from '../../../shared/domain/change-log.ts'
 import type { Entitlement } from '../../../shared/domain/entitlement.ts'
+import { DIRECTORY, ENVIRONMENT, type JournalId, TOKENS } from '../../../shared/domain/journal.ts'
 import type { Organization } from '../../../shared/domain/organization.ts'
 import type { Tuple } from '../../../shared/domain/tuple.ts'
 import { ancestors } from '../../decide/roles.ts'
 import { withModels } from '../../worker/worker.ts'
 import { assertChanges } from '../changes.ts'
-import type { LogEntry, OrganizationFilter, Reading, RowKey, Snapshot, Store } from '../contract.ts'
-import { emptyLog, entriesOf, type MemoryLog, type MemoryState, START } from './change-log.ts'
+import type { JournalEntry, OrganizationFilter, Reading, RowKey, Snapshot, Store } from '../contract.ts'
+import { emptyJournal, entriesOf, type MemoryJournal, type MemoryState, START } from './journal.ts'
 import { MemoryNames } from './names.ts'
 import { reportingQueries } from './reporting-queries.ts'
 import type { ResidentStore } from './resident.ts'
@@ -40,7 +40,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
   let snapshotsOpen = 0
   let waiting: (() => void)[] = []
 
-  const vector = (logs: readonly LogId[]) => ({
+  const vector = (logs: readonly JournalId[]) => ({
     clockMs: clock(),
     logs: new Map(
       logs.flatMap((log) => {
@@ -57,7 +57,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
     if (view === null || view.hasReadClock) view = new MemoryView(state.logs, environment, clock)
     return view
   }
-  const read = (logs: readonly LogId[], keys: readonly RowKey[]): Reading => ({
+  const read = (logs: readonly JournalId[], keys: readonly RowKey[]): Reading => ({
     vector: vector(logs),
     rows: readRowSets(state.logs, keys),
   })
@@ -85,7 +85,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
         }
       }
     },
-    async write(log, changes, { context, preconditions = [], letsNobodyIn = false }) {
+    async write(log, changes, { context, preconditions = [], keepsSuspension = false }) {
       await withModels(() => assertChanges(log, changes))
       while (snapshotsOpen > 0) await new Promise<void>((resolve) => waiting.push(resolve))
       view = null
@@ -94,7 +94,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
         changes,
         context,
         preconditions,
-        letsNobodyIn,
+        keepsSuspension,
         nowMs: clock(),
         writeId: options.randomWriteId ?? randomWriteId,
       })
@@ -124,14 +124,14 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
 function emptyState(): MemoryState {
   return {
     positions: new Map([ENVIRONMENT, TOKENS, DIRECTORY].map((log) => [log, START])),
-    logs: new Map([[ENVIRONMENT, emptyLog()]]),
+    logs: new Map([[ENVIRONMENT, emptyJournal()]]),
     writes: new Map(),
     claims: new Map(),
   }
 }
 
 function environmentIn({ logs }: MemoryState): Environment {
-  const { organizations, manifests, roles } = logs.get(ENVIRONMENT) ?? emptyLog()
+  const { organizations, manifests, roles } = logs.get(ENVIRONMENT) ?? emptyJournal()
   return { organizations, manifests: [...manifests.values()], roles: [...roles.values()] }
 }
 
@@ -158,7 +158,7 @@ function entriesIn(
   { writes }: MemoryState,
   ranges: Parameters<Store['entries']>[0],
   entriesMax: number,
-): readonly LogEntry[] {
+): readonly JournalEntry[] {
   const found = ranges.flatMap(({ log, from, to }) =>
     (writes.get(log) ?? [])
       .filter(({ revision }) => revision >= from && revision <= to)
@@ -171,7 +171,7 @@ function entriesIn(
 
 /** From the object that the filter names or the page before ended with; what lies before it is not read. */
 function tuplesOf(
-  log: MemoryLog | undefined,
+  log: MemoryJournal | undefined,
   filter: { object?: string; relation?: string; subject?: string },
   page: { after: Tuple | null; countMax: number },
 ): readonly Tuple[] {

@@ -1,8 +1,8 @@
-/** Keys of a log in memory, distinct and in order, page by page. */
-import type { LogId } from '../../../shared/domain/change-log.ts'
+/** Keys of a journal in memory, distinct and in order, page by page. */
+import type { JournalId } from '../../../shared/domain/journal.ts'
 import { compareNames } from '../../../shared/domain/names.ts'
 import type { NameSource } from '../../../shared/domain/tuple.ts'
-import { type MemoryLog, type MemoryState, START } from './change-log.ts'
+import { type MemoryJournal, type MemoryState, START } from './journal.ts'
 import { lowerBound } from './key-order.ts'
 
 type Page = { readonly after: string | null; readonly countMax: number }
@@ -13,14 +13,14 @@ type Sorted = { readonly revision: number; readonly keys: { [K in Kind]?: readon
 export class MemoryNames {
   readonly #state: MemoryState
   /** Sorted once for each revision that pages are asked of. */
-  readonly #sorted = new WeakMap<MemoryLog, Sorted>()
+  readonly #sorted = new WeakMap<MemoryJournal, Sorted>()
 
   constructor(state: MemoryState) {
     this.#state = state
   }
 
   /** As Snapshot.names. */
-  names(log: LogId, source: NameSource, { after, countMax }: Page): readonly string[] {
+  names(log: JournalId, source: NameSource, { after, countMax }: Page): readonly string[] {
     if (source.kind === 'members') {
       const page = { after: after?.slice('user:'.length) ?? null, countMax }
       return this.keys(log, 'members', page).map((user) => `user:${user}`)
@@ -31,7 +31,7 @@ export class MemoryNames {
     return names.filter((name) => name.startsWith(prefix))
   }
 
-  #ofTuples(log: LogId, kind: 'objects' | 'subjects', { after, countMax }: Page): readonly string[] {
+  #ofTuples(log: JournalId, kind: 'objects' | 'subjects', { after, countMax }: Page): readonly string[] {
     const names: string[] = []
     for (const name of this.#state.logs.get(log)?.tuples.names(kind, after ?? '') ?? []) {
       if (names.length === countMax) break
@@ -41,14 +41,14 @@ export class MemoryNames {
   }
 
   /** Users, subjects of role grants, or organizations, greater than `after`. */
-  keys(log: LogId, kind: Kind, { after, countMax }: Page): readonly string[] {
+  keys(log: JournalId, kind: Kind, { after, countMax }: Page): readonly string[] {
     const keys = this.#all(log, kind)
     const at = after === null ? 0 : lowerBound(keys, after)
     const from = keys[at] === after ? at + 1 : at
     return keys.slice(from, from + countMax)
   }
 
-  #all(log: LogId, kind: Kind): readonly string[] {
+  #all(log: JournalId, kind: Kind): readonly string[] {
     const content = this.#state.logs.get(log)
     if (content === undefined) return []
     const { revision } = this.#state.positions.get(log) ?? START
@@ -60,7 +60,7 @@ export class MemoryNames {
   }
 }
 
-function sorted({ memberships, grants, organizations }: MemoryLog, kind: Kind): readonly string[] {
+function sorted({ memberships, grants, organizations }: MemoryJournal, kind: Kind): readonly string[] {
   switch (kind) {
     case 'members':
       return [...memberships.keys()].sort(compareNames)

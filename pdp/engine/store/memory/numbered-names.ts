@@ -9,7 +9,7 @@ export const isUsersetNumber = (number: number): boolean => (number & 1) === 1
 export const rowOf = (number: number): number => number >> 1
 
 /** Things that are counted as long as they are used, in places that are filled again. */
-class Places<T> {
+class Rows<T> {
   readonly items: (T | undefined)[] = []
   #uses = new Int32Array(64)
   readonly #free: number[] = []
@@ -42,8 +42,8 @@ class Places<T> {
 
 export class NumberedNames {
   readonly #numbers = new Map<string, number>()
-  readonly #objects = new Places<string>()
-  readonly #usersets = new Places<Userset>()
+  readonly #objects = new Rows<string>()
+  readonly #usersets = new Rows<Userset>()
 
   find(text: string): number | undefined {
     return this.#numbers.get(text)
@@ -81,7 +81,7 @@ export class NumberedNames {
     if (this.#places(number).release(rowOf(number))) this.#numbers.delete(text)
   }
 
-  #places(number: number): Places<string> | Places<Userset> {
+  #places(number: number): Rows<string> | Rows<Userset> {
     return isUsersetNumber(number) ? this.#usersets : this.#objects
   }
 }

@@ -1,22 +1,22 @@
 /** Questions to a store that holds everything in this process: answered at once, without rows to wait for. */
 
-import type { LogId, Vector } from '../../../shared/domain/change-log.ts'
+import type { JournalId, Vector } from '../../../shared/domain/journal.ts'
 import { Paused } from '../../decide/slices.ts'
-import { type Fresh, logsFor, type SnapshotEvaluator } from '../cache/question.ts'
-import type { Turns } from '../cache/turns.ts'
+import type { EventLoopTurns } from '../cache/event-loop-turns.ts'
+import { type Fresh, journalsFor, type SnapshotEvaluator } from '../cache/question.ts'
 import type { Store } from '../contract.ts'
 import type { MemoryView } from './view.ts'
 
 /** A store that holds everything in this process: evaluations look at it directly. */
 export interface ResidentStore extends Store {
   readonly currentView: () => MemoryView
-  positions(logs: readonly LogId[]): Vector
+  positions(logs: readonly JournalId[]): Vector
 }
 
 export const isResident = (store: Store): store is ResidentStore => 'currentView' in store
 
 /** Answers at once: what is in memory is all there is. What takes long is evaluated in a snapshot, for which writers wait. */
-export function residentEvaluator(store: ResidentStore, turns: Turns): SnapshotEvaluator {
+export function residentEvaluator(store: ResidentStore, turns: EventLoopTurns): SnapshotEvaluator {
   return {
     currentView: store.currentView,
     async ask({ organization, evaluate }) {
@@ -24,7 +24,7 @@ export function residentEvaluator(store: ResidentStore, turns: Turns): SnapshotE
       const slice = turns.newSlice()
       const fresh = <T>(value: T | undefined): Fresh<T> => {
         if (value === undefined) throw new TypeError('an evaluation lacked rows of a store that holds everything')
-        const logs = logsFor(view, organization) ?? []
+        const logs = journalsFor(view, organization) ?? []
         return { value, vector: store.positions(logs), logs, validUntilMs: view.validUntilMs }
       }
       const found = evaluate(view, slice)

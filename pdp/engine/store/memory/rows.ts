@@ -1,15 +1,15 @@
-/** Row sets out of a log that is held whole, with the same additional sets that the statement of a database returns. */
+/** Row sets out of a journal that is held whole, with the same additional sets that the statement of a database returns. */
 
 import { isWildcard, typeOf } from '../../../shared/domain/names.ts'
 import { isUserset } from '../../decide/usersets.ts'
 import { rowKeyName, withoutChain } from '../cache/row-keys.ts'
 import { CHAIN_SETS_MAX, NAMED_BY_MAX, type RowKey, type RowSet, SET_ROWS_MAX } from '../contract.ts'
-import { emptyLog, type MemoryLog } from './change-log.ts'
+import { emptyJournal, type MemoryJournal } from './journal.ts'
 
 /** One row set for each key, with the rows that belong to it. */
-export function readRowSets(logs: ReadonlyMap<string, MemoryLog>, keys: readonly RowKey[]): readonly RowSet[] {
+export function readRowSets(logs: ReadonlyMap<string, MemoryJournal>, keys: readonly RowKey[]): readonly RowSet[] {
   const found = new Map<string, RowSet>()
-  for (const key of keys) addRowSets(logs.get(key.log) ?? emptyLog(), withoutChain(key), found)
+  for (const key of keys) addRowSets(logs.get(key.log) ?? emptyJournal(), withoutChain(key), found)
   const chained = keys.filter((key) => key.kind === 'set').filter(({ chain }) => chain === true)
   if (chained.length > 0)
     addChains(
@@ -23,12 +23,16 @@ export function readRowSets(logs: ReadonlyMap<string, MemoryLog>, keys: readonly
 type SetKey = RowKey & { readonly kind: 'set' }
 
 /** What the sets lead to, the nearest first. */
-function addChains(logs: ReadonlyMap<string, MemoryLog>, asked: readonly SetKey[], found: Map<string, RowSet>): void {
+function addChains(
+  logs: ReadonlyMap<string, MemoryJournal>,
+  asked: readonly SetKey[],
+  found: Map<string, RowSet>,
+): void {
   const chain = new Map(asked.map((key) => [rowKeyName(key), key]))
   const setsMax = chain.size + CHAIN_SETS_MAX
   // A loop over a Map also visits entries that are added while it runs.
   for (const key of chain.values()) {
-    const log = logs.get(key.log) ?? emptyLog()
+    const log = logs.get(key.log) ?? emptyJournal()
     addRowSets(log, withoutChain(key), found)
     for (const object of nextInChain(log, key)) {
       const next: SetKey = { log: key.log, kind: 'set', object, relation: key.relation }
@@ -37,7 +41,7 @@ function addChains(logs: ReadonlyMap<string, MemoryLog>, asked: readonly SetKey[
   }
 }
 
-function nextInChain(log: MemoryLog, { object, relation }: SetKey): readonly string[] {
+function nextInChain(log: MemoryJournal, { object, relation }: SetKey): readonly string[] {
   const rows = [...log.tuples.subjects(object, relation), ...log.tuples.conditional.rowsOf(object, relation)]
   return rows.flatMap(({ subject }) => {
     const [next = '', of = relation] = subject.split('#')
@@ -45,7 +49,7 @@ function nextInChain(log: MemoryLog, { object, relation }: SetKey): readonly str
   })
 }
 
-function addRowSets(log: MemoryLog, key: RowKey, found: Map<string, RowSet>): void {
+function addRowSets(log: MemoryJournal, key: RowKey, found: Map<string, RowSet>): void {
   const name = rowKeyName(key)
   if (found.has(name)) return
   switch (key.kind) {
@@ -106,7 +110,7 @@ function addRowSets(log: MemoryLog, key: RowKey, found: Map<string, RowSet>): vo
 }
 
 /** `group:x` of every group above the subject. */
-function groupsAbove(log: MemoryLog, subject: string): ReadonlySet<string> {
+function groupsAbove(log: MemoryJournal, subject: string): ReadonlySet<string> {
   const groups = new Set<string>()
   const todo = [subject]
   for (let below = todo.pop(); below !== undefined; below = todo.pop()) {

@@ -1,6 +1,6 @@
 /** The view of a store that holds everything in this process: nothing is ever unknown, and nothing is copied. */
 
-import type { LogId } from '../../../shared/domain/change-log.ts'
+import type { JournalId } from '../../../shared/domain/journal.ts'
 import type { StoredManifest } from '../../../shared/domain/manifest.ts'
 import type { Membership } from '../../../shared/domain/membership.ts'
 import type { Organization } from '../../../shared/domain/organization.ts'
@@ -18,7 +18,7 @@ import {
 } from '../../decide/view.ts'
 import { RevokedTokens } from '../cache/revoked-tokens.ts'
 import { NAMED_BY_MAX, type SubjectRow } from '../contract.ts'
-import type { MemoryLog } from './change-log.ts'
+import type { MemoryJournal } from './journal.ts'
 
 const NONE: readonly never[] = []
 const NO_REVOCATIONS = new RevokedTokens([])
@@ -33,25 +33,25 @@ export type Environment = {
 export class MemoryView implements View {
   /** The earliest expiry among the rows shown; null for none. */
   validUntilMs: number | null = null
-  readonly #logs: ReadonlyMap<string, MemoryLog>
+  readonly #logs: ReadonlyMap<string, MemoryJournal>
   readonly #environment: Environment
   readonly #clock: () => number
   /** Read once something expires, which few things do; the same from then on. */
   #nowMs: number | null = null
-  #lastLog: LogId | null = null
-  #last: MemoryLog | undefined
+  #lastJournal: JournalId | null = null
+  #last: MemoryJournal | undefined
 
   /** `clock`: milliseconds since the epoch. */
-  constructor(logs: ReadonlyMap<string, MemoryLog>, environment: Environment, clock: () => number) {
+  constructor(logs: ReadonlyMap<string, MemoryJournal>, environment: Environment, clock: () => number) {
     this.#logs = logs
     this.#environment = environment
     this.#clock = clock
   }
 
-  /** Nearly every look is at the same log as the one before. */
-  #of(log: LogId): MemoryLog | undefined {
-    if (log !== this.#lastLog) {
-      this.#lastLog = log
+  /** Nearly every look is at the same journal as the one before. */
+  #of(log: JournalId): MemoryJournal | undefined {
+    if (log !== this.#lastJournal) {
+      this.#lastJournal = log
       this.#last = this.#logs.get(log)
     }
     return this.#last
@@ -82,14 +82,14 @@ export class MemoryView implements View {
     return rows.length === 0 ? NONE : rows.filter((row) => this.#live(row.expiresAtMs)).map((row) => row.subject)
   }
 
-  has(log: LogId, object: string, relation: string, subject: string): Truth {
+  has(log: JournalId, object: string, relation: string, subject: string): Truth {
     const tuples = this.#of(log)?.tuples
     if (tuples === undefined || !tuples.has(object, relation, subject)) return FALSE
     if (!tuples.expires) return TRUE
     return this.#live(tuples.expiryOf({ object, relation, subject }) ?? null) ? TRUE : FALSE
   }
 
-  usersets(log: LogId, object: string, relation: string, countMax: number): readonly Userset[] | null {
+  usersets(log: JournalId, object: string, relation: string, countMax: number): readonly Userset[] | null {
     const tuples = this.#of(log)?.tuples
     if (tuples === undefined) return NONE
     const usersets = tuples.usersets(object, relation, countMax)
@@ -97,7 +97,7 @@ export class MemoryView implements View {
     return usersets.filter(({ text }) => this.#live(tuples.expiryOf({ object, relation, subject: text }) ?? null))
   }
 
-  objects(log: LogId, object: string, relation: string, countMax: number): readonly string[] | null {
+  objects(log: JournalId, object: string, relation: string, countMax: number): readonly string[] | null {
     const tuples = this.#of(log)?.tuples
     if (tuples === undefined) return NONE
     const objects = tuples.objects(object, relation, countMax)
@@ -115,13 +115,13 @@ export class MemoryView implements View {
     return sets
   }
 
-  conditionOf(log: LogId, object: string, relation: string, subject: string): TupleCondition | null {
+  conditionOf(log: JournalId, object: string, relation: string, subject: string): TupleCondition | null {
     const row = this.#of(log)?.tuples.conditional.get({ object, relation, subject })
     return row !== undefined && this.#live(row.expiresAtMs) ? row.condition : null
   }
 
   conditional(
-    log: LogId,
+    log: JournalId,
     object: string,
     relation: string,
     { kind, countMax }: { readonly kind: 'usersets' | 'objects'; readonly countMax: number },
@@ -131,11 +131,11 @@ export class MemoryView implements View {
     return rows.size > countMax ? null : [...rows.values()].filter(({ expiresAtMs }) => this.#live(expiresAtMs))
   }
 
-  groups(log: LogId, subject: string): readonly string[] {
+  groups(log: JournalId, subject: string): readonly string[] {
     return this.#liveNames(this.#of(log)?.tuples.groupsOf(subject) ?? NONE)
   }
 
-  inGroup(log: LogId, subject: string, group: Userset): Truth | null {
+  inGroup(log: JournalId, subject: string, group: Userset): Truth | null {
     const tuples = this.#of(log)?.tuples
     if (tuples === undefined) return FALSE
     if (!tuples.groupsExpire) {
@@ -147,7 +147,7 @@ export class MemoryView implements View {
     return truncated ? null : FALSE
   }
 
-  closure(log: LogId, subject: string): Closure {
+  closure(log: JournalId, subject: string): Closure {
     const groups = new Set(this.groups(log, subject))
     // A loop over a Set also visits members that are added while it runs.
     for (const group of groups) {
@@ -157,13 +157,13 @@ export class MemoryView implements View {
     return { groups, truncated: false }
   }
 
-  membership(log: LogId, subject: string): Membership | null {
+  membership(log: JournalId, subject: string): Membership | null {
     const memberships = this.#of(log)?.memberships
     if (memberships === undefined || memberships.size === 0 || !subject.startsWith('user:')) return null
     return memberships.get(subject.slice('user:'.length)) ?? null
   }
 
-  grants(log: LogId, subject: string): readonly RoleGrant[] {
+  grants(log: JournalId, subject: string): readonly RoleGrant[] {
     return this.#of(log)?.grants.to(subject) ?? NONE
   }
 

@@ -1,20 +1,20 @@
 /** Writes to the memory store: checked first, applied whole, logged like a database's. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Change, Precondition, WriteContext } from '../../../shared/domain/change.ts'
-import { ENVIRONMENT, type LogId, type LogPosition } from '../../../shared/domain/change-log.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
+import { ENVIRONMENT, type JournalId, type JournalPosition } from '../../../shared/domain/journal.ts'
 import type { Organization } from '../../../shared/domain/organization.ts'
 import type { RoleGrant } from '../../../shared/domain/role.ts'
 import type { Tuple } from '../../../shared/domain/tuple.ts'
 import { claimsOf, leaversIn, requireNothingWithheld } from '../changes.ts'
 import type { AppliedWrite, SubjectRow } from '../contract.ts'
-import { emptyLog, type LogWrite, type MemoryLog, type MemoryState, START } from './change-log.ts'
+import { emptyJournal, type JournalWrite, type MemoryJournal, type MemoryState, START } from './journal.ts'
 
 type Write = {
-  readonly log: LogId
+  readonly log: JournalId
   readonly changes: readonly Change[]
   readonly preconditions: readonly Precondition[]
-  readonly letsNobodyIn?: boolean
+  readonly keepsSuspension?: boolean
   readonly context: WriteContext
   readonly nowMs: number
   readonly writeId: () => string
@@ -25,7 +25,7 @@ type Entries<V> = { get(key: string): V | undefined; set(key: string, value: V):
 type Undo = (() => void) | null
 const NOTHING_TO_UNDO = (): void => undefined
 
-/** Changes that are kept of each log; half of them go when there are more. */
+/** Changes that are kept of each journal; half of them go when there are more. */
 const CHANGES_KEPT_MAX = 10_000
 /** Levels of the organization tree, root included. */
 const ORGANIZATION_DEPTH_MAX = 25
@@ -38,7 +38,7 @@ export function applyToMemory(state: MemoryState, write: Write): AppliedWrite {
   if (position === undefined || content === undefined)
     throw new PdpError('organization_unknown', `there is no organization ${log}`)
   assertPreconditions(content, write)
-  if (write.letsNobodyIn === true) assertNobodyLetIn(content, write)
+  if (write.keepsSuspension === true) assertNoAccessRestored(content, write)
   const undo: (() => void)[] = []
   const effective: Change[] = []
   try {
@@ -60,14 +60,14 @@ function raise(
   state: MemoryState,
   write: Pick<Write, 'log' | 'context' | 'nowMs' | 'writeId'>,
   changes: readonly Change[],
-): LogPosition {
+): JournalPosition {
   const { log, context, nowMs } = write
   const before = state.positions.get(log) ?? START
   const writeId = write.writeId()
   const raisesEntitlements = changes.some(
     (c) => c.kind === 'entitlement' || c.kind === 'entitlements' || c.kind === 'clear',
   )
-  const position: LogPosition = {
+  const position: JournalPosition = {
     revision: before.revision + 1,
     writeId,
     entitlementVersion: before.entitlementVersion + (raisesEntitlements ? 1 : 0),
@@ -82,14 +82,14 @@ function raise(
   return position
 }
 
-/** `changesCount`: of the log since it began. */
-function kept(writes: LogWrite[], changesCount: number): LogWrite[] {
+/** `changesCount`: of the journal since it began. */
+function kept(writes: JournalWrite[], changesCount: number): JournalWrite[] {
   const [first] = writes
   if (first === undefined || changesCount - first.changesBefore <= CHANGES_KEPT_MAX) return writes
   return writes.filter((write) => changesCount - write.changesBefore <= CHANGES_KEPT_MAX / 2)
 }
 
-function assertPreconditions(content: MemoryLog, { preconditions, nowMs }: Write): void {
+function assertPreconditions(content: MemoryJournal, { preconditions, nowMs }: Write): void {
   for (const { tuple, exists } of preconditions) {
     const row = content.tuples.find(tuple)
     const found = row !== undefined && (row.expiresAtMs === null || row.expiresAtMs > nowMs)
@@ -100,7 +100,7 @@ function assertPreconditions(content: MemoryLog, { preconditions, nowMs }: Write
   }
 }
 
-function assertNobodyLetIn({ memberships, tuples, grants }: MemoryLog, { changes, nowMs }: Write): void {
+function assertNoAccessRestored({ memberships, tuples, grants }: MemoryJournal, { changes, nowMs }: Write): void {
   for (const user of leaversIn(changes)) {
     if ((memberships.get(user)?.status ?? 'active') === 'active') continue
     const subject = `user:${user}`
@@ -113,7 +113,7 @@ function assertNobodyLetIn({ memberships, tuples, grants }: MemoryLog, { changes
 
 function applyChange(
   state: MemoryState,
-  content: MemoryLog,
+  content: MemoryJournal,
   { write, change }: { write: Write; change: Change },
 ): Undo {
   switch (change.kind) {
@@ -163,7 +163,7 @@ function putIn<V>(map: Entries<V>, key: string, value: V | null): Undo {
   }
 }
 
-function applyGrant({ grants }: MemoryLog, { op, grant }: Extract<Change, { kind: 'role_grant' }>): Undo {
+function applyGrant({ grants }: MemoryJournal, { op, grant }: Extract<Change, { kind: 'role_grant' }>): Undo {
   const same = grants.get(grant.id)
   const alike = (g: RoleGrant): boolean => g.app === grant.app && g.role === grant.role && g.subject === grant.subject
   if (same !== undefined && !alike(same))
@@ -172,7 +172,7 @@ function applyGrant({ grants }: MemoryLog, { op, grant }: Extract<Change, { kind
   return grants.to(grant.subject).some(alike) ? null : putIn(grants, grant.id, grant)
 }
 
-function writeOrganization(state: MemoryState, { organizations }: MemoryLog, organization: Organization): Undo {
+function writeOrganization(state: MemoryState, { organizations }: MemoryJournal, organization: Organization): Undo {
   const { id, parent } = organization
   const fresh = !organizations.has(id)
   if (fresh && state.positions.has(id))
@@ -181,7 +181,7 @@ function writeOrganization(state: MemoryState, { organizations }: MemoryLog, org
   const undo = putIn(organizations, id, organization)
   if (!fresh) return undo
   state.positions.set(id, START)
-  state.logs.set(id, emptyLog())
+  state.logs.set(id, emptyJournal())
   return () => {
     undo?.()
     state.positions.delete(id)
@@ -229,7 +229,7 @@ function deleteOrganization(state: MemoryState, write: Write, id: string): Undo 
 
 function applyManifest(
   state: MemoryState,
-  { manifests }: MemoryLog,
+  { manifests }: MemoryJournal,
   { manifest }: Extract<Change, { kind: 'manifest' }>,
 ): Undo {
   const current = manifests.get(manifest.app)

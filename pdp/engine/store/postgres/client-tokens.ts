@@ -1,14 +1,14 @@
 /** Ends the tokens of a client, and the grants that people gave to it. */
 import type { WriteContext } from '../../../shared/domain/change.ts'
-import { TOKENS } from '../../../shared/domain/change-log.ts'
+import { TOKENS } from '../../../shared/domain/journal.ts'
 import type { Queries } from '../directory.ts'
-import { appendLog } from './change-log.ts'
+import { appendJournal } from './journal.ts'
 
 /** Also those that are under way: their requests were authenticated in an earlier epoch. */
 export async function endTokensOf(tx: Queries, id: string, context: WriteContext): Promise<void> {
-  // First: a token that is stored before this lock is older than the entry of the log, which revokes it for decisions.
+  // First: a token that is stored before this lock is older than the entry of the journal, which revokes it for decisions.
   await tx.query('update client set token_epoch = token_epoch + 1 where client_id = $1', [id])
-  await appendLog(tx, TOKENS, [{ kind: 'token', by: 'client', id }], context)
+  await appendJournal(tx, TOKENS, [{ kind: 'token', by: 'client', id }], context)
 }
 
 /** People's grants to the client, and requests for one that are pending: refresh tokens and codes that others may hold. */

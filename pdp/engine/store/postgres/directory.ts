@@ -1,7 +1,7 @@
 /** People and OAuth clients in PostgreSQL. Every write is logged in `#directory`, whose lock also serializes them. */
 import type { WriteContext } from '../../../shared/domain/change.ts'
-import { DIRECTORY, TOKENS } from '../../../shared/domain/change-log.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
+import { DIRECTORY, TOKENS } from '../../../shared/domain/journal.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { Membership, Tier } from '../../../shared/domain/membership.ts'
 import { EXTERNAL, isId } from '../../../shared/domain/names.ts'
@@ -9,9 +9,9 @@ import type { Organization } from '../../../shared/domain/organization.ts'
 import { initiatorOf } from '../../../shared/domain/outbox/events.ts'
 import type { Client, Directory, Queries, Sql, StoredClient, User } from '../directory.ts'
 import { joinedRead } from '../joined-read.ts'
-import { appendLog } from './change-log.ts'
 import { endGrantsOf, endTokensOf } from './client-tokens.ts'
 import { clientCredentialEvents, credentialChange, credentialEvent } from './credential-events.ts'
+import { appendJournal } from './journal.ts'
 import { appendEvents, type OutboxEvent } from './outbox.ts'
 import { beginDeparture } from './people/departures.ts'
 import { placesBelow } from './tree/tree.ts'
@@ -140,7 +140,7 @@ async function putUser(
   user: User & { readonly passwordHash?: string | null },
   context: WriteContext,
 ): Promise<readonly OutboxEvent[]> {
-  await appendLog(tx, DIRECTORY, [{ kind: 'user', id: user.id, op: 'write' }], context)
+  await appendJournal(tx, DIRECTORY, [{ kind: 'user', id: user.id, op: 'write' }], context)
   await claimId(tx, user.id, 'user')
   const others = await tx.query('select 1 from user_account where lower(email) = lower($1) and user_id <> $2', [
     user.email,
@@ -163,11 +163,11 @@ async function putUser(
 }
 
 async function deleteUser(tx: Queries, id: string, context: WriteContext): Promise<boolean> {
-  await appendLog(tx, DIRECTORY, [{ kind: 'user', id, op: 'delete' }], context)
+  await appendJournal(tx, DIRECTORY, [{ kind: 'user', id, op: 'delete' }], context)
   const deleted = await tx.query('delete from user_account where user_id = $1 returning 1', [id])
   if (deleted.length === 0) return false
   await tx.query('update principal set deleted_at = clock_timestamp() where id = $1', [id])
-  await appendLog(tx, TOKENS, [{ kind: 'token', by: 'user', id }], context)
+  await appendJournal(tx, TOKENS, [{ kind: 'token', by: 'user', id }], context)
   const data = { session: null, user: id, tenants: [], initiating_entity: initiatorOf(context.actor, id) }
   await appendEvents(tx, [{ type: 'user.signed_out', organization: null, data, tenantsOf: id }])
   await beginDeparture(tx, { user: id, context })
@@ -175,7 +175,7 @@ async function deleteUser(tx: Queries, id: string, context: WriteContext): Promi
 }
 
 async function putClient(tx: Queries, client: PutClient, context: WriteContext): Promise<readonly OutboxEvent[]> {
-  await appendLog(tx, DIRECTORY, [{ kind: 'client', id: client.id, op: 'write' }], context)
+  await appendJournal(tx, DIRECTORY, [{ kind: 'client', id: client.id, op: 'write' }], context)
   await claimId(tx, client.id, 'client')
   if (client.organization !== null) {
     const found = await tx.query('select 1 from organization where organization_id = $1 for key share', [
@@ -226,11 +226,11 @@ function scopesIn({ metadata }: Client): readonly string[] {
 }
 
 async function deleteClient(tx: Queries, id: string, context: WriteContext): Promise<boolean> {
-  await appendLog(tx, DIRECTORY, [{ kind: 'client', id, op: 'delete' }], context)
+  await appendJournal(tx, DIRECTORY, [{ kind: 'client', id, op: 'delete' }], context)
   const deleted = await tx.query('delete from client where client_id = $1 returning 1', [id])
   if (deleted.length === 0) return false
   await tx.query('update principal set deleted_at = clock_timestamp() where id = $1', [id])
-  await appendLog(tx, TOKENS, [{ kind: 'token', by: 'client', id }], context)
+  await appendJournal(tx, TOKENS, [{ kind: 'token', by: 'client', id }], context)
   return true
 }
 
@@ -255,7 +255,7 @@ async function claimId(tx: Queries, id: string, kind: 'user' | 'client'): Promis
   await tx.query('update principal set kind = $2, deleted_at = null where id = $1', [id, kind])
 }
 
-/** Undoes everything, the log entry included, when `work` finds nothing to do. */
+/** Undoes everything, the journal entry included, when `work` finds nothing to do. */
 async function whenAny(sql: Sql, work: (tx: Queries) => Promise<boolean>): Promise<boolean> {
   const nothing = new Error('nothing to do')
   try {

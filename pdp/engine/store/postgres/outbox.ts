@@ -1,7 +1,7 @@
 /** Events that others wait for, written in the transaction of the change that they report. */
 import { randomUUID } from 'node:crypto'
 import type { Change, WriteContext } from '../../../shared/domain/change.ts'
-import { ENVIRONMENT, type LogId, type LogPosition } from '../../../shared/domain/change-log.ts'
+import { ENVIRONMENT, type JournalId, type JournalPosition } from '../../../shared/domain/journal.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { OutboxEventType } from '../../../shared/domain/outbox/events.ts'
 import { initiatorOf } from '../../../shared/domain/outbox/events.ts'
@@ -20,7 +20,7 @@ export type OutboxEvent = {
 }
 
 /**
- * Stores events, which readers number (number-events.ts). Call it under the lock of the log that they are about. `before`: an
+ * Stores events, which readers number (number-events.ts). Call it under the lock of the journal that they are about. `before`: an
  * insert that is made by the same statement, also when there are no events.
  */
 export async function appendEvents(
@@ -56,8 +56,8 @@ export async function appendEvents(
 
 /** One event for all entitlements of a write; none when it wrote no entitlement. */
 export function entitlementEvents(write: {
-  readonly log: LogId
-  readonly position: Pick<LogPosition, 'entitlementVersion'>
+  readonly log: JournalId
+  readonly position: Pick<JournalPosition, 'entitlementVersion'>
   readonly changes: readonly Change[]
 }): readonly OutboxEvent[] {
   const keys = write.changes.flatMap((c) => (c.kind === 'entitlement' ? [c.key] : []))
@@ -68,7 +68,7 @@ export function entitlementEvents(write: {
   return [{ type: 'entitlement.updated', organization: write.log, data }]
 }
 
-type ClaimsWrite = { readonly log: LogId; readonly changes: readonly Change[]; readonly context: WriteContext }
+type ClaimsWrite = { readonly log: JournalId; readonly changes: readonly Change[]; readonly context: WriteContext }
 type Granted = { readonly subject: string; readonly app: string | null; readonly role: string }
 
 /** One event for each person whose membership or roles a write changed, with what holds after it. */

@@ -5,7 +5,7 @@ import type { Store } from '../contract.ts'
 import type { Sql } from '../directory.ts'
 import { asPdpError, databaseOver } from './connection/connection.ts'
 import type { OnStatement, TimeLimits } from './connection/database.ts'
-import { createTurns } from './connection/turns.ts'
+import { createJournalTurns } from './connection/journal-turns.ts'
 import { isSchemaName, type Migrated, migrate } from './migrate.ts'
 import { storeOver } from './store.ts'
 import { type Atomically, atomicallyOver } from './unit-of-work.ts'
@@ -19,7 +19,7 @@ const SESSION = [
   'statement_timeout=4000',
   // Longer than the next, so that a writer that waits for one that is cut off gets its turn.
   'lock_timeout=4000',
-  // A writer that is cut off in the middle of a write blocks its log no longer than that.
+  // A writer that is cut off in the middle of a write blocks its journal no longer than that.
   'idle_in_transaction_session_timeout=3000',
   // The server's own look at whether somebody is still there: what it sent, and whom it waits for, in seconds.
   'tcp_user_timeout=5000',
@@ -42,7 +42,7 @@ const CONNECT_TIMEOUT_MS = 1_000
 const MIGRATION_CONNECT_TIMEOUT_MS = 5_000
 const KEEPALIVE_AFTER_MS = 5_000
 /**
- * For the earlier writes of the same logs, and how many may wait. They would wait for each other at the database, each with a
+ * For the earlier writes of the same journals, and how many may wait. They would wait for each other at the database, each with a
  * connection, and one after the other if this process is cut off.
  */
 const WRITE_WAIT_MS = 4_000
@@ -97,7 +97,7 @@ export async function openPostgres(
   const { applied: migrated, schema: found } = await migrateOnce(connectionString, schema)
   const pools = { reads: openPool(options), transactions: openPool(options) }
   const database = databaseOver(pools, options.timeLimits, onStatement)
-  const turns = createTurns({ waitMsMax: WRITE_WAIT_MS, waitingMax: WRITES_WAITING_MAX })
+  const turns = createJournalTurns({ waitMsMax: WRITE_WAIT_MS, waitingMax: WRITES_WAITING_MAX })
   const close = async (): Promise<void> => void (await Promise.all([pools.reads.end(), pools.transactions.end()]))
   const atomically = atomicallyOver(database, turns)
   const store: Store = {

@@ -1,11 +1,11 @@
-/** How long the log of changes is kept: what is older goes in small pieces, and the newest revision of a log stays. */
-import { TOKENS } from '../../../shared/domain/change-log.ts'
-import { FOREIGN_REVOCATION_KEPT_MS } from '../../../shared/domain/revocation.ts'
+/** How long the journal is kept: what is older goes in small pieces, and the newest revision of a journal stays. */
+import { TOKENS } from '../../../shared/domain/journal.ts'
+import { ISSUER_REVOCATION_KEPT_MS } from '../../../shared/domain/revocation.ts'
 import { ADVISORY_LOCKS } from '../advisory-locks.ts'
 import type { Queries, Sql } from '../directory.ts'
 
 /** No token is alive that older ones would kill, and they are listed nowhere. */
-const TOKENS_KEPT_MS = FOREIGN_REVOCATION_KEPT_MS
+const TOKENS_KEPT_MS = ISSUER_REVOCATION_KEPT_MS
 /** Logs that one piece looks at, and the oldest revisions of each: it takes some milliseconds. */
 const LOGS_MAX = 20
 const REVISIONS_MAX = 1_000
@@ -54,7 +54,7 @@ export function createRetention(deps: {
       const piece = await deps.sql.transaction(trimPiece)
       if (piece === null) break
       goneCount += piece.gone
-      if (piece.gone > 0) continue // there may be more in the same logs
+      if (piece.gone > 0) continue // there may be more in the same journals
       after = piece.last ?? ''
       if (piece.last === null) break // that was all; the next call begins again
     }

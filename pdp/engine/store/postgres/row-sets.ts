@@ -1,6 +1,6 @@
 /** Groups the result of the statement of row sets by key: the keys that were asked for, and those that the statement added. */
 
-import type { LogId } from '../../../shared/domain/change-log.ts'
+import type { JournalId } from '../../../shared/domain/journal.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { StoredManifest } from '../../../shared/domain/manifest.ts'
 import type { Membership, MembershipStatus, Tier } from '../../../shared/domain/membership.ts'
@@ -10,8 +10,8 @@ import type { OrganizationRole, RoleGrant } from '../../../shared/domain/role.ts
 import { rowKeyName, withoutChain } from '../cache/row-keys.ts'
 import { NAMED_BY_MAX, type RowKey, type RowSet, SET_ROWS_MAX, type SubjectRow } from '../contract.ts'
 
-/** branch, log, then a, b, c, d and milliseconds, whose meaning the branch gives. Null only where the branch allows it. */
-export type Row = readonly [string, LogId, string, string, string, string, number | null]
+/** branch, journal, then a, b, c, d and milliseconds, whose meaning the branch gives. Null only where the branch allows it. */
+export type Row = readonly [string, JournalId, string, string, string, string, number | null]
 
 /** One row set for each key asked, empty when nothing was found, and what came along. */
 export function rowSetsOf(keys: readonly RowKey[], rows: readonly Row[]): readonly RowSet[] {

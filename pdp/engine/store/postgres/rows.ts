@@ -1,6 +1,6 @@
 /** The statement that reads row sets and positions in one snapshot: one index probe per asked item, whatever the sizes. */
-import { ENVIRONMENT, type LogId, TOKENS } from '../../../shared/domain/change-log.ts'
-import { FOREIGN_REVOCATION_KEPT_MS, REVOCATION_KEPT_MS } from '../../../shared/domain/revocation.ts'
+import { ENVIRONMENT, type JournalId, TOKENS } from '../../../shared/domain/journal.ts'
+import { ISSUER_REVOCATION_KEPT_MS, REVOCATION_KEPT_MS } from '../../../shared/domain/revocation.ts'
 import { CHAIN_SETS_MAX, NAMED_BY_MAX, type Reading, type RowKey, SET_ROWS_MAX } from '../contract.ts'
 import type { Connection } from './connection/database.ts'
 import { type Row, rowSetsOf } from './row-sets.ts'
@@ -38,7 +38,7 @@ const SETS_SELECT = `
     and ${USERSET} limit ${SET_ROWS_MAX + 1} offset 0) r
   union all select 'wide', o, object, relation, null, null, null from wide`
 
-/** Columns: branch, log, then four texts and an expiry (milliseconds) whose meaning the branch gives. */
+/** Columns: branch, journal, then four texts and an expiry (milliseconds) whose meaning the branch gives. */
 const BRANCHES = {
   set: {
     values: ['text[]', 'text[]', 'text[]'],
@@ -126,13 +126,13 @@ const BRANCHES = {
   revocations: {
     values: [],
     with: () => '',
-    // Foreign tokens may live longer than ours, so what revokes them is kept longer, and has an index of its own.
+    // Tokens of other issuers may live longer than ours, so what revokes them is kept longer, and has an index of its own.
     select: () => `
       select 'revocations', '${TOKENS}', change ->> 'by', change ->> 'id', change ->> 'issuedUntilMs', null, ${MILLISECONDS('written_at')} from change_log
       where organization_id = '${TOKENS}' and written_at > statement_timestamp() - interval '${REVOCATION_KEPT_MS} milliseconds'
       and change ->> 'kind' = 'token'
       union all select 'revocations', '${TOKENS}', change ->> 'by', change ->> 'id', change ->> 'issuedUntilMs', null, ${MILLISECONDS('written_at')} from change_log
-      where organization_id = '${TOKENS}' and written_at > statement_timestamp() - interval '${FOREIGN_REVOCATION_KEPT_MS} milliseconds'
+      where organization_id = '${TOKENS}' and written_at > statement_timestamp() - interval '${ISSUER_REVOCATION_KEPT_MS} milliseconds'
       and change ->> 'kind' = 'token' and starts_with(change ->> 'by', 'foreign_')`,
   },
 } as const
@@ -145,7 +145,7 @@ type Statement = { readonly name: string; readonly text: string; readonly values
 export async function readRows(
   connection: Pick<Connection, 'prepared'>,
   positions: KnownPositions,
-  { logs, keys }: { readonly logs: readonly LogId[]; readonly keys: readonly RowKey[] },
+  { logs, keys }: { readonly logs: readonly JournalId[]; readonly keys: readonly RowKey[] },
 ): Promise<Reading> {
   const question = positions.ask(logs)
   const { name, text, values } = rowsStatement(question.values, keys)

@@ -1,20 +1,20 @@
 /** The Store on PostgreSQL: what the engine reads and writes. */
 import type { Change } from '../../../shared/domain/change.ts'
-import type { LogId, LogPosition } from '../../../shared/domain/change-log.ts'
 import type { Enforcement, Entitlement } from '../../../shared/domain/entitlement.ts'
+import type { JournalId, JournalPosition } from '../../../shared/domain/journal.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { Manifest } from '../../../shared/domain/manifest.ts'
 import type { MembershipStatus, Tier } from '../../../shared/domain/membership.ts'
 import { withModels } from '../../worker/worker.ts'
 import { assertChanges } from '../changes.ts'
-import type { AppliedWrite, EntitlementReading, LogEntry, Snapshot, Store } from '../contract.ts'
+import type { AppliedWrite, EntitlementReading, JournalEntry, Snapshot, Store } from '../contract.ts'
 import { tokenKeys } from '../token-origin.ts'
-import { entriesInsert, raiseRevision } from './change-log.ts'
 import type { Connection, Database } from './connection/database.ts'
-import type { Turns } from './connection/turns.ts'
+import type { JournalTurns } from './connection/journal-turns.ts'
 import { createJoinedWrite } from './joined-write.ts'
+import { entriesInsert, raiseRevision } from './journal.ts'
 import { appendEvents, claimsEvents, entitlementEvents } from './outbox.ts'
-import { assertNobodyLetIn } from './people/leaving.ts'
+import { assertNoAccessRestored } from './people/leaving.ts'
 import { reportingQueries } from './reporting-queries.ts'
 import { readRows } from './rows.ts'
 import { readOrganizations } from './tree/tree.ts'
@@ -32,22 +32,22 @@ const ENTITLEMENTS = `
   left join entitlement e on e.organization_id = r.organization_id and ($2::text[] is null or e.key = any($2))
   where r.organization_id = $1`
 
-/** Rolls the transaction back when a write turned out to change nothing: the log then keeps its position. */
+/** Rolls the transaction back when a write turned out to change nothing: the journal then keeps its position. */
 class NothingChanged extends Error {
-  readonly position: LogPosition
-  constructor(position: LogPosition) {
+  readonly position: JournalPosition
+  constructor(position: JournalPosition) {
     super('nothing changed')
     this.position = position
   }
 }
 
 /**
- * `turns`: of the logs. `schema`: where the tables are, quoted, for sessions of the application; without it, nothing is
+ * `turns`: of the journals. `schema`: where the tables are, quoted, for sessions of the application; without it, nothing is
  * written in those.
  */
 export function storeOver(
   database: Database,
-  turns: Turns,
+  turns: JournalTurns,
   { close, schema }: { readonly close: () => Promise<void>; readonly schema?: string },
 ): Store {
   const positions = new KnownPositions()
@@ -93,9 +93,9 @@ function joinedWrites(database: Database, schema: string): Pick<Store, 'writeWit
 
 async function write(
   database: Database,
-  request: { log: LogId; changes: readonly Change[]; sinceMs: number } & Parameters<Store['write']>[2],
+  request: { log: JournalId; changes: readonly Change[]; sinceMs: number } & Parameters<Store['write']>[2],
 ): Promise<AppliedWrite> {
-  const { log, changes, sinceMs, context, preconditions = [], letsNobodyIn = false } = request
+  const { log, changes, sinceMs, context, preconditions = [], keepsSuspension = false } = request
   assertChanges(log, changes)
   // With an organization goes all that it holds, which may be millions of tuples.
   const deletes = changes.some((change) => change.kind === 'organization' && change.organization === null)
@@ -106,7 +106,7 @@ async function write(
         entitlements: changes.some((c) => c.kind === 'entitlement' || c.kind === 'entitlements'),
       })
       await assertPreconditions(sql, log, preconditions)
-      if (letsNobodyIn) await assertNobodyLetIn(sql, log, changes)
+      if (keepsSuspension) await assertNoAccessRestored(sql, log, changes)
       const effective = await applyChanges({ sql, log, context }, changes)
       if (effective.length === 0) throw new NothingChanged(before)
       const events = [
@@ -127,7 +127,7 @@ async function readEntries(
   database: Database,
   ranges: Parameters<Store['entries']>[0],
   entriesMax: number,
-): Promise<readonly LogEntry[]> {
+): Promise<readonly JournalEntry[]> {
   const rows = await database.prepared('entries', ENTRIES, [
     ranges.map((r) => r.log),
     ranges.map((r) => r.from),

@@ -1,6 +1,6 @@
 /** Tuples in PostgreSQL: written, listed, and the names that they hold. Those with a condition are in a table of their own. */
 import type { Change } from '../../../shared/domain/change.ts'
-import type { LogId } from '../../../shared/domain/change-log.ts'
+import type { JournalId } from '../../../shared/domain/journal.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { NameSource, Tuple } from '../../../shared/domain/tuple.ts'
 import type { Queries } from '../directory.ts'
@@ -43,7 +43,7 @@ const WRITE_CONDITIONAL = `
 /** Each statement takes what the other table has of the same tuples, since a tuple is in one of them only. */
 export async function applyTuples(
   sql: Queries,
-  log: LogId,
+  log: JournalId,
   changes: readonly TupleChange[],
 ): Promise<readonly TupleChange[]> {
   const took = new Set<string>()
@@ -118,7 +118,7 @@ export const NAMES = {
 export async function readNames(
   connection: Pick<Connection, 'prepared'>,
   request: {
-    readonly log: LogId
+    readonly log: JournalId
     readonly source: NameSource
     readonly after: string | null
     readonly countMax: number

@@ -1,49 +1,49 @@
-/** A unit of work: what a write depends on is read again under the lock of the logs that it changes, in one transaction. */
-import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS } from '../../../shared/domain/change-log.ts'
+/** A unit of work: what a write depends on is read again under the lock of the journals that it changes, in one transaction. */
+import { DIRECTORY, ENVIRONMENT, type JournalId, TOKENS } from '../../../shared/domain/journal.ts'
 import type { Store } from '../contract.ts'
 import type { Queries, Sql } from '../directory.ts'
 import type { Connection, Database } from './connection/database.ts'
-import { NO_TURNS, type Turns } from './connection/turns.ts'
+import { type JournalTurns, NO_JOURNAL_TURNS } from './connection/journal-turns.ts'
 import { storeOver } from './store.ts'
 
 /** Reads and writes of one transaction; each read sees what had been committed when it was sent. */
 export type Unit = { readonly sql: Sql; readonly store: Store }
 /** `lengthy`: it looks at or deletes whole tables. */
-export type Locks = { readonly logs: readonly LogId[]; readonly lengthy?: boolean }
+export type Locks = { readonly logs: readonly JournalId[]; readonly lengthy?: boolean }
 /**
- * Locks the logs until the end, then works. Everything is undone when `work` throws. `work` runs again when PostgreSQL undid it
+ * Locks the journals until the end, then works. Everything is undone when `work` throws. `work` runs again when PostgreSQL undid it
  * for others: what it does outside the transaction belongs behind it.
  */
 export type Atomically = <T>(locks: Locks, work: (unit: Unit) => Promise<T>) => Promise<T>
 
-/** Several logs are locked in this order, then organizations by id: so transactions cannot deadlock. */
-const FIRST: readonly LogId[] = [DIRECTORY, ENVIRONMENT, TOKENS]
+/** Several journals are locked in this order, then organizations by id: so transactions cannot deadlock. */
+const FIRST: readonly JournalId[] = [DIRECTORY, ENVIRONMENT, TOKENS]
 
 /** Rows are locked after they are sorted, one by one. */
 const LOCK = `
   select 1 from unnest($1::text[]) with ordinality q(log, place) join revision r on r.organization_id = q.log
   order by q.place for update of r`
-// What exists now: a statement does not see a log that was made while it waited for another one.
+// What exists now: a statement does not see a journal that was made while it waited for another one.
 const PRESENT = 'select 1 from revision where organization_id = any($1)'
 /** Locked now, it would not be in order. The transaction begins again, as after every such failure (connection.ts). */
 const APPEARED = `do $$ begin raise exception 'a log appeared' using errcode = 'serialization_failure'; end $$`
 
-/** `turns`: of the logs, which every writer of this process waits for before it takes a connection. */
-export function atomicallyOver(database: Database, turns: Turns): Atomically {
+/** `turns`: of the journals, which every writer of this process waits for before it takes a connection. */
+export function atomicallyOver(database: Database, turns: JournalTurns): Atomically {
   return ({ logs, lengthy = false }, work) => {
     const ordered = inLockOrder(logs)
     const transaction = lengthy ? database.lengthy : database.within
     const transact = async (connection: Connection) => {
       const within = databaseWithin(connection)
-      await lockLogs(within, ordered)
-      return work({ sql: within, store: storeOver(within, NO_TURNS, { close: async () => undefined }) })
+      await lockJournals(within, ordered)
+      return work({ sql: within, store: storeOver(within, NO_JOURNAL_TURNS, { close: async () => undefined }) })
     }
     return turns.take(ordered, (sinceMs) => transaction('begin', transact, sinceMs))
   }
 }
 
-/** Waits for the other writers of these logs, in order. What is read afterwards holds what they wrote, and stays until the end. */
-export async function lockLogs(sql: Queries, logs: readonly LogId[]): Promise<void> {
+/** Waits for the other writers of these journals, in order. What is read afterwards holds what they wrote, and stays until the end. */
+export async function lockJournals(sql: Queries, logs: readonly JournalId[]): Promise<void> {
   const ordered = inLockOrder(logs)
   const locked = await sql.query(LOCK, [ordered])
   if (locked.length === ordered.length) return
@@ -51,7 +51,7 @@ export async function lockLogs(sql: Queries, logs: readonly LogId[]): Promise<vo
   if (present.length > locked.length) await sql.query(APPEARED)
 }
 
-function inLockOrder(logs: readonly LogId[]): readonly LogId[] {
+function inLockOrder(logs: readonly JournalId[]): readonly JournalId[] {
   const named = new Set(logs)
   const organizations = [...named].filter((log) => !FIRST.includes(log)).sort()
   return [...FIRST.filter((log) => named.has(log)), ...organizations]

@@ -1,9 +1,9 @@
 /** Many new people in one transaction: all, or what is wrong with which of them. */
 import type { Change } from '../../../shared/domain/change.ts'
-import { DIRECTORY } from '../../../shared/domain/change-log.ts'
+import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import { EXTERNAL } from '../../../shared/domain/names.ts'
 import type { Directory, ImportedUser, Queries } from '../directory.ts'
-import { appendLog } from './change-log.ts'
+import { appendJournal } from './journal.ts'
 
 type Options = Parameters<Directory['importUsers']>[1]
 type Issue = { readonly index: number; readonly message: string }
@@ -14,7 +14,7 @@ export async function importUsers(
   { context, dryRun }: Options,
 ): Promise<readonly Issue[]> {
   if (users.length === 0) return []
-  // The lock of the log: others that take an id or an address wait.
+  // The lock of the journal: others that take an id or an address wait.
   await tx.query('select 1 from revision where organization_id = $1 for update', [DIRECTORY])
   const issues = [...reservedIds(users), ...(await takenIds(tx, users)), ...(await takenAddresses(tx, users))]
   if (issues.length > 0) return issues.sort((a, b) => a.index - b.index)
@@ -65,7 +65,7 @@ async function takenAddresses(tx: Queries, users: readonly ImportedUser[]): Prom
 
 async function insert(tx: Queries, users: readonly ImportedUser[], context: Options['context']): Promise<void> {
   const changes = users.map(({ id }): Change => ({ kind: 'user', id, op: 'write' }))
-  await appendLog(tx, DIRECTORY, changes, context)
+  await appendJournal(tx, DIRECTORY, changes, context)
   // Of those that conflict, all are ids of clients that were deleted.
   await tx.query(
     `insert into principal (id, kind) select id, 'user' from unnest($1::text[]) as u(id)

@@ -1,7 +1,7 @@
-/** Reads the positions of logs in one statement, which returns only those that changed since this process last read them. */
+/** Reads the positions of journals in one statement, which returns only those that changed since this process last read them. */
 
-import type { LogId, LogPosition, Vector } from '../../../shared/domain/change-log.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
+import type { JournalId, JournalPosition, Vector } from '../../../shared/domain/journal.ts'
 import type { Connection } from './connection/database.ts'
 
 /** Positions that are remembered at most, before all are forgotten. */
@@ -14,8 +14,8 @@ const KNOWN_MAX = 10_000
 export const given = (parameter: number, type: string): string => `(select $${parameter}::${type})`
 
 /**
- * Lines of text: the clock and whether this is a standby, after a space; then every log that does not stand as known, by its
- * place among those asked for, with nothing after it if it is not there. `$1`: logs, `$2`: the write ids that they are known by.
+ * Lines of text: the clock and whether this is a standby, after a space; then every journal that does not stand as known, by its
+ * place among those asked for, with nothing after it if it is not there. `$1`: journals, `$2`: the write ids that they are known by.
  */
 export const VECTOR_LINES = `
   select concat_ws(' ', '', extract(epoch from statement_timestamp()) * 1000, current_setting('in_hot_standby'))
@@ -27,19 +27,19 @@ export const VECTOR_LINES = `
 
 /** What a statement with `VECTOR_LINES` is sent with, and how its lines are read. */
 export type VectorQuestion = {
-  readonly values: readonly [logs: readonly LogId[], known: readonly (string | null)[]]
+  readonly values: readonly [logs: readonly JournalId[], known: readonly (string | null)[]]
   /** Throws PdpError `store_unavailable` for a standby, which lags behind its primary: nothing that it says is fresh. */
   read(lines: Iterable<string>): Vector
 }
 
 /**
- * Remembers what statements said of each log. A write makes the id and all else of a position in one update, and never the
- * same id twice, so a log that still has the id stands where it stood: it is answered from here, and only then.
+ * Remembers what statements said of each journal. A write makes the id and all else of a position in one update, and never the
+ * same id twice, so a journal that still has the id stands where it stood: it is answered from here, and only then.
  */
 export class KnownPositions {
-  readonly #known = new Map<LogId, LogPosition>()
+  readonly #known = new Map<JournalId, JournalPosition>()
 
-  ask(logs: readonly LogId[]): VectorQuestion {
+  ask(logs: readonly JournalId[]): VectorQuestion {
     const known = logs.map((log) => this.#known.get(log))
     return {
       values: [logs, known.map((position) => position?.writeId ?? null)],
@@ -47,9 +47,9 @@ export class KnownPositions {
     }
   }
 
-  #read(logs: readonly LogId[], known: readonly (LogPosition | undefined)[], lines: Iterable<string>): Vector {
+  #read(logs: readonly JournalId[], known: readonly (JournalPosition | undefined)[], lines: Iterable<string>): Vector {
     let clockMs: number | null = null
-    const moved = new Map<LogId, LogPosition | undefined>()
+    const moved = new Map<JournalId, JournalPosition | undefined>()
     for (const line of lines) {
       const [place = '', ...words] = line.split(' ')
       if (place === '') clockMs = readClock(words)
@@ -57,7 +57,7 @@ export class KnownPositions {
     }
     if (clockMs === null) throw new TypeError('the statement did not tell the time')
     this.#remember(moved)
-    const positions = new Map<LogId, LogPosition>()
+    const positions = new Map<JournalId, JournalPosition>()
     logs.forEach((log, i) => {
       const position = moved.has(log) ? moved.get(log) : known[i]
       if (position !== undefined) positions.set(log, position)
@@ -65,7 +65,7 @@ export class KnownPositions {
     return { clockMs, logs: positions }
   }
 
-  #remember(moved: ReadonlyMap<LogId, LogPosition | undefined>): void {
+  #remember(moved: ReadonlyMap<JournalId, JournalPosition | undefined>): void {
     if (this.#known.size + moved.size > KNOWN_MAX) this.#known.clear()
     for (const [log, position] of moved) {
       if (position === undefined) this.#known.delete(log)
@@ -78,7 +78,7 @@ export class KnownPositions {
 export async function readVector(
   connection: Pick<Connection, 'prepared'>,
   positions: KnownPositions,
-  logs: readonly LogId[],
+  logs: readonly JournalId[],
 ): Promise<Vector> {
   const question = positions.ask(logs)
   const rows = await connection.prepared('vector', VECTOR_LINES, question.values)
@@ -86,7 +86,7 @@ export async function readVector(
 }
 
 /** Places count from 1. */
-function logAt(logs: readonly LogId[], place: string): LogId {
+function logAt(logs: readonly JournalId[], place: string): JournalId {
   const log = logs[Number(place) - 1]
   if (log === undefined) throw new TypeError(`the statement told of place ${place} among ${logs.length} logs`)
   return log
@@ -98,7 +98,7 @@ function readClock([clockMs, hot]: readonly string[]): number {
 }
 
 function readPosition([revision, writeId, entitlementVersion, entitlementWriteId]: readonly string[]):
-  | LogPosition
+  | JournalPosition
   | undefined {
   if (writeId === undefined || entitlementWriteId === undefined) return undefined
   return { revision: Number(revision), writeId, entitlementVersion: Number(entitlementVersion), entitlementWriteId }

@@ -1,16 +1,16 @@
-/** Applies one log's changes inside a transaction that has already locked the log, and says which took effect. */
+/** Applies one journal's changes inside a transaction that has already locked the journal, and says which took effect. */
 import type { Change, Precondition, WriteContext } from '../../../shared/domain/change.ts'
-import { ENVIRONMENT, type LogId } from '../../../shared/domain/change-log.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
+import { ENVIRONMENT, type JournalId } from '../../../shared/domain/journal.ts'
 import type { Manifest } from '../../../shared/domain/manifest.ts'
 import type { RoleGrant } from '../../../shared/domain/role.ts'
 import { claimsOf } from '../changes.ts'
 import type { Queries } from '../directory.ts'
-import { raiseRevision, storeEntries } from './change-log.ts'
+import { raiseRevision, storeEntries } from './journal.ts'
 import { applyTuples, type TupleChange } from './tuples.ts'
 
 /** Everything that one application of a change needs. */
-type Scope = { readonly sql: Queries; readonly log: LogId; readonly context: WriteContext }
+type WriteIn = { readonly sql: Queries; readonly log: JournalId; readonly context: WriteContext }
 
 /** Levels of the organization tree, root included. */
 export const ORGANIZATION_DEPTH_MAX = 25
@@ -18,7 +18,7 @@ export const ORGANIZATION_DEPTH_MAX = 25
 /** Throws PdpError `precondition_failed` naming the first that does not hold. */
 export async function assertPreconditions(
   sql: Queries,
-  log: LogId,
+  log: JournalId,
   preconditions: readonly Precondition[],
 ): Promise<void> {
   for (const { tuple, exists } of preconditions) {
@@ -35,7 +35,7 @@ export async function assertPreconditions(
 }
 
 /** @returns the changes that took effect, in order; the others found what they ask for already there. */
-export async function applyChanges(scope: Scope, changes: readonly Change[]): Promise<readonly Change[]> {
+export async function applyChanges(scope: WriteIn, changes: readonly Change[]): Promise<readonly Change[]> {
   const tuples = changes.filter((c): c is TupleChange => c.kind === 'tuple')
   const effective = new Set<Change>(await applyTuples(scope.sql, scope.log, tuples))
   for (const change of changes) {
@@ -44,7 +44,7 @@ export async function applyChanges(scope: Scope, changes: readonly Change[]): Pr
   return changes.filter((c) => effective.has(c))
 }
 
-function applyOther(scope: Scope, change: Change): Promise<boolean> {
+function applyOther(scope: WriteIn, change: Change): Promise<boolean> {
   switch (change.kind) {
     case 'membership':
       return applyMembership(scope, change)
@@ -70,7 +70,7 @@ function applyOther(scope: Scope, change: Change): Promise<boolean> {
 const some = (rows: readonly object[]): boolean => rows.length > 0
 
 async function applyMembership(
-  { sql, log }: Scope,
+  { sql, log }: WriteIn,
   { user, membership }: Extract<Change, { kind: 'membership' }>,
 ): Promise<boolean> {
   if (membership === null) {
@@ -89,7 +89,7 @@ async function applyMembership(
   )
 }
 
-async function writeGrant(scope: Scope, grant: RoleGrant): Promise<boolean> {
+async function writeGrant(scope: WriteIn, grant: RoleGrant): Promise<boolean> {
   if (await holdsGrant(scope, grant)) return false
   const { sql, log } = scope
   return some(
@@ -101,15 +101,15 @@ async function writeGrant(scope: Scope, grant: RoleGrant): Promise<boolean> {
   )
 }
 
-async function deleteGrant(scope: Scope, grant: RoleGrant): Promise<boolean> {
+async function deleteGrant(scope: WriteIn, grant: RoleGrant): Promise<boolean> {
   if (!(await holdsGrant(scope, grant))) return false
   const { sql, log } = scope
   await sql.query('delete from role_grant where organization_id = $1 and grant_id = $2', [log, grant.id])
   return true
 }
 
-/** The log says whom a grant concerns, and caches go by it: a grant is written and deleted as what it is. */
-async function holdsGrant({ sql, log }: Scope, grant: RoleGrant): Promise<boolean> {
+/** The journal says whom a grant concerns, and caches go by it: a grant is written and deleted as what it is. */
+async function holdsGrant({ sql, log }: WriteIn, grant: RoleGrant): Promise<boolean> {
   const [same] = await sql.query<{ app: string | null; role: string; subject: string }>(
     'select app, role, subject from role_grant where organization_id = $1 and grant_id = $2',
     [log, grant.id],
@@ -120,7 +120,7 @@ async function holdsGrant({ sql, log }: Scope, grant: RoleGrant): Promise<boolea
 }
 
 async function applyEntitlement(
-  { sql, log }: Scope,
+  { sql, log }: WriteIn,
   { key, entitlement }: Extract<Change, { kind: 'entitlement' }>,
 ): Promise<boolean> {
   if (entitlement === null) {
@@ -141,7 +141,7 @@ async function applyEntitlement(
 
 /** The environment's lock is held, so the tree stands still while it is checked. */
 async function writeOrganization(
-  { sql }: Scope,
+  { sql }: WriteIn,
   organization: { id: string; name: string; parent: string | null },
 ): Promise<boolean> {
   const { id, name, parent } = organization
@@ -189,7 +189,7 @@ async function assertTree(sql: Queries, id: string, parent: string): Promise<voi
   }
 }
 
-async function deleteOrganization({ sql, context }: Scope, id: string): Promise<boolean> {
+async function deleteOrganization({ sql, context }: WriteIn, id: string): Promise<boolean> {
   if (!some(await sql.query('select 1 from organization where organization_id = $1', [id]))) return false
   const { after: position } = await raiseRevision(sql, id, { entitlements: true })
   const holders: readonly [string, string][] = [
@@ -226,7 +226,7 @@ async function deleteOrganization({ sql, context }: Scope, id: string): Promise<
   return true
 }
 
-async function writeManifest({ sql, log }: Scope, manifest: Manifest): Promise<boolean> {
+async function writeManifest({ sql, log }: WriteIn, manifest: Manifest): Promise<boolean> {
   if (log !== ENVIRONMENT) throw new TypeError('manifests are the environment’s')
   const document = JSON.stringify(manifest)
   const [current] = await sql.query<{ version: number; same: boolean }>(
@@ -259,7 +259,7 @@ async function claimName(sql: Queries, claim: { kind: 'audience' | 'type'; name:
     throw new PdpError('conflict', `${claim.kind} ${claim.name} belongs to app ${owner?.app ?? '?'}`)
 }
 
-async function applyRole({ sql }: Scope, { key, role }: Extract<Change, { kind: 'role' }>): Promise<boolean> {
+async function applyRole({ sql }: WriteIn, { key, role }: Extract<Change, { kind: 'role' }>): Promise<boolean> {
   if (role === null) return some(await sql.query('delete from organization_role where key = $1 returning 1', [key]))
   return some(
     await sql.query(

@@ -1,8 +1,8 @@
 /** Reads what a token says about its subject when it is minted. */
 
 import type { RowKey, Store } from '../../../engine/store/contract.ts'
-import { ENVIRONMENT } from '../../../shared/domain/change-log.ts'
 import type { Pdp, Subject } from '../../../shared/domain/decision.ts'
+import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
 import { type ClaimSources, UNBOUND } from './claims.ts'
 
 /** `off`: tokens carry no entitlements. */

@@ -1,20 +1,20 @@
 /** Access tokens of other issuers: verified with the issuer's keys, mapped to our subjects, and valid only for decisions. */
 
 import type { Queries, Sql } from '../../../engine/store/directory.ts'
-import { lockLog } from '../../../engine/store/log-lock.ts'
+import { lockJournal } from '../../../engine/store/journal-lock.ts'
 import { BoundedMap } from '../../../shared/base/bounded-map.ts'
 import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
 import { withTimeout } from '../../../shared/base/with-timeout.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
-import { ENVIRONMENT } from '../../../shared/domain/change-log.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
+import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
 import { EXTERNAL } from '../../../shared/domain/names.ts'
-import { FOREIGN_TOKEN_AGE_MAX_MS } from '../../../shared/domain/revocation.ts'
+import { ISSUER_TOKEN_AGE_MAX_MS } from '../../../shared/domain/revocation.ts'
 import type { Log } from '../../../shared/process/log.ts'
 import type { AlgorithmName } from '../../../shared/token/algorithms.ts'
 import type { AccessClaims } from '../../../shared/token/claims.ts'
 import { TokenError } from '../../../shared/token/errors.ts'
-import type { ForeignIssuer } from '../../../shared/token/foreign-claims.ts'
+import type { IssuerTerms } from '../../../shared/token/issuer-claims.ts'
 import { parseJws, TOKEN_CHARS_MAX } from '../../../shared/token/jws.ts'
 import { createKeySource, type KeySource, NO_KEYS } from '../../../shared/token/keys.ts'
 import { createIntrospect, INTROSPECTED_MS, type Introspect } from '../../../shared/token/opaque-tokens.ts'
@@ -30,7 +30,7 @@ import {
 } from '../../../signals/receiver/registration.ts'
 import { type StreamState, streamStates } from '../../../signals/receiver/streams.ts'
 import { isServiceScope } from '../../oauth/scopes.ts'
-import type { AppendLog } from '../append.ts'
+import type { AppendJournal } from '../append.ts'
 import { INTROSPECTION_SEALED_AS } from '../keys/sealed-names.ts'
 import { createReachability, type Unreachable } from './reachability.ts'
 import { type ReadRecord, verified } from './token-record.ts'
@@ -41,7 +41,7 @@ const LOCAL_KEYS_AGE_MS = 3_600_000
 const VERIFIERS_MAX = 200
 
 /** What an environment trusts another issuer with. Exactly one of `jwks`, `jwks_uri` and `introspection`. */
-export type TrustedIssuerDocument = ForeignIssuer & {
+export type TrustedIssuerDocument = IssuerTerms & {
   readonly jwks?: { readonly keys: readonly object[] }
   readonly jwks_uri?: string
   readonly introspection?: {
@@ -78,7 +78,7 @@ export type ExternalIssuers = {
 export function createExternalIssuers(deps: {
   readonly issuer: string
   readonly sql: Sql
-  readonly appendLog: AppendLog
+  readonly appendJournal: AppendJournal
   readonly masterKeys: MasterKeys
   readonly fetch: Fetch
   readonly clock: () => number
@@ -195,7 +195,7 @@ export function createExternalIssuers(deps: {
     async put(issuer, document, context) {
       if (issuer === deps.issuer) throw new PdpError('conflict', 'this is our own issuer')
       return sql.transaction(async (tx) => {
-        await deps.appendLog(tx, ENVIRONMENT, [{ kind: 'trusted_issuer', id: issuer, op: 'write' }], context)
+        await deps.appendJournal(tx, ENVIRONMENT, [{ kind: 'trusted_issuer', id: issuer, op: 'write' }], context)
         await requireOwnPrefix(tx, issuer, document.subject_prefix)
         if (document.introspection !== undefined) await requireOnlyIntrospection(tx, issuer)
         const [former] = await tx.query<{ document: StoredDocument }>(
@@ -214,10 +214,10 @@ export function createExternalIssuers(deps: {
     unreachable: reachability.unreachable,
     remove: (issuer, context) =>
       sql.transaction(async (tx) => {
-        await lockLog(tx, ENVIRONMENT)
+        await lockJournal(tx, ENVIRONMENT)
         const rows = await tx.query('delete from trusted_issuer where issuer = $1 returning 1', [issuer])
         if (rows.length === 0) return false
-        await deps.appendLog(tx, ENVIRONMENT, [{ kind: 'trusted_issuer', id: issuer, op: 'delete' }], context)
+        await deps.appendJournal(tx, ENVIRONMENT, [{ kind: 'trusted_issuer', id: issuer, op: 'delete' }], context)
         return true
       }),
   }
@@ -263,7 +263,7 @@ function toRecord(claims: AccessClaims, { audience, resource, organizations, ssf
     grantId: null,
     issuedAtMs: claims.issuedAtMs,
     // What revoked an older token may be forgotten.
-    expiresAtMs: ssf ? Math.min(claims.expiresAtMs, claims.issuedAtMs + FOREIGN_TOKEN_AGE_MAX_MS) : claims.expiresAtMs,
+    expiresAtMs: ssf ? Math.min(claims.expiresAtMs, claims.issuedAtMs + ISSUER_TOKEN_AGE_MAX_MS) : claims.expiresAtMs,
     acr: text(claims.all.acr),
     authTime: seconds(claims.all.auth_time),
     grants: [],

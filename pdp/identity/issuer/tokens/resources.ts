@@ -1,7 +1,7 @@
 /** The resources that a token can be for (RFC 8707): audiences that app manifests declare, each owned by one app. */
 
 import type { Store } from '../../../engine/store/contract.ts'
-import { ENVIRONMENT, type LogPosition } from '../../../shared/domain/change-log.ts'
+import { ENVIRONMENT, type JournalPosition } from '../../../shared/domain/journal.ts'
 
 export type Resources = {
   /** The app that currently declares the audience; null: no app. Throws PdpError `store_unavailable`. */
@@ -9,7 +9,7 @@ export type Resources = {
 }
 
 export function createResources(store: Pick<Store, 'vector' | 'rows'>): Resources {
-  let held: { position: LogPosition; owners: ReadonlyMap<string, string> } | null = null
+  let held: { position: JournalPosition; owners: ReadonlyMap<string, string> } | null = null
 
   /** Read again when the environment's log has changed, so it is always the content at the log's position. */
   async function owners(): Promise<ReadonlyMap<string, string>> {

@@ -1,11 +1,11 @@
 /** Revokes tokens for every cause: in the token log and in the tables, in one transaction, so that no node can miss it. */
 
 import type { Queries, Sql } from '../../../engine/store/directory.ts'
-import { lockLog } from '../../../engine/store/log-lock.ts'
+import { lockJournal } from '../../../engine/store/journal-lock.ts'
 import type { Change, WriteContext } from '../../../shared/domain/change.ts'
-import { TOKENS } from '../../../shared/domain/change-log.ts'
+import { TOKENS } from '../../../shared/domain/journal.ts'
 import { initiatorOf } from '../../../shared/domain/outbox/events.ts'
-import type { AppendEvents, AppendLog, IdentityEvent } from '../append.ts'
+import type { AppendEvents, AppendJournal, IdentityEvent } from '../append.ts'
 
 export type Revocations = {
   /** One token without a grant (client_credentials). */
@@ -38,15 +38,15 @@ const DELETE_GRANTS = `
 
 export function createRevocations(deps: {
   readonly sql: Sql
-  readonly appendLog: AppendLog
+  readonly appendJournal: AppendJournal
   readonly appendEvents: AppendEvents
   readonly clock: () => number
 }): Revocations {
-  const { appendLog, appendEvents } = deps
+  const { appendJournal, appendEvents } = deps
 
   function locked<T>(work: (sql: Queries) => Promise<T>): Promise<T> {
     return deps.sql.transaction(async (sql) => {
-      await lockLog(sql, TOKENS)
+      await lockJournal(sql, TOKENS)
       return work(sql)
     })
   }
@@ -54,7 +54,7 @@ export function createRevocations(deps: {
   async function endGrants(sql: Queries, ended: Ended, context: WriteContext): Promise<void> {
     const changes: Change[] = ended.sessions.map((id) => ({ kind: 'token', by: 'session', id }))
     for (const id of ended.grants) changes.push({ kind: 'token', by: 'grant', id })
-    if (changes.length > 0) await appendLog(sql, TOKENS, changes, context)
+    if (changes.length > 0) await appendJournal(sql, TOKENS, changes, context)
     await sql.query(DELETE_GRANTS, [ended.grants])
   }
 
@@ -71,7 +71,7 @@ export function createRevocations(deps: {
       user,
       now,
     ])
-    await lockLog(sql, TOKENS)
+    await lockJournal(sql, TOKENS)
     const sessions = await sql.query<{ uid: string }>(
       "delete from oidc_record where kind = 'Session' and payload ->> 'accountId' = $1 returning uid",
       [user],
@@ -102,7 +102,7 @@ export function createRevocations(deps: {
   return {
     endToken: (jti, context) =>
       locked(async (sql) => {
-        await appendLog(sql, TOKENS, [{ kind: 'token', by: 'jti', id: jti }], context)
+        await appendJournal(sql, TOKENS, [{ kind: 'token', by: 'jti', id: jti }], context)
         await sql.query("delete from oidc_record where kind in ('AccessToken', 'ClientCredentials') and id = $1", [jti])
       }),
     endGrant: (grantId, context) => locked((sql) => endGrants(sql, { sessions: [], grants: [grantId] }, context)),

@@ -4,16 +4,16 @@
  */
 import { createHmac, hash } from 'node:crypto'
 import type { Queries, Sql } from '../../../engine/store/directory.ts'
-import { lockLog } from '../../../engine/store/log-lock.ts'
+import { lockJournal } from '../../../engine/store/journal-lock.ts'
 import { createTenantPlaces } from '../../../engine/store/tenant-places.ts'
 import { type Circuit, createCircuit } from '../../../shared/base/circuit-breaker.ts'
 import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
 import { type PostFetch, postJson } from '../../../shared/base/http-json.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
-import { ENVIRONMENT } from '../../../shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts'
 import type { Log } from '../../../shared/process/log.ts'
-import type { AppendLog } from '../append.ts'
+import type { AppendJournal } from '../append.ts'
 import { HOOK_SEALED_AS } from '../keys/sealed-names.ts'
 
 /** Only the identity service sets these claims (ARCHITECTURE.md section 6). */
@@ -78,7 +78,7 @@ type Settings = { readonly url: string; readonly secret: string } | null
 
 export function createTokenHook(deps: {
   readonly sql: Sql
-  readonly appendLog: AppendLog
+  readonly appendJournal: AppendJournal
   readonly masterKeys: MasterKeys
   readonly fetch: PostFetch
   readonly clock: () => number
@@ -146,12 +146,12 @@ export function createTokenHook(deps: {
     },
     async configure(hook, context, over = sql) {
       await over.transaction(async (tx) => {
-        await lockLog(tx, ENVIRONMENT)
+        await lockJournal(tx, ENVIRONMENT)
         const [former] = await tx.query<{ url: string }>('select url from token_hook')
         if (hook === null && former === undefined) return
         const op = hook === null ? 'delete' : 'write'
         const change = { kind: 'token_hook', id: placeOf((hook ?? former)?.url ?? ''), op } as const
-        await deps.appendLog(tx, ENVIRONMENT, [change], context)
+        await deps.appendJournal(tx, ENVIRONMENT, [change], context)
         await tx.query('delete from token_hook')
         if (hook === null) return
         const sealed = seal(keys(), HOOK_SEALED_AS, hook.secret)

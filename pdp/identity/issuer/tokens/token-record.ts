@@ -9,7 +9,7 @@ import type { TokenRecord } from './token-state.ts'
 
 const ENTRIES_MAX = 20_000
 
-/** Null for a token that is malformed, foreign, expired, unknown or revoked. Throws PdpError `store_unavailable`. */
+/** Null for a token that is malformed, of another issuer, expired, unknown or revoked. Throws PdpError `store_unavailable`. */
 export type ReadRecord = (token: string) => Promise<TokenRecord | null>
 
 export function createReadRecord(deps: {

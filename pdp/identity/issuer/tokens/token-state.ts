@@ -42,7 +42,7 @@ export type TokenRecord = {
   readonly memberships?: TokenMemberships
 }
 
-/** An inactive token has no reason: expired, revoked, malformed, foreign and never issued look the same. */
+/** An inactive token has no reason: expired, revoked, malformed, of another issuer and never issued look the same. */
 export type TokenState =
   | { readonly active: false }
   | (Pick<

@@ -19,7 +19,7 @@ import { goTo, refused, send, type View } from './page-parts.ts'
 import { changePasskeys, showPasskeys } from './passkeys.ts'
 import { showChange, takeChange } from './password-change.ts'
 import { askToConfirm, verify } from './verification.ts'
-import { isOwnForm, type Person, personOf, type Visit } from './visit.ts'
+import { type AccountVisit, isOwnForm, type Person, personOf } from './visit.ts'
 
 const MAIL_WINDOW_MS = 3_600_000
 
@@ -34,14 +34,18 @@ export type Account = {
 
 export type Screen = {
   /** Null: it answered already. */
-  show(parts: AccountParts, visit: Visit): Promise<View | null> | View
-  act?(parts: AccountParts, visit: Visit, form: URLSearchParams): Promise<View | null>
+  show(parts: AccountParts, visit: AccountVisit): Promise<View | null> | View
+  act?(parts: AccountParts, visit: AccountVisit, form: URLSearchParams): Promise<View | null>
   /** What its links carry. */
   readonly link?: MailedKind
 }
 type OwnScreen = {
-  show(parts: AccountParts, visit: Visit, person: Person): Promise<View>
-  act(parts: AccountParts, visit: Visit, by: { readonly person: Person; readonly form: URLSearchParams }): Promise<View>
+  show(parts: AccountParts, visit: AccountVisit, person: Person): Promise<View>
+  act(
+    parts: AccountParts,
+    visit: AccountVisit,
+    by: { readonly person: Person; readonly form: URLSearchParams },
+  ): Promise<View>
 }
 
 /** For who is signed in; a change needs a fresh sign-in, and a form of this session. */
@@ -87,7 +91,7 @@ export const ACCOUNT_PATHS: readonly string[] = [...SCREENS.keys(), PATHS.passke
 /** `more`: screens of other rooms. */
 export function createAccount(deps: AccountDeps, more: (path: string) => Screen | undefined): Account {
   const { knownPasswords: list, ...rest } = deps
-  const { deliveries, sql, clock, issuer, directory, mailer, log, appendLog, appendEvents, revocations } = deps
+  const { deliveries, sql, clock, issuer, directory, mailer, log, appendJournal, appendEvents, revocations } = deps
   const tokens = createMailedTokens(deps)
   const script = readPasskeyScript()
   const mailAttempts = createSharedAttempts({ sql, clock, windowMs: MAIL_WINDOW_MS })
@@ -99,7 +103,7 @@ export function createAccount(deps: AccountDeps, more: (path: string) => Screen 
     notices,
     cookies: createBrowserCookies(deps),
     rules: createPasswordRules({ list }),
-    passwords: createPasswords({ sql, appendLog, appendEvents, revocations, tokens }),
+    passwords: createPasswords({ sql, appendJournal, appendEvents, revocations, tokens }),
   }
   return {
     async answer(req, res, path) {
@@ -118,7 +122,7 @@ export function createAccount(deps: AccountDeps, more: (path: string) => Screen 
 async function answerScreen(
   parts: AccountParts,
   screen: Screen,
-  { path, ...visit }: Visit & { readonly path: string },
+  { path, ...visit }: AccountVisit & { readonly path: string },
 ): Promise<View | null> {
   const { req, res } = visit
   if (req.method !== 'POST') {
@@ -131,7 +135,7 @@ async function answerScreen(
     return null
   }
   if (screen.act === undefined) return screen.show(parts, visit)
-  if (isCrossSite(req, parts.issuer)) return refused(visit, 'foreignForm')
+  if (isCrossSite(req, parts.issuer)) return refused(visit, 'crossSiteForm')
   const form = await readForm(req)
   return form === null ? refused(visit, 'largeForm') : screen.act(parts, visit, form)
 }

@@ -13,12 +13,12 @@ import { waitingSignIn } from '../sign-in/sign-in-pages.ts'
 import type { AccountParts } from './deps.ts'
 import { signedOutPage } from './own-sign-in.ts'
 import { alertOf, hidden, shown, type View } from './page-parts.ts'
-import type { Person, Visit } from './visit.ts'
+import type { AccountVisit, Person } from './visit.ts'
 
 type Problem = 'wrong' | 'expired'
 type Change = { readonly person: Person; readonly form: URLSearchParams }
 
-export async function showAuthenticator(parts: AccountParts, visit: Visit, person: Person): Promise<View> {
+export async function showAuthenticator(parts: AccountParts, visit: AccountVisit, person: Person): Promise<View> {
   const { frame } = visit
   if (!(await parts.secondFactor.kinds(person.user.id)).app) return proposal(parts, { visit, person }, null)
   const { app } = frame.words.factors
@@ -46,7 +46,7 @@ const changeForm = (
   html`<form method="post" action="${mount}${PATHS.accountAuthenticator}" data-step="${action}">${hidden({ xsrf })}
 <p>${lead}</p><button type="submit" name="action" value="${action}" class="plain">${text}</button></form>`
 
-export async function changeAuthenticator(parts: AccountParts, visit: Visit, change: Change): Promise<View> {
+export async function changeAuthenticator(parts: AccountParts, visit: AccountVisit, change: Change): Promise<View> {
   switch (change.form.get('action')) {
     case 'confirm':
       return confirm(parts, visit, change)
@@ -59,7 +59,7 @@ export async function changeAuthenticator(parts: AccountParts, visit: Visit, cha
   }
 }
 
-async function confirm(parts: AccountParts, visit: Visit, { person, form }: Change): Promise<View> {
+async function confirm(parts: AccountParts, visit: AccountVisit, { person, form }: Change): Promise<View> {
   const { user, session, signedInAt } = person
   const proposed = { session: session.uid, sealed: form.get('sealed') ?? '', code: form.get('code') ?? '' }
   const confirmed = await parts.secondFactor.confirm(user, proposed, contextOf(user.id))
@@ -73,7 +73,7 @@ async function confirm(parts: AccountParts, visit: Visit, { person, form }: Chan
   return codesPage(visit, confirmed)
 }
 
-async function renew(parts: AccountParts, visit: Visit, person: Person): Promise<View> {
+async function renew(parts: AccountParts, visit: AccountVisit, person: Person): Promise<View> {
   const by = { session: person.session.uid }
   const codes = await parts.secondFactor.renewRecoveryCodes(person.user.id, by, contextOf(person.user.id))
   if (codes === null) return showAuthenticator(parts, visit, person)
@@ -82,7 +82,7 @@ async function renew(parts: AccountParts, visit: Visit, person: Person): Promise
   return codesPage(visit, codes)
 }
 
-async function remove(parts: AccountParts, visit: Visit, person: Person): Promise<View> {
+async function remove(parts: AccountParts, visit: AccountVisit, person: Person): Promise<View> {
   const { user, session } = person
   const removed = await parts.secondFactor.remove(user.id, { session: session.uid }, contextOf(user.id))
   if (!removed) return showAuthenticator(parts, visit, person)
@@ -95,7 +95,7 @@ async function remove(parts: AccountParts, visit: Visit, person: Person): Promis
 /** A new secret, or the one that was proposed before. */
 async function proposal(
   { secondFactor }: AccountParts,
-  { visit, person }: { readonly visit: Visit; readonly person: Person },
+  { visit, person }: { readonly visit: AccountVisit; readonly person: Person },
   former: { readonly problem: Problem; readonly sealed: string } | null,
 ): Promise<View> {
   const { frame } = visit
@@ -126,7 +126,7 @@ async function keyOf(frame: Frame, { secret, uri }: Secret): Promise<Html> {
 <p><a href="${uri}">${app.openHere}</a></p>`
 }
 
-export function codesPage(visit: Visit, codes: readonly string[]): View {
+export function codesPage(visit: AccountVisit, codes: readonly string[]): View {
   const { frame } = visit
   const { recovery } = frame.words.factors
   return shown(
@@ -141,7 +141,7 @@ export function codesPage(visit: Visit, codes: readonly string[]): View {
 export const leftOf = ({ words }: Frame, left: number): string =>
   fillText(words.factors.recovery.left, { left: String(left), count: String(RECOVERY_CODES_COUNT) })
 
-export function back(visit: Visit): Html {
+export function back(visit: AccountVisit): Html {
   const { mount, words } = visit.frame
   const waiting = wayBack(visit)
   return waiting === null
@@ -150,7 +150,7 @@ export function back(visit: Visit): Html {
 }
 
 /** To the sign-in that waits for a second factor, which only the browser of that sign-in can open; null: nothing waits. */
-function wayBack({ req, frame }: Visit): string | null {
+function wayBack({ req, frame }: AccountVisit): string | null {
   const waiting = waitingSignIn(req)
   return waiting === null ? null : `${frame.mount}${waiting.path}`
 }

@@ -4,7 +4,7 @@ import type { Directory, Sql } from '../../../engine/store/directory.ts'
 import type { MasterKeys } from '../../../shared/base/encryption.ts'
 import type { Log } from '../../../shared/process/log.ts'
 import type { FrameOf } from '../../html/frame.ts'
-import type { AppendEvents, AppendLog } from '../../issuer/append.ts'
+import type { AppendEvents, AppendJournal } from '../../issuer/append.ts'
 import type { IsSignedIn } from '../../issuer/sign-in-validity.ts'
 import type { Revocations } from '../../issuer/tokens/revocation.ts'
 import type { Semaphore } from '../../limits/attempts.ts'
@@ -49,7 +49,7 @@ export type AccountDeps = Required<AccountSettings> & {
   readonly masterKeys: MasterKeys
   readonly secretSemaphore: Semaphore
   readonly revocations: Revocations
-  readonly appendLog: AppendLog
+  readonly appendJournal: AppendJournal
   readonly appendEvents: AppendEvents
   /** Milliseconds since the epoch. */
   readonly clock: () => number

@@ -11,13 +11,13 @@ import { opensToOthers } from '../passwords/new-password.ts'
 import { isEmail } from '../sign-in/sign-in.ts'
 import type { AccountParts } from './deps.ts'
 import { alertOf, type NewPasswordProblem, newPasswordFields, shown, type View } from './page-parts.ts'
-import type { Visit } from './visit.ts'
+import type { AccountVisit } from './visit.ts'
 
 /** In an hour: asked for from one address; sent to one person, for strangers and for each of the person's own devices. */
 const ASKS_MAX = 20
 export const MAILS_MAX = 5
 
-export function askForLink({ mailer }: AccountParts, { frame }: Visit): View {
+export function askForLink({ mailer }: AccountParts, { frame }: AccountVisit): View {
   const { account, signIn } = frame.words
   const { title, lead, send, noMail } = account.forgotten
   if (mailer === null) return shown(frame, title, html`<p role="status">${noMail}</p>`)
@@ -34,7 +34,7 @@ export function askForLink({ mailer }: AccountParts, { frame }: Visit): View {
 }
 
 /** Whether there is such a person is looked up after the answer, so that neither its words nor its time show it. */
-export async function sendLink(parts: AccountParts, visit: Visit, form: URLSearchParams): Promise<View> {
+export async function sendLink(parts: AccountParts, visit: AccountVisit, form: URLSearchParams): Promise<View> {
   const { req, res, frame } = visit
   const { forgotten, mails } = frame.words.account
   const { mailer, mailAttempts, cookies, deliveries, devices } = parts
@@ -81,13 +81,13 @@ async function mailLink(
   log.info({ event: 'password_reset_asked', user: person.id })
 }
 
-export async function askForNew(parts: AccountParts, visit: Visit): Promise<View> {
+export async function askForNew(parts: AccountParts, visit: AccountVisit): Promise<View> {
   const found = await tokenOf(parts, visit)
   return 'view' in found ? found.view : newPasswordPage(visit.frame, found.email, null)
 }
 
 /** Uses the link up when everything else is right. */
-export async function takeNew(parts: AccountParts, visit: Visit, form: URLSearchParams): Promise<View> {
+export async function takeNew(parts: AccountParts, visit: AccountVisit, form: URLSearchParams): Promise<View> {
   const { req, res, frame } = visit
   const found = await tokenOf(parts, visit)
   if ('view' in found) return found.view
@@ -128,7 +128,7 @@ export async function hashed(
 
 type TokenOrView = { readonly token: string; readonly email: string } | { readonly view: View }
 
-async function tokenOf({ sql, tokens, cookies }: AccountParts, { req, frame }: Visit): Promise<TokenOrView> {
+async function tokenOf({ sql, tokens, cookies }: AccountParts, { req, frame }: AccountVisit): Promise<TokenOrView> {
   const token = cookies.kept(req, 'reset')
   const found = token === '' ? null : await tokens.find(sql, 'reset', token)
   if (found === null) return { view: gone(frame) }

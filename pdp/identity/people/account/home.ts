@@ -7,7 +7,7 @@ import { contextOf } from '../passwords/new-password.ts'
 import { leftOf } from './authenticator.ts'
 import type { AccountParts } from './deps.ts'
 import { alertOf, hidden, shown, type View } from './page-parts.ts'
-import type { Person, Visit } from './visit.ts'
+import type { AccountVisit, Person } from './visit.ts'
 
 const LISTED_MAX = 100
 const SESSIONS = `
@@ -25,14 +25,14 @@ const GRANTS = 'select grant_id as id from grant_binding where user_id = $1 and 
 type SessionRow = { readonly uid: string; readonly at: number | null }
 type ApplicationRow = { readonly id: string; readonly name: string; readonly at: number; readonly offline: boolean }
 
-export async function showHome(parts: AccountParts, { frame }: Visit, person: Person): Promise<View> {
+export async function showHome(parts: AccountParts, { frame }: AccountVisit, person: Person): Promise<View> {
   return home(parts, { frame, person }, null)
 }
 
 /** Ends a session or a connection of this person. One that belongs to another person counts as missing. */
 export async function endOne(
   parts: AccountParts,
-  { frame }: Visit,
+  { frame }: AccountVisit,
   { person, form }: { person: Person; form: URLSearchParams },
 ): Promise<View> {
   const ended = form.has('session')

@@ -7,7 +7,7 @@ import type { SignedIn, Waiting } from '../sign-in/sign-in.ts'
 import { loginPage, outcomeOf, type PageProblem, recoveryUsedPage, waitingSignIn } from '../sign-in/sign-in-pages.ts'
 import type { AccountParts } from './deps.ts'
 import { goTo, shown, type View } from './page-parts.ts'
-import { personOf, type Visit } from './visit.ts'
+import { type AccountVisit, personOf } from './visit.ts'
 
 /** As the log and the sealed fields name these pages. */
 export const PAGE = 'account'
@@ -19,26 +19,26 @@ const TARGETS: readonly string[] = [
 ]
 
 /** Sends the browser to sign in and then to this page. */
-export function signInFirst({ issuer }: AccountParts, { req, res }: Visit, to: string): null {
+export function signInFirst({ issuer }: AccountParts, { req, res }: AccountVisit, to: string): null {
   const waiting = waitingSignIn(req)
   const query = `${new URLSearchParams({ to })}${waiting === null ? '' : `&${waiting.query}`}`
   goTo(res, `${urlOf(issuer, PATHS.accountSignIn)}?${query}`, 'same-origin')
   return null
 }
 
-export async function askWho(parts: AccountParts, visit: Visit): Promise<View> {
+export async function askWho(parts: AccountParts, visit: AccountVisit): Promise<View> {
   const person = await personOf(parts, visit)
   const isLost = person === null && cameFromHere(parts, visit)
   return login(parts, visit, { email: person?.user.email ?? '', problem: isLost ? 'noCookies' : null })
 }
 
 /** The browser was sent on by this page and is back: it kept no session. */
-function cameFromHere({ issuer }: AccountParts, { req }: Visit): boolean {
+function cameFromHere({ issuer }: AccountParts, { req }: AccountVisit): boolean {
   const from = URL.parse(req.headers.referer ?? '')
   return from !== null && from.origin + from.pathname === urlOf(issuer, PATHS.accountSignIn)
 }
 
-export async function takeWho(parts: AccountParts, visit: Visit, form: URLSearchParams): Promise<View | null> {
+export async function takeWho(parts: AccountParts, visit: AccountVisit, form: URLSearchParams): Promise<View | null> {
   const { signIn, devices } = parts
   const source = devices.source(visit.req)
   const action = form.get('action') ?? ''
@@ -66,7 +66,7 @@ export async function takeWho(parts: AccountParts, visit: Visit, form: URLSearch
 const PASSKEY_ACTIONS: ReadonlySet<string> = new Set(['app', 'passkey', 'passkey_answer'])
 
 /** Asked for, given, or not wanted. */
-async function passkey(parts: AccountParts, visit: Visit, form: URLSearchParams): Promise<View | null> {
+async function passkey(parts: AccountParts, visit: AccountVisit, form: URLSearchParams): Promise<View | null> {
   const { waiting, turn } = turnIn(parts, visit, form)
   if (isSecond(form) && waiting === null) return login(parts, visit, NOBODY)
   if (form.get('action') === 'app')
@@ -77,7 +77,7 @@ async function passkey(parts: AccountParts, visit: Visit, form: URLSearchParams)
 }
 
 /** Whose password was right, as the form says. */
-function turnIn(parts: AccountParts, visit: Visit, form: URLSearchParams) {
+function turnIn(parts: AccountParts, visit: AccountVisit, form: URLSearchParams) {
   const sealed = form.get('password_accepted')
   const waiting = sealed === null ? null : parts.signIn.open(sealed, PAGE)
   return { waiting, turn: turnOf(parts, visit, { waiting, sealed }) }
@@ -85,26 +85,26 @@ function turnIn(parts: AccountParts, visit: Visit, form: URLSearchParams) {
 
 function turnOf<Who extends Waiting | null>(
   { devices }: AccountParts,
-  { req, res, frame }: Visit,
+  { req, res, frame }: AccountVisit,
   { waiting, sealed }: { readonly waiting: Who; readonly sealed: string | null },
 ) {
   const hidden: Turn['hidden'] = sealed === null ? {} : { password_accepted: sealed }
   return { req, res, frame, waiting, hidden, purpose: PURPOSE, at: PAGE, client: PAGE, source: devices.source(req) }
 }
 
-async function finish(parts: AccountParts, visit: Visit, signedIn: SignedIn): Promise<null> {
+async function finish(parts: AccountParts, visit: AccountVisit, signedIn: SignedIn): Promise<null> {
   await begin(parts, visit, signedIn)
   goTo(visit.res, urlOf(parts.issuer, targetOf(visit)), 'same-origin')
   return null
 }
 
-async function begin(parts: AccountParts, visit: Visit, signedIn: SignedIn): Promise<void> {
+async function begin(parts: AccountParts, visit: AccountVisit, signedIn: SignedIn): Promise<void> {
   const provider = parts.provider()
   const session = await provider.Session.get(provider.createContext(visit.req, visit.res))
   await startSession(parts, { ...visit, session }, signedIn)
 }
 
-function targetOf({ req }: Visit): string {
+function targetOf({ req }: AccountVisit): string {
   const to = new URLSearchParams(req.url?.split('?')[1] ?? '').get('to') ?? ''
   const path = TARGETS.includes(to) ? to : PATHS.account
   const waiting = waitingSignIn(req)
@@ -112,7 +112,7 @@ function targetOf({ req }: Visit): string {
 }
 
 /** For who has ended all sessions, this one too, with a change that was no sign-in: no new one may say that they signed in just now. */
-export function signedOutPage({ req, frame }: Visit, { title, text }: { title: string; text: string }): View {
+export function signedOutPage({ req, frame }: AccountVisit, { title, text }: { title: string; text: string }): View {
   const to = `${frame.mount}${waitingSignIn(req)?.path ?? PATHS.account}`
   const link = html`<p><a class="act" href="${to}">${frame.words.common.signIn}</a></p>`
   return shown(frame, title, html`<p role="status">${text}</p>${link}`)
@@ -120,7 +120,7 @@ export function signedOutPage({ req, frame }: Visit, { title, text }: { title: s
 
 async function login(
   { elsewhere }: AccountParts,
-  visit: Visit,
+  visit: AccountVisit,
   view: { readonly email: string; readonly problem: PageProblem | null },
 ): Promise<View> {
   const { frame, req } = visit

@@ -7,7 +7,7 @@ import { type Page, page } from '../../html/page.ts'
 import type { Words } from '../../html/words/words.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { STATUS, type StatusName } from '../../oauth/status.ts'
-import type { Visit } from './visit.ts'
+import type { AccountVisit } from './visit.ts'
 
 export type View = { readonly outcome: StatusName; readonly page: Page }
 export type NewPasswordProblem = keyof Words['account']['passwordProblems']
@@ -18,7 +18,7 @@ export const shown = (frame: Frame, title: string, body: Html, outcome: StatusNa
 })
 
 /** The page to open again is that of the form. */
-export const refused = ({ req, frame }: Visit, trouble: 'foreignForm' | 'largeForm' | 'oldForm'): View => ({
+export const refused = ({ req, frame }: AccountVisit, trouble: 'crossSiteForm' | 'largeForm' | 'oldForm'): View => ({
   outcome: trouble === 'largeForm' ? 'tooLarge' : 'invalid',
   page: errorPage(frame, { trouble, code: 'invalid_request', again: req.url ?? PATHS.account }),
 })

@@ -13,20 +13,20 @@ import { back, codesPage, recoveryPart } from './authenticator.ts'
 import type { AccountParts } from './deps.ts'
 import { signedOutPage } from './own-sign-in.ts'
 import { alertOf, hidden, type View } from './page-parts.ts'
-import type { Person, Visit } from './visit.ts'
+import type { AccountVisit, Person } from './visit.ts'
 
 const PAGE = PATHS.accountPasskeys
-type Said = { readonly status: string } | { readonly problem: string } | null
+type Outcome = { readonly status: string } | { readonly problem: string } | null
 type Change = { readonly person: Person; readonly form: URLSearchParams }
 
-export const showPasskeys = (parts: AccountParts, visit: Visit, person: Person): Promise<View> =>
+export const showPasskeys = (parts: AccountParts, visit: AccountVisit, person: Person): Promise<View> =>
   list(parts, visit, person, null)
 
-export async function changePasskeys(parts: AccountParts, visit: Visit, change: Change): Promise<View> {
+export async function changePasskeys(parts: AccountParts, visit: AccountVisit, change: Change): Promise<View> {
   return change.form.has('remove') ? remove(parts, visit, change) : add(parts, visit, change)
 }
 
-async function add(parts: AccountParts, visit: Visit, { person, form }: Change): Promise<View> {
+async function add(parts: AccountParts, visit: AccountVisit, { person, form }: Change): Promise<View> {
   const { user, session } = person
   const { passkeys } = visit.frame.words.factors
   const answer = form.get('credential') ?? ''
@@ -45,7 +45,7 @@ async function add(parts: AccountParts, visit: Visit, { person, form }: Change):
   return list(parts, visit, { ...person, session: current }, { status: passkeys.added })
 }
 
-async function remove(parts: AccountParts, visit: Visit, { person, form }: Change): Promise<View> {
+async function remove(parts: AccountParts, visit: AccountVisit, { person, form }: Change): Promise<View> {
   const { user, session } = person
   const { passkeys } = visit.frame.words.factors
   const by = { session: session.uid }
@@ -56,7 +56,7 @@ async function remove(parts: AccountParts, visit: Visit, { person, form }: Chang
   return signedOutPage(visit, { title: passkeys.removedTitle, text: passkeys.removed })
 }
 
-async function list(parts: AccountParts, visit: Visit, person: Person, said: Said): Promise<View> {
+async function list(parts: AccountParts, visit: AccountVisit, person: Person, said: Outcome): Promise<View> {
   const { frame } = visit
   const { passkeys } = frame.words.factors
   const all = await parts.passkeys.of(person.user.id)
@@ -73,7 +73,7 @@ async function list(parts: AccountParts, visit: Visit, person: Person, said: Sai
 
 async function adding(
   parts: AccountParts,
-  { req, res, frame }: Visit,
+  { req, res, frame }: AccountVisit,
   { person, count }: { readonly person: Person; readonly count: number },
 ): Promise<Html> {
   const { passkeys } = frame.words.factors

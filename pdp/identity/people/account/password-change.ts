@@ -8,14 +8,14 @@ import type { AccountParts } from './deps.ts'
 import { hashed } from './forgotten.ts'
 import { PAGE } from './own-sign-in.ts'
 import { alertOf, hidden, type NewPasswordProblem, newPasswordFields, shown, type View } from './page-parts.ts'
-import type { Person, Visit } from './visit.ts'
+import type { AccountVisit, Person } from './visit.ts'
 
-export const showChange = async (_parts: AccountParts, { frame }: Visit, person: Person): Promise<View> =>
+export const showChange = async (_parts: AccountParts, { frame }: AccountVisit, person: Person): Promise<View> =>
   changePage(frame, person, null)
 
 export async function takeChange(
   parts: AccountParts,
-  visit: Visit,
+  visit: AccountVisit,
   { person, form }: { person: Person; form: URLSearchParams },
 ): Promise<View> {
   const { id, email } = person.user

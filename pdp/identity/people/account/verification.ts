@@ -1,7 +1,7 @@
 /** Proving an address: a link by mail, confirmed by the signed-in person of that address. */
 
 import { html } from '../../../shared/base/html.ts'
-import { DIRECTORY } from '../../../shared/domain/change-log.ts'
+import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import type { Frame } from '../../html/frame.ts'
 import { PATHS, urlOf } from '../../oauth/paths.ts'
 import { isMailAddress, linkMail } from '../mail/mail.ts'
@@ -9,9 +9,9 @@ import { contextOf, whenDone } from '../passwords/new-password.ts'
 import type { AccountParts } from './deps.ts'
 import { MAILS_MAX } from './forgotten.ts'
 import { alertOf, hidden, shown, type View } from './page-parts.ts'
-import type { Person, Visit } from './visit.ts'
+import type { AccountVisit, Person } from './visit.ts'
 
-export async function askToConfirm(parts: AccountParts, { req, frame }: Visit, person: Person): Promise<View> {
+export async function askToConfirm(parts: AccountParts, { req, frame }: AccountVisit, person: Person): Promise<View> {
   const found = await parts.tokens.find(parts.sql, 'verification', parts.cookies.kept(req, 'verification'))
   if (found === null || found.user !== person.user.id)
     return notGood(frame, found === null && person.user.emailVerified)
@@ -27,13 +27,13 @@ export async function askToConfirm(parts: AccountParts, { req, frame }: Visit, p
 
 export async function verify(
   parts: AccountParts,
-  visit: Visit,
+  visit: AccountVisit,
   { person, form }: { person: Person; form: URLSearchParams },
 ): Promise<View> {
   return form.get('action') === 'send' ? mailLink(parts, visit, person) : confirm(parts, visit, person)
 }
 
-async function mailLink(parts: AccountParts, { frame }: Visit, { user }: Person): Promise<View> {
+async function mailLink(parts: AccountParts, { frame }: AccountVisit, { user }: Person): Promise<View> {
   const { sql, issuer, mailer, mailAttempts, tokens, deliveries, log } = parts
   const { id, email } = user
   const { verification, mails } = frame.words.account
@@ -49,13 +49,13 @@ async function mailLink(parts: AccountParts, { frame }: Visit, { user }: Person)
 }
 
 async function confirm(
-  { sql, directory, tokens, cookies, appendLog, log }: AccountParts,
-  { req, res, frame }: Visit,
+  { sql, directory, tokens, cookies, appendJournal, log }: AccountParts,
+  { req, res, frame }: AccountVisit,
   { user }: Person,
 ): Promise<View> {
   const token = cookies.kept(req, 'verification')
   const done = await whenDone(sql, async (tx) => {
-    await appendLog(tx, DIRECTORY, [{ kind: 'user', id: user.id, op: 'write' }], contextOf(user.id))
+    await appendJournal(tx, DIRECTORY, [{ kind: 'user', id: user.id, op: 'write' }], contextOf(user.id))
     const used = await tokens.take(tx, 'verification', token)
     if (used === null || used.user !== user.id) return null
     const rows = await tx.query(

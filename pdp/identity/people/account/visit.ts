@@ -11,7 +11,7 @@ import type { AccountParts } from './deps.ts'
 const FRESH_SECONDS = 900
 const FORM_PURPOSE = 'form-signature'
 
-export type Visit = { readonly req: IncomingMessage; readonly res: ServerResponse; readonly frame: Frame }
+export type AccountVisit = { readonly req: IncomingMessage; readonly res: ServerResponse; readonly frame: Frame }
 export type Person = {
   readonly user: User
   readonly session: Session
@@ -26,7 +26,7 @@ export type Person = {
 }
 
 /** Null when nobody is signed in, or no longer. */
-export async function personOf(parts: AccountParts, { req, res }: Visit): Promise<Person | null> {
+export async function personOf(parts: AccountParts, { req, res }: AccountVisit): Promise<Person | null> {
   const provider = parts.provider()
   const session = await provider.Session.get(provider.createContext(req, res))
   const { accountId, acr } = session

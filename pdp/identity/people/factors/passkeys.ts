@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Queries, Sql, User } from '../../../engine/store/directory.ts'
-import { lockLog } from '../../../engine/store/log-lock.ts'
+import { lockJournal } from '../../../engine/store/journal-lock.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
-import { DIRECTORY } from '../../../shared/domain/change-log.ts'
+import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import type { Log } from '../../../shared/process/log.ts'
-import type { AppendEvents, AppendLog } from '../../issuer/append.ts'
+import type { AppendEvents, AppendJournal } from '../../issuer/append.ts'
 import { isStillSignedIn, type SignedInBy } from '../../issuer/sign-in-validity.ts'
 import type { Revocations } from '../../issuer/tokens/revocation.ts'
 import { credentialEvent, credentialOf } from './credential-events.ts'
@@ -82,13 +82,13 @@ const OWNER = `
 export function createPasskeys(deps: {
   readonly issuer: string
   readonly sql: Sql
-  readonly appendLog: AppendLog
+  readonly appendJournal: AppendJournal
   readonly appendEvents: AppendEvents
   readonly revocations: Pick<Revocations, 'endUser'>
   readonly clock: () => number
   readonly log: Log
 }): Passkeys {
-  const { sql, appendLog, appendEvents, revocations, clock, log } = deps
+  const { sql, appendJournal, appendEvents, revocations, clock, log } = deps
   const party = partyOf(deps.issuer)
   const challenges = createPasskeyChallenges(deps)
   const recovery = createRecoveryCodes(deps)
@@ -130,16 +130,17 @@ export function createPasskeys(deps: {
       const key = party === null ? null : await verifyRegistration(answer, take, party)
       if (key === null) return 'refused'
       return sql.transaction(async (tx) => {
-        await lockLog(tx, DIRECTORY)
+        await lockJournal(tx, DIRECTORY)
         if (!(await isStillSignedIn(tx, user.id, { session }))) return 'refused'
         const present = await tx.query('select 1 from passkey where user_id = $1', [user.id])
         if (present.length >= PASSKEYS_MAX) return 'tooMany'
         // Somebody has it already.
         if (!(await store(tx, user.id, { name, key }))) return 'refused'
-        await appendLog(tx, DIRECTORY, [{ kind: 'passkey', id: user.id, op: 'write' }], context)
+        await appendJournal(tx, DIRECTORY, [{ kind: 'passkey', id: user.id, op: 'write' }], context)
         const needsCodes = (await tx.query('select 1 from recovery_code where user_id = $1', [user.id])).length === 0
         const recoveryCodes = needsCodes ? await recovery.renew(tx, user.id) : []
-        if (needsCodes) await appendLog(tx, DIRECTORY, [{ kind: 'recovery_code', id: user.id, op: 'write' }], context)
+        if (needsCodes)
+          await appendJournal(tx, DIRECTORY, [{ kind: 'recovery_code', id: user.id, op: 'write' }], context)
         await appendEvents(tx, [
           credentialEvent(user.id, { credential: credentialOf(key), changed: 'create' }, context),
         ])
@@ -179,7 +180,7 @@ export function createPasskeys(deps: {
     },
     remove: (user, id, by, context) =>
       sql.transaction(async (tx) => {
-        await lockLog(tx, DIRECTORY)
+        await lockJournal(tx, DIRECTORY)
         if (!(await isStillSignedIn(tx, user, by))) return false
         const [removed] = await tx.query<Pick<Registered, 'transports'>>(
           'delete from passkey where user_id = $1 and credential_id = $2 returning transports',
@@ -187,7 +188,7 @@ export function createPasskeys(deps: {
         )
         if (removed === undefined) return false
         await tx.query(DELETE_UNNEEDED, [user])
-        await appendLog(tx, DIRECTORY, [{ kind: 'passkey', id: user, op: 'delete' }], context)
+        await appendJournal(tx, DIRECTORY, [{ kind: 'passkey', id: user, op: 'delete' }], context)
         await revocations.endUser(tx, user, context)
         await appendEvents(tx, [
           credentialEvent(user, { credential: credentialOf(removed), changed: 'delete' }, context),

@@ -1,10 +1,10 @@
 /** Recovery codes: written down by a person, each good for one sign-in in place of the second factor. */
 import { hash, randomBytes } from 'node:crypto'
 import type { Queries, Sql } from '../../../engine/store/directory.ts'
-import { lockLog } from '../../../engine/store/log-lock.ts'
+import { lockJournal } from '../../../engine/store/journal-lock.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
-import { DIRECTORY } from '../../../shared/domain/change-log.ts'
-import type { AppendLog } from '../../issuer/append.ts'
+import { DIRECTORY } from '../../../shared/domain/journal.ts'
+import type { AppendJournal } from '../../issuer/append.ts'
 import { base32 } from './totp.ts'
 
 /** Of who has nothing left that they could stand in for. */
@@ -29,10 +29,10 @@ export type RecoveryCodes = {
 
 export function createRecoveryCodes({
   sql,
-  appendLog,
+  appendJournal,
 }: {
   readonly sql: Sql
-  readonly appendLog: AppendLog
+  readonly appendJournal: AppendJournal
 }): RecoveryCodes {
   async function left(at: Queries, user: string): Promise<number> {
     const [row] = await at.query<{ count: number }>(
@@ -58,10 +58,10 @@ export function createRecoveryCodes({
       if ((await sql.query('select 1 from recovery_code where user_id = $1 and digest = $2', key)).length === 0)
         return null
       return sql.transaction(async (tx) => {
-        await lockLog(tx, DIRECTORY)
+        await lockJournal(tx, DIRECTORY)
         const used = await tx.query('delete from recovery_code where user_id = $1 and digest = $2 returning 1', key)
         if (used.length === 0) return null
-        await appendLog(tx, DIRECTORY, [{ kind: 'recovery_code', id: user, op: 'delete' }], context)
+        await appendJournal(tx, DIRECTORY, [{ kind: 'recovery_code', id: user, op: 'delete' }], context)
         return left(tx, user)
       })
     },

@@ -1,12 +1,12 @@
 /** What a person gives besides the password: codes of an app, whose secret is stored encrypted, and recovery codes; each is accepted once. */
 import { randomBytes } from 'node:crypto'
 import type { Directory, Queries, Sql, User } from '../../../engine/store/directory.ts'
-import { lockLog } from '../../../engine/store/log-lock.ts'
+import { lockJournal } from '../../../engine/store/journal-lock.ts'
 import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
-import { DIRECTORY } from '../../../shared/domain/change-log.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
-import type { AppendEvents, AppendLog } from '../../issuer/append.ts'
+import { DIRECTORY } from '../../../shared/domain/journal.ts'
+import type { AppendEvents, AppendJournal } from '../../issuer/append.ts'
 import { AUTHENTICATOR_PURPOSE, nameOfAuthenticator } from '../../issuer/keys/sealed-names.ts'
 import { isStillSignedIn, type SignedInBy } from '../../issuer/sign-in-validity.ts'
 import type { Revocations } from '../../issuer/tokens/revocation.ts'
@@ -63,13 +63,13 @@ export function createSecondFactor(deps: {
   readonly issuer: string
   readonly sql: Sql
   readonly directory: Pick<Directory, 'user'>
-  readonly appendLog: AppendLog
+  readonly appendJournal: AppendJournal
   readonly appendEvents: AppendEvents
   readonly revocations: Pick<Revocations, 'endUser'>
   readonly masterKeys: MasterKeys
   readonly clock: () => number
 }): SecondFactor {
-  const { issuer, sql, directory, appendLog, appendEvents, revocations, clock } = deps
+  const { issuer, sql, directory, appendJournal, appendEvents, revocations, clock } = deps
   const keys = () => deps.masterKeys.derive(AUTHENTICATOR_PURPOSE)
   const recovery = createRecoveryCodes(deps)
   const shown = (secret: Buffer, { email, id }: User): Secret => ({
@@ -136,7 +136,7 @@ export function createSecondFactor(deps: {
       const person = await directory.user(user)
       if (person === null) throw new PdpError('not_found', `there is no user ${user}`)
       await sql.transaction(async (tx) => {
-        await appendLog(tx, DIRECTORY, [{ kind: 'authenticator', id: user, op: 'write' }], context)
+        await appendJournal(tx, DIRECTORY, [{ kind: 'authenticator', id: user, op: 'write' }], context)
         if (!(await store(tx, user, { secret, step: 0 })))
           throw new PdpError('conflict', `${user} has an authenticator; delete it first`)
         await appendEvents(tx, [credentialEvent(user, { credential: 'app', changed: 'create' }, context)])
@@ -158,11 +158,16 @@ export function createSecondFactor(deps: {
       const step = stepOf(code, { secret, nowMs: clock() })
       if (step === null) return 'wrong'
       return sql.transaction(async (tx) => {
-        await lockLog(tx, DIRECTORY)
+        await lockJournal(tx, DIRECTORY)
         if (!(await isStillSignedIn(tx, user.id, { session }))) return null
         if (!(await store(tx, user.id, { secret, step }))) return 'present'
         const codes = await recovery.renew(tx, user.id)
-        await appendLog(tx, DIRECTORY, [written('authenticator', user.id), written('recovery_code', user.id)], context)
+        await appendJournal(
+          tx,
+          DIRECTORY,
+          [written('authenticator', user.id), written('recovery_code', user.id)],
+          context,
+        )
         await appendEvents(tx, [credentialEvent(user.id, { credential: 'app', changed: 'create' }, context)])
         return codes
       })
@@ -170,21 +175,21 @@ export function createSecondFactor(deps: {
     recoveryCodesLeft: recovery.left,
     renewRecoveryCodes: (user, by, context) =>
       sql.transaction(async (tx) => {
-        await lockLog(tx, DIRECTORY)
+        await lockJournal(tx, DIRECTORY)
         if (!(await isStillSignedIn(tx, user, by)) || !(await has(user, tx))) return null
-        await appendLog(tx, DIRECTORY, [written('recovery_code', user)], context)
+        await appendJournal(tx, DIRECTORY, [written('recovery_code', user)], context)
         return recovery.renew(tx, user)
       }),
     removePasskeys: (user, context) =>
       sql.transaction(async (tx) => {
-        await lockLog(tx, DIRECTORY)
+        await lockJournal(tx, DIRECTORY)
         const removed = await tx.query<{ transports: readonly string[] }>(
           'delete from passkey where user_id = $1 returning transports',
           [user],
         )
         if (removed.length === 0) return false
         await tx.query(DELETE_UNNEEDED, [user])
-        await appendLog(tx, DIRECTORY, [{ kind: 'passkey', id: user, op: 'delete' }], context)
+        await appendJournal(tx, DIRECTORY, [{ kind: 'passkey', id: user, op: 'delete' }], context)
         await revocations.endUser(tx, user, context)
         const events = removed.map((one) =>
           credentialEvent(user, { credential: credentialOf(one), changed: 'delete' }, context),
@@ -194,12 +199,12 @@ export function createSecondFactor(deps: {
       }),
     remove: (user, by, context) =>
       sql.transaction(async (tx) => {
-        await lockLog(tx, DIRECTORY)
+        await lockJournal(tx, DIRECTORY)
         if (by !== null && !(await isStillSignedIn(tx, user, by))) return false
         const removed = await tx.query('delete from authenticator where user_id = $1 returning 1', [user])
         if (removed.length === 0) return false
         await tx.query(DELETE_UNNEEDED, [user])
-        await appendLog(tx, DIRECTORY, [{ kind: 'authenticator', id: user, op: 'delete' }], context)
+        await appendJournal(tx, DIRECTORY, [{ kind: 'authenticator', id: user, op: 'delete' }], context)
         await revocations.endUser(tx, user, context)
         await appendEvents(tx, [credentialEvent(user, { credential: 'app', changed: 'delete' }, context)])
         return true

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Store } from '../../../engine/store/contract.ts'
 import type { Queries, Sql } from '../../../engine/store/directory.ts'
-import { lockLog } from '../../../engine/store/log-lock.ts'
+import { lockJournal } from '../../../engine/store/journal-lock.ts'
 import { html } from '../../../shared/base/html.ts'
 import type { Frame } from '../../html/frame.ts'
 import { strong } from '../../html/page.ts'
@@ -13,7 +13,7 @@ import type { AccountParts } from '../account/deps.ts'
 import { hashed } from '../account/forgotten.ts'
 import { signInFirst } from '../account/own-sign-in.ts'
 import { refused, shown, type View } from '../account/page-parts.ts'
-import { isOwnForm, type Person, personOf, type Visit } from '../account/visit.ts'
+import { type AccountVisit, isOwnForm, type Person, personOf } from '../account/visit.ts'
 import { BY_PASSWORD } from '../sign-in/acr.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
 import { giftOf, type PendingInvitation } from './invitation-offer.ts'
@@ -47,7 +47,7 @@ export const joiningScreens = (deps: JoiningDeps): ReadonlyMap<string, Screen> =
     ],
   ])
 
-async function show(deps: JoiningDeps, parts: AccountParts, visit: Visit): Promise<View | null> {
+async function show(deps: JoiningDeps, parts: AccountParts, visit: AccountVisit): Promise<View | null> {
   const found = await find(deps, parts, visit)
   if (found === null) return notJoined(visit.frame, 'gone')
   const person = await personOf(parts, visit)
@@ -61,7 +61,7 @@ async function show(deps: JoiningDeps, parts: AccountParts, visit: Visit): Promi
 async function act(
   deps: JoiningDeps,
   parts: AccountParts,
-  { visit, form }: { readonly visit: Visit; readonly form: URLSearchParams },
+  { visit, form }: { readonly visit: AccountVisit; readonly form: URLSearchParams },
 ): Promise<View | null> {
   const found = await find(deps, parts, visit)
   if (found === null) return notJoined(visit.frame, 'gone')
@@ -88,7 +88,7 @@ async function joinAsNew(
     found,
     form,
     person,
-  }: { visit: Visit; found: PendingInvitation; form: URLSearchParams; person: Person | null },
+  }: { visit: AccountVisit; found: PendingInvitation; form: URLSearchParams; person: Person | null },
 ): Promise<View> {
   const name = (form.get('name') ?? '').replaceAll(/\p{Cc}+/gu, ' ').trim()
   const password = form.get('password') ?? ''
@@ -114,11 +114,11 @@ const NAME_CHARACTERS_MAX = 256
 async function decline(
   { sql, invitations }: JoiningDeps,
   { cookies, log }: AccountParts,
-  { visit: { res, frame }, found, user }: { visit: Visit; found: PendingInvitation; user: string | null },
+  { visit: { res, frame }, found, user }: { visit: AccountVisit; found: PendingInvitation; user: string | null },
 ): Promise<View> {
   const { id, organization } = found.invitation
   const taken = await sql.transaction(async (tx) => {
-    await lockLog(tx, organization)
+    await lockJournal(tx, organization)
     return invitations(tx).take(found.token, { change: 'declined', user })
   })
   cookies.drop(res, 'invitation')
@@ -129,7 +129,11 @@ async function decline(
   return shown(frame, declinedTitle, html`<p role="status">${text}</p>`)
 }
 
-async function find(deps: JoiningDeps, parts: AccountParts, { req, frame }: Visit): Promise<PendingInvitation | null> {
+async function find(
+  deps: JoiningDeps,
+  parts: AccountParts,
+  { req, frame }: AccountVisit,
+): Promise<PendingInvitation | null> {
   const { sql, store } = deps
   const token = parts.cookies.kept(req, 'invitation')
   const invitation = token === '' ? null : await deps.invitations(sql).find(token)
@@ -147,7 +151,7 @@ async function find(deps: JoiningDeps, parts: AccountParts, { req, frame }: Visi
 
 function joined(
   { cookies, log }: AccountParts,
-  { res, frame }: Visit,
+  { res, frame }: AccountVisit,
   { found, user }: { readonly found: PendingInvitation; readonly user: string },
 ): View {
   const { id, organization } = found.invitation

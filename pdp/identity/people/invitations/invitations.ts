@@ -7,7 +7,7 @@ import { PdpError } from '../../../shared/domain/errors.ts'
 import type { Tier } from '../../../shared/domain/membership.ts'
 import { type InvitationChange, invitationChanged } from '../../../shared/domain/outbox/events.ts'
 import { LANGUAGES } from '../../html/words/words.ts'
-import type { AppendEvents, AppendLog } from '../../issuer/append.ts'
+import type { AppendEvents, AppendJournal } from '../../issuer/append.ts'
 import { createSharedAttempts } from '../../limits/shared-attempts.ts'
 import { PATHS, urlOf } from '../../oauth/paths.ts'
 import type { Deliveries } from '../mail/deliveries.ts'
@@ -20,7 +20,7 @@ export type Invitation = {
   readonly email: string
   readonly role: Tier
   readonly roles: readonly HeldRole[]
-  /** As the log of changes names who invited. */
+  /** As the journal names who invited. */
   readonly by: string
   /** ISO 8601. */
   readonly expiresAt: string
@@ -70,12 +70,12 @@ export function createInvitations(deps: {
   readonly sql: Queries
   readonly mailer: Mailer | null
   readonly deliveries: Pick<Deliveries, 'later'>
-  readonly appendLog: AppendLog
+  readonly appendJournal: AppendJournal
   readonly appendEvents: AppendEvents
   /** Milliseconds since the epoch. */
   readonly clock: () => number
 }): Invitations {
-  const { issuer, sql, mailer, deliveries, appendLog, appendEvents, clock } = deps
+  const { issuer, sql, mailer, deliveries, appendJournal, appendEvents, clock } = deps
   const attempts = createSharedAttempts({ sql, clock, windowMs: WINDOW_MS })
   const now = (): number => clock() / 1_000
 
@@ -102,7 +102,7 @@ export function createInvitations(deps: {
     context: WriteContext,
   ): Promise<void> {
     const op = changed.change === 'created' ? 'write' : 'delete'
-    await appendLog(sql, organization, [{ kind: 'invitation', id, op }], context)
+    await appendJournal(sql, organization, [{ kind: 'invitation', id, op }], context)
     await appendEvents(sql, [invitationChanged({ organization, id, ...changed })])
   }
 

@@ -1,4 +1,4 @@
-/** The thread of one check of bcrypt (foreign-hash.ts): up to a second of computing, while everything else goes on. */
+/** The thread of one check of bcrypt (imported-hash.ts): up to a second of computing, while everything else goes on. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { compareSync } from 'bcryptjs'
 

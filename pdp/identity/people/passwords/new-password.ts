@@ -1,11 +1,11 @@
 /** A new password: stored with what follows from it, in one transaction. */
 
 import type { Queries, Sql } from '../../../engine/store/directory.ts'
-import { lockLog } from '../../../engine/store/log-lock.ts'
+import { lockJournal } from '../../../engine/store/journal-lock.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
-import { DIRECTORY } from '../../../shared/domain/change-log.ts'
+import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import { credentialChanged } from '../../../shared/domain/outbox/events.ts'
-import type { AppendEvents, AppendLog } from '../../issuer/append.ts'
+import type { AppendEvents, AppendJournal } from '../../issuer/append.ts'
 import { isStillSignedIn, type SignedInBy } from '../../issuer/sign-in-validity.ts'
 import type { Revocations } from '../../issuer/tokens/revocation.ts'
 import type { MailedTokens } from '../mail/mailed-tokens.ts'
@@ -35,11 +35,11 @@ export const opensToOthers = async (sql: Queries, user: string): Promise<boolean
 export function createPasswords(deps: {
   readonly sql: Sql
   readonly tokens: Pick<MailedTokens, 'take'>
-  readonly appendLog: AppendLog
+  readonly appendJournal: AppendJournal
   readonly appendEvents: AppendEvents
   readonly revocations: Pick<Revocations, 'endUser'>
 }): Passwords {
-  const { sql, tokens, appendLog, appendEvents, revocations } = deps
+  const { sql, tokens, appendJournal, appendEvents, revocations } = deps
 
   /** All sessions and tokens end, those of a thief who knew the former password too. */
   async function stored(tx: Queries, user: string, context: WriteContext): Promise<void> {
@@ -52,12 +52,12 @@ export function createPasswords(deps: {
     reset: (token, passwordHash) =>
       whenDone(sql, async (tx) => {
         // First, as everywhere: who writes about a person waits here, and nobody in the other order.
-        await lockLog(tx, DIRECTORY)
+        await lockJournal(tx, DIRECTORY)
         const used = await tokens.take(tx, 'reset', token)
         const user = used?.user ?? null
         if (used === null || user === null) return null
         const context = contextOf(user)
-        await appendLog(tx, DIRECTORY, [{ kind: 'user', id: user, op: 'write' }], context)
+        await appendJournal(tx, DIRECTORY, [{ kind: 'user', id: user, op: 'write' }], context)
         // The address that the mail went to: another one since then is not proven by it.
         const changed = await tx.query(
           `update user_account set password_hash = $3, email_verified = true
@@ -71,7 +71,7 @@ export function createPasswords(deps: {
     async change(user, { formerHash, passwordHash, by }) {
       const context = contextOf(user)
       const done = await whenDone(sql, async (tx) => {
-        await appendLog(tx, DIRECTORY, [{ kind: 'user', id: user, op: 'write' }], context)
+        await appendJournal(tx, DIRECTORY, [{ kind: 'user', id: user, op: 'write' }], context)
         if (!(await isStillSignedIn(tx, user, by))) return null
         const changed = await tx.query(
           'update user_account set password_hash = $3 where user_id = $1 and password_hash = $2 returning 1',

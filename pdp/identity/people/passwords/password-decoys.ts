@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import type { Queries } from '../../../engine/store/directory.ts'
 import type { MasterKeys } from '../../../shared/base/encryption.ts'
 import type { Log } from '../../../shared/process/log.ts'
-import { costOf, hashOfCost } from './foreign-hash.ts'
+import { costOf, hashOfCost } from './imported-hash.ts'
 
 const KEPT_MS = 60_000
 const COUNTED_MAX = 20_000

@@ -5,7 +5,7 @@
  * bits and cannot be guessed, so a salted SHA-256 is as safe, and 10,000 times cheaper for each token request.
  */
 import { createHash, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
-import { readScrypt, verifyForeign } from './foreign-hash.ts'
+import { readScrypt, verifyImported } from './imported-hash.ts'
 
 type ScryptCost = { readonly ln: number; readonly r: number; readonly p: number }
 // 32 MiB and three passes: OWASP's equivalent of N = 2^17, r = 8, p = 1 for servers that cannot spend 128 MiB a sign-in.
@@ -35,7 +35,7 @@ export function hashGeneratedSecret(secret: string): string {
   return `$sha256$${encode(salt)}$${encode(digest(secret, salt))}`
 }
 
-/** Of ours, or of another system (foreign-hash.ts). Also false for a hash of an unknown form, which cannot be checked. */
+/** Of ours, or of another system (imported-hash.ts). Also false for a hash of an unknown form, which cannot be checked. */
 export async function verifySecret(secret: string, stored: string): Promise<boolean> {
   if (secret.length === 0 || secret.length > SECRET_CHARACTERS_MAX) return false
   const fast = SHA256.exec(stored)
@@ -44,7 +44,7 @@ export async function verifySecret(secret: string, stored: string): Promise<bool
     return timingSafeEqual(digest(secret, Buffer.from(salt, 'base64')), Buffer.from(hash, 'base64'))
   }
   const slow = readScrypt(stored)
-  if (slow === null) return (await verifyForeign(secret, stored)) ?? false
+  if (slow === null) return (await verifyImported(secret, stored)) ?? false
   const { salt, hash } = slow
   return timingSafeEqual(await derive(secret, { salt, cost: slow, bytes: hash.length }), hash)
 }

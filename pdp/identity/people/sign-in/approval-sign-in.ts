@@ -13,7 +13,7 @@ import { type LoginProblem, loginPage, outcomeOf, type Purpose, recoveryUsedPage
 
 /** Why the person is asked, when a request asks for more than the present sign-in. */
 export type MissingStep = 'session' | 'fresh' | 'code'
-export type Visit = {
+export type ApprovalVisit = {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   readonly session: Session
@@ -49,7 +49,7 @@ export function askToSignIn(
 /** `hidden`: the sealed password step, or the signature of the session that the second factor is added to. */
 export function askForSecond(
   deps: ApprovalSignInDeps,
-  visit: Visit,
+  visit: ApprovalVisit,
   of: { readonly waiting: Waiting; readonly hidden: Turn['hidden']; readonly problem?: LoginProblem },
 ): Promise<Step> {
   return deps.passkeySteps.askForSecond({ ...turnOf(deps, visit, of), waiting: of.waiting }, of.problem ?? null)
@@ -57,7 +57,7 @@ export function askForSecond(
 
 function turnOf(
   { devices }: ApprovalSignInDeps,
-  { req, res, frame }: Visit,
+  { req, res, frame }: ApprovalVisit,
   { waiting, hidden }: Pick<Turn, 'waiting' | 'hidden'>,
 ): Turn {
   const missing = hidden.xsrf === undefined ? 'session' : 'code'
@@ -68,7 +68,7 @@ function turnOf(
 /** `waiting` as for the code. */
 export async function takePasskey(
   deps: ApprovalSignInDeps,
-  visit: Visit,
+  visit: ApprovalVisit,
   { form, waiting }: { form: URLSearchParams; waiting: Waiting | null },
 ): Promise<Step> {
   const whose = isSecond(form) ? (waiting ?? deps.signIn.open(form.get('password_accepted') ?? '', PAGE)) : null
@@ -84,7 +84,11 @@ export async function takePasskey(
 const hiddenOf = (form: URLSearchParams, waiting: Waiting | null): Turn['hidden'] =>
   waiting === null ? { password_accepted: form.get('password_accepted') ?? '' } : { xsrf: form.get('xsrf') ?? '' }
 
-export async function takePassword(deps: ApprovalSignInDeps, visit: Visit, form: URLSearchParams): Promise<Step> {
+export async function takePassword(
+  deps: ApprovalSignInDeps,
+  visit: ApprovalVisit,
+  form: URLSearchParams,
+): Promise<Step> {
   const email = form.get('email') ?? ''
   const source = deps.devices.source(visit.req)
   const outcome = await deps.signIn.password({ email, password: form.get('password') ?? '', client: PAGE, source })
@@ -99,7 +103,7 @@ export async function takePassword(deps: ApprovalSignInDeps, visit: Visit, form:
 /** `waiting`: whose session lacks nothing but the code; null for who has just given the password. */
 export async function takeCode(
   deps: ApprovalSignInDeps,
-  visit: Visit,
+  visit: ApprovalVisit,
   { form, waiting }: { form: URLSearchParams; waiting: Waiting | null },
 ): Promise<Step> {
   const sealed = form.get('password_accepted') ?? ''
@@ -120,7 +124,7 @@ export async function takeCode(
 /** As oidc-provider does it: the identifier changes with every sign-in, and another person's session ends first. */
 export async function startSession(
   deps: Pick<ApprovalSignInDeps, 'provider' | 'devices'>,
-  visit: Visit,
+  visit: ApprovalVisit,
   signedIn: SignedIn,
 ): Promise<Session> {
   const provider = deps.provider()

@@ -20,13 +20,13 @@ import { type Demands, hasTwoFactors, meets } from './acr.ts'
 import { approvalPage, type PendingRequest } from './approval-pages.ts'
 import {
   type ApprovalSignInDeps,
+  type ApprovalVisit,
   askForSecond,
   askToSignIn,
   type Step,
   takeCode,
   takePasskey,
   takePassword,
-  type Visit,
 } from './approval-sign-in.ts'
 import type { Consent } from './consent.ts'
 import type { Waiting } from './sign-in.ts'
@@ -61,7 +61,7 @@ export async function answerApproval(deps: ApprovalDeps, req: IncomingMessage, r
   const frame = deps.frameOf(req)
   const visit = { req, res, session, frame }
   if (req.method !== 'POST') return list(deps, visit, null)
-  if (isCrossSite(req, deps.issuer)) return refuse(res, 'invalid', { frame, trouble: 'foreignForm' })
+  if (isCrossSite(req, deps.issuer)) return refuse(res, 'invalid', { frame, trouble: 'crossSiteForm' })
   const form = await readForm(req)
   if (form === null) return refuse(res, 'tooLarge', { frame, trouble: 'largeForm' })
   if (form.get('action') === 'login') return show(deps, visit, await takePassword(deps, visit, form))
@@ -82,7 +82,7 @@ const SECOND_STEPS: ReadonlyMap<string, typeof takeCode> = new Map([
 ])
 
 /** The page to show, or what waits for who is signed in now. */
-async function show(deps: ApprovalDeps, visit: Visit, step: Step): Promise<void> {
+async function show(deps: ApprovalDeps, visit: ApprovalVisit, step: Step): Promise<void> {
   if ('session' in step) return list(deps, { ...visit, session: step.session }, null)
   return send(visit.res, step.outcome, step.page)
 }
@@ -95,7 +95,7 @@ async function signedIn({ isSignedIn }: ApprovalDeps, session: Session): Promise
   return { accountId, ts }
 }
 
-async function list(deps: ApprovalDeps, visit: Visit, done: Done): Promise<void> {
+async function list(deps: ApprovalDeps, visit: ApprovalVisit, done: Done): Promise<void> {
   const { accountId } = (await signedIn(deps, visit.session)) ?? { accountId: null }
   const user = accountId === null ? null : await deps.directory.user(accountId)
   if (accountId === null || user === null) return show(deps, visit, askToSignIn(visit.frame, 'session'))
@@ -109,7 +109,7 @@ async function list(deps: ApprovalDeps, visit: Visit, done: Done): Promise<void>
   )
 }
 
-async function decide(deps: ApprovalDeps, visit: Visit, form: URLSearchParams): Promise<void> {
+async function decide(deps: ApprovalDeps, visit: ApprovalVisit, form: URLSearchParams): Promise<void> {
   const { session } = visit
   const provider = deps.provider()
   const waiting = await signedIn(deps, session)

@@ -70,7 +70,7 @@ export async function answerInteraction(
   const current = { req, res, interaction, client, frame }
   if (req.method !== 'POST') return ask(deps, current)
   const again = `${PATHS.interaction}/${uid}`
-  if (isCrossSite(req, deps.issuer)) return refuse(res, 'invalid', { frame, trouble: 'foreignForm', again })
+  if (isCrossSite(req, deps.issuer)) return refuse(res, 'invalid', { frame, trouble: 'crossSiteForm', again })
   const form = await readForm(req)
   if (form === null) return refuse(res, 'tooLarge', { frame, trouble: 'largeForm', again })
   const action = form.get('action')

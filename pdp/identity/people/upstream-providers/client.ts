@@ -9,11 +9,11 @@ import { isAddress } from '../invitations/mail-address.ts'
 import type { ProviderWithSecret } from './providers.ts'
 
 /** The provider answered something that is no sign-in. Any other error means that it did not answer. */
-export class ForeignRefused extends Error {
-  override readonly name = 'ForeignRefused'
+export class UpstreamRefused extends Error {
+  override readonly name = 'UpstreamRefused'
 }
 export type AuthorizationSecrets = { readonly state: string; readonly nonce: string; readonly verifier: string }
-export type ForeignPerson = {
+export type UpstreamPerson = {
   readonly issuer: string
   readonly subject: string
   readonly email: string | null
@@ -24,14 +24,14 @@ export type ForeignPerson = {
   /** Seconds since the epoch. */
   readonly signedInAt: number | null
 }
-export type ForeignClient = {
+export type UpstreamClient = {
   /** `fresh`: the person must sign in there once more. Throws as `redeem` does. */
   authorizationUrl(
     provider: ProviderWithSecret,
     asked: AuthorizationSecrets & { readonly redirectUri: string; readonly fresh: boolean },
   ): Promise<string>
-  /** Throws ForeignRefused, or another error when the provider does not answer. */
-  redeem(provider: ProviderWithSecret, callback: URL, asked: AuthorizationSecrets): Promise<ForeignPerson>
+  /** Throws UpstreamRefused, or another error when the provider does not answer. */
+  redeem(provider: ProviderWithSecret, callback: URL, asked: AuthorizationSecrets): Promise<UpstreamPerson>
 }
 
 const ANSWER_SECONDS = 5
@@ -42,12 +42,12 @@ const METADATA_MAX = 100
 const SUBJECT_CHARACTERS_MAX = 255
 const TEXT_CHARACTERS_MAX = 256
 
-export function createForeignClient(deps: {
+export function createUpstreamClient(deps: {
   readonly guard: Pick<GuardedPost, 'send'>
   /** Of our tokens, too: a provider finds its public part at the issuer's `jwks_uri`. */
   readonly signingKey: () => JWK | undefined
   readonly clock: () => number
-}): ForeignClient {
+}): UpstreamClient {
   const known = new BoundedMap<string, { readonly atMs: number; readonly metadata: Promise<ServerMetadata> }>(
     METADATA_MAX,
   )
@@ -87,7 +87,7 @@ export function createForeignClient(deps: {
       })
       // The browser goes there with what it was asked for, and with a page of ours before it.
       if (url.protocol !== 'https:' && !provider.issuer.startsWith('http:'))
-        throw new ForeignRefused('the authorization endpoint does not use https')
+        throw new UpstreamRefused('the authorization endpoint does not use https')
       return url.href
     },
     async redeem(provider, callback, { state, nonce, verifier }) {
@@ -97,7 +97,8 @@ export function createForeignClient(deps: {
         const answer = await client.authorizationCodeGrant(configuration, callback, checks)
         const claims: Claims = answer.claims() ?? {}
         const subject = claims.sub
-        if (claims.iss !== provider.issuer || !isSubject(subject)) throw new ForeignRefused('the ID token names nobody')
+        if (claims.iss !== provider.issuer || !isSubject(subject))
+          throw new UpstreamRefused('the ID token names nobody')
         const asks = configuration.serverMetadata().userinfo_endpoint !== undefined && lacksAddress(claims, provider)
         const more: Claims = asks ? await client.fetchUserInfo(configuration, answer.access_token, subject) : {}
         return personOf({ claims, more }, { issuer: provider.issuer, subject })
@@ -142,12 +143,12 @@ async function discovered(issuer: string, outgoing: CustomFetch): Promise<Server
     .catch((err: unknown) => {
       const { isRefusal, text } = readFailure(client, err)
       const message = `the metadata of ${issuer} cannot be read: ${text}`
-      throw isRefusal ? new ForeignRefused(message, { cause: err }) : new Error(message, { cause: err })
+      throw isRefusal ? new UpstreamRefused(message, { cause: err }) : new Error(message, { cause: err })
     })
   const metadata = configuration.serverMetadata()
   // Its ID tokens name this issuer, byte for byte. Entra ID has a template here, unless one tenant is named.
   if (metadata.issuer !== issuer)
-    throw new ForeignRefused(
+    throw new UpstreamRefused(
       `the metadata of ${issuer} names the issuer ${metadata.issuer}${describeSlash(issuer, metadata.issuer)}`,
     )
   return metadata
@@ -181,8 +182,8 @@ const lacksAddress = (
 /** `more`: of UserInfo, which is signed by nobody. */
 function personOf(
   { claims, more }: { readonly claims: Claims; readonly more: Claims },
-  { issuer, subject }: Pick<ForeignPerson, 'issuer' | 'subject'>,
-): ForeignPerson {
+  { issuer, subject }: Pick<UpstreamPerson, 'issuer' | 'subject'>,
+): UpstreamPerson {
   const { acr, auth_time: at } = claims
   const isOfMore = claims.email === undefined || (claims.email_verified === undefined && claims.email === more.email)
   // Both of one answer: else one could verify the address of the other.
@@ -207,13 +208,13 @@ const nameIn = (name: unknown): string | null =>
     .trim()
     .slice(0, TEXT_CHARACTERS_MAX) || null
 
-/** Throws ForeignRefused for what the provider refuses and for an answer that is not valid, else an error that says what failed. */
+/** Throws UpstreamRefused for what the provider refuses and for an answer that is not valid, else an error that says what failed. */
 async function told<T>(client: Client, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (err) {
-    if (err instanceof ForeignRefused) throw err
+    if (err instanceof UpstreamRefused) throw err
     const { isRefusal, text } = readFailure(client, err)
-    throw isRefusal ? new ForeignRefused(text, { cause: err }) : new Error(text, { cause: err })
+    throw isRefusal ? new UpstreamRefused(text, { cause: err }) : new Error(text, { cause: err })
   }
 }

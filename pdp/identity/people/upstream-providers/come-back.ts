@@ -6,11 +6,11 @@ import { messageOf } from '../../../shared/base/error-message.ts'
 import { inOneLine } from '../../../shared/token/provider-failure.ts'
 import { PATHS, urlOf } from '../../oauth/paths.ts'
 import { goTo, type View } from '../account/page-parts.ts'
-import { type Person, personOf, type Visit } from '../account/visit.ts'
+import { type AccountVisit, type Person, personOf } from '../account/visit.ts'
 import { contextOf } from '../passwords/new-password.ts'
 import type { Target } from '../sign-in/sign-in.ts'
-import { type ForeignPerson, ForeignRefused } from './client.ts'
-import type { Come, ForeignParts } from './deps.ts'
+import { type UpstreamPerson, UpstreamRefused } from './client.ts'
+import type { Come, UpstreamParts } from './deps.ts'
 import { enter, FRESH_SECONDS, mayUse } from './enter.ts'
 import { connectedPage } from './own-links.ts'
 import { problemPage } from './pages.ts'
@@ -26,8 +26,8 @@ const returnUrl = (issuer: string, id: string): string => urlOf(issuer, `${PATHS
 
 /** `person`: who is signed in here. `connects`: they want to connect it; else to sign in. `again`: there, once more. */
 export async function leave(
-  { providers, client, sealed, account }: ForeignParts,
-  visit: Visit,
+  { providers, client, sealed, account }: UpstreamParts,
+  visit: AccountVisit,
   wanted: {
     readonly id: string
     readonly target: Target
@@ -62,7 +62,7 @@ export async function leave(
 const needsFresh = (target: Target): boolean =>
   'path' in target ? FRESH_PAGES.has(target.path.split('?', 1)[0] ?? '') : target.fresh
 
-export async function comeBack(parts: ForeignParts, visit: Visit, id: string): Promise<View | null> {
+export async function comeBack(parts: UpstreamParts, visit: AccountVisit, id: string): Promise<View | null> {
   const { account, sealed, providers, returns } = parts
   const query = (visit.req.url ?? '').split('?')[1] ?? ''
   const parameters = new URLSearchParams(query)
@@ -85,7 +85,7 @@ export async function comeBack(parts: ForeignParts, visit: Visit, id: string): P
     return problemPage(visit.frame, 'cancelled', provider.name)
   }
   const callback = new URL(`${returnUrl(account.issuer, id)}?${query}`)
-  let person: ForeignPerson
+  let person: UpstreamPerson
   try {
     person = await parts.client.redeem(provider, callback, { ...way, state })
   } catch (err) {
@@ -105,9 +105,9 @@ export async function comeBack(parts: ForeignParts, visit: Visit, id: string): P
 }
 
 function problemOf(
-  { account }: ForeignParts,
+  { account }: UpstreamParts,
   { email_domains: domains }: IdentityProvider,
-  { person, way }: { readonly person: ForeignPerson; readonly way: Way },
+  { person, way }: { readonly person: UpstreamPerson; readonly way: Way },
 ): 'notFresh' | 'domain' | null {
   const { signedInAt, email, emailVerified } = person
   if (way.fresh && signedInAt !== null && account.clock() / 1_000 - signedInAt > FRESH_SECONDS) return 'notFresh'
@@ -118,14 +118,14 @@ function problemOf(
 }
 
 /** For the log; the page tells nobody which addresses are of use. */
-function addressProblem({ email, emailVerified }: ForeignPerson): string {
+function addressProblem({ email, emailVerified }: UpstreamPerson): string {
   if (email === null) return 'domain: the provider gives no address'
   return emailVerified ? 'domain: the address is of another one' : 'domain: the provider does not say email_verified'
 }
 
 /** For who is still signed in, in the same session, as when they left. */
 async function connect(
-  parts: ForeignParts,
+  parts: UpstreamParts,
   { visit, provider, person }: Come,
   by: { readonly user: string; readonly session: string },
 ): Promise<View> {
@@ -142,11 +142,11 @@ async function connect(
 }
 
 function failed(
-  { log }: ForeignParts['account'],
-  { frame }: Visit,
+  { log }: UpstreamParts['account'],
+  { frame }: AccountVisit,
   { provider, err }: { readonly provider: ProviderWithSecret; readonly err: unknown },
 ): View {
-  const isTheirs = err instanceof ForeignRefused
+  const isTheirs = err instanceof UpstreamRefused
   const reason = messageOf(err)
   log.warn({ event: 'foreign_sign_in_failed', provider: provider.id, issuer: provider.issuer, reason })
   return problemPage(frame, isTheirs ? 'refused' : 'unreachable', provider.name)

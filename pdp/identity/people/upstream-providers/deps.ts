@@ -2,25 +2,25 @@
 
 import type { SharedAttempts } from '../../limits/shared-attempts.ts'
 import type { AccountParts } from '../account/deps.ts'
-import type { Visit } from '../account/visit.ts'
-import type { ForeignClient, ForeignPerson } from './client.ts'
+import type { AccountVisit } from '../account/visit.ts'
+import type { UpstreamClient, UpstreamPerson } from './client.ts'
 import type { Links } from './links.ts'
 import type { IdentityProviders, ProviderWithSecret } from './providers.ts'
 import type { Sealed } from './sealed.ts'
 
-export type ForeignDeps = {
+export type UpstreamDeps = {
   readonly providers: IdentityProviders
   readonly links: Links
-  readonly client: ForeignClient
+  readonly client: UpstreamClient
   readonly sealed: Sealed
   /** Which returns were seen already, by all nodes together. */
   readonly returns: SharedAttempts
 }
-export type ForeignParts = ForeignDeps & { readonly account: AccountParts }
+export type UpstreamParts = UpstreamDeps & { readonly account: AccountParts }
 export type Come = {
-  readonly visit: Visit
+  readonly visit: AccountVisit
   readonly provider: ProviderWithSecret
-  readonly person: ForeignPerson
+  readonly person: UpstreamPerson
   /** The provider was told to ask the person to sign in once more. */
   readonly fresh: boolean
 }

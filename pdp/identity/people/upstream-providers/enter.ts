@@ -3,13 +3,13 @@ import { randomUUID } from 'node:crypto'
 import { PdpError } from '../../../shared/domain/errors.ts'
 import { PATHS, urlOf } from '../../oauth/paths.ts'
 import { goTo, type View } from '../account/page-parts.ts'
-import type { Visit } from '../account/visit.ts'
+import type { AccountVisit } from '../account/visit.ts'
 import { contextOf } from '../passwords/new-password.ts'
 import { type Assurance, BY_PASSWORD, BY_PASSWORD_AND_CODE } from '../sign-in/acr.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
 import type { SignedIn, Target } from '../sign-in/sign-in.ts'
-import type { ForeignPerson } from './client.ts'
-import type { Come, ForeignParts } from './deps.ts'
+import type { UpstreamPerson } from './client.ts'
+import type { Come, UpstreamParts } from './deps.ts'
 import { problemPage } from './pages.ts'
 import type { IdentityProvider } from './providers.ts'
 import type { Halfway } from './sealed.ts'
@@ -25,7 +25,7 @@ export const BY_PROVIDER = { acr: BY_PASSWORD.acr, amr: ['fed'] } as const satis
 const BY_TRUSTED_PROVIDER: Assurance = { acr: BY_PASSWORD_AND_CODE.acr, amr: ['fed', 'mfa'] }
 
 /** `again`: they must sign in there once more. */
-export async function enter(parts: ForeignParts, come: Come, target: Target): Promise<View | null | 'again'> {
+export async function enter(parts: UpstreamParts, come: Come, target: Target): Promise<View | null | 'again'> {
   const { links } = parts
   const known = await links.userOf(come.person)
   const user = known ?? (await created(parts, come.provider, come.person)) ?? (await links.userOf(come.person))
@@ -37,10 +37,14 @@ export async function enter(parts: ForeignParts, come: Come, target: Target): Pr
   return null
 }
 
-const secondsOf = ({ account }: ForeignParts): number => Math.floor(account.clock() / 1_000)
+const secondsOf = ({ account }: UpstreamParts): number => Math.floor(account.clock() / 1_000)
 
 /** Null when the provider may not, the address is not verified, or there is such a person. */
-async function created(parts: ForeignParts, provider: IdentityProvider, person: ForeignPerson): Promise<string | null> {
+async function created(
+  parts: UpstreamParts,
+  provider: IdentityProvider,
+  person: UpstreamPerson,
+): Promise<string | null> {
   const { email, emailVerified, name } = person
   if (provider.creates_accounts !== true || email === null || !emailVerified) return null
   const { directory, log } = parts.account
@@ -61,7 +65,7 @@ async function created(parts: ForeignParts, provider: IdentityProvider, person: 
 }
 
 async function enterAs(
-  parts: ForeignParts,
+  parts: UpstreamParts,
   come: Come,
   { user, target }: { readonly user: string; readonly target: Target },
 ): Promise<View | null | 'again'> {
@@ -88,7 +92,7 @@ async function enterAs(
  * The time of the sign-in is that of the provider: a session which it has had for long counts for nothing that asks for a
  * sign-in of late. Where it says no time, it is believed to have asked the person when it was told to, and only then.
  */
-function signedInAt(parts: ForeignParts, { person, fresh }: Come): number {
+function signedInAt(parts: UpstreamParts, { person, fresh }: Come): number {
   const now = secondsOf(parts)
   // A time that has not come yet says nothing: some providers write milliseconds.
   const isSaid = person.signedInAt !== null && person.signedInAt <= now + CLOCKS_APART_SECONDS
@@ -97,7 +101,7 @@ function signedInAt(parts: ForeignParts, { person, fresh }: Come): number {
 }
 
 /** Everybody, or the active members of its organizations. */
-export async function mayUse({ account }: ForeignParts, provider: IdentityProvider, user: string): Promise<boolean> {
+export async function mayUse({ account }: UpstreamParts, provider: IdentityProvider, user: string): Promise<boolean> {
   const { organizations } = provider
   if (organizations === undefined) return true
   const memberships = await account.directory.activeMemberships(user)
@@ -106,8 +110,8 @@ export async function mayUse({ account }: ForeignParts, provider: IdentityProvid
 
 /** The own second factor, after the provider's word. */
 export async function takeCode(
-  parts: ForeignParts,
-  visit: Visit,
+  parts: UpstreamParts,
+  visit: AccountVisit,
   { form, halfway }: { readonly form: URLSearchParams; readonly halfway: Halfway },
 ): Promise<View | null> {
   const { account, providers, sealed } = parts
@@ -125,8 +129,8 @@ export async function takeCode(
 
 /** Where the person wanted to go. */
 export async function goOn(
-  { account, sealed }: ForeignParts,
-  visit: Visit,
+  { account, sealed }: UpstreamParts,
+  visit: AccountVisit,
   { signedIn, target }: { readonly signedIn: SignedIn; readonly target: Target },
 ): Promise<null> {
   const { issuer } = account

@@ -1,17 +1,17 @@
 /** Maps a person of another issuer to an account here: by issuer and subject, never by mail address. */
 
 import type { Queries, Sql } from '../../../engine/store/directory.ts'
-import { lockLog } from '../../../engine/store/log-lock.ts'
+import { lockJournal } from '../../../engine/store/journal-lock.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
-import { DIRECTORY } from '../../../shared/domain/change-log.ts'
+import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import { type CredentialChange, credentialChanged } from '../../../shared/domain/outbox/events.ts'
-import type { AppendEvents, AppendLog } from '../../issuer/append.ts'
+import type { AppendEvents, AppendJournal } from '../../issuer/append.ts'
 import { isStillSignedIn, type SignedInBy } from '../../issuer/sign-in-validity.ts'
 import type { Revocations } from '../../issuer/tokens/revocation.ts'
 import { whenDone } from '../passwords/new-password.ts'
-import type { ForeignPerson } from './client.ts'
+import type { UpstreamPerson } from './client.ts'
 
-type Key = Pick<ForeignPerson, 'issuer' | 'subject'>
+type Key = Pick<UpstreamPerson, 'issuer' | 'subject'>
 export type Link = Key & {
   readonly email: string | null
   /** Seconds since the epoch. */
@@ -22,10 +22,10 @@ export type Links = {
   userOf(key: Key): Promise<string | null>
   of(user: string): Promise<readonly Link[]>
   /** In the caller's transaction, for a new account. False when another account has the link. */
-  insert(tx: Queries, person: ForeignPerson, user: string): Promise<boolean>
+  insert(tx: Queries, person: UpstreamPerson, user: string): Promise<boolean>
   /** False when an account has the link already, this account has too many, or its person was signed out meanwhile. */
   add(
-    person: ForeignPerson,
+    person: UpstreamPerson,
     to: { readonly user: string; readonly by: SignedInBy },
     context: WriteContext,
   ): Promise<boolean>
@@ -45,13 +45,13 @@ const INSERT = `
 
 export function createLinks(deps: {
   readonly sql: Sql
-  readonly appendLog: AppendLog
+  readonly appendJournal: AppendJournal
   readonly appendEvents: AppendEvents
   readonly revocations: Pick<Revocations, 'endUser'>
 }): Links {
-  const { sql, appendLog, appendEvents, revocations } = deps
+  const { sql, appendJournal, appendEvents, revocations } = deps
 
-  async function insert(tx: Queries, { issuer, subject, email }: ForeignPerson, user: string): Promise<boolean> {
+  async function insert(tx: Queries, { issuer, subject, email }: UpstreamPerson, user: string): Promise<boolean> {
     return (await tx.query(INSERT, [issuer, subject, user, email])).length > 0
   }
 
@@ -72,7 +72,7 @@ export function createLinks(deps: {
       ),
     async add(person, { user, by }, context) {
       const done = await whenDone(sql, async (tx) => {
-        await appendLog(tx, DIRECTORY, [{ kind: 'foreign_identity', id: user, op: 'write' }], context)
+        await appendJournal(tx, DIRECTORY, [{ kind: 'foreign_identity', id: user, op: 'write' }], context)
         if (!(await isStillSignedIn(tx, user, by)) || !(await insert(tx, person, user))) return null
         await appendEvents(tx, [eventOf(user, 'create', context)])
         return user
@@ -81,7 +81,7 @@ export function createLinks(deps: {
     },
     async remove({ issuer, subject }, { user, by }, context) {
       return sql.transaction(async (tx) => {
-        await lockLog(tx, DIRECTORY)
+        await lockJournal(tx, DIRECTORY)
         if (!(await isStillSignedIn(tx, user, by))) return 'missing'
         const rows = await tx.query<Key & { isMore: boolean }>(
           `select issuer, subject,
@@ -92,7 +92,7 @@ export function createLinks(deps: {
         const found = rows.find((row) => row.issuer === issuer && row.subject === subject)
         if (found === undefined) return 'missing'
         if (!found.isMore && rows.length === 1) return 'last'
-        await appendLog(tx, DIRECTORY, [{ kind: 'foreign_identity', id: user, op: 'delete' }], context)
+        await appendJournal(tx, DIRECTORY, [{ kind: 'foreign_identity', id: user, op: 'delete' }], context)
         await tx.query('delete from foreign_identity where issuer = $1 and subject = $2', [issuer, subject])
         await revocations.endUser(tx, user, context)
         await appendEvents(tx, [eventOf(user, 'delete', context)])

@@ -6,22 +6,22 @@ import { fill, fillText } from '../../html/words/words.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { signedOutPage } from '../account/own-sign-in.ts'
 import { alertOf, hidden, shown, type View } from '../account/page-parts.ts'
-import type { Person, Visit } from '../account/visit.ts'
+import type { AccountVisit, Person } from '../account/visit.ts'
 import { digestOf } from '../mail/mailed-tokens.ts'
 import { contextOf } from '../passwords/new-password.ts'
-import type { ForeignPerson } from './client.ts'
-import type { ForeignParts } from './deps.ts'
+import type { UpstreamPerson } from './client.ts'
+import type { UpstreamParts } from './deps.ts'
 import type { Link } from './links.ts'
 import { nameOf, problemPage, providerButtons } from './pages.ts'
 
-export async function showLinks(parts: ForeignParts, { frame }: Visit, person: Person): Promise<View> {
+export async function showLinks(parts: UpstreamParts, { frame }: AccountVisit, person: Person): Promise<View> {
   const { links, providers, account } = parts
   const [linked, all, memberships] = await Promise.all([
     links.of(person.user.id),
     providers.list(),
     account.directory.activeMemberships(person.user.id),
   ])
-  const { foreign } = frame.words
+  const { upstream } = frame.words
   const own = new Set(memberships.map(({ organization }) => organization.id))
   const offered = all.filter(
     ({ issuer, organizations }) =>
@@ -33,23 +33,23 @@ export async function showLinks(parts: ForeignParts, { frame }: Visit, person: P
   const fields = { xsrf: person.xsrf, action: 'connect' }
   return shown(
     frame,
-    foreign.title,
-    html`<p>${foreign.lead}</p>${rows.length === 0 ? html`<p>${foreign.none}</p>` : rows}
-${providerButtons(frame, offered, fields, (words) => words.foreign.connect)}${back(frame)}`,
+    upstream.title,
+    html`<p>${upstream.lead}</p>${rows.length === 0 ? html`<p>${upstream.none}</p>` : rows}
+${providerButtons(frame, offered, fields, (words) => words.upstream.connect)}${back(frame)}`,
   )
 }
 
 function row(frame: Frame, { xsrf }: Person, { link, name }: { readonly link: Link; readonly name: string }): Html {
-  const { foreign } = frame.words
+  const { upstream } = frame.words
   const time = new Date(link.linkedAt * 1_000).toISOString().slice(0, 10)
-  const text = fillText(foreign.connected, { provider: name, person: nameOf(frame, { ...link, name: null }), time })
+  const text = fillText(upstream.connected, { provider: name, person: nameOf(frame, { ...link, name: null }), time })
   return html`<form method="post" data-step="disconnect">${hidden({ xsrf, identity: keyOf(link) })}
-<p>${text}</p><button type="submit" name="action" value="disconnect" class="plain" aria-label="${foreign.disconnect}: ${text}">${foreign.disconnect}</button></form>`
+<p>${text}</p><button type="submit" name="action" value="disconnect" class="plain" aria-label="${upstream.disconnect}: ${text}">${upstream.disconnect}</button></form>`
 }
 
 export async function disconnect(
-  { links, account }: ForeignParts,
-  visit: Visit,
+  { links, account }: UpstreamParts,
+  visit: AccountVisit,
   { person, form }: { readonly person: Person; readonly form: URLSearchParams },
 ): Promise<View> {
   const { user, session } = person
@@ -57,26 +57,26 @@ export async function disconnect(
   const link = (await links.of(user.id)).find((one) => keyOf(one) === form.get('identity'))
   const outcome = link === undefined ? 'missing' : await links.remove(link, of, contextOf(user.id))
   if (outcome === 'last') return problemPage(visit.frame, 'last')
-  const { foreign, account: texts } = visit.frame.words
+  const { upstream, account: texts } = visit.frame.words
   if (outcome === 'missing')
-    return shown(visit.frame, foreign.title, html`${alertOf(texts.home.gone)}${back(visit.frame)}`, 'invalid')
+    return shown(visit.frame, upstream.title, html`${alertOf(texts.home.gone)}${back(visit.frame)}`, 'invalid')
   account.log.info({ event: 'foreign_identity_disconnected', user: user.id, issuer: link?.issuer })
   account.notices.send(user.id, 'serviceDisconnected', visit.frame)
-  return signedOutPage(visit, { title: foreign.disconnectedTitle, text: foreign.disconnected })
+  return signedOutPage(visit, { title: upstream.disconnectedTitle, text: upstream.disconnected })
 }
 
-export function connectedPage(frame: Frame, provider: string, person: ForeignPerson): View {
-  const { foreign } = frame.words
-  const text = fill(foreign.connectedNow, { provider: strong(provider), person: strong(nameOf(frame, person)) })
-  return shown(frame, foreign.connectedTitle, html`<p role="status">${text}</p>${back(frame)}`)
+export function connectedPage(frame: Frame, provider: string, person: UpstreamPerson): View {
+  const { upstream } = frame.words
+  const text = fill(upstream.connectedNow, { provider: strong(provider), person: strong(nameOf(frame, person)) })
+  return shown(frame, upstream.connectedTitle, html`<p role="status">${text}</p>${back(frame)}`)
 }
 
 /** No page shows what a provider calls its people. */
 const keyOf = ({ issuer, subject }: Pick<Link, 'issuer' | 'subject'>): string =>
   digestOf(JSON.stringify([issuer, subject]))
 const back = (frame: Frame): Html =>
-  html`<p><a href="${frame.mount}${PATHS.account}">${frame.words.foreign.back}</a></p>`
+  html`<p><a href="${frame.mount}${PATHS.account}">${frame.words.upstream.back}</a></p>`
 
 /** On the page of the account; nothing where there is no provider. */
 export const linkToLinks = (frame: Frame, isOffered: boolean): Html =>
-  isOffered ? html`<p><a href="${frame.mount}${PATHS.accountProviders}">${frame.words.foreign.title}</a></p>` : EMPTY
+  isOffered ? html`<p><a href="${frame.mount}${PATHS.accountProviders}">${frame.words.upstream.title}</a></p>` : EMPTY

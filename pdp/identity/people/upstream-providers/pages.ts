@@ -7,9 +7,9 @@ import { PATHS } from '../../oauth/paths.ts'
 import type { StatusName } from '../../oauth/status.ts'
 import { alertOf, hidden, shown, type View } from '../account/page-parts.ts'
 import type { LoginProblem } from '../sign-in/sign-in-pages.ts'
-import type { ForeignPerson } from './client.ts'
+import type { UpstreamPerson } from './client.ts'
 
-export type Problem = Exclude<keyof Words['foreign']['problems'], 'title'>
+export type Problem = Exclude<keyof Words['upstream']['problems'], 'title'>
 const OUTCOMES: { readonly [problem in Problem]?: StatusName } = {
   unreachable: 'unavailable',
   domain: 'forbidden',
@@ -19,7 +19,7 @@ const OUTCOMES: { readonly [problem in Problem]?: StatusName } = {
 
 /** `provider`: its name. */
 export function problemPage(frame: Frame, problem: Problem, provider = ''): View {
-  const { problems, again } = frame.words.foreign
+  const { problems, again } = frame.words.upstream
   const path =
     problem === 'last' || problem === 'taken' || problem === 'otherPerson' ? PATHS.accountProviders : PATHS.account
   return shown(
@@ -47,34 +47,34 @@ export function providerButtons(
   )}`
 }
 
-export const nameOf = (frame: Frame, { email, name }: Pick<ForeignPerson, 'email' | 'name'>): string =>
-  email ?? name ?? frame.words.foreign.withoutName
+export const nameOf = (frame: Frame, { email, name }: Pick<UpstreamPerson, 'email' | 'name'>): string =>
+  email ?? name ?? frame.words.upstream.withoutName
 
 /** A stranger proves which account is theirs: the word of a provider about an address is not enough. */
 export function proofPage(
   frame: Frame,
   view: {
     readonly provider: string
-    readonly person: ForeignPerson
+    readonly person: UpstreamPerson
     readonly email: string
     readonly problem: LoginProblem | null
   },
 ): View {
-  const { foreign, signIn } = frame.words
+  const { upstream, signIn } = frame.words
   const { provider, person, email, problem } = view
   const described = problem === null ? EMPTY : html` aria-invalid="true" aria-describedby="problem"`
   const text = problem === null ? null : signIn[problem === 'tooMany' || problem === 'busy' ? problem : 'wrong']
-  const known = fill(foreign.proofKnown, { provider: strong(provider), person: strong(nameOf(frame, person)) })
+  const known = fill(upstream.proofKnown, { provider: strong(provider), person: strong(nameOf(frame, person)) })
   return shown(
     frame,
-    foreign.proofTitle,
-    html`<p>${known} ${foreign.proofNotYou}</p><p>${foreign.proofHow}</p>${alertOf(text)}
+    upstream.proofTitle,
+    html`<p>${known} ${upstream.proofNotYou}</p><p>${upstream.proofHow}</p>${alertOf(text)}
 <form method="post" data-step="login">
 <label for="email">${signIn.email}</label>
 <input id="email" name="email" type="email" autocomplete="username" maxlength="254" required value="${email}"${described}>
 <label for="password">${signIn.password}</label>
 <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required>
-<button type="submit" name="action" value="login">${foreign.proofConnect}</button>
+<button type="submit" name="action" value="login">${upstream.proofConnect}</button>
 </form>
 <p><a href="${frame.mount}${PATHS.accountForgotten}?ui_locales=${frame.words.lang}">${signIn.forgotten}</a></p>`,
     problem === null ? 'shown' : problem === 'tooMany' ? 'tooMany' : problem === 'busy' ? 'unavailable' : 'invalid',

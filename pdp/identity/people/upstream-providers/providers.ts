@@ -1,12 +1,12 @@
 /** The OpenID providers of others at which people may sign in, as an administrator registered them. */
 
 import type { Sql } from '../../../engine/store/directory.ts'
-import { lockLog } from '../../../engine/store/log-lock.ts'
+import { lockJournal } from '../../../engine/store/journal-lock.ts'
 import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
-import { ENVIRONMENT } from '../../../shared/domain/change-log.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
-import type { AppendLog } from '../../issuer/append.ts'
+import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
+import type { AppendJournal } from '../../issuer/append.ts'
 import { PROVIDER_PURPOSE } from '../../issuer/keys/sealed-names.ts'
 
 export const AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
@@ -52,10 +52,10 @@ const COLUMNS = 'provider_id as id, document, secret_sealed as sealed'
 export function createIdentityProviders(deps: {
   readonly issuer: string
   readonly sql: Sql
-  readonly appendLog: AppendLog
+  readonly appendJournal: AppendJournal
   readonly masterKeys: MasterKeys
 }): IdentityProviders {
-  const { sql, appendLog, masterKeys } = deps
+  const { sql, appendJournal, masterKeys } = deps
   const keys = () => masterKeys.derive(PROVIDER_PURPOSE)
 
   function secretOf(
@@ -95,7 +95,7 @@ export function createIdentityProviders(deps: {
         // Every token that the same key signs names this issuer: it must never pass as our own assertion.
         if (document.client_id === deps.issuer && document.token_endpoint_auth_method === 'private_key_jwt')
           throw new PdpError('conflict', 'client_id is our own issuer')
-        await appendLog(tx, ENVIRONMENT, [{ kind: 'identity_provider', id, op: 'write' }], context)
+        await appendJournal(tx, ENVIRONMENT, [{ kind: 'identity_provider', id, op: 'write' }], context)
         const [before] = await tx.query<Row>(`select ${COLUMNS} from identity_provider where provider_id = $1`, [id])
         const [other] = await tx.query<{ id: string }>(
           'select provider_id as id from identity_provider where issuer = $1 and provider_id <> $2',
@@ -112,10 +112,10 @@ export function createIdentityProviders(deps: {
       }),
     remove: (id, context) =>
       sql.transaction(async (tx) => {
-        await lockLog(tx, ENVIRONMENT)
+        await lockJournal(tx, ENVIRONMENT)
         const gone = await tx.query('delete from identity_provider where provider_id = $1 returning 1', [id])
         if (gone.length === 0) return false
-        await appendLog(tx, ENVIRONMENT, [{ kind: 'identity_provider', id, op: 'delete' }], context)
+        await appendJournal(tx, ENVIRONMENT, [{ kind: 'identity_provider', id, op: 'delete' }], context)
         return true
       }),
   }

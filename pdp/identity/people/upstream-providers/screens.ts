@@ -5,20 +5,20 @@ import type { Screen } from '../account/account.ts'
 import type { AccountParts } from '../account/deps.ts'
 import { PAGE, signInFirst } from '../account/own-sign-in.ts'
 import { refused, type View } from '../account/page-parts.ts'
-import { isOwnForm, personOf, type Visit } from '../account/visit.ts'
+import { type AccountVisit, isOwnForm, personOf } from '../account/visit.ts'
 import { contextOf } from '../passwords/new-password.ts'
 import type { Elsewhere, SignedIn } from '../sign-in/sign-in.ts'
 import { comeBack, leave } from './come-back.ts'
-import type { ForeignDeps, ForeignParts } from './deps.ts'
+import type { UpstreamDeps, UpstreamParts } from './deps.ts'
 import { goOn, mayUse, takeCode } from './enter.ts'
 import { disconnect, linkToLinks, showLinks } from './own-links.ts'
 import { problemPage, proofPage, providerButtons } from './pages.ts'
 import type { Stranger } from './sealed.ts'
 import { askForSecond, PROOF, takeSecond } from './second-factor-proof.ts'
 
-export function foreignScreens(deps: ForeignDeps): (path: string) => Screen | undefined {
+export function upstreamScreens(deps: UpstreamDeps): (path: string) => Screen | undefined {
   const { providers, links, client, sealed, returns } = deps
-  const at = (account: AccountParts): ForeignParts => ({ providers, links, client, sealed, returns, account })
+  const at = (account: AccountParts): UpstreamParts => ({ providers, links, client, sealed, returns, account })
   const own: Screen = {
     async show(account, visit) {
       const person = await personOf(account, visit)
@@ -41,16 +41,16 @@ export function foreignScreens(deps: ForeignDeps): (path: string) => Screen | un
   }
 }
 
-export const createElsewhere = ({ providers, sealed }: Pick<ForeignDeps, 'providers' | 'sealed'>): Elsewhere => ({
+export const createElsewhere = ({ providers, sealed }: Pick<UpstreamDeps, 'providers' | 'sealed'>): Elsewhere => ({
   async buttons(frame, target, organization) {
     const offered = await providers.offered(organization)
-    return providerButtons(frame, offered, { target: sealed.sealTarget(target) }, (words) => words.foreign.signInWith)
+    return providerButtons(frame, offered, { target: sealed.sealTarget(target) }, (words) => words.upstream.signInWith)
   },
   link: async (frame) => linkToLinks(frame, (await providers.list()).length > 0),
   handedOver: sealed.handedOver,
 })
 
-async function act(parts: ForeignParts, visit: Visit, form: URLSearchParams): Promise<View | null> {
+async function act(parts: UpstreamParts, visit: AccountVisit, form: URLSearchParams): Promise<View | null> {
   const { account, sealed } = parts
   const person = await personOf(account, visit)
   const id = form.get('provider') ?? ''
@@ -65,7 +65,7 @@ async function act(parts: ForeignParts, visit: Visit, form: URLSearchParams): Pr
   return leave(parts, visit, { id, target: { path: PATHS.accountProviders }, person, connects: true })
 }
 
-async function showProof(parts: ForeignParts, visit: Visit): Promise<View> {
+async function showProof(parts: UpstreamParts, visit: AccountVisit): Promise<View> {
   const halfway = parts.sealed.halfwayOf(visit.req)
   if (halfway !== null) return askForSecond(parts, visit, { waiting: halfway, hidden: {} })
   const found = await strangerOf(parts, visit)
@@ -76,14 +76,14 @@ async function showProof(parts: ForeignParts, visit: Visit): Promise<View> {
 }
 
 /** The provider is read again: it may be gone, or be for others, by now. */
-async function strangerOf({ sealed, providers }: ForeignParts, { req }: Visit) {
+async function strangerOf({ sealed, providers }: UpstreamParts, { req }: AccountVisit) {
   const stranger = sealed.strangerOf(req)
   const provider = stranger === null ? null : await providers.find(stranger.provider)
   if (stranger === null || provider === null || provider.issuer !== stranger.person.issuer) return null
   return { stranger, provider }
 }
 
-async function prove(parts: ForeignParts, visit: Visit, form: URLSearchParams): Promise<View | null> {
+async function prove(parts: UpstreamParts, visit: AccountVisit, form: URLSearchParams): Promise<View | null> {
   const { account, sealed } = parts
   const halfway = sealed.halfwayOf(visit.req)
   if (halfway !== null) return takeCode(parts, visit, { form, halfway })
@@ -110,8 +110,8 @@ async function prove(parts: ForeignParts, visit: Visit, form: URLSearchParams): 
 
 /** With everything that the account asks for: from now on the two are connected. */
 async function proven(
-  parts: ForeignParts,
-  visit: Visit,
+  parts: UpstreamParts,
+  visit: AccountVisit,
   { stranger, signedIn }: { readonly stranger: Stranger; readonly signedIn: SignedIn },
 ): Promise<View | null> {
   const { account, links, providers, sealed } = parts

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
 import { mountOf, PATHS } from '../../oauth/paths.ts'
 import type { SignedIn, Target } from '../sign-in/sign-in.ts'
-import type { AuthorizationSecrets, ForeignPerson } from './client.ts'
+import type { AuthorizationSecrets, UpstreamPerson } from './client.ts'
 
 /** The way to a provider and back. */
 export type Way = Omit<AuthorizationSecrets, 'state'> & {
@@ -21,7 +21,7 @@ export type Way = Omit<AuthorizationSecrets, 'state'> & {
 /** Somebody whom a provider knows and nobody here is connected with. */
 export type Stranger = {
   readonly provider: string
-  readonly person: ForeignPerson
+  readonly person: UpstreamPerson
   readonly target: Target
   readonly at: number
 }

@@ -1,31 +1,31 @@
 /** The person's second factor here, on the page that proves the account: a code, a recovery code or a passkey. */
 import { PAGE } from '../account/own-sign-in.ts'
 import type { View } from '../account/page-parts.ts'
-import type { Visit } from '../account/visit.ts'
+import type { AccountVisit } from '../account/visit.ts'
 import type { SignedIn, Waiting } from '../sign-in/sign-in.ts'
 import type { LoginProblem } from '../sign-in/sign-in-pages.ts'
-import type { ForeignParts } from './deps.ts'
+import type { UpstreamParts } from './deps.ts'
 
 type Second = { readonly waiting: Waiting; readonly hidden: { readonly [name: string]: string } }
 /** Where what is sealed or asked for on this page is good. */
 export const PROOF = 'proof of an account'
 
-const turnOf = ({ account }: ForeignParts, { req, res, frame }: Visit, second: Second) => ({
+const turnOf = ({ account }: UpstreamParts, { req, res, frame }: AccountVisit, second: Second) => ({
   ...{ req, res, frame, ...second, purpose: { kind: 'account' } as const, at: PROOF, client: PAGE },
   source: account.devices.source(req),
 })
 
 export const askForSecond = (
-  parts: ForeignParts,
-  visit: Visit,
+  parts: UpstreamParts,
+  visit: AccountVisit,
   second: Second,
   problem: LoginProblem | null = null,
 ): Promise<View> => parts.account.passkeySteps.askForSecond(turnOf(parts, visit, second), problem)
 
 /** A page to show, or the sign-in with both. */
 export async function takeSecond(
-  parts: ForeignParts,
-  visit: Visit,
+  parts: UpstreamParts,
+  visit: AccountVisit,
   { form, ...second }: Second & { readonly form: URLSearchParams },
 ): Promise<View | { readonly signedIn: SignedIn }> {
   const { account } = parts

@@ -1,10 +1,10 @@
 /** Ask: may this subject do this? With the reason, what made it so, what is missing, and what would change it. */
 
 import { ANY_APP } from '../../../engine/decide/roles.ts'
-import type { LogEntry } from '../../../engine/store/contract.ts'
+import type { JournalEntry } from '../../../engine/store/contract.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
-import { ENVIRONMENT } from '../../../shared/domain/change-log.ts'
 import type { PermissionResult } from '../../../shared/domain/decision.ts'
+import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
 import { isObject, typeOf } from '../../../shared/domain/names.ts'
 import { existsAsSubject, refusedUnknown } from '../../serve/decisions/answer.ts'
 import { asRequestProblem } from '../../serve/http/status.ts'
@@ -20,7 +20,7 @@ import {
   supposedFields,
   supposedOf,
 } from '../question.ts'
-import type { View, Visit } from '../visit.ts'
+import type { ConsoleVisit, View } from '../visit.ts'
 import { didYouMeanPerson, nobody } from './people.ts'
 
 export type Answered = {
@@ -33,7 +33,7 @@ export type Answered = {
 }
 
 /** Throws RequestProblem and PdpError. */
-export async function answerAsked(visit: Visit, asked: FormQuestion, supposed: Supposed): Promise<Answered> {
+export async function answerAsked(visit: ConsoleVisit, asked: FormQuestion, supposed: Supposed): Promise<Answered> {
   await visit.requireScope('decisions:read')
   const { pdp, directory } = visit.deps.management
   const subject = readSubject(asked.subject)
@@ -54,7 +54,7 @@ export async function answerAsked(visit: Visit, asked: FormQuestion, supposed: S
   return { result, isKnown: exists, tookMs: performance.now() - startedMs, validUntilMs: decision.validUntilMs }
 }
 
-export const askedOf = (visit: Visit): FormQuestion => ({
+export const askedOf = (visit: ConsoleVisit): FormQuestion => ({
   organization: visit.organization ?? '',
   subject: visit.query('subject').trim(),
   relation: visit.query('relation').trim(),
@@ -63,7 +63,7 @@ export const askedOf = (visit: Visit): FormQuestion => ({
   audience: visit.query('audience').trim() || null,
 })
 
-export async function showAsk(visit: Visit): Promise<View> {
+export async function showAsk(visit: ConsoleVisit): Promise<View> {
   await visit.requireScope('decisions:read')
   const asked = askedOf(visit)
   const supposed = supposedOf(visit)
@@ -77,7 +77,7 @@ const HINT = html`<div class="empty"><p>Ask about a person, such as <code>user:a
 <code>group:staff#member</code>; or a client, <code>service:importer</code>. The relation is one of the model, or a permission
 key on <code>app:…</code> or <code>organization:…</code>.</p></div>`
 
-async function questionForm(visit: Visit, asked: FormQuestion, supposed: Supposed): Promise<Html> {
+async function questionForm(visit: ConsoleVisit, asked: FormQuestion, supposed: Supposed): Promise<Html> {
   const { organization } = visit
   const type = typeOf(asked.resource)
   const relations =
@@ -90,7 +90,7 @@ ${field({ name: 'resource', label: 'Resource', value: asked.resource, required: 
 ${supposedFields(supposed, [{ name: 'app', label: 'App of the roles', value: asked.app ?? '' }])}</form>`
 }
 
-async function answerParts(visit: Visit, asked: FormQuestion, supposed: Supposed): Promise<Html> {
+async function answerParts(visit: ConsoleVisit, asked: FormQuestion, supposed: Supposed): Promise<Html> {
   if (readSubject(asked.subject) === null)
     return alert(
       html`${name(asked.subject)} names no subject. Write <code>type:id</code>, such as <code>user:alice</code>.`,
@@ -111,7 +111,7 @@ async function answerParts(visit: Visit, asked: FormQuestion, supposed: Supposed
 
 type Told = { readonly asked: FormQuestion; readonly supposed: Supposed; readonly answered: Answered }
 
-async function answerPage(visit: Visit, { asked, supposed, answered }: Told): Promise<Html> {
+async function answerPage(visit: ConsoleVisit, { asked, supposed, answered }: Told): Promise<Html> {
   const { result, isKnown, tookMs } = answered
   const { reason } = result
   const { asOfMs = Number.POSITIVE_INFINITY } = readSupposed(supposed)
@@ -155,7 +155,7 @@ const questionParameters = ({ subject, relation, resource, app, audience }: Form
 })
 
 async function pathTable(
-  visit: Visit,
+  visit: ConsoleVisit,
   { reason }: PermissionResult,
   { entries, unsearched }: FoundChanges,
 ): Promise<Html> {
@@ -178,13 +178,13 @@ async function pathTable(
   })
 }
 
-function changeAddress({ organization: org }: Visit, { log, revision }: LogEntry): string {
+function changeAddress({ organization: org }: ConsoleVisit, { log, revision }: JournalEntry): string {
   const until = String(revision)
   return address('changes', log === ENVIRONMENT ? { org, log: 'environment', until } : { org: log, until })
 }
 
 /** A grant is known by its id alone, and to those who may not read it by nothing else. */
-async function grantText(visit: Visit, id: string): Promise<Html> {
+async function grantText(visit: ConsoleVisit, id: string): Promise<Html> {
   const [grant] = await visit.deps.management.store.roleGrants({ id }, { after: null, countMax: 1 })
   if (grant === undefined) return name(id)
   const isSeen =
@@ -194,7 +194,7 @@ async function grantText(visit: Visit, id: string): Promise<Html> {
   return html`role ${name(grant.role)}${grant.app === null ? EMPTY : html` of app ${name(grant.app)}`} for ${name(grant.subject)} ${where}`
 }
 
-function missingTable(visit: Visit, asked: FormQuestion, { reason }: PermissionResult): Html {
+function missingTable(visit: ConsoleVisit, asked: FormQuestion, { reason }: PermissionResult): Html {
   const details = (reason?.details ?? []).map((detail) => html`<li>${name(detail)}</li>`)
   const rows = (reason?.missing ?? []).map((tuple) => [
     name(tuple),

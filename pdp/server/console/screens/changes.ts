@@ -1,14 +1,14 @@
 /** Changes: who changed what and when, from the log that decisions follow, and what was true before and after each. */
 
-import type { LogEntry } from '../../../engine/store/contract.ts'
+import type { JournalEntry } from '../../../engine/store/contract.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import type { Change } from '../../../shared/domain/change.ts'
-import type { LogId } from '../../../shared/domain/change-log.ts'
+import type { JournalId } from '../../../shared/domain/journal.ts'
 import { formatTuple, isId } from '../../../shared/domain/names.ts'
 import { RequestProblem } from '../../serve/http/status.ts'
-import { readBackwards } from '../log-backwards.ts'
+import { readBackwards } from '../journal-backwards.ts'
 import { address, alert, field, hidden, link, name, table } from '../parts.ts'
-import type { View, Visit } from '../visit.ts'
+import type { ConsoleVisit, View } from '../visit.ts'
 
 const ROWS_MAX = 60
 /** After so many changes a page ends, however few of them match; another page goes on from there. */
@@ -16,20 +16,20 @@ const SEARCHED_MAX = 5_000
 
 type Filter = { readonly actor: string; readonly text: string }
 /** A place in a log: revision `until` without its latest `skip` changes. */
-type Place = { readonly until: number; readonly skip: number }
+type PageStart = { readonly until: number; readonly skip: number }
 type FoundChanges = {
-  readonly entries: readonly LogEntry[]
+  readonly entries: readonly JournalEntry[]
   /** Where the next page begins; null: nowhere. */
-  readonly older: Place | null
+  readonly older: PageStart | null
   /** Older changes were deleted after their time. */
   readonly gap: boolean
 }
 
-export async function showChanges(visit: Visit): Promise<View> {
+export async function showChanges(visit: ConsoleVisit): Promise<View> {
   await visit.requireScope('audit:read')
   const { organization: org, query, deps } = visit
   const log = ['environment', 'directory'].find((one) => one === query('log')) ?? ''
-  const id = logOf(visit, log)
+  const id = journalOf(visit, log)
   const head = id === null ? 0 : await revisionOf(visit, id)
   const place = { until: Math.min(head, numberIn(query('until')) ?? head), skip: numberIn(query('skip')) ?? 0 }
   const filter = { actor: query('actor').trim(), text: query('text').trim() }
@@ -40,12 +40,12 @@ export async function showChanges(visit: Visit): Promise<View> {
   const state = { org, log, ...filter }
   const last = entries.at(-1)?.revision
   const isSearched = older !== null && entries.length < ROWS_MAX
-  const to = (at: Place): string =>
+  const to = (at: PageStart): string =>
     address('changes', { ...state, until: String(at.until), skip: at.skip === 0 ? null : String(at.skip) })
   return {
     title: 'Changes',
     body: html`<form method="get" action="/console/changes" class="question">${hidden('org', org ?? '')}
-${field({ name: 'log', label: 'Log', value: log, options: logsFor(visit) })}
+${field({ name: 'log', label: 'Log', value: log, options: journalsFor(visit) })}
 ${field({ name: 'until', label: 'Up to revision', value: query('until') === '' ? '' : String(place.until), hint: `The latest is ${head}.` })}
 ${field({ name: 'actor', label: 'Actor', value: filter.actor, hint: 'Such as user:alice.' })}
 ${field({ name: 'text', label: 'Text in the change', value: filter.text })}
@@ -59,7 +59,7 @@ ${isSearched ? html`<p class="note">The changes after revision ${String(older.un
 
 const numberIn = (text: string): number | null => (/^\d{1,15}$/.test(text) ? Number(text) : null)
 
-function logsFor(visit: Visit): readonly (readonly [string, string])[] {
+function journalsFor(visit: ConsoleVisit): readonly (readonly [string, string])[] {
   const here = [['', 'this organization']] as const
   if (!visit.mayEverywhere('audit:read')) return here
   return [
@@ -70,7 +70,7 @@ function logsFor(visit: Visit): readonly (readonly [string, string])[] {
 }
 
 /** Null: there is no organization. Throws RequestProblem where the person may not read. */
-function logOf({ organization: org, mayEverywhere }: Visit, log: string): LogId | null {
+function journalOf({ organization: org, mayEverywhere }: ConsoleVisit, log: string): JournalId | null {
   if (log !== '') {
     if (mayEverywhere('audit:read')) return `#${log}`
     throw new RequestProblem(
@@ -82,7 +82,7 @@ function logOf({ organization: org, mayEverywhere }: Visit, log: string): LogId 
   return org
 }
 
-async function revisionOf(visit: Visit, id: LogId): Promise<number> {
+async function revisionOf(visit: ConsoleVisit, id: JournalId): Promise<number> {
   const position = (await visit.deps.management.store.vector([id])).logs.get(id)
   if (position === undefined) throw new RequestProblem('organization_unknown', `there is no organization ${id}`)
   return position.revision
@@ -90,9 +90,9 @@ async function revisionOf(visit: Visit, id: LogId): Promise<number> {
 
 async function find(
   store: Parameters<typeof readBackwards>[0],
-  { log, place, filter }: { readonly log: LogId; readonly place: Place; readonly filter: Filter },
+  { log, place, filter }: { readonly log: JournalId; readonly place: PageStart; readonly filter: Filter },
 ): Promise<FoundChanges> {
-  const found: LogEntry[] = []
+  const found: JournalEntry[] = []
   let [revision, ofRevision, searched, oldest] = [place.until, 0, 0, 1]
   for await (const { entries, first } of readBackwards(store, { log, to: place.until })) {
     for (const entry of entries) {
@@ -109,7 +109,7 @@ async function find(
   return { entries: found, older: null, gap: oldest > 1 }
 }
 
-const matches = ({ actor, change }: LogEntry, filter: Filter): boolean =>
+const matches = ({ actor, change }: JournalEntry, filter: Filter): boolean =>
   (filter.actor === '' || actor === filter.actor) && (filter.text === '' || changeText(change).includes(filter.text))
 
 function emptyText({ actor, text }: Filter): Html {
@@ -119,7 +119,7 @@ function emptyText({ actor, text }: Filter): Html {
 }
 
 function rowOf(
-  entry: LogEntry,
+  entry: JournalEntry,
   { org, log, isFirst }: { org: string | null; log: string; isFirst: boolean },
 ): readonly (Html | string)[] {
   const { revision, change, actor, atMs, requestId } = entry

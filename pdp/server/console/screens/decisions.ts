@@ -8,7 +8,7 @@ import { asRequestProblem, isFault } from '../../serve/http/status.ts'
 import { shellWord } from '../answer-texts.ts'
 import { address, field, hidden, instant, link, name, table, verdict } from '../parts.ts'
 import { readSubject } from '../question.ts'
-import type { View, Visit } from '../visit.ts'
+import type { ConsoleVisit, View } from '../visit.ts'
 
 const ROWS_MAX = 100
 
@@ -24,7 +24,7 @@ export type Filter = {
 const requestIdIn = (text: string): string =>
   /(?:urn:portcullis:request:|"request_id"\s*:\s*")([^"\s]+)/.exec(text)?.[1] ?? text.trim()
 
-export const filterOf = ({ query }: Visit): Filter => ({
+export const filterOf = ({ query }: ConsoleVisit): Filter => ({
   request: requestIdIn(query('request')),
   route: query('route').trim(),
   subject: query('subject').trim(),
@@ -34,7 +34,7 @@ export const filterOf = ({ query }: Visit): Filter => ({
 })
 
 /** Of the organization that the person looks at; without one only for those who may look at all. */
-export function isShown(visit: Visit, filter: Filter, decision: KeptDecision): boolean {
+export function isShown(visit: ConsoleVisit, filter: Filter, decision: KeptDecision): boolean {
   const { organization } = visit
   const isTheirs =
     decision.organization === null ? visit.mayEverywhere('decisions:read') : decision.organization === organization
@@ -50,7 +50,7 @@ export function isShown(visit: Visit, filter: Filter, decision: KeptDecision): b
 
 const ROUTES_SUGGESTED = 100
 /** Suggested only to those who may open Routes: a route file belongs to no organization. */
-const routesIn = ({ deps, mayEverywhere }: Visit): readonly string[] =>
+const routesIn = ({ deps, mayEverywhere }: ConsoleVisit): readonly string[] =>
   mayEverywhere('decisions:read')
     ? [...new Set(deps.routes.all().flatMap(({ routes }) => routes.map(({ id }) => id)))].slice(0, ROUTES_SUGGESTED)
     : []
@@ -71,11 +71,11 @@ export const rowTexts = (decision: KeptDecision): readonly string[] => [
 ]
 
 /** Decisions are personal data, so each view of them is logged. */
-export function logView({ deps, person, organization }: Visit, filter: Filter, how: 'page' | 'live'): void {
+export function logView({ deps, person, organization }: ConsoleVisit, filter: Filter, how: 'page' | 'live'): void {
   deps.log.info({ event: 'decisions_viewed', how, actor: `user:${person.id}`, organization, ...filter })
 }
 
-export async function showDecisions(visit: Visit): Promise<View> {
+export async function showDecisions(visit: ConsoleVisit): Promise<View> {
   await visit.requireScope('decisions:read')
   const { deps, organization: org } = visit
   const filter = filterOf(visit)
@@ -127,7 +127,7 @@ Its log and the sidecars' logs keep them for longer.</p>`,
 }
 
 /** The same questions, now: true, false, or null where what they brought is not kept or they cannot be decided. */
-async function nowOf({ deps }: Visit, decision: KeptDecision): Promise<readonly (boolean | null)[]> {
+async function nowOf({ deps }: ConsoleVisit, decision: KeptDecision): Promise<readonly (boolean | null)[]> {
   const { subject: text, organization, app, audiences, permissions: asked } = decision
   const subject = text === null ? null : readSubject(text)
   if (subject === null || organization === null || decision.hasContext || decision.hasGroups || asked.length === 0)
@@ -187,7 +187,7 @@ function rowsOf(
 }
 
 /** Where a request is found that the person looks for in the wrong organization. */
-async function elsewhere(visit: Visit, { request }: Filter): Promise<Html> {
+async function elsewhere(visit: ConsoleVisit, { request }: Filter): Promise<Html> {
   if (request === '') return EMPTY
   for (const { organization: org, requestId, decisionId } of visit.deps.decisions.latest()) {
     if (org === null || org === visit.organization || (requestId !== request && decisionId !== request)) continue
@@ -197,7 +197,7 @@ async function elsewhere(visit: Visit, { request }: Filter): Promise<Html> {
   return EMPTY
 }
 
-function emptyText({ deps, organization }: Visit, filter: Filter): Html {
+function emptyText({ deps, organization }: ConsoleVisit, filter: Filter): Html {
   const { countMax } = deps.decisions
   if (countMax === 0) return html`<p>This PDP keeps no decisions: <code>PORTCULLIS_DECISIONS_KEPT</code> is 0.</p>`
   const isFiltered = Object.values(filter).some((text) => text !== '')

@@ -7,7 +7,7 @@ import { asRequestProblem, isFault, RequestProblem } from '../../serve/http/stat
 import { shellWord } from '../answer-texts.ts'
 import { address, alert, field, hidden, instant, link, name, problems, status, table } from '../parts.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
-import type { View, Visit } from '../visit.ts'
+import type { ConsoleVisit, View } from '../visit.ts'
 
 const PAGE_SIZE = 100
 /** Open invitations among which an address is looked for before it is invited. */
@@ -38,14 +38,14 @@ const filledFrom = (given: (name: string) => string): Filled => ({
   language: given('language'),
 })
 
-export async function showInvitations(visit: Visit): Promise<View> {
+export async function showInvitations(visit: ConsoleVisit): Promise<View> {
   await visit.requireScope('directory:read')
   const done = (Object.hasOwn(DONE, visit.query('done')) && DONE[visit.query('done')]) || EMPTY
   return page(visit, { before: done, filled: filledFrom(visit.query) })
 }
 
 async function page(
-  visit: Visit,
+  visit: ConsoleVisit,
   {
     before,
     filled,
@@ -76,12 +76,16 @@ ${mayInvite ? inviteForm(visit, filled, isAgain) : EMPTY}`,
   }
 }
 
-const pathOf = ({ organization }: Visit): string =>
+const pathOf = ({ organization }: ConsoleVisit): string =>
   `/v1/organizations/${encodeURIComponent(organization ?? '')}/invitations`
 
-const hereWith = ({ organization: org }: Visit, filled: Filled): string => address('invitations', { org, ...filled })
+const hereWith = ({ organization: org }: ConsoleVisit, filled: Filled): string =>
+  address('invitations', { org, ...filled })
 
-function rowOf(visit: Visit, { email, role, roles, invited_by: by, expires_at: until }: Invitation): readonly Html[] {
+function rowOf(
+  visit: ConsoleVisit,
+  { email, role, roles, invited_by: by, expires_at: until }: Invitation,
+): readonly Html[] {
   const { organization: org } = visit
   const inviter = by.startsWith('user:')
     ? link(address('people', { org, user: by.slice('user:'.length) }), name(by))
@@ -90,11 +94,11 @@ function rowOf(visit: Visit, { email, role, roles, invited_by: by, expires_at: u
   return [name(email), html`${role}${given}`, inviter, instant(Date.parse(until))]
 }
 
-const withdrawal = ({ organization: org, csrf }: Visit, { id, email }: Invitation): Html =>
+const withdrawal = ({ organization: org, csrf }: ConsoleVisit, { id, email }: Invitation): Html =>
   html`<form method="post" action="${address('invitations', { org })}" class="inline">${hidden('csrf', csrf)}${hidden('withdraw', id)}
 <button type="submit" class="plain">Withdraw<span class="for-readers"> the invitation of ${name(email)}</span></button></form>`
 
-function inviteForm(visit: Visit, { email, role, roles, language }: Filled, isAgain: boolean): Html {
+function inviteForm(visit: ConsoleVisit, { email, role, roles, language }: Filled, isAgain: boolean): Html {
   const tiers = TIERS.map((tier) => [tier, tier] as const)
   const languages = [...LANGUAGES].map(([tag]) => [tag, tag] as const)
   const ofRoles = field({
@@ -113,7 +117,7 @@ ${visit.may('roles:write') ? ofRoles : EMPTY}</div>
 <button type="submit">${isAgain ? 'Invite again' : 'Send the invitation'}</button></form></section>`
 }
 
-export async function actInvitations(visit: Visit): Promise<View> {
+export async function actInvitations(visit: ConsoleVisit): Promise<View> {
   await visit.requireScope('directory:write')
   const { organization: org, form } = visit
   const filled = filledFrom(form)
@@ -138,7 +142,7 @@ const INVITED_ALREADY =
   'This address is invited already, so nothing was sent. Inviting it again sends another mail, and the link of the former one is void.'
 
 /** A form that is sent twice would make the first link void. */
-async function isInvited(visit: Visit, email: string): Promise<boolean> {
+async function isInvited(visit: ConsoleVisit, email: string): Promise<boolean> {
   const { items } = await visit.api<Page>('GET', `${pathOf(visit)}?page_size=${SEARCHED_MAX}`)
   return items.some((one) => one.email.toLowerCase() === email.toLowerCase())
 }

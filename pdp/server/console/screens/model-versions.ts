@@ -1,30 +1,30 @@
 /** Versions of a manifest: who wrote each and when, what it changed, and who would gain and lose if it were in force again. */
 
-import type { LogEntry } from '../../../engine/store/contract.ts'
+import type { JournalEntry } from '../../../engine/store/contract.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
-import { ENVIRONMENT } from '../../../shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
 import type { Manifest, StoredManifest } from '../../../shared/domain/manifest.ts'
 import { RequestProblem } from '../../serve/http/status.ts'
+import { readBackwards } from '../journal-backwards.ts'
 import { diffOf, isDifferent, shownDiff } from '../line-diff.ts'
-import { readBackwards } from '../log-backwards.ts'
 import { address, instant, link, name, table } from '../parts.ts'
-import type { Visit } from '../visit.ts'
+import type { ConsoleVisit } from '../visit.ts'
 
 /** Of a page. */
 const VERSIONS_MAX = 20
 /** Changes of the environment that are searched for them. */
 const SEARCHED_MAX = 5_000
 
-type Version = { readonly entry: LogEntry; readonly manifest: Manifest; readonly before: Manifest | null }
+type Version = { readonly entry: JournalEntry; readonly manifest: Manifest; readonly before: Manifest | null }
 type FoundVersions = { readonly versions: readonly Version[]; readonly isWhole: boolean }
 
 /** Those up to revision `to` of the environment, the latest first. `isWhole` false: there may be earlier ones. */
 async function versionsOf(
-  visit: Visit,
+  visit: ConsoleVisit,
   app: string,
   { to, countMax }: { to: number; countMax: number },
 ): Promise<FoundVersions> {
-  const found: { readonly entry: LogEntry; readonly manifest: Manifest }[] = []
+  const found: { readonly entry: JournalEntry; readonly manifest: Manifest }[] = []
   let [searched, oldest] = [0, 1]
   for await (const { entries, first } of readBackwards(visit.deps.management.store, { log: ENVIRONMENT, to })) {
     for (const entry of entries)
@@ -40,7 +40,7 @@ async function versionsOf(
 }
 
 /** Nothing for those who may not read the log of the environment. */
-export async function versionTable(visit: Visit, { app, version }: StoredManifest): Promise<Html> {
+export async function versionTable(visit: ConsoleVisit, { app, version }: StoredManifest): Promise<Html> {
   if (!visit.mayEverywhere('audit:read')) return EMPTY
   const { versions, isWhole } = await versionsOf(visit, app, { to: await headOf(visit), countMax: VERSIONS_MAX })
   const rows = versions.map(({ entry, manifest, before }, i) => [
@@ -58,10 +58,10 @@ export async function versionTable(visit: Visit, { app, version }: StoredManifes
   return html`${shown}${isWhole ? EMPTY : html`<p class="note">There may be earlier versions: ${link(address('changes', { org: visit.organization, log: 'environment', text: `manifest of app ${app}` }), 'search the log')}.</p>`}`
 }
 
-const headOf = async ({ deps }: Visit): Promise<number> =>
+const headOf = async ({ deps }: ConsoleVisit): Promise<number> =>
   (await deps.management.store.vector([ENVIRONMENT])).logs.get(ENVIRONMENT)?.revision ?? 0
 
-const addressOf = ({ organization: org }: Visit, app: string, { revision }: LogEntry): string =>
+const addressOf = ({ organization: org }: ConsoleVisit, app: string, { revision }: JournalEntry): string =>
   address('model', { org, app, revision: String(revision) })
 
 /** Such as `model +3 −1 lines, 1 role changed`. */
@@ -90,7 +90,7 @@ function declared(what: string, before: Declared, after: Declared): readonly str
 }
 
 /** Throws RequestProblem where the person may not read, or the revision wrote no version of the app. */
-export async function versionAt(visit: Visit, app: string, revision: string): Promise<Version> {
+export async function versionAt(visit: ConsoleVisit, app: string, revision: string): Promise<Version> {
   if (!visit.mayEverywhere('audit:read'))
     throw new RequestProblem(
       'permission_denied',
@@ -105,7 +105,7 @@ export async function versionAt(visit: Visit, app: string, revision: string): Pr
 
 /** `compared`: who would gain and lose; null: not asked for yet. */
 export function versionPage(
-  visit: Visit,
+  visit: ConsoleVisit,
   { entry, manifest, before }: Version,
   { current, compared }: { readonly current: StoredManifest; readonly compared: Html | null },
 ): Html {

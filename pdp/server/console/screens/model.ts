@@ -15,10 +15,10 @@ import { picture, typeGraph, typeTable } from '../graph.ts'
 import { changedTypes } from '../line-diff.ts'
 import { address, alert, field, hidden, link, name, problems, status, table } from '../parts.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
-import type { View, Visit } from '../visit.ts'
+import type { ConsoleVisit, View } from '../visit.ts'
 import { versionAt, versionPage, versionTable } from './model-versions.ts'
 
-export async function showModel(visit: Visit): Promise<View> {
+export async function showModel(visit: ConsoleVisit): Promise<View> {
   const { items } = await visit.api<{ items: readonly StoredManifest[] }>('GET', '/v1/apps?page_size=1000')
   const asked = visit.query('app')
   const chosen =
@@ -59,7 +59,7 @@ export async function showModel(visit: Visit): Promise<View> {
   }
 }
 
-async function showVersion(visit: Visit, current: StoredManifest, revision: string): Promise<View> {
+async function showVersion(visit: ConsoleVisit, current: StoredManifest, revision: string): Promise<View> {
   const { app } = current
   const version = await versionAt(visit, app, revision)
   const text = version.manifest.model ?? ''
@@ -80,7 +80,7 @@ async function pictureOf(text: string | null): Promise<Html> {
   return html`<h2>Types</h2>${picture(typeGraph(model))}${typeTable(model)}`
 }
 
-function editor(visit: Visit, { app, text }: { readonly app: string; readonly text: string }): Html {
+function editor(visit: ConsoleVisit, { app, text }: { readonly app: string; readonly text: string }): Html {
   const { organization: org, form } = visit
   const here = address('model', { org, app })
   return html`<section aria-labelledby="model-text"><h2 id="model-text">Text</h2>
@@ -100,7 +100,7 @@ const isNone = (text: string): boolean => text.trim() === ''
 /** The first type that declares relations. */
 const firstType = (text: string): string => /^type\s+(\S+)\s*\n\s*relations/m.exec(text)?.[1] ?? ''
 
-export async function actModel(visit: Visit): Promise<View> {
+export async function actModel(visit: ConsoleVisit): Promise<View> {
   const { form, query, organization: org } = visit
   const app = query('app')
   const current = await visit.api<StoredManifest>('GET', `/v1/apps/${encodeURIComponent(app)}/manifest`)
@@ -145,7 +145,7 @@ const RELATIONS_MAX = 20
 const BOUNDS = `This is not everything: of each relation at most ${RESOURCES_MAX} resources are compared, with ${SUBJECTS_MAX} subjects of each, within three seconds for all. Where that was too little it says so.`
 
 /** Every relation of the type that either text has, unless one is named. */
-async function compared(visit: Visit, of: { current: StoredManifest; text: string }): Promise<Html> {
+async function compared(visit: ConsoleVisit, of: { current: StoredManifest; text: string }): Promise<Html> {
   const { text } = of
   const { app } = of.current
   const { form, organization: org, deps } = visit
@@ -190,7 +190,7 @@ async function compared(visit: Visit, of: { current: StoredManifest; text: strin
   return html`<h2>Who would gain and who would lose ${name(type)} in ${name(org)}</h2>${parts}`
 }
 
-function comparison(visit: Visit, relation: string, found: Comparison): Html {
+function comparison(visit: ConsoleVisit, relation: string, found: Comparison): Html {
   const { gains, loses, gainsCount, losesCount, complete, resourcesCompared, resourcesCount } = found
   const rows = (sign: string, all: readonly ComparedAccess[]): (readonly (Html | string)[])[] =>
     all.map(({ subject, resource }) => [
@@ -206,7 +206,7 @@ function comparison(visit: Visit, relation: string, found: Comparison): Html {
 }
 
 /** `current`: what the text was compared with. */
-function applyForm(visit: Visit, { current, text }: { current: StoredManifest; text: string }): Html {
+function applyForm(visit: ConsoleVisit, { current, text }: { current: StoredManifest; text: string }): Html {
   if (!visit.mayEverywhere('manifest:write')) return EMPTY
   const { app, version } = current
   const here = address('model', { org: visit.organization, app })
@@ -214,7 +214,7 @@ function applyForm(visit: Visit, { current, text }: { current: StoredManifest; t
 <button type="submit" name="action" value="apply">Put this model in force</button> </form>`
 }
 
-async function apply(visit: Visit, { current, text }: { current: StoredManifest; text: string }): Promise<View> {
+async function apply(visit: ConsoleVisit, { current, text }: { current: StoredManifest; text: string }): Promise<View> {
   const { app } = current
   const here = address('model', { org: visit.organization, app })
   const stale = mustSignInAgain(visit, here)

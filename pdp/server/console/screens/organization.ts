@@ -1,14 +1,14 @@
 /** An organization: its place in the tree, its members and their roles with where each comes from, and its entitlements. */
 
-import type { LoggedGrant } from '../../../engine/store/contract.ts'
+import type { JournalgedGrant } from '../../../engine/store/contract.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
-import { ENVIRONMENT, type LogId } from '../../../shared/domain/change-log.ts'
+import { ENVIRONMENT, type JournalId } from '../../../shared/domain/journal.ts'
 import { TIERS } from '../../../shared/domain/membership.ts'
 import { RequestProblem } from '../../serve/http/status.ts'
 import { shellWord } from '../answer-texts.ts'
 import { address, alert, hidden, link, name, status, table } from '../parts.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
-import type { View, Visit } from '../visit.ts'
+import type { ConsoleVisit, View } from '../visit.ts'
 
 /** Rows of a page of each list. */
 const ROWS_MAX = 200
@@ -30,7 +30,7 @@ type Entitlement = {
 }
 type Page<T> = { readonly items: readonly T[]; readonly next_page_token: string | null }
 
-export async function showOrganization(visit: Visit): Promise<View> {
+export async function showOrganization(visit: ConsoleVisit): Promise<View> {
   await visit.requireScope('directory:read')
   const { organization: org, query } = visit
   if (org === null) throw new RequestProblem('not_found', 'there is no organization yet')
@@ -51,11 +51,11 @@ const pageAt = (token: string): string =>
   new URLSearchParams({ page_size: String(ROWS_MAX), ...(token === '' ? {} : { page_token: token }) }).toString()
 
 /** The other lists are at their first page there. */
-const next = ({ organization: org }: Visit, list: string, token: string | null): Html =>
+const next = ({ organization: org }: ConsoleVisit, list: string, token: string | null): Html =>
   token === null ? EMPTY : html`<p>${link(address('organization', { org, [list]: token }), `Next page of ${list}`)}</p>`
 
 /** Those above, and those directly below that the person may see. */
-async function tree(visit: Visit, { id, name: title, parent }: Organization): Promise<Html> {
+async function tree(visit: ConsoleVisit, { id, name: title, parent }: Organization): Promise<Html> {
   const { pdp } = visit.deps.management
   const above = ((await pdp.ancestors(id)) ?? []).slice(1).toReversed()
   const page = { after: visit.query('below') || null, countMax: ROWS_MAX + 1 }
@@ -71,10 +71,10 @@ ${next(visit, 'below', last?.id ?? null)}</nav>`
 }
 
 /** The logs of grants that count in the organization, and that the person may read. `isWhole`: there are no others. */
-export async function grantLogs(
-  visit: Visit,
+export async function grantJournals(
+  visit: ConsoleVisit,
   org: string,
-): Promise<{ readonly logs: readonly LogId[]; readonly isWhole: boolean }> {
+): Promise<{ readonly logs: readonly JournalId[]; readonly isWhole: boolean }> {
   const path = (await visit.deps.management.pdp.ancestors(org)) ?? []
   const isSeen = await Promise.all(path.map((log) => visit.mayWithin('roles:read', log)))
   const seen = path.filter((_, i) => isSeen[i] === true)
@@ -86,10 +86,10 @@ export async function grantLogs(
 export const LEFT_OUT = '; those granted where you may not look are left out'
 
 /** Here, above and everywhere: what counts in this organization, and from where. */
-async function grants(visit: Visit, org: string): Promise<Html> {
+async function grants(visit: ConsoleVisit, org: string): Promise<Html> {
   const { store } = visit.deps.management
-  const { logs, isWhole } = await grantLogs(visit, org)
-  const found: LoggedGrant[] = []
+  const { logs, isWhole } = await grantJournals(visit, org)
+  const found: JournalgedGrant[] = []
   const [begun = '', id = ''] = visit.query('roles').split(' ')
   const first = Math.max(0, logs.indexOf(begun))
   for (const log of logs.slice(first)) {
@@ -117,7 +117,7 @@ async function grants(visit: Visit, org: string): Promise<Html> {
   return html`${shown}${next(visit, 'roles', last === undefined ? null : `${last.log} ${last.id}`)}`
 }
 
-async function entitlements(visit: Visit, base: string): Promise<Html> {
+async function entitlements(visit: ConsoleVisit, base: string): Promise<Html> {
   const path = `${base}/entitlements?${pageAt(visit.query('entitlements'))}`
   const { items, next_page_token: token } = await visit.api<Page<Entitlement>>('GET', path)
   const mayWrite = visit.may('entitlements:write')
@@ -133,13 +133,13 @@ async function entitlements(visit: Visit, base: string): Promise<Html> {
   return html`${mayWrite ? freshness(visit, address('organization', { org: visit.organization })) : EMPTY}${table({ caption: 'Entitlements', columns: ['Key', 'Value', 'Enforced by', { title: 'Version', number: true }, 'Do'], rows, empty: html`<p>The organization has no entitlement yet.</p>` })}${next(visit, 'entitlements', token)}`
 }
 
-function toggle(visit: Visit, { key, value, version }: Entitlement): Html {
+function toggle(visit: ConsoleVisit, { key, value, version }: Entitlement): Html {
   const isOn = 'enabled' in value && value.enabled === true
   return html`<form method="post" action="${address('organization', { org: visit.organization })}" class="inline">${hidden('csrf', visit.csrf)}${hidden('key', key)}${hidden('enabled', String(!isOn))}${hidden('version', String(version))}
 <button type="submit" class="plain">${isOn ? 'Turn off' : 'Turn on'}<span class="for-readers"> ${key}</span></button></form>`
 }
 
-export async function actOrganization(visit: Visit): Promise<View> {
+export async function actOrganization(visit: ConsoleVisit): Promise<View> {
   const { organization: org, form } = visit
   await visit.requireScope('entitlements:write')
   const stale = mustSignInAgain(visit, address('organization', { org }))

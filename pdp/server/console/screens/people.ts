@@ -1,15 +1,15 @@
 /** People: who there is; of one person the memberships, the roles with their source, and the sessions, which can be ended. */
 
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
-import { ENVIRONMENT } from '../../../shared/domain/change-log.ts'
 import type { AskedSubject } from '../../../shared/domain/decision.ts'
+import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
 import { nearestName } from '../../../shared/domain/nearest.ts'
 import { asRequestProblem, STATUS } from '../../serve/http/status.ts'
 import { shellWord } from '../answer-texts.ts'
 import { address, alert, field, hidden, instant, link, name, status, table } from '../parts.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
-import type { View, Visit } from '../visit.ts'
-import { grantLogs, LEFT_OUT } from './organization.ts'
+import type { ConsoleVisit, View } from '../visit.ts'
+import { grantJournals, LEFT_OUT } from './organization.ts'
 
 const PAGE_SIZE = 100
 /** Ids that a mistyped one is compared with, from the first of all and from those that begin like it. */
@@ -19,7 +19,7 @@ type Person = { readonly id: string; readonly email: string | null; readonly nam
 type Page<T> = { readonly items: readonly T[]; readonly next_page_token: string | null }
 type Member = { readonly user: string; readonly role: string; readonly status: string }
 
-export async function showPeople(visit: Visit): Promise<View> {
+export async function showPeople(visit: ConsoleVisit): Promise<View> {
   await visit.requireScope('directory:read')
   const { organization: org, deps } = visit
   const user = visit.query('user').trim()
@@ -33,11 +33,11 @@ export async function showPeople(visit: Visit): Promise<View> {
   return showOne(visit, user)
 }
 
-const search = (visit: Visit, user: string): Html =>
+const search = (visit: ConsoleVisit, user: string): Html =>
   html`<form method="get" action="/console/people" class="question">${hidden('org', visit.organization ?? '')}${field({ name: 'user', label: visit.mayEverywhere('directory:read') ? 'Id or e-mail address of a person' : 'Id of a person', value: user, required: true })}<button type="submit">Show</button></form>`
 
 /** Everybody for those who may see the whole environment; else the members of the organization. */
-async function showAll(visit: Visit): Promise<View> {
+async function showAll(visit: ConsoleVisit): Promise<View> {
   const { organization: org, query } = visit
   const everywhere = visit.mayEverywhere('directory:read')
   const page = new URLSearchParams({
@@ -62,7 +62,7 @@ ${next === null ? EMPTY : html`<p>${link(address('people', { org, page: next }),
   }
 }
 
-async function showOne(visit: Visit, user: string): Promise<View> {
+async function showOne(visit: ConsoleVisit, user: string): Promise<View> {
   const { organization: org, query, deps } = visit
   const { directory, store } = deps.management
   const everywhere = visit.mayEverywhere('directory:read')
@@ -105,7 +105,7 @@ export const nobody = ({ type, id }: AskedSubject): Html =>
 
 /** A question about the person whose id is near, if there is one that the asking person may see. */
 export async function didYouMeanPerson(
-  visit: Visit,
+  visit: ConsoleVisit,
   { type, id }: AskedSubject,
   to: (subject: string) => string,
 ): Promise<Html> {
@@ -113,7 +113,7 @@ export async function didYouMeanPerson(
   return near === null ? EMPTY : html` Did you mean ${link(to(`user:${near}`), name(near))}?`
 }
 
-async function candidatesFor(visit: Visit, user: string): Promise<ReadonlySet<string>> {
+async function candidatesFor(visit: ConsoleVisit, user: string): Promise<ReadonlySet<string>> {
   const { organization: org, deps } = visit
   if (visit.mayEverywhere('directory:read')) {
     const from = [null, user.slice(0, 1)].map((after) =>
@@ -127,13 +127,13 @@ async function candidatesFor(visit: Visit, user: string): Promise<ReadonlySet<st
 }
 
 /** Of the organization in view: given to the person or to a group, here, above or everywhere. */
-async function roles(visit: Visit, user: string): Promise<Html> {
+async function roles(visit: ConsoleVisit, user: string): Promise<Html> {
   const { organization: org, deps } = visit
   const { store } = deps.management
   const subject = `user:${user}`
   const isEverywhere = visit.mayEverywhere('roles:read')
   const { logs, isWhole } =
-    org === null ? { logs: isEverywhere ? [ENVIRONMENT] : [], isWhole: isEverywhere } : await grantLogs(visit, org)
+    org === null ? { logs: isEverywhere ? [ENVIRONMENT] : [], isWhole: isEverywhere } : await grantJournals(visit, org)
   const rows: Html[][] = []
   for (const log of logs) {
     const reading = await store.rows([log], [{ log, kind: 'grants', subject }])
@@ -156,7 +156,7 @@ async function roles(visit: Visit, user: string): Promise<Html> {
   })
 }
 
-async function sessions(visit: Visit, user: string): Promise<Html> {
+async function sessions(visit: ConsoleVisit, user: string): Promise<Html> {
   const { organization: org, deps, session } = visit
   const found = await deps.identity.sessionsOf(user)
   const here = address('people', { org, user })
@@ -171,7 +171,7 @@ async function sessions(visit: Visit, user: string): Promise<Html> {
 ${rows.length === 0 ? EMPTY : html`<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('all', '1')}<button type="submit">End all sessions and tokens</button></form>`}`
 }
 
-export async function actPeople(visit: Visit): Promise<View> {
+export async function actPeople(visit: ConsoleVisit): Promise<View> {
   const { organization: org, form, query } = visit
   const user = query('user')
   const here = address('people', { org, user })
@@ -183,7 +183,7 @@ export async function actPeople(visit: Visit): Promise<View> {
 }
 
 /** One that is over already, as after a second click, has ended as it was wished. */
-async function endSession(visit: Visit, uid: string): Promise<void> {
+async function endSession(visit: ConsoleVisit, uid: string): Promise<void> {
   try {
     await visit.api('DELETE', `/v1/sessions/${encodeURIComponent(uid)}`)
   } catch (err) {

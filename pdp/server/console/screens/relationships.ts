@@ -11,7 +11,7 @@ import { parseTupleLine, presentTuple } from '../../serve/management/relationshi
 import { shellWord } from '../answer-texts.ts'
 import { address, alert, field, hidden, instant, link, name, problems, status, table } from '../parts.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
-import type { View, Visit } from '../visit.ts'
+import type { ConsoleVisit, View } from '../visit.ts'
 
 const PAGE_SIZE = 50
 const TITLE = 'Relationships'
@@ -25,7 +25,7 @@ type Item = {
 }
 type Page = { readonly items: readonly Item[]; readonly next_page_token: string | null }
 
-export async function showRelationships(visit: Visit): Promise<View> {
+export async function showRelationships(visit: ConsoleVisit): Promise<View> {
   await visit.requireScope('relationships:read')
   const { organization, query } = visit
   const filter = {
@@ -47,7 +47,7 @@ ${field({ name: 'subject', label: 'Subject', value: filter.subject, hint: 'Such 
   }
 }
 
-async function listed(visit: Visit, filter: { readonly [part: string]: string }): Promise<Html> {
+async function listed(visit: ConsoleVisit, filter: { readonly [part: string]: string }): Promise<Html> {
   const { organization: org, query } = visit
   const given = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== ''))
   const page = query('page') === '' ? {} : { page_token: query('page') }
@@ -73,7 +73,7 @@ async function listed(visit: Visit, filter: { readonly [part: string]: string })
 ${next === null ? EMPTY : html`<p>${link(address('relationships', { org, ...filter, page: next }), 'Next page')}</p>`}`
 }
 
-function rowOf(visit: Visit, { object, relation, subject, expires_at, condition }: Item): readonly Html[] {
+function rowOf(visit: ConsoleVisit, { object, relation, subject, expires_at, condition }: Item): readonly Html[] {
   const org = visit.organization
   const at = (part: 'object' | 'subject' | 'relation', value: string): Html =>
     link(address('relationships', { org, [part]: value }), name(value))
@@ -100,10 +100,10 @@ function rowOf(visit: Visit, { object, relation, subject, expires_at, condition 
 const LINES_IN_ADDRESS_MAX = 1_000
 
 /** With all lines or none: a line that was cut would be another relationship. */
-const hereWith = ({ organization: org }: Visit, { lines, op }: { lines: string; op: string }): string =>
+const hereWith = ({ organization: org }: ConsoleVisit, { lines, op }: { lines: string; op: string }): string =>
   address('relationships', lines.length > LINES_IN_ADDRESS_MAX ? { org, op } : { org, lines, op })
 
-function writeForm(visit: Visit, { lines, op }: { readonly lines: string; readonly op: string }): Html {
+function writeForm(visit: ConsoleVisit, { lines, op }: { readonly lines: string; readonly op: string }): Html {
   if (!visit.may('relationships:write')) return EMPTY
   const { organization: org } = visit
   return html`<section aria-labelledby="write"><h2 id="write">Write or delete</h2>
@@ -129,7 +129,7 @@ type Line = {
   readonly issue: string | null
 }
 
-export async function actRelationships(visit: Visit): Promise<View> {
+export async function actRelationships(visit: ConsoleVisit): Promise<View> {
   await visit.requireScope('relationships:write')
   const { form, organization: org } = visit
   const op = form('op') === 'delete' ? 'delete' : 'write'
@@ -183,7 +183,7 @@ function lineOf(lines: readonly Line[], place: string): string {
   return line === undefined ? place : `line ${line.number}`
 }
 
-async function readLines(visit: Visit, text: string, op: 'write' | 'delete'): Promise<readonly Line[]> {
+async function readLines(visit: ConsoleVisit, text: string, op: 'write' | 'delete'): Promise<readonly Line[]> {
   const restriction = await createRestrictions()(visit.deps.management.store)
   return text.split(/\r?\n/).flatMap((line, i): readonly Line[] => {
     const number = i + 1
@@ -204,7 +204,7 @@ type Effect = {
 type Write = { readonly tuples: readonly Tuple[]; readonly op: 'write' | 'delete' }
 
 /** Of the first lines: those that a preview shows. */
-async function effectsOf({ deps, organization: org }: Visit, { tuples, op }: Write): Promise<readonly Effect[]> {
+async function effectsOf({ deps, organization: org }: ConsoleVisit, { tuples, op }: Write): Promise<readonly Effect[]> {
   const effects: Effect[] = []
   for (const tuple of tuples.slice(0, PAGE_SIZE)) {
     const { object, relation, subject } = tuple
@@ -218,7 +218,7 @@ async function effectsOf({ deps, organization: org }: Visit, { tuples, op }: Wri
 const digestOf = (effects: readonly Effect[]): string =>
   hash('sha256', JSON.stringify(effects.map(({ stored, text }) => [stored, text])), 'base64url')
 
-function preview(visit: Visit, { tuples, op, effects }: Write & { effects: readonly Effect[] }): Html {
+function preview(visit: ConsoleVisit, { tuples, op, effects }: Write & { effects: readonly Effect[] }): Html {
   const { organization: org } = visit
   const rows = effects.map(({ tuple, text }) => [name(formatTuple(tuple)), text])
   const lines = tuples.map((tuple) => JSON.stringify(presentTuple(tuple))).join('\n')

@@ -3,7 +3,7 @@ import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import type { ReportedRoute, ReportedSidecar, Tried } from '../../serve/grpc/route-reports.ts'
 import { RequestProblem } from '../../serve/http/status.ts'
 import { address, alert, field, hidden, instant, link, name, status, table } from '../parts.ts'
-import type { View, Visit } from '../visit.ts'
+import type { ConsoleVisit, View } from '../visit.ts'
 
 const SIDECARS_MAX = 200
 /** Of a page, because 2,000 routes are too many for one. */
@@ -13,7 +13,7 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
 const SHOWN = ['', 'unasked', 'untested', 'denied', 'shadow'] as const
 
 /** Sidecars belong to services and not to organizations, so that only those may look who may look everywhere. */
-export async function showRoutes(visit: Visit): Promise<View> {
+export async function showRoutes(visit: ConsoleVisit): Promise<View> {
   if (!visit.mayEverywhere('decisions:read'))
     throw new RequestProblem(
       'permission_denied',
@@ -32,7 +32,7 @@ export async function showRoutes(visit: Visit): Promise<View> {
   }
 }
 
-function sidecars({ organization: org }: Visit, all: readonly ReportedSidecar[]): Html {
+function sidecars({ organization: org }: ConsoleVisit, all: readonly ReportedSidecar[]): Html {
   const files = Map.groupBy(all, ({ resource }) => resource)
   const differing = [...files].filter(([, of]) => new Set(of.map(({ fileHash }) => fileHash)).size > 1)
   const rows = all
@@ -66,7 +66,7 @@ ${table({
 const isUntested = ({ tests }: ReportedRoute): boolean => tests === 0
 const isUnasked = ({ requests }: ReportedRoute): boolean => requests === 0
 
-async function details(visit: Visit, sidecar: ReportedSidecar): Promise<Html> {
+async function details(visit: ConsoleVisit, sidecar: ReportedSidecar): Promise<Html> {
   const warnings = sidecar.warnings.map((warning) => html`<li>${name(warning)}</li>`)
   return html`<section aria-labelledby="of-sidecar"><h2 id="of-sidecar">${name(sidecar.name)}</h2>
 ${tryForm(visit, sidecar)}${await tried(visit, sidecar)}
@@ -74,7 +74,7 @@ ${warnings.length === 0 ? EMPTY : html`<h2>What its route file is warned about</
 ${routeTable(visit, sidecar)}</section>`
 }
 
-function tryForm({ query, organization: org }: Visit, { name: sidecar }: ReportedSidecar): Html {
+function tryForm({ query, organization: org }: ConsoleVisit, { name: sidecar }: ReportedSidecar): Html {
   const among = METHODS.map((method): readonly [string, string] => [method, method])
   return html`<form method="get" action="/console/routes" class="question">${hidden('org', org ?? '')}${hidden('sidecar', sidecar)}
 ${field({ name: 'method', label: 'Method', value: query('method') || 'GET', options: among })}
@@ -84,7 +84,7 @@ ${field({ name: 'claims', label: 'Claims of the token', value: query('claims'), 
 }
 
 /** By the code of the sidecar itself, which forwards nothing and asks no question. */
-async function tried({ query, organization: org }: Visit, sidecar: ReportedSidecar): Promise<Html> {
+async function tried({ query, organization: org }: ConsoleVisit, sidecar: ReportedSidecar): Promise<Html> {
   const [method, target, claims] = [query('method') || 'GET', query('target').trim(), query('claims').trim()]
   if (target === '') return EMPTY
   if (Math.max(method.length, target.length, claims.length) > TEXT_MAX)
@@ -118,7 +118,7 @@ function subjectIn(claims: string): string {
   return sub === undefined ? '' : `user:${sub}`
 }
 
-function routeTable({ query, organization: org }: Visit, sidecar: ReportedSidecar): Html {
+function routeTable({ query, organization: org }: ConsoleVisit, sidecar: ReportedSidecar): Html {
   const { routes, leftOut } = sidecar
   const show = SHOWN.find((one) => one === query('show')) ?? ''
   const found = routes.filter((route) => isShown(route, show))

@@ -1,15 +1,15 @@
 /** The start page: an overview of the content, the state of the PDP, and problems. */
 
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
-import { ENVIRONMENT } from '../../../shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
 import { findings } from '../findings.ts'
-import { mayOpen, PLACES } from '../layout.ts'
+import { mayOpen, SCREEN_LINKS } from '../layout.ts'
 import { noRights } from '../no-rights.ts'
 import { address, field, hidden, link } from '../parts.ts'
-import type { View, Visit } from '../visit.ts'
+import type { ConsoleVisit, View } from '../visit.ts'
 
-export async function showStart(visit: Visit): Promise<View> {
-  const places = Object.values(PLACES).filter((place) => mayOpen(visit, place))
+export async function showStart(visit: ConsoleVisit): Promise<View> {
+  const places = Object.values(SCREEN_LINKS).filter((place) => mayOpen(visit, place))
   if (places.length === 0) return noRights(visit)
   const { organization: org } = visit
   return {
@@ -34,12 +34,12 @@ const WORTH: { readonly [path: string]: string } = {
   changes: 'Who changed what, and when.',
 }
 
-function askForm(visit: Visit): Html {
+function askForm(visit: ConsoleVisit): Html {
   return html`<form method="get" action="/console/decisions" class="question">${hidden('org', visit.organization ?? '')}
 ${field({ name: 'request', label: 'Somebody was refused? The request or decision id', value: '', required: true, hint: 'As instance in the body of a 403 names it, or the whole body.' })}<button type="submit">Find the decision</button></form>`
 }
 
-async function health({ deps, organization }: Visit): Promise<Html> {
+async function health({ deps, organization }: ConsoleVisit): Promise<Html> {
   const { store } = deps.management
   const startedMs = performance.now()
   const { logs, clockMs } = await store.vector([ENVIRONMENT, ...(organization === null ? [] : [organization])])

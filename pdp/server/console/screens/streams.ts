@@ -2,7 +2,7 @@
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { address, alert, field, hidden, instant, link, name, status, table } from '../parts.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
-import type { View, Visit } from '../visit.ts'
+import type { ConsoleVisit, View } from '../visit.ts'
 
 type Stream = {
   readonly stream_id: string
@@ -29,12 +29,12 @@ const DONE: { readonly [action: string]: string } = {
 }
 const OVERTAKEN = 'Nothing was done: the stream changed after the page was shown. It stands below as it is now.'
 
-export async function showStreams(visit: Visit): Promise<View> {
+export async function showStreams(visit: ConsoleVisit): Promise<View> {
   const id = visit.query('stream')
   return id === '' ? list(visit) : details(visit, id)
 }
 
-async function list(visit: Visit): Promise<View> {
+async function list(visit: ConsoleVisit): Promise<View> {
   const { organization: org, query } = visit
   const after = query('after')
   const path = `/v1/streams${after === '' ? '' : `?after=${encodeURIComponent(after)}`}`
@@ -67,7 +67,7 @@ ${page.next === null ? EMPTY : html`<p class="actions">${link(address('streams',
   }
 }
 
-async function details(visit: Visit, id: string): Promise<View> {
+async function details(visit: ConsoleVisit, id: string): Promise<View> {
   const { organization: org, query } = visit
   const stream = await visit.api<Stream>('GET', pathOf(id))
   const here = address('streams', { org, stream: id })
@@ -100,7 +100,7 @@ ${visit.mayEverywhere('streams:write') ? actions(visit, stream, here) : EMPTY}
   }
 }
 
-function actions(visit: Visit, { status: now }: Stream, here: string): Html {
+function actions(visit: ConsoleVisit, { status: now }: Stream, here: string): Html {
   const form = (action: string, fields: Html, button: Html): Html =>
     html`<form method="post" action="${here}"${fields === EMPTY ? EMPTY : html` class="question"`}>${hidden('csrf', visit.csrf)}${hidden('action', action)}${hidden('seen', now)}${fields}${button}</form>`
   const reason = field({
@@ -114,7 +114,7 @@ ${now === 'enabled' ? form('pause', reason, html`<button type="submit">Pause</bu
 ${now === 'disabled' ? EMPTY : form('verify', EMPTY, html`<button type="submit" class="plain">Send a verification</button>`)}`
 }
 
-export async function actStreams(visit: Visit): Promise<View> {
+export async function actStreams(visit: ConsoleVisit): Promise<View> {
   const { organization: org, form, query } = visit
   const stream = query('stream')
   const stale = mustSignInAgain(visit, address('streams', { org, stream }))

@@ -7,7 +7,7 @@ import { existsAsSubject } from '../../serve/decisions/answer.ts'
 import { asRequestProblem, RequestProblem } from '../../serve/http/status.ts'
 import { address, alert, csv, field, hidden, link, name, problems, status, table } from '../parts.ts'
 import { isSupposed, parametersOf, readSubject, readSupposed, supposedFields, supposedOf } from '../question.ts'
-import type { View, Visit } from '../visit.ts'
+import type { ConsoleVisit, View } from '../visit.ts'
 import { didYouMeanPerson, nobody } from './people.ts'
 
 const PAGE_SIZE = 100
@@ -35,7 +35,7 @@ type List = {
   readonly form: Html
 }
 
-export const showWho = (visit: Visit): Promise<View> => {
+export const showWho = (visit: ConsoleVisit): Promise<View> => {
   const { query } = visit
   const [resource, relation, type] = [
     query('resource').trim(),
@@ -54,7 +54,7 @@ ${field({ name: 'type', label: 'Type of the subjects', value: type, required: tr
   })
 }
 
-export const showWhat = (visit: Visit): Promise<View> => {
+export const showWhat = (visit: ConsoleVisit): Promise<View> => {
   const { query } = visit
   const [subject, relation, type] = [query('subject').trim(), query('relation').trim(), query('type').trim()]
   return show(visit, {
@@ -76,7 +76,7 @@ function subjectOf(text: string): AskedSubject {
   return subject
 }
 
-function suppositionOf(visit: Visit): object {
+function suppositionOf(visit: ConsoleVisit): object {
   const { contextualTuples, withoutTuples, asOfMs, context } = readSupposed(supposedOf(visit))
   return {
     ...(contextualTuples !== undefined && { contextual_tuples: contextualTuples }),
@@ -86,7 +86,7 @@ function suppositionOf(visit: Visit): object {
   }
 }
 
-async function show(visit: Visit, list: List): Promise<View> {
+async function show(visit: ConsoleVisit, list: List): Promise<View> {
   await visit.requireScope('decisions:read')
   const { organization, query } = visit
   const title = list.kind === 'who' ? 'Who may?' : 'On what?'
@@ -108,7 +108,7 @@ ${isSupposed(supposed) ? status('The list supposes what the question did: relati
 }
 
 /** What the question names and does not exist, most often by a slip of the pen. */
-async function unknownIn(visit: Visit, { kind }: List): Promise<Html> {
+async function unknownIn(visit: ConsoleVisit, { kind }: List): Promise<Html> {
   const { organization: org, query } = visit
   const subject = kind === 'what' ? readSubject(query('subject').trim()) : null
   if (subject === null || (await existsAsSubject(visit.deps.management.directory, subject, org ?? '')))
@@ -123,7 +123,7 @@ async function unknownIn(visit: Visit, { kind }: List): Promise<Html> {
 }
 
 /** Nobody has a relation that no model declares. */
-async function unknownRelation({ deps, organization, query }: Visit): Promise<Html> {
+async function unknownRelation({ deps, organization, query }: ConsoleVisit): Promise<Html> {
   const [relation, type] = [query('relation').trim(), typeOf(query('resource').trim()) || query('type').trim()]
   if (organization === null || type === 'organization' || type === 'app') return EMPTY
   const declared = await deps.management.pdp.relations(organization, type)
@@ -142,7 +142,7 @@ function emptyHint(kind: List['kind']): Html {
   return html`<div class="empty">${text}</div>`
 }
 
-function read(visit: Visit, { kind, body }: List, page: { size: number; token: string }): Promise<Page> {
+function read(visit: ConsoleVisit, { kind, body }: List, page: { size: number; token: string }): Promise<Page> {
   const query = new URLSearchParams({
     page_size: String(page.size),
     ...(page.token === '' ? {} : { page_token: page.token }),
@@ -152,7 +152,7 @@ function read(visit: Visit, { kind, body }: List, page: { size: number; token: s
   return visit.api<Page>('POST', `/v1/organizations/${org}/${what}?${query}`, body())
 }
 
-function pageOf(visit: Visit, list: List, page: Page): Html {
+function pageOf(visit: ConsoleVisit, list: List, page: Page): Html {
   const { query, organization: org } = visit
   const state = {
     org,
@@ -176,14 +176,14 @@ ${table({ caption: list.caption, columns: ['Name', 'Ask'], rows, empty: page.nex
 ${page.next_page_token === null ? html`<p class="note">That is all, read in one snapshot.</p>` : html`<p>${link(address(list.kind, { ...state, page: page.next_page_token }), 'Next page')}${page.revision_unchanged ? EMPTY : html` <span class="note">Something changed since the first page.</span>`}</p>`}`
 }
 
-function nothing({ organization: org, query }: Visit, kind: List['kind']): Html {
+function nothing({ organization: org, query }: ConsoleVisit, kind: List['kind']): Html {
   const [column, text] = kind === 'who' ? ['object', query('resource').trim()] : ['subject', query('subject').trim()]
   const where = link(address('relationships', { org, [column]: text }), name(text))
   return html`<p>No relationship, group, rule, membership or role gives it. See the relationships of ${where}.</p>`
 }
 
 /** Whole, or it says that it is not: the last row tells the revision, and whether everything is there. */
-async function exportOf(visit: Visit, list: List): Promise<View> {
+async function exportOf(visit: ConsoleVisit, list: List): Promise<View> {
   const rows: string[][] = [['name']]
   let [token, complete, steady, revision]: [string | null, boolean, boolean, string] = ['', true, true, '']
   for (let pages = 0; token !== null && pages < EXPORT_PAGES_MAX; pages++) {

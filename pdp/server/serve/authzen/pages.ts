@@ -30,11 +30,11 @@ export function readPage(value: JsonValue | undefined, digest: string): PageRequ
   if (token === undefined || token === null || token === '')
     return { after: null, limit: asked ?? LIMIT_DEFAULT, usual: asked || LIMIT_DEFAULT, digest }
   const before = typeof token === 'string' ? parseToken(token) : null
-  if (before === null || before.digest !== digest) throw foreignToken()
+  if (before === null || before.digest !== digest) throw strangeToken()
   return { ...before, limit: asked ?? before.limit, usual: asked || before.limit }
 }
 
-export const foreignToken = (cause?: unknown): RequestProblem =>
+export const strangeToken = (cause?: unknown): RequestProblem =>
   new RequestProblem('request_invalid', 'page.token is not one that this search gave', {
     issues: [{ place: '/page/token', message: 'is not a token that this search gave' }],
     cause,

@@ -19,7 +19,7 @@ import {
   readType,
   relationOf,
 } from './entities.ts'
-import { foreignToken, formatPage, type PageRequest, readPage } from './pages.ts'
+import { formatPage, type PageRequest, readPage, strangeToken } from './pages.ts'
 
 export type SearchDeps = CallerDeps & { readonly pdp: Pdp }
 /** `page` comes first in the answer: readers of a stream need it before the results. */
@@ -28,7 +28,7 @@ export type SearchResponse = {
   readonly context?: JsonObject
   readonly results: readonly ({ readonly type: string; readonly id: string } | { readonly name: string })[]
 }
-type Scope = {
+type SearchIn = {
   readonly organization: string | null
   readonly context: { readonly context?: JsonObject }
   readonly page: PageRequest
@@ -91,7 +91,7 @@ export async function searchActions(deps: SearchDeps, asker: Asker, body: unknow
   const name = objectOf(resource)
   if (organization === null || subject === null || name === null) return NOTHING
   const from = page.after === null ? null : parsePageToken(ACTIONS, page.after)
-  if (from === undefined) throw foreignToken()
+  if (from === undefined) throw strangeToken()
   if (page.limit === 0) return emptyPage(page)
   const known = await deps.pdp.relations(organization, resource.type)
   const names = known.filter((relation) => from === null || relation > from.after)
@@ -129,7 +129,7 @@ const emptyPage = (page: PageRequest): SearchResponse => ({
 async function scopeOf(
   asker: Asker,
   { request, question }: { request: JsonObject; question: readonly string[] },
-): Promise<Scope> {
+): Promise<SearchIn> {
   const { token } = asker
   const { organization: named, parameters } = readContext(request)
   const organization = await organizationOf(asker, named)
@@ -180,7 +180,7 @@ async function readList(
   try {
     return await read({ pageSize: page.limit, pageToken: page.after })
   } catch (err) {
-    if (err instanceof PdpError && err.issues.some(({ place }) => place === '/pageToken')) throw foreignToken(err)
+    if (err instanceof PdpError && err.issues.some(({ place }) => place === '/pageToken')) throw strangeToken(err)
     throw err
   }
 }
@@ -195,7 +195,7 @@ function decideAll(
   pdp: Pdp,
   of: {
     readonly token: ActiveToken
-    readonly context: Scope['context']
+    readonly context: SearchIn['context']
     readonly organization: string
     readonly subject: AskedSubject
     readonly resource: string

@@ -3,8 +3,8 @@ import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Store } from '../../../engine/store/contract.ts'
 import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
-import { DIRECTORY, ENVIRONMENT, type LogId, type LogPosition, TOKENS } from '../../../shared/domain/change-log.ts'
 import type { Pdp } from '../../../shared/domain/decision.ts'
+import { DIRECTORY, ENVIRONMENT, type JournalId, type JournalPosition, TOKENS } from '../../../shared/domain/journal.ts'
 import type { Log } from '../../../shared/process/log.ts'
 import { RequestProblem } from '../http/status.ts'
 import type { Answer, AnswerQuestion, Question } from './answer.ts'
@@ -15,7 +15,7 @@ const QUESTIONS_MAX = 100_000
 const LOGS_PER_STATEMENT = 1_000
 const ASKED_AT_ONCE = 64
 /** Logs that may change any answer: tokens and clients, the tree, roles and models. */
-const COMMON_LOGS: readonly LogId[] = [TOKENS, DIRECTORY, ENVIRONMENT]
+const COMMON_LOGS: readonly JournalId[] = [TOKENS, DIRECTORY, ENVIRONMENT]
 
 export type WatchedDeps = {
   readonly store: Pick<Store, 'vector'>
@@ -49,7 +49,7 @@ export type WatchedQuestions = {
 type Item = WatchedQuestion & {
   open: boolean
   /** The organization and its ancestors. */
-  logs: readonly LogId[]
+  logs: readonly JournalId[]
   organization: string | null
   /** Fingerprint of the last answer; null: none yet, or in doubt. */
   lastAnswer: string | null
@@ -76,7 +76,7 @@ export function createWatchedQuestions(deps: WatchedDeps): WatchedQuestions {
   const { intervalMs = INTERVAL_MS } = deps
   const items = new Set<Item>()
   const closing = new AbortController()
-  let seen: ReadonlyMap<LogId, string> = new Map()
+  let seen: ReadonlyMap<JournalId, string> = new Map()
   let running: Promise<void> | null = null
 
   async function run(): Promise<void> {
@@ -194,7 +194,7 @@ function fail(items: readonly Item[], err: unknown, log: Log): void {
   if (fresh.length > 0) log.warn({ event: 'watched_unanswered', questions_count: fresh.length, err })
 }
 
-function isDue(item: Item, moved: ReadonlySet<LogId>, nowMs: number): boolean {
+function isDue(item: Item, moved: ReadonlySet<JournalId>, nowMs: number): boolean {
   if (!item.settled || item.logs.some((log) => moved.has(log))) return true
   return item.dueAtMs !== null && item.dueAtMs <= nowMs
 }
@@ -202,9 +202,9 @@ function isDue(item: Item, moved: ReadonlySet<LogId>, nowMs: number): boolean {
 async function readPositions(
   store: Pick<Store, 'vector'>,
   items: ReadonlySet<Item>,
-): Promise<ReadonlyMap<LogId, string>> {
+): Promise<ReadonlyMap<JournalId, string>> {
   const logs = [...new Set([...COMMON_LOGS, ...[...items].flatMap((item) => item.logs)])]
-  const positions = new Map<LogId, string>(logs.map((log) => [log, '']))
+  const positions = new Map<JournalId, string>(logs.map((log) => [log, '']))
   for (let from = 0; from < logs.length; from += LOGS_PER_STATEMENT) {
     const vector = await store.vector(logs.slice(from, from + LOGS_PER_STATEMENT))
     for (const [log, position] of vector.logs) positions.set(log, nameOf(position))
@@ -212,7 +212,7 @@ async function readPositions(
   return positions
 }
 
-const nameOf = ({ revision, writeId }: LogPosition): string => `${revision} ${writeId}`
+const nameOf = ({ revision, writeId }: JournalPosition): string => `${revision} ${writeId}`
 
 /** The parts of an answer that a caller acts on. Versions and revisions change with every write and mean nothing alone. */
 function fingerprint(answer: Answer): string {

@@ -1,7 +1,7 @@
 /** Lists in pages: `?page_size=&page_token=` to `{items, next_page_token, revision, revision_unchanged}`. */
 
 import type { Store } from '../../../engine/store/contract.ts'
-import type { LogId } from '../../../shared/domain/change-log.ts'
+import type { JournalId } from '../../../shared/domain/journal.ts'
 import { type Cursor, formatPageToken, parsePageToken } from '../../../shared/domain/page-token.ts'
 import { type JsonSchema, object, text } from './schemas.ts'
 import { RequestProblem } from './status.ts'
@@ -47,7 +47,7 @@ type PageSource<Item> = {
   /** Which list it is: its name, and what the path and the filter say. */
   readonly list: readonly (string | null)[]
   /** The log whose revision rises with every change of the items. */
-  readonly log: LogId
+  readonly log: JournalId
   /** Items in order of `key`, after `after` (exclusive), at most `countMax`. */
   read(page: { after: string | null; countMax: number }): Promise<readonly Item[]>
   readonly key: (item: Item) => string

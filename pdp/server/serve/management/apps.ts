@@ -4,7 +4,7 @@ import { MODEL_CHARACTERS_MAX } from '../../../engine/decide/language/model-boun
 import { type PreparedManifest, prepareManifest, requireAcceptable } from '../../../engine/writes/manifests.ts'
 import { readDeclared } from '../../../engine/writes/role-definitions.ts'
 import { MANAGEMENT_APP } from '../../../identity/oauth/management-app.ts'
-import { ENVIRONMENT } from '../../../shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
 import type { Manifest, StoredManifest } from '../../../shared/domain/manifest.ts'
 import { type PageQuery, readPage, sortedPage } from '../http/pagination.ts'
 import { ID, type JsonSchema, LABEL, object, PERMISSION_KEY, PERMISSION_KEYS } from '../http/schemas.ts'

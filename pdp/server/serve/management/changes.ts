@@ -1,8 +1,8 @@
 /** The audit trail: who changed what, in order. */
 import type { FastifyInstance } from 'fastify'
-import type { LogEntry } from '../../../engine/store/contract.ts'
+import type { JournalEntry } from '../../../engine/store/contract.ts'
 import type { Change } from '../../../shared/domain/change.ts'
-import { DIRECTORY, ENVIRONMENT, type LogId } from '../../../shared/domain/change-log.ts'
+import { DIRECTORY, ENVIRONMENT, type JournalId } from '../../../shared/domain/journal.ts'
 import { object, POSITION } from '../http/schemas.ts'
 import type { ManagementDeps } from './deps.ts'
 import { addManagementRoute, ok } from './route.ts'
@@ -34,7 +34,7 @@ const PAGE = object(
   },
   ['items', 'after', 'more', 'gap'],
 )
-const LOGS: { readonly [name: string]: LogId } = { environment: ENVIRONMENT, directory: DIRECTORY }
+const LOGS: { readonly [name: string]: JournalId } = { environment: ENVIRONMENT, directory: DIRECTORY }
 const COMMON = {
   tag: 'Audit',
   scope: 'audit:read',
@@ -65,10 +65,10 @@ export function addChanges(app: FastifyInstance, deps: ManagementDeps): void {
   })
 }
 
-async function readChanges({ store }: ManagementDeps, log: LogId, { after = '0' }: Query): Promise<object> {
+async function readChanges({ store }: ManagementDeps, log: JournalId, { after = '0' }: Query): Promise<object> {
   const to = (await store.vector([log])).logs.get(log)?.revision ?? 0
   const from = Math.min(Number(after), to)
-  let entries: readonly LogEntry[] = []
+  let entries: readonly JournalEntry[] = []
   for (const entriesMax of ENTRIES_MAX) {
     entries = await store.entries([{ log, from, to }], entriesMax)
     if (entries.some(({ revision }) => revision > from) || from >= to) break
@@ -84,7 +84,7 @@ async function readChanges({ store }: ManagementDeps, log: LogId, { after = '0' 
   }
 }
 
-function present({ revision, change, actor, requestId, atMs }: LogEntry): object {
+function present({ revision, change, actor, requestId, atMs }: JournalEntry): object {
   const at = new Date(atMs).toISOString()
   return { revision, change: presentChange(change), actor, request_id: requestId, at }
 }

@@ -7,8 +7,8 @@ import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
 import type { Invitations } from '../../../identity/people/invitations/invitations.ts'
 import type { IdentityProviders } from '../../../identity/people/upstream-providers/providers.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
-import type { LogId } from '../../../shared/domain/change-log.ts'
 import type { Pdp } from '../../../shared/domain/decision.ts'
+import type { JournalId } from '../../../shared/domain/journal.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { StreamState } from '../../../signals/receiver/streams.ts'
 import type { StreamWrites } from '../../../signals/transmitter/stream-writes.ts'
@@ -60,7 +60,7 @@ export type Reach = IdentityControl & {
 }
 /** Locks the logs, then runs `work` in one transaction, which is rolled back if `work` throws. */
 export type ReachAtomically = <T>(
-  locks: { readonly logs: readonly LogId[]; readonly lengthy?: boolean },
+  locks: { readonly logs: readonly JournalId[]; readonly lengthy?: boolean },
   work: (at: Reach) => Promise<T>,
 ) => Promise<T>
 /** Reads the outbox. */

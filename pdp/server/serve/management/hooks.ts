@@ -1,6 +1,6 @@
 /** The token hook of the environment. */
 import type { FastifyInstance } from 'fastify'
-import { ENVIRONMENT } from '../../../shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
 import { isLoopback, urlHost } from '../../../shared/process/listen.ts'
 import { object, SECRET } from '../http/schemas.ts'
 import { RequestProblem } from '../http/status.ts'

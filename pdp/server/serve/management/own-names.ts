@@ -1,5 +1,5 @@
 /** A client that is bound to an organization may create only ids that begin with that organization's id. */
-import { ENVIRONMENT } from '../../../shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
 import { NAME_SEPARATOR } from '../../../shared/domain/names.ts'
 import { type ManagementClient, requireWithin } from '../authentication/authenticate.ts'
 import { RequestProblem } from '../http/status.ts'

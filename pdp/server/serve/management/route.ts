@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { withModels } from '../../../engine/worker/worker.ts'
 import { readScope } from '../../../identity/oauth/scopes.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
-import type { LogId } from '../../../shared/domain/change-log.ts'
+import type { JournalId } from '../../../shared/domain/journal.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import {
   authenticateManagementClient,
@@ -45,7 +45,10 @@ export type Call<S extends Shape> = {
   /** Throws as for a body that the schema refuses. */
   requireForm(schema: JsonSchema, body: unknown): void
   /** For calls that write several times: one transaction, like that of a route with `locks`. The caller is authorized again under the locks. */
-  atomically<T>(logs: readonly LogId[], work: (at: ManagementDeps, caller: ManagementClient) => Promise<T>): Promise<T>
+  atomically<T>(
+    logs: readonly JournalId[],
+    work: (at: ManagementDeps, caller: ManagementClient) => Promise<T>,
+  ): Promise<T>
 }
 /** `type`: media type of a stream. `left`: what `state` of the route would read now; absent: it is read. */
 export type ManagementResponse = {
@@ -84,7 +87,7 @@ export type ManagementRoute<S extends Shape> = {
    * Logs that the write changes, and logs whose changes could contradict it. They are locked before the caller is authorized
    * and before `handle` reads anything, so that every check still holds when the write is committed.
    */
-  locks?(params: Call<S>['params']): readonly LogId[]
+  locks?(params: Call<S>['params']): readonly JournalId[]
   /** It reads or deletes whole tables, so its statements get more time. */
   readonly lengthy?: true
   /** It answers when something happens, and has a bound of its own for that. */

@@ -1,7 +1,7 @@
 /** Ends browser sessions, and every token that depends on them. */
 import type { FastifyInstance } from 'fastify'
 import type { User } from '../../../engine/store/directory.ts'
-import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../shared/domain/change-log.ts'
+import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../shared/domain/journal.ts'
 import { ID, object } from '../http/schemas.ts'
 import { RequestProblem } from '../http/status.ts'
 import type { ManagementDeps } from './deps.ts'

@@ -10,12 +10,12 @@ import type { ScimCall } from './route.ts'
 export const TIER_DEFAULT: Tier = 'member'
 
 /** What a request says. `active`: null: nothing. */
-type Said = { readonly active: boolean | null; readonly roles: JsonValue | undefined }
+type SentMembership = { readonly active: boolean | null; readonly roles: JsonValue | undefined }
 
 /** Null: it stays as it is. Who has left is not brought back but by `active: true`. Throws ScimError `invalidValue`. */
 export function membershipAfter(
   before: Membership | null,
-  { active, roles }: Said,
+  { active, roles }: SentMembership,
   held: Pick<Holdings, 'activeElsewhere'>,
 ): Membership | null {
   const had = before?.role ?? null

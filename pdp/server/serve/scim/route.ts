@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { withModels } from '../../../engine/worker/worker.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
-import { DIRECTORY, TOKENS } from '../../../shared/domain/change-log.ts'
+import { DIRECTORY, TOKENS } from '../../../shared/domain/journal.ts'
 import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
 import { authenticateManagementClient, type ManagementClient, requireWithin } from '../authentication/authenticate.ts'
 import { isNoneMatch } from '../http/conditions.ts'

@@ -1,6 +1,6 @@
 /** A stream's status, its subjects, its verification (SSF 1.0 sections 8.1.2 to 8.1.4), and polls (RFC 8936). */
 import type { FastifyInstance } from 'fastify'
-import { DIRECTORY } from '../../../shared/domain/change-log.ts'
+import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import { SSF_PATHS } from '../../../signals/transmitter/configuration.ts'
 import { POLL_EVENTS_MAX, type PollBody } from '../../../signals/transmitter/poll.ts'
 import { STREAM_STATUSES, type StreamStatus } from '../../../signals/transmitter/streams.ts'

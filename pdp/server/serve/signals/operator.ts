@@ -1,6 +1,6 @@
 /** The streams of all receivers, for operators: how each does, pause and resume, and a verification event. */
 import type { FastifyInstance } from 'fastify'
-import { DIRECTORY } from '../../../shared/domain/change-log.ts'
+import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import type { StreamState } from '../../../signals/transmitter/streams.ts'
 import { ID, LABEL, object, TIMESTAMP } from '../http/schemas.ts'
 import { addManagementRoute, EMPTY, ok } from '../management/route.ts'

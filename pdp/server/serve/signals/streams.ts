@@ -1,6 +1,6 @@
 /** The streams of a receiver: created, read, changed, replaced and deleted (SSF 1.0 section 8.1.1). */
 import type { FastifyInstance } from 'fastify'
-import { DIRECTORY } from '../../../shared/domain/change-log.ts'
+import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import {
   configurationOf,
   SSF_PATHS,

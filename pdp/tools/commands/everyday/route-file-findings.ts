@@ -114,10 +114,10 @@ async function examineKeys(url: string): Promise<string> {
   return keys === 1 ? 'its key can be read, ' : `its ${keys} keys can be read, `
 }
 
-type Said = Omit<Finding, 'check'>
+type Checked = Omit<Finding, 'check'>
 const UNKNOWN = 'whether the PDP trusts it is not known: '
 
-async function compare(asked: Examination, issuer: string, document: Members, keys: string): Promise<Said> {
+async function compare(asked: Examination, issuer: string, document: Members, keys: string): Promise<Checked> {
   const { url, options, io } = asked
   const advice = `tell the PDP: portcullis setup ORGANIZATION ${options.routeFile}`
   let token: string

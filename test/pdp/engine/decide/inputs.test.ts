@@ -6,10 +6,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/engine/decision-point/create-pdp.ts'
 import type { Store } from '../../../../pdp/engine/store/contract.ts'
 import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
-import { appendLog } from '../../../../pdp/engine/store/postgres/change-log.ts'
+import { appendJournal } from '../../../../pdp/engine/store/postgres/journal.ts'
 import { openPostgres } from '../../../../pdp/engine/store/postgres/postgres.ts'
 import type { Change } from '../../../../pdp/shared/domain/change.ts'
-import { ENVIRONMENT, TOKENS } from '../../../../pdp/shared/domain/change-log.ts'
 import type {
   AskedSubject,
   DecideRequest,
@@ -17,6 +16,7 @@ import type {
   Pdp,
   PermissionCheck,
 } from '../../../../pdp/shared/domain/decision.ts'
+import { ENVIRONMENT, TOKENS } from '../../../../pdp/shared/domain/journal.ts'
 import type { Manifest } from '../../../../pdp/shared/domain/manifest.ts'
 import { revocationKey } from '../../../../pdp/shared/domain/revocation.ts'
 import { service, user } from '../../../../pdp/shared/domain/subjects.ts'
@@ -156,7 +156,7 @@ const stores: Record<string, () => Promise<Opened>> = {
     const database = await openTestDatabase()
     const { store, sql, close } = await openPostgres({ connectionString: database.connectionString, poolCountMax: 4 })
     const ended = (['client', 'jti'] as const).map((by) => ({ kind: 'token', by, id: 'ended' }) as const)
-    await sql.transaction((transaction) => appendLog(transaction, TOKENS, ended, context))
+    await sql.transaction((transaction) => appendJournal(transaction, TOKENS, ended, context))
     return { store, close: () => close().then(database.drop) }
   },
 }

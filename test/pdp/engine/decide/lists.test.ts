@@ -4,13 +4,13 @@ import { createPdp } from '../../../../pdp/engine/decision-point/create-pdp.ts'
 import type { Store } from '../../../../pdp/engine/store/contract.ts'
 import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
 import { openPostgres } from '../../../../pdp/engine/store/postgres/postgres.ts'
-import { ENVIRONMENT } from '../../../../pdp/shared/domain/change-log.ts'
 import type {
   ListPage,
   ListResourcesRequest,
   ListSubjectsRequest,
   Pdp,
 } from '../../../../pdp/shared/domain/decision.ts'
+import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { service, user } from '../../../../pdp/shared/domain/subjects.ts'
 import { openTestDatabase } from '../../../support/database.ts'
 import { drop, given, grant, member, organization, PARADOX, put } from '../../../support/tuples.ts'

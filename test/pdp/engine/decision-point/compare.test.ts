@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/engine/decision-point/create-pdp.ts'
 import type { EmbeddedPdp } from '../../../../pdp/engine/decision-point/embedded.ts'
 import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
-import { ENVIRONMENT } from '../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { remoteMemoryStore } from '../../../support/cached.ts'
 import { given, organization, put, tuple } from '../../../support/tuples.ts'
 

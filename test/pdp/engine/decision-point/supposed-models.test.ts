@@ -6,7 +6,7 @@ import { createPdp } from '../../../../pdp/engine/decision-point/create-pdp.ts'
 import { createSupposedModels } from '../../../../pdp/engine/decision-point/supposed-models.ts'
 import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
 import { type Aside, parseAside } from '../../../../pdp/engine/worker/worker.ts'
-import { ENVIRONMENT } from '../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { given, organization } from '../../../support/tuples.ts'
 
 /** A chain of exclusions: each more makes the text dearer than the one before. */

@@ -6,7 +6,7 @@ import { rowKeyName } from '../../../../pdp/engine/store/cache/row-keys.ts'
 import type { RowKey, RowSet, Store } from '../../../../pdp/engine/store/contract.ts'
 import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
 import type { Change } from '../../../../pdp/shared/domain/change.ts'
-import { ENVIRONMENT, type LogId } from '../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT, type JournalId } from '../../../../pdp/shared/domain/journal.ts'
 import { effort } from '../../../support/effort.ts'
 import {
   deleted,
@@ -65,7 +65,7 @@ async function contents(store: Store): Promise<ReadonlyMap<string, string>> {
   return new Map(rows.map((row) => [rowKeyName(row.key), contentOf(row)]))
 }
 
-type Write = { readonly log: LogId; readonly change: Change }
+type Write = { readonly log: JournalId; readonly change: Change }
 const logs = fc.constantFrom(...ORGANIZATIONS)
 /** Of what is there as often as of what is not, so that sets become empty. */
 function writes(world: RandomWorld): fc.Arbitrary<Write> {

@@ -7,7 +7,7 @@ import { createPdp } from '../../../../pdp/engine/decision-point/create-pdp.ts'
 import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
 import { compileIn, createAside, parseAside, withModels } from '../../../../pdp/engine/worker/worker.ts'
 import { parseYaml } from '../../../../pdp/engine/worker/yaml.ts'
-import { ENVIRONMENT } from '../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { context, given, put } from '../../../support/tuples.ts'
 
 const HEAD = 'model\n  schema 1.1\ntype user\n'

@@ -1,6 +1,6 @@
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ENVIRONMENT } from '../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { clientToken } from '../../../support/sign-in.ts'
 import { API, CONTEXT, decode, openWorld, postToken, SECRET, type World } from '../harness.ts'
 

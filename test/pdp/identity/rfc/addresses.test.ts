@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/engine/decision-point/create-pdp.ts'
-import { appendLog } from '../../../../pdp/engine/store/postgres/change-log.ts'
+import { appendJournal } from '../../../../pdp/engine/store/postgres/journal.ts'
 import { appendEvents } from '../../../../pdp/engine/store/postgres/outbox.ts'
 import { createIdentity } from '../../../../pdp/identity/identity.ts'
 import { hashSecret } from '../../../../pdp/identity/people/passwords/password-hash.ts'
@@ -108,7 +108,7 @@ describe('an issuer with TLS, behind a proxy that ends it', () => {
   beforeAll(async () => {
     const { sql, store, directory } = world
     const parts = {
-      appendLog,
+      appendJournal,
       appendEvents,
       fetch: globalThis.fetch,
       masterKeys: masterKeysOf(MASTER_KEY),

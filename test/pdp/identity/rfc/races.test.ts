@@ -2,7 +2,7 @@
 import { createServer, type Server } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/engine/decision-point/create-pdp.ts'
-import { appendLog } from '../../../../pdp/engine/store/postgres/change-log.ts'
+import { appendJournal } from '../../../../pdp/engine/store/postgres/journal.ts'
 import { appendEvents } from '../../../../pdp/engine/store/postgres/outbox.ts'
 import { createIdentity, type Identity } from '../../../../pdp/identity/identity.ts'
 import { masterKeysOf } from '../../../../pdp/shared/base/encryption.ts'
@@ -42,7 +42,7 @@ type Node = { readonly url: string; close(): Promise<void> }
 async function openNode(replay?: RedisReplayMemory): Promise<Node> {
   const { issuer, sql, store, directory } = world
   const parts = {
-    appendLog,
+    appendJournal,
     appendEvents,
     fetch: globalThis.fetch,
     masterKeys: masterKeysOf(MASTER_KEY),

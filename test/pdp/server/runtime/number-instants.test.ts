@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
 import { nameNumberInstants } from '../../../../pdp/server/runtime/number-instants.ts'
-import { ENVIRONMENT } from '../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { createLog } from '../../../../pdp/shared/process/log.ts'
 
 const logInto = (lines: unknown[]) =>

@@ -1,5 +1,5 @@
 /** Two tenants, and what a client of one is told about names of the other, beside names that nobody has. */
-import { ENVIRONMENT } from '../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { grant, member, organization, put } from '../../../support/tuples.ts'
 import { CONTEXT, type Json, type Served, seedAcme, serve } from './harness.ts'
 

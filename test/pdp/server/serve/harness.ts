@@ -6,8 +6,8 @@ import { createPdp } from '../../../../pdp/engine/decision-point/create-pdp.ts'
 import type { EntitlementSource, Store } from '../../../../pdp/engine/store/contract.ts'
 import type { Directory, Sql } from '../../../../pdp/engine/store/directory.ts'
 import { storeEntitlements } from '../../../../pdp/engine/store/entitlements/store-source.ts'
-import { appendLog } from '../../../../pdp/engine/store/postgres/change-log.ts'
 import { postgresDirectory } from '../../../../pdp/engine/store/postgres/directory.ts'
+import { appendJournal } from '../../../../pdp/engine/store/postgres/journal.ts'
 import { appendEvents } from '../../../../pdp/engine/store/postgres/outbox.ts'
 import { postgresProvisioning } from '../../../../pdp/engine/store/postgres/people/provisioning.ts'
 import { openPostgres } from '../../../../pdp/engine/store/postgres/postgres.ts'
@@ -42,8 +42,8 @@ import { createHttpServer, type HttpServer, listenHttp } from '../../../../pdp/s
 import { createNetworks, parseNetwork } from '../../../../pdp/shared/base/addresses.ts'
 import { masterKeysOf } from '../../../../pdp/shared/base/encryption.ts'
 import { createGuardedPost } from '../../../../pdp/shared/base/guarded-post.ts'
-import { ENVIRONMENT } from '../../../../pdp/shared/domain/change-log.ts'
 import type { Pdp } from '../../../../pdp/shared/domain/decision.ts'
+import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import type { JsonObject } from '../../../../pdp/shared/domain/json.ts'
 import { createProofVerifier } from '../../../../pdp/shared/token/dpop.ts'
 import { processReplayMemory } from '../../../../pdp/shared/token/replay.ts'
@@ -119,7 +119,7 @@ export async function serve(
   const parts = {
     issuer: ISSUER,
     sql,
-    appendLog,
+    appendJournal,
     appendEvents,
     log,
     fetch,
@@ -128,7 +128,7 @@ export async function serve(
     mailer: options.mailer ?? null,
     deliveries: createDeliveries({ log }),
   }
-  const endings = createRevocations({ sql, appendLog, appendEvents, clock: Date.now })
+  const endings = createRevocations({ sql, appendJournal, appendEvents, clock: Date.now })
   const identity = {
     introspect,
     recognize: introspect,

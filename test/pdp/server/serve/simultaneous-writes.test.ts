@@ -1,6 +1,6 @@
 /** Two who do the same at once, many times: it is done once, and who comes second is told. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ENVIRONMENT } from '../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { effort } from '../../../support/effort.ts'
 import { CONTEXT, type Json, type Served, seedAcme, serve } from './harness.ts'
 

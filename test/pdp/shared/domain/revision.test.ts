@@ -1,15 +1,15 @@
 /** The text of a moment: equal for equal content, another after any move, whether it was made or remembered. */
 import { describe, expect, test } from 'vitest'
-import type { LogId, LogPosition } from '../../../../pdp/shared/domain/change-log.ts'
+import type { JournalId, JournalPosition } from '../../../../pdp/shared/domain/journal.ts'
 import { createRevisionTexts, revisionText } from '../../../../pdp/shared/domain/revision.ts'
 
-const standing = (revision: number, writeId: string): LogPosition => ({
+const standing = (revision: number, writeId: string): JournalPosition => ({
   revision,
   writeId,
   entitlementVersion: 0,
   entitlementWriteId: '0',
 })
-const at = (logs: Record<LogId, LogPosition>, names: readonly LogId[] = Object.keys(logs)) => ({
+const at = (logs: Record<JournalId, JournalPosition>, names: readonly JournalId[] = Object.keys(logs)) => ({
   logs: names,
   vector: { clockMs: 0, logs: new Map(Object.entries(logs)) },
 })

@@ -1,6 +1,6 @@
 /** Tokens that no authorization server gave to a client: of Kubernetes, SPIFFE, CI systems and clouds. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { ForeignIssuer } from '../../../../pdp/shared/token/foreign-claims.ts'
+import type { IssuerTerms } from '../../../../pdp/shared/token/issuer-claims.ts'
 import { localKeys } from '../../../../pdp/shared/token/keys.ts'
 import { createTokenVerifier } from '../../../../pdp/shared/token/verify.ts'
 import { type Claims, createIssuer, type Issuer } from '../../../support/peers/issuer.ts'
@@ -15,7 +15,7 @@ beforeAll(async () => {
   issuer = await createIssuer({ issuer: ISSUER, audience: 'my-api', clock })
 })
 
-const WORKLOADS: ForeignIssuer = {
+const WORKLOADS: IssuerTerms = {
   audience: 'my-api',
   subject_prefix: 'k8s:',
   organizations: ['acme'],
@@ -23,7 +23,7 @@ const WORKLOADS: ForeignIssuer = {
 }
 /** What these tokens lack of ours. */
 const BARE = { scope: undefined, client_id: undefined, jti: undefined, org: undefined }
-const verify = async (claims: Claims, foreign: ForeignIssuer = WORKLOADS, header: Claims = { typ: undefined }) =>
+const verify = async (claims: Claims, foreign: IssuerTerms = WORKLOADS, header: Claims = { typ: undefined }) =>
   createTokenVerifier({
     issuers: [
       { issuer: ISSUER, keys: localKeys(() => issuer.jwks.keys, clock), algorithms: ['RS256'], external: foreign },

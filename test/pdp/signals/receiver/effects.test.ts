@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { RevokedTokens } from '../../../../pdp/engine/store/cache/revoked-tokens.ts'
 import { revocationKey } from '../../../../pdp/shared/domain/revocation.ts'
-import { readForeignClaims } from '../../../../pdp/shared/token/foreign-claims.ts'
+import { readIssuerClaims } from '../../../../pdp/shared/token/issuer-claims.ts'
 import { effectsOf } from '../../../../pdp/signals/receiver/effects.ts'
 import { externalKeys } from '../../../../pdp/signals/receiver/registration.ts'
 import { SetError } from '../../../../pdp/signals/set/errors.ts'
@@ -30,7 +30,7 @@ function effects(type: string, subject: object, members: object = { event_timest
 
 /** Whether a token of these claims is dead after the event. */
 function isDead(token: object, ...event: Parameters<typeof effects>): boolean {
-  const claims = readForeignClaims(
+  const claims = readIssuerClaims(
     Object.assign(Object.create(null), {
       ...{ iss: ISSUER, aud: 'orders', sub: 'ann', client_id: 'web', jti: 't', iat: AT_S - 5, exp: NOW_S + 300 },
       ...token,

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { expect, vi } from 'vitest'
 import { createPdp } from '../../../../pdp/engine/decision-point/create-pdp.ts'
 import type { Sql } from '../../../../pdp/engine/store/directory.ts'
-import { appendLog } from '../../../../pdp/engine/store/postgres/change-log.ts'
+import { appendJournal } from '../../../../pdp/engine/store/postgres/journal.ts'
 import { openPostgres } from '../../../../pdp/engine/store/postgres/postgres.ts'
 import { createExternalIssuers, type ExternalIssuers } from '../../../../pdp/identity/issuer/tokens/external-issuers.ts'
 import { masterKeysOf } from '../../../../pdp/shared/base/encryption.ts'
@@ -53,7 +53,7 @@ export async function openReceiver(
   const outcomes: IntakeOutcome[] = []
   const transmitter = await startTransmitter(await freePort(), given)
   const port = await freePort()
-  const parts = { sql, appendLog, fetch, clock: Date.now, log: logInto(log), masterKeys: masterKeysOf(MASTER_KEY) }
+  const parts = { sql, appendJournal, fetch, clock: Date.now, log: logInto(log), masterKeys: masterKeysOf(MASTER_KEY) }
   const issuers = createExternalIssuers({ ...parts, issuer: `http://127.0.0.1:${port}` })
   const receivers: Receiver[] = []
   const another = (deps: Partial<ReceiverDeps> = {}): Receiver => {

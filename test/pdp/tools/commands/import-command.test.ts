@@ -6,7 +6,7 @@ import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runPdpCli } from '../../../../pdp/cli.ts'
-import { ENVIRONMENT } from '../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { given } from '../../../support/tuples.ts'
 import { type Served, serve } from '../../server/serve/harness.ts'
 

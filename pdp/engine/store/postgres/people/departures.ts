@@ -2,9 +2,9 @@
 import type { WriteContext } from '../../../../shared/domain/change.ts'
 import { initiatorOf } from '../../../../shared/domain/outbox/events.ts'
 import type { Queries } from '../../directory.ts'
-import { appendToLogs } from '../change-log.ts'
+import { appendToJournals } from '../journal.ts'
 import { appendEvents, type OutboxEvent } from '../outbox.ts'
-import { lockLogs } from '../unit-of-work.ts'
+import { lockJournals } from '../unit-of-work.ts'
 
 type Departure = { readonly user: string; readonly lookedTo: string; readonly context: WriteContext }
 type Row = { user_id: string; looked_to: string; actor: string; request_id: string }
@@ -59,9 +59,9 @@ async function endSome(tx: Queries, { user, lookedTo, context }: Departure): Pro
   const next = (await tx.query<{ id: string }>(NEXT, [user, lookedTo])).map(({ id }) => id)
   if (next.length === 0) return null
   // What the next statement reads stays as it is until the end.
-  await lockLogs(tx, next)
+  await lockJournals(tx, next)
   const ended = (await tx.query<{ id: string }>(ENDED, [user, `user:${user}`, next])).map(({ id }) => id)
-  await appendToLogs(tx, ended, { kind: 'membership', user, membership: null }, context)
+  await appendToJournals(tx, ended, { kind: 'membership', user, membership: null }, context)
   const initiator = initiatorOf(context.actor, user)
   await appendEvents(
     tx,

@@ -1,6 +1,6 @@
 /** Memberships that end. One that is not active keeps a person out, so it ends only when nothing would count again. */
 import type { Change } from '../../../../shared/domain/change.ts'
-import type { LogId } from '../../../../shared/domain/change-log.ts'
+import type { JournalId } from '../../../../shared/domain/journal.ts'
 import { leaversIn, requireNothingWithheld, type Withheld } from '../../changes.ts'
 import type { Queries } from '../../directory.ts'
 
@@ -11,8 +11,8 @@ const WITHHELD = `
     exists (select 1 from role_grant where organization_id = $1 and subject = 'user:' || $2) as roles
   from membership where organization_id = $1 and user_id = $2 and status <> 'active'`
 
-/** The log must be locked. Throws PdpError `conflict`. */
-export async function assertNobodyLetIn(sql: Queries, log: LogId, changes: readonly Change[]): Promise<void> {
+/** The journal must be locked. Throws PdpError `conflict`. */
+export async function assertNoAccessRestored(sql: Queries, log: JournalId, changes: readonly Change[]): Promise<void> {
   for (const user of leaversIn(changes)) {
     const [withheld] = await sql.query<Withheld>(WITHHELD, [log, user])
     if (withheld !== undefined) requireNothingWithheld(user, withheld)

@@ -1,11 +1,11 @@
 /** Users and groups that companies' directories keep in their organizations, in PostgreSQL. */
 
-import { DIRECTORY } from '../../../../shared/domain/change-log.ts'
 import { PdpError } from '../../../../shared/domain/errors.ts'
+import { DIRECTORY } from '../../../../shared/domain/journal.ts'
 import type { JsonObject } from '../../../../shared/domain/json.ts'
 import type { Holdings, Provisioned, Provisioning, Queries } from '../../directory.ts'
-import { appendLog } from '../change-log.ts'
 import { credentialEvent } from '../credential-events.ts'
+import { appendJournal } from '../journal.ts'
 import { appendEvents } from '../outbox.ts'
 
 type Row = {
@@ -149,7 +149,7 @@ export function postgresProvisioning(sql: Queries): Provisioning {
       const kinds = new Set(gone.map(({ kind }) => kind))
       if (kinds.size === 0) return
       const changes = [...kinds].map((kind) => ({ kind, id: user, op: 'delete' }) as const)
-      await appendLog(sql, DIRECTORY, changes, context)
+      await appendJournal(sql, DIRECTORY, changes, context)
       const credentials = gone.flatMap(({ credential }) => (credential === null ? [] : [credential]))
       await appendEvents(
         sql,

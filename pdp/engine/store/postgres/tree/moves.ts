@@ -1,11 +1,11 @@
 /** What the move of an organization concerns, in PostgreSQL: its subtree, the clients around, and what they hold in it. */
-import { DIRECTORY } from '../../../../shared/domain/change-log.ts'
+import { DIRECTORY } from '../../../../shared/domain/journal.ts'
 import type { RoleGrant } from '../../../../shared/domain/role.ts'
 import type { Tuple } from '../../../../shared/domain/tuple.ts'
 import type { MovedClient, Moves, Queries } from '../../directory.ts'
-import { appendLog } from '../change-log.ts'
 import { endGrantsOf, endTokensOf } from '../client-tokens.ts'
-import { lockLogs } from '../unit-of-work.ts'
+import { appendJournal } from '../journal.ts'
+import { lockJournals } from '../unit-of-work.ts'
 import { placesBelow } from './tree.ts'
 
 const BELOW = `${placesBelow('$1')} select organization_id as id from place order by organization_id`
@@ -25,10 +25,10 @@ export function postgresMoves(sql: Queries): Moves {
       const rows = await sql.query<{ id: string }>(BELOW, [organization])
       return rows.map(({ id }) => id)
     },
-    lock: (organizations) => lockLogs(sql, organizations),
+    lock: (organizations) => lockJournals(sql, organizations),
     clientsOf: (organizations, countMax) => sql.query<MovedClient>(CLIENTS, [organizations, countMax]),
     async dropSecret(client, context) {
-      await appendLog(sql, DIRECTORY, [{ kind: 'client', id: client, op: 'write' }], context)
+      await appendJournal(sql, DIRECTORY, [{ kind: 'client', id: client, op: 'write' }], context)
       await endTokensOf(sql, client, context)
       await sql.query(
         `update client set secret_hash = null, secret_set_by = null, metadata = metadata - 'jwks' where client_id = $1`,

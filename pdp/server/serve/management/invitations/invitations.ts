@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { LANGUAGES } from '../../../../identity/html/words/words.ts'
 import type { Invitation } from '../../../../identity/people/invitations/invitations.ts'
-import { DIRECTORY, ENVIRONMENT } from '../../../../shared/domain/change-log.ts'
+import { DIRECTORY, ENVIRONMENT } from '../../../../shared/domain/journal.ts'
 import { TIERS, type Tier } from '../../../../shared/domain/membership.ts'
 import { type PageQuery, readPage } from '../../http/pagination.ts'
 import { ID, object, PERMISSION_KEY, TIMESTAMP } from '../../http/schemas.ts'

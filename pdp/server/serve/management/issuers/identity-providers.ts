@@ -5,7 +5,7 @@ import {
   type IdentityProvider,
   type ProviderDocument,
 } from '../../../../identity/people/upstream-providers/providers.ts'
-import { ENVIRONMENT } from '../../../../shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../shared/domain/journal.ts'
 import { isSafeKeyUrl } from '../../../../shared/token/remote-keys.ts'
 import { ID, LABEL, object, SECRET, text } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'

@@ -1,8 +1,8 @@
 /** The other issuers that the environment trusts. */
 import type { FastifyInstance } from 'fastify'
 import type { TrustedIssuerDocument } from '../../../../identity/issuer/tokens/external-issuers.ts'
-import { ENVIRONMENT } from '../../../../shared/domain/change-log.ts'
 import type { ValidationIssue } from '../../../../shared/domain/errors.ts'
+import { ENVIRONMENT } from '../../../../shared/domain/journal.ts'
 import { pointer } from '../../../../shared/domain/json.ts'
 import { quote } from '../../../../shared/domain/names.ts'
 import { ALGORITHM_NAMES } from '../../../../shared/token/algorithms.ts'

@@ -1,6 +1,6 @@
 /** Members of an organization, with their tier and status. */
 import type { FastifyInstance } from 'fastify'
-import { DIRECTORY } from '../../../../shared/domain/change-log.ts'
+import { DIRECTORY } from '../../../../shared/domain/journal.ts'
 import {
   MEMBERSHIP_STATUSES,
   type Membership,
@@ -66,7 +66,7 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
     async handle({ at, params: { org, user }, context }) {
       const { changed } = await at.store.write(org, [{ kind: 'membership', user, membership: null }], {
         context,
-        letsNobodyIn: true,
+        keepsSuspension: true,
       })
       if (!changed) throw new RequestProblem('not_found', `${user} is not a member of ${org}`)
       await at.sessions.endMember({ organization: org, user }, context)

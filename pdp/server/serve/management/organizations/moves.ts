@@ -2,7 +2,7 @@
 
 import { type MovedClient, SYSTEM } from '../../../../engine/store/directory.ts'
 import type { Change, WriteContext } from '../../../../shared/domain/change.ts'
-import type { LogId } from '../../../../shared/domain/change-log.ts'
+import type { JournalId } from '../../../../shared/domain/journal.ts'
 import type { Organization } from '../../../../shared/domain/organization.ts'
 import type { ManagementClient } from '../../authentication/authenticate.ts'
 import { RequestProblem } from '../../http/status.ts'
@@ -83,7 +83,7 @@ async function exposedOf(
 
 async function endHoldings(
   { store, moves }: Reach,
-  { log, clients, context }: { log: LogId; clients: readonly string[]; context: WriteContext },
+  { log, clients, context }: { log: JournalId; clients: readonly string[]; context: WriteContext },
 ): Promise<void> {
   const { grants, tuples } = await moves.heldBy(log, clients)
   const changes: readonly Change[] = [

@@ -1,6 +1,6 @@
 /** The tree of organizations. */
 import type { FastifyInstance } from 'fastify'
-import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../../shared/domain/change-log.ts'
+import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../../shared/domain/journal.ts'
 import type { Organization } from '../../../../shared/domain/organization.ts'
 import { type ManagementClient, reachOf, requireWithin } from '../../authentication/authenticate.ts'
 import { type PageQuery, readPage } from '../../http/pagination.ts'

@@ -6,7 +6,7 @@
 import type { HeldRole, Store } from '../../../../engine/store/contract.ts'
 import { type Definitions, definitionsOf, readDeclared } from '../../../../engine/writes/role-definitions.ts'
 import { scopesIn } from '../../../../identity/oauth/management-app.ts'
-import type { LogId } from '../../../../shared/domain/change-log.ts'
+import type { JournalId } from '../../../../shared/domain/journal.ts'
 import type { MembershipStatus } from '../../../../shared/domain/membership.ts'
 import type { Tuple } from '../../../../shared/domain/tuple.ts'
 import { lacksScopes, type ManagementClient } from '../../authentication/authenticate.ts'
@@ -27,7 +27,7 @@ type Given = { readonly roles: readonly HeldRole[]; readonly what: string }
 export async function requireGivenToGroups(
   at: Reach,
   caller: ManagementClient,
-  { log, tuples }: { readonly log: LogId; readonly tuples: readonly Omit<Tuple, 'expiresAtMs'>[] },
+  { log, tuples }: { readonly log: JournalId; readonly tuples: readonly Omit<Tuple, 'expiresAtMs'>[] },
 ): Promise<void> {
   const joined = tuples.filter(({ object, relation }) => relation === 'member' && object.startsWith(GROUP))
   const groups = new Set(joined.map(({ object }) => object))
@@ -40,7 +40,7 @@ export async function requireGivenToGroups(
 export async function requireGivenByMove(
   at: Reach,
   caller: ManagementClient,
-  { log, above }: { readonly log: LogId; readonly above: readonly LogId[] },
+  { log, above }: { readonly log: JournalId; readonly above: readonly JournalId[] },
 ): Promise<void> {
   const roles: HeldRole[] = []
   for (const organization of above) roles.push(...(await grantsIn(at.store, organization)))
@@ -58,7 +58,7 @@ export async function requireGivenByReturn(
     before,
     after,
   }: {
-    readonly log: LogId
+    readonly log: JournalId
     readonly user: string
     /** By the directory of a company. */
     readonly blocked: boolean
@@ -99,7 +99,7 @@ export async function requireGivingRoles(
 async function requireGivable(
   at: Reach,
   caller: ManagementClient,
-  { log, given: { roles, what } }: { readonly log: LogId; readonly given: Given },
+  { log, given: { roles, what } }: { readonly log: JournalId; readonly given: Given },
 ): Promise<void> {
   const definitions = definitionsOf(await readDeclared(at.store))
   const lacking = new Set<string>()
@@ -139,7 +139,7 @@ export async function rolesOfUser(
 /** Roles of the subject there, and of the groups that it is in. */
 async function rolesIn(
   store: Pick<Store, 'rows'>,
-  logs: readonly LogId[],
+  logs: readonly JournalId[],
   subject: string,
 ): Promise<readonly HeldRole[]> {
   if (logs.length === 0) return []
@@ -151,7 +151,7 @@ async function rolesIn(
 /** Roles of the groups and of all groups that they are members of. */
 async function rolesOfGroups(
   store: Pick<Store, 'rows'>,
-  log: LogId,
+  log: JournalId,
   groups: readonly string[],
 ): Promise<readonly HeldRole[]> {
   const keys = groups.map((group) => ({ log, kind: 'groups', subject: `${group}#member` }) as const)
@@ -164,11 +164,11 @@ async function rolesOfGroups(
   return held.map(({ app, role }) => ({ app, role }))
 }
 
-const grantsIn = (store: Pick<Store, 'roleGrants'>, log: LogId) => readGrants(store, { log })
+const grantsIn = (store: Pick<Store, 'roleGrants'>, log: JournalId) => readGrants(store, { log })
 
 async function readGrants(
   store: Pick<Store, 'roleGrants'>,
-  filter: { readonly log: LogId } | { readonly subject: string; readonly apps?: readonly string[] },
+  filter: { readonly log: JournalId } | { readonly subject: string; readonly apps?: readonly string[] },
 ): Promise<readonly HeldRole[]> {
   const grants = await store.roleGrants(filter, { after: null, countMax: GRANTS_MAX + 1 })
   if (grants.length > GRANTS_MAX) throw tooMany(`more than ${GRANTS_MAX} role grants would have to be read`)

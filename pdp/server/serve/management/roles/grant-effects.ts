@@ -3,7 +3,7 @@
 import { ancestors } from '../../../../engine/decide/roles.ts'
 import type { HeldRole, Store } from '../../../../engine/store/contract.ts'
 import type { Definitions } from '../../../../engine/writes/role-definitions.ts'
-import { ENVIRONMENT, type LogId } from '../../../../shared/domain/change-log.ts'
+import { ENVIRONMENT, type JournalId } from '../../../../shared/domain/journal.ts'
 
 const GRANTS_MAX = 10_000
 const GRANTS_PAGE = 1_000
@@ -21,7 +21,7 @@ export type Effects = {
   /** False: there are more grants or effects than the limits. */
   readonly complete: boolean
 }
-type Holdings = ReadonlyMap<LogId, ReadonlyMap<string, readonly HeldRole[]>>
+type Holdings = ReadonlyMap<JournalId, ReadonlyMap<string, readonly HeldRole[]>>
 
 /**
  * Reads grants of `app` and of organization-wide roles, if anybody holds one of the roles that change. A permission that another
@@ -38,13 +38,13 @@ export async function grantEffects(
 ): Promise<Effects> {
   if (!(await isAnyHeld(store, change))) return { gains: [], loses: [], complete: true }
   const { holdings, complete } = await readHoldings(store, change.app)
-  const logsAbove = await readLogsAbove(store, [...holdings.keys()])
+  const journalsAbove = await readJournalsAbove(store, [...holdings.keys()])
   const gains: Effect[] = []
   const loses: Effect[] = []
   for (const [log, subjects] of holdings) {
-    const above = logsAbove(log)
+    const above = journalsAbove(log)
     for (const [subject, roles] of subjects) {
-      const keys = (logs: readonly LogId[], definitions: Definitions): ReadonlySet<string> =>
+      const keys = (logs: readonly JournalId[], definitions: Definitions): ReadonlySet<string> =>
         new Set(logs.flatMap((at) => permissionsOf(holdings.get(at)?.get(subject) ?? [], definitions)))
       const before = keys([log, ...above], change.before)
       const after = keys([log, ...above], change.after)
@@ -70,8 +70,8 @@ async function readHoldings(
   store: Pick<Store, 'roleGrants'>,
   app: string,
 ): Promise<{ holdings: Holdings; complete: boolean }> {
-  const holdings = new Map<LogId, Map<string, HeldRole[]>>()
-  let after: { log: LogId; id: string } | null = null
+  const holdings = new Map<JournalId, Map<string, HeldRole[]>>()
+  let after: { log: JournalId; id: string } | null = null
   for (let count = 0; count < GRANTS_MAX; count += GRANTS_PAGE) {
     const page = await store.roleGrants({ apps: [app, null] }, { after, countMax: GRANTS_PAGE })
     for (const grant of page) {
@@ -101,10 +101,10 @@ async function isAnyHeld(
 }
 
 /** The other logs whose grants also apply in a log. The tree above all of them is read together. */
-async function readLogsAbove(
+async function readJournalsAbove(
   store: Pick<Store, 'rows'>,
-  logs: readonly LogId[],
-): Promise<(log: LogId) => readonly LogId[]> {
+  logs: readonly JournalId[],
+): Promise<(log: JournalId) => readonly JournalId[]> {
   const asked = logs.filter((log) => log !== ENVIRONMENT)
   const { rows } = await store.rows(
     [],

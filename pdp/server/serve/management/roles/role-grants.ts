@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { definitionsOf, readDeclared } from '../../../../engine/writes/role-definitions.ts'
 import { grantOf, requireFitting, requireRole, requireSubjectForm } from '../../../../engine/writes/role-grants.ts'
 import type { WriteContext } from '../../../../shared/domain/change.ts'
-import { DIRECTORY, ENVIRONMENT, type LogId } from '../../../../shared/domain/change-log.ts'
+import { DIRECTORY, ENVIRONMENT, type JournalId } from '../../../../shared/domain/journal.ts'
 import { typeOf } from '../../../../shared/domain/names.ts'
 import type { RoleGrant } from '../../../../shared/domain/role.ts'
 import type { ManagementClient } from '../../authentication/authenticate.ts'
@@ -32,27 +32,27 @@ const GRANT = object({ id: ID, app: { ...ID, type: ['string', 'null'] }, role: P
   'role',
   'subject',
 ])
-type Place = {
+type GrantRoutes = {
   readonly base: '/v1/organizations/:org/role-grants' | '/v1/role-grants'
   readonly organizationScope: 'organization' | 'environment'
   readonly suffix: string
   readonly where: string
-  readonly logOf: (params: { readonly org?: string }) => LogId
+  readonly journalOf: (params: { readonly org?: string }) => JournalId
 }
-const PLACES: readonly Place[] = [
+const PLACES: readonly GrantRoutes[] = [
   {
     base: '/v1/organizations/:org/role-grants',
     organizationScope: 'organization',
     suffix: '',
     where: 'in an organization, which rolls down to its descendants',
-    logOf: ({ org = '' }) => org,
+    journalOf: ({ org = '' }) => org,
   },
   {
     base: '/v1/role-grants',
     organizationScope: 'environment',
     suffix: 'Everywhere',
     where: 'in every organization',
-    logOf: () => ENVIRONMENT,
+    journalOf: () => ENVIRONMENT,
   },
 ]
 
@@ -60,8 +60,8 @@ export function addRoleGrants(app: FastifyInstance, deps: ManagementDeps): void 
   for (const place of PLACES) addGrantsOf(app, deps, place)
 }
 
-function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: Place): void {
-  const { base, organizationScope, suffix, where, logOf } = place
+function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: GrantRoutes): void {
+  const { base, organizationScope, suffix, where, journalOf } = place
   const common = { tag: 'Roles', scope: 'roles:write', organizationScope } as const
   addManagementRoute<{ params: 'org'; body: GrantBody }>(app, deps, {
     ...common,
@@ -72,8 +72,9 @@ function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: Place): 
     body: BODY,
     answer: GRANT,
     // Locked so that the role cannot change and its holder cannot be deleted meanwhile.
-    locks: (params) => [DIRECTORY, ENVIRONMENT, logOf(params)],
-    handle: ({ at, caller, params, body, context }) => writeGrant(at, { caller, log: logOf(params), body, context }),
+    locks: (params) => [DIRECTORY, ENVIRONMENT, journalOf(params)],
+    handle: ({ at, caller, params, body, context }) =>
+      writeGrant(at, { caller, log: journalOf(params), body, context }),
   })
   addManagementRoute<{ params: 'org' | 'id' }>(app, deps, {
     ...common,
@@ -82,9 +83,9 @@ function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: Place): 
     operation: `revokeRole${suffix}`,
     summary: 'Removes a grant. The next decision sees it.',
     answer: null,
-    locks: (params) => [logOf(params)],
+    locks: (params) => [journalOf(params)],
     async handle({ at, params, context }) {
-      const log = logOf(params)
+      const log = journalOf(params)
       const [grant] = await at.store.roleGrants({ log, id: params.id }, { after: null, countMax: 1 })
       const change = grant && ({ kind: 'role_grant', op: 'delete', grant: present(grant) } as const)
       const done = change !== undefined && (await at.store.write(log, [change], { context })).changed
@@ -102,7 +103,7 @@ function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: Place): 
     answer: GRANT,
     list: true,
     async handle({ params, query: { subject, ...query } }) {
-      const log = logOf(params)
+      const log = journalOf(params)
       const page = await readPage(deps.store, query, {
         list: ['role-grants', log, subject ?? null],
         log,
@@ -122,7 +123,7 @@ function present({ id, app, role, subject }: RoleGrant): RoleGrant {
   return { id, app, role, subject }
 }
 
-type Wanted = { caller: ManagementClient; log: LogId; body: GrantBody; context: WriteContext }
+type Wanted = { caller: ManagementClient; log: JournalId; body: GrantBody; context: WriteContext }
 
 async function writeGrant(deps: ManagementDeps, { caller, log, body, context }: Wanted): Promise<ManagementResponse> {
   const { app = null, role, subject } = body
@@ -153,7 +154,7 @@ async function requireSubject(deps: ManagementDeps, subject: string): Promise<vo
  */
 export async function requireHolding(
   deps: Pick<ManagementDeps, 'pdp'>,
-  grant: { caller: ManagementClient; log: LogId; app: string | null; permissions: readonly string[] },
+  grant: { caller: ManagementClient; log: JournalId; app: string | null; permissions: readonly string[] },
 ): Promise<void> {
   const { caller, log, app, permissions } = grant
   const isBound = caller.organizationScope.length > 0

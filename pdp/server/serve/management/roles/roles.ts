@@ -8,7 +8,7 @@ import {
   tokenIssue,
 } from '../../../../engine/writes/role-definitions.ts'
 import { isManagementKey, MANAGEMENT_APP } from '../../../../identity/oauth/management-app.ts'
-import { ENVIRONMENT } from '../../../../shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../shared/domain/journal.ts'
 import type { OrganizationRole } from '../../../../shared/domain/role.ts'
 import { type PageQuery, readPage, sortedPage } from '../../http/pagination.ts'
 import { LABEL, object, PERMISSION_KEY, PERMISSION_KEYS } from '../../http/schemas.ts'

@@ -1,6 +1,6 @@
 /** Imports people of another system with their password hashes: all of a file, or none. */
 import type { FastifyInstance } from 'fastify'
-import { DIRECTORY } from '../../../../shared/domain/change-log.ts'
+import { DIRECTORY } from '../../../../shared/domain/journal.ts'
 import { isStream, piecesOf } from '../../http/bodies.ts'
 import { object } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'

@@ -2,7 +2,7 @@
 
 import type { ImportedUser } from '../../../../engine/store/directory.ts'
 import { isAddress } from '../../../../identity/people/invitations/mail-address.ts'
-import { readForeignHash } from '../../../../identity/people/passwords/foreign-hash.ts'
+import { readImportedHash } from '../../../../identity/people/passwords/imported-hash.ts'
 import type { ValidationIssue } from '../../../../shared/domain/errors.ts'
 import { isJsonObject, textIssue } from '../../../../shared/domain/json.ts'
 import { isId } from '../../../../shared/domain/names.ts'
@@ -75,7 +75,7 @@ function parseUser(text: string): ImportedUser | string {
   if (emailVerified && email === null) return 'email_verified is true without an email'
   if (name !== null && !isText(name, LABEL_FORM)) return 'name is not a text of 1 to 256 characters'
   if (hash === null) return { id, email, emailVerified, name, passwordHash: null }
-  const read = typeof hash === 'string' ? readForeignHash(hash) : { issue: 'is not a text' }
+  const read = typeof hash === 'string' ? readImportedHash(hash) : { issue: 'is not a text' }
   if ('issue' in read) return `password_hash ${read.issue}`
   return { id, email, emailVerified, name, passwordHash: read.hash }
 }

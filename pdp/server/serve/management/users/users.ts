@@ -9,7 +9,7 @@ import {
   isAddress,
 } from '../../../../identity/people/invitations/mail-address.ts'
 import { hashSecret, verifySecret } from '../../../../identity/people/passwords/password-hash.ts'
-import { DIRECTORY, TOKENS } from '../../../../shared/domain/change-log.ts'
+import { DIRECTORY, TOKENS } from '../../../../shared/domain/journal.ts'
 import { type PageQuery, readPage } from '../../http/pagination.ts'
 import { ID, LABEL, object, text } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'

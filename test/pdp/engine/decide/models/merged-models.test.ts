@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { createPdp } from '../../../../../pdp/engine/decision-point/create-pdp.ts'
 import { memoryStore } from '../../../../../pdp/engine/store/memory/memory.ts'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { user } from '../../../../../pdp/shared/domain/subjects.ts'
 import { given, put } from '../../../../support/tuples.ts'
 

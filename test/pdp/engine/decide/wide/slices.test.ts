@@ -2,10 +2,10 @@
 import { expect, test } from 'vitest'
 import { Paused, Slice } from '../../../../../pdp/engine/decide/slices.ts'
 import { createPdp } from '../../../../../pdp/engine/decision-point/create-pdp.ts'
-import { Turns } from '../../../../../pdp/engine/store/cache/turns.ts'
+import { EventLoopTurns } from '../../../../../pdp/engine/store/cache/event-loop-turns.ts'
 import type { Store } from '../../../../../pdp/engine/store/contract.ts'
 import { memoryStore } from '../../../../../pdp/engine/store/memory/memory.ts'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { user } from '../../../../../pdp/shared/domain/subjects.ts'
 import { remoteMemoryStore } from '../../../../support/cached.ts'
 import { drop, given, put } from '../../../../support/tuples.ts'
@@ -115,7 +115,7 @@ test.each(STORES)(
 
 test('gives no answer to what has not ended by its deadline', async () => {
   let nowMs = 0
-  const turns = new Turns({ clock: () => nowMs })
+  const turns = new EventLoopTurns({ clock: () => nowMs })
   let resumed = 0
   const forever = (): Paused<boolean> =>
     new Paused(() => {
@@ -132,7 +132,7 @@ test('gives no answer to what has not ended by its deadline', async () => {
 })
 
 test('lets few evaluations hold a snapshot at once, and gives the place of one that ends to the next', async () => {
-  const turns = new Turns()
+  const turns = new EventLoopTurns()
   const held: ((failed: boolean) => void)[] = []
   let [most, open] = [0, 0]
   const all = Array.from({ length: 6 }, () =>
@@ -156,7 +156,7 @@ test('lets few evaluations hold a snapshot at once, and gives the place of one t
 
 test('gives each long evaluation one slice in a turn, and begins others before it', async () => {
   const waiting: (() => void)[] = []
-  const turns = new Turns({ clock: () => 0, nextTurn: (run) => void waiting.push(run), visitsPerSlice: 10 })
+  const turns = new EventLoopTurns({ clock: () => 0, nextTurn: (run) => void waiting.push(run), visitsPerSlice: 10 })
   const seen: string[] = []
   const slice = turns.newSlice()
   slice.left = 0

@@ -8,11 +8,11 @@ import {
   type StatedValue,
   slotName,
 } from '../../../../../pdp/engine/store/entitlements/shared-cache.ts'
-import type { LogPosition } from '../../../../../pdp/shared/domain/change-log.ts'
 import type { Entitlement } from '../../../../../pdp/shared/domain/entitlement.ts'
 import { PdpError } from '../../../../../pdp/shared/domain/errors.ts'
+import type { JournalPosition } from '../../../../../pdp/shared/domain/journal.ts'
 
-const at = (entitlementVersion: number, entitlementWriteId = 'w'): LogPosition => ({
+const at = (entitlementVersion: number, entitlementWriteId = 'w'): JournalPosition => ({
   revision: 9,
   writeId: 'x',
   entitlementVersion,
@@ -55,7 +55,7 @@ function world(options: { keptMsMax?: number } = {}) {
   }
   const make = () => new EntitlementCache({ source, shared, clock: () => now.ms })
   const cache = make()
-  const counts = async (standing: LogPosition, keys: readonly string[], of = cache) => {
+  const counts = async (standing: JournalPosition, keys: readonly string[], of = cache) => {
     const read = await of.read('acme', standing, keys)
     return read && keys.map((key) => read.get(key)?.value.count ?? null)
   }

@@ -5,7 +5,7 @@ import { KeyOrder } from '../../../../../pdp/engine/store/memory/key-order.ts'
 import { memoryStore } from '../../../../../pdp/engine/store/memory/memory.ts'
 import { TupleIndex } from '../../../../../pdp/engine/store/memory/tuple-index.ts'
 import type { Change } from '../../../../../pdp/shared/domain/change.ts'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import type { Tuple } from '../../../../../pdp/shared/domain/tuple.ts'
 import { context, drop, grant, member, organization, put } from '../../../../support/tuples.ts'
 

@@ -12,7 +12,7 @@ import {
 } from '../../../../../pdp/engine/store/contract.ts'
 import { memoryStore } from '../../../../../pdp/engine/store/memory/memory.ts'
 import { openPostgres } from '../../../../../pdp/engine/store/postgres/postgres.ts'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { user } from '../../../../../pdp/shared/domain/subjects.ts'
 import { openTestDatabase } from '../../../../support/database.ts'
 import { calls, openStatementCounter, type StatementCounter } from '../../../../support/statements.ts'

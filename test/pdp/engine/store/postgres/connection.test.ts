@@ -5,7 +5,7 @@ import type { Store } from '../../../../../pdp/engine/store/contract.ts'
 import type { Sql } from '../../../../../pdp/engine/store/directory.ts'
 import type { TimeLimits } from '../../../../../pdp/engine/store/postgres/connection/database.ts'
 import { openPostgres } from '../../../../../pdp/engine/store/postgres/postgres.ts'
-import { TOKENS } from '../../../../../pdp/shared/domain/change-log.ts'
+import { TOKENS } from '../../../../../pdp/shared/domain/journal.ts'
 import { openTestDatabase } from '../../../../support/database.ts'
 
 /** Of a test that waits for the bounds. */

@@ -4,7 +4,7 @@ import type { Directory, Sql, User } from '../../../../../pdp/engine/store/direc
 import { postgresDirectory } from '../../../../../pdp/engine/store/postgres/directory.ts'
 import { openPostgres } from '../../../../../pdp/engine/store/postgres/postgres.ts'
 import type { Change } from '../../../../../pdp/shared/domain/change.ts'
-import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../../../pdp/shared/domain/change-log.ts'
+import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../../../pdp/shared/domain/journal.ts'
 import { openTestDatabase } from '../../../../support/database.ts'
 
 const context = { actor: 'service:admin', requestId: 'r1' }

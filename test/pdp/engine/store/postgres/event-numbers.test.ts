@@ -4,7 +4,7 @@ import { numberEvents } from '../../../../../pdp/engine/store/number-events.ts'
 import { appendEvents, type OutboxEvent } from '../../../../../pdp/engine/store/postgres/outbox.ts'
 import { openPostgres } from '../../../../../pdp/engine/store/postgres/postgres.ts'
 import type { Change } from '../../../../../pdp/shared/domain/change.ts'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { openTestDatabase, type TestDatabase } from '../../../../support/database.ts'
 import { context } from '../../../../support/tuples.ts'
 

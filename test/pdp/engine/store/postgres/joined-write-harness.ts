@@ -5,7 +5,7 @@ import { createPdp } from '../../../../../pdp/engine/decision-point/create-pdp.t
 import type { EmbeddedPdp } from '../../../../../pdp/engine/decision-point/embedded.ts'
 import type { Store } from '../../../../../pdp/engine/store/contract.ts'
 import { postgresStore } from '../../../../../pdp/engine/store/postgres/postgres.ts'
-import type { LogPosition } from '../../../../../pdp/shared/domain/change-log.ts'
+import type { JournalPosition } from '../../../../../pdp/shared/domain/journal.ts'
 import { openTestDatabase, type TestDatabase } from '../../../../support/database.ts'
 
 export type Application = {
@@ -19,7 +19,7 @@ export type Application = {
   readonly org: string
   /** Counts tests. */
   readonly number: number
-  position(): Promise<LogPosition | undefined>
+  position(): Promise<JournalPosition | undefined>
   /** Begins, works, and ends as told. */
   transaction<T>(end: 'commit' | 'rollback', work: (client: pg.PoolClient) => Promise<T>): Promise<T>
 }

@@ -4,10 +4,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { RowKey, Store } from '../../../../../pdp/engine/store/contract.ts'
 import type { Sql } from '../../../../../pdp/engine/store/directory.ts'
 import type { Connection, Database } from '../../../../../pdp/engine/store/postgres/connection/database.ts'
-import { NO_TURNS } from '../../../../../pdp/engine/store/postgres/connection/turns.ts'
+import { NO_JOURNAL_TURNS } from '../../../../../pdp/engine/store/postgres/connection/journal-turns.ts'
 import { openPostgres } from '../../../../../pdp/engine/store/postgres/postgres.ts'
 import { storeOver } from '../../../../../pdp/engine/store/postgres/store.ts'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { openTestDatabase } from '../../../../support/database.ts'
 
 type Statement = { readonly text: string; readonly values: readonly unknown[] }
@@ -159,7 +159,7 @@ async function statementsOf(read: (store: Store) => Promise<unknown>): Promise<r
     lengthy: (_, work) => work(connection),
     transaction: (work) => work(connection),
   }
-  await read(storeOver(recording, NO_TURNS, { close: async () => {} })).catch(() => undefined) // no answer is no good answer
+  await read(storeOver(recording, NO_JOURNAL_TURNS, { close: async () => {} })).catch(() => undefined) // no answer is no good answer
   expect(sent).not.toEqual([])
   return sent
 }

@@ -3,11 +3,11 @@ import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../../pdp/engine/decision-point/create-pdp.ts'
 import type { Store } from '../../../../../pdp/engine/store/contract.ts'
 import type { Sql } from '../../../../../pdp/engine/store/directory.ts'
-import { appendLog } from '../../../../../pdp/engine/store/postgres/change-log.ts'
+import { appendJournal } from '../../../../../pdp/engine/store/postgres/journal.ts'
 import { openPostgres } from '../../../../../pdp/engine/store/postgres/postgres.ts'
 import { createRetention } from '../../../../../pdp/engine/store/postgres/retention.ts'
 import { startRetention } from '../../../../../pdp/server/runtime/retention.ts'
-import { type LogId, TOKENS } from '../../../../../pdp/shared/domain/change-log.ts'
+import { type JournalId, TOKENS } from '../../../../../pdp/shared/domain/journal.ts'
 import { user } from '../../../../../pdp/shared/domain/subjects.ts'
 import { createLog } from '../../../../../pdp/shared/process/log.ts'
 import { openTestDatabase } from '../../../../support/database.ts'
@@ -33,19 +33,19 @@ beforeEach(async () => {
 afterAll(() => close())
 
 /** Makes the entries up to a revision that many days old. */
-const age = (log: LogId, revision: number, days: number) =>
+const age = (log: JournalId, revision: number, days: number) =>
   sql.query(
     `update change_log set written_at = now() - make_interval(days => $3) where organization_id = $1 and revision <= $2`,
     [log, revision, days],
   )
-const revisionsOf = async (log: LogId) =>
+const revisionsOf = async (log: JournalId) =>
   (
     await sql.query<{ revision: number }>(
       'select distinct revision from change_log where organization_id = $1 order by 1',
       [log],
     )
   ).map(({ revision }) => revision)
-const write = async (log: LogId, count: number) => {
+const write = async (log: JournalId, count: number) => {
   await given(store, log)
   for (let i = 1; i <= count; i++) {
     await store.write(log, [put(`doc:${i}#viewer@user:alice`), put(`doc:${i}#viewer@user:bob`)], { context })
@@ -74,7 +74,7 @@ describe('the log of changes', () => {
   test('is kept for ever when nothing else was said, apart from revocations of tokens that nobody could show any more', async () => {
     await write('a', 3)
     for (const id of ['1', '2', '3', '4']) {
-      await sql.transaction((t) => appendLog(t, TOKENS, [{ kind: 'token', by: 'jti', id }], context))
+      await sql.transaction((t) => appendJournal(t, TOKENS, [{ kind: 'token', by: 'jti', id }], context))
     }
     await age('a', 3, 4_000)
     await age(TOKENS, 2, 2)
@@ -85,7 +85,7 @@ describe('the log of changes', () => {
 
   test('keeps revocations of tokens for a day, though other changes are kept for less', async () => {
     for (const id of ['1', '2']) {
-      await sql.transaction((t) => appendLog(t, TOKENS, [{ kind: 'token', by: 'jti', id }], context))
+      await sql.transaction((t) => appendJournal(t, TOKENS, [{ kind: 'token', by: 'jti', id }], context))
     }
     await sql.query(`update change_log set written_at = now() - interval '23 hours'`)
     expect(await trim(1)).toBe(0)

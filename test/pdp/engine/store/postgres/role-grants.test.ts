@@ -4,7 +4,7 @@ import { createPdp } from '../../../../../pdp/engine/decision-point/create-pdp.t
 import type { Store } from '../../../../../pdp/engine/store/contract.ts'
 import { memoryStore } from '../../../../../pdp/engine/store/memory/memory.ts'
 import { openPostgres } from '../../../../../pdp/engine/store/postgres/postgres.ts'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import type { RoleGrant } from '../../../../../pdp/shared/domain/role.ts'
 import { openTestDatabase } from '../../../../support/database.ts'
 import { context, given, grant } from '../../../../support/tuples.ts'

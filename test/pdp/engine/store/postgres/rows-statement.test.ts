@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { RowKey, Store } from '../../../../../pdp/engine/store/contract.ts'
 import { openPostgres } from '../../../../../pdp/engine/store/postgres/postgres.ts'
 import { rowsStatement } from '../../../../../pdp/engine/store/postgres/rows.ts'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { openTestDatabase } from '../../../../support/database.ts'
 import { given, grant, member, put } from '../../../../support/tuples.ts'
 

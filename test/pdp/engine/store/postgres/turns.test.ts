@@ -1,13 +1,13 @@
 /** Who waits for whom before a connection is taken. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { createTurns } from '../../../../../pdp/engine/store/postgres/connection/turns.ts'
+import { createJournalTurns } from '../../../../../pdp/engine/store/postgres/connection/journal-turns.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
 afterEach(() => void vi.useRealTimers())
 
 const OVERLOADED = { code: 'overloaded' }
 const open = () => {
-  const turns = createTurns({ waitMsMax: 4_000, waitingMax: 2 })
+  const turns = createJournalTurns({ waitMsMax: 4_000, waitingMax: 2 })
   const held: (() => void)[] = []
   const hold = (...names: string[]) => turns.take(names, () => new Promise<void>((resolve) => held.push(resolve)))
   return { turns, hold, held }

@@ -4,8 +4,8 @@ import type { RowKey, Store } from '../../../../../pdp/engine/store/contract.ts'
 import type { Sql } from '../../../../../pdp/engine/store/directory.ts'
 import { openPostgres } from '../../../../../pdp/engine/store/postgres/postgres.ts'
 import { KnownPositions } from '../../../../../pdp/engine/store/postgres/vector.ts'
-import { ENVIRONMENT, type LogId, TOKENS } from '../../../../../pdp/shared/domain/change-log.ts'
 import { PdpError } from '../../../../../pdp/shared/domain/errors.ts'
+import { ENVIRONMENT, type JournalId, TOKENS } from '../../../../../pdp/shared/domain/journal.ts'
 import { openTestDatabase } from '../../../../support/database.ts'
 import { openStatementCounter, type StatementCounter } from '../../../../support/statements.ts'
 import { context, gate, given, organization, put } from '../../../../support/tuples.ts'
@@ -32,7 +32,7 @@ beforeAll(async () => {
 })
 afterAll(() => close())
 
-const standing = async (log: LogId) => (await here.store.vector([log])).logs.get(log)
+const standing = async (log: JournalId) => (await here.store.vector([log])).logs.get(log)
 
 describe('where logs stand', () => {
   test('is sent by the server only for those that moved', async () => {

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, inject } from 'vitest'
 import { createPdp } from '../../../../../pdp/engine/decision-point/create-pdp.ts'
 import type { Sql } from '../../../../../pdp/engine/store/directory.ts'
-import { appendLog } from '../../../../../pdp/engine/store/postgres/change-log.ts'
 import { postgresDirectory } from '../../../../../pdp/engine/store/postgres/directory.ts'
+import { appendJournal } from '../../../../../pdp/engine/store/postgres/journal.ts'
 import { appendEvents } from '../../../../../pdp/engine/store/postgres/outbox.ts'
 import { openPostgres } from '../../../../../pdp/engine/store/postgres/postgres.ts'
 import { createIdentity, type Identity } from '../../../../../pdp/identity/identity.ts'
@@ -50,7 +50,7 @@ export const rotate = (over: Partial<Parameters<typeof rotateMasterKey>[0]> = {}
 export async function identityWith(masterKeys: MasterKeys, sent: string[] = []): Promise<Identity> {
   const identity = await createIdentity({
     ...{ issuer: ISSUER, sql, store, directory: postgresDirectory(sql), pdp: createPdp({ store }) },
-    ...{ appendLog, appendEvents, masterKeys, decoyHash: DECOY_HASH, clock: Date.now, log: logInto([]) },
+    ...{ appendJournal, appendEvents, masterKeys, decoyHash: DECOY_HASH, clock: Date.now, log: logInto([]) },
     fetch: async (_url: unknown, init?: RequestInit) => {
       sent.push(new Headers(init?.headers).get('authorization') ?? '')
       return Response.json({ active: false })
@@ -109,12 +109,12 @@ export async function fill(identity: Identity, sessions = 3): Promise<string> {
 /** Whether Eve's authenticator is good for a sign-in. */
 export async function accepts(masterKeys: MasterKeys, secret: string): Promise<boolean> {
   const clock = Date.now
-  const revocations = createRevocations({ sql, appendLog, appendEvents, clock })
+  const revocations = createRevocations({ sql, appendJournal, appendEvents, clock })
   const parts = {
     issuer: ISSUER,
     sql,
     directory: postgresDirectory(sql),
-    appendLog,
+    appendJournal,
     appendEvents,
     revocations,
     masterKeys,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../../pdp/engine/decision-point/create-pdp.ts'
-import { appendLog } from '../../../../../pdp/engine/store/postgres/change-log.ts'
+import { appendJournal } from '../../../../../pdp/engine/store/postgres/journal.ts'
 import { appendEvents } from '../../../../../pdp/engine/store/postgres/outbox.ts'
 import { createIdentity, type Identity } from '../../../../../pdp/identity/identity.ts'
 import { PUBLISHED_SECONDS_MIN, rotateKeys } from '../../../../../pdp/identity/issuer/keys/key-rotation.ts'
@@ -24,7 +24,7 @@ beforeAll(async () => {
   world = await openWorld()
   const { issuer, sql, store, directory } = world
   const parts = {
-    appendLog,
+    appendJournal,
     appendEvents,
     fetch: globalThis.fetch,
     masterKeys: masterKeysOf(MASTER_KEY),

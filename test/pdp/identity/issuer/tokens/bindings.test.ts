@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { numberEvents } from '../../../../../pdp/engine/store/number-events.ts'
-import { appendLog } from '../../../../../pdp/engine/store/postgres/change-log.ts'
+import { appendJournal } from '../../../../../pdp/engine/store/postgres/journal.ts'
 import { appendEvents } from '../../../../../pdp/engine/store/postgres/outbox.ts'
 import { openPostgres } from '../../../../../pdp/engine/store/postgres/postgres.ts'
 import { createBindings } from '../../../../../pdp/identity/issuer/tokens/bindings.ts'
@@ -13,7 +13,7 @@ let revocations: Revocations
 beforeAll(async () => {
   database = await openTestDatabase()
   opened = await openPostgres({ connectionString: database.connectionString })
-  revocations = createRevocations({ sql: opened.sql, appendLog, appendEvents, clock: Date.now })
+  revocations = createRevocations({ sql: opened.sql, appendJournal, appendEvents, clock: Date.now })
 })
 afterAll(async () => {
   await opened.close()
@@ -91,7 +91,7 @@ test('an ending that cannot be logged deletes nothing', async () => {
     sql: opened.sql,
     clock: Date.now,
     appendEvents,
-    appendLog: async () => {
+    appendJournal: async () => {
       throw new Error('the log is full')
     },
   })

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { appendLog } from '../../../../../pdp/engine/store/postgres/change-log.ts'
+import { appendJournal } from '../../../../../pdp/engine/store/postgres/journal.ts'
 import {
   createTokenHook,
   HOOK_BYTES_MAX,
@@ -115,7 +115,7 @@ describe('the token hook', () => {
     const skipped: string[] = []
     const hook = createTokenHook({
       sql: world.sql,
-      appendLog,
+      appendJournal,
       masterKeys: masterKeysOf(MASTER_KEY),
       fetch: (_url, init) => {
         const { token } = parseObject('body' in init ? String(init.body) : '')

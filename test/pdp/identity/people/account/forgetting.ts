@@ -1,8 +1,8 @@
 /** People who forgot their password, with a mailbox, and a browser on the pages for it. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
 import type { Sql } from '../../../../../pdp/engine/store/directory.ts'
-import { lockLog } from '../../../../../pdp/engine/store/log-lock.ts'
-import { DIRECTORY } from '../../../../../pdp/shared/domain/change-log.ts'
+import { lockJournal } from '../../../../../pdp/engine/store/journal-lock.ts'
+import { DIRECTORY } from '../../../../../pdp/shared/domain/journal.ts'
 import { type Browser, createBrowser } from '../../../../support/browser.ts'
 import { CONTEXT, openWorld, type World } from '../../harness.ts'
 import { accountWith, type Mailbox, openMailbox } from '../mail/mailbox.ts'
@@ -66,7 +66,7 @@ export async function meanwhile(
 ): Promise<Response> {
   let changing: Promise<Response> | undefined
   await world.sql.transaction(async (tx) => {
-    await lockLog(tx, DIRECTORY)
+    await lockJournal(tx, DIRECTORY)
     changing = change()
     const waiting = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
     await expect.poll(() => world.sql.query(waiting), { timeout: 20_000, interval: 5 }).toHaveLength(1)

@@ -1,6 +1,6 @@
 /** A code or a recovery code that is given at two nodes at the same time. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { appendLog } from '../../../../../pdp/engine/store/postgres/change-log.ts'
+import { appendJournal } from '../../../../../pdp/engine/store/postgres/journal.ts'
 import { appendEvents } from '../../../../../pdp/engine/store/postgres/outbox.ts'
 import { createSecondFactor } from '../../../../../pdp/identity/people/factors/second-factor.ts'
 import { masterKeysOf } from '../../../../../pdp/shared/base/encryption.ts'
@@ -17,7 +17,7 @@ afterAll(() => world.close())
 const nodes = (nowMs: number, aheadMs: number) =>
   [0, aheadMs].map((ahead) =>
     createSecondFactor({
-      ...{ issuer: world.issuer, sql: world.sql, directory: world.directory, appendLog, appendEvents },
+      ...{ issuer: world.issuer, sql: world.sql, directory: world.directory, appendJournal, appendEvents },
       revocations: { endUser: async () => [] },
       masterKeys: masterKeysOf(MASTER_KEY),
       clock: () => nowMs + ahead,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { createBrowser } from '../../../../support/browser.ts'
 import { CONTEXT } from '../../harness.ts'
 import {

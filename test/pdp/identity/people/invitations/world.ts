@@ -1,7 +1,7 @@
 /** People who are invited by mail, and a browser in which they open the link. */
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import type { HeldRole } from '../../../../../pdp/engine/store/contract.ts'
-import { DIRECTORY, ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { DIRECTORY, ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import type { Membership, Tier } from '../../../../../pdp/shared/domain/membership.ts'
 import { type Browser, createBrowser, hiddenFields } from '../../../../support/browser.ts'
 import { cheapHash } from '../../../../support/passwords/cheap-hash.ts'

@@ -1,7 +1,7 @@
 /** The context of a question over HTTP and gRPC: who may set it, and what comes of it. */
 import { type ServiceError, status } from '@grpc/grpc-js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { putIf } from '../../../../support/tuples.ts'
 import { type DecisionClient, decisionClient } from '../decision-client.ts'
 import { CONTEXT, type Json, type Served, seedAcme, serve } from '../harness.ts'

@@ -1,8 +1,8 @@
 /** Reasons, and questions about others: the same over HTTP and gRPC, for services alone, in their organization alone. */
 import { type ServiceError, status } from '@grpc/grpc-js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
 import type { PermissionResult } from '../../../../../pdp/shared/domain/decision.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { grant, member, organization, put } from '../../../../support/tuples.ts'
 import { type DecisionClient, decisionClient } from '../decision-client.ts'
 import { CONTEXT, type Json, type Served, seedAcme, serve } from '../harness.ts'

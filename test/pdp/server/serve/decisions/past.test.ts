@@ -1,7 +1,7 @@
 /** Questions about the past over HTTP: the asker is who it is now. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { appendLog } from '../../../../../pdp/engine/store/postgres/change-log.ts'
-import { TOKENS } from '../../../../../pdp/shared/domain/change-log.ts'
+import { appendJournal } from '../../../../../pdp/engine/store/postgres/journal.ts'
+import { TOKENS } from '../../../../../pdp/shared/domain/journal.ts'
 import { CONTEXT, type Json, type Served, seedAcme, serve } from '../harness.ts'
 
 let served: Served
@@ -31,7 +31,7 @@ test('a token that is revoked now learns nothing of a time when it was not', asy
     (await served.send('POST', '/oauth/decisions', { token, body })).body
   const [gone, other] = [reader('gone'), reader('other')]
   expect((await ask(gone)).permissions[0].allowed).toBe(true)
-  await served.sql.transaction((sql) => appendLog(sql, TOKENS, [{ kind: 'token', by: 'jti', id: 'gone' }], CONTEXT))
+  await served.sql.transaction((sql) => appendJournal(sql, TOKENS, [{ kind: 'token', by: 'jti', id: 'gone' }], CONTEXT))
   expect(await ask(gone)).toMatchObject({ subject: null, permissions: [{ allowed: false }] })
   expect((await ask(other)).permissions[0].allowed).toBe(true)
 })

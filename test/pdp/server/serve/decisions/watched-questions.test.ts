@@ -5,8 +5,8 @@ import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createWatchedQuestions } from '../../../../../pdp/server/serve/decisions/watched-questions.ts'
 import type { Change } from '../../../../../pdp/shared/domain/change.ts'
-import { ENVIRONMENT, TOKENS } from '../../../../../pdp/shared/domain/change-log.ts'
 import { PdpError } from '../../../../../pdp/shared/domain/errors.ts'
+import { ENVIRONMENT, TOKENS } from '../../../../../pdp/shared/domain/journal.ts'
 import { serviceDefinition } from '../../../../../pdp/shared/process/grpc/service.ts'
 import {
   type DecideStreamRequest,

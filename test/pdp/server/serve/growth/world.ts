@@ -1,7 +1,7 @@
 /** An environment of as many organizations as asked for: rows made by SQL, of each kind that a tenant has. */
 import pg from 'pg'
 import { inject } from 'vitest'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { organization, put } from '../../../../support/tuples.ts'
 import { CONTEXT, type Served, serve } from '../harness.ts'
 

@@ -1,7 +1,7 @@
 /** Who may manage what: tokens, scopes, organizations. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { SERVICE_SCOPES } from '../../../../../pdp/identity/oauth/scopes.ts'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { CONTEXT, type Served, seedAcme, serve } from '../harness.ts'
 
 let served: Served

@@ -1,7 +1,7 @@
 /** Blocking a person: the state in which a directory puts who leaves, set and taken back by the operator. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { MANAGEMENT_MANIFEST } from '../../../../../pdp/identity/oauth/management-app.ts'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { CONTEXT, type Json, type Served, serve } from '../harness.ts'
 
 let served: Served

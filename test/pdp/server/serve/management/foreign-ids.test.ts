@@ -1,6 +1,6 @@
 /** A client of one tenant learns nothing from the ids of another: what exists there is answered like what nobody has. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { CONTEXT, type Served, seedAcme, serve } from '../harness.ts'
 import { seedWrites, sendWrite, WRITES, type WriteCall } from './writes.ts'
 

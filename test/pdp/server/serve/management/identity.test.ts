@@ -2,7 +2,7 @@ import { exportJWK, generateKeyPair } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { numberEvents } from '../../../../../pdp/engine/store/number-events.ts'
 import { appendEvents } from '../../../../../pdp/engine/store/postgres/outbox.ts'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { CONTEXT, type Served, serve } from '../harness.ts'
 
 let served: Served

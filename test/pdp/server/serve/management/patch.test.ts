@@ -1,7 +1,7 @@
 /** PATCH of the management API: what a patch does not name stays, under the rules of PUT. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { MANAGEMENT_MANIFEST } from '../../../../../pdp/identity/oauth/management-app.ts'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { CONTEXT, type Served, serve } from '../harness.ts'
 
 let served: Served

@@ -1,7 +1,7 @@
 /** Two writers at once, many times: whatever happened could have happened one after the other. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Change } from '../../../../../pdp/shared/domain/change.ts'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { effort } from '../../../../support/effort.ts'
 import { CONTEXT, type Served, seedAcme, serve } from '../harness.ts'
 

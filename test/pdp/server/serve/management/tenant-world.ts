@@ -1,6 +1,6 @@
 /** Two tenants, an organization below one of them, a client bound to it, and an administrator. */
 import { afterAll, beforeAll, beforeEach } from 'vitest'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { CONTEXT, type Json, type Served, seedAcme, serve } from '../harness.ts'
 
 class TenantWorld {

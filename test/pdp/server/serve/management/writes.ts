@@ -1,5 +1,5 @@
 /** Every call that writes, with something for it to do; a call that is missing here fails the tests that go through them. */
-import { DIRECTORY, ENVIRONMENT, type LogId, TOKENS } from '../../../../../pdp/shared/domain/change-log.ts'
+import { DIRECTORY, ENVIRONMENT, type JournalId, TOKENS } from '../../../../../pdp/shared/domain/journal.ts'
 import { CONTEXT, type Served } from '../harness.ts'
 
 export type WriteCall = {
@@ -10,7 +10,7 @@ export type WriteCall = {
   readonly body?: object | string
   readonly type?: string
   /** A log that it locks. */
-  readonly log: LogId
+  readonly log: JournalId
 }
 
 const grantBody = { role: 'auditor', subject: 'user:alice' }

@@ -1,6 +1,6 @@
 /** What a directory that errs, or is in wrong hands, cannot do. */
 import { describe, expect, test } from 'vitest'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import type { Membership } from '../../../../../pdp/shared/domain/membership.ts'
 import { CONTEXT } from '../harness.ts'
 import { at, group, mayActSince, membership, name, openWorld, patch, send, served, user } from './world.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ENVIRONMENT, TOKENS } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT, TOKENS } from '../../../../../pdp/shared/domain/journal.ts'
 import { CONTEXT } from '../harness.ts'
 import { at, find, group, mayActSince, membership, name, openWorld, patch, send, served, TYPE, user } from './world.ts'
 

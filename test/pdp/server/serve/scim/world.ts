@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
 import { createIsSignedIn } from '../../../../../pdp/identity/issuer/sign-in-validity.ts'
-import { ENVIRONMENT } from '../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { CONTEXT, type Json, type SendOptions, type Served, seedAcme, serve } from '../harness.ts'
 
 export let served: Served

@@ -1,7 +1,7 @@
 /** Which other issuers are trusted, and with which transmitters. */
 import { exportJWK, generateKeyPair } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ENVIRONMENT } from '../../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../../pdp/shared/domain/journal.ts'
 import { CONTEXT, type Served, serve } from '../../harness.ts'
 
 let served: Served

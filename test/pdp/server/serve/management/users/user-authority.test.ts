@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { MANAGEMENT_APP, MANAGEMENT_MANIFEST } from '../../../../../../pdp/identity/oauth/management-app.ts'
-import { ENVIRONMENT } from '../../../../../../pdp/shared/domain/change-log.ts'
+import { ENVIRONMENT } from '../../../../../../pdp/shared/domain/journal.ts'
 import { openTenantWorld } from '../tenant-world.ts'
 
 const world = openTenantWorld()

@@ -15,7 +15,7 @@ const WAITING_MAX = { all: 4_096, tenant: 1_024 }
 /** How long an evaluation lasts at most, its waiting included. Who asked over the network has had an error long before. */
 const LASTS_MS_MAX = 5_000
 
-export type TurnsOptions = {
+export type EventLoopTurnsOptions = {
   /** Monotonic milliseconds. */
   readonly clock?: () => number
   /** Default: setImmediate. */
@@ -23,7 +23,7 @@ export type TurnsOptions = {
   readonly visitsPerSlice?: number
 }
 
-export class Turns {
+export class EventLoopTurns {
   readonly #clock: () => number
   readonly #nextTurn: (run: () => void) => void
   readonly #visitsPerSlice: number
@@ -34,7 +34,7 @@ export class Turns {
   #scheduled = false
   readonly #snapshots = createTenantPlaces({ open: SNAPSHOTS_MAX, waiting: WAITING_MAX })
 
-  constructor(options: TurnsOptions = {}) {
+  constructor(options: EventLoopTurnsOptions = {}) {
     this.#clock = options.clock ?? (() => performance.now())
     this.#nextTurn = options.nextTurn ?? setImmediate
     this.#visitsPerSlice = options.visitsPerSlice ?? VISITS_PER_SLICE

@@ -1,7 +1,7 @@
-/** A log of changes, read from its end: what people look for is mostly late, and a log may have millions of entries. */
+/** A journal, read from its end: what people look for is mostly late, and a log may have millions of entries. */
 
-import type { LogEntry, Store } from '../../engine/store/contract.ts'
-import type { LogId } from '../../shared/domain/change-log.ts'
+import type { JournalEntry, Store } from '../../engine/store/contract.ts'
+import type { JournalId } from '../../shared/domain/journal.ts'
 
 /** Entries of one read, about: a range of revisions grows until it brings as many, and is halved when it would bring more. */
 const ENTRIES_PER_READ = 1_002
@@ -14,8 +14,8 @@ const REVISION_ENTRIES_MAX = 200_000
  */
 export async function* readBackwards(
   store: Pick<Store, 'entries'>,
-  { log, to: end }: { readonly log: LogId; readonly to: number },
-): AsyncGenerator<{ readonly entries: readonly LogEntry[]; readonly first: number }> {
+  { log, to: end }: { readonly log: JournalId; readonly to: number },
+): AsyncGenerator<{ readonly entries: readonly JournalEntry[]; readonly first: number }> {
   let [to, revisions] = [end, 1]
   while (to > 0) {
     const from = Math.max(0, to - revisions)
@@ -36,8 +36,8 @@ export async function* readBackwards(
 
 async function between(
   store: Pick<Store, 'entries'>,
-  { log, from, to, entriesMax }: { log: LogId; from: number; to: number; entriesMax: number },
-): Promise<readonly LogEntry[]> {
+  { log, from, to, entriesMax }: { log: JournalId; from: number; to: number; entriesMax: number },
+): Promise<readonly JournalEntry[]> {
   // A range begins with the first entry of `from` itself.
   const found = await store.entries([{ log, from, to }], entriesMax)
   return found.filter(({ revision }) => revision > from)

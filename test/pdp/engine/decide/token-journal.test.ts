@@ -4,11 +4,11 @@ import { createPdp } from '../../../../pdp/engine/decision-point/create-pdp.ts'
 import { RevokedTokens } from '../../../../pdp/engine/store/cache/revoked-tokens.ts'
 import type { Store } from '../../../../pdp/engine/store/contract.ts'
 import type { Directory } from '../../../../pdp/engine/store/directory.ts'
-import { appendLog } from '../../../../pdp/engine/store/postgres/change-log.ts'
 import { postgresDirectory } from '../../../../pdp/engine/store/postgres/directory.ts'
+import { appendJournal } from '../../../../pdp/engine/store/postgres/journal.ts'
 import { openPostgres } from '../../../../pdp/engine/store/postgres/postgres.ts'
-import { TOKENS } from '../../../../pdp/shared/domain/change-log.ts'
 import type { Pdp } from '../../../../pdp/shared/domain/decision.ts'
+import { TOKENS } from '../../../../pdp/shared/domain/journal.ts'
 import { REVOCATION_KEPT_MS, revocationKey } from '../../../../pdp/shared/domain/revocation.ts'
 import { user } from '../../../../pdp/shared/domain/subjects.ts'
 import { openTestDatabase } from '../../../support/database.ts'
@@ -35,7 +35,7 @@ describe('the token log', () => {
     const opened = await openPostgres({ connectionString: database.connectionString, poolCountMax: 4 })
     store = opened.store
     pdp = createPdp({ store })
-    kill = (by, id) => opened.sql.transaction((sql) => appendLog(sql, TOKENS, [{ kind: 'token', by, id }], context))
+    kill = (by, id) => opened.sql.transaction((sql) => appendJournal(sql, TOKENS, [{ kind: 'token', by, id }], context))
     directory = postgresDirectory(opened.sql)
     close = () => opened.close().then(database.drop)
     await given(store, 'acme', put('doc:1#viewer@user:ann'))

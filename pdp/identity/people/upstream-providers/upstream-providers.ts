@@ -7,10 +7,10 @@ import type { Revocations } from '../../issuer/tokens/revocation.ts'
 import { createSharedAttempts } from '../../limits/shared-attempts.ts'
 import type { Screen } from '../account/account.ts'
 import type { Elsewhere } from '../sign-in/sign-in.ts'
-import { createForeignClient, fetchBy } from './client.ts'
+import { createUpstreamClient, fetchBy } from './client.ts'
 import { createLinks } from './links.ts'
 import { createIdentityProviders, type IdentityProviders } from './providers.ts'
-import { createElsewhere, foreignScreens } from './screens.ts'
+import { createElsewhere, upstreamScreens } from './screens.ts'
 import { createSealed } from './sealed.ts'
 import { createSignedOutElsewhere, type SignedOutElsewhere } from './signed-out.ts'
 
@@ -26,7 +26,7 @@ type Deps = Parameters<typeof createIdentityProviders>[0] &
     readonly log: Log
   }
 
-export function createForeign(deps: Deps): {
+export function createUpstreamProviders(deps: Deps): {
   readonly elsewhere: Elsewhere
   readonly providers: IdentityProviders
   readonly signedOutElsewhere: SignedOutElsewhere
@@ -37,7 +37,7 @@ export function createForeign(deps: Deps): {
   const providers = createIdentityProviders(deps)
   const sealed = createSealed(deps)
   const outgoing = fetchBy(guard)
-  const client = createForeignClient({ guard, clock, signingKey: () => ring.current().privateJwks[0] })
+  const client = createUpstreamClient({ guard, clock, signingKey: () => ring.current().privateJwks[0] })
   const parts = { providers, sealed, links: createLinks(deps), client }
   const returns = createSharedAttempts({ sql, clock, windowMs: RETURNS_MS })
   return {
@@ -48,7 +48,7 @@ export function createForeign(deps: Deps): {
       fetch: (url, { signal, headers }) =>
         outgoing(url, { method: 'GET', body: undefined, redirect: 'manual', headers, signal }),
     }),
-    screens: foreignScreens({
+    screens: upstreamScreens({
       providers: parts.providers,
       links: parts.links,
       client: parts.client,

@@ -1,6 +1,6 @@
-/** Row sets of one log, held in memory and moved forward by its changes: what a view shows of that log. */
+/** Row sets of one journal, held in memory and moved forward by its changes: what a view shows of that journal. */
 import type { Change } from '../../../shared/domain/change.ts'
-import type { LogId } from '../../../shared/domain/change-log.ts'
+import type { JournalId } from '../../../shared/domain/journal.ts'
 import { affectedKeys } from '../affected-keys.ts'
 import type { RowKey, RowSet } from '../contract.ts'
 import type { Evictable, RowBudget } from './row-budget.ts'
@@ -14,11 +14,11 @@ export class HeldRows implements Evictable {
   hot = false
   newer: Evictable | null = null
   older: Evictable | null = null
-  readonly owner: LogRows
+  readonly owner: JournalRows
   readonly key: RowKey
   content: Content
 
-  constructor(owner: LogRows, key: RowKey, content: Content) {
+  constructor(owner: JournalRows, key: RowKey, content: Content) {
     this.owner = owner
     this.key = key
     this.content = content
@@ -29,7 +29,7 @@ export class HeldRows implements Evictable {
   }
 }
 
-/** The groups above one group, kept until any group of the log changes. `untilMs`: when one of the links expires. */
+/** The groups above one group, kept until any group of the journal changes. `untilMs`: when one of the links expires. */
 export type GroupsAbove = {
   readonly groups: ReadonlySet<string>
   readonly truncated: boolean
@@ -37,8 +37,8 @@ export type GroupsAbove = {
 }
 
 /** What is absent is not known. */
-export class LogRows {
-  readonly log: LogId
+export class JournalRows {
+  readonly log: JournalId
   /** relation -> object -> subjects */
   readonly sets = new Map<string, Map<string, HeldRows>>()
   /** subject -> groups that name it */
@@ -50,7 +50,7 @@ export class LogRows {
   readonly organizations = new Map<string, HeldRows>()
   manifests: HeldRows | undefined
   roles: HeldRows | undefined
-  /** Of the token log alone. */
+  /** Of the token journal alone. */
   revocations: HeldRows | undefined
   /** Raised with every change of the rows: what was derived from them elsewhere must be derived again. */
   version = 0
@@ -59,7 +59,7 @@ export class LogRows {
   readonly #budget: RowBudget | null
 
   /** Without a budget it is kept as long as its owner keeps it. */
-  constructor(log: LogId, budget: RowBudget | null) {
+  constructor(log: JournalId, budget: RowBudget | null) {
     this.log = log
     this.#budget = budget
   }

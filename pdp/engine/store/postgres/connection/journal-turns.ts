@@ -1,7 +1,7 @@
 /** A bounded queue for each name: one runs at a time, in order of arrival. */
 import { PdpError } from '../../../../shared/domain/errors.ts'
 
-export type Turns = {
+export type JournalTurns = {
   /**
    * Waits for the turn of each name, in this order, on which all callers must agree. `work` gets the time at which the wait
    * began (performance.now()). Throws PdpError `overloaded` without a turn, and what `work` throws.
@@ -9,11 +9,11 @@ export type Turns = {
   take<T>(names: readonly string[], work: (sinceMs: number) => Promise<T>): Promise<T>
 }
 /** Inside a transaction that has its turns already. */
-export const NO_TURNS: Turns = { take: (_, work) => work(performance.now()) }
+export const NO_JOURNAL_TURNS: JournalTurns = { take: (_, work) => work(performance.now()) }
 type Waiting = { readonly start: () => void; readonly timer: NodeJS.Timeout }
 
 /** `waitMsMax`: for all names of a caller together; `waitingMax`: of one name. */
-export function createTurns(options: { readonly waitMsMax: number; readonly waitingMax: number }): Turns {
+export function createJournalTurns(options: { readonly waitMsMax: number; readonly waitingMax: number }): JournalTurns {
   const { waitMsMax, waitingMax } = options
   /** By name: the turn is taken, and these callers wait for it. */
   const queues = new Map<string, Set<Waiting>>()

@@ -1,13 +1,13 @@
-/** Raising a log's revision and storing its entries: the first statement of every writing transaction. */
+/** Raising a journal's revision and storing its entries: the first statement of every writing transaction. */
 import { randomBytes } from 'node:crypto'
 import type { Change, WriteContext } from '../../../shared/domain/change.ts'
-import type { LogId, LogPosition } from '../../../shared/domain/change-log.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
+import type { JournalId, JournalPosition } from '../../../shared/domain/journal.ts'
 import type { Queries } from '../directory.ts'
 
 type PositionRow = { revision: number; write_id: string; entitlement_version: number; entitlement_write_id: string }
-/** A log's position before and after a write raised it. */
-export type Raised = { readonly before: LogPosition; readonly after: LogPosition }
+/** A journal's position before and after a write raised it. */
+export type Raised = { readonly before: JournalPosition; readonly after: JournalPosition }
 
 /** A signed 64-bit integer as text; what makes a restored database distinguishable from its own future. */
 const randomWriteId = (): string => randomBytes(8).readBigInt64BE().toString()
@@ -27,25 +27,25 @@ const RAISE = `
   order by revision`
 
 /**
- * Locks the log's revision row until the transaction ends, and raises it. Must come before any statement that reads what
+ * Locks the journal's revision row until the transaction ends, and raises it. Must come before any statement that reads what
  * the write depends on: only a later statement's snapshot is younger than the lock.
- * Throws PdpError `organization_unknown` when the log does not exist.
+ * Throws PdpError `organization_unknown` when the journal does not exist.
  */
-export async function raiseRevision(sql: Queries, log: LogId, options: { entitlements: boolean }): Promise<Raised> {
+export async function raiseRevision(sql: Queries, log: JournalId, options: { entitlements: boolean }): Promise<Raised> {
   const [before, after] = await sql.query<PositionRow>(RAISE, [log, randomWriteId(), options.entitlements ? 1 : 0])
   if (before === undefined || after === undefined)
     throw new PdpError('organization_unknown', `there is no organization ${log}`)
   return { before: positionOf(before), after: positionOf(after) }
 }
 
-const positionOf = (row: PositionRow): LogPosition => ({
+const positionOf = (row: PositionRow): JournalPosition => ({
   revision: row.revision,
   writeId: row.write_id,
   entitlementVersion: row.entitlement_version,
   entitlementWriteId: row.entitlement_write_id,
 })
 
-type Entries = { log: LogId; position: LogPosition; changes: readonly Change[]; context: WriteContext }
+type Entries = { log: JournalId; position: JournalPosition; changes: readonly Change[]; context: WriteContext }
 
 /** Stores the entries of a raised revision, in order. At least one: an empty revision would read as a gap. */
 export async function storeEntries(sql: Queries, entries: Entries): Promise<void> {
@@ -74,10 +74,10 @@ const APPEND_TO_LOGS = `
   insert into change_log (organization_id, revision, seq, write_id, change, actor, request_id)
   select organization_id, revision, 1, write_id, $3::jsonb, $4, $5 from raised`
 
-/** As appendLog, the same change to each of these logs, which must be locked. */
-export async function appendToLogs(
+/** As appendJournal, the same change to each of these journals, which must be locked. */
+export async function appendToJournals(
   sql: Queries,
-  logs: readonly LogId[],
+  logs: readonly JournalId[],
   change: Change,
   { actor, requestId }: WriteContext,
 ): Promise<void> {
@@ -85,10 +85,10 @@ export async function appendToLogs(
   await sql.query(APPEND_TO_LOGS, [logs, logs.map(randomWriteId), JSON.stringify(change), actor, requestId])
 }
 
-/** Raises a log and stores what is about to be done, for tables outside the Store. Call it first in the transaction. */
-export async function appendLog(
+/** Raises a journal and stores what is about to be done, for tables outside the Store. Call it first in the transaction. */
+export async function appendJournal(
   sql: Queries,
-  log: LogId,
+  log: JournalId,
   changes: readonly Change[],
   context: WriteContext,
 ): Promise<number> {

@@ -1,10 +1,10 @@
 /** Reads the access tokens of an issuer other than the PDP: which claims name its subject, client, organization and groups. */
-import { type AccessClaims, type ForeignNames, parseClaims } from './claims.ts'
+import { type AccessClaims, type IssuerNames, parseClaims } from './claims.ts'
 import { TokenError } from './errors.ts'
 import { hasType, type JsonMembers, type Jws, members } from './jws.ts'
 
 /** As a route file and the PDP's trusted issuers write it, so that both read a token alike. */
-export type ForeignIssuer = {
+export type IssuerTerms = {
   /** The token's audiences hold it, or one of these. */
   readonly audience: string | readonly string[]
   /**
@@ -14,7 +14,7 @@ export type ForeignIssuer = {
   readonly workloads?: boolean
   /** `JWT`: access tokens of the header type `JWT`, or of none, are accepted besides `at+jwt`. */
   readonly typ?: 'at+jwt' | 'JWT'
-  readonly claims?: ForeignClaimNames
+  readonly claims?: IssuerClaimNames
   /** Goes before each subject, client and group, so that none of them is one of ours or of another issuer. */
   readonly subject_prefix: string
   /** The only organizations in which the issuer may speak for anybody. */
@@ -24,7 +24,7 @@ export type ForeignIssuer = {
   readonly required_claims?: { readonly [claim: string]: string }
 }
 /** A dot leads into an object: `realm_access.roles`. */
-export type ForeignClaimNames = {
+export type IssuerClaimNames = {
   /** Default: `aud`. */
   readonly audience?: string
   readonly subject?: string
@@ -37,15 +37,15 @@ export type ForeignClaimNames = {
 /** No id of a user or client of ours begins with it (ARCHITECTURE.md section 5). */
 export const EXTERNAL_MARK = '~'
 /** Groups and roles of one token. */
-export const FOREIGN_GROUPS_MAX = 500
+export const ISSUER_GROUPS_MAX = 500
 /** They say something of ours, which another issuer cannot know. */
 const OUR_CLAIMS = ['org', 'org_name', 'org_role', 'roles', 'permissions', 'ent', 'ent_ver', 'act', 'may_act']
 
 /** Throws TokenError `token_invalid`. */
-export function requireAccessToken({ header, payload }: Jws, foreign: ForeignIssuer | null): void {
+export function requireAccessToken({ header, payload }: Jws, terms: IssuerTerms | null): void {
   if (hasType(header, 'at+jwt')) return
-  const isWorkload = foreign?.workloads === true
-  if (foreign?.typ !== 'JWT' && !isWorkload) throw invalid('header typ is not at+jwt')
+  const isWorkload = terms?.workloads === true
+  if (terms?.typ !== 'JWT' && !isWorkload) throw invalid('header typ is not at+jwt')
   if (header.typ !== undefined && !hasType(header, 'jwt')) throw invalid('header typ is neither at+jwt nor JWT')
   if (isOtherToken(payload)) throw invalid('the token is an ID token or another JWT that is not an access token')
   if (!isWorkload && !isMarked(payload))
@@ -75,40 +75,40 @@ const isAccessKind = (typ: unknown): boolean => typeof typ === 'string' && /^(be
  * The claims as those of our own tokens are named, with the issuer's subject, client and groups in its namespace. Throws
  * TokenError `token_invalid`, which names the claim.
  */
-export function readForeignClaims(payload: JsonMembers, foreign: ForeignIssuer, digest: string): AccessClaims {
-  for (const [name, value] of Object.entries(foreign.required_claims ?? {}))
+export function readIssuerClaims(payload: JsonMembers, terms: IssuerTerms, digest: string): AccessClaims {
+  for (const [name, value] of Object.entries(terms.required_claims ?? {}))
     if (!namesOf(claimAt(payload, name)).includes(value)) throw invalid(`claim ${name} is not ${value}`)
-  const { subject = 'sub' } = foreign.claims ?? {}
+  const { subject = 'sub' } = terms.claims ?? {}
   // A workload is its own client.
-  const { client = foreign.workloads === true ? subject : 'client_id', audience = 'aud' } = foreign.claims ?? {}
+  const { client = terms.workloads === true ? subject : 'client_id', audience = 'aud' } = terms.claims ?? {}
   const own: { [name: string]: unknown } = Object.assign(Object.create(null), payload)
   for (const name of OUR_CLAIMS) delete own[name]
-  const organization = organizationOf(payload, foreign)
+  const organization = organizationOf(payload, terms)
   Object.assign(own, {
-    sub: inNamespace(payload, subject, foreign),
-    client_id: inNamespace(payload, client, foreign),
+    sub: inNamespace(payload, subject, terms),
+    client_id: inNamespace(payload, client, terms),
     // Not every issuer names its tokens; the digest does as well.
     jti: payload.jti ?? digest,
     aud: claimAt(payload, audience),
     // RFC 7519 section 4.1.6 lets an issuer leave it out, as some SPIFFE issuers do.
-    ...(foreign.workloads === true && { iat: payload.iat ?? payload.nbf }),
+    ...(terms.workloads === true && { iat: payload.iat ?? payload.nbf }),
     scope: scopeOf(payload.scope ?? payload.scp),
     ...(organization !== null && { org: organization }),
   })
   return parseClaims(own, digest, {
-    groups: groupsOf(payload, foreign),
-    foreign: { ...namesIn(payload, subject), claims: payload },
+    groups: groupsOf(payload, terms),
+    issuerNames: { ...namesIn(payload, subject), claims: payload },
   })
 }
 
 /** OpenID Connect Front-Channel Logout section 3: `sid`. What is no text names nothing. */
-function namesIn(payload: JsonMembers, subject: string): Omit<ForeignNames, 'claims'> {
+function namesIn(payload: JsonMembers, subject: string): Omit<IssuerNames, 'claims'> {
   const textAt = (name: string): string | null => namesOf(claimAt(payload, name))[0] ?? null
   const subjects = [textAt('sub'), textAt(subject)].filter((name) => name !== null)
   return { subjects: [...new Set(subjects)], session: textAt('sid'), email: textAt('email'), jti: textAt('jti') }
 }
 
-function inNamespace(payload: JsonMembers, name: string, { subject_prefix: prefix }: ForeignIssuer): string {
+function inNamespace(payload: JsonMembers, name: string, { subject_prefix: prefix }: IssuerTerms): string {
   const value = claimAt(payload, name)
   if (typeof value !== 'string' || value === '') throw invalid(`claim ${name} is missing or malformed`)
   return `${EXTERNAL_MARK}${prefix}${value}`
@@ -117,8 +117,8 @@ function inNamespace(payload: JsonMembers, name: string, { subject_prefix: prefi
 const scopeOf = (value: unknown): unknown => (Array.isArray(value) ? value.join(' ') : value)
 
 /** The one that the token names; without a claim for it, the only one there is. */
-function organizationOf(payload: JsonMembers, foreign: ForeignIssuer): string | null {
-  const { claims, organizations, organization_values: values } = foreign
+function organizationOf(payload: JsonMembers, terms: IssuerTerms): string | null {
+  const { claims, organizations, organization_values: values } = terms
   const [only, ...more] = organizations
   if (claims?.organization === undefined) return more.length === 0 ? (only ?? null) : null
   const [named, ...others] = namesOf(claimAt(payload, claims.organization))
@@ -128,16 +128,16 @@ function organizationOf(payload: JsonMembers, foreign: ForeignIssuer): string | 
 }
 
 /** Ids of groups, such as `~idp:group:engineering` and `~idp:role:admin`. */
-function groupsOf(payload: JsonMembers, foreign: ForeignIssuer): readonly string[] {
-  const { groups, roles } = foreign.claims ?? {}
+function groupsOf(payload: JsonMembers, terms: IssuerTerms): readonly string[] {
+  const { groups, roles } = terms.claims ?? {}
   const ids: string[] = []
   for (const [kind, name] of [['group', groups] as const, ['role', roles] as const]) {
     if (name === undefined) continue
     for (const value of listAt(payload, name))
-      ids.push(`${EXTERNAL_MARK}${foreign.subject_prefix}${kind}:${encode(value)}`)
+      ids.push(`${EXTERNAL_MARK}${terms.subject_prefix}${kind}:${encode(value)}`)
   }
-  if (ids.length > FOREIGN_GROUPS_MAX)
-    throw invalid(`the token names more than ${FOREIGN_GROUPS_MAX} groups and roles: let the issuer put fewer into it`)
+  if (ids.length > ISSUER_GROUPS_MAX)
+    throw invalid(`the token names more than ${ISSUER_GROUPS_MAX} groups and roles: let the issuer put fewer into it`)
   return [...new Set(ids)]
 }
 

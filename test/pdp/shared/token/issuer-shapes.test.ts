@@ -1,6 +1,6 @@
 /** Access tokens as products issue them for their own APIs, and those that cannot be told from ID tokens. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { ForeignIssuer } from '../../../../pdp/shared/token/foreign-claims.ts'
+import type { IssuerTerms } from '../../../../pdp/shared/token/issuer-claims.ts'
 import { localKeys } from '../../../../pdp/shared/token/keys.ts'
 import { createTokenVerifier } from '../../../../pdp/shared/token/verify.ts'
 import { type Claims, createIssuer, type Issuer } from '../../../support/peers/issuer.ts'
@@ -15,7 +15,7 @@ beforeAll(async () => {
   idp = await createIssuer({ issuer: IDP, audience: AUDIENCE, clock })
 })
 
-async function verify(claims: Claims, foreign: Partial<ForeignIssuer>, header: Claims) {
+async function verify(claims: Claims, foreign: Partial<IssuerTerms>, header: Claims) {
   const external = { audience: AUDIENCE, subject_prefix: 'idp:', organizations: ['acme'], ...foreign }
   const issuer = { issuer: IDP, keys: localKeys(() => idp.jwks.keys, clock), algorithms: ['RS256'] as const, external }
   const verifier = createTokenVerifier({ issuers: [issuer], audience: AUDIENCE, clock })
@@ -25,7 +25,7 @@ const refused = (promise: Promise<unknown>, message: RegExp) =>
   expect(promise).rejects.toMatchObject({ code: 'token_invalid', message: expect.stringMatching(message) })
 
 /** As each product issues them for its own APIs. */
-const SHAPES: readonly [name: string, foreign: Partial<ForeignIssuer>, claims: Claims, expected: object][] = [
+const SHAPES: readonly [name: string, foreign: Partial<IssuerTerms>, claims: Claims, expected: object][] = [
   [
     'Keycloak',
     {

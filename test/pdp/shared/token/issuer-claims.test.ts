@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { EXTERNAL } from '../../../../pdp/shared/domain/names.ts'
-import { EXTERNAL_MARK, type ForeignIssuer } from '../../../../pdp/shared/token/foreign-claims.ts'
+import { EXTERNAL_MARK, type IssuerTerms } from '../../../../pdp/shared/token/issuer-claims.ts'
 import { localKeys } from '../../../../pdp/shared/token/keys.ts'
 import { createTokenVerifier } from '../../../../pdp/shared/token/verify.ts'
 import { type Claims, createIssuer, type Issuer } from '../../../support/peers/issuer.ts'
@@ -19,8 +19,8 @@ beforeAll(async () => {
   own = await createIssuer({ issuer: 'https://pdp.test', audience: AUDIENCE, clock })
 })
 
-const FOREIGN: ForeignIssuer = { audience: AUDIENCE, subject_prefix: 'idp:', organizations: ['acme'] }
-const verifier = (foreign: Partial<ForeignIssuer> = {}) =>
+const FOREIGN: IssuerTerms = { audience: AUDIENCE, subject_prefix: 'idp:', organizations: ['acme'] }
+const verifier = (foreign: Partial<IssuerTerms> = {}) =>
   createTokenVerifier({
     issuers: [
       { issuer: own.issuer, keys: localKeys(() => own.jwks.keys, clock), algorithms: ['RS256'] },
@@ -41,7 +41,7 @@ const verifier = (foreign: Partial<ForeignIssuer> = {}) =>
     audience: AUDIENCE,
     clock,
   })
-const verify = async (claims: Claims = {}, foreign: Partial<ForeignIssuer> = {}, header: Claims = {}) =>
+const verify = async (claims: Claims = {}, foreign: Partial<IssuerTerms> = {}, header: Claims = {}) =>
   verifier(foreign).verify(await idp.token({ org: undefined, ...claims }, header))
 const refused = (promise: Promise<unknown>, message: RegExp | string) =>
   expect(promise).rejects.toMatchObject({ code: 'token_invalid', message: expect.stringMatching(message) })
@@ -51,7 +51,7 @@ test('another issuer’s typ changes nothing for our own tokens', async () => {
 })
 
 describe('an ID token or another JWT is no access token', () => {
-  const open: Partial<ForeignIssuer> = { typ: 'JWT', audience: 'spa', claims: { client: 'azp' } }
+  const open: Partial<IssuerTerms> = { typ: 'JWT', audience: 'spa', claims: { client: 'azp' } }
   const idToken = { aud: 'spa', azp: 'spa', client_id: undefined, scope: undefined, jti: undefined }
   test.each<[string, Claims, Claims]>([
     ['with a nonce', { nonce: 'n' }, {}],
@@ -108,7 +108,7 @@ describe('an external issuer', () => {
     await refused(verify({ iss: 'https://idp.test/' }), /ends with a slash/)
   })
 
-  test.each<[string, Claims, Partial<ForeignIssuer>, RegExp]>([
+  test.each<[string, Claims, Partial<IssuerTerms>, RegExp]>([
     ['an audience of another API', { aud: ['https://else.test'] }, {}, /aud does not name/],
     [
       'our resource as audience, when the entry has another',

@@ -4,15 +4,15 @@
 export const ENVIRONMENT = '#environment'
 export const TOKENS = '#tokens'
 export const DIRECTORY = '#directory'
-/** An organization id, or one of the three above. Each log has its own revision and its own contiguous entries. */
-export type LogId = string
-/** A position in a log. `writeId` is random for each write, so that a database restored from a backup is noticed. */
-export type LogPosition = {
+/** An organization id, or one of the three above. Each journal has its own revision and its own contiguous entries. */
+export type JournalId = string
+/** A position in a journal. `writeId` is random for each write, so that a database restored from a backup is noticed. */
+export type JournalPosition = {
   readonly revision: number
   readonly writeId: string
   readonly entitlementVersion: number
   /** The write id of the write that made this entitlement version. */
   readonly entitlementWriteId: string
 }
-/** Positions of several logs and the database's clock, all read by one statement. A log that does not exist is absent. */
-export type Vector = { readonly clockMs: number; readonly logs: ReadonlyMap<LogId, LogPosition> }
+/** Positions of several journals and the database's clock, all read by one statement. A journal that does not exist is absent. */
+export type Vector = { readonly clockMs: number; readonly logs: ReadonlyMap<JournalId, JournalPosition> }

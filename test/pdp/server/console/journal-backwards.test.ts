@@ -1,13 +1,13 @@
 /** A log read from its end has each entry once, the newest first, however large its revisions are. */
 import { expect, test } from 'vitest'
 import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
-import { readBackwards } from '../../../../pdp/server/console/log-backwards.ts'
+import { readBackwards } from '../../../../pdp/server/console/journal-backwards.ts'
 import { context } from '../../../support/tuples.ts'
 
 const LOG = 'acme'
 
 /** A log whose revisions have so many entries. */
-async function logOf(sizes: readonly number[]) {
+async function journalOf(sizes: readonly number[]) {
   const store = memoryStore({ clock: () => 0 })
   const acme = { id: LOG, name: 'Acme', parent: null }
   await store.write('#environment', [{ kind: 'organization', id: LOG, organization: acme }], { context })
@@ -36,7 +36,7 @@ test.each([
   ['has small ones below large ones', [...Array.from({ length: 70 }, () => 1), 1_000, 900, 1_000]],
   ['has one that is larger than a read', [2, 5_000, 3]],
 ])('a log that %s is read whole', async (_, sizes) => {
-  const { store, to, all } = await logOf(sizes)
+  const { store, to, all } = await journalOf(sizes)
   const read: object[] = []
   let [first, reads] = [to + 1, 0]
   const counted = {
@@ -57,7 +57,7 @@ test.each([
 })
 
 test('from the middle on, later revisions are left out', async () => {
-  const { store, all } = await logOf([1, 1, 1, 1])
+  const { store, all } = await journalOf([1, 1, 1, 1])
   const read = await Array.fromAsync(readBackwards(store, { log: LOG, to: 2 }))
   expect(read.flatMap(({ entries }) => entries)).toEqual(all.filter(({ revision }) => revision <= 2).toReversed())
 })
@@ -66,7 +66,7 @@ test.each([
   ['all', 5, []],
   ['the first three', 3, [5, 4]],
 ])('it ends where %s revisions were deleted after their time', async (_, deleted, expected) => {
-  const { store } = await logOf([1, 1, 1, 1, 1])
+  const { store } = await journalOf([1, 1, 1, 1, 1])
   const kept = {
     entries: async (...of: Parameters<typeof store.entries>) =>
       (await store.entries(...of)).filter(({ revision }) => revision > deleted),

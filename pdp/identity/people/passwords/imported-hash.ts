@@ -37,7 +37,7 @@ type Argon2 = Digest & {
 type Pbkdf2 = Digest & { readonly kind: 'pbkdf2'; readonly digest: string; readonly rounds: number }
 type Scrypt = Digest & { readonly kind: 'scrypt'; readonly ln: number; readonly r: number; readonly p: number }
 type Digest = { readonly salt: Buffer; readonly hash: Buffer }
-type ForeignHash = Bcrypt | Argon2 | Pbkdf2 | Scrypt
+type ImportedHash = Bcrypt | Argon2 | Pbkdf2 | Scrypt
 
 const BASE64 = '[A-Za-z0-9+/]{1,128}'
 const BCRYPT = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/
@@ -53,7 +53,7 @@ const DJANGO = /^pbkdf2_(sha1|sha256)\$(\d{1,8})\$([^$\s]{1,64})\$([A-Za-z0-9+/=
 const DJANGO_PREFIX = /^(?:bcrypt\$|argon2(?=\$?argon2))/
 
 /** The hash in the one spelling that is stored, or what is wrong with it. */
-export function readForeignHash(text: string): { readonly hash: string } | { readonly issue: string } {
+export function readImportedHash(text: string): { readonly hash: string } | { readonly issue: string } {
   const hash = canonical(text)
   const parsed = parse(hash)
   if (parsed === null)
@@ -65,7 +65,7 @@ export function readForeignHash(text: string): { readonly hash: string } | { rea
 }
 
 /** Null: not the hash of another system, or beyond the bounds. Rejects when the check itself fails. */
-export async function verifyForeign(secret: string, stored: string): Promise<boolean | null> {
+export async function verifyImported(secret: string, stored: string): Promise<boolean | null> {
   const parsed = parse(stored)
   if (parsed === null || parsed.kind === 'scrypt' || boundIssue(parsed) !== null) return null
   if (parsed.kind === 'bcrypt') {
@@ -99,7 +99,7 @@ function verifyBcrypt(secret: string, stored: string): Promise<boolean> {
   })
 }
 
-/** False: a hash of ours made from this secret could refuse what the foreign one takes. */
+/** False: a hash of ours made from this secret could refuse what the imported one takes. */
 export const isWholeSecret = (secret: string, stored: string): boolean =>
   !BCRYPT.test(stored) || Buffer.byteLength(secret) <= BCRYPT_PASSWORD_BYTES_MAX
 
@@ -133,7 +133,7 @@ function spelledAsPhc(given: string): string {
   return `$pbkdf2-${digest}$i=${rounds}$${unpadded(Buffer.from(salt).toString('base64'))}$${unpadded(hash)}`
 }
 
-function parse(text: string): ForeignHash | null {
+function parse(text: string): ImportedHash | null {
   const bcrypt = BCRYPT.exec(text)
   if (bcrypt !== null) return { kind: 'bcrypt', cost: Number(bcrypt[1]) }
   const argon = ARGON2.exec(text)
@@ -160,7 +160,7 @@ const digestOf = (salt = '', hash = ''): Digest => ({
 })
 
 /** What would make a check too expensive, or pointless. */
-function boundIssue(parsed: ForeignHash): string | null {
+function boundIssue(parsed: ImportedHash): string | null {
   if (parsed.kind === 'bcrypt') return outside('its cost', parsed.cost, BCRYPT_COST)
   const lengths =
     outside('the length of its hash', parsed.hash.length, HASH_BYTES) ??

@@ -4,8 +4,8 @@ import {
   costOf,
   hashOfCost,
   isWholeSecret,
-  readForeignHash,
-} from '../../../../../pdp/identity/people/passwords/foreign-hash.ts'
+  readImportedHash,
+} from '../../../../../pdp/identity/people/passwords/imported-hash.ts'
 import { verifySecret } from '../../../../../pdp/identity/people/passwords/password-hash.ts'
 
 const SECRET = 'pässword 1'
@@ -30,7 +30,7 @@ const MADE_ELSEWHERE = {
 } as const
 
 const read = (text: string): string => {
-  const found = readForeignHash(text)
+  const found = readImportedHash(text)
   return 'hash' in found ? found.hash : `refused: it ${found.issue}`
 }
 const SALT = 'A'.repeat(22)

@@ -1,24 +1,24 @@
-/** What is cached of one log, and at which position: exactly the store's content at one revision, moving only forward. */
-import type { LogId, LogPosition, Vector } from '../../../shared/domain/change-log.ts'
-import type { LogEntry, RowKey, RowSet, SubjectRow } from '../contract.ts'
-import { LogRows } from './log-rows.ts'
+/** What is cached of one journal, and at which position: exactly the store's content at one revision, moving only forward. */
+import type { JournalId, JournalPosition, Vector } from '../../../shared/domain/journal.ts'
+import type { JournalEntry, RowKey, RowSet, SubjectRow } from '../contract.ts'
+import { JournalRows } from './journal-rows.ts'
 import type { RowBudget } from './row-budget.ts'
 
 /** What one statement said of where the store stands, and when it was sent. */
 export type Reading = { readonly vector: Vector; readonly sentTick: number }
-/** Where one log stood at that reading. */
-export type Target = { readonly position: LogPosition; readonly reading: Reading }
-/** A load under way: what is applied to the log meanwhile has to be replayed on the rows that it brings. */
-export type PendingLoad = { readonly generation: number; readonly startedAt: number; readonly entries: LogEntry[] }
+/** Where one journal stood at that reading. */
+export type Target = { readonly position: JournalPosition; readonly reading: Reading }
+/** A load under way: what is applied to the journal meanwhile has to be replayed on the rows that it brings. */
+export type PendingLoad = { readonly generation: number; readonly startedAt: number; readonly entries: JournalEntry[] }
 type Waiter = { readonly target: Target; readonly run: (error?: unknown) => void }
 
 export const DELTA_ENTRIES_MAX = 1_000
-const VOID: LogPosition = { revision: -1, writeId: '', entitlementVersion: 0, entitlementWriteId: '' }
+const VOID: JournalPosition = { revision: -1, writeId: '', entitlementVersion: 0, entitlementWriteId: '' }
 
-export class LogCache {
-  readonly log: LogId
-  readonly rows: LogRows
-  position: LogPosition = VOID
+export class JournalCache {
+  readonly log: JournalId
+  readonly rows: JournalRows
+  position: JournalPosition = VOID
   /** The reading that the position was taken from. */
   reachedBy: Reading | null = null
   /** When it was taken from an answer of the store. */
@@ -28,9 +28,9 @@ export class LogCache {
   readonly loads = new Set<PendingLoad>()
   #waiters: Waiter[] = []
 
-  constructor(log: LogId, budget: RowBudget) {
+  constructor(log: JournalId, budget: RowBudget) {
     this.log = log
-    this.rows = new LogRows(log, budget)
+    this.rows = new JournalRows(log, budget)
   }
 
   get idle(): boolean {
@@ -90,7 +90,7 @@ export class LogCache {
   }
 
   /** Applies a delta that was asked for from `from` to `target`; anything but a whole, continuous one empties the cache. */
-  advance(delta: { from: LogPosition; target: Target; entries: readonly LogEntry[] }, tick: number): void {
+  advance(delta: { from: JournalPosition; target: Target; entries: readonly JournalEntry[] }, tick: number): void {
     const { from, target, entries } = delta
     if (this.position !== from) return // emptied meanwhile, and position elsewhere
     if (!continues(from, target.position, entries)) {
@@ -122,7 +122,7 @@ export class LogCache {
   }
 
   /** Installs rows read at `readAt`, brought forward by what was applied since the load began. */
-  finishLoad(load: PendingLoad, readAt: LogPosition, rows: readonly RowSet[]): void {
+  finishLoad(load: PendingLoad, readAt: JournalPosition, rows: readonly RowSet[]): void {
     this.loads.delete(load)
     const lost =
       load.generation !== this.generation ||
@@ -130,7 +130,7 @@ export class LogCache {
       readAt.revision > this.position.revision
     if (lost) return
     const later = load.entries.filter((entry) => entry.revision > readAt.revision)
-    const aside = new LogRows(this.log, null)
+    const aside = new JournalRows(this.log, null)
     for (const row of rows) if (row.key.kind !== 'tuple') aside.install(row)
     for (const { change, atMs } of later) aside.apply(change, atMs)
     for (const held of aside.all()) this.rows.adopt(held)
@@ -143,7 +143,7 @@ export class LogCache {
 function replayed(
   key: RowKey & { kind: 'tuple' },
   row: SubjectRow | null,
-  later: readonly LogEntry[],
+  later: readonly JournalEntry[],
 ): SubjectRow | null {
   let at = row
   for (const { change } of later) {
@@ -156,11 +156,11 @@ function replayed(
 }
 
 /** Every revision has an entry, so the entries are whole if no revision is missing and the last is the target's own. */
-function continues(from: LogPosition, to: LogPosition, entries: readonly LogEntry[]): boolean {
+function continues(from: JournalPosition, to: JournalPosition, entries: readonly JournalEntry[]): boolean {
   if (entries.length > DELTA_ENTRIES_MAX) return false
   let at = from.revision
   let writeId = from.writeId
-  let known = from.revision === 0 // the log began there, so there is no entry to compare with
+  let known = from.revision === 0 // the journal began there, so there is no entry to compare with
   for (const entry of entries) {
     if (entry.change.kind === 'clear') return false
     if (entry.revision === from.revision) {

@@ -1,24 +1,24 @@
-/** The caches of all logs: the statements that bring them forward, and those that fill them. */
+/** The caches of all journals: the statements that bring them forward, and those that fill them. */
 
-import type { LogId } from '../../../shared/domain/change-log.ts'
 import { grouped } from '../../../shared/domain/grouped.ts'
+import type { JournalId } from '../../../shared/domain/journal.ts'
 import { Batcher, type Schedule } from '../batcher.ts'
 import type { RowKey, RowSet, Store } from '../contract.ts'
-import { DELTA_ENTRIES_MAX, LogCache, type PendingLoad, type Reading, type Target } from './log-cache.ts'
+import { DELTA_ENTRIES_MAX, JournalCache, type PendingLoad, type Reading, type Target } from './journal-cache.ts'
 import { COMMON_LOGS } from './question.ts'
 import { RowBudget } from './row-budget.ts'
 
 /** Caches that are kept at most before the idle ones are dropped. */
 const KEPT_MAX = 10_000
-type Behind = { readonly cache: LogCache; readonly target: Target }
+type Behind = { readonly cache: JournalCache; readonly target: Target }
 
-export class LogCaches {
+export class JournalCaches {
   /** Counts sendings and answers, so that "sent after that answer arrived" can be told. */
   tick = 0
   readonly #store: Store
   readonly #budget: RowBudget
-  readonly #caches = new Map<LogId, LogCache>()
-  readonly #deltas: Batcher<LogCache>
+  readonly #caches = new Map<JournalId, JournalCache>()
+  readonly #deltas: Batcher<JournalCache>
 
   constructor(options: { readonly store: Store; readonly cacheBytesMax: number; readonly schedule: Schedule }) {
     this.#store = options.store
@@ -36,11 +36,11 @@ export class LogCaches {
     return { bytes: this.#budget.bytes, rowSets: this.#budget.count, evicted: this.#budget.evictedCount }
   }
 
-  of(log: LogId): LogCache {
+  of(log: JournalId): JournalCache {
     let cache = this.#caches.get(log)
     if (cache === undefined) {
       if (this.#caches.size > KEPT_MAX) this.#dropIdle()
-      cache = new LogCache(log, this.#budget)
+      cache = new JournalCache(log, this.#budget)
       this.#caches.set(log, cache)
     }
     return cache
@@ -67,7 +67,7 @@ export class LogCaches {
   }
 
   /** Log entries from where each cache stands to the furthest target that was taken from a vector, and never past it. */
-  async #delta(caches: readonly LogCache[]): Promise<void> {
+  async #delta(caches: readonly JournalCache[]): Promise<void> {
     const wanted = caches.flatMap((cache) => {
       const { target, position } = cache
       return target === null ? [] : [{ cache, target, from: position }]
@@ -79,18 +79,18 @@ export class LogCaches {
     }))
     const entries = await this.#store.entries(ranges, (DELTA_ENTRIES_MAX + 1) * ranges.length)
     this.tick++
-    const byLog = grouped(entries, (entry) => entry.log)
+    const byJournal = grouped(entries, (entry) => entry.log)
     for (const { cache, target, from } of wanted) {
-      cache.advance({ from, target, entries: byLog.get(cache.log) ?? [] }, this.tick)
+      cache.advance({ from, target, entries: byJournal.get(cache.log) ?? [] }, this.tick)
     }
     for (const { cache } of wanted) if (cache.release()) this.#deltas.add(cache)
   }
 
   /**
-   * One statement for all the row sets, with the positions of the logs. `done` is called with its reading once the rows are
+   * One statement for all the row sets, with the positions of the journals. `done` is called with its reading once the rows are
    * installed. Throws PdpError `store_unavailable`.
    */
-  async load(logs: readonly LogId[], keys: readonly RowKey[], done: (reading: Reading) => void): Promise<void> {
+  async load(logs: readonly JournalId[], keys: readonly RowKey[], done: (reading: Reading) => void): Promise<void> {
     const sentTick = ++this.tick
     const loads = new Map(logs.map((log) => [log, this.of(log).startLoad()]))
     try {
@@ -104,20 +104,20 @@ export class LogCaches {
     }
   }
 
-  /** Every log's rows are installed once its cache stands where they were read, or past it; then `done` is called. */
+  /** Every journal's rows are installed once its cache stands where they were read, or past it; then `done` is called. */
   #install(
     reading: Reading,
-    loads: ReadonlyMap<LogId, PendingLoad>,
+    loads: ReadonlyMap<JournalId, PendingLoad>,
     of: { rows: readonly RowSet[]; done: () => void },
   ): void {
-    const byLog = grouped(of.rows, (row) => row.key.log)
+    const byJournal = grouped(of.rows, (row) => row.key.log)
     let left = loads.size
     for (const [log, load] of loads) {
       const cache = this.of(log)
       const target = targetIn(reading, log)
       const finish = (): void => {
         if (target === null) cache.loads.delete(load)
-        else cache.finishLoad(load, target.position, byLog.get(log) ?? [])
+        else cache.finishLoad(load, target.position, byJournal.get(log) ?? [])
         if (--left === 0) of.done()
       }
       if (target === null || cache.compare(target, this.tick) !== 'behind') finish()
@@ -127,8 +127,8 @@ export class LogCaches {
   }
 }
 
-/** Where the log stood at the reading; null when there was none. */
-export function targetIn(reading: Reading, log: LogId): Target | null {
+/** Where the journal stood at the reading; null when there was none. */
+export function targetIn(reading: Reading, log: JournalId): Target | null {
   const position = reading.vector.logs.get(log)
   return position === undefined ? null : { position, reading }
 }
