@@ -75,7 +75,7 @@ export type ExternalIssuers = {
   unreachable(): readonly Unreachable[]
 }
 
-export function createExternalIssuers(deps: {
+type IssuersDeps = {
   readonly issuer: string
   readonly sql: Sql
   readonly appendJournal: AppendJournal
@@ -83,80 +83,16 @@ export function createExternalIssuers(deps: {
   readonly fetch: Fetch
   readonly clock: () => number
   readonly log: Log
-}): ExternalIssuers {
+}
+
+export function createExternalIssuers(deps: IssuersDeps): ExternalIssuers {
   const { sql, clock } = deps
   const reachability = createReachability(clock)
-  const secretKeys = () => deps.masterKeys.derive(INTROSPECTION_SEALED_AS)
-  // By the whole registration: a changed one gets new keys and an empty cache.
-  const verifiers = new BoundedMap<string, TokenVerifier>(VERIFIERS_MAX)
-
-  const verifierOf = (issuer: string, document: StoredDocument): TokenVerifier =>
-    verifiers.getOrMake(JSON.stringify([issuer, document]), () => {
-      const { algorithms = [], audience } = document
-      const introspect = introspectOf(issuer, document)
-      const keys = introspect === null ? keysOf(issuer, document) : NO_KEYS
-      const trusted = { issuer, keys, algorithms, external: document, ...(introspect !== null && { introspect }) }
-      return createTokenVerifier({ issuers: [trusted], audience, clock })
-    })
-
-  function introspectOf(issuer: string, { introspection }: StoredDocument): Introspect | null {
-    if (introspection === undefined) return null
-    const { endpoint, client_id: clientId, secret_sealed: sealed } = introspection
-    return createIntrospect({
-      issuer,
-      endpoint,
-      clientId,
-      clientSecret: () => open(secretKeys(), INTROSPECTION_SEALED_AS, sealed),
-      fetch: deps.fetch,
-      clock,
-      onError: (err) => deps.log.warn({ event: 'issuer_introspection_failed', issuer, err }),
-    })
-  }
-
-  /**
-   * Of the issuer that the token names, or of the only one whose tokens are opaque. Throws TokenError `issuer_unavailable`
-   * while its transmitter is silent, if the registration says that its tokens do not count then.
-   */
-  async function registrationOf(token: string): Promise<Registration | null> {
-    const iss = parseJws(token, TOKEN_CHARS_MAX)?.payload.iss
-    if (iss === deps.issuer || (iss !== undefined && typeof iss !== 'string')) return null
-    const [row] = await sql.query<Registration & { heard: boolean | null }>(
-      `select t.issuer, t.document, r.heard_at is not null and not ${SILENT} as heard
-       from trusted_issuer t left join received_stream r using (issuer)
-       where ${iss === undefined ? "t.document ? 'introspection'" : 't.issuer = $1'}`,
-      iss === undefined ? [] : [iss],
-    )
-    if (row?.document.ssf?.on_silence === 'refuse' && row.heard !== true)
-      throw new TokenError('issuer_unavailable', `the transmitter of ${row.issuer} is silent`)
-    return row ?? null
-  }
-
-  function keysOf(issuer: string, { jwks, jwks_uri: jwksUri }: StoredDocument): KeySource {
-    const onError = (err: unknown): void => deps.log.warn({ event: 'issuer_keys_failed', issuer, err })
-    if (jwksUri !== undefined) return remoteKeys({ issuer, jwksUri, fetch: deps.fetch, clock, onError })
-    return createKeySource({
-      load: () => jwks?.keys ?? [],
-      clock,
-      refreshAfterMs: LOCAL_KEYS_AGE_MS,
-      ageMaxMs: LOCAL_KEYS_AGE_MS,
-      cooldownMs: LOCAL_KEYS_AGE_MS,
-      onError,
-    })
-  }
-
-  function stored({ introspection, ssf, ...given }: TrustedIssuerDocument, former?: StoredDocument): StoredDocument {
-    const document = { ...given, ...(ssf && { ssf: storedSignals(ssf, former?.ssf, deps.masterKeys) }) }
-    if (introspection === undefined) return document
-    const { client_secret: secret = '', ...shown } = introspection
-    return {
-      ...document,
-      introspection: { ...shown, secret_sealed: seal(secretKeys(), INTROSPECTION_SEALED_AS, secret) },
-    }
-  }
+  const verifierOf = createVerifiers(deps)
 
   return {
     async record(token) {
-      const found = token.length > TOKEN_CHARS_MAX ? null : await registrationOf(token)
+      const found = token.length > TOKEN_CHARS_MAX ? null : await registrationOf(deps, token)
       if (found === null) return null
       const { issuer, document } = found
       // A caller waits half a second for us; an answer that the issuer gives later serves the next question.
@@ -205,7 +141,7 @@ export function createExternalIssuers(deps: {
         await tx.query(
           `insert into trusted_issuer as t (issuer, document) values ($1, $2::jsonb)
            on conflict (issuer) do update set document = excluded.document`,
-          [issuer, JSON.stringify(stored(document, former?.document))],
+          [issuer, JSON.stringify(stored(deps.masterKeys, document, former?.document))],
         )
         return former !== undefined
       })
@@ -220,6 +156,83 @@ export function createExternalIssuers(deps: {
         await deps.appendJournal(tx, ENVIRONMENT, [{ kind: 'trusted_issuer', id: issuer, op: 'delete' }], context)
         return true
       }),
+  }
+}
+
+/** A changed registration gets new keys and an empty cache. */
+function createVerifiers({ masterKeys, fetch, clock, log }: IssuersDeps) {
+  // By the whole registration.
+  const verifiers = new BoundedMap<string, TokenVerifier>(VERIFIERS_MAX)
+
+  function introspectOf(issuer: string, { introspection }: StoredDocument): Introspect | null {
+    if (introspection === undefined) return null
+    const { endpoint, client_id: clientId, secret_sealed: sealed } = introspection
+    return createIntrospect({
+      issuer,
+      endpoint,
+      clientId,
+      clientSecret: () => open(masterKeys.derive(INTROSPECTION_SEALED_AS), INTROSPECTION_SEALED_AS, sealed),
+      fetch,
+      clock,
+      onError: (err) => log.warn({ event: 'issuer_introspection_failed', issuer, err }),
+    })
+  }
+
+  function keysOf(issuer: string, { jwks, jwks_uri: jwksUri }: StoredDocument): KeySource {
+    const onError = (err: unknown): void => log.warn({ event: 'issuer_keys_failed', issuer, err })
+    if (jwksUri !== undefined) return remoteKeys({ issuer, jwksUri, fetch, clock, onError })
+    return createKeySource({
+      load: () => jwks?.keys ?? [],
+      clock,
+      refreshAfterMs: LOCAL_KEYS_AGE_MS,
+      ageMaxMs: LOCAL_KEYS_AGE_MS,
+      cooldownMs: LOCAL_KEYS_AGE_MS,
+      onError,
+    })
+  }
+
+  return (issuer: string, document: StoredDocument): TokenVerifier =>
+    verifiers.getOrMake(JSON.stringify([issuer, document]), () => {
+      const { algorithms = [], audience } = document
+      const introspect = introspectOf(issuer, document)
+      const keys = introspect === null ? keysOf(issuer, document) : NO_KEYS
+      const trusted = { issuer, keys, algorithms, external: document, ...(introspect !== null && { introspect }) }
+      return createTokenVerifier({ issuers: [trusted], audience, clock })
+    })
+}
+
+/**
+ * Of the issuer that the token names, or of the only one whose tokens are opaque. Throws TokenError `issuer_unavailable`
+ * while its transmitter is silent, if the registration says that its tokens do not count then.
+ */
+async function registrationOf({ issuer, sql }: IssuersDeps, token: string): Promise<Registration | null> {
+  const iss = parseJws(token, TOKEN_CHARS_MAX)?.payload.iss
+  if (iss === issuer || (iss !== undefined && typeof iss !== 'string')) return null
+  const [row] = await sql.query<Registration & { heard: boolean | null }>(
+    `select t.issuer, t.document, r.heard_at is not null and not ${SILENT} as heard
+     from trusted_issuer t left join received_stream r using (issuer)
+     where ${iss === undefined ? "t.document ? 'introspection'" : 't.issuer = $1'}`,
+    iss === undefined ? [] : [iss],
+  )
+  if (row?.document.ssf?.on_silence === 'refuse' && row.heard !== true)
+    throw new TokenError('issuer_unavailable', `the transmitter of ${row.issuer} is silent`)
+  return row ?? null
+}
+
+function stored(
+  masterKeys: MasterKeys,
+  { introspection, ssf, ...given }: TrustedIssuerDocument,
+  former?: StoredDocument,
+): StoredDocument {
+  const document = { ...given, ...(ssf && { ssf: storedSignals(ssf, former?.ssf, masterKeys) }) }
+  if (introspection === undefined) return document
+  const { client_secret: secret = '', ...shown } = introspection
+  return {
+    ...document,
+    introspection: {
+      ...shown,
+      secret_sealed: seal(masterKeys.derive(INTROSPECTION_SEALED_AS), INTROSPECTION_SEALED_AS, secret),
+    },
   }
 }
 

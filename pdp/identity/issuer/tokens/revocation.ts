@@ -36,14 +36,14 @@ const DELETE_GRANTS = `
       select ctid from oidc_record where grant_id = d.grant_id
       union all select ctid from oidc_record where kind = 'Grant' and id = d.grant_id offset 0) r))`
 
-export function createRevocations(deps: {
+type RevocationDeps = {
   readonly sql: Sql
   readonly appendJournal: AppendJournal
   readonly appendEvents: AppendEvents
   readonly clock: () => number
-}): Revocations {
-  const { appendJournal, appendEvents } = deps
+}
 
+export function createRevocations(deps: RevocationDeps): Revocations {
   function locked<T>(work: (sql: Queries) => Promise<T>): Promise<T> {
     return deps.sql.transaction(async (sql) => {
       await lockJournal(sql, TOKENS)
@@ -51,70 +51,24 @@ export function createRevocations(deps: {
     })
   }
 
-  async function endGrants(sql: Queries, ended: Ended, context: WriteContext): Promise<void> {
-    const changes: Change[] = ended.sessions.map((id) => ({ kind: 'token', by: 'session', id }))
-    for (const id of ended.grants) changes.push({ kind: 'token', by: 'grant', id })
-    if (changes.length > 0) await appendJournal(sql, TOKENS, changes, context)
-    await sql.query(DELETE_GRANTS, [ended.grants])
-  }
-
-  async function endSession(sql: Queries, session: { uid: string; user: string | null }, context: WriteContext) {
-    const rows = await sql.query<BoundGrant>(`${BOUND_GRANTS} where session_uid = $1 and not offline`, [session.uid])
-    await endGrants(sql, { sessions: [session.uid], grants: rows.map(({ id }) => id) }, context)
-    await appendEvents(sql, [sessionRevoked({ ...session, session: session.uid, tenants: tenantsOf(rows) }, context)])
-  }
-
-  async function endUser(sql: Queries, user: string, context: WriteContext): Promise<readonly string[]> {
-    // The clock that also dates sign-ins. Who is blocked stays so.
-    const now = new Date(deps.clock()).toISOString()
-    await sql.query('update user_account set signed_out_at = greatest(signed_out_at, $2) where user_id = $1', [
-      user,
-      now,
-    ])
-    await lockJournal(sql, TOKENS)
-    const sessions = await sql.query<{ uid: string }>(
-      "delete from oidc_record where kind = 'Session' and payload ->> 'accountId' = $1 returning uid",
-      [user],
-    )
-    // A sign-in that the browser has not gone on with would make a new session; a link that was asked for, a new password.
-    await sql.query(
-      "delete from oidc_record where kind = 'Interaction' and payload -> 'result' -> 'login' ->> 'accountId' = $1",
-      [user],
-    )
-    await sql.query("delete from mailed_token where user_id = $1 and kind = 'reset'", [user])
-    const uids = sessions.map(({ uid }) => uid).sort()
-    const grants = await sql.query<BoundGrant>(LIVE_GRANTS, [user])
-    await endGrants(sql, { sessions: uids, grants: grants.map(({ id }) => id) }, context)
-    await appendEvents(sql, [
-      ...uids.map((uid) => {
-        const tenants = tenantsOf(grants.filter(({ session }) => session === uid))
-        return sessionRevoked({ session: uid, user, tenants }, context)
-      }),
-      {
-        ...sessionRevoked({ session: null, user, tenants: tenantsOf(grants) }, context),
-        type: 'user.signed_out',
-        tenantsOf: user,
-      },
-    ])
-    return uids
-  }
-
   return {
     endToken: (jti, context) =>
       locked(async (sql) => {
-        await appendJournal(sql, TOKENS, [{ kind: 'token', by: 'jti', id: jti }], context)
+        await deps.appendJournal(sql, TOKENS, [{ kind: 'token', by: 'jti', id: jti }], context)
         await sql.query("delete from oidc_record where kind in ('AccessToken', 'ClientCredentials') and id = $1", [jti])
       }),
-    endGrant: (grantId, context) => locked((sql) => endGrants(sql, { sessions: [], grants: [grantId] }, context)),
+    endGrant: (grantId, context) =>
+      locked((sql) => endGrants(deps, sql, { ended: { sessions: [], grants: [grantId] }, context })),
     endReused: ({ kind, key }, context) =>
       locked(async (sql) => {
         const rows = await sql.query<{ id: string }>(
           'select grant_id as id from oidc_record where kind = $1 and id = $2 and grant_id is not null',
           [kind, key],
         )
-        if (rows.length > 0) await endGrants(sql, { sessions: [], grants: rows.map(({ id }) => id) }, context)
+        if (rows.length > 0)
+          await endGrants(deps, sql, { ended: { sessions: [], grants: rows.map(({ id }) => id) }, context })
       }),
-    endSession: (session, context) => locked((sql) => endSession(sql, session, context)),
+    endSession: (session, context) => locked((sql) => endSession(deps, sql, { session, context })),
     revokeSession: (uid, context) =>
       locked(async (sql) => {
         const [row] = await sql.query<{ user: string | null }>(
@@ -124,18 +78,78 @@ export function createRevocations(deps: {
           [uid],
         )
         if (row === undefined) return false
-        await endSession(sql, { uid, user: row.user }, context)
+        await endSession(deps, sql, { session: { uid, user: row.user }, context })
         return true
       }),
     // The membership is written and its row locked, so no grant is bound to the organization after this read.
     endMember: ({ organization, user }, context) =>
       deps.sql.transaction(async (sql) => {
         const bound = await sql.query<BoundGrant>(`${LIVE_GRANTS} and organization_id = $2`, [user, organization])
-        if (bound.length > 0) await endGrants(sql, { sessions: [], grants: bound.map(({ id }) => id) }, context)
+        if (bound.length > 0)
+          await endGrants(deps, sql, { ended: { sessions: [], grants: bound.map(({ id }) => id) }, context })
       }),
-    revokeUser: (user, context) => deps.sql.transaction((sql) => endUser(sql, user, context)),
-    endUser,
+    revokeUser: (user, context) => deps.sql.transaction((sql) => endUser(deps, sql, { user, context })),
+    endUser: (sql, user, context) => endUser(deps, sql, { user, context }),
   }
+}
+
+async function endGrants(
+  { appendJournal }: RevocationDeps,
+  sql: Queries,
+  { ended, context }: { readonly ended: Ended; readonly context: WriteContext },
+): Promise<void> {
+  const changes: Change[] = ended.sessions.map((id) => ({ kind: 'token', by: 'session', id }))
+  for (const id of ended.grants) changes.push({ kind: 'token', by: 'grant', id })
+  if (changes.length > 0) await appendJournal(sql, TOKENS, changes, context)
+  await sql.query(DELETE_GRANTS, [ended.grants])
+}
+
+async function endSession(
+  deps: RevocationDeps,
+  sql: Queries,
+  { session, context }: { session: { uid: string; user: string | null }; context: WriteContext },
+) {
+  const rows = await sql.query<BoundGrant>(`${BOUND_GRANTS} where session_uid = $1 and not offline`, [session.uid])
+  await endGrants(deps, sql, { ended: { sessions: [session.uid], grants: rows.map(({ id }) => id) }, context })
+  await deps.appendEvents(sql, [
+    sessionRevoked({ ...session, session: session.uid, tenants: tenantsOf(rows) }, context),
+  ])
+}
+
+async function endUser(
+  deps: RevocationDeps,
+  sql: Queries,
+  { user, context }: { readonly user: string; readonly context: WriteContext },
+): Promise<readonly string[]> {
+  // The clock that also dates sign-ins. Who is blocked stays so.
+  const now = new Date(deps.clock()).toISOString()
+  await sql.query('update user_account set signed_out_at = greatest(signed_out_at, $2) where user_id = $1', [user, now])
+  await lockJournal(sql, TOKENS)
+  const sessions = await sql.query<{ uid: string }>(
+    "delete from oidc_record where kind = 'Session' and payload ->> 'accountId' = $1 returning uid",
+    [user],
+  )
+  // A sign-in that the browser has not gone on with would make a new session; a link that was asked for, a new password.
+  await sql.query(
+    "delete from oidc_record where kind = 'Interaction' and payload -> 'result' -> 'login' ->> 'accountId' = $1",
+    [user],
+  )
+  await sql.query("delete from mailed_token where user_id = $1 and kind = 'reset'", [user])
+  const uids = sessions.map(({ uid }) => uid).sort()
+  const grants = await sql.query<BoundGrant>(LIVE_GRANTS, [user])
+  await endGrants(deps, sql, { ended: { sessions: uids, grants: grants.map(({ id }) => id) }, context })
+  await deps.appendEvents(sql, [
+    ...uids.map((uid) => {
+      const tenants = tenantsOf(grants.filter(({ session }) => session === uid))
+      return sessionRevoked({ session: uid, user, tenants }, context)
+    }),
+    {
+      ...sessionRevoked({ session: null, user, tenants: tenantsOf(grants) }, context),
+      type: 'user.signed_out',
+      tenantsOf: user,
+    },
+  ])
+  return uids
 }
 
 type Ended = { readonly sessions: readonly string[]; readonly grants: readonly string[] }
