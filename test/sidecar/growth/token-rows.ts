@@ -78,7 +78,7 @@ const ofToken = (name: string, make: (size: number) => string, verifier = signed
     'pdp/shared/token/verify.ts:createTokenVerifier',
     'pdp/shared/token/signature.ts:findSigner',
     'pdp/shared/token/algorithms.ts:isAlgorithm',
-    'pdp/shared/token/foreign-claims.ts:requireAccessToken',
+    'pdp/shared/token/issuer-claims.ts:requireAccessToken',
     'pdp/shared/token/remote-keys.ts:describeSlash',
     'pdp/shared/token/opaque-tokens.ts:createIntrospect',
   ],
