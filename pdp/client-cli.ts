@@ -26,7 +26,7 @@ import { addModelCommands } from './tools/commands/model.ts'
 import { addRelationshipCommands } from './tools/commands/relationships.ts'
 import { addTypesCommand } from './tools/commands/types.ts'
 
-/** Of the help; every command is in one of them. */
+/** The groups of the help; every command is in one of them. */
 const GROUPS: { readonly [heading: string]: readonly string[] } = {
   'Ask:': ['check', 'explain', 'list', 'compare'],
   'Begin:': ['setup', 'doctor', 'manifest', 'model', 'types', 'import'],

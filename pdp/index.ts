@@ -1,4 +1,4 @@
-/** What applications that embed the PDP import. */
+/** The exports for applications that embed the PDP. */
 
 export type {
   CompareAllRequest,

@@ -1,4 +1,4 @@
-/** What precedes each field of the messages of `DecideStream`, for those who write and read them byte by byte. */
+/** The tags before the fields of the messages of `DecideStream`, for those who write and read them byte by byte. */
 import type { DescField } from '@bufbuild/protobuf'
 import { WireType } from '@bufbuild/protobuf/wire'
 import {
@@ -14,9 +14,9 @@ import {
 } from './gen/portcullis/v1/decision_pb.ts'
 
 const tagOf = ({ number }: DescField, type: WireType): number => ((number << 3) | type) >>> 0
-/** Of texts, messages and packed lists. */
+/** The tag of texts, messages and packed lists. */
 const longTag = (field: DescField): number => tagOf(field, WireType.LengthDelimited)
-/** Of numbers and booleans. */
+/** The tag of numbers and booleans. */
 const shortTag = (field: DescField): number => tagOf(field, WireType.Varint)
 
 const { field: ofRequest } = DecideStreamRequestSchema

@@ -119,7 +119,7 @@ function run(command: string, words: readonly string[]): void {
   if (status !== 0) throw new Error(`${command} failed`)
 }
 
-/** What linters of packages say of it, on the standard output and error. Throws when they find something. */
+/** Runs the linters of packages; their findings go to the standard output and error. Throws when they find something. */
 function lint(folder: string, tarball: string): void {
   run('publint', [folder, '--strict'])
   // Each entry is a module: old CommonJS programs, which cannot load one, are no users of it.

@@ -1,4 +1,4 @@
-/** What management does with the identity service, alone or inside an open transaction. */
+/** Operations of management on the identity service, alone or inside an open transaction. */
 
 import { createExternalIssuers, type ExternalIssuers } from './issuer/tokens/external-issuers.ts'
 import { createRevocations, type Revocations } from './issuer/tokens/revocation.ts'

@@ -1,4 +1,4 @@
-/** What the identity service is made from. */
+/** The parts that the identity service is made from. */
 
 import type { Store } from '../engine/store/contract.ts'
 import type { Directory, Sql } from '../engine/store/directory.ts'
@@ -48,6 +48,6 @@ export type IdentityDeps = {
   readonly internalHosts?: readonly string[]
   /** Called after each call of the token hook, for a counter. */
   readonly onHookOutcome?: (outcome: HookOutcome) => void
-  /** Of the pages; default: none. */
+  /** The look of the pages; default: none. */
   readonly branding?: Branding
 }

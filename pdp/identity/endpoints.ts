@@ -1,5 +1,5 @@
 /**
- * What answers the issuer's HTTP routes: oidc-provider, signing in and the account. A quarter of the time to load the PDP, so it
+ * The handler of the issuer's HTTP routes: oidc-provider, signing in and the account. A quarter of the time to load the PDP, so it
  * is loaded when the PDP listens already.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -49,7 +49,7 @@ const ATTEMPTS_WINDOW_MS = 900_000
 // Each check needs 32 MiB and most of a core, in the thread pool that also signs tokens.
 const SECRET_CHECKS = { runningMax: 2, waitingMax: 50 }
 
-/** What the rest of the identity service uses, too. */
+/** Parts that the rest of the identity service uses, too. */
 type EndpointsParts = {
   readonly ring: Pick<KeyRing, 'current'>
   readonly bindings: Bindings

@@ -108,7 +108,7 @@ export function createHandler(
   }
 }
 
-/** What is late goes on, and finds the request answered. Rejects with PdpError `store_unavailable`. */
+/** Work that is late goes on, and finds the request answered. Rejects with PdpError `store_unavailable`. */
 function inTime(req: IncomingMessage, deadlineMs: number | undefined, work: Promise<void>): Promise<void> {
   if (deadlineMs === undefined) return work
   return new Promise((resolve, reject) => {

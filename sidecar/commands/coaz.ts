@@ -12,7 +12,7 @@ type Members = { readonly [name: string]: unknown }
 /** As a route file writes it. */
 export type CheckText = string | { readonly all: readonly string[] }
 
-/** What a check cannot say, or a mapping cannot. The message ends a sentence that begins with the operation or the route. */
+/** A part that a check cannot say, or a mapping cannot. The message ends a sentence that begins with the operation or the route. */
 export class MappingError extends Error {
   override readonly name = 'MappingError'
 }

@@ -101,7 +101,7 @@ function testsOf({ id, method, pattern, check }: FirstRoute): object[] {
   const request = `${method} ${pattern.rest ? path.replace(/\*\*$/, 'some/path') : path}`
   if (check === 'public') return [{ request, expect: { route: id } }]
   return [
-    // What a check reads of the request is not known here.
+    // The values that a check reads of the request are not known here.
     ...(check === 'signed_in' ? [{ request, as: { sub: 'alice' }, expect: { route: id } }] : []),
     { request, expect: { route: id, status: 401 } },
   ]

@@ -21,7 +21,7 @@ export type ApiDescription = {
 }
 type Members = { readonly [name: string]: unknown }
 
-/** What a server URL without a host is relative to. */
+/** The base of a server URL without a host. */
 const RELATIVE = 'http://relative.invalid'
 const METHODS = ['get', 'head', 'post', 'put', 'patch', 'delete', 'options'] as const
 

@@ -68,7 +68,7 @@ async function init(path: string, { openapi, json }: InitOptions, io: Io): Promi
   )
 }
 
-/** Of the installed sidecar: relative where the project has it in its own folder, so that it holds on other machines too. */
+/** The schema of the installed sidecar: relative where the project has it in its own folder, so that it holds on other machines too. */
 function schemaNear(path: string): string {
   const schema = fileURLToPath(new URL('../route-file/route-file.schema.json', import.meta.url))
   const near = relative(dirname(resolve(path)), schema)

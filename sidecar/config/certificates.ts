@@ -15,13 +15,13 @@ export type Certificates = {
   readonly tls: Pem | null
   /** One for each door of the route file, in its order. */
   readonly doors: readonly DoorKeys[]
-  /** What seals the sessions of browsers: the first seals, all open. Null: nobody signs in here. */
+  /** Keys that seal the sessions of browsers: the first seals, all open. Null: nobody signs in here. */
   readonly signIn: readonly [Buffer, ...Buffer[]] | null
 }
 export type DoorKeys = {
   /** `ca` holds the authorities of the gateway's certificate. Null: plain text. */
   readonly tls: Pem | null
-  /** What the gateway must send; null: nothing. */
+  /** The secret that the gateway must send; null: none. */
   readonly secret: string | null
 }
 const NO_PEM: Pem = { ca: null, cert: null, key: null }

@@ -7,7 +7,7 @@ import { fileOf, hashOf, type LoadedConfig, readRouteText } from './config.ts'
 
 /** A file of 2,000 routes takes a second where the processor is busy. */
 const DEADLINE_MS = 60_000
-/** Of long-lived objects, as an injected sidecar has: what could be read at the start can be read again. */
+/** The heap of long-lived objects, as an injected sidecar has it: what could be read at the start can be read again. */
 const HEAP_MB_MAX = 128
 /** Beside this file, as source or as what was built from it. */
 const ENTRY = new URL(`./reading-thread${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)

@@ -66,7 +66,7 @@ const rawFields = (headers: readonly { key: string; value: string; rawValue: Uin
 
 /**
  * Values of one name come joined by commas, and each byte that is no UTF-8 comes as `!`, while the service gets what was sent.
- * What may have been two fields, or another value, counts as two, so that a check that needs a field exactly once refuses it.
+ * A value that may have been two fields, or another value, counts as two, so that a check that needs a field exactly once refuses it.
  */
 function joinedFields({ headers }: AttributeContext_HttpRequest, { profile }: How): Field[] {
   if (profile === 'envoy') throw new UnfitGateway('no raw header fields came: set encode_raw_headers: true')

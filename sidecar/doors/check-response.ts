@@ -59,7 +59,7 @@ export function denying({ status, fields, body }: DenialAnswer): CheckResponse {
     status: { code: status === UNAUTHENTICATED_STATUS ? UNAUTHENTICATED : PERMISSION_DENIED },
     httpResponse: {
       case: 'deniedResponse',
-      // Of a denied response Envoy keeps every field that is to be set, also of one name, and drops what is to be appended.
+      // Envoy keeps every field of a denied response that is to be set, also of one name, and drops those that are to be appended.
       value: { status: { code: status }, headers: options(fields, () => false), body },
     },
   })

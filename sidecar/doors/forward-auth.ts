@@ -127,7 +127,7 @@ function allowedFields({
   return [...identityFields(own, rules).flat(), ...credentials, 'x-request-id', requestId, 'content-length', '0']
 }
 
-/** What this gateway understands as a refusal, with the answer that the client must get. */
+/** The refusal that this gateway understands, with the answer that the client must get. */
 function refusalFor(profile: HttpProfile, denial: DenialAnswer): DenialAnswer {
   // Here 2xx would let the request pass. The metadata and OPTIONS are answered by the data port only.
   const refused = denial.status < SUCCESSES ? ownRefusal(denial) : denial

@@ -8,7 +8,7 @@ import type { HeldRequest } from './held-request.ts'
 import { FRAMING_FIELDS } from './service-fields.ts'
 
 const KNOWN_METHODS = new Set(METHODS)
-/** Of the connection between the gateway and the door, not of the client's. */
+/** Words about the connection between the gateway and the door, not the client's. */
 const HARMLESS = new Set(['close', 'keep-alive'])
 
 /** Anything wrong with the question becomes the fault of the request. */

@@ -11,7 +11,7 @@ import { RequestError } from '../request/errors.ts'
 import type { Origin } from '../request/origin.ts'
 import { isUntyped, readBody } from '../routes/json-body.ts'
 
-/** What is in force when a gateway asks. */
+/** The deps in force when a gateway asks. */
 export type DoorRules = ExchangeRules & {
   readonly forwarding: { readonly rules: HeaderRules; readonly headers: HeaderNames; readonly publicPort: number }
 }

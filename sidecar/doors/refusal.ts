@@ -10,7 +10,7 @@ const STATUS_MAX = 599
 export const packRefusal = ({ status, fields, body }: DenialAnswer): string =>
   Buffer.from(JSON.stringify([status, fields, body])).toString('base64url')
 
-/** What the field of the question holds; a failure of ours when it holds no refusal. */
+/** Reads the question's field; a failure of ours when it holds no refusal. */
 export function unpackRefusal(raw: readonly string[], name: string): DenialAnswer {
   const values = raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === name)
   const [value = ''] = values

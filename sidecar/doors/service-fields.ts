@@ -5,7 +5,7 @@ import { type HeaderRules, upstreamFields } from '../http/fields.ts'
 import { CREDENTIAL_FIELDS } from '../http/stripped-fields.ts'
 import type { Origin } from '../request/origin.ts'
 
-/** What belongs to one connection or to the framing of a message: the gateway's own work (RFC 9110 section 7.6.1). */
+/** Fields of one connection or of the framing of a message: the gateway's own work (RFC 9110 section 7.6.1). */
 export const FRAMING_FIELDS: ReadonlySet<string> = new Set([
   'host',
   'connection',

@@ -59,7 +59,7 @@ class ExchangeAdmission implements Admitted {
   readonly #exchange: Exchange
   /** For its turn at the PDP. */
   #waiting: Waiting | null = null
-  /** Of `waitingMs`, which bounds all waits together. */
+  /** The part of `waitingMs` that is used up; it bounds all waits together. */
   #waitedMs = 0
 
   constructor({ places, turns }: { readonly places: Places; readonly turns: Turns }, exchange: Exchange) {

@@ -61,7 +61,7 @@ export type Arrived<Rules> = {
   /** Why a request that these rules permit may still not pass; null: it may. */
   readonly objection: (permit: Permit, rules: Rules) => string | null
 }
-/** What became of a request, by which rules. */
+/** The result of a request, and the rules that it was decided by. */
 export type Decided<Rules> = {
   readonly outcome: Outcome
   readonly rules: Rules

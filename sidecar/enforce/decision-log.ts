@@ -34,9 +34,9 @@ export type DecisionLine = {
   /** `permitted`, `answered` or a problem code. */
   readonly reason: string
   readonly duration_ms: number
-  /** Of an allowed request: what the client got; absent: it left before, or a gateway forwards the request. */
+  /** The status that the client of an allowed request got; absent: it left before, or a gateway forwards the request. */
   readonly status?: number
-  /** Of the body of the answer; absent: the answer lasts, and the line is written when it begins. */
+  /** The bytes of the answer's body; absent: the answer lasts, and the line is written when it begins. */
   readonly bytes?: number
   readonly user_agent?: string
   /** For operators. May name relations and resources, so it is present only if subjects are logged in plain text. */
@@ -137,7 +137,7 @@ function asksOf({ permissions, entitlements }: Asked, withIds: boolean): readonl
 
 const typeOf = (resource: string): string => resource.split(':', 1)[0] ?? ''
 
-/** What the denial says of the question that was answered with no. */
+/** The denial's words about the question that was answered with no, without ids. */
 function withoutIds({ reason, asked }: Denial): string {
   const resources = asked?.permissions.map(({ resource }) => resource) ?? []
   // The PDP's explanation names other resources and subjects.

@@ -77,7 +77,7 @@ export function denied(
 
 export const askedOf = (stage: Stage): Asked | null => ('questions' in stage ? stage.questions : null)
 
-/** Of a request that was permitted, and is refused after that: the log still names its route and its subject. */
+/** Denies a request that was permitted before: the log still names its route and its subject. */
 export function deniedAfterPermit(
   {
     route,

@@ -59,7 +59,7 @@ export type Permit = {
   readonly body: Buffer | null
   /** Questions to the PDP; null: none was made. */
   readonly asked: Asked | null
-  /** What the permission depends on while the exchange is open; null: it cannot change. */
+  /** The facts that the permission depends on while the exchange is open; null: it cannot change. */
   readonly basis: PermissionBasis | null
   /** The denial that shadow mode has replaced; null: the request was allowed. */
   readonly shadowed: Denial | null
@@ -99,7 +99,7 @@ export type Browser = {
   isEnded(): Promise<boolean>
   /** Names and values in turn to add to whatever is answered. */
   fields(): readonly string[]
-  /** What a person gets in place of a problem document; null: it is a program. Never rejects. */
+  /** The page that a person gets in place of a problem document; null: it is a program. Never rejects. */
   answer(
     denial: Pick<Denial, 'code' | 'members' | 'subject' | 'route'>,
     requestId: string,
@@ -118,7 +118,7 @@ export type Arrival = {
   readonly upgrade: boolean
   /** Null: nobody signs in here. */
   readonly browser: Browser | null
-  /** What rules permitted that are no longer in force; null: this is the first judgement. */
+  /** The permit by rules that are no longer in force; null: this is the first judgement. */
   readonly former: Permit | null
   /** Null: nobody collects spans. */
   readonly span: Span | null
@@ -282,7 +282,7 @@ function makePermit(
 ): Permit {
   const { route, request } = stage
   const identity = 'identity' in stage ? stage.identity : null
-  // What was read once cannot be streamed.
+  // A body that was read once cannot be streamed.
   const body = ('body' in stage ? stage.body : null) ?? former?.body ?? null
   return { kind: 'permit', route, request, identity, body, asked: askedOf(stage), basis, shadowed } as Permit
 }

@@ -2,7 +2,7 @@
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import type { PdpAnswer, PdpQuestion } from '../pdp-client/question.ts'
 
-/** What the permission of an open exchange depends on. */
+/** The facts that the permission of an open exchange depends on. */
 export type PermissionBasis = {
   readonly question: PdpQuestion
   /** When the token expires, in milliseconds since the epoch. */

@@ -18,7 +18,7 @@ const MESSAGES: { readonly [bound in Bound]: string } = {
   all: 'Too many requests are open',
 }
 
-/** Who waits, by client. The clients whose turn comes next are first. No line is empty; its oldest waiter is first. */
+/** The waiters, by client. The clients whose turn comes next are first. No line is empty; its oldest waiter is first. */
 type Lines = Map<string, Set<Waiter>>
 type Slot = {
   readonly bound: Bound
@@ -45,7 +45,7 @@ type Waiter = {
 /** Clients that one free place is offered to, so that a release costs the same however many wait. */
 const LOOKS_MAX = 8
 
-/** What clients share: none may take most of it, however many requests it makes. */
+/** True of a bound that clients share: none may take most of it, however many requests it makes. */
 const isShared = (bound: Bound): boolean => bound === 'route' || bound === 'all'
 
 /** Shared by all exchanges of a process, so that they are still counted after a reload. */

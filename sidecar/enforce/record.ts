@@ -58,7 +58,7 @@ export function record(
   }
 }
 
-/** What was decided. The path is left out, because it holds what the logs do not. */
+/** Notes the decision. The path is left out, because it holds what the logs do not. */
 function noteDecision(span: Span, { method, route, decision, reason, request_id }: DecisionLine): void {
   const path = route === null ? null : route.slice(route.indexOf(' ') + 1)
   // A method of the client's own making would be a name of its own in every list of spans.

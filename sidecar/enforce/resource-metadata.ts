@@ -5,7 +5,7 @@ import type { RouteFile } from '../route-file/route-file.ts'
 export type ResourceMetadata = {
   /** Where it is served. */
   readonly path: string
-  /** What challenges point to (section 5.1). */
+  /** The address that challenges point to (section 5.1). */
   readonly url: string
   readonly body: string
 }

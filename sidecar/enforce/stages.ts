@@ -77,7 +77,7 @@ export type DenialReason =
 export type AuthenticationDeps = {
   readonly tokens: TokenVerifier
   readonly verifyProof: ProofVerifier
-  /** What DPoP proofs name: origin and path prefix. */
+  /** The origin and path prefix that DPoP proofs name. */
   readonly publicUrl: string
 }
 export type EvaluationDeps = {
@@ -114,7 +114,7 @@ export async function judgeBody(routed: PublicRequest, readBody: ReadBody): Prom
 }
 
 type Text = WithBody & {
-  /** Of the JSON body; null: the request has no body, or no check reads it. */
+  /** The text of the JSON body; null: the request has no body, or no check reads it. */
   readonly text: string | null
 }
 

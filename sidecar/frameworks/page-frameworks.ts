@@ -57,7 +57,7 @@ const FRAMEWORKS: readonly PageFramework[] = [
   {
     name: 'React Router',
     dataFiles: [/_root\.(?:data|rsc)/, /_?\.(?:data|rsc|manifest)/],
-    // Of `/admin` in version 7.
+    // Version 7 ends the data of `/admin` so.
     dataEnds: [/_root\.rsc$/],
     // `rsc-action-id`: in its RSC mode. The others: pre-rendered data, mode.
     fields: ['rsc-action-id', 'x-react-router-*'],
@@ -65,7 +65,7 @@ const FRAMEWORKS: readonly PageFramework[] = [
   {
     name: 'SvelteKit',
     dataFiles: [/__data\.json/],
-    // Of `/report.html`.
+    // The data of `/report.html` ends so.
     dataEnds: [/(?<=\.html)__data\.json$/],
     functions: [['_app', 'remote']],
     functionKeys: ['/remote'],

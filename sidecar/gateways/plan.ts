@@ -1,4 +1,4 @@
-/** What the configuration of a gateway needs to know, from a route file and the gateway's own places. */
+/** The plan of a gateway's configuration, from a route file and the gateway's own places. */
 import type { HeaderNames } from '../http/fields.ts'
 
 export type HostAndPort = { readonly host: string; readonly port: number }
@@ -33,7 +33,7 @@ export type GatewayPlan = {
 /** One file of a configuration; `name` says what it is. */
 export type ConfigFile = { readonly name: string; readonly text: string }
 
-/** What a door answers with besides the identity, on routes that forward the token. */
+/** Fields with which a door answers besides the identity, on routes that forward the token. */
 export const CREDENTIALS = ['authorization', 'dpop'] as const
 /** Longest time for a decision, the door's own deadline included. */
 export const DOOR_TIMEOUT_SECONDS = 2

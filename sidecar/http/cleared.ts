@@ -5,7 +5,7 @@
 import { createHeaderRules, type HeaderNames } from './fields.ts'
 import { COMMONLY_TRUSTED_FIELDS, CREDENTIAL_FIELDS, OWN_FIELDS } from './stripped-fields.ts'
 
-/** What browsers, proxies and content networks send of themselves: members of the prefixes, and fields of one connection. */
+/** Fields that browsers, proxies and content networks send of themselves: members of the prefixes, and fields of one connection. */
 const USUAL_MEMBERS = [
   // Traefik carries any upgrade, after which nobody would ask about what is sent.
   'upgrade',
@@ -87,7 +87,7 @@ const USUAL_MEMBERS = [
   'x-azure-clientip',
   'x-appengine-country',
 ]
-/** What the gateway sets after the decision, or what is of the connection. None of them sets Forwarded. */
+/** Fields that the gateway sets after the decision, or that belong to the connection. None of them sets Forwarded. */
 const SET: ReadonlySet<string> = new Set(OWN_FIELDS.filter((name) => name !== 'forwarded'))
 
 /** Names that a configuration without patterns takes away: exact names of the list, and the usual members of its prefixes. */

@@ -4,7 +4,7 @@ import { trimBlanks } from '../../pdp/shared/base/blanks.ts'
 
 /** Browsers accept a cookie with the prefix `__Host-` only with Secure, with Path=/ and without Domain: no other host can set it. */
 export const OWN_COOKIES = '__Host-portcullis-'
-// What some server could read as ours: blanks, bytes that some take for blanks, and `=` of a cookie without a name come before it.
+// Names that some server could read as ours: blanks, bytes that some take for blanks, and `=` of a cookie without a name come before it.
 const LIKE_OWN_ANYWHERE = /__host-portcullis/i
 const LIKE_OWN = /^[^!-<>-~]*__host-portcullis/i
 /** Values of one name that are read. */

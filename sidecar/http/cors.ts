@@ -43,7 +43,7 @@ export function fieldsFor(cors: Cors | null, origin: string | null): readonly st
   return [...fields, 'access-control-expose-headers', [...OWN_EXPOSED, ...cors.exposed].join(', ')]
 }
 
-/** What the service gets no say in, unless it has answered the page by itself. */
+/** The service gets no say in these fields, unless it has answered the page by itself. */
 export const withCors = (fields: string[], cors: readonly string[]): string[] =>
   cors.length === 0 || fields.some((name, at) => at % 2 === 0 && name.toLowerCase() === ALLOW_ORIGIN)
     ? fields

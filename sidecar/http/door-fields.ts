@@ -1,4 +1,4 @@
-/** What the gateways of each profile say about a request, and in which header fields. */
+/** The request as the gateways of each profile describe it, and the header fields that hold it. */
 import { OWN_FIELDS } from './stripped-fields.ts'
 
 /** Ask over gRPC: Envoy's ext_authz. */
@@ -21,14 +21,14 @@ export type DoorFields = {
   readonly scheme: string
   /** The client's address; of a list the last one, which the gateway has added. */
   readonly client: string
-  /** What the gateway adds to the question. Towards the service its configuration must set or remove each of them. */
+  /** Fields that the gateway adds to the question. Towards the service its configuration must set or remove each of them. */
   readonly ofGateway: readonly string[]
 }
 
 const ORIGINAL = ['x-original-method', 'x-original-uri', 'x-original-host', 'x-original-scheme', 'x-original-for']
 const FORWARDED = ['x-forwarded-method', 'x-forwarded-uri', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-for']
 
-/** What is not in the profile's own fields is never read as method, target, host or address. */
+/** A field that is not one of the profile's own is never read as method, target, host or address. */
 export const DOOR_FIELDS: { readonly [name in HttpProfile]: DoorFields } = {
   nginx: {
     method: 'x-original-method',
@@ -68,7 +68,7 @@ export const REFUSAL_FIELD = 'x-portcullis-refusal'
 /** The fields that name the bearer to the service. A door names each of them in every answer that allows. */
 export const IDENTITY_FIELDS = OWN_FIELDS.filter((name) => name.startsWith('x-auth-'))
 
-/** What a door that is asked over HTTP answers in every permit, and a gateway writes over the client's own. */
+/** Fields that a door which is asked over HTTP sends in every permit, and a gateway writes over the client's own. */
 export const answerFields = (identity: readonly { readonly name: string }[] = []): readonly string[] => [
   ...IDENTITY_FIELDS,
   ...identity.map(({ name }) => name),

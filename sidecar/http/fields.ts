@@ -6,7 +6,7 @@ import { type IdentityField, identityFields } from './identity-fields.ts'
 import { COMMONLY_TRUSTED_FIELDS, CONNECTION_FIELDS, CREDENTIAL_FIELDS, OWN_FIELDS } from './stripped-fields.ts'
 
 export type HeaderRules = {
-  /** What the service learns about the bearer beside our own fields. */
+  /** Fields about the bearer that the service gets beside our own. */
   readonly identity: readonly IdentityField[]
   /** True when the client's field with this name is forwarded. */
   readonly passes: (name: string) => boolean
@@ -85,7 +85,7 @@ export type Identity = {
   readonly subjectType: 'user' | 'service'
   readonly organization: string | null
   readonly client: string
-  /** Of the access token. */
+  /** The issuer of the access token. */
   readonly issuer: string
   readonly scopes: ReadonlySet<string>
   /** All claims of the token, as its issuer wrote them. */

@@ -54,7 +54,7 @@ function parseObjects(text: string): readonly JsonObject[] {
     const value: unknown = document.toJS()
     if (value === null) return []
     if (!isObject(value)) throw new ConfigError(['each document must be an object'])
-    // What kubectl prints of several objects.
+    // The form in which kubectl prints several objects.
     return value.kind === 'List' ? listAt(value.items, 'items').filter(isObject) : [value]
   })
 }

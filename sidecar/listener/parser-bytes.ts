@@ -4,7 +4,7 @@
  */
 import { Socket } from 'node:net'
 
-/** What is reported of each piece of a connection, in the order of its bytes. */
+/** The reports about each piece of a connection, in the order of its bytes. */
 export type PieceReader = {
   /** Its bytes: before the parser sees them, or while or after it does. At most once for each piece. */
   take(piece: Buffer): void

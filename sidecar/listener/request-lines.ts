@@ -17,7 +17,7 @@ const NONE: Buffer = Buffer.alloc(0)
 export type RequestLines = {
   /** Call it while the parser reports the request, once or more often. */
   formOf(req: IncomingMessage): LineForm
-  /** Of a head that is not complete, or was refused: its Origin field; null: it has none, or several. */
+  /** The Origin field of a head that is not complete, or was refused; null: it has none, or several. */
   originOfHead(): string | null
   /** The connection is not HTTP any more. */
   close(): void
@@ -58,14 +58,14 @@ class RequestBytes {
   /** From `#at` on, the beginning of a head. */
   #first = NONE
   #at = 0
-  /** What came of that head in later pieces. */
+  /** The parts of that head that came in later pieces. */
   readonly #later: Buffer[] = []
   #laterBytes = 0
   /** Bytes of a body, before the next request. */
   #bodyLeft = 0
   /** The last request, while only the parser knows where its chunked body ends. */
   #chunked: IncomingMessage | null = null
-  /** What has come of that body with the last piece. */
+  /** The part of that body that came with the last piece. */
   #piece = NONE
   /** More came with the end of that body, so no later request's beginning is known. */
   #isLost = false
@@ -113,7 +113,7 @@ class RequestBytes {
 
   /** The parser has taken the piece. */
   endPiece(): void {
-    // What follows the body in its last piece was parsed already, and may be the beginning of a request.
+    // Bytes that follow the body in its last piece were parsed already, and may be the beginning of a request.
     if (this.#chunked?.complete === true && !this.#isLost) {
       if (endsMessage(this.#piece)) this.#chunked = null
       else this.#isLost = true

@@ -12,7 +12,7 @@ import {
   type RouteTried,
 } from '../../proto/gen/portcullis/v1/routes_pb.ts'
 
-/** What there is to report. Its functions never throw. */
+/** The source of the reports. Its functions never throw. */
 export type RouteSource = {
   table(): Promise<RouteTable>
   /** Empty before the first table. */

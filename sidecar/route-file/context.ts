@@ -18,7 +18,7 @@ const SOURCE_TEXT = /^\s*\{([^{}]*)\}\s*$/
 
 export type ContextReading = {
   readonly reader: YamlReader
-  /** Of the route's path. */
+  /** The parameters of the route's path. */
   readonly parameters: readonly string[]
   /** Reports a source that cannot be used here. */
   readonly note: (node: Node | null, source: Source) => void

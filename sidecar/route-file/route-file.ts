@@ -43,7 +43,7 @@ import { type FileIssue, YamlReader } from './words/yaml-reader.ts'
 export type PathsInLog = (typeof PATHS_IN_LOG)[number]
 export type SubjectsInJournal = (typeof SUBJECTS_IN_LOG)[number]
 export type RouteFile = {
-  /** What clients ask for: the first of `resources`. */
+  /** The resource that clients ask for: the first of `resources`. */
   readonly resource: string
   /** The `aud` claim must contain one of these values. */
   readonly resources: readonly string[]
@@ -66,7 +66,7 @@ export type RouteFile = {
   readonly subjectsInJournal: SubjectsInJournal
   /** How much of a path the decision log has. */
   readonly pathsInLog: PathsInLog
-  /** Of this many allowed requests, one is logged. */
+  /** One of this many allowed requests is logged. */
   readonly allowedOneIn: number
   /** Where load balancers ask whether the sidecar is ready. */
   readonly probePaths: readonly string[]

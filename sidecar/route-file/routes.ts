@@ -103,7 +103,7 @@ function parseRoute(
 const readsPath = (entry: ContextEntry): boolean =>
   'source' in entry && entry.source.from === 'request' && entry.source.name === 'path'
 
-/** What holds for all routes cannot depend on the path or the body of one. */
+/** A context that holds for all routes cannot depend on the path or the body of one. */
 function parseSharedContext(context: Context, node: Node | null): RouteContext {
   const { reader } = context
   return parseContext(

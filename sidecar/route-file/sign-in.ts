@@ -14,7 +14,7 @@ import {
 import type { YamlReader } from './words/yaml-reader.ts'
 
 export type ProviderEntry = {
-  /** Of `issuers`. */
+  /** One of `issuers`. */
   readonly issuer: string
   readonly clientId: string
   /** Read at each discovery; null: a public client. */
@@ -23,7 +23,7 @@ export type ProviderEntry = {
   readonly name: string
   readonly label: string
   readonly scope: string
-  /** Of the authorization request. */
+  /** The parameters of the authorization request. */
   readonly parameters: { readonly [name: string]: string }
 }
 export type SignInEntry = {

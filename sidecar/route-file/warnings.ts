@@ -32,7 +32,7 @@ export const fileWarnings = (file: RouteFile): string[] => [
   ...doorWarnings(file),
 ]
 
-/** What browsers that sign in will not reach. */
+/** Routes that browsers which sign in will not reach. */
 export function signInWarnings(file: RouteFile): string[] {
   const { signIn, routes, publicUrl } = file
   if (signIn === null) return routes.some((route) => !route.signIn) ? [NOBODY_SIGNS_IN] : []

@@ -61,7 +61,7 @@ export function buildQuestions({ check, context }: Asking, values: CheckValues):
   return { permissions, entitlements, context: permissions.length === 0 ? '' : contextOf().text, evaluate }
 }
 
-/** What a route asks, and with which context. */
+/** The check of a route, and its context. */
 export type Asking = { readonly check: Check; readonly context: RouteContext }
 
 type Building = {
@@ -127,7 +127,7 @@ function denied(check: Check): Built {
   return open(() => denial)
 }
 
-/** What comes after a comparison that does not hold is not asked, and its values may be missing. */
+/** The part after a comparison that does not hold is not asked, and its values may be missing. */
 function buildAll(of: readonly Check[], building: Building): Built {
   const parts: Evaluate[] = []
   const evaluate: Evaluate = (answer) => evaluateAll(parts, answer)
@@ -164,7 +164,7 @@ function buildAny(of: readonly Check[], building: Building): Built {
     } catch (err) {
       if (!(err instanceof ValueError) || !err.isMissing) throw err
       lacking.add(err.message)
-      // What the alternative asked until then would decide nothing.
+      // The questions of the alternative until then would decide nothing.
       permissions.length = permissionCount
       entitlements.length = entitlementCount
     }
@@ -243,7 +243,7 @@ export const usesSource = ({ check, context }: Asking, from: Source['from']): bo
 
 export const usesBody = (asking: Asking): boolean => usesSource(asking, 'body')
 
-/** What the route takes from there. */
+/** The values that the route takes from there. */
 export const sourcesFrom = <From extends Source['from']>(
   { check, context }: Asking,
   from: From,

@@ -11,7 +11,7 @@ export type ContextEntry = { readonly name: string } & (
   | { readonly source: Source; readonly type: ValueType }
 )
 export type RouteContext = readonly ContextEntry[]
-/** What a request offers for it. Null: a missing claim. Any other missing value throws RequestError. */
+/** The values that a request offers for it. Null: a missing claim. Any other missing value throws RequestError. */
 export type ContextValues = {
   readonly readTyped: (source: Source, type: ValueType) => string | null
   readonly claim: (name: string) => unknown
@@ -78,7 +78,7 @@ function parsed(text: string, type: ValueType): ContextValue | null {
   }
 }
 
-/** Of another form than the type's counts as missing, as for a check. */
+/** A claim of another form than the type's counts as missing, as for a check. */
 function claimValue(value: unknown, type: ValueType): ContextValue | null {
   switch (type) {
     case 'string':

@@ -37,7 +37,7 @@ const NO_BODY = Buffer.alloc(0)
 /** No field says what the body is, so there may be none. */
 export const isUntyped = ({ names }: InboundRequest): boolean => !names.includes('content-type')
 
-/** Of any media type. Throws RequestError for too many bytes, or if the body is late or incomplete. */
+/** Reads a body of any media type. Throws RequestError for too many bytes, or if the body is late or incomplete. */
 export async function readWhole(
   client: ClientRequest,
   request: InboundRequest,
@@ -70,7 +70,7 @@ const tooLarge = (bytesMax: number): RequestError =>
 
 const JSON_MEDIA = /^application\/(?:[a-z0-9.!#$&^_-]+\+)?json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?$/i
 
-/** What some service takes for JSON. */
+/** Media types that some service takes for JSON. */
 export const JSON_TYPE = /json/i
 
 /** Refuses bodies that another reader could decode differently: a content coding, another charset or another media type. */

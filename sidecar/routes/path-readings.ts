@@ -26,7 +26,7 @@ export type Reading = {
 
 /** No character that folding changes, no `;` and no `/`. */
 const UNCHANGED = /^[\x20-\x2e\x30-\x3a\x3c-\x40\x5b-\x7e]*$/
-/** What a reader could drop from the end of a name, or take for a script. */
+/** Endings that a reader could drop from a name, or take for a script. */
 const MARKED = /[. :?#(]|^_payload|^f?cgi-bin$/
 
 /** True if the only other reading of the path is the same path with a slash at its end. */
@@ -38,7 +38,7 @@ export const isPlain = ({ segments, written }: PathSegments): boolean => {
   )
 }
 
-/** What routes have. `indexFiles`: names of index files. `formatted`: names with a format, by the name without it. */
+/** Names in routes. `indexFiles`: names of index files. `formatted`: names with a format, by the name without it. */
 type RouteNames = {
   readonly indexFiles: ReadonlySet<string>
   readonly formatted: ReadonlyMap<string, readonly string[]>
@@ -130,7 +130,7 @@ function withoutDots(segments: readonly string[]): readonly string[] {
   return last === '' || isDots(last) || left.length === 0 ? [...left, ''] : left
 }
 
-/** What ASP.NET takes out of a path, wherever it stands: session and sign-in of browsers without cookies. */
+/** The parts that ASP.NET takes out of a path, wherever they stand: session and sign-in of browsers without cookies. */
 const SESSION = /\((?:[a-z]\([^()/]*\))+\)/g
 
 /** The path without it: as a segment of its own, and with what is around it in one name. */

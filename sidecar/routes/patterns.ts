@@ -82,7 +82,7 @@ export function isSegmentWithin(one: Segment, other: Segment): boolean {
   return other.kind === 'parameter' && one.before.startsWith(other.before) && one.after.endsWith(other.after)
 }
 
-/** What both have; null: nothing. */
+/** The texts that both have; null: none. */
 export function commonSegment(one: Segment, other: Segment): Segment | null {
   if (one.kind === 'literal') return hasText(other, one.text) ? one : null
   if (other.kind === 'literal') return hasText(one, other.text) ? other : null

@@ -90,7 +90,7 @@ function matchRequest(routes: RouteTable, request: Omit<RoutedRequest, 'namedHos
   return { ...match, judgeJson: both(refusals) }
 }
 
-/** What each of them refuses. */
+/** Refuses what either of them refuses. */
 function both(refusals: readonly (JudgeJson | null)[]): JudgeJson | null {
   const found = refusals.filter((refuse) => refuse !== null)
   if (found.length < 2) return found[0] ?? null

@@ -319,7 +319,7 @@ function foldedPlaces(root: Root, segments: readonly string[]): readonly TablePa
   return [...new Set([...found, ...rivals])]
 }
 
-/** Of each spelling of a literal one that none is more specific than. */
+/** Finds, for each spelling of a literal, a place that none is more specific than. */
 function findFolded(node: Node, folded: readonly string[], at: number): TablePath[] {
   const segment = folded[at]
   if (segment === undefined) return node.end === null ? [] : [node.end]

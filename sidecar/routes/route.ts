@@ -59,7 +59,7 @@ export type RouteOptions = {
    * only a parameter of the path could be found there again.
    */
   readonly body: 'keep' | 'judge' | null
-  /** Of a body that is read; null: as the file says. */
+  /** The bound of a body that is read; null: as the file says. */
   readonly bodyBytesMax: number | null
   readonly forwardToken: boolean
   /** Shadow mode: denials with 401, 403 or 503 are only logged and counted. */
@@ -73,6 +73,6 @@ export type RouteOptions = {
   readonly stepUp: StepUp | null
   /** Browsers are sent to sign in, where the file says how. */
   readonly signIn: boolean
-  /** Of the questions of its check. */
+  /** The context of its check's questions. */
   readonly context: RouteContext
 }

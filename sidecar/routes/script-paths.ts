@@ -38,14 +38,14 @@ export const isScript = (segments: readonly string[], at: number): boolean =>
 export const namesScript = (segments: readonly string[]): boolean =>
   segments.some((text, at) => isScript(segments, at) || isIndexFile(text))
 
-/** What the name of a file is without its formats: `backup.tar` and `backup` of `backup.tar.gz`. */
+/** A file's names without its formats: `backup.tar` and `backup` of `backup.tar.gz`. */
 export function stemsOf(name: string): string[] {
   const stems: string[] = []
   for (let dot = name.indexOf('.', 1); dot > 0; dot = name.indexOf('.', dot + 1)) stems.push(name.slice(0, dot))
   return stems
 }
 
-/** What a reader could add to a name that ends in `stem`. */
+/** The endings that a reader could add to a name that ends in `stem`. */
 export type Format = { readonly stem: string; readonly added: string }
 
 /** Behind the parameter of a route: `.csv` of `{file}.csv`. */
@@ -71,7 +71,7 @@ export function* scriptReadings(segments: readonly string[]): Generator<ScriptRe
     if (!isScript(segments, at)) continue
     yield { segments: segments.slice(0, at + 1), scriptAt: at, decisiveAt: at, aligned: true }
     if (!FRONT_CONTROLLER.test(segments[at] ?? '')) continue
-    // Of an application below a folder, and of one that the server's rewriting rules put there.
+    // The paths of an application below a folder, and of one that the server's rewriting rules put there.
     yield { segments: segments.toSpliced(at, 1), scriptAt: at, decisiveAt: at, aligned: false }
     yield { segments: segments.slice(at + 1), scriptAt: at, decisiveAt: 0, aligned: false }
   }

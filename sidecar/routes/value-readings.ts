@@ -69,7 +69,7 @@ function refuseFormKeys(text: string, wanted: readonly { readonly parts: readonl
   }
 }
 
-/** What only a reader of the body could tell to be empty needs a judge, which no body that is there gets past (`readBody`). */
+/** A body that only its reader could tell to be empty needs a judge, which no body that is there gets past (`readBody`). */
 function refuseOther(kind: 'form' | 'other' | 'unsaid', { bodyBytes }: JudgedRequest, from: string): JudgeJson {
   if (kind === 'unsaid' || (kind === 'other' && bodyBytes === 0)) return () => undefined
   throw refused(
@@ -91,7 +91,7 @@ const FORM = /x-www-form-urlencoded|multipart\//i
 const MEDIA_TYPE = /^[a-z0-9!#$&^_.+-]+\/[a-z0-9!#$&^_.+-]+[ \t]*(?:;.*)?$/i
 
 /**
- * What a service may take the body for; null: no body is there. Rack takes a POST without a media type for a form. A gateway may not
+ * The kind that a service may take the body for; null: no body is there. Rack takes a POST without a media type for a form. A gateway may not
  * tell the length of a body, so of a body with a type the type alone counts. `unsaid`: only its end tells whether there is one.
  */
 function bodyKind({ method, raw, names, bodyBytes }: JudgedRequest): 'form' | 'json' | 'other' | 'unsaid' | null {
@@ -110,7 +110,7 @@ function bodyKind({ method, raw, names, bodyBytes }: JudgedRequest): 'form' | 'j
 export const CHANGING = ['PUT', 'PATCH', 'DELETE']
 export const READING = ['GET', 'HEAD']
 
-/** Who may POST may usually read, so reading counts only where everybody may POST. */
+/** A subject that may POST may usually read, so reading counts only where everybody may POST. */
 function otherMethod(route: Route, byMethod: RoutesByMethod): Route | null {
   const methods = route.check === null ? [...CHANGING, ...READING] : CHANGING
   return methods.flatMap(byMethod).find((other) => !protectsAlike(route, other)) ?? null

@@ -29,7 +29,7 @@ export type ExchangeDeps = ExchangeRules & {
   /** Never throws. */
   readonly log: SidecarLog
   readonly draining: () => boolean
-  /** What is in force now; it stays usable until `closing` closes. */
+  /** The deps in force now; they stay usable until `closing` closes. */
   readonly enter: (closing: Closing) => ExchangeDeps
   /** Evaluates an open exchange by the current rules. */
   readonly reevaluate: (
@@ -104,7 +104,7 @@ async function pass(permit: Permit, serving: Serving, decided: DecidedHere): Pro
     traceparent: sending?.traceparent ?? null,
     sendContinue: () => sendContinue(serving),
     answerFields: ['x-request-id', requestId, ...ending(client, deps), ...nextNonce(permit, deps), ...cookies],
-    // What writes cookies says `no-store` itself.
+    // An answer that writes cookies says `no-store` itself.
     ofSession: browser?.hasSession() === true && cookies.length === 0,
     cors: sharedFields(permit.route, client),
     sent: { bytes: 0 },

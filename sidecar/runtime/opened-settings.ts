@@ -69,7 +69,7 @@ const without = (names: readonly string[], known: readonly string[]): readonly s
 const listed = (setting: string, names: readonly string[], means: (names: string) => string): readonly string[] =>
   names.length === 0 ? [] : [`${setting}: ${means([...new Set(names.map(shown))].join(', '))}`]
 
-/** What is compared may say more than the name that is shown. */
+/** The compared text may say more than the name that is shown. */
 const SEPARATOR = '\n'
 const shown = (name: string): string => name.split(SEPARATOR, 1)[0] ?? ''
 const named = (name: string, entry: object): string => `${name}${SEPARATOR}${JSON.stringify(entry)}`
@@ -102,7 +102,7 @@ function tlsIssues({ file: former, certificates: before }: Read, { file: next, c
   return [`tls: ${next.tls.clientCaFile} makes client certificates valid that were refused before`]
 }
 
-/** Who decides, and who is behind. */
+/** The peers: who decides, and who is behind. */
 function peerIssues({ file: former, certificates: before }: Read, { file: next, certificates: now }: Read): string[] {
   const { origin, reuseAfterBody, perClient } = next.upstream
   const samePdp = isDeepStrictEqual(former.pdp, next.pdp) && !trustsMore(before.pdp, now.pdp)
@@ -126,7 +126,7 @@ function signInIssues({ signIn: former }: RouteFile, { signIn: next }: RouteFile
   ]
 }
 
-/** Whom `cors` lets read answers, in a form to compare. */
+/** The pages that `cors` lets read answers, in a form to compare. */
 const pagesOf = (cors: Cors | null): readonly string[] => {
   if (cors === null) return []
   const pages = cors.origins === null ? ['every origin'] : [...cors.origins]

@@ -1,4 +1,4 @@
-/** What this sidecar reports of its routes: the table in force, how often each route was asked, and what a request would ask. */
+/** The report of this sidecar about its routes: the table in force, how often each route was asked, and what a request would ask. */
 import { hostname } from 'node:os'
 import { create } from '@bufbuild/protobuf'
 import { isJsonObject } from '../../pdp/shared/domain/json.ts'
@@ -18,7 +18,7 @@ import { checkText } from '../routes/check-text.ts'
 import { createRoutingInTurns } from '../routes/route-request.ts'
 import type { Metrics } from './metrics.ts'
 
-/** Of the routes' texts: far below what a gRPC message may have. */
+/** The characters of the routes' texts: far below what a gRPC message may have. */
 const TABLE_CHARACTERS_MAX = 200_000
 /** Every route is compared with every other, so that a larger table is left to `sidecar check`. */
 const COMPARED_MAX = 200
@@ -36,7 +36,7 @@ export type ReportedRoutes = RouteSource & {
 type Counts = { requests: number; denied: number; shadowed: number }
 type InForce = {
   readonly config: Reported
-  /** What `table` promises, once it is there. */
+  /** The table that `table` promises, once it is there. */
   known: RouteTable | null
   /** Built on first use, because only a PDP that takes reports needs it. */
   table: Promise<RouteTable> | null

@@ -31,7 +31,7 @@ import type { SidecarLog } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { createSharedResources, type Shared, type SharedResources } from './shared-resources.ts'
 
-/** What all runtimes of a process share. */
+/** The parts that all runtimes of a process share. */
 export type RuntimeDeps = {
   readonly log: SidecarLog
   readonly metrics: Metrics
@@ -44,7 +44,7 @@ export type RuntimeDeps = {
   readonly replay: ReplayMemory
   readonly nonces: Nonces
   readonly readToken: (path: string) => string
-  /** What is known of sessions of browsers outside of their cookies. */
+  /** The facts about sessions of browsers that are kept outside of their cookies. */
   readonly sessions: SharedSessions
   readonly resources: RuntimeResources
   readonly skew: ClockSkew

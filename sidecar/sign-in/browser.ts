@@ -86,7 +86,7 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
       try {
         const readForm = (): Promise<Buffer> => readWhole(client, request, FORM)
         const answer = await answerOwn({ request, own, readings, readForm }, context)
-        // What the page itself sets comes last, and stays.
+        // The fields that the page itself sets come last, and stay.
         return { ...answer, fields: [...cleaning(), ...answer.fields, 'x-request-id', requestId] }
       } catch (err) {
         return failedPage(err, { path: request.target.path, requestId, log: context.log })

@@ -108,7 +108,7 @@ async function unfinished(
     stranger:
       'This sign-in was finished before, or began in another browser, or your browser does not keep cookies of this site.',
   }[kind]
-  // Of many tabs the browser keeps the latest starts: this one waits for another to sign the person in.
+  // A browser with many tabs keeps the latest starts: this one waits for another to sign the person in.
   const retry = kind === 'stranger' && hasStarts(own) ? ['refresh', RETRY_SECONDS] : []
   return pageAnswer(
     REFUSED,

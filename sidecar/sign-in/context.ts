@@ -1,4 +1,4 @@
-/** What all parts of signing in share, made from one route file, and where their pages are. */
+/** The parts of signing in that are shared, made from one route file, and where their pages are. */
 import type { Attempts } from '../../pdp/shared/base/attempts.ts'
 import type { AlgorithmName } from '../../pdp/shared/token/algorithms.ts'
 import type { KeySource } from '../../pdp/shared/token/keys.ts'
@@ -54,7 +54,7 @@ type Outcomes = {
 }
 export type SignInStep = {
   [Step in keyof Outcomes]: {
-    /** Of the route file; empty: not known. */
+    /** The issuer of the route file; empty: not known. */
     readonly issuer: string
     readonly step: Step
     readonly outcome: Outcomes[Step]

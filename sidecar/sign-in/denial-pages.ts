@@ -1,4 +1,4 @@
-/** What a person reads when a request is denied: what is missing and what to do, in place of a problem document. */
+/** The page that a person reads when a request is denied: what is missing and what to do, in place of a problem document. */
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import { PROBLEM_TITLES } from '../../pdp/shared/base/problems.ts'
 import type { Denial } from '../enforce/denial.ts'
@@ -69,7 +69,7 @@ export function denialPage(
 const wordsFor = (code: ProblemCode, status: number): Words =>
   status >= SERVER_ERRORS ? UNDECIDED : { title: 'This did not work', text: `${PROBLEM_TITLES[code]}.` }
 
-/** What the problem document names, too: nothing that only the log may hold. */
+/** The missing thing, which the problem document names, too: nothing that only the log may hold. */
 function missingOf({ entitlement, scope, detail }: Denial['members']): string | null {
   if (entitlement !== undefined) return `Your organization does not have: ${entitlement}.`
   if (scope !== undefined) return `Your sign-in does not include: ${scope}.`

@@ -1,4 +1,4 @@
-/** What replicas share about sessions, in Redis. */
+/** The values that replicas share about sessions, in Redis. */
 import { openRedis } from '../../pdp/shared/token/redis.ts'
 import type { SignInMemory } from './memory.ts'
 

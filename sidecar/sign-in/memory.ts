@@ -1,4 +1,4 @@
-/** What replicas must agree on about sessions: values that end by themselves. One implementation is this process, the other Redis. */
+/** The values that replicas must agree on about sessions; they end by themselves. One implementation is this process, the other Redis. */
 
 export type SignInMemory = {
   /** True when all replicas see the same. */

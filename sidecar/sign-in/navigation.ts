@@ -1,4 +1,4 @@
-/** What a browser says about a request of its own: whether a person will see the answer, and whose page sent it. */
+/** A browser's words about a request of its own: whether a person will see the answer, and whose page sent it. */
 import { mediaTypeOf } from '../../pdp/shared/base/media-type.ts'
 import { RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'

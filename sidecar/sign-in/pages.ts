@@ -30,7 +30,7 @@ export type PageText = {
   readonly title: string
   readonly paragraphs: readonly (string | Html)[]
   readonly acts?: readonly Act[]
-  /** What to name when asking for help. */
+  /** Values to name when asking for help. */
   readonly about?: readonly (readonly [name: string, value: string])[]
 }
 

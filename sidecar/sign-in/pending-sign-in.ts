@@ -12,7 +12,7 @@ export type Start = {
   readonly back: string
   readonly stepUp: StepUp | null
 }
-/** What the authorization request is made from. Nothing of it but the state leaves this process and the browser's cookie. */
+/** The start that the authorization request is made from. Nothing of it but the state leaves this process and the browser's cookie. */
 export type Begun = {
   readonly state: string
   readonly nonce: string

@@ -4,7 +4,7 @@ import { readAtMost } from '../../pdp/shared/base/http-json.ts'
 import { readableAnswer, readFailure } from '../../pdp/shared/token/provider-failure.ts'
 import type { ProviderEntry } from '../route-file/sign-in.ts'
 
-/** What the issuer answered to the browser, or refused at its token endpoint. */
+/** The issuer's answer to the browser, or its refusal at the token endpoint. */
 export class SignInRefused extends Error {
   override readonly name = 'SignInRefused'
   /** RFC 6749 sections 4.1.2.1 and 5.2, or `invalid_response`. */
@@ -18,7 +18,7 @@ export type Tokens = {
   readonly accessToken: string
   readonly refreshToken: string | null
   readonly idToken: string | null
-  /** Of the ID token; null when a refresh brought none. */
+  /** The claims of the ID token; null when a refresh brought none. */
   readonly claims: { readonly [name: string]: unknown } | null
 }
 export type Asking = {
@@ -69,7 +69,7 @@ export function createProvider(entry: ProviderEntry, { resource, readSecret, clo
     return config
   }
 
-  /** What the issuer says, and answers that a check refuses, are not failures to answer. */
+  /** A word of the issuer, or an answer that a check refuses, is no failure to answer. */
   async function asking<T>(work: (client: Client, config: Configuration) => Promise<T>): Promise<T> {
     const [client, config] = await Promise.all([loadClient(), configuration()])
     try {

@@ -20,10 +20,10 @@ export type Renewing = {
   readonly reread: (session: Session) => Promise<Session | null>
 }
 
-/** What one client's address may begin: as much as at our own issuer. */
+/** The starts that one client's address may make: as many as at our own issuer. */
 const STARTS = { triesMax: 600, windowMs: 60_000, keysMax: 10_000 }
 
-/** What all configurations of a process share about sessions. */
+/** The parts that all configurations of a process share about sessions. */
 export type SharedSessions = { readonly memory: SignInMemory; readonly refresher: Refresher; readonly starts: Attempts }
 
 export const shareSessions = (
@@ -43,7 +43,7 @@ export const shareSessions = (
 const BEFORE_MS = 60_000
 /** How long requests with the cookie from before get the renewed session: those that were under way, and other tabs. */
 const GRACE_MS = 60_000
-/** Who uses a refresh token has so long for it; then another one may try. */
+/** The time for the replica that uses a refresh token; then another one may try. */
 const CLAIM_MS = 10_000
 const WAIT_MS = 50
 const WAITS_MAX = 100
@@ -73,7 +73,7 @@ function createRefresher(deps: {
     return flight
   }
 
-  /** Of all replicas one uses the refresh token. The others wait until it has stored what came of it. */
+  /** One of all replicas uses the refresh token. The others wait until it has stored what came of it. */
   async function renewShared(session: Session, digest: string, how: Renewing): Promise<Session> {
     const claim = `refresh:${digest}`
     for (let waits = 0; waits < WAITS_MAX; waits += 1) {

@@ -1,7 +1,7 @@
 /** Seals what a browser or an address carries for the sidecar, so that nobody else can read, make or change it. */
 import { masterKeysOf, open, seal } from '../../pdp/shared/base/encryption.ts'
 
-/** What is sealed as one kind does not open as another. */
+/** A value that is sealed as one kind does not open as another. */
 export type SealedKind = 'session' | 'ticket' | 'record' | 'state' | 'back'
 export type Sealing = {
   seal(kind: SealedKind, value: string): string

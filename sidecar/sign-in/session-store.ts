@@ -111,7 +111,7 @@ function parseTicket(text: string): Ticket | null {
   return sid === null || typeof sid === 'string' ? { id, issuer, sid, subject } : null
 }
 
-/** What cannot be known does not allow. */
+/** An answer that cannot be known does not allow. */
 const reading = <T>(work: Promise<T>): Promise<T> =>
   work.catch((err: unknown) => {
     const reason = messageOf(err)

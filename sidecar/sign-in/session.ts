@@ -4,7 +4,7 @@ import { members } from '../../pdp/shared/token/jws.ts'
 
 export type Session = {
   readonly id: string
-  /** Of the route file. */
+  /** The provider of the route file. */
   readonly provider: string
   readonly issuer: string
   /** The sub claim of the ID token. */

@@ -1,4 +1,4 @@
-/** What a failed exchange with the upstream means for the client, and whether it may be tried once more. */
+/** The meaning of a failed exchange with the upstream for the client, and whether it may be tried once more. */
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import type { Permit } from '../enforce/enforce.ts'
 import { RequestError } from '../request/errors.ts'

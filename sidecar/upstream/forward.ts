@@ -47,7 +47,7 @@ export type Forwarding = {
 export type ForwardDeps = {
   readonly upstream: Upstream
   readonly rules: HeaderRules
-  /** What `rules` was made from. */
+  /** The names that `rules` was made from. */
   readonly headers: HeaderNames
   /** Limits for a client that sends a body or reads a response. */
   readonly pace: PaceLimits
@@ -147,7 +147,7 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
   /** When the first informational response came, or the last part of the body after it. */
   #informedAtMs: number | null = null
   #informedCount = 0
-  /** Of an answer of which nothing is sent yet, so that it can still fail: Node sends it with the first part of the body. */
+  /** The head of an answer of which nothing is sent yet, so that it can still fail: Node sends it with the first part of the body. */
   #head: { readonly status: number; readonly fields: string[] } | null = null
   /** The complete body, sent in one write with the header section: two writes cost three times as much. */
   #whole: Buffer | null = null
@@ -240,7 +240,7 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
     if (this.#over) return
     this.#over = true
     if (res.headersSent) return void res.destroy()
-    // What has begun to answer is not asked again.
+    // A service that has begun to answer is not asked again.
     const cause = this.#head === null ? err : new Error(err.message)
     this.#handling.resolve({ kind: 'failed', code: failureOf(err), cause })
   }

@@ -27,7 +27,7 @@ export const PDP_GROUPS: readonly Group[] = [
       verify('a token of another kind', 'requireAccessToken(jws, external)\n', '\n'),
       verify(
         'a token for another resource',
-        'expected !== null && !audiences.includes(expected)',
+        'expected !== null && !names.some((name) => audiences.includes(name))',
         'expected !== null && audiences.length === 0',
       ),
       verify(

@@ -111,14 +111,14 @@ export const SIDECAR_GROUPS: readonly Group[] = [
         'answer.entitlements.get(key) === true',
         'answer.entitlements.has(key)',
       ),
-      checks('a missing claim', 'return id === null ? deny(check) : ask(', 'return ask('),
-      checks('a permission without an organization', 'if (organization === null) return deny(check)', ''),
-      checks('two checks share the answer of the first', 'resource === question.resource,', 'resource !== undefined,'),
-      values(
-        'a header field that is there twice',
-        'if (at === undefined || found.length > 1) throw malformed(`There',
-        'if (at === undefined) throw malformed(`There',
+      checks('a missing claim', 'if (id === null) return denied(check)', 'if (id === null) return HOLDS'),
+      checks(
+        'a permission without an organization',
+        'if (organization === null) return denied(check)',
+        'if (organization === null) return HOLDS',
       ),
+      checks('two checks share the answer of the first', 'resource === question.resource,', 'resource !== undefined,'),
+      values('a header field that is there twice', 'if (found.length > 1) throw', 'if (found.length > 9) throw'),
       values(
         'a header field that Connection lists',
         'folded === name && !connectionListed.has(folded)',
@@ -129,15 +129,15 @@ export const SIDECAR_GROUPS: readonly Group[] = [
         'if (raw[2 * at]?.toLowerCase() !== name) throw',
         'if (raw[2 * at] === undefined) throw',
       ),
-      query(
-        'a query parameter that is there twice',
-        'if (value === undefined || values.length > 1) throw',
-        'if (value === undefined) throw',
-      ),
+      query('a query parameter that is there twice', 'if (values.length > 1) throw', 'if (values.length > 9) throw'),
       query('a key that some servers read alike', 'if (isReadAs(key, parts))', 'if (false)'),
       values('a key of the query beside a member of the body', 'if (isReadAs(key, source.parts))', 'if (false)'),
       form('a form beside a checked query', "usesSource(asking, 'query')", 'false'),
-      form('a method in the query', 'return other !== null && protectsAlike(route, other)', 'return other !== null'),
+      form(
+        'a method in the query',
+        'return others.length > 0 && others.every((other) => protectsAlike(route, other))',
+        'return others.length > 0',
+      ),
       form(
         'a member of JSON beside a checked query',
         'if (wanted.some(({ parts }) => isReadAs(key, parts)))',

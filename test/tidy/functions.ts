@@ -13,6 +13,7 @@ const LINES_MAX = 70
 const ROOT_LINES_MAX = 100
 /** Composition roots: they put the parts of a program or a room together, from top to bottom, and decide nothing. */
 const ROOTS: ReadonlySet<string> = new Set([
+  'sidecar/runtime/runtime.ts: createRuntime',
   'pdp/engine/decision-point/create-pdp.ts: createPdp',
   'pdp/identity/endpoints.ts: createEndpoints',
   'pdp/identity/identity.ts: createIdentity',

@@ -38,11 +38,12 @@ describe('the tidy check refuses', () => {
     ['the number of an issue', { 'pdp/b.ts': '// See issue 12.\n' }],
     ['an old name in code', { 'pdp/b.ts': 'const lineage = 1\n' }],
     ['a caught error that is not named err', { 'pdp/b.ts': 'try {} catch (error) {}\n' }],
-    ['an old phrase in a message', { 'sidecar/b.ts': "const text = 'whoever asks'\n" }],
+    ['a comment that begins without a subject', { 'sidecar/b.ts': '/** Of the route. */\nconst a = 1\n' }],
+    ['a longer one', { 'pdp/b.ts': '/**\n * What it says.\n */\nconst a = 1\n' }],
+    ['one of a line', { 'pdp/b.ts': '// Who asks.\nconst a = 1\n' }],
     ['a function that reads requests and has no row', { 'sidecar/request/b.ts': 'export function readB() {}\n' }],
     ['a row for a function that is gone', { 'test/sidecar/growth/rows.ts': "runs: ['sidecar/request/b.ts:gone']\n" }],
     ['blanks of JavaScript in a reader of a protocol', { 'sidecar/http/b.ts': 'const f = (a) => a.trim()\n' }],
-    ['an old phrase in a document', { 'README.md': 'Whoever comes' }],
   ])('%s', (_, files) => {
     expect(problems(files)).toHaveLength(1)
   })

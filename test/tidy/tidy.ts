@@ -7,7 +7,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, extname, join, posix } from 'node:path'
 import { longFunctions } from './functions.ts'
 import { withoutGrowth } from './growth.ts'
-import { OLD_NAMES, OLD_PHRASES } from './words.ts'
+import { OLD_NAMES } from './words.ts'
 
 /** Texts by path, as git has them. */
 export type Tree = ReadonlyMap<string, string>
@@ -21,7 +21,7 @@ const RULES = [
   'module state',
   'dead references',
   'old names',
-  'old phrases',
+  'comments without a subject',
   'growth',
   'foreign blanks',
 ] as const
@@ -38,18 +38,13 @@ export function findings(tree: Tree): Findings {
     'long files': longFiles(tree),
     'long functions': Object.assign(
       {},
-      ...[...tree].map(([path, text]) => (path.startsWith('pdp/') ? longFunctions(path, text) : {})),
+      ...[...tree].map(([path, text]) => (isShipped(path) ? longFunctions(path, text) : {})),
     ),
     'large folders': largeFolders(tree),
     'module state': moduleState(tree),
     'dead references': deadReferences(tree),
     'old names': counted(tree, { words: OLD_NAMES, of: isShipped, read: codeOf, flags: 'g' }),
-    'old phrases': counted(tree, {
-      words: OLD_PHRASES,
-      of: (path) => isShipped(path) || (isDocument(path) && path !== 'CHANGELOG.md'),
-      read: (text) => text,
-      flags: 'gi',
-    }),
+    'comments without a subject': subjectless(tree),
     growth: withoutGrowth(tree),
     'foreign blanks': foreignBlanks(tree),
   }
@@ -146,6 +141,16 @@ function deadReferences(tree: Tree): Findings['dead references'] {
     for (const to of dead) found[`${path}: ${to}`] = (found[`${path}: ${to}`] ?? 0) + 1
   }
   return found
+}
+
+/** A sentence has a subject and a verb; a member's comment is a noun phrase that starts with the thing. */
+const SUBJECTLESS = /(?:\/\*\*(?:\n\s*\*)? |(?<!^\s*\/\/.*\n\s*)\/\/ )(?:Of|What|Who|Whose|Whom) /gm
+
+function subjectless(tree: Tree): Findings['comments without a subject'] {
+  const counts = [...tree].map(
+    ([path, text]) => [path, isShipped(path) ? [...text.matchAll(SUBJECTLESS)].length : 0] as const,
+  )
+  return Object.fromEntries(counts.filter(([, count]) => count > 0))
 }
 
 const foldersOf = (path: string): string[] => (path.includes('/') ? [dirname(path), ...foldersOf(dirname(path))] : [])

@@ -1,4 +1,4 @@
-/** Words that ARCHITECTURE.md section 12 replaced, and phrases that a reader in a second language stumbles over. */
+/** Words that ARCHITECTURE.md section 12 replaced. */
 
 /** As identifiers: each had several meanings, or a standard term is better. */
 export const OLD_NAMES = [
@@ -43,26 +43,4 @@ export const OLD_NAMES = [
   'Found',
   // A caught error is named err.
   'catch \\((?!err\\b)\\w+',
-] as const
-
-/** In comments, messages and documents. */
-export const OLD_PHRASES = [
-  'is none',
-  'that there is not',
-  'cannot be had',
-  'can be had',
-  'anew',
-  'comes? along',
-  'stands for',
-  'whoever',
-  'who asks',
-  'is said',
-  'are said',
-  'is told',
-  'are told',
-  'what it is that',
-  "somebody's word",
-  'goes wrong',
-  'nobody heeds',
-  'all the same',
 ] as const

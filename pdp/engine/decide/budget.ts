@@ -1,4 +1,4 @@
-/** What a check may still visit, and what kept it from visiting more: a bound, or missing rows. */
+/** The visits that a check may still make, and what kept it from making more: a bound, or missing rows. */
 
 const GONE_THROUGH_MAX = 1_000
 
@@ -23,7 +23,7 @@ export class Budget {
     return Math.min(GONE_THROUGH_MAX, this.left)
   }
 
-  /** What does not fit is not begun, so that what is smaller can still be read. */
+  /** Refuses a piece that does not fit before it is begun, so that a smaller one can still be read. */
   count(tuples: number): boolean {
     if (this.tuplesCount + tuples > this.#tuplesMax)
       return this.limited(`more than ${this.#tuplesMax} tuples would have to be visited`)

@@ -20,14 +20,14 @@ export type CheckInput = {
   readonly organization: JournalId
   /** `type:id`, `type:id#relation` or `type:*`. */
   readonly subject: string
-  /** What relations are read from, where that is more than the view: tuples of the question beside those stored. */
+  /** The view that relations are read from, where it is more than the stored one: it also has the tuples of the question. */
   readonly relationView?: View | undefined
   /** The app whose roles answer permission keys on the organization itself. */
   readonly app: string | null
   readonly explain?: boolean
   /** Tuples that are visited at most; `TUPLES_PER_CHECK_MAX` by default. */
   readonly tuplesMax?: number | undefined
-  /** Of all checks of one question. Default: a question without context. */
+  /** Shared by all checks of one question. Default: a question without context. */
   readonly conditions?: ConditionRun | undefined
   /** Counts the tuples that are visited, whether they lead to an answer or to a bound. */
   readonly meter?: { tuplesCount: number }
@@ -35,7 +35,7 @@ export type CheckInput = {
 export type Answer = {
   readonly allowed: boolean
   readonly code: ReasonCode
-  /** What led to it; only when asked for. */
+  /** The way that led to it; only when asked for. */
   readonly reason?: Reason
 }
 
@@ -116,7 +116,7 @@ function answerOf(slice: Slice, question: Question, begun: Search | null): Slice
   const byRole = app || (own && isPermissionQuestion(model, check.relation))
   // An app's keys are held through roles only.
   const byTuple = !app && (tier || isRelation(model, check))
-  // What is held without an active membership does not count, so that nothing about it has to be decided.
+  // Nothing that is held without an active membership counts, so nothing about it has to be decided.
   const isHeld = node !== null && (membership == null || membership.status === 'active')
   // Everything is evaluated before giving up for want of rows, so that one load brings it all.
   const isAsked = byTuple && isHeld
@@ -133,10 +133,10 @@ function answerOf(slice: Slice, question: Question, begun: Search | null): Slice
     undecided = far.undecided
   }
   const role = byRole ? roleAnswer(view, asked, check) : NOTHING_HELD
-  // Of an organization that does not exist no row can ever be had, so nothing more is waited for.
+  // An organization that does not exist has no rows, so nothing more is waited for.
   if (node === null) return NOTHING_HELD
   if (node === undefined || membership === undefined) return undefined
-  // What is held here does not count, but what an ancestor or the environment grants does.
+  // Grants in this organization do not count; those in an ancestor or in the environment do.
   if (membership !== null && membership.status !== 'active') return role?.allowed === false ? SUSPENDED : role
   if (related === TRUE) return ALLOWED[way]
   if (role?.allowed === true) return role
@@ -146,7 +146,7 @@ function answerOf(slice: Slice, question: Question, begun: Search | null): Slice
   return byRole && role.code !== 'unknown_relation' ? role : UNKNOWN_RELATION
 }
 
-/** What a search comes to. `undecided`: why it came to nothing. */
+/** The result of a search. `undecided`: why it came to nothing. */
 type Far = { readonly related: Truth; readonly way: Way; readonly undecided: unknown }
 
 function searched(slice: Slice, question: Question, begun: Search | null): Far | Paused<Answer | undefined> {

@@ -22,7 +22,7 @@ export type Wanted = {
 }
 /** Why it cannot be told whether a tuple counts. `missing`: parameters without a value. */
 export type Doubt = { readonly message: string; readonly missing: readonly string[] }
-/** Whom a tuple names that counts; with a doubt, perhaps. */
+/** A subject that a tuple which counts names; with a doubt, it counts perhaps. */
 export type Named = { readonly subject: string; readonly doubt: Doubt | null }
 /** `rows`: how many were read. */
 export type Met = { readonly named: readonly Named[]; readonly rows: number }

@@ -15,7 +15,7 @@ import { FALSE, TRUE, type View } from './view.ts'
 const MISSING_MAX = 20
 const UNMET_MAX = 10
 
-/** Of a root that was decided while everything was noted. */
+/** The root was decided while everything was noted. */
 export function explanationOf(root: Subgoal | null, spend: Spend): Omit<Reason, 'code' | 'message'> {
   if (root?.truth === TRUE) return { path: pathTo(root), missing: [] }
   if (root?.truth !== FALSE) return { path: [], missing: [] }
@@ -23,7 +23,7 @@ export function explanationOf(root: Subgoal | null, spend: Spend): Omit<Reason, 
   return { path: [], missing, details: [...exclusionsFor(root), ...unmet] }
 }
 
-/** What could not be decided says why. */
+/** The reason why a check could not be decided. */
 export const undecidedReason = ({
   code,
   message,
@@ -111,7 +111,7 @@ function exclusionsFor(root: Subgoal): readonly string[] {
   return [...found]
 }
 
-/** What else is wrong with a question that was denied: names that nothing declares, and a membership that does not count. */
+/** Further mistakes in a question that was denied: names that nothing declares, and a membership that does not count. */
 export function denialDetails(
   view: View,
   model: Model,

@@ -1,5 +1,5 @@
 /**
- * What is near is answered by recursion: that takes a few tuples, and no subgoals. There is no answer here to what lies further
+ * Relations that are near are answered by recursion: that takes a few tuples, and no subgoals. There is no answer here to what lies further
  * away or leads back to itself. Operands are taken in the order in which subgoals are expanded, so that the way is the same.
  */
 import type { JournalId } from '../../shared/domain/journal.ts'

@@ -1,4 +1,4 @@
-/** What the tuples of a relation say by themselves. */
+/** A relation's own tuples: what they say by themselves. */
 
 import { PdpError } from '../../shared/domain/errors.ts'
 import type { JournalId } from '../../shared/domain/journal.ts'

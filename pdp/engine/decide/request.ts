@@ -1,4 +1,4 @@
-/** What a decision request must look like, with every issue and its JSON pointer. */
+/** The form of a decision request, with every issue and its JSON pointer. */
 import type { AskedSubject, DecideRequest, PermissionCheck } from '../../shared/domain/decision.ts'
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
 import { isJsonObject, type JsonObject, jsonText } from '../../shared/domain/json.ts'
@@ -20,7 +20,7 @@ export const CHECKS_MAX = 256
 export const ENTITLEMENTS_MAX = 256
 const NO_ISSUES: readonly ValidationIssue[] = []
 
-/** What is wrong with the context of a question, whatever the conditions say. */
+/** Mistakes in the context of a question, whatever the conditions say. */
 export function contextIssues(context: JsonObject | undefined): readonly ValidationIssue[] {
   if (context === undefined) return NO_ISSUES
   if (!isJsonObject(context)) return [{ place: '/context', message: 'is not an object' }]

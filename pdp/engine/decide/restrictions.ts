@@ -24,7 +24,7 @@ export function shapeIssue(model: Model, { type, relation, subject, condition }:
   // Whatever models say of apps, who serves refuses: they have no relations.
   if (type === 'app' && (relations === undefined || relations.size === 0)) return ON_AN_APP
   if (relations === undefined) {
-    // Who may let everybody into a group is decided by the roles of the group.
+    // The roles of the group decide who may let everybody into it.
     if (isWildcard(subject) && !(type === 'group' && relation === 'member'))
       return `type "${type}" has no model, so ${subject} would never count: it needs a model that says define ${relation}: [${subject}]`
     return condition === null
@@ -94,7 +94,7 @@ export function directOf(expression: Expression): Direct | null {
 }
 
 /**
- * What a model may not say of the types that mean something here: each with its line of the text, and what to rename.
+ * Limits on what a model says of the types that mean something here: each with its line of the text, and what to rename.
  * Judged when a model is written, never when it is in force.
  */
 export function reservedTypeIssues(model: Model, text: string): readonly ValidationIssue[] {

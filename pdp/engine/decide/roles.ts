@@ -4,7 +4,7 @@ import { isWildcard } from '../../shared/domain/names.ts'
 import type { RoleGrant } from '../../shared/domain/role.ts'
 import type { View } from './view.ts'
 
-/** Of organizations; no tree is deeper. */
+/** No tree of organizations is deeper. */
 const DEPTH_MAX = 25
 
 /** Where a grant was found: in the organization itself, in an ancestor, or environment-wide. */
@@ -29,7 +29,7 @@ export function ancestors(view: Pick<View, 'organization'>, organization: string
 export function heldGrants(view: View, organization: string, subject: string): readonly HeldGrant[] | undefined {
   const path = ancestors(view, organization)
   if (path === undefined) {
-    // What is surely needed is asked for along with the ancestry, so that one load brings both.
+    // Rows that are surely needed are asked for along with the ancestry, so that one load brings both.
     grantsIn(view, organization, subject)
     view.grants(ENVIRONMENT, subject)
     return undefined

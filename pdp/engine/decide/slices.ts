@@ -10,7 +10,7 @@ export class Slice {
   }
 }
 
-/** What was not finished within its slice. */
+/** An evaluation that was not finished within its slice. */
 export class Paused<T> {
   /** Goes on over the same view, which has to show what it showed before, once the slice has been given more. */
   readonly resume: () => Sliced<T>
@@ -32,7 +32,7 @@ export type Steps<T> = Generator<undefined, T, undefined>
 /** Items that are gone through between two stops. */
 const ITEMS_PER_STEP = 500
 
-/** What was paused, to its end. */
+/** Runs a paused evaluation to its end. */
 export function* finished<T>(paused: Paused<T>): Steps<T> {
   let found: Sliced<T> = paused
   while (found instanceof Paused) {

@@ -21,7 +21,7 @@ export class Edge {
   readonly negative: boolean
   /** Through a rule of the model, and not through a tuple that names a userset. */
   readonly byRule: boolean
-  /** What an explanation says of it; only when one is asked for. */
+  /** Steps for an explanation; only when one is asked for. */
   readonly steps: readonly ReasonStep[] | null
   /** The one before it, of those of `from`. */
   previous: Edge | null = null
@@ -37,12 +37,12 @@ export class Edge {
   }
 }
 
-/** What an explanation says of a relation's own tuples: the steps that it holds by, tuples that would do, and conditions that are false. */
+/** Notes for the explanation of a relation's own tuples: the steps that it holds by, tuples that would do, and conditions that are false. */
 export type Notes = { found: readonly ReasonStep[]; readonly missed: string[]; readonly unmet: string[] }
 
 export class Subgoal {
   readonly object: string
-  /** Of the object; '' where there is no model. */
+  /** The object's type; '' where there is no model. */
   readonly type: string
   readonly relation: string
   /** Null: no model says what it is. */
@@ -58,9 +58,9 @@ export class Subgoal {
   /** How far it is from what was asked, where a wide step counts for several. */
   level = 0
   way: Way = 'tuple'
-  /** What it leans on, the last in its definition first. */
+  /** The goals that it leans on, the last in its definition first. */
   edges: Edge | null = null
-  /** What leans on it. */
+  /** The goals that lean on it. */
   uses: Edge | null = null
   /** The edge that decided it; null where a tuple of its own did. */
   witness: Edge | null = null
@@ -127,7 +127,7 @@ export const wayBy = (to: Subgoal, byRule: boolean): Way => (byRule ? 'model' : 
 /** Through a tuple that names a userset. */
 export const wayByTuple = (way: Way): Way => (way === 'tuple' ? 'group' : way)
 
-/** What keeps a goal from being decided, itself included. */
+/** All goals that keep a goal from being decided, itself included. */
 export function undecidedBelow(root: Subgoal): ReadonlySet<Subgoal> {
   const found = new Set([root])
   // A loop over a Set also visits members that are added while it runs.

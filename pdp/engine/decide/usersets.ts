@@ -11,7 +11,7 @@ export function subjectType(subject: string): string {
 
 export class Userset {
   readonly text: string
-  /** Of the index that made it, which finds it again by this number; 0: no index did. */
+  /** Given by the index that made it, which finds it again by this number; 0: no index did. */
   readonly number: number
   /** `group:x#member`, which is followed from the subject's side unless a model says what a group is. */
   readonly isGroup: boolean

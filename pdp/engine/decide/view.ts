@@ -1,4 +1,4 @@
-/** What an evaluation may read: one state of the store, answered synchronously; a row may be unknown yet. */
+/** The rows that an evaluation may read: one state of the store, answered synchronously; a row may be unknown yet. */
 import type { JournalId } from '../../shared/domain/journal.ts'
 import type { StoredManifest } from '../../shared/domain/manifest.ts'
 import type { Membership } from '../../shared/domain/membership.ts'
@@ -35,7 +35,7 @@ export interface View {
   /** Plain objects of object#relation: the parents of `x from y`. Null when there are more than `countMax`. */
   objects(log: JournalId, object: string, relation: string, countMax: number): readonly string[] | null | undefined
   /**
-   * What tuples name the name, as `object#relation`: those of this type and relation, or all. Those with a condition are
+   * The tuples that name the name, as `object#relation`: those of this type and relation, or all. Those with a condition are
    * among them, and those that expire may be after that, so that it says no more than what may count. Null: too many.
    */
   namedBy(
@@ -54,7 +54,7 @@ export interface View {
   ): readonly ConditionalSubject[] | null | undefined
   /** The moment's clock, in milliseconds. */
   clockMs(): number
-  /** What was shown holds only until then, like a row that expires. */
+  /** A row that was shown holds only until then, like one that expires. */
   noteUntil(instantMs: number): void
   /** Groups (as `group:x#member`) that name the subject directly. */
   groups(log: JournalId, subject: string): readonly string[] | undefined

@@ -1,4 +1,4 @@
-/** Who would gain and who would lose something if the model or some tuples were others. */
+/** Subjects that would gain and lose something if the model or some tuples were others. */
 import type { Tuple } from '../../shared/domain/tuple.ts'
 
 type SupposedTuple = Omit<Tuple, 'expiresAtMs'>
@@ -46,7 +46,7 @@ export type CompareAllRequest = Omit<CompareRequest, 'relation'> & { readonly re
  */
 export type ComparedAccess = { readonly subject: string; readonly resource: string }
 /**
- * What a comparison found, in one snapshot.
+ * The result of a comparison, in one snapshot.
  *
  * @example
  * ```ts
@@ -88,7 +88,7 @@ export type ComparisonJson = Pick<Comparison, 'gains' | 'loses' | 'complete'> & 
 export const atLeast = (count: number, complete: boolean): string =>
   complete ? String(count) : `at least ${count.toLocaleString('en-US')}`
 
-/** What an incomplete comparison comes from: `100 of 2,411 looked at`. */
+/** The share that an incomplete comparison comes from: `100 of 2,411 looked at`. */
 export function lookedAt(compared: number, all: number | null): string {
   if (all === null) return `${compared} of more than 100,000 looked at`
   const some = compared < all ? '' : ', but not for every subject'

@@ -171,7 +171,7 @@ async function touched(
   return (await evaluator.ask({ organization, evaluate })).value
 }
 
-/** What is compared, beginning with what the change touches, and how many there are; null: more than are counted. */
+/** The compared resources, beginning with those that the change touches, and how many there are; null: more than are counted. */
 async function resourcesOf(
   at: Snapshot,
   request: Omit<CompareRequest, 'relation'>,

@@ -92,7 +92,7 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
     exists,
   }
   const past = createPast(store)
-  /** What answers the question: what is stored, or what was stored then. */
+  /** The parts that answer the question: those of today, or of then. */
   async function partsFor({ organization, asOfMs }: { organization: string; asOfMs?: number }): Promise<Parts> {
     if (asOfMs === undefined) return parts
     const then = await past.storeAt(organization, asOfMs)

@@ -23,7 +23,7 @@ import { type CheckOutcome, resultOf } from './results.ts'
 const TRIES_MAX = 10
 const NONE: readonly never[] = []
 
-/** What questions are answered from. */
+/** The parts that answer questions. */
 export type Parts = {
   readonly store: Store
   readonly evaluator: SnapshotEvaluator

@@ -91,7 +91,7 @@ function organizationWrites(store: Store): Pick<Writes, 'putOrganization' | 'del
       locked(store, { logs: [DIRECTORY, ENVIRONMENT] }, async (at) => {
         const organization = { id, name, parent }
         const existing = await organizationOf(at, id)
-        // What clients of the former place hold would have to end, which only the management API knows how to do.
+        // Clients of the former parent would lose what they hold, which only the management API knows how to end.
         if (existing !== null && existing.parent !== parent)
           throw new PdpError('conflict', `organization ${id} has another parent: move it by the management API`)
         await at.write(ENVIRONMENT, [{ kind: 'organization', id, organization }], { context: contextOf(by) })

@@ -1,4 +1,4 @@
-/** What an application holds that embeds the PDP: the questions, and writes that are validated as they are over HTTP. */
+/** The interface of an application that embeds the PDP: questions, and writes that are validated as they are over HTTP. */
 import type { AskedSubject, DecideRequest, Decision, Pdp } from '../../shared/domain/decision.ts'
 import type { Enforcement } from '../../shared/domain/entitlement.ts'
 import type { JsonObject } from '../../shared/domain/json.ts'
@@ -11,7 +11,7 @@ import type { TransactionClient } from '../store/contract.ts'
 import type { Comparing } from './compare-shapes.ts'
 
 /**
- * Who did it, for the journal.
+ * The author of a write, for the journal.
  *
  * @example
  * ```ts
@@ -62,7 +62,7 @@ export type WriteOptions<M extends RelationModel = RelationModel> = WriteBy & {
 }
 
 /**
- * What a write did. `changed` is false if everything was stored already as the write asked.
+ * The result of a write. `changed` is false if everything was stored already as the write asked.
  *
  * @example
  * ```ts
@@ -72,7 +72,7 @@ export type WriteOptions<M extends RelationModel = RelationModel> = WriteBy & {
 export type WriteResult = { readonly revision: number; readonly changed: boolean }
 
 /**
- * What an app declares; what is absent is empty.
+ * An app's declaration; an absent member is empty.
  *
  * @example
  * ```ts

@@ -31,7 +31,7 @@ import type { PdpOptions } from './options.ts'
 export const CANDIDATES_PER_PAGE_MAX = 2_000
 /** Candidates that are loaded and checked together. */
 const CHUNK = 250
-/** Of so many candidates one is in the list at least, or the subject's side is asked for better ones. */
+/** Where the list has less than one of so many candidates, the subject's side is asked for better ones. */
 const CANDIDATES_PER_ITEM_MAX = 10
 
 /** `tuplesMax`: for one check. */

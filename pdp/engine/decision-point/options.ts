@@ -1,4 +1,4 @@
-/** What a decision point is made of. */
+/** The parts and settings of a decision point. */
 import type { Subject } from '../../shared/domain/decision.ts'
 import type { EntitlementSource, Store } from '../store/contract.ts'
 import type { SharedCache } from '../store/entitlements/shared-cache.ts'
@@ -13,7 +13,7 @@ import type { SharedCache } from '../store/entitlements/shared-cache.ts'
  */
 export type PdpOptions = {
   readonly store: Store
-  /** Who owns the values of entitlements. Default: the store. */
+  /** The owner of the values of entitlements. Default: the store. */
   readonly entitlements?: EntitlementSource
   /** Where replicas share entitlement values. Default: nowhere. Closed with the PDP. */
   readonly sharedCache?: SharedCache

@@ -1,4 +1,4 @@
-/** What was true at a time in the past: the journals that a question depends on, replayed from their beginning until then. */
+/** Answers about a time in the past: the journals that a question depends on, replayed from their beginning until then. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { PdpError } from '../../shared/domain/errors.ts'
 import { ENVIRONMENT, type JournalId } from '../../shared/domain/journal.ts'

@@ -1,4 +1,4 @@
-/** What the engine found out about one check, as a decision presents it. */
+/** The engine's findings about one check, as a decision presents them. */
 
 import type { PermissionCheck, PermissionResult, UndecidedCode } from '../../shared/domain/decision.ts'
 import type { PdpError } from '../../shared/domain/errors.ts'

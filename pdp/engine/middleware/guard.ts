@@ -21,7 +21,7 @@ const PROOFS_MAX = 100_000
 const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'] as const
 
 /**
- * Whose tokens are accepted, for what, and who decides.
+ * Settings of a guard: whose tokens are accepted, for what, and who decides.
  *
  * @example
  * ```ts
@@ -47,7 +47,7 @@ export type GuardOptions<M extends RelationModel = RelationModel> = {
 }
 
 /**
- * Who sent a request that was allowed.
+ * The sender of a request that was allowed.
  *
  * @example
  * ```ts
@@ -61,7 +61,7 @@ export type Caller = {
   readonly claims: AccessClaims
 }
 
-/** What a request says, as it was sent: `path` is percent-encoded and has no query. */
+/** A request as it was sent: `path` is percent-encoded and has no query. */
 export type GuardRequest = {
   readonly method: string
   readonly path: string
@@ -215,7 +215,7 @@ function fill(template: string, parameters: unknown): string {
   return resource
 }
 
-/** Of a decision that could not be made; all others are faults of the program. */
+/** Codes of a decision that could not be made; all others are faults of the program. */
 const PDP_CODES = ['store_unavailable', 'overloaded', 'evaluation_limit'] as const
 
 /** Null: nothing that a client may hear of. */

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { DenialAnswer } from './denial.ts'
 import type { Caller, GuardRequest } from './guard.ts'
 
-/** What requests of `node:http` and of `node:http2` have in common. */
+/** The members that requests of `node:http` and of `node:http2` have in common. */
 export type NodeRequest = Pick<IncomingMessage, 'method' | 'rawHeaders'>
 /** The used part of an answer of either. */
 export type NodeAnswer = {

@@ -51,7 +51,7 @@ export function assertChanges(log: JournalId, changes: readonly Change[]): void 
   throw new PdpError('request_invalid', issues.map((m) => `${m.place}: ${m.message}`).join('; '), { issues })
 }
 
-/** What a user holds in an organization where it counts only once the membership is active. */
+/** A user's tuples and roles in an organization that count only once the membership is active. */
 export type Withheld = { readonly relationships: boolean; readonly roles: boolean }
 
 /** Without the membership they would be a guest, for whom all of it counts. Throws PdpError `conflict`. */
@@ -64,7 +64,7 @@ export function requireNothingWithheld(user: string, { relationships, roles }: W
   )
 }
 
-/** Whose memberships the changes end. */
+/** Users whose memberships the changes end. */
 export const leaversIn = (changes: readonly Change[]): readonly string[] =>
   changes.flatMap((change) => (change.kind === 'membership' && change.membership === null ? [change.user] : []))
 
@@ -129,7 +129,7 @@ function modelIssue(text: string): string | null {
   }
 }
 
-/** What a manifest claims for its app alone: its audiences, and the resource types that its model says something about. */
+/** Names that a manifest claims for its app alone: its audiences, and the resource types that its model says something about. */
 export function claimsOf(manifest: Manifest): readonly { readonly kind: 'audience' | 'type'; readonly name: string }[] {
   const model = manifest.model === null ? [] : [...knownModel(manifest.model)]
   const types = model.flatMap(([name, relations]) => (relations.size === 0 && SUBJECT_TYPES.has(name) ? [] : [name]))

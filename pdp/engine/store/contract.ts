@@ -9,7 +9,7 @@ import type { Revocation } from '../../shared/domain/revocation.ts'
 import type { OrganizationRole, RoleGrant } from '../../shared/domain/role.ts'
 import type { NameSource, Tuple, TupleCondition } from '../../shared/domain/tuple.ts'
 
-/** What can be read of a journal, whole or not at all. */
+/** The parts of a journal that can be read, each whole or not at all. */
 export type RowKey =
   /**
    * Subjects of object#relation. `chain`: the same relation of what they name of the object's own type is returned too, as an object
@@ -30,7 +30,7 @@ export type RowKey =
       readonly relation: string
       readonly subject: string
     }
-  /** What tuples name the name, those with a condition too: of one type and relation, or all. */
+  /** The tuples that name the name, those with a condition too: of one type and relation, or all. */
   | {
       readonly log: JournalId
       readonly kind: 'named'
@@ -78,7 +78,7 @@ export type RowSet =
   | { readonly key: RowKey & { kind: 'revocations' }; readonly revocations: readonly Revocation[] }
 export const SET_ROWS_MAX = 1_000
 export const NAMED_BY_MAX = 100_000
-/** Of all sets of a statement. */
+/** Counts all sets of a statement. */
 export const CHAIN_SETS_MAX = 200
 
 /** Row sets and positions of one moment. `rows` holds at least what was asked, plus the groups above the asked ones. */
@@ -141,7 +141,7 @@ export type TupleShape = {
   readonly example: { readonly organization: string; readonly tuple: Omit<Tuple, 'expiresAtMs'> }
 }
 
-/** What management asks across journals; no decision waits for it. Each answer is of one moment. */
+/** Questions of management across journals; no decision waits for them. Each answer is of one moment. */
 export interface ReportingQueries {
   /** By journal and id, after `after` (exclusive), at most `countMax`. */
   roleGrants(
@@ -267,7 +267,7 @@ export interface Store extends ReportingQueries {
 }
 
 /**
- * Who owns the values of entitlements; their versions are the store's. All methods throw PdpError `store_unavailable`.
+ * The owner of the values of entitlements; their versions are the store's. All methods throw PdpError `store_unavailable`.
  *
  * @example
  * ```ts

@@ -32,7 +32,7 @@ export type StoredClient = Client & {
   readonly tokenEpoch: number
 }
 
-/** Who has an address. `passwordHash`: in PHC string format; null for none, and for who is blocked. */
+/** A user with the address. `passwordHash`: in PHC string format; null for none, and for a blocked user. */
 export type Addressee = User & {
   readonly passwordHash: string | null
   /** Nobody has proven the address, nothing opens the account yet, and no directory keeps it shut. */
@@ -76,7 +76,7 @@ export interface Directory {
   users(page: { after: string | null; countMax: number }): Promise<readonly User[]>
   /** Active memberships only, with the organization's name, in id order. */
   activeMemberships(user: string): Promise<readonly { readonly organization: Organization; readonly role: Tier }[]>
-  /** Of any status, in the order of their organizations. */
+  /** Memberships of any status, in the order of their organizations. */
   memberships(user: string): Promise<readonly ({ readonly organization: string } & Membership)[]>
   client(id: string): Promise<StoredClient | null>
   /**
@@ -111,7 +111,7 @@ export type Provisioned = {
   readonly changedAtMs: number
 }
 export type ProvisionedOf = { readonly organization: string; readonly kind: 'User' | 'Group' }
-/** What companies' directories brought over SCIM. Writes belong into a transaction that holds the lock of `#directory`. */
+/** Users and groups that companies' directories brought over SCIM. Writes belong into a transaction that holds the lock of `#directory`. */
 export interface Provisioning {
   count(of: ProvisionedOf): Promise<number>
   /** In the order of ids, after `after` (exclusive), at most `countMax`; names are compared without case. */
@@ -148,7 +148,7 @@ export interface Provisioning {
    */
   dropProofs(user: string, context: WriteContext): Promise<void>
 }
-/** What a user has apart from these organizations. */
+/** Everything that a user has apart from these organizations. */
 export type Holdings = {
   /** A membership with any status, or a role. */
   readonly elsewhere: boolean
@@ -164,7 +164,7 @@ export type MovedClient = Pick<StoredClient, 'id' | 'secretSetBy'> & {
   readonly organization: string
   readonly authenticates: boolean
 }
-/** What the move of an organization concerns. Everything but `below` belongs into the transaction of the move. */
+/** Reads and writes for the move of an organization. Everything but `below` belongs into the transaction of the move. */
 export interface Moves {
   /** The organization and all below it. */
   below(organization: string): Promise<readonly string[]>
@@ -175,7 +175,7 @@ export interface Moves {
   dropSecret(client: string, context: WriteContext): Promise<void>
   /** Those that it has for itself. */
   endTokens(client: string, context: WriteContext): Promise<void>
-  /** What clients hold in one organization, in their own name. */
+  /** Roles and tuples that clients hold in one organization, in their own name. */
   heldBy(
     organization: string,
     clients: readonly string[],

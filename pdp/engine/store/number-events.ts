@@ -1,7 +1,7 @@
 /** Numbers of events. Writers store events without one, and do not wait for each other; readers number what is committed. */
 import type { Queries } from './directory.ts'
 
-/** What the trigger `number_events` numbers at once. */
+/** Rows that the trigger `number_events` numbers at once. */
 const PIECE_ROWS = 5_000
 const NUMBER = `
   update revision set revision = revision where organization_id = '#events'

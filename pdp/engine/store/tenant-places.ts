@@ -2,7 +2,7 @@
 import { PdpError } from '../../shared/domain/errors.ts'
 import { tenantOf } from '../../shared/domain/names.ts'
 
-/** Of all tenants together, and of one of them. */
+/** Bounds for all tenants together, and for one of them. */
 type Bound = { readonly all: number; readonly tenant: number }
 type Waiting = { readonly tenant: string; readonly start: () => void }
 

@@ -1,4 +1,4 @@
-/** What was recorded when a token of our own issuer was minted: what names the token in the token journal. */
+/** The record of a token that our own issuer minted: it names the token in the token journal. */
 import { revocationKey } from '../../shared/domain/revocation.ts'
 import type { Queries } from './directory.ts'
 

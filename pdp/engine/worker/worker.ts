@@ -103,7 +103,7 @@ function answerOf(worker: Worker, { job, deadlineMs }: { job: Job; deadlineMs: n
   })
 }
 
-/** Of this process: the thread is started by the first text that needs it. */
+/** One for this process: the thread is started by the first text that needs it. */
 const aside = createAside()
 const compiling = new Map<string, Promise<void>>()
 

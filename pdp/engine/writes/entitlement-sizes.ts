@@ -2,7 +2,7 @@
 import type { JsonObject } from '../../shared/domain/json.ts'
 import type { Store } from '../store/contract.ts'
 
-/** Of all values as JSON, with their keys. */
+/** The bytes of all values as JSON, with their keys. */
 export const ENTITLEMENT_BYTES_MAX = 1024 * 1024
 export const ENTITLEMENT_COUNT_MAX = 4_096
 

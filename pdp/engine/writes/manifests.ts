@@ -1,4 +1,4 @@
-/** What a manifest must satisfy before it is stored, by itself and beside what is stored: over HTTP and in process alike. */
+/** Rules that a manifest satisfies before it is stored, by itself and beside what is stored: over HTTP and in process alike. */
 
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
 import { pointer, storageIssue } from '../../shared/domain/json.ts'
@@ -23,7 +23,7 @@ import {
 
 export type PreparedManifest = { readonly manifest: Manifest; readonly compiled: Model }
 
-/** What takes long, before anything is locked. Throws PdpError `request_invalid` with every issue, `found` ones included. */
+/** Does the long part before anything is locked. Throws PdpError `request_invalid` with every issue, `found` ones included. */
 export async function prepareManifest(
   store: Pick<Store, 'rows'>,
   manifest: Manifest,

@@ -1,4 +1,4 @@
-/** What a caller writes and deletes in an organization, read with every issue and its place: over HTTP and in process alike. */
+/** Relationships that a caller writes and deletes in an organization, read with every issue and its place: over HTTP and in process alike. */
 import type { Change, Precondition } from '../../shared/domain/change.ts'
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
 import { type JsonObject, pointer } from '../../shared/domain/json.ts'
@@ -30,12 +30,12 @@ export type RelationshipsWrite = {
 type TupleChange = Extract<Change, { kind: 'tuple' }>
 type Parsed = {
   readonly changes: readonly TupleChange[]
-  /** Of each change, in the input. */
+  /** The place of each change in the input. */
   readonly places: readonly string[]
   readonly preconditions: readonly Precondition[]
 }
 
-/** What could never count can still be deleted. Throws PdpError `request_invalid` with every issue and its place. */
+/** A tuple that could never count can still be deleted. Throws PdpError `request_invalid` with every issue and its place. */
 export function parseRelationships(input: RelationshipsWrite, restriction: Restriction): Parsed {
   const issues: ValidationIssue[] = []
   const seen = new Set<string>()

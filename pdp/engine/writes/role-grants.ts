@@ -1,4 +1,4 @@
-/** What a role grant must satisfy, by itself and beside what is stored: over HTTP and in process alike. */
+/** Rules that a role grant satisfies, by itself and beside what is stored: over HTTP and in process alike. */
 import { createHash } from 'node:crypto'
 import type { Pdp } from '../../shared/domain/decision.ts'
 import { ENVIRONMENT, type JournalId } from '../../shared/domain/journal.ts'
@@ -56,7 +56,7 @@ export async function requireFitting(
   }
 }
 
-/** What the subject holds in the organization however it came by it: names alone, so each may be the app's or no app's. */
+/** All roles that the subject holds in the organization, whatever it has them by: names alone, so each may be the app's or no app's. */
 async function rolesOfGroups(
   { pdp }: Deps,
   { log, subject, app }: { log: JournalId; subject: string; app: string | null },

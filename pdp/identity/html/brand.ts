@@ -26,7 +26,7 @@ export type Brand = Omit<Branding, 'color'> & {
 }
 const MEMBERS = ['name', 'logo', 'color', 'terms', 'privacy', 'support'] as const
 
-/** Of a setting: a JSON object. Throws Error that says what is wrong. */
+/** Reads the setting: a JSON object. Throws Error that says what is wrong. */
 export function parseBranding(text: string): Branding {
   let given: unknown
   try {

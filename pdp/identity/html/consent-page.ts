@@ -1,4 +1,4 @@
-/** What an application will be able to do, and for which organization, as a person agrees to it. */
+/** The page on which a person agrees to what an application will be able to do, and for which organization. */
 
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import type { Organization } from '../../shared/domain/organization.ts'

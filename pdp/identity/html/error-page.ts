@@ -11,7 +11,7 @@ export type Trouble = {
   [name in keyof Words['errors']]: Words['errors'][name] extends Texts ? name : never
 }[keyof Words['errors']]
 
-// Of RFC 6749 section 4.1.2.1 and its kin; everything else is a mistake of the application.
+// Codes of RFC 6749 section 4.1.2.1 and its kin; everything else is a mistake of the application.
 const TROUBLES: { readonly [code: string]: Trouble | undefined } = {
   access_denied: 'refused',
   server_error: 'failed',

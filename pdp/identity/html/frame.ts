@@ -1,11 +1,11 @@
-/** What every page of one request has in common: language, brand, the application, and the request id for the log. */
+/** The parts that every page of one request shares: language, brand, the application, and the request id for the log. */
 import type { IncomingMessage } from 'node:http'
 import type { Client } from 'oidc-provider'
 import { type Context, paramsOf } from '../oauth/request.ts'
 import { type Brand, type Branding, createBrand, webUrl } from './brand.ts'
 import { type Words, words } from './words/words.ts'
 
-/** Of the application that the page is about (RFC 7591 section 2). */
+/** The application that the page is about (RFC 7591 section 2). */
 export type Application = {
   readonly name: string
   readonly logo?: URL
@@ -41,7 +41,7 @@ export function createFrames(branding: Branding = {}, mount = '', passkeys = fal
   })
 }
 
-/** Of a page that oidc-provider asks for, or fails with: it may have read no parameters yet. */
+/** Serves a page that oidc-provider asks for, or fails with: it may have read no parameters yet. */
 export const frameIn = (frameOf: FrameOf, { req, oidc }: Pick<Context, 'req'> & { oidc?: Context['oidc'] }): Frame =>
   frameOf(req, { uiLocales: oidc === undefined ? undefined : paramsOf(oidc).ui_locales })
 

@@ -21,7 +21,7 @@ export function readPasskeyScript(): { readonly text: string; readonly headers: 
 export const scriptSource = (issuer: string): string => urlOf(issuer, PATHS.passkeyScript)
 
 /**
- * What the form's script reads, the field for its answer, and what is shown without a script, or when the authenticator
+ * The values that the form's script reads, the field for its answer, and the text that is shown without a script, or when the authenticator
  * gives none. `get` begins by itself.
  */
 export function passkeyParts(

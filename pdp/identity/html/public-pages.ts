@@ -7,7 +7,7 @@ import type { FrameOf } from './frame.ts'
 import { type Page, page } from './page.ts'
 
 export type Answered = { readonly status: number; readonly page: Page }
-/** What a browser gets for an address that has no route, or for more header fields than the server reads. */
+/** The pages that a browser gets for an address without a route, or for more header fields than the server reads. */
 export type PublicPages = (
   req: Parameters<FrameOf>[0] & { readonly url?: string | undefined },
   trouble?: 'oversized',

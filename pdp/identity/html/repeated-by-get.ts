@@ -13,7 +13,7 @@ export async function repeatedByGet(
   path: string,
   issuer: string,
 ): Promise<string | null | undefined> {
-  // Who opens the address of a form again finds the page that it was on.
+  // A browser that opens the address of a form again finds the page that the form was on.
   if (path === PATHS.logoutConfirm && req.method === 'GET') return urlOf(issuer, PATHS.logout)
   if (req.method !== 'POST' || !BY_FORM.has(path)) return undefined
   const form = await readForm(req)

@@ -50,7 +50,7 @@ export function createDevices(deps: {
 
 const sealedAs = (user: string): string => `device of ${user}`
 
-/** What was sealed for another person does not open. */
+/** A cookie that was sealed for another person does not open. */
 function deviceIn(keys: readonly Buffer[], cookies: string, user: string): string | null {
   // Several: of another path, or another person.
   for (const pair of cookies.split(/; */)) {

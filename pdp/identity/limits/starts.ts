@@ -2,15 +2,15 @@
 import { createAttempts } from '../../shared/base/attempts.ts'
 import type { KnownAddresses } from './known-addresses.ts'
 
-/** What one address, or one person who is signed in, may start in a minute; and all unknown addresses together. */
+/** The starts that one address, or one person who is signed in, may make in a minute; and all unknown addresses together. */
 const ONE_MAX = 600
 const STRANGERS_MAX = 6_000
-/** What the servers of one address may start in a minute for all the people whom they serve. */
+/** The starts that the servers of one address may make in a minute for all the people whom they serve. */
 const SERVERS_MAX = 6_000
 export const STARTS_WINDOW_MS = 60_000
 const KEYS_MAX = 50_000
 
-/** Of what leaves a record in the database before anybody has signed in. */
+/** Counts requests that leave a record in the database before anybody has signed in. */
 export type Starts = {
   /** False: it has to wait. `person`: who is signed in; null when nobody is. */
   take(who: { readonly address: string; readonly person: string | null }): boolean

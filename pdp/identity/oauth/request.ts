@@ -1,4 +1,4 @@
-/** What oidc-provider's types leave open about one request: parameters are `unknown` there, and most members optional. */
+/** Members that oidc-provider's types leave open about one request: parameters are `unknown` there, and most members optional. */
 import type { AccessToken, Client, ClientCredentials, KoaContextWithOIDC, Provider, Session } from 'oidc-provider'
 
 export type Context = KoaContextWithOIDC

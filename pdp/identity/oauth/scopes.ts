@@ -44,13 +44,13 @@ const SERVICE: ReadonlySet<string> = new Set(SERVICE_SCOPES)
 /** `person`: a person signs in; `service`: client_credentials. */
 export type GrantKind = 'person' | 'service'
 
-/** What reading needs where `scope` is needed for writing. Tuples have a scope of their own for each. */
+/** The scope for reading where `scope` is needed for writing. Tuples have a scope of their own for each. */
 export function readScope(scope: string): string {
   const read = scope.replace(/:write$/, ':read').replace(/\.manage$/, '.read')
   return SERVICE.has(read) ? read : scope
 }
 
-/** Who may write may read what they write; but not tuples, which many may write and few may list. */
+/** A writer may read what it writes; but not tuples, which many may write and few may list. */
 export const holdsScope = (scopes: ReadonlySet<string>, scope: string): boolean =>
   scopes.has(scope) ||
   (scope === 'ssf.read' && scopes.has('ssf.manage')) ||

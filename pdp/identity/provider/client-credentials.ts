@@ -49,7 +49,7 @@ export function clientCredentialsGrant(deps: ClientCredentialsDeps): (ctx: Token
   }
 }
 
-/** What the client may not have at all is refused; what means nothing at this resource is left out (RFC 6749 3.3). */
+/** A scope that the client may not have at all is refused; one that means nothing at this resource is left out (RFC 6749 3.3). */
 function grantedScope(client: Client, scope: string | undefined, atResource: ReadonlySet<string>): string | undefined {
   const asked = [...new Set(splitScope(scope))]
   const refused = refusedScope({ asked, registered: splitScope(client.portcullis_scope), kind: 'service' })

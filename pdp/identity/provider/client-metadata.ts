@@ -19,7 +19,7 @@ export const GRANT_TYPES = [
 // RFC 6749 section 4.4, CIBA section 4, RFC 8693 section 5: only authenticated clients may use these.
 export const CONFIDENTIAL_GRANTS: ReadonlySet<string> = new Set(['client_credentials', CIBA, TOKEN_EXCHANGE])
 export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
-/** Of client assertions and of DPoP proofs at oidc-provider's endpoints. */
+/** Algorithms of client assertions and of DPoP proofs at oidc-provider's endpoints. */
 export const CLIENT_SIGNING_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'] as const
 /** Members of oidc-provider's client that are ours. */
 export const OWN_MEMBERS = [

@@ -1,4 +1,4 @@
-/** What oidc-provider answers, corrected: failures without their reason, and the error codes that the RFCs name otherwise. */
+/** Answers of oidc-provider, corrected: failures without their reason, and the error codes that the RFCs name otherwise. */
 import type { EventEmitter } from 'node:events'
 import { errors, type Provider } from 'oidc-provider'
 import { PdpError } from '../../shared/domain/errors.ts'
@@ -31,10 +31,10 @@ const PROVIDER_PAGE_HEADERS = {
   'x-content-type-options': 'nosniff',
 }
 
-/** Of a page while the store is unavailable. */
+/** The page that is shown while the store is unavailable. */
 export const UNAVAILABLE = { trouble: 'unavailable', code: 'temporarily_unavailable' } as const
 
-/** What an OAuth client reads then. */
+/** The text that an OAuth client reads then. */
 export const DATABASE_AWAY = 'the database of this server does not answer; try again later'
 
 /** Errors are logged with their reason and answered without it; the answer says if a later attempt may succeed. */

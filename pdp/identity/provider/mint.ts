@@ -1,4 +1,4 @@
-/** What goes into a token while oidc-provider mints it, and the record that keeps it revocable afterwards. */
+/** Adds our claims to a token while oidc-provider mints it, and makes the record that keeps it revocable afterwards. */
 import { type Account, type Adapter, type AdapterPayload, type Client, errors } from 'oidc-provider'
 import type { Pdp } from '../../shared/domain/decision.ts'
 import type { JsonObject } from '../../shared/domain/json.ts'
@@ -23,7 +23,7 @@ export type MintDeps = {
   readonly adapter: (kind: string) => Adapter
   readonly log: Log
 }
-/** What the grants of ours know about a token, which oidc-provider does not. */
+/** Facts about a token that our own grants know, and oidc-provider does not. */
 export type Provenance = {
   /** For client_credentials, whose organization no grant knows. */
   readonly organization?: string | null
@@ -130,7 +130,7 @@ async function mayStillUse(deps: MintDeps, grantId: string, client: Client): Pro
   return binding !== null && (await mayActIn(deps.pdp, client.portcullis_organization, binding.organization))
 }
 
-/** What revocation and introspection need; acr and auth_time are here because they are not in the token. */
+/** The record that revocation and introspection need; acr and auth_time are here because they are not in the token. */
 function recordOf(minted: {
   ctx: Context
   token: Minted

@@ -1,4 +1,4 @@
-/** What `@types/oidc-provider` lacks: our own members of a client (`extraClientMetadata`), the life of a token, and helpers for grants of our own. */
+/** Members that `@types/oidc-provider` lacks: our own of a client (`extraClientMetadata`), the life of a token, and helpers for grants of our own. */
 import 'oidc-provider'
 
 declare module 'oidc-provider' {

@@ -72,7 +72,7 @@ export function createProviderPages(deps: {
     accountId === undefined ? `address ${clientOf(req)}` : `person ${accountId}`
   const action = urlOf(issuer, PATHS.device)
   const confirm = urlOf(issuer, PATHS.logoutConfirm)
-  // What it sends elsewhere is an authorization response by form_post.
+  // A form that it sends elsewhere is an authorization response by form_post.
   const toOurselves = `action="${confirm}"`
   const features: ProviderPages['features'] = {
     deviceFlow: {

@@ -5,7 +5,7 @@ import { BoundedMap } from '../../shared/base/bounded-map.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { paramsOf } from '../oauth/request.ts'
 
-/** What the answer that starts the wait tells the client. */
+/** The interval that the answer which starts the wait tells the client. */
 export const INTERVAL_SECONDS = 5
 // A client that waits exactly as long as it was told is not too fast because a network was.
 const TOLERANCE_MS = 500

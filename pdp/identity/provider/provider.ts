@@ -131,7 +131,7 @@ function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
   }
 }
 
-/** What a person chose costs a slow hash; a client that has just proven it is not kept waiting by others. */
+/** A secret that a person chose costs a slow hash; a client that has just proven it is not kept waiting by others. */
 async function verifyChosen(
   { semaphores, provenSecrets, known, clientOf }: ProviderDeps,
   secret: string,

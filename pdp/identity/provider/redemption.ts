@@ -19,7 +19,7 @@ export type PendingRecord = {
   readonly grantId: string | null
   readonly seconds: number | null
 }
-/** What a client asks for again and again (RFC 8628 section 3.5): a poll that began before another one was answered is no theft. */
+/** Grants that a client asks for again and again (RFC 8628 section 3.5): a poll that began before another one was answered is no theft. */
 export const POLLED: ReadonlySet<string> = new Set(['DeviceCode', 'BackchannelAuthenticationRequest'])
 const CONTEXT = { actor: 'identity', requestId: '' }
 type Used = { readonly kind: string; readonly key: string }
@@ -61,7 +61,7 @@ export function createRedemption(deps: {
     if (used === null) return
     const isFirst = await deps.sql.transaction(async (tx) => {
       const values = [used.kind, used.key, next?.key, next?.payload, next?.grantId, next?.seconds]
-      // Of those that redeem it at the same time, one gets here first.
+      // One of those that redeem it at the same time gets here first.
       if ((await tx.query(REDEEM, values)).length === 0) return false
       if (!isAwaited()) throw new errors.InvalidGrant('nobody waits for the answer')
       return true

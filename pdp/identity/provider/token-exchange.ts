@@ -82,7 +82,7 @@ export function tokenExchangeGrant(deps: ExchangeDeps): (ctx: TokenEndpointGrant
     })
     ctx.oidc.entity('AccessToken', token)
     const accessToken = await token.save()
-    // What ends it from now on ends this token as well. What has ended it meanwhile is older than this token.
+    // A revocation from now on ends this token as well. One that happened meanwhile is older than this token.
     if (await deps.introspection.isRevoked(subject)) throw new errors.InvalidRequest('subject_token is not active')
     ctx.body = buildTokenResponse(provider, {
       accessToken,

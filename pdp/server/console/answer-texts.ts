@@ -12,7 +12,7 @@ export type FormQuestion = {
   readonly subject: string
   readonly relation: string
   readonly resource: string
-  /** Whose roles answer a permission key on the organization. */
+  /** The app whose roles answer a permission key on the organization. */
   readonly app: string | null
   /** Those of the token that the question was about, with blanks between: they name the app before `app` does. */
   readonly audience?: string | null

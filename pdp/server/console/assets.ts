@@ -1,4 +1,4 @@
-/** What the pages load: files as they are, and the editor with its packages, of which only the addresses of imports are changed. */
+/** Files that the pages load: as they are, and the editor with its packages, of which only the addresses of imports are changed. */
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'

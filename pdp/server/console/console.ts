@@ -102,13 +102,13 @@ export async function addConsole(
     scope.post('/console/sign-out', async (request, reply) => {
       const visit = await visitOf(request)
       if (visit !== null) {
-        // Who signed in as somebody else meanwhile wants out, too.
+        // A person who signed in as somebody else meanwhile wants out, too.
         if (!isFromOwnPage(request, deps)) requireOwnForm(request, visit)
         await signIn.end(request, reply)
       }
       return reply.type('text/html; charset=utf-8').send(plainPage('Signed out', signedOut))
     })
-    // Who reloads what a form answered, or left a slash too many.
+    // Addresses of a reloaded answer to a form, or with a slash too many.
     for (const url of ['/console/', '/console/sign-out'])
       scope.get(url, async (_request, reply) => reply.redirect('/console', SEE_OTHER))
     addLive(scope, { deps, visitOf })
@@ -119,7 +119,7 @@ export async function addConsole(
   })
 }
 
-/** Who sent a form would take a sign-in page for the next step of it. */
+/** A person who sent a form would take a sign-in page for the next step of it. */
 function sessionOver(deps: ConsoleDeps, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { url } = request
   const kept = isFromOwnPage(request, deps) ? keptForm(sentForm(url, request.body), null) : EMPTY
@@ -131,7 +131,7 @@ ${signInBeside(signInUrl(deps.issuer, url))}${kept}`
     .send(plainPage('Sign in once more', body))
 }
 
-/** What another site sent is never kept for the person to send. */
+/** A form that another site sent is never kept for the person to send. */
 const isFromOwnPage = ({ headers }: FastifyRequest, { issuer }: ConsoleDeps): boolean =>
   headers.origin === new URL(issuer).origin
 

@@ -13,7 +13,7 @@ import type { ConsoleVisit } from './visit.ts'
 
 const TUPLES_READ_MAX = 300
 const MEMBERS_READ_MAX = 200
-/** Of one kind. */
+/** The most of one kind. */
 const SHOWN_MAX = 20
 
 type Member = { readonly user: string; readonly role: string; readonly status: string }

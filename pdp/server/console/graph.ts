@@ -52,7 +52,7 @@ export const subjectsOf = ({ types, wildcards, usersets, conditional }: Direct):
   ...(conditional === null ? [] : conditional.keys()),
 ]
 
-/** What relationships may name: relations that are granted directly, and not only derived. */
+/** The relations that relationships may name: those that are granted directly, and not only derived. */
 export const writableRelations = (model: Model): readonly { readonly type: string; readonly relation: string }[] =>
   [...model].flatMap(([type, relations]) =>
     [...relations].flatMap(([relation, expression]) =>

@@ -5,7 +5,7 @@ import type { JournalId } from '../../shared/domain/journal.ts'
 
 /** Entries of one read, about: a range of revisions grows until it brings as many, and is halved when it would bring more. */
 const ENTRIES_PER_READ = 1_002
-/** Of one revision, which is never split. */
+/** Bounds one revision, which is never split. */
 const REVISION_ENTRIES_MAX = 200_000
 
 /**

@@ -29,7 +29,7 @@ export const signInBeside = (to: string): Html =>
 
 export type Refused = { readonly title: string; readonly body: Html; readonly status: number }
 
-/** What its screen does not answer for itself, such as a right that ended since the form was shown. */
+/** Answers a refusal that its screen does not answer for itself, such as a right that ended since the form was shown. */
 export function refusedForm(
   { log, requestId, csrf }: { readonly log: Log; readonly requestId: string; readonly csrf: string },
   sent: SentForm,

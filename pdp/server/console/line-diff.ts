@@ -1,4 +1,4 @@
-/** What is different between two texts, line by line. */
+/** The differences between two texts, line by line. */
 import { diffArrays } from 'diff'
 import { type Html, html } from '../../shared/base/html.ts'
 

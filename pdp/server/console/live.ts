@@ -18,7 +18,7 @@ const STREAMS_MAX = 200
 const RECHECK_MS = 2_000
 /** Rows that one look at the decisions sends at most: the newest. */
 const ROWS_PER_LOOK_MAX = 20
-/** What waits for a browser that does not read. */
+/** The bytes that may wait for a browser that does not read. */
 const BUFFERED_BYTES_MAX = 262_144
 
 /** `send` ends the stream where the person may not see it any more. */

@@ -1,4 +1,4 @@
-/** What operators should look at: values that questions lack, streams that lag, issuers that do not answer, and a signing key that is old. */
+/** Findings for operators: values that questions lack, streams that lag, issuers that do not answer, and a signing key that is old. */
 import { type Html, html } from '../../shared/base/html.ts'
 import type { DecisionRing } from '../serve/decisions/decision-ring.ts'
 import { shellWord } from './answer-texts.ts'
@@ -58,7 +58,7 @@ export function ofConditions({
   return [...found.values()]
 }
 
-/** Of the identity service. */
+/** Findings of the identity service. */
 export async function ofIdentity(visit: ConsoleVisit): Promise<readonly Finding[]> {
   if (!visit.mayEverywhere('issuers:read')) return []
   const { signingKeyMadeMs, unreachableIssuers, silentIssuers } = await visit.deps.identity.state()

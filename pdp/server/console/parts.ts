@@ -140,7 +140,7 @@ export const status = (text: string | Html): Html => html`<p role="status">${tol
 /** A sentence may quote a name that somebody else chose. */
 const told = (text: string | Html): Html => (typeof text === 'string' ? html`<bdi>${marked(text)}</bdi>` : text)
 
-/** What was wrong with a form, each with its place, and the line of a text that stands there. */
+/** The mistakes in a form, each with its place, and the line of a text that stands there. */
 export function problems(
   message: string,
   issues: readonly { readonly place: string; readonly message: string; readonly line?: string | undefined }[],

@@ -21,11 +21,11 @@ export type Screen = {
   /** Below `/console/`. */
   readonly path: string
   readonly show: (visit: ConsoleVisit) => Promise<View>
-  /** What a form of the screen does. The sender is known; `act` looks at what they may do. */
+  /** Acts on a form of the screen. The sender is known; `act` looks at what they may do. */
   readonly act?: (visit: ConsoleVisit) => Promise<View>
 }
 
-/** Of an organization that does not exist there is nothing to look at, and nothing to write. */
+/** An organization that does not exist has nothing to look at, and nothing to write. */
 const known =
   ({ path, title, scope }: ScreenLink, show: Screen['show']): Screen['show'] =>
   async (visit) => {

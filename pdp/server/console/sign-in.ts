@@ -140,7 +140,7 @@ function localTarget(to: string): string {
   return isOurs && url !== null ? url.pathname + url.search : '/console'
 }
 
-/** Of two it is not known which one is ours, and a sign-in would not end it. */
+/** Where there are two it is not known which one is ours, and a sign-in would not end it. */
 function cookieOf({ headers }: FastifyRequest, name: string): string {
   const start = `${name}=`
   const [first = start, ...others] = (headers.cookie ?? '').split(/; */).filter((pair) => pair.startsWith(start))

@@ -16,7 +16,7 @@ import type { OwnServer } from './own-server.ts'
 /** A write needs a sign-in that is no older. */
 export const FRESH_MS = 900_000
 const ORGANIZATIONS_MAX = 50
-/** Of a change that another one overtakes. */
+/** Tries of a change that another one overtakes. */
 const CHANGE_ATTEMPTS_MAX = 3
 
 export type ConsoleDeps = {
@@ -30,7 +30,7 @@ export type ConsoleDeps = {
   /** Milliseconds since the epoch. */
   readonly clock: () => number
 }
-/** What a screen answers: a page, a file to keep, or another page to go to. */
+/** A screen's answer: a page, a file to keep, or another page to go to. */
 export type View =
   | { readonly title: string; readonly body: Html; readonly status?: number }
   | { readonly file: string; readonly type: string; readonly text: string }
@@ -50,7 +50,7 @@ export type ConsoleVisit = {
   readonly organizations: readonly { readonly id: string; readonly name: string }[]
   /** Empty when the address has none. */
   query(name: string): string
-  /** Of the form that was sent. */
+  /** A field of the form that was sent. */
   form(name: string): string
   readonly sent: SentForm
   /** Whether the person has the management scope here: in the organization, or everywhere. */

@@ -1,4 +1,4 @@
-/** What people need to look after themselves: where their mail goes, and which passwords they may not choose. */
+/** Settings by which people look after themselves: where their mail goes, and which passwords they may not choose. */
 
 import type { AccountSettings } from '../../identity/people/account/deps.ts'
 import { folderMailer, type Mailer, smtpMailer } from '../../identity/people/mail/mail.ts'

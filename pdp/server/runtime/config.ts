@@ -68,7 +68,7 @@ export type PdpConfig = {
   readonly console: boolean
   /** How many of the latest decisions the console can show; they are kept in memory. */
   readonly decisionsKept: number
-  /** Of the pages of the identity service. */
+  /** The brand of the pages of the identity service. */
   readonly branding: Branding
   /** After this many days, entries of the journal are deleted; null: never. */
   readonly changesKeptDays: number | null
@@ -77,7 +77,7 @@ export type PdpConfig = {
   /** An absolute path. */
   readonly dataDirectory: string
   readonly logLevel: LogLevel
-  /** Of this many questions that are allowed in all parts, one is logged. */
+  /** One of this many questions that are allowed in all parts is logged. */
   readonly logAllowedOneIn: number
   /** Null: no collector is set. */
   readonly tracing: TracingSettings | null

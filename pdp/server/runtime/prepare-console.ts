@@ -1,4 +1,4 @@
-/** What the console needs before it is served: its OAuth client, and the built-in app whose roles people hold. */
+/** Prepares the console before it is served: its OAuth client, and the built-in app whose roles people hold. */
 
 import type { Store } from '../../engine/store/contract.ts'
 import { prepareManifest, requireAcceptable } from '../../engine/writes/manifests.ts'

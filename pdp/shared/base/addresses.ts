@@ -7,7 +7,7 @@ export const NO_NETWORKS: Networks = { has: () => false }
 
 const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 const GROUP_BITS = 16
-/** What one subscriber has at least (RFC 6177 section 2): all of it is one client. */
+/** The block that one subscriber has at least (RFC 6177 section 2): all of it is one client. */
 const CLIENT_BITS = 64
 
 /**
@@ -29,7 +29,7 @@ export function parseAddress(text: string): string | null {
   return (address.isIPv4MappedAddress() ? address.toIPv4Address() : address).toString()
 }
 
-/** Whom the limits for one client count together: an IPv4 address, or the /64 of an IPv6 address. */
+/** The client that the limits count together: an IPv4 address, or the /64 of an IPv6 address. */
 export function clientOf(address: string): string {
   if (isIP(address) !== 6) return address
   const network = readIpv6(address)

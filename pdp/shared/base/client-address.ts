@@ -1,10 +1,10 @@
-/** Whom a request comes from by the word of proxies that the operator trusts (RFC 7239, X-Forwarded-For), and of nobody else. */
+/** The client that a request comes from, by the word of proxies that the operator trusts (RFC 7239, X-Forwarded-For), and of nobody else. */
 
 import { type Network, type Networks, parseAddress, parseNetwork } from './addresses.ts'
 import { trimBlanks } from './blanks.ts'
 import { messageOf } from './error-message.ts'
 
-/** What one kind of field says: texts as they were sent, from the client's side to ours; null: not said there. */
+/** The texts of one kind of field as they were sent, from the client's side to ours; null: not said there. */
 export type ClaimedChain = {
   readonly addresses: readonly (string | null)[]
   readonly schemes: readonly (string | null)[]
@@ -46,7 +46,7 @@ export function nearestStranger({ addresses }: ClaimedChain, { peer, trusted }: 
 
 export const FIELDS_DIFFER = 'Forwarded and X-Forwarded-* of a trusted proxy differ'
 
-/** Of the client, or of the proxy that does not know it. A word that cannot be used counts as none: the request is the proxy's own. */
+/** The address of the client, or of the proxy that does not know it. A word that cannot be used counts as none: the request is the proxy's own. */
 export function clientAddress(
   raw: readonly string[],
   { remoteAddress, trusted }: { readonly remoteAddress: string; readonly trusted: Networks },

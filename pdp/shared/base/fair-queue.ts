@@ -60,7 +60,7 @@ export class FairQueue<Item> {
     return item
   }
 
-  /** Of the longest line in the largest group, one end. Of equal ones it is `preferred`, else the first, or the last for the newest. */
+  /** One end of the longest line in the largest group. Among equal ones it is `preferred`, else the first, or the last for the newest. */
   longest(end: 'oldest' | 'newest', preferred: Line | null): { readonly item: Item; readonly line: Line } | undefined {
     const [group, lines] = largest(this.#groups, { end, preferred: preferred?.group, sizeOf: countOf }) ?? []
     const [name, items] = largest(lines ?? [], { end, preferred: preferred?.name, sizeOf: ({ size }) => size }) ?? []

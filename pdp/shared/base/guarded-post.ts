@@ -14,7 +14,7 @@ const INTERNAL_IPV4 = createNetworks(
     ...['224.0.0.0/4', '240.0.0.0/4'],
   ].map(parseNetwork),
 )
-/** Of IPv6, only 2000::/3 is given out. Of that: IETF assignments with Teredo, documentation, and 6to4. */
+/** Public addresses: of IPv6 only 2000::/3 is given out, without IETF assignments with Teredo, documentation, and 6to4. */
 const PUBLIC_IPV6 = createNetworks([parseNetwork('2000::/3')])
 const INTERNAL_IPV6 = createNetworks(['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'].map(parseNetwork))
 

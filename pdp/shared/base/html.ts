@@ -38,6 +38,6 @@ function render(value: Value): string {
 const CHARACTERS: { readonly [entity: string]: string } = Object.fromEntries(
   Object.entries(ENTITIES).map(([character, entity]) => [entity, character]),
 )
-/** Of text that was escaped as here, once. */
+/** Takes text that was escaped as here, once. */
 export const unescapeHtml = (text: string): string =>
   text.replace(/&(?:amp|lt|gt|quot|#39);/g, (entity) => CHARACTERS[entity] ?? '')

@@ -30,7 +30,7 @@ export async function readAtMost(chunks: AsyncIterable<Uint8Array>, bytesMax: nu
   return Buffer.concat(read)
 }
 
-/** What a 200 holds. Follows no redirects. Throws BadAnswer; any other error when there is no answer within `deadlineMs`. */
+/** The content of a 200. Follows no redirects. Throws BadAnswer; any other error when there is no answer within `deadlineMs`. */
 export async function postJson(call: {
   readonly fetch: PostFetch
   readonly url: string

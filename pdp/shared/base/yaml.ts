@@ -1,4 +1,4 @@
-/** What is wrong with a YAML text, in plain words. Files that people write are read by this: route files, manifests, gateways. */
+/** Mistakes in a YAML text, in plain words. Files that people write are read by this: route files and manifests. */
 import { type Document, isScalar, type LineCounter, type Scalar, visit } from 'yaml'
 
 export type YamlIssue = { readonly offset: number; readonly message: string }
@@ -11,11 +11,11 @@ const PLAIN: { readonly [code: string]: string } = {
   BAD_SCALAR_START: 'a text that begins with this character must be in quotes',
 }
 
-/** Of a document that was parsed with `uniqueKeys: false`, because the parser would compare every key of a map with every other. */
+/** Takes a document that was parsed with `uniqueKeys: false`, because the parser would compare every key of a map with every other. */
 export function yamlIssues(document: Document.Parsed, lines: LineCounter): readonly YamlIssue[] {
   const { errors, warnings } = document
   const [tab, ...tabs] = errors.filter(({ code }) => code === 'TAB_AS_INDENT')
-  // What else a tab makes of the text is not the writer's mistake.
+  // Further faults that a tab makes of the text are not the writer's mistakes.
   if (tab !== undefined) return [{ offset: tab.pos[0], message: tabMessage(tabs.length) }]
   const plain = errors.filter(({ code }) => code !== 'MULTILINE_IMPLICIT_KEY')
   const found = [...(plain.length === 0 ? errors.slice(0, 1) : plain), ...warnings].map(({ code, pos, message }) => ({

@@ -12,7 +12,7 @@ const LAG_SHARE = 0.2
 
 export type Asking<Answer> = {
   readonly question: StreamedQuestion
-  /** Of the question, with all attempts. */
+  /** The time for the question, with all attempts. */
   readonly timeoutMs: number
   /** The asking process, as errors name it. */
   readonly asker: string

@@ -41,7 +41,7 @@ export type RemotePdpOptions = {
 export type RemoteTls = { readonly ca?: string; readonly certificate?: string; readonly key?: string }
 
 /**
- * What is asked about the bearer of a token. `context`: values of parameters of conditions. `requestId` and
+ * A question about the bearer of a token. `context`: values of parameters of conditions. `requestId` and
  * `clientAddress`: of your request and of its sender, for the decision log.
  *
  * @example
@@ -60,7 +60,7 @@ export type RemoteQuestion = {
 }
 
 /**
- * What the PDP decided. With a token that is not active, nothing is allowed, and `subject` is null.
+ * The PDP's decision. With a token that is not active, nothing is allowed, and `subject` is null.
  *
  * @example
  * ```ts
@@ -133,7 +133,7 @@ export function connectPdp(options: RemotePdpOptions): RemotePdp {
   if (addresses.length === 0 || addresses.some((address) => !/^\S+:\d+$/.test(address)))
     throw new TypeError('address is not host:port, or a list of those')
   assertDeadline(deadlineMs)
-  /** Of the connection that ended last: with it an error says what to mend. */
+  /** The reason why the connection that was last ended: with it an error says what to mend. */
   let lastClosed = ''
   let openCount = 0
   let closed = false

@@ -10,13 +10,13 @@ export type StreamedQuestion = {
   readonly entitlements: readonly string[]
   /** A JSON object: values of parameters of conditions; empty for none. */
   readonly context: string
-  /** Of the request that led to the question, under which the PDP keeps its answer; empty: none. */
+  /** The id of the request that led to the question, under which the PDP keeps its answer; empty: none. */
   readonly requestId: string
-  /** Of the client whose request led to the question, for the PDP's decision log. */
+  /** The address of the client whose request led to the question, for the PDP's decision log. */
   readonly clientAddress?: string
-  /** Of the request, as a route file writes it, under which the PDP keeps its answer. */
+  /** The request's route, as a route file writes it, under which the PDP keeps its answer. */
   readonly route?: string
-  /** Of the span that asks (W3C Trace Context). */
+  /** The span that asks (W3C Trace Context). */
   readonly traceparent?: string
 }
 

@@ -1,4 +1,4 @@
-/** What a write changes, on which conditions, and who did it. */
+/** The changes of a write, their conditions, and their author. */
 import type { Entitlement } from './entitlement.ts'
 import type { Manifest } from './manifest.ts'
 import type { Membership } from './membership.ts'
@@ -41,5 +41,5 @@ export type Change =
   | { readonly kind: 'clear' }
 /** The whole write fails with `precondition_failed` unless the tuple is (or is not) there, unexpired. */
 export type Precondition = { readonly tuple: Omit<Tuple, 'expiresAtMs'>; readonly exists: boolean }
-/** Who did it, for the journal. */
+/** The author, for the journal. */
 export type WriteContext = { readonly actor: string; readonly requestId: string }

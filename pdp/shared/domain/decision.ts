@@ -12,7 +12,7 @@ import type { Tuple } from './tuple.ts'
  */
 export type Subject = { readonly type: 'user' | 'service'; readonly id: string }
 /**
- * Whom a question is about: anything that a tuple may name. With `relation`, everybody who has it on `type:id`; with `*` as
+ * The subject of a question: anything that a tuple may name. With `relation`, everybody who has it on `type:id`; with `*` as
  * its id, every subject of the type.
  *
  * @example
@@ -50,11 +50,11 @@ export type ReasonStep =
 /** `missing`: tuples, any one of which would have led to an allow. */
 export type Reason = {
   readonly code: ReasonCode
-  /** What the code says, in words. */
+  /** The code in words. */
   readonly message: string
   readonly path: readonly ReasonStep[]
   readonly missing: readonly string[]
-  /** Of a denial, in words: what was subtracted, which names nothing declares, why a membership does not count. */
+  /** Details of a denial, in words: what was subtracted, which names nothing declares, why a membership does not count. */
   readonly details?: readonly string[]
 }
 
@@ -126,7 +126,7 @@ export type PermissionResult = PermissionCheck & {
   readonly reasonCode: ReasonCode
   /** Only when the item could not be decided; `allowed` is then false. */
   readonly error?: UndecidedCode
-  /** Of `condition_failed`: parameters of conditions that the context lacks, if that is why. */
+  /** With `condition_failed`: parameters of conditions that the context lacks, if that is why. */
   readonly missingContext?: readonly string[]
   /** Only with `explain`. */
   readonly reason?: Reason
@@ -148,7 +148,7 @@ export type EntitlementResult = {
   boolean(): boolean
 }
 /**
- * What `decide` answers.
+ * The answer of `decide`.
  *
  * @example
  * ```ts
@@ -232,7 +232,7 @@ export type ListPage = {
   readonly nextPageToken: string | null
   /** False when something between this page's bounds could not be decided and is not in it. */
   readonly complete: boolean
-  /** What could not be decided because of a condition, with the parameters that the context lacks: at most 100 of them. */
+  /** Items that could not be decided because of a condition, with the parameters that the context lacks: at most 100 of them. */
   readonly undecided: readonly { readonly item: string; readonly missingContext: readonly string[] }[]
   /** Opaque text of the moment at which the whole page was read. */
   readonly revision: string
@@ -270,7 +270,7 @@ export interface Pdp {
   claimsEntitlements(organization: string): Promise<{ version: number; values: JsonObject } | null>
   /** The organization itself and its ancestors, nearest first; null for an unknown organization. */
   ancestors(organization: string): Promise<readonly string[] | null>
-  /** What may be asked of a resource of the type: relations of its model, and permission keys where roles give them. Sorted. */
+  /** The names that may be asked of a resource of the type: relations of its model, and permission keys where roles give them. Sorted. */
   relations(organization: string, type: string): Promise<readonly string[]>
   /** Throws PdpError `request_invalid` or `store_unavailable`. An unknown organization has nothing. */
   listResources(request: ListResourcesRequest): Promise<ListPage>

@@ -40,7 +40,7 @@ export class PdpError extends Error {
   override readonly name = 'PdpError'
   readonly code: PdpErrorCode
   readonly issues: readonly ValidationIssue[]
-  /** Of `condition_failed`: the parameters that are missing in the context, if that is why. */
+  /** With `condition_failed`: the parameters that are missing in the context, if that is why. */
   readonly missingContext: readonly string[]
   constructor(
     code: PdpErrorCode,

@@ -10,7 +10,7 @@ export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * What keeps a JSON value from being stored as jsonb, or null: NUL, half a surrogate pair, too deep nesting, or what only a
+ * The reason why a JSON value cannot be stored as jsonb, or null: NUL, half a surrogate pair, too deep nesting, or what only a
  * caller without a compiler can pass, such as a bigint or a function.
  */
 export function storageIssue(value: JsonValue, depth = 0): string | null {
@@ -26,7 +26,7 @@ export function storageIssue(value: JsonValue, depth = 0): string | null {
   return null
 }
 
-/** What keeps a text from being stored, or null. */
+/** The reason why a text cannot be stored, or null. */
 export function textIssue(text: string): string | null {
   if (text.includes('\0')) return 'contains the character U+0000'
   return text.isWellFormed() ? null : 'contains half of a surrogate pair'

@@ -3,7 +3,7 @@ import { PdpError } from './errors.ts'
 import { isJsonObject, jsonText } from './json.ts'
 import { CONTEXT_BYTES_MAX, type Tuple, type TupleCondition } from './tuple.ts'
 
-// What an ASCII character may be part of. Names are scanned by this table, since four RegExp calls cost as much as half a decision.
+// The kinds of name that an ASCII character may be part of. Names are scanned by this table, since four RegExp calls cost as much as half a decision.
 const IN_NAME = 1 // visible, but none of : # @ *
 const IN_KEY = 2 // a-z 0-9 _ - . and `:`; permission keys name an app's verbs: `invoices:approve`
 const IN_OBJECT_ID = 4 // visible, but not `#`
@@ -23,10 +23,10 @@ const KEY_CHARACTERS_MAX = 128
 const ID_CHARACTERS_MAX = 256
 const OBJECT_ID_BYTES_MAX = 512
 
-/** Of an organization, a user, a client, an app or a role grant: these stand in header fields, addresses and tokens. */
+/** An id of an organization, a user, a client, an app or a role grant: these stand in header fields, addresses and tokens. */
 export const isId = (text: string): boolean =>
   text.length > 0 && text.length <= ID_CHARACTERS_MAX && text !== '*' && runEnd(text, IN_OBJECT_ID, 0) === text.length
-/** Of what tuples name. */
+/** An id in a tuple. */
 export const isObjectId = (text: string): boolean => isObjectIdFrom(text, 0)
 /**
  * Begins the id of every subject that another issuer speaks for, and of no user or client of ours: whatever prefix an
@@ -43,7 +43,7 @@ export const isPermissionKey = (text: string): boolean =>
   text.length <= KEY_CHARACTERS_MAX && beginsWithLetter(text) && runEnd(text, IN_KEY, 1) === text.length
 /** An entitlement key: a plain name or `feature.<name>`. */
 export const isEntitlementKey = (text: string): boolean => isPermissionKey(text)
-/** What a check may ask for. */
+/** The name that a check may ask for. */
 export const isRelationOrKey = (text: string): boolean => isRelation(text) || isPermissionKey(text)
 
 /** True for `type:id`. */
@@ -108,7 +108,7 @@ export function compareNames(a: string, b: string): number {
   return a.length - b.length
 }
 
-/** What no name lies between and the given one: no name has the last of all characters. */
+/** The greatest name before the given one, with none between: no name has the last of all characters. */
 export function nameBefore(name: string): string {
   const characters = [...name]
   const last = characters.pop()?.codePointAt(0) ?? 1
@@ -132,7 +132,7 @@ export function parseTuple(text: string): Omit<Tuple, 'expiresAtMs'> {
 export const formatTuple = (tuple: Omit<Tuple, 'expiresAtMs'>): string =>
   `${tuple.object}#${tuple.relation}@${tuple.subject}`
 
-/** What is wrong with a tuple's words, or null. */
+/** The mistake in a tuple's words, or null. */
 export function tupleIssue(tuple: Omit<Tuple, 'expiresAtMs'>): string | null {
   if (!isObject(tuple.object)) return `object ${quote(tuple.object)} is not <type>:<id>`
   if (!isRelation(tuple.relation)) return `relation ${quote(tuple.relation)} is not a relation name`
@@ -148,7 +148,7 @@ export const isRequestId = (text: string): boolean => /^[A-Za-z0-9._-]{1,128}$/.
 
 const CONDITION_NAME_CHARACTERS_MAX = 256
 
-/** What is wrong with it, whatever a model says: it must be what every store can keep. */
+/** The mistake in it, whatever a model says: it must be what every store can keep. */
 export function conditionIssue(condition: TupleCondition | undefined): string | null {
   if (condition === undefined) return null
   const { name, context } = condition
@@ -160,7 +160,7 @@ export function conditionIssue(condition: TupleCondition | undefined): string | 
   if (text === null) return `the context of condition ${quote(name)} is not JSON`
   if (Buffer.byteLength(text) > CONTEXT_BYTES_MAX)
     return `the context of condition ${quote(name)} has more than ${CONTEXT_BYTES_MAX} bytes`
-  // What JSON escapes but PostgreSQL cannot hold as a text.
+  // Escapes of JSON that PostgreSQL cannot hold as a text.
   return /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/.test(text)
     ? `the context of condition ${quote(name)} has a character that cannot be stored`
     : null

@@ -16,6 +16,6 @@ export const REASONS = {
 } as const
 export type ReasonCode = keyof typeof REASONS
 
-/** Of a code of this version; a newer program may send others. */
+/** The words for a code of this version; a newer program may send others. */
 export const reasonText = (code: string): string =>
   Object.hasOwn(REASONS, code) ? `${code}: ${REASONS[code as ReasonCode]}` : code

@@ -20,7 +20,7 @@ export function revisionText({ vector, logs }: At): string {
   return Buffer.from(JSON.stringify(positions)).toString('base64url')
 }
 
-/** Of an answer to which no token matters: the journal of tokens changes often. `text`: of revisionText. */
+/** The revision of an answer to which no token matters: the journal of tokens changes often. `text`: made by revisionText. */
 export function withoutTokens(text: string): string {
   const positions: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'))
   const kept = Array.isArray(positions)

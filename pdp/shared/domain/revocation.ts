@@ -1,10 +1,10 @@
 /** Entries of the token journal, which revoke tokens before they expire. */
 
-/** What names tokens of another issuer in its own words: the person, the session, the e-mail address, the token. */
+/** Causes that name tokens of another issuer in its own words: the person, the session, the e-mail address, the token. */
 export const ISSUER_CAUSES = [
   'foreign_subject',
   'foreign_session',
-  // Of a person whose token does not say which session it belongs to.
+  // Names a person whose token does not say which session it belongs to.
   'foreign_sessionless',
   'foreign_email',
   'foreign_jti',
@@ -26,7 +26,7 @@ export const revocationKey = (by: RevocationCause, id: string): string => `${by}
 export const idAtIssuer = (issuer: string, value: string): string => `${issuer} ${value}`
 /** Revocations are kept this long, also in the journal. Access tokens live 15 minutes, so none outlives its revocation. */
 export const REVOCATION_KEPT_MS = 30 * 60_000
-/** Of an issuer that says what it revoked: older tokens are refused, because what revoked them may be forgotten. */
+/** Applies to an issuer that says what it revoked: older tokens are refused, because the entry that revoked them may be forgotten. */
 export const ISSUER_TOKEN_AGE_MAX_MS = 24 * 3_600_000
 /** An hour more than such a token can be old, whatever clocks differ. */
 export const ISSUER_REVOCATION_KEPT_MS = ISSUER_TOKEN_AGE_MAX_MS + 3_600_000

@@ -8,7 +8,7 @@ import type { DestinationStream } from 'pino'
 /** A killed process may lose the lines of this time; otherwise all lines are written at exit. */
 const WAIT_MS = 20
 const CHARACTERS_MAX = 16 * 1024
-/** What waits for a reader that does not read, or for room on a full disk. */
+/** The bytes that may wait for a reader that does not read, or for room on a full disk. */
 const UNWRITTEN_MAX = 1024 * 1024
 /** Further room for errors, such as the one that ends the process. */
 const RESERVE = 64 * 1024
@@ -46,7 +46,7 @@ export function collectLines(sink: {
 } {
   /** Lines that were not tried yet. */
   let text = ''
-  /** What was tried, and not taken. */
+  /** The bytes that were tried, and not taken. */
   let rest: Buffer = NONE
   let timer: NodeJS.Timeout | null = null
   let retryMs = RETRY_MS.first

@@ -47,7 +47,7 @@ function createTimestamps(): () => string {
 type Entry = { [name: string]: unknown }
 
 const CAUSES_MAX = 5
-/** What an error may add to its type, message and stack: the code of a system call or database, and where. */
+/** Members that an error may add to its type, message and stack: the code of a system call or database, and where. */
 const ERROR_FIELDS = new Set(['code', 'syscall', 'address', 'port', 'constraint'])
 
 /**

@@ -7,7 +7,7 @@ const SERVICE_LINK =
 // `PORTCULLIS_PORT=8080`, though, is somebody's guess at a setting.
 const LINKED_PORT = { name: /^PORTCULLIS_(?:[A-Z0-9_]+_)?PORT$/, value: /^(?:tcp|udp|sctp):\/\// }
 
-/** Of all programs together: what is meant for one of them is no error in another that shares its environment. */
+/** The settings of all programs together: one that is meant for another program in the same environment is no error. */
 export const ALL_SETTINGS: ReadonlySet<string> = new Set([
   'PORTCULLIS_ADMIN_SECRET',
   'PORTCULLIS_BRANDING',

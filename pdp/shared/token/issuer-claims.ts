@@ -53,7 +53,7 @@ export function requireAccessToken({ header, payload }: Jws, terms: IssuerTerms 
 }
 
 /**
- * Of a JWT without a type of its own. OpenID Connect Core sections 2 and 3.3.2.11, RFC 8417 section 2.2; `typ` is
+ * Refuses a JWT without a type of its own by the claims of other kinds. OpenID Connect Core sections 2 and 3.3.2.11, RFC 8417 section 2.2; `typ` is
  * Keycloak's name for the kind of a token, and `token_use` that of Amazon Cognito.
  */
 function isOtherToken({ typ, token_use: use, ...payload }: JsonMembers): boolean {
@@ -63,7 +63,7 @@ function isOtherToken({ typ, token_use: use, ...payload }: JsonMembers): boolean
   return ['at_hash', 'c_hash', 's_hash', 'events'].some((name) => payload[name] !== undefined)
 }
 
-/** What access tokens have and ID tokens lack: an ID token without a nonce is refused by this alone. */
+/** Marks that access tokens have and ID tokens lack: an ID token without a nonce is refused by this alone. */
 function isMarked({ typ, token_use: use, ...payload }: JsonMembers): boolean {
   if (typ !== undefined || use !== undefined) return true
   return ['scope', 'scp', 'gty', 'appidacr', 'azpacr'].some((name) => payload[name] !== undefined)

@@ -9,7 +9,7 @@ export type Jws = {
   readonly signed: { readonly input: Buffer; readonly signature: Buffer }
 }
 
-/** Of an access token, wherever one is read or held. */
+/** The longest access token, wherever one is read or held. */
 export const TOKEN_CHARS_MAX = 16_384
 
 const BASE64URL = /^[A-Za-z0-9_-]+$/

@@ -12,7 +12,7 @@ export type LoggedOut = {
   /** By the clock of the issuer, in milliseconds since the epoch. */
   readonly atMs: number
 }
-/** Of the tokens that were carried out. Rejects when it cannot be known. */
+/** Remembers the logout tokens that were carried out. Rejects when it cannot be known. */
 export type LogoutMemory = {
   has(key: string): Promise<boolean>
   keep(key: string, forMs: number): Promise<void>
@@ -20,7 +20,7 @@ export type LogoutMemory = {
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 const TOKEN_CHARS_MAX = 8_192
-/** Of clocks that differ, and of a request that was sent again. */
+/** Allows for clocks that differ, and for a request that was sent again. */
 const AGE_SECONDS_MAX = 300
 const FUTURE_SECONDS_MAX = 60
 

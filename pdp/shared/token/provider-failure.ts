@@ -1,9 +1,9 @@
-/** What went wrong at an OpenID provider, read from the errors of `openid-client`, whose own messages leave out what the provider said. */
+/** Failures of an OpenID provider, read from the errors of `openid-client`, whose own messages leave out what the provider said. */
 
 import { members } from './jws.ts'
 
 type ErrorClass<Members> = abstract new (...args: never) => Error & Members
-/** Of `openid-client`, which the first sign-in alone loads, so they are passed in. */
+/** The error classes of `openid-client`, which the first sign-in alone loads, so they are passed in. */
 type Errors = {
   readonly ClientError: ErrorClass<{ readonly code?: string | undefined }>
   readonly ResponseBodyError: ErrorClass<{ readonly error: string; readonly status: number }>
@@ -36,7 +36,7 @@ function isRefusal(client: Errors, err: unknown): boolean {
   if (err instanceof client.ResponseBodyError) return !isAway(err.status)
   if (!(err instanceof client.ClientError)) return false
   const { code, cause } = err
-  // Of an answer that was not valid, or else of a request that failed.
+  // The code of an answer that was not valid, or else of a request that failed.
   if (code === undefined) return cause instanceof Error && cause.name === 'OperationProcessingError'
   if (code === 'OAUTH_TIMEOUT' || code === 'OAUTH_ABORT') return false
   return !(cause instanceof Response && isAway(cause.status))
@@ -44,7 +44,7 @@ function isRefusal(client: Errors, err: unknown): boolean {
 
 const isAway = (status: number): boolean => status >= SERVER_ERRORS || status === TOO_MANY
 
-/** Of the error and what caused it, the provider's own words (`error_description`) included. */
+/** The texts of the error and of its causes, the provider's own words (`error_description`) included. */
 function textsOf(err: unknown): readonly string[] {
   const texts: string[] = []
   let at = err

@@ -1,4 +1,4 @@
-/** What a security event of another issuer ends: entries of the token log that name that issuer's tokens, and nothing else. */
+/** Effects of a security event of another issuer: entries of the token log that name that issuer's tokens, and nothing else. */
 import type { Change } from '../../shared/domain/change.ts'
 import { type IssuerCause, idAtIssuer } from '../../shared/domain/revocation.ts'
 import { CAEP_EVENTS, RISC_EVENTS, type SecurityEvent } from '../set/event-types.ts'
@@ -17,7 +17,7 @@ const ENDS_ACCESS: ReadonlySet<string> = new Set([
   RISC_EVENTS.sessionsRevoked,
   RISC_EVENTS.credentialCompromise,
 ])
-/** What a transmitter is asked for when its registration names no events. */
+/** Events that a transmitter is asked for when its registration names none. */
 export const ACTED_ON: readonly string[] = [...ENDS_SESSIONS, ...ENDS_ACCESS]
 
 /** How far clocks may differ. A token whose `iat` is further ahead is refused anyway. */
@@ -42,7 +42,7 @@ export function effectsOf(
   const ofPeople = people.map(({ by, value }) => change(by, value, by === 'foreign_jti'))
   if (session === null) return ofPeople
   const ofSession = sessionNames(session, issuer).map(({ by, value }) => change(by, value, true))
-  // What an opaque id alone is, a session or a person, the event does not say.
+  // The event does not say whether an opaque id alone is a session or a person.
   if (subject.format !== 'complex') return [...ofSession, ...ofPeople]
   // A token that does not say which session it belongs to may be one of this session.
   const others = new Set(people.filter(({ by }) => by !== 'foreign_jti').map(({ value }) => value))

@@ -4,7 +4,7 @@ import { ACTED_ON } from './effects.ts'
 import type { MadeStream, ReceivedStream } from './streams.ts'
 import { type Members, type Metadata, POLL, PUSH, type Transmitter, TransmitterError } from './transmitter.ts'
 
-/** What the transmitter has for us now. `pollUrl`: of a stream that is polled. */
+/** The stream that the transmitter has for us now. `pollUrl`: where it is polled. */
 export type Stream = {
   readonly made: MadeStream
   readonly pollUrl: string | null

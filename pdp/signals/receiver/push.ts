@@ -33,7 +33,7 @@ export function createPushHandler(deps: {
     if (!RECEIVER_ID.test(receiverId)) return null
     const stream = await pushedStream(deps.sql, receiverId)
     if (stream === null) return null
-    // Of two fields Node takes the first, and somebody in front of us perhaps the other.
+    // Node takes the first of two fields, and somebody in front of us perhaps the other.
     const [given = '', ...more] = req.headersDistinct.authorization ?? []
     return more.length === 0 && isSame(given, pushAuthorization(deps.masterKeys, stream)) ? stream : null
   }

@@ -42,9 +42,9 @@ export type ReceptionDeps = {
   readonly verifyEveryMs: number
 }
 export type Reception = {
-  /** Of what it was started with. */
+  /** The version that it was started with. */
   readonly version: string
-  /** Of whom it is. */
+  /** The transmitter that it belongs to. */
   readonly transmitter: string
   /** Resolves when nothing of it runs any more. */
   stop(): Promise<void>

@@ -5,9 +5,9 @@ import { PdpError } from '../../shared/domain/errors.ts'
 import { idAtIssuer, revocationKey } from '../../shared/domain/revocation.ts'
 import type { AccessClaims } from '../../shared/token/claims.ts'
 
-/** What transmitters are called with: the purpose, and the name of each. */
+/** The purpose under which the secrets for transmitters are sealed, each with its name. */
 export const TRANSMITTER_SEALED_AS = 'issuer-transmitter'
-/** What they push with: the purpose, and the name of each. */
+/** The purpose under which the secrets that they push with are sealed, each with its name. */
 export const RECEIVED_STREAM_SEALED_AS = 'received-stream'
 
 type Shown = {
@@ -27,7 +27,7 @@ type Shown = {
   readonly audience?: string
   /** Event types that it is asked for; default: all that end tokens. */
   readonly events?: readonly string[]
-  /** What a token of the issuer is worth while the transmitter says nothing. Default `accept`. */
+  /** The effect of silence: whether a token of the issuer counts while the transmitter says nothing. Default `accept`. */
   readonly on_silence?: 'accept' | 'refuse'
 }
 /** One secret is needed; without it the stored one stays. Secrets are stored sealed and never shown. */
@@ -62,7 +62,7 @@ const placeOf = ({ issuer, metadata_uri: metadata, authorization }: Shown): stri
 
 export const shownSignals = ({ secret_sealed: _, ...shown }: StoredSignals): Shown => shown
 
-/** Of a row `r` of received_stream: no sign of life for too long. */
+/** True of a row `r` of received_stream without a sign of life for too long. */
 export const SILENT = '(coalesce(r.heard_at, r.made_at) < now() - make_interval(secs => r.silent_after_s))'
 
 /** Ends all that the issuer has issued. */

@@ -5,7 +5,7 @@ import { type MasterKeys, open, seal } from '../../shared/base/encryption.ts'
 import type { AlgorithmName } from '../../shared/token/algorithms.ts'
 import { RECEIVED_STREAM_SEALED_AS, SILENT, type StoredSignals } from './registration.ts'
 
-/** What the transmitter said of the stream that it made for us. */
+/** The stream that the transmitter made for us, in its words. */
 export type MadeStream = {
   readonly stream_id: string
   readonly iss: string
@@ -22,7 +22,7 @@ export type ReceivedStream = {
   readonly receiverId: string
   readonly authorizationSealed: string
   readonly stream: MadeStream | null
-  /** Of the settings that the stream was made by; null: it is yet to be made. */
+  /** The settings that the stream was made by; null: it is yet to be made. */
   readonly madeBy: string | null
 }
 /** For people. */
@@ -105,7 +105,7 @@ export async function pushedStream(sql: Queries, receiverId: string): Promise<Re
   return row ?? null
 }
 
-/** Of the settings that a stream is made by. Without the secret: a new one changes nothing at the stream. */
+/** A digest of the settings that a stream is made by. Without the secret: a new one changes nothing at the stream. */
 export const settingsOf = ({ ssf: { secret_sealed: _, on_silence: _s, ...ssf } }: ReceivedStream): string =>
   hash('sha256', JSON.stringify(ssf), 'base64url')
 

@@ -50,7 +50,7 @@ export type TransmitterSettings = {
     readonly scope?: string
     readonly resource?: string
   }
-  /** Of the client, or the static bearer token. */
+  /** The client's secret, or the static bearer token. */
   readonly secret: () => string
 }
 export type Metadata = {

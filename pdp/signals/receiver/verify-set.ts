@@ -7,7 +7,7 @@ import { findSigner } from '../../shared/token/signature.ts'
 import { SetError } from '../set/errors.ts'
 import { parseSetClaims, SET_CHARS_MAX, SET_TYPE, type SetClaims } from '../set/set.ts'
 
-/** What a SET of one stream must be. */
+/** Claims that a SET of one stream must have. */
 export type Expected = {
   readonly iss: string
   /** One of them is enough. */
@@ -19,7 +19,7 @@ export type Expected = {
 const FUTURE_MS = 60_000
 /** An older SET is refused, because it may have been seen and forgotten. Transmitters keep what they could not deliver for days. */
 const AGE_MAX_MS = 7 * 86_400_000
-/** What was seen is kept for a day more. */
+/** The time for which a seen SET is kept: a day more than it is accepted. */
 export const SEEN_KEPT_MS = AGE_MAX_MS + 86_400_000
 
 /** Throws SetError; TokenError `keys_unavailable` when nobody can say whether the SET is good. */

@@ -23,7 +23,7 @@ export const STREAM_EVENTS = {
   streamUpdated: `${SSF}/stream-updated`,
 } as const
 
-/** What RISC 1.0 says of whole accounts. */
+/** Events of RISC 1.0 about whole accounts. */
 export const RISC_EVENTS = {
   accountPurged: `${RISC}/account-purged`,
   accountDisabled: `${RISC}/account-disabled`,

@@ -9,7 +9,7 @@ import { parseSubject, type SubjectIdentifier } from './subjects.ts'
 export const SET_TYPE = 'secevent+jwt'
 /** Media type of a pushed SET (RFC 8935 section 2.1). */
 export const SET_MEDIA_TYPE = 'application/secevent+jwt'
-/** Of a whole SET, compact. */
+/** The longest whole SET, compact. */
 export const SET_CHARS_MAX = 65_536
 
 const ID_CHARS_MAX = 512
@@ -31,7 +31,7 @@ export type SetClaims = {
   readonly event: SecurityEvent
 }
 
-/** What a SET claims. Nothing is verified here: neither signature, nor issuer, nor audience. */
+/** The claims of a SET. Nothing is verified here: neither signature, nor issuer, nor audience. */
 export type UnverifiedSet = { readonly jws: Jws; readonly claims: SetClaims }
 
 /** Throws SetError `invalid_request`, whose message names the claim. */
@@ -53,7 +53,7 @@ export function parseSetClaims(payload: JsonMembers): SetClaims {
     jti: textAt(payload, 'jti'),
     txn: payload.txn === undefined ? null : textAt(payload, 'txn'),
     toe: payload.toe === undefined ? null : secondsOf(payload.toe, 'toe'),
-    // What else it names must not keep a session alive: without a part for the session, all of the user's are meant.
+    // Other names in it must not keep a session alive: without a part for the session, all of the user's are meant.
     subject: parseSubject(payload.sub_id, 'sub_id', 'left out'),
     event: eventOf(payload.events),
   }

@@ -71,7 +71,7 @@ export type DeliveryBody = {
   readonly endpoint_url?: string
   readonly authorization_header?: string
 }
-/** What a receiver may send; other members are ignored. */
+/** Members that a receiver may send; others are ignored. */
 export type StreamBody = {
   readonly delivery?: DeliveryBody
   readonly events_requested?: readonly string[]
@@ -96,7 +96,7 @@ export function requestOf(deps: BodyDeps, { id, body }: For): StreamRequest {
   }
 }
 
-/** What is absent stays. Throws PdpError `request_invalid`. */
+/** An absent member stays. Throws PdpError `request_invalid`. */
 export function patchedRequest(deps: BodyDeps, stream: Stream, body: StreamBody): StreamRequest {
   const { endpointUrl, authorizationSealed } = stream
   return {

@@ -108,7 +108,7 @@ const TAKEN_MAX = 50
 const ENDED_MAX = 200
 
 type Leased = { readonly stream: Stream; readonly sets: readonly PendingSet[]; readonly more: boolean }
-/** What came of a turn. `jtis`: of the SETs that need not be sent again. */
+/** The result of a turn. `jtis`: names the SETs that need not be sent again. */
 type Ended = {
   readonly stream: Stream
   readonly jtis: readonly string[]

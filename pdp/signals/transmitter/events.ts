@@ -16,7 +16,7 @@ export type OutboxRow = {
   /** Each organization of the event with those above it. One that was deleted is absent. */
   readonly ancestors: ReadonlyMap<string, readonly string[]>
 }
-/** What decides which events a receiver gets. */
+/** The facts that decide which events a receiver gets. */
 export type Audience = {
   /** Each of them, where there is one, must be the event's organization or above it. */
   readonly bounds: readonly (string | null)[]
@@ -31,7 +31,7 @@ export type Content = {
   readonly members: JsonObject
 }
 
-/** What no receiver of signals has a use for is absent. */
+/** Events that no receiver of signals has a use for are absent. */
 const TYPES: { readonly [type in OutboxEventType]?: (issuer: string) => string } = {
   'session.revoked': () => CAEP_EVENTS.sessionRevoked,
   'user.signed_out': () => CAEP_EVENTS.sessionRevoked,
@@ -48,7 +48,7 @@ export const eventsSupported = (issuer: string): readonly string[] => [
   ...new Set(Object.values(TYPES).map((uri) => uri(issuer))),
 ]
 
-/** What a receiver gets that asks for these types; null: it did not say. */
+/** Events for a receiver that asks for these types; null: it did not say. */
 export const eventsDelivered = (
   issuer: string,
   { eventsRequested }: { readonly eventsRequested: readonly string[] | null },

@@ -1,4 +1,4 @@
-/** What a stream holds while its receiver does not take it: no more than the published bound. */
+/** The events that a stream holds while its receiver does not take them: no more than the published bound. */
 import type { Queries } from '../../engine/store/directory.ts'
 import type { Feed } from './feed.ts'
 import { type PauseDeps, pauseStream } from './pause.ts'
@@ -7,7 +7,7 @@ import { STREAM_COLUMNS, type Stream } from './streams.ts'
 
 /** Published bound: an enabled stream that holds more is paused, and a paused one loses the oldest of them. */
 export const HELD_MAX = 100_000
-/** Who enables a stream that holds much has time to take it. */
+/** A receiver that enables a stream which holds much has time to take it. */
 const LEFT_SECONDS = 3_600
 /** By so many times the bound is exceeded before events are dropped, so that one event tells the receiver of many. */
 const SLACK = 1.1

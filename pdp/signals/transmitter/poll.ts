@@ -61,7 +61,7 @@ export async function pollStream(
   return polled.answer
 }
 
-/** What is unknown was acknowledged before. */
+/** An unknown id was acknowledged before. */
 async function forget(sql: Queries, id: string, jtis: readonly string[]): Promise<readonly string[]> {
   if (jtis.length === 0) return []
   const rows = await sql.query<{ jti: string }>(

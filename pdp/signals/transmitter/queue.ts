@@ -1,4 +1,4 @@
-/** What a stream has to send: security event tokens that are stored before they leave, so that a retry has the same bytes. */
+/** Security event tokens that a stream has to send: they are stored before they leave, so that a retry has the same bytes. */
 import { createHmac } from 'node:crypto'
 import type { Queries } from '../../engine/store/directory.ts'
 import type { MasterKeys } from '../../shared/base/encryption.ts'
@@ -165,7 +165,7 @@ type Move = {
   readonly sets: readonly Signed[]
 }
 
-// Who holds no lease holds the lock of the row, which no other statement changes then. Numbers are part of what was signed.
+// A writer without a lease holds the lock of the row, which no other statement changes then. Numbers are part of what was signed.
 const STORE = `
   with moved as (
     update signal_stream s set cursor_seq = greatest(s.cursor_seq, q.cursor), last_number = s.last_number + q.count,
@@ -244,7 +244,7 @@ const aboutStream = (stream: Pick<Stream, 'id'>, type: string, members: JsonObje
 type Listener = {
   /** Null: the client is gone. */
   readonly audience: Audience | null
-  /** What the receiver wants to hear nothing about. */
+  /** Subjects that the receiver wants to hear nothing about. */
   readonly removed: readonly SubjectIdentifier[]
 }
 

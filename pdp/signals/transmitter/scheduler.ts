@@ -14,7 +14,7 @@ const FAILING_RUNNING_MAX = 100
 /** The cursor of a stream without events is moved on when it is so far behind, and once a minute, so that it shows no lag. */
 const PASSED_MIN = 200
 const PASSED_MS = 60_000
-/** What a stream holds is counted again when so large a part of what it may hold was added to the outbox. */
+/** A stream's held events are counted again when so large a part of what it may hold was added to the outbox. */
 const COUNTED_SHARE = 0.01
 /** A pushed stream on which nothing came for so long gets a verification event that nobody asked for (SSF 1.0 section 8.1.4). */
 const SILENT_SECONDS = 3_600
@@ -160,7 +160,7 @@ export function createScheduler(deps: {
         })
     }
   }
-  /** Of a stream that was known before, as it is now, `announce` saw the events that came since. */
+  /** Where the stream was known before as it is now, `announce` saw the events that came since. */
   function entryOf(row: Row, before: Entry | undefined): Entry {
     if (before !== undefined && isSame(before.row, row)) return { ...before, row }
     const audience = audienceOf(issuer, row)
@@ -222,7 +222,7 @@ export function createScheduler(deps: {
   }
 }
 
-/** What decides which events are the stream's. */
+/** The columns that decide which events are the stream's. */
 const isSame = (a: Row, b: Row): boolean =>
   a.clientOrganization === b.clientOrganization &&
   a.clientApp === b.clientApp &&

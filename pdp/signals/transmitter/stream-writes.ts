@@ -1,4 +1,4 @@
-/** What receivers and operators change about streams: alone, or inside an open transaction. */
+/** Changes that receivers and operators make to streams: alone, or inside an open transaction. */
 
 import type { Queries, Sql } from '../../engine/store/directory.ts'
 import { PdpError } from '../../shared/domain/errors.ts'

@@ -9,9 +9,9 @@ export const STREAM_STATUSES: readonly StreamStatus[] = ['enabled', 'paused', 'd
 /** `complex`: SSF 1.0 section 3.3, with session and tenant. `iss_sub`: the person alone. */
 export type SubjectFormat = 'complex' | 'iss_sub'
 
-/** Who manages streams: a client, and the organization to which its token is limited. */
+/** The manager of streams: a client, and the organization to which its token is limited. */
 export type Receiver = { readonly client: string; readonly organization: string | null }
-/** What a receiver says about a stream. Absent is null. */
+/** The receiver's request about a stream. Absent is null. */
 export type StreamRequest = {
   /** Null: the receiver polls. */
   readonly endpointUrl: string | null
@@ -29,7 +29,7 @@ export type Stream = Receiver &
     readonly cursor: number
     readonly lastNumber: number
     readonly announcedNumber: number | null
-    /** Of who delivers it, or did so last. */
+    /** The process that delivers it, or did so last. */
     readonly lease: string | null
     readonly attemptsCount: number
     readonly failingSinceMs: number | null
@@ -51,7 +51,7 @@ export const STREAM_COLUMNS = `s.stream_id as id, s.client_id as client, s.organ
   s.subject_format as "subjectFormat", s.description, s.status, s.status_reason as "statusReason", s.cursor_seq as cursor,
   s.last_number as "lastNumber", s.announced_number as "announcedNumber", s.lease_id as lease, s.attempts_count as "attemptsCount",
   (extract(epoch from s.failing_since) * 1000)::float8 as "failingSinceMs"`
-/** Of the events that the stream has not passed yet, some may be none of the receiver's: the lag is never too small. */
+/** Some events that the stream has not passed yet may be none of the receiver's: the lag is never too small. */
 const STATE_COLUMNS = `${STREAM_COLUMNS}, s.last_error as "lastError", s.dead_count as "deadCount", s.gap_count as "gapCount",
   to_char(s.last_error_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "lastErrorAt",
   to_char(s.last_delivered_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "lastDeliveredAt",

@@ -92,7 +92,7 @@ export function createTransmitter(deps: TransmitterDeps): Transmitter {
     onHolding: (id) => lookAtHeld({ ...sending, heldMax }, id),
     onSilent: (id) =>
       sql.transaction(async (tx) => {
-        // Of several processes, the first one finds it silent.
+        // The first of several processes finds it silent.
         const [stream] = await tx.query<Stream>(
           `update signal_stream s set verified_at = now() where s.stream_id = $1 and ${SILENT} returning ${STREAM_COLUMNS}`,
           [id],

@@ -1,4 +1,4 @@
-/** What the command lines have in common: help, exit statuses, and errors without a stack. */
+/** Parts that the command lines share: help, exit statuses, and errors without a stack. */
 import type { Command } from 'commander'
 import { nearestName } from '../../shared/domain/nearest.ts'
 import { errorJson, type Failure, wantsJson } from '../../shared/process/command/json-errors.ts'

@@ -196,7 +196,7 @@ async function clientToken(
   )
 }
 
-/** What to do about an error of the token endpoint. `secretFile`: where the secret was found that nobody gave. */
+/** The advice for an error of the token endpoint. `secretFile`: where the secret was found that nobody gave. */
 function hintOf(
   { error, scope }: { readonly [name: string]: unknown },
   { url, secretFile }: { readonly url: string; readonly secretFile: string | null },
@@ -252,7 +252,7 @@ async function send(request: Sent & { url: string; token: string }): Promise<Res
   })
 }
 
-/** What GET answers; null where nothing is there. Throws CliError. */
+/** The answer to GET; null where nothing is there. Throws CliError. */
 export async function find(connection: Connection, path: string): Promise<{ readonly [name: string]: unknown } | null> {
   try {
     const found: unknown = await (await connection.send({ method: 'GET', path })).json()

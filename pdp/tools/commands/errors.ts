@@ -9,7 +9,7 @@ export type Run = (work: () => Promise<number>) => Promise<void>
 /** An error with a message for a person, of one or more lines. */
 export class CliError extends Error {
   override readonly name = 'CliError'
-  /** Of the answer that it comes from; null where there was none. */
+  /** The status of the answer that it comes from; null where there was none. */
   readonly status: number | null
   /** The problem code of that answer; else `failed`. */
   readonly code: string

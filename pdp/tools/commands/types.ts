@@ -67,7 +67,7 @@ function typesOf(model: Model, file: string): string {
 
 const member = (name: string): string => (/^[a-z_][a-z0-9_]*$/.test(name) ? name : JSON.stringify(name))
 
-/** What tuples of the relation may name; never for one that is only computed. */
+/** The subjects that tuples of the relation may name; never for one that is only computed. */
 function subjectsOf(expression: Expression): string {
   const direct = directOf(expression)
   if (direct === null) return 'never'

@@ -1,4 +1,4 @@
-/** What an import renames, so that a store of another system means the same here, and how its names change. */
+/** Names that an import changes, so that a store of another system means the same here. */
 import { PdpError } from '../../shared/domain/errors.ts'
 import { MEMBERSHIP_RELATIONS } from '../../shared/domain/membership.ts'
 

@@ -1,4 +1,4 @@
-/** What an import would bring: a model and tuples under the names they have here, what was renamed, and what is in the way. */
+/** The plan of an import: a model and tuples under the names they have here, what was renamed, and what is in the way. */
 
 import { compileModel } from '../../engine/decide/language/model-language.ts'
 import { mergeModels } from '../../engine/decide/model.ts'
@@ -13,7 +13,7 @@ export type Plan = {
   readonly tuples: readonly Tuple[]
   /** For a person: what has another name here, and what has to be done besides. */
   readonly notes: readonly string[]
-  /** What has no faithful translation; nothing is imported while there is any. */
+  /** Parts without a faithful translation; nothing is imported while there is any. */
   readonly refusals: readonly string[]
 }
 const SHOWN_MAX = 20
@@ -65,7 +65,7 @@ function tupleRefusals({ model: text, tuples }: Plan): readonly string[] {
     : [...found.slice(0, SHOWN_MAX), `and ${found.length - SHOWN_MAX} more tuples`]
 }
 
-/** Of all types that the model declares, how many tuples they have. */
+/** Counts the tuples of all types that the model declares. */
 export function describePlan({ tuples, notes, refusals }: Plan): string {
   const counts = new Map<string, number>()
   for (const { object } of tuples) counts.set(typeOf(object), (counts.get(typeOf(object)) ?? 0) + 1)

@@ -34,7 +34,7 @@ export function planSpiceDb(schemaText: string, relationshipText: string): Plan 
     notes: notesOf(schema, names),
     refusals: refusals.slice(0, REFUSALS_MAX),
   }
-  // What is missing of the schema would be told again, in other words.
+  // A missing part of the schema would be told again, in other words.
   return refusals.length > 0 ? plan : checkedPlan(plan)
 }
 

@@ -8,7 +8,7 @@ export type Located = { readonly line: number } & (
   | {
       readonly kind: 'text'
       readonly text: string
-      /** What YAML makes of it. */
+      /** YAML's reading of it. */
       readonly value: JsonValue
       readonly block: boolean
       readonly indent: number
@@ -42,7 +42,7 @@ export class ValidationIssues {
     this.#lines.push(`${file}:${line}: ${message}`)
   }
 
-  /** Of the file as a whole, in a sentence that begins with its name. */
+  /** Notes a mistake of the file as a whole, in a sentence that begins with its name. */
   noteFile(sentence: string): void {
     this.#lines.push(sentence)
   }
@@ -165,7 +165,7 @@ function locate(node: Node, context: Context): Located {
   if (isSeq(node)) return { kind: 'list', line, items: node.items.map(inner) }
   if (!isScalar(node) || node.value === null || node.value === '') return { kind: 'none', line }
   const block = node.type === 'BLOCK_LITERAL' || node.type === 'BLOCK_FOLDED'
-  // What was written counts, not what YAML makes of it: an id may look like a number.
+  // The written text counts, not what YAML makes of it: an id may look like a number.
   const text = typeof node.value === 'string' ? node.value : (node.source ?? String(node.value))
   const value = ['boolean', 'number'].includes(typeof node.value) ? (node.value as boolean | number) : text
   return { kind: 'text', line, text, value, block, indent: block ? indentOf(context, line) : 0 }

@@ -122,7 +122,7 @@ function shortened(line: string, { directory }: ModelTestIo): string {
   return line.startsWith(`${directory}/`) ? relative(directory, line) : line
 }
 
-/** What is wrong, or null. */
+/** The failure, or null. */
 async function failureOf(world: World, model: Model, assertion: Assertion): Promise<string | null> {
   const asked = describe(assertion)
   const issue = questionIssue(model, assertion)

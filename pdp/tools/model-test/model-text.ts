@@ -26,7 +26,7 @@ export async function readModelText(source: ModelSource, read: ReadText): Promis
   return modelTextOf(parsed(() => openfga.transformer.transformModuleFilesToModel(modules, schema.value)))
 }
 
-/** Of a model as OpenFGA's API writes it. The modules that types came from are forgotten. */
+/** The text of a model as OpenFGA's API writes it. The modules that types came from are forgotten. */
 export function modelTextOf(document: Document): string {
   return parsed(() => openfga.transformer.transformJSONToDSL({ ...document, schema_version: '1.1' }))
 }

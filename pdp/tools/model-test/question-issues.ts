@@ -1,4 +1,4 @@
-/** What a model knows: is a tuple allowed, and is a question about something that exists? */
+/** Questions to a model: is a tuple allowed, and is a question about something that exists? */
 import type { Model } from '../../engine/decide/model.ts'
 import { restrictionIssue } from '../../engine/decide/restrictions.ts'
 import type { Assertion } from './store-file.ts'

@@ -1,4 +1,4 @@
-/** What a PDP that serves would refuse of a store file: the model in a manifest, the tuples in an organization. */
+/** Refusals that a store file would get from a PDP that serves: the model in a manifest, the tuples in an organization. */
 import { compileModel } from '../../engine/decide/language/model-language.ts'
 import { reservedTypeIssues } from '../../engine/decide/restrictions.ts'
 import { reservedTupleIssue } from '../../engine/store/changes.ts'

@@ -47,7 +47,7 @@ type Context = { readonly reader: Reader; readonly read: ReadText; readonly issu
 const STORE = ['name', 'model', 'model_file', 'tuples', 'tuple_file', 'tuple_files', 'tests']
 const TEST = ['name', 'description', 'tuples', 'tuple_file', 'tuple_files', 'check', 'list_objects', 'list_users']
 
-/** What is wrong with the file, or with the tuple files that it names, is noted in `issues`. */
+/** Mistakes in the file, or in the tuple files that it names, are noted in `issues`. */
 export async function readStoreFile(
   file: string,
   options: { read: ReadText; issues: ValidationIssues },

@@ -52,7 +52,7 @@ function listener(plan: GatewayPlan): object {
   }
 }
 
-/** What follows a body comes after the question, and may be an X-Auth-Subject of the client. */
+/** Trailers come after the question, and may be an X-Auth-Subject of the client. */
 const withoutTrailers = {
   name: 'envoy.filters.http.header_mutation',
   typed_config: {

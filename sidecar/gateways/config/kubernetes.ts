@@ -1,4 +1,4 @@
-/** What the configurations for Kubernetes share: names of the chart's authorizer, and several documents in one file. */
+/** Parts that the configurations for Kubernetes share: names of the chart's authorizer, and several documents in one file. */
 import { stringify } from 'yaml'
 import type { ConfigFile } from '../plan.ts'
 

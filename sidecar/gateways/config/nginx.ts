@@ -15,7 +15,7 @@ const ASK = '/_portcullis'
 const REFUSED = '/_portcullis_refused'
 const DOOR = 'portcullis_door'
 const FIELDS = DOOR_FIELDS.nginx
-/** What nginx knows of the client's request, as it came. */
+/** The client's request as it came, in nginx's variables. */
 const ORIGINAL = [
   [FIELDS.method, '$request_method'],
   [FIELDS.target, '$request_uri'],

@@ -1,4 +1,4 @@
-/** What a run of `probe-gateway` tells people and programs. */
+/** The report of a run of `probe-gateway`, for people and programs. */
 import type { Probed, Result } from './probe.ts'
 
 export type Report = {

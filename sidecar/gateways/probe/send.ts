@@ -19,7 +19,7 @@ export type Sent = {
   /** Names and values. */
   readonly fields: readonly (readonly [name: string, value: string])[]
 }
-/** What the admin ports say of a request id. */
+/** The admin ports' word about a request id. */
 export type DoorRefusal = { readonly reason: string; readonly status: number } | null
 
 const ANSWER_MS = 10_000

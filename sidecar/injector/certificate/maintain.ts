@@ -10,7 +10,7 @@ import type { KubeApi } from './kube-api.ts'
 
 export type CertificateGoal = {
   readonly namespace: string
-  /** Of a Secret that exists; the chart makes it without data. */
+  /** The name of a Secret that exists; the chart makes it without data. */
   readonly secret: string
   /** DNS names of the Service. */
   readonly names: readonly string[]

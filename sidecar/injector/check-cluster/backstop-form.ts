@@ -1,4 +1,4 @@
-/** What the policies of the chart are, so that `check-cluster` can tell them from others with their names. */
+/** The form of the chart's policies, so that `check-cluster` can tell them from others with their names. */
 import type { Resource } from './selector.ts'
 
 export type BackstopRule = {
@@ -9,7 +9,7 @@ export type BackstopRule = {
   readonly resources: readonly Resource[]
   /** For namespaces without a mode as well. */
   readonly everywhere: boolean
-  /** What is possible while no policy holds the rule. */
+  /** The harm that is possible while no policy holds the rule. */
   readonly without: string
 }
 

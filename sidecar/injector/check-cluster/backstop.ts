@@ -7,13 +7,13 @@ import { type Finding, finding, type GuardedNamespace, type Named, nothing, ofKi
 
 const POLICY = 'ValidatingAdmissionPolicy'
 const BINDING = 'ValidatingAdmissionPolicyBinding'
-// What a setting may be: a literal, which decides nothing.
+// A setting may be a literal, which decides nothing.
 const LITERAL = /^(?:'[^'\\]*'|-?\d+|true|false)$/
 
 type BackstopInput = {
   readonly any: GuardedNamespace
   readonly namespaces: readonly GuardedNamespace[]
-  /** Of the injectors. */
+  /** The images of the injectors. */
   readonly images: ReadonlySet<string>
 }
 

@@ -4,7 +4,7 @@ import { type Finding, finding, type Named, ofKind, plainIp, type WatchedPod } f
 
 const SERVICE_LABEL = 'kubernetes.io/service-name'
 
-/** What a Service or slice leads to. */
+/** The target of a Service or slice. */
 type Past = { readonly pod: WatchedPod; readonly number: number | null }
 
 /** Throws ShapeError. */

@@ -34,15 +34,15 @@ export type Wishes = {
   readonly disabled: boolean
   /** Names of the ports to protect; null: no annotation. */
   readonly ports: readonly string[] | null
-  /** Of the ConfigMap that holds a route file `<port>.yaml` for each port; null: no annotation. */
+  /** The name of the ConfigMap that holds a route file `<port>.yaml` for each port; null: no annotation. */
   readonly routes: string | null
-  /** Of the Secret with the files that the route files name, such as the keys of sign-in; null: no annotation. */
+  /** The name of the Secret with the files that the route files name, such as the keys of sign-in; null: no annotation. */
   readonly secrets: string | null
   /** Names or numbers. */
   readonly unprotected: ReadonlySet<string>
 }
 
-/** What the Pod's labels and annotations ask for, or the first issue as a sentence. */
+/** The wishes of the Pod's labels and annotations, or the first issue as a sentence. */
 export function readWishes(pod: Pod): Wishes | { readonly issue: string } {
   for (const [kind, given, known] of [
     ['label', pod.labels, LABELS],

@@ -11,7 +11,7 @@ import { isObject, type Json, type JsonObject } from './json.ts'
 /** In a Secret of the Pod's namespace, without which the sidecar does not start. */
 export type SecretKey = { readonly name: string; readonly key: string }
 export type InjectorConfig = {
-  /** Of the sidecar's container. */
+  /** The image of the sidecar's container. */
   readonly image: string
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
   /** True from Kubernetes 1.32: the named ports of native sidecars reach endpoints only from there. */
@@ -23,7 +23,7 @@ export type InjectorConfig = {
   readonly authorities: string | null
   /** URL of the Redis that remembers DPoP proofs for all replicas; null: each sidecar remembers its own. */
   readonly redis: SecretKey | null
-  /** What seals DPoP nonces, the same for all replicas; null: each sidecar makes its own. */
+  /** The key that seals DPoP nonces, the same for all replicas; null: each sidecar makes its own. */
   readonly dpopNonces: SecretKey | null
   /** Secrets of the Pod's namespace with which the sidecar's image is pulled. */
   readonly imagePullSecrets: readonly string[]

@@ -1,4 +1,4 @@
-/** What the injector can say about a Pod, and every reason for it. */
+/** The injector's answers about a Pod, and every reason for them. */
 import type { PatchOperation } from './patch.ts'
 
 /** `required`: the namespace's label leaves its Pods no way out. */

@@ -7,7 +7,7 @@ import { ADJUSTABLE, type Sidecar } from './sidecar-container.ts'
 
 export type Placement = {
   readonly operations: readonly PatchOperation[]
-  /** What another webhook changed in a sidecar, for the operator. */
+  /** The changes that another webhook made to a sidecar, for the operator. */
   readonly warnings: readonly string[]
 }
 

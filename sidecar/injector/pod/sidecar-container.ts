@@ -49,7 +49,7 @@ export function isSidecarPort(port: number): boolean {
   return [DATA_PORT, ADMIN_PORT].some((first) => port >= first && port < first + PORTS_COUNT_MAX)
 }
 
-/** What a Pod asks for: the ports with a sidecar, and the Secret that these read. */
+/** The sidecars that a Pod asks for: the ports with a sidecar, and the Secret that these read. */
 export type WantedSidecars = { readonly ports: readonly string[]; readonly secrets: string | null }
 
 export function buildSidecars({ ports, secrets }: WantedSidecars, config: InjectorConfig): readonly Sidecar[] {

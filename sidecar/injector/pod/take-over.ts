@@ -9,7 +9,7 @@ import { isSidecarPort, type Sidecar } from './sidecar-container.ts'
 
 export type Takeover = {
   readonly operations: readonly PatchOperation[]
-  /** Of each port that is taken over now. */
+  /** The app's port for each port that is taken over now. */
   readonly appPorts: ReadonlyMap<string, number>
 }
 type PortOfContainer = { readonly container: Container; readonly port: Port; readonly at: number }

@@ -14,7 +14,7 @@ import { STATUS } from './status.ts'
 export const REVIEW_BYTES_MAX = 3 * 1024 * 1024
 export const REVIEW_TIMEOUT_MS = 4_000
 const LIMITS = {
-  /** Of all bodies that are being read. */
+  /** The bytes of all bodies that are being read. */
   pendingBytesMax: 48 * 1024 * 1024,
   connectionsMax: 512,
   headerBytesMax: 16 * 1024,

@@ -49,7 +49,7 @@ export function readIdentityHeaders(
   return fields
 }
 
-/** What gateways say of a request to a door, and their secret. */
+/** Fields in which gateways describe a request to a door, and their secret. */
 const OF_GATEWAYS = new Set(DOOR_PROFILES.filter(isHttpProfile).flatMap((profile) => DOOR_FIELDS[profile].ofGateway))
 const OF_GATE = /^(x-)?portcullis-/
 

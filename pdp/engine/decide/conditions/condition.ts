@@ -47,7 +47,7 @@ export class Condition {
   readonly #stepsOf: ((size: Size) => number) | null
   /** A model is plain data, which threads hand to each other: what is made of it is made where it is first needed. */
   static readonly #compiled = new WeakMap<ConditionDefinition, Condition>()
-  /** What tuples store, converted once. */
+  /** Contexts that tuples store, converted once. */
   readonly #stored = new WeakMap<JsonObject, Arguments>()
 
   /** @throws ExpressionMistake. */
@@ -99,7 +99,7 @@ export class Condition {
     return found
   }
 
-  /** What the tuple stores wins over what the question brings. `spend`: false once a request has evaluated too much. */
+  /** Values that the tuple stores win over those of the question. `spend`: false once a request has evaluated too much. */
   evaluate(
     stored: Arguments,
     asked: Arguments,

@@ -14,7 +14,7 @@ const MAP = mapType(DYN, DYN)
 const DURATION = objectType(DurationSchema)
 const TIMESTAMP = objectType(TimestampSchema)
 
-/** What is thrown here becomes the error that the expression gives. */
+/** Errors thrown here become the error that the expression gives. */
 function made<T>(value: T | null | undefined): T {
   if (value === null || value === undefined) throw new Error('type conversion error')
   return value

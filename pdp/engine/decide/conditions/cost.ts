@@ -4,9 +4,9 @@ import { type ParameterType, type Size, VALUE_BOUNDS } from './parameters.ts'
 
 /** With the largest values that parameters may have: room for two loops over parameters, one in the other, and not for three. */
 export const WORST_STEPS_MAX = 20_000_000
-/** Of one evaluation with the values that it has. A step takes a microsecond at most. */
+/** The bound of one evaluation with the values that it has. A step takes a microsecond at most. */
 export const EVALUATION_STEPS_MAX = 10_000
-/** Of all evaluations for one request. */
+/** The bound of all evaluations for one request. */
 export const REQUEST_STEPS_MAX = 100_000
 
 type Parameters = ReadonlyMap<string, ParameterType>

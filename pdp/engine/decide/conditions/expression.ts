@@ -7,7 +7,7 @@ const CHARACTERS_MAX = 4_096
 const NESTING_MAX = 50
 const HALF_CHARACTER = 'has half of a character (a lone surrogate)'
 
-/** What is wrong with an expression. */
+/** A mistake in an expression. */
 export class ExpressionMistake extends Error {
   override readonly name = 'ExpressionMistake'
 }
@@ -77,7 +77,7 @@ export function callOf(expression: Expression): Call | null {
   return { name, method: target !== undefined, args: target === undefined ? args : [target, ...args] }
 }
 
-/** What an expression is made of, one level down. */
+/** The operands of an expression, one level down. */
 export function operandsOf({ exprKind }: Expression): readonly Expression[] {
   const some = (...found: readonly (Expression | undefined)[]): readonly Expression[] =>
     found.filter((one) => one !== undefined)

@@ -22,7 +22,7 @@ export function createNextInstant(env: CelEnv, expression: Expression): NextInst
     let next: number | null = null
     for (const evaluate of instants) {
       const value = evaluate(bindings)
-      // What cannot be evaluated is the same error at any time.
+      // A part that cannot be evaluated gives the same error at any time.
       if (isCelError(value) || !isReflectMessage(value) || !isMessage(value.message, TimestampSchema)) continue
       const { seconds, nanos } = value.message
       const ms = Number(seconds) * 1_000 + nanos / 1_000_000

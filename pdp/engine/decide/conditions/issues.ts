@@ -1,9 +1,9 @@
-/** What is wrong with the conditions of a model, each mistake with its place. */
+/** Mistakes in the conditions of a model, each with its place. */
 import type { ValidationIssue } from '../../../shared/domain/errors.ts'
 import { Condition, type ConditionDefinition } from './condition.ts'
 import { ExpressionMistake } from './expression.ts'
 
-/** Of one model. */
+/** The most that one model may have. */
 const CONDITIONS_MAX = 100
 
 /** `used`: names that relations refer to. `text`: of the model in the OpenFGA language; null when it was not written so. */

@@ -17,7 +17,7 @@ export type ParameterReference = {
   readonly generic_types?: readonly ParameterReference[]
 }
 
-/** What one value may hold: the bounds that the cost of an expression is judged by. */
+/** The bounds of one value, by which the cost of an expression is judged. */
 export const VALUE_BOUNDS = { elements: 1_000, characters: 4_096, depth: 16 } as const
 /** The most that was met while values were converted. */
 export type Size = { elements: number; characters: number }

@@ -5,11 +5,11 @@ import { type Arguments, Condition, type ConditionDefinition, type Evaluation } 
 import { REQUEST_STEPS_MAX } from './cost.ts'
 import { CLOCK } from './instants.ts'
 
-/** Of what is evaluated. */
+/** The clock that evaluations read and note. */
 type Clock = { clockMs(): number; noteUntil(instantMs: number): void }
 type Compiled = {
   readonly condition: Condition
-  /** What the question brings. */
+  /** Values that the question brings. */
   readonly asked: Arguments
   readonly evaluations: Map<TupleCondition, Evaluation>
 }
@@ -43,7 +43,7 @@ export class ConditionRun {
     return evaluation
   }
 
-  /** What an evaluation of it sees, for an explanation. */
+  /** The values that an evaluation of it sees, for an explanation. */
   seenBy(definition: ConditionDefinition, stored: TupleCondition): string {
     const { parameters } = this.#of(definition, stored.name).condition
     const clock = { [CLOCK]: new Date(this.#clock.clockMs()).toISOString() }
@@ -66,7 +66,7 @@ const CHARACTERS_MAX = 80
 const SECRET =
   /(?:^|_)(?:authorization|cookie|credentials?|pass(?:word|wd|phrase)|secrets?|tokens?|(?:api|private)_?keys?)(?:$|_)/i
 
-/** Of the contexts the first that has a parameter tells its value. */
+/** The first context that has a parameter tells its value. */
 function seenValues(parameters: Iterable<string>, contexts: readonly JsonObject[]): string {
   const seen = [...parameters].map((name) => {
     const context = contexts.find((one) => Object.hasOwn(one, name))

@@ -6,9 +6,9 @@ export const MODEL_CHARACTERS_MAX = 256 * 1024
 export const MODEL_BOUNDS = {
   types: 500,
   relations: 2_000,
-  /** Of one relation: what stands between `or`, `and` and `but not`. */
+  /** Operands of one relation between `or`, `and` and `but not`. */
   operands: 100,
-  /** Of one relation: what stands between brackets. */
+  /** References of one relation between brackets. */
   references: 200,
   nesting: 16,
   /** Lines in a row without anything but a comment. */

@@ -13,7 +13,7 @@ const require = createRequire(import.meta.url)
 /** The parser. Loaded when it is first called, because a sixth of the time to load everything is its own. */
 export const loadOpenfga = (): typeof Openfga => require('@openfga/syntax-transformer')
 
-/** What every model may refer to without declaring it. A model that declares one of these types replaces our declaration. */
+/** Types that every model may refer to without declaring them. A model that declares one of them replaces our declaration. */
 const BUILT_IN: Readonly<Record<string, string>> = {
   user: '',
   service: '',
@@ -96,7 +96,7 @@ export function compileDocument(document: ModelDocument, text: string | null = n
 
 const NO_TYPES = { place: '1:1', message: 'the model declares no type; add one, such as "type doc"' }
 
-/** What the parser or the validator of the language refuses, as a PdpError `request_invalid` with every issue. */
+/** Turns a refusal of the language's parser or validator into a PdpError `request_invalid` with every issue. */
 export function parsed<T>(parse: () => T, text = 'model'): T {
   try {
     return parse()

@@ -1,4 +1,4 @@
-/** What the parser and the validator of the language refuse, in our words: what is wrong, and what to write instead. */
+/** Refusals of the language's parser and validator, in our words: the mistake, and what to write instead. */
 import { didYouMean } from '../../../shared/domain/nearest.ts'
 
 /** `line`: the text of the line at fault. */
@@ -81,7 +81,7 @@ const RULES: readonly Rule[] = [
   ],
 ]
 
-/** What the library says, as a user can read it; what it says of something new keeps its words. */
+/** The library's message, as a user can read it; a message that is not known keeps its words. */
 export function plainMessage(said: string, text: string, lineNumber: number): string {
   const line = text.split('\n')[lineNumber - 1]?.trim() ?? ''
   for (const [found, say] of RULES) {

@@ -1,4 +1,4 @@
-/** What a request for a list must look like, and the cursor that leads from one page to the next. */
+/** The form of a request for a list, and the cursor that leads from one page to the next. */
 import { PdpError, type ValidationIssue } from '../../../shared/domain/errors.ts'
 import type { JsonValue } from '../../../shared/domain/json.ts'
 import {

@@ -88,7 +88,7 @@ export type Listed = {
   readonly undecided: ListPage['undecided']
 }
 
-/** What a name of the candidates' makes a candidate: itself, or the userset of its object that is asked for. */
+/** A name makes a candidate: itself, or the userset of its object that is asked for. */
 export function candidateOf(question: ListQuestion, name: string): string | null {
   if (question.kind === 'resources') return name
   const { subjectRelation } = question

@@ -20,7 +20,7 @@ export class ModelPending extends Error {
 }
 
 type Kept = { readonly model: Model } | { readonly error: PdpError }
-/** What a text compiles to never changes, so that one memory serves the whole process. */
+/** A text always compiles to the same model, so one memory serves the whole process. */
 const kept = new Map<string, Kept>()
 
 /** Throws PdpError `request_invalid` as compileModel does, and ModelPending. */

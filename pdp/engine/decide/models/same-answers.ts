@@ -30,7 +30,7 @@ const textOf = (expression: Expression): string =>
   JSON.stringify(expression, (_, value) => (value instanceof Map || value instanceof Set ? [...value] : value))
 
 /**
- * Of what no model defines: nobody has a relation that the model of its type does not have; and no model says who is in a
+ * Where no model defines anything: nobody has a relation that the model of its type does not have; and no model says who is in a
  * group or a member of an organization. What else tuples of a type without a model name may lead anywhere.
  */
 function isOfNoModel({ type, relation }: TypeRelation, before: Model, after: Model): boolean {

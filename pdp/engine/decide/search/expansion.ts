@@ -157,7 +157,7 @@ export class Expansion {
     return true
   }
 
-  /** What `#near` answers of what the `or` leans on, where that is near enough. @returns false when it does not. */
+  /** Asks `#near` about the operands of an `or` that are near enough. @returns false when they are not. */
   #leansOnOwn(
     goal: Subgoal,
     on: { readonly object: string; readonly relation: string; readonly fanOut: number; readonly byRule: boolean },
@@ -178,7 +178,7 @@ export class Expansion {
     if (known === undefined) frontier.add(to)
     if (to.truth !== OPEN || to.queued) return to
     to.level = levelAfter(goal.level, fanOut)
-    // What is decided at once needs no place in the graph.
+    // A goal that is decided at once needs no place in the graph.
     if (frontier.isAlong(to.level, this.#budget.tuplesCount)) this.expand(to)
     else frontier.queue(to)
     return to
@@ -283,7 +283,7 @@ export class Expansion {
     return this.#wideRelations().usersets(goal, allowed, this.#unmet(goal), lean)
   }
 
-  /** What the userset holds is held, where the tuple that names it counts. `doubt`: whether it does. @returns false where that is all there is to tell. */
+  /** Everything that the userset holds is held, where the tuple that names it counts. `doubt`: whether it does. @returns false where nothing else is to be told. */
   #counted(goal: Subgoal, userset: Userset, fanOut: number, doubt: Doubt | null): boolean {
     if (userset.isWildcard) {
       if (doubt !== null) return this.own.doubted(goal, doubt)

@@ -9,13 +9,13 @@ const LIST_MAX = 16
 const ALONG_MAX = 2
 
 export class Frontier {
-  /** Of the one at hand. */
+  /** The level at hand. */
   level = 0
   #list: Subgoal | null = null
   #listCount = 0
   /** By object; further relations of the object hang on the one that came first. */
   #others: Map<string, Subgoal> | null = null
-  /** What is near comes first, and nothing wide goes before it. */
+  /** Near goals come first, and nothing wide goes before them. */
   readonly #levels: (Subgoal[] | undefined)[] = []
   /** The next one's place in its level. */
   #at = 0

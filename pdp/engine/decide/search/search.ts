@@ -47,7 +47,7 @@ export class Search {
     return this.#budget.missing
   }
 
-  /** Of an answer to a check that explains. */
+  /** Read after an answer to a check that explains. */
   get explanation(): Omit<Reason, 'code' | 'message'> {
     return explanationOf(this.#root, (count) => this.#budget.count(count))
   }
@@ -78,7 +78,7 @@ export class Search {
 
   #solved(root: Subgoal): Truth {
     if (root.truth === TRUE || root.truth === FALSE) return root.truth
-    // What is not loaded yet may decide it, whatever bound was reached in search of it.
+    // A row that is not loaded yet may decide it, whatever bound was reached in search of it.
     if (this.#budget.missing) return UNKNOWN
     const failure = this.#expansion.own.failureOf(root)
     if (failure !== null) throw failure

@@ -77,7 +77,7 @@ function* markPossible(members: readonly Subgoal[]): Steps<void> {
   for (let goal = possible.pop(); goal !== undefined; goal = possible.pop()) {
     for (let use = goal.uses; use !== null; use = use.nextUse) {
       if (++edgesCount % EDGES_PER_STEP === 0) yield
-      // Of a component further up nothing is needed yet.
+      // A component further up needs nothing yet.
       if (use.negative || use.from.truth !== OPEN || use.from.needs === 0) continue
       use.from.needs--
       if (use.from.needs === 0) possible.push(use.from)

@@ -27,7 +27,7 @@ import { viewWithout } from './removed-tuples.ts'
 
 export const CONTEXTUAL_TUPLES_MAX = 100
 
-/** What is wrong with them, whatever the model says. */
+/** Mistakes in contextual tuples, whatever the model says. */
 export function contextualIssues(tuples: readonly ContextualTuple[]): readonly ValidationIssue[] {
   if (tuples.length > CONTEXTUAL_TUPLES_MAX)
     return [{ place: '/contextualTuples', message: `has more than ${CONTEXTUAL_TUPLES_MAX} items` }]
@@ -57,7 +57,7 @@ export function relationViewOf(
   return tuples.length === 0 ? rest : new ContextualView(rest, log, tuples)
 }
 
-/** What is wrong with tuples that shall not count, whatever the model says. */
+/** Mistakes in the tuples that shall not count, whatever the model says. */
 export function withoutIssues(tuples: readonly ContextualTuple[]): readonly ValidationIssue[] {
   const place = '/withoutTuples'
   if (tuples.length > CONTEXTUAL_TUPLES_MAX) return [{ place, message: `has more than ${CONTEXTUAL_TUPLES_MAX} items` }]

@@ -1,5 +1,5 @@
 /**
- * What may hold the subject, found from its own side: where a relation names too many parents or usersets to go through
+ * Names that may hold the subject, found from its own side: where a relation names too many parents or usersets to go through
  * them, these few are looked for among them. It follows every tuple and every rule that could lead up from the subject, so
  * that nothing is left out; whether what it finds really holds the subject is evaluated as ever.
  */
@@ -136,7 +136,7 @@ export class SubjectSide {
     return !this.#model.has(typeOf(name))
   }
 
-  /** What tuples name the subject by, and what it holds without such a tuple. Null while rows are missing. */
+  /** The names by which tuples name the subject, and those that it holds without such a tuple. Null while rows are missing. */
   #start(): Set<string> | 'too many' | null {
     const subject = this.#subject
     const names = new Set([subject])

@@ -11,7 +11,7 @@ export type Steps = { readonly from: ReadonlyMap<string, readonly Step[]>; reado
 
 /** In no model: named by brackets alone, and followed through groups. */
 const GROUP = 'group#member'
-/** What no model says anything of. */
+/** Stands for a relation that no model defines. */
 export const UNMODELLED = '?'
 
 /** Kinds are as brackets have them: `user`, `user:*`, `team#member`. Only steps that lead on to one of `kinds`. */
@@ -42,7 +42,7 @@ export function stepsTowards(model: Model, kinds: Iterable<string>): Steps {
   return { from, any }
 }
 
-/** Of all that have to hold one is enough: a subject that is not found by it does not hold the rest either. */
+/** One of all operands that have to hold is enough: a subject that is not found by it does not hold the rest either. */
 function* sourcesOf(
   model: Model,
   expression: Expression,
@@ -80,7 +80,7 @@ function kindsOf({ types, wildcards, usersets, conditional }: Direct): readonly 
 export const usersetKindsOf = (allowed: Direct | null): readonly string[] =>
   allowed === null ? [UNMODELLED] : kindsOf(allowed).filter((kind) => kind.includes('#'))
 
-/** What a parent holds, of each type that it may have. */
+/** The relations that a parent holds, for each type that it may have. */
 export function parentKindsOf(
   model: Model,
   { relation, parents }: Extract<Expression, { kind: 'from' }>,

@@ -1,5 +1,5 @@
 /**
- * What a relation leans on that names more parents or usersets than are gone through at once: those that may hold the
+ * Goals of a relation that names more parents or usersets than are gone through at once: those that may hold the
  * subject, found from the subject's side, or all where too much is above the subject.
  */
 import type { Budget } from '../budget.ts'
@@ -17,7 +17,7 @@ import { Unfinished } from './unfinished.ts'
 type From = Extract<Expression, { kind: 'from' }>
 /** @returns false where it cannot be told what the name holds. */
 export type Lean = (named: Named, fanOut: number) => boolean
-/** What is not among the names may hold the subject too. */
+/** A subject that is not among the names may hold it too. */
 const BEYOND: Aside = { named: [], missing: false, beyond: true }
 const counting = (subject: string): Named => ({ subject, doubt: null })
 
@@ -37,7 +37,7 @@ export class WideRelations {
     this.#side = new SubjectSide(of)
   }
 
-  /** What may hold the subject is leant on bit by bit. `unmet`: as of Place. */
+  /** Leans bit by bit on the parents that may hold the subject. `unmet`: as in Place. */
   parents(goal: Subgoal, rule: From, unmet: string[] | null, lean: Lean): true {
     return this.unfinished.add(goal, this.#parents(goal, rule, unmet, lean))
   }

@@ -8,7 +8,7 @@ import { createTenantPlaces } from '../tenant-places.ts'
 const VISITS_PER_SLICE = 2_000
 /** Evaluations that are cheap share a turn, as long as they visit no more than this together. */
 const VISITS_PER_TURN = 4_000
-/** What holds a snapshot of the store at once, and has a connection as long as it lasts: writes need the others. */
+/** Operations that hold a snapshot of the store at once; each has a connection as long as it lasts, and writes need the others. */
 const SNAPSHOTS_MAX = { all: 6, tenant: 4 }
 /** A caller over the network waits no longer than its deadline. */
 const WAITING_MAX = { all: 4_096, tenant: 1_024 }
@@ -44,7 +44,7 @@ export class EventLoopTurns {
     return new Slice(this.#visitsPerSlice)
   }
 
-  /** What was visited with a slice. */
+  /** Counts the tuples that were visited with a slice. */
   spent({ left }: Slice): void {
     this.#visits += this.#visitsPerSlice - left
   }

@@ -30,7 +30,7 @@ export type FreshnessOptions = {
   readonly turns?: EventLoopTurns
 }
 
-/** What an organization's questions depend on, by the tree as it was at `treeVersion`. */
+/** The logs that an organization's questions depend on, by the tree as it was at `treeVersion`. */
 type JournalsAbove = { readonly logs: readonly JournalId[]; readonly treeVersion: number; readonly known: boolean }
 /** A question on its way. Its type is the caller's; here it only has to be settled. */
 type Pending = {

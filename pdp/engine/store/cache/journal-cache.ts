@@ -1,10 +1,10 @@
-/** What is cached of one journal, and at which position: exactly the store's content at one revision, moving only forward. */
+/** The cached rows of one journal, and their position: exactly the store's content at one revision, moving only forward. */
 import type { JournalId, JournalPosition, Vector } from '../../../shared/domain/journal.ts'
 import type { JournalEntry, RowKey, RowSet, SubjectRow } from '../contract.ts'
 import { JournalRows } from './journal-rows.ts'
 import type { RowBudget } from './row-budget.ts'
 
-/** What one statement said of where the store stands, and when it was sent. */
+/** The store's positions by one statement, and when it was sent. */
 export type Reading = { readonly vector: Vector; readonly sentTick: number }
 /** Where one journal stood at that reading. */
 export type Target = { readonly position: JournalPosition; readonly reading: Reading }

@@ -36,7 +36,7 @@ export type GroupsAbove = {
   readonly untilMs: number | null
 }
 
-/** What is absent is not known. */
+/** Rows of one log. An absent row is not known. */
 export class JournalRows {
   readonly log: JournalId
   /** relation -> object -> subjects */
@@ -50,7 +50,7 @@ export class JournalRows {
   readonly organizations = new Map<string, HeldRows>()
   manifests: HeldRows | undefined
   roles: HeldRows | undefined
-  /** Of the token journal alone. */
+  /** Held by the token journal alone. */
   revocations: HeldRows | undefined
   /** Raised with every change of the rows: what was derived from them elsewhere must be derived again. */
   version = 0

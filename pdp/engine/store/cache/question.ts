@@ -31,7 +31,7 @@ export interface SnapshotEvaluator {
   readonly currentView?: () => NotingView
 }
 
-/** What every question depends on. */
+/** The logs that every question depends on. */
 export const COMMON_LOGS: readonly JournalId[] = [ENVIRONMENT, TOKENS]
 
 /** The journals that a question about the organization depends on; undefined while the view lacks rows of the tree. */

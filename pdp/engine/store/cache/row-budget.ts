@@ -1,6 +1,6 @@
 /** Keeps the row sets in memory below a budget of bytes, evicting rows that were not read recently (SIEVE order). */
 
-/** What can be evicted. The budget owns the links and `bytes`; the reader sets `hot`. */
+/** An entry that can be evicted. The budget owns the links and `bytes`; the reader sets `hot`. */
 export interface Evictable {
   bytes: number
   hot: boolean

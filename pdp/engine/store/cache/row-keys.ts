@@ -1,7 +1,7 @@
 /** A row key as text, for maps. */
 import type { RowKey } from '../contract.ts'
 
-/** Of keys of one journal. */
+/** Unique among the keys of one journal. */
 export const namedName = ({ name, where }: RowKey & { readonly kind: 'named' }): string =>
   where === null ? name : `${name} ${where.type} ${where.relation}`
 
@@ -32,7 +32,7 @@ export function rowKeyName(key: RowKey): string {
 /** Loads of one question that bring a level each; those after them bring chains of any length. */
 const NEAR_LOADS_MAX = 2
 
-/** What the load is asked for, the first of a question being 1. */
+/** The keys that the load is asked for, the first of a question being 1. */
 export const keysOfLoad = (load: number, needed: readonly RowKey[]): readonly RowKey[] =>
   load <= NEAR_LOADS_MAX ? needed : needed.map((key) => (key.kind === 'set' ? { ...key, chain: true } : key))
 

@@ -59,7 +59,7 @@ export class RowsView implements View {
     this.#lastObject = null
   }
 
-  /** What has to be loaded before the evaluation can start over. */
+  /** The rows that have to be loaded before the evaluation can start over. */
   get needed(): readonly RowKey[] {
     return [...(this.#needed?.values() ?? [])]
   }

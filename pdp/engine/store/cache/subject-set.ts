@@ -18,7 +18,7 @@ export class SubjectSet {
   #members: string | readonly string[] | Set<string> = NONE
   /** Members that expire, with the instant (milliseconds). */
   #expiries: Map<string, number> | null = null
-  /** Of the members. Null: not made yet, which few sets need; made in one go, since there may be 100,000 of them. */
+  /** Made of the members. Null: not made yet, which few sets need; made in one go, since there may be 100,000 of them. */
   #usersets: readonly Userset[] | null = NONE
   #usersetsCount = 0
   /** Rows with a condition, which are not among the members, so that only those who ask for conditions see them. */
@@ -28,7 +28,7 @@ export class SubjectSet {
   /** False: too many usersets to hold either. It has no members then. */
   #usersetsComplete = true
   #probed: Map<string, SubjectRow | null> | null = null
-  /** Of the contexts of conditions, which may be large. */
+  /** Counted for the contexts of conditions, which may be large. */
   #conditionBytes = 0
 
   static of(
@@ -102,7 +102,7 @@ export class SubjectSet {
     return typeof this.#members === 'string' ? [this.#members] : this.#members
   }
 
-  /** What a probe of a wide set found: a row, null for none, undefined when it was not probed. */
+  /** The result of a probe of a wide set: a row, null for none, undefined when it was not probed. */
   probed(subject: string): SubjectRow | null | undefined {
     return this.#probed?.get(subject)
   }

@@ -27,7 +27,7 @@ export type Cluster = {
   /** True when `account` cannot enter a directory above the cluster or the programs, as under /root. */
   readonly hidden: boolean
 }
-/** What postmaster.pid says; `pid` is alive and serves this cluster. */
+/** The content of postmaster.pid; `pid` is alive and serves this cluster. */
 export type Postmaster = { readonly pid: number; readonly port: number | null; readonly ready: boolean }
 
 /** `dataDirectory` is absolute. Throws StartError when there are no programs for this machine or no user to run them. */

@@ -14,7 +14,7 @@ import type { SharedCache, Slot, StatedValue } from './shared-cache.ts'
 const ORGANIZATIONS_MAX = 10_000
 /** Keys of one organization that are kept at most, absent ones included. */
 const KEYS_MAX = 10_000
-/** Of names and values as JSON, in all organizations together. */
+/** Counts names and values as JSON, in all organizations together. */
 const CHARACTERS_MAX = 64 * 1024 * 1024
 /** Holds all values of Claims mode under the name that no key can have. */
 const CLAIMS = '*'

@@ -107,7 +107,7 @@ const sameVersion = (a: JournalPosition, b: JournalPosition): boolean =>
 const unavailable = (what: string, cause?: unknown): PdpError =>
   new PdpError('store_unavailable', `the entitlement source ${what}`, { cause })
 
-/** What it said, as JSON. */
+/** The source's answer, as JSON. */
 function request(
   { url, secret, fetch, deadlineMs = SOURCE_DEADLINE_MS }: Parameters<typeof httpEntitlements>[0],
   { organization, keys }: Question,
@@ -143,7 +143,7 @@ function parseEntitlement(key: string, given: unknown): Entitlement {
   return { value: typeof value === 'boolean' ? { enabled: value } : members(value, `value of ${key}`), enforcement }
 }
 
-/** Of what JSON.parse returned. */
+/** Reads a value of JSON.parse as an object. */
 function members(value: unknown, what: string): JsonObject {
   if (!isJsonObject(value)) throw new BadAnswer(`${what} is not an object`)
   return Object.fromEntries(Object.entries(value))

@@ -4,7 +4,7 @@ import { deriveKey } from '../../../shared/base/encryption.ts'
 import { openRedis, withoutCommand } from '../../../shared/token/redis.ts'
 import { openValue, type SharedCache, type StatedValue, sealValue, slotName } from './shared-cache.ts'
 
-/** What a question waits for Redis at most. */
+/** The longest that a question waits for Redis. */
 export const REDIS_DEADLINE_MS = 50
 /** After a failure Redis is not asked for this long, so that few questions wait for it. */
 const REST_MS = 1_000

@@ -28,7 +28,7 @@ export interface SharedCache {
   close(): void
 }
 
-/** What a PDP without Redis has. */
+/** The shared cache of a PDP without Redis. */
 export function noSharedCache(): SharedCache {
   return { read: async () => new Map(), write: async () => undefined, close: () => undefined }
 }

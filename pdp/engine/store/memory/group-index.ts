@@ -14,7 +14,7 @@ export class GroupIndex {
   /** By the row of the group. */
   #above: (Above | undefined)[] = []
   #keptCount = 0
-  /** Of the groups: what was derived from another one does not count. */
+  /** Raised by each change of the groups: a result that was derived from another one does not count. */
   #version = 0
 
   /** Groups that name the subject. */

@@ -1,4 +1,4 @@
-/** What the memory store holds of one organization or of the environment. */
+/** The memory store's content for one organization or the environment. */
 import type { Change, WriteContext } from '../../../shared/domain/change.ts'
 import type { Entitlement } from '../../../shared/domain/entitlement.ts'
 import type { JournalId, JournalPosition } from '../../../shared/domain/journal.ts'

@@ -1,4 +1,4 @@
-/** What management asks across all organizations, in memory. */
+/** Questions of management across all organizations, in memory. */
 import type { JournalId } from '../../../shared/domain/journal.ts'
 import { isWildcard } from '../../../shared/domain/names.ts'
 import type { GrantFilter, HeldRole, JournalgedGrant, ReportingQueries, TupleShape } from '../contract.ts'

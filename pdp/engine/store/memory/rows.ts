@@ -22,7 +22,7 @@ export function readRowSets(logs: ReadonlyMap<string, MemoryJournal>, keys: read
 
 type SetKey = RowKey & { readonly kind: 'set' }
 
-/** What the sets lead to, the nearest first. */
+/** Adds the sets that these sets lead to, the nearest first. */
 function addChains(
   logs: ReadonlyMap<string, MemoryJournal>,
   asked: readonly SetKey[],

@@ -175,7 +175,7 @@ export class TupleIndex {
     })
   }
 
-  /** What tuples name the name, as `object#relation`; those with a condition and expired ones too. */
+  /** Tuples that name the name, as `object#relation`; those with a condition and expired ones too. */
   *namedBy(
     name: string,
     where: { readonly type: string; readonly relation: string } | null,

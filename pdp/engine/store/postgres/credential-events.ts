@@ -22,7 +22,7 @@ export function credentialEvent(of: {
 
 type Written = Client & Partial<Pick<StoredClient, 'secretHash'>>
 
-/** Of a client's secret and of its keys (RFC 7591 section 2). */
+/** Events about a client's secret and its keys (RFC 7591 section 2). */
 export function clientCredentialEvents(
   before: (Client & Pick<StoredClient, 'secretHash'>) | null,
   after: Written,

@@ -319,7 +319,7 @@ function existence(sql: Queries): Directory['exists'] {
   }
 }
 
-/** Of a row of user_account. What a directory keeps shut is not among them. */
+/** True of a row of user_account that nobody opened. Accounts that a directory keeps shut are not among them. */
 const UNOPENED = `(not email_verified and password_hash is null and signed_out_at is distinct from 'infinity'
   and not exists (select 1 from passkey p where p.user_id = user_account.user_id)
   and not exists (select 1 from foreign_identity f where f.user_id = user_account.user_id))`

@@ -87,7 +87,7 @@ export async function openPostgres(
   store: Store
   atomically: Atomically
   migrated: readonly string[]
-  /** Of each pool, at this moment. */
+  /** The connections of each pool, at this moment. */
   connections(): Connections
   close(): Promise<void>
 }> {

@@ -1,4 +1,4 @@
-/** What management asks across all organizations, on PostgreSQL. No decision waits for it. */
+/** Questions of management across all organizations, on PostgreSQL. No decision waits for them. */
 import type { GrantFilter, HeldRole, JournalgedGrant, ReportingQueries, TupleShape } from '../contract.ts'
 import type { Queries } from '../directory.ts'
 import type { Database } from './connection/database.ts'

@@ -23,7 +23,7 @@ const FIRST: readonly JournalId[] = [DIRECTORY, ENVIRONMENT, TOKENS]
 const LOCK = `
   select 1 from unnest($1::text[]) with ordinality q(log, place) join revision r on r.organization_id = q.log
   order by q.place for update of r`
-// What exists now: a statement does not see a journal that was made while it waited for another one.
+// Reads the journals that exist now: a statement does not see a journal that was made while it waited for another one.
 const PRESENT = 'select 1 from revision where organization_id = any($1)'
 /** Locked now, it would not be in order. The transaction begins again, as after every such failure (connection.ts). */
 const APPEARED = `do $$ begin raise exception 'a log appeared' using errcode = 'serialization_failure'; end $$`
@@ -68,7 +68,7 @@ function databaseWithin(connection: Connection): Database {
   const query: Connection['query'] = (text, values) => inTurn(() => connection.query(text, values))
   const prepared: Connection['prepared'] = (name, text, values) => inTurn(() => connection.prepared(name, text, values))
   let savepoints = 0
-  /** Of the last one that ended well: it is released when the next begins, and the last of all by the commit. */
+  /** The last savepoint that ended well: it is released when the next begins, and the last of all by the commit. */
   let ended: string | null = null
   const within: Database['within'] = async (_begin, work) => {
     const name = `nested_${++savepoints}`

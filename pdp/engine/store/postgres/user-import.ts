@@ -66,7 +66,7 @@ async function takenAddresses(tx: Queries, users: readonly ImportedUser[]): Prom
 async function insert(tx: Queries, users: readonly ImportedUser[], context: Options['context']): Promise<void> {
   const changes = users.map(({ id }): Change => ({ kind: 'user', id, op: 'write' }))
   await appendJournal(tx, DIRECTORY, changes, context)
-  // Of those that conflict, all are ids of clients that were deleted.
+  // All ids that conflict are ids of clients that were deleted.
   await tx.query(
     `insert into principal (id, kind) select id, 'user' from unnest($1::text[]) as u(id)
      on conflict (id) do update set kind = 'user', deleted_at = null`,

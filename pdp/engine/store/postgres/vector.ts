@@ -25,7 +25,7 @@ export const VECTOR_LINES = `
       where organization_id = q.o offset 0) r on true
   where r.write_id is distinct from q.known`
 
-/** What a statement with `VECTOR_LINES` is sent with, and how its lines are read. */
+/** The question that goes with a statement with `VECTOR_LINES`, and the reader of its lines. */
 export type VectorQuestion = {
   readonly values: readonly [logs: readonly JournalId[], known: readonly (string | null)[]]
   /** Throws PdpError `store_unavailable` for a standby, which lags behind its primary: nothing that it says is fresh. */

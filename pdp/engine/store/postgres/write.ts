@@ -204,7 +204,7 @@ async function deleteOrganization({ sql, context }: WriteIn, id: string): Promis
       )
     }
   }
-  // Whom its directory has blocked, nobody else could let in. '\x7f' comes right after '~'; an organization's id may have one.
+  // A user whom a directory has blocked cannot be let in by anybody else. '\x7f' comes right after '~'; an organization's id may have one.
   await sql.query(
     `update user_account set signed_out_at = clock_timestamp() where user_id >= $1 || '~' and user_id < $1 || E'\\x7f'
      and strpos(substr(user_id, length($1) + 2), '~') = 0 and signed_out_at = 'infinity'`,

@@ -16,7 +16,7 @@ export const ENGLISH: Words = english
 export const LANGUAGES: ReadonlyMap<string, Words> = new Map(
   [english, german, french, spanish].map((words) => [words.lang, words]),
 )
-/** Of one field; nobody reads more languages than this. */
+/** Tags of one field; nobody reads more languages than this. */
 const TAGS_MAX = 20
 
 /** `uiLocales`: the parameter of an authorization request; without one that we speak, the address of the page may have it. */

@@ -40,7 +40,7 @@ const COLUMNS = `grant_id as "grantId", organization_id as organization, user_id
 const BIND = `
   insert into grant_binding (grant_id, organization_id, user_id, client_id, session_uid, parent_grant_id, offline)
   select $1, $2::text, $3, $4, $5, $6, $7::boolean`
-// Who ends the membership waits for the lock, and finds the binding afterwards; who waits for them finds no active member.
+// Whoever ends the membership waits for the lock, and finds the binding afterwards; whoever waits for them finds no active member.
 const BIND_MEMBER = `
   with member as (
     select 1 from membership where organization_id = $2 and user_id = $3 and status = 'active' for share)
@@ -66,7 +66,7 @@ const COLLECTIONS = [
   `delete from mailed_token where ctid = any(array(
      select ctid from mailed_token where expires_at < now() - interval '1 hour' limit ${PIECE_ROWS}
      for update skip locked)) returning 1`,
-  // Of processes that were killed: the others delete their own.
+  // Rows of processes that were killed: the others delete their own.
   `delete from pdp_process where ctid = any(array(
      select ctid from pdp_process where seen_at < now() - interval '1 hour' limit ${PIECE_ROWS}
      for update skip locked)) returning 1`,

@@ -40,7 +40,7 @@ const ISSUER_WAIT_MS = 300
 const LOCAL_KEYS_AGE_MS = 3_600_000
 const VERIFIERS_MAX = 200
 
-/** What an environment trusts another issuer with. Exactly one of `jwks`, `jwks_uri` and `introspection`. */
+/** An environment's trust in another issuer. Exactly one of `jwks`, `jwks_uri` and `introspection`. */
 export type TrustedIssuerDocument = IssuerTerms & {
   readonly jwks?: { readonly keys: readonly object[] }
   readonly jwks_uri?: string
@@ -54,7 +54,7 @@ export type TrustedIssuerDocument = IssuerTerms & {
   readonly algorithms?: readonly AlgorithmName[]
   /** The audience of our app that tokens with `audience` are for; without it, `audience` is that of our app. */
   readonly resource?: string
-  /** Who says which sessions and accounts ended. */
+  /** The transmitter that says which sessions and accounts ended. */
   readonly ssf?: SignalsDocument
 }
 type StoredDocument = Omit<TrustedIssuerDocument, 'introspection' | 'ssf'> & {
@@ -69,7 +69,7 @@ export type ExternalIssuers = {
   /** False if the registration is new. */
   put(issuer: string, document: TrustedIssuerDocument, context: WriteContext): Promise<boolean>
   remove(issuer: string, context: WriteContext): Promise<boolean>
-  /** What their transmitters send us. */
+  /** Streams that their transmitters send us. */
   streams(): Promise<readonly StreamState[]>
   /** Those that did not answer this process when it had a token of theirs. */
   unreachable(): readonly Unreachable[]
@@ -202,7 +202,7 @@ function createVerifiers({ masterKeys, fetch, clock, log }: IssuersDeps) {
 }
 
 /**
- * Of the issuer that the token names, or of the only one whose tokens are opaque. Throws TokenError `issuer_unavailable`
+ * The issuer that the token names, or the only one whose tokens are opaque. Throws TokenError `issuer_unavailable`
  * while its transmitter is silent, if the registration says that its tokens do not count then.
  */
 async function registrationOf({ issuer, sql }: IssuersDeps, token: string): Promise<Registration | null> {
@@ -275,7 +275,7 @@ function toRecord(claims: AccessClaims, { audience, resource, organizations, ssf
     jti: claims.jti,
     grantId: null,
     issuedAtMs: claims.issuedAtMs,
-    // What revoked an older token may be forgotten.
+    // The entry that revoked an older token may be forgotten.
     expiresAtMs: ssf ? Math.min(claims.expiresAtMs, claims.issuedAtMs + ISSUER_TOKEN_AGE_MAX_MS) : claims.expiresAtMs,
     acr: text(claims.all.acr),
     authTime: seconds(claims.all.auth_time),

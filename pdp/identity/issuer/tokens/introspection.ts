@@ -34,14 +34,14 @@ async function readLive(sql: Queries, names: readonly string[]): Promise<Readonl
   return new Map(rows.map((row) => [row.name, row]))
 }
 
-/** What `LIVE` reads for a token of ours, as a JSON array. */
+/** The name by which `LIVE` reads a token of ours, as a JSON array. */
 function nameOf({ jti, subject, clientId, userId, grants }: TokenRecord): string {
   const kind = subject.type === 'service' ? 'ClientCredentials' : 'AccessToken'
   return JSON.stringify([jti, kind, clientId, userId, grants])
 }
 
 export type Introspection = {
-  /** Of our own tokens only. Null for anything that is not a good one. Throws PdpError `store_unavailable` when nobody can say. */
+  /** Reads our own tokens only. Null for anything that is not a good one. Throws PdpError `store_unavailable` when nobody can say. */
   readonly record: ReadRecord
   /** Read on every call: true if the token was revoked, or a grant of it, its person or its client was deleted. */
   isRevoked(record: TokenRecord): Promise<boolean>

@@ -1,4 +1,4 @@
-/** What happens to a browser session, told to receivers of security events that asked for it (CAEP 1.0 sections 3.4 and 3.7). */
+/** Events of a browser session, told to receivers of security events that asked for them (CAEP 1.0 sections 3.4 and 3.7). */
 import type { Queries } from '../../../engine/store/directory.ts'
 import { BoundedMap } from '../../../shared/base/bounded-map.ts'
 import type { AppendEvents, IdentityEvent } from '../append.ts'
@@ -12,7 +12,7 @@ type SignedIn = {
 export type SessionEvents = {
   /** A person signs in, once more perhaps; `session` is as it was before. It is stored later. */
   note(session: Session, signedIn: SignedIn): void
-  /** What was noted for the session, once. */
+  /** The event that was noted for the session, once. */
   take(uid: string | null): IdentityEvent | null
   /** In the transaction that stores the session. Nothing when nobody asked for it: most never do. */
   append(sql: Queries, event: IdentityEvent): Promise<void>
@@ -20,7 +20,7 @@ export type SessionEvents = {
 
 /** Values of acr, the weakest first. */
 const LEVELS = ['pwd', 'mfa']
-/** Of sessions that are never stored, because something failed. */
+/** Bounds the events of sessions that are never stored, because something failed. */
 const NOTED_MAX = 1_000
 /** The last part of an event's URI. */
 const WANTED = `

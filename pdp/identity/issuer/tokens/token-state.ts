@@ -1,4 +1,4 @@
-/** What the rest of the PDP may know about a presented access token. */
+/** The rest of the PDP may know this about a presented access token. */
 import type { Subject, TokenMemberships } from '../../../shared/domain/decision.ts'
 
 /** The immutable facts of a token. Whether it is revoked is checked separately (`isRevoked`). */
@@ -38,7 +38,7 @@ export type TokenRecord = {
   readonly externalKeys?: readonly string[]
   /** When the issuer has to be asked about the token again. Absent: it is verified by keys. */
   readonly recheckAtMs?: number
-  /** What an external issuer says of the subject's groups, as long as the token lives. */
+  /** The subject's groups by the word of an external issuer, as long as the token lives. */
   readonly memberships?: TokenMemberships
 }
 

@@ -36,7 +36,7 @@ export type Screen = {
   /** Null: it answered already. */
   show(parts: AccountParts, visit: AccountVisit): Promise<View | null> | View
   act?(parts: AccountParts, visit: AccountVisit, form: URLSearchParams): Promise<View | null>
-  /** What its links carry. */
+  /** The kind of its links. */
   readonly link?: MailedKind
 }
 type OwnScreen = {

@@ -30,7 +30,7 @@ ${changeForm(frame, person, { action: 'remove', text: app.remove, lead: app.remo
   )
 }
 
-/** Of who has a second factor, whichever it is. */
+/** Shown to people who have a second factor, whichever it is. */
 export async function recoveryPart({ secondFactor }: AccountParts, frame: Frame, person: Person): Promise<Html> {
   const left = await secondFactor.recoveryCodesLeft(person.user.id)
   const { recovery } = frame.words.factors

@@ -1,4 +1,4 @@
-/** What the pages of the account are made from. */
+/** The parts that the pages of the account are made from. */
 import type { Provider } from 'oidc-provider'
 import type { Directory, Sql } from '../../../engine/store/directory.ts'
 import type { MasterKeys } from '../../../shared/base/encryption.ts'
@@ -22,7 +22,7 @@ import type { PasskeySteps } from '../sign-in/passkey-steps.ts'
 import type { Elsewhere, SignIn } from '../sign-in/sign-in.ts'
 import type { BrowserCookies } from './browser-cookies.ts'
 
-/** What the operator sets. */
+/** Settings of the operator. */
 export type AccountSettings = {
   /** Null: no mail can be sent. */
   readonly mailer: Mailer | null

@@ -61,7 +61,7 @@ async function mailLink(
   { email, source, browser, texts }: ResetRequest,
 ): Promise<void> {
   const person = isEmail(email) ? await directory.userByEmail(email) : null
-  // Who has no password here signs in elsewhere: a mail must not be a second way in.
+  // A person without a password here signs in elsewhere: a mail must not be a second way in.
   if (person === null || person.passwordHash === null || person.email === null || !isMailAddress(person.email)) {
     log.info({ event: 'password_reset_asked', user: null })
     return

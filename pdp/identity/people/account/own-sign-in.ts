@@ -76,7 +76,7 @@ async function passkey(parts: AccountParts, visit: AccountVisit, form: URLSearch
   return 'signedIn' in taken ? finish(parts, visit, taken.signedIn) : taken
 }
 
-/** Whose password was right, as the form says. */
+/** The person whose password was right, as the form says. */
 function turnIn(parts: AccountParts, visit: AccountVisit, form: URLSearchParams) {
   const sealed = form.get('password_accepted')
   const waiting = sealed === null ? null : parts.signIn.open(sealed, PAGE)

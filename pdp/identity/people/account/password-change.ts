@@ -20,7 +20,7 @@ export async function takeChange(
 ): Promise<View> {
   const { id, email } = person.user
   const password = form.get('password') ?? ''
-  // What is wrong with the new one shows nothing, so the old one costs a try only when it matters.
+  // A mistake in the new one reveals nothing, so the old one costs a try only when it matters.
   const problem = await parts.rules.problem({ password, repeated: form.get('repeated') ?? '', email })
   if (problem !== null) return changePage(visit.frame, person, problem)
   const source = parts.devices.source(visit.req)

@@ -43,7 +43,7 @@ export async function personOf(parts: AccountParts, { req, res }: AccountVisit):
   }
 }
 
-/** Of the forms of a session. */
+/** The token of the forms of a session. */
 const xsrfOf = ({ masterKeys }: Pick<AccountParts, 'masterKeys'>, { uid }: Session): string =>
   signature(masterKeys.derive(FORM_PURPOSE)[0], uid)
 

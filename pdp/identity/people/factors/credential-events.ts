@@ -1,4 +1,4 @@
-/** What other services learn when people change how they sign in (CAEP, `credential-change`). */
+/** Events for other services when people change how they sign in (CAEP, `credential-change`). */
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import { type CredentialChange, credentialChanged } from '../../../shared/domain/outbox/events.ts'
 import type { IdentityEvent } from '../../issuer/append.ts'

@@ -1,4 +1,4 @@
-/** What a browser brings back from an authenticator (WebAuthn level 3): parsed, and verified by @simplewebauthn/server. */
+/** Answers that a browser brings back from an authenticator (WebAuthn level 3): parsed, and verified by @simplewebauthn/server. */
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 
 /** COSE: Ed25519, ECDSA with P-256, RSA with PKCS #1 v1.5; each with SHA-256 or as it is. */
@@ -57,7 +57,7 @@ export async function verifyRegistration(text: string, take: TakeChallenge, part
 
 export type Assertion = {
   readonly answer: AuthenticationResponseJSON
-  /** Of the credential. */
+  /** The credential's id. */
   readonly id: string
   readonly userHandle: string | null
 }

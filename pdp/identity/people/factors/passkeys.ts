@@ -33,7 +33,7 @@ export type Passkey = {
   readonly createdAt: number
   readonly usedAt: number | null
 }
-/** What a browser gives to `navigator.credentials`, as JSON. */
+/** Options that a browser gives to `navigator.credentials`, as JSON. */
 export type PasskeyOptions = { readonly [member: string]: unknown }
 /** `page`: the only page on which the answer is accepted. */
 type CeremonyRequest = { readonly req: IncomingMessage; readonly page: string }

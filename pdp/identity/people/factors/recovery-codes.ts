@@ -7,7 +7,7 @@ import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import type { AppendJournal } from '../../issuer/append.ts'
 import { base32 } from './totp.ts'
 
-/** Of who has nothing left that they could stand in for. */
+/** Deletes the codes of users without a second factor. */
 export const DELETE_UNNEEDED = `
   delete from recovery_code r where user_id = $1 and not exists (select 1 from passkey p where p.user_id = r.user_id)
     and not exists (select 1 from authenticator a where a.user_id = r.user_id)`
@@ -16,7 +16,7 @@ export const RECOVERY_CODES_COUNT = 10
 /** 80 bits: nobody finds one by its digest, which so needs no slow hash. */
 const BYTES = 10
 const FORM = /^[A-Z2-7]{16}$/
-/** What the alphabet does not have, and is read as. */
+/** Characters that the alphabet does not have, and the ones that they are read as. */
 const LOOKALIKES: { readonly [character: string]: string } = { '0': 'O', '1': 'I', '8': 'B' }
 
 export type RecoveryCodes = {

@@ -1,4 +1,4 @@
-/** What a person gives besides the password: codes of an app, whose secret is stored encrypted, and recovery codes; each is accepted once. */
+/** Proofs that a person gives besides the password: codes of an app, whose secret is stored encrypted, and recovery codes; each is accepted once. */
 import { randomBytes } from 'node:crypto'
 import type { Directory, Queries, Sql, User } from '../../../engine/store/directory.ts'
 import { lockJournal } from '../../../engine/store/journal-lock.ts'

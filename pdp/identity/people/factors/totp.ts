@@ -33,7 +33,7 @@ export function stepOf(
   return matching[0] ?? null
 }
 
-/** What an authenticator app reads from a QR code. */
+/** The URI that an authenticator app reads from a QR code. */
 export function otpauthUri(key: {
   readonly issuer: string
   readonly account: string

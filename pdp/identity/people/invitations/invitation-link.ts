@@ -144,7 +144,7 @@ async function find(
   ])
   if (gift === null) return null
   const inviter = gift.inviter ?? frame.words.joining.somebody
-  // Of one that nobody has proven and nobody can open, the mail of the invitation is the first proof.
+  // An account that nobody has proven and nobody can open gets its first proof by the mail of the invitation.
   const [taken, newAccount] = account?.isUnopened === false ? [account.id, ''] : [null, account?.id ?? randomUUID()]
   return { token, invitation, account: taken, newAccount, ...gift, inviter }
 }

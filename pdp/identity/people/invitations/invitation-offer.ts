@@ -1,4 +1,4 @@
-/** What an invitation gives, in words for people: the organization, the roles, and who invites. */
+/** The offer of an invitation, in words for people: the organization, the roles, and who invites. */
 import type { Store } from '../../../engine/store/contract.ts'
 import type { Directory, Sql } from '../../../engine/store/directory.ts'
 import { readDeclared } from '../../../engine/writes/role-definitions.ts'

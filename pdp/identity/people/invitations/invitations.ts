@@ -27,7 +27,7 @@ export type Invitation = {
 }
 export type Invited = Pick<Invitation, 'organization' | 'email' | 'role' | 'roles'> & {
   readonly organizationName: string
-  /** Of the mail; by default English. */
+  /** The language of the mail; by default English. */
   readonly language: string
 }
 /** Writes belong into a transaction that holds the lock of the organization. */
@@ -89,7 +89,7 @@ export function createInvitations(deps: {
     for (const [key, max] of [
       [`invitations of ${organization}`, ORGANIZATION_MAILS_MAX],
       [`invitations to ${address} of ${organization}`, ADDRESS_MAILS_MAX],
-      // Of whatever spelling, so that nobody's mailbox is filled by way of many.
+      // Counted whatever the spelling, so that nobody's mailbox is filled by way of many.
       [`invitations to mailbox ${mailboxOf(email)}`, MAILBOX_MAILS_MAX],
     ] as const)
       if (!(await attempts.take(key, max)))

@@ -17,13 +17,13 @@ export type Mailer = {
 const LINE = /(.{1,76})(?: (?![:?!;])|$)/g
 const CONNECT_MS = 5_000
 const SILENCE_MS = 10_000
-/** Of a mail in a file. */
+/** The head of a mail in a file. */
 const UTF8 = ['MIME-Version: 1.0', 'Content-Type: text/plain; charset=utf-8', 'Content-Transfer-Encoding: 8bit']
 // One mailbox, and nothing that a mail program could read as several, or as a command.
 const ADDRESS = /^[^\s@,;:<>()[\]"\\\p{Cc}]{1,64}@[^\s@,;:<>()[\]"\\\p{Cc}]{1,190}$/u
 export const isMailAddress = (text: string): boolean => ADDRESS.test(text)
 
-/** What mail providers deliver to one mailbox: the case, what follows a plus sign, and at many the dots do not count. */
+/** The mailbox as mail providers see it: they ignore the case, what follows a plus sign, and many of them the dots. */
 export function mailboxOf(address: string): string {
   const at = address.lastIndexOf('@')
   const [local = ''] = address.slice(0, at).normalize('NFKC').toLowerCase().split('+')

@@ -2,7 +2,7 @@
 import { argon2, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { Worker } from 'node:worker_threads'
 
-/** What one check may take, of any maker. Two run at once for sign-ins, and two for changes of passwords. */
+/** The most memory that one check may take, of any maker. Two run at once for sign-ins, and two for changes of passwords. */
 const MEMORY_BYTES_MAX = 128 * 1024 * 1024
 const BCRYPT_COST = { min: 4, max: 14 }
 const ARGON2_PASSES_MAX = 10
@@ -69,7 +69,7 @@ export async function verifyImported(secret: string, stored: string): Promise<bo
   const parsed = parse(stored)
   if (parsed === null || parsed.kind === 'scrypt' || boundIssue(parsed) !== null) return null
   if (parsed.kind === 'bcrypt') {
-    // What made the hash ended the password at a zero byte, if it took it at all.
+    // The maker of the hash ended the password at a zero byte, if it took it at all.
     return secret.includes('\0') ? false : verifyBcrypt(secret, stored)
   }
   const found = parsed.kind === 'pbkdf2' ? await derivePbkdf2(secret, parsed) : await deriveArgon2(secret, parsed)
@@ -159,7 +159,7 @@ const digestOf = (salt = '', hash = ''): Digest => ({
   hash: Buffer.from(hash, 'base64'),
 })
 
-/** What would make a check too expensive, or pointless. */
+/** The reason why a check would be too expensive, or pointless. */
 function boundIssue(parsed: ImportedHash): string | null {
   if (parsed.kind === 'bcrypt') return outside('its cost', parsed.cost, BCRYPT_COST)
   const lengths =
@@ -218,7 +218,7 @@ function deriveArgon2(secret: string, parsed: Argon2): Promise<Buffer> {
   })
 }
 
-/** Of an alphabet that both kinds of base64 share; the last character has no bits that a decoder drops. */
+/** Uses an alphabet that both kinds of base64 share; the last character has no bits that a decoder drops. */
 const randomText = (length: number): string =>
   `${randomBytes(length)
     .toString('hex')

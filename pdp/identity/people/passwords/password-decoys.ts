@@ -62,7 +62,7 @@ export function createPasswordDecoys(deps: {
     try {
       costs = await deps.sql.query<Cost>(FORMS, [deps.countedMax ?? COUNTED_MAX])
     } catch (err) {
-      // What was read before stays. The sign-in itself finds out whether the database answers.
+      // The costs that were read before stay. The sign-in itself finds out whether the database answers.
       deps.log.warn({ event: 'password_costs_unread', err })
     }
     readAtMs = deps.clock()

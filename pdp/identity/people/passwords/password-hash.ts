@@ -35,7 +35,7 @@ export function hashGeneratedSecret(secret: string): string {
   return `$sha256$${encode(salt)}$${encode(digest(secret, salt))}`
 }
 
-/** Of ours, or of another system (imported-hash.ts). Also false for a hash of an unknown form, which cannot be checked. */
+/** Verifies our own hashes and those of other systems (imported-hash.ts). Also false for a hash of an unknown form, which cannot be checked. */
 export async function verifySecret(secret: string, stored: string): Promise<boolean> {
   if (secret.length === 0 || secret.length > SECRET_CHARACTERS_MAX) return false
   const fast = SHA256.exec(stored)

@@ -23,7 +23,7 @@ export const byPasskey = (of: { readonly synced: boolean; readonly afterPassword
 
 export const ACR_VALUES = [BY_PASSWORD_AND_CODE.acr, BY_PASSWORD.acr] as const
 
-/** Whom the operator, or the registration of the client, lets in with two factors only. Undefined: no client asks. */
+/** People whom the operator, or the registration of the client, lets in with two factors only. Undefined: no client asks. */
 export type Demands = (client: Pick<Client, 'portcullis_second_factor'> | undefined) => boolean
 export const demandsOf =
   (always: boolean): Demands =>

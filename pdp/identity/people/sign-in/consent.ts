@@ -56,7 +56,7 @@ export function createConsent(deps: ConsentDeps): Consent {
 
   async function choose(request: { accountId: string; client: Client; asked: string | null }): Promise<Choice> {
     const { asked, client } = request
-    // What a person may do in the console does not depend on an organization that was chosen before.
+    // A person's rights in the console do not depend on an organization that was chosen before.
     if (client.clientId === CONSOLE_CLIENT) return { kind: 'unbound' }
     const clientOrganization = client.portcullis_organization
     const eligible = await eligibleOrganizations(deps, request.accountId, clientOrganization)

@@ -35,7 +35,7 @@ export type ConsoleIdentity = {
   /** Browser sessions of a person at the identity service, the latest first. */
   sessionsOf(user: string): Promise<readonly { readonly uid: string; readonly signedInMs: number | null }[]>
   hasSecondFactor(user: string): Promise<boolean>
-  /** What an operator should look at. */
+  /** The state that an operator should look at. */
   state(): Promise<IdentityState>
 }
 export type IdentityState = {

@@ -169,7 +169,7 @@ const ANSWERS: ReadonlyMap<string, typeof password> = new Map([
 
 type After = { readonly sealed: string | null; readonly waiting: Waiting | null }
 
-/** Whose password was right; `sealed`: null for who is signed in already. */
+/** The person whose password was right; `sealed`: null for a person who is signed in already. */
 async function waitingIn(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<After> {
   const sealed = form.get('password_accepted')
   const waiting =
@@ -196,7 +196,7 @@ async function askForSecond(
 }
 
 /**
- * Who is signed in by password and lacks only the code. The time of the sign-in stays that of the password: a code alone does
+ * A person who is signed in by password and lacks only the code. The time of the sign-in stays that of the password: a code alone does
  * not satisfy a client that asks for a fresh sign-in by max_age.
  */
 async function steppingUp(

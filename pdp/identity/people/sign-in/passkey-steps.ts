@@ -35,7 +35,7 @@ export type Turn = {
   readonly source: Source
 }
 
-/** Of the forms on which a password was given already. */
+/** Sent by the forms on which a password was given already. */
 const SECOND = 'second'
 export const isSecond = (form: URLSearchParams): boolean => form.has(SECOND)
 const fieldsOf = ({ hidden, waiting }: Turn): Turn['hidden'] =>

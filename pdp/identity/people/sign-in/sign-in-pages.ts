@@ -23,7 +23,7 @@ const OUTCOMES: { readonly [problem in PageProblem]: StatusName } = {
 }
 export const outcomeOf = (problem: PageProblem | null): StatusName => (problem === null ? 'shown' : OUTCOMES[problem])
 
-/** What the person signs in for: an application, which can be told that they did not; or a page of our own. */
+/** The purpose of the sign-in: an application, which can be told that the person did not; or a page of our own. */
 export type Purpose =
   | { readonly kind: 'application'; readonly name: string }
   | { readonly kind: 'requests' | 'account' | 'again' | 'withCode' }

@@ -67,7 +67,7 @@ async function mustStepUp({ oidc }: Context, { secondFactor, demands }: PolicyDe
   const wanted = splitScope(paramsOf(oidc).acr_values)
   if (meets(oidc.acr, wanted)) return false
   const { account, result } = oidc
-  // Who must have a second factor is led to adding one.
+  // People who must have a second factor are led to adding one.
   if (isAttainable(wanted) && demands(oidc.client)) return true
   // A password is not enough, and this person has nothing else.
   const has = account === undefined || wanted.includes(BY_PASSWORD.acr) || (await secondFactor.has(account.accountId))

@@ -51,7 +51,7 @@ export type SignIn = {
     readonly client: string
     readonly source: Source
   }): Promise<SignedIn | { readonly problem: LoginProblem }>
-  /** Of who has proven to be this person in another way. */
+  /** Admits a person who has proven their identity in another way. */
   admit(
     waiting: Waiting,
     how: { readonly by: Assurance; readonly client: string; readonly source: Source },
@@ -73,7 +73,7 @@ export type Elsewhere = {
   buttons(frame: Frame, target: Target, organization: string | null): Promise<Html>
   /** To the page of the connected ones; nothing where there is no provider. */
   link(frame: Frame): Promise<Html>
-  /** Who came back from a provider to this interaction. */
+  /** The person who came back from a provider to this interaction. */
   handedOver(req: IncomingMessage, uid: string): SignedIn | null
 }
 
@@ -97,7 +97,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
   const nowSeconds = (): number => Math.floor(deps.clock() / 1_000)
 
   /**
-   * What a try counts for: `account` is an id, or represents an address that nobody has. Null: this address, or all that are
+   * The places that a try counts for: `account` is an id, or represents an address that nobody has. Null: this address, or all that are
    * unknown, tried too much already; before anything is stored.
    */
   async function budgetsOf(account: string, source: Source): Promise<readonly Budget[] | null> {
@@ -136,7 +136,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
   ): Promise<SignedIn> {
     deps.known.add(source.address)
     await attempts.mark(knownKey(waiting.accountId, source), ADDRESS_KNOWN_MS)
-    // Of the person's own place alone: what strangers have tried meanwhile, they have tried.
+    // Forgives the person's own place alone: the tries of strangers stay counted.
     const [own, ...others] = budgets ?? []
     if (own !== undefined) await attempts.forget(own.key)
     for (const { key } of others) await attempts.giveBack(key)

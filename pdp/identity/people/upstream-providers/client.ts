@@ -44,7 +44,7 @@ const TEXT_CHARACTERS_MAX = 256
 
 export function createUpstreamClient(deps: {
   readonly guard: Pick<GuardedPost, 'send'>
-  /** Of our tokens, too: a provider finds its public part at the issuer's `jwks_uri`. */
+  /** A key for our tokens, too: a provider finds its public part at the issuer's `jwks_uri`. */
   readonly signingKey: () => JWK | undefined
   readonly clock: () => number
 }): UpstreamClient {
@@ -127,7 +127,7 @@ async function authOf(
   return method === 'client_secret_post' ? client.ClientSecretPost(secret) : client.ClientSecretBasic(secret)
 }
 
-/** What came from the issuer itself is verified by its signature too. Plain http only where the guard allows it. */
+/** An answer that came from the issuer itself is verified by its signature too. Plain http only where the guard allows it. */
 function prepare(client: Client, { issuer }: ProviderWithSecret, configuration: Configuration): void {
   client.enableNonRepudiationChecks(configuration)
   if (issuer.startsWith('http:')) client.allowInsecureRequests(configuration)

@@ -41,7 +41,7 @@ export async function leave(
   if (provider === null) return problemPage(visit.frame, 'removed')
   const random = (): string => randomBytes(32).toString('base64url')
   const asked = { state: random(), nonce: random(), verifier: random() }
-  // Who is signed in already comes for something that needs a fresh sign-in.
+  // A person who is signed in already comes for something that needs a fresh sign-in.
   const fresh = !connects && (wanted.again === true || person !== null || needsFresh(target))
   const way: Way = {
     ...{ provider: id, issuer: provider.issuer, clientId: provider.client_id, fresh, target },

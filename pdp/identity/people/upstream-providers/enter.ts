@@ -30,7 +30,7 @@ export async function enter(parts: UpstreamParts, come: Come, target: Target): P
   const known = await links.userOf(come.person)
   const user = known ?? (await created(parts, come.provider, come.person)) ?? (await links.userOf(come.person))
   if (user !== null) return enterAs(parts, come, { user, target })
-  // Whose address it is does not count: they prove which account is theirs.
+  // The owner of the address does not count: they prove which account is theirs.
   const { visit, provider, person } = come
   parts.sealed.keepStranger(visit.res, { provider: provider.id, person, target, at: secondsOf(parts) })
   goTo(visit.res, urlOf(parts.account.issuer, PATHS.accountProof))

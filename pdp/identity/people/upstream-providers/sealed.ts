@@ -1,4 +1,4 @@
-/** What a browser keeps while a person is at another provider, sealed, in cookies of this host alone. */
+/** State that a browser keeps while a person is at another provider, sealed, in cookies of this host alone. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
 import { mountOf, PATHS } from '../../oauth/paths.ts'
@@ -13,7 +13,7 @@ export type Way = Omit<AuthorizationSecrets, 'state'> & {
   readonly clientId: string
   readonly fresh: boolean
   readonly target: Target
-  /** Who connects it to the account, and in which session; null: who signs in. */
+  /** The person who connects it to the account, and in which session; null: a person signs in. */
   readonly connects: { readonly user: string; readonly session: string } | null
   /** Seconds since the epoch. */
   readonly at: number
@@ -83,7 +83,7 @@ export function createSealed(deps: {
     const secure = isSecure ? '; Secure' : ''
     res.appendHeader('set-cookie', `${pair}; Path=${path}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`)
   }
-  // Of an interaction's path alone, which the prefix `__Host-` does not allow.
+  // Bound to an interaction's path alone, which the prefix `__Host-` does not allow.
   const handed = 'portcullis_signed_in'
 
   return {

@@ -20,7 +20,7 @@ export type Filter = {
   readonly reason: string
   readonly outcome: string
 }
-/** Of all that may be pasted: the id, `instance` with its prefix, or the body of a refusal. */
+/** The id in all that may be pasted: the id itself, `instance` with its prefix, or the body of a refusal. */
 const requestIdIn = (text: string): string =>
   /(?:urn:portcullis:request:|"request_id"\s*:\s*")([^"\s]+)/.exec(text)?.[1] ?? text.trim()
 
@@ -33,7 +33,7 @@ export const filterOf = ({ query }: ConsoleVisit): Filter => ({
   outcome: query('outcome'),
 })
 
-/** Of the organization that the person looks at; without one only for those who may look at all. */
+/** Shown for the organization that the person looks at; without one only to those who may look at all. */
 export function isShown(visit: ConsoleVisit, filter: Filter, decision: KeptDecision): boolean {
   const { organization } = visit
   const isTheirs =

@@ -10,7 +10,7 @@ import { diffOf, isDifferent, shownDiff } from '../line-diff.ts'
 import { address, instant, link, name, table } from '../parts.ts'
 import type { ConsoleVisit } from '../visit.ts'
 
-/** Of a page. */
+/** The most on a page. */
 const VERSIONS_MAX = 20
 /** Changes of the environment that are searched for them. */
 const SEARCHED_MAX = 5_000

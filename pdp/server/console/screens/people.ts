@@ -99,7 +99,7 @@ ${visit.mayEverywhere('sessions:revoke') ? await sessions(visit, user) : EMPTY}`
   }
 }
 
-/** What becomes of a question about somebody who does not exist, which is most often a slip of the pen. */
+/** The answer to a question about somebody who does not exist, which is most often a slip of the pen. */
 export const nobody = ({ type, id }: AskedSubject): Html =>
   html`There is no ${type === 'user' ? 'user' : 'client'} ${name(id)}, and who does not exist may do nothing, whatever relationships say.`
 
@@ -126,7 +126,7 @@ async function candidatesFor(visit: ConsoleVisit, user: string): Promise<Readonl
   return new Set((await visit.api<Page<Member>>('GET', path)).items.map(({ user: id }) => id))
 }
 
-/** Of the organization in view: given to the person or to a group, here, above or everywhere. */
+/** Roles in the organization in view: given to the person or to a group, here, above or everywhere. */
 async function roles(visit: ConsoleVisit, user: string): Promise<Html> {
   const { organization: org, deps } = visit
   const { store } = deps.management

@@ -203,7 +203,7 @@ type Effect = {
 }
 type Write = { readonly tuples: readonly Tuple[]; readonly op: 'write' | 'delete' }
 
-/** Of the first lines: those that a preview shows. */
+/** The effects of the first lines: those that a preview shows. */
 async function effectsOf({ deps, organization: org }: ConsoleVisit, { tuples, op }: Write): Promise<readonly Effect[]> {
   const effects: Effect[] = []
   for (const tuple of tuples.slice(0, PAGE_SIZE)) {

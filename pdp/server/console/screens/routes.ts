@@ -6,7 +6,7 @@ import { address, alert, field, hidden, instant, link, name, status, table } fro
 import type { ConsoleVisit, View } from '../visit.ts'
 
 const SIDECARS_MAX = 200
-/** Of a page, because 2,000 routes are too many for one. */
+/** The most on a page, because 2,000 routes are too many for one. */
 const ROUTES_SHOWN = 200
 const TEXT_MAX = 4_096
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
@@ -112,7 +112,7 @@ function asks(org: string | null, { asks: questions, route, denial }: Tried, sub
   return html`<p>It asks the PDP:</p><ul class="details">${items}</ul>`
 }
 
-/** Whom the claims name, for the questions' links. */
+/** The subject that the claims name, for the questions' links. */
 function subjectIn(claims: string): string {
   const sub = /"sub"\s*:\s*"([^"\\]{1,256})"/.exec(claims)?.[1]
   return sub === undefined ? '' : `user:${sub}`

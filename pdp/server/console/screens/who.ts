@@ -1,4 +1,4 @@
-/** Who may, and on what: complete lists, page by page or whole as CSV, each row a question. */
+/** Screens for the subjects that may, and the resources on which: complete lists, page by page or whole as CSV, each row a question. */
 
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import type { AskedSubject } from '../../../shared/domain/decision.ts'
@@ -107,7 +107,7 @@ ${isSupposed(supposed) ? status('The list supposes what the question did: relati
   }
 }
 
-/** What the question names and does not exist, most often by a slip of the pen. */
+/** Names in the question that do not exist, most often by a slip of the pen. */
 async function unknownIn(visit: ConsoleVisit, { kind }: List): Promise<Html> {
   const { organization: org, query } = visit
   const subject = kind === 'what' ? readSubject(query('subject').trim()) : null

@@ -67,7 +67,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
 
   function wait(line: Line): Promise<void> {
     if (waiting.size >= waitingMax) {
-      // Of the client, else of its tenant, else of all: too many questions displace their own kind.
+      // The client's, else its tenant's, else all: too many questions displace their own kind.
       const [oldestOfAll] = waiting
       const oldest = queue.oldest(line) ?? oldestOfAll
       if (oldest !== undefined) shed(oldest)

@@ -71,7 +71,7 @@ export function requireUnbound(caller: Pick<ManagementClient, 'organizationScope
 }
 
 /**
- * What the lists of the caller show: `within`: this organization and what is below it; `{}`: everything; null: nothing, because
+ * The part that lists of the caller show: `within`: this organization and what is below it; `{}`: everything; null: nothing, because
  * it is bound to two organizations of which neither is above the other.
  */
 export async function reachOf(

@@ -109,7 +109,7 @@ export function tokenOfSubject(
   }
 }
 
-/** Who may everything can lack nothing, so nobody's many grants keep them from a write. */
+/** A caller who may do everything can lack nothing, so nobody's many grants keep them from a write. */
 export const managesAll = ({ organizationScope, token }: ManagementClient): boolean =>
   organizationScope.length === 0 && SERVICE_SCOPES.every((scope) => holdsScope(token.scopes, scope))
 

@@ -21,7 +21,7 @@ export type ServiceAccountSettings = {
   readonly issuer: string
   /** URL or path of the cluster's key set; null: the one that the issuer's metadata names. */
   readonly jwks: string | null
-  /** Who may call: `namespace/name`, or `namespace/*` for every account of a namespace. */
+  /** The accounts that may call: `namespace/name`, or `namespace/*` for every account of a namespace. */
   readonly callers: readonly string[]
 }
 /** Returns the account as `namespace/name`. Throws TokenError, and RequestProblem `permission_denied` for an account that is not listed. */

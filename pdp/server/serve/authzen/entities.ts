@@ -1,4 +1,4 @@
-/** What AuthZEN Authorization API 1.0 sends: subjects, actions, resources and contexts, read leniently where it says so. */
+/** Entities of the AuthZEN Authorization API 1.0: subjects, actions, resources and contexts, read leniently where it says so. */
 import { lowerAscii } from '../../../shared/base/blanks.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../shared/domain/json.ts'
 import { isObjectId, isRelationOrKey, isType } from '../../../shared/domain/names.ts'

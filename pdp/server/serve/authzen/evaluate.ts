@@ -15,7 +15,7 @@ import { type Evaluation, objectOf, relationOf, type Semantic } from './entities
 export type EvaluateDeps = CallerDeps & { readonly answer: AnswerQuestion }
 export type Decision = { readonly decision: boolean; readonly context: JsonObject }
 
-/** What an evaluation asks of us: a permission, or the key of an entitlement. */
+/** The question of an evaluation: a permission, or the key of an entitlement. */
 type QuestionItem = PermissionCheck | string
 /** `index`: of the permission in the group's question. */
 type Placed = { readonly group: Group } & ({ readonly index: number } | { readonly key: string })

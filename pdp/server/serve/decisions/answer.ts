@@ -30,15 +30,15 @@ export type Question = {
   readonly withoutTuples?: readonly ContextualTuple[]
   readonly asOfMs?: number
   readonly context?: JsonObject
-  /** Whose roles count; `*`: the token's app, or every app where it has none. Absent: the token's. */
+  /** The app whose roles count; `*`: the token's app, or every app where it has none. Absent: the token's. */
   readonly app?: string
   /** The id of the request that led to the question; absent or empty: the caller does not say it. */
   readonly requestId?: string
-  /** Of the client whose request led to the question, as the caller says it. */
+  /** The client whose request led to the question, as the caller says it. */
   readonly clientAddress?: string
-  /** Of the request, as the sidecar's route file writes it; absent or empty: none. */
+  /** The request's route, as the sidecar's route file writes it; absent or empty: none. */
   readonly route?: string
-  /** Of the request that led to the question (W3C Trace Context), if the caller says it. */
+  /** The trace of the request that led to the question (W3C Trace Context), if the caller says it. */
   readonly traceparent?: string
   /** The caller is authenticated by itself, and does not speak for the bearer: it may say what the context is. */
   readonly ownCaller?: boolean

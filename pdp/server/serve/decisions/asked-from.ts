@@ -1,4 +1,4 @@
-/** What the decision log says of the request that brought a question. */
+/** The request that brought a question, as the decision log describes it. */
 import type { FastifyRequest } from 'fastify'
 import { type Networks, NO_NETWORKS } from '../../../shared/base/addresses.ts'
 import { clientAddress } from '../../../shared/base/client-address.ts'

@@ -10,14 +10,14 @@ export type KeptDecision = {
   readonly number: number
   readonly atMs: number
   readonly decisionId: string
-  /** Of the request that led to the question; null: the caller did not say. */
+  /** The id of the request that led to the question; null: the caller did not say. */
   readonly requestId: string | null
-  /** Of the sidecar's route file; null: none, or the caller did not say. */
+  /** The route of the sidecar's route file; null: none, or the caller did not say. */
   readonly route: string | null
   readonly clientId: string | null
   readonly subject: string | null
   readonly organization: string | null
-  /** Whose roles answer permission keys. */
+  /** The app whose roles answer permission keys. */
   readonly app: string | null
   readonly audiences: readonly string[]
   readonly permissions: readonly KeptPermission[]
@@ -36,9 +36,9 @@ export type DecisionRing = {
   latest(): IterableIterator<KeptDecision>
 }
 
-/** Of all that is kept: a question may have 256 checks, each with a long name. */
+/** Bounds all that is kept: a question may have 256 checks, each with a long name. */
 const CHARACTERS_MAX = 16_000_000
-/** Of a decision, besides its names. */
+/** The weight of a decision, besides its names. */
 const DECISION_CHARACTERS = 256
 const CHECK_CHARACTERS = 64
 

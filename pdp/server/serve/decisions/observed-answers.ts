@@ -1,4 +1,4 @@
-/** What is noted of each question besides its answer: a line of the log, a place among the latest decisions, figures. */
+/** Notes about each question besides its answer: a line of the log, a place among the latest decisions, figures. */
 import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
 import type { Answer, AnswerQuestion, Question } from './answer.ts'
 

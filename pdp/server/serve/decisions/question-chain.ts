@@ -1,4 +1,4 @@
-/** What a question passes on its way to its answer, from the outside in: a span, those that note it, its turn, the decision. */
+/** The chain that a question passes on its way to its answer, from the outside in: a span, those that note it, its turn, the decision. */
 import type { Spans } from '../../../shared/process/tracing/spans.ts'
 import type { Admission } from '../authentication/admission.ts'
 import { type AnswerQuestion, admitted } from './answer.ts'

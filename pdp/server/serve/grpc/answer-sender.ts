@@ -8,7 +8,7 @@ import { createOutcomeWeight } from './weights.ts'
 /** Above one of these the stream is not read until answers have been sent: flow control then slows the caller. */
 const OPEN_QUESTIONS_MAX = 2_048
 const STREAM_BYTES_MAX = 8 * 1024 * 1024
-/** Of one message, unless one answer alone is larger: far below the 4 MiB that gRPC clients accept. */
+/** The most in one message, unless one answer alone is larger: far below the 4 MiB that gRPC clients accept. */
 const MESSAGE_BYTES_MAX = 1024 * 1024
 
 /** Each write becomes one message. */
@@ -36,7 +36,7 @@ export function createOutbox(call: StreamCall, holding: Pick<Holding, 'take' | '
   let ready: Weighed[] = []
   const updates = new Map<number, Weighed>()
   let openCount = 0
-  /** Of open questions, and of answers until the transport has taken them. */
+  /** Held by open questions, and by answers until the transport has taken them. */
   let heldBytes = 0
   let sendingBytes = 0
   let ending = false

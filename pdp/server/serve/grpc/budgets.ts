@@ -18,7 +18,7 @@ export type Holding = {
 }
 export type Budgets = {
   of(caller: GrpcCaller): Holding
-  /** What all callers together hold of each limit, from 0 to 1. */
+  /** The share of each limit that all callers together hold, from 0 to 1. */
   used(): Counts
 }
 

@@ -15,13 +15,13 @@ import type { OpenStream } from './stream.ts'
 
 const ROUTES_MAX = 2_000
 const WARNINGS_MAX = 100
-/** Of one text of a table. */
+/** Bounds one text of a table. */
 const TEXT_MAX = 2_048
 /** Besides its texts. */
 const ROUTE_BYTES = 256
 const TRY_MS = 2_000
 const TRIALS_MAX = 16
-/** Of all callers together; one may hold a quarter, and those of one tenant half. */
+/** Bounds all callers together; one may hold a quarter, and those of one tenant half. */
 const LIMITS = { streams: 2_000, watched: 0, tokenCharacters: 0, bytes: 64 * 1024 * 1024 }
 
 export type ReportedRoute = {
@@ -47,7 +47,7 @@ export type ReportedSidecar = {
   readonly name: string
   readonly resource: string
   readonly fileHash: string
-  /** Who it authenticated as. */
+  /** The caller that it authenticated as. */
   readonly caller: string
   readonly connectedMs: number
   readonly routes: readonly ReportedRoute[]
@@ -106,7 +106,7 @@ function serveReport(
     release()
     const { table: read, bytes } = readTable(next)
     const held = hold(holding, 'bytes', bytes)
-    // What does not fit is not shown, but the sidecar is.
+    // A table that does not fit is not shown, but the sidecar is.
     table = held !== null ? read : { ...EMPTY, resource: read.resource, leftOut: next.routes.length }
     release = held ?? release
   }

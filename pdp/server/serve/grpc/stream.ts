@@ -18,7 +18,7 @@ export type StreamDeps = {
   readonly recognize: (token: string) => Promise<TokenState>
   readonly answer: AnswerQuestion
   readonly watched: WatchedQuestions
-  /** What the caller's streams hold. */
+  /** The limits that the caller's streams hold. */
   readonly holding: Holding
   /** The code that the caller sees. Logs errors that are our fault. */
   readonly problemCode: (err: unknown) => string

@@ -1,7 +1,7 @@
 /** A message that is not what its method takes is the caller's mistake; the library says INTERNAL, which operators are woken for. */
 import { type ServerInterceptingCall, type ServerInterceptor, status } from '@grpc/grpc-js'
 
-/** What the library says of it. */
+/** The library's words for it. */
 const UNREADABLE = 'Error deserializing request'
 
 export const refuseUnreadable: ServerInterceptor = (_method, call) => {

@@ -6,7 +6,7 @@ import { sendConstant } from './conditions.ts'
 import { withNamedSchemas } from './named-schemas.ts'
 import { OAUTH_PATHS } from './oauth-description.ts'
 
-/** What the description says beside the calls. */
+/** The parts of the description beside the calls. */
 export function descriptionBase(issuer: string) {
   const scopes = Object.fromEntries(SERVICE_SCOPES.map((scope) => [scope, scope]))
   return {

@@ -1,4 +1,4 @@
-/** What the HTTP server needs of the identity service. */
+/** The HTTP server's needs of the identity service. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Client } from '../../../engine/store/directory.ts'
 import type { PublicPages } from '../../../identity/html/public-pages.ts'

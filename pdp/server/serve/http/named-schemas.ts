@@ -9,7 +9,7 @@ const PREFIX = '#/components/schemas/'
 const isNode = (value: unknown): value is Node => isJsonObject(value)
 const nodes = (value: unknown): readonly Node[] => (isNode(value) ? Object.values(value).filter(isNode) : [])
 
-/** What makes two schemas one. The words that stand for an answer say nothing about its form. */
+/** The text by which two schemas are one. The words that stand for an answer say nothing about its form. */
 const textOf = (schema: Node): string => JSON.stringify({ ...schema, description: undefined })
 
 /** A copy of the description with `components.schemas`, to which its operations refer. */

@@ -7,7 +7,7 @@ type Schemas = ReadonlyMap<string, Node>
 
 const isNode = (value: unknown): value is Node => isJsonObject(value)
 
-/** What texts look like, by the name of their member; a pattern decides between them. */
+/** Examples of texts, by the name of their member; a pattern decides between them. */
 const TEXTS: { readonly [name: string]: readonly string[] } = {
   app: ['billing'],
   action: ['viewer'],

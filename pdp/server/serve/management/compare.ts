@@ -1,4 +1,4 @@
-/** Who would gain and who would lose a relation under another model, or with other tuples. Nothing is written. */
+/** Subjects that would gain and lose a relation under another model, or with other tuples. Nothing is written. */
 import type { FastifyInstance } from 'fastify'
 import { MODEL_CHARACTERS_MAX } from '../../../engine/decide/language/model-bounds.ts'
 import type { ComparisonJson } from '../../../engine/decision-point/compare-shapes.ts'

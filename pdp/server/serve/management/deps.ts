@@ -1,4 +1,4 @@
-/** What management calls read and write through: outside a transaction, or inside the one transaction of a write. */
+/** The stores that management calls read and write through: outside a transaction, or inside the one transaction of a write. */
 import type { Comparing } from '../../../engine/decision-point/compare-shapes.ts'
 import type { EntitlementSource, Store } from '../../../engine/store/contract.ts'
 import type { Client, Directory, Moves, Provisioning, Queries } from '../../../engine/store/directory.ts'
@@ -41,7 +41,7 @@ export type IdentityControl = {
     list(): Promise<readonly ({ readonly issuer: string } & TrustedIssuerDocument)[]>
     put(issuer: string, document: TrustedIssuerDocument, context: WriteContext): Promise<boolean>
     remove(issuer: string, context: WriteContext): Promise<boolean>
-    /** What their transmitters send us. */
+    /** Streams that their transmitters send us. */
     streams(): Promise<readonly StreamState[]>
   }
   readonly invitations: Invitations
@@ -88,6 +88,6 @@ export type ManagementDeps = CredentialDeps &
     readonly validateClient: (client: Client & { readonly secretHash: string | null }) => Promise<void>
     readonly entitlements: EntitlementSource
     readonly places: Places
-    /** Who calls through the console; absent: nobody. */
+    /** The people who call through the console; absent: nobody. */
     readonly people?: Pick<People, 'of'>
   }

@@ -31,7 +31,7 @@ export function addPutAndPatch<S extends Shape>(
 ): void {
   addManagementRoute<S>(app, deps, route)
   const whole = async (call: Call<S>): Promise<S['body']> => {
-    // What is nested too deep to be stored is not merged either.
+    // A value that is nested too deep to be stored is not merged either.
     const issue = storageIssue(call.body as JsonObject)
     if (issue !== null) throw new RequestProblem('request_invalid', `the body ${issue}`)
     const stored = await route.state(call)
@@ -68,7 +68,7 @@ export function addPutAndPatch<S extends Shape>(
   })
 }
 
-/** What a PUT would have to say for everything to stay. */
+/** The body with which a PUT would keep everything. */
 function writable(shown: object, { properties }: JsonSchema): JsonObject {
   return Object.fromEntries(
     Object.entries(shown).filter(([name, value]) => value !== null && Object.hasOwn(Object(properties), name)),

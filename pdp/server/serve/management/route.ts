@@ -36,7 +36,7 @@ export type Call<S extends Shape> = {
   readonly body: S['body']
   readonly context: WriteContext
   readonly stored: S['stored'] | null
-  /** What a PATCH names, of which `body` is the result; null: the body came whole. */
+  /** The members that a PATCH names, of which `body` is the result; null: the body came whole. */
   readonly patch: JsonObject | null
   /** The Accept field of the request. */
   readonly accept: string

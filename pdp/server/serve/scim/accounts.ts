@@ -18,7 +18,7 @@ export async function changedAccount(
   { before, after }: { readonly before: JsonObject; readonly after: JsonObject },
   held: Holdings,
 ): Promise<Changed | null> {
-  // What is stored is not judged: it may be of a time with other rules, and must not keep somebody from being shut out.
+  // The stored document is not judged: it may be of a time with other rules, and must not keep somebody from being shut out.
   const [was, { email: given, name }] = [readAccount(before), readAccount(after)]
   if (was.email === given && was.name === name) return null
   const account = await accountIn(call)

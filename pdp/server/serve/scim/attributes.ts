@@ -7,7 +7,7 @@ export const USER_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:User'
 export const GROUP_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:Group'
 export const ENTERPRISE_SCHEMA = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User'
 
-/** Who owns an organization is not a directory's to say. */
+/** Tiers that a directory may give: the owner of an organization is not a directory's to say. */
 export const GIVEN_TIERS = TIERS.filter((tier) => tier !== 'owner')
 
 export type Attribute = {

@@ -1,4 +1,4 @@
-/** What this service provider can do (RFC 7644 section 4, RFC 7643 sections 5 to 7). Nothing here is secret. */
+/** The abilities of this service provider (RFC 7644 section 4, RFC 7643 sections 5 to 7). Nothing here is secret. */
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import { constantAnswer } from '../../../shared/process/http/constant-answer.ts'

@@ -30,7 +30,7 @@ const CODES: { readonly [type in ScimType]: RequestProblemCode } = {
   invalidValue: 'request_invalid',
 }
 
-/** Of errors that are not SCIM's own: a body that cannot be read, a name that is taken. */
+/** Types of errors that are not SCIM's own: a body that cannot be read, a name that is taken. */
 const TYPES: { readonly [code in RequestProblemCode]?: ScimType } = {
   request_invalid: 'invalidSyntax',
   conflict: 'uniqueness',
@@ -48,7 +48,7 @@ export class ScimError extends Error {
 
 export const isScimPath = (url: string): boolean => /^\/scim(?:\/|\?|$)/.test(url)
 
-/** What the log and the status go by. */
+/** The problem that the log and the status go by. */
 export const problemOfScim = (err: unknown): RequestProblem =>
   err instanceof ScimError ? new RequestProblem(CODES[err.scimType], err.message) : asHttpProblem(err)
 

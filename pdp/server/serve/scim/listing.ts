@@ -201,7 +201,7 @@ async function presentOne(call: ScimCall, listed: Listed, row: Provisioned, rela
 
 type Narrow = { id?: string; name?: string; externalId?: string }
 
-/** What every match must have: a conjunction asks for all of its terms. */
+/** Terms that every match must have: a conjunction asks for all of its terms. */
 function narrowed(filter: Filter, type: ResourceType): Narrow {
   if (filter.kind === 'and') return { ...narrowed(filter.left, type), ...narrowed(filter.right, type) }
   if (filter.kind !== 'compare' || filter.op !== 'eq' || typeof filter.value !== 'string') return {}
@@ -224,7 +224,7 @@ function names(filter: Filter, attribute: string): boolean {
   }
 }
 
-/** What the caller wants of each resource. */
+/** The members that the caller wants of each resource. */
 type View = {
   readonly only: readonly AttributePath[] | null
   readonly without: readonly AttributePath[]

@@ -45,7 +45,7 @@ function satisfies(filter: Filter, values: Values): boolean {
 
 function compares(filter: Filter & { kind: 'compare' }, found: readonly JsonValue[]): boolean {
   const { op, value, path } = filter
-  // Of a complex value its `value` is compared, as if that had been named.
+  // A complex value is compared by its `value`, as if that had been named.
   const plain = found
     .map((one) => (isJsonObject(one) ? (memberOf(one, 'value') ?? null) : one))
     .filter((one) => one !== null)
@@ -98,7 +98,7 @@ function inOneForm(a: string, b: string): readonly [string, string] {
   return [first.toISOString(), second.toISOString()]
 }
 
-/** Of a multi-valued attribute each value. */
+/** A multi-valued attribute gives each of its values. */
 function valuesAt(resource: JsonObject, path: AttributePath, type: ResourceType): readonly JsonValue[] {
   const { attribute, sub } = path
   const holder = holderOf(resource, path, type)
@@ -107,7 +107,7 @@ function valuesAt(resource: JsonObject, path: AttributePath, type: ResourceType)
   return sub === null ? whole : whole.flatMap((value) => (isJsonObject(value) ? present(memberOf(value, sub)) : []))
 }
 
-/** What the attribute is in: the resource, or its extension. */
+/** The object that the attribute is in: the resource, or its extension. */
 function holderOf(resource: JsonObject, { schema, attribute }: AttributePath, type: ResourceType): JsonObject | null {
   const { extension } = type
   if (schema === null || schema === type.schema.toLowerCase()) return resource

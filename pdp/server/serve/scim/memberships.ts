@@ -9,7 +9,7 @@ import type { ScimCall } from './route.ts'
 
 export const TIER_DEFAULT: Tier = 'member'
 
-/** What a request says. `active`: null: nothing. */
+/** The members of a request. `active`: null: not sent. */
 type SentMembership = { readonly active: boolean | null; readonly roles: JsonValue | undefined }
 
 /** Null: it stays as it is. Who has left is not brought back but by `active: true`. Throws ScimError `invalidValue`. */

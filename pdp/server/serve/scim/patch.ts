@@ -144,7 +144,7 @@ function changeOf(step: Step, type: ResourceType): Change | null {
   return { ...step, ...target, filter, sub: path.sub }
 }
 
-/** What directories send by the hundreds. */
+/** A change of the kind that directories send by the hundreds. */
 function isOfMembers({ attribute, op, filter, sub, value }: Change): boolean {
   if (attribute.name !== 'members' || sub !== null || op === 'replace') return false
   return filter === null ? value !== undefined : op === 'remove' && soleValueIn(filter) !== null
@@ -233,7 +233,7 @@ function changedOne(value: JsonObject, change: Change): JsonObject {
   return op === 'add' ? { ...value, ...objectOr(sent) } : { ...onlyFilterNames(value), ...objectOr(sent) }
 }
 
-/** What is replaced keeps its kind, unless the new value says another. */
+/** A value that is replaced keeps its kind, unless the new value says another. */
 const onlyFilterNames = ({ type }: JsonObject): JsonObject => (type === undefined ? {} : { type })
 
 function withSub(value: JsonObject, sub: string, change: Change): JsonObject {

@@ -9,7 +9,7 @@ import { list, type Searched, show } from './listing.ts'
 import { addScimRoute, type ScimCall, type ScimDeps, type ScimOutcome } from './route.ts'
 import { createUser, deactivateAlone, deleteUser, patchUser, replaceUser, USERS } from './users.ts'
 
-/** Of one client at once. Each may go through all resources of an organization. */
+/** The most of one client at once. Each may go through all resources of an organization. */
 const SEARCHES_MAX = 4
 
 export function addScim(app: FastifyInstance, deps: ScimDeps): void {

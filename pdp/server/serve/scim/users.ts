@@ -54,7 +54,7 @@ export async function patchUser(call: ScimCall): Promise<ScimOutcome> {
 }
 
 /**
- * What a PATCH or PUT that shuts somebody out does although the rest of it is refused: no attribute keeps a leaver in. The
+ * A PATCH or PUT that shuts somebody out does so although the rest of it is refused: no attribute keeps a leaver in. The
  * conditions of the request are judged again.
  */
 export async function deactivateAlone(call: ScimCall): Promise<void> {
@@ -63,7 +63,7 @@ export async function deactivateAlone(call: ScimCall): Promise<void> {
 }
 
 /**
- * Who has something elsewhere as well, or administers Portcullis, keeps the account and is suspended here: without the
+ * A person who has something elsewhere as well, or administers Portcullis, keeps the account and is suspended here: without the
  * membership, what they hold here would count as a guest's. Others lose their account.
  */
 export async function deleteUser(call: ScimCall): Promise<ScimOutcome> {
@@ -92,7 +92,7 @@ async function update(call: ScimCall, before: JsonObject, after: JsonObject): Pr
   const account = await changedAccount(call, { before: documentBefore, after: document }, held)
   const said = { active: typeof active === 'boolean' ? active : null, roles }
   const membership = membershipAfter(await membershipOf(call, id), said, held)
-  // What the answer showed is no word of the directory.
+  // The answer's own words are no word of the directory.
   const words = isDeepStrictEqual(roles, hadRoles) ? (await stored(call, USERS)).document.roles : roles
   await at.provisioning.put(ofUsers(call), { id, ...keptOf(document, words) }, membership !== null || account !== null)
   if (membership !== null) await writeMembership(call, id, membership)
@@ -140,7 +140,7 @@ async function present(
   })
 }
 
-/** What is stored beside the account and the membership. `roles`: for the words that the directory has for the tier. */
+/** The part that is stored beside the account and the membership. `roles`: for the words that the directory has for the tier. */
 function keptOf(document: JsonObject, roles: JsonValue | undefined) {
   const { schemas, id, meta, groups, active, roles: _shown, ...kept } = document
   const { userName, externalId } = kept

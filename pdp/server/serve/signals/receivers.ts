@@ -1,4 +1,4 @@
-/** Who calls the endpoints of SSF: a client, which is the receiver of its own streams and knows no others. */
+/** The callers of SSF's endpoints: a client, which is the receiver of its own streams and knows no others. */
 import { PdpError } from '../../../shared/domain/errors.ts'
 import { SetError } from '../../../signals/set/errors.ts'
 import { parseSubject, type SubjectIdentifier } from '../../../signals/set/subjects.ts'

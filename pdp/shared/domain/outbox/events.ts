@@ -1,4 +1,4 @@
-/** What the outbox tells others, and who of them may read it. */
+/** Events of the outbox, and who of their readers may read each. */
 
 /** In the words of CAEP 1.0 section 2. `policy`: a rule of this server, such as a refresh token that was used twice. */
 export type Initiator = 'admin' | 'user' | 'policy' | 'system'
@@ -14,11 +14,11 @@ export function initiatorOf(actor: string, subject: string | null): Initiator {
 export const PUBLISHED_EVENTS = ['entitlement.updated', 'session.revoked', 'invitation.changed'] as const
 export type OutboxEventType =
   | (typeof PUBLISHED_EVENTS)[number]
-  /** Of all sessions of a person; `session.revoked` is of one. */
+  /** Ends all sessions of a person; `session.revoked` ends one. */
   | 'user.signed_out'
   | 'claims.changed'
   | 'credential.changed'
-  /** Of a browser session, for receivers that ask for them. */
+  /** Events of a browser session, for receivers that ask for them. */
   | 'session.established'
   | 'assurance.changed'
 

@@ -20,7 +20,7 @@ export function addHelpCommand(program: Command, didYouMean: DidYouMean): void {
 
 /** Help is read in narrow terminals, and copied into pages. */
 const COLUMNS = 80
-/** What a term, or the name of a setting, may take before its meaning begins on the next line. */
+/** The columns that a term, or the name of a setting, may take before its meaning begins on the next line. */
 const TERM_COLUMNS = 36
 
 function fitHelp(command: Command): void {
@@ -66,7 +66,7 @@ export function refuseUnknownHelp(program: Command, words: readonly string[], di
   if (!words.includes('--help') && !words.includes('-h')) return
   let at = program
   for (const word of words) {
-    // What follows a command without others are its arguments.
+    // Words that follow a command without others are its arguments.
     if (word.startsWith('-') || at.commands.length === 0) return
     at = commandOf(at, word, { program, didYouMean })
   }

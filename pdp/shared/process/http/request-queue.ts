@@ -93,7 +93,7 @@ export class RequestQueue {
   }
 }
 
-/** What clients still send of bodies that were answered. It is dropped, for a limited time. */
+/** The rest of bodies that were answered, which clients still send. It is dropped, for a limited time. */
 export class Rests {
   readonly #connections = new Set<Duplex>()
   #ms: () => number

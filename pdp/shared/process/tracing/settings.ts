@@ -7,7 +7,7 @@ export type TracingSettings = {
   readonly headers: { readonly [name: string]: string }
   readonly timeoutMs: number
   readonly sampler: Sampler
-  /** Of the process: service.name and others. */
+  /** The attributes of the process: service.name and others. */
   readonly resource: Attributes
 }
 

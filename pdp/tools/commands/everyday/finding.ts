@@ -11,7 +11,7 @@ export type Finding = {
   readonly check: string
   readonly state: State
   readonly said: string
-  /** What to do about it. */
+  /** The remedy. */
   readonly advice?: string
 }
 

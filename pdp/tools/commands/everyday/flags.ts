@@ -1,4 +1,4 @@
-/** What the flags of a command say, as the bodies of requests have it. */
+/** The flags of a command, as the bodies of requests have them. */
 import { readFileSync } from 'node:fs'
 import { fileProblem } from '../../../shared/process/command/file-problem.ts'
 import { CliError } from '../errors.ts'

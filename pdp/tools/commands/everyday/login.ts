@@ -55,7 +55,7 @@ export function addLoginCommands(program: Command, io: NodeJS.Process, run: Run)
     .action((options: Options) => run(() => token({ options, io })))
 }
 
-/** What is registered for it: a client without a secret, which keeps a refresh token. */
+/** The registration for it: a client without a secret, which keeps a refresh token. */
 export const loginClient = (scope: string): object => ({
   client_name: 'Portcullis command line',
   scope,
@@ -88,7 +88,7 @@ async function post(url: string, path: string, form: { readonly [name: string]: 
 const said = ({ error, error_description }: Answer): string =>
   [error, error_description].filter((text) => typeof text === 'string').join(': ') || 'no answer'
 
-/** Of a request with what was saved: another sign-in is of no use while the PDP is away. */
+/** The refusal of a request with what was saved: another sign-in is of no use while the PDP is away. */
 function refusalOf({ status, body }: Answered): CliError {
   if (status === 401 || body.error === 'invalid_grant')
     return new CliError(`the sign-in has ended (${said(body)}). Sign in again with: portcullis login`)

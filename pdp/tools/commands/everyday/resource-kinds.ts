@@ -1,4 +1,4 @@
-/** What `org`, `user`, `client` and the others are: path, scope, columns, flags and body of each. */
+/** The table of `org`, `user`, `client` and the others: path, scope, columns, flags and body of each. */
 import { CliError } from '../errors.ts'
 import { type Flags, fileText, givenText, list, words } from './flags.ts'
 import type { Item } from './print.ts'
@@ -9,7 +9,7 @@ export type Resource = {
   readonly description: string
   /** One and many of them in words, such as `an organization` and `organizations`. */
   readonly words: readonly [one: string, many: string]
-  /** Of the list, percent-encoded; items are below it. */
+  /** The path of the list, percent-encoded; items are below it. */
   readonly path: (organization: string) => string
   readonly inOrganization: boolean
   readonly id: string
@@ -21,15 +21,15 @@ export type Resource = {
   readonly flags: readonly Flag[]
   /** An argument after the id. */
   readonly argument?: Flag
-  /** What the flags say: a member that they do not name is undefined, and null is taken away. `stored`: null for a new one. */
+  /** The members by the flags: one that they do not name is undefined, and null is taken away. `stored`: null for a new one. */
   readonly said: (flags: Flags, stored: Item | null, argument: string | undefined) => Item
-  /** What a new one has where the flags say nothing. */
+  /** The members of a new one where the flags say nothing. */
   readonly fresh?: (flags: Flags) => Item
   /** Its value is replaced as a whole, so a patch, in which null means to take away, cannot say it. */
   readonly isWholeValue?: true
   /** Scopes that writing this needs besides. */
   readonly given?: (flags: Flags) => readonly string[]
-  /** What `--organization` means, where it is not where the command works. */
+  /** The meaning of `--organization`, where it is not where the command works. */
   readonly organization?: string
 }
 

@@ -7,7 +7,7 @@ import { type Flags, text } from './flags.ts'
 import { type Item, show } from './print.ts'
 import { RESOURCES, type Resource } from './resource-kinds.ts'
 
-/** What the id of a resource is, where it has another name. */
+/** The id of a resource, where it has another name. */
 const ID_TEXTS: { readonly [member: string]: string } = { user: 'id of the user', key: 'its key' }
 
 type Options = ConnectionOptions & Flags

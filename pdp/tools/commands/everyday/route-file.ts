@@ -1,4 +1,4 @@
-/** What the commands of a PDP read in a sidecar's route file; `portcullis-sidecar check` judges the rest of it. */
+/** The parts of a sidecar's route file that the commands of a PDP read; `portcullis-sidecar check` judges the rest of it. */
 import { readFileSync } from 'node:fs'
 import { parseYaml } from '../../../engine/worker/yaml.ts'
 import { isJsonObject } from '../../../shared/domain/json.ts'

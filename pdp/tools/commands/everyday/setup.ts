@@ -20,7 +20,7 @@ Examples:
 
 type Options = ConnectionOptions & { readonly app?: string; readonly user?: string }
 type World = { readonly connection: Connection; readonly organization: string; readonly options: Options }
-/** What there is now, in words; `done` says if it is new. */
+/** The thing that there is now, in words; `done` says if it is new. */
 type Made = { readonly what: string; readonly said: string; readonly done: 'created' | 'there' | 'written' }
 
 export function addSetupCommand(program: Command, io: NodeJS.Process, run: Run): void {

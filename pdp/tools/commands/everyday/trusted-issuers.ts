@@ -10,7 +10,7 @@ const REQUEST_TIMEOUT_MS = 10_000
 export type Members = { readonly [name: string]: unknown }
 export type TrustedIssuer = { readonly issuer: string; readonly document: Members }
 
-/** Of `issuers` in a route file, those that have `external`. Throws CliError. */
+/** Those `issuers` of a route file that have `external`. Throws CliError. */
 export async function trustedIssuers(
   issuers: readonly unknown[],
   { resources, fetch }: { readonly resources: readonly [string, ...string[]]; readonly fetch: typeof globalThis.fetch },

@@ -1,4 +1,4 @@
-/** What ends or resets a person's access without deleting anybody: `user block`, `user sign-out` and others, and `session end`. */
+/** Commands that end or reset a person's access without deleting anybody: `user block`, `user sign-out` and others, and `session end`. */
 import type { Command } from 'commander'
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.ts'
 import { CliError, EXIT, type Run } from '../errors.ts'
@@ -92,7 +92,7 @@ export function addUserStateCommands(program: Command, io: NodeJS.Process, run: 
 
 type Asked = { readonly options: Options; readonly io: NodeJS.Process }
 
-/** Of several steps one must have found something to do. */
+/** One of several steps must have found something to do. */
 async function act({ steps, scope, done }: Action, id: string, asked: Asked): Promise<number> {
   const all = steps(asked.options)
   const connection = await connect(asked.options, { io: asked.io, scope, bind: false })

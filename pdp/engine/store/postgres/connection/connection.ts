@@ -13,7 +13,7 @@ export const TIME_LIMITS: TimeLimits = {
 }
 /** How often one caller tries the database while it does not answer. */
 const RETRY_MS = 250
-/** Of one transaction. A deadlock is found after a second, so that the time of a transaction has room for few more. */
+/** Tries of one transaction. A deadlock is found after a second, so its time has room for few more. */
 const TRIES_MAX = 5
 
 export type Pools = {
@@ -152,7 +152,7 @@ const isLost = (error: unknown): boolean =>
 const isUndone = (error: unknown): boolean =>
   error instanceof PdpError && isDatabaseError(error.cause) && /^40(001|P01)$/.test(error.cause.code)
 
-/** What the server answered, also to a client of another copy of the driver. */
+/** An answer of the server, also to a client of another copy of the driver. */
 export const isDatabaseError = (error: unknown): error is Error & { readonly code: string } =>
   error instanceof Error && 'severity' in error && 'code' in error && typeof error.code === 'string'
 

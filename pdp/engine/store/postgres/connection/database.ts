@@ -1,4 +1,4 @@
-/** What the store uses of a database, in types that name no driver. */
+/** The members of a database that the store uses, in types that name no driver. */
 import type { Queries, Sql } from '../../directory.ts'
 
 /** One connection's view: rows as objects (`query`) or as arrays through a named, prepared statement (`prepared`). */

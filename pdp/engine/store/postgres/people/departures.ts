@@ -58,7 +58,7 @@ export async function goOnDeparting(tx: Queries, departure: Departure): Promise<
 async function endSome(tx: Queries, { user, lookedTo, context }: Departure): Promise<string | null> {
   const next = (await tx.query<{ id: string }>(NEXT, [user, lookedTo])).map(({ id }) => id)
   if (next.length === 0) return null
-  // What the next statement reads stays as it is until the end.
+  // Rows that the next statement reads stay as they are until the end.
   await lockJournals(tx, next)
   const ended = (await tx.query<{ id: string }>(ENDED, [user, `user:${user}`, next])).map(({ id }) => id)
   await appendToJournals(tx, ended, { kind: 'membership', user, membership: null }, context)

@@ -1,4 +1,4 @@
-/** What the move of an organization concerns, in PostgreSQL: its subtree, the clients around, and what they hold in it. */
+/** The move of an organization in PostgreSQL: its subtree, the clients around, and what they hold in it. */
 import { DIRECTORY } from '../../../../shared/domain/journal.ts'
 import type { RoleGrant } from '../../../../shared/domain/role.ts'
 import type { Tuple } from '../../../../shared/domain/tuple.ts'

@@ -60,7 +60,7 @@ async function join(
   await requireBacked(at, invitation, { user, before: before?.status ?? null })
   if (person === null) await requireOwnAddress(at, user, invitation)
   else await createPerson(at, { id: user, person, email: invitation.email })
-  // Whom the organization suspended does not come back by an invitation, and members stay what they are.
+  // A person whom the organization suspended does not come back by an invitation, and members stay what they are.
   if (before?.status === 'active') throw new NotAccepted('member')
   if (before?.status === 'suspended') throw new NotAccepted('suspended')
   const membership = { role, status: 'active' } as const
@@ -68,7 +68,7 @@ async function join(
   await grant(at, invitation, user)
 }
 
-/** Who invited could do so still, and could give what the person holds here already and gets with the membership. */
+/** Requires that the inviter could do so still, and could give what the person holds here already and gets with the membership. */
 async function requireBacked(
   at: Reach,
   { organization, roles, by }: Invitation,

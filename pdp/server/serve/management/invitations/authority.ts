@@ -1,4 +1,4 @@
-/** Who may invite to what: asked when an invitation is made, and again when it is accepted. */
+/** The right to invite: asked when an invitation is made, and again when it is accepted. */
 
 import type { HeldRole } from '../../../../engine/store/contract.ts'
 import { definitionsOf, readDeclared } from '../../../../engine/writes/role-definitions.ts'
@@ -30,7 +30,7 @@ export async function requireGivable(
   }
 }
 
-/** Who invited, with what they may do in the organization now. Throws RequestProblem when they may not invite any more. */
+/** The inviter, with what they may do in the organization now. Throws RequestProblem when they may not invite any more. */
 export async function inviterOf(at: Reach, by: string, organization: string): Promise<ManagementClient> {
   const [type, id] = [by.slice(0, by.indexOf(':')), by.slice(by.indexOf(':') + 1)]
   if (type === 'user') {

@@ -10,7 +10,7 @@ import { parseTupleLine } from './tuple-bodies.ts'
 const LINES_PER_WRITE = 1_000
 /** Room for a tuple with the largest context, in the escapes of JSON. */
 const LINE_CHARACTERS_MAX = 72 * 1024
-/** Of one transaction. */
+/** The most in one transaction. */
 const WRITE_CHARACTERS_MAX = 4 * 1024 * 1024
 const ISSUES_MAX = 100
 

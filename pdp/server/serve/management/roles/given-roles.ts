@@ -67,7 +67,7 @@ export async function requireGivenByReturn(
   },
 ): Promise<void> {
   if (after !== 'active' || managesAll(caller)) return
-  // Whom a directory has shut out is let in by an unbound client only, and gets everything back.
+  // A person whom a directory has shut out is let in by an unbound client only, and gets everything back.
   const isLetIn = caller.organizationScope.length === 0 && blocked
   // A guest's roles count already.
   if (!isLetIn && (before === null || before === 'active')) return

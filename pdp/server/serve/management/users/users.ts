@@ -26,7 +26,7 @@ type UserBody = {
 }
 export const EMAIL = { ...text(ADDRESS_PATTERN, ADDRESS_FORM), maxLength: ADDRESS_CHARACTERS_MAX }
 
-/** What the pattern cannot tell. Throws RequestProblem `request_invalid`. */
+/** Refuses addresses that the pattern lets pass. Throws RequestProblem `request_invalid`. */
 export function requireAddress(email: string): void {
   if (isAddress(email)) return
   const issues = [{ place: '/email', message: `must be ${ADDRESS_FORM}` }]
