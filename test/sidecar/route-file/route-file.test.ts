@@ -223,7 +223,7 @@ describe('a mistake is', () => {
     ['GET /a: {equals: {header.x_role: admin}}', 'is not a header name'],
     [
       'GET /a: {equals: {cookie.x: admin}}',
-      'must be a path parameter, client.address, request.method or request.path, or start with',
+      'must be a path parameter, client.address, request.method, request.path or request.host, or start with',
     ],
     ['GET /a: viewer invoice', 'must be <type>:<id>'],
     ['GET /a: View#er invoice:1', 'is not a valid relation name'],

@@ -23,13 +23,13 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** Of its help: commands are indented by two columns, and what continues a description by more. */
+/** The commands of its help stand in groups, each indented by two columns; what continues a description by more. */
 async function leaves(run: (args: readonly string[]) => Promise<Ended>, path: readonly string[]): Promise<string[][]> {
   const { out } = await run([...path, '--help'])
-  const [, list = ''] = out.split('\nCommands:\n')
-  const names = [...(list.split('\n\n')[0]?.matchAll(/^ {2}([a-z][\w-]*)/gm) ?? [])].map(([, name = '']) => name)
+  if (!/^Usage: .*\[command\]/.test(out)) return [[...path]]
+  const groups = out.split('\n\n').filter((part) => /^[A-Z].*:\n/.test(part) && !/^(?:Options|Arguments):/.test(part))
+  const names = groups.flatMap((group) => [...group.matchAll(/^ {2}([a-z][\w-]*)/gm)].map(([, name = '']) => name))
   const inner = names.filter((name) => name !== 'help')
-  if (inner.length === 0) return [[...path]]
   return (await Promise.all(inner.map((name) => leaves(run, [...path, name])))).flat()
 }
 
