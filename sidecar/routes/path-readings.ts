@@ -8,7 +8,7 @@ import { foldText } from '../http/folding.ts'
 import { RequestError } from '../request/errors.ts'
 import { SEGMENTS_MAX, tooManySegments } from '../request/target.ts'
 import type { Check } from './checks.ts'
-import { isWhole, isWithin, otherSlash, type Pattern } from './patterns.ts'
+import { isWhole, isWithin, mayMatch, otherSlash, type Pattern } from './patterns.ts'
 import type { PathSegments, Route } from './route.ts'
 import { type Format, isScript, namesScript, pagesOfData, type ScriptReading, scriptReadings } from './script-paths.ts'
 
@@ -20,8 +20,8 @@ export type Reading = {
   readonly aligned: boolean
   /** It depends on a script in the path; null: it does not. */
   readonly script: ScriptReading | null
-  /** It is the page whose data the path names. */
-  readonly isPageOfData: boolean
+  /** It is the page whose data the path names, or dots, slashes or marks in the values of the route lead out of its paths. */
+  readonly isElsewhere: boolean
 }
 
 /** No character that folding changes, no `;` and no `/`. */
@@ -84,7 +84,7 @@ function* basesOf(
   { pattern, formatted, formats }: ReadingNames,
 ): Generator<Reading, void, undefined> {
   const folded = segments.map((text) => foldText(text).replace(SLASH_ALIKE, '/'))
-  const first: Reading = { segments: folded, pattern, aligned: true, script: null, isPageOfData: false }
+  const first: Reading = { segments: folded, pattern, aligned: true, script: null, isElsewhere: false }
   const bases: Reading[] = [first]
   if (folded.some((text) => text.includes(';')))
     bases.push({ ...first, segments: folded.map((text) => text.split(';', 1)[0] ?? '') })
@@ -102,10 +102,13 @@ function* basesOf(
   const windows = folded.map(withoutWindowsEnd)
   if (windows.some((text, at) => text !== folded[at])) bases.push({ ...first, segments: windows })
   for (const base of bases) refuseComplex(base, formatted)
-  yield* bases
-  for (const base of bases) yield* withoutCompression(base)
-  for (const base of bases) yield* withFormat(base, formatted)
-  for (const base of bases) yield* withFormatOfParameter(base, formats)
+  const placed = bases.map((base) =>
+    base === first ? base : { ...base, isElsewhere: !mayMatch(pattern, base.segments) },
+  )
+  yield* placed
+  for (const base of placed) yield* withoutCompression(base)
+  for (const base of placed) yield* withFormat(base, formatted)
+  for (const base of placed) yield* withFormatOfParameter(base, formats)
 }
 
 /** Refuses early what would have too many readings. */
@@ -183,7 +186,7 @@ function* withoutScript(reading: Reading): Generator<Reading, void, undefined> {
     for (const script of scriptReadings(reading.segments))
       yield { ...reading, segments: script.segments, aligned: reading.aligned && script.aligned, script }
   for (const segments of pagesOfData(reading.segments))
-    yield { ...reading, segments, aligned: false, isPageOfData: true }
+    yield { ...reading, segments, aligned: false, isElsewhere: true }
 }
 
 /** A route that names what follows the script, such as `/files/{name}/raw`, knows the script as a value. */
@@ -261,12 +264,12 @@ export type Protection = { readonly pattern: Pattern; readonly rules: string; re
 export function protectsOtherwise(
   ours: Protection,
   theirs: Protection | null,
-  { path, read, isPageOfData = false }: { path: Pattern; read: Pattern; isPageOfData?: boolean },
+  { path, read, isElsewhere = false }: { path: Pattern; read: Pattern; isElsewhere?: boolean },
 ): boolean {
   // A public route needs no protection.
   if (theirs !== null && (theirs.isPublic || theirs.rules === ours.rules)) return false
-  // The operator made this exception from a wider route. The page of some data is elsewhere, so the exception is not about it.
-  if (!isPageOfData && isWithin(ours.pattern, path) && !isWithin(path, ours.pattern)) return false
+  // The operator made this exception from a wider route, but not about what is elsewhere.
+  if (!isElsewhere && isWithin(ours.pattern, path) && !isWithin(path, ours.pattern)) return false
   // Two spellings of one path, of which only ours has the method.
   return theirs !== null || !isWithin(read, path) || !isWithin(path, read)
 }

@@ -283,8 +283,8 @@ function otherRoute(root: Root, { place, entry, method, path, alike = NONE }: Ma
       const moved = !reading.aligned && usesPlaces(plain.rules)
       const ours = moved ? { ...plain, rules: '' } : plain
       const protection = theirs === undefined ? null : protectionOf(other, theirs)
-      const { pattern: read, isPageOfData } = reading
-      if (protectsOtherwise(ours, protection, { path: other.folded, read, isPageOfData }))
+      const { pattern: read, isElsewhere } = reading
+      if (protectsOtherwise(ours, protection, { path: other.folded, read, isElsewhere }))
         return theirs?.route ?? [...other.methods.values()][0]?.route ?? null
     }
   }

@@ -111,6 +111,30 @@ describe('a path that a lax router gives to another route', () => {
     expect(judge(FORMATS, line)).toBe(outcome)
   })
 
+  const EXCEPTIONS = [
+    'GET /**: scope a',
+    'GET /pub/**: public',
+    'GET /docs/{id}/public: public',
+    'GET /files/{id}: viewer file:{id}',
+    'GET /files/{id}.csv: public',
+  ].join('\n')
+  test.each([
+    ['GET /pub/%E2%80%A5/secret', 'refused'],
+    ['GET /pub/%EF%BC%8E%EF%BC%8E/secret', 'refused'],
+    ['GET /pub/x%EF%BC%8F%E2%80%A5%EF%BC%8F%E2%80%A5%EF%BC%8Fsecret', 'refused'],
+    ['GET /pub/what%3F', 'GET /pub/**'],
+    ['GET /pub/a%EF%BC%8Fb', 'GET /pub/**'],
+    ['GET /pub/a.php/secret', 'GET /pub/**'],
+    ['GET /docs/secret%3F/public', 'refused'],
+    ['GET /docs/secret%EF%BC%9F/public', 'refused'],
+    ['GET /docs/x/public', 'GET /docs/{id}/public'],
+    ['GET /files/secret%3F.csv', 'refused'],
+    ['GET /files/secret%23.csv', 'refused'],
+    ['GET /files/a.b.csv', 'GET /files/{id}.csv'],
+  ])('such as one that leads out of an exception from a wider route: %s is %s', (line, outcome) => {
+    expect(judge(EXCEPTIONS, line)).toBe(outcome)
+  })
+
   const SCRIPTS = [
     'GET /**: public',
     'GET /admin/**: scope admin',
