@@ -143,7 +143,7 @@ function insert(root: Root, route: Route): void {
     if (segment.kind === 'parameter') {
       const folded = foldSegment(segment)
       root.unfolded &&= folded.before === segment.before && folded.after === segment.after
-      if (isEnd || isScript([folded.after], 0)) root.formats.push(...formatsOf(folded))
+      if (isEnd || isScript([folded.after], 0)) addFormats(root, formatsOf(folded))
       node = parameterNode(node, segment, folded)
       continue
     }
@@ -187,6 +187,12 @@ function addFormatted({ formatted }: Root, name: string, isEnd: boolean): void {
     const names = formatted.get(stem) ?? []
     if (!names.includes(name)) formatted.set(stem, [...names, name])
   }
+}
+
+/** Each once: a reading is made for each. */
+function addFormats({ formats }: Root, found: readonly Format[]): void {
+  for (const one of found)
+    if (!formats.some(({ stem, added }) => stem === one.stem && added === one.added)) formats.push(one)
 }
 
 /** Depth first, literal before parameter before rest, so that no place is more specific than the first find. */

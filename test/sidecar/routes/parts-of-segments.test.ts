@@ -98,6 +98,12 @@ describe('a parameter in a part of a segment', () => {
     expect(routeWarnings(loadRoutes(followed).routes).join()).not.toContain('format')
   })
 
+  test('is no more to read where many routes have the same format', () => {
+    const routes = Array.from({ length: 300 }, (_, n) => `GET /r${n}/{id}.json: scope a`).join('\n')
+    expect(judge(`${routes}\nGET /**: signed_in`, 'GET /other/report')).toBe('GET /**')
+    expect(judge(`${routes}\nGET /**: signed_in`, 'GET /r7/report')).toBe('refused')
+  })
+
   test.each([
     ['/{a}{b}', 'a segment has one parameter at most'],
     ['/{a}-{b}', 'a segment has one parameter at most'],
