@@ -18,6 +18,7 @@ export type Cors = {
 /** Fields of our own answers that a page needs to sign in again, to try again, and to report what happened. */
 const OWN_EXPOSED = ['WWW-Authenticate', 'DPoP-Nonce', 'Retry-After', 'X-Request-Id', 'Portcullis-Problem']
 const ALLOW_ORIGIN = 'access-control-allow-origin'
+const ALLOW_CREDENTIALS = 'access-control-allow-credentials'
 const TOKEN = /^[!#$%&'*+.^_`|~A-Za-z0-9-]+$/
 const NONE: readonly string[] = []
 
@@ -43,11 +44,15 @@ export function fieldsFor(cors: Cors | null, origin: string | null): readonly st
   return [...fields, 'access-control-expose-headers', [...OWN_EXPOSED, ...cors.exposed].join(', ')]
 }
 
-/** The service gets no say in these fields, unless it has answered the page by itself. */
-export const withCors = (fields: string[], cors: readonly string[]): string[] =>
-  cors.length === 0 || fields.some((name, at) => at % 2 === 0 && name.toLowerCase() === ALLOW_ORIGIN)
-    ? fields
-    : fields.concat(cors)
+/**
+ * The service gets no say in these fields, unless it has answered the page by itself. Some services allow credentials to whomever
+ * they do not name, and the answer will name a page.
+ */
+export function withCors(fields: string[], cors: readonly string[]): string[] {
+  const isAt = (at: number, name: string): boolean => fields[at & ~1]?.toLowerCase() === name
+  if (cors.length === 0 || fields.some((_, at) => isAt(at, ALLOW_ORIGIN))) return fields
+  return fields.filter((_, at) => !isAt(at, ALLOW_CREDENTIALS)).concat(cors)
+}
 
 /** The method that a browser asks for before a page may send it; null: the request is no preflight. */
 export function askedMethod(request: {
@@ -82,7 +87,7 @@ function originFields({ origins, credentials }: Cors, origin: string | null): re
   // A cache must not give the answer for one page to another.
   const varies = ['vary', 'Origin']
   if (origin === null || !origins.has(origin)) return varies
-  return [ALLOW_ORIGIN, origin, ...(credentials ? ['access-control-allow-credentials', 'true'] : []), ...varies]
+  return [ALLOW_ORIGIN, origin, ...(credentials ? [ALLOW_CREDENTIALS, 'true'] : []), ...varies]
 }
 
 /** Null: the field is absent or repeated. */

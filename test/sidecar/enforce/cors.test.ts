@@ -116,6 +116,16 @@ describe('an answer of the service', () => {
     expect(field(answer, 'access-control-allow-credentials')).toBeNull()
   })
 
+  test('shares cookies only as the file says, whatever a service adds that names no page', async () => {
+    h.upstream.handle = (_req, res) => void res.writeHead(200, { 'Access-Control-Allow-Credentials': 'true' }).end()
+    const values = (answer: RawAnswer): string[] =>
+      answer.fields.flatMap(([name, value]) => (/^access-control-allow-credentials$/i.test(name) ? [value] : []))
+    expect(values(await from('GET /api/x', { token: await h.issuer.token() }))).toEqual(['true'])
+    h.apply(ROUTES, `cors: {origins: [${PAGE}]}`)
+    const answer = await from('GET /api/x', { token: await h.issuer.token() })
+    expect([field(answer, 'access-control-allow-origin'), values(answer)]).toEqual([PAGE, []])
+  })
+
   test('is not touched where the service answers preflights', async () => {
     const answer = await from('GET /files/7', { token: await h.issuer.token() }, 'https://files.example.com')
     expect(answer.status).toBe(200)
