@@ -142,7 +142,9 @@ function withoutIds({ reason, asked }: Denial): string {
   const resources = asked?.permissions.map(({ resource }) => resource) ?? []
   // The PDP's explanation names other resources and subjects.
   const [text = ''] = resources.length === 0 ? [reason] : reason.split(' (', 1)
-  return resources.reduce((shown, resource) => shown.replaceAll(resource, typeOf(resource)), text)
+  // `doc:1` is the beginning of `doc:12`.
+  const longestFirst = resources.toSorted((a, b) => b.length - a.length)
+  return longestFirst.reduce((shown, resource) => shown.replaceAll(resource, typeOf(resource)), text)
 }
 
 function decisionOf(outcome: Outcome): DecisionLine['decision'] {

@@ -11,6 +11,7 @@ import { type Harness, startHarness } from '../support/harness.ts'
 const ROUTES = `GET /invoices/{id}: viewer invoice:{id}
 GET /mine: {all: ["viewer user:{claims.sub}", entitlement feature.x]}
 GET /open: public
+GET /both: {all: ["viewer invoice:42", "viewer invoice:427"]}
 GET /feed: signed_in`
 const schema = JSON.parse(
   readFileSync(fileURLToPath(new URL('../../../sidecar/enforce/decision-log.schema.json', import.meta.url)), 'utf8'),
@@ -91,6 +92,11 @@ test('a file that omits paths omits ids, too', async () => {
   const denied = await lineOf('GET /invoices/secret-7')
   expect(denied).toMatchObject({ detail: 'viewer invoice' })
   expect(JSON.stringify([allowed, denied])).not.toMatch(/invoice:|invoices.42|secret-7|"path"/)
+})
+
+test('a file that omits paths omits an id wholly that begins with another one', async () => {
+  h.apply(ROUTES, 'log: {path: omitted}')
+  expect(await lineOf('GET /both')).toMatchObject({ decision: 'deny', detail: 'viewer invoice' })
 })
 
 test.each(['hashed', 'omitted'])(
