@@ -93,7 +93,11 @@ describe('when a reload changes the rules, an open stream of events', () => {
     const { ended } = await begun('/events/1')
     const file = h.file()
     const resource = 'https://other.test'
-    h.sidecar.apply({ file: { ...file, resource }, certificates: NO_CERTIFICATES, hash: 'other' })
+    h.sidecar.apply({
+      file: { ...file, resource, resources: [resource] },
+      certificates: NO_CERTIFICATES,
+      hash: 'other',
+    })
     expect(problemIn(await ended)).toBe('token_invalid')
   })
 

@@ -33,6 +33,7 @@ const NAMED: { readonly [parameter: string]: readonly string[] } = {
   with: ['{object}#viewer@user:{user}'],
   without: ['{object}#viewer@user:{user}'],
   request: ['{object}'],
+  audience: ['{org}'],
   ...Object.fromEntries(
     `after app as_of below claims context done format lines members method op outcome page reason relation route show skip
      target text type until compare entitlements now revision roles sidecar`

@@ -184,7 +184,7 @@ describe.runIf(LONG)('a planted fault', () => {
     ],
   ])('is found out: %s', async (fault, coming, planted) => {
     const root = pathToFileURL(`${join(plantSource(`contextual ${fault}`, planted), 'pdp')}/`).href
-    const source: { createPdp: typeof createPdp } = await import(`${root}decision-point/create-pdp.ts`)
+    const source: { createPdp: typeof createPdp } = await import(`${root}engine/decision-point/create-pdp.ts`)
     const store = await opened(remoteMemoryStore, ['group:h#member@user:a', 'doc:1#blocked@group:k#member'])
     const pdp = source.createPdp({ store })
     const before = await answers(pdp, [])
