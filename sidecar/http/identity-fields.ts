@@ -11,7 +11,8 @@ export type IdentityField = {
 
 /** No bearer needs more, and servers bound the sum of all fields. */
 const CHARS_MAX = 8_192
-const EMAIL = /(^|\.)email$/
+/** However an issuer spells it, also in a namespace such as `https://acme.example/email`. */
+const EMAIL = /(?:^|[^a-z])e-?mails?$/i
 const VERIFIED: readonly unknown[] = [true, 'true']
 
 /** Names and values in turn, each character a byte of UTF-8. A field of which a part is missing, or could be misread, is left out. */

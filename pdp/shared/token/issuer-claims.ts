@@ -48,6 +48,8 @@ export function requireAccessToken({ header, payload }: Jws, terms: IssuerTerms 
   if (terms?.typ !== 'JWT' && !isWorkload) throw invalid('header typ is not at+jwt')
   if (header.typ !== undefined && !hasType(header, 'jwt')) throw invalid('header typ is neither at+jwt nor JWT')
   if (isOtherToken(payload)) throw invalid('the token is an ID token or another JWT that is not an access token')
+  if (isWorkload && !isMarked(payload) && (payload.auth_time !== undefined || payload.sid !== undefined))
+    throw invalid('the token tells of a sign-in, so it is the ID token of a person and no credential of a workload')
   if (!isWorkload && !isMarked(payload))
     throw invalid('nothing in the token says that it is an access token, as scope or scp would')
 }

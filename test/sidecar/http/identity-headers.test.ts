@@ -93,6 +93,12 @@ describe('a field is left out', () => {
     ['a list has an empty name', { x: ['a', ''] }],
     ['the address is not verified', { email: 'a@b.test', email_verified: false }, 'email'],
     ['nobody says that the address is verified', { email: 'a@b.test' }, 'email'],
+    [
+      'the address of a namespace is not verified',
+      { 'https://acme.test/email': 'a@b.test' },
+      'https://acme.test/email',
+    ],
+    ['an address in other letters is not verified', { Emails: 'a@b.test' }, 'Emails'],
     ['another address is verified', { email_verified: true, user: { email: 'a@b.test' } }, 'user.email'],
     ['the address is verified by a number', { email: 'a@b.test', email_verified: 1 }, 'email'],
   ])('when %s', (_, claims, claim) => {

@@ -95,6 +95,8 @@ describe('a token is refused', () => {
     ['for an audience that only begins like ours', { ...SERVICE_ACCOUNT, aud: ['my-api2'] }],
     ['of a sign-in, with a nonce', { ...SERVICE_ACCOUNT, nonce: 'n' }],
     ['of a sign-in, with at_hash', { ...SERVICE_ACCOUNT, at_hash: 'h' }],
+    ['of a sign-in without a nonce, with its time', { ...SERVICE_ACCOUNT, auth_time: SECONDS }],
+    ['of a sign-in without a nonce, with its session', { ...SERVICE_ACCOUNT, sid: 's' }],
     ['that is a logout token', { ...SERVICE_ACCOUNT, events: {} }],
     ['that is an ID token of Cognito', { ...SERVICE_ACCOUNT, token_use: 'id' }],
     ['that is an ID token of Keycloak', { ...SERVICE_ACCOUNT, typ: 'ID' }],
