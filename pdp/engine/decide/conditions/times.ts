@@ -65,7 +65,7 @@ export function localDate({ seconds, nanos }: Timestamp, zone: string): Date {
     const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000
     return new Date(utc.getTime() + (sign === '-' ? -offsetMs : offsetMs))
   }
-  if (!/^[A-Za-z]/.test(zone)) throw new RangeError('there is no such time zone')
+  if (!/^[A-Za-z]/.test(zone) || isAbbreviation(zone)) throw new RangeError('there is no such time zone')
   const fields = Object.fromEntries(
     new Intl.DateTimeFormat('en-US', { ...FIELDS, timeZone: zone }).formatToParts(utc).map((p) => [p.type, p.value]),
   )
@@ -76,6 +76,11 @@ export function localDate({ seconds, nanos }: Timestamp, zone: string): Date {
   if (!(Math.abs(local.getTime() - utc.getTime()) <= 86_400_000)) throw new RangeError('there is no such year')
   return local
 }
+
+/** JavaScript also takes abbreviations, by a table that no time zone database has: `BST` for Dhaka, `AST` for Anchorage. */
+const isAbbreviation = (zone: string): boolean =>
+  /^(?:[a-z]{3}|SystemV\/.*)$/i.test(zone) &&
+  !/^(?:CET|EET|EST|GMT|HST|MET|MST|PRC|ROC|ROK|UCT|UTC|WET)$/i.test(zone)
 
 const FIELDS = {
   hourCycle: 'h23',
