@@ -87,8 +87,9 @@ export class Expansion {
     const relations = this.#terms.relationsOf(type)
     const expression = relations?.get(relation) ?? null
     const goal = new Subgoal(object, type, relation, expression, 'relation')
-    if (relations !== undefined && expression === null && !this.#terms.isTier(object, relation)) goal.truth = FALSE
-    else if (this.#terms.isSubject(object, relation)) goal.truth = TRUE
+    // First, as near.ts has it: a userset holds itself, whatever its relation says.
+    if (this.#terms.isSubject(object, relation)) goal.truth = TRUE
+    else if (relations !== undefined && expression === null && !this.#terms.isTier(object, relation)) goal.truth = FALSE
     return goal
   }
 

@@ -172,3 +172,18 @@ test.each([false, true])('a wide relation is as certain as a narrow one (cached:
     expect(await ask('in', { ip: '11.1.1.1' })).toMatchObject({ allowed: false, reasonCode: 'none' })
   }
 })
+
+test('a userset holds itself behind a parent whose type has no such relation, explained or not', async () => {
+  const store = memoryStore()
+  await given(store, ENVIRONMENT, organization('acme'), { kind: 'manifest', manifest })
+  await given(store, 'acme', putIf('doc:1#parent@team:x', 'inside'))
+  const pdp = createPdp({ store })
+  const subject = { type: 'team', id: 'x', relation: 'viewer' }
+  const ask = async (context = {}) => {
+    const permissions = [{ relation: 'viewer', resource: 'doc:1' }]
+    const decision = await pdp.decide({ organization: 'acme', subject, permissions, context, explain: true })
+    return decision.permissions[0]
+  }
+  expect(await ask()).toMatchObject({ error: 'condition_failed', missingContext: ['ip'] })
+  expect((await ask({ ip: '10.1.1.1' }))?.reason?.path).toContainEqual({ tuple: 'doc:1#parent@team:x' })
+})
