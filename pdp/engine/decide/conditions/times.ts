@@ -1,6 +1,7 @@
 /** Instants and durations of conditions: read from texts, written as texts, and instants as calendars have them. */
 import { create } from '@bufbuild/protobuf'
 import { type Duration, DurationSchema, type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt'
+import { BoundedMap } from '../../../shared/base/bounded-map.ts'
 
 const SECOND = 1_000_000_000n
 const NANOSECONDS: Readonly<Record<string, bigint>> = {
@@ -67,7 +68,9 @@ export function localDate({ seconds, nanos }: Timestamp, zone: string): Date {
   }
   if (!/^[A-Za-z]/.test(zone) || isAbbreviation(zone)) throw new RangeError('there is no such time zone')
   const fields = Object.fromEntries(
-    new Intl.DateTimeFormat('en-US', { ...FIELDS, timeZone: zone }).formatToParts(utc).map((p) => [p.type, p.value]),
+    fieldsOf(zone)
+      .formatToParts(utc)
+      .map((p) => [p.type, p.value]),
   )
   const local = new Date(utc)
   local.setUTCFullYear(Number(fields.year), Number(fields.month) - 1, Number(fields.day))
@@ -79,8 +82,7 @@ export function localDate({ seconds, nanos }: Timestamp, zone: string): Date {
 
 /** JavaScript also takes abbreviations, by a table that no time zone database has: `BST` for Dhaka, `AST` for Anchorage. */
 const isAbbreviation = (zone: string): boolean =>
-  /^(?:[a-z]{3}|SystemV\/.*)$/i.test(zone) &&
-  !/^(?:CET|EET|EST|GMT|HST|MET|MST|PRC|ROC|ROK|UCT|UTC|WET)$/i.test(zone)
+  /^(?:[a-z]{3}|SystemV\/.*)$/i.test(zone) && !/^(?:CET|EET|EST|GMT|HST|MET|MST|PRC|ROC|ROK|UCT|UTC|WET)$/i.test(zone)
 
 const FIELDS = {
   hourCycle: 'h23',
@@ -91,3 +93,8 @@ const FIELDS = {
   minute: 'numeric',
   second: 'numeric',
 } as const
+
+/** Kept, because making one takes several times as long as asking it. */
+const formats = new BoundedMap<string, Intl.DateTimeFormat>(100)
+const fieldsOf = (zone: string): Intl.DateTimeFormat =>
+  formats.getOrMake(zone, () => new Intl.DateTimeFormat('en-US', { ...FIELDS, timeZone: zone }))

@@ -1,5 +1,5 @@
 /** Conversions inside conditions: whatever is not a value of the type that is asked for is an error, never an answer. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { JsonValue } from '../../../../../pdp/shared/domain/json.ts'
 import { compile, told } from './told.ts'
 
@@ -57,7 +57,11 @@ describe('a conversion', () => {
     ['dyn(x) != 9007199254740992.0', 'int', '9007199254740993'],
     ['x.getDayOfYear() == 180 && x.getHours() == 0', 'timestamp', '2026-06-30T00:30:00Z'],
     ['x.getHours() == 2', 'timestamp', '2026-03-29T02:30:00Z'],
-    ['x.getHours("EST") == 21 && x.getHours("CET") == 4 && x.getHours("UTC") == 2', 'timestamp', '2026-03-29T02:30:00Z'],
+    [
+      'x.getHours("EST") == 21 && x.getHours("CET") == 4 && x.getHours("UTC") == 2',
+      'timestamp',
+      '2026-03-29T02:30:00Z',
+    ],
     ['x.getHours("02:30") == 5 && x.getHours("") == 2', 'timestamp', '2026-03-29T02:30:00Z'],
     ['x.getFullYear("Europe/Berlin") == 10000', 'timestamp', '9999-12-31T23:30:00Z'],
   ])('%s holds for the %s %j', (expression, type, x) => {
@@ -68,6 +72,14 @@ describe('a conversion', () => {
 
   test.each(['T', 't', 'true', 'True', 'TRUE', '1'])('bool of "%s" is true', (x) => {
     expect(told(compile('bool(x)', { x: 'string' }), { x })).toBe(true)
+  })
+
+  test('reads the rules of a time zone once', () => {
+    const made = vi.spyOn(Intl, 'DateTimeFormat')
+    const condition = compile('x.getHours("Asia/Tokyo") == 9 && x.getMinutes("Asia/Tokyo") == 0', { x: 'timestamp' })
+    const answers = [1, 2].map((day) => told(condition, { x: `2026-03-0${day}T00:00:00Z` }))
+    expect([answers, made.mock.calls.length]).toEqual([[true, true], 1])
+    made.mockRestore()
   })
 
   test('does not depend on the time zone of the process', () => {
