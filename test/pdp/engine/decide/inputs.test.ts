@@ -246,7 +246,7 @@ describe.runIf(LONG)('a copy of the source', () => {
   ])('is found out that remembers %s', async (issue, where, edits) => {
     const root = pathToFileURL(`${join(plantSource(`inputs ${issue}`, edits), 'pdp')}/`).href
     const planted: { createPdp: typeof createPdp } = await import(`${root}engine/decision-point/create-pdp.ts`)
-    const memory: { memoryStore: typeof memoryStore } = await import(`${root}store/memory/memory.ts`)
+    const memory: { memoryStore: typeof memoryStore } = await import(`${root}engine/store/memory/memory.ts`)
     const { currentView, positions, ...far } = memory.memoryStore()
     const store = where === 'near' ? { ...far, currentView, positions } : far
     await fill(store)
