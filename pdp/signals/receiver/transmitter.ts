@@ -78,66 +78,25 @@ export function createTransmitter(
   settings: TransmitterSettings,
   { fetch, clock }: { readonly fetch: TransmitterFetch; readonly clock: () => number },
 ): Transmitter {
+  const { token_endpoint: tokenEndpoint } = settings.authorization
   let token: Token | null = null
   let fetching: Promise<Token> | null = null
 
   /** One for all calls that are under way. */
   async function bearer(): Promise<Token> {
-    const { token_endpoint: endpoint } = settings.authorization
-    if (endpoint === undefined) return { value: settings.secret(), untilMs: Number.POSITIVE_INFINITY }
+    if (tokenEndpoint === undefined) return { value: settings.secret(), untilMs: Number.POSITIVE_INFINITY }
     if (token !== null && clock() < token.untilMs) return token
-    fetching ??= fetchToken(endpoint).finally(() => {
+    fetching ??= fetchToken(fetch, tokenEndpoint, { settings, clock }).finally(() => {
       fetching = null
     })
     token = await fetching
     return token
   }
 
-  /** RFC 6749 section 4.4. */
-  async function fetchToken(endpoint: string): Promise<Token> {
-    const { client_id: id = '', scope = 'ssf.manage', resource } = settings.authorization
-    // Section 2.3.1: both are form-encoded before they are joined.
-    const [user = '', password = ''] = [id, settings.secret()].map((part) =>
-      new URLSearchParams({ v: part }).toString().slice(2),
-    )
-    const { body } = await send(endpoint, {
-      method: 'POST',
-      headers: {
-        authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`,
-        'content-type': 'application/x-www-form-urlencoded',
-      },
-      body: new URLSearchParams({ grant_type: 'client_credentials', scope, ...(resource && { resource }) }).toString(),
-      statuses: [200],
-    })
-    const { access_token: value, expires_in: seconds } = members(body) ?? {}
-    if (typeof value !== 'string' || !/^[\x21-\x7e]+$/.test(value))
-      throw new TransmitterError(`${endpoint} answered without an access token`)
-    const livesMs = typeof seconds === 'number' && seconds > 0 ? Math.min(seconds * 1_000, TOKEN_MS_MAX) : 60_000
-    return { value, untilMs: clock() + Math.max(livesMs - TOKEN_MARGIN_MS, livesMs / 2) }
-  }
-
-  async function send(url: string, { statuses, isPoll = false, signal, ...init }: SendOptions): Promise<Answer> {
-    const deadline = AbortSignal.timeout(isPoll ? POLL_MS : CALL_MS)
-    const { status, body } = await fetch(url, {
-      ...init,
-      headers: { accept: 'application/json', ...init.headers },
-      redirect: 'manual',
-      signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
-    }).catch((err: unknown) => {
-      throw new TransmitterError(`${url}: ${messageOf(err)}`, null, err)
-    })
-    if (statuses.includes(status)) {
-      const bytesMax = isPoll ? POLL_BYTES_MAX : ANSWER_BYTES_MAX
-      return { status, body: await readBody(body, { url, bytesMax }) }
-    }
-    await body?.cancel()
-    throw new TransmitterError(`${init.method} ${url} answered ${status}`, status)
-  }
-
   async function call(method: string, url: string, options: CallOptions): Promise<Answer> {
     const { body, ...rest } = options
     const asked = async ({ value }: Token): Promise<Answer> =>
-      send(url, {
+      send(fetch, url, {
         ...rest,
         method,
         headers: {
@@ -152,7 +111,7 @@ export function createTransmitter(
     } catch (err) {
       // The token ended before its time: the transmitter was restarted, or our client was changed.
       const isEnded = err instanceof TransmitterError && err.status === 401
-      if (!isEnded || settings.authorization.token_endpoint === undefined) throw err
+      if (!isEnded || tokenEndpoint === undefined) throw err
       if (token === used) token = null
       return asked(await bearer())
     }
@@ -162,10 +121,59 @@ export function createTransmitter(
     call,
     async metadata() {
       const url = settings.metadataUri ?? wellKnown(settings.issuer)
-      const { body } = await send(url, { method: 'GET', headers: {}, statuses: [200] })
+      const { body } = await send(fetch, url, { method: 'GET', headers: {}, statuses: [200] })
       return parseMetadata(members(body), { url, issuer: settings.issuer })
     },
   }
+}
+
+/** RFC 6749 section 4.4. */
+async function fetchToken(
+  fetch: TransmitterFetch,
+  endpoint: string,
+  { settings, clock }: { readonly settings: TransmitterSettings; readonly clock: () => number },
+): Promise<Token> {
+  const { client_id: id = '', scope = 'ssf.manage', resource } = settings.authorization
+  // Section 2.3.1: both are form-encoded before they are joined.
+  const [user = '', password = ''] = [id, settings.secret()].map((part) =>
+    new URLSearchParams({ v: part }).toString().slice(2),
+  )
+  const { body } = await send(fetch, endpoint, {
+    method: 'POST',
+    headers: {
+      authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`,
+      'content-type': 'application/x-www-form-urlencoded',
+    },
+    body: new URLSearchParams({ grant_type: 'client_credentials', scope, ...(resource && { resource }) }).toString(),
+    statuses: [200],
+  })
+  const { access_token: value, expires_in: seconds } = members(body) ?? {}
+  if (typeof value !== 'string' || !/^[\x21-\x7e]+$/.test(value))
+    throw new TransmitterError(`${endpoint} answered without an access token`)
+  const livesMs = typeof seconds === 'number' && seconds > 0 ? Math.min(seconds * 1_000, TOKEN_MS_MAX) : 60_000
+  return { value, untilMs: clock() + Math.max(livesMs - TOKEN_MARGIN_MS, livesMs / 2) }
+}
+
+async function send(
+  fetch: TransmitterFetch,
+  url: string,
+  { statuses, isPoll = false, signal, ...init }: SendOptions,
+): Promise<Answer> {
+  const deadline = AbortSignal.timeout(isPoll ? POLL_MS : CALL_MS)
+  const { status, body } = await fetch(url, {
+    ...init,
+    headers: { accept: 'application/json', ...init.headers },
+    redirect: 'manual',
+    signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
+  }).catch((err: unknown) => {
+    throw new TransmitterError(`${url}: ${messageOf(err)}`, null, err)
+  })
+  if (statuses.includes(status)) {
+    const bytesMax = isPoll ? POLL_BYTES_MAX : ANSWER_BYTES_MAX
+    return { status, body: await readBody(body, { url, bytesMax }) }
+  }
+  await body?.cancel()
+  throw new TransmitterError(`${init.method} ${url} answered ${status}`, status)
 }
 
 type Token = { readonly value: string; readonly untilMs: number }

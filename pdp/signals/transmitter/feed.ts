@@ -40,29 +40,12 @@ const ANCESTORS = `
 
 /** `onError`: the database did not answer; it is asked again. */
 export function createFeed(deps: { readonly sql: Queries; readonly onError: (error: unknown) => void }): Feed {
-  const { sql } = deps
+  const { sql, onError } = deps
   const listeners = new Set<() => void>()
-  let kept: OutboxRow[] = []
+  let kept: readonly OutboxRow[] = []
   let newest = -1
-  let closed = false
-  let reading: Promise<void> | null = null
-  let pokedAgain = false
-  let newsMs = Number.NEGATIVE_INFINITY
-  let timer: NodeJS.Timeout | null = null
-  let dueMs = Number.POSITIVE_INFINITY
 
-  async function read(after: number): Promise<readonly OutboxRow[]> {
-    const rows = await sql.query<Row>(READ, [after])
-    const organizations = [...new Set(rows.flatMap(organizationsOf))]
-    const found =
-      organizations.length === 0
-        ? []
-        : await sql.query<{ id: string; above: readonly string[] }>(ANCESTORS, [organizations])
-    const ancestors = new Map(found.map(({ id, above }) => [id, above]))
-    return rows.map((row) => ({ ...row, ancestors }))
-  }
-
-  async function follow(): Promise<void> {
+  async function follow(): Promise<boolean> {
     const before = newest
     try {
       await numberEvents(sql)
@@ -70,41 +53,19 @@ export function createFeed(deps: { readonly sql: Queries; readonly onError: (err
       // The first look: streams that are behind find what they missed in memory. Or a database that was restored: what is kept
       // of later numbers never happened there.
       const isNew = before < 0 || stored < before
-      let [at, news]: [number, OutboxRow[]] = isNew ? [Math.max(0, stored - KEPT_MAX), []] : [before, kept]
-      while (at < stored) {
-        const page = await read(at)
-        news = [...news, ...page].slice(-KEPT_MAX)
-        // Those that are missing were deleted meanwhile.
-        at = page.at(-1)?.seq ?? stored
-      }
-      newest = at
-      kept = news
+      kept = isNew
+        ? await readUpTo(sql, stored, Math.max(0, stored - KEPT_MAX), [])
+        : await readUpTo(sql, stored, before, kept)
+      // A page may hold events that were numbered meanwhile.
+      newest = Math.max(stored, kept.at(-1)?.seq ?? 0)
     } catch (err) {
-      deps.onError(err)
+      onError(err)
     }
-    if (newest === before) return
-    newsMs = performance.now()
+    if (newest === before) return false
     for (const listener of [...listeners]) listener()
+    return true
   }
-
-  function schedule(ms: number): void {
-    const atMs = performance.now() + ms
-    if (closed || atMs >= dueMs) return
-    if (timer !== null) clearTimeout(timer)
-    dueMs = atMs
-    timer = setTimeout(run, ms)
-    timer.unref()
-  }
-  function run(): void {
-    dueMs = Number.POSITIVE_INFINITY
-    timer = null
-    pokedAgain = false
-    reading = follow().then(() => {
-      reading = null
-      schedule(pokedAgain ? POKED_AGAIN_MS : POLL_MS)
-    })
-  }
-  schedule(0)
+  const looks = createLooks(follow)
 
   function recent(after: number): readonly OutboxRow[] | null {
     if (newest >= 0 && after >= newest) return []
@@ -119,25 +80,87 @@ export function createFeed(deps: { readonly sql: Queries; readonly onError: (err
   return {
     newest: () => newest,
     recent,
-    after: async (after) => recent(after) ?? read(after),
+    after: async (after) => recent(after) ?? read(sql, after),
     async fresh(after) {
       const known = recent(after) ?? []
       if (known.length > 0) return known
       await numberEvents(sql)
-      return read(after)
+      return read(sql, after)
     },
-    poke() {
-      if (reading === null) schedule(performance.now() - newsMs < POKED_AGAIN_MS ? POKED_AGAIN_MS : POKED_MS)
-      else pokedAgain = true
-    },
+    poke: looks.poke,
     subscribe(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
+    close: looks.close,
+  }
+}
+
+/** Looks at once, then every `POLL_MS`, and sooner after a poke. `look` returns whether there was news, and does not throw. */
+function createLooks(look: () => Promise<boolean>) {
+  let looking: Promise<void> | null = null
+  let isPokedAgain = false
+  let newsMs = Number.NEGATIVE_INFINITY
+  let timer: NodeJS.Timeout | null = null
+  let dueMs = Number.POSITIVE_INFINITY
+  let closed = false
+
+  function schedule(ms: number): void {
+    const atMs = performance.now() + ms
+    if (closed || atMs >= dueMs) return
+    if (timer !== null) clearTimeout(timer)
+    dueMs = atMs
+    timer = setTimeout(run, ms)
+    timer.unref()
+  }
+  function run(): void {
+    dueMs = Number.POSITIVE_INFINITY
+    timer = null
+    isPokedAgain = false
+    looking = look().then((isNews) => {
+      looking = null
+      if (isNews) newsMs = performance.now()
+      schedule(isPokedAgain ? POKED_AGAIN_MS : POLL_MS)
+    })
+  }
+  schedule(0)
+  return {
+    poke(): void {
+      if (looking === null) schedule(performance.now() - newsMs < POKED_AGAIN_MS ? POKED_AGAIN_MS : POKED_MS)
+      else isPokedAgain = true
+    },
     async close() {
       closed = true
       if (timer !== null) clearTimeout(timer)
-      await reading
+      await looking
     },
   }
+}
+
+/** The newest `KEPT_MAX` of `before` and all after the number `at`. */
+async function readUpTo(
+  sql: Queries,
+  newest: number,
+  at: number,
+  before: readonly OutboxRow[],
+): Promise<readonly OutboxRow[]> {
+  let kept = before
+  while (at < newest) {
+    const page = await read(sql, at)
+    kept = [...kept, ...page].slice(-KEPT_MAX)
+    // Those that are missing were deleted meanwhile.
+    at = page.at(-1)?.seq ?? newest
+  }
+  return kept
+}
+
+async function read(sql: Queries, after: number): Promise<readonly OutboxRow[]> {
+  const rows = await sql.query<Row>(READ, [after])
+  const organizations = [...new Set(rows.flatMap(organizationsOf))]
+  const found =
+    organizations.length === 0
+      ? []
+      : await sql.query<{ id: string; above: readonly string[] }>(ANCESTORS, [organizations])
+  const ancestors = new Map(found.map(({ id, above }) => [id, above]))
+  return rows.map((row) => ({ ...row, ancestors }))
 }

@@ -63,103 +63,120 @@ export function createScheduler(deps: {
   readonly heldMax: number
   readonly log: Log
 }): Scheduler {
-  const { issuer, sql, feed, log, deliver } = deps
-  let entries: ReadonlyMap<string, Entry> = new Map()
-  let bounded: ReadonlyMap<string | null, readonly Entry[]> = new Map()
-  let seen = -1
+  const { issuer, sql, feed, log, deliver, onSilent, onHolding, heldMax } = deps
+  const entries = createEntries(issuer, feed)
+  const counts = createHeldCounts({ heldMax, onHolding, log })
+  const rounds = createRounds({ deliver, log, wanted: (id) => entries.get(id)?.wanted ?? feed.newest() })
+  const waits = createWaits()
   let passedAtMs = Number.NEGATIVE_INFINITY
   let closed = false
-  let sweeping: Promise<void> | null = null
-  let counting: Promise<void> | null = null
-  const holding = new Set<string>()
-  const counted = new Map<string, number>()
-  const rounds = createRounds({ deliver, log, wanted: (id) => entries.get(id)?.wanted ?? feed.newest() })
-  const waits = new Map<string, (why: 'woken' | 'ended') => void>()
 
   function wake(id: string, isFailing = false): void {
-    const waiting = waits.get(id)
-    if (waiting !== undefined) waiting('woken')
-    else if (!closed && entries.get(id)?.row.endpointUrl !== null) rounds.begin(id, isFailing)
+    if (waits.wake(id) || closed) return
+    if (entries.get(id)?.row.endpointUrl !== null) rounds.begin(id, isFailing)
   }
-
-  /** Streams of the event's organizations and those above, and streams without a bound. */
-  function* candidates(row: OutboxRow): Iterable<Entry> {
-    const above = new Set<string | null>([null, ...[...row.ancestors.values()].flat()])
-    for (const bound of above) yield* bounded.get(bound) ?? []
-  }
-
-  async function follow(): Promise<void> {
-    if (seen < 0) seen = feed.newest()
-    if (seen > feed.newest()) {
-      // The database was restored: what was found out about later events is void.
-      seen = feed.newest()
-      entries = new Map()
-    }
-    while (seen < feed.newest()) {
-      const rows = await feed.after(seen)
-      for (const row of rows) if (row.seq > seen) announce(row)
-      seen = Math.max(seen, rows.at(-1)?.seq ?? feed.newest())
-    }
-  }
-  function announce(row: OutboxRow): void {
-    for (const entry of candidates(row)) {
-      if (contentOf(issuer, row, entry.audience) === null) continue
-      entry.wanted = Math.max(entry.wanted, row.seq)
+  const follow = createFollower(feed, {
+    onRestored: () => entries.forget(),
+    onEvent(event) {
       // After a failure the sweep says when.
-      if (entry.row.attemptsCount === 0) wake(entry.row.id)
-    }
-  }
-  const unsubscribe = feed.subscribe(() => {
-    follow().catch((err: unknown) => log.warn({ event: 'signals_not_read', err }))
+      for (const { row } of entries.announce(event)) if (row.attemptsCount === 0) wake(row.id)
+    },
   })
+  const warn = (err: unknown): void => log.warn({ event: 'signals_not_read', err })
+  const unsubscribe = feed.subscribe(() => void follow().catch(warn))
 
   async function sweep(): Promise<void> {
     const newest = feed.newest()
     if (newest < 0) return
     await follow()
-    const rows = await sql.query<Row>(SURVEY)
-    entries = new Map(rows.map((row) => [row.id, entryOf(row, entries.get(row.id))]))
-    for (const id of counted.keys()) if (!entries.has(id)) counted.delete(id)
-    bounded = Map.groupBy(entries.values(), ({ audience }) => audience.bounds.find((bound) => bound !== null) ?? null)
-    const passed: string[] = []
+    entries.replace(await sql.query<Row>(SURVEY))
+    counts.keep((id) => entries.get(id) !== undefined)
     const isPassing = performance.now() - passedAtMs >= PASSED_MS
     if (isPassing) passedAtMs = performance.now()
-    for (const entry of entries.values()) {
+    const passed: string[] = []
+    for (const entry of entries.all()) {
       const { row } = entry
       const state = stateOf(entry, { newest, behindMin: isPassing ? 1 : PASSED_MIN })
       if (state === 'due') wake(row.id, row.attemptsCount > 0)
       if (state === 'passed') passed.push(row.id)
-      if (isHolding(row, newest) && isGrown(row.id, newest)) holding.add(row.id)
+      counts.note(row, newest)
       if (!row.isSilent || row.hasPending) continue
-      await deps.onSilent(row.id)
+      await onSilent(row.id)
       wake(row.id)
     }
     if (passed.length > 0) await sql.query(PASS, [passed, newest])
-    counting ??= countHeld().finally(() => {
-      counting = null
-    })
+    counts.begin()
   }
-  /** It takes nothing, and so much happened since that all of it would be too much. */
-  const isHolding = ({ status, endpointUrl, attemptsCount, cursor }: Row, newest: number): boolean =>
-    newest - cursor > deps.heldMax && (status === 'paused' || endpointUrl === null || attemptsCount > 0)
-  /** For the first time, or since it was counted last. */
-  function isGrown(id: string, newest: number): boolean {
-    const before = counted.get(id)
-    if (before !== undefined && newest >= before && newest - before < deps.heldMax * COUNTED_SHARE) return false
-    counted.set(id, newest)
-    return true
+  const sweeps = createSweeps(() => sweep().catch(warn))
+
+  return {
+    wake: (id) => wake(id),
+    refresh: sweeps.begin,
+    wait: waits.wait,
+    async close() {
+      closed = true
+      unsubscribe()
+      waits.close()
+      await sweeps.close()
+      await counts.close()
+      await rounds.close()
+    },
   }
-  /** Beside the sweeps, which others wait for. */
-  async function countHeld(): Promise<void> {
-    for (const id of holding) {
-      holding.delete(id)
-      for (let isDone = false; !isDone && !closed; )
-        isDone = await deps.onHolding(id).catch((err: unknown) => {
-          log.warn({ event: 'signals_not_counted', stream: id, err })
-          return true
-        })
+}
+
+/** Every second, and when something asks for one: one at a time, and one more for all that ask meanwhile. */
+function createSweeps(sweep: () => Promise<void>) {
+  let isOutdated = false
+  let closed = false
+  let sweeping: Promise<void> | null = null
+  function begin(): void {
+    isOutdated = true
+    sweeping ??= (async () => {
+      while (isOutdated && !closed) {
+        isOutdated = false
+        await sweep()
+      }
+      sweeping = null
+    })()
+  }
+  const timer = setInterval(begin, SWEEP_MS)
+  timer.unref()
+  return {
+    begin,
+    async close() {
+      closed = true
+      clearInterval(timer)
+      await sweeping
+    },
+  }
+}
+
+/** Tells each event that the feed has once. */
+function createFollower(
+  feed: Feed,
+  { onEvent, onRestored }: { readonly onEvent: (row: OutboxRow) => void; readonly onRestored: () => void },
+): () => Promise<void> {
+  let seen = -1
+  return async () => {
+    if (seen < 0) seen = feed.newest()
+    if (seen > feed.newest()) {
+      // The database was restored: what was found out about later events is void.
+      seen = feed.newest()
+      onRestored()
+    }
+    while (seen < feed.newest()) {
+      const rows = await feed.after(seen)
+      for (const row of rows) if (row.seq > seen) onEvent(row)
+      seen = Math.max(seen, rows.at(-1)?.seq ?? feed.newest())
     }
   }
+}
+
+/** The streams as the latest sweep read them. */
+function createEntries(issuer: string, feed: Feed) {
+  let entries: ReadonlyMap<string, Entry> = new Map()
+  let bounded: ReadonlyMap<string | null, readonly Entry[]> = new Map()
+
   /** Where the stream was known before as it is now, `announce` saw the events that came since. */
   function entryOf(row: Row, before: Entry | undefined): Entry {
     if (before !== undefined && isSame(before.row, row)) return { ...before, row }
@@ -169,36 +186,106 @@ export function createScheduler(deps: {
     const isAll = ahead !== null && (ahead.at(-1)?.seq ?? row.cursor) >= feed.newest()
     return { row, audience, wanted: isAll ? (own?.seq ?? row.cursor) : feed.newest() }
   }
-  /** `passed`: what is new is not for this stream. */
-  function stateOf(
-    { row, wanted }: Entry,
-    { newest, behindMin }: { readonly newest: number; readonly behindMin: number },
-  ): 'due' | 'passed' | 'idle' {
-    const due = row.isDue ? 'due' : 'idle'
-    if (row.hasPending || row.announcedNumber !== null) return due
-    if (row.status !== 'enabled') return 'idle'
-    if (row.cursor < wanted) return due
-    return newest - row.cursor < behindMin ? 'idle' : 'passed'
-  }
-  let isOutdated = false
-  function refresh(): void {
-    isOutdated = true
-    sweeping ??= (async () => {
-      while (isOutdated && !closed) {
-        isOutdated = false
-        await sweep().catch((err: unknown) => log.warn({ event: 'signals_not_read', err }))
-      }
-      sweeping = null
-    })()
-  }
-  const timer = setInterval(refresh, SWEEP_MS)
-  timer.unref()
-
   return {
-    wake: (id) => wake(id),
-    refresh,
-    wait: (id, signal) =>
-      new Promise((resolve) => {
+    get: (id: string) => entries.get(id),
+    all: () => entries.values(),
+    /** Yields those whose event it is: streams of its organizations and those above, and streams without a bound. */
+    *announce(event: OutboxRow): Iterable<Entry> {
+      const above = new Set<string | null>([null, ...[...event.ancestors.values()].flat()])
+      for (const bound of above)
+        for (const entry of bounded.get(bound) ?? []) {
+          if (contentOf(issuer, event, entry.audience) === null) continue
+          entry.wanted = Math.max(entry.wanted, event.seq)
+          yield entry
+        }
+    },
+    replace(rows: readonly Row[]): void {
+      entries = new Map(rows.map((row) => [row.id, entryOf(row, entries.get(row.id))]))
+      bounded = Map.groupBy(entries.values(), ({ audience }) => audience.bounds.find((bound) => bound !== null) ?? null)
+    },
+    /** The next `replace` looks at all events again. */
+    forget(): void {
+      entries = new Map()
+    },
+  }
+}
+
+/** `passed`: what is new is not for this stream. */
+function stateOf(
+  { row, wanted }: Entry,
+  { newest, behindMin }: { readonly newest: number; readonly behindMin: number },
+): 'due' | 'passed' | 'idle' {
+  const due = row.isDue ? 'due' : 'idle'
+  if (row.hasPending || row.announcedNumber !== null) return due
+  if (row.status !== 'enabled') return 'idle'
+  if (row.cursor < wanted) return due
+  return newest - row.cursor < behindMin ? 'idle' : 'passed'
+}
+
+/** Counts what streams hold beside the sweeps, which others wait for. */
+function createHeldCounts(deps: {
+  readonly heldMax: number
+  readonly onHolding: (id: string) => Promise<boolean>
+  readonly log: Log
+}) {
+  const { heldMax, onHolding, log } = deps
+  const holding = new Set<string>()
+  /** The newest event when a stream was counted last. */
+  const counted = new Map<string, number>()
+  let counting: Promise<void> | null = null
+  let closed = false
+
+  /** It takes nothing, and so much happened since that all of it would be too much. */
+  const isHolding = ({ status, endpointUrl, attemptsCount, cursor }: Row, newest: number): boolean =>
+    newest - cursor > heldMax && (status === 'paused' || endpointUrl === null || attemptsCount > 0)
+
+  async function count(): Promise<void> {
+    for (const id of holding) {
+      holding.delete(id)
+      for (let isDone = false; !isDone && !closed; )
+        isDone = await onHolding(id).catch((err: unknown) => {
+          log.warn({ event: 'signals_not_counted', stream: id, err })
+          return true
+        })
+    }
+  }
+  return {
+    note(row: Row, newest: number): void {
+      if (!isHolding(row, newest)) return
+      const before = counted.get(row.id)
+      if (before !== undefined && newest >= before && newest - before < heldMax * COUNTED_SHARE) return
+      counted.set(row.id, newest)
+      holding.add(row.id)
+    },
+    /** Forgets the other streams. */
+    keep(isKept: (id: string) => boolean): void {
+      for (const id of counted.keys()) if (!isKept(id)) counted.delete(id)
+    },
+    begin(): void {
+      counting ??= count().finally(() => {
+        counting = null
+      })
+    },
+    async close() {
+      closed = true
+      await counting
+    },
+  }
+}
+
+/** Long polls: at most one for a stream. */
+function createWaits() {
+  const waits = new Map<string, (why: 'woken' | 'ended') => void>()
+  let closed = false
+  return {
+    /** False: none waits for this stream. */
+    wake(id: string): boolean {
+      const waiting = waits.get(id)
+      waiting?.('woken')
+      return waiting !== undefined
+    },
+    wait: (id: string, signal: AbortSignal) =>
+      new Promise<'woken' | 'ended'>((resolve) => {
         waits.get(id)?.('ended')
         const done = (why: 'woken' | 'ended'): void => {
           if (waits.get(id) === done) waits.delete(id)
@@ -210,14 +297,9 @@ export function createScheduler(deps: {
         waits.set(id, done)
         if (signal.aborted || closed) abort()
       }),
-    async close() {
+    close(): void {
       closed = true
-      clearInterval(timer)
-      unsubscribe()
       for (const end of [...waits.values()]) end('ended')
-      await sweeping
-      await counting
-      await rounds.close()
     },
   }
 }
