@@ -2,7 +2,7 @@
 import { MEMBERSHIP_RELATIONS } from '../../../shared/domain/membership.ts'
 import type { Direct, Expression, Model } from '../model.ts'
 
-type TypeRelation = { readonly type: string; readonly relation: string }
+export type TypeRelation = { readonly type: string; readonly relation: string }
 
 /** False where it cannot be told from the models alone. */
 export function hasSameAnswers(before: Model, after: Model, place: TypeRelation): boolean {

@@ -1,0 +1,313 @@
+/**
+ * Whether everybody who has a relation under one model has it under another, whatever the tuples are. A claim "who is in all of
+ * these is in one of those" is taken apart by the rules of the sequent calculus, with relations in place of propositions: a
+ * union on the left, or an intersection on the right, makes a claim for each part, and what is subtracted changes its side. What
+ * is left speaks about tuples; each of these leads to a claim about the object that it names. A claim that meets itself holds,
+ * because a subject has a relation by finitely many tuples, and the same claim about the next of them is about fewer.
+ */
+import { MEMBERSHIP_RELATIONS } from '../../../shared/domain/membership.ts'
+import type { Direct, Expression, Model } from '../model.ts'
+import { hasSameAnswers, type TypeRelation } from './same-answers.ts'
+
+/**
+ * Tuples that would give a subject the one and not the other: a tree, since each tuple names its subject or an object with tuples
+ * of its own. Conditions are taken to hold. It is a guess that the engine has to confirm.
+ */
+export type Counterexample = { readonly type: string; readonly tuples: readonly ExampleTuple[] }
+type ExampleTuple = {
+  readonly relation: string
+  readonly condition: string | null
+  /** `subject`: who is asked about. `everybody`: the wildcard of the subject's type. */
+  readonly names: 'subject' | 'everybody' | { readonly object: Counterexample; readonly relation: string | null }
+}
+/** `proved`, an example that may show the contrary, or null where neither was found. */
+export type Containment = 'proved' | Counterexample | null
+
+/** Claims that are looked at for one question. */
+const CLAIMS_MAX = 20_000
+
+/** Each side of a claim, and the relation whose tuples its `direct` parts are. */
+type Side = 'few' | 'many'
+type Named = { readonly side: Side; readonly relation: string }
+type Formula = Named & {
+  readonly expression: Expression
+  /** Relations that it was unfolded from, on the same object. */
+  readonly within: readonly string[]
+  /** It came from the other side of its claim, so nothing says that it is about fewer tuples. */
+  readonly isMoved: boolean
+}
+type Claim = { readonly type: string; readonly left: Named | null; readonly right: readonly Named[] }
+/** One of the tuples that a relation may consist of. */
+type Entry = {
+  readonly tuple: string
+  readonly condition: string | null
+  readonly next: 'subject' | 'everybody' | TypeRelation
+  readonly through: 'userset' | 'object'
+}
+type Branch = { readonly todo: readonly (readonly [isLeft: boolean, Formula])[]; readonly done: readonly string[] }
+type Leaf = { readonly left: readonly Formula[]; readonly right: readonly Formula[] }
+
+/**
+ * @param few the model of the relation at `place` that is held to be the smaller one.
+ * @param many the model that it is compared with; null: nobody, so that `proved` says that nobody can ever have it.
+ * @param subject the type of the subjects.
+ */
+export function contains(many: Model | null, few: Model, place: TypeRelation, subject: string): Containment {
+  const models = { few, many: many ?? few }
+  if (many !== null && hasSameAnswers(few, many, place)) return 'proved'
+  if (models.few.has('group') !== models.many.has('group')) return null
+  if (dependsOnItsAbsence(models.few, place) || dependsOnItsAbsence(models.many, place)) return null
+  const left: Named = { side: 'few', relation: place.relation }
+  const right: readonly Named[] = many === null ? [] : [{ side: 'many', relation: place.relation }]
+  return new Prover(models, subject).decide({ type: place.type, left, right })
+}
+
+class Prover {
+  readonly #models: Readonly<Record<Side, Model>>
+  readonly #subject: string
+  readonly #proved = new Set<string>()
+  /** Claims under way, and whether each was reached through a formula that changed sides. */
+  readonly #open: { readonly name: string; readonly isMoved: boolean }[] = []
+  #claims = 0
+  /** The outermost claim that a proof leans on. */
+  #leansOn = Number.POSITIVE_INFINITY
+
+  constructor(models: Readonly<Record<Side, Model>>, subject: string) {
+    this.#models = models
+    this.#subject = subject
+  }
+
+  decide(claim: Claim, isMoved = false): Containment {
+    const { type, left, right } = claim
+    const name = `${type} ${left?.side} ${left?.relation} ${right.map((r) => `${r.side} ${r.relation}`).sort()}`
+    if (this.#proved.has(name)) return 'proved'
+    const at = this.#open.findIndex((open) => open.name === name)
+    if (at >= 0) {
+      if (isMoved || this.#open.slice(at + 1).some((open) => open.isMoved)) return null
+      this.#leansOn = Math.min(this.#leansOn, at)
+      return 'proved'
+    }
+    if (++this.#claims > CLAIMS_MAX) return null
+    const outer = this.#leansOn
+    this.#leansOn = Number.POSITIVE_INFINITY
+    this.#open.push({ name, isMoved })
+    const found = this.#branches(type, claim)
+    this.#open.pop()
+    if (found === 'proved' && this.#leansOn >= this.#open.length) this.#proved.add(name)
+    this.#leansOn = Math.min(outer, this.#leansOn < this.#open.length ? this.#leansOn : Number.POSITIVE_INFINITY)
+    return found
+  }
+
+  #branches(type: string, { left, right }: Claim): Containment {
+    const named = (of: Named): Formula => ({
+      ...of,
+      expression: { kind: 'computed', relation: of.relation },
+      within: [],
+      isMoved: false,
+    })
+    const todo = [
+      ...(left === null ? [] : [[true, named(left)] as const]),
+      ...right.map((of) => [false, named(of)] as const),
+    ]
+    let found: Containment = 'proved'
+    const waiting: (Branch & Leaf)[] = [{ todo, done: [], left: [], right: [] }]
+    for (let branch = waiting.pop(); branch !== undefined; branch = waiting.pop()) {
+      const [next, ...rest] = branch.todo
+      if (next === undefined) {
+        const leaf = this.#leaf(type, branch)
+        // An example decides; where there is none, another branch may have one.
+        if (leaf !== 'proved' && leaf !== null) return leaf
+        if (leaf === null) found = null
+        continue
+      }
+      if (++this.#claims > CLAIMS_MAX) return null
+      waiting.push(...this.#step(type, next, { ...branch, todo: rest }))
+    }
+    return found
+  }
+
+  /** The claims that have to hold in place of one; none where the formula decides it. */
+  #step(
+    type: string,
+    [isLeft, formula]: readonly [boolean, Formula],
+    branch: Branch & Leaf,
+  ): readonly (Branch & Leaf)[] {
+    const { expression, ...common } = formula
+    const part = (of: Expression): readonly [boolean, Formula] => [isLeft, { ...common, expression: of }]
+    const moved = (of: Expression): readonly [boolean, Formula] => [
+      !isLeft,
+      { ...common, expression: of, within: [], isMoved: true },
+    ]
+    const both = (...more: Branch['todo']): Branch & Leaf => ({ ...branch, todo: [...more, ...branch.todo] })
+    switch (expression.kind) {
+      case 'union':
+      case 'intersection':
+        return (expression.kind === 'union') === isLeft
+          ? expression.parts.map((of) => both(part(of)))
+          : [both(...expression.parts.map(part))]
+      case 'exclusion': {
+        const [base, subtract] = [part(expression.base), moved(expression.subtract)]
+        return isLeft ? [both(base, subtract)] : [both(base), both(subtract)]
+      }
+      case 'computed':
+        return this.#unfolded(type, [isLeft, formula], branch)
+      default:
+        return [
+          isLeft ? { ...branch, left: [...branch.left, formula] } : { ...branch, right: [...branch.right, formula] },
+        ]
+    }
+  }
+
+  #unfolded(
+    type: string,
+    [isLeft, formula]: readonly [boolean, Formula],
+    branch: Branch & Leaf,
+  ): readonly (Branch & Leaf)[] {
+    const { side, within, expression } = formula
+    const relation = expression.kind === 'computed' ? expression.relation : ''
+    const known = this.#models[side].get(type)
+    if (known === undefined) {
+      // Nothing says what it consists of: it is what it is.
+      return [
+        isLeft ? { ...branch, left: [...branch.left, formula] } : { ...branch, right: [...branch.right, formula] },
+      ]
+    }
+    const definition = known.get(relation)
+    // Nobody has a relation that is not defined, or that only leads back to itself.
+    if (definition === undefined || (isLeft && within.includes(relation))) return isLeft ? [] : [branch]
+    const name = `${isLeft} ${side} ${relation}`
+    if (branch.done.includes(name)) return [branch]
+    const unfolded: Formula = { ...formula, relation, expression: definition, within: [...within, relation] }
+    return [{ ...branch, done: [...branch.done, name], todo: [[isLeft, unfolded], ...branch.todo] }]
+  }
+
+  /** Holds if one of the left parts holds only by tuples that one of the right parts takes, too. */
+  #leaf(type: string, { left, right }: Leaf): Containment {
+    const tuples: ExampleTuple[] = []
+    let isOpen = false
+    for (const formula of left) {
+      const found = this.#anyTuple(type, formula, right)
+      if (found === 'proved') return 'proved'
+      if (found === null) isOpen = true
+      else tuples.push(found)
+    }
+    return isOpen ? null : { type, tuples }
+  }
+
+  /** A tuple by which a left part holds although no right part does. */
+  #anyTuple(type: string, formula: Formula, right: readonly Formula[]): 'proved' | ExampleTuple | null {
+    const { expression } = formula
+    if (expression.kind === 'computed') {
+      const same = right.some((r) => r.expression.kind === 'computed' && r.expression.relation === expression.relation)
+      return same && this.#isOfNoModel({ type, relation: expression.relation }) ? 'proved' : null
+    }
+    let isOpen = false
+    for (const entry of this.#entries(formula)) {
+      const takers = right.flatMap((of) => this.#entries(of).filter((other) => isSameTuple(entry, other)))
+      const { tuple: relation, condition, next, through } = entry
+      if (typeof next === 'string') {
+        if (takers.length === 0) return { relation, condition, names: next }
+        continue
+      }
+      const rights = takers.flatMap(({ next: at, side }) =>
+        typeof at === 'string' ? [] : [{ side, relation: at.relation }],
+      )
+      const claim = { type: next.type, left: { side: formula.side, relation: next.relation }, right: rights }
+      const found = this.decide(claim, formula.isMoved)
+      if (found === null) isOpen = true
+      else if (found !== 'proved')
+        return {
+          relation,
+          condition,
+          names: { object: found, relation: through === 'userset' ? next.relation : null },
+        }
+    }
+    return isOpen ? null : 'proved'
+  }
+
+  /** The tuples that a part may hold by, for subjects of this type. */
+  #entries({ expression, relation, side }: Formula): readonly (Entry & { readonly side: Side })[] {
+    const isFrom = expression.kind === 'from'
+    if (!isFrom && expression.kind !== 'direct') return []
+    return subjectsOf(isFrom ? expression.parents : expression.allowed).flatMap(({ subject, condition }) => {
+      const [type = '', named] = subject.split('#')
+      let next: Entry['next']
+      if (isFrom && named === undefined && !type.endsWith(':*')) next = { type, relation: expression.relation }
+      else if (!isFrom && named !== undefined) next = { type, relation: named }
+      else if (!isFrom && type === this.#subject) next = 'subject'
+      else if (!isFrom && type === `${this.#subject}:*`) next = 'everybody'
+      else return []
+      const tuple = isFrom ? expression.tupleset : relation
+      return [{ tuple, condition, side, next, through: isFrom ? 'object' : 'userset' }]
+    })
+  }
+
+  /**
+   * Where no model defines anything: no model says who is in a group or a member of an organization. What else tuples of a type
+   * without a model name may lead anywhere.
+   */
+  #isOfNoModel({ type, relation }: TypeRelation): boolean {
+    if (this.#models.few.has(type) || this.#models.many.has(type)) return false
+    return type === 'organization' ? MEMBERSHIP_RELATIONS.has(relation) : type === 'group' && relation === 'member'
+  }
+}
+
+/** Conditions with their definition: another one under the same name is another condition. */
+function subjectsOf({ types, wildcards, usersets, conditional }: Direct) {
+  return [
+    ...[...types, ...[...wildcards].map((type) => `${type}:*`), ...usersets].map((subject) => ({
+      subject,
+      condition: null,
+    })),
+    ...[...(conditional ?? [])].flatMap(([subject, conditions]) =>
+      [...conditions].map(([name, definition]) => ({ subject, condition: `${name} ${JSON.stringify(definition)}` })),
+    ),
+  ]
+}
+
+function isSameTuple(one: Entry, other: Entry): boolean {
+  if (one.tuple !== other.tuple || one.condition !== other.condition || one.through !== other.through) return false
+  if (typeof one.next === 'string' || typeof other.next === 'string') return one.next === other.next
+  // A userset is named by its relation, an object is not.
+  return one.next.type === other.next.type && (one.through === 'object' || one.next.relation === other.next.relation)
+}
+
+/** Whether what the relation reaches leads back to itself through what is subtracted: then an answer may not exist. */
+function dependsOnItsAbsence(model: Model, place: TypeRelation): boolean {
+  const reachedFrom = (start: string): ReadonlySet<string> => {
+    const reached = new Set([start])
+    for (const at of reached) for (const { to } of edgesAt(model, at)) reached.add(to)
+    return reached
+  }
+  return [...reachedFrom(`${place.type}#${place.relation}`)].some((from) =>
+    edgesAt(model, from).some(({ to, isSubtracted }) => isSubtracted && reachedFrom(to).has(from)),
+  )
+}
+
+function edgesAt(model: Model, name: string): readonly Edge[] {
+  const [type = '', relation = ''] = name.split('#')
+  const expression = model.get(type)?.get(relation)
+  return expression === undefined ? [] : edgesOf(expression, type)
+}
+
+type Edge = { readonly to: string; readonly isSubtracted: boolean }
+function edgesOf(expression: Expression, type: string, isSubtracted = false): readonly Edge[] {
+  switch (expression.kind) {
+    case 'direct':
+      return subjectsOf(expression.allowed).flatMap(({ subject }) =>
+        subject.includes('#') ? [{ to: subject, isSubtracted }] : [],
+      )
+    case 'union':
+    case 'intersection':
+      return expression.parts.flatMap((part) => edgesOf(part, type, isSubtracted))
+    case 'exclusion':
+      return [...edgesOf(expression.base, type, isSubtracted), ...edgesOf(expression.subtract, type, true)]
+    case 'computed':
+      return [{ to: `${type}#${expression.relation}`, isSubtracted }]
+    case 'from':
+      return subjectsOf(expression.parents).map(({ subject }) => ({
+        to: `${subject}#${expression.relation}`,
+        isSubtracted,
+      }))
+  }
+}

@@ -1,0 +1,40 @@
+/** The model that a file holds, compiled: a `.fga`, JSON, `fga.mod` or store file. */
+import { relative, resolve } from 'node:path'
+import type { Model } from '../../engine/decide/model.ts'
+import { fileProblem } from '../../shared/process/command/file-problem.ts'
+import { unconfined } from '../model-test/confined-files.ts'
+import { ValidationIssues } from '../model-test/located-yaml.ts'
+import { readModel } from '../model-test/model-file.ts'
+import { type ModelSource, readStoreFile } from '../model-test/store-file.ts'
+
+export type LoadedModel = { readonly source: ModelSource; readonly model: Model }
+/** Lines that say what is wrong with a file, each with its place. */
+export class UnusableModel extends Error {
+  override readonly name = 'UnusableModel'
+  readonly lines: readonly string[]
+  constructor(lines: readonly string[]) {
+    super(lines.join('\n'))
+    this.lines = lines
+  }
+}
+
+/** Throws UnusableModel. */
+export async function loadModel(file: string, directory: string): Promise<LoadedModel> {
+  const path = resolve(directory, file)
+  const issues = new ValidationIssues()
+  try {
+    const source: ModelSource | null = /\.ya?ml$/.test(path)
+      ? (await readStoreFile(path, { read: unconfined, issues })).model
+      : { kind: 'file', file: path, line: 1, from: path }
+    const model = source === null ? null : await readModel(source, { read: unconfined, issues })
+    if (source !== null && model !== null && issues.lines.length === 0) return { source, model }
+  } catch (err) {
+    if (!(err instanceof Error && 'code' in err)) throw err
+    throw new UnusableModel([fileProblem(file, err)])
+  }
+  throw new UnusableModel(issues.lines.map((line) => shortened(line, directory)))
+}
+
+/** Absolute names of files below the working directory are long and say nothing more. */
+export const shortened = (line: string, directory: string): string =>
+  line.startsWith(`${directory}/`) ? relative(directory, line) : line
