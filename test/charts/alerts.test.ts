@@ -7,6 +7,7 @@ import { Registry } from 'prom-client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { openPostgres } from '../../pdp/engine/store/postgres/postgres.ts'
+import { watchServers } from '../../pdp/server/runtime/failover.ts'
 import { countAnswers, hookOutcomes, requestMetrics } from '../../pdp/server/runtime/metrics.ts'
 import { receivedSignals, streamMetrics } from '../../pdp/server/runtime/received-signals.ts'
 import { signalMetrics } from '../../pdp/server/runtime/signals.ts'
@@ -17,6 +18,7 @@ import { observeAnswers } from '../../pdp/server/serve/decisions/observed-answer
 import { createBudgets } from '../../pdp/server/serve/grpc/budgets.ts'
 import { PROBLEM_TITLES } from '../../pdp/shared/base/problems.ts'
 import { createRegistry } from '../../pdp/shared/process/admin-listener.ts'
+import { createLog } from '../../pdp/shared/process/log.ts'
 import { streamStates } from '../../pdp/signals/receiver/streams.ts'
 import { createMetrics } from '../../sidecar/runtime/metrics.ts'
 import { openTestDatabase } from '../support/database.ts'
@@ -53,6 +55,7 @@ beforeAll(async () => {
   const clocks = { clock: () => 0, monotonic: () => 0 }
   decide = observeAnswers(nobody, [countAnswers(pdp, admission)], clocks)
   hookOutcomes(pdp)
+  watchServers({ registry: pdp, log: createLog({ service: 'test', level: 'silent' }) })
   requestMetrics(pdp)
   receivedSignals(pdp)
   streamMetrics(pdp, () => streamStates(opened.sql))

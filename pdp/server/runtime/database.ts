@@ -1,8 +1,9 @@
 /** Opens the database for the server, and for the commands `migrate` and `keys rotate`. */
 import { randomBytes } from 'node:crypto'
+import type { Registry } from 'prom-client'
 import { startEmbeddedPostgres } from '../../engine/store/embedded-postgres/embedded-postgres.ts'
-import { isDatabaseError } from '../../engine/store/postgres/connection/connection.ts'
 import type { OnStatement } from '../../engine/store/postgres/connection/database.ts'
+import { isDatabaseError } from '../../engine/store/postgres/connection/errors.ts'
 import { openPostgres } from '../../engine/store/postgres/postgres.ts'
 import { rotateKeys } from '../../identity/issuer/keys/key-rotation.ts'
 import { type RotationReport, rotateMasterKey } from '../../identity/issuer/keys/master-key-rotation.ts'
@@ -14,6 +15,7 @@ import type { Shutdown } from '../../shared/process/shutdown.ts'
 import type { Spans } from '../../shared/process/tracing/spans.ts'
 import { spanError } from '../../shared/process/tracing/tracing.ts'
 import type { PdpConfig } from './config.ts'
+import { watchServers } from './failover.ts'
 import { installSuccessor, loadMasterKeys, makeSuccessor } from './secrets.ts'
 
 type Database = Awaited<ReturnType<typeof openPostgres>>
@@ -24,8 +26,9 @@ const schemaOf = ({ databaseSchema: schema }: PdpConfig): { readonly schema?: st
 /** Brings the schema up to date. `shutdown` closes the database. Throws StartError. */
 export async function openStore(
   config: PdpConfig,
-  { shutdown, spans, log }: { readonly shutdown: Shutdown; readonly spans: Spans | null; readonly log: Log },
+  of: { readonly shutdown: Shutdown; readonly registry: Registry; readonly spans: Spans | null; readonly log: Log },
 ): Promise<Database> {
+  const { shutdown, registry, spans, log } = of
   let connectionString = config.databaseUrl
   if (connectionString === null) {
     const { dataDirectory } = config
@@ -34,9 +37,8 @@ export async function openStore(
     shutdown.add('embedded PostgreSQL', () => embedded.stop())
     connectionString = embedded.connectionString
   }
-  const opened = await openPostgres({ connectionString, ...schemaOf(config) }, spans && statementSpans(spans)).catch(
-    explainDatabase,
-  )
+  const observers = { onStatement: spans && statementSpans(spans), onServer: watchServers({ log, registry }) }
+  const opened = await openPostgres({ connectionString, ...schemaOf(config) }, observers).catch(explainDatabase)
   shutdown.add('store', () => opened.close())
   return opened
 }

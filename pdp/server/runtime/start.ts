@@ -200,7 +200,7 @@ async function openData(
     atomically,
     connections,
     store: opened,
-  } = commits.watch(await openStore(config, { shutdown, spans, log }))
+  } = commits.watch(await openStore(config, { shutdown, registry, spans, log }))
   const store = timedStore(opened, registry)
   const masterKeys = await openMasterKeys(sql, secrets.masterKeys)
   shutdown.add('master keys', await masterKeys.announce({ log }))

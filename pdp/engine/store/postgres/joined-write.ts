@@ -7,7 +7,7 @@ import { withModels } from '../../worker/worker.ts'
 import { assertChanges } from '../changes.ts'
 import type { TransactionClient, Written } from '../contract.ts'
 import type { Queries } from '../directory.ts'
-import { asPdpError, isDatabaseError } from './connection/connection.ts'
+import { asPdpError, isDatabaseError } from './connection/errors.ts'
 
 export type JoinedWrite = {
   readonly log: string

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import type { Client } from 'pg'
 import { PdpError } from '../../../shared/domain/errors.ts'
 import { ADVISORY_LOCKS } from '../advisory-locks.ts'
-import { isDatabaseError } from './connection/connection.ts'
+import { isDatabaseError } from './connection/errors.ts'
 
 type Migration = { readonly name: string; readonly text: string; readonly digest: string }
 /** SQLSTATE duplicate_table. */

@@ -3,9 +3,13 @@ import pg from 'pg'
 import { quote } from '../../../shared/domain/names.ts'
 import type { Store } from '../contract.ts'
 import type { Sql } from '../directory.ts'
-import { asPdpError, databaseOver } from './connection/connection.ts'
+import { greet } from './connection/checkout.ts'
+import { databaseOver, TIME_LIMITS } from './connection/connection.ts'
 import type { OnStatement, TimeLimits } from './connection/database.ts'
+import { asPdpError } from './connection/errors.ts'
+import { createFence, type Fence, type ServerEvent } from './connection/fence.ts'
 import { createJournalTurns } from './connection/journal-turns.ts'
+import { startProbing } from './connection/probing.ts'
 import { isSchemaName, type Migrated, migrate } from './migrate.ts'
 import { storeOver } from './store.ts'
 import { type Atomically, atomicallyOver } from './unit-of-work.ts'
@@ -81,7 +85,7 @@ export type Connections = {
  */
 export async function openPostgres(
   options: PostgresOptions,
-  onStatement: OnStatement | null = null,
+  observers: { readonly onStatement?: OnStatement | null; readonly onServer?: (event: ServerEvent) => void } = {},
 ): Promise<{
   sql: Sql
   store: Store
@@ -96,12 +100,18 @@ export async function openPostgres(
     throw new TypeError(`schema ${quote(schema)} is not a name of small letters, digits and _`)
   const { applied: migrated, schema: found } = await migrateOnce(connectionString, schema)
   const pools = { reads: openPool(options), transactions: openPool(options) }
-  const database = databaseOver(pools, options.timeLimits, onStatement)
+  const { onStatement = null, onServer } = observers
+  const fence = createFence(onServer)
+  const { report } = fence
+  const { timeLimits: limits = TIME_LIMITS } = options
+  const database = databaseOver(pools, { fence, limits, onStatement })
   const turns = createJournalTurns({ waitMsMax: WRITE_WAIT_MS, waitingMax: WRITES_WAITING_MAX })
-  const close = async (): Promise<void> => void (await Promise.all([pools.reads.end(), pools.transactions.end()]))
-  const atomically = atomicallyOver(database, turns)
+  const endProbing = startProbing(() => probe(options, { fence, answerMs: limits.decisionMs }))
+  const close = async (): Promise<void> =>
+    void (await Promise.all([endProbing(), pools.reads.end(), pools.transactions.end()]))
+  const atomically = atomicallyOver(database, turns, report)
   const store: Store = {
-    ...storeOver(database, turns, { close, schema: found }),
+    ...storeOver(database, turns, { close, report, schema: found }),
     atomically: (locks, work) => atomically(locks, (unit) => work(unit.store)),
   }
   const stateOf = ({ totalCount: open, idleCount: idle, waitingCount: waiting }: pg.Pool) => ({ open, idle, waiting })
@@ -125,11 +135,17 @@ export async function postgresStore(options: PostgresOptions): Promise<Store> {
 }
 
 function openPool(options: PostgresOptions): pg.Pool {
+  const pool = new pg.Pool({ ...clientConfig(options), max: options.poolCountMax ?? 10 })
+  // An idle connection that breaks is replaced by the pool; the query that needs it reports its own error.
+  pool.on('error', () => {})
+  return pool
+}
+
+function clientConfig(options: PostgresOptions): pg.ClientConfig {
   const { url, settings } = withoutSettings(options.connectionString)
   const schema = options.schema === undefined ? [] : [`search_path=${options.schema}`]
-  const pool = new pg.Pool({
+  return {
     connectionString: url,
-    max: options.poolCountMax ?? 10,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEPALIVE_AFTER_MS,
@@ -137,10 +153,21 @@ function openPool(options: PostgresOptions): pg.Pool {
     types: {
       getTypeParser: (oid, format) => PARSERS.get(oid) ?? pg.types.getTypeParser(oid, format),
     },
-  })
-  // An idle connection that breaks is replaced by the pool; the query that needs it reports its own error.
-  pool.on('error', () => {})
-  return pool
+  }
+}
+
+async function probe(options: PostgresOptions, greeting: { readonly fence: Fence; readonly answerMs: number }) {
+  const client = new pg.Client(clientConfig(options))
+  client.on('error', () => {}) // the greeting says so itself
+  try {
+    await client.connect().catch((error: unknown) => {
+      greeting.fence.report({ kind: 'unreachable', error })
+      throw error
+    })
+    await greet(client, greeting)
+  } finally {
+    await client.end()
+  }
 }
 
 /** `options` of a URL would take the place of ours: it comes before them. */

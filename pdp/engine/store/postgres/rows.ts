@@ -149,14 +149,15 @@ export async function readRows(
 ): Promise<Reading> {
   const question = positions.ask(logs)
   const { name, text, values } = rowsStatement(question.values, keys)
-  const rows = (await connection.prepared(name, text, values)) as readonly Row[]
-  const lines: string[] = []
-  const others: Row[] = []
-  for (const row of rows) {
-    if (row[0] === 'vector') lines.push(row[1])
-    else others.push(row)
-  }
-  return { vector: question.read(lines), rows: rowSetsOf(keys, others) }
+  return connection.prepared(name, text, values, (rows, told) => {
+    const lines: string[] = []
+    const others: Row[] = []
+    for (const row of rows as readonly Row[]) {
+      if (row[0] === 'vector') lines.push(row[1])
+      else others.push(row)
+    }
+    return { vector: question.read(lines, told), rows: rowSetsOf(keys, others) }
+  })
 }
 
 /** `vector`: the values of `VECTOR_LINES`. Only the branches that are asked for: each adds to the time it takes to start. */

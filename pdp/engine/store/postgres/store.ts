@@ -10,6 +10,7 @@ import { assertChanges } from '../changes.ts'
 import type { AppliedWrite, EntitlementReading, JournalEntry, Snapshot, Store } from '../contract.ts'
 import { tokenKeys } from '../token-origin.ts'
 import type { Connection, Database } from './connection/database.ts'
+import type { ServerEvent } from './connection/fence.ts'
 import type { JournalTurns } from './connection/journal-turns.ts'
 import { createJoinedWrite } from './joined-write.ts'
 import { entriesInsert, raiseRevision } from './journal.ts'
@@ -41,16 +42,18 @@ class NothingChanged extends Error {
   }
 }
 
+type StoreOptions = {
+  readonly close: () => Promise<void>
+  readonly report: (event: ServerEvent) => void
+  readonly schema?: string
+}
+
 /**
  * `turns`: of the journals. `schema`: where the tables are, quoted, for sessions of the application; without it, nothing is
  * written in those.
  */
-export function storeOver(
-  database: Database,
-  turns: JournalTurns,
-  { close, schema }: { readonly close: () => Promise<void>; readonly schema?: string },
-): Store {
-  const positions = new KnownPositions()
+export function storeOver(database: Database, turns: JournalTurns, { close, report, schema }: StoreOptions): Store {
+  const positions = new KnownPositions((log, revision, known) => report({ kind: 'history', log, revision, known }))
   const snapshotOver = (connection: Connection): Snapshot => ({
     rows: (logs, keys) => readRows(connection, positions, { logs, keys }),
     names: (log, source, page) => readNames(connection, { log, source, ...page }),
@@ -128,22 +131,19 @@ async function readEntries(
   ranges: Parameters<Store['entries']>[0],
   entriesMax: number,
 ): Promise<readonly JournalEntry[]> {
-  const rows = await database.prepared('entries', ENTRIES, [
-    ranges.map((r) => r.log),
-    ranges.map((r) => r.from),
-    ranges.map((r) => r.to),
-    entriesMax + 1,
-  ])
-  const entries = (rows as readonly [string, number, string, Change, string, string, number][]).map(
-    ([log, revision, writeId, change, actor, requestId, atMs]) => ({
-      log,
-      revision,
-      writeId,
-      change,
-      actor,
-      requestId,
-      atMs,
-    }),
+  const values = [ranges.map((r) => r.log), ranges.map((r) => r.from), ranges.map((r) => r.to), entriesMax + 1]
+  const entries = await database.prepared('entries', ENTRIES, values, (rows) =>
+    (rows as readonly [string, number, string, Change, string, string, number][]).map(
+      ([log, revision, writeId, change, actor, requestId, atMs]) => ({
+        log,
+        revision,
+        writeId,
+        change,
+        actor,
+        requestId,
+        atMs,
+      }),
+    ),
   )
   const last = entries[entriesMax]
   if (last === undefined) return entries

@@ -126,16 +126,15 @@ export async function readNames(
 ): Promise<readonly string[]> {
   const { log, source, after, countMax } = request
   if (source.kind === 'members') {
-    const rows = await connection.prepared('names-members', NAMES.members, [
-      log,
-      after?.slice('user:'.length) ?? '',
-      countMax,
-    ])
-    return rows.map(([user]) => `user:${String(user)}`)
+    const start = after?.slice('user:'.length) ?? ''
+    return connection.prepared('names-members', NAMES.members, [log, start, countMax], (rows) =>
+      rows.map(([user]) => `user:${String(user)}`),
+    )
   }
   // `;` is the character after `:`, so that every name of the type lies between the two.
   const [low, high] = [`${source.type}:`, `${source.type};`]
   const start = after === null || after < low ? low : after
-  const rows = await connection.prepared(`names-${source.kind}`, NAMES[source.kind], [log, start, high, countMax])
-  return rows.map(([name]) => String(name))
+  return connection.prepared(`names-${source.kind}`, NAMES[source.kind], [log, start, high, countMax], (rows) =>
+    rows.map(([name]) => String(name)),
+  )
 }

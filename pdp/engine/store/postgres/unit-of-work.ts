@@ -3,6 +3,7 @@ import { DIRECTORY, ENVIRONMENT, type JournalId, TOKENS } from '../../../shared/
 import type { Store } from '../contract.ts'
 import type { Queries, Sql } from '../directory.ts'
 import type { Connection, Database } from './connection/database.ts'
+import type { ServerEvent } from './connection/fence.ts'
 import { type JournalTurns, NO_JOURNAL_TURNS } from './connection/journal-turns.ts'
 import { storeOver } from './store.ts'
 
@@ -29,14 +30,18 @@ const PRESENT = 'select 1 from revision where organization_id = any($1)'
 const APPEARED = `do $$ begin raise exception 'a log appeared' using errcode = 'serialization_failure'; end $$`
 
 /** `turns`: of the journals, which every writer of this process waits for before it takes a connection. */
-export function atomicallyOver(database: Database, turns: JournalTurns): Atomically {
+export function atomicallyOver(
+  database: Database,
+  turns: JournalTurns,
+  report: (event: ServerEvent) => void,
+): Atomically {
   return ({ logs, lengthy = false }, work) => {
     const ordered = inLockOrder(logs)
     const transaction = lengthy ? database.lengthy : database.within
     const transact = async (connection: Connection) => {
       const within = databaseWithin(connection)
       await lockJournals(within, ordered)
-      return work({ sql: within, store: storeOver(within, NO_JOURNAL_TURNS, { close: async () => undefined }) })
+      return work({ sql: within, store: storeOver(within, NO_JOURNAL_TURNS, { close: async () => undefined, report }) })
     }
     return turns.take(ordered, (sinceMs) => transaction('begin', transact, sinceMs))
   }
@@ -66,7 +71,8 @@ function databaseWithin(connection: Connection): Database {
     return turn
   }
   const query: Connection['query'] = (text, values) => inTurn(() => connection.query(text, values))
-  const prepared: Connection['prepared'] = (name, text, values) => inTurn(() => connection.prepared(name, text, values))
+  const prepared: Connection['prepared'] = (name, text, values, read) =>
+    inTurn(() => connection.prepared(name, text, values, read))
   let savepoints = 0
   /** The last savepoint that ended well: it is released when the next begins, and the last of all by the commit. */
   let ended: string | null = null

@@ -2,6 +2,7 @@
 
 import { PdpError } from '../../../shared/domain/errors.ts'
 import type { JournalId, JournalPosition, Vector } from '../../../shared/domain/journal.ts'
+import { readTimeline, TIMELINE } from './connection/checkout.ts'
 import type { Connection } from './connection/database.ts'
 
 /** Positions that are remembered at most, before all are forgotten. */
@@ -14,11 +15,11 @@ const KNOWN_MAX = 10_000
 export const given = (parameter: number, type: string): string => `(select $${parameter}::${type})`
 
 /**
- * Lines of text: the clock and whether this is a standby, after a space; then every journal that does not stand as known, by its
+ * Lines of text: the clock and the server's timeline, after a space; then every journal that does not stand as known, by its
  * place among those asked for, with nothing after it if it is not there. `$1`: journals, `$2`: the write ids that they are known by.
  */
 export const VECTOR_LINES = `
-  select concat_ws(' ', '', extract(epoch from statement_timestamp()) * 1000, current_setting('in_hot_standby'))
+  select concat_ws(' ', '', extract(epoch from statement_timestamp()) * 1000, ${TIMELINE})
   union all select concat_ws(' ', q.place, r.revision, r.write_id, r.entitlement_version, r.entitlement_write_id)
   from unnest(${given(1, 'text[]')}, ${given(2, 'bigint[]')}) with ordinality q(o, known, place)
     left join lateral (select revision, write_id, entitlement_version, entitlement_write_id from revision
@@ -28,8 +29,17 @@ export const VECTOR_LINES = `
 /** The question that goes with a statement with `VECTOR_LINES`, and the reader of its lines. */
 export type VectorQuestion = {
   readonly values: readonly [logs: readonly JournalId[], known: readonly (string | null)[]]
-  /** Throws PdpError `store_unavailable` for a standby, which lags behind its primary: nothing that it says is fresh. */
-  read(lines: Iterable<string>): Vector
+  /**
+   * Tells the timeline (`ReadRows`) before anything is believed. Throws PdpError `store_unavailable` for a standby, which lags
+   * behind its primary: nothing that it says is fresh.
+   */
+  read(lines: Iterable<string>, told: (timeline: number) => void): Vector
+}
+
+type Asked = {
+  readonly logs: readonly JournalId[]
+  readonly known: readonly (JournalPosition | undefined)[]
+  readonly told: (timeline: number) => void
 }
 
 /**
@@ -38,21 +48,27 @@ export type VectorQuestion = {
  */
 export class KnownPositions {
   readonly #known = new Map<JournalId, JournalPosition>()
+  readonly #wentBack: (log: JournalId, revision: number, known: number) => void
+
+  /** `wentBack`: called when a statement told of a lower revision than was known when it was sent. */
+  constructor(wentBack: (log: JournalId, revision: number, known: number) => void = () => undefined) {
+    this.#wentBack = wentBack
+  }
 
   ask(logs: readonly JournalId[]): VectorQuestion {
     const known = logs.map((log) => this.#known.get(log))
     return {
       values: [logs, known.map((position) => position?.writeId ?? null)],
-      read: (lines) => this.#read(logs, known, lines),
+      read: (lines, told) => this.#read({ logs, known, told }, lines),
     }
   }
 
-  #read(logs: readonly JournalId[], known: readonly (JournalPosition | undefined)[], lines: Iterable<string>): Vector {
+  #read({ logs, known, told }: Asked, lines: Iterable<string>): Vector {
     let clockMs: number | null = null
     const moved = new Map<JournalId, JournalPosition | undefined>()
     for (const line of lines) {
       const [place = '', ...words] = line.split(' ')
-      if (place === '') clockMs = readClock(words)
+      if (place === '') clockMs = readClock(words, told)
       else moved.set(logAt(logs, place), readPosition(words))
     }
     if (clockMs === null) throw new TypeError('the statement did not tell the time')
@@ -61,6 +77,8 @@ export class KnownPositions {
     logs.forEach((log, i) => {
       const position = moved.has(log) ? moved.get(log) : known[i]
       if (position !== undefined) positions.set(log, position)
+      const before = known[i]?.revision ?? 0
+      if (position !== undefined && position.revision < before) this.#wentBack(log, position.revision, before)
     })
     return { clockMs, logs: positions }
   }
@@ -81,8 +99,12 @@ export async function readVector(
   logs: readonly JournalId[],
 ): Promise<Vector> {
   const question = positions.ask(logs)
-  const rows = await connection.prepared('vector', VECTOR_LINES, question.values)
-  return question.read((rows as readonly [string][]).map(([line]) => line))
+  return connection.prepared('vector', VECTOR_LINES, question.values, (rows, told) =>
+    question.read(
+      (rows as readonly [string][]).map(([line]) => line),
+      told,
+    ),
+  )
 }
 
 /** Places count from 1. */
@@ -92,8 +114,9 @@ function logAt(logs: readonly JournalId[], place: string): JournalId {
   return log
 }
 
-function readClock([clockMs, hot]: readonly string[]): number {
-  if (hot !== 'off') throw new PdpError('store_unavailable', 'the database is a standby in recovery')
+function readClock([clockMs, timeline]: readonly string[], told: (timeline: number) => void): number {
+  if (timeline === undefined) throw new PdpError('store_unavailable', 'the database is a standby in recovery')
+  told(readTimeline(timeline))
   return Number(clockMs)
 }
 

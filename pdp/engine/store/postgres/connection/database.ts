@@ -3,8 +3,10 @@ import type { Queries, Sql } from '../../directory.ts'
 
 /** One connection's view: rows as objects (`query`) or as arrays through a named, prepared statement (`prepared`). */
 export type Connection = Queries & {
-  prepared(name: string, text: string, values: readonly unknown[]): Promise<readonly (readonly unknown[])[]>
+  prepared<T>(name: string, text: string, values: readonly unknown[], read: ReadRows<T>): Promise<T>
 }
+/** `told`: to be called with the server's timeline, where the rows tell it; throws PdpError `store_unavailable`. */
+export type ReadRows<T> = (rows: readonly (readonly unknown[])[], told: (timeline: number) => void) => T
 export type Database = Sql & {
   prepared: Connection['prepared']
   /** One transaction on one connection. Its time counts from `sinceMs` (performance.now()), by default from now. */

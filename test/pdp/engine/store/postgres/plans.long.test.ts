@@ -152,14 +152,17 @@ async function statementsOf(read: (store: Store) => Promise<unknown>): Promise<r
     sent.push({ text, values })
     return []
   }
-  const connection: Connection = { query: note, prepared: (_, text, values) => note(text, values) }
+  const connection: Connection = {
+    query: note,
+    prepared: async (_, text, values, read) => read(await note(text, values), () => undefined),
+  }
   const recording: Database = {
     ...connection,
     within: (_, work) => work(connection),
     lengthy: (_, work) => work(connection),
     transaction: (work) => work(connection),
   }
-  await read(storeOver(recording, NO_JOURNAL_TURNS, { close: async () => {} })).catch(() => undefined) // no answer is no good answer
+  await read(storeOver(recording, NO_JOURNAL_TURNS, { close: async () => {}, report: () => {} })).catch(() => undefined) // no answer is no good answer
   expect(sent).not.toEqual([])
   return sent
 }

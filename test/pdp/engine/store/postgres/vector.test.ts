@@ -10,6 +10,7 @@ import { openTestDatabase } from '../../../../support/database.ts'
 import { openStatementCounter, type StatementCounter } from '../../../../support/statements.ts'
 import { context, gate, given, organization, put } from '../../../../support/tuples.ts'
 
+const PASS = (): void => undefined
 /** One connection, so that what it has prepared can be looked at. */
 let here: { store: Store; sql: Sql; close(): Promise<void> }
 let elsewhere: typeof here
@@ -97,20 +98,20 @@ describe('where logs stand', () => {
   test('does not take the answer to a late statement for that of a later one', () => {
     const known = new KnownPositions()
     const [early, late] = [known.ask(['a']), known.ask(['a'])]
-    expect(late.read([' 2 off', '1 2 22 0 0']).logs.get('a')?.revision).toBe(2)
-    expect(early.read([' 1 off', '1 1 11 0 0']).logs.get('a')?.revision).toBe(1)
+    expect(late.read([' 2 00000001', '1 2 22 0 0'], PASS).logs.get('a')?.revision).toBe(2)
+    expect(early.read([' 1 00000001', '1 1 11 0 0'], PASS).logs.get('a')?.revision).toBe(1)
     const next = known.ask(['a'])
-    expect(next.read([' 3 off', '1 2 22 0 0']).logs.get('a')?.revision).toBe(2)
+    expect(next.read([' 3 00000001', '1 2 22 0 0'], PASS).logs.get('a')?.revision).toBe(2)
   })
 
   test('is asked with what was known at sending, whatever is learnt or forgotten until the answer', () => {
     const known = new KnownPositions()
-    known.ask(['a']).read([' 1 off', '1 1 11 0 0'])
+    known.ask(['a']).read([' 1 00000001', '1 1 11 0 0'], PASS)
     const sent = known.ask(['a'])
     const many = Array.from({ length: 10_001 }, (_, i) => `m${i}`)
-    known.ask(many).read([' 1 off', ...many.map((_, i) => `${i + 1} 1 5 0 0`)])
+    known.ask(many).read([' 1 00000001', ...many.map((_, i) => `${i + 1} 1 5 0 0`)], PASS)
     expect(sent.values).toEqual([['a'], ['11']])
-    expect(sent.read([' 2 off']).logs.get('a')?.revision).toBe(1)
+    expect(sent.read([' 2 00000001'], PASS).logs.get('a')?.revision).toBe(1)
     expect(known.ask(['a']).values).toEqual([['a'], [null]])
   })
 
@@ -123,14 +124,14 @@ describe('where logs stand', () => {
 
   test('is refused from a standby, which lags behind', () => {
     const { read } = new KnownPositions().ask(['a'])
-    expect(() => read([' 1 on', '1 1 11 0 0'])).toThrow(PdpError)
-    expect(() => read([' 1 on'])).toThrow(/standby/)
+    expect(() => read([' 1', '1 1 11 0 0'], PASS)).toThrow(PdpError)
+    expect(() => read([' 1'], PASS)).toThrow(/standby/)
   })
 
-  test.each([[[]], [['1 1 11 0 0']], [[' 1 off', '2 1 11 0 0']], [[' 1 off', 'a 1 11 0 0']]])(
+  test.each([[[]], [['1 1 11 0 0']], [[' 1 00000001', '2 1 11 0 0']], [[' 1 00000001', 'a 1 11 0 0']]])(
     'is refused from an answer without a clock, or about what was not asked: %j',
     (lines) => {
-      expect(() => new KnownPositions().ask(['a']).read(lines)).toThrow(TypeError)
+      expect(() => new KnownPositions().ask(['a']).read(lines, PASS)).toThrow(TypeError)
     },
   )
 })

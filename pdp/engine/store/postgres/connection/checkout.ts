@@ -1,0 +1,97 @@
+/** Takes connections that lead to the primary from a pool; all others end. */
+import type pg from 'pg'
+import { withTimeout } from '../../../../shared/base/with-timeout.ts'
+import { PdpError } from '../../../../shared/domain/errors.ts'
+import { asPdpError, isWorthless } from './errors.ts'
+import type { Fence, Server } from './fence.ts'
+
+/** The first eight digits of the name of the file that is written now are the timeline; a standby writes none. */
+export const TIMELINE = `case when current_setting('in_hot_standby') = 'off' then left(pg_walfile_name(pg_current_wal_lsn()), 8) end`
+const GREETING = `
+  select concat_ws(':', coalesce(host(inet_server_addr()), 'socket'), coalesce(inet_server_port()::text, current_setting('port'))) as address,
+    ${TIMELINE} as timeline`
+
+/** Throws TypeError for what is none. */
+export function readTimeline(digits: string | undefined): number {
+  if (digits === undefined || !/^[0-9A-F]{8}$/.test(digits))
+    throw new TypeError('the statement did not tell the timeline')
+  return Number.parseInt(digits, 16)
+}
+
+export type Use<T> = (client: pg.PoolClient, server: Server, drop: (reason: unknown) => void) => Promise<T>
+/** A connection that did not answer, broke, or leads elsewhere is discarded. Throws PdpError `store_unavailable`, and what `use` throws. */
+export type Checkout = <T>(pool: pg.Pool, use: Use<T>) => Promise<T>
+
+/** `answerMs`: for the first answer of a new connection. */
+export function createCheckout({ fence, answerMs }: { readonly fence: Fence; readonly answerMs: number }): Checkout {
+  // A connection to a primary leads there for as long as it is open.
+  const servers = new WeakMap<pg.PoolClient, Server>()
+
+  async function serverOf(client: pg.PoolClient): Promise<Server> {
+    const known = servers.get(client)
+    if (known !== undefined) return known
+    const server = await greet(client, { fence, answerMs })
+    servers.set(client, server)
+    return server
+  }
+
+  async function take(pool: pg.Pool): Promise<pg.PoolClient> {
+    for (;;) {
+      const client = await pool.connect().catch((error: unknown) => {
+        fence.report({ kind: 'unreachable', error })
+        throw asPdpError(error)
+      })
+      const server = servers.get(client)
+      if (server === undefined || !fence.isOvertaken(server)) return client
+      fence.report({ kind: 'overtaken', ...server, latest: fence.latest, isNew: false })
+      client.release(true)
+    }
+  }
+
+  return async (pool, use) => {
+    const client = await take(pool)
+    let broken: Error | undefined
+    const drop = (reason: unknown): void => {
+      broken = reason instanceof Error ? reason : new Error('the connection is closed')
+    }
+    // A connection that breaks between two statements says so by an event, which would end the process if nobody listened.
+    client.on('error', drop)
+    try {
+      const server = await serverOf(client)
+      const result = await use(client, server, drop)
+      // The answer may be older than a newer primary, which another connection has met meanwhile.
+      fence.pass(server)
+      return result
+    } catch (err) {
+      if (isWorthless(err)) drop(err)
+      throw err
+    } finally {
+      client.off('error', drop)
+      client.release(broken)
+    }
+  }
+}
+
+/** Throws PdpError `store_unavailable` where the connection does not lead to the latest primary. */
+export async function greet(
+  client: pg.ClientBase,
+  { fence, answerMs }: { readonly fence: Fence; readonly answerMs: number },
+): Promise<Server> {
+  type Greeted = { readonly address: string; readonly timeline: string | null }
+  const late = (): PdpError => new PdpError('store_unavailable', 'the database did not answer in time')
+  const answer = withTimeout(client.query<Greeted>(GREETING), answerMs, late)
+  const [row] = (
+    await answer.catch((error: unknown) => {
+      fence.report({ kind: 'unreachable', error })
+      throw asPdpError(error)
+    })
+  ).rows
+  const { address, timeline } = row ?? { address: '', timeline: null }
+  if (timeline === null) {
+    fence.report({ kind: 'standby', address })
+    throw new PdpError('store_unavailable', 'the database is a standby in recovery')
+  }
+  const server = { address, timeline: readTimeline(timeline) }
+  fence.pass(server, true)
+  return server
+}

@@ -1,0 +1,144 @@
+/** A primary that was overtaken and goes on, and a standby behind the address, with real servers. */
+import { afterEach, describe, expect, test } from 'vitest'
+import type { ServerEvent } from '../../../../../pdp/engine/store/postgres/connection/fence.ts'
+import { openPostgres } from '../../../../../pdp/engine/store/postgres/postgres.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
+import { type PostgresPair, startPostgresPair } from '../../../../support/postgres-pair.ts'
+import { context, given, organization, put } from '../../../../support/tuples.ts'
+import { until } from '../../../../support/until.ts'
+
+const closing: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+async function startPair(options?: Parameters<typeof startPostgresPair>[0]): Promise<PostgresPair> {
+  const pair = await startPostgresPair(options)
+  closing.push(() => pair.close())
+  return pair
+}
+
+async function openAt(connectionString: string) {
+  const events: ServerEvent[] = []
+  const opened = await openPostgres({ connectionString, poolCountMax: 2 }, { onServer: (event) => events.push(event) })
+  closing.push(() => opened.close())
+  const kinds = (): readonly string[] => events.map(({ kind }) => kind)
+  return { ...opened, events, kinds, vector: () => opened.store.vector([ENVIRONMENT]) }
+}
+
+describe('a primary that was overtaken and goes on', () => {
+  test('is believed by nobody who has met the new one over any connection, for reads and writes alike', async () => {
+    const pair = await startPair()
+    const here = await openAt(pair.url)
+    await given(here.store, 'acme', put('doc:1#viewer@user:alice'))
+    await here.vector()
+    await pair.caughtUp()
+    await pair.promote()
+    // Both pools have connections to the former primary, and keep them. One new connection meets the new one.
+    pair.address.lead(pair.standby.port, 'keeps')
+    const ask = () => here.sql.query<{ port: number }>('select inet_server_port() as port from pg_sleep(0.2)')
+    const [first, second] = await Promise.allSettled([ask(), ask()])
+    expect(first).toMatchObject({ status: 'rejected', reason: { code: 'store_unavailable' } })
+    expect(second).toMatchObject({ status: 'fulfilled', value: [{ port: pair.standby.port }] })
+    const written = await here.store.write('acme', [put('doc:2#viewer@user:bob')], { context })
+    const [there] = await pair.standby.query<{ revision: string }>(
+      `select revision from revision where organization_id = 'acme'`,
+    )
+    expect(Number(there?.revision)).toBe(written.position.revision)
+    expect((await here.store.vector(['acme'])).logs.get('acme')).toEqual(written.position)
+    const lost = here.events.find(({ kind }) => kind === 'overtaken')
+    expect(lost).toMatchObject({ address: `127.0.0.1:${pair.primary.port}`, timeline: 1, latest: 2, isNew: false })
+  })
+
+  test('is given up within seconds by a process that asks nothing', async () => {
+    const pair = await startPair()
+    const here = await openAt(pair.url)
+    await here.vector()
+    await pair.promote()
+    pair.address.lead(pair.standby.port, 'keeps')
+    await until(() => here.events.some((event) => event.kind === 'primary' && event.timeline === 2))
+    await here.vector()
+    expect(here.kinds().filter((kind) => kind === 'overtaken')).toHaveLength(1)
+  })
+
+  test('commits nothing of a transaction that began there', async () => {
+    const pair = await startPair()
+    const here = await openAt(pair.url)
+    const began = here.sql.transaction(async (sql) => {
+      await sql.query('create table late (id integer)')
+      await pair.promote()
+      pair.address.lead(pair.standby.port, 'keeps')
+      await until(() => here.events.some((event) => event.kind === 'primary' && event.timeline === 2))
+    })
+    await expect(began).rejects.toMatchObject({ code: 'store_unavailable', message: /overtaken/ })
+    expect(await pair.primary.query(`select 1 from pg_class where relname = 'late'`)).toEqual([])
+  })
+
+  test('is refused, and said to be history that went back, when the address leads to it again', async () => {
+    const pair = await startPair()
+    await pair.promote()
+    pair.address.lead(pair.standby.port, 'cuts')
+    const here = await openAt(pair.url)
+    await given(here.store, 'acme', put('doc:1#viewer@user:alice'))
+    pair.address.lead(pair.primary.port, 'cuts')
+    await expect(here.vector()).rejects.toMatchObject({ code: 'store_unavailable' })
+    await expect(given(here.store, 'late')).rejects.toMatchObject({ code: 'store_unavailable' })
+    await until(() => here.events.some((event) => event.kind === 'overtaken' && event.isNew))
+    pair.address.lead(pair.standby.port, 'cuts')
+    await until(() =>
+      here.vector().then(
+        () => true,
+        () => false,
+      ),
+    )
+    expect(here.events.at(-1)).toMatchObject({ kind: 'primary', timeline: 2 })
+  })
+})
+
+describe('a standby behind the address', () => {
+  test('is given up at once, by reads and by writes', async () => {
+    const pair = await startPair()
+    const here = await openAt(pair.url)
+    await given(here.store, 'acme')
+    pair.address.lead(pair.standby.port, 'cuts')
+    await until(() =>
+      here.vector().then(
+        () => false,
+        () => here.kinds().includes('standby'),
+      ),
+    )
+    await expect(here.store.write(ENVIRONMENT, [organization('late')], { context })).rejects.toMatchObject({
+      code: 'store_unavailable',
+    })
+    expect(here.connections().reads.open + here.connections().transactions.open).toBe(0)
+    pair.address.lead(pair.primary.port, 'keeps')
+    await until(() =>
+      here.vector().then(
+        () => true,
+        () => false,
+      ),
+    )
+  })
+})
+
+describe('a failover that loses acknowledged writes', () => {
+  test('is said with the log and both revisions', async () => {
+    const pair = await startPair()
+    const here = await openAt(pair.url)
+    await given(here.store, 'acme', put('doc:1#viewer@user:alice'))
+    await pair.caughtUp()
+    await pair.cutOff()
+    const lost = await here.store.write('acme', [put('doc:2#viewer@user:alice')], { context })
+    await here.store.vector(['acme'])
+    await pair.promote()
+    pair.address.lead(pair.standby.port, 'cuts')
+    const { revision: known } = lost.position
+    await until(() =>
+      here.store.vector(['acme']).then(
+        ({ logs }) => logs.get('acme')?.revision === known - 1,
+        () => false,
+      ),
+    )
+    expect(here.events).toContainEqual({ kind: 'history', log: 'acme', revision: known - 1, known })
+  })
+})

@@ -1,0 +1,166 @@
+/** Two real PostgreSQL servers, a primary and its standby, behind an address that a test leads from one to the other. */
+import { execFileSync } from 'node:child_process'
+import { appendFileSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
+import pg from 'pg'
+import {
+  type Cluster,
+  ensureCluster,
+  findPostmaster,
+  locateCluster,
+  readPassword,
+  SUPERUSER,
+  signalPostmaster,
+  spawnPostmaster,
+} from '../../pdp/engine/store/embedded-postgres/process.ts'
+import { freePort } from './free-port.ts'
+import { makeDataFolder } from './programs/data-folder.ts'
+import { until } from './until.ts'
+
+export type PairServer = {
+  readonly port: number
+  /** Of the superuser, past the address. */
+  readonly url: string
+  query<Row extends pg.QueryResultRow>(text: string): Promise<readonly Row[]>
+  stop(): Promise<void>
+}
+export type PostgresPair = {
+  readonly primary: PairServer
+  readonly standby: PairServer
+  /** Leads to the primary until it is led elsewhere. */
+  readonly address: Address
+  /** Of the superuser, by the address. */
+  readonly url: string
+  /** The standby becomes a primary, and the former one goes on, as one does whose agent died. */
+  promote(): Promise<void>
+  /** The standby gets nothing more. */
+  cutOff(): Promise<void>
+  /** All that the primary wrote so far is at the standby. */
+  caughtUp(): Promise<void>
+  close(): Promise<void>
+}
+
+export type Address = {
+  readonly port: number
+  /** New connections go there; open ones stay where they are, or end. */
+  lead(port: number, open: 'keeps' | 'cuts'): void
+  close(): Promise<void>
+}
+
+/** `synchronous`: a commit of the primary waits until the standby has written it. */
+export async function startPostgresPair({ synchronous = false } = {}): Promise<PostgresPair> {
+  const [first, second] = [makeDataFolder('portcullis-test-'), makeDataFolder('portcullis-test-')]
+  const [from, to] = [await locateCluster(first), await locateCluster(second)]
+  await ensureCluster(from)
+  const password = await readPassword(from)
+  execFileSync('cp', ['-a', from.directory, to.directory])
+  writeFileSync(join(to.directory, 'standby.signal'), '', { mode: 0o666 })
+  const primary = await startServer(from, password, {
+    synchronous_standby_names: synchronous ? 'standby' : '',
+    wal_keep_size: '256MB',
+  })
+  const conninfo = `host=127.0.0.1 port=${primary.port} user=${SUPERUSER} password=${password} application_name=standby`
+  // Where `alter system` can change it.
+  appendFileSync(join(to.directory, 'postgresql.auto.conf'), `primary_conninfo = '${conninfo}'\n`)
+  const standby = await startServer(to, password, { wal_retrieve_retry_interval: '100ms' })
+  const address = await openAddress(primary.port)
+  return {
+    primary,
+    standby,
+    address,
+    url: urlOf(password, address.port),
+    async promote() {
+      await standby.query('select pg_promote(true, 20)')
+    },
+    async cutOff() {
+      await standby.query(`alter system set primary_conninfo = ''`)
+      await standby.query('select pg_reload_conf()')
+      await until(async () => (await primary.query('select 1 from pg_stat_replication')).length === 0)
+    },
+    async caughtUp() {
+      const [row] = await primary.query<{ lsn: string }>('select pg_current_wal_lsn()::text as lsn')
+      await until(async () => {
+        const [at] = await standby.query<{ there: boolean }>(
+          `select pg_last_wal_replay_lsn() >= '${row?.lsn}' as there`,
+        )
+        return at?.there === true
+      })
+    },
+    async close() {
+      await address.close()
+      await Promise.all([primary.stop(), standby.stop()])
+      for (const folder of [first, second]) rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+    },
+  }
+}
+
+const urlOf = (password: string, port: number): string =>
+  `postgresql://${SUPERUSER}:${password}@127.0.0.1:${port}/postgres`
+
+async function startServer(
+  cluster: Cluster,
+  password: string,
+  settings: { readonly [name: string]: string },
+): Promise<PairServer> {
+  const port = await freePort()
+  const child = spawnPostmaster(cluster, {
+    ...{ port: `${port}`, listen_addresses: '127.0.0.1', unix_socket_directories: '', max_connections: '100' },
+    ...{ fsync: 'off', full_page_writes: 'off', ...settings },
+  })
+  const url = urlOf(password, port)
+  const query = async <Row extends pg.QueryResultRow>(text: string): Promise<readonly Row[]> => {
+    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 })
+    client.on('error', () => undefined)
+    try {
+      await client.connect()
+      return (await client.query<Row>(text)).rows
+    } finally {
+      await client.end()
+    }
+  }
+  await until(() =>
+    query('select 1').then(
+      () => true,
+      () => false,
+    ),
+  )
+  return {
+    port,
+    url,
+    query,
+    async stop() {
+      const pid = findPostmaster(cluster)?.pid
+      if (pid !== undefined) signalPostmaster(cluster, pid, 'SIGQUIT')
+      await until(() => child.exitCode !== null || child.signalCode !== null)
+    },
+  }
+}
+
+export async function openAddress(target: number): Promise<Address> {
+  let port = target
+  const sockets = new Set<Socket>()
+  const keep = (socket: Socket): Socket => {
+    sockets.add(socket)
+    return socket.on('error', () => socket.destroy()).once('close', () => sockets.delete(socket))
+  }
+  const server = createServer((near) => {
+    const far = keep(connect(port, '127.0.0.1'))
+    keep(near).pipe(far).pipe(near)
+    near.once('close', () => far.destroy())
+    far.once('close', () => near.destroy())
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const cutAll = (): void => sockets.forEach((socket) => void socket.destroy())
+  return {
+    port: (server.address() as AddressInfo).port,
+    lead(to, open) {
+      port = to
+      if (open === 'cuts') cutAll()
+    },
+    async close() {
+      cutAll()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
