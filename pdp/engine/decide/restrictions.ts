@@ -4,6 +4,7 @@ import { MEMBERSHIP_RELATIONS } from '../../shared/domain/membership.ts'
 import { isWildcard, typeOf } from '../../shared/domain/names.ts'
 import type { Tuple } from '../../shared/domain/tuple.ts'
 import { Condition } from './conditions/condition.ts'
+import type { PlaceOf } from './language/places.ts'
 import type { Direct, Expression, Model } from './model.ts'
 
 /** Tuples of one type and relation whose subjects are of one kind: `user`, `user:*` or `group#member`. */
@@ -94,15 +95,15 @@ export function directOf(expression: Expression): Direct | null {
 }
 
 /**
- * Limits on what a model says of the types that mean something here: each with its line of the text, and what to rename.
+ * Limits on what a model says of the types that mean something here: each with its place, and what to rename.
  * Judged when a model is written, never when it is in force.
  */
-export function reservedTypeIssues(model: Model, text: string): readonly ValidationIssue[] {
+export function reservedTypeIssues(model: Model, placeOf: PlaceOf): readonly ValidationIssue[] {
   const issues: ValidationIssue[] = []
   const app = model.get('app')
   if (app !== undefined && app.size > 0)
     issues.push({
-      place: placeOf(text, 'app', null),
+      place: placeOf({ type: 'app' }),
       message:
         'type "app" cannot have relations, since what is held on an app comes from roles; rename the type, for example to "application"',
     })
@@ -116,21 +117,9 @@ export function reservedTypeIssues(model: Model, text: string): readonly Validat
       direct.wildcards.size + direct.usersets.size === 0
     if (isOurs) continue
     issues.push({
-      place: placeOf(text, 'organization', relation),
+      place: placeOf({ type: 'organization', relation }),
       message: `relation "${relation}" of type "organization" comes from memberships, so that its brackets must be [user] (more may follow after "or"); rename the type, for example to "org", or the relation`,
     })
   }
   return issues
-}
-
-/** `line:column`, from 1. */
-function placeOf(text: string, type: string, relation: string | null): string {
-  const lines = text.split('\n')
-  const start = lines.findIndex((line) => new RegExp(`^\\s*(?:extend\\s+)?type\\s+${type}\\s*(?:#.*)?$`).test(line))
-  const at =
-    relation === null
-      ? start
-      : lines.findIndex((line, i) => i > start && new RegExp(`^\\s*define\\s+${relation}\\s*:`).test(line))
-  const line = lines[at] ?? ''
-  return `${Math.max(at, 0) + 1}:${line.length - line.trimStart().length + 1}`
 }

@@ -18,6 +18,7 @@ import {
 } from '../../shared/domain/names.ts'
 import type { RoleGrant } from '../../shared/domain/role.ts'
 import { boundIssues } from '../decide/language/model-bounds.ts'
+import { placesIn } from '../decide/language/places.ts'
 import { SUBJECT_TYPES } from '../decide/model.ts'
 import { knownModel } from '../decide/models/known-models.ts'
 import { reservedTypeIssues } from '../decide/restrictions.ts'
@@ -121,7 +122,7 @@ function modelIssue(text: string): string | null {
   const [beyond] = boundIssues(text)
   if (beyond !== undefined) return `${beyond.place} ${beyond.message}`
   try {
-    const [reserved] = reservedTypeIssues(knownModel(text), text)
+    const [reserved] = reservedTypeIssues(knownModel(text), placesIn(text))
     return reserved === undefined ? null : `${reserved.place} ${reserved.message}`
   } catch (err) {
     if (err instanceof PdpError) return err.message

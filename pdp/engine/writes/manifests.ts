@@ -5,6 +5,7 @@ import { pointer, storageIssue } from '../../shared/domain/json.ts'
 import type { Manifest, StoredManifest } from '../../shared/domain/manifest.ts'
 import { formatTuple } from '../../shared/domain/names.ts'
 import { boundIssues } from '../decide/language/model-bounds.ts'
+import { placesIn } from '../decide/language/places.ts'
 import { type Model, NO_MODEL } from '../decide/model.ts'
 import { knownModel } from '../decide/models/known-models.ts'
 import { reservedTypeIssues } from '../decide/restrictions.ts'
@@ -73,7 +74,7 @@ function parseModel(text: string | null): { model: Model; issues: readonly Valid
   if (text === null || beyond.length > 0) return { model: NO_MODEL, issues: beyond }
   try {
     const model = knownModel(text)
-    return { model, issues: reservedTypeIssues(model, text) }
+    return { model, issues: reservedTypeIssues(model, placesIn(text)) }
   } catch (err) {
     if (!(err instanceof PdpError)) throw err
     return { model: NO_MODEL, issues: err.issues }

@@ -23,12 +23,12 @@ export function diffOf(before: string, after: string): readonly DiffLine[] {
 
 const linesOf = (text: string): string[] => (text === '' ? [] : text.replace(/\r?\n$/, '').split(/\r?\n/))
 
-/** Types of a model whose declarations differ, in the order of the texts. */
+/** Types of a model whose declarations differ, in the order of the texts. Of JSON, as imports write it. */
 export function changedTypes(before: string, after: string): readonly string[] {
   const changed = new Set<string>()
   let type = ''
   for (const line of diffOf(before, after)) {
-    type = /^type\s+(\S+)/.exec(line.text)?.[1] ?? type
+    type = /^(?:type\s+| {6}"type": ")([^\s"]+)/.exec(line.text)?.[1] ?? type
     if (isDifferent(line) && type !== '') changed.add(type)
   }
   return [...changed]

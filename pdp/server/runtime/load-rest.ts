@@ -1,5 +1,5 @@
 /** Loads what no decision needs when the PDP listens already: it answers questions a third of its time to start earlier. */
-import { loadOpenfga } from '../../engine/decide/language/model-language.ts'
+import { loadOpenfga } from '../../engine/decide/language/document.ts'
 import { messageOf } from '../../shared/base/error-message.ts'
 import { StartError } from '../../shared/process/exit.ts'
 import type { Shutdown } from '../../shared/process/shutdown.ts'

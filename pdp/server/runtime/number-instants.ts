@@ -1,6 +1,6 @@
 /** Says at the start which stored models have conditions that an earlier version read otherwise. */
 import { takesNumberAsInstant } from '../../engine/decide/conditions/number-instants.ts'
-import { loadOpenfga, type ModelDocument } from '../../engine/decide/language/model-language.ts'
+import { readDocument } from '../../engine/decide/language/document.ts'
 import type { Store } from '../../engine/store/contract.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
 import { ENVIRONMENT } from '../../shared/domain/journal.ts'
@@ -27,8 +27,7 @@ export async function nameNumberInstants({ store, log }: { readonly store: Store
 function numberInstants(text: string): readonly string[] {
   if (!/\btimestamp\s*\(/.test(text)) return []
   try {
-    const document = loadOpenfga().transformer.transformDSLToJSONObject(text) as unknown as ModelDocument
-    const conditions = Object.entries(document.conditions ?? {})
+    const conditions = Object.entries(readDocument(text).conditions)
     return conditions.filter(([, condition]) => takesNumberAsInstant(condition)).map(([name]) => name)
   } catch {
     return []

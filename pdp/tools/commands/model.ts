@@ -127,7 +127,7 @@ async function lint(files: readonly string[], io: NodeJS.Process, json: boolean)
     try {
       const loaded = await loadModel(file, io.cwd())
       const at = shortened(loaded.source.file, io.cwd())
-      found.push(...(await lintModel(loaded)).map((finding) => ({ file: at, ...finding })))
+      found.push(...lintModel(loaded).map((finding) => ({ file: at, ...finding })))
     } catch (err) {
       if (!(err instanceof UnusableModel)) throw err
       unusable.push(...err.lines)

@@ -1,6 +1,5 @@
 /** Reads a store out of a running OpenFGA: its latest model and all its tuples, page by page. */
-import openfga from '@openfga/syntax-transformer'
-import { parsed } from '../../engine/decide/language/model-language.ts'
+import { documentOf } from '../../engine/decide/language/document.ts'
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts'
 import { modelTextOf } from '../model-test/model-text.ts'
 import { refused } from './mapping.ts'
@@ -26,7 +25,7 @@ export async function readOpenFga(
   const { authorization_models: models } = await ask(api, 'authorization-models?page_size=1', null)
   const [document] = Array.isArray(models) ? models : []
   if (document === undefined) throw refused(`store ${api.store} has no model`)
-  parsed(() => openfga.validator.validateJSON(document))
+  const model = modelTextOf(documentOf(document))
   const tuples: FgaTuple[] = []
   for (let token = ''; ; ) {
     const page = await ask(api, 'read', {
@@ -37,7 +36,7 @@ export async function readOpenFga(
     for (const item of page.tuples) tuples.push(readTuple(item))
     if (tuples.length > TUPLES_MAX) throw refused(`the store has more than ${TUPLES_MAX} tuples`)
     token = typeof page.continuation_token === 'string' ? page.continuation_token : ''
-    if (token === '') return { model: modelTextOf(document), tuples }
+    if (token === '') return { model, tuples }
   }
 }
 

@@ -1,6 +1,7 @@
 /** A store of OpenFGA, from its file or its API, as a plan: types that mean something here get another name. */
-import openfga from '@openfga/syntax-transformer'
-import { compileModel, parsed } from '../../engine/decide/language/model-language.ts'
+import { readDocument } from '../../engine/decide/language/document.ts'
+import { compileDocument } from '../../engine/decide/language/model-language.ts'
+import { placesIn } from '../../engine/decide/language/places.ts'
 import type { Model } from '../../engine/decide/model.ts'
 import { directOf } from '../../engine/decide/restrictions.ts'
 import { typeOf } from '../../shared/domain/names.ts'
@@ -16,11 +17,11 @@ export type FgaTuple = {
   readonly condition?: TupleCondition | null
 }
 
-/** `text`: the model in the language. Throws PdpError `request_invalid` for one that is not valid. */
+/** `text`: the model. Throws PdpError `request_invalid` for one that is not valid. */
 export function planOpenFga(text: string, tuples: readonly FgaTuple[]): Plan {
-  const model = compileModel(text, { builtIn: false })
+  const document = readDocument(text)
+  const model = compileDocument(document, placesIn(text), { builtIn: false })
   const names = typeNames(new Set(model.keys()), reservedTypes(model, tuples))
-  const document = parsed(() => openfga.transformer.transformDSLToJSONObject(text), text)
   return checkedPlan({
     model: names.size === 0 ? text : modelTextOf(renameTypes(document, names)),
     tuples: tuples.map(({ object, relation, user, condition }) => ({

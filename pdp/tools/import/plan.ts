@@ -1,6 +1,7 @@
 /** The plan of an import: a model and tuples under the names they have here, what was renamed, and what is in the way. */
 
 import { compileModel } from '../../engine/decide/language/model-language.ts'
+import { placesIn } from '../../engine/decide/language/places.ts'
 import { mergeModels } from '../../engine/decide/model.ts'
 import { reservedTypeIssues, restrictionIssue } from '../../engine/decide/restrictions.ts'
 import { reservedTupleIssue } from '../../engine/store/changes.ts'
@@ -47,7 +48,7 @@ export const usersOf = ({ tuples }: Plan): readonly string[] => [
 function modelRefusals(text: string): readonly string[] {
   const shown = ({ place, message }: { place: string; message: string }): string => `model ${place}: ${message}`
   try {
-    return reservedTypeIssues(compileModel(text), text).map(shown)
+    return reservedTypeIssues(compileModel(text), placesIn(text)).map(shown)
   } catch (err) {
     if (err instanceof PdpError) return err.issues.map(shown)
     throw err

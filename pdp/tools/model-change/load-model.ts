@@ -5,9 +5,10 @@ import { fileProblem } from '../../shared/process/command/file-problem.ts'
 import { unconfined } from '../model-test/confined-files.ts'
 import { ValidationIssues } from '../model-test/located-yaml.ts'
 import { readModel } from '../model-test/model-file.ts'
+import type { SourceModel } from '../model-test/model-text.ts'
 import { type ModelSource, readStoreFile } from '../model-test/store-file.ts'
 
-export type LoadedModel = { readonly source: ModelSource; readonly model: Model }
+export type LoadedModel = SourceModel & { readonly source: ModelSource; readonly model: Model }
 /** Lines that say what is wrong with a file, each with its place. */
 export class UnusableModel extends Error {
   override readonly name = 'UnusableModel'
@@ -26,8 +27,8 @@ export async function loadModel(file: string, directory: string): Promise<Loaded
     const source: ModelSource | null = /\.ya?ml$/.test(path)
       ? (await readStoreFile(path, { read: unconfined, issues })).model
       : { kind: 'file', file: path, line: 1, from: path }
-    const model = source === null ? null : await readModel(source, { read: unconfined, issues })
-    if (source !== null && model !== null && issues.lines.length === 0) return { source, model }
+    const found = source === null ? null : await readModel(source, { read: unconfined, issues })
+    if (source !== null && found !== null && issues.lines.length === 0) return { ...found, source }
   } catch (err) {
     if (!(err instanceof Error && 'code' in err)) throw err
     throw new UnusableModel([fileProblem(file, err)])

@@ -1,42 +1,29 @@
 /** The relation model of a store file: in place, or a `.fga`, `.json` or modular `fga.mod` file. No type is built in. */
 import { dirname, join } from 'node:path'
-import openfga from '@openfga/syntax-transformer'
-import { boundIssues } from '../../engine/decide/language/model-bounds.ts'
-import {
-  compileDocument,
-  compileModel,
-  type ModelDocument,
-  parsed,
-} from '../../engine/decide/language/model-language.ts'
+import { compileDocument } from '../../engine/decide/language/model-language.ts'
 import type { Model } from '../../engine/decide/model.ts'
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
 import type { ValidationIssues } from './located-yaml.ts'
+import { readSourceModel, type SourceModel } from './model-text.ts'
 import type { ModelSource, ReadText } from './store-file.ts'
 
 /** Null when there is something wrong with the model, which is then in `issues`. */
 export async function readModel(
   source: ModelSource,
   options: { readonly read: ReadText; readonly issues: ValidationIssues },
-): Promise<Model | null> {
+): Promise<(SourceModel & { readonly model: Model }) | null> {
   const { read, issues } = options
-  let text: string
   try {
-    text = source.kind === 'inline' ? source.text : await read(source.file)
-  } catch {
-    issues.note(
-      source.kind === 'file' ? source.from : source.file,
-      source.line,
-      `the model file ${source.file} cannot be read`,
-    )
-    return null
-  }
-  try {
-    requireBounds(text)
-    return source.kind === 'inline'
-      ? compileModel(text, { builtIn: false })
-      : await compileFile(source.file, text, read)
+    const found = await readSourceModel(source, read)
+    return { ...found, model: compileDocument(found.document, found.placeOf, { builtIn: false }) }
   } catch (err) {
-    if (!(err instanceof PdpError) || err.code !== 'request_invalid') throw err
+    if (!(err instanceof PdpError)) {
+      if (source.kind === 'inline') throw err
+      issues.note(source.from, source.line, `the model file ${source.file} cannot be read`)
+      return null
+    }
+    if (err.code !== 'request_invalid') throw err
+    const text = source.kind === 'inline' ? source.text : await read(source.file)
     for (const issue of dynamicCondition(text) ?? err.issues) note(issues, source, issue)
     return null
   }
@@ -55,45 +42,6 @@ function dynamicCondition(text: string): readonly ValidationIssue[] | null {
       message: `the model uses condition "${name}", which tuples would have to bring along: name a condition that the model declares`,
     },
   ]
-}
-
-/** As for a manifest. Throws PdpError `request_invalid`. */
-function requireBounds(text: string): void {
-  const issues = boundIssues(text)
-  if (issues.length > 0) throw new PdpError('request_invalid', 'the model is too large', { issues })
-}
-
-async function compileFile(file: string, text: string, read: ReadText): Promise<Model> {
-  if (file.endsWith('.json')) return compileJson(text)
-  return file.endsWith('.mod') ? compileModules(file, text, read) : compileModel(text, { builtIn: false })
-}
-
-function compileJson(text: string): Model {
-  const document = parsed(() => {
-    const model = JSON.parse(text)
-    openfga.validator.validateJSON(model)
-    return model
-  })
-  return compileDocument(document)
-}
-
-async function compileModules(file: string, text: string, read: ReadText): Promise<Model> {
-  const { contents, schema } = parsed(() => openfga.transformer.transformModFileToJSON(text))
-  const modules: { name: string; contents: string }[] = []
-  for (const { value: name, line } of contents.value) {
-    const found = await read(join(dirname(file), name)).catch(() => null)
-    if (found === null) throw unreadable(name, line.start + 1)
-    requireBounds(found)
-    modules.push({ name, contents: found })
-  }
-  return compileDocument(
-    parsed(() => openfga.transformer.transformModuleFilesToModel(modules, schema.value) as unknown as ModelDocument),
-  )
-}
-
-function unreadable(name: string, line: number): PdpError {
-  const message = `the module ${name} cannot be read`
-  return new PdpError('request_invalid', message, { issues: [{ place: `${line}:1`, message }] })
 }
 
 /** An issue's place is `line:column` of the model's own text, after the module's file if it has several. */

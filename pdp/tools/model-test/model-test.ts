@@ -9,7 +9,6 @@ import { fileProblem } from '../../shared/process/command/file-problem.ts'
 import { confinedTo, unconfined } from './confined-files.ts'
 import { ValidationIssues } from './located-yaml.ts'
 import { readModel } from './model-file.ts'
-import { readModelText } from './model-text.ts'
 import { questionIssue, tupleIssue } from './question-issues.ts'
 import { type Refused, refusedModel, refusedTuples } from './serving-issues.ts'
 import { type Assertion, readStoreFile, type StoreFile, type StoreTest } from './store-file.ts'
@@ -105,16 +104,16 @@ async function load(
     return null
   }
   const { model: source } = store
-  const model = source === null ? null : await readModel(source, { read, issues })
-  if (source === null || model === null) return null
+  const found = source === null ? null : await readModel(source, { read, issues })
+  if (source === null || found === null) return null
+  const { model } = found
   const tuples = [...store.tuples, ...store.tests.flatMap((test) => test.tuples)]
   for (const tuple of tuples) {
     const issue = tupleIssue(model, tuple)
     if (issue !== null) issues.note(tuple.file, tuple.line, issue)
   }
   if (issues.lines.length > 0) return null
-  const text = await readModelText(source, read)
-  return { store, model, refused: [...refusedModel(text, source), ...refusedTuples(tuples)] }
+  return { store, model, refused: [...refusedModel(found, source), ...refusedTuples(tuples)] }
 }
 
 /** Absolute names of files below the working directory are long and say nothing more. */

@@ -1,29 +1,31 @@
 /** Refusals that a store file would get from a PDP that serves: the model in a manifest, the tuples in an organization. */
-import { compileModel } from '../../engine/decide/language/model-language.ts'
+import { dirname, join } from 'node:path'
+import type { ModelDocument } from '../../engine/decide/language/document.ts'
+import { compileDocument } from '../../engine/decide/language/model-language.ts'
+import type { PlaceOf } from '../../engine/decide/language/places.ts'
 import { reservedTypeIssues } from '../../engine/decide/restrictions.ts'
 import { reservedTupleIssue } from '../../engine/store/changes.ts'
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
 import { tupleIssue } from '../../shared/domain/names.ts'
+import type { SourceModel } from './model-text.ts'
 import type { ModelSource } from './store-file.ts'
 import type { FileTuple } from './tuple-file.ts'
 
 export type Refused = { readonly file: string; readonly line: number; readonly message: string }
 
-/** Places are those of the text where it stands as it is; of several modules, or JSON, only the file is known. */
-export function refusedModel(text: string, source: ModelSource): readonly Refused[] {
-  const { file } = source
-  const isText = source.kind === 'inline' || file.endsWith('.fga')
+/** Those of the model as it was read. */
+export function refusedModel({ document, placeOf }: SourceModel, source: ModelSource): readonly Refused[] {
   const above = source.kind === 'inline' ? source.line : 0
-  return servingIssues(text).map(({ place, message }) => ({
-    file,
-    line: isText ? above + Number(place.split(':')[0]) : 1,
-    message,
-  }))
+  return servingIssues(document, placeOf).map(({ place, message }) => {
+    const [, module, line = '1'] = /^(?:(.+):)?(\d+):\d+$/.exec(place) ?? []
+    const file = module === undefined ? source.file : join(dirname(source.file), module)
+    return { file, line: above + Number(line), message }
+  })
 }
 
-function servingIssues(text: string): readonly ValidationIssue[] {
+function servingIssues(document: ModelDocument, placeOf: PlaceOf): readonly ValidationIssue[] {
   try {
-    return reservedTypeIssues(compileModel(text), text)
+    return reservedTypeIssues(compileDocument(document, placeOf), placeOf)
   } catch (err) {
     if (err instanceof PdpError) return err.issues
     throw err

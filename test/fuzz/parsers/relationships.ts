@@ -5,11 +5,7 @@ import { Condition } from '../../../pdp/engine/decide/conditions/condition.ts'
 import { REQUEST_STEPS_MAX } from '../../../pdp/engine/decide/conditions/cost.ts'
 import { ExpressionMistake } from '../../../pdp/engine/decide/conditions/expression.ts'
 import { isLight } from '../../../pdp/engine/decide/language/model-bounds.ts'
-import {
-  compileDocument,
-  compileModel,
-  type ModelDocument,
-} from '../../../pdp/engine/decide/language/model-language.ts'
+import { compileModel } from '../../../pdp/engine/decide/language/model-language.ts'
 import type { Model } from '../../../pdp/engine/decide/model.ts'
 import { memoryStore } from '../../../pdp/engine/store/memory/memory.ts'
 import { PdpError } from '../../../pdp/shared/domain/errors.ts'
@@ -142,7 +138,7 @@ const model: Parser = {
     const found = readOrRefused(() => compileModel(text), isInvalid)
     if (found === undefined) return false
     judgeModel(found)
-    const again = compileDocument(openfga.transformer.transformDSLToJSONObject(text) as unknown as ModelDocument)
+    const again = compileModel(openfga.transformer.transformDSLToJSON(text))
     must(shown(again) === shown(found), 'its JSON form means something else')
     must(shown(compileModel(`${text}\n`)) === shown(found), 'a line break at the end changes it')
     return true
@@ -154,15 +150,8 @@ const modelJson: Parser = {
   seeds: MODELS.map((text) => JSON.stringify(openfga.transformer.transformDSLToJSONObject(text))),
   words: ['"this"', '"union"', '"child"', '"computedUserset"', '"difference"', '"type"', 'null', '{}', '[]'],
   read(text) {
-    const document = readOrRefused(
-      () => JSON.parse(text) as ModelDocument,
-      (error) => error instanceof SyntaxError,
-    )
-    if (document === undefined) return false
-    const found = readOrRefused(
-      () => compileModel(openfga.transformer.transformJSONStringToDSL(text)),
-      (error) => error instanceof Error,
-    )
+    if (!isLight(text)) return false
+    const found = readOrRefused(() => compileModel(text), isInvalid)
     if (found === undefined) return false
     judgeModel(found)
     return true

@@ -1,5 +1,8 @@
-/** Limits the size of a model. It reads each line once, before anything parses the model. */
-import type { ValidationIssue } from '../../../shared/domain/errors.ts'
+/** Limits the size of a model. A text in the language is read line by line, before anything parses it. */
+import { PdpError, type ValidationIssue } from '../../../shared/domain/errors.ts'
+import { isJsonModel, type ModelDocument, readDocument, type Userset } from './document.ts'
+import { partsOf, referencesOf } from './document-issues.ts'
+import { placesIn, START } from './places.ts'
 
 /** Characters of one model at most. */
 export const MODEL_CHARACTERS_MAX = 256 * 1024
@@ -41,20 +44,62 @@ type Size = { readonly [bound in Bound]: { readonly count: number; readonly line
 /** Every bound that the text is beyond, with the line where it was passed. */
 export function boundIssues(text: string): readonly ValidationIssue[] {
   if (text.length > MODEL_CHARACTERS_MAX)
-    return [{ place: '1:1', message: `has more than ${MODEL_CHARACTERS_MAX} characters` }]
+    return [{ place: START, message: `has more than ${MODEL_CHARACTERS_MAX} characters` }]
+  if (isJsonModel(text)) return jsonIssues(text)
   const size = measure(text)
   return (Object.keys(MODEL_BOUNDS) as Bound[])
     .filter((bound) => size[bound].count > MODEL_BOUNDS[bound])
-    .map((bound) => ({
-      place: `${size[bound].line}:1`,
-      message: `the model has more than ${MODEL_BOUNDS[bound]} ${NAMES[bound]}`,
-    }))
+    .map((bound) => ({ place: `${size[bound].line}:1`, message: beyond(bound) }))
+}
+
+const beyond = (bound: Bound): string => `the model has more than ${MODEL_BOUNDS[bound]} ${NAMES[bound]}`
+
+/** A text that cannot be read as a model has other mistakes, which compiling it says. */
+function jsonIssues(text: string): readonly ValidationIssue[] {
+  let document: ModelDocument
+  try {
+    document = readDocument(text)
+  } catch (err) {
+    if (err instanceof PdpError) return []
+    throw err
+  }
+  const { type_definitions: types } = document
+  const relations = types.flatMap((definition) =>
+    Object.entries(definition.relations).map(([relation, rule]) => ({ definition, relation, rule })),
+  )
+  const issues: ValidationIssue[] = []
+  if (types.length > MODEL_BOUNDS.types) issues.push({ place: START, message: beyond('types') })
+  if (relations.length > MODEL_BOUNDS.relations) issues.push({ place: START, message: beyond('relations') })
+  const placeOf = placesIn(text)
+  for (const { definition, relation, rule } of relations) {
+    const size = {
+      operands: operatorsIn(rule),
+      references: referencesOf(definition, relation).length,
+      nesting: depthOf(rule) - 1,
+    }
+    for (const bound of ['operands', 'references', 'nesting'] as const) {
+      if (size[bound] <= MODEL_BOUNDS[bound]) continue
+      const { type } = definition
+      const message = `${beyond(bound)} (relation "${relation}" of type "${type}")`
+      issues.push({ place: placeOf({ type, relation }), message })
+    }
+  }
+  return issues
+}
+
+const operatorsIn = (rule: Userset): number =>
+  partsOf(rule).reduce((count, part, i) => count + operatorsIn(part) + (i > 0 ? 1 : 0), 0)
+
+const depthOf = (rule: Userset): number => {
+  const parts = partsOf(rule)
+  return parts.length === 0 ? 0 : 1 + Math.max(...parts.map(depthOf))
 }
 
 /** True where compiling costs little, so that it needs no thread of its own. */
 export function isLight(text: string): boolean {
   if (text.length > LIGHT_CHARACTERS) return false
-  if ([...text.matchAll(/^\s*condition\b/gm)].length > LIGHT_CONDITIONS) return false
+  if ([...text.matchAll(/^\s*condition\b|"expression"/gm)].length > LIGHT_CONDITIONS) return false
+  if (isJsonModel(text)) return true
   const size = measure(text)
   return (Object.keys(LIGHT) as Bound[]).every((bound) => size[bound].count <= LIGHT[bound])
 }

@@ -1,7 +1,6 @@
-/** Refusals of the language's parser and validator, in our words: the mistake, and what to write instead. */
-import { didYouMean } from '../../../shared/domain/nearest.ts'
+/** Refusals of the language's parser, in our words: the mistake, and what to write instead. */
 
-/** `line`: the text of the line at fault. */
+/** The source as a whole, and the line at fault. */
 type SourceLine = { readonly text: string; readonly line: string }
 type Rule = readonly [found: RegExp, say: (names: readonly string[], place: SourceLine) => string]
 
@@ -9,92 +8,57 @@ const NAME = '[`\'"]?([^`\'"]+)[`\'"]?'
 const RULES: readonly Rule[] = [
   [
     /no viable alternative|mismatched input|extraneous input|missing .+ at |token recognition error/,
-    (_, { text, line }) =>
-      /^\s*(#.*\n\s*)*model\b/.test(text) || /^\s*(#.*\n\s*)*module\b/.test(text)
-        ? `${line === '' ? 'something is missing here' : `"${line}" is not understood`}; a line is "type <name>", "  relations" or "    define <relation>: <rule>", and a rule is such as "[user] or editor"`
-        : 'a model begins with the lines "model" and "  schema 1.1"',
-  ],
-  [
-    new RegExp(`${NAME} is an impossible relation for ${NAME} \\((potential loop|no entrypoint)\\)`),
-    ([relation, type]) =>
-      `nobody can ever have relation "${relation}" of type "${type}", since its rule leads back to itself alone; add the subjects that a tuple may name, such as [user]`,
-  ],
-  [
-    new RegExp(`partial relation definition ${NAME} is a duplicate in the relation ${NAME}`),
-    ([operand, relation]) => `"${operand}" occurs twice in the rule of relation "${relation}"; remove one`,
-  ],
-  [
-    new RegExp(`type restriction ${NAME} is a duplicate in the relation ${NAME}`),
-    ([type, relation]) => `"${type}" occurs twice between the brackets of relation "${relation}"; remove one`,
-  ],
-  [
-    new RegExp(`the type ${NAME} is a duplicate`),
-    ([type]) => `type "${type}" is declared twice; join its relations in one declaration`,
+    (_, place) => notUnderstood(place),
   ],
   [
     new RegExp(`(?:duplicate (?:relationship )?definition ${NAME}|${NAME} is already defined in )`),
     ([first, second]) => `relation "${first ?? second}" is defined twice in one type; remove one`,
   ],
-  [
-    new RegExp(`${NAME} is not a valid type`),
-    ([type = ''], { text }) => `there is no type "${type}"${didYouMean(type, typesOf(text))}`,
-  ],
-  [
-    new RegExp(`the relation ${NAME} does not exist`),
-    ([relation = ''], { text }) => `there is no relation "${relation}"${didYouMean(relation, relationsOf(text))}`,
-  ],
-  [
-    new RegExp(`${NAME} is not a valid relation for ${NAME}`),
-    ([relation = '', type], { text }) =>
-      `type "${type}" has no relation "${relation}"${didYouMean(relation, relationsOf(text))}`,
-  ],
-  [
-    new RegExp(
-      `the ${NAME} relation definition on type ${NAME} is not valid: ${NAME} does not exist on ${NAME}, which is of type ${NAME}`,
-    ),
-    ([relation, , , parent, type]) =>
-      `"${relation} from ${parent}" finds nothing: type "${type}", which "${parent}" names, has no relation "${relation}"`,
-  ],
-  [
-    new RegExp(`${NAME} relation used inside from allows only direct relation`),
-    ([relation]) => `"${relation}" comes after "from", so its own rule must be a list of types alone, such as [folder]`,
-  ],
-  [
-    /assignable relation .* must have types/,
-    () => 'the brackets are empty; name the types of subjects that a tuple may have, such as [user]',
-  ],
-  [
-    new RegExp(`type restriction ${NAME} cannot contain both wildcard and relation`),
-    ([type]) => `"${type}" has both * and a relation; write one of them`,
-  ],
-  [
-    /schema version|invalid schema/,
-    () => 'the schema is not one that is known here; write "  schema 1.1" below "model"',
-  ],
-  [
-    /does not match naming rule|cannot be named/,
-    (_, { line }) => `"${line}" has a name that cannot be one; use letters, digits, _ and -, and neither self nor this`,
-  ],
-  [
-    new RegExp(`${NAME} is not a defined condition`),
-    ([condition]) => `there is no condition "${condition}"; define it below the types, or remove "with ${condition}"`,
-  ],
 ]
 
+const BEFORE_1_1 = /^\s*define\s+\S+\s+as\b/m
+const TYPES_OF_PARAMETERS = /^\s*condition\b.*[:<,]\s*(any\b|(?:list|map)\s*<\s*(?:any|list|map)\b)/
+
+function notUnderstood({ text, line }: SourceLine): string {
+  if (BEFORE_1_1.test(text))
+    return 'this is the language before schema 1.1 ("define viewer as self"); write "model" and "  schema 1.1" first, and "define viewer: [user]", with the types of subjects between brackets'
+  const begins = /^\s*(?:#.*\n\s*)*(model|module)\b/.exec(text)?.[1]
+  if (begins === undefined) return 'a model begins with the lines "model" and "  schema 1.1"'
+  if (begins === 'model' && !/^\s*schema\b/m.test(text)) return 'below "model" the line "  schema 1.1" is missing'
+  const said = line === '' ? 'something is missing here' : `"${line}" is not understood`
+  if (mixesOperators(line))
+    return `${said}; where "or", "and" and "but not" meet, parentheses say what comes first, such as "(a or b) but not c"`
+  const type = TYPES_OF_PARAMETERS.exec(line)?.[1]
+  if (type !== undefined)
+    return `${said}; the language has no parameters of type "${type.replace(/\s/g, '')}", the JSON form of a model has`
+  const word = /^define\s+(define|relations|type|model|module|extend|condition|and|or|but|from|with)\s*:/.exec(
+    line,
+  )?.[1]
+  if (word !== undefined)
+    return `${said}; "${word}" is a word of the language, and a name only in the JSON form of a model`
+  return `${said}; a line is "type <name>", "  relations" or "    define <relation>: <rule>", and a rule is such as "[user] or editor"`
+}
+
+/** Two operators side by side, between the same parentheses. `but not` twice is two as well. */
+function mixesOperators(line: string): boolean {
+  const levels: string[][] = [[]]
+  for (const [word] of line.replace(/\[[^\]]*\]/g, '').matchAll(/[()]|\b(?:or|and|but not)\b/g)) {
+    if (word === '(') levels.push([])
+    else if (word !== ')') {
+      const here = levels.at(-1) ?? []
+      if (here.length > 0 && (word === 'but not' || here[0] !== word)) return true
+      here.push(word)
+    } else if (levels.length > 1) levels.pop()
+  }
+  return false
+}
+
 /** The library's message, as a user can read it; a message that is not known keeps its words. */
-export function plainMessage(said: string, text: string, lineNumber: number): string {
+export function syntaxMessage(said: string, text: string, lineNumber: number): string {
   const line = text.split('\n')[lineNumber - 1]?.trim() ?? ''
   for (const [found, say] of RULES) {
     const match = found.exec(said)
     if (match !== null) return say(match.slice(1), { text, line })
   }
   return said.replaceAll('`', '"')
-}
-
-const typesOf = (text: string): readonly string[] => namesAfter(text, /^[ \t]*(?:extend[ \t]+)?type[ \t]+(\S+)/gm)
-const relationsOf = (text: string): readonly string[] => namesAfter(text, /^[ \t]*define[ \t]+([^\s:]+)/gm)
-
-function namesAfter(text: string, pattern: RegExp): readonly string[] {
-  const built = pattern.source.includes('type') ? ['user', 'service', 'group', 'organization'] : []
-  return [...built, ...[...text.matchAll(pattern)].map(([, name = '']) => name)]
 }

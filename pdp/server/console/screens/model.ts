@@ -98,7 +98,8 @@ ${field({ name: 'subject_type', label: 'Type of the subjects', value: form('subj
 const isNone = (text: string): boolean => text.trim() === ''
 
 /** The first type that declares relations. */
-const firstType = (text: string): string => /^type\s+(\S+)\s*\n\s*relations/m.exec(text)?.[1] ?? ''
+const firstType = (text: string): string =>
+  /^(?:type\s+| {6}"type": ")([^\s"]+)(?:",)?\s*\n\s*(?:relations|"relations": \{$)/m.exec(text)?.[1] ?? ''
 
 export async function actModel(visit: ConsoleVisit): Promise<View> {
   const { form, query, organization: org } = visit

@@ -19,6 +19,11 @@ const parentheses = (count: number) => `${TYPE}    define a: ${'('.repeat(count)
 const references = (count: number) =>
   `${TYPE}    define a: [${Array.from({ length: count }, () => 'user').join(', ')}]\n`
 const chain = (count: number) => TYPE + times(count, (i) => `    define r${i + 1}: [user] but not r${i}\n`)
+const jsonOf = (count: number) => {
+  const rules = Object.fromEntries(Array.from({ length: count }, (_, i) => [`r${i}`, { union: { child: [] } }]))
+  return JSON.stringify({ schema_version: '1.1', type_definitions: [{ type: 'd', relations: { r: RULE, ...rules } }] })
+}
+const RULE = { union: { child: [] } }
 const { types, relations, nesting, emptyLines } = MODEL_BOUNDS
 
 describe('a model', () => {
@@ -39,6 +44,7 @@ describe('a model', () => {
       operands(10),
       `${TYPE}    define a: r0\n${'     or r0\n'.repeat(MODEL_BOUNDS.operands + 1)}`,
     ],
+    ['relations in JSON', jsonOf(relations - 1), jsonOf(relations)],
   ])('may have so many %s and no more, which is told with its line', (_, within, beyond) => {
     expect(boundIssues(within)).toEqual([])
     const [issue, ...others] = boundIssues(beyond)
@@ -112,7 +118,10 @@ const manifestOf = (model: string) => ({ app: 'a', version: 1, audiences: [], pe
 describe('the thread', () => {
   test('gives a text up at its deadline, as the fault of who sent it, and takes the next', async () => {
     const aside = createAside({ deadlineMs: 1_500 })
-    const [late, next] = [aside.run({ kind: 'model', text: chain(1_500) }), aside.run({ kind: 'yaml', text: 'a: 1' })]
+    const [late, next] = [
+      aside.run({ kind: 'model', text: parentheses(3_000) }),
+      aside.run({ kind: 'yaml', text: 'a: 1' }),
+    ]
     await expect(late).rejects.toMatchObject({ code: 'request_invalid' })
     await next.catch(() => undefined) // a busy machine may not start a thread in that time
     await expect

@@ -51,3 +51,14 @@ test.each([
 test('markup in a text stands as text', () => {
   expect(shownDiff(diffOf('', '<script>alert(1)</script>'), 'title').toString()).not.toContain('<script>')
 })
+
+test('of two models in JSON the types that changed are named', () => {
+  const model = (viewer: string) => ({
+    type_definitions: [
+      { type: 'user', relations: {} },
+      { type: 'doc', relations: { [viewer]: { this: {} } }, metadata: { relations: [{ type: 'user' }] } },
+    ],
+  })
+  const [before, after] = ['viewer', 'reader'].map((relation) => JSON.stringify(model(relation), null, 2))
+  expect(changedTypes(before ?? '', after ?? '')).toEqual(['doc'])
+})

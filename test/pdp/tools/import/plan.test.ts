@@ -182,7 +182,7 @@ document:1#banned@user:bad#...`,
     [
       'a caveat that is not declared',
       'definition user {}\ndefinition a { relation r: user with late }',
-      /condition "late" is not defined/,
+      /there is no condition "late"/,
     ],
     ['two caveats', 'definition user {}\ndefinition a { relation r: user with b and c }', /\d:\d+: .*one caveat/],
     ['use', 'use self\ndefinition a {}', /1:1: "use self"/],

@@ -49,7 +49,7 @@ describe('model test', () => {
     [
       'a condition that is not defined',
       `${MODEL.replace('[user] or', '[user with off_duty] or')}${CHECK}`,
-      'condition "off_duty" is not defined',
+      'there is no condition "off_duty"',
     ],
     [
       'a context that does not fit',

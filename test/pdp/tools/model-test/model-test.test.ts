@@ -335,7 +335,7 @@ tests:
       'fga.mod': "schema: '1.2'\ncontents: [core.fga]\n",
       'core.fga': 'module core\ntype user\ntype doc\n  relations\n    define viewer: [nobody]\n',
     })
-    expect(lines[0]).toBe('core.fga:5:21: there is no type "nobody"')
+    expect(lines[0]).toBe('core.fga:5:21: there is no type "nobody" (relation "viewer" of type "doc")')
   })
 
   test.each([

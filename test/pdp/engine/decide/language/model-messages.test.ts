@@ -24,12 +24,6 @@ describe('a model', () => {
       /^6:.*"edtior"; did you mean "editor"/,
     ],
     ['with an unknown userset', `${DOC}    define a: [group#x]\n`, /^5:.*type "group" has no relation "x"/],
-    [
-      'with an operand twice',
-      `${DOC}    define a: [user]\n    define b: a or a\n`,
-      /^6:.*"a" occurs twice.*remove one/,
-    ],
-    ['with a type twice in brackets', `${DOC}    define a: [user, user]\n`, /^5:.*"user" occurs twice/],
     ['with a relation twice', `${DOC}    define a: [user]\n    define a: [user]\n`, /^6:.*"a" is defined twice/],
     ['with a type twice', 'model\n  schema 1.1\ntype a\ntype a\n', /"a" is declared twice/],
     ['with a cycle alone', `${DOC}    define a: b\n    define b: a\n`, /^5:.*"a" of type "doc".*add the subjects/],
@@ -44,7 +38,17 @@ describe('a model', () => {
       `${DOC}    define p: [user]\n    define a: viewer from p\n`,
       /"viewer from p" finds nothing/,
     ],
-    ['with a reserved name', 'model\n  schema 1.1\ntype self\n', /^3:.*"type self" has a name that cannot be one/],
+    ['of before 1.1', 'type doc\n  relations\n    define a as self\n', /before schema 1\.1.*\[user\]/],
+    ['without a schema', 'model\ntype doc\n', /the line " {2}schema 1.1" is missing/],
+    ['with operators side by side', `${DOC}    define a: [user] or b but not c\n`, /^5:.*parentheses say.*\(a or b\)/],
+    ['with a word of the language as a name', `${DOC}    define from: [user]\n`, /^5:.*"from" is a word/],
+    [
+      'with a parameter of any type',
+      `${DOC}    define a: [user with c]\ncondition c(x: map<any>) { true }\n`,
+      /^6:.*no parameters of type "any".*JSON/,
+    ],
+    ['with a long name', `${DOC}    define ${'a'.repeat(65)}: [user]\n`, /^5:5 the name "a+" .*longer than 64 bytes/],
+    ['with an unknown condition', `${DOC}    define a: [user with lat]\n`, /^5:26 there is no condition "lat"/],
   ])('%s is refused with its place and in plain words', (_, text, message) => {
     const refused = (): unknown => {
       try {
