@@ -77,6 +77,10 @@ export function refusedScope(request: {
   return refused ?? null
 }
 
+/** Those of a registration that a person's grant gets when the request names none. */
+export const personScopes = (registered: readonly string[]): readonly string[] =>
+  registered.filter((s) => s !== OFFLINE_ACCESS && !SERVICE.has(s))
+
 /**
  * The scopes of a client that a token for a resource may carry. Service scopes are only in tokens for the issuer: otherwise
  * a resource server could replay a received token here.

@@ -5,7 +5,15 @@ import { LANGUAGES } from '../html/words/words.ts'
 import { ACCESS_TOKEN_SECONDS, DAY_SECONDS, SESSION_SECONDS } from '../oauth/durations.ts'
 import { mountOf, PATHS, urlOf } from '../oauth/paths.ts'
 import { type Context, paramsOf, requireClient, type Token, type TokenSource } from '../oauth/request.ts'
-import { IDENTITY_SCOPES, OFFLINE_ACCESS, refusedScope, SERVICE_SCOPES, scopesAt, splitScope } from '../oauth/scopes.ts'
+import {
+  IDENTITY_SCOPES,
+  OFFLINE_ACCESS,
+  personScopes,
+  refusedScope,
+  SERVICE_SCOPES,
+  scopesAt,
+  splitScope,
+} from '../oauth/scopes.ts'
 import { ACR_VALUES, isAttainable } from '../people/sign-in/acr.ts'
 import { isEmail } from '../people/sign-in/sign-in.ts'
 import { signInPolicy } from '../people/sign-in/sign-in-policy.ts'
@@ -92,7 +100,7 @@ function protocol(
         if (value !== undefined && !isId(value)) throw new errors.InvalidRequest('organization is not an id')
       },
       scope: (ctx: Context, value: string | undefined, client: Client) => {
-        checkPersonScope(value, client)
+        checkPersonScope(askedScope(ctx) === '' ? defaultScope(ctx, client) : value, client)
         keepOfflineAccess(ctx, client)
       },
     },
@@ -246,10 +254,16 @@ function people({ consent }: ProviderDeps, mint: Mint): Configuration {
 const sessionCookie = (issuer: string): string =>
   issuer.startsWith('https:') ? '__Host-portcullis-identity' : 'portcullis_session'
 
-/** RFC 6749 section 3.3: without a default, a request without scope fails. */
+/** RFC 6749 section 3.3: all that the registration names, but no life beyond the sign-in. An MCP client may know no scope to ask for. */
+function defaultScope({ oidc }: Context, client: Client): string {
+  const scope = personScopes(splitScope(client.portcullis_scope)).join(' ')
+  if (oidc.params !== undefined) oidc.params.scope = scope
+  return scope
+}
+
 function checkPersonScope(scope: string | undefined, client: Client): void {
   const asked = splitScope(scope)
-  if (asked.length === 0) throw new errors.InvalidScope('scope is required', '')
+  if (asked.length === 0) throw new errors.InvalidScope('scope is required: the client is registered for none', '')
   const refused = refusedScope({ asked, registered: splitScope(client.portcullis_scope), kind: 'person' })
   if (refused !== null) throw new errors.InvalidScope('the client may not ask for this scope', refused)
 }

@@ -1,13 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hashGeneratedSecret } from '../../../../pdp/identity/people/passwords/password-hash.ts'
 import { signIn } from '../../../support/sign-in.ts'
 import { createFlow, VERIFIER } from '../flow.ts'
-import { CONTEXT, decode, NATIVE_REDIRECT, openWorld, REDIRECT, type World } from '../harness.ts'
+import { CONTEXT, decode, NATIVE_REDIRECT, openWorld, REDIRECT, SECRET, type World } from '../harness.ts'
 
 let world: World
 let flow: ReturnType<typeof createFlow>
 beforeAll(async () => {
   world = await openWorld()
   flow = createFlow(world)
+  const secretHash = hashGeneratedSecret(SECRET)
+  const metadata = { redirect_uris: [REDIRECT], grant_types: ['authorization_code', 'refresh_token'] }
+  await world.putClient({ id: 'scopeless', metadata, secretHash })
+  const scope = 'openid offline_access decisions:read'
+  await world.putClient({ id: 'services-too', metadata: { ...metadata, scope }, secretHash })
 })
 afterAll(() => world.close())
 
@@ -133,7 +139,8 @@ describe('the authorization request', () => {
     ['an unknown resource', { resource: 'https://unknown.example/' }, 'invalid_target'],
     ['a scope that the client does not have', { scope: 'openid orders:write' }, 'invalid_scope'],
     ['a service scope', { scope: 'openid decisions:read' }, 'invalid_scope'],
-    ['no scope', { scope: undefined }, 'invalid_scope'],
+    ['no scope by a client that is registered for none', { client_id: 'scopeless', scope: undefined }, 'invalid_scope'],
+    ['offline_access alone', { scope: 'offline_access' }, 'invalid_scope'],
     ['the implicit flow', { response_type: 'token' }, 'unsupported_response_type'],
     ['the hybrid flow', { response_type: 'code id_token', nonce: 'n' }, 'unsupported_response_type'],
     ['a request object', { request: 'e30.e30.' }, 'request_not_supported'],
@@ -142,6 +149,15 @@ describe('the authorization request', () => {
     ['a NUL character', { nonce: 'a\0b' }, 'invalid_request'],
   ])('is refused with %s', async (_, parameters, error) => {
     expect(await flow.errorOf(parameters)).toBe(error)
+  })
+
+  test.each([
+    ['web', 'openid profile email groups organizations orders:read'],
+    ['services-too', 'openid'],
+  ])('without a scope asks for what %s is registered for (RFC 6749 section 3.3)', async (id, scope) => {
+    const code = (await flow.authorize({ client_id: id, scope: undefined })).searchParams.get('code')
+    const { body } = await flow.redeem(code ?? '', {}, id)
+    expect([body.scope, body.refresh_token]).toEqual([scope, undefined])
   })
 
   test('under prompt=none never shows a page', async () => {
