@@ -35,7 +35,7 @@ export async function addConsole(
   app: FastifyInstance,
   deps: ConsoleDeps & { readonly masterKeys: MasterKeys },
 ): Promise<void> {
-  const { issuer, identity, people, management, decisions, routes, log, clock, masterKeys } = deps
+  const { issuer, identity, masterKeys } = deps
   app.get('/', { schema: { hide: true } }, async (request, reply) => {
     const wantsPage = request.headers.accept?.includes('text/html') === true
     if (!wantsPage) throw new RequestProblem('route_unknown', 'there is nothing at this path')
@@ -63,12 +63,6 @@ export async function addConsole(
     const signIn = addSignIn(scope, {
       issuer,
       identity,
-      people,
-      management,
-      decisions,
-      routes,
-      log,
-      clock,
       masterKeys,
       token: (form) => redeem(call, form),
     })

@@ -29,51 +29,44 @@ export type SignIn = {
 
 export function addSignIn(
   app: FastifyInstance,
-  deps: ConsoleDeps & {
+  {
+    issuer,
+    identity,
+    masterKeys,
+    token,
+  }: Pick<ConsoleDeps, 'issuer' | 'identity'> & {
     readonly masterKeys: MasterKeys
     readonly token: (form: URLSearchParams) => Promise<string | null>
   },
 ): SignIn {
-  const { issuer, identity, masterKeys } = deps
+  const { names, attributes } = cookiesOf(issuer)
   const keys = () => masterKeys.derive(PURPOSE)
-  const isSecure = issuer.startsWith('https:')
-  // RFC 6265bis section 4.1.3.2: with this prefix no other host, and nothing in plain text, can set it.
-  const names = isSecure
-    ? { session: '__Host-portcullis-console', pending: '__Host-portcullis-console-sign-in' }
-    : { session: 'portcullis_console', pending: 'portcullis_console_sign_in' }
-  const attributes = `; Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
+
+  async function current(request: FastifyRequest) {
+    const cookie = cookieOf(request, names.session)
+    const session = cookie === '' ? null : await identity.session(cookie)
+    return session === null ? null : { session, csrf: csrfOf(cookie) }
+  }
 
   app.get('/console/sign-in', async (request, reply) => {
-    const state = randomBytes(16).toString('base64url')
-    const verifier = randomBytes(32).toString('base64url')
-    const query = new URLSearchParams(request.url.split('?')[1] ?? '')
-    const to = localTarget(query.get('to') ?? '')
-    const pending: Pending = { state, verifier, to }
+    const query = queryOf(request)
+    const pending: Pending = {
+      state: randomBytes(16).toString('base64url'),
+      verifier: randomBytes(32).toString('base64url'),
+      to: localTarget(query.get('to') ?? ''),
+    }
     const sealed = seal(keys(), PENDING, JSON.stringify(pending))
     reply.header('set-cookie', `${names.pending}=${sealed}; Max-Age=${PENDING_SECONDS}${attributes}`)
-    const again = query.get('again') === '1'
-    const current = again ? await find(request) : null
-    const strong = current !== null && (await identity.hasSecondFactor(current.session.user))
-    const parameters = {
-      client_id: CONSOLE_CLIENT,
-      response_type: 'code',
-      scope: 'openid',
-      redirect_uri: urlOf(issuer, CONSOLE_CALLBACK),
-      state,
-      code_challenge: hash('sha256', verifier, 'base64url'),
-      code_challenge_method: 'S256',
-      // RFC 9470: a write needs a fresh sign-in, with the second factor of those who have one.
-      ...(again ? { prompt: 'login' } : {}),
-      ...(strong ? { acr_values: 'mfa' } : {}),
-    }
-    return reply.redirect(`${urlOf(issuer, PATHS.authorize)}?${new URLSearchParams(parameters)}`, SEE_OTHER)
+    const isAgain = query.get('again') === '1'
+    const before = isAgain ? await current(request) : null
+    const isStrong = before !== null && (await identity.hasSecondFactor(before.session.user))
+    return reply.redirect(authorizeUrl(issuer, pending, { isAgain, isStrong }), SEE_OTHER)
   })
 
   app.get(CONSOLE_CALLBACK, async (request, reply) => {
-    const query = new URLSearchParams(request.url.split('?')[1] ?? '')
-    const pending = readPending(cookieOf(request, names.pending))
-    const state = query.get('state') ?? ''
-    if (pending === null || !isSame(pending.state, state))
+    const query = queryOf(request)
+    const pending = readPending(keys(), cookieOf(request, names.pending))
+    if (pending === null || !isSame(pending.state, query.get('state') ?? ''))
       throw new RequestProblem('request_invalid', 'this sign-in has expired, or was begun in another browser')
     const code = query.get('code')
     if (code === null)
@@ -81,15 +74,8 @@ export function addSignIn(
         'request_invalid',
         `nobody was signed in: ${query.get('error_description') ?? 'no code'}`,
       )
-    const form = new URLSearchParams({
-      grant_type: 'authorization_code',
-      client_id: CONSOLE_CLIENT,
-      code,
-      redirect_uri: urlOf(issuer, CONSOLE_CALLBACK),
-      code_verifier: pending.verifier,
-    })
-    const token = await deps.token(form)
-    const cookie = token === null ? null : await identity.begin(token)
+    const redeemed = await token(redemption(issuer, code, pending))
+    const cookie = redeemed === null ? null : await identity.begin(redeemed)
     if (cookie === null) throw new RequestProblem('request_invalid', 'this sign-in was used before or has expired')
     const former = cookieOf(request, names.session)
     if (former !== '') await identity.end(former)
@@ -97,27 +83,61 @@ export function addSignIn(
     return reply.redirect(new URL(pending.to, issuer).href, SEE_OTHER)
   })
 
-  function readPending(sealed: string): Pending | null {
-    try {
-      return JSON.parse(open(keys(), PENDING, sealed))
-    } catch {
-      return null
-    }
-  }
-
-  async function find(request: FastifyRequest) {
-    const cookie = cookieOf(request, names.session)
-    const session = cookie === '' ? null : await identity.session(cookie)
-    return session === null ? null : { session, csrf: csrfOf(cookie) }
-  }
-
   return {
-    current: find,
+    current,
     begin: (reply, to) => reply.redirect(signInUrl(issuer, to), SEE_OTHER),
     async end(request, reply) {
       await identity.end(cookieOf(request, names.session))
       reply.header('set-cookie', `${names.session}=; Max-Age=0${attributes}`)
     },
+  }
+}
+
+function cookiesOf(issuer: string) {
+  const isSecure = issuer.startsWith('https:')
+  // RFC 6265bis section 4.1.3.2: with this prefix no other host, and nothing in plain text, can set it.
+  const names = isSecure
+    ? { session: '__Host-portcullis-console', pending: '__Host-portcullis-console-sign-in' }
+    : { session: 'portcullis_console', pending: 'portcullis_console_sign_in' }
+  return { names, attributes: `; Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}` }
+}
+
+const queryOf = ({ url }: FastifyRequest): URLSearchParams => new URLSearchParams(url.split('?')[1] ?? '')
+
+function authorizeUrl(
+  issuer: string,
+  { state, verifier }: Pending,
+  { isAgain, isStrong }: { readonly isAgain: boolean; readonly isStrong: boolean },
+): string {
+  const parameters = {
+    client_id: CONSOLE_CLIENT,
+    response_type: 'code',
+    scope: 'openid',
+    redirect_uri: urlOf(issuer, CONSOLE_CALLBACK),
+    state,
+    code_challenge: hash('sha256', verifier, 'base64url'),
+    code_challenge_method: 'S256',
+    // RFC 9470: a write needs a fresh sign-in, with the second factor of those who have one.
+    ...(isAgain && { prompt: 'login' }),
+    ...(isStrong && { acr_values: 'mfa' }),
+  }
+  return `${urlOf(issuer, PATHS.authorize)}?${new URLSearchParams(parameters)}`
+}
+
+const redemption = (issuer: string, code: string, { verifier }: Pending): URLSearchParams =>
+  new URLSearchParams({
+    grant_type: 'authorization_code',
+    client_id: CONSOLE_CLIENT,
+    code,
+    redirect_uri: urlOf(issuer, CONSOLE_CALLBACK),
+    code_verifier: verifier,
+  })
+
+function readPending(keys: ReturnType<MasterKeys['derive']>, sealed: string): Pending | null {
+  try {
+    return JSON.parse(open(keys, PENDING, sealed))
+  } catch {
+    return null
   }
 }
 

@@ -82,28 +82,10 @@ export async function openVisit(
   const asked = query('org')
   const organization = asked === '' ? (organizations[0]?.id ?? null) : asked
   const here = organization === null ? new Set<string>() : await scopesWithin(management, session.user, organization)
-  const isOrganizationMissing =
-    asked !== '' &&
-    wide.size > 0 &&
-    !organizations.some(({ id }) => id === asked) &&
-    (!isId(asked) || (await management.pdp.ancestors(asked)) === null)
+  const mayBeMissing = asked !== '' && wide.size > 0 && !organizations.some(({ id }) => id === asked)
   const person = { user: session.user, requestId: request.id }
   const isRecent = deps.clock() - session.signedInMs <= FRESH_MS
   const isFresh = isRecent && (session.acr === 'mfa' || !(await deps.identity.hasSecondFactor(session.user)))
-  const send = <T>(
-    method: string,
-    path: string,
-    { body, tag = null }: { readonly body?: object | undefined; readonly tag?: string | null } = {},
-  ): Promise<{ readonly value: T; readonly tag: string | null }> =>
-    people.as(person, async (authorization) => {
-      const headers = { authorization, 'x-request-id': request.id, ...(tag === null ? {} : { 'if-match': tag }) }
-      const type = body === undefined ? {} : { 'content-type': 'application/json' }
-      const sent = body === undefined ? {} : { body: JSON.stringify(body) }
-      const answer = await call({ method, path, headers: { ...headers, ...type }, ...sent })
-      const value = answer.text === '' ? null : JSON.parse(answer.text)
-      if (answer.status <= SUCCESS.empty) return { value, tag: answer.tag }
-      throw problemIn(value)
-    })
   return {
     deps,
     path: request.url.split('?', 1)[0] ?? '',
@@ -111,7 +93,7 @@ export async function openVisit(
     session,
     csrf,
     organization,
-    isOrganizationMissing,
+    isOrganizationMissing: mayBeMissing && (!isId(asked) || (await management.pdp.ancestors(asked)) === null),
     organizations,
     query,
     form: (name) => one(request.body, name),
@@ -121,8 +103,34 @@ export async function openVisit(
     mayWithin: async (scope, at) =>
       holdsScope(wide, scope) || holdsScope(await scopesWithin(management, session.user, at), scope),
     isFresh,
+    ...managementAs(person, { call, people }),
+    async requireScope(scope) {
+      await authorizePerson(management, person, { scope, organization })
+    },
+  }
+}
+
+function managementAs(
+  person: { readonly user: string; readonly requestId: string },
+  { call, people }: { readonly call: OwnServer; readonly people: People },
+): Pick<ConsoleVisit, 'api' | 'change'> {
+  const send = <T>(
+    method: string,
+    path: string,
+    { body, tag = null }: { readonly body?: object | undefined; readonly tag?: string | null } = {},
+  ): Promise<{ readonly value: T; readonly tag: string | null }> =>
+    people.as(person, async (authorization) => {
+      const headers = { authorization, 'x-request-id': person.requestId, ...(tag !== null && { 'if-match': tag }) }
+      const type = body === undefined ? {} : { 'content-type': 'application/json' }
+      const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+      const answer = await call({ method, path, headers: { ...headers, ...type }, ...sent })
+      const value = answer.text === '' ? null : JSON.parse(answer.text)
+      if (answer.status <= SUCCESS.empty) return { value, tag: answer.tag }
+      throw problemIn(value)
+    })
+  return {
     api: async <T>(method: string, path: string, body?: object) => (await send<T>(method, path, { body })).value,
-    change: async <T>(path: string, change: (stored: T) => object | null) => {
+    async change<T>(path: string, change: (stored: T) => object | null) {
       for (let attempt = 1; ; attempt++) {
         const { value, tag } = await send<T>('GET', path)
         const body = change(value)
@@ -134,9 +142,6 @@ export async function openVisit(
           if (!isOvertaken || attempt === CHANGE_ATTEMPTS_MAX) throw err
         }
       }
-    },
-    async requireScope(scope) {
-      await authorizePerson(management, person, { scope, organization })
     },
   }
 }

@@ -52,39 +52,15 @@ export function createQuestionBatch(write: (message: Questions) => void): Questi
   }
 
   return {
-    add(
-      id,
-      {
-        digest,
-        token,
-        permissions,
-        entitlements,
-        context,
-        requestId,
-        clientAddress = '',
-        traceparent = '',
-        route = '',
-      },
-      watched,
-    ) {
+    add(id, question, watched) {
+      const { digest, token, permissions, context } = question
       const { handle, isNew } = handles.of(digest)
       if (isNew) {
         // The PDP reads a message's tokens before its questions, so a reused handle needs a new message.
         if (questions.some((waiting) => waiting.handle === handle)) flush()
         tokens.push({ handle, token })
       }
-      questions.push({
-        id,
-        handle,
-        permissions,
-        entitlements,
-        context,
-        watched,
-        requestId,
-        traceparent,
-        clientAddress,
-        route,
-      })
+      questions.push(messageOf(question, { id, handle, watched }))
       bytes += QUESTION_BYTES + CHECK_BYTES * permissions.length + context.length + (isNew ? token.length : 0)
       if (bytes > MESSAGE_BYTES_MAX) flush()
       else schedule()
@@ -103,6 +79,22 @@ export function createQuestionBatch(write: (message: Questions) => void): Questi
     },
   }
 }
+
+const messageOf = (
+  question: StreamedQuestion,
+  { id, handle, watched }: Pick<Questions['questions'][number], 'id' | 'handle' | 'watched'>,
+): Questions['questions'][number] => ({
+  id,
+  handle,
+  permissions: question.permissions,
+  entitlements: question.entitlements,
+  context: question.context,
+  watched,
+  requestId: question.requestId,
+  traceparent: question.traceparent ?? '',
+  clientAddress: question.clientAddress ?? '',
+  route: question.route ?? '',
+})
 
 /** Assigns handles in turn; when all are used, the oldest one is reassigned. */
 function createHandles() {

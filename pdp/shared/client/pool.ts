@@ -62,7 +62,11 @@ export type PdpPool = {
 /** True for errors that another address may not have: this PDP lost its database, or is shutting down. */
 export const isAddressError = (code: string): boolean => code === 'store_unavailable' || code === 'draining'
 
-type Health = { failures: number; brokenUntilMs: number; slowUntilMs: number; closedAtMs: number }
+/** One address: its stream, and how it answered lately. */
+type Address = {
+  readonly stream: PdpStream
+  readonly health: { failures: number; brokenUntilMs: number; slowUntilMs: number; closedAtMs: number }
+}
 
 const CONNECT_MS = 3_000
 const SLOW_MS = 1_000
@@ -74,97 +78,46 @@ const BREAK_MS = 1_000
 const RECONNECT_WAIT_MS = 1_000
 
 export function createPdpPool(options: PoolOptions): PdpPool {
-  const { addresses, credentials, authorize = null, random, clock, connectMs = CONNECT_MS } = options
-  const { onConnectionChange, onDate, share = null } = options
+  const { addresses, clock } = options
   const waiting = new Set<() => void>()
-  const healths = new Map<PdpStream, Health>()
   const lag = createLocalLag()
   let silentSinceMs: number | null = clock()
   let wasOpen = false
-  const pool = addresses.map(open)
+  const pool = addresses.map((address) => openAddress(address, options, { onOpen, onClosed: noteSilence }))
+  const healthOf = (stream: PdpStream) => pool.find((address) => address.stream === stream)?.health
   let turn = 0
 
-  function open(address: string): PdpStream {
-    const health: Health = { failures: 0, brokenUntilMs: 0, slowUntilMs: 0, closedAtMs: clock() }
-    const stream = createPdpStream({
-      address,
-      credentials,
-      authorize,
-      random,
-      clock,
-      connectMs,
-      share,
-      onDate: (date, startedMs) => onDate?.(address, date, startedMs),
-      onOpen() {
-        onConnectionChange?.({ address, open: true, reason: 'connected', wasOpen: false })
-        Object.assign(health, { failures: 0, brokenUntilMs: 0 })
-        silentSinceMs = null
-        wasOpen = true
-        const attempts = [...waiting]
-        waiting.clear()
-        for (const attempt of attempts) attempt()
-      },
-      onClosed(reason, hadOpened) {
-        if (hadOpened) health.closedAtMs = clock()
-        onConnectionChange?.({ address, open: false, reason, wasOpen: hadOpened })
-        noteSilence()
-      },
-    })
-    healths.set(stream, health)
-    return stream
+  function onOpen(): void {
+    silentSinceMs = null
+    wasOpen = true
+    const attempts = [...waiting]
+    waiting.clear()
+    for (const attempt of attempts) attempt()
   }
-
   function noteSilence(): void {
-    const answers = pool.some((stream) => stream.isOpen() && (healths.get(stream)?.failures ?? 0) < FAILURES_MAX)
-    if (!answers) silentSinceMs ??= clock()
-  }
-
-  function choose(except: PdpStream | null): Choice {
-    const nowMs = clock()
-    turn = (turn + 1) % pool.length
-    let second: PdpStream | null = null
-    let mayOpen = false
-    for (let at = 0; at < pool.length; at += 1) {
-      const stream = pool[(turn + at) % pool.length]
-      const health = stream === undefined ? undefined : healths.get(stream)
-      if (stream === undefined || health === undefined) continue
-      if (!stream.isOpen()) mayOpen ||= nowMs - health.closedAtMs < RECONNECT_WAIT_MS
-      else if (stream === except) continue
-      else if (health.failures < FAILURES_MAX && health.slowUntilMs <= nowMs) return { kind: 'stream', stream }
-      else if (health.failures < FAILURES_MAX || health.brokenUntilMs <= nowMs) second ??= stream
-    }
-    if (second === null) {
-      // The backoff may be longer than a restart of the PDP. After a while it is no restart.
-      if (mayOpen) for (const stream of pool) stream.hurry()
-      return { kind: mayOpen ? 'wait' : 'none' }
-    }
-    // This question probes whether the address has recovered.
-    const tried = healths.get(second)
-    if (tried !== undefined && tried.failures >= FAILURES_MAX) tried.brokenUntilMs = nowMs + BREAK_MS
-    return { kind: 'stream', stream: second }
+    if (!pool.some(({ stream, health }) => stream.isOpen() && health.failures < FAILURES_MAX)) silentSinceMs ??= clock()
   }
 
   return {
     count: pool.length,
     lag,
     waiting,
-    choose,
+    choose(except) {
+      turn = (turn + 1) % pool.length
+      return chooseAmong(pool, { first: turn, except, nowMs: clock() })
+    },
     silentSinceMs: () => silentSinceMs,
-    isConnecting: () => !wasOpen && pool.some((stream) => stream.isNew()),
+    isConnecting: () => !wasOpen && pool.some(({ stream }) => stream.isNew()),
     hasConnected: () => wasOpen,
-    markSlow: (stream) => void Object.assign(healths.get(stream) ?? {}, { slowUntilMs: clock() + SLOW_MS }),
+    markSlow: (stream) => void Object.assign(healthOf(stream) ?? {}, { slowUntilMs: clock() + SLOW_MS }),
     markUnable: (stream) =>
-      void Object.assign(healths.get(stream) ?? {}, {
-        failures: 0,
-        brokenUntilMs: 0,
-        slowUntilMs: clock() + UNABLE_MS,
-      }),
+      void Object.assign(healthOf(stream) ?? {}, { failures: 0, brokenUntilMs: 0, slowUntilMs: clock() + UNABLE_MS }),
     markHealthy(stream) {
-      Object.assign(healths.get(stream) ?? {}, { failures: 0, brokenUntilMs: 0, slowUntilMs: 0 })
+      Object.assign(healthOf(stream) ?? {}, { failures: 0, brokenUntilMs: 0, slowUntilMs: 0 })
       silentSinceMs = null
     },
     markFailed(stream) {
-      const health = healths.get(stream)
+      const health = healthOf(stream)
       if (health === undefined) return
       health.failures += 1
       if (health.failures >= FAILURES_MAX) health.brokenUntilMs = clock() + BREAK_MS
@@ -172,7 +125,63 @@ export function createPdpPool(options: PoolOptions): PdpPool {
     },
     close() {
       lag.close()
-      for (const stream of pool) stream.close()
+      for (const { stream } of pool) stream.close()
     },
   }
+}
+
+function openAddress(
+  address: string,
+  { credentials, authorize = null, random, clock, connectMs = CONNECT_MS, share = null, ...options }: PoolOptions,
+  { onOpen, onClosed }: { readonly onOpen: () => void; readonly onClosed: () => void },
+): Address {
+  const { onConnectionChange, onDate } = options
+  const health = { failures: 0, brokenUntilMs: 0, slowUntilMs: 0, closedAtMs: clock() }
+  const stream = createPdpStream({
+    address,
+    credentials,
+    authorize,
+    random,
+    clock,
+    connectMs,
+    share,
+    onDate: (date, startedMs) => onDate?.(address, date, startedMs),
+    onOpen() {
+      onConnectionChange?.({ address, open: true, reason: 'connected', wasOpen: false })
+      Object.assign(health, { failures: 0, brokenUntilMs: 0 })
+      onOpen()
+    },
+    onClosed(reason, hadOpened) {
+      if (hadOpened) health.closedAtMs = clock()
+      onConnectionChange?.({ address, open: false, reason, wasOpen: hadOpened })
+      onClosed()
+    },
+  })
+  return { stream, health }
+}
+
+/** The next that answers well, from `first` on; else the next that may answer. */
+function chooseAmong(
+  pool: readonly Address[],
+  { first, except, nowMs }: { readonly first: number; readonly except: PdpStream | null; readonly nowMs: number },
+): Choice {
+  let second: Address | null = null
+  let mayOpen = false
+  for (let at = 0; at < pool.length; at += 1) {
+    const address = pool[(first + at) % pool.length]
+    if (address === undefined) continue
+    const { stream, health } = address
+    if (!stream.isOpen()) mayOpen ||= nowMs - health.closedAtMs < RECONNECT_WAIT_MS
+    else if (stream === except) continue
+    else if (health.failures < FAILURES_MAX && health.slowUntilMs <= nowMs) return { kind: 'stream', stream }
+    else if (health.failures < FAILURES_MAX || health.brokenUntilMs <= nowMs) second ??= address
+  }
+  if (second === null) {
+    // The backoff may be longer than a restart of the PDP. After a while it is no restart.
+    if (mayOpen) for (const { stream } of pool) stream.hurry()
+    return { kind: mayOpen ? 'wait' : 'none' }
+  }
+  // This question probes whether the address has recovered.
+  if (second.health.failures >= FAILURES_MAX) second.health.brokenUntilMs = nowMs + BREAK_MS
+  return { kind: 'stream', stream: second.stream }
 }

@@ -58,17 +58,12 @@ export function collectLines(sink: {
   }
   /** False: the rest must wait. */
   function take(): boolean {
-    try {
-      rest = rest.subarray(sink.write(rest))
-      retryMs = RETRY_MS.first
-      return true
-    } catch (err) {
-      if (LATER.has(err instanceof Error && 'code' in err ? err.code : null)) return false
-      // Nobody will ever read it, so that there is nothing to say either.
-      dropped += linesIn(rest)
-      rest = NONE
-      return true
-    }
+    const taken = tryToWrite(rest, sink.write)
+    if (taken === 'later') return false
+    if (taken === 'never') dropped += linesIn(rest)
+    else retryMs = RETRY_MS.first
+    rest = taken === 'never' ? NONE : rest.subarray(taken)
+    return true
   }
   function flush(): void {
     if (timer !== null) clearTimeout(timer)
@@ -109,6 +104,15 @@ export function collectLines(sink: {
         flush()
       }
     },
+  }
+}
+
+/** How many bytes were taken. `never`: nobody will ever read them, so that there is nothing to say either. */
+function tryToWrite(bytes: Buffer, write: (bytes: Buffer) => number): number | 'later' | 'never' {
+  try {
+    return write(bytes)
+  } catch (err) {
+    return LATER.has(err instanceof Error && 'code' in err ? err.code : null) ? 'later' : 'never'
   }
 }
 

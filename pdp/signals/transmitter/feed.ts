@@ -65,7 +65,7 @@ export function createFeed(deps: { readonly sql: Queries; readonly onError: (err
     for (const listener of [...listeners]) listener()
     return true
   }
-  const looks = createLooks(follow)
+  const turns = createTurns(follow)
 
   function recent(after: number): readonly OutboxRow[] | null {
     if (newest >= 0 && after >= newest) return []
@@ -87,18 +87,18 @@ export function createFeed(deps: { readonly sql: Queries; readonly onError: (err
       await numberEvents(sql)
       return read(sql, after)
     },
-    poke: looks.poke,
+    poke: turns.poke,
     subscribe(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
-    close: looks.close,
+    close: turns.close,
   }
 }
 
-/** Looks at once, then every `POLL_MS`, and sooner after a poke. `look` returns whether there was news, and does not throw. */
-function createLooks(look: () => Promise<boolean>) {
-  let looking: Promise<void> | null = null
+/** Follows at once, then every `POLL_MS`, and sooner after a poke. `follow` returns whether there was news, and does not throw. */
+function createTurns(follow: () => Promise<boolean>) {
+  let following: Promise<void> | null = null
   let isPokedAgain = false
   let newsMs = Number.NEGATIVE_INFINITY
   let timer: NodeJS.Timeout | null = null
@@ -117,8 +117,8 @@ function createLooks(look: () => Promise<boolean>) {
     dueMs = Number.POSITIVE_INFINITY
     timer = null
     isPokedAgain = false
-    looking = look().then((isNews) => {
-      looking = null
+    following = follow().then((isNews) => {
+      following = null
       if (isNews) newsMs = performance.now()
       schedule(isPokedAgain ? POKED_AGAIN_MS : POLL_MS)
     })
@@ -126,13 +126,13 @@ function createLooks(look: () => Promise<boolean>) {
   schedule(0)
   return {
     poke(): void {
-      if (looking === null) schedule(performance.now() - newsMs < POKED_AGAIN_MS ? POKED_AGAIN_MS : POKED_MS)
+      if (following === null) schedule(performance.now() - newsMs < POKED_AGAIN_MS ? POKED_AGAIN_MS : POKED_MS)
       else isPokedAgain = true
     },
     async close() {
       closed = true
       if (timer !== null) clearTimeout(timer)
-      await looking
+      await following
     },
   }
 }

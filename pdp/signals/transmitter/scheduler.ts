@@ -68,7 +68,7 @@ export function createScheduler(deps: {
   const counts = createHeldCounts({ heldMax, onHolding, log })
   const rounds = createRounds({ deliver, log, wanted: (id) => entries.get(id)?.wanted ?? feed.newest() })
   const waits = createWaits()
-  let passedAtMs = Number.NEGATIVE_INFINITY
+  const leastBehind = createLeastBehind()
   let closed = false
 
   function wake(id: string, isFailing = false): void {
@@ -91,12 +91,11 @@ export function createScheduler(deps: {
     await follow()
     entries.replace(await sql.query<Row>(SURVEY))
     counts.keep((id) => entries.get(id) !== undefined)
-    const isPassing = performance.now() - passedAtMs >= PASSED_MS
-    if (isPassing) passedAtMs = performance.now()
+    const behindMin = leastBehind()
     const passed: string[] = []
     for (const entry of entries.all()) {
       const { row } = entry
-      const state = stateOf(entry, { newest, behindMin: isPassing ? 1 : PASSED_MIN })
+      const state = stateOf(entry, { newest, behindMin })
       if (state === 'due') wake(row.id, row.attemptsCount > 0)
       if (state === 'passed') passed.push(row.id)
       counts.note(row, newest)
@@ -220,6 +219,16 @@ function stateOf(
   if (row.status !== 'enabled') return 'idle'
   if (row.cursor < wanted) return due
   return newest - row.cursor < behindMin ? 'idle' : 'passed'
+}
+
+/** Returns by how many events a cursor must be behind to be moved on. */
+function createLeastBehind(): () => number {
+  let passedAtMs = Number.NEGATIVE_INFINITY
+  return () => {
+    if (performance.now() - passedAtMs < PASSED_MS) return PASSED_MIN
+    passedAtMs = performance.now()
+    return 1
+  }
 }
 
 /** Counts what streams hold beside the sweeps, which others wait for. */

@@ -45,15 +45,10 @@ type Waiting = {
 export function createAdmission(options: AdmissionOptions): Admission {
   const { clock, openMax = OPEN_MAX, waitingMax = WAITING_MAX, deadlineMs = DECISION_MS } = options
   const shareMax = Math.max(1, Math.floor((openMax * 3) / 4))
-  /** Organizations take turns, and so do the clients of each. */
-  const queue = new FairQueue<Waiting>()
-  /** All waiting questions, in the order of arrival: the oldest is shed first. */
-  const waiting = new Set<Waiting>()
   const open = new Map<string, number>()
   let openCount = 0
-  let busySinceMs = 0
   let answeredMs = Number.NEGATIVE_INFINITY
-  let timer: NodeJS.Timeout | null = null
+  const queue = createWaitingQuestions({ clock, waitingMax, answeredMs: () => answeredMs })
 
   const openOf = (tenant: string): number => open.get(tenant) ?? 0
   const mayStart = (tenant: string): boolean => openCount < openMax && openOf(tenant) < shareMax
@@ -65,21 +60,54 @@ export function createAdmission(options: AdmissionOptions): Admission {
     else open.set(tenant, left)
   }
 
-  function wait(line: Line): Promise<void> {
-    if (waiting.size >= waitingMax) {
-      // The client's, else its tenant's, else all: too many questions displace their own kind.
-      const [oldestOfAll] = waiting
-      const oldest = queue.oldest(line) ?? oldestOfAll
-      if (oldest !== undefined) shed(oldest)
-    }
-    return new Promise((start, refuse) => {
-      const item: Waiting = { line, sinceMs: clock(), start, refuse }
-      if (waiting.size === 0) busySinceMs = item.sinceMs
-      waiting.add(item)
-      queue.add(item, line)
-      timer ??= setInterval(sweep, SWEEP_MS)
-    })
+  function startNext(): void {
+    const item = queue.next(mayStart)
+    if (item === undefined) return
+    count(item.line.group, 1)
+    item.start()
   }
+
+  return {
+    get waitingCount() {
+      return queue.count()
+    },
+    async run({ organization, client }, work) {
+      const tenant = organization === null ? '' : tenantOf(organization)
+      let leftMs = deadlineMs
+      if (mayStart(tenant) && !queue.has(tenant)) count(tenant, 1)
+      else {
+        const sinceMs = clock()
+        await queue.wait({ group: tenant, name: client })
+        leftMs -= clock() - sinceMs
+      }
+      try {
+        const result = await withTimeout(work(), leftMs, unanswered)
+        answeredMs = clock()
+        return result
+      } finally {
+        count(tenant, -1)
+        startNext()
+      }
+    },
+  }
+}
+
+/** Sheds the oldest when there are too many, and those that waited too long. `answeredMs`: when a question was answered last. */
+function createWaitingQuestions({
+  clock,
+  waitingMax,
+  answeredMs,
+}: {
+  readonly clock: () => number
+  readonly waitingMax: number
+  readonly answeredMs: () => number
+}) {
+  /** Organizations take turns, and so do the clients of each. */
+  const queue = new FairQueue<Waiting>()
+  /** In the order of arrival: the oldest is shed first. */
+  const waiting = new Set<Waiting>()
+  let busySinceMs = 0
+  let timer: NodeJS.Timeout | null = null
 
   function forget(item: Waiting): void {
     waiting.delete(item)
@@ -94,7 +122,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     // If nothing is answered at all, the cause is a store that does not answer, not too many questions.
     const nowMs = clock()
     const waited = nowMs - item.sinceMs >= WAIT_MS_BUSY
-    const stuck = waited && answeredMs < item.sinceMs && nowMs - answeredMs >= WAIT_MS
+    const stuck = waited && answeredMs() < item.sinceMs && nowMs - answeredMs() >= WAIT_MS
     item.refuse(stuck ? unanswered() : new RequestProblem('overloaded', 'too many questions wait already'))
   }
 
@@ -107,35 +135,28 @@ export function createAdmission(options: AdmissionOptions): Admission {
     }
   }
 
-  function startNext(): void {
-    const item = queue.next(mayStart)
-    if (item === undefined) return
-    forget(item)
-    count(item.line.group, 1)
-    item.start()
-  }
-
   return {
-    get waitingCount() {
-      return waiting.size
+    count: () => waiting.size,
+    has: (tenant: string) => queue.has(tenant),
+    wait(line: Line): Promise<void> {
+      if (waiting.size >= waitingMax) {
+        // The client's, else its tenant's, else all: too many questions displace their own kind.
+        const [oldestOfAll] = waiting
+        const oldest = queue.oldest(line) ?? oldestOfAll
+        if (oldest !== undefined) shed(oldest)
+      }
+      return new Promise((start, refuse) => {
+        const item: Waiting = { line, sinceMs: clock(), start, refuse }
+        if (waiting.size === 0) busySinceMs = item.sinceMs
+        waiting.add(item)
+        queue.add(item, line)
+        timer ??= setInterval(sweep, SWEEP_MS)
+      })
     },
-    async run({ organization, client }, work) {
-      const tenant = organization === null ? '' : tenantOf(organization)
-      let leftMs = deadlineMs
-      if (mayStart(tenant) && !queue.has(tenant)) count(tenant, 1)
-      else {
-        const sinceMs = clock()
-        await wait({ group: tenant, name: client })
-        leftMs -= clock() - sinceMs
-      }
-      try {
-        const result = await withTimeout(work(), leftMs, unanswered)
-        answeredMs = clock()
-        return result
-      } finally {
-        count(tenant, -1)
-        startNext()
-      }
+    next(mayStart: (tenant: string) => boolean): Waiting | undefined {
+      const item = queue.next(mayStart)
+      if (item !== undefined) forget(item)
+      return item
     },
   }
 }

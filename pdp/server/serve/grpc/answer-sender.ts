@@ -32,16 +32,96 @@ export type Outbox = {
 type Weighed = StreamAnswer & { readonly weight: number }
 
 export function createOutbox(call: StreamCall, holding: Pick<Holding, 'take' | 'give'>): Outbox {
-  const weightOf = createOutcomeWeight()
+  const held = createHeldBytes(holding)
   let ready: Weighed[] = []
   const updates = new Map<number, Weighed>()
   let openCount = 0
-  /** Held by open questions, and by answers until the transport has taken them. */
+  let ending = false
+  const flushSoon = onceATick(flush)
+  const isFull = (): boolean => openCount >= OPEN_QUESTIONS_MAX || held.bytes() >= STREAM_BYTES_MAX
+  const resumeIfRoom = (): void => void (isFull() || call.resume())
+
+  function flush(): void {
+    if (held.isClosed() || call.writableNeedDrain) return // goes on at 'drain'
+    openCount -= ready.length
+    const answers = [...ready, ...updates.values()]
+    ready = []
+    updates.clear()
+    for (const message of messagesOf(answers)) {
+      const sent = held.send(message.weight)
+      call.write(message.answers, () => void (sent() && resumeIfRoom()))
+    }
+    if (ending && openCount === 0) call.end()
+    else resumeIfRoom()
+  }
+
+  function add(id: number, outcome: AnswerOrError, keep: (answer: Weighed) => void): boolean {
+    if (held.isClosed()) return true
+    const answer = held.weighed(id, outcome)
+    keep(answer)
+    flushSoon()
+    return answer.outcome === outcome
+  }
+
+  function cancelUpdate(id: number): void {
+    held.give(updates.get(id)?.weight ?? 0)
+    updates.delete(id)
+  }
+
+  call.on('drain', flushSoon)
+  return {
+    expect(weight) {
+      openCount += 1
+      const taken = held.take(weight)
+      if (isFull()) call.pause()
+      return taken
+    },
+    reply(id, outcome, weight) {
+      held.give(weight)
+      return add(id, outcome, (answer) => ready.push(answer))
+    },
+    forget(weight) {
+      held.give(weight)
+      openCount -= 1
+      flushSoon()
+    },
+    update(id, outcome) {
+      cancelUpdate(id)
+      return add(id, outcome, (answer) => updates.set(id, answer))
+    },
+    cancelUpdate,
+    endWhenAnswered() {
+      ending = true
+      flushSoon()
+    },
+    clear() {
+      if (!held.isClosed()) for (const { weight } of [...ready, ...updates.values()]) held.give(weight)
+      held.close()
+      ready = []
+      updates.clear()
+    },
+  }
+}
+
+function onceATick(work: () => void): () => void {
+  let isPlanned = false
+  return () => {
+    if (isPlanned) return
+    isPlanned = true
+    // Not setImmediate: HTTP/2 writes in an immediate of its own, so the answer would be one turn of the event loop late.
+    process.nextTick(() => {
+      isPlanned = false
+      work()
+    })
+  }
+}
+
+/** The bytes of open questions, and of answers until the transport has taken them. */
+function createHeldBytes(holding: Pick<Holding, 'take' | 'give'>) {
+  const weightOf = createOutcomeWeight()
   let heldBytes = 0
   let sendingBytes = 0
-  let ending = false
-  let flushing = false
-  let gone = false
+  let closed = false
 
   function take(bytes: number): boolean {
     if (!holding.take('bytes', bytes)) return false
@@ -54,102 +134,47 @@ export function createOutbox(call: StreamCall, holding: Pick<Holding, 'take' | '
     heldBytes -= bytes
   }
 
-  /** An answer without room is replaced by `overloaded`. */
-  function weighed(id: number, outcome: AnswerOrError): Weighed {
-    const weight = weightOf(outcome)
-    return take(weight) ? { id, outcome, weight } : { id, outcome: { error: 'overloaded' }, weight: 0 }
-  }
-
-  function write(answers: readonly Weighed[], weight: number): void {
-    sendingBytes += weight
-    call.write(answers, () => {
-      if (gone) return
-      sendingBytes -= weight
-      give(weight)
-      resumeIfRoom()
-    })
-  }
-
-  function resumeIfRoom(): void {
-    if (openCount < OPEN_QUESTIONS_MAX && heldBytes < STREAM_BYTES_MAX) call.resume()
-  }
-
-  function flush(): void {
-    flushing = false
-    if (gone || call.writableNeedDrain) return // goes on at 'drain'
-    openCount -= ready.length
-    const answers = [...ready, ...updates.values()]
-    ready = []
-    updates.clear()
-    let from = 0
-    let weight = 0
-    for (let at = 0; at < answers.length; at += 1) {
-      const next = answers[at]?.weight ?? 0
-      if (at > from && weight + next > MESSAGE_BYTES_MAX) {
-        write(answers.slice(from, at), weight)
-        from = at
-        weight = 0
-      }
-      weight += next
-    }
-    if (answers.length > from) write(from === 0 ? answers : answers.slice(from), weight)
-    if (ending && openCount === 0) call.end()
-    else resumeIfRoom()
-  }
-
-  function flushSoon(): void {
-    if (flushing) return
-    flushing = true
-    // Not setImmediate: HTTP/2 writes in an immediate of its own, so the answer would be one turn of the event loop late.
-    process.nextTick(flush)
-  }
-
-  function cancelUpdate(id: number): void {
-    give(updates.get(id)?.weight ?? 0)
-    updates.delete(id)
-  }
-
-  call.on('drain', flushSoon)
   return {
-    expect(weight) {
-      openCount += 1
-      const taken = take(weight)
-      if (openCount >= OPEN_QUESTIONS_MAX || heldBytes >= STREAM_BYTES_MAX) call.pause()
-      return taken
+    bytes: () => heldBytes,
+    isClosed: () => closed,
+    take,
+    give,
+    /** An answer without room is replaced by `overloaded`. */
+    weighed(id: number, outcome: AnswerOrError): Weighed {
+      const weight = weightOf(outcome)
+      return take(weight) ? { id, outcome, weight } : { id, outcome: { error: 'overloaded' }, weight: 0 }
     },
-    reply(id, outcome, weight) {
-      give(weight)
-      if (gone) return true
-      const answer = weighed(id, outcome)
-      ready.push(answer)
-      flushSoon()
-      return answer.outcome === outcome
+    /** Call the returned function when the transport took it. It returns false after `close`, which gave the bytes back. */
+    send(bytes: number): () => boolean {
+      sendingBytes += bytes
+      return () => {
+        if (closed) return false
+        sendingBytes -= bytes
+        give(bytes)
+        return true
+      }
     },
-    forget(weight) {
-      give(weight)
-      openCount -= 1
-      flushSoon()
-    },
-    update(id, outcome) {
-      cancelUpdate(id)
-      if (gone) return true
-      const answer = weighed(id, outcome)
-      updates.set(id, answer)
-      flushSoon()
-      return answer.outcome === outcome
-    },
-    cancelUpdate,
-    endWhenAnswered() {
-      ending = true
-      flushSoon()
-    },
-    clear() {
-      if (gone) return
-      gone = true
-      for (const { weight } of [...ready, ...updates.values()]) give(weight)
-      give(sendingBytes)
-      ready = []
-      updates.clear()
+    /** Gives back what the transport has not taken. */
+    close(): void {
+      if (!closed) give(sendingBytes)
+      closed = true
     },
   }
+}
+
+function* messagesOf(
+  answers: readonly Weighed[],
+): Iterable<{ readonly answers: readonly Weighed[]; readonly weight: number }> {
+  let from = 0
+  let weight = 0
+  for (let at = 0; at < answers.length; at += 1) {
+    const next = answers[at]?.weight ?? 0
+    if (at > from && weight + next > MESSAGE_BYTES_MAX) {
+      yield { answers: answers.slice(from, at), weight }
+      from = at
+      weight = 0
+    }
+    weight += next
+  }
+  if (answers.length > from) yield { answers: from === 0 ? answers : answers.slice(from), weight }
 }

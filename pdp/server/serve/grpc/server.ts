@@ -93,7 +93,7 @@ export async function startGrpcServer(deps: GrpcDeps, listen: ListenAddress): Pr
     // It counts for a debugging service that is not served here, which takes a quarter of the library's time for a call.
     'grpc.enable_channelz': 0,
   })
-  const streams = addDecisionService(server, { ...deps, authenticate: local ? null : deps.authenticate })
+  const streams = addDecisionService(server, deps, local ? null : deps.authenticate)
   const health = new HealthImplementation({ '': 'SERVING', [DecisionService.typeName]: 'SERVING' })
   health.addToServer(server)
   addReflection(server)
@@ -113,49 +113,41 @@ type ServerCall = Pick<
   ServerDuplexStream<unknown, unknown>,
   'once' | 'emit' | 'getPeer' | 'metadata' | 'getAuthContext'
 >
-type ServiceDeps = Omit<GrpcDeps, 'authenticate'> & { readonly authenticate: AuthenticateCaller | null }
-type Streams = {
-  /** Ends all streams in order, and those that open later as soon as they open. */
-  drain(): void
-}
 
-function addDecisionService(server: Server, deps: ServiceDeps): Streams {
-  const streams = new Set<OpenStream>()
-  let draining = false
+/** `authenticate`: null on loopback. */
+function addDecisionService(server: Server, deps: GrpcDeps, authenticate: AuthenticateCaller | null): Streams {
+  const { recognize, answer, watched, log, routes, deadlineMs = DECISION_MS } = deps
+  const budgets = deps.budgets ?? createBudgets()
+  const streams = createStreams(authenticate, deps.recheckIntervalMs ?? RECHECK_INTERVAL_MS)
   const problemOf = (err: unknown): RequestProblem => {
     const problem = asRequestProblem(err)
-    if (isFault(problem.code)) deps.log.error({ event: 'request_failed', code: problem.code, err: problem.cause })
+    if (isFault(problem.code)) log.error({ event: 'request_failed', code: problem.code, err: problem.cause })
     return problem
   }
-  const budgets = deps.budgets ?? createBudgets()
-  const deadlineMs = deps.deadlineMs ?? DECISION_MS
+  const problemCode = (err: unknown) => problemOf(err).code
+  const refuse = (call: ServerCall, err: unknown): void => void call.emit('error', grpcError(problemOf(err)))
   function open(call: StreamCall, caller: GrpcCaller): void {
     const holding = budgets.of(caller)
     const release = hold(holding, 'streams', 1)
     if (release === null) throw tooManyStreams()
     // Sent at once. Callers compare their clock with its Date field.
     call.sendMetadata(new Metadata())
-    const stream = serveStream(call, { ...deps, holding, problemCode: (err) => problemOf(err).code })
-    follow(call, stream, release)
+    streams.follow(call, serveStream(call, { recognize, answer, watched, holding, problemCode }), release)
   }
   function openReport(call: ServerCall & ReportCall, caller: GrpcCaller): void {
-    const stream = deps.routes?.serve(call, caller) ?? null
+    const stream = routes?.serve(call, caller) ?? null
     if (stream === null) throw tooManyStreams()
-    follow(call, stream, () => undefined)
+    streams.follow(call, stream, () => undefined)
   }
-  function follow(call: ServerCall, stream: OpenStream, onEnd: () => void): void {
-    streams.add(stream)
-    // It was under way when the server began to close.
-    if (draining) stream.drain()
-    const stop = deps.authenticate === null ? () => undefined : recheck(call, stream, deps)
-    for (const end of ['close', 'cancelled', 'finish']) {
-      call.once(end, () => {
-        if (streams.delete(stream)) onEnd()
-        stop()
-      })
-    }
+  function admit<Call extends ServerCall>(call: Call, opened: (call: Call, caller: GrpcCaller) => void): void {
+    keepOneMessage(call)
+    const arrived = hold(budgets.of(strangerOf(call)), 'streams', 1)
+    if (arrived === null) return void refuse(call, tooManyStreams())
+    withTimeout(authenticate?.(call) ?? Promise.resolve(LOCAL), deadlineMs, unanswered)
+      .finally(arrived)
+      .then((caller) => opened(call, caller))
+      .catch((err: unknown) => refuse(call, err))
   }
-  const refuse = (call: ServerCall, err: unknown): void => void call.emit('error', grpcError(problemOf(err)))
   const definition = serviceDefinition(DecisionService)
   const encode = createAnswerEncoder()
   const weightOf = createOutcomeWeight()
@@ -167,51 +159,64 @@ function addDecisionService(server: Server, deps: ServiceDeps): Streams {
       responseSerialize: encode.all,
     },
   }
-  function admit<Call extends ServerCall>(call: Call, opened: (call: Call, caller: GrpcCaller) => void): void {
-    keepOneMessage(call)
-    const arrived = hold(budgets.of(strangerOf(call)), 'streams', 1)
-    if (arrived === null) return void refuse(call, tooManyStreams())
-    const admitted = deps.authenticate === null ? Promise.resolve(LOCAL) : deps.authenticate(call)
-    withTimeout(admitted, deadlineMs, unanswered)
-      .finally(arrived)
-      .then((caller) => opened(call, caller))
-      .catch((err: unknown) => refuse(call, err))
-  }
   server.addService(service, {
     decide(call: ServerUnaryCall<DecideRequest, Answer>, done: sendUnaryData<Answer>) {
-      withTimeout(decide(call, { ...deps, budgets, weightOf }), deadlineMs, unanswered).then(
-        (answer) => done(null, answer),
+      const decided = decide(call, { recognize, answer, authenticate, budgets, weightOf })
+      withTimeout(decided, deadlineMs, unanswered).then(
+        (decision) => done(null, decision),
         (err: unknown) => done(grpcError(problemOf(err))),
       )
     },
     decideStream: (call: StreamCall) => admit(call, open),
   })
-  if (deps.routes)
+  if (routes)
     server.addService(serviceDefinition(RouteService), {
       report: (call: ServerDuplexStream<ReportRequest, ReportResponse>) => admit(call, openReport),
     })
+  return streams
+}
+
+/** The open streams, whose callers are authenticated again from time to time. */
+function createStreams(authenticate: AuthenticateCaller | null, recheckIntervalMs: number) {
+  const streams = new Set<OpenStream>()
+  let draining = false
+  /** Ends a stream when its caller may no longer call. The caller can open another stream with a newer token. */
+  function recheck(call: ServerCall, stream: OpenStream): NodeJS.Timeout {
+    return setInterval(() => {
+      authenticate?.(call).catch((err: unknown) => {
+        if (!isFault(asRequestProblem(err).code)) stream.drain()
+      })
+    }, recheckIntervalMs).unref()
+  }
   return {
-    drain() {
+    follow(call: ServerCall, stream: OpenStream, onEnd: () => void): void {
+      streams.add(stream)
+      // It was under way when the server began to close.
+      if (draining) stream.drain()
+      const timer = recheck(call, stream)
+      for (const end of ['close', 'cancelled', 'finish']) {
+        call.once(end, () => {
+          if (streams.delete(stream)) onEnd()
+          clearInterval(timer)
+        })
+      }
+    },
+    /** Ends all streams in order, and those that open later as soon as they open. */
+    drain(): void {
       draining = true
       for (const stream of streams) stream.drain()
     },
   }
 }
-
-/** Ends a stream when its caller may no longer call. The caller can open another stream with a newer token. */
-function recheck(call: ServerCall, stream: OpenStream, deps: ServiceDeps): () => void {
-  const timer = setInterval(() => {
-    deps.authenticate?.(call).catch((err: unknown) => {
-      if (!isFault(asRequestProblem(err).code)) stream.drain()
-    })
-  }, deps.recheckIntervalMs ?? RECHECK_INTERVAL_MS)
-  timer.unref()
-  return () => clearInterval(timer)
-}
+type Streams = Pick<ReturnType<typeof createStreams>, 'drain'>
 
 async function decide(
   call: ServerUnaryCall<DecideRequest, Answer>,
-  deps: ServiceDeps & { readonly budgets: Pick<Budgets, 'of'>; readonly weightOf: OutcomeWeight },
+  deps: Pick<GrpcDeps, 'recognize' | 'answer'> & {
+    readonly authenticate: AuthenticateCaller | null
+    readonly budgets: Pick<Budgets, 'of'>
+    readonly weightOf: OutcomeWeight
+  },
 ): Promise<Answer> {
   const { request } = call
   const keep = holdUntilEnd(call)

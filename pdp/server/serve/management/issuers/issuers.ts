@@ -91,13 +91,19 @@ const ISSUER_PARTS: { readonly [name: string]: JsonSchema } = {
 const ISSUER_BODY = object(ISSUER_PARTS, ['audience', 'subject_prefix', 'organizations'])
 const ISSUER = object({ issuer: ID, ...ISSUER_PARTS }, ['issuer', 'audience', 'subject_prefix'])
 
+const COMMON = { tag: 'Issuers', scope: 'issuers:write', organizationScope: 'environment' } as const
+const PATH = '/v1/trusted-issuers/:issuer'
+
 export function addIssuers(app: FastifyInstance, deps: ManagementDeps): void {
-  const common = { tag: 'Issuers', scope: 'issuers:write', organizationScope: 'environment' } as const
-  const path = '/v1/trusted-issuers/:issuer'
+  addWrites(app, deps)
+  addReads(app, deps)
+}
+
+function addWrites(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: 'issuer'; body: TrustedIssuerDocument }>(app, deps, {
-    ...common,
+    ...COMMON,
     method: 'PUT',
-    path,
+    path: PATH,
     operation: 'putTrustedIssuer',
     summary: 'Accepts access tokens of another issuer for decisions in the given organizations.',
     body: ISSUER_BODY,
@@ -113,9 +119,9 @@ export function addIssuers(app: FastifyInstance, deps: ManagementDeps): void {
     },
   })
   addManagementRoute<{ params: 'issuer' }>(app, deps, {
-    ...common,
+    ...COMMON,
     method: 'DELETE',
-    path,
+    path: PATH,
     operation: 'deleteTrustedIssuer',
     summary: "Refuses the issuer's tokens from the next decision on.",
     answer: null,
@@ -128,10 +134,13 @@ export function addIssuers(app: FastifyInstance, deps: ManagementDeps): void {
       return EMPTY
     },
   })
+}
+
+function addReads(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: 'issuer' }>(app, deps, {
-    ...common,
+    ...COMMON,
     method: 'GET',
-    path,
+    path: PATH,
     operation: 'getTrustedIssuer',
     summary: 'One trusted issuer.',
     answer: ISSUER,
@@ -143,7 +152,7 @@ export function addIssuers(app: FastifyInstance, deps: ManagementDeps): void {
     },
   })
   addManagementRoute<{ params: never }>(app, deps, {
-    ...common,
+    ...COMMON,
     method: 'GET',
     path: '/v1/trusted-issuers',
     operation: 'listTrustedIssuers',
@@ -152,9 +161,9 @@ export function addIssuers(app: FastifyInstance, deps: ManagementDeps): void {
     handle: async () => ok({ items: await deps.issuers.list() }),
   })
   addManagementRoute<{ params: 'issuer' }>(app, deps, {
-    ...common,
+    ...COMMON,
     method: 'GET',
-    path: `${path}/signals`,
+    path: `${PATH}/signals`,
     operation: 'getTrustedIssuerSignals',
     summary: 'The state of the stream of security events that an issuer sends us.',
     answer: STREAM_STATE,

@@ -22,12 +22,19 @@ const MEMBERSHIP = {
 }
 const MEMBER = object({ user: ID, ...MEMBERSHIP }, ['user', 'role', 'status'])
 
+const COMMON = { tag: 'Members', scope: 'directory:write', organizationScope: 'organization' } as const
+const PATH = '/v1/organizations/:org/members/:user'
+
 export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
-  const common = { tag: 'Members', scope: 'directory:write', organizationScope: 'organization' } as const
+  addWrites(app, deps)
+  addReads(app, deps)
+}
+
+function addWrites(app: FastifyInstance, deps: ManagementDeps): void {
   const route: PutRoute<{ params: 'org' | 'user'; body: Membership; stored: Membership }> = {
-    ...common,
+    ...COMMON,
     method: 'PUT',
-    path: '/v1/organizations/:org/members/:user',
+    path: PATH,
     operation: 'putMember',
     summary:
       'Makes a user a member, or changes the tier or the status. If a bound client adds a user who is not an active member of its organizations, the user starts as `invited`. To make a user active again who was suspended or invited and has roles here, the caller must be one that may give these roles. While a membership is suspended or invited, no sign-in is bound to the organization: those that were end, with their tokens. A client that is not bound may set `active` also for a user whom the directory of a company has shut out.',
@@ -54,9 +61,9 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
   }
   addPutAndPatch(app, deps, route, { summary: 'Changes the tier or the status of a member.' })
   addManagementRoute<{ params: 'org' | 'user' }>(app, deps, {
-    ...common,
+    ...COMMON,
     method: 'DELETE',
-    path: '/v1/organizations/:org/members/:user',
+    path: PATH,
     operation: 'deleteMember',
     summary:
       'Ends a membership, and with it the sign-ins that are bound to the organization, with their tokens. The person is then a guest, for whom relationships and roles of the organization count; 409 if the membership is suspended or invited and the person still has any of these.',
@@ -73,10 +80,13 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
       return EMPTY
     },
   })
+}
+
+function addReads(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: 'org' | 'user' }>(app, deps, {
-    ...common,
+    ...COMMON,
     method: 'GET',
-    path: '/v1/organizations/:org/members/:user',
+    path: PATH,
     operation: 'getMember',
     summary: 'One membership.',
     answer: MEMBER,
@@ -88,7 +98,7 @@ export function addMembers(app: FastifyInstance, deps: ManagementDeps): void {
     },
   })
   addManagementRoute<{ params: 'org'; query: PageQuery }>(app, deps, {
-    ...common,
+    ...COMMON,
     method: 'GET',
     path: '/v1/organizations/:org/members',
     operation: 'listMembers',

@@ -12,7 +12,6 @@ import { addPutAndPatch, type PutRoute } from '../patch.ts'
 import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
 import { moveOrganization } from './moves.ts'
 
-const SCOPE = 'directory:write'
 const PROPERTIES = { id: ID, name: LABEL, parent: { ...ID, type: ['string', 'null'] } }
 const ORGANIZATION = object(PROPERTIES, ['id', 'name', 'parent'])
 const MOVED = object(
@@ -32,12 +31,19 @@ const MOVED = object(
   ['lost_access', 'lost_secrets'],
 )
 
+const COMMON = { tag: 'Organizations', scope: 'directory:write' } as const
+const PATH = '/v1/organizations/:org'
+
 export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): void {
-  const common = { tag: 'Organizations', scope: SCOPE } as const
+  addWrites(app, deps)
+  addReads(app, deps)
+}
+
+function addWrites(app: FastifyInstance, deps: ManagementDeps): void {
   const route: PutRoute<{ params: 'org'; body: { name: string; parent?: string }; stored: Organization }> = {
-    ...common,
+    ...COMMON,
     method: 'PUT',
-    path: '/v1/organizations/:org',
+    path: PATH,
     operation: 'putOrganization',
     summary: 'Creates an organization, or changes its name and place in the tree.',
     organizationScope: 'call',
@@ -58,25 +64,9 @@ export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): vo
   }
   addPutAndPatch(app, deps, route, { summary: 'Changes the name of an organization, or its place in the tree.' })
   addManagementRoute<{ params: 'org' }>(app, deps, {
-    ...common,
-    method: 'GET',
-    path: '/v1/organizations/:org',
-    operation: 'getOrganization',
-    summary: 'One organization.',
-    organizationScope: 'organization',
-    answer: ORGANIZATION,
-    state: ({ at, caller, params }) => stateOf(at, caller, params.org),
-    async handle({ at, params }) {
-      const organization = await findOrganization(at, params.org)
-      if (organization === null)
-        throw new RequestProblem('organization_unknown', `there is no organization ${params.org}`)
-      return ok(organization)
-    },
-  })
-  addManagementRoute<{ params: 'org' }>(app, deps, {
-    ...common,
+    ...COMMON,
     method: 'DELETE',
-    path: '/v1/organizations/:org',
+    path: PATH,
     operation: 'deleteOrganization',
     summary: 'Deletes an organization that nothing depends on.',
     organizationScope: 'organization',
@@ -89,8 +79,27 @@ export function addOrganizations(app: FastifyInstance, deps: ManagementDeps): vo
       return EMPTY
     },
   })
+}
+
+function addReads(app: FastifyInstance, deps: ManagementDeps): void {
+  addManagementRoute<{ params: 'org' }>(app, deps, {
+    ...COMMON,
+    method: 'GET',
+    path: PATH,
+    operation: 'getOrganization',
+    summary: 'One organization.',
+    organizationScope: 'organization',
+    answer: ORGANIZATION,
+    state: ({ at, caller, params }) => stateOf(at, caller, params.org),
+    async handle({ at, params }) {
+      const organization = await findOrganization(at, params.org)
+      if (organization === null)
+        throw new RequestProblem('organization_unknown', `there is no organization ${params.org}`)
+      return ok(organization)
+    },
+  })
   addManagementRoute<{ params: never; query: PageQuery }>(app, deps, {
-    ...common,
+    ...COMMON,
     method: 'GET',
     path: '/v1/organizations',
     operation: 'listOrganizations',
