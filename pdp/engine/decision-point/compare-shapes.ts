@@ -25,6 +25,8 @@ export type CompareRequest = {
   readonly model?: { readonly app: string; readonly text: string | null }
   readonly contextualTuples?: readonly SupposedTuple[]
   readonly withoutTuples?: readonly SupposedTuple[]
+  /** `next` of an earlier answer: goes on after this resource. */
+  readonly after?: string
 }
 /**
  * Several relations of one type, compared in one snapshot.
@@ -61,11 +63,16 @@ export type Comparison = {
   /** All that were found; there are more where the comparison is not complete. */
   readonly gainsCount: number
   readonly losesCount: number
-  /** False: there are more resources or subjects than were compared, or something could not be decided. */
+  /** False: of a resource that was compared something could not be decided, or it has more than 10,000 subjects. */
+  readonly decided: boolean
+  /** False also when the time was over, so that resources are left. */
   readonly complete: boolean
+  /** By this call. */
   readonly resourcesCompared: number
-  /** Those that the change may touch; null for more than 100,000. */
+  /** Those that the change may touch; null for more than 100,000, and when the call went on after another. */
   readonly resourcesCount: number | null
+  /** The resource after which the next call has to go on; null: none is left. */
+  readonly next: string | null
 }
 
 /** The part of a decision point that compares. */
@@ -77,7 +84,7 @@ export interface Comparing {
 }
 
 /** A comparison in the JSON of the HTTP API. */
-export type ComparisonJson = Pick<Comparison, 'gains' | 'loses' | 'complete'> & {
+export type ComparisonJson = Pick<Comparison, 'gains' | 'loses' | 'decided' | 'complete' | 'next'> & {
   readonly gains_count: number
   readonly loses_count: number
   readonly resources_compared: number
@@ -88,9 +95,8 @@ export type ComparisonJson = Pick<Comparison, 'gains' | 'loses' | 'complete'> & 
 export const atLeast = (count: number, complete: boolean): string =>
   complete ? String(count) : `at least ${count.toLocaleString('en-US')}`
 
-/** The share that an incomplete comparison comes from: `100 of 2,411 looked at`. */
+/** The share that an incomplete comparison comes from: `100 of 2,411 looked at`. Null: not counted. */
 export function lookedAt(compared: number, all: number | null): string {
-  if (all === null) return `${compared} of more than 100,000 looked at`
-  const some = compared < all ? '' : ', but not for every subject'
-  return `${compared} of ${all.toLocaleString('en-US')} looked at${some}`
+  const some = all === null || compared < all ? '' : ', but not for every subject'
+  return `${compared.toLocaleString('en-US')}${all === null ? '' : ` of ${all.toLocaleString('en-US')}`} looked at${some}`
 }

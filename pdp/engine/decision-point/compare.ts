@@ -18,16 +18,18 @@ import type { CompareAllRequest, ComparedAccess, CompareRequest, Comparison } fr
 import { type ListParts, listAt } from './list-pages.ts'
 import { type Touched, touchedBy } from './touched.ts'
 
-/** Resources that are compared at most, and subjects of each. */
-export const RESOURCES_MAX = 100
-export const SUBJECTS_MAX = 500
-/** After this long a comparison ends with what it has. */
+/** Subjects of one resource that are compared at most, and those of one page. */
+export const SUBJECTS_MAX = 10_000
+const SUBJECTS_TOGETHER = 500
+/** After this long a call ends after the resource that it is at, and says where to go on. */
 const COMPARING_MS = 3_000
 /** Pairs that are named; all are counted. */
 const NAMED_MAX = 100
 /** Resources that are counted at most, and those of one statement. */
 const COUNTED_MAX = 100_000
 const COUNTED_TOGETHER = 10_000
+/** Resources whose names are read together. */
+const NAMES_TOGETHER = 500
 
 /** Reads through no cache and fills none. Throws PdpError `request_invalid`, `store_unavailable`. */
 export async function compare(parts: ListParts, request: CompareRequest): Promise<Comparison> {
@@ -47,50 +49,51 @@ export async function compareAll(
   const otherwise = compilerFor(all.model)
   return store.snapshot(async (at) => {
     const evaluator = evaluatorOf(at, turns)
-    const { resources, resourcesCount } = await resourcesOf(at, all, await touched(evaluator, compile, all))
-    const common = { at, evaluator, tuplesMax, exists: remembered(exists) }
-    const found = requests.map((request) => ({
-      request,
-      gains: [] as ComparedAccess[],
-      loses: [] as ComparedAccess[],
-      resourcesCompared: 0,
-      complete: resources.length === resourcesCount,
-    }))
+    const changed = await touched(evaluator, compile, all)
     const same = await unchangedAmong(evaluator, all, { relations, before: compile, after: otherwise })
-    for (const one of found) one.complete ||= same.has(one.request.relation)
+    const found = requests.map((request) => ({ request, gains: none(), loses: none(), decided: true }))
     const open = found.filter(({ request }) => !same.has(request.relation))
+    const asking = { at, evaluator, tuplesMax, exists: remembered(exists), compile }
     const startedMs = performance.now()
-    for (const resource of resources) {
+    let [resourcesCompared, last, isEnded] = [0, null as string | null, true]
+    for await (const resource of open.length === 0 ? [] : resourcesOf(at, all, changed)) {
+      isEnded = last === null || performance.now() - startedMs <= COMPARING_MS
+      if (!isEnded) break
       // Each relation of a resource before the next resource, so that no relation takes the time of the others.
       for (const one of open) {
-        if (performance.now() - startedMs > COMPARING_MS) {
-          one.complete = false
-          continue
-        }
         const question = questionAbout(one.request, resource)
-        const before = await listAt({ ...common, compile }, question)
+        const before = await allListed(asking, question)
         const supposed = { ...question, contextualTuples, withoutTuples }
-        const after = await listAt({ ...common, compile: otherwise ?? compile }, supposed)
-        one.resourcesCompared += 1
-        one.complete &&= [before, after].every(({ complete, nextPageToken }) => complete && nextPageToken === null)
+        const after = await allListed({ ...asking, compile: otherwise ?? compile }, supposed)
+        one.decided &&= before.complete && after.complete
         const [was, is] = listedByBoth(before, after)
-        one.gains.push(...missingIn(was, is, resource))
-        one.loses.push(...missingIn(is, was, resource))
+        addMissing(one.gains, { few: was, many: is, resource })
+        addMissing(one.loses, { few: is, many: was, resource })
       }
+      resourcesCompared += 1
+      last = resource
     }
-    return found.map(({ request, gains, loses, resourcesCompared, complete }) => ({
-      gains: gains.slice(0, NAMED_MAX),
-      loses: loses.slice(0, NAMED_MAX),
-      gainsCount: gains.length,
-      losesCount: loses.length,
-      complete,
-      // Nothing has to be looked at where both models say the same.
-      ...(same.has(request.relation)
-        ? { resourcesCompared: 0, resourcesCount: 0 }
-        : { resourcesCompared, resourcesCount }),
-    }))
+    const isWhole = isEnded && all.after === undefined
+    const resourcesCount = isWhole ? resourcesCompared : await countOf(at, all, changed)
+    return found.map(({ request, gains, loses, decided }) => {
+      const isSame = same.has(request.relation)
+      return {
+        gains: gains.named,
+        loses: loses.named,
+        gainsCount: gains.count,
+        losesCount: loses.count,
+        decided,
+        complete: decided && (isEnded || isSame),
+        // Nothing has to be looked at where both models say the same.
+        ...(isSame ? { resourcesCompared: 0, resourcesCount: 0 } : { resourcesCompared, resourcesCount }),
+        next: isEnded || isSame ? null : last,
+      }
+    })
   })
 }
+
+type Effects = { readonly named: ComparedAccess[]; count: number }
+const none = (): Effects => ({ named: [], count: 0 })
 
 /** Relations that need no look at the tuples: no tuple is supposed, and what they reach is the same in both models. */
 async function unchangedAmong(
@@ -108,14 +111,16 @@ async function unchangedAmong(
 
 function questionAbout(request: CompareRequest, resource: string): ListQuestion {
   const { organization, relation, subjectType: type = 'user', app = null } = request
-  return { kind: 'subjects', organization, resource, relation, type, app, pageSize: SUBJECTS_MAX }
+  return { kind: 'subjects', organization, resource, relation, type, app, pageSize: SUBJECTS_TOGETHER }
 }
 
 /** Throws PdpError `request_invalid`, also for a model that has mistakes. */
 function requireValid(request: CompareRequest): void {
   parseListRequest(questionAbout(request, `${request.type}:any`))
-  const { contextualTuples = [], withoutTuples = [], model } = request
+  const { contextualTuples = [], withoutTuples = [], model, type, after } = request
   const issues = [...contextualIssues(contextualTuples), ...withoutIssues(withoutTuples)]
+  if (after !== undefined && !after.startsWith(`${type}:`))
+    issues.push({ place: '/after', message: `must be a resource of type ${type}, as "next" of an answer names it` })
   if (model !== undefined && model.text !== null) issues.push(...modelIssues(model.text))
   if (issues.length === 0) return
   throw new PdpError('request_invalid', issues.map((m) => `${m.place} ${m.message}`).join('; '), { issues })
@@ -171,26 +176,66 @@ async function touched(
   return (await evaluator.ask({ organization, evaluate })).value
 }
 
-/** The compared resources, beginning with those that the change touches, and how many there are; null: more than are counted. */
-async function resourcesOf(
+/** In the order of their names, after the one where an earlier call ended. */
+async function* resourcesOf(
   at: Snapshot,
-  request: Omit<CompareRequest, 'relation'>,
+  { organization, type, contextualTuples = [], after: from }: Omit<CompareRequest, 'relation'>,
   found: Touched | null,
-): Promise<{ readonly resources: readonly string[]; readonly resourcesCount: number | null }> {
-  const { organization, type, contextualTuples = [] } = request
+): AsyncGenerator<string> {
+  const isLeft = (name: string): boolean => from === undefined || compareNames(name, from) > 0
   const near = found?.resources ?? contextualTuples.map(({ object }) => object)
-  const known = new Set(near.filter((object) => object.startsWith(`${type}:`)))
-  if (found?.whole === true) return { resources: [...known].slice(0, RESOURCES_MAX), resourcesCount: known.size }
-  if (type === 'organization') known.add(`organization:${organization}`)
-  let after: string | null = null
-  while (known.size < COUNTED_MAX) {
-    const names = await at.names(organization, { kind: 'objects', type }, { after, countMax: COUNTED_TOGETHER })
-    for (const object of names) known.add(object)
+  const own = type === 'organization' ? [`organization:${organization}`] : []
+  // Those that no stored tuple names.
+  const waiting = [...new Set([...near, ...own])].filter((object) => object.startsWith(`${type}:`) && isLeft(object))
+  waiting.sort(compareNames)
+  let after: string | null = from ?? null
+  let names: readonly string[] = []
+  do {
+    names =
+      found?.whole === true
+        ? []
+        : await at.names(organization, { kind: 'objects', type }, { after, countMax: NAMES_TOGETHER })
+    for (const object of names) {
+      while (waiting[0] !== undefined && compareNames(waiting[0], object) < 0) yield waiting.shift() ?? object
+      if (waiting[0] === object) waiting.shift()
+      yield object
+    }
     after = names.at(-1) ?? null
-    if (names.length < COUNTED_TOGETHER)
-      return { resources: [...known].slice(0, RESOURCES_MAX), resourcesCount: known.size }
+  } while (names.length === NAMES_TOGETHER)
+  yield* waiting
+}
+
+/** Resources that the change may touch; null: more than are counted, or counted by the first call. */
+async function countOf(
+  at: Snapshot,
+  { organization, type, after: from }: Omit<CompareRequest, 'relation'>,
+  found: Touched | null,
+): Promise<number | null> {
+  if (from !== undefined) return null
+  if (found?.whole === true) return found.resources.length
+  let [count, after] = [type === 'organization' ? 1 : 0, null as string | null]
+  while (count < COUNTED_MAX) {
+    const names = await at.names(organization, { kind: 'objects', type }, { after, countMax: COUNTED_TOGETHER })
+    count += names.length
+    after = names.at(-1) ?? null
+    if (names.length < COUNTED_TOGETHER) return count
   }
-  return { resources: [...known].slice(0, RESOURCES_MAX), resourcesCount: null }
+  return null
+}
+
+type Everybody = Pick<ListPage, 'items' | 'complete' | 'nextPageToken'>
+
+/** All pages of the list, up to the bound. */
+async function allListed(asking: Parameters<typeof listAt>[0], question: ListQuestion): Promise<Everybody> {
+  const items: string[] = []
+  let [complete, nextPageToken] = [true, null as string | null]
+  do {
+    const page = await listAt(asking, { ...question, ...(nextPageToken !== null && { pageToken: nextPageToken }) })
+    items.push(...page.items)
+    complete &&= page.complete
+    nextPageToken = page.nextPageToken
+  } while (nextPageToken !== null && items.length < SUBJECTS_MAX)
+  return { items, complete: complete && nextPageToken === null, nextPageToken }
 }
 
 /** The same people are asked about for each resource. */
@@ -205,13 +250,24 @@ function remembered(exists: ListParts['exists']): ListParts['exists'] {
 }
 
 /** As far as both lists reach: whom the shorter one did not come to, it does not lack. */
-function listedByBoth(...pages: readonly [ListPage, ListPage]): readonly [readonly string[], readonly string[]] {
+function listedByBoth(...pages: readonly [Everybody, Everybody]): readonly [readonly string[], readonly string[]] {
   const ends = pages.flatMap(({ nextPageToken, items }) => (nextPageToken === null ? [] : [items.at(-1) ?? '']))
   const within = (name: string): boolean => ends.every((end) => compareNames(name, end) <= 0)
   return [pages[0].items.filter(within), pages[1].items.filter(within)]
 }
 
-function missingIn(few: readonly string[], many: readonly string[], resource: string): readonly ComparedAccess[] {
+function addMissing(
+  to: Effects,
+  {
+    few,
+    many,
+    resource,
+  }: { readonly few: readonly string[]; readonly many: readonly string[]; readonly resource: string },
+): void {
   const known = new Set(few)
-  return many.filter((subject) => !known.has(subject)).map((subject) => ({ subject, resource }))
+  for (const subject of many) {
+    if (known.has(subject)) continue
+    to.count += 1
+    if (to.named.length < NAMED_MAX) to.named.push({ subject, resource })
+  }
 }

@@ -6,14 +6,16 @@ import {
   type ComparisonJson,
   lookedAt,
 } from '../../engine/decision-point/compare-shapes.ts'
+import { quote } from '../../shared/domain/names.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
 import { readModelFile } from './model-file.ts'
 import { type QuestionOptions, questionBody, readQuestion } from './question-options.ts'
 
 const HELP = (program: string): string => `
-The command changes nothing. Exit status: 0 nobody gains or loses, 1 somebody does, 2 the comparison failed or is
-incomplete: then there may be more than it names.
+The command changes nothing. It goes through all resources, some seconds at a time; what is written meanwhile may
+be seen or not. Exit status: 0 nobody gains or loses, 1 somebody does, 2 the comparison failed or is incomplete:
+then there may be more than it names.
 
 Examples:
   ${program} compare viewer invoice -o acme --app billing --model next.fga
@@ -24,6 +26,8 @@ type Options = ConnectionOptions &
     readonly subjectType?: string
     readonly app?: string
     readonly model?: string
+    readonly after?: string
+    readonly seconds?: string
   }
 const collect = (tuple: string, earlier: readonly string[] = []): readonly string[] => [...earlier, tuple]
 
@@ -40,6 +44,8 @@ export function addCompareCommand(program: Command, io: NodeJS.Process, run: Run
     .option('--model <file>', 'a .fga, .json or fga.mod file')
     .option('--with <tuple>', 'compare as if this tuple were stored; may be repeated', collect)
     .option('--without <tuple>', 'compare as if this stored tuple were deleted; may be repeated', collect)
+    .option('--after <resource>', 'go on after this resource, where an earlier run ended')
+    .option('--seconds <n>', 'end after so many seconds, and say where to go on')
     .action((relation: string, type: string, options: Options) => run(() => compare({ relation, type }, options, io)))
 }
 
@@ -62,11 +68,56 @@ async function compare(
   }
   const connection = await connect(options, { io, scope: 'decisions:read', bind: false })
   const path = `/v1/organizations/${encodeURIComponent(organization)}/compare`
-  const found = (await (await connection.send({ method: 'POST', path, body })).json()) as ComparisonJson
-  io.stdout.write(options.json === true ? `${JSON.stringify(found)}\n` : textOf(asked, found))
-  if (!found.complete) return EXIT.failed
-  return found.loses_count + found.gains_count > 0 ? EXIT.denied : EXIT.ok
+  const endsAtMs = Date.now() + secondsOf(options) * 1_000
+  const found = createTotal(options.after ?? null)
+  do {
+    const part = found.next === null ? body : { ...body, after: found.next }
+    found.add((await (await connection.send({ method: 'POST', path, body: part })).json()) as ComparisonJson)
+    if (found.next !== null && io.stderr.isTTY) io.stderr.write(`${found.progress()}\n`)
+  } while (found.next !== null && Date.now() < endsAtMs)
+  const total = found.total()
+  io.stdout.write(options.json === true ? `${JSON.stringify(total)}\n` : textOf(asked, total))
+  if (found.next !== null) io.stderr.write(`not all was compared; go on with: --after ${found.next}\n`)
+  if (!total.complete) return EXIT.failed
+  return total.loses_count + total.gains_count > 0 ? EXIT.denied : EXIT.ok
 }
+
+function secondsOf({ seconds }: Options): number {
+  if (seconds === undefined) return Number.POSITIVE_INFINITY
+  if (/^[1-9]\d{0,6}$/.test(seconds)) return Number(seconds)
+  throw new CliError(`--seconds is a whole number above 0, not ${quote(seconds)}`)
+}
+
+/** Adds up the answers; of the names the first hundred of each are kept. */
+function createTotal(from: string | null) {
+  const startedMs = Date.now()
+  const sums = { gains_count: 0, loses_count: 0, resources_compared: 0 }
+  const gains: ComparedAccess[] = []
+  const loses: ComparedAccess[] = []
+  let [next, decided, resourcesCount] = [from, true, null as number | null]
+  return {
+    get next() {
+      return next
+    },
+    add(part: ComparisonJson): void {
+      for (const name of ['gains_count', 'loses_count', 'resources_compared'] as const) sums[name] += part[name]
+      gains.push(...part.gains.slice(0, NAMED_MAX - gains.length))
+      loses.push(...part.loses.slice(0, NAMED_MAX - loses.length))
+      decided &&= part.decided
+      resourcesCount ??= part.resources_count
+      next = part.next
+    },
+    progress(): string {
+      const rate = Math.round(sums.resources_compared / Math.max((Date.now() - startedMs) / 1_000, 1))
+      return `${lookedAt(sums.resources_compared, resourcesCount)}, ${rate} a second: ${sums.loses_count} would lose, ${sums.gains_count} would gain`
+    },
+    total(): ComparisonJson {
+      const complete = decided && next === null && from === null
+      return { gains, loses, ...sums, decided, complete, resources_count: resourcesCount, next }
+    },
+  }
+}
+const NAMED_MAX = 100
 
 function textOf(
   { relation, type }: { readonly relation: string; readonly type: string },

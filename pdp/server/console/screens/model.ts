@@ -1,6 +1,6 @@
 /** Models: each app's text with its problems, its types as a picture and a table, and what another text would change. */
 import { knownModel } from '../../../engine/decide/models/known-models.ts'
-import { modelIssues, RESOURCES_MAX, SUBJECTS_MAX } from '../../../engine/decision-point/compare.ts'
+import { modelIssues } from '../../../engine/decision-point/compare.ts'
 import {
   atLeast,
   type ComparedAccess,
@@ -65,9 +65,7 @@ async function showVersion(visit: ConsoleVisit, current: StoredManifest, revisio
   const text = version.manifest.model ?? ''
   // An address that was kept may lead here when the version is in force again.
   const isCompared = visit.query('compare') === '1' && text !== (current.model ?? '')
-  const found = isCompared
-    ? html`${await compared(visit, { current, text })}${applyForm(visit, { current, text })}`
-    : null
+  const found = isCompared ? await comparedForm(visit, { current, text }) : null
   return {
     title: `Model of ${app}, revision ${revision}`,
     body: html`${versionPage(visit, version, { current, compared: found })}${editor(visit, { app, text })}<p>${link(address('model', { org: visit.organization, app }), 'Back to the model in force')}</p>`,
@@ -126,8 +124,13 @@ export async function actModel(visit: ConsoleVisit): Promise<View> {
   if (form('action') === 'apply') return apply(visit, { current, text })
   return {
     title: `${title}: compared`,
-    body: html`${await compared(visit, { current, text })}${applyForm(visit, { current, text })}${await pictureOf(text)}${editor(visit, { app, text })}<p>${link(address('model', { org, app }), 'Back to the model in force')}</p>`,
+    body: html`${await comparedForm(visit, { current, text })}${await pictureOf(text)}${editor(visit, { app, text })}<p>${link(address('model', { org, app }), 'Back to the model in force')}</p>`,
   }
+}
+
+async function comparedForm(visit: ConsoleVisit, of: { current: StoredManifest; text: string }): Promise<Html> {
+  const { page, isWhole } = await compared(visit, of)
+  return html`${page}${applyForm(visit, { ...of, isWhole })}`
 }
 
 /** By the parser that would refuse it. */
@@ -143,10 +146,14 @@ async function problemsIn(
 
 /** Each is a comparison of everybody's access. */
 const RELATIONS_MAX = 20
-const BOUNDS = `This is not everything: of each relation at most ${RESOURCES_MAX} resources are compared, with ${SUBJECTS_MAX} subjects of each, within three seconds for all. Where that was too little it says so.`
+const BOUNDS =
+  'This is not everything: the comparison ended after three seconds. The command "portcullis compare" goes through all of it.'
+
+type Compared = { readonly page: Html; readonly isWhole: boolean }
+const partly = (page: Html): Compared => ({ page, isWhole: false })
 
 /** Every relation of the type that either text has, unless one is named. */
-async function compared(visit: ConsoleVisit, of: { current: StoredManifest; text: string }): Promise<Html> {
+async function compared(visit: ConsoleVisit, of: { current: StoredManifest; text: string }): Promise<Compared> {
   const { text } = of
   const { app } = of.current
   const { form, organization: org, deps } = visit
@@ -154,13 +161,14 @@ async function compared(visit: ConsoleVisit, of: { current: StoredManifest; text
   const named = (form('type') || visit.query('type')).trim()
   const type = named || (changed[0] ?? firstType(text))
   const others = changed.filter((one) => one !== type)
-  if (org === null || type === '') return alert('Name a type of resources to compare who has access.')
+  if (org === null || type === '') return partly(alert('Name a type of resources to compare who has access.'))
   const after = isNone(text) ? null : await withModels(() => knownModel(text))
   const before = await deps.management.pdp.relations(org, type)
   const all = [...new Set([...before, ...(after?.get(type)?.keys() ?? [])])].sort()
   const relations = form('relation').trim() === '' ? all : [form('relation').trim()]
-  if (relations.length === 0) return alert(html`Neither text has relations on type ${name(type)}.`)
+  if (relations.length === 0) return partly(alert(html`Neither text has relations on type ${name(type)}.`))
   const parts: Html[] = []
+  let isWhole = false
   if (others.length > 0)
     parts.push(
       alert(
@@ -181,14 +189,16 @@ async function compared(visit: ConsoleVisit, of: { current: StoredManifest; text
   try {
     const request = { organization: org, relations: chosen, type, subjectType, model }
     const found = await deps.management.pdp.compareAll(request)
-    if (found.some(({ complete }) => !complete)) parts.push(alert(BOUNDS))
+    if (found.some(({ next }) => next !== null)) parts.push(alert(BOUNDS))
+    isWhole =
+      others.length === 0 && relations === all && leftOut.length === 0 && found.every(({ complete }) => complete)
     parts.push(...found.map((one, i) => comparison(visit, chosen[i] ?? '', one)))
   } catch (err) {
     const { code, message, issues } = asRequestProblem(err)
     if (code !== 'request_invalid') throw err
     parts.push(problems(message, issues))
   }
-  return html`<h2>Who would gain and who would lose ${name(type)} in ${name(org)}</h2>${parts}`
+  return { page: html`<h2>Who would gain and who would lose ${name(type)} in ${name(org)}</h2>${parts}`, isWhole }
 }
 
 function comparison(visit: ConsoleVisit, relation: string, found: Comparison): Html {
@@ -206,12 +216,15 @@ function comparison(visit: ConsoleVisit, relation: string, found: Comparison): H
   return html`${complete ? EMPTY : alert(html`${name(relation)}: there is more than was compared, so this is not everything.`)}${table({ caption: summary, columns: ['', 'Subject', 'Resource', 'Ask'], rows: [...rows('− loses', loses), ...rows('+ gains', gains)], empty: unchanged })}`
 }
 
-/** `current`: what the text was compared with. */
-function applyForm(visit: ConsoleVisit, { current, text }: { current: StoredManifest; text: string }): Html {
+/** `current`: what the text was compared with. `isWhole`: everything was compared; else a person has to say that they know. */
+function applyForm(
+  visit: ConsoleVisit,
+  { current, text, isWhole }: { current: StoredManifest; text: string; isWhole: boolean },
+): Html {
   if (!visit.mayEverywhere('manifest:write')) return EMPTY
   const { app, version } = current
   const here = address('model', { org: visit.organization, app })
-  return html`${freshness(visit, here)}<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('text', text)}${hidden('version', String(version))}
+  return html`${freshness(visit, here)}<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('text', text)}${hidden('version', String(version))}${isWhole ? hidden('whole', 'yes') : html`<p><label><input type="checkbox" name="whole" value="no" required> Not everything was compared, and I put it in force all the same</label></p>`}
 <button type="submit" name="action" value="apply">Put this model in force</button> </form>`
 }
 
@@ -222,6 +235,12 @@ async function apply(visit: ConsoleVisit, { current, text }: { current: StoredMa
   if (stale !== null) return stale
   const model = isNone(text) ? null : text
   const path = `/v1/apps/${encodeURIComponent(app)}/manifest`
+  if (visit.form('whole') === '')
+    return {
+      title: `Model of ${app}`,
+      status: 400,
+      body: html`${alert('Nothing was written: not everything was compared. Compare again, and say below the result that you know.')}${editor(visit, { app, text })}`,
+    }
   // A form that is sent twice finds its work done.
   if (visit.form('version') !== String(current.version) && current.model !== model)
     return {

@@ -23,11 +23,39 @@ type Body = {
   readonly model?: { readonly app: string; readonly text: string | null }
   readonly contextual_tuples?: readonly TupleBody[]
   readonly without_tuples?: readonly TupleBody[]
+  readonly after?: string
 }
 const EFFECTS = {
   type: 'array',
   items: object({ subject: { type: 'string' }, resource: { type: 'string' } }, ['subject', 'resource']),
 }
+
+const ANSWER = object(
+  {
+    gains: { ...EFFECTS, description: 'The first 100.' },
+    loses: { ...EFFECTS, description: 'The first 100.' },
+    gains_count: { type: 'integer', description: 'All that were found: at least so many, if not complete.' },
+    loses_count: { type: 'integer', description: 'All that were found: at least so many, if not complete.' },
+    decided: {
+      type: 'boolean',
+      description: 'False: something could not be decided, or a resource has more than 10,000 subjects.',
+    },
+    complete: { type: 'boolean', description: 'False: there is more than was compared.' },
+    resources_compared: { type: 'integer' },
+    resources_count: {
+      type: ['integer', 'null'],
+      description: 'Resources that the change may touch; null: more than 100,000, or a call with `after`.',
+    },
+    next: {
+      type: ['string', 'null'],
+      description: 'Where the time of one call ended: send it as `after`. Null: no resource is left.',
+    },
+  },
+  [
+    ...['gains', 'loses', 'gains_count', 'loses_count', 'decided', 'complete'],
+    ...['resources_compared', 'resources_count', 'next'],
+  ],
+)
 
 export function addCompare(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: 'org'; body: Body }>(app, deps, {
@@ -50,26 +78,17 @@ export function addCompare(app: FastifyInstance, deps: ManagementDeps): void {
         },
         contextual_tuples: CONTEXTUAL_TUPLES,
         without_tuples: WITHOUT_TUPLES,
+        after: {
+          type: 'string',
+          maxLength: 1_024,
+          description: 'Goes on after this resource: `next` of the answer before.',
+        },
       },
       ['relation', 'type'],
     ),
-    answer: object(
-      {
-        gains: { ...EFFECTS, description: 'The first 100.' },
-        loses: { ...EFFECTS, description: 'The first 100.' },
-        gains_count: { type: 'integer', description: 'All that were found: at least so many, if not complete.' },
-        loses_count: { type: 'integer', description: 'All that were found: at least so many, if not complete.' },
-        complete: { type: 'boolean', description: 'False: there is more than was compared.' },
-        resources_compared: { type: 'integer' },
-        resources_count: {
-          type: ['integer', 'null'],
-          description: 'Resources that the change may touch; null: more than 100,000.',
-        },
-      },
-      ['gains', 'loses', 'gains_count', 'loses_count', 'complete', 'resources_compared', 'resources_count'],
-    ),
+    answer: ANSWER,
     async handle({ params, body }) {
-      const { relation, type, subject_type, app: asked, model, contextual_tuples = [], without_tuples } = body
+      const { relation, type, subject_type, app: asked, model, contextual_tuples = [], without_tuples, after } = body
       const found = await relocated(
         deps.pdp.compare({
           organization: params.org,
@@ -80,12 +99,13 @@ export function addCompare(app: FastifyInstance, deps: ManagementDeps): void {
           ...(model !== undefined && { model }),
           contextualTuples: readContextualTuples(contextual_tuples),
           ...readWithoutTuples(without_tuples),
+          ...(after !== undefined && { after }),
         }),
       )
-      const { gains, loses, gainsCount, losesCount, complete, resourcesCompared, resourcesCount } = found
+      const { gains, loses, gainsCount, losesCount, resourcesCompared, resourcesCount, decided, complete, next } = found
       const counts = { gains_count: gainsCount, loses_count: losesCount }
       const looked = { resources_compared: resourcesCompared, resources_count: resourcesCount }
-      const answer: ComparisonJson = { gains, loses, ...counts, complete, ...looked }
+      const answer: ComparisonJson = { gains, loses, ...counts, decided, complete, ...looked, next }
       return ok(answer)
     },
   })

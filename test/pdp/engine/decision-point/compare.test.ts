@@ -1,5 +1,6 @@
 /** Who would gain and who would lose: exactly the difference of two lists, and nothing is written. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
+import type { Comparison } from '../../../../pdp/engine/decision-point/compare-shapes.ts'
 import { createPdp } from '../../../../pdp/engine/decision-point/create-pdp.ts'
 import type { EmbeddedPdp } from '../../../../pdp/engine/decision-point/embedded.ts'
 import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
@@ -87,32 +88,66 @@ describe('among more resources than are compared', () => {
     expect(found).toMatchObject({ complete: true, resourcesCount: 1 })
   })
 
-  test('a group of all of them, and a model, say how many were compared of how many', async () => {
+  test('a group of all of them, and a model, are compared on every one', async () => {
     const pdp = await open('group:all#member')
     const withoutTuples = [tuple('group:all#member@user:ann')]
     expect(await pdp.compare({ ...QUESTION, withoutTuples })).toMatchObject({
-      ...{ losesCount: 100, complete: false, resourcesCompared: 100, resourcesCount: 250 },
+      ...{ losesCount: 250, complete: true, resourcesCompared: 250, resourcesCount: 250, next: null },
     })
-    expect(await pdp.compare({ ...QUESTION, model: { app: 'docs', text: model('[user]') } })).toMatchObject({
-      ...{ losesCount: 100, complete: false, resourcesCompared: 100, resourcesCount: 251 },
+    const found = await pdp.compare({ ...QUESTION, model: { app: 'docs', text: model('[user]') } })
+    expect(found).toMatchObject({ losesCount: 251, complete: true, resourcesCompared: 251, resourcesCount: 251 })
+    expect(found.loses).toHaveLength(100)
+  })
+
+  test('when the time is over it says where to go on, and the parts are the whole', async () => {
+    const pdp = await open('group:all#member')
+    const asked = { ...QUESTION, model: { app: 'docs', text: model('[user]') } }
+    // Each look at the clock is a second later.
+    let nowMs = 0
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => (nowMs += 1_000))
+    const parts: Comparison[] = []
+    try {
+      do {
+        const after = parts.at(-1)?.next
+        parts.push(await pdp.compare({ ...asked, ...(after != null && { after }) }))
+      } while (parts.at(-1)?.next !== null)
+    } finally {
+      clock.mockRestore()
+    }
+    expect(parts.length).toBeGreaterThan(50)
+    expect(parts[0]).toMatchObject({ complete: false, decided: true, resourcesCount: 251 })
+    expect(parts.reduce((sum, part) => sum + part.resourcesCompared, 0)).toBe(251)
+    const named = parts.flatMap(({ loses }) => loses.map(({ resource }) => resource))
+    expect(named).toEqual([...docs, 'doc:zz'])
+  })
+
+  test('a resource that a supposed tuple alone names has its place among the others', async () => {
+    const pdp = await open('user:ann')
+    const names = ['doc:0000', 'doc:1005', 'doc:zzz']
+    const found = await pdp.compare({
+      ...QUESTION,
+      contextualTuples: [...names.map((name) => tuple(`${name}#viewer@user:new`)), tuple('group:one#member@user:new')],
     })
+    expect(found.gains.map(({ resource }) => resource)).toEqual(['doc:0000', 'doc:1005', 'doc:zz', 'doc:zzz'])
   })
 })
 
-test('of more subjects than fit, nobody gains by coming to be listed when another loses', async () => {
+test('all subjects of a resource are compared, over several pages of them', async () => {
   const store = memoryStore()
   await given(store, ENVIRONMENT, organization('acme'))
-  const users = Array.from({ length: 600 }, (_, i) => `user:u${String(i).padStart(3, '0')}`)
+  const users = Array.from({ length: 1_200 }, (_, i) => `user:u${String(i).padStart(4, '0')}`)
   for (let at = 0; at < users.length; at += 100)
     await given(store, 'acme', ...users.slice(at, at + 100).map((name) => put(`doc:1#viewer@${name}`)))
-  const withoutTuples = [tuple('doc:1#viewer@user:u007')]
+  const withoutTuples = [tuple('doc:1#viewer@user:u0007'), tuple('doc:1#viewer@user:u1107')]
   const found = await createPdp({ store }).compare({ ...QUESTION, withoutTuples })
-  expect(found).toMatchObject({ gains: [], loses: [{ subject: 'user:u007', resource: 'doc:1' }], complete: false })
+  const loses = ['user:u0007', 'user:u1107'].map((subject) => ({ subject, resource: 'doc:1' }))
+  expect(found).toMatchObject({ gains: [], loses, complete: true })
 })
 
 test.each([
   ['a text that is no model', { model: { app: 'docs', text: 'type' } }, /line|:/],
   ['no type', { type: 'a b' }, /type/],
+  ['a place of another type', { after: 'folder:1' }, /after/],
   ['no tuple', { withoutTuples: [{ object: 'x', relation: 'y', subject: 'z' }] }, /withoutTuples/],
 ])('it refuses %s', async (_, wrong, place) => {
   const asked = (await pdpWithDocs(false)).compare({ ...QUESTION, ...wrong })

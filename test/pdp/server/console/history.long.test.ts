@@ -47,7 +47,7 @@ describe('lists that are longer than a page', () => {
     expect([found.length, new Set(found).size]).toEqual([COUNT, COUNT])
   })
 
-  test('a comparison that looks at too little says how much it looks at', async () => {
+  test('a comparison looks at every resource, and what it compared wholly needs no further word', async () => {
     const root = await signedIn('root')
     const page = '/console/model?org=many&app=docs'
     await world.manage('PUT', '/v1/organizations/many', { name: 'Many' })
@@ -56,10 +56,9 @@ describe('lists that are longer than a page', () => {
     const csrf = csrfIn((await get(root, page)).text)
     const compare = async (text: string) =>
       (await post(root, page, { csrf, text, type: 'doc', action: 'compare' })).text
-    const bound = 'of each relation at most 100 resources are compared'
-    expect(await compare(MODEL.replace(' or editor', ''))).toContain(bound)
-    // What a change cannot reach needs no look at resources.
-    expect(await compare(MODEL)).not.toContain(bound)
+    const fewer = await compare(MODEL.replace('user, user:*, group#member', 'group#member'))
+    expect(fewer.replaceAll(/<[^>]*>/g, '')).toContain('viewer: 101 would lose, 0 would gain')
+    expect([fewer, await compare(MODEL)].map((text) => text.includes('name="whole" value="yes"'))).toEqual([true, true])
   })
 
   test('an emptied text is compared as no model', async () => {
@@ -179,7 +178,9 @@ describe('the versions of a manifest', () => {
     const { version: _, app, ...manifest } = await world.manage('GET', '/v1/apps/docs/manifest')
     await world.manage('PUT', `/v1/apps/${app}/manifest`, { ...manifest, permissions: { 'docs:export': 'Carry out' } })
     const fields = { csrf: csrfIn(page), action: 'apply', text: 'model\n  schema 1.1\ntype user\n', version }
-    const refused = await post(root, here, fields)
+    const unseen = await post(root, here, fields)
+    expect([unseen.status, unseen.text.includes('not everything was compared')]).toEqual([400, true])
+    const refused = await post(root, here, { ...fields, whole: 'no' })
     expect(refused.status).toBe(409)
     expect(refused.text).toContain('the manifest was changed after you compared')
     expect(refused.text).toMatch(/<textarea[^>]*>\s*model\n {2}schema 1\.1\ntype user/)

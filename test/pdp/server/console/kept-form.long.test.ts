@@ -18,7 +18,10 @@ beforeEach(async () => {
 const LINES = Array.from({ length: 200 }, (_, i) => `doc:kept${i}#viewer@user:bob`).join('\n')
 const FORMS = [
   ['/console/relationships?org=acme', { op: 'write', lines: LINES, action: 'confirm' }],
-  ['/console/model?org=acme&app=docs', { text: 'model\n  schema 1.1\ntype typed', version: '1', action: 'apply' }],
+  [
+    '/console/model?org=acme&app=docs',
+    { text: 'model\n  schema 1.1\ntype typed', version: '1', whole: 'no', action: 'apply' },
+  ],
   ['/console/organization?org=acme', { key: 'feature.export', enabled: 'false' }],
   ['/console/invitations?org=acme', { email: 'kept@new.example', role: 'member' }],
   ['/console/streams?org=acme&stream=stream-of-failing', { action: 'pause', reason: 'typed with care' }],

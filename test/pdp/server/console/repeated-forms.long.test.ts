@@ -96,7 +96,7 @@ describe('a model', () => {
   const page = '/console/model?org=acme&app=docs'
   const compared = async (text: string): Promise<{ readonly [name: string]: string }> => {
     const csrf = csrfIn((await get(root, page)).text)
-    return { ...fieldsOf(await post(root, page, { csrf, text }), 'value="apply"'), text, action: 'apply' }
+    return { ...fieldsOf(await post(root, page, { csrf, text }), 'value="apply"'), text, whole: 'no', action: 'apply' }
   }
 
   test('that is put in force twice is in force, and from two tabs only the first', async () => {

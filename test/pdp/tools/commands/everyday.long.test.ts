@@ -176,6 +176,11 @@ condition by_day(hour: int) {
       expect.stringMatching(/^1 would lose and 0 would gain.*\n- user:alice viewer sheet:1\n$/),
     ])
     expect(await good(`compare viewer sheet -o acme --app sheets --model ${now}`)).toMatch(/^0 would lose and 0/)
+    const rest = await run(`compare viewer sheet -o acme --app sheets --model ${next} --after sheet:1 --seconds 60`)
+    expect([rest.status, rest.out]).toEqual([
+      2,
+      'at least 0 would lose and at least 0 would gain viewer on sheet; 1 looked at\n',
+    ])
     const other = await run(
       'compare viewer sheet -o acme --with sheet:3#viewer@user:alice --without sheet:2#viewer@user:alice --json',
     )
@@ -213,6 +218,11 @@ condition by_day(hour: int) {
     ['compare viewer sheet --with sheet:1#viewer@user:alice', /name an organization/],
     ['compare viewer sheet -o acme --model nowhere.fga', /--model needs --app/],
     ['compare viewer sheet -o acme --app sheets --model nowhere.fga', /--model: nowhere.fga does not exist/],
+    [
+      'compare viewer sheet -o acme --with sheet:1#viewer@user:alice --seconds 0',
+      /--seconds is a whole number above 0/,
+    ],
+    ['compare viewer sheet -o acme --with sheet:1#viewer@user:alice --after doc:1', /after/],
     ['compare viewer sheet -o acme --with sheet:1', /--with: "sheet:1" is not a tuple/],
     ['compare viewer she#et -o acme --with sheet:1#viewer@user:alice', /type/],
     ['compare viewer sheet -o nowhere --with sheet:1#viewer@user:alice', /organization/],
