@@ -1,6 +1,6 @@
 /** YAML that came from outside, read strictly and in time that grows with its length alone. */
-import { LineCounter, parseDocument } from 'yaml'
-import { yamlIssues } from '../../shared/base/yaml.ts'
+import { LineCounter } from 'yaml'
+import { parseDocument, yamlIssues } from '../../shared/base/yaml.ts'
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
 
 const ALIASES_MAX = 100
@@ -9,7 +9,7 @@ const ISSUES_MAX = 100
 /** Throws PdpError `request_invalid` with every issue as line:column. */
 export function parseYaml(text: string): unknown {
   const lines = new LineCounter()
-  const document = parseDocument(text, { uniqueKeys: false, prettyErrors: false, lineCounter: lines })
+  const document = parseDocument(text, lines)
   const issues: ValidationIssue[] = yamlIssues(document, lines).map(({ offset, message }) => {
     const { line, col } = lines.linePos(offset)
     return { place: `${Math.max(1, line)}:${Math.max(1, col)}`, message }

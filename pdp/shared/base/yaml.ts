@@ -1,5 +1,16 @@
 /** Mistakes in a YAML text, in plain words. Files that people write are read by this: route files and manifests. */
-import { type Document, isScalar, type LineCounter, type Scalar, visit } from 'yaml'
+import {
+  Composer,
+  type CST,
+  type Document,
+  isScalar,
+  Lexer,
+  type LineCounter,
+  Parser,
+  type Scalar,
+  visit,
+  YAMLParseError,
+} from 'yaml'
 
 export type YamlIssue = { readonly offset: number; readonly message: string }
 
@@ -11,7 +22,39 @@ const PLAIN: { readonly [code: string]: string } = {
   BAD_SCALAR_START: 'a text that begins with this character must be in quotes',
 }
 
-/** Takes a document that was parsed with `uniqueKeys: false`, because the parser would compare every key of a map with every other. */
+/** No file that people write is half as deep. */
+const NESTING_MAX = 100
+
+/**
+ * As the function of this name of the library, but bounded in depth, because the library calls itself for each level. Of a deeper text the document has
+ * only this error. Without `uniqueKeys`, by which the library would compare every key of a map with every other.
+ */
+export function parseDocument(text: string, lines: LineCounter): Document.Parsed {
+  const parser = new Parser(lines.addNewLine)
+  lines.addNewLine(0)
+  const tokens: CST.Token[] = []
+  for (const lexeme of new Lexer().lex(text)) {
+    for (const token of parser.next(lexeme)) tokens.push(token)
+    if (parser.stack.length > NESTING_MAX)
+      return composed([], `lists and maps are nested more than ${NESTING_MAX} levels deep`, parser.offset)
+  }
+  for (const token of parser.end()) tokens.push(token)
+  return composed(tokens, null, text.length)
+}
+
+/** `fault`: a mistake at `offset` that the tokens do not show. */
+function composed(tokens: readonly CST.Token[], fault: string | null, offset: number): Document.Parsed {
+  const options = { uniqueKeys: false, prettyErrors: false }
+  const [document, second] = new Composer(options).compose(tokens, true, offset)
+  if (document === undefined) throw new TypeError('a document is composed even of nothing')
+  const note = (at: number, message: string) =>
+    document.errors.push(new YAMLParseError([at, at + 1], 'IMPOSSIBLE', message))
+  if (fault !== null) note(offset, fault)
+  if (second !== undefined) note(second.range[0], 'a second document begins here, but the file may hold only one')
+  return document
+}
+
+/** Takes what `parseDocument` made. */
 export function yamlIssues(document: Document.Parsed, lines: LineCounter): readonly YamlIssue[] {
   const { errors, warnings } = document
   const [tab, ...tabs] = errors.filter(({ code }) => code === 'TAB_AS_INDENT')

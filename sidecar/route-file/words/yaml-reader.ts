@@ -1,16 +1,6 @@
 /** Reads a YAML document into typed values, and collects every error with its line and column. */
-import {
-  type Document,
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  LineCounter,
-  type Node,
-  parseDocument,
-  type Scalar,
-} from 'yaml'
-import { yamlIssues } from '../../../pdp/shared/base/yaml.ts'
+import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Scalar } from 'yaml'
+import { parseDocument, yamlIssues } from '../../../pdp/shared/base/yaml.ts'
 import { nearestName } from '../../../pdp/shared/domain/nearest.ts'
 import { type Bounds, type Member, NAMES_MAX } from './schema.ts'
 
@@ -27,7 +17,7 @@ export class YamlReader {
   readonly #document: Document.Parsed
 
   constructor(source: string) {
-    this.#document = parseDocument(source, { lineCounter: this.#lines, prettyErrors: false, uniqueKeys: false })
+    this.#document = parseDocument(source, this.#lines)
     for (const { offset, message } of yamlIssues(this.#document, this.#lines)) this.#note(offset, message)
     this.isBroken = this.#document.errors.length > 0
     this.root = this.#document.contents

@@ -40,6 +40,27 @@ test.each(['1\ne:\nos\no:', 't\ni:\n8]\nr:'])('what is no YAML in several ways s
   expect(found).toHaveLength(1)
 })
 
+test.each([
+  ['lists', '['.repeat(20_000)],
+  ['closed lists', `routes: ${'['.repeat(20_000)}${']'.repeat(20_000)}`],
+  ['maps', `routes: ${'{a: '.repeat(20_000)}1${'}'.repeat(20_000)}`],
+  ['lists of dashes', `${'- '.repeat(20_000)}a`],
+  ['keys of keys', '? '.repeat(20_000)],
+  ['indented maps', Array.from({ length: 1_500 }, (_, at) => `${' '.repeat(at)}a:`).join('\n')],
+])('%s nested without end are one mistake, in plain words', (_, source) => {
+  expect(issues(source)).toEqual([
+    expect.stringMatching(/^\d+:\d+ lists and maps are nested more than 100 levels deep$/),
+  ])
+})
+
+test('a nesting that is read is judged as any other', () => {
+  expect(issues(`routes: ${'['.repeat(90)}${']'.repeat(90)}`)).not.toEqual([expect.stringContaining('levels deep')])
+})
+
+test('a second document has its place', () => {
+  expect(issues('a: 1\n---\nb: 2\n')).toEqual(['2:1 a second document begins here, but the file may hold only one'])
+})
+
 test('every mistake is told at once, with its place', () => {
   const source = `portcullis: v2
 resource: app
