@@ -43,6 +43,7 @@ export type IssuerNames = {
   readonly claims: JsonMembers
 }
 
+export const ID_CHARS_MAX = 256
 /** The id grammar of the domain model (ARCHITECTURE.md section 5), because these ids appear in tuples and header fields. */
 export const ID = /^(?!\*$)[\x21\x22\x24-\x7e]{1,256}$/
 // RFC 6749 section 3.3.

@@ -1,5 +1,5 @@
 /** Reads the access tokens of an issuer other than the PDP: which claims name its subject, client, organization and groups. */
-import { type AccessClaims, type IssuerNames, parseClaims } from './claims.ts'
+import { type AccessClaims, ID_CHARS_MAX, type IssuerNames, parseClaims } from './claims.ts'
 import { TokenError } from './errors.ts'
 import { hasType, type JsonMembers, type Jws, members } from './jws.ts'
 
@@ -112,9 +112,16 @@ function namesIn(payload: JsonMembers, subject: string): Omit<IssuerNames, 'clai
 
 function inNamespace(payload: JsonMembers, name: string, { subject_prefix: prefix }: IssuerTerms): string {
   const value = claimAt(payload, name)
-  if (typeof value !== 'string' || value === '') throw invalid(`claim ${name} is missing or malformed`)
-  return `${EXTERNAL_MARK}${prefix}${value}`
+  if (typeof value !== 'string' || value === '' || !value.isWellFormed())
+    throw invalid(`claim ${name} is missing, empty or no text`)
+  const id = `${EXTERNAL_MARK}${prefix}${value.replace(UNFIT, encoded)}`
+  if (id.length > ID_CHARS_MAX)
+    throw invalid(`claim ${name} makes an id of ${id.length} characters, and an id has at most ${ID_CHARS_MAX}`)
+  return id
 }
+
+/** Every subject has one id of its own: a `%` is encoded only where it would be read as the beginning of an encoding of ours. */
+const UNFIT = /[^\x21\x22\x24-\x7e]|%(?=[01][0-9A-F]|2[035]|7F|[89A-F][0-9A-F])/gu
 
 const scopeOf = (value: unknown): unknown => (Array.isArray(value) ? value.join(' ') : value)
 
@@ -156,10 +163,10 @@ function listAt(payload: JsonMembers, name: string): readonly string[] {
 }
 
 /** Every name has one id: what ids cannot hold, and `%`, is percent-encoded. */
-const encode = (name: string): string =>
-  name.replace(/[^\x21\x22\x24\x26-\x7e]/gu, (character) =>
-    [...Buffer.from(character)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''),
-  )
+const encode = (name: string): string => name.replace(/[^\x21\x22\x24\x26-\x7e]/gu, encoded)
+
+const encoded = (character: string): string =>
+  [...Buffer.from(character)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('')
 
 const namesOf = (value: unknown): readonly string[] =>
   (Array.isArray(value) ? value : [value]).filter(

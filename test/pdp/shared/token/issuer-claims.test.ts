@@ -118,8 +118,11 @@ describe('an external issuer', () => {
     ],
     ['no audience', { aud: undefined }, {}, /claim aud/],
     ['no subject', { sub: undefined }, {}, /claim sub/],
-    ['a subject that is no id', { sub: 'a#b' }, {}, /claim sub/],
-    ['a subject that is too long', { sub: 'a'.repeat(252) }, {}, /claim sub/],
+    ['an empty subject', { sub: '' }, {}, /claim sub is missing, empty or no text/],
+    ['a subject that is a number', { sub: 7 }, {}, /claim sub is missing, empty or no text/],
+    ['a subject that is not Unicode', { sub: 'a\ud800' }, {}, /claim sub is missing, empty or no text/],
+    ['a subject that is too long', { sub: 'a'.repeat(252) }, {}, /claim sub makes an id of 257 .* at most 256/],
+    ['a subject that is too long as an id', { sub: 'é'.repeat(42) }, {}, /claim sub makes an id of 257 characters/],
     ['no client', { client_id: undefined, azp: 'x' }, {}, /claim client_id/],
     ['no client of the claim that the entry names', { azp: 'x' }, { claims: { client: 'appid' } }, /claim appid/],
     ['a required claim of another value', { ver: '1.0' }, { required_claims: { ver: '2.0' } }, /claim ver/],
@@ -143,6 +146,31 @@ describe('an external issuer', () => {
     ],
   ])('has no token with %s', async (_, claims, foreign, message) => {
     await refused(verify(claims, foreign), message)
+  })
+
+  test.each([
+    ['auth0|abc', 'auth0|abc'],
+    ['ann@example.com', 'ann@example.com'],
+    ['repo:o/r:environment:prod%3Ablue', 'repo:o/r:environment:prod%3Ablue'],
+    ['50%', '50%'],
+    ['Ann Lee', 'Ann%20Lee'],
+    ['Ann%20Lee', 'Ann%2520Lee'],
+    ['Ann%2520Lee', 'Ann%252520Lee'],
+    ['a#member', 'a%23member'],
+    ['jürgen', 'j%C3%BCrgen'],
+    ['j\u0075\u0308rgen', 'ju%CC%88rgen'],
+    ['j%C3%BCrgen', 'j%25C3%25BCrgen'],
+    ['%é', '%%C3%A9'],
+    ['%%20', '%%2520'],
+    ['a\r\nX-Admin: 1\u0000', 'a%0D%0AX-Admin:%201%00'],
+    ['a'.repeat(251), 'a'.repeat(251)],
+  ])('has the subject and the client %j as an id of its own', async (name, id) => {
+    expect(await verify({ sub: name, client_id: name })).toMatchObject({
+      subject: `~idp:${id}`,
+      clientId: `~idp:${id}`,
+    })
+    const read = id.replace(/(?:%(?:[01][0-9A-F]|2[035]|7F|[89A-F][0-9A-F]))+/g, decodeURIComponent)
+    expect(read).toBe(name)
   })
 
   test.each(['none', 'HS256', 'ES256', 'RS512'])('has no token of the algorithm %s', async (alg) => {
