@@ -49,8 +49,9 @@ export async function requireAcceptable(
   const current = await store.manifest(manifest.app)
   const declared = await readDeclared(store)
   const wanted = withManifest(declared, manifest)
-  await requireHarmless(store, { manifest, compiled, current, before: declared, after: wanted })
+  // First, because tuples of another app's type have their meaning there.
   requireUnclaimed(declared, manifest, compiled)
+  await requireHarmless(store, { manifest, compiled, current, before: declared, after: wanted })
   return { current, before: definitionsOf(declared), after: definitionsOf(wanted) }
 }
 

@@ -2,23 +2,25 @@
 
 import { readFile } from 'node:fs/promises'
 import { Readable } from 'node:stream'
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import { PdpError } from '../../shared/domain/errors.ts'
 import type { Tuple } from '../../shared/domain/tuple.ts'
 import { fileProblem } from '../../shared/process/command/file-problem.ts'
 import { planOpenFga } from '../import/openfga.ts'
 import { readOpenFga } from '../import/openfga-api.ts'
-import { describePlan, type Plan, usersOf, withSubjectPrefix } from '../import/plan.ts'
+import { describePlan, type Plan, usersOf, withRenames, withSubjectPrefix } from '../import/plan.ts'
 import { planSpiceDb } from '../import/spicedb.ts'
+import { playAssertions } from '../import/spicedb-assertions.ts'
+import { readSpiceDbFile } from '../import/spicedb-file.ts'
 import { confinedTo, unconfined } from '../model-test/confined-files.ts'
 import { ValidationIssues } from '../model-test/located-yaml.ts'
 import { runModelTests } from '../model-test/model-test.ts'
 import { readModelText } from '../model-test/model-text.ts'
 import { readStoreFile } from '../model-test/store-file.ts'
 import { addConnectionOptions, type ConnectionOptions, connect, find } from './connection.ts'
-import { CliError, EXIT } from './errors.ts'
+import { CliError, EXIT, type Run } from './errors.ts'
 import { addUserImportCommand } from './import-users.ts'
-import { importLines } from './relationships.ts'
+import { importLines, importNothing } from './relationships.ts'
 
 type Options = ConnectionOptions & {
   readonly app: string
@@ -28,12 +30,13 @@ type Options = ConnectionOptions & {
   readonly createUsers?: true
   readonly openfgaUrl?: string
   readonly openfgaStore?: string
+  readonly rename?: ReadonlyMap<string, string>
+  readonly ignoreTests?: true
 }
-type Run = (work: () => Promise<number>) => Promise<void>
 
 const HELP = `
 The app gets the model and keeps its audiences, permissions and roles; the organization gets the tuples. If anything is
-refused, nothing is imported.
+refused, nothing is imported, and no user is created. With --dry-run a running PDP is asked as well.
 
 Exit status: 0 imported, or with --dry-run could be imported; 2 something is refused, or failed.`
 
@@ -51,6 +54,8 @@ export function addImportCommands(program: Command, io: NodeJS.Process, run: Run
         'people sign in at the trusted issuer with this subject_prefix: user:ann becomes user:~<prefix>ann',
       )
       .option('--create-users', 'create the users that tuples name and the directory lacks')
+      .option('--rename <type=name>', 'another name for a type, such as group=jimm_group; may be repeated', withRename)
+      .option('--ignore-tests', 'skip the tests of the file')
   add(
     'openfga',
     'Import a store of OpenFGA: from a store file (.fga.yaml), whose tests are run first, or from a server.',
@@ -60,61 +65,122 @@ export function addImportCommands(program: Command, io: NodeJS.Process, run: Run
     .option('--openfga-store <id>', 'the store on that server')
     .option('--allow-external-files', 'read files outside of the folder of the store file')
     .action((file: string | undefined, options: Options) => run(() => importOpenFga(file, options, io)))
-  add('spicedb', 'Import a schema and relationships of SpiceDB.')
-    .argument('<schema>', 'a file in the schema language (.zed)')
-    .argument('<relationships>', 'a file with a relationship on each line')
-    .action((schema: string, relationships: string, options: Options) =>
-      run(async () => bring(planSpiceDb(await textOf(schema), await textOf(relationships)), options, io)),
+  add(
+    'spicedb',
+    'Import a schema and relationships of SpiceDB: schema (.zed), validation file, whose assertions are played first, or backup of zed.',
+  )
+    .argument('<file>', 'a schema, a validation file or a backup')
+    .argument('[relationships]', 'beside a schema: a file with a relationship on each line, as zed prints them')
+    .action((file: string, relationships: string | undefined, options: Options) =>
+      run(async () => bring(await spiceDbPlan(file, relationships, { options, io }), options, io)),
     )
   addUserImportCommand(group, io, run)
+}
+
+function withRename(text: string, before: ReadonlyMap<string, string> = new Map()): ReadonlyMap<string, string> {
+  const [, type, name] = /^([^=]+)=([^=]+)$/.exec(text) ?? []
+  if (type === undefined || name === undefined) throw new InvalidArgumentError('it is not <type>=<name>')
+  if (before.has(type)) throw new InvalidArgumentError(`${type} is renamed twice`)
+  return new Map([...before, [type, name]])
 }
 
 async function importOpenFga(file: string | undefined, options: Options, io: NodeJS.Process): Promise<number> {
   const { openfgaUrl: url, openfgaStore: store } = options
   if ((file === undefined) === (url === undefined))
     throw new CliError('name a store file, or a server with --openfga-url')
+  if (file === undefined && store === undefined) throw new CliError('name the store with --openfga-store')
+  const token = io.env.OPENFGA_TOKEN ?? null
+  const plan = await inWords(async () => {
+    if (file !== undefined) return planOfFile(file, options, io)
+    const { model, tuples } = await readOpenFga({ url: url ?? '', store: store ?? '', token, fetch })
+    return planOpenFga(model, tuples)
+  })
+  return bring(plan, options, io)
+}
+
+/** Refusals of what is read or renamed, as this command says them. */
+async function inWords<T>(work: () => T | Promise<T>): Promise<T> {
   try {
-    if (file !== undefined) return await bring(await planOfFile(file, options, io), options, io)
-    if (store === undefined) throw new CliError('name the store with --openfga-store')
-    const token = io.env.OPENFGA_TOKEN ?? null
-    const { model, tuples } = await readOpenFga({ url: url ?? '', store, token, fetch })
-    return await bring(planOpenFga(model, tuples), options, io)
+    return await work()
   } catch (err) {
     if (err instanceof PdpError) throw new CliError(err.message, { cause: err })
     throw err
   }
 }
 
+/** Throws CliError when a file cannot be read, or an assertion of it fails. */
+async function spiceDbPlan(
+  file: string,
+  relationships: string | undefined,
+  { options, io }: { readonly options: Options; readonly io: NodeJS.Process },
+): Promise<Plan> {
+  const issues = new ValidationIssues()
+  const found = await inWords(() => readSpiceDbFile(file, { read: bytesOf, issues }))
+  if (issues.lines.length > 0) throw new CliError(issues.lines.join('\n'))
+  if (relationships !== undefined && found.relationships.trim() !== '')
+    throw new CliError(`${file} has relationships of its own`)
+  const lines = relationships === undefined ? found.relationships : (await bytesOf(relationships)).toString('utf8')
+  const plan = planSpiceDb(found.schema, lines)
+  if (plan.refusals.length > 0 || options.ignoreTests === true) return plan
+  const { passed, failures } = await playAssertions(plan, found, Date.now())
+  if (failures.length > 0)
+    throw new CliError(
+      [
+        'its assertions do not hold:',
+        ...failures.map((one) => `${file}:${one}`),
+        '--ignore-tests imports it all the same',
+      ].join('\n'),
+    )
+  if (passed > 0 && options.json !== true) io.stdout.write(`assertions: ${passed} hold\n`)
+  return plan
+}
+
 /** Throws CliError when the file cannot be read, or a test of it fails. */
 async function planOfFile(file: string, options: Options, io: NodeJS.Process): Promise<Plan> {
-  await textOf(file)
+  await bytesOf(file)
   const allowExternalFiles = options.allowExternalFiles === true
-  const lines: string[] = []
-  const write = (text: string): number => lines.push(text)
-  await runModelTests([file], { write, directory: io.cwd(), allowExternalFiles })
-  const summary = lines.at(-1) ?? ''
-  const said = lines.filter((line) => !line.startsWith('REFUSED '))
-  if (!/ 0 failed(?!.*could not)/.test(summary))
-    throw new CliError(`its tests do not pass:\n${said.join('')}`.trimEnd())
-  if (options.json !== true) io.stdout.write(`tests: ${summary.replace(/, \d+ refused.*/, '').trim()}\n`)
+  if (options.ignoreTests !== true) await runTests(file, options, io)
   const read = allowExternalFiles ? unconfined : confinedTo(file, () => undefined)
   const store = await readStoreFile(file, { read, issues: new ValidationIssues() })
   if (store.model === null) throw new CliError(`${file} has no model`)
   return planOpenFga(await readModelText(store.model, read), store.tuples)
 }
 
+/** Throws CliError when one fails, or the file cannot be used. */
+async function runTests(file: string, options: Options, io: NodeJS.Process): Promise<void> {
+  const lines: string[] = []
+  const write = (text: string): number => lines.push(text)
+  const allowExternalFiles = options.allowExternalFiles === true
+  await runModelTests([file], { write, directory: io.cwd(), allowExternalFiles })
+  const summary = lines.at(-1) ?? ''
+  const said = lines.filter((line) => !line.startsWith('REFUSED '))
+  const hint = / 0 failed/.test(summary) ? '' : '--ignore-tests imports it all the same'
+  if (!/ 0 failed(?!.*could not)/.test(summary))
+    throw new CliError(`its tests do not pass:\n${said.join('')}${hint}`.trimEnd())
+  if (options.json !== true) io.stdout.write(`tests: ${summary.replace(/, \d+ refused.*/, '').trim()}\n`)
+}
+
 async function bring(found: Plan, options: Options, io: NodeJS.Process): Promise<number> {
   if (options.subjectPrefix !== undefined && !SUBJECT_PREFIX.test(options.subjectPrefix))
     throw new CliError('--subject-prefix must be 1 to 64 visible ASCII characters without #')
-  const renamed = options.subjectPrefix === undefined ? found : withSubjectPrefix(found, options.subjectPrefix)
+  const wanted = await inWords(() => withRenames(found, options.rename ?? new Map()))
+  const renamed = options.subjectPrefix === undefined ? wanted : withSubjectPrefix(wanted, options.subjectPrefix)
   const users = usersOf(renamed)
   const plan = users.length === 0 ? renamed : { ...renamed, notes: [...renamed.notes, usersNote(users, options)] }
   if (options.json === true) io.stdout.write(`${JSON.stringify(plan)}\n`)
   else io.stdout.write(describePlan(plan))
   if (plan.refusals.length > 0) throw new CliError('nothing was imported')
-  if (options.dryRun === true) return EXIT.ok
   const { organization } = options
+  if (options.dryRun === true) {
+    await askFirst(plan.model, options, io).catch((err: unknown) => {
+      // Also without a PDP a dry run says what the plan is.
+      if (!(err instanceof CliError) || err.status !== null) throw err
+      io.stderr.write(`No PDP was asked whether it takes this: ${err.message}\n`)
+    })
+    return EXIT.ok
+  }
   if (organization === undefined) throw new CliError('name the organization with --organization')
+  await askFirst(plan.model, options, io)
   if (options.createUsers === true) await createUsers(users, options, io)
   const version = await putModel(plan.model, options, io)
   io.stdout.write(`${options.app} has version ${version}\n`)
@@ -142,17 +208,29 @@ const lineOf = ({ object, relation, subject, expiresAtMs, condition }: Tuple): s
   return `${JSON.stringify({ object, relation, subject, ...expiry, condition })}\n`
 }
 
+/** Asks the PDP whether it would take the model and knows the organization. Throws CliError where not; nothing is written. */
+async function askFirst(model: string, options: Options, io: NodeJS.Process): Promise<void> {
+  await putModel(model, options, io, '?dry_run=true').catch((err: unknown) => {
+    if (!(err instanceof CliError) || !/ which belongs to app /.test(err.message)) throw err
+    const { status, code, message } = err
+    const hint = 'give it another name here with --rename <type>=<name>'
+    throw new CliError(`${message}\n${hint}`, { code, ...(status === null ? {} : { status }) })
+  })
+  if (options.organization !== undefined) await importNothing(options, io)
+}
+
 /** The rest of the manifest stays as it is. */
-async function putModel(model: string, options: Options, io: NodeJS.Process): Promise<unknown> {
+async function putModel(model: string, options: Options, io: NodeJS.Process, query = ''): Promise<unknown> {
   const connection = await connect(options, { io, scope: 'manifest:write', bind: false })
   const path = `/v1/apps/${encodeURIComponent(options.app)}/manifest`
   const { audiences, permissions, roles } = (await find(connection, path)) ?? {}
-  const response = await connection.send({ method: 'PUT', path, body: { audiences, permissions, roles, model } })
+  const body = { audiences, permissions, roles, model }
+  const response = await connection.send({ method: 'PUT', path: `${path}${query}`, body })
   return Object(await response.json()).version
 }
 
-async function textOf(file: string): Promise<string> {
-  return readFile(file, 'utf8').catch((err: Error) => {
+async function bytesOf(file: string): Promise<Buffer> {
+  return readFile(file).catch((err: Error) => {
     throw new CliError(fileProblem(file, err), { cause: err })
   })
 }

@@ -144,6 +144,15 @@ async function importFile(
   return importLines(source, options, io)
 }
 
+/** Throws CliError where the organization is unknown, or the token may not write its tuples. */
+export async function importNothing(options: ConnectionOptions, io: NodeJS.Process): Promise<void> {
+  const { connection, path } = await open(options, io, 'relationships:write')
+  const nothing = { stream: Readable.from([]), type: 'application/x-ndjson' }
+  const response = await connection.send({ method: 'POST', path: `${path}:import`, lines: nothing })
+  for await (const progress of progressOf(response))
+    if (progress.problem !== undefined) throw problemError(0, progress.problem)
+}
+
 /** Throws CliError with the last line that is stored when not all of them are. */
 export async function importLines(
   source: Readable,

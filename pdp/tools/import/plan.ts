@@ -1,13 +1,17 @@
 /** The plan of an import: a model and tuples under the names they have here, what was renamed, and what is in the way. */
 
+import { isJsonModel, readDocument } from '../../engine/decide/language/document.ts'
 import { compileModel } from '../../engine/decide/language/model-language.ts'
 import { placesIn } from '../../engine/decide/language/places.ts'
 import { mergeModels } from '../../engine/decide/model.ts'
 import { reservedTypeIssues, restrictionIssue } from '../../engine/decide/restrictions.ts'
 import { reservedTupleIssue } from '../../engine/store/changes.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
-import { EXTERNAL, formatTuple, tupleIssue, typeOf } from '../../shared/domain/names.ts'
+import { EXTERNAL, formatTuple, isType, tupleIssue, typeOf } from '../../shared/domain/names.ts'
+import { didYouMean } from '../../shared/domain/nearest.ts'
 import type { Tuple } from '../../shared/domain/tuple.ts'
+import { modelTextOf } from '../model-test/model-text.ts'
+import { refused, renamed, renameTypes, type TypeNames } from './mapping.ts'
 
 export type Plan = {
   readonly model: string
@@ -24,6 +28,29 @@ export function checkedPlan(plan: Plan): Plan {
   const refusals = [...plan.refusals, ...modelRefusals(plan.model)]
   if (refusals.length === 0) refusals.push(...tupleRefusals(plan))
   return { ...plan, refusals }
+}
+
+/** With types under the names that an operator wants. Throws PdpError `request_invalid` for names that cannot be. */
+export function withRenames(plan: Plan, names: TypeNames): Plan {
+  if (names.size === 0 || plan.refusals.length > 0) return plan
+  const document = readDocument(plan.model)
+  const types = document.type_definitions.map(({ type }) => type)
+  for (const [type, name] of names) {
+    if (!types.includes(type)) throw refused(`the model has no type "${type}"${didYouMean(type, types)}`)
+    if (!isType(name)) throw refused(`"${name}" cannot be the name of a type`)
+    if (types.includes(name) && !names.has(name)) throw refused(`the model has a type "${name}" already`)
+  }
+  if (new Set(names.values()).size < names.size) throw refused('two types cannot have the same name')
+  return checkedPlan({
+    ...plan,
+    model: modelTextOf(renameTypes(document, names)),
+    tuples: plan.tuples.map((tuple) => ({
+      ...tuple,
+      object: renamed(tuple.object, names),
+      subject: renamed(tuple.subject, names),
+    })),
+    notes: [...plan.notes, ...[...names].map(([type, name]) => `type "${type}" is called "${name}" here, as asked`)],
+  })
 }
 
 const USER = /^user:(?!\*$)([^#]*)/
@@ -67,11 +94,12 @@ function tupleRefusals({ model: text, tuples }: Plan): readonly string[] {
 }
 
 /** Counts the tuples of all types that the model declares. */
-export function describePlan({ tuples, notes, refusals }: Plan): string {
+export function describePlan({ model, tuples, notes, refusals }: Plan): string {
   const counts = new Map<string, number>()
   for (const { object } of tuples) counts.set(typeOf(object), (counts.get(typeOf(object)) ?? 0) + 1)
   const lines = [
     `tuples: ${tuples.length}${counts.size === 0 ? '' : ` (${[...counts].map(([type, count]) => `${type} ${count}`).join(', ')})`}`,
+    ...(isJsonModel(model) ? ['note: the model is kept as JSON, since the language has no words for all of it'] : []),
     ...notes.map((note) => `note: ${note}`),
     ...refusals.map((refusal) => `refused: ${refusal}`),
   ]

@@ -1,16 +1,22 @@
 /** The schema language of SpiceDB, read into its definitions; what has no faithful translation is refused where it stands. */
+import type { ParameterReference } from '../../engine/decide/conditions/parameters.ts'
 import type { ValidationIssue } from '../../shared/domain/errors.ts'
 
 export type Expression =
+  | { readonly kind: 'nothing' }
   | { readonly kind: 'name'; readonly name: string }
   | { readonly kind: 'arrow'; readonly relation: string; readonly permission: string }
-  | { readonly kind: 'or' | 'and' | 'but not'; readonly parts: readonly Expression[] }
+  | {
+      readonly kind: 'or' | 'and' | 'but not'
+      readonly parts: readonly Expression[]
+      readonly inParentheses?: true
+    }
 /** `relation` null for the object itself; `*` for everybody of the type. `caveat` null for none. */
 export type Allowed = { readonly type: string; readonly relation: string | null; readonly caveat: string | null }
 /** `expression`: as it is written, without comments. */
 export type Caveat = {
   readonly name: string
-  readonly parameters: readonly { readonly name: string; readonly type: string }[]
+  readonly parameters: readonly { readonly name: string; readonly type: ParameterReference }[]
   readonly expression: string
 }
 export type Definition = {
@@ -23,6 +29,8 @@ export type Schema = {
   readonly caveats: readonly Caveat[]
   /** A relation says `with expiration`. */
   readonly expires: boolean
+  /** Rules that mix operators, with the parentheses that SpiceDB reads into them. */
+  readonly readings: readonly string[]
   readonly issues: readonly ValidationIssue[]
 }
 
@@ -33,14 +41,24 @@ const TOKEN =
 const SILENT = /^(?:\s|\/\/|\/\*)/
 const NAME = /^[A-Za-z_]/
 const END: Token = { text: '', place: '', index: 0 }
-const OPERATORS: { readonly [sign: string]: 'or' | 'and' | 'but not' } = { '+': 'or', '&': 'and', '-': 'but not' }
+/** From the loosest to the tightest, as SpiceDB binds them. */
+const OPERATORS = [
+  { sign: '-', kind: 'but not' },
+  { sign: '&', kind: 'and' },
+  { sign: '+', kind: 'or' },
+] as const
+/** Parts of the language that need other files or a compiler. */
+const COMPOSABLE = ['partial', 'import']
 const NESTING_MAX = 50
 
 class Fault extends Error {
   readonly issue: ValidationIssue
-  constructor({ place }: Token, message: string) {
+  /** Nothing that follows could be read rightly. */
+  readonly isLast: boolean
+  constructor({ place }: Token, message: string, isLast = false) {
     super(message)
     this.issue = { place, message }
+    this.isLast = isLast
   }
 }
 
@@ -57,10 +75,11 @@ export function parseSchema(text: string): Schema {
     } catch (err) {
       if (!(err instanceof Fault)) throw err
       issues.push(err.issue)
+      if (err.isLast) break
       parser.skipToDefinition()
     }
   }
-  return { definitions, caveats, expires: parser.expires, issues }
+  return { definitions, caveats, expires: parser.expires, readings: parser.readings, issues }
 }
 
 function tokensOf(text: string): readonly Token[] {
@@ -82,6 +101,7 @@ class Parser {
   readonly #text: string
   #index = 0
   expires = false
+  readonly readings: string[] = []
 
   constructor(tokens: readonly Token[], text: string) {
     this.#tokens = tokens
@@ -118,17 +138,20 @@ class Parser {
     while (this.at.text !== '' && !['definition', 'caveat', 'use', 'partial'].includes(this.at.text)) this.#index++
   }
 
-  /** Every relationship may expire here, so that nothing has to be switched on for it. */
+  /** Every relationship may expire here, so that nothing has to be switched on for it; and types are not only annotated. */
   use(): void {
     const feature = this.#tokens[this.#index + 1] ?? END
-    if (feature.text !== 'expiration') throw new Fault(this.at, `"use ${feature.text}" has no translation`)
+    if (COMPOSABLE.includes(feature.text))
+      throw new Fault(this.at, `"use ${feature.text}": make one schema of it first, with "zed schema compile"`, true)
+    if (!['expiration', 'typechecking', 'self'].includes(feature.text))
+      throw new Fault(this.at, `"use ${feature.text}" has no translation`, true)
     this.#index += 2
   }
 
   caveat(): Caveat {
     this.#expect('caveat')
     const name = this.#name('caveat')
-    const parameters: { name: string; type: string }[] = []
+    const parameters: { name: string; type: ParameterReference }[] = []
     this.#expect('(')
     while (this.at.text !== ')') {
       const parameter = this.#name('parameter')
@@ -139,24 +162,25 @@ class Parser {
     return { name, parameters, expression: this.#expressionText() }
   }
 
-  #parameterType(): string {
+  #parameterType(): ParameterReference {
     const at = this.at
     const type = this.#name('type')
     if (type === 'bytes') throw new Fault(at, 'the type "bytes" has no translation')
-    if (this.at.text !== '<') return type
+    const type_name = `TYPE_NAME_${type.toUpperCase()}`
+    if (this.at.text !== '<') return { type_name }
     this.#expect('<')
-    const inner = this.#parameterType()
+    const generic_types = [this.#parameterType()]
     this.#expect('>')
-    return `${type}<${inner}>`
+    return { type_name, generic_types }
   }
 
   /** Between braces. */
   #expressionText(): string {
     const open = this.at
     this.#expect('{')
-    for (; !this.#is('}'); this.#index++) {
+    for (let depth = 0; depth > 0 || !this.#is('}'); this.#index++) {
       if (this.#is('')) throw new Fault(open, 'the brace is never closed')
-      if (this.#is('{')) throw new Fault(this.at, 'a map that is written out has no translation')
+      depth += this.#is('{') ? 1 : this.#is('}') ? -1 : 0
     }
     const end = this.#next()
     const parts = this.#text.slice(open.index + 1, end.index).match(TOKEN) ?? []
@@ -168,6 +192,8 @@ class Parser {
 
   definition(): Definition {
     const first = this.at
+    if (COMPOSABLE.includes(first.text))
+      throw new Fault(first, `"${first.text}": make one schema of it first, with "zed schema compile"`, true)
     if (first.text !== 'definition')
       throw new Fault(first, `"${first.text}" has no translation; only definitions and caveats have`)
     this.#index++
@@ -184,8 +210,18 @@ class Parser {
         relations.set(relation, this.#allowed())
       } else if (kind.text === 'permission') {
         const permission = this.#name('permission')
+        // `use typechecking`: the types that it may lead to, which change no answer.
+        if (this.#is(':')) {
+          do {
+            this.#index++
+            this.#name('type')
+          } while (this.#is('|'))
+        }
         this.#expect('=')
-        permissions.set(permission, this.#expression(0))
+        const expression = this.#expression({ depth: 0, level: 0 })
+        if (isMixed(expression))
+          this.readings.push(`permission "${permission}" of "${name}" is read as ${written(expression)}`)
+        permissions.set(permission, expression)
       } else throw new Fault(kind, `"${kind.text}" has no translation; only relations and permissions have`)
     }
     this.#expect('}')
@@ -232,52 +268,66 @@ class Parser {
     return null
   }
 
-  #expression(depth: number): Expression {
-    if (depth > NESTING_MAX) throw new Fault(this.at, 'the parentheses are nested too deeply')
-    const parts = [this.#operand(depth)]
-    const sign = this.at
-    const kind = OPERATORS[sign.text]
-    if (kind === undefined) return parts[0] ?? { kind: 'name', name: '' }
-    while (OPERATORS[this.at.text] !== undefined) {
-      // Which binds more tightly is easily misread, and the other language wants parentheses anyway.
-      if (this.at.text !== sign.text)
-        throw new Fault(
-          this.at,
-          `"${sign.text}" and "${this.at.text}" stand side by side; put one of them in parentheses`,
-        )
+  #expression(at: { readonly depth: number; readonly level: number }): Expression {
+    if (at.depth > NESTING_MAX) throw new Fault(this.at, 'the parentheses are nested too deeply')
+    const operator = OPERATORS[at.level]
+    if (operator === undefined) return this.#operand(at.depth)
+    const inner = { ...at, level: at.level + 1 }
+    const parts = [this.#expression(inner)]
+    while (this.at.text === operator.sign) {
       this.#index++
-      parts.push(this.#operand(depth))
+      parts.push(this.#expression(inner))
     }
-    if (kind !== 'but not') return { kind, parts }
+    const [first = NOTHING, ...others] = parts
+    if (others.length === 0) return first
+    if (operator.kind !== 'but not') return { kind: operator.kind, parts }
     // From the left: (a - b) - c.
-    return parts
-      .slice(1)
-      .reduce<Expression>((base, part) => ({ kind, parts: [base, part] }), parts[0] ?? parts[1] ?? NOTHING)
+    return others.reduce<Expression>((base, part) => ({ kind: 'but not', parts: [base, part] }), first)
   }
 
   #operand(depth: number): Expression {
     if (this.at.text === '(') {
       this.#index++
-      const inner = this.#expression(depth + 1)
+      const inner = this.#expression({ depth: depth + 1, level: 0 })
       this.#expect(')')
-      return inner
+      // Its parentheses stand already.
+      return 'parts' in inner ? { ...inner, inParentheses: true } : inner
     }
     const start = this.at
     const name = this.#name('relation or permission')
-    if (name === 'nil' || name === 'self') throw new Fault(start, `"${name}" has no translation`)
-    if (this.at.text === '->') {
-      this.#index++
-      return { kind: 'arrow', relation: name, permission: this.#name('permission') }
-    }
-    if (this.at.text !== '.') return { kind: 'name', name }
+    if (name === 'nil') return NOTHING
+    const isFunction = this.at.text === '.'
+    if (this.at.text !== '->' && !isFunction) return { kind: 'name', name }
     this.#index++
-    const call = this.#name('function')
+    const call = isFunction ? this.#name('function') : 'any'
     if (call !== 'any') throw new Fault(start, `"${name}.${call}" has no translation; only "any" and "->" have`)
-    this.#expect('(')
+    if (isFunction) this.#expect('(')
     const permission = this.#name('permission')
-    this.#expect(')')
+    if (isFunction) this.#expect(')')
+    if (this.at.text === '->' || this.at.text === '.')
+      throw new Fault(
+        this.at,
+        'an arrow behind an arrow has no translation; give the first one a permission of its own',
+      )
     return { kind: 'arrow', relation: name, permission }
   }
 }
 
-const NOTHING: Expression = { kind: 'name', name: '' }
+const NOTHING: Expression = { kind: 'nothing' }
+
+/** Two operators side by side, without parentheses between them. */
+function isMixed(expression: Expression): boolean {
+  if (!('parts' in expression)) return false
+  return expression.parts.some(
+    (part) => isMixed(part) || ('parts' in part && part.inParentheses !== true && part.kind !== expression.kind),
+  )
+}
+
+/** As a schema would say it, with every parenthesis. */
+function written(expression: Expression): string {
+  if (expression.kind === 'nothing') return 'nil'
+  if (expression.kind === 'name') return expression.name
+  if (expression.kind === 'arrow') return `${expression.relation}->${expression.permission}`
+  const sign = OPERATORS.find(({ kind }) => kind === expression.kind)?.sign
+  return expression.parts.map((part) => ('parts' in part ? `(${written(part)})` : written(part))).join(` ${sign} `)
+}

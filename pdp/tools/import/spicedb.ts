@@ -2,131 +2,204 @@
  * A schema and relationships of SpiceDB as a plan: definitions become types, relations and permissions become relations, and
  * caveats become conditions.
  */
+import type { ModelDocument, Reference, Userset } from '../../engine/decide/language/document.ts'
+import { objectNameIssue } from '../../engine/decide/language/object-names.ts'
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts'
 import { parseTuple } from '../../shared/domain/names.ts'
 import type { Tuple, TupleCondition } from '../../shared/domain/tuple.ts'
-import { refused, renamed, type TypeNames, typeNames } from './mapping.ts'
+import { modelTextOf } from '../model-test/model-text.ts'
+import { refused, typeNames } from './mapping.ts'
 import { checkedPlan, type Plan } from './plan.ts'
-import {
-  type Allowed,
-  type Caveat,
-  type Definition,
-  type Expression,
-  parseSchema,
-  type Schema,
-} from './spicedb-schema.ts'
+import { type Allowed, type Definition, type Expression, parseSchema, type Schema } from './spicedb-schema.ts'
 
 const REFUSALS_MAX = 100
 
-export function planSpiceDb(schemaText: string, relationshipText: string): Plan {
+/** `readTuple`: a relationship as it is written, under the names that it has here. Throws PdpError `request_invalid`. */
+export type SpiceDbPlan = Plan & { readonly readTuple: (line: string) => Tuple }
+
+export function planSpiceDb(schemaText: string, relationshipText: string): SpiceDbPlan {
   const schema = parseSchema(schemaText)
   const names = namesOf(schema)
-  const { tuples, refusals: ofTuples } = readRelationships(relationshipText, names)
-  const refusals = [
-    ...schema.issues.map(shown),
-    ...schema.definitions.flatMap((definition) => arrowRefusals(definition)),
-    ...ofTuples,
-  ]
+  const readTuple = (line: string): Tuple => readRelationship(line, names)
+  const { tuples, refusals: ofTuples } = readRelationships(relationshipText, readTuple)
+  const read = modelOf(schema, names)
+  const refusals = [...schema.issues.map(shown), ...read.refusals, ...ofTuples]
   const plan = {
-    model: modelOf(schema, names),
+    model: modelTextOf(read.document),
     tuples,
-    notes: notesOf(schema, names),
+    notes: [...notesOf(schema, names), ...read.notes],
     refusals: refusals.slice(0, REFUSALS_MAX),
   }
   // A missing part of the schema would be told again, in other words.
-  return refusals.length > 0 ? plan : checkedPlan(plan)
+  return { ...(refusals.length > 0 ? plan : checkedPlan(plan)), readTuple }
 }
 
-function notesOf({ caveats, expires }: Schema, names: TypeNames): readonly string[] {
-  const notes = [...names].map(([type, name]) => `definition "${type}" is called "${name}" here`)
+/** A name that is not in its map stays as it is. */
+type Names = { readonly types: ReadonlyMap<string, string>; readonly caveats: ReadonlyMap<string, string> }
+
+function notesOf({ caveats, expires, readings }: Schema, names: Names): readonly string[] {
+  const notes = [...names.types].map(([type, name]) => `definition "${type}" is called "${name}" here`)
   for (const { name } of caveats)
     notes.push(
-      `caveat "${name}" is the condition "${conditionName(name)}" here: without the value of a parameter a question that depends on it is an error, whether or not the expression needs that value`,
+      `caveat "${name}" is the condition "${conditionName(name, names)}" here: without the value of a parameter a question that depends on it is an error, whether or not the expression needs that value`,
     )
   if (expires) notes.push('"with expiration": here every relationship may expire, and none has to')
-  return notes
+  return [...notes, ...readings]
 }
-
-/** The language takes no `/` in names. */
-const conditionName = (caveat: string): string => caveat.replaceAll('/', '_')
 
 const shown = ({ place, message }: ValidationIssue): string => `schema ${place}: ${message}`
 
 /** Types of ours, and names of a prefix, whose `/` the language does not take. */
-function namesOf({ definitions }: Schema): TypeNames {
+function namesOf({ definitions, caveats }: Schema): Names {
   const types = new Set(definitions.map(({ name }) => name))
   const reserved = definitions.filter(({ name, relations, permissions }) => {
     const isEmpty = relations.size + permissions.size === 0
     return !isEmpty && (name === 'organization' || name === 'app')
   })
-  const names = new Map(typeNames(types, new Set(reserved.map(({ name }) => name))))
-  for (const type of types) {
-    if (!type.includes('/')) continue
-    let name = type.replaceAll('/', '_')
-    while (types.has(name) || [...names.values()].includes(name)) name += '_'
-    names.set(type, name)
+  const known = typeNames(types, new Set(reserved.map(({ name }) => name)))
+  return {
+    types: new Map([...known, ...plainNames(types, known.values())]),
+    caveats: plainNames(new Set(caveats.map(({ name }) => name)), []),
   }
-  return names
+}
+
+/** Other names for those that cannot be one here. */
+function plainNames(names: ReadonlySet<string>, given: Iterable<string>): ReadonlyMap<string, string> {
+  const used = new Set([...names, ...given])
+  const found = new Map<string, string>()
+  for (const name of names) {
+    const plain = relationName(name.replaceAll('/', '_'))
+    if (plain === name) continue
+    let free = plain
+    while (used.has(free)) free += '_'
+    found.set(name, free)
+    used.add(free)
+  }
+  return found
+}
+
+const typeName = (type: string, { types }: Names): string => types.get(type) ?? type
+const conditionName = (caveat: string, { caveats }: Names): string =>
+  caveats.get(caveat) ?? relationName(caveat.replaceAll('/', '_'))
+/** One name that SpiceDB allows is a name of every object. It ends in no `_` there, so that no other name is this one. */
+const relationName = (relation: string): string => (objectNameIssue(relation) === null ? relation : `${relation}_`)
+
+type Read = {
+  readonly document: ModelDocument
+  readonly notes: readonly string[]
+  readonly refusals: readonly string[]
+}
+
+function modelOf({ definitions, caveats }: Schema, names: Names): Read {
+  const notes: string[] = []
+  const refusals: string[] = []
+  const document: ModelDocument = {
+    schema_version: '1.1',
+    type_definitions: definitions.map((definition) => {
+      const { name, relations, permissions } = definition
+      const direct = [...relations.keys()].map((relation) => [relationName(relation), { this: {} }] as const)
+      const computed = [...permissions].map(([permission, expression]) => {
+        const of = { definition, definitions, permission, notes, refusals }
+        return [relationName(permission), usersetOf(expression, of) ?? NOBODY] as const
+      })
+      const kinds = [...relations].map(([relation, allowed]) => {
+        const references = new Map(allowed.map((one) => [JSON.stringify(one), referenceOf(one, names)]))
+        return [relationName(relation), { directly_related_user_types: [...references.values()] }] as const
+      })
+      return {
+        type: typeName(name, names),
+        relations: Object.fromEntries([...direct, ...computed]),
+        metadata: { relations: Object.fromEntries(kinds) },
+      }
+    }),
+    conditions: Object.fromEntries(
+      caveats.map(({ name, parameters, expression }) => {
+        const types = Object.fromEntries(parameters.map((parameter) => [parameter.name, parameter.type]))
+        const condition = conditionName(name, names)
+        return [condition, { name: condition, expression, parameters: types }]
+      }),
+    ),
+  }
+  return { document, notes, refusals }
+}
+
+function referenceOf({ type, relation, caveat }: Allowed, names: Names): Reference {
+  return {
+    type: typeName(type, names),
+    ...(relation === '*' ? { wildcard: {} } : relation === null ? {} : { relation: relationName(relation) }),
+    ...(caveat === null ? {} : { condition: conditionName(caveat, names) }),
+  }
+}
+
+const NOBODY: Userset = { union: { child: [] } }
+
+type Of = {
+  readonly definition: Definition
+  readonly definitions: readonly Definition[]
+  readonly permission: string
+  readonly notes: string[]
+  readonly refusals: string[]
+}
+
+/** Null for what nobody has. */
+function usersetOf(expression: Expression, of: Of): Userset | null {
+  if (expression.kind === 'nothing') return null
+  if (expression.kind === 'name') return nameOf(expression.name, of)
+  if (expression.kind === 'arrow') return arrowOf(expression, of)
+  const parts = expression.parts.map((part) => usersetOf(part, of))
+  const found = parts.filter((part) => part !== null)
+  if (expression.kind === 'or') return found.length < 2 ? (found[0] ?? null) : { union: { child: found } }
+  if (expression.kind === 'and') return found.length < parts.length ? null : { intersection: { child: found } }
+  const [base = null, subtract = null] = parts
+  return base === null || subtract === null ? base : { difference: { base, subtract } }
+}
+
+function nameOf(name: string, { definition, permission, refusals }: Of): Userset | null {
+  if (name === 'self' && !definition.relations.has(name) && !definition.permissions.has(name))
+    refusals.push(
+      `schema: permission "${permission}" of "${definition.name}": "self", the object itself, has no translation`,
+    )
+  return { computedUserset: { relation: relationName(name) } }
 }
 
 /** An arrow looks at the objects that a relation names; here these cannot be usersets or wildcards. */
-function arrowRefusals({ name, relations, permissions }: Definition): readonly string[] {
-  const refusals: string[] = []
-  const visit = (permission: string, expression: Expression): void => {
-    if (expression.kind === 'arrow') {
-      const allowed = relations.get(expression.relation)
-      const where = `schema: permission "${permission}" of "${name}"`
-      if (allowed === undefined)
-        refusals.push(`${where}: "${expression.relation}->" needs a relation of the same definition`)
-      else if (allowed.some(({ relation }) => relation !== null))
-        refusals.push(`${where}: "${expression.relation}->" goes through a relation that allows more than objects`)
-    } else if (expression.kind !== 'name') for (const part of expression.parts) visit(permission, part)
+function arrowOf({ relation, permission }: Extract<Expression, { kind: 'arrow' }>, of: Of): Userset | null {
+  const { definition, definitions, notes, refusals } = of
+  const allowed = definition.relations.get(relation)
+  const where = `permission "${of.permission}" of "${definition.name}"`
+  if (allowed === undefined) refusals.push(`schema: ${where}: "${relation}->" needs a relation of the same definition`)
+  else if (allowed.some((one) => one.relation !== null))
+    refusals.push(`schema: ${where}: "${relation}->" goes through a relation that allows more than objects`)
+  const isKnown = definitions.some(
+    ({ name, relations, permissions }) =>
+      allowed?.some(({ type }) => type === name) === true && (relations.has(permission) || permissions.has(permission)),
+  )
+  // A type that is not there is refused by its name.
+  if (!isKnown && allowed?.every(({ type }) => definitions.some(({ name }) => name === type)) === true) {
+    notes.push(`${where}: "${relation}->${permission}" finds nothing, and is left out`)
+    return null
   }
-  for (const [permission, expression] of permissions) visit(permission, expression)
-  return refusals
-}
-
-function modelOf({ definitions, caveats }: Schema, names: TypeNames): string {
-  const lines = ['model', '  schema 1.1']
-  for (const { name, relations, permissions } of definitions) {
-    lines.push(`type ${names.get(name) ?? name}`)
-    if (relations.size + permissions.size > 0) lines.push('  relations')
-    for (const [relation, allowed] of relations)
-      lines.push(`    define ${relation}: [${[...new Set(allowed.map((one) => allowedText(one, names)))].join(', ')}]`)
-    for (const [permission, expression] of permissions)
-      lines.push(`    define ${permission}: ${expressionText(expression, false)}`)
+  return {
+    tupleToUserset: {
+      tupleset: { relation: relationName(relation) },
+      computedUserset: { relation: relationName(permission) },
+    },
   }
-  return `${[...lines, ...caveats.map(conditionText)].join('\n')}\n`
 }
 
-function conditionText({ name, parameters, expression }: Caveat): string {
-  const declared = parameters.map((parameter) => `${parameter.name}: ${parameter.type}`).join(', ')
-  return `condition ${conditionName(name)}(${declared}) {\n  ${expression}\n}`
-}
-
-function allowedText({ type, relation, caveat }: Allowed, names: TypeNames): string {
-  const name = names.get(type) ?? type
-  const subject = relation === null ? name : relation === '*' ? `${name}:*` : `${name}#${relation}`
-  return caveat === null ? subject : `${subject} with ${conditionName(caveat)}`
-}
-
-function expressionText(expression: Expression, inner: boolean): string {
-  if (expression.kind === 'name') return expression.name
-  if (expression.kind === 'arrow') return `${expression.permission} from ${expression.relation}`
-  const text = expression.parts.map((part) => expressionText(part, true)).join(` ${expression.kind} `)
-  return inner ? `(${text})` : text
-}
-
-/** A relationship on each line, as `zed` writes them. */
-function readRelationships(text: string, names: TypeNames): { tuples: readonly Tuple[]; refusals: readonly string[] } {
+/** A relationship on each line. */
+function readRelationships(
+  text: string,
+  readTuple: (line: string) => Tuple,
+): { tuples: readonly Tuple[]; refusals: readonly string[] } {
   const tuples: Tuple[] = []
   const refusals: string[] = []
   for (const [i, line] of text.split(/\r?\n/).entries()) {
     const trimmed = line.trim()
     if (trimmed === '' || trimmed.startsWith('//') || trimmed.startsWith('#')) continue
     try {
-      tuples.push(readRelationship(trimmed, names))
+      tuples.push(readTuple(trimmed))
     } catch (err) {
       if (!(err instanceof PdpError)) throw err
       refusals.push(`line ${i + 1}: ${err.message}`)
@@ -136,31 +209,44 @@ function readRelationships(text: string, names: TypeNames): { tuples: readonly T
 }
 
 const TRAITS = /^(\[.*?\])??(?:\[expiration:([^\]]+)\])?$/s
+/** `zed relationship read` has blanks in place of the first two signs. */
+const PRINTED = /^(\S+)\s+(\S+)\s+(\S+)$/
 
 /** `document:1#reader@user:ann[late:{"hour":9}][expiration:2040-01-01T00:00:00Z]`. */
-function readRelationship(line: string, names: TypeNames): Tuple {
+function readRelationship(line: string, names: Names): Tuple {
   const at = line.indexOf('[')
   const name = (at < 0 ? line : line.slice(0, at)).trim()
-  const traits = at < 0 ? '' : line.slice(at)
+  const traits = at < 0 ? '' : line.slice(at).trim()
   const [matched, caveat, expiry] = TRAITS.exec(traits) ?? []
   const expiresAtMs = expiry === undefined ? null : Date.parse(expiry)
   if (matched === undefined || Number.isNaN(expiresAtMs)) throw refused(`${traits.slice(0, 80)} is not understood`)
-  const { object, relation, subject } = parseTuple(name.replace(/#\.\.\.$/, ''))
+  const { object, relation, subject } = parseTuple(name.replace(/#\.\.\.$/, '').replace(PRINTED, '$1#$2@$3'))
   return {
-    ...{ object: renamed(object, names), relation, subject: renamed(subject, names), expiresAtMs },
-    ...(caveat !== undefined && { condition: readCaveat(caveat) }),
+    object: named(object, names),
+    relation: relationName(relation),
+    subject: named(subject, names),
+    expiresAtMs,
+    ...(caveat !== undefined && { condition: readCaveat(caveat, names) }),
   }
 }
 
+/** `type:id` and `type:id#relation`. */
+function named(name: string, names: Names): string {
+  const colon = name.indexOf(':')
+  const hash = name.indexOf('#')
+  const object = `${typeName(name.slice(0, colon), names)}${name.slice(colon, hash < 0 ? undefined : hash)}`
+  return hash < 0 ? object : `${object}#${relationName(name.slice(hash + 1))}`
+}
+
 /** `[late]` or `[late:{"hour":9}]`. */
-function readCaveat(text: string): TupleCondition {
+function readCaveat(text: string, names: Names): TupleCondition {
   const [, name, json = '{}'] = /^\[([A-Za-z_][\w/]*)(?::(.*))?\]$/s.exec(text) ?? []
   const context = parsedObject(json)
   if (name === undefined || context === null) throw refused(`${text.slice(0, 80)} is not a caveat with its context`)
-  return { name: conditionName(name), context }
+  return { name: conditionName(name, names), context }
 }
 
-function parsedObject(json: string): JsonObject | null {
+export function parsedObject(json: string): JsonObject | null {
   try {
     const value: unknown = JSON.parse(json)
     return isJsonObject(value) ? value : null

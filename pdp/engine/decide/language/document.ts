@@ -121,10 +121,10 @@ function readType(value: unknown, at: number): TypeDefinition {
     relations: Object.fromEntries(relations.map(([name, rule]) => [name, readUserset(rule, relationOf(name), 0)])),
     metadata: {
       relations: Object.fromEntries(
-        kinds.map(([name, known]) => {
+        kinds.flatMap(([name, known]) => {
           const references = objectAt(known ?? {}, relationOf(name)).directly_related_user_types ?? []
           const read = listAt(references, relationOf(name)).map((one) => readReference(one, relationOf(name)))
-          return [name, { directly_related_user_types: read }]
+          return read.length === 0 ? [] : [[name, { directly_related_user_types: read }]]
         }),
       ),
     },
