@@ -7,7 +7,7 @@ import {
   lookedAt,
 } from '../../engine/decision-point/compare-shapes.ts'
 import { quote } from '../../shared/domain/names.ts'
-import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
+import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
 import { readModelFile } from './model-file.ts'
 import { type QuestionOptions, questionBody, readQuestion } from './question-options.ts'
@@ -67,6 +67,28 @@ async function compare(
     ...questionBody(readQuestion(options)),
   }
   const connection = await connect(options, { io, scope: 'decisions:read', bind: false })
+  const found = await compareAll(connection, { organization, body, options, io })
+  io.stdout.write(options.json === true ? `${JSON.stringify(found)}\n` : comparisonText(asked, found))
+  if (found.next !== null) io.stderr.write(`not all was compared; go on with: --after ${found.next}\n`)
+  if (!found.complete) return EXIT.failed
+  return found.loses_count + found.gains_count > 0 ? EXIT.denied : EXIT.ok
+}
+
+/** Goes on until no resource is left, or the time that the options name is over. */
+export async function compareAll(
+  connection: Connection,
+  {
+    organization,
+    body,
+    options = {},
+    io,
+  }: {
+    readonly organization: string
+    readonly body: object
+    readonly options?: Pick<Options, 'after' | 'seconds'>
+    readonly io: NodeJS.Process
+  },
+): Promise<ComparisonJson> {
   const path = `/v1/organizations/${encodeURIComponent(organization)}/compare`
   const endsAtMs = Date.now() + secondsOf(options) * 1_000
   const found = createTotal(options.after ?? null)
@@ -75,14 +97,10 @@ async function compare(
     found.add((await (await connection.send({ method: 'POST', path, body: part })).json()) as ComparisonJson)
     if (found.next !== null && io.stderr.isTTY) io.stderr.write(`${found.progress()}\n`)
   } while (found.next !== null && Date.now() < endsAtMs)
-  const total = found.total()
-  io.stdout.write(options.json === true ? `${JSON.stringify(total)}\n` : textOf(asked, total))
-  if (found.next !== null) io.stderr.write(`not all was compared; go on with: --after ${found.next}\n`)
-  if (!total.complete) return EXIT.failed
-  return total.loses_count + total.gains_count > 0 ? EXIT.denied : EXIT.ok
+  return found.total()
 }
 
-function secondsOf({ seconds }: Options): number {
+function secondsOf({ seconds }: Pick<Options, 'seconds'>): number {
   if (seconds === undefined) return Number.POSITIVE_INFINITY
   if (/^[1-9]\d{0,6}$/.test(seconds)) return Number(seconds)
   throw new CliError(`--seconds is a whole number above 0, not ${quote(seconds)}`)
@@ -119,7 +137,7 @@ function createTotal(from: string | null) {
 }
 const NAMED_MAX = 100
 
-function textOf(
+export function comparisonText(
   { relation, type }: { readonly relation: string; readonly type: string },
   found: ComparisonJson,
 ): string {

@@ -6,8 +6,10 @@ import type { Command } from 'commander'
 import { parseYaml } from '../../engine/worker/yaml.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
 import { fileProblem } from '../../shared/process/command/file-problem.ts'
-import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
+import { compareAll, comparisonText } from './compare.ts'
+import { addConnectionOptions, type Connection, type ConnectionOptions, connect, find } from './connection.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
+import { differenceLines } from './model.ts'
 import { readModelFile } from './model-file.ts'
 
 type Effect = { readonly permission: string; readonly subject: string; readonly organization: string | null }
@@ -30,14 +32,18 @@ export function addManifestCommands(program: Command, io: NodeJS.Process, run: R
       .description('Declare the audiences, permissions, roles and model of an app.')
       .argument('<app>', 'the app’s id')
       .argument('<file>', 'YAML or JSON; model_file in it names a .fga, .json or fga.mod file')
-      .option('--dry-run', 'change nothing; show who would gain and lose which permissions'),
+      .option(
+        '--dry-run',
+        'change nothing; show who would gain and lose which permissions, and relations; with --organization by its data too',
+      ),
   ).action((app: string, file: string, options: ConnectionOptions & { dryRun?: true }) =>
     run(() => apply({ app, options, io }, { file, dryRun: options.dryRun === true })),
   )
 }
 
 const pathOf = (app: string): string => `/v1/apps/${encodeURIComponent(app)}/manifest`
-const open = ({ options, io }: Invocation) => connect(options, { io, scope: 'manifest:write', bind: false })
+const open = ({ options, io }: Invocation, more = '') =>
+  connect(options, { io, scope: `manifest:write${more}`, bind: false })
 
 async function show(asked: Invocation): Promise<number> {
   const connection = await open(asked)
@@ -51,7 +57,7 @@ async function apply(asked: Invocation, { file, dryRun }: { file: string; dryRun
     throw new CliError(fileProblem(file, err), { cause: err })
   })
   const body = await withModelFile(bytes, file)
-  const connection = await open(asked)
+  const connection = await open(asked, dryRun && asked.options.organization !== undefined ? ' decisions:read' : '')
   const response = await connection.send({
     method: 'PUT',
     path: `${pathOf(asked.app)}${dryRun ? '?dry_run=true' : ''}`,
@@ -62,7 +68,34 @@ async function apply(asked: Invocation, { file, dryRun }: { file: string; dryRun
   asked.io.stdout.write(
     asked.options.json === true ? `${JSON.stringify(answer)}\n` : text(answer, { dryRun, app: asked.app }),
   )
+  if (dryRun && asked.options.json !== true) await showModelChange(asked, { connection, body })
   return EXIT.ok
+}
+
+/** Prints who could gain and who could lose by the other model: for all data, and with an organization by its data. */
+async function showModelChange(
+  { app, options, io }: Invocation,
+  { connection, body }: { connection: Connection; body: Uint8Array },
+): Promise<void> {
+  const { model: after = null } = Object(parseYaml(Buffer.from(body).toString('utf8'))) as { model?: string | null }
+  const stored = (await find(connection, pathOf(app))) as { readonly model?: string | null } | null
+  const before = stored?.model ?? null
+  if (after === before || after === null || before === null) return
+  const { compileModel, withBuiltIn } = await import('../../engine/decide/language/model-language.ts')
+  const { diffModels } = await import('../model-change/model-diff.ts')
+  const [was, is] = [compileModel(before), compileModel(after)]
+  const found = (await diffModels({ before: withBuiltIn(was), after: withBuiltIn(is) })).filter(
+    ({ type }) => was.has(type) || is.has(type),
+  )
+  io.stdout.write(`${differenceLines(found).join('\n')}\n`)
+  const { organization } = options
+  if (organization === undefined) return
+  const changed = found.filter(({ gain, lose }) => gain.kind !== 'nobody' || lose.kind !== 'nobody')
+  for (const { type, relation, subject } of changed) {
+    const question = { relation, type, subject_type: subject, model: { app, text: after } }
+    const compared = await compareAll(connection, { organization, body: question, io })
+    io.stdout.write(comparisonText({ relation, type }, compared))
+  }
 }
 
 /** `model_file` names the model beside the manifest: a text, JSON, or an `fga.mod` with its modules, which become one. */

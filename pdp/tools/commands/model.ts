@@ -57,7 +57,7 @@ async function diff(files: readonly string[], io: NodeJS.Process, json: boolean)
     const [before, after] = await Promise.all(files.map((file) => loadModel(file, io.cwd())))
     if (before === undefined || after === undefined) throw new TypeError('two models are compared')
     const found = await diffModels({ before: before.model, after: after.model })
-    io.stdout.write(json ? `${JSON.stringify(found.map(jsonOf), null, 2)}\n` : `${linesOf(found).join('\n')}\n`)
+    io.stdout.write(json ? `${JSON.stringify(found.map(jsonOf), null, 2)}\n` : `${differenceLines(found).join('\n')}\n`)
     const kinds = new Set(found.flatMap(({ gain, lose }) => [gain.kind, lose.kind]))
     return kinds.has('undecided') ? EXIT.failed : kinds.has('somebody') ? EXIT.denied : EXIT.ok
   } catch (err) {
@@ -67,7 +67,8 @@ async function diff(files: readonly string[], io: NodeJS.Process, json: boolean)
   }
 }
 
-function linesOf(found: readonly Difference[]): readonly string[] {
+/** One for each relation that somebody can gain or lose, and one that sums up. */
+export function differenceLines(found: readonly Difference[]): readonly string[] {
   const lines: string[] = []
   for (const { type, relation, subject, gain, lose } of found)
     for (const [word, verdict] of [

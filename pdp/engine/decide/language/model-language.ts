@@ -56,6 +56,14 @@ export function compileDocument(document: ModelDocument, placeOf: PlaceOf, optio
     ...conditionIssues(document.conditions),
   ]
   if (issues.length > 0) throw invalidModel(issues.map(({ spot, message }) => ({ place: placeOf(spot), message })))
+  return typesOf(document)
+}
+
+/** The model with our types, as a PDP that serves reads it, for readers that have to know every type that it names. */
+export const withBuiltIn = (model: Model): Model =>
+  new Map([...typesOf({ schema_version: '1.1', type_definitions: BUILT_IN, conditions: {} }), ...model])
+
+function typesOf(document: ModelDocument): Model {
   return new Map(
     document.type_definitions.map((definition) => {
       const relations = Object.entries(definition.relations).map(

@@ -181,6 +181,14 @@ condition by_day(hour: int) {
       2,
       'at least 0 would lose and at least 0 would gain viewer on sheet; 1 looked at\n',
     ])
+    await writeFile(join(folder, 'next.yaml'), 'model_file: next.fga\n')
+    const tried = await good(`manifest apply sheets ${join(folder, 'next.yaml')} --dry-run`)
+    const example =
+      'sheet#viewer: a user can lose it. Example: user:anne on sheet:1, with\n    sheet:1#editor@user:anne\n'
+    expect(tried).toContain(`sheets would have version 2\n${example}Nobody can gain or lose any of the other 1 of 2`)
+    expect(await good(`manifest apply sheets ${join(folder, 'next.yaml')} --dry-run -o acme`)).toMatch(
+      /\n1 would lose and 0 would gain viewer on sheet\n- user:alice viewer sheet:1\n$/,
+    )
     const other = await run(
       'compare viewer sheet -o acme --with sheet:3#viewer@user:alice --without sheet:2#viewer@user:alice --json',
     )
