@@ -17,6 +17,8 @@ export type Certificates = {
   readonly doors: readonly DoorKeys[]
   /** Keys that seal the sessions of browsers: the first seals, all open. Null: nobody signs in here. */
   readonly signIn: readonly [Buffer, ...Buffer[]] | null
+  /** Secrets of the keys of assertions: the first signs, all are published. Null: nothing is signed. */
+  readonly assertion: readonly [Buffer, ...Buffer[]] | null
 }
 export type DoorKeys = {
   /** `ca` holds the authorities of the gateway's certificate. Null: plain text. */
@@ -26,12 +28,15 @@ export type DoorKeys = {
 }
 const NO_PEM: Pem = { ca: null, cert: null, key: null }
 /** For a route file that names no certificates. */
-export const NO_CERTIFICATES: Certificates = { upstream: NO_PEM, pdp: NO_PEM, tls: null, doors: [], signIn: null }
+export const NO_CERTIFICATES: Certificates = {
+  ...{ upstream: NO_PEM, pdp: NO_PEM, tls: null, doors: [] },
+  ...{ signIn: null, assertion: null },
+}
 
 const SECRET = /^[\x21-\x7e]{32,1024}$/
 
 /** Throws ConfigError with one line for each file that cannot be read or used. */
-export function readCertificates({ upstream, pdp, tls, doors, signIn }: RouteFile): Certificates {
+export function readCertificates({ upstream, pdp, tls, doors, signIn, assertion }: RouteFile): Certificates {
   const problems: string[] = []
   let unread: unknown
   const read = (path: string | null): Buffer | null => {
@@ -73,6 +78,7 @@ export function readCertificates({ upstream, pdp, tls, doors, signIn }: RouteFil
   }
   const certificates: Certificates = {
     signIn: signIn === null ? null : sealing(signIn.keysFile),
+    assertion: assertion === null ? null : sealing(assertion.keysFile),
     upstream: pem([upstream.caFile, upstream.certFile, upstream.keyFile]),
     pdp: pem([pdp.caFile, pdp.certFile, pdp.keyFile]),
     tls: tls === null ? null : pem([tls.clientCaFile, tls.certFile, tls.keyFile]),
@@ -109,7 +115,7 @@ const authoritiesOf = ({ ca }: Pem): ReadonlySet<string> =>
   new Set((ca?.toString('latin1') ?? '').split(/-----[A-Z ]+-----/).map((block) => block.replaceAll(/\s/g, '')))
 
 /** Changes when any of the files changes, also when Kubernetes swaps the symbolic link of a mounted volume. */
-export function fileSignature(path: string, { upstream, pdp, tls, signIn, doors }: RouteFile): string {
+export function fileSignature(path: string, { upstream, pdp, tls, signIn, assertion, doors }: RouteFile): string {
   const ofDoors = doors.flatMap(({ tls: own, secretFile }) => [
     own?.certFile,
     own?.keyFile,
@@ -118,7 +124,7 @@ export function fileSignature(path: string, { upstream, pdp, tls, signIn, doors 
   ])
   const all = [
     ...[path, upstream.caFile, upstream.certFile, upstream.keyFile, pdp.caFile, pdp.certFile, pdp.keyFile],
-    ...[tls?.certFile, tls?.keyFile, tls?.clientCaFile, signIn?.keysFile, ...ofDoors],
+    ...[tls?.certFile, tls?.keyFile, tls?.clientCaFile, signIn?.keysFile, assertion?.keysFile, ...ofDoors],
   ]
   return all.map((one) => (one == null ? '' : stamp(one))).join(' ')
 }

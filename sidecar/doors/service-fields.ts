@@ -52,7 +52,7 @@ export function ownFields(
     raw: [],
     names: [],
     connectionListed: new Set<string>(),
-    rules: { identity: about.rules.identity, passes: () => false },
+    rules: { ...about.rules, passes: () => false },
   }
   const fields = upstreamFields({ ...none, forwardToken: false, own })
   const pairs: [string, string][] = []

@@ -22,6 +22,8 @@ export type ExchangeRules = RecordDeps & {
   /** Null: nobody collects spans. */
   readonly tracing: Tracing | null
   readonly metadata: ResourceMetadata | null
+  /** The key set of assertions as JSON; null: nothing is signed. */
+  readonly assertionKeys: string | null
   /** Null: nobody signs in here. */
   readonly signIn: { browser(client: ClientRequest): Browser } | null
   readonly limits: SidecarLimits

@@ -1,5 +1,6 @@
 /** The path of a request, in order. Read this first: a request that is not permitted here does not reach the upstream. */
 import type { Span } from '../../pdp/shared/process/tracing/tracing.ts'
+import { ASSERTION_KEYS_PATH } from '../http/assertion.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import { corsFields } from '../http/cors.ts'
 import type { Identity } from '../http/fields.ts'
@@ -71,6 +72,8 @@ export type OwnAnswer =
   | { readonly kind: 'metadata' }
   /** Whether the sidecar is ready, for load balancers that ask the data port. */
   | { readonly kind: 'probe' }
+  /** The key set of assertions. */
+  | { readonly kind: 'keys' }
   /** A page of the sign-in, which the Browser of the arrival answers. */
   | { readonly kind: 'sign_in'; readonly request: InboundRequest }
 export type Outcome = Permit | Denial | OwnAnswer
@@ -81,6 +84,8 @@ export type EnforceDeps = PreflightDeps &
     readonly targetCharsMax: number
     /** Answered for every host, and without one. */
     readonly probePaths: ReadonlySet<string>
+    /** The service verifies assertions: their key set is answered for every host, too. */
+    readonly servesKeys: boolean
     readonly pdp: Pick<PdpClient, 'ask' | 'watch'>
     /** A sentence when this clock differs from that of others; else null. */
     readonly clockHint: () => string | null
@@ -134,6 +139,7 @@ export async function enforce(
     const arriving = admission.arrive() // RequestError
     if (arriving !== null) await arriving // RequestError
     if (former === null && isProbe(client, deps.probePaths)) return { kind: 'probe' }
+    if (former === null && deps.servesKeys && isProbe(client, KEYS_PATHS)) return { kind: 'keys' }
     const request =
       former === null
         ? readInbound(client, { origin, targetCharsMax: deps.targetCharsMax })
@@ -228,6 +234,8 @@ export async function reevaluate(
 /** Byte for byte: the answer is ours, so no service could read the path in another way. */
 const isProbe = ({ method, target }: ClientRequest, paths: ReadonlySet<string>): boolean =>
   paths.has(target) && (method === 'GET' || method === 'HEAD')
+
+const KEYS_PATHS: ReadonlySet<string> = new Set([ASSERTION_KEYS_PATH])
 
 /** A proof is good for one request, and its request was authenticated with it. */
 const isProven = (former: Permit | null): boolean => former !== null && former.identity !== null

@@ -16,6 +16,7 @@ export async function answerAlone(
 ): Promise<DenialAnswer> {
   const { browser, requestId, rules } = decided
   if (outcome.kind === 'probe') return probeAnswer(requestId, rules.ready())
+  if (outcome.kind === 'keys') return keysAnswer(requestId, rules.assertionKeys ?? '{"keys":[]}')
   if (outcome.kind === 'options' || outcome.kind === 'metadata') return bareAnswer(outcome, requestId, rules)
   const page = await pageFor(outcome, decided, leftMs)
   if (outcome.kind === 'sign_in') return page ?? describeDenial('overloaded', {}, { requestId, metadataUrl: null })
@@ -65,6 +66,12 @@ function probeAnswer(requestId: string, ready: boolean): DenialAnswer {
   const body = ready ? 'ok\n' : 'not ready\n'
   const fields = ['content-type', 'text/plain', 'cache-control', 'no-store', 'x-request-id', requestId]
   return { status: ready ? OWN_STATUS.ready : OWN_STATUS.notReady, fields, body }
+}
+
+/** A verifier asks again for a key that it does not know. */
+function keysAnswer(requestId: string, body: string): DenialAnswer {
+  const fields = ['content-type', 'application/jwk-set+json', 'cache-control', 'max-age=60', 'x-request-id', requestId]
+  return { status: OWN_STATUS.metadata, fields, body }
 }
 
 /** RFC 9449 section 8.2: the response to a request with a valid proof carries the next nonce. Names and values in turn. */

@@ -8,6 +8,8 @@ import { COMMONLY_TRUSTED_FIELDS, CONNECTION_FIELDS, CREDENTIAL_FIELDS, OWN_FIEL
 export type HeaderRules = {
   /** Fields about the bearer that the service gets beside our own. */
   readonly identity: readonly IdentityField[]
+  /** Names the bearer in a signed field; null: no service wants one. */
+  readonly assertion: { readonly header: string; readonly sign: (identity: Identity) => string | null } | null
   /** True when the client's field with this name is forwarded. */
   readonly passes: (name: string) => boolean
 }
@@ -28,7 +30,10 @@ export const NEVER_PASSED: ReadonlySet<string> = new Set([...CONNECTION_FIELDS, 
  * Removes names with characters other than letters, digits and `-`. CGI and WSGI servers map several such names to one
  * variable (gunicorn reads `SCRIPT_NAME` as the mount point of the application), and no standard field has such a name.
  */
-export function createHeaderRules({ strip, pass, identity = [] }: HeaderNames): HeaderRules {
+export function createHeaderRules(
+  { strip, pass, identity = [] }: HeaderNames,
+  assertion: HeaderRules['assertion'] = null,
+): HeaderRules {
   const never = new Set([...NEVER_PASSED, ...identity.map(({ name }) => name)])
   const listed = [...COMMONLY_TRUSTED_FIELDS, ...strip.map(foldPattern)]
   const bare = COMMONLY_TRUSTED_FIELDS.filter((name) => name.endsWith('-*')).map((name) => name.slice(0, -2))
@@ -44,6 +49,7 @@ export function createHeaderRules({ strip, pass, identity = [] }: HeaderNames): 
 
   return {
     identity,
+    assertion,
     passes(name) {
       const known = remembered.get(name)
       if (known !== undefined) return known
@@ -119,6 +125,8 @@ export function upstreamFields(options: {
   if (own.identity === null) return fields
   pushIdentity(fields, own.identity)
   if (rules.identity.length > 0) fields.push(...identityFields(rules.identity, own.identity.claims))
+  const signed = rules.assertion?.sign(own.identity) ?? null
+  if (rules.assertion !== null && signed !== null) fields.push(rules.assertion.header, signed)
   return fields
 }
 

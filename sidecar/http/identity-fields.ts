@@ -5,12 +5,12 @@ import type { JsonMembers } from '../../pdp/shared/token/jws.ts'
 export type IdentityField = {
   /** In lower case. */
   readonly name: string
-  /** Texts, and claims by their names, where a dot leads into an object. */
-  readonly parts: readonly (string | { readonly claim: string })[]
+  /** Texts, and claims by their names, where a dot leads into an object. Null: it is the assertion, which the sidecar signs. */
+  readonly parts: readonly (string | { readonly claim: string })[] | null
 }
 
 /** No bearer needs more, and servers bound the sum of all fields. */
-const CHARS_MAX = 8_192
+export const FIELD_CHARS_MAX = 8_192
 /** However an issuer spells it, also in a namespace such as `https://acme.example/email`. */
 const EMAIL = /(?:^|[^a-z])e-?mails?$/i
 const VERIFIED: readonly unknown[] = [true, 'true']
@@ -19,26 +19,30 @@ const VERIFIED: readonly unknown[] = [true, 'true']
 export function identityFields(fields: readonly IdentityField[], claims: JsonMembers): string[] {
   const list: string[] = []
   for (const { name, parts } of fields) {
-    const value = fieldValue(parts, claims)
+    const value = parts === null ? null : fieldValue(parts, claims)
     if (value !== null) list.push(name, Buffer.from(value).toString('latin1'))
   }
   return list
 }
 
-function fieldValue(parts: IdentityField['parts'], claims: JsonMembers): string | null {
+function fieldValue(parts: NonNullable<IdentityField['parts']>, claims: JsonMembers): string | null {
   let value = ''
   for (const part of parts) {
     const text = typeof part === 'string' ? part : claimText(part.claim, claims)
     if (text === null) return null
     value += text
   }
-  return value.length <= CHARS_MAX && !BLANK_END.test(value) ? value : null
+  return value.length <= FIELD_CHARS_MAX && !BLANK_END.test(value) ? value : null
+}
+
+/** Undefined: the token has no such claim, or the address is one that anybody could have entered. */
+export function verifiedClaim(claims: JsonMembers, name: string): unknown {
+  const isAssumed = EMAIL.test(name) && !VERIFIED.includes(claimAt(claims, `${name}_verified`))
+  return isAssumed ? undefined : claimAt(claims, name)
 }
 
 function claimText(name: string, claims: JsonMembers): string | null {
-  const value = claimAt(claims, name)
-  // Everybody could enter the address of somebody else.
-  if (EMAIL.test(name) && !VERIFIED.includes(claimAt(claims, `${name}_verified`))) return null
+  const value = verifiedClaim(claims, name)
   if (!Array.isArray(value)) return itemText(value)
   const items = value.map(itemText)
   // A name with a comma would be read as two.

@@ -1,6 +1,7 @@
 /** Parses a route file into a typed value, or reports all of its errors at once. */
 import type { Node } from 'yaml'
 import type { Network } from '../../pdp/shared/base/addresses.ts'
+import type { AssertionEntry } from '../http/assertion.ts'
 import type { Cors } from '../http/cors.ts'
 import { type HeaderNames, passIssue } from '../http/fields.ts'
 import { clusterNames } from '../request/host-set.ts'
@@ -35,6 +36,7 @@ import {
 import { parseRoutes } from './routes.ts'
 import { readSignIn, type SignInEntry } from './sign-in.ts'
 import { parseTests, type RouteTest } from './tests.ts'
+import { readAssertion } from './words/assertion.ts'
 import { readCors } from './words/cors.ts'
 import { readIdentityHeaders } from './words/identity-headers.ts'
 import { HEADER } from './words/schema.ts'
@@ -74,6 +76,8 @@ export type RouteFile = {
   readonly hosts: readonly string[]
   /** Which fields of a client reach the service, and which name the bearer. */
   readonly headers: HeaderNames
+  /** How the service verifies who calls; null: by nothing that is signed. */
+  readonly assertion: AssertionEntry | null
   readonly bodyBytesMax: number
   /** Proxies whose forwarding fields are trusted. */
   readonly trustedProxies: readonly Network[]
@@ -108,10 +112,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const issuers = readIssuers(reader, members.issuers, resources)
   const upstream = readUpstream(reader, members.upstream)
   const pdp = readPdp(reader, members.pdp)
-  const stripHeaders = reader.list(members.strip_headers, 'strip_headers', readStripped) ?? []
-  const passHeaders = readPassed(reader, members.pass_headers, stripHeaders)
-  const identity = readIdentityHeaders(reader, members.identity_headers, passHeaders)
-  const headers = { strip: stripHeaders, pass: passHeaders, identity }
+  const { headers, assertion } = readHeaders(reader, members)
   const trustedProxies = reader.list(members.trusted_proxies, 'trusted_proxies', readNetwork) ?? []
   const limits = readLimits(reader, members.limits)
   const listed = reader.list(members.hosts, 'hosts', readHost)
@@ -154,7 +155,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const doors = readDoors(reader, members.doors, { routes, signsIn: members.sign_in !== null })
   const peers = { issuers, upstream, pdp, tls: readTls(reader, members.tls), doors, signIn }
   const logging = { proofNonces: readDpop(reader, members.dpop), ...readJournal(reader, members.log) }
-  const operating = { ...logging, hosts, probePaths, cors, headers, bodyBytesMax, trustedProxies, limits }
+  const operating = { ...logging, hosts, probePaths, cors, headers, assertion, bodyBytesMax, trustedProxies, limits }
   return { ...peers, ...operating, resource, resources, publicUrl: seenUrl, routes, tests }
 }
 
@@ -221,6 +222,18 @@ function readClusterService(reader: YamlReader, node: Node | null): readonly str
   if (service !== undefined && namespace !== undefined) return clusterNames(service, namespace, domain)
   if (text !== null) reader.report(node, 'cluster_service must be name.namespace of a Service, such as orders.shop')
   return []
+}
+
+function readHeaders(
+  reader: YamlReader,
+  nodes: { readonly [name in 'strip_headers' | 'pass_headers' | 'identity_headers' | 'assertion']: Node | null },
+): Pick<RouteFile, 'headers' | 'assertion'> {
+  const strip = reader.list(nodes.strip_headers, 'strip_headers', readStripped) ?? []
+  const pass = readPassed(reader, nodes.pass_headers, strip)
+  const fields = readIdentityHeaders(reader, nodes.identity_headers, pass)
+  const assertion = readAssertion(reader, nodes.assertion, { identity: fields, passed: pass })
+  const identity = assertion === null ? fields : [...fields, { name: assertion.header, parts: null }]
+  return { headers: { strip, pass, identity }, assertion }
 }
 
 function readStripped(reader: YamlReader, node: Node | null): string | null {

@@ -77,8 +77,8 @@ const named = (name: string, entry: object): string => `${name}${SEPARATOR}${JSO
 const issuersOf = ({ issuers }: RouteFile): readonly string[] =>
   issuers.map((entry: IssuerEntry) => named(entry.issuer, entry))
 
-const identityOf = ({ headers }: RouteFile): readonly string[] =>
-  (headers.identity ?? []).map((field) => named(field.name, field))
+const identityOf = ({ headers, assertion }: RouteFile): readonly string[] =>
+  (headers.identity ?? []).map((field) => named(field.name, field.parts === null ? { ...assertion } : field))
 
 const networksOf = ({ trustedProxies }: RouteFile): readonly string[] =>
   trustedProxies.map(({ address, bits }) => `${address}/${bits}`)

@@ -13,6 +13,7 @@ import { type Pem, secureOptions } from '../config/certificates.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import type { EnforceDeps } from '../enforce/enforce.ts'
 import { describeResource, type ResourceMetadata } from '../enforce/resource-metadata.ts'
+import { createAssertion } from '../http/assertion.ts'
 import { createHeaderRules } from '../http/fields.ts'
 import { createPdpClient, type PdpClient } from '../pdp-client/client.ts'
 import type { RouteReports } from '../pdp-client/route-reports.ts'
@@ -66,6 +67,8 @@ export type Runtime = {
   readonly enforcing: EnforceDeps
   readonly forwarding: ForwardDeps
   readonly metadata: ResourceMetadata | null
+  /** The key set of assertions as JSON; null: nothing is signed. */
+  readonly assertionKeys: string | null
   /** Null: nobody signs in here. */
   readonly signIn: SignIn | null
   readonly proofNonce: () => string | null
@@ -99,6 +102,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
   const limits: SidecarLimits = { ...DEFAULT_LIMITS, ...file.limits, ...deps.limits }
   const { issuers, pdp, upstream, release } = openAll(config, deps, limits)
   const metadata = describeResource(file)
+  const assertion = assertionOf(config, clock)
   const tokens = createTokenVerifier({
     issuers,
     audience: file.resources,
@@ -119,6 +123,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
     trustedProxies: file.trustedProxies.length === 0 ? null : createNetworks(file.trustedProxies),
     requestsMax: file.upstream.http2 ? limits.requestsMax : Math.min(limits.requestsMax, limits.upstreamConnectionsMax),
     metadata,
+    assertionKeys: assertion?.keySet ?? null,
     signIn: signInOf(config, { issuers, tokens }, deps),
     enforcing: {
       ...routing,
@@ -127,6 +132,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
       publicUrl: file.publicUrl,
       cors: file.cors,
       probePaths: new Set(file.probePaths),
+      servesKeys: assertion !== null,
       metadataPath: metadata?.path ?? null,
       externalIssuers: new Set(file.issuers.flatMap(({ external, issuer }) => (external === null ? [] : [issuer]))),
       pdp,
@@ -136,7 +142,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
     },
     forwarding: {
       upstream,
-      rules: createHeaderRules(file.headers),
+      rules: createHeaderRules(file.headers, assertion),
       headers: file.headers,
       pace: {
         idleMs: limits.bodyIdleMs,
@@ -182,6 +188,14 @@ function signInOf(
     { publicUrl, resource, signIn },
     { keys, issuers, tokens, ...sessions, readSecret: readToken, clock, log, count: metrics.signIn },
   )
+}
+
+function assertionOf({ file, certificates }: LoadedConfig, clock: () => number) {
+  const { assertion: entry, publicUrl: issuer } = file
+  if (entry === null) return null
+  const { assertion: keys } = certificates
+  if (keys === null) throw new TypeError('assertion without its keys')
+  return { header: entry.header, ...createAssertion(entry, { keys, issuer, clock }) }
 }
 
 type Opened = {

@@ -58,6 +58,8 @@ export type Sidecar = {
   notReady(): ProbeResult
   /** Null: none of the last requests that were refused has this id. */
   refusal(requestId: string): RefusedRequest | null
+  /** The key set of assertions as JSON; null: the route file has none. */
+  assertionKeys(): string | null
   /** Reports that it is not ready and asks clients to reconnect elsewhere, but still serves every request. Called before `close`. */
   withdraw(): void
   /**
@@ -159,6 +161,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     },
     notReady,
     refusal: refusals.find,
+    assertionKeys: () => current.runtime.assertionKeys,
     withdraw: () => void withdraw(),
     async close({ acceptMs } = { acceptMs: 0 }) {
       const startedMs = performance.now()
@@ -249,6 +252,7 @@ function rulesOf({
   enforcing,
   forwarding,
   metadata,
+  assertionKeys,
   signIn,
   proofNonce,
   limits,
@@ -258,7 +262,7 @@ function rulesOf({
   const { bodyBytesMax, subjectsInJournal, pathsInLog, allowedOneIn } = config.file
   const logging = { subjectsInJournal, pathsInLog, logsAllowed: everyNth(allowedOneIn) }
   const bounds = { limits, requestsMax, bodyBytesMax }
-  return { enforcing, forwarding, metadata, signIn, proofNonce, trustedProxies, ...bounds, ...logging }
+  return { enforcing, forwarding, metadata, assertionKeys, signIn, proofNonce, trustedProxies, ...bounds, ...logging }
 }
 
 function announce({ config, refreshKeys }: Runtime, { metrics, log, clock }: RuntimeDeps): void {

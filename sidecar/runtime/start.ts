@@ -14,6 +14,7 @@ import { processReplayMemory, type ReplayMemory } from '../../pdp/shared/token/r
 import { redisReplayMemory } from '../../pdp/shared/token/replay-redis.ts'
 import type { SidecarConfig } from '../config/config.ts'
 import { createReloading } from '../config/reloaded-config.ts'
+import { ASSERTION_KEYS_PATH } from '../http/assertion.ts'
 import { DEFAULT_LIMITS } from '../route-file/default-limits.ts'
 import { servedHosts } from '../route-file/served-hosts.ts'
 import { processMemory, type SignInMemory } from '../sign-in/memory.ts'
@@ -61,7 +62,13 @@ export async function startSidecar(
   const probes = { '/startz': () => null, '/livez': () => null, '/readyz': () => sidecar.notReady() }
   const operations = await namedBySetting(
     'PORTCULLIS_SIDECAR_ADMIN_LISTEN',
-    startOperations({ listen: config.adminListen, registry, probes, refusal: sidecar.refusal }),
+    startOperations({
+      listen: config.adminListen,
+      registry,
+      probes,
+      refusal: sidecar.refusal,
+      documents: { [ASSERTION_KEYS_PATH]: sidecar.assertionKeys },
+    }),
   )
   const descriptors = watchDescriptors({ log })
   shutdown.add('descriptors', () => descriptors.close())

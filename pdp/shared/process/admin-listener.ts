@@ -30,14 +30,15 @@ export const REFUSALS_PATH = '/refusals/'
 /** The answer where no refusal has the id; a program can tell by it that this is an admin listener that knows refusals. */
 export const NO_REFUSAL = 'none of the last refusals has this request id\n'
 
-/** `probes` by path, such as `/readyz`; `refusal` by request id. Throws StartError when it cannot listen. */
+/** `probes` by path, such as `/readyz`; `refusal` by request id; `documents` as JSON by path, null for one that there is not. Throws StartError when it cannot listen. */
 export async function startOperations(options: {
   readonly listen: ListenAddress
   readonly registry: Registry
   readonly probes: { readonly [path: string]: Probe }
   readonly refusal?: (requestId: string) => object | null
+  readonly documents?: { readonly [path: string]: () => string | null }
 }): Promise<Operations> {
-  const { listen, registry, probes, refusal } = options
+  const { listen, registry, probes, refusal, documents = {} } = options
   const server = createServer({ requestTimeout: 5_000, headersTimeout: 5_000 }, (req, res) => {
     const path = (req.url ?? '').split('?', 1)[0] ?? ''
     const probe = Object.hasOwn(probes, path) ? probes[path] : undefined
@@ -45,6 +46,8 @@ export async function startOperations(options: {
     if (path === '/metrics') return void sendMetrics(res, registry)
     if (refusal !== undefined && path.startsWith(REFUSALS_PATH))
       return sendRefusal(res, refusal(path.slice(REFUSALS_PATH.length)))
+    const document = Object.hasOwn(documents, path) ? (documents[path]?.() ?? null) : null
+    if (document !== null) return answer(res, 200, document, 'application/json')
     if (probe === undefined) return answer(res, 404, 'not found\n')
     return void ask(probe).then((result) => answer(res, typeof result === 'string' ? 503 : 200, describe(result)))
   })

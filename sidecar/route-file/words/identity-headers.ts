@@ -9,7 +9,7 @@ import type { Form } from './schema.ts'
 import type { Entry, YamlReader } from './yaml-reader.ts'
 
 const FIELDS_MAX = 32
-const NAME = /^[A-Za-z0-9][A-Za-z0-9-]{0,127}$/
+export const NAME = /^[A-Za-z0-9][A-Za-z0-9-]{0,127}$/
 const CLAIM = /^claims\.([\x21-\x7a\x7c\x7e]{1,128})$/
 const PART = /\{([^{}]*)\}|([^{}]+)|[{}]/g
 const LITERAL = /^[\x20-\x7e]*$/

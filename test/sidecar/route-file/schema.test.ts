@@ -92,6 +92,7 @@ describe('the published schema and the parser both accept', () => {
     file('GET /a: public', 'cors: {origins: ["https://a.test"], credentials: true, max_age: 1, preflight: pass}'),
     file('GET /a: {check: public, cors: {origins: ["*"], expose_headers: [X-A], allow_headers: [x-b]}}'),
     file('GET /a: public', 'identity_headers: {X-User: {claims.email}, X-Who: "a {claims.b}"}'),
+    file('GET /a: public', 'assertion: {header: X-A, audience: a, keys_file: k, claims: [email]}'),
     file('GET /a: public', 'tls: {cert_file: c.pem, key_file: k.pem, client_ca_file: a.pem}\nhosts: [a.test]'),
     file('GET /a: public').replace(/upstream: .*/, 'upstream: {url: https://up.test, ca_file: a.pem, http2: true}'),
     file('GET /a: public').replace(

@@ -95,6 +95,7 @@ export function depsFor(
     publicUrl: 'https://app.test',
     cors: file.cors,
     probePaths: new Set(),
+    servesKeys: false,
     externalIssuers: new Set(one.external === true ? ['https://as.test'] : []),
     clock: () => NOW_MS,
     metadataPath: '/.well-known/oauth-protected-resource',

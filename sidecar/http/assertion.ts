@@ -1,0 +1,105 @@
+/** The signed assertion, by which a service can verify who calls, without belief in whoever reaches its port (RFC 7519). */
+import { createECDH, createPrivateKey, hash, hkdfSync, type KeyObject, sign } from 'node:crypto'
+import type { JsonMembers } from '../../pdp/shared/token/jws.ts'
+import { publicMembers } from '../../pdp/shared/token/keys.ts'
+import type { Identity } from './fields.ts'
+import { FIELD_CHARS_MAX, verifiedClaim } from './identity-fields.ts'
+
+export type AssertionEntry = {
+  /** The field that holds it, in lower case. */
+  readonly header: string
+  readonly audience: string
+  /** Claims of the token that it repeats. */
+  readonly claims: readonly string[]
+  readonly keysFile: string
+}
+export type Assertion = {
+  /** A compact JWS; null: it would be longer than servers take, and half of it would say something else. */
+  readonly sign: (identity: Identity) => string | null
+  /** The JWK Set that verifies it (RFC 7517), as JSON. */
+  readonly keySet: string
+}
+
+/** Where both ports serve the key set. */
+export const ASSERTION_KEYS_PATH = '/.portcullis/assertion-keys'
+/** Claims that say what the sidecar knows, in place of the token. */
+export const OWN_CLAIMS: readonly string[] = [
+  'iss',
+  'sub',
+  'aud',
+  'exp',
+  'nbf',
+  'iat',
+  'jti',
+  'cnf',
+  'client_id',
+  'org',
+  'scope',
+]
+const LIFETIME_SECONDS = 60
+/** A signature takes longer than the rest of a request that is known. Half of the lifetime is left to the service at least. */
+const REUSED_SECONDS = 30
+
+/** `keys`: the first signs, all are published. `issuer`: the public address of the sidecar. */
+export function createAssertion(
+  { audience, claims: names }: AssertionEntry,
+  given: { readonly keys: readonly [Buffer, ...Buffer[]]; readonly issuer: string; readonly clock: () => number },
+): Assertion {
+  const { issuer, clock } = given
+  const [secret, ...former] = given.keys
+  const active = keyOf(secret)
+  const header = base64url({ alg: 'ES256', typ: 'JWT', kid: active.kid })
+  // The claims object lives as long as the verified token is remembered.
+  const signed = new WeakMap<JsonMembers, { readonly text: string | null; readonly atSeconds: number }>()
+
+  function make(identity: Identity, iat: number): string | null {
+    const { subject, client, organization, scopes, claims } = identity
+    const repeated = names.map((name) => [name, verifiedClaim(claims, name)] as const)
+    const payload = base64url({
+      ...Object.fromEntries(repeated.filter(([, value]) => value !== undefined)),
+      ...{ iss: issuer, sub: subject, aud: audience, iat, exp: iat + LIFETIME_SECONDS, client_id: client },
+      ...(organization !== null && { org: organization }),
+      ...(scopes.size > 0 && { scope: [...scopes].join(' ') }),
+    })
+    if (header.length + payload.length > FIELD_CHARS_MAX) return null
+    const input = `${header}.${payload}`
+    // RFC 7518 section 3.4: both numbers, without ASN.1.
+    const signature = sign('sha256', Buffer.from(input), { key: active.key, dsaEncoding: 'ieee-p1363' })
+    return `${input}.${signature.toString('base64url')}`
+  }
+
+  return {
+    sign(identity) {
+      const nowSeconds = Math.floor(clock() / 1_000)
+      const known = signed.get(identity.claims)
+      const ageSeconds = known === undefined ? -1 : nowSeconds - known.atSeconds
+      if (known !== undefined && ageSeconds >= 0 && ageSeconds < REUSED_SECONDS) return known.text
+      const text = make(identity, nowSeconds)
+      signed.set(identity.claims, { text, atSeconds: nowSeconds })
+      return text
+    },
+    keySet: JSON.stringify({ keys: [active, ...former.map(keyOf)].map(({ jwk }) => jwk) }),
+  }
+}
+
+const base64url = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+
+const CURVE_ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n
+/** FIPS 186-5 section A.2.1: with 64 bits more than the order, every key is nearly equally likely. */
+const SEED_BYTES = 40
+
+/** The same of the same secret, so that all replicas publish one set, before and after a restart. */
+function keyOf(secret: Buffer): { readonly key: KeyObject; readonly kid: string; readonly jwk: object } {
+  const seed = Buffer.from(hkdfSync('sha256', secret, '', 'portcullis assertion ES256', SEED_BYTES))
+  const scalar = (BigInt(`0x${seed.toString('hex')}`) % (CURVE_ORDER - 1n)) + 1n
+  const curve = createECDH('prime256v1')
+  curve.setPrivateKey(scalar.toString(16).padStart(64, '0'), 'hex')
+  const point = curve.getPublicKey()
+  const [x, y, d] = [point.subarray(1, 33), point.subarray(33), curve.getPrivateKey()]
+  const parts = { kty: 'EC', crv: 'P-256', x: x.toString('base64url'), y: y.toString('base64url') }
+  // A scalar may be shorter than the curve (RFC 7518 section 6.2.2.1).
+  const whole = Buffer.concat([Buffer.alloc(32 - d.length), d]).toString('base64url')
+  const key = createPrivateKey({ key: { ...parts, d: whole }, format: 'jwk' })
+  const kid = hash('sha256', JSON.stringify(publicMembers(parts)), 'base64url')
+  return { key, kid, jwk: { ...parts, kid, use: 'sig', alg: 'ES256' } }
+}

@@ -1,0 +1,55 @@
+/** `assertion` of a route file: the signed field by which the service verifies who calls. */
+import type { Node } from 'yaml'
+import { type AssertionEntry, OWN_CLAIMS } from '../../http/assertion.ts'
+import type { IdentityField } from '../../http/identity-fields.ts'
+import { fieldIssue, NAME } from './identity-headers.ts'
+import { listOf, type Members, optional, required, TEXT, textLike } from './schema.ts'
+import type { YamlReader } from './yaml-reader.ts'
+
+const CLAIMS_MAX = 32
+const CLAIM = /^[\x21-\x7e]{1,128}$/
+
+export const ASSERTION = {
+  header: required(textLike(NAME), 'The field that holds the assertion. No client can send it.'),
+  audience: required(TEXT, 'The aud claim: the name by which the service is meant.'),
+  keys_file: required(
+    TEXT,
+    'File with one key a line, each of 32 to 1024 visible ASCII characters, such as from openssl rand -base64 48. The first signs, all are published. Every replica needs the same file.',
+  ),
+  claims: optional(
+    { ...listOf(textLike(CLAIM)), maxItems: CLAIMS_MAX },
+    'Claims of the token that the assertion repeats as the issuer wrote them, such as email, which is left out when it is not verified. Default: none.',
+  ),
+} as const satisfies Members
+
+/** Reports errors to the reader. `identity`: what names the bearer already. `passed`: names of pass_headers. */
+export function readAssertion(
+  reader: YamlReader,
+  node: Node | null,
+  { identity, passed }: { readonly identity: readonly IdentityField[]; readonly passed: readonly string[] },
+): AssertionEntry | null {
+  const members = node === null ? null : reader.members(node, 'assertion', ASSERTION)
+  if (members === null) return null
+  const name = members.header === null ? null : reader.text(members.header, 'header')
+  const issue = name === null ? null : fieldIssue(name, passed)
+  if (issue !== null) reader.report(members.header, `${JSON.stringify(name)} ${issue}`)
+  const header = name?.toLowerCase() ?? null
+  if (identity.some((field) => field.name === header))
+    reader.report(members.header, `${name} is also in identity_headers`)
+  const audience = members.audience === null ? null : reader.text(members.audience, 'audience')
+  if (audience === '') reader.report(members.audience, 'audience must not be empty')
+  const keysFile = members.keys_file === null ? null : reader.text(members.keys_file, 'keys_file')
+  if (keysFile === '') reader.report(members.keys_file, 'keys_file must not be empty')
+  const claims = reader.list(members.claims, 'claims', readClaim) ?? []
+  if (claims.length > CLAIMS_MAX) reader.report(members.claims, `claims has more than ${CLAIMS_MAX} items`)
+  return header === null || audience === null || keysFile === null ? null : { header, audience, keysFile, claims }
+}
+
+function readClaim(reader: YamlReader, node: Node | null): string | null {
+  const text = reader.text(node, 'a claim')
+  if (text === null) return null
+  if (!CLAIM.test(text)) reader.report(node, `${JSON.stringify(text)} is not the name of a claim`)
+  else if (OWN_CLAIMS.includes(text))
+    reader.report(node, `${text} says what the sidecar knows, so it cannot be repeated`)
+  return text
+}
