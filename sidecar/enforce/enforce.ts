@@ -6,6 +6,7 @@ import { corsFields } from '../http/cors.ts'
 import type { Identity } from '../http/fields.ts'
 import type { PdpClient } from '../pdp-client/client.ts'
 import type { PdpAnswer } from '../pdp-client/question.ts'
+import { takeBrowserToken } from '../request/browser-token.ts'
 import { malformed, RequestError } from '../request/errors.ts'
 import { type InboundRequest, readInbound } from '../request/inbound.ts'
 import type { Origin } from '../request/origin.ts'
@@ -154,8 +155,10 @@ export async function enforce(
     }
     const match = routeRequest(deps, request) // RequestError
     if (match.kind !== 'route') return answerUnrouted(match, request, deps) // RequestError
-    const routing = routed(match, request)
+    const taken = takeBrowserToken(request, match.route, upgrade) // RequestError
+    const routing = routed(match, taken.request)
     stage = routing
+    if (taken.refusal !== null) throw taken.refusal // RequestError
     if (upgrade) checkHandshake(request, routing.route) // RequestError
     if (routing.stage === 'public') {
       const entering = admission.enter(routing.route.id, null) // RequestError

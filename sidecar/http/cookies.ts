@@ -6,7 +6,7 @@ import { trimBlanks } from '../../pdp/shared/base/blanks.ts'
 export const OWN_COOKIES = '__Host-portcullis-'
 // Names that some server could read as ours: blanks, bytes that some take for blanks, and `=` of a cookie without a name come before it.
 const LIKE_OWN_ANYWHERE = /__host-portcullis/i
-const LIKE_OWN = /^[^!-<>-~]*__host-portcullis/i
+export const LIKE_OWN = /^[^!-<>-~]*__host-portcullis/i
 /** Values of one name that are read. */
 const VALUES_MAX = 4
 

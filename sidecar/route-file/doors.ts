@@ -88,10 +88,15 @@ function unheldRoutes({ profile, body }: DoorEntry, routes: readonly Route[]): s
   const sockets = routes
     .filter(({ websocket }) => websocket)
     .map(({ id }) => `the route ${id} accepts WebSocket: a door cannot end its connections when the permission ends`)
+  const cookies = routes
+    .filter(({ tokenFrom }) => tokenFrom?.cookie != null && isHttpProfile(profile))
+    .map(({ id }) => `the route ${id} has token_from: ${profile} would pass the cookie on to the service`)
   const reading = routes.filter(({ check, context }) => check !== null && usesBody({ check, context }))
   const why = isHttpProfile(profile)
     ? `${profile} sends no body to a door`
     : 'this door gets none: set body: true here and with_request_body in the gateway'
   const bodies = body ? [] : reading.map(({ id }) => `the check of the route ${id} reads the body, but ${why}`)
-  return [...sockets, ...bodies].map((reason) => `${reason}. Serve the route by a sidecar in front of the service`)
+  return [...sockets, ...cookies, ...bodies].map(
+    (reason) => `${reason}. Serve the route by a sidecar in front of the service`,
+  )
 }

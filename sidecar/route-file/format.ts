@@ -39,6 +39,7 @@ export const BODIES = ['keep', 'judge'] as const
 export const PROBE_PATH = /^\/[A-Za-z0-9._~/-]*$/
 export const HEADER_OR_PREFIX = /^[A-Za-z0-9_-]+\*?$/
 export const ACR = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
+export const COOKIE = /^[!#$%&'*+.^_`|~A-Za-z0-9-]{1,128}$/
 export const REQUEST = /^([A-Z]+(?:-[A-Z]+)*) (\S+)$/
 
 export const BODY_BYTES = { min: 1, max: 8 * 1024 * 1024, default: 64 * 1024 }
@@ -68,6 +69,17 @@ export const LOG = {
 export const STEP_UP = {
   acr_values: optional(listOf(textLike(ACR)), 'One of these authentication contexts is needed (RFC 9470).'),
   max_age: optional(count(AGE_SECONDS), 'Maximum age of the sign-in in seconds.'),
+} as const satisfies Members
+
+export const TOKEN_FROM = {
+  subprotocol: optional(
+    FLAG,
+    'true: of a WebSocket, as new WebSocket(url, ["bearer", token]) sends it, or base64url.bearer.authorization.k8s.io.<token in base64url> beside another subprotocol.',
+  ),
+  cookie: optional(
+    textLike(COOKIE),
+    'The name of a cookie of your pages. It counts for a WebSocket of a page of origins, and for an EventSource of such a page or of the same origin. Without the prefix __Host-, another host of the domain can set it.',
+  ),
 } as const satisfies Members
 
 const CONSTANT: Form = { type: ['string', 'number', 'boolean'] }
@@ -113,7 +125,11 @@ export const ROUTE = {
   upgrade: optional(listOf({ const: 'websocket' }), 'Protocols that a request may upgrade to.'),
   origins: optional(
     listOf(textLike(/^[a-z][a-z0-9+.-]*:\/\/[^/?#\s]+$/)),
-    'Origins of pages that may open a WebSocket connection. Default: those of public_url and resource.',
+    'Origins of pages that may open a WebSocket connection, or an event stream by a cookie. Default: those of public_url and resource.',
+  ),
+  token_from: optional(
+    mapOf(TOKEN_FROM, { minProperties: 1 }),
+    'Where WebSocket and EventSource, which cannot set Authorization, may have their token. The service gets it in neither place. Default: nowhere.',
   ),
   cors: optional(mapOf(CORS), 'In place of the member of the same name of the file.'),
   step_up: optional(mapOf(STEP_UP, { minProperties: 1 }), 'How strong and how recent the sign-in must be (RFC 9470).'),

@@ -1,8 +1,10 @@
 /** Reads a route's options besides its check: path encoding, queries, bodies, WebSocket upgrade and origins, mode, and step-up. */
 import { isMap, type Node } from 'yaml'
+import { LIKE_OWN } from '../http/cookies.ts'
+import type { TokenFrom } from '../request/browser-token.ts'
 import type { RouteOptions } from '../routes/route.ts'
 import type { StepUp } from '../routes/step-up.ts'
-import { ACR, AGE_SECONDS, BODIES, BODY_BYTES, MODES, type ROUTE, STEP_UP } from './format.ts'
+import { ACR, AGE_SECONDS, BODIES, BODY_BYTES, COOKIE, MODES, type ROUTE, STEP_UP, TOKEN_FROM } from './format.ts'
 import { readCors } from './words/cors.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
@@ -22,6 +24,7 @@ export const plainOptions = ({ forwardToken, shadow, origins, cors }: OptionDefa
   body: null,
   bodyBytesMax: null,
   websocket: false,
+  tokenFrom: null,
   stepUp: null,
   signIn: true,
   context: [],
@@ -39,7 +42,9 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
   const upgrades = texts(reader, nodes.upgrade, 'upgrade') ?? []
   for (const name of upgrades)
     if (name !== 'websocket') reader.report(nodes.upgrade, `upgrade must be websocket, not ${name}`)
-  if (nodes.origins !== null && nodes.upgrade === null) reader.report(nodes.origins, 'origins needs upgrade')
+  const tokenFrom = readTokenFrom(reader, nodes.token_from, nodes.upgrade !== null)
+  if (nodes.origins !== null && nodes.upgrade === null && tokenFrom?.cookie == null)
+    reader.report(nodes.origins, 'origins needs upgrade, or token_from with a cookie')
   return {
     encodedSlash: kept('encoded_slash'),
     semicolon: kept('semicolon'),
@@ -50,6 +55,7 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
     forwardToken: forward ?? defaults.forwardToken,
     shadow: nodes.mode === null ? defaults.shadow : readMode(reader, nodes.mode),
     websocket: upgrades.includes('websocket'),
+    tokenFrom,
     origins: readOrigins(reader, nodes.origins) ?? defaults.origins,
     cors: nodes.cors === null ? defaults.cors : readCors(reader, nodes.cors),
     stepUp: nodes.step_up === null ? null : readStepUp(reader, nodes.step_up),
@@ -77,6 +83,20 @@ function readOrigins(reader: YamlReader, node: Node | null): ReadonlySet<string>
       reader.report(node, `${JSON.stringify(origin)} is not an origin, such as https://app.example.com`)
   }
   return origins === null ? null : new Set(origins)
+}
+
+function readTokenFrom(reader: YamlReader, node: Node | null, upgrades: boolean): TokenFrom | null {
+  const members = node === null ? null : reader.members(node, 'token_from', TOKEN_FROM)
+  if (members === null) return null
+  if (members.subprotocol === null && members.cookie === null && isMap(reader.resolve(node)))
+    reader.report(node, 'token_from needs subprotocol, cookie or both')
+  const subprotocol = members.subprotocol !== null && reader.boolean(members.subprotocol, 'subprotocol') === true
+  if (subprotocol && !upgrades) reader.report(members.subprotocol, 'subprotocol needs upgrade')
+  const cookie = members.cookie === null ? null : reader.text(members.cookie, 'cookie')
+  if (cookie !== null && !COOKIE.test(cookie))
+    reader.report(members.cookie, `${JSON.stringify(cookie)} is not the name of a cookie`)
+  if (cookie !== null && LIKE_OWN.test(cookie)) reader.report(members.cookie, `${cookie} is a cookie of the sidecar`)
+  return { subprotocol, cookie }
 }
 
 function readStepUp(reader: YamlReader, node: Node): StepUp | null {

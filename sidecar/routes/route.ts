@@ -1,5 +1,6 @@
 /** The types of routes and of their matches. */
 import type { Cors } from '../http/cors.ts'
+import type { TokenFrom } from '../request/browser-token.ts'
 import type { RequestTarget } from '../request/target.ts'
 import type { Check } from './checks.ts'
 import type { RouteContext } from './context.ts'
@@ -68,6 +69,8 @@ export type RouteOptions = {
   readonly websocket: boolean
   /** Origins whose pages may open one. A client without an Origin field is not a browser. */
   readonly origins: ReadonlySet<string>
+  /** Where pages that cannot set Authorization have their token; null: nowhere. */
+  readonly tokenFrom: TokenFrom | null
   /** Null: no page of another origin reads answers. */
   readonly cors: Cors | null
   readonly stepUp: StepUp | null

@@ -107,7 +107,9 @@ function allowsMore(before: Route, now: Route): boolean {
   if (ALLOWANCES.some((name) => now[name] && !before[name])) return true
   if (now.body === 'keep' && before.body !== 'keep') return true
   if (sharesMore(before.cors, now.cors)) return true
-  return now.websocket && [...now.origins].some((origin) => !before.origins.has(origin))
+  if (now.tokenFrom !== null && !isDeepStrictEqual(before.tokenFrom, now.tokenFrom)) return true
+  const isForPages = now.websocket || now.tokenFrom !== null
+  return isForPages && [...now.origins].some((origin) => !before.origins.has(origin))
 }
 
 function isWeakerStepUp({ stepUp: before }: Route, { stepUp: now }: Route): boolean {

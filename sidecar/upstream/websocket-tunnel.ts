@@ -5,7 +5,8 @@ import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import type { Permit } from '../enforce/enforce.ts'
 import type { Upgrade } from '../http/client-request.ts'
 import { withoutOwnCookies } from '../http/cookies.ts'
-import { downstreamFields, firstValue } from '../http/fields.ts'
+import { downstreamFields, firstValue, splitList } from '../http/fields.ts'
+import { BEARER_PROTOCOL } from '../request/browser-token.ts'
 import type { Cancellation } from './cancellation.ts'
 import { AnswerRelay, type ForwardDeps, type Forwarded, type Forwarding, requestTo } from './forward.ts'
 import { rawFields } from './response-fields.ts'
@@ -31,7 +32,8 @@ export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDe
       return resolve({ kind: 'failed', code: 'upstream_unavailable', cause })
     }
     resolve({ kind: 'opened' })
-    switchProtocols(tunneling, deps.keepsCookies ? withoutOwnCookies(fields) : fields)
+    const passing = deps.keepsCookies ? withoutOwnCookies(fields) : fields
+    switchProtocols(tunneling, [...passing, ...bearerProtocol(permit, tunneling.client, passing)])
     const { upgrade, cancellation, onEnd } = tunneling
     relay({ client: upgrade.socket, upstream, cancellation, onEnd })
     if (upgrade.head.length > 0) upstream.write(upgrade.head)
@@ -48,6 +50,17 @@ export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDe
   return promise
 }
 
+/** A browser ends a connection whose answer names none of the subprotocols that it asked for. */
+function bearerProtocol(
+  { route }: Permit,
+  { raw }: Tunneling['client'],
+  answered: readonly string[],
+): readonly string[] {
+  if (route.tokenFrom?.subprotocol !== true || firstValue(answered, PROTOCOLS) !== null) return []
+  return splitList(firstValue(raw, PROTOCOLS) ?? '').includes(BEARER_PROTOCOL) ? [PROTOCOLS, BEARER_PROTOCOL] : []
+}
+
+const PROTOCOLS = 'sec-websocket-protocol'
 const SWITCHING = 101
 
 /**

@@ -1,5 +1,6 @@
 /** Growth of what reads the head of a request: target, host, fields, and the word of proxies. */
 import { createNetworks } from '../../../pdp/shared/base/addresses.ts'
+import { takeBrowserToken } from '../../../sidecar/request/browser-token.ts'
 import { type InboundRequest, readInbound } from '../../../sidecar/request/inbound.ts'
 import { originOf } from '../../../sidecar/request/origin.ts'
 import { parseAuthority, parseTarget } from '../../../sidecar/request/target.ts'
@@ -50,6 +51,17 @@ const FIELDS: { readonly [name: string]: (size: number) => readonly string[] } =
   'a Content-Length': (size) => ['content-length', filled(size, '1')],
 }
 
+/** Names, values and the next ones that begin another token. */
+const TOKENS: readonly (readonly [field: string, unit: string])[] = [
+  ['cookie', 'tok=t;'],
+  ['cookie', 'a;'],
+  ['cookie', '\u00a0'],
+  ['cookie', ' '],
+  ['sec-websocket-protocol', 'bearer,t,'],
+  ['sec-websocket-protocol', 'base64url.bearer.authorization.k8s.io.dA,'],
+  ['sec-websocket-protocol', ' '],
+]
+
 const inboundOf = (fields: readonly string[]): InboundRequest => readInbound(requestWith(fields), ORIGIN)
 
 const PROXIES = createNetworks([{ address: '10.0.0.0', bits: 8 }])
@@ -94,6 +106,16 @@ export const REQUEST_ROWS: readonly Growth[] = [
     at: (size: number) => {
       const fields = make(size)
       return () => refusable(() => inboundOf(fields))
+    },
+  })),
+  ...TOKENS.map(([field, unit]) => ({
+    name: `a token among ${JSON.stringify(unit)} of ${field}`,
+    runs: ['sidecar/request/browser-token.ts:takeBrowserToken'],
+    most: HEADER_MOST,
+    at: (size: number) => {
+      const request = inboundOf([field, filled(size, unit), 'accept', 'text/event-stream'])
+      const route = { tokenFrom: { subprotocol: true, cookie: 'tok' }, origins: new Set<string>() }
+      return () => refusable(() => takeBrowserToken(request, route, true))
     },
   })),
   ...['x-a', 'cookie', 'connection', 'dpop', 'authorization'].map((field) => ({

@@ -97,6 +97,12 @@ describe('a change of the routes opens', () => {
       'GET /a/{id}: allows',
     ],
     ['WebSocket', GUARDED, 'GET /a/{id}: {check: "viewer a:{id}", upgrade: [websocket]}', 'GET /a/{id}: allows'],
+    [
+      'tokens in a cookie',
+      GUARDED,
+      'GET /a/{id}: {check: "viewer a:{id}", token_from: {cookie: a}}',
+      'GET /a/{id}: allows',
+    ],
   ])('%s', async (_name, former, next, expected) => {
     const [one, ...others] = await opened(former, next)
     expect([one?.split(' -> ')[1], others]).toEqual([expected, []])

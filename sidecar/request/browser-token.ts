@@ -1,0 +1,110 @@
+/** The token of a page that cannot set Authorization: WebSocket and EventSource send it as a subprotocol or as a cookie. */
+import { lowerAscii, trimBlanks } from '../../pdp/shared/base/blanks.ts'
+import { malformed, RequestError } from './errors.ts'
+import type { InboundRequest } from './inbound.ts'
+
+export type TokenFrom = {
+  /** A WebSocket has it there, as `bearer, <token>` or `base64url.bearer.authorization.k8s.io.<token in base64url>`. */
+  readonly subprotocol: boolean
+  /** The name of the cookie; null: none holds a token. */
+  readonly cookie: string | null
+}
+type Rules = { readonly tokenFrom: TokenFrom | null; readonly origins: ReadonlySet<string> }
+/** `refusal`: why the page may not use its cookie here; null: it may. */
+type Taken = { readonly request: InboundRequest; readonly refusal: RequestError | null }
+
+/** The answer names it where the service takes none of the subprotocols: browsers end a connection without one that they asked for. */
+export const BEARER_PROTOCOL = 'bearer'
+const PROTOCOLS = 'sec-websocket-protocol'
+const KUBERNETES = 'base64url.bearer.authorization.k8s.io.'
+/** RFC 9110 section 11.2: a token68. */
+const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/
+
+/**
+ * The request with the token in Authorization, and in neither other place, where the service would find it. Throws RequestError for a token in two places or
+ * for none where one is announced.
+ */
+export function takeBrowserToken(request: InboundRequest, route: Rules, upgrade: boolean): Taken {
+  const { tokenFrom } = route
+  const isHere = (name: string): boolean => name === 'cookie' || name === PROTOCOLS
+  if (tokenFrom === null || !request.names.some(isHere)) return { request, refusal: null }
+  const kept = { raw: [] as string[], names: [] as string[] }
+  const inProtocols: string[] = []
+  const inCookies: string[] = []
+  for (const [at, folded] of request.names.entries()) {
+    const [name = '', value = ''] = [request.raw[2 * at], request.raw[2 * at + 1]]
+    let rest: string | null = value
+    if (folded === 'cookie' && tokenFrom.cookie !== null) rest = withoutCookie(value, tokenFrom.cookie, inCookies)
+    if (folded === PROTOCOLS && tokenFrom.subprotocol) rest = withoutProtocol(value, inProtocols)
+    if (rest === null) continue
+    kept.raw.push(name, rest)
+    kept.names.push(folded)
+  }
+  if (inProtocols.length === 0 && inCookies.length === 0) return { request, refusal: null }
+  const counts = upgrade || (request.method === 'GET' && isEventSource(request))
+  const tokens = counts ? [...(upgrade ? inProtocols : []), ...inCookies] : []
+  const [token] = tokens
+  if (token === undefined) return { request: { ...request, ...kept }, refusal: null }
+  // Whichever is believed, somebody else may have meant the other.
+  if (tokens.length > 1 || request.authorization.length > 0)
+    throw malformed('A request has one token: in Authorization, as a subprotocol or in a cookie')
+  if (!TOKEN.test(token)) throw malformed('The token has a character that no token has')
+  const refusal = inCookies.length > 0 ? pageRefusal(request, route, upgrade) : null
+  const credentials = `Bearer ${token}`
+  const authorization = [credentials]
+  const raw = [...kept.raw, 'authorization', credentials]
+  return { request: { ...request, raw, names: [...kept.names, 'authorization'], authorization }, refusal }
+}
+
+/** Only a page can make this: no form, image or link asks for exactly this type. */
+const isEventSource = (request: InboundRequest): boolean =>
+  lowerAscii(trimBlanks(valuesOf(request, 'accept').join())) === 'text/event-stream'
+
+/**
+ * Browsers send a cookie for pages of every origin. WebSocket knows no CORS (RFC 6455 section 10.2), so that the page must be one of those that the route
+ * names. A page of the same origin opens an event stream without Origin.
+ */
+function pageRefusal(request: InboundRequest, { origins }: Rules, upgrade: boolean): RequestError | null {
+  const from = valuesOf(request, 'origin')
+  const sites = valuesOf(request, 'sec-fetch-site')
+  const isNamed = from.length === 1 && origins.has(from[0] ?? '')
+  const isOwn = !upgrade && from.length === 0 && sites.length === 1 && sites[0] === 'same-origin'
+  if (isNamed || isOwn) return null
+  const what = upgrade ? 'a connection' : 'an event stream'
+  return new RequestError('origin_refused', `Only pages of ${[...origins].join(', ')} may open ${what} by a cookie`)
+}
+
+const valuesOf = ({ raw, names }: InboundRequest, name: string): readonly string[] =>
+  names.flatMap((folded, at) => (folded === name ? [raw[2 * at + 1] ?? ''] : []))
+
+/** Visible characters, as far as any server takes blanks and other bytes for no part of a name. */
+const INVISIBLE = /[^\x21-\x7e]/g
+
+/** Null: nothing is left. Throws RequestError for a spelling of the name that a server could read as the name itself. */
+function withoutCookie(value: string, name: string, tokens: string[]): string | null {
+  const others: string[] = []
+  for (const pair of value.split(';').map(trimBlanks)) {
+    const at = pair.indexOf('=')
+    const key = at < 0 ? pair : trimBlanks(pair.slice(0, at))
+    if (lowerAscii(key.replace(INVISIBLE, '')) !== lowerAscii(name)) others.push(pair)
+    else if (key === name && at >= 0) tokens.push(trimBlanks(pair.slice(at + 1)))
+    else throw malformed(`There is a cookie whose name could be read as ${name}`)
+  }
+  return others.every((pair) => pair === '') ? null : others.join('; ')
+}
+
+/** Null: nothing is left. */
+function withoutProtocol(value: string, tokens: string[]): string | null {
+  const protocols = value.split(',').map(trimBlanks)
+  const others: string[] = []
+  for (let at = 0; at < protocols.length; at += 1) {
+    const protocol = protocols[at] ?? ''
+    if (protocol.startsWith(KUBERNETES))
+      tokens.push(Buffer.from(protocol.slice(KUBERNETES.length), 'base64url').toString('latin1'))
+    else if (protocol === BEARER_PROTOCOL) {
+      at += 1
+      tokens.push(protocols[at] ?? '')
+    } else others.push(protocol)
+  }
+  return others.length === 0 ? null : others.join(', ')
+}
