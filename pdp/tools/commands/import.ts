@@ -3,7 +3,9 @@
 import { readFile } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { type Command, InvalidArgumentError } from 'commander'
+import { readDocument } from '../../engine/decide/language/document.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
+import { isId } from '../../shared/domain/names.ts'
 import type { Tuple } from '../../shared/domain/tuple.ts'
 import { fileProblem } from '../../shared/process/command/file-problem.ts'
 import { planOpenFga } from '../import/openfga.ts'
@@ -40,6 +42,8 @@ refused, nothing is imported, and no user is created. With --dry-run a running P
 
 Exit status: 0 imported, or with --dry-run could be imported; 2 something is refused, or failed.`
 
+/** As many as the PDP takes at once. */
+const USERS_PER_IMPORT = 20_000
 /** As a trusted issuer may have it. */
 const SUBJECT_PREFIX = /^[\x21\x22\x24-\x7e]{1,64}$/
 
@@ -60,7 +64,7 @@ export function addImportCommands(program: Command, io: NodeJS.Process, run: Run
     'openfga',
     'Import a store of OpenFGA: from a store file (.fga.yaml), whose tests are run first, or from a server.',
   )
-    .argument('[file]', 'a store file')
+    .argument('[file]', 'a store file, or a model alone (.fga, .json or fga.mod)')
     .option('--openfga-url <url>', 'read from this OpenFGA server instead of a file; OPENFGA_TOKEN is its API token')
     .option('--openfga-store <id>', 'the store on that server')
     .option('--allow-external-files', 'read files outside of the folder of the store file')
@@ -140,7 +144,7 @@ async function planOfFile(file: string, options: Options, io: NodeJS.Process): P
   await bytesOf(file)
   const allowExternalFiles = options.allowExternalFiles === true
   if (options.ignoreTests !== true) await runTests(file, options, io)
-  const read = allowExternalFiles ? unconfined : confinedTo(file, () => undefined)
+  const read = allowExternalFiles ? unconfined : confinedTo(file)
   const store = await readStoreFile(file, { read, issues: new ValidationIssues() })
   if (store.model === null) throw new CliError(`${file} has no model`)
   return planOpenFga(await readModelText(store.model, read), store.tuples)
@@ -166,13 +170,17 @@ async function bring(found: Plan, options: Options, io: NodeJS.Process): Promise
   const wanted = await inWords(() => withRenames(found, options.rename ?? new Map()))
   const renamed = options.subjectPrefix === undefined ? wanted : withSubjectPrefix(wanted, options.subjectPrefix)
   const users = usersOf(renamed)
-  const plan = users.length === 0 ? renamed : { ...renamed, notes: [...renamed.notes, usersNote(users, options)] }
+  const plan = {
+    ...renamed,
+    notes: [...renamed.notes, ...peopleNote(renamed), ...(users.length === 0 ? [] : [usersNote(users, options)])],
+    refusals: options.createUsers === true ? [...renamed.refusals, ...unfitUsers(users)] : renamed.refusals,
+  }
   if (options.json === true) io.stdout.write(`${JSON.stringify(plan)}\n`)
   else io.stdout.write(describePlan(plan))
   if (plan.refusals.length > 0) throw new CliError('nothing was imported')
   const { organization } = options
   if (options.dryRun === true) {
-    await askFirst(plan.model, options, io).catch((err: unknown) => {
+    await askFirst(plan, options, io).catch((err: unknown) => {
       // Also without a PDP a dry run says what the plan is.
       if (!(err instanceof CliError) || err.status !== null) throw err
       io.stderr.write(`No PDP was asked whether it takes this: ${err.message}\n`)
@@ -180,12 +188,27 @@ async function bring(found: Plan, options: Options, io: NodeJS.Process): Promise
     return EXIT.ok
   }
   if (organization === undefined) throw new CliError('name the organization with --organization')
-  await askFirst(plan.model, options, io)
-  if (options.createUsers === true) await createUsers(users, options, io)
+  await askFirst(plan, options, io)
+  if (options.createUsers === true) await createUsers(users, options, io, false)
   const version = await putModel(plan.model, options, io)
   io.stdout.write(`${options.app} has version ${version}\n`)
   return plan.tuples.length === 0 ? EXIT.ok : importLines(Readable.from(plan.tuples.map(lineOf)), options, io)
 }
+
+/** Stores may call their people otherwise. */
+function peopleNote({ model, refusals }: Plan): readonly string[] {
+  if (refusals.length > 0) return []
+  const types = readDocument(model).type_definitions
+  if (types.some(({ type }) => type === 'user')) return []
+  const found = types.find(({ relations }) => Object.keys(relations).length === 0)
+  if (found === undefined) return []
+  return [`people are of type user here; if those of type "${found.type}" are people, add --rename ${found.type}=user`]
+}
+
+const unfitUsers = (users: readonly string[]): readonly string[] =>
+  users
+    .filter((id) => !isId(id))
+    .map((id) => `user:${id} cannot be created: the id of a user is 1 to 256 visible ASCII characters`)
 
 const usersNote = (users: readonly string[], { createUsers: created }: Options): string =>
   `${users.length} users are named, such as user:${users[0]}${
@@ -194,12 +217,23 @@ const usersNote = (users: readonly string[], { createUsers: created }: Options):
       : ': a question over HTTP or gRPC about a user who is not in the directory is denied. Create them with --create-users, or give --subject-prefix if they sign in at another provider'
   }`
 
-/** Creates the users who are missing; existing ones stay as they are. */
-async function createUsers(users: readonly string[], options: Options, io: NodeJS.Process): Promise<void> {
+/** Creates the users who are missing, all or none; existing ones stay as they are. */
+async function createUsers(
+  users: readonly string[],
+  options: Options,
+  io: NodeJS.Process,
+  dryRun: boolean,
+): Promise<void> {
   const connection = await connect(options, { io, scope: 'directory:write', bind: false })
+  const missing: string[] = []
   for (const user of users) {
-    const path = `/v1/users/${encodeURIComponent(user)}`
-    if ((await find(connection, path)) === null) await connection.send({ method: 'PUT', path, body: {} })
+    if ((await find(connection, `/v1/users/${encodeURIComponent(user)}`)) === null) missing.push(user)
+  }
+  const path = `/v1/users:import?dry_run=${dryRun}`
+  for (let at = 0; at < missing.length; at += USERS_PER_IMPORT) {
+    const lines = missing.slice(at, at + USERS_PER_IMPORT).map((id) => `${JSON.stringify({ id })}\n`)
+    const stream = Readable.from(lines.map((line) => Buffer.from(line)))
+    await connection.send({ method: 'POST', path, lines: { stream, type: 'application/x-ndjson' } })
   }
 }
 
@@ -208,15 +242,16 @@ const lineOf = ({ object, relation, subject, expiresAtMs, condition }: Tuple): s
   return `${JSON.stringify({ object, relation, subject, ...expiry, condition })}\n`
 }
 
-/** Asks the PDP whether it would take the model and knows the organization. Throws CliError where not; nothing is written. */
-async function askFirst(model: string, options: Options, io: NodeJS.Process): Promise<void> {
-  await putModel(model, options, io, '?dry_run=true').catch((err: unknown) => {
+/** Asks the PDP whether it would take all of it. Throws CliError where not; nothing is written. */
+async function askFirst(plan: Plan, options: Options, io: NodeJS.Process): Promise<void> {
+  await putModel(plan.model, options, io, '?dry_run=true').catch((err: unknown) => {
     if (!(err instanceof CliError) || !/ which belongs to app /.test(err.message)) throw err
     const { status, code, message } = err
     const hint = 'give it another name here with --rename <type>=<name>'
     throw new CliError(`${message}\n${hint}`, { code, ...(status === null ? {} : { status }) })
   })
   if (options.organization !== undefined) await importNothing(options, io)
+  if (options.createUsers === true) await createUsers(usersOf(plan), options, io, true)
 }
 
 /** The rest of the manifest stays as it is. */

@@ -11,7 +11,7 @@ import type { Plan } from '../import/plan.ts'
 import { unconfined } from '../model-test/confined-files.ts'
 import { ValidationIssues } from '../model-test/located-yaml.ts'
 import { readModelText } from '../model-test/model-text.ts'
-import { type ModelSource, readStoreFile } from '../model-test/store-file.ts'
+import { readStoreFile } from '../model-test/store-file.ts'
 import { CliError } from './errors.ts'
 import type { Accompanying } from './question-options.ts'
 
@@ -69,10 +69,6 @@ async function planOf(file: string): Promise<Plan> {
 }
 
 async function readFiles(file: string) {
-  if (!/\.ya?ml$/.test(file)) {
-    const source: ModelSource = { kind: 'file', file, line: 1, from: file }
-    return { source, tuples: [] }
-  }
   const issues = new ValidationIssues()
   const store = await readStoreFile(file, { read: unconfined, issues })
   if (store.model === null || issues.lines.length > 0)

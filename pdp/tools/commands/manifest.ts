@@ -3,9 +3,11 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
+import { readDocument } from '../../engine/decide/language/document.ts'
 import { parseYaml } from '../../engine/worker/yaml.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
 import { fileProblem } from '../../shared/process/command/file-problem.ts'
+import { portabilityIssues } from '../model-test/portability.ts'
 import { compareAll, comparisonText } from './compare.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect, find } from './connection.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
@@ -57,6 +59,7 @@ async function apply(asked: Invocation, { file, dryRun }: { file: string; dryRun
     throw new CliError(fileProblem(file, err), { cause: err })
   })
   const body = await withModelFile(bytes, file)
+  for (const { message } of portabilityOf(body)) asked.io.stderr.write(`warning: OpenFGA refuses this: ${message}\n`)
   const connection = await open(asked, dryRun && asked.options.organization !== undefined ? ' decisions:read' : '')
   const response = await connection.send({
     method: 'PUT',
@@ -112,6 +115,17 @@ async function withModelFile(bytes: Uint8Array, file: string): Promise<Uint8Arra
     throw new CliError([`${file}: ${err.message}`, ...err.issues.map((i) => `${i.place} ${i.message}`)].join('\n  '), {
       cause: err,
     })
+  }
+}
+
+/** None of a manifest that cannot be read: the PDP says what is wrong with it. */
+function portabilityOf(body: Uint8Array): readonly { readonly message: string }[] {
+  try {
+    const { model }: { [member: string]: unknown } = Object(parseYaml(Buffer.from(body).toString('utf8')))
+    return typeof model === 'string' ? portabilityIssues(readDocument(model)) : []
+  } catch (err) {
+    if (err instanceof PdpError) return []
+    throw err
   }
 }
 

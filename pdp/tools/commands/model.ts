@@ -10,7 +10,7 @@ export function addModelCommands(program: Command, io: NodeJS.Process): void {
   model
     .command('test')
     .description('Run the tests of store files (.fga.yaml). Prints one line for each failure.')
-    .argument('<file...>', 'store files, or patterns of file names')
+    .argument('<file...>', 'store files, models, or patterns of file names')
     .option('--allow-external-files', 'read files outside of the folder of the store file that names them')
     .option('--json', 'print JSON')
     .addHelpText(

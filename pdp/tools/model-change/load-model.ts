@@ -24,9 +24,7 @@ export async function loadModel(file: string, directory: string): Promise<Loaded
   const path = resolve(directory, file)
   const issues = new ValidationIssues()
   try {
-    const source: ModelSource | null = /\.ya?ml$/.test(path)
-      ? (await readStoreFile(path, { read: unconfined, issues })).model
-      : { kind: 'file', file: path, line: 1, from: path }
+    const source = (await readStoreFile(path, { read: unconfined, issues })).model
     const found = source === null ? null : await readModel(source, { read: unconfined, issues })
     if (source !== null && found !== null && issues.lines.length === 0) return { ...found, source }
   } catch (err) {

@@ -1,18 +1,29 @@
 /** Reads the files that a store file names: those of its own folder, and others only when that is allowed. */
 import { readFile, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, relative, resolve } from 'node:path'
-import type { ReadText } from './store-file.ts'
 
-/** `onOutside` is called for each file that is refused, with its path from the folder. */
-export function confinedTo(storeFile: string, onOutside: (path: string) => void): ReadText {
+/** The text of a file. Throws when it does not exist. */
+export type ReadText = (path: string) => Promise<string>
+
+class OutsideFolder extends Error {
+  override readonly name = 'OutsideFolder'
+}
+
+/** Reading a file outside of the folder throws; unreadableMessage says why. */
+export function confinedTo(storeFile: string): ReadText {
   return async (path) => {
     // By the real paths: a link may lead out of the folder.
     const folder = await realpath(dirname(resolve(storeFile)))
     const inside = relative(folder, await realpath(path))
     if (inside !== '..' && !inside.startsWith('../') && !isAbsolute(inside)) return readFile(path, 'utf8')
-    onOutside(relative(folder, resolve(path)))
-    throw new Error(`${path} is outside of ${folder}`)
+    throw new OutsideFolder(
+      `${relative(folder, resolve(path))} is outside of the folder of this file; allow it with --allow-external-files`,
+    )
   }
 }
 
 export const unconfined: ReadText = (path) => readFile(path, 'utf8')
+
+/** `what`: the file, such as "the model file m.fga". */
+export const unreadableMessage = (err: unknown, what: string): string =>
+  err instanceof OutsideFolder ? err.message : `${what} cannot be read`

@@ -3,9 +3,10 @@ import { dirname, join } from 'node:path'
 import { compileDocument } from '../../engine/decide/language/model-language.ts'
 import type { Model } from '../../engine/decide/model.ts'
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
+import { type ReadText, unreadableMessage } from './confined-files.ts'
 import type { ValidationIssues } from './located-yaml.ts'
 import { readSourceModel, type SourceModel } from './model-text.ts'
-import type { ModelSource, ReadText } from './store-file.ts'
+import type { ModelSource } from './store-file.ts'
 
 /** Null when there is something wrong with the model, which is then in `issues`. */
 export async function readModel(
@@ -19,7 +20,7 @@ export async function readModel(
   } catch (err) {
     if (!(err instanceof PdpError)) {
       if (source.kind === 'inline') throw err
-      issues.note(source.from, source.line, `the model file ${source.file} cannot be read`)
+      issues.note(source.from, source.line, unreadableMessage(err, `the model file ${source.file}`))
       return null
     }
     if (err.code !== 'request_invalid') throw err

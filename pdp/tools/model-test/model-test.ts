@@ -9,8 +9,9 @@ import { fileProblem } from '../../shared/process/command/file-problem.ts'
 import { confinedTo, unconfined } from './confined-files.ts'
 import { ValidationIssues } from './located-yaml.ts'
 import { readModel } from './model-file.ts'
+import { portabilityIssues } from './portability.ts'
 import { questionIssue, tupleIssue } from './question-issues.ts'
-import { type Refused, refusedModel, refusedTuples } from './serving-issues.ts'
+import { placed, type Refused, refusedModel, refusedTuples } from './serving-issues.ts'
 import { type Assertion, readStoreFile, type StoreFile, type StoreTest } from './store-file.ts'
 import { createWorld, type World } from './test-store.ts'
 
@@ -60,7 +61,9 @@ async function runFile(file: string, io: ModelTestIo, count: Count): Promise<voi
     for (const line of issues.lines) io.write(`${shortened(line, io)}\n`)
     return
   }
-  const { store, model, refused } = loaded
+  const { store, model, refused, warnings } = loaded
+  for (const { file: at, line, message } of warnings)
+    io.write(`WARNING ${shortened(`${at}:${line}`, io)}: OpenFGA refuses this: ${message}\n`)
   count.refused += refused.length
   for (const { file: at, line, message } of refused)
     io.write(`REFUSED ${shortened(`${at}:${line}`, io)}: serving refuses this: ${message}\n`)
@@ -83,18 +86,18 @@ async function runFile(file: string, io: ModelTestIo, count: Count): Promise<voi
 const worldOf = (model: Model, store: StoreFile, test: StoreTest): Promise<World> =>
   createWorld(model, [...store.tuples, ...test.tuples])
 
-type Loaded = { readonly store: StoreFile; readonly model: Model; readonly refused: readonly Refused[] }
+type Loaded = {
+  readonly store: StoreFile
+  readonly model: Model
+  readonly refused: readonly Refused[]
+  readonly warnings: readonly Refused[]
+}
 
 async function load(
   file: string,
   { issues, io }: { readonly issues: ValidationIssues; readonly io: ModelTestIo },
 ): Promise<Loaded | null> {
-  const read =
-    io.allowExternalFiles === true
-      ? unconfined
-      : confinedTo(file, (path) =>
-          issues.note(file, 1, `${path} is outside of the folder of this file; allow it with --allow-external-files`),
-        )
+  const read = io.allowExternalFiles === true ? unconfined : confinedTo(file)
   let store: StoreFile
   try {
     store = await readStoreFile(file, { read, issues })
@@ -113,7 +116,8 @@ async function load(
     if (issue !== null) issues.note(tuple.file, tuple.line, issue)
   }
   if (issues.lines.length > 0) return null
-  return { store, model, refused: [...refusedModel(found, source), ...refusedTuples(tuples)] }
+  const warnings = placed(portabilityIssues(found.document), found.placeOf, source)
+  return { store, model, warnings, refused: [...refusedModel(found, source), ...refusedTuples(tuples)] }
 }
 
 /** Absolute names of files below the working directory are long and say nothing more. */

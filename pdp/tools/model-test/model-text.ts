@@ -11,7 +11,8 @@ import {
 import { boundIssues, MODEL_CHARACTERS_MAX } from '../../engine/decide/language/model-bounds.ts'
 import { type PlaceOf, placesIn, START } from '../../engine/decide/language/places.ts'
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
-import type { ModelSource, ReadText } from './store-file.ts'
+import type { ReadText } from './confined-files.ts'
+import type { ModelSource } from './store-file.ts'
 
 /** `text`: what a manifest holds of it. Places are `line:column`, after the name of its file in a model of modules. */
 export type SourceModel = { readonly text: string; readonly document: ModelDocument; readonly placeOf: PlaceOf }

@@ -1,6 +1,7 @@
 /** Refusals that a store file would get from a PDP that serves: the model in a manifest, the tuples in an organization. */
 import { dirname, join } from 'node:path'
 import type { ModelDocument } from '../../engine/decide/language/document.ts'
+import type { DocumentIssue } from '../../engine/decide/language/document-issues.ts'
 import { compileDocument } from '../../engine/decide/language/model-language.ts'
 import type { PlaceOf } from '../../engine/decide/language/places.ts'
 import { reservedTypeIssues } from '../../engine/decide/restrictions.ts'
@@ -15,12 +16,16 @@ export type Refused = { readonly file: string; readonly line: number; readonly m
 
 /** Those of the model as it was read. */
 export function refusedModel({ document, placeOf }: SourceModel, source: ModelSource): readonly Refused[] {
-  const above = source.kind === 'inline' ? source.line : 0
-  return servingIssues(document, placeOf).map(({ place, message }) => {
-    const [, module, line = '1'] = /^(?:(.+):)?(\d+):\d+$/.exec(place) ?? []
-    const file = module === undefined ? source.file : join(dirname(source.file), module)
-    return { file, line: above + Number(line), message }
-  })
+  return servingIssues(document, placeOf).map(({ place, message }) => ({ ...lineOf(place, source), message }))
+}
+
+export const placed = (issues: readonly DocumentIssue[], placeOf: PlaceOf, source: ModelSource): readonly Refused[] =>
+  issues.map(({ spot, message }) => ({ ...lineOf(placeOf(spot), source), message }))
+
+function lineOf(place: string, source: ModelSource): { readonly file: string; readonly line: number } {
+  const [, module, line = '1'] = /^(?:(.+):)?(\d+):\d+$/.exec(place) ?? []
+  const file = module === undefined ? source.file : join(dirname(source.file), module)
+  return { file, line: (source.kind === 'inline' ? source.line : 0) + Number(line) }
 }
 
 function servingIssues(document: ModelDocument, placeOf: PlaceOf): readonly ValidationIssue[] {

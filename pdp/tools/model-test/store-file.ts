@@ -1,6 +1,7 @@
 /** The ecosystem's store files (`.fga.yaml`): a model, tuples, and what is expected of them. */
 import { dirname, resolve } from 'node:path'
 import type { JsonObject } from '../../shared/domain/json.ts'
+import { type ReadText, unreadableMessage } from './confined-files.ts'
 import { type Located, Reader, type ValidationIssues } from './located-yaml.ts'
 import { type FileTuple, readTupleFile, readTuples } from './tuple-file.ts'
 
@@ -40,14 +41,12 @@ export type StoreFile = {
   readonly tuples: readonly FileTuple[]
   readonly tests: readonly StoreTest[]
 }
-/** The text of a file. Throws when it does not exist. */
-export type ReadText = (path: string) => Promise<string>
 type Context = { readonly reader: Reader; readonly read: ReadText; readonly issues: ValidationIssues }
 
 const STORE = ['name', 'model', 'model_file', 'tuples', 'tuple_file', 'tuple_files', 'tests']
 const TEST = ['name', 'description', 'tuples', 'tuple_file', 'tuple_files', 'check', 'list_objects', 'list_users']
 
-/** Mistakes in the file, or in the tuple files that it names, are noted in `issues`. */
+/** Mistakes in the file, or in the tuple files that it names, are noted in `issues`. A model alone is a store without tuples. */
 export async function readStoreFile(
   file: string,
   options: { read: ReadText; issues: ValidationIssues },
@@ -55,7 +54,14 @@ export async function readStoreFile(
   const { read, issues } = options
   const reader = new Reader(file, issues)
   const context = { reader, read, issues }
-  const root = reader.map(reader.parse(await read(file)), 'the store file', STORE)
+  const text = await read(file)
+  if (/\.(?:fga|mod)$/.test(file) || (file.endsWith('.json') && /"type_definitions"\s*:/.test(text)))
+    return { model: { kind: 'file', file, line: 1, from: file }, tuples: [], tests: [] }
+  if (file.endsWith('.zed') || (/^schema(?:File)?\s*:/m.test(text) && !/^model(?:_file)?\s*:/m.test(text))) {
+    reader.note(1, 'this is of SpiceDB: "portcullis import spicedb" reads it, and plays its assertions')
+    return { model: null, tuples: [], tests: [] }
+  }
+  const root = reader.map(reader.parse(text), 'the store file', STORE)
   const tests: StoreTest[] = []
   for (const value of reader.list(root.get('tests'), 'tests')) tests.push(await readTest(context, value, tests.length))
   return { model: modelSource(context, root), tuples: await allTuples(context, root), tests }
@@ -86,9 +92,11 @@ async function allTuples(context: Context, at: ReadonlyMap<string, Located>): Pr
     const name = reader.text(value, 'a tuple file')
     if (name === null) continue
     const file = resolve(dirname(reader.file), name)
-    const text = await read(file).catch(() => null)
-    if (text === null) reader.note(value.line, `the tuple file ${name} cannot be read`)
-    else tuples.push(...readTupleFile(new Reader(file, issues), text))
+    const text = await read(file).catch((err: unknown) => {
+      reader.note(value.line, unreadableMessage(err, `the tuple file ${name}`))
+      return null
+    })
+    if (text !== null) tuples.push(...readTupleFile(new Reader(file, issues), text))
   }
   return tuples
 }
