@@ -24,11 +24,13 @@ export function readExternal(reader: YamlReader, node: Node, resources: readonly
   const claims = readClaims(reader, members.claims)
   if (values !== null && claims.organization === undefined)
     reader.report(members.organization_values, 'organization_values needs claims.organization')
+  const former = members.renamed_from === null ? null : reader.text(members.renamed_from, 'renamed_from')
   if (prefix === null || only === undefined) return null
   return {
     audience: more.length === 0 ? only : [only, ...more],
     ...(workloads && { workloads }),
     subject_prefix: prefix,
+    ...(former !== null && { renamed_from: former }),
     organizations,
     claims,
     ...(members.typ !== null && { typ: readTyp(reader, members.typ) }),
@@ -38,13 +40,28 @@ export function readExternal(reader: YamlReader, node: Node, resources: readonly
 }
 
 /** The prefixes of two issuers that could make one subject, as a sentence; null: none. */
-export function prefixConflict(issuers: readonly (IssuerTerms | null)[]): string | null {
-  const prefixes = issuers.filter((issuer) => issuer !== null).map(({ subject_prefix: prefix }) => prefix)
-  for (const [at, prefix] of prefixes.entries()) {
-    const other = prefixes.find((one, index) => index !== at && one.startsWith(prefix))
-    if (other !== undefined) return `the subject_prefix ${other} begins with ${prefix}, that of another issuer`
+export function prefixConflict(issuers: readonly Named[]): string | null {
+  for (const one of issuers) {
+    const { external: terms } = one
+    if (terms === null) continue
+    const prefix = terms.subject_prefix
+    const other = issuers.find(
+      (two) => two !== one && two.external?.subject_prefix.startsWith(prefix) === true && !isRenamed(one, two),
+    )
+    if (other === undefined) continue
+    const unlike = `the subject_prefix ${other.external?.subject_prefix} begins with ${prefix}, that of another issuer`
+    return other.external?.subject_prefix === prefix
+      ? `${unlike}; if ${one.issuer} and ${other.issuer} are two names of one issuer, say so by renamed_from`
+      : unlike
   }
   return null
+}
+
+type Named = { readonly issuer: string; readonly external: IssuerTerms | null }
+
+function isRenamed(one: Named, other: Named): boolean {
+  if (one.external?.subject_prefix !== other.external?.subject_prefix) return false
+  return one.external?.renamed_from === other.issuer || other.external?.renamed_from === one.issuer
 }
 
 function readTyp(reader: YamlReader, node: Node): (typeof TOKEN_TYPES)[number] {

@@ -50,6 +50,10 @@ export const EXTERNAL = {
     textLike(SUBJECT_PREFIX),
     'Goes before each subject, client and group of the issuer, after a ~: with idp:, the subject alice is user:~idp:alice. No prefix may begin with that of another issuer.',
   ),
+  renamed_from: optional(
+    TEXT,
+    'The former name of the issuer, for the days in which tokens of both names are in use: another entry of issuers, with the same subject_prefix, whose subjects are the same people.',
+  ),
   organizations: required(
     listOf(textLike(ID)),
     'The organizations that tokens of the issuer may be bound to. If there is only one and claims.organization is not set, all tokens are bound to it.',

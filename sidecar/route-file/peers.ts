@@ -68,7 +68,7 @@ export function readIssuers(
   if (issuers === null) return null
   if (issuers.filter(({ introspection }) => introspection !== null).length > 1)
     reader.report(node, 'only one issuer may have introspection, because an opaque token does not name its issuer')
-  const conflict = prefixConflict(issuers.map(({ external }) => external))
+  const conflict = prefixConflict(issuers)
   if (conflict !== null) reader.report(node, conflict)
   if (new Set(issuers.map(({ issuer }) => issuer)).size < issuers.length)
     reader.report(node, 'issuers names an issuer twice')

@@ -17,6 +17,8 @@ export type IssuerTerms = {
   readonly claims?: IssuerClaimNames
   /** Goes before each subject, client and group, so that none of them is one of ours or of another issuer. */
   readonly subject_prefix: string
+  /** The issuer whose people and clients these are: it has the same prefix, as long as tokens of both are in use. */
+  readonly renamed_from?: string
   /** The only organizations in which the issuer may speak for anybody. */
   readonly organizations: readonly string[]
   /** Our organization by the value of the organization claim; without it the claim names our organization itself. */

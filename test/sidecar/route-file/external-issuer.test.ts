@@ -67,6 +67,30 @@ describe('a mistake is', () => {
   })
 })
 
+describe('one issuer under an old and a new name', () => {
+  const two = (former: string, prefixes = ['"idp:"', '"idp:"']): string[] =>
+    issues(
+      ready('GET /a: public').replace(
+        /issuers: .*/,
+        `issuers: [{issuer: https://old.test, external: {subject_prefix: ${prefixes[0]}, organizations: [a]}}, {issuer: https://new.test, external: {subject_prefix: ${prefixes[1]}, organizations: [a]${former}}}]`,
+      ),
+    )
+
+  test('has the same subjects where the new one says so', () => {
+    expect(two(', renamed_from: https://old.test')).toEqual([])
+  })
+
+  test.each<[string, string, string[]?]>([
+    ['', 'two names of one issuer, say so by renamed_from'],
+    [', renamed_from: https://old.test/', 'two names of one issuer, say so by renamed_from'],
+    [', renamed_from: https://new.test', 'two names of one issuer, say so by renamed_from'],
+    [', renamed_from: [https://old.test]', 'renamed_from must be a string'],
+    [', renamed_from: https://old.test', 'the subject_prefix idp:x begins with idp:, that', ['"idp:"', '"idp:x"']],
+  ])('has not with %j', (former, message, prefixes) => {
+    expect(two(former, prefixes).join('\n')).toContain(message)
+  })
+})
+
 describe('two names at a time', () => {
   const named = (resource: string): string => ready('GET /a: public').replace(/resource: .*/, `resource: ${resource}`)
 

@@ -132,7 +132,7 @@ export function createExternalIssuers(deps: IssuersDeps): ExternalIssuers {
       if (issuer === deps.issuer) throw new PdpError('conflict', 'this is our own issuer')
       return sql.transaction(async (tx) => {
         await deps.appendJournal(tx, ENVIRONMENT, [{ kind: 'trusted_issuer', id: issuer, op: 'write' }], context)
-        await requireOwnPrefix(tx, issuer, document.subject_prefix)
+        await requireOwnPrefix(tx, issuer, document)
         if (document.introspection !== undefined) await requireOnlyIntrospection(tx, issuer)
         const [former] = await tx.query<{ document: StoredDocument }>(
           'select document from trusted_issuer where issuer = $1',
@@ -247,11 +247,16 @@ async function requireOnlyIntrospection(tx: Queries, issuer: string): Promise<vo
 }
 
 /** Throws PdpError `conflict` for a prefix by which two issuers, or an issuer and a user of before, could be one subject. */
-async function requireOwnPrefix(tx: Queries, issuer: string, prefix: string): Promise<void> {
+async function requireOwnPrefix(
+  tx: Queries,
+  issuer: string,
+  { subject_prefix: prefix, renamed_from: former = '' }: TrustedIssuerDocument,
+): Promise<void> {
   const [other] = await tx.query<{ issuer: string; prefix: string }>(
     `select issuer, document ->> 'subject_prefix' as prefix from trusted_issuer where issuer <> $1
-     and (starts_with(document ->> 'subject_prefix', $2) or starts_with($2, document ->> 'subject_prefix')) limit 1`,
-    [issuer, prefix],
+     and (starts_with(document ->> 'subject_prefix', $2) or starts_with($2, document ->> 'subject_prefix'))
+     and not (document ->> 'subject_prefix' = $2 and (issuer = $3 or coalesce(document ->> 'renamed_from', '') = $1)) limit 1`,
+    [issuer, prefix, former],
   )
   if (other !== undefined) {
     throw new PdpError('conflict', `subject_prefix: ${other.issuer} has ${other.prefix}, and one begins with the other`)

@@ -85,6 +85,12 @@ const ISSUER_PARTS: { readonly [name: string]: JsonSchema } = {
     description:
       'A subject of this issuer becomes `user:~<prefix><sub>`: with `partner:`, `user:~partner:<sub>`. Our own ids never begin with `~`. A prefix must not begin with the prefix of another issuer.',
   },
+  renamed_from: {
+    ...URL_TEXT,
+    minLength: 1,
+    description:
+      'The former name of this issuer, for the days in which tokens of both names are in use: another trusted issuer with the same `subject_prefix`, whose subjects are the same people.',
+  },
   ssf: SIGNALS,
   organizations: { type: 'array', minItems: 1, maxItems: 1_000, uniqueItems: true, items: ID },
 }

@@ -53,6 +53,36 @@ describe('/v1/trusted-issuers', () => {
     expect((await send('PUT', path, { ...document, ...change })).status).toBe(400)
   })
 
+  describe('of one provider under an old and a new name', () => {
+    const pathOf = (name: string) => `/v1/trusted-issuers/${encodeURIComponent(`https://${name}.example`)}`
+    const former = { renamed_from: 'https://old.example' }
+    beforeAll(async () => {
+      expect((await send('PUT', pathOf('old'), document)).status).toBe(201)
+    })
+    afterAll(async () => {
+      for (const name of ['old', 'new']) await send('DELETE', pathOf(name))
+    })
+
+    test.each([
+      ['nobody says so', {}],
+      ['another name is said', { renamed_from: 'https://else.example' }],
+      ['it is its own former name', { renamed_from: 'https://new.example' }],
+      ['the prefix is only alike', { ...former, subject_prefix: 'idp:x' }],
+      ['the prefix is only the beginning', { ...former, subject_prefix: 'idp' }],
+    ])('are refused where %s', async (_, change) => {
+      expect((await send('PUT', pathOf('new'), { ...document, ...change })).status).toBe(409)
+    })
+
+    test('have the same subjects, and each may be written again', async () => {
+      expect((await send('PUT', pathOf('new'), { ...document, ...former })).status).toBe(201)
+      expect((await send('PUT', pathOf('old'), document)).status).toBe(200)
+      expect((await send('PUT', pathOf('third'), { ...document, ...former })).status).toBe(409)
+      expect((await send('PUT', pathOf('new'), document)).status).toBe(409)
+      expect((await send('DELETE', pathOf('old'))).status).toBe(204)
+      expect((await send('PUT', pathOf('new'), { ...document, ...former })).status).toBe(200)
+    })
+  })
+
   describe('with a transmitter', () => {
     const ssf = {
       delivery: 'poll',
