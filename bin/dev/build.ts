@@ -1,4 +1,4 @@
-/** `npm run build`: JavaScript and declarations in dist/, with the files beside the code that it reads when it runs. */
+/** `npm run build`: JavaScript and declarations in dist/, with the playground and the files beside the code that it reads when it runs. */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, cpSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,3 +15,4 @@ for (const folder of ['pdp', 'sidecar']) {
   }
 }
 for (const bin of ['pdp/bin.js', 'sidecar/bin.js']) chmodSync(join('dist', bin), 0o755)
+await import('./playground/build.ts')

@@ -27,15 +27,13 @@ export class Coding {
     return code
   }
 
-  /** The message with names as the store file has them; only what comes before its first blank is coded. */
+  /** A text of the engine with names as the store file has them. In words that are no names nothing looks like a code. */
   decoded(message: string): string {
     const names = new Map([...this.#codes].map(([key, code]) => [code, key.slice('t '.length)]))
-    const coded = message.split(' ', 1)[0] ?? ''
-    const decoded = coded.replace(
-      /([tri]\d+)(?:-direct|-named|-spared)?(?=[:#@]|$)/g,
+    return message.replace(
+      /(?<![\w-])([tri]\d+)(?:-direct|-named|-spared)?(?![\w-])/g,
       (whole, code) => names.get(code) ?? whole,
     )
-    return `${decoded}${message.slice(coded.length)}`
   }
 
   type(name: string): string {

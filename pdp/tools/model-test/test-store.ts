@@ -1,5 +1,5 @@
 /** Tuples under a model, in a memory store, asked by what answers when a PDP serves: what a store file's tests ask. */
-import { answerCheck } from '../../engine/decide/check.ts'
+import { type Answer, answerCheck } from '../../engine/decide/check.ts'
 import { ConditionRun } from '../../engine/decide/conditions/run.ts'
 import type { Model } from '../../engine/decide/model.ts'
 import type { View } from '../../engine/decide/view.ts'
@@ -17,9 +17,17 @@ import type { FileTuple } from './tuple-file.ts'
 export type World = {
   /** `user`: `type:id`, `type:id#relation` or `type:*`. Throws PdpError `evaluation_limit` and `condition_failed`, as all three do. */
   check(user: string, relation: string, object: string, context: JsonObject): Promise<boolean>
+  /** As check, with the way to it or what is missing, under the names of the file. */
+  explain(user: string, relation: string, object: string, context: JsonObject): Promise<Explained>
   objects(user: string, relation: string, type: string, context: JsonObject): Promise<readonly string[]>
   /** Those that hold it by name, and `type:*` if everybody of the type does who is not named otherwise. */
   users(object: string, relation: string, filter: UserFilter, context: JsonObject): Promise<readonly string[]>
+}
+export type Explained = {
+  readonly allowed: boolean
+  readonly path: readonly string[]
+  readonly missing: readonly string[]
+  readonly details: readonly string[]
 }
 type Question = { readonly subject: string; readonly relation: string; readonly object: string }
 
@@ -39,8 +47,7 @@ export async function createWorld(model: Model, tuples: readonly FileTuple[]): P
   }
   if (changes.size > 0) await store.write(ORGANIZATION, [...changes.values()], { context })
   const moments = residentEvaluator(store, new EventLoopTurns())
-  const ask = async (questions: readonly Question[], asked: JsonObject): Promise<readonly boolean[]> => {
-    const evaluate = (view: View) => answerAll(view, coded, { questions, context: asked })
+  const answers = async (evaluate: (view: View) => readonly Answer[] | undefined): Promise<readonly Answer[]> => {
     try {
       return (await moments.ask({ organization: ORGANIZATION, evaluate })).value
     } catch (err) {
@@ -48,15 +55,22 @@ export async function createWorld(model: Model, tuples: readonly FileTuple[]): P
       throw new PdpError(err.code, coding.decoded(err.message), { missingContext: err.missingContext })
     }
   }
+  const ask = async (questions: readonly Question[], asked: JsonObject): Promise<readonly boolean[]> =>
+    (await answers((view) => answerAll(view, coded, { questions, context: asked }))).map(({ allowed }) => allowed)
+  const question = (user: string, relation: string, object: string): Question => ({
+    subject: coding.subject(user),
+    relation: coding.relation(relation),
+    object: coding.object(object),
+  })
   const named = namesIn(tuples)
   return {
     async check(user, relation, object, asked) {
-      const question = {
-        subject: coding.subject(user),
-        relation: coding.relation(relation),
-        object: coding.object(object),
-      }
-      return (await ask([question], asked))[0] === true
+      return (await ask([question(user, relation, object)], asked))[0] === true
+    },
+    async explain(user, relation, object, asked) {
+      const questions = [question(user, relation, object)]
+      const [answer] = await answers((view) => answerAll(view, coded, { questions, context: asked, explain: true }))
+      return explained(answer, (text) => coding.decoded(text))
     },
     async objects(user, relation, type, asked) {
       const candidates = ofType([...named.objects, user.replace(/#.*$/, '')], type)
@@ -84,16 +98,27 @@ export async function createWorld(model: Model, tuples: readonly FileTuple[]): P
   }
 }
 
+function explained(answer: Answer | undefined, decoded: (text: string) => string): Explained {
+  const { path = [], missing = [], details = [] } = answer?.reason ?? {}
+  const texts = (all: readonly string[]): readonly string[] => [...new Set(all.map(decoded))]
+  const steps = path.flatMap((step) => Object.entries(step).map(([kind, text]) => `${kind.replace('_', ' ')} ${text}`))
+  return { allowed: answer?.allowed === true, path: texts(steps), missing: texts(missing), details: texts(details) }
+}
+
 function answerAll(
   view: View,
   model: Model,
-  of: { readonly questions: readonly Question[]; readonly context: JsonObject },
-): readonly boolean[] | undefined {
-  const common = { organization: ORGANIZATION, app: null, conditions: new ConditionRun(view, of.context) }
-  const answers = of.questions.map(({ subject, relation, object: resource }) =>
-    answerCheck(view, model, { ...common, subject }, { relation, resource }),
-  )
-  return answers.includes(undefined) ? undefined : answers.map((answer) => answer?.allowed === true)
+  of: { readonly questions: readonly Question[]; readonly context: JsonObject; readonly explain?: true },
+): readonly Answer[] | undefined {
+  const { questions, context, ...rest } = of
+  const common = { ...rest, organization: ORGANIZATION, app: null, conditions: new ConditionRun(view, context) }
+  const answers: Answer[] = []
+  for (const { subject, relation, object: resource } of questions) {
+    const answer = answerCheck(view, model, { ...common, subject }, { relation, resource })
+    if (answer === undefined) return undefined
+    answers.push(answer)
+  }
+  return answers
 }
 
 /** Whatever could be an answer: `objects` also where they stand as somebody's userset. */

@@ -84,7 +84,8 @@ const theme = EditorView.theme({
 
 for (const area of document.querySelectorAll('textarea[data-problems]')) edit(area)
 
-function edit(area) {
+/** `onChange`: told of each change. A text area may have `problems`, which finds what is wrong without the server. */
+export function edit(area, { onChange = () => {} } = {}) {
   const label = document.querySelector(`label[for="${area.id}"]`)
   const found = document.createElement('div')
   found.setAttribute('aria-live', 'polite')
@@ -112,10 +113,14 @@ function edit(area) {
       EditorView.contentAttributes.of({ 'aria-label': label.textContent, 'aria-multiline': 'true' }),
       EditorView.domEventHandlers({ beforeinput: replaceSelected }),
       EditorView.updateListener.of(({ docChanged, state }) => {
-        if (docChanged) area.value = state.doc.toString()
+        if (!docChanged) return
+        area.value = state.doc.toString()
+        onChange()
       }),
     ],
   })
+  // A keyboard scrolls a long text also without a cursor in it.
+  view.scrollDOM.tabIndex = 0
   area.hidden = true
   label.removeAttribute('for')
   label.onclick = () => view.focus()
@@ -145,11 +150,7 @@ function replaceSelected(event, view) {
 
 /** By the server's own parser. A check that does not come leaves the form as it is. */
 async function problemsOf(area, found, doc) {
-  const body = new URLSearchParams(new FormData(area.form))
-  body.set('action', 'problems')
-  const answer = await fetch(area.dataset.problems, { method: 'POST', body }).catch(() => null)
-  if (answer === null || !answer.headers.get('content-type')?.startsWith('application/json')) return []
-  const problems = await answer.json()
+  const problems = await (area.problems?.() ?? asked(area))
   found.replaceChildren(list(problems))
   return problems.map(({ line, column, message }) => {
     const at = doc.line(Math.min(Math.max(line, 1), doc.lines))
@@ -157,6 +158,13 @@ async function problemsOf(area, found, doc) {
     const word = /^[^\s,[\]()]+/.exec(at.text.slice(from - at.from))?.[0].length ?? 0
     return { from, to: from + word, severity: 'error', message }
   })
+}
+
+async function asked(area) {
+  const body = new URLSearchParams(new FormData(area.form))
+  body.set('action', 'problems')
+  const answer = await fetch(area.dataset.problems, { method: 'POST', body }).catch(() => null)
+  return answer?.headers.get('content-type')?.startsWith('application/json') ? answer.json() : []
 }
 
 function list(problems) {

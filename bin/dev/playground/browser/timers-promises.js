@@ -1,0 +1,1 @@
+export const setImmediate = () => new Promise((done) => globalThis.setImmediate(done))

@@ -1,0 +1,5 @@
+export class Worker {
+  constructor() {
+    throw new Error('the page has one thread')
+  }
+}
