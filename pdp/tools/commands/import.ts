@@ -21,7 +21,7 @@ import { readModelText } from '../model-test/model-text.ts'
 import { readStoreFile } from '../model-test/store-file.ts'
 import { addConnectionOptions, type ConnectionOptions, connect, find } from './connection.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
-import { addUserImportCommand } from './import-users.ts'
+import { addUserImportCommand, USERS_PER_IMPORT } from './import-users.ts'
 import { importLines, importNothing } from './relationships.ts'
 
 type Options = ConnectionOptions & {
@@ -42,8 +42,6 @@ refused, nothing is imported, and no user is created. With --dry-run a running P
 
 Exit status: 0 imported, or with --dry-run could be imported; 2 something is refused, or failed.`
 
-/** As many as the PDP takes at once. */
-const USERS_PER_IMPORT = 20_000
 /** As a trusted issuer may have it. */
 const SUBJECT_PREFIX = /^[\x21\x22\x24-\x7e]{1,64}$/
 

@@ -1,6 +1,7 @@
 /** The command `relationships`: writes, deletes, imports and exports tuples of an organization. */
 
 import { createReadStream } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Command, InvalidArgumentError } from 'commander'
@@ -8,19 +9,23 @@ import { messageOf } from '../../shared/base/error-message.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
 import { parseTuple } from '../../shared/domain/names.ts'
 import { fileProblem } from '../../shared/process/command/file-problem.ts'
+import { Reader, ValidationIssues } from '../model-test/located-yaml.ts'
+import { readTupleFile } from '../model-test/tuple-file.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT, problemError, type Run } from './errors.ts'
 
 const TUPLE = 'type:id#relation@subject, such as invoice:42#viewer@user:alice'
 const importHelp = (command: string): string => `
 Each line is a tuple, optionally followed by the time at which it expires, or the same as JSON. Empty lines and lines
-that begin with # are skipped. 1,000 lines are stored at a time: all of them, or none. After an error, correct the line and
+that begin with # are skipped. A file that ends in .csv, .json or .yaml has them as OpenFGA writes them (fga tuple read);
+then a line is a tuple. 1,000 lines are stored at a time: all of them, or none. After an error, correct the line and
 continue with --after-line.
 
 Examples:
   ${command} import tuples.txt -o acme
   ${command} export -o acme | ${command} import - -o copy`
 
+type WriteOptions = ConnectionOptions & { readonly expiresAt?: string }
 type Filter = { readonly object?: string; readonly relation?: string; readonly subject?: string }
 
 export function addRelationshipCommands(
@@ -30,12 +35,13 @@ export function addRelationshipCommands(
 ): void {
   const group = program.command(name).description('Tuples of an organization, on a running PDP.')
   for (const op of ['write', 'delete'] as const) {
-    addConnectionOptions(
+    const command = addConnectionOptions(
       group
         .command(op)
         .description(`${op === 'write' ? 'Write' : 'Delete'} the tuples: all of them, or none if one is refused.`)
         .argument('<tuple...>', TUPLE),
-    ).action((tuples: readonly string[], options: ConnectionOptions) => run(() => write({ op, tuples, options, io })))
+    ).action((tuples: readonly string[], options: WriteOptions) => run(() => write({ op, tuples, options, io })))
+    if (op === 'write') command.option('--expires-at <time>', 'when the tuples end, such as 2031-01-31T12:00:00Z')
   }
   addConnectionOptions(
     group
@@ -85,13 +91,15 @@ function requireTuple(text: string, place: string): void {
 async function write(asked: {
   op: 'write' | 'delete'
   tuples: readonly string[]
-  options: ConnectionOptions
+  options: WriteOptions
   io: NodeJS.Process
 }): Promise<number> {
   const { op, tuples, options, io } = asked
   for (const [i, tuple] of tuples.entries()) requireTuple(tuple, `/${op}/${i}`)
+  const { expiresAt: expires_at } = options
+  const sent = expires_at === undefined ? tuples : tuples.map((tuple) => ({ ...parseTuple(tuple), expires_at }))
   const { connection, path } = await open(options, io, 'relationships:write')
-  const response = await connection.send({ method: 'POST', path, body: { [op]: tuples } })
+  const response = await connection.send({ method: 'POST', path, body: { [op]: sent } })
   const body: unknown = await response.json()
   const deleted = op === 'delete' ? deletedCount(body, tuples.length) : 0
   const text = op === 'write' ? `stored: ${tuples.length}` : `deleted: ${deleted}`
@@ -139,9 +147,24 @@ async function importFile(
   options: ConnectionOptions & { afterLine?: number },
   io: NodeJS.Process,
 ): Promise<number> {
+  if (/\.(?:csv|json|ya?ml)$/i.test(file)) return importLines(await openFgaTuples(file), options, io)
   const source = file === '-' ? io.stdin : createReadStream(file)
   if (file !== '-') await readable(source, file)
   return importLines(source, options, io)
+}
+
+/** As lines of JSON. Throws CliError with every line that is wrong. */
+async function openFgaTuples(file: string): Promise<Readable> {
+  const text = await readFile(file, 'utf8').catch((err: Error) => {
+    throw new CliError(fileProblem(file, err), { cause: err })
+  })
+  const issues = new ValidationIssues()
+  const tuples = readTupleFile(new Reader(file, issues), text)
+  if (issues.lines.length > 0) throw new CliError(['nothing was stored', ...issues.lines].join('\n  '))
+  const lines = tuples.map(({ object, relation, user: subject, condition }) =>
+    JSON.stringify({ object, relation, subject, condition }),
+  )
+  return Readable.from([Buffer.from(lines.join('\n'))])
 }
 
 /** Throws CliError where the organization is unknown, or the token may not write its tuples. */

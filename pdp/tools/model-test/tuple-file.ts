@@ -22,8 +22,13 @@ export function readTupleFile(reader: Reader, text: string): readonly FileTuple[
   return []
 }
 
+/** A list, or the answer that `fga tuple read` prints. */
 export function readTuples(reader: Reader, value: Located | undefined): readonly FileTuple[] {
-  return reader.list(value, 'tuples').map((item) => readTuple(reader, item, item.line))
+  const printed = value?.kind === 'map' ? value.entries.get('tuples') : undefined
+  return reader.list(printed ?? value, 'tuples').map((item) => {
+    const key = item.kind === 'map' ? item.entries.get('key') : undefined
+    return readTuple(reader, key ?? item, item.line)
+  })
 }
 
 function readTuple(reader: Reader, value: Located, line: number): FileTuple {

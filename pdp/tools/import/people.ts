@@ -1,0 +1,117 @@
+/** People as other systems export them: a realm of Keycloak with its users, and the bulk export of Auth0, as lines of an import. */
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts'
+
+/** `lines`: JSON objects of POST /v1/users:import. `notes`: who is left out, and what has to be done besides. */
+export type People = { readonly lines: readonly string[]; readonly notes: readonly string[] }
+type Read = { readonly person: JsonObject; readonly hasHash: boolean } | 'blocked' | 'program'
+
+/** Null for a file of neither. */
+export function readPeople(text: string): People | null {
+  const users = usersOfRealm(text)
+  if (users !== null) return peopleOf(users.map(fromKeycloak))
+  const [first = ''] = text.trimStart().split('\n', 1)
+  const sample = parsed(first)
+  if (!isJsonObject(sample) || auth0Id(sample) === null) return null
+  const lines = text.split('\n').filter((line) => line.trim() !== '')
+  return peopleOf(lines.map((line) => fromAuth0(parsed(line))))
+}
+
+function peopleOf(all: readonly (Read | null)[]): People {
+  const read = all.filter((one) => one !== null)
+  const count = (of: Read): number => read.filter((one) => one === of).length
+  const found = read.filter((one) => typeof one === 'object')
+  const without = found.filter(({ hasHash }) => !hasHash).length
+  const parts: readonly (readonly [number, string])[] = [
+    [all.length - read.length, 'cannot be read, and are left out'],
+    [count('blocked'), 'are disabled, and are left out: they must not sign in here'],
+    [count('program'), 'are accounts of programs, and are left out: they become clients'],
+    [without, 'have no password that can be brought: they set one, or sign in at another provider'],
+  ]
+  return {
+    lines: found.map(({ person }) => JSON.stringify(person)),
+    notes: parts.flatMap(([number, what]) => (number === 0 ? [] : [`${number} ${what}`])),
+  }
+}
+
+/** `kc.sh export` writes a realm with its users, or files with the users of a realm. */
+function usersOfRealm(text: string): readonly unknown[] | null {
+  if (!/"(?:realm|users)"\s*:/.test(text)) return null
+  const value = parsed(text)
+  return isJsonObject(value) && typeof value.realm === 'string' && Array.isArray(value.users) ? value.users : null
+}
+
+function fromKeycloak(value: unknown): Read | null {
+  if (!isJsonObject(value) || typeof value.id !== 'string') return null
+  if (value.serviceAccountClientId != null) return 'program'
+  if (value.enabled === false) return 'blocked'
+  const { firstName, lastName, credentials } = value
+  const name = [firstName, lastName].filter((part) => typeof part === 'string' && part !== '').join(' ')
+  const hashes = Array.isArray(credentials) ? credentials.map(keycloakHash) : []
+  return personOf({
+    id: value.id,
+    name,
+    email: value.email,
+    verified: value.emailVerified,
+    hash: hashes.find((hash) => hash !== null),
+  })
+}
+
+/** In PHC form; null for what is no password, or one that cannot be verified here. */
+function keycloakHash(value: unknown): string | null {
+  if (!isJsonObject(value) || value.type !== 'password') return null
+  const [secret, data] = [parsed(String(value.secretData)), parsed(String(value.credentialData))]
+  if (!isJsonObject(secret) || !isJsonObject(data)) return null
+  const [salt, hash] = [unpadded(secret.salt), unpadded(secret.value)]
+  const { algorithm, hashIterations: rounds } = data
+  const [, digest] = /^pbkdf2(?:-(sha256|sha512))?$/.exec(String(algorithm)) ?? [null, null]
+  if (digest !== null) return `$pbkdf2-${digest ?? 'sha1'}$i=${Number(rounds)}$${salt}$${hash}`
+  if (algorithm !== 'argon2' || !isJsonObject(data.additionalParameters)) return null
+  const parameters = data.additionalParameters
+  const one = (name: string): string => (Array.isArray(parameters[name]) ? String(parameters[name][0]) : '')
+  // Keycloak knows the versions 1.0 and 1.3, which are 16 and 19.
+  const version = one('version') === '1.0' ? 16 : 19
+  return `$argon2${one('type')}$v=${version}$m=${one('memory')},t=${Number(rounds)},p=${one('parallelism')}$${salt}$${hash}`
+}
+
+const unpadded = (base64: unknown): string => String(base64).replace(/=+$/, '')
+
+/** `sub` in its tokens. */
+function auth0Id({ user_id: id, _id: oid }: JsonObject): string | null {
+  if (typeof id === 'string') return id
+  return isJsonObject(oid) && typeof oid.$oid === 'string' ? `auth0|${oid.$oid}` : null
+}
+
+function fromAuth0(value: unknown): Read | null {
+  const id = isJsonObject(value) ? auth0Id(value) : null
+  if (!isJsonObject(value) || id === null) return null
+  if (value.blocked === true) return 'blocked'
+  const { email, email_verified: verified, name, passwordHash, password_hash } = value
+  return personOf({ id, name, email, verified, hash: passwordHash ?? password_hash })
+}
+
+function personOf(of: {
+  readonly id: string
+  readonly name: unknown
+  readonly email: unknown
+  readonly verified: unknown
+  readonly hash: unknown
+}): Read {
+  const email = typeof of.email === 'string' && of.email !== '' ? of.email : null
+  const name = typeof of.name === 'string' && of.name !== '' ? of.name : null
+  const hasHash = typeof of.hash === 'string' && of.hash !== ''
+  const person = {
+    id: of.id,
+    ...(email === null ? {} : { email, email_verified: of.verified === true }),
+    ...(name === null ? {} : { name }),
+    ...(hasHash ? { password_hash: String(of.hash) } : {}),
+  }
+  return { person, hasHash }
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return null
+  }
+}
