@@ -136,8 +136,19 @@ const UNREAD: Text = { body: null, text: null }
 export function verifyToken(guarded: GuardedRequest, { tokens }: AuthenticationDeps): Verified | Promise<Verified> {
   const credentials = parseAuthorization(guarded.request.authorization)
   const verifying = tokens.verify(credentials.token)
-  const verified = (claims: AccessClaims): Verified => ({ ...guarded, stage: 'verified', credentials, claims })
+  const verified = (claims: AccessClaims): Verified => {
+    requireTaken(claims, guarded.route)
+    return { ...guarded, stage: 'verified', credentials, claims }
+  }
   return verifying instanceof Promise ? verifying.then(verified) : verified(verifying)
+}
+
+/** Throws TokenError for a token that other routes of the file take, and this one does not. */
+function requireTaken({ issuer, audiences }: AccessClaims, { id, issuers, audience }: Route): void {
+  if (issuers !== null && !issuers.includes(issuer))
+    throw new TokenError('token_invalid', `${id} takes no tokens of ${issuer}`)
+  if (audience !== null && !audience.some((name) => audiences.includes(name)))
+    throw new TokenError('token_invalid', `aud does not name ${audience.join(' or ')}, as ${id} needs`)
 }
 
 /**

@@ -5,7 +5,7 @@
 import { VALUE_TYPES } from '../routes/context.ts'
 import { CONSTANTS_MAX, PARAMETER, PARAMETERS_MAX } from './context.ts'
 import { EXTERNAL, ISSUER } from './issuer-format.ts'
-import { LIMIT_MEMBERS } from './limits.ts'
+import { LIMIT_MEMBERS, TIME } from './limits.ts'
 import { SIGN_IN } from './sign-in-format.ts'
 import { ASSERTION } from './words/assertion.ts'
 import { CORS } from './words/cors.ts'
@@ -120,6 +120,7 @@ export const ROUTE = {
     'keep: passes bodies on unread where a service could take from one what the sidecar has read elsewhere: bodies of every type on routes whose checks read the query, and forms (application/x-www-form-urlencoded, multipart) and JSON for POST where PUT, PATCH or DELETE of the path has another check. judge: reads JSON, and refuses every other body, also where the checks take a parameter of the path that the service could take from the body instead. Default: neither.',
   ),
   body_bytes_max: optional(count(BODY_BYTES), 'Overrides the member of the same name of the file.'),
+  upstream_headers_ms: optional(count(TIME), 'Overrides the limit of the same name, for gRPC too.'),
   forward_token: optional(FLAG, 'Overrides the member of the same name of the file.'),
   mode: optional(oneOf(MODES), 'Overrides the member of the same name of the file.'),
   upgrade: optional(listOf({ const: 'websocket' }), 'Protocols that a request may upgrade to.'),
@@ -133,6 +134,11 @@ export const ROUTE = {
   ),
   cors: optional(mapOf(CORS), 'In place of the member of the same name of the file.'),
   step_up: optional(mapOf(STEP_UP, { minProperties: 1 }), 'How strong and how recent the sign-in must be (RFC 9470).'),
+  issuers: optional(oneOrMore(TEXT), 'Only tokens of these, of the issuers of the file, count here.'),
+  audience: optional(
+    oneOrMore(TEXT),
+    'A token must be for this audience, or one of a list, of those that the file takes (resource, and audience of issuers).',
+  ),
   sign_in: optional(
     FLAG,
     'false: a browser without a session gets 401 and problem documents here, as an API client does. A session counts there, too. Default: true, when the file has sign_in.',

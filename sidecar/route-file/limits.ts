@@ -7,7 +7,7 @@ import { count, type Members, optional } from './words/schema.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
 const COUNT = { min: 1, max: 1_000_000 }
-const TIME = { min: 10, max: 3_600_000 }
+export const TIME = { min: 10, max: 3_600_000 }
 
 /** The keys of `limits` in the route file. */
 export const LIMIT_KEYS = {

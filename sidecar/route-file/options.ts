@@ -5,15 +5,19 @@ import type { TokenFrom } from '../request/browser-token.ts'
 import type { RouteOptions } from '../routes/route.ts'
 import type { StepUp } from '../routes/step-up.ts'
 import { ACR, AGE_SECONDS, BODIES, BODY_BYTES, COOKIE, MODES, type ROUTE, STEP_UP, TOKEN_FROM } from './format.ts'
+import { TIME } from './limits.ts'
 import { readCors } from './words/cors.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
-export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'origins' | 'cors'>
+export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'origins' | 'cors'> & {
+  /** Names of issuers and audiences of the file; null: they have mistakes. */
+  readonly known: { readonly issuers: readonly string[] | null; readonly audiences: readonly string[] | null }
+}
 
 type OptionNodes = { readonly [key in Exclude<keyof typeof ROUTE, 'check' | 'context'>]: Node | null }
 
 /** Takes its defaults by name: callers have more in the same object, which would live as long as the route. */
-export const plainOptions = ({ forwardToken, shadow, origins, cors }: OptionDefaults): RouteOptions => ({
+export const plainOptions = ({ forwardToken, shadow, origins, cors }: Omit<OptionDefaults, 'known'>): RouteOptions => ({
   forwardToken,
   shadow,
   origins,
@@ -26,6 +30,9 @@ export const plainOptions = ({ forwardToken, shadow, origins, cors }: OptionDefa
   websocket: false,
   tokenFrom: null,
   stepUp: null,
+  issuers: null,
+  audience: null,
+  upstreamHeadersMs: null,
   signIn: true,
   context: [],
 })
@@ -59,9 +66,25 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
     origins: readOrigins(reader, nodes.origins) ?? defaults.origins,
     cors: nodes.cors === null ? defaults.cors : readCors(reader, nodes.cors),
     stepUp: nodes.step_up === null ? null : readStepUp(reader, nodes.step_up),
+    issuers: readKnown(reader, nodes.issuers, { what: 'issuers', known: defaults.known.issuers }),
+    audience: readKnown(reader, nodes.audience, { what: 'audience', known: defaults.known.audiences }),
+    upstreamHeadersMs:
+      nodes.upstream_headers_ms === null ? null : reader.count(nodes.upstream_headers_ms, 'upstream_headers_ms', TIME),
     signIn: nodes.sign_in === null || reader.boolean(nodes.sign_in, 'sign_in') !== false,
     context: [],
   }
+}
+
+/** One name or several of those that the file knows: with another one, no token would ever do. */
+function readKnown(
+  reader: YamlReader,
+  node: Node | null,
+  { what, known }: { readonly what: string; readonly known: readonly string[] | null },
+): readonly string[] | null {
+  const names = node === null ? null : reader.texts(node, what)
+  for (const name of names ?? [])
+    if (known !== null && !known.includes(name)) reader.report(node, `${name} is not one of ${known.join(', ')}`)
+  return names
 }
 
 export function readMode(reader: YamlReader, node: Node): boolean {

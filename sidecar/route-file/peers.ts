@@ -6,7 +6,17 @@ import type { IssuerTerms } from '../../pdp/shared/token/issuer-claims.ts'
 import { isSafeKeyUrl } from '../../pdp/shared/token/remote-keys.ts'
 import { prefixConflict, readExternal } from './external-issuer.ts'
 import { INTROSPECTION, ISSUER } from './issuer-format.ts'
-import { CONNECTIONS, HOST_AND_PORT, PDP, type PEER_FILES, TLS, UPSTREAM } from './words/peer-format.ts'
+import {
+  CONNECTIONS,
+  HOST_AND_PORT,
+  HOST_FIELD,
+  PDP,
+  type PEER_FILES,
+  SERVER_NAME,
+  SOCKET_PATH,
+  TLS,
+  UPSTREAM,
+} from './words/peer-format.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
 /** Only for an external issuer: it is asked about its tokens (RFC 7662). */
@@ -35,6 +45,12 @@ export type PeerFiles = {
 export type UpstreamEntry = PeerFiles & {
   /** Without a path. */
   readonly origin: string
+  /** Path of a unix socket, in place of the host and port of `origin`; null: none. */
+  readonly socketPath: string | null
+  /** The name that its certificate must be for; null: the host of `origin`. */
+  readonly serverName: string | null
+  /** The Host field that it gets; null: the client's. */
+  readonly host: string | null
   /** Uses HTTP/2, which gRPC services need. */
   readonly http2: boolean
   /** No upstream connection carries requests of two clients. */
@@ -148,7 +164,10 @@ export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEnt
   if (node === null) return null
   if (!isMap(reader.resolve(node))) {
     const origin = readOrigin(reader, node)
-    const plain = { http2: false, perClient: false, reuseAfterBody: false }
+    const plain = {
+      ...{ http2: false, perClient: false, reuseAfterBody: false },
+      ...{ socketPath: null, serverName: null, host: null },
+    }
     return origin === null ? null : { origin, ...plain, caFile: null, certFile: null, keyFile: null }
   }
   const members = reader.members(node, 'upstream', UPSTREAM)
@@ -164,7 +183,18 @@ export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEnt
     members.connections !== null && reader.choice(members.connections, 'connections', CONNECTIONS) === 'per_client'
   const reuseAfterBody =
     members.reuse_after_body !== null && reader.boolean(members.reuse_after_body, 'reuse_after_body') === true
-  return origin === null ? null : { origin, http2, perClient, reuseAfterBody, ...files }
+  if (members.server_name !== null && origin?.startsWith('http:'))
+    reader.report(members.server_name, 'server_name can be used only with an https URL')
+  const matching = (name: 'socket' | 'server_name' | 'host', form: RegExp, says: string): string | null => {
+    const text = members[name] === null ? null : reader.text(members[name], name)
+    if (text === null || form.test(text)) return text
+    reader.report(members[name], `${name} must be ${says}`)
+    return null
+  }
+  const socketPath = matching('socket', SOCKET_PATH, 'the absolute path of a unix socket')
+  const serverName = matching('server_name', SERVER_NAME, 'a host name')
+  const host = matching('host', HOST_FIELD, 'a host name, with a port if the service needs one')
+  return origin === null ? null : { origin, socketPath, serverName, host, http2, perClient, reuseAfterBody, ...files }
 }
 
 function readOrigin(reader: YamlReader, node: Node): string | null {

@@ -125,6 +125,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
     shadow: members.mode !== null && readMode(reader, members.mode),
     origins: originsOf(publicUrl ?? resource),
     cors,
+    known: knownTokens(issuers, resources),
   })
   const socket = upstream?.http2 === true ? routes.find(({ websocket }) => websocket) : undefined
   if (socket !== undefined)
@@ -158,6 +159,15 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const operating = { ...logging, hosts, probePaths, cors, headers, assertion, bodyBytesMax, trustedProxies, limits }
   return { ...peers, ...operating, resource, resources, publicUrl: seenUrl, routes, tests }
 }
+
+/** The file takes tokens of these issuers, for these audiences. */
+const knownTokens = (issuers: readonly IssuerEntry[] | null, resources: readonly string[] | null) => ({
+  issuers: issuers?.map(({ issuer }) => issuer) ?? null,
+  audiences:
+    issuers === null || resources === null
+      ? null
+      : [...new Set([...resources, ...issuers.flatMap(({ external }) => external?.audience ?? [])])],
+})
 
 /** By default, only pages of the resource's own origin may open WebSocket connections. */
 function originsOf(url: string | null): ReadonlySet<string> {

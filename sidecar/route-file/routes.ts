@@ -83,6 +83,8 @@ function parseRoute(
   if (counted > CHECKS_MAX)
     reader.report(checkNode, `a route may have at most ${CHECKS_MAX} checks, but this one has ${counted}`)
   if (isPublic && options.stepUp !== null) reader.report(checkNode, 'step_up cannot be used on a public route')
+  if (isPublic && (options.issuers !== null || options.audience !== null))
+    reader.report(checkNode, 'issuers and audience cannot be used on a public route')
   if (isPublic && options.tokenFrom !== null) reader.report(checkNode, 'token_from cannot be used on a public route')
   if (options.tokenFrom !== null && method !== 'GET')
     reader.report(keyNode, 'token_from needs the method GET, with which pages open connections and event streams')

@@ -284,7 +284,17 @@ export const usesRequest = (rules: string): boolean =>
 const WHOLE_PATH = '"from":"request","name":"path"'
 
 /** The rules of a route as text: equal texts mean equal protection. Parameters are compared by position in the path. */
-export function rulesOf({ check, context, stepUp, shadow, websocket, origins, pattern }: Route): string {
+export function rulesOf({
+  check,
+  context,
+  stepUp,
+  issuers,
+  audience,
+  shadow,
+  websocket,
+  origins,
+  pattern,
+}: Route): string {
   const places = pattern.segments.flatMap((one, at) => {
     if (one.kind === 'literal') return []
     // A part of a segment is another value than all of it.
@@ -298,6 +308,8 @@ export function rulesOf({ check, context, stepUp, shadow, websocket, origins, pa
     check,
     context,
     stepUp,
+    issuers,
+    audience,
     shadow,
     socket: websocket ? [...origins].sort() : null,
   }

@@ -74,6 +74,12 @@ export type RouteOptions = {
   /** Null: no page of another origin reads answers. */
   readonly cors: Cors | null
   readonly stepUp: StepUp | null
+  /** The only issuers, of those of the file, whose tokens count; null: all. */
+  readonly issuers: readonly string[] | null
+  /** A token must be for one of these as well; null: what the file says is enough. */
+  readonly audience: readonly string[] | null
+  /** The longest silence of the service before its answer, in milliseconds; null: as the file says. */
+  readonly upstreamHeadersMs: number | null
   /** Browsers are sent to sign in, where the file says how. */
   readonly signIn: boolean
   /** The context of its check's questions. */

@@ -107,10 +107,15 @@ function allowsMore(before: Route, now: Route): boolean {
   if (ALLOWANCES.some((name) => now[name] && !before[name])) return true
   if (now.body === 'keep' && before.body !== 'keep') return true
   if (sharesMore(before.cors, now.cors)) return true
+  if (takesMore(before.issuers, now.issuers) || takesMore(before.audience, now.audience)) return true
   if (now.tokenFrom !== null && !isDeepStrictEqual(before.tokenFrom, now.tokenFrom)) return true
   const isForPages = now.websocket || now.tokenFrom !== null
   return isForPages && [...now.origins].some((origin) => !before.origins.has(origin))
 }
+
+/** Null: all. */
+const takesMore = (before: readonly string[] | null, now: readonly string[] | null): boolean =>
+  before !== null && (now === null || now.some((name) => !before.includes(name)))
 
 function isWeakerStepUp({ stepUp: before }: Route, { stepUp: now }: Route): boolean {
   if (before === null) return false

@@ -104,11 +104,14 @@ function tlsIssues({ file: former, certificates: before }: Read, { file: next, c
 
 /** The peers: who decides, and who is behind. */
 function peerIssues({ file: former, certificates: before }: Read, { file: next, certificates: now }: Read): string[] {
-  const { origin, reuseAfterBody, perClient } = next.upstream
+  const { reuseAfterBody, perClient } = next.upstream
+  const placeOf = ({ upstream }: RouteFile): string => upstream.socketPath ?? upstream.origin
+  const nameOf = ({ upstream }: RouteFile): string => `${upstream.serverName} ${upstream.host}`
   const samePdp = isDeepStrictEqual(former.pdp, next.pdp) && !trustsMore(before.pdp, now.pdp)
   return [
     ...(samePdp ? [] : ['pdp: another PDP decides, or the sidecar reaches it in another way']),
-    ...(origin === former.upstream.origin ? [] : [`upstream: ${origin} gets the requests now`]),
+    ...(placeOf(former) === placeOf(next) ? [] : [`upstream: ${placeOf(next)} gets the requests now`]),
+    ...(nameOf(former) === nameOf(next) ? [] : ['upstream: the service is reached by another name now']),
     ...(trustsMore(before.upstream, now.upstream)
       ? ['upstream: certificates of the service are valid that were refused before']
       : []),

@@ -142,6 +142,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
     },
     forwarding: {
       upstream,
+      hostField: file.upstream.host,
       rules: createHeaderRules(file.headers, assertion),
       headers: file.headers,
       pace: {
@@ -301,7 +302,7 @@ function openUpstream(
   { resources }: RuntimeDeps,
   limits: SidecarLimits,
 ): Shared<Upstream> {
-  const { origin, http2, perClient, reuseAfterBody } = file.upstream
+  const { origin, socketPath, serverName, http2, perClient, reuseAfterBody } = file.upstream
   const bounds = {
     connectionsMax: limits.upstreamConnectionsMax,
     handshakesMax: limits.websocketsMax,
@@ -313,6 +314,8 @@ function openUpstream(
     const tls = secureOptions(certificates.upstream)
     const value = (http2 ? createHttp2Upstream : createHttp1Upstream)({
       origin,
+      socketPath,
+      serverName,
       tls,
       perClient,
       reuseAfterBody,

@@ -46,6 +46,8 @@ export type Forwarding = {
 }
 export type ForwardDeps = {
   readonly upstream: Upstream
+  /** The Host field for the upstream; null: the client's. */
+  readonly hostField: string | null
   readonly rules: HeaderRules
   /** The names that `rules` was made from. */
   readonly headers: HeaderNames
@@ -72,15 +74,15 @@ export async function forward(permit: Permit, forwarding: Forwarding, deps: Forw
 
 const WHOLE_BYTES_MAX = 16 * 1024
 /** Names and values in turn for the upstream, without framing. */
-function fieldsFor(permit: Permit, forwarding: Forwarding, { rules, publicPort }: ForwardDeps): string[] {
+function fieldsFor(permit: Permit, forwarding: Forwarding, { rules, publicPort, hostField }: ForwardDeps): string[] {
   const { request, route, identity } = permit
   const { client, origin, requestId, traceparent } = forwarding
-  const { version, hostField: host } = request
+  const { version } = request
   const { hostname, port } = origin.host ?? request.host
   // Omit a port that is not served: upstreams would use it in links.
   const isServed = port !== null && (Number(port) === publicPort || Number(port) === client.localPort())
   const forwarded = { for: origin.address, host: isServed ? `${hostname}:${port}` : hostname, proto: origin.scheme }
-  const own = { version, host, forwarded, requestId, traceparent, identity }
+  const own = { version, host: hostField ?? request.hostField, forwarded, requestId, traceparent, identity }
   const { raw, names, connectionListed } = request
   return upstreamFields({ raw, names, connectionListed, rules, forwardToken: route.forwardToken, own })
 }
@@ -88,7 +90,7 @@ function fieldsFor(permit: Permit, forwarding: Forwarding, { rules, publicPort }
 function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Promise<Forwarded> {
   const { promise, resolve } = Promise.withResolvers<Forwarded>()
   const mayEndLate = deps.upstream.version === '2'
-  const handler = new AnswerRelay(forwarding, deps, { resolve, mayEndLate })
+  const handler = new AnswerRelay(forwarding, deps, { resolve, mayEndLate, headersTimeoutMs: timeoutOf(permit, deps) })
   try {
     deps.upstream.send(requestTo(permit, forwarding, deps), handler)
   } catch (err) {
@@ -97,6 +99,10 @@ function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Pr
   }
   return promise
 }
+
+/** The longest silence before the header section of the response. */
+export const timeoutOf = ({ route }: Permit, { upstream }: ForwardDeps): number =>
+  route.upstreamHeadersMs ?? upstream.headersTimeoutMs
 
 /** Builds the upstream request for a permitted request. */
 export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): UpstreamRequest {
@@ -114,6 +120,7 @@ export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardD
     announced,
     trailers: () => passingTrailers(client.trailers(), { request, rules, announced }),
     patient: isGrpcCall(permit, deps),
+    headersTimeoutMs: permit.route.upstreamHeadersMs,
     sender: { connection: client.connection(), name: `${origin.address} ${identity?.subject ?? ''}` },
   }
 }
@@ -127,6 +134,7 @@ type Handling = {
   readonly resolve: (forwarded: Forwarded) => void
   /** The end of the response may arrive after its last byte, as in HTTP/2. */
   readonly mayEndLate: boolean
+  readonly headersTimeoutMs: number
 }
 
 type Relaying = Omit<Forwarding, 'origin' | 'requestId' | 'traceparent' | 'sendContinue'>
@@ -269,7 +277,7 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
   /** Each informational response restarts the library's timeout, so together they would hold the request for ever. */
   #inform(status: number, raw: Dispatcher.DispatchController['rawHeaders']): void {
     const { client, res } = this.#relaying
-    const { keepsCookies, upstream } = this.#deps
+    const { keepsCookies } = this.#deps
     const nowMs = performance.now()
     if (this.#informedAtMs === null && !client.complete()) {
       client.body.on('data', () => {
@@ -277,7 +285,7 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
       })
     }
     this.#informedAtMs ??= nowMs
-    if (nowMs - this.#informedAtMs > upstream.headersTimeoutMs) return void this.#fail(headersTimeout())
+    if (nowMs - this.#informedAtMs > this.#handling.headersTimeoutMs) return void this.#fail(headersTimeout())
     this.#informedCount += 1
     if (this.#informedCount <= INFORMED_MAX) inform(res, status, raw, { client, keepsCookies })
   }

@@ -1,11 +1,10 @@
 /** Sends a request whose body ends with trailers with `node:http`, because undici cannot send trailers. */
 import { type ClientRequest, type Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { isIP } from 'node:net'
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { urlHost } from '../../pdp/shared/process/listen.ts'
-import { Controller, headersTimeout, type UpstreamRequest } from './upstream.ts'
+import { Controller, headersTimeout, serverNameOf, type UpstreamOptions, type UpstreamRequest } from './upstream.ts'
 
 type TrailerRequest = UpstreamRequest & { readonly body: Readable }
 export type TrailerSender = {
@@ -13,31 +12,31 @@ export type TrailerSender = {
   send(request: TrailerRequest, handler: Dispatcher.DispatchHandler): void
   close(): void
 }
-type SenderOptions = {
-  readonly origin: string
+type SenderOptions = Pick<
+  UpstreamOptions,
+  'origin' | 'socketPath' | 'serverName' | 'headersTimeoutMs' | 'headerBytesMax'
+> & {
   /** Holds the connections and TLS options. */
   readonly agent: HttpAgent
-  readonly headersTimeoutMs: number
-  readonly headerBytesMax: number
 }
 
 export function createTrailerSender(options: SenderOptions): TrailerSender {
-  const { origin, agent, headersTimeoutMs, headerBytesMax } = options
+  const { origin, socketPath, agent, headersTimeoutMs, headerBytesMax } = options
   const url = new URL(origin)
   const { port, protocol } = url
-  const host = urlHost(url)
+  const peer = socketPath === null ? { host: urlHost(url), port } : { socketPath }
+  const servername = serverNameOf(options)
   const open = protocol === 'https:' ? httpsRequest : httpRequest
 
   return {
-    send({ method, path, headers, body, announced, trailers }, handler) {
+    send({ method, path, headers, body, announced, trailers, headersTimeoutMs: ofRoute }, handler) {
       const framing = ['transfer-encoding', 'chunked', 'trailer', announced.join(', ')]
       const fields = [...headers, ...framing]
-      const servername = isIP(host) === 0 ? host : ''
-      const out = open({ agent, host, servername, port, method, path, headers: fields, maxHeaderSize: headerBytesMax })
+      const out = open({ agent, ...peer, servername, method, path, headers: fields, maxHeaderSize: headerBytesMax })
       // The size of the header section is limited; by default Node also drops fields beyond 1,000 without a word.
       out.maxHeadersCount = 0
       const controller = new Controller((reason) => out.destroy(reason))
-      const late = setTimeout(() => out.destroy(headersTimeout()), headersTimeoutMs)
+      const late = setTimeout(() => out.destroy(headersTimeout()), ofRoute ?? headersTimeoutMs)
       handler.onRequestStart?.(controller, null)
       const head = watchHead(out)
       let answered = false

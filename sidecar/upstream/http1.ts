@@ -1,15 +1,14 @@
 /** The upstream over HTTP/1.1: undici, except for requests with trailers, which undici cannot send. */
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
-import { isIP, Socket } from 'node:net'
+import { Socket } from 'node:net'
 import type { buildConnector as Connectors, Pool as PoolType } from 'undici'
 import buildConnector from 'undici/lib/core/connect.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
-import { urlHost } from '../../pdp/shared/process/listen.ts'
 import type { ClientConnection } from '../http/client-request.ts'
 import { acceptValid } from './http1-parser.ts'
 import { createTrailerSender } from './http1-trailers.ts'
-import type { Sender, Upstream, UpstreamOptions, UpstreamRequest } from './upstream.ts'
+import { type Sender, serverNameOf, type Upstream, type UpstreamOptions, type UpstreamRequest } from './upstream.ts'
 
 export function createHttp1Upstream(options: UpstreamOptions): Upstream {
   const { origin, tls, connectionsMax, connectMs, headersTimeoutMs, headerBytesMax, reuseAfterBody } = options
@@ -17,7 +16,7 @@ export function createHttp1Upstream(options: UpstreamOptions): Upstream {
     new Pool(origin, {
       connections,
       pipelining: 1,
-      connect: connectorTo(origin, { ...tls, timeout: connectMs }),
+      connect: connectorTo(options, { ...tls, timeout: connectMs, socketPath: options.socketPath }),
       headersTimeout: headersTimeoutMs,
       // Responses may be idle for long; the client or the upstream ends them.
       bodyTimeout: 0,
@@ -32,16 +31,17 @@ export function createHttp1Upstream(options: UpstreamOptions): Upstream {
   // request, so late ones would be the beginning of the next answer.
   const agentOptions = { keepAlive: false, maxSockets: connectionsMax }
   const agent = origin.startsWith('https:') ? new HttpsAgent({ ...agentOptions, ...tls }) : new HttpAgent(agentOptions)
-  const trailerSender = createTrailerSender({ origin, agent, headersTimeoutMs, headerBytesMax })
+  const trailerSender = createTrailerSender({ ...options, agent })
   // One server name for all requests: undici opens a new connection when it changes, and by default derives it from the
   // Host field. Its types lack this option.
-  const { hostname: servername } = new URL(origin)
-  const named = ({ method, path, headers, body }: UpstreamRequest) => ({
+  const servername = options.serverName ?? new URL(origin).hostname
+  const named = ({ method, path, headers, body, headersTimeoutMs: ofRoute }: UpstreamRequest) => ({
     method,
     path,
     headers,
     body,
     servername,
+    ...(ofRoute !== null && { headersTimeout: ofRoute }),
     // An upstream that does not read a body would parse it as the next request on this connection. A response does not
     // prove that the body was read, so the connection is closed, and `Connection: close` announces it.
     ...(body !== null && !reuseAfterBody && { reset: true }),
@@ -99,11 +99,9 @@ function poolsByClient(open: () => PoolType): Pools {
   }
 }
 
-/** Verifies the certificate against the origin. By default undici would use the Host field, which the client controls. */
-function connectorTo(origin: string, options: Connectors.BuildOptions): Connectors.connector {
+function connectorTo(upstream: UpstreamOptions, options: Connectors.BuildOptions): Connectors.connector {
   const connect = buildConnector(options)
-  const host = urlHost(new URL(origin))
-  const servername = isIP(host) === 0 ? host : ''
+  const servername = serverNameOf(upstream)
   return (target, done) =>
     connect({ ...target, servername }, (...made) => {
       const [, connection] = made

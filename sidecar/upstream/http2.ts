@@ -1,6 +1,6 @@
 /** The upstream over HTTP/2: with ALPN over TLS, with prior knowledge in plain text (RFC 9113 section 3). */
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2'
-import { isIP, connect as openSocket, type Socket } from 'node:net'
+import { connect as openSocket, type Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { type ConnectionOptions, connect as openTls } from 'node:tls'
 import type { Dispatcher } from 'undici'
@@ -10,6 +10,7 @@ import {
   Controller,
   headersTimeout,
   RefusedError,
+  serverNameOf,
   type Upstream,
   type UpstreamOptions,
   type UpstreamRequest,
@@ -85,7 +86,8 @@ export function createHttp2Upstream(options: UpstreamOptions): Upstream {
       stream.once('close', () => {
         connection.streams -= 1
       })
-      carry({ stream, aborting, request, handler, headersTimeoutMs: request.patient ? null : headersTimeoutMs })
+      const timeoutMs = request.headersTimeoutMs ?? (request.patient ? null : headersTimeoutMs)
+      carry({ stream, aborting, request, handler, headersTimeoutMs: timeoutMs })
     },
     close() {
       for (const { session } of connections) session.destroy()
@@ -93,13 +95,13 @@ export function createHttp2Upstream(options: UpstreamOptions): Upstream {
   }
 }
 
-function dial({ origin, tls, connectMs }: UpstreamOptions): Socket {
+function dial(options: UpstreamOptions): Socket {
+  const { origin, socketPath, tls, connectMs } = options
   const url = new URL(origin)
-  const host = urlHost(url)
-  const port = urlPort(url)
+  const peer = socketPath === null ? { host: urlHost(url), port: urlPort(url) } : { path: socketPath }
   const isTls = url.protocol === 'https:'
-  const secure: ConnectionOptions = { ...tls, ALPNProtocols: ['h2'], servername: isIP(host) === 0 ? host : '' }
-  const socket = isTls ? openTls({ host, port, ...secure }) : openSocket({ host, port })
+  const secure: ConnectionOptions = { ...tls, ALPNProtocols: ['h2'], servername: serverNameOf(options) }
+  const socket = isTls ? openTls({ ...peer, ...secure }) : openSocket(peer)
   const late = (): void => {
     socket.destroy(
       Object.assign(new Error('the upstream did not accept a connection in time'), { code: 'UND_ERR_CONNECT_TIMEOUT' }),

@@ -1,6 +1,8 @@
 /** The interface to the upstream, independent of its HTTP version. */
+import { isIP } from 'node:net'
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
+import { urlHost } from '../../pdp/shared/process/listen.ts'
 import type { ClientConnection } from '../http/client-request.ts'
 
 export type UpstreamRequest = {
@@ -13,8 +15,10 @@ export type UpstreamRequest = {
   readonly announced: readonly string[]
   /** Called when the body has ended. */
   readonly trailers: () => readonly [string, string][]
-  /** No timeout for the header section of the response. */
+  /** No timeout for the header section of the response, unless the route has one. */
   readonly patient: boolean
+  /** In place of that of the upstream; null: the route has none. */
+  readonly headersTimeoutMs: number | null
   readonly sender: Sender
 }
 /** Identifies the client, for upstream connections that are not shared between clients. */
@@ -38,6 +42,10 @@ export type Upstream = {
 }
 export type UpstreamOptions = {
   readonly origin: string
+  /** Path of a unix socket, in place of the host and port of `origin`; null: none. */
+  readonly socketPath: string | null
+  /** The name that the certificate must be for; null: the host of `origin`. */
+  readonly serverName: string | null
   /** TLS options for https. */
   readonly tls: object
   readonly connectionsMax: number
@@ -48,6 +56,12 @@ export type UpstreamOptions = {
   readonly handshakesMax: number
   readonly perClient: boolean
   readonly reuseAfterBody: boolean
+}
+
+/** The name for SNI and the certificate. By default libraries would use the Host field, which the client controls. */
+export function serverNameOf({ origin, serverName }: Pick<UpstreamOptions, 'origin' | 'serverName'>): string {
+  const host = urlHost(new URL(origin))
+  return serverName ?? (isIP(host) === 0 ? host : '')
 }
 
 /** The controller that undici's handlers get for a request that another library sends. */

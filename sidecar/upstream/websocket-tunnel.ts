@@ -8,7 +8,7 @@ import { withoutOwnCookies } from '../http/cookies.ts'
 import { downstreamFields, firstValue, splitList } from '../http/fields.ts'
 import { BEARER_PROTOCOL } from '../request/browser-token.ts'
 import type { Cancellation } from './cancellation.ts'
-import { AnswerRelay, type ForwardDeps, type Forwarded, type Forwarding, requestTo } from './forward.ts'
+import { AnswerRelay, type ForwardDeps, type Forwarded, type Forwarding, requestTo, timeoutOf } from './forward.ts'
 import { rawFields } from './response-fields.ts'
 import { closeFrame, createFrameFollower } from './websocket-frames.ts'
 
@@ -22,7 +22,11 @@ export type Tunneled = Forwarded | { readonly kind: 'opened' }
 /** Never throws. If the upstream does not switch protocols, its response is forwarded like any other. */
 export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDeps): Promise<Tunneled> {
   const { promise, resolve } = Promise.withResolvers<Tunneled>()
-  const handler = new AnswerRelay(tunneling, deps, { resolve, mayEndLate: false })
+  const handler = new AnswerRelay(tunneling, deps, {
+    resolve,
+    mayEndLate: false,
+    headersTimeoutMs: timeoutOf(permit, deps),
+  })
   handler.onRequestUpgrade = (controller, status, _headers, upstream) => {
     const fields = rawFields(controller.rawHeaders)
     const key = firstValue(permit.request.raw, 'sec-websocket-key') ?? ''

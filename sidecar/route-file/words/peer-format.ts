@@ -4,6 +4,9 @@ import { FLAG, listOf, type Members, mapOf, oneOf, optional, required, TEXT, tex
 
 export const CONNECTIONS = ['shared', 'per_client'] as const
 export const HOST_AND_PORT = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}$/
+export const SOCKET_PATH = /^\/[^\0]{1,100}$/
+export const SERVER_NAME = /^(?=.{1,253}$)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/
+export const HOST_FIELD = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?$/
 export const HTTP_URL = /^https?:\/\//
 
 export const PEER_FILES = {
@@ -25,6 +28,18 @@ export const UPSTREAM = {
   reuse_after_body: optional(
     FLAG,
     'The service reads every request body to its end or closes the connection (RFC 9112 section 9.3), on every path. Default: false: a connection that carried a body is not used again, because a service that leaves a body unread would run it as the next request. Requests with trailers never share a connection. Not with http2.',
+  ),
+  socket: optional(
+    textLike(SOCKET_PATH),
+    'Path of a unix socket where the service listens, in place of the host and port of url.',
+  ),
+  server_name: optional(
+    textLike(SERVER_NAME),
+    'The name that the certificate of the service must be for, and that is asked for (SNI). Default: the host of url.',
+  ),
+  host: optional(
+    textLike(HOST_FIELD),
+    'The Host field that the service gets: a host name, with a port if it needs one. X-Forwarded-Host has the one of the client. Default: that of the client.',
   ),
   ...PEER_FILES,
 } as const satisfies Members

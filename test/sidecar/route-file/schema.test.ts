@@ -92,6 +92,11 @@ describe('the published schema and the parser both accept', () => {
     file('GET /a: public', 'cors: {origins: ["https://a.test"], credentials: true, max_age: 1, preflight: pass}'),
     file('GET /a: {check: public, cors: {origins: ["*"], expose_headers: [X-A], allow_headers: [x-b]}}'),
     file('GET /a: public', 'identity_headers: {X-User: {claims.email}, X-Who: "a {claims.b}"}'),
+    file('GET /a: {check: signed_in, issuers: https://as.test, audience: [https://app.test], upstream_headers_ms: 10}'),
+    file('GET /a: public').replace(
+      /upstream: .*/,
+      'upstream: {url: "https://a.test", socket: /run/a, server_name: b.test, host: "c.test:81"}',
+    ),
     file('GET /a: {check: signed_in, upgrade: [websocket], token_from: {subprotocol: true, cookie: a}}'),
     file('GET /a: public', 'assertion: {header: X-A, audience: a, keys_file: k, claims: [email]}'),
     file('GET /a: public', 'tls: {cert_file: c.pem, key_file: k.pem, client_ca_file: a.pem}\nhosts: [a.test]'),

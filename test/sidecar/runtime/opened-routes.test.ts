@@ -176,6 +176,16 @@ describe('a change of what else the file says opens', () => {
       'upstream: {url: "http://127.0.0.1:1", reuse_after_body: true}',
       ['upstream: a connection'],
     ],
+    [
+      'upstream: http://127.0.0.1:1',
+      'upstream: {url: "http://127.0.0.1:1", socket: /run/service}',
+      ['upstream: /run/service gets the requests now'],
+    ],
+    [
+      'upstream: http://127.0.0.1:1',
+      'upstream: {url: "http://127.0.0.1:1", host: a.test}',
+      ['upstream: the service is reached by another name'],
+    ],
     ['"https://id.test"}', '"https://id.test", jwks_uri: "https://keys.test/jwks"}', ['issuers: https://id.test is']],
   ])('where %j becomes %j', (from, to, expected) => {
     const found = changed(from, to)

@@ -147,6 +147,7 @@ export async function send(one: Exchange): Promise<Sent> {
         upgrade: null,
         close: () => undefined,
       },
+      hostField: null,
       rules: createHeaderRules({ strip: [], pass: [] }),
       headers: { strip: [], pass: [] },
       pace: { idleMs: 60_000, graceMs: 60_000, bytesPerSecondMin: 0 },
