@@ -1,6 +1,5 @@
 /** Reads the model that a file holds, for the commands that send one: a text, JSON, or an `fga.mod` with its modules. */
 import { readFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
 import { PdpError } from '../../shared/domain/errors.ts'
 import { fileProblem } from '../../shared/process/command/file-problem.ts'
 import { CliError } from './errors.ts'
@@ -10,14 +9,12 @@ export async function readModelFile(
   file: string,
   named: { readonly by: string; readonly as: string },
 ): Promise<string> {
-  const { readModelText } = await import('../model-test/model-text.ts')
+  const { placeIn, readModelText } = await import('../model-test/model-text.ts')
   try {
     return await readModelText({ kind: 'file', file, line: 1, from: named.by }, (name) => readFile(name, 'utf8'))
   } catch (err) {
     if (err instanceof PdpError) {
-      // A model of modules names the module.
-      const at = (place: string): string => (/^\d+:\d+$/.test(place) ? `${file}:${place}` : join(dirname(file), place))
-      const issues = err.issues.map(({ place, message }) => `${at(place)} ${message}`)
+      const issues = err.issues.map(({ place, message }) => `${placeIn(file, place)} ${message}`)
       throw new CliError([`${named.as}: the model is not valid`, ...issues].join('\n  '), { cause: err })
     }
     if (!(err instanceof Error && 'code' in err)) throw err

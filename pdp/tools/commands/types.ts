@@ -1,12 +1,14 @@
 /** `types`: a relation model as TypeScript, with which a wrong relation does not compile. */
 
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { compileModel } from '../../engine/decide/language/model-language.ts'
+import { compileDocument } from '../../engine/decide/language/model-language.ts'
 import type { Expression, Model } from '../../engine/decide/model.ts'
 import { directOf } from '../../engine/decide/restrictions.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
 import { fileProblem } from '../../shared/process/command/file-problem.ts'
+import { unconfined } from '../model-test/confined-files.ts'
+import { placeIn, readSourceModel } from '../model-test/model-text.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
 
 const HELP = `
@@ -18,12 +20,12 @@ export function addTypesCommand(program: Command, io: NodeJS.Process, run: Run):
   program
     .command('types')
     .description('Write a relation model as TypeScript types.')
-    .argument('<file>', 'a model in the OpenFGA language')
+    .argument('<file>', 'a .fga, .json or fga.mod file')
     .option('--out <file>', 'where to write it; by default to standard output')
     .addHelpText('after', HELP)
     .action((file: string, { out }: { out?: string }) =>
       run(async () => {
-        const text = typesOf(readModel(file), file)
+        const text = typesOf(await readModel(file), file)
         if (out === undefined) io.stdout.write(text)
         else write(out, text)
         return EXIT.ok
@@ -39,18 +41,15 @@ function write(file: string, text: string): void {
   }
 }
 
-function readModel(file: string): Model {
-  let text: string
+async function readModel(file: string): Promise<Model> {
   try {
-    text = readFileSync(file, 'utf8')
+    const { document, placeOf } = await readSourceModel({ kind: 'file', file, line: 1, from: file }, unconfined)
+    return compileDocument(document, placeOf)
   } catch (err) {
-    throw new CliError(fileProblem(file, err), { cause: err })
-  }
-  try {
-    return compileModel(text)
-  } catch (err) {
+    if (err instanceof Error && 'code' in err && !(err instanceof PdpError))
+      throw new CliError(fileProblem(file, err), { cause: err })
     if (!(err instanceof PdpError)) throw err
-    const lines = err.issues.map(({ place, message }) => `${file}:${place}: ${message}`)
+    const lines = err.issues.map(({ place, message }) => `${placeIn(file, place)}: ${message}`)
     throw new CliError(lines.length === 0 ? `${file}: ${err.message}` : lines.join('\n'))
   }
 }

@@ -32,6 +32,10 @@ export async function readSourceModel(source: ModelSource, read: ReadText): Prom
 export const readModelText = async (source: ModelSource, read: ReadText): Promise<string> =>
   (await readSourceModel(source, read)).text
 
+/** The place with the file that it is in: a model of modules names the module. */
+export const placeIn = (file: string, place: string): string =>
+  /^\d+:\d+$/.test(place) ? `${file}:${place}` : join(dirname(file), place)
+
 /** The bounds of a manifest. */
 function readBounded(text: string): ModelDocument {
   const issues = boundIssues(text)
@@ -170,6 +174,6 @@ function extend(
   merged.types[at] = {
     type,
     relations: { ...known.relations, ...relations },
-    metadata: { relations: { ...known.metadata?.relations, ...metadata?.relations } },
+    metadata: { relations: { ...known.metadata.relations, ...metadata.relations } },
   }
 }

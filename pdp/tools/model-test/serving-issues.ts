@@ -37,11 +37,19 @@ function servingIssues(document: ModelDocument, placeOf: PlaceOf): readonly Vali
   }
 }
 
+/** One for each reason, at its first tuple. */
 export function refusedTuples(tuples: readonly FileTuple[]): readonly Refused[] {
-  return tuples.flatMap(({ object, relation, user, file, line }) => {
+  const found = new Map<string, Refused & { readonly count: number }>()
+  for (const { object, relation, user, file, line } of tuples) {
     const message = tupleIssue({ object, relation, subject: user }) ?? renamed(reservedTupleIssue({ object, relation }))
-    return message === null ? [] : [{ file, line, message }]
-  })
+    if (message === null) continue
+    const first = found.get(`${file} ${message}`)
+    found.set(`${file} ${message}`, { file, line, message, ...first, count: (first?.count ?? 0) + 1 })
+  }
+  return [...found.values()].map(({ count, message, ...at }) => ({
+    ...at,
+    message: count === 1 ? message : `${message} (so are ${count - 1} more tuples)`,
+  }))
 }
 
 const renamed = (issue: string | null): string | null =>

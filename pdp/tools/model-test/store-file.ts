@@ -121,7 +121,8 @@ function readChecks(reader: Reader, value: Located): readonly Assertion[] {
   const users = oneOrMany(reader, check, { one: 'user', many: 'users', line: value.line })
   const objects = oneOrMany(reader, check, { one: 'object', many: 'objects', line: value.line })
   return assertionsOf(reader, check, value).flatMap(([relation, wanted]) => {
-    const expected = reader.boolean(wanted, `the assertion on ${relation}`)
+    // Without a value the ecosystem's own tool reads false.
+    const expected = wanted.kind === 'none' ? false : reader.boolean(wanted, `the assertion on ${relation}`)
     if (expected === null) return []
     const at = {
       kind: 'check',

@@ -68,16 +68,14 @@ function relationIssues(definition: TypeDefinition, scope: Scope): readonly Docu
       issues.push(
         at(undefined, 'the brackets are empty; name the types of subjects that a tuple may have, such as [user]'),
       )
-    if (!assignable && (metadata?.relations[relation]?.directly_related_user_types.length ?? 0) > 0)
+    if (!assignable && (metadata.relations[relation]?.directly_related_user_types.length ?? 0) > 0)
       issues.push(at(undefined, 'its rule does not say where the subjects of its own tuples count: "this" is missing'))
     return issues
   })
 }
 
 export const referencesOf = ({ metadata }: TypeDefinition, relation: string): readonly Reference[] =>
-  metadata !== null && Object.hasOwn(metadata.relations, relation)
-    ? (metadata.relations[relation]?.directly_related_user_types ?? [])
-    : []
+  Object.hasOwn(metadata.relations, relation) ? (metadata.relations[relation]?.directly_related_user_types ?? []) : []
 
 type Context = { readonly scope: Scope; readonly at: (word: string | undefined, message: string) => DocumentIssue }
 

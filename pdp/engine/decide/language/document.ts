@@ -35,7 +35,7 @@ type RelationMetadata = { readonly directly_related_user_types: readonly Referen
 export type TypeDefinition = {
   readonly type: string
   readonly relations: { readonly [relation: string]: Userset }
-  readonly metadata: { readonly relations: { readonly [relation: string]: RelationMetadata } } | null
+  readonly metadata: { readonly relations: { readonly [relation: string]: RelationMetadata } }
 }
 export type ModelDocument = {
   readonly schema_version: string
