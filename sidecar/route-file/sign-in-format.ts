@@ -26,6 +26,10 @@ export const PROVIDER = {
   issuer: required(TEXT, 'One of issuers, which must describe itself at /.well-known/openid-configuration.'),
   client_id: required(TEXT, 'The client that the sidecar is at this issuer.'),
   client_secret_file: optional(TEXT, 'File with its secret. Default: a public client.'),
+  client_key_file: optional(
+    TEXT,
+    'File with its private key, in place of a secret (private_key_jwt, RFC 7523): a JWK with alg and kid, whose public part the issuer has.',
+  ),
   name: optional(
     textLike(PROVIDER_NAME),
     'Ends the path of the callback: /.portcullis/callback/<name>. Required when there are several providers.',

@@ -19,6 +19,8 @@ export type ProviderEntry = {
   readonly clientId: string
   /** Read at each discovery; null: a public client. */
   readonly clientSecretFile: string | null
+  /** With a private JWK, in place of a secret; null: none. */
+  readonly clientKeyFile: string | null
   /** Empty: the only provider, whose callback has no name. */
   readonly name: string
   readonly label: string
@@ -95,6 +97,8 @@ function readProvider(
     )
   if (issuer !== null && !isSafeKeyUrl(issuer))
     reader.report(members.issuer, 'people can sign in only at an issuer with an https URL (http on loopback)')
+  if (members.client_secret_file !== null && members.client_key_file !== null)
+    reader.report(members.client_key_file, 'a client has either client_secret_file or client_key_file')
   const scope = members.scope === null ? 'openid' : reader.text(members.scope, 'scope')
   if (scope !== null && !scope.split(' ').includes('openid'))
     reader.report(members.scope, 'scope must contain openid, because a session needs to know who signed in')
@@ -104,6 +108,7 @@ function readProvider(
     issuer,
     clientId,
     clientSecretFile: readPath(reader, members.client_secret_file, 'client_secret_file'),
+    clientKeyFile: readPath(reader, members.client_key_file, 'client_key_file'),
     name,
     label: label ?? new URL(issuer).host,
     scope,

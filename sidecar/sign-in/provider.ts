@@ -1,6 +1,8 @@
 /** One issuer where people sign in, spoken to by `openid-client`: authorization code with PKCE, refresh, and signing out. */
 import type { ClientAuth, Configuration, CustomFetch } from 'openid-client'
 import { readAtMost } from '../../pdp/shared/base/http-json.ts'
+import { isAlgorithm } from '../../pdp/shared/token/algorithms.ts'
+import { type JsonMembers, members } from '../../pdp/shared/token/jws.ts'
 import { readableAnswer, readFailure } from '../../pdp/shared/token/provider-failure.ts'
 import type { ProviderEntry } from '../route-file/sign-in.ts'
 
@@ -126,14 +128,15 @@ type Answer = Awaited<ReturnType<Client['authorizationCodeGrant']>>
 const loadClient = (): Promise<Client> => import('openid-client')
 
 async function discover(
-  { issuer, clientId, clientSecretFile }: ProviderEntry,
+  { issuer, clientId, clientSecretFile, clientKeyFile }: ProviderEntry,
   readSecret: (path: string) => string,
 ): Promise<Configuration> {
   const client = await loadClient()
   const secret = clientSecretFile === null ? null : readSecret(clientSecretFile)
   // Route files name issuers by https, or http on loopback.
   const insecure = issuer.startsWith('http:') ? [client.allowInsecureRequests] : []
-  const auth = secret === null ? client.None() : bySecret(client, secret)
+  const byKey = clientKeyFile === null ? null : await privateKeyJwt(client, clientKeyFile, readSecret)
+  const auth = byKey ?? (secret === null ? client.None() : bySecret(client, secret))
   // The signature of ID tokens is verified although they come from the issuer itself: http on loopback proves little.
   const execute = [...insecure, client.enableNonRepudiationChecks]
   const options = { timeout: ANSWER_SECONDS, execute, [client.customFetch]: boundedFetch }
@@ -163,6 +166,23 @@ function tokensOf(answer: Answer): Tokens {
     idToken: answer.id_token ?? null,
     claims: answer.claims() ?? null,
   }
+}
+
+/** OpenID Connect Core section 9. Rejects for what is no private key. */
+async function privateKeyJwt(client: Client, path: string, readKey: (path: string) => string): Promise<ClientAuth> {
+  const { importJWK } = await import('jose')
+  const problem = `${path} must hold a private JWK with alg and kid`
+  let jwk: JsonMembers | null
+  try {
+    jwk = members(JSON.parse(readKey(path)))
+  } catch (err) {
+    // The parser's own message quotes the key.
+    throw new Error(err instanceof SyntaxError ? problem : `${path} cannot be read`)
+  }
+  if (jwk === null || typeof jwk.kid !== 'string' || !isAlgorithm(jwk.alg)) throw new Error(problem)
+  const key = await importJWK({ ...jwk }).catch(() => null)
+  if (!(key instanceof CryptoKey) || key.type !== 'private') throw new Error(problem)
+  return client.PrivateKeyJwt({ key, kid: jwk.kid })
 }
 
 /** OpenID Connect Discovery section 3: by HTTP Basic, unless the issuer says that it takes the secret in the form alone. */

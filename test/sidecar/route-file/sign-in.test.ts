@@ -26,6 +26,7 @@ test('sign_in has defaults for everything but keys and providers', () => {
         issuer: 'https://as.test',
         clientId: 'web',
         clientSecretFile: null,
+        clientKeyFile: null,
         name: '',
         label: 'as.test',
         scope: 'openid',
@@ -39,6 +40,11 @@ describe('refused is', () => {
   test.each<[string, string, string]>([
     ['a file without keys', `sign_in: {providers: [${PROVIDER}]}`, 'sign_in needs keys_file'],
     ['an empty path of the keys', `sign_in: {keys_file: "", providers: [${PROVIDER}]}`, 'keys_file must not be empty'],
+    [
+      'a client with a secret and a key',
+      'sign_in: {keys_file: k, providers: [{issuer: https://as.test, client_id: web, client_secret_file: s, client_key_file: k}]}',
+      'a client has either client_secret_file or client_key_file',
+    ],
     ['a file without providers', 'sign_in: {keys_file: k}', 'sign_in needs providers'],
     ['an empty list of providers', 'sign_in: {keys_file: k, providers: []}', 'providers must have at least one item'],
     [

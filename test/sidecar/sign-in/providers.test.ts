@@ -1,4 +1,5 @@
 /** What providers do that is not as the sidecar would have it: each is understood, or refused with a reason in the log. */
+import { exportJWK, generateKeyPair, jwtVerify } from 'jose'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { ProviderEntry } from '../../../sidecar/route-file/sign-in.ts'
 import { createProvider } from '../../../sidecar/sign-in/provider.ts'
@@ -141,11 +142,48 @@ describe('the secret of the client', () => {
   ])('is sent %s', async (_, methods, inForm) => {
     issuer.behave.metadata = { token_endpoint_auth_methods_supported: methods }
     const entry: ProviderEntry = {
-      ...{ issuer: issuer.url, clientId: 'web', clientSecretFile: 'web.secret', name: '', label: 'L' },
-      ...{ scope: 'openid', parameters: {} },
+      ...{ issuer: issuer.url, clientId: 'web', clientSecretFile: 'web.secret', clientKeyFile: null },
+      ...{ name: '', label: 'L', scope: 'openid', parameters: {} },
     }
     const provider = createProvider(entry, { resource: null, readSecret: () => 's3cret', clock: Date.now })
     await expect(provider.refresh('unknown')).rejects.toMatchObject({ code: 'invalid_grant' })
     expect(issuer.grants.at(-1)?.get('client_secret')).toBe(inForm)
+  })
+
+  const byKey = (readSecret: () => string) => {
+    const entry: ProviderEntry = {
+      ...{ issuer: issuer.url, clientId: 'web', clientSecretFile: null, clientKeyFile: 'web.jwk' },
+      ...{ name: '', label: 'L', scope: 'openid', parameters: {} },
+    }
+    return createProvider(entry, { resource: null, readSecret, clock: Date.now }).refresh('unknown')
+  }
+
+  test.each(['RS256', 'PS256', 'ES256', 'Ed25519'])('is replaced by a signature of its key with %s', async (alg) => {
+    const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true })
+    const jwk = JSON.stringify({ ...(await exportJWK(privateKey)), alg, kid: 'k1' })
+    await expect(byKey(() => jwk)).rejects.toMatchObject({ code: 'invalid_grant' })
+    const form = issuer.grants.at(-1)
+    expect(form?.get('client_assertion_type')).toBe('urn:ietf:params:oauth:client-assertion-type:jwt-bearer')
+    const { payload, protectedHeader } = await jwtVerify(form?.get('client_assertion') ?? '', publicKey)
+    expect(payload).toMatchObject({ iss: 'web', sub: 'web', aud: issuer.url })
+    expect(protectedHeader).toMatchObject({ alg, kid: 'k1' })
+    expect(form?.get('client_secret')).toBeNull()
+  })
+
+  test.each([
+    ['is no JSON', 'secret-{'],
+    ['is a list', '[]'],
+    ['has no kid', '{"kty":"RSA","alg":"RS256"}'],
+    ['has no algorithm', '{"kty":"RSA","kid":"a"}'],
+    ['is symmetric', '{"kty":"oct","k":"c2VjcmV0","kid":"a","alg":"HS256"}'],
+    [
+      'is public',
+      '{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","kid":"a","alg":"EdDSA"}',
+    ],
+    ['is broken', '{"kty":"EC","crv":"P-256","x":"a","y":"a","d":"a","kid":"a","alg":"ES256"}'],
+  ])('cannot be replaced by a key that %s, which no message shows', async (_, text) => {
+    const count = issuer.grants.length
+    await expect(byKey(() => text)).rejects.toThrow('web.jwk must hold a private JWK with alg and kid')
+    expect(issuer.grants.length).toBe(count)
   })
 })
