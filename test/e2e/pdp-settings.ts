@@ -75,6 +75,7 @@ export function pdpSettings({
     branding: {},
     checkTuplesMax: 100_000,
     databaseSchema: null,
+    replication: null,
     logLevel: 'info',
     logAllowedOneIn: 1,
     tracing: null,

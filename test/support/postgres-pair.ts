@@ -34,8 +34,9 @@ export type PostgresPair = {
   readonly url: string
   /** The standby becomes a primary, and the former one goes on, as one does whose agent died. */
   promote(): Promise<void>
-  /** The standby gets nothing more. */
+  /** The standby gets nothing more, until it is attached again. */
   cutOff(): Promise<void>
+  attach(): Promise<void>
   /** All that the primary wrote so far is at the standby. */
   caughtUp(): Promise<void>
   close(): Promise<void>
@@ -48,23 +49,38 @@ export type Address = {
   close(): Promise<void>
 }
 
-/** `synchronous`: a commit of the primary waits until the standby has written it. */
+/** `synchronous`: a commit of the primary waits until the standby has written it, and after the promotion for a third server. */
 export async function startPostgresPair({ synchronous = false } = {}): Promise<PostgresPair> {
-  const [first, second] = [makeDataFolder('portcullis-test-'), makeDataFolder('portcullis-test-')]
-  const [from, to] = [await locateCluster(first), await locateCluster(second)]
+  const folders = [1, 2, 3].map(() => makeDataFolder('portcullis-test-'))
+  const [from, to, third] = await Promise.all(folders.map(locateCluster))
+  if (from === undefined || to === undefined || third === undefined)
+    throw new TypeError('three folders make three clusters')
   await ensureCluster(from)
   const password = await readPassword(from)
-  execFileSync('cp', ['-a', from.directory, to.directory])
-  writeFileSync(join(to.directory, 'standby.signal'), '', { mode: 0o666 })
+  const follow = (cluster: Cluster, upstream: PairServer, name: string): Promise<PairServer> => {
+    writeFileSync(join(cluster.directory, 'standby.signal'), '', { mode: 0o666 })
+    const source = conninfo(password, upstream.port, name)
+    // Where `alter system` can change it.
+    appendFileSync(join(cluster.directory, 'postgresql.auto.conf'), `primary_conninfo = '${source}'\n`)
+    return startServer(cluster, password, {
+      wal_retrieve_retry_interval: '100ms',
+      synchronous_standby_names: synchronous && name === 'standby' ? 'third' : '',
+    })
+  }
+  for (const copy of synchronous ? [to, third] : [to]) execFileSync('cp', ['-a', from.directory, copy.directory])
   const primary = await startServer(from, password, {
     synchronous_standby_names: synchronous ? 'standby' : '',
     wal_keep_size: '256MB',
   })
-  const conninfo = `host=127.0.0.1 port=${primary.port} user=${SUPERUSER} password=${password} application_name=standby`
-  // Where `alter system` can change it.
-  appendFileSync(join(to.directory, 'postgresql.auto.conf'), `primary_conninfo = '${conninfo}'\n`)
-  const standby = await startServer(to, password, { wal_retrieve_retry_interval: '100ms' })
+  const standby = await follow(to, primary, 'standby')
+  const servers = [primary, standby, ...(synchronous ? [await follow(third, standby, 'third')] : [])]
   const address = await openAddress(primary.port)
+  const setSource = async (source: string): Promise<void> => {
+    await standby.query(`alter system set primary_conninfo = '${source}'`)
+    await standby.query('select pg_reload_conf()')
+    const count = source === '' ? 0 : 1
+    await until(async () => (await primary.query('select 1 from pg_stat_replication')).length === count)
+  }
   return {
     primary,
     standby,
@@ -73,11 +89,8 @@ export async function startPostgresPair({ synchronous = false } = {}): Promise<P
     async promote() {
       await standby.query('select pg_promote(true, 20)')
     },
-    async cutOff() {
-      await standby.query(`alter system set primary_conninfo = ''`)
-      await standby.query('select pg_reload_conf()')
-      await until(async () => (await primary.query('select 1 from pg_stat_replication')).length === 0)
-    },
+    cutOff: () => setSource(''),
+    attach: () => setSource(conninfo(password, primary.port, 'standby')),
     async caughtUp() {
       const [row] = await primary.query<{ lsn: string }>('select pg_current_wal_lsn()::text as lsn')
       await until(async () => {
@@ -89,12 +102,14 @@ export async function startPostgresPair({ synchronous = false } = {}): Promise<P
     },
     async close() {
       await address.close()
-      await Promise.all([primary.stop(), standby.stop()])
-      for (const folder of [first, second]) rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+      await Promise.all(servers.map((server) => server.stop()))
+      for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
     },
   }
 }
 
+const conninfo = (password: string, port: number, name: string): string =>
+  `host=127.0.0.1 port=${port} user=${SUPERUSER} password=${password} application_name=${name}`
 const urlOf = (password: string, port: number): string =>
   `postgresql://${SUPERUSER}:${password}@127.0.0.1:${port}/postgres`
 

@@ -21,6 +21,7 @@ import { readTracing, type TracingSettings } from '../../shared/process/tracing/
 import { isCaller, type ServiceAccountSettings } from '../serve/authentication/service-account.ts'
 
 export const EMBED_ENTITLEMENTS = ['off', 'claims-mode'] as const
+const REPLICATION = ['synchronous'] as const
 const SECOND_FACTOR = ['offered', 'required'] as const
 const SWITCH = ['on', 'off'] as const
 const DECISIONS_KEPT = 10_000
@@ -52,6 +53,8 @@ export type PdpConfig = {
   readonly databaseUrl: string | null
   /** Null: the first of the connection's `search_path`. */
   readonly databaseSchema: string | null
+  /** Null: nothing is known of it, or there is none. */
+  readonly replication: 'synchronous' | null
   /** `host` or `host:port` that may be called for security events although its addresses are internal. */
   readonly internalHosts: readonly string[]
   /** Where mail goes; null: none is sent. */
@@ -98,7 +101,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
       ...readGrpc(reader),
       metrics: reader.parsed('PORTCULLIS_METRICS_LISTEN', parseListenAddress) ?? { host: '127.0.0.1', port: 9091 },
       trustedProxies: reader.parsed('PORTCULLIS_TRUSTED_PROXIES', parseNetworks) ?? [],
-      databaseUrl: reader.parsed('DATABASE_URL', parseDatabaseUrl),
+      ...readDatabase(reader),
       databaseSchema: reader.parsed('PORTCULLIS_DATABASE_SCHEMA', parseSchema),
       internalHosts: reader.parsed('PORTCULLIS_SIGNAL_INTERNAL_HOSTS', parseHosts) ?? [],
       // Without a server, mail of a PDP on this machine alone lands in its data directory.
@@ -120,6 +123,14 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
       tracing: readTracing(environment, { service: 'portcullis-pdp', report: reader.report }),
     }
   })
+}
+
+function readDatabase(reader: EnvironmentReader): Pick<PdpConfig, 'databaseUrl' | 'replication'> {
+  const databaseUrl = reader.parsed('DATABASE_URL', parseDatabaseUrl)
+  const replication = reader.parsed('PORTCULLIS_REPLICATION', oneOf(REPLICATION))
+  if (replication !== null && reader.text('DATABASE_URL') === null)
+    reader.report('PORTCULLIS_REPLICATION needs DATABASE_URL: the embedded PostgreSQL has no standby')
+  return { databaseUrl, replication }
 }
 
 function parseSchema(text: string): string {

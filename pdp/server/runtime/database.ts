@@ -4,7 +4,7 @@ import type { Registry } from 'prom-client'
 import { startEmbeddedPostgres } from '../../engine/store/embedded-postgres/embedded-postgres.ts'
 import type { OnStatement } from '../../engine/store/postgres/connection/database.ts'
 import { isDatabaseError } from '../../engine/store/postgres/connection/errors.ts'
-import { openPostgres } from '../../engine/store/postgres/postgres.ts'
+import { openPostgres, type PostgresOptions } from '../../engine/store/postgres/postgres.ts'
 import { rotateKeys } from '../../identity/issuer/keys/key-rotation.ts'
 import { type RotationReport, rotateMasterKey } from '../../identity/issuer/keys/master-key-rotation.ts'
 import { forgetProcesses, openMasterKeys } from '../../identity/issuer/keys/master-keys.ts'
@@ -20,8 +20,13 @@ import { installSuccessor, loadMasterKeys, makeSuccessor } from './secrets.ts'
 
 type Database = Awaited<ReturnType<typeof openPostgres>>
 
-const schemaOf = ({ databaseSchema: schema }: PdpConfig): { readonly schema?: string } =>
-  schema === null ? {} : { schema }
+const placeOf = ({
+  databaseSchema: schema,
+  replication,
+}: PdpConfig): Pick<PostgresOptions, 'schema' | 'replication'> => ({
+  ...(schema === null ? {} : { schema }),
+  ...(replication === null ? {} : { replication }),
+})
 
 /** Brings the schema up to date. `shutdown` closes the database. Throws StartError. */
 export async function openStore(
@@ -38,8 +43,9 @@ export async function openStore(
     connectionString = embedded.connectionString
   }
   const observers = { onStatement: spans && statementSpans(spans), onServer: watchServers({ log, registry }) }
-  const opened = await openPostgres({ connectionString, ...schemaOf(config) }, observers).catch(explainDatabase)
+  const opened = await openPostgres({ connectionString, ...placeOf(config) }, observers).catch(explainDatabase)
   shutdown.add('store', () => opened.close())
+  if (config.replication !== null) await opened.sql.query('select 1').catch(explainDatabase)
   return opened
 }
 
@@ -99,7 +105,7 @@ async function withDatabase<T>(config: PdpConfig, work: (database: Database) => 
   const embedded = config.databaseUrl === null ? await startEmbeddedPostgres(config) : null
   try {
     const connectionString = config.databaseUrl ?? embedded?.connectionString ?? ''
-    const database = await openPostgres({ connectionString, ...schemaOf(config) }).catch(explainDatabase)
+    const database = await openPostgres({ connectionString, ...placeOf(config) }).catch(explainDatabase)
     try {
       return await work(database)
     } finally {

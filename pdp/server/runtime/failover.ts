@@ -10,6 +10,45 @@ const ADDRESS_BACK =
 
 /** One line when a state begins: `primary`, or why there is none. */
 export function watchServers({ log, registry }: { readonly log: Log; readonly registry: Registry }) {
+  const { timeline, refused, wentBack } = failoverMetrics(registry)
+  let state = ''
+  const begins = (...next: readonly (string | number)[]): boolean => {
+    if (next.join(' ') === state) return false
+    state = next.join(' ')
+    return true
+  }
+  function count(event: ServerEvent): void {
+    if (event.kind === 'primary') timeline.set(event.timeline)
+    else if (event.kind === 'history') wentBack.inc()
+    else if (event.kind !== 'confirmed') refused.inc({ reason: event.kind })
+    if (event.kind === 'overtaken' && event.isNew) wentBack.inc()
+  }
+  return (event: ServerEvent): void => {
+    count(event)
+    if (event.kind === 'history') {
+      const { log: name, revision, known } = event
+      log.error({ event: 'history_went_back', log: name, revision, known_revision: known, reason: RESTART })
+    } else if (event.kind === 'unreachable') {
+      if (begins('unreachable')) log.warn({ event: 'database_unreachable', reason: reasonOf(event.error) })
+    } else if (event.kind === 'standby') {
+      if (begins('standby', event.address)) log.warn({ event: 'database_standby', address: event.address })
+    } else {
+      const { kind, address, timeline: number } = event
+      const server = { address, timeline: number }
+      if (kind === 'overtaken') {
+        const known = { known_timeline: event.latest }
+        if (begins(kind, address, number)) log.warn({ event: 'primary_overtaken', ...server, ...known })
+        if (event.isNew) log.error({ event: 'history_went_back', ...server, ...known, reason: ADDRESS_BACK })
+      } else if (kind === 'unconfirmed') {
+        if (begins(kind, address, number)) log.warn({ event: 'primary_unconfirmed', ...server, reason: event.reason })
+      } else if (kind === 'confirmed' || state !== `unconfirmed ${address} ${number}`) {
+        if (begins('primary', address, number)) log.info({ event: 'database_primary', ...server })
+      }
+    }
+  }
+}
+
+function failoverMetrics(registry: Registry) {
   const timeline = new Gauge({
     name: 'portcullis_database_timeline',
     help: 'Timeline of the latest primary that this process has seen. It rises with each failover, and differs between PDPs for seconds at most.',
@@ -17,7 +56,7 @@ export function watchServers({ log, registry }: { readonly log: Log; readonly re
   })
   const refused = new Counter({
     name: 'portcullis_database_refused_total',
-    help: 'Connections that were given up, by reason: the server was overtaken by a newer primary, is a standby, or is unreachable.',
+    help: 'Servers that were given up, by reason: overtaken by a newer primary, a standby, unreachable, or without a heartbeat at its standby.',
     labelNames: ['reason'],
     registers: [registry],
   })
@@ -26,52 +65,8 @@ export function watchServers({ log, registry }: { readonly log: Log; readonly re
     help: 'Readings of a lower revision or timeline than this process had read before.',
     registers: [registry],
   })
-  for (const reason of ['overtaken', 'standby', 'unreachable']) refused.inc({ reason }, 0)
-  let state = ''
-  const begins = (next: string): boolean => {
-    if (next === state) return false
-    state = next
-    return true
-  }
-  return (event: ServerEvent): void => {
-    switch (event.kind) {
-      case 'primary': {
-        const { address, timeline: number } = event
-        timeline.set(number)
-        if (begins(`primary ${address} ${number}`)) log.info({ event: 'database_primary', address, timeline: number })
-        return
-      }
-      case 'standby':
-        refused.inc({ reason: 'standby' })
-        if (begins(`standby ${event.address}`)) log.warn({ event: 'database_standby', address: event.address })
-        return
-      case 'unreachable':
-        refused.inc({ reason: 'unreachable' })
-        if (begins('unreachable')) log.warn({ event: 'database_unreachable', reason: reasonOf(event.error) })
-        return
-      case 'overtaken': {
-        const { address, timeline: number, latest, isNew } = event
-        refused.inc({ reason: 'overtaken' })
-        if (begins(`overtaken ${address} ${number}`))
-          log.warn({ event: 'primary_overtaken', address, timeline: number, latest_timeline: latest })
-        if (!isNew) return
-        wentBack.inc()
-        log.error({
-          event: 'history_went_back',
-          address,
-          timeline: number,
-          known_timeline: latest,
-          reason: ADDRESS_BACK,
-        })
-        return
-      }
-      case 'history': {
-        const { log: name, revision, known } = event
-        wentBack.inc()
-        log.error({ event: 'history_went_back', log: name, revision, known_revision: known, reason: RESTART })
-      }
-    }
-  }
+  for (const reason of ['overtaken', 'standby', 'unreachable', 'unconfirmed']) refused.inc({ reason }, 0)
+  return { timeline, refused, wentBack }
 }
 
 function reasonOf(error: unknown): string {

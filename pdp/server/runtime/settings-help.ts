@@ -77,6 +77,10 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
     'PORTCULLIS_DATABASE_SCHEMA',
     'schema of the tables in that database, created if need be (the first of its search_path)',
   ],
+  [
+    'PORTCULLIS_REPLICATION',
+    'synchronous: the primary of DATABASE_URL acknowledges no commit before a standby has it; then a former primary gives no answer after a failover (not assumed)',
+  ],
   ['DATABASE_URL', 'URL of PostgreSQL; without it an embedded PostgreSQL runs in the data directory'],
   [
     'REDIS_URL',

@@ -3,11 +3,12 @@ import pg from 'pg'
 import { quote } from '../../../shared/domain/names.ts'
 import type { Store } from '../contract.ts'
 import type { Sql } from '../directory.ts'
-import { greet } from './connection/checkout.ts'
+import { type Greeting, openGreeted } from './connection/checkout.ts'
 import { databaseOver, TIME_LIMITS } from './connection/connection.ts'
 import type { OnStatement, TimeLimits } from './connection/database.ts'
 import { asPdpError } from './connection/errors.ts'
-import { createFence, type Fence, type ServerEvent } from './connection/fence.ts'
+import { createFence, type ServerEvent } from './connection/fence.ts'
+import { startHeartbeat } from './connection/heartbeat.ts'
 import { createJournalTurns } from './connection/journal-turns.ts'
 import { startProbing } from './connection/probing.ts'
 import { isSchemaName, type Migrated, migrate } from './migrate.ts'
@@ -68,6 +69,11 @@ export type PostgresOptions = {
   readonly poolCountMax?: number
   /** How long an answer may take before the database counts as unreachable. Default: a second for decisions, 5 s for a write. */
   readonly timeLimits?: TimeLimits
+  /**
+   * `synchronous`: no commit of the primary is acknowledged before a standby has it, whatever happens (`synchronous_mode_strict` of
+   * Patroni). Then no answer is older than a write that any process was told of, even while a former primary goes on.
+   */
+  readonly replication?: 'synchronous'
 }
 
 /** `waiting`: calls that wait for a connection. */
@@ -104,11 +110,13 @@ export async function openPostgres(
   const fence = createFence(onServer)
   const { report } = fence
   const { timeLimits: limits = TIME_LIMITS } = options
-  const database = databaseOver(pools, { fence, limits, onStatement })
+  const greeting = { fence, answerMs: limits.decisionMs }
+  const heartbeat = options.replication === undefined ? null : startHeartbeat(clientConfig(options), greeting)
+  const database = databaseOver(pools, { fence, lease: heartbeat?.lease ?? null, limits, onStatement })
   const turns = createJournalTurns({ waitMsMax: WRITE_WAIT_MS, waitingMax: WRITES_WAITING_MAX })
-  const endProbing = startProbing(() => probe(options, { fence, answerMs: limits.decisionMs }))
+  const endProbing = startProbing(() => probe(options, greeting))
   const close = async (): Promise<void> =>
-    void (await Promise.all([endProbing(), pools.reads.end(), pools.transactions.end()]))
+    void (await Promise.all([heartbeat?.end(), endProbing(), pools.reads.end(), pools.transactions.end()]))
   const atomically = atomicallyOver(database, turns, report)
   const store: Store = {
     ...storeOver(database, turns, { close, report, schema: found }),
@@ -156,18 +164,9 @@ function clientConfig(options: PostgresOptions): pg.ClientConfig {
   }
 }
 
-async function probe(options: PostgresOptions, greeting: { readonly fence: Fence; readonly answerMs: number }) {
-  const client = new pg.Client(clientConfig(options))
-  client.on('error', () => {}) // the greeting says so itself
-  try {
-    await client.connect().catch((error: unknown) => {
-      greeting.fence.report({ kind: 'unreachable', error })
-      throw error
-    })
-    await greet(client, greeting)
-  } finally {
-    await client.end()
-  }
+async function probe(options: PostgresOptions, greeting: Greeting): Promise<void> {
+  const { client } = await openGreeted(clientConfig(options), greeting)
+  await client.end()
 }
 
 /** `options` of a URL would take the place of ours: it comes before them. */

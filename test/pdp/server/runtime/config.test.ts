@@ -29,6 +29,7 @@ describe('readConfig', () => {
       trustedProxies: [],
       databaseUrl: null,
       databaseSchema: null,
+      replication: null,
       secondFactor: 'offered',
       redisUrl: null,
       entitlementSource: null,
@@ -59,6 +60,7 @@ describe('readConfig', () => {
       PORTCULLIS_TRUSTED_PROXIES: '10.0.3.7, fd00:1::/64,::ffff:192.0.2.0/120',
       PORTCULLIS_EMBED_ENTITLEMENTS: 'off',
       PORTCULLIS_SECOND_FACTOR: 'required',
+      PORTCULLIS_REPLICATION: 'synchronous',
       PORTCULLIS_CHANGES_KEPT_DAYS: '90',
       PORTCULLIS_SIGNAL_INTERNAL_HOSTS: 'idp.auth.svc, 127.0.0.1:8443',
       PORTCULLIS_SMTP_URL: 'smtps://me:secret@mail.example.com:465',
@@ -168,6 +170,7 @@ describe('readConfig', () => {
   })
 
   test.each<[string, NodeJS.ProcessEnv, RegExp]>([
+    ['replication of the embedded PostgreSQL', { PORTCULLIS_REPLICATION: 'synchronous' }, /needs DATABASE_URL/],
     ['a certificate without a key', { PORTCULLIS_GRPC_TLS_CERT_FILE: 'a' }, /must be set together/],
     ['a key without a certificate', { PORTCULLIS_GRPC_TLS_KEY_FILE: 'a' }, /must be set together/],
     ['a client CA without TLS', { PORTCULLIS_GRPC_CLIENT_CA_FILE: 'a' }, /CLIENT_CA_FILE needs/],

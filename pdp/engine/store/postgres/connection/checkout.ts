@@ -1,9 +1,10 @@
 /** Takes connections that lead to the primary from a pool; all others end. */
-import type pg from 'pg'
+import pg from 'pg'
 import { withTimeout } from '../../../../shared/base/with-timeout.ts'
 import { PdpError } from '../../../../shared/domain/errors.ts'
 import { asPdpError, isWorthless } from './errors.ts'
 import type { Fence, Server } from './fence.ts'
+import type { Lease, Opened } from './lease.ts'
 
 /** The first eight digits of the name of the file that is written now are the timeline; a standby writes none. */
 export const TIMELINE = `case when current_setting('in_hot_standby') = 'off' then left(pg_walfile_name(pg_current_wal_lsn()), 8) end`
@@ -18,19 +19,24 @@ export function readTimeline(digits: string | undefined): number {
   return Number.parseInt(digits, 16)
 }
 
-export type Use<T> = (client: pg.PoolClient, server: Server, drop: (reason: unknown) => void) => Promise<T>
+export type Use<T> = (client: pg.PoolClient, server: Opened, drop: (reason: unknown) => void) => Promise<T>
 /** A connection that did not answer, broke, or leads elsewhere is discarded. Throws PdpError `store_unavailable`, and what `use` throws. */
 export type Checkout = <T>(pool: pg.Pool, use: Use<T>) => Promise<T>
 
-/** `answerMs`: for the first answer of a new connection. */
-export function createCheckout({ fence, answerMs }: { readonly fence: Fence; readonly answerMs: number }): Checkout {
+/** `answerMs`: for the first answer of a new connection, and for the next heartbeat. */
+export function createCheckout(of: {
+  readonly fence: Fence
+  readonly lease: Lease | null
+  readonly answerMs: number
+}): Checkout {
+  const { fence, lease, answerMs } = of
   // A connection to a primary leads there for as long as it is open.
-  const servers = new WeakMap<pg.PoolClient, Server>()
+  const servers = new WeakMap<pg.PoolClient, Opened>()
 
-  async function serverOf(client: pg.PoolClient): Promise<Server> {
+  async function serverOf(client: pg.PoolClient): Promise<Opened> {
     const known = servers.get(client)
     if (known !== undefined) return known
-    const server = await greet(client, { fence, answerMs })
+    const server = { ...(await greet(client, { fence, answerMs })), sinceMs: performance.now() }
     servers.set(client, server)
     return server
   }
@@ -58,10 +64,14 @@ export function createCheckout({ fence, answerMs }: { readonly fence: Fence; rea
     client.on('error', drop)
     try {
       const server = await serverOf(client)
-      const result = await use(client, server, drop)
-      // The answer may be older than a newer primary, which another connection has met meanwhile.
-      fence.pass(server)
-      return result
+      await lease?.cover(server, answerMs)
+      try {
+        return await use(client, server, drop)
+      } finally {
+        // The answer may be older than a newer primary, which another connection has met meanwhile.
+        fence.pass(server)
+        lease?.assertCovered(server)
+      }
     } catch (err) {
       if (isWorthless(err)) drop(err)
       throw err
@@ -72,11 +82,30 @@ export function createCheckout({ fence, answerMs }: { readonly fence: Fence; rea
   }
 }
 
+/** A connection of its own, beside the pools. Throws PdpError `store_unavailable` as the greeting does. */
+export async function openGreeted(
+  config: pg.ClientConfig,
+  greeting: Greeting,
+): Promise<{ readonly client: pg.Client; readonly server: Server }> {
+  const client = new pg.Client(config)
+  client.on('error', () => {}) // the statement that needs the connection says so itself
+  try {
+    await client.connect().catch((error: unknown) => {
+      greeting.fence.report({ kind: 'unreachable', error })
+      throw asPdpError(error)
+    })
+    return { client, server: await greet(client, greeting) }
+  } catch (err) {
+    await client.end()
+    throw err
+  }
+}
+
+/** `answerMs`: for the answer. */
+export type Greeting = { readonly fence: Fence; readonly answerMs: number }
+
 /** Throws PdpError `store_unavailable` where the connection does not lead to the latest primary. */
-export async function greet(
-  client: pg.ClientBase,
-  { fence, answerMs }: { readonly fence: Fence; readonly answerMs: number },
-): Promise<Server> {
+async function greet(client: pg.ClientBase, { fence, answerMs }: Greeting): Promise<Server> {
   type Greeted = { readonly address: string; readonly timeline: string | null }
   const late = (): PdpError => new PdpError('store_unavailable', 'the database did not answer in time')
   const answer = withTimeout(client.query<Greeted>(GREETING), answerMs, late)

@@ -6,6 +6,7 @@ import { createCheckout, type Use } from './checkout.ts'
 import type { Connection, Database, OnStatement, ReadRows, TimeLimits } from './database.ts'
 import { asPdpError, isLost, isUndone } from './errors.ts'
 import type { Fence, Server } from './fence.ts'
+import type { Lease } from './lease.ts'
 import { createSilence } from './silence.ts'
 
 export const TIME_LIMITS: TimeLimits = {
@@ -26,13 +27,15 @@ export type Pools = {
 }
 type DatabaseOptions = {
   readonly fence: Fence
+  /** Null where replication is not synchronous. */
+  readonly lease?: Lease | null
   readonly limits?: TimeLimits | undefined
   readonly onStatement?: OnStatement | null
 }
 
 export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
-  const { fence, limits = TIME_LIMITS, onStatement = null } = options
-  const checkout = createCheckout({ fence, answerMs: limits.decisionMs })
+  const { fence, lease = null, limits = TIME_LIMITS, onStatement = null } = options
+  const checkout = createCheckout({ fence, lease, answerMs: limits.decisionMs })
   const connectionOver = (client: pg.PoolClient, server: Server, leftMs: () => number): Connection =>
     connectionTo(client, { server, fence, leftMs, onStatement })
   const silence = createSilence({ silentMs: limits.decisionMs, retryMs: RETRY_MS, clock: () => performance.now() })
@@ -59,6 +62,7 @@ export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
         on(pools.transactions, { prompt: false }, async (client, server, drop) => {
           const connection = connectionOver(client, server, leftMs)
           try {
+            if (!begin.endsWith('read only')) await lease?.settle(server.timeline)
             await connection.query(begin)
             for (const setting of settings) await connection.query(setting)
             const result = await work(connection)
@@ -81,9 +85,10 @@ export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
   return {
     query: (text, values) =>
       again(performance.now() + transactionMs, () =>
-        on(pools.reads, { prompt: false }, (client, server) =>
-          connectionOver(client, server, () => statementMs).query(text, values),
-        ),
+        on(pools.reads, { prompt: false }, async (client, server) => {
+          if (firstWord(text) !== 'select') await lease?.settle(server.timeline)
+          return connectionOver(client, server, () => statementMs).query(text, values)
+        }),
       ),
     prepared: (name, text, values, read) =>
       on(pools.reads, { prompt: true }, (client, server) =>

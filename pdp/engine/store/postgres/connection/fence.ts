@@ -8,6 +8,9 @@ export type ServerEvent =
   | (Server & { readonly kind: 'primary' })
   /** `isNew`: the address of the database leads there now, rather than a connection from before. */
   | (Server & { readonly kind: 'overtaken'; readonly latest: number; readonly isNew: boolean })
+  /** It committed a heartbeat at its standby, or no longer does. */
+  | (Server & { readonly kind: 'confirmed' })
+  | (Server & { readonly kind: 'unconfirmed'; readonly reason: string })
   | { readonly kind: 'standby'; readonly address: string }
   | { readonly kind: 'unreachable'; readonly error: unknown }
   /** A log has a lower revision than this process has read: acknowledged writes are gone. */

@@ -1,7 +1,7 @@
 /** A primary that was overtaken and goes on, and a standby behind the address, with real servers. */
 import { afterEach, describe, expect, test } from 'vitest'
 import type { ServerEvent } from '../../../../../pdp/engine/store/postgres/connection/fence.ts'
-import { openPostgres } from '../../../../../pdp/engine/store/postgres/postgres.ts'
+import { openPostgres, type PostgresOptions } from '../../../../../pdp/engine/store/postgres/postgres.ts'
 import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { type PostgresPair, startPostgresPair } from '../../../../support/postgres-pair.ts'
 import { context, given, organization, put } from '../../../../support/tuples.ts'
@@ -18,9 +18,10 @@ async function startPair(options?: Parameters<typeof startPostgresPair>[0]): Pro
   return pair
 }
 
-async function openAt(connectionString: string) {
+async function openAt(connectionString: string, options: Pick<PostgresOptions, 'replication'> = {}) {
   const events: ServerEvent[] = []
-  const opened = await openPostgres({ connectionString, poolCountMax: 2 }, { onServer: (event) => events.push(event) })
+  const onServer = (event: ServerEvent): void => void events.push(event)
+  const opened = await openPostgres({ connectionString, poolCountMax: 2, ...options }, { onServer })
   closing.push(() => opened.close())
   const kinds = (): readonly string[] => events.map(({ kind }) => kind)
   return { ...opened, events, kinds, vector: () => opened.store.vector([ENVIRONMENT]) }
@@ -140,5 +141,81 @@ describe('a failover that loses acknowledged writes', () => {
       ),
     )
     expect(here.events).toContainEqual({ kind: 'history', log: 'acme', revision: known - 1, known })
+  })
+})
+
+describe('with synchronous replication', () => {
+  const SYNCHRONOUS = { replication: 'synchronous' } as const
+  const answers = (of: Awaited<ReturnType<typeof openAt>>): Promise<boolean> =>
+    of.vector().then(
+      () => true,
+      () => false,
+    )
+
+  test('a former primary that nobody told is silent before the first write of the new one is acknowledged', async () => {
+    const pair = await startPair({ synchronous: true })
+    const there = await openAt(pair.primary.url, SYNCHRONOUS)
+    await given(there.store, 'acme', put('doc:1#viewer@user:alice'))
+    await there.vector()
+    await pair.caughtUp()
+    await pair.promote()
+    const here = await openAt(pair.standby.url, SYNCHRONOUS)
+    expect(await answers(there)).toBe(true)
+    let isWritten = false
+    const write = here.store.write('acme', [put('doc:2#viewer@user:bob')], { context }).then(() => {
+      isWritten = true
+    })
+    let answeredBefore = 0
+    while (!isWritten && (await answers(there))) answeredBefore++
+    expect(isWritten).toBe(false)
+    expect(answeredBefore).toBeGreaterThan(0)
+    await write
+    expect(await answers(there)).toBe(false)
+    expect(await answers(here)).toBe(true)
+    await expect(there.store.write('acme', [put('doc:1#viewer@user:alice')], { context })).rejects.toMatchObject({
+      code: 'store_unavailable',
+    })
+  })
+
+  test('nothing is answered while the standby is cut off, and everything soon after it is back', async () => {
+    const pair = await startPair({ synchronous: true })
+    const here = await openAt(pair.url, SYNCHRONOUS)
+    expect(await answers(here)).toBe(true)
+    await pair.cutOff()
+    await until(async () => !(await answers(here)))
+    expect(here.kinds()).toContain('unconfirmed')
+    await pair.attach()
+    await until(() => answers(here))
+    await until(() => here.kinds().at(-1) === 'confirmed')
+  })
+
+  test('nothing is answered by a primary whose commits wait for no standby', async () => {
+    const pair = await startPair()
+    await expect(openAt(pair.url, SYNCHRONOUS).then((here) => here.vector())).rejects.toMatchObject({
+      code: 'store_unavailable',
+    })
+  })
+
+  test('leaves no waiting heartbeats behind at the server', async () => {
+    const pair = await startPair({ synchronous: true })
+    const here = await openAt(pair.url, SYNCHRONOUS)
+    await here.vector()
+    const count = async (): Promise<number> => {
+      const [row] = await pair.primary.query<{ count: number }>(
+        `select count(*)::int from pg_stat_activity where application_name like 'portcullis heartbeat%'`,
+      )
+      return row?.count ?? 0
+    }
+    await pair.cutOff()
+    const pids = new Set<number>()
+    await until(async () => {
+      const rows = await pair.primary.query<{ pid: number }>(
+        `select pid from pg_stat_activity where application_name like 'portcullis heartbeat%'`,
+      )
+      for (const { pid } of rows) pids.add(pid)
+      return pids.size > 2
+    })
+    expect(await count()).toBeLessThanOrEqual(2)
+    await pair.attach()
   })
 })
