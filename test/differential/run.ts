@@ -6,18 +6,21 @@
 import { misused, readArguments, readNumber } from '../support/programs/arguments.ts'
 import { openFgaBinary } from './binary.ts'
 import { type Cause, causeOf, causeOfRefusal } from './causes.ts'
+import { compareChanges } from './changes.ts'
 import { compareCheck, compareList, compareOpenFgaUsers, createJudge, type Verdict } from './judge.ts'
 import { type Peer, type Said, startOpenFga } from './openfga.ts'
 import { openOurs } from './ours.ts'
 import { compareWithTests } from './upstream.ts'
 import { type Brought, randomWorld, type World } from './worlds.ts'
 
-const USAGE = 'npm run differential [-- --questions N --seed S | --tests FILE…]'
+const USAGE = 'npm run differential [-- --questions N --seed S | --changes N --worlds M --seed S | --tests FILE…]'
 const { values, positionals } = readArguments(
   {
     options: {
       questions: { type: 'string', default: '20000' },
       seed: { type: 'string', default: '1' },
+      changes: { type: 'string', default: '0' },
+      worlds: { type: 'string', default: '20' },
       tests: { type: 'boolean', default: false },
     },
     allowPositionals: true,
@@ -25,10 +28,12 @@ const { values, positionals } = readArguments(
   USAGE,
 )
 if (values.tests !== positionals.length > 0) misused('FILE and --tests go together', USAGE)
-const [questions, firstSeed] = [
+const [questions, firstSeed, worlds] = [
   readNumber('--questions', values.questions, USAGE),
   readNumber('--seed', values.seed, USAGE),
+  readNumber('--worlds', values.worlds, USAGE),
 ]
+const changes = values.changes === '0' ? 0 : readNumber('--changes', values.changes, USAGE)
 
 type Tally = {
   questions: number
@@ -49,6 +54,7 @@ async function compare(path: string): Promise<number> {
   const peer = await startOpenFga(path)
   const tally: Tally = { questions: 0, refusedByBoth: 0, causes: new Map(), failures: [] }
   try {
+    if (changes > 0) return await compareChanges(peer, { changes, worlds, firstSeed })
     for (let seed = firstSeed; tally.questions < questions; seed++) {
       await compareWorld(peer, randomWorld(seed), tally)
       if (tally.failures.length >= FAILURES_MAX) break
