@@ -5,6 +5,7 @@ import { TOKENS } from '../../shared/domain/journal.ts'
 import { compareNames, isWildcard, nameBefore } from '../../shared/domain/names.ts'
 import { shortDigest } from '../../shared/domain/page-token.ts'
 import { revisionText } from '../../shared/domain/revision.ts'
+import { subjectsFromResource } from '../decide/lists/from-resource.ts'
 import { resourcesFromSubject } from '../decide/lists/from-subject.ts'
 import { formatCursor, parseListRequest } from '../decide/lists/list-request.ts'
 import {
@@ -100,8 +101,10 @@ type Filling = {
 
 /** Stops when the page is full, no candidates are left, or the limit of work for one page is reached. */
 async function fill(progress: Progress, begun: Filling): Promise<void> {
-  const { at, size } = begun
-  let [filling, isNarrowed] = [begun, false]
+  const { at, size, question } = begun
+  // A resource has few subjects as a rule, a subject may have any number of resources.
+  let isNarrowed = question.kind === 'subjects'
+  let filling = isNarrowed ? await narrowed(begun) : begun
   let tuplesLeft = TUPLES_PER_PAGE_MAX
   for (let left = CANDIDATES_PER_PAGE_MAX; left > 0 && tuplesLeft > 0 && progress.items.length < size; ) {
     const names = await nextNames(at, filling.candidates, { after: progress.after, countMax: Math.min(CHUNK, left) })
@@ -121,17 +124,19 @@ async function fill(progress: Progress, begun: Filling): Promise<void> {
   }
 }
 
-/** With the candidates that the subject's side finds, where it tells. */
+/** With the candidates that the subject's side finds, or the resource's, where it tells. */
 async function narrowed(filling: Filling): Promise<Filling> {
   const { question, candidates, evaluator, compile } = filling
-  if (question.kind !== 'resources') return filling
   const { organization, contextualTuples = [], withoutTuples } = question
   const evaluate = (view: View) => {
     const manifests = view.manifests()
     if (manifests === undefined) return undefined
     const model = compile(manifests)
     const relationView = relationViewOf(view, model, organization, contextualTuples, withoutTuples)
-    return begin(resourcesFromSubject(relationView ?? view, model, question))
+    const seen = relationView ?? view
+    return question.kind === 'subjects'
+      ? subjectsFromResource(seen, model, question)
+      : begin(resourcesFromSubject(seen, model, question))
   }
   const found = (await evaluator.ask({ organization, evaluate })).value
   return found === null ? filling : { ...filling, candidates: { ...candidates, stored: [], known: found } }

@@ -5,6 +5,7 @@ const PARTS: Record<string, (words: readonly string[]) => Promise<void>> = {
   casbin: async () => (await import('./casbin.ts')).benchCasbin(),
   postgres: async () => (await import('./postgres.ts')).benchPostgres(),
   large: async () => (await import('./large.ts')).benchLarge(),
+  compare: async () => (await import('./compare.ts')).benchCompare(),
   tangled: async () => (await import('../../differential/tangled.ts')).benchTangled(),
   stream: async (ways) => (await import('./stream.ts')).benchStream(ways),
 }
