@@ -15,6 +15,7 @@ export type PeerStore = {
   listUsers(asked: ListUsers): Promise<Said<readonly string[]>>
 }
 export type Peer = {
+  readonly origin: string
   /** What it says of a model that it refuses, or the store. */
   open(world: World): Promise<PeerStore | { readonly refused: string }>
   close(): Promise<void>
@@ -41,6 +42,7 @@ export async function startOpenFga(binary: string): Promise<Peer> {
     return { status: response.status, body: (await response.json()) as Answer['body'] }
   }
   return {
+    origin,
     async open(world) {
       const { body: store } = await post('/stores', { name: 'differential' })
       const path = `/stores/${store.id}`

@@ -32,7 +32,9 @@ export function planSpiceDb(schemaText: string, relationshipText: string): Spice
     refusals: refusals.slice(0, REFUSALS_MAX),
   }
   // A missing part of the schema would be told again, in other words.
-  return { ...(refusals.length > 0 ? plan : checkedPlan(plan)), readTuple }
+  const checked = refusals.length > 0 ? plan : checkedPlan(plan)
+  // Nobody wrote the model's lines.
+  return { ...checked, refusals: checked.refusals.map((one) => one.replace(/^model \d+:\d+:/, 'schema:')), readTuple }
 }
 
 /** A name that is not in its map stays as it is. */
@@ -168,9 +170,14 @@ function arrowOf({ relation, permission }: Extract<Expression, { kind: 'arrow' }
   const { definition, definitions, notes, refusals } = of
   const allowed = definition.relations.get(relation)
   const where = `permission "${of.permission}" of "${definition.name}"`
+  // The sets are already those who have it, so that the arrow is the relation itself.
+  if (allowed !== undefined && allowed.length > 0 && allowed.every((one) => one.relation === permission))
+    return { computedUserset: { relation: relationName(relation) } }
   if (allowed === undefined) refusals.push(`schema: ${where}: "${relation}->" needs a relation of the same definition`)
   else if (allowed.some((one) => one.relation !== null))
-    refusals.push(`schema: ${where}: "${relation}->" goes through a relation that allows more than objects`)
+    refusals.push(
+      `schema: ${where}: "${relation}->" goes through a relation that allows more than objects; give these a relation of their own`,
+    )
   const isKnown = definitions.some(
     ({ name, relations, permissions }) =>
       allowed?.some(({ type }) => type === name) === true && (relations.has(permission) || permissions.has(permission)),

@@ -68,6 +68,25 @@ describe('a permission of SpiceDB', () => {
   })
 })
 
+test('an arrow to what the sets of its relation name already is that relation', async () => {
+  const { passed, failures } = await played(`schema: |-
+  definition user {}
+  definition list { relation member: user }
+  definition event {
+    relation blocked: list#member
+    relation guest: user
+    permission invited = guest - blocked->member
+  }
+relationships: |-
+  list:l#member@user:bad
+  event:e#blocked@list:l#member
+  event:e#guest@user:bad
+  event:e#guest@user:good
+assertions: {assertTrue: ["event:e#invited@user:good"], assertFalse: ["event:e#invited@user:bad"]}
+`)
+  expect([passed, failures]).toEqual([2, []])
+})
+
 describe('names of SpiceDB', () => {
   test('that are words of the language, of objects or long are kept or translated, never refused', async () => {
     const long = `a${'b'.repeat(62)}c`
