@@ -48,6 +48,7 @@ export async function openForwardAuth(entry: Entry, deps: DoorDeps): Promise<Doo
     },
     // Its connections carry the requests of many clients.
     isProxy: () => true,
+    namesClient: () => false,
     onDropped: () => deps.log.warn({ event: 'connections_dropped', door: profile, reason: 'connections_max' }),
   })
   const door = {

@@ -14,6 +14,7 @@ import { mayTake } from '../http/share.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
 import { createHttp2Server, type Http2Server } from './http2-server.ts'
 import { detectProtocol } from './protocol-detection.ts'
+import { expectProxyHeaders } from './proxy-header.ts'
 import { type RequestLines, watchRequestLines } from './request-lines.ts'
 
 export type Listener = {
@@ -46,6 +47,8 @@ export type ListenerOptions = {
   readonly onRejected: (connection: Duplex, rejection: Rejection) => void
   /** True for addresses of trusted proxies, whose connections are not counted because they serve many clients. */
   readonly isProxy: (address: string) => boolean
+  /** True for peers whose connections begin with a header of the PROXY protocol. */
+  readonly namesClient: (address: string) => boolean
   /** A connection was closed unread because `connections_max` was reached. */
   readonly onDropped: () => void
 }
@@ -82,6 +85,7 @@ class DataPort implements Listener {
   readonly #server: Server
   readonly #http2: Http2Server
   readonly #detection: { close(): void }
+  readonly #headers: { close(): void }
   readonly #sockets: ReadonlySet<Socket>
 
   constructor(options: ListenerOptions) {
@@ -120,6 +124,11 @@ class DataPort implements Listener {
         (own < this.#limits.clientConnectionsMax && mayTake(own, { used, max: this.#limits.connectionsMax })) ||
         isProxy(client),
       onFull: (socket, reason) => this.#drop(socket, reason),
+    })
+    this.#headers = expectProxyHeaders(server, {
+      isNeeded: (address = '') => options.namesClient(parseAddress(address) ?? address),
+      timeoutMs: () => this.#limits.headersTimeoutMs,
+      onBad: (socket) => this.#drop(socket, 'no header of the PROXY protocol', 'request_invalid'),
     })
   }
 
@@ -160,6 +169,7 @@ class DataPort implements Listener {
   }
 
   async close(ending: Parameters<Listener['close']>[0]): Promise<void> {
+    this.#headers.close()
     this.#detection.close()
     if (!this.#server.listening) return
     this.#rests.hurry(LINGER_MS)

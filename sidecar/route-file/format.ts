@@ -250,6 +250,10 @@ export const ROUTE_FILE = {
     listOf(textLike(/^[0-9A-Fa-f:.]+(\/[0-9]{1,3})?$/)),
     'IP addresses and CIDR blocks of the proxies in front that set or remove X-Forwarded-For, -Proto and -Host, or Forwarded, in every request. Only their fields are trusted, from right to left: for X-Forwarded-* to the service, for client_address in the log and for the limits of one client. If both kinds are present and differ, the answer is 400; what only one of them says is not used. Routes and DPoP proofs use the Host field and public_url; a forwarded host that leads to another route is 400, and one that is not in hosts is 421.',
   ),
+  proxy_protocol: optional(
+    FLAG,
+    'true: connections of trusted_proxies begin with a header of the PROXY protocol, version 1 or 2, as load balancers that forward TCP send it; without one they are closed. The header names the client in place of the connection; a forwarding field of such a client counts only if trusted_proxies names the client as well. Default: false.',
+  ),
   limits: optional(mapOf(LIMIT_MEMBERS), 'Limits and time-outs.'),
   forward_token: optional(FLAG, 'Sends Authorization and DPoP on to the service. Default: false.'),
   routes: required(ROUTES_FORM, 'A check for each "METHOD [host]/path".'),

@@ -81,6 +81,8 @@ export type RouteFile = {
   readonly bodyBytesMax: number
   /** Proxies whose forwarding fields are trusted. */
   readonly trustedProxies: readonly Network[]
+  /** Their connections begin with a header of the PROXY protocol. */
+  readonly proxyProtocol: boolean
   /** Only the limits that the file sets. */
   readonly limits: Partial<SidecarLimits>
   readonly routes: readonly Route[]
@@ -114,6 +116,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const pdp = readPdp(reader, members.pdp)
   const { headers, assertion } = readHeaders(reader, members)
   const trustedProxies = reader.list(members.trusted_proxies, 'trusted_proxies', readNetwork) ?? []
+  const proxyProtocol = readProxyProtocol(reader, members)
   const limits = readLimits(reader, members.limits)
   const listed = reader.list(members.hosts, 'hosts', readHost)
   const forwardToken = members.forward_token !== null && reader.boolean(members.forward_token, 'forward_token') === true
@@ -156,7 +159,18 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const doors = readDoors(reader, members.doors, { routes, signsIn: members.sign_in !== null })
   const peers = { issuers, upstream, pdp, tls: readTls(reader, members.tls), doors, signIn }
   const logging = { proofNonces: readDpop(reader, members.dpop), ...readJournal(reader, members.log) }
-  const operating = { ...logging, hosts, probePaths, cors, headers, assertion, bodyBytesMax, trustedProxies, limits }
+  const operating = {
+    ...logging,
+    hosts,
+    probePaths,
+    cors,
+    headers,
+    assertion,
+    bodyBytesMax,
+    trustedProxies,
+    proxyProtocol,
+    limits,
+  }
   return { ...peers, ...operating, resource, resources, publicUrl: seenUrl, routes, tests }
 }
 
@@ -262,6 +276,19 @@ function readPassed(reader: YamlReader, node: Node | null, stripped: readonly st
     return text
   }
   return reader.list(node, 'pass_headers', read) ?? []
+}
+
+function readProxyProtocol(
+  reader: YamlReader,
+  {
+    proxy_protocol: node,
+    trusted_proxies: proxies,
+  }: { readonly [name in 'proxy_protocol' | 'trusted_proxies']: Node | null },
+): boolean {
+  const isOn = node !== null && reader.boolean(node, 'proxy_protocol') === true
+  if (isOn && proxies === null)
+    reader.report(node, 'proxy_protocol needs trusted_proxies, the load balancers that name clients')
+  return isOn
 }
 
 function readDpop(reader: YamlReader, node: Node | null): boolean {

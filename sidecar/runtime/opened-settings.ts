@@ -56,6 +56,9 @@ export function openedSettings(before: Read, now: Read): readonly string[] {
       (names) => `${names} may come from the client now, or say something else of it`,
     ),
     ...added('doors', doorsOf, (names) => `gateways may ask at ${names}, or in another way than before`),
+    ...(next.proxyProtocol && !former.proxyProtocol
+      ? ['proxy_protocol: the addresses that trusted_proxies write before a connection are believed now']
+      : []),
     ...(former.proofNonces && !next.proofNonces ? ['dpop: proofs need no nonce any more'] : []),
     ...tlsIssues(before, now),
     ...peerIssues(before, now),

@@ -62,6 +62,8 @@ export type Runtime = {
   readonly limits: SidecarLimits
   /** Null if no proxy is trusted. */
   readonly trustedProxies: Networks | null
+  /** True for proxies whose connections begin with a header of the PROXY protocol. */
+  namesClient(address: string): boolean
   /** Open requests to the upstream. More of them would wait for a connection, uncounted. */
   readonly requestsMax: number
   readonly enforcing: EnforceDeps
@@ -109,6 +111,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
     clock,
     expiryLeewayMs: limits.expiryLeewayMs,
   })
+  const trustedProxies = file.trustedProxies.length === 0 ? null : createNetworks(file.trustedProxies)
   const proofNonces = file.proofNonces ? nonces : null
   let openCount = 0
   let retired = false
@@ -120,7 +123,8 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
   return {
     config,
     limits,
-    trustedProxies: file.trustedProxies.length === 0 ? null : createNetworks(file.trustedProxies),
+    trustedProxies,
+    namesClient: (address) => file.proxyProtocol && trustedProxies?.has(address) === true,
     requestsMax: file.upstream.http2 ? limits.requestsMax : Math.min(limits.requestsMax, limits.upstreamConnectionsMax),
     metadata,
     assertionKeys: assertion?.keySet ?? null,

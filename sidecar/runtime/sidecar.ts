@@ -123,6 +123,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     onUpgrade: (client, res, upgrade) =>
       void serve(client, res, { expectsContinue: false, upgrade, deps: enter(upgrade.socket) }),
     isProxy: (address) => current.runtime.trustedProxies?.has(address) === true,
+    namesClient: (address) => current.runtime.namesClient(address),
     onRejected: (connection, rejection) => answerRejected(connection, rejection, current.runtime, deps),
     onDropped: () => log.warn({ event: 'connections_dropped', reason: 'connections_max' }),
   })

@@ -43,6 +43,7 @@ const OTHERS: { readonly [place: string]: string } = {
   'sidecar/doors/removed-fields.ts': 'the route file',
   'sidecar/doors/service-fields.ts': 'a permitted request',
   'sidecar/doors/socket-file.ts': 'the route file',
+  'sidecar/listener/proxy-header.ts:expectProxyHeaders': 'the bytes that readProxyHeader reads',
   'sidecar/listener/cut-response.ts': 'answers',
   'sidecar/sign-in/begin-sign-in.ts:choose': 'the route file',
   'sidecar/sign-in/begin-sign-in.ts:landedCookie': 'a goal that was sealed here',

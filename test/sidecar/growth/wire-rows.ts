@@ -7,6 +7,7 @@ import { create } from '@bufbuild/protobuf'
 import { CheckRequestSchema } from '../../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
 import { readCheck } from '../../../sidecar/doors/check-request.ts'
 import { countFields, FrameGuard } from '../../../sidecar/listener/http2-frame-guard.ts'
+import { readProxyHeader } from '../../../sidecar/listener/proxy-header.ts'
 import { exchange } from '../../support/growth/exchange.ts'
 import type { Growth } from '../../support/growth/growth.ts'
 import { openWorld, type World } from '../sign-in/world.ts'
@@ -282,4 +283,14 @@ const DOOR: readonly Growth[] = Object.entries(QUESTIONS).flatMap(([name, [most,
   })),
 )
 
-export const WIRE_ROWS: readonly Growth[] = [...WIRE, ...PIPELINED, ...HTTP2, ...GUARD, ...DOOR]
+const PROXIED: readonly Growth[] = ['PROXY UNKNOWN ', 'PROXY TCP6 :', '\r\n\r\n\0\r\nQUIT\n!\x21'].map((before) => ({
+  name: `a header of the PROXY protocol after ${JSON.stringify(before)}`,
+  runs: ['sidecar/listener/proxy-header.ts:readProxyHeader'],
+  most: HEADER_MOST,
+  at: (size: number) => {
+    const bytes = Buffer.from(filled(size, '1:', { before }), 'latin1')
+    return () => readProxyHeader(bytes)
+  },
+}))
+
+export const WIRE_ROWS: readonly Growth[] = [...PROXIED, ...WIRE, ...PIPELINED, ...HTTP2, ...GUARD, ...DOOR]

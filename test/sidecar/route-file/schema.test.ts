@@ -92,6 +92,7 @@ describe('the published schema and the parser both accept', () => {
     file('GET /a: public', 'cors: {origins: ["https://a.test"], credentials: true, max_age: 1, preflight: pass}'),
     file('GET /a: {check: public, cors: {origins: ["*"], expose_headers: [X-A], allow_headers: [x-b]}}'),
     file('GET /a: public', 'identity_headers: {X-User: {claims.email}, X-Who: "a {claims.b}"}'),
+    file('GET /a: public', 'trusted_proxies: [10.0.0.1]\nproxy_protocol: true'),
     file('GET /a: {check: signed_in, issuers: https://as.test, audience: [https://app.test], upstream_headers_ms: 10}'),
     file('GET /a: public').replace(
       /upstream: .*/,
