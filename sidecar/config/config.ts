@@ -10,6 +10,7 @@ import { ConfigError } from '../../pdp/shared/process/exit.ts'
 import { ANY_HOST, type ListenAddress, parseListenAddress } from '../../pdp/shared/process/listen.ts'
 import { LOG_LEVELS, type LogLevel } from '../../pdp/shared/process/log.ts'
 import { readTracing, TRACING_SETTING, type TracingSettings } from '../../pdp/shared/process/tracing/settings.ts'
+import { asRedisUrl } from '../../pdp/shared/token/redis.ts'
 import { type ParsedRouteFile, parseRouteFile, type RouteFile } from '../route-file/route-file.ts'
 import { type Certificates, readCertificates } from './certificates.ts'
 
@@ -83,9 +84,7 @@ function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
     const filePath = reader.text('PORTCULLIS_ROUTE_FILE')
     const listen = address(flags.listen, '--listen', 'PORTCULLIS_SIDECAR_LISTEN')
     const adminListen = address(flags.adminListen, '--admin-listen', 'PORTCULLIS_SIDECAR_ADMIN_LISTEN')
-    const redisUrl = environment.REDIS_URL ?? null
-    if (redisUrl !== null && !/^rediss?:\/\/\S+$/.test(redisUrl))
-      reader.report('REDIS_URL must be a redis:// or rediss:// URL')
+    const redisUrl = reader.parsed('REDIS_URL', asRedisUrl)
     const secret = reader.secret('PORTCULLIS_DPOP_NONCE_SECRET')
     if (secret !== null && secret.length < 32)
       reader.report('PORTCULLIS_DPOP_NONCE_SECRET must have at least 32 characters')

@@ -18,6 +18,7 @@ import {
 } from '../../shared/process/listen.ts'
 import { LOG_LEVELS, type LogLevel } from '../../shared/process/log.ts'
 import { readTracing, type TracingSettings } from '../../shared/process/tracing/settings.ts'
+import { asRedisUrl } from '../../shared/token/redis.ts'
 import { isCaller, type ServiceAccountSettings } from '../serve/authentication/service-account.ts'
 
 export const EMBED_ENTITLEMENTS = ['off', 'claims-mode'] as const
@@ -107,7 +108,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
       // Without a server, mail of a PDP on this machine alone lands in its data directory.
       mail: readMail(reader) ?? (isLoopback(http.host) ? { folder: join(dataDirectory, 'mail') } : null),
       knownPasswordsFile: reader.text('PORTCULLIS_KNOWN_PASSWORDS_FILE'),
-      redisUrl: reader.parsed('REDIS_URL', parseRedisUrl),
+      redisUrl: reader.parsed('REDIS_URL', asRedisUrl),
       entitlementSource: readEntitlementSource(reader),
       embedEntitlements: reader.parsed('PORTCULLIS_EMBED_ENTITLEMENTS', oneOf(EMBED_ENTITLEMENTS)) ?? 'claims-mode',
       secondFactor: reader.parsed('PORTCULLIS_SECOND_FACTOR', oneOf(SECOND_FACTOR)) ?? 'offered',
@@ -288,12 +289,6 @@ function parseSourceUrl(text: string): string {
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(host)))
     throw new Error('must use https, unless its host is a loopback address')
   return url.href
-}
-
-function parseRedisUrl(text: string): string {
-  const url = URL.parse(text)
-  if ((url?.protocol === 'redis:' || url?.protocol === 'rediss:') && url.hostname !== '') return text
-  throw new Error('must be a URL such as rediss://user:password@host:6379') // the value may contain a password
 }
 
 function parseDatabaseUrl(text: string): string {

@@ -1,5 +1,9 @@
 /** A Redis of a test's own, from the machine's redis-server. */
 import { spawn, spawnSync } from 'node:child_process'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
 import { freePort } from '../free-port.ts'
 
 export type TestRedis = {
@@ -8,14 +12,39 @@ export type TestRedis = {
   kill(): Promise<void>
   /** After `kill`, on the same port, empty. */
   start(): Promise<void>
+  /** The answer as text. */
+  command(...words: readonly string[]): Promise<string>
 }
 
 export const hasRedis = (): boolean => spawnSync('redis-server', ['--version']).status === 0
 
 export async function startRedis(): Promise<TestRedis> {
   const port = await freePort()
-  let child = await launch(port)
+  return start(port, () => ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'])
+}
+
+/** One that watches the primary of this name, and decides alone. */
+export async function startSentinel(name: string, primaryPort: number): Promise<TestRedis> {
+  const port = await freePort()
+  const file = join(mkdtempSync(join(tmpdir(), 'portcullis-sentinel-')), 'sentinel.conf')
+  const lines = [`port ${port}`, 'bind 127.0.0.1', `sentinel monitor ${name} 127.0.0.1 ${primaryPort} 1`]
+  writeFileSync(file, [...lines, `sentinel down-after-milliseconds ${name} 1000`, ''].join('\n'))
+  return start(port, () => [file, '--sentinel'])
+}
+
+async function start(port: number, args: () => readonly string[]): Promise<TestRedis> {
+  let child = await launch(args())
   return {
+    async command(...words) {
+      const redis = new Redis(port, '127.0.0.1', { lazyConnect: true, maxRetriesPerRequest: 0 })
+      redis.on('error', () => undefined)
+      try {
+        await redis.connect()
+        return String(await redis.call(...(words as [string, ...string[]])))
+      } finally {
+        redis.disconnect()
+      }
+    },
     url: `redis://127.0.0.1:${port}`,
     kill: () =>
       new Promise((resolve) => {
@@ -23,23 +52,17 @@ export async function startRedis(): Promise<TestRedis> {
         child.kill('SIGKILL')
       }),
     async start() {
-      child = await launch(port)
+      child = await launch(args())
     },
   }
 }
 
-function launch(port: number): Promise<ReturnType<typeof spawn>> {
-  const child = spawn(
-    'redis-server',
-    ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'],
-    {
-      stdio: ['ignore', 'pipe', 'ignore'],
-    },
-  )
+function launch(args: readonly string[]): Promise<ReturnType<typeof spawn>> {
+  const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'ignore'] })
   return new Promise((resolve, reject) => {
     child.once('exit', () => reject(new Error('redis-server ended at its start')))
     child.stdout?.on('data', (chunk) => {
-      if (String(chunk).includes('Ready to accept connections')) resolve(child)
+      if (/Ready to accept connections|Sentinel ID is/.test(String(chunk))) resolve(child)
     })
   })
 }
