@@ -136,6 +136,8 @@ export interface Provisioning {
   holdings(user: string, organizations: readonly string[]): Promise<Holdings>
   /** Whether the user has a relationship outside of these organizations. */
   isRelatedOutside(user: string, organizations: readonly string[]): Promise<boolean>
+  /** Relationships that name the user, in the order of their organizations, at most `countMax`. */
+  relationships(user: string, countMax: number): Promise<readonly (Tuple & { readonly organization: string })[]>
   /** The organizations in which the user is a direct member of a group, at most `countMax`. */
   groupOrganizations(user: string, countMax: number): Promise<readonly string[]>
   /** Null: there is no such user. */

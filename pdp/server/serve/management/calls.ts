@@ -18,6 +18,7 @@ import { addRoleGrants } from './roles/role-grants.ts'
 import { addRoles } from './roles/roles.ts'
 import { addSessions } from './sessions.ts'
 import { addUserImport } from './users/import.ts'
+import { addOffboarding } from './users/offboarding.ts'
 import { addUsers } from './users/users.ts'
 
 export const MANAGEMENT = [
@@ -39,6 +40,7 @@ export const MANAGEMENT = [
   addHooks,
   addIssuers,
   addIdentityProviders,
+  addOffboarding,
   addSessions,
   addEvents,
 ] as const

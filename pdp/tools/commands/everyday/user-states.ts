@@ -75,6 +75,13 @@ export function addUserStateCommands(program: Command, io: NodeJS.Process, run: 
     addConnectionOptions(command).action((id: string, options: Options) => run(() => act(action, id, { options, io })))
   }
   addConnectionOptions(
+    user
+      .command('offboard')
+      .description('Shut a person out, and take away every membership, role and relationship.')
+      .argument('<id>', 'id of the user')
+      .option('--dry-run', 'change nothing; show everything that the person holds'),
+  ).action((id: string, options: Options & { readonly dryRun?: true }) => run(() => offboard(id, { options, io })))
+  addConnectionOptions(
     program
       .command('session')
       .description('Browser sessions of people.')
@@ -88,6 +95,65 @@ export function addUserStateCommands(program: Command, io: NodeJS.Process, run: 
       return say({ id, state: 'ended' }, { options, io })
     }),
   )
+}
+
+type Holdings = {
+  readonly blocked: boolean
+  readonly memberships: readonly { readonly organization: string; readonly role: string; readonly status: string }[]
+  readonly roles: readonly {
+    readonly organization: string | null
+    readonly app: string | null
+    readonly role: string
+  }[]
+  readonly relationships: readonly { readonly organization: string; readonly tuple: string }[]
+  readonly complete: boolean
+}
+
+/** Shows what is held, then takes it away; a person in very many organizations takes several calls. */
+async function offboard(
+  id: string,
+  { options, io }: { readonly options: Options & { readonly dryRun?: true }; readonly io: NodeJS.Process },
+): Promise<number> {
+  const scope = options.dryRun === true ? 'directory:read' : 'directory:write roles:write relationships:write'
+  const connection = await connect(options, { io, scope, bind: false })
+  const path = `/v1/users/${encodeURIComponent(id)}`
+  const call = async (method: string, below: string): Promise<Holdings> =>
+    (await (await connection.send({ method, path: `${path}${below}` })).json()) as Holdings
+  const show = (held: Holdings): unknown =>
+    io.stdout.write(
+      options.json === true
+        ? `${JSON.stringify(held)}\n`
+        : linesOf(held)
+            .map((line) => `${line}\n`)
+            .join(''),
+    )
+  if (options.dryRun === true) {
+    const held = await call('GET', '/holdings')
+    show(held)
+    if (options.json !== true)
+      io.stdout.write(
+        `${held.complete ? '' : 'and more, not listed\n'}${id} is ${held.blocked ? 'blocked' : 'not blocked'}; nothing was changed\n`,
+      )
+    return EXIT.ok
+  }
+  for (;;) {
+    const taken = await call('POST', '/offboard')
+    show(taken)
+    if (taken.complete) break
+  }
+  return say({ id, state: 'blocked, and holds nothing more' }, { options, io })
+}
+
+function linesOf({ memberships, roles, relationships }: Holdings): readonly string[] {
+  const everywhere = (organization: string | null): string =>
+    organization === null ? 'everywhere' : `in ${organization}`
+  return [
+    ...memberships.map(({ organization, role, status }) => `member   ${role} (${status}) in ${organization}`),
+    ...roles.map(
+      ({ organization, app, role }) => `role     ${app === null ? '' : `${app}:`}${role} ${everywhere(organization)}`,
+    ),
+    ...relationships.map(({ organization, tuple }) => `relation ${tuple} in ${organization}`),
+  ]
 }
 
 type Asked = { readonly options: Options; readonly io: NodeJS.Process }

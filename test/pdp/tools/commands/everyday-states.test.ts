@@ -27,7 +27,22 @@ describe('a person', () => {
     )
   })
 
+  test('who leaves loses everything, which is shown before', async () => {
+    const { good } = served
+    await good('org put acme')
+    await good('user put bob')
+    await good('member put bob -o acme --role developer')
+    await good('tuple write doc:1#viewer@user:bob group:g#member@user:bob -o acme')
+    const held =
+      'member   developer (active) in acme\nrelation doc:1#viewer@user:bob in acme\nrelation group:g#member@user:bob in acme\n'
+    expect(await good('user offboard bob --dry-run')).toBe(`${held}bob is not blocked; nothing was changed\n`)
+    expect(await good('user offboard bob')).toBe(`${held}blocked, and holds nothing more: bob\n`)
+    expect(await good('user offboard bob --dry-run')).toBe('bob is blocked; nothing was changed\n')
+  })
+
   test.each([
+    ['user offboard nobody', /there is no user nobody/],
+    ['user offboard nobody --dry-run', /there is no user nobody/],
     ['user block nobody', /there is no user nobody/],
     ['user unblock nobody', /there is no user nobody/],
     ['user sign-out nobody', /there is no user nobody/],

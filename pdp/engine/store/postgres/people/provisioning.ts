@@ -127,6 +127,7 @@ export function postgresProvisioning(sql: Queries): Provisioning {
     },
     isRelatedOutside: async (user, organizations) =>
       (await sql.query(RELATED, [`user:${user}`, organizations])).length > 0,
+    relationships: (user, countMax) => relationshipsOf(sql, user, countMax),
     groupOrganizations: async (user, countMax) =>
       (await sql.query<{ id: string }>(GROUPED, [`user:${user}`, countMax])).map(({ id }) => id),
     async isBlocked(user) {
@@ -168,3 +169,15 @@ const toProvisioned = (row: Row): Provisioned => ({
   createdAtMs: row.created_at.getTime(),
   changedAtMs: row.changed_at.getTime(),
 })
+
+const RELATIONSHIPS = `
+  select organization_id as organization, object, relation, expires_at as expires from stored_relationship
+  where subject = $1 order by organization_id, object, relation limit $2`
+
+async function relationshipsOf(sql: Queries, user: string, countMax: number) {
+  type Row = { organization: string; object: string; relation: string; expires: Date | null }
+  const subject = `user:${user}`
+  return (await sql.query<Row>(RELATIONSHIPS, [subject, countMax])).map(({ expires, ...place }) => {
+    return { ...place, subject, expiresAtMs: expires === null ? null : Number(expires) }
+  })
+}

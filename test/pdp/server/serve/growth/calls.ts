@@ -66,6 +66,8 @@ export const callsOf = ({ provisioned }: World): readonly Call[] => {
     call('listUsers', 'admin', 'GET /v1/users'),
     { ...call('importUsers', 'admin', 'POST /v1/users:import'), raw: '{"id":"fay","email":"fay@mine.test"}\n' },
     call('blockUser', 'people', 'POST /v1/users/ann/block'),
+    call('getUserHoldings', 'people', 'GET /v1/users/ann/holdings'),
+    call('offboardUser', 'admin', 'POST /v1/users/eve/offboard'),
     call('unblockUser', 'people', 'POST /v1/users/ann/unblock'),
     call('postAuthenticator', 'people', 'POST /v1/users/ann/totp'),
     call('deleteAuthenticator', 'people', 'DELETE /v1/users/ann/totp'),

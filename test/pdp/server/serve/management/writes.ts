@@ -45,6 +45,7 @@ export const WRITES: readonly WriteCall[] = [
     type: 'application/x-ndjson',
   }),
   at('POST', '/v1/users/{user}/block', '/v1/users/alice/block', { log: TOKENS }),
+  at('POST', '/v1/users/{user}/offboard', '/v1/users/alice/offboard', { log: TOKENS }),
   at('POST', '/v1/users/{user}/unblock', '/v1/users/alice/unblock', { log: TOKENS }),
   at('POST', '/v1/users/{user}/totp', '/v1/users/alice/totp', { log: DIRECTORY }),
   at('DELETE', '/v1/users/{user}/totp', '/v1/users/bob/totp', { log: DIRECTORY }),
