@@ -37,18 +37,8 @@ const randomWriteId = (): string => crypto.getRandomValues(new BigInt64Array(1))
 export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
   const clock = options.clock ?? Date.now
   const state = emptyState()
-  let snapshotsOpen = 0
-  let waiting: (() => void)[] = []
-
-  const vector = (logs: readonly JournalId[]) => ({
-    clockMs: clock(),
-    logs: new Map(
-      logs.flatMap((log) => {
-        const position = state.positions.get(log)
-        return position === undefined ? [] : [[log, position] as const]
-      }),
-    ),
-  })
+  const snapshots = createSnapshots()
+  const vector = (logs: readonly JournalId[]) => ({ clockMs: clock(), logs: positionsIn(state, logs) })
   let environment = environmentIn(state)
   const names = new MemoryNames(state)
   /** Serves one question after another until something is written, or until it has read the clock. */
@@ -72,22 +62,10 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
     vector: async (logs) => vector(logs),
     entries: async (ranges, entriesMax) => entriesIn(state, ranges, entriesMax),
     rows: async (logs, keys) => read(logs, keys),
-    async snapshot(use) {
-      snapshotsOpen++
-      try {
-        return await use(at)
-      } finally {
-        snapshotsOpen--
-        if (snapshotsOpen === 0) {
-          const ready = waiting
-          waiting = []
-          for (const run of ready) run()
-        }
-      }
-    },
+    snapshot: (use) => snapshots.during(() => use(at)),
     async write(log, changes, { context, preconditions = [], keepsSuspension = false }) {
       await withModels(() => assertChanges(log, changes))
-      while (snapshotsOpen > 0) await new Promise<void>((resolve) => waiting.push(resolve))
+      while (snapshots.isAnyOpen()) await snapshots.ended()
       view = null
       const written = applyToMemory(state, {
         log,
@@ -110,14 +88,35 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
     },
     manifest: async (app) => state.logs.get(ENVIRONMENT)?.manifests.get(app) ?? null,
     organizations: async (filter, page) => organizationsOf(environment, names, { filter, page }),
-    members: async (organization, page) => {
-      const memberships = state.logs.get(organization)?.memberships
-      return names.keys(organization, 'members', page).flatMap((user) => {
-        const membership = memberships?.get(user)
+    members: async (organization, page) =>
+      names.keys(organization, 'members', page).flatMap((user) => {
+        const membership = state.logs.get(organization)?.memberships.get(user)
         return membership === undefined ? [] : [{ user, ...membership }]
-      })
-    },
+      }),
     close: async () => {},
+  }
+}
+
+/** Writers wait while one is open. */
+function createSnapshots() {
+  let openCount = 0
+  let waiting: (() => void)[] = []
+  return {
+    async during<T>(use: () => Promise<T>): Promise<T> {
+      openCount++
+      try {
+        return await use()
+      } finally {
+        openCount--
+        if (openCount === 0) {
+          const ready = waiting
+          waiting = []
+          for (const run of ready) run()
+        }
+      }
+    },
+    isAnyOpen: () => openCount > 0,
+    ended: () => new Promise<void>((resolve) => waiting.push(resolve)),
   }
 }
 
@@ -134,6 +133,14 @@ function environmentIn({ logs }: MemoryState): Environment {
   const { organizations, manifests, roles } = logs.get(ENVIRONMENT) ?? emptyJournal()
   return { organizations, manifests: [...manifests.values()], roles: [...roles.values()] }
 }
+
+const positionsIn = ({ positions }: MemoryState, logs: readonly JournalId[]) =>
+  new Map(
+    logs.flatMap((log) => {
+      const position = positions.get(log)
+      return position === undefined ? [] : [[log, position] as const]
+    }),
+  )
 
 function organizationsOf(
   { organizations }: Environment,

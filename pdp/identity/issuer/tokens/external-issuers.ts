@@ -119,14 +119,7 @@ export function createExternalIssuers(deps: IssuersDeps): ExternalIssuers {
       const rows = await sql.query<{ issuer: string; document: StoredDocument }>(
         'select issuer, document from trusted_issuer order by issuer',
       )
-      return rows.map(({ issuer, document: { introspection, ssf, ...document } }) => ({
-        issuer,
-        ...document,
-        ...(ssf && { ssf: shownSignals(ssf) }),
-        ...(introspection && {
-          introspection: { endpoint: introspection.endpoint, client_id: introspection.client_id },
-        }),
-      }))
+      return rows.map(({ issuer, document }) => ({ issuer, ...shown(document) }))
     },
     async put(issuer, document, context) {
       if (issuer === deps.issuer) throw new PdpError('conflict', 'this is our own issuer')
@@ -219,6 +212,14 @@ async function registrationOf({ issuer, sql }: IssuersDeps, token: string): Prom
   return row ?? null
 }
 
+function shown({ introspection, ssf, ...document }: StoredDocument): TrustedIssuerDocument {
+  return {
+    ...document,
+    ...(ssf && { ssf: shownSignals(ssf) }),
+    ...(introspection && { introspection: { endpoint: introspection.endpoint, client_id: introspection.client_id } }),
+  }
+}
+
 function stored(
   masterKeys: MasterKeys,
   { introspection, ssf, ...given }: TrustedIssuerDocument,
@@ -226,11 +227,11 @@ function stored(
 ): StoredDocument {
   const document = { ...given, ...(ssf && { ssf: storedSignals(ssf, former?.ssf, masterKeys) }) }
   if (introspection === undefined) return document
-  const { client_secret: secret = '', ...shown } = introspection
+  const { client_secret: secret = '', ...open } = introspection
   return {
     ...document,
     introspection: {
-      ...shown,
+      ...open,
       secret_sealed: seal(masterKeys.derive(INTROSPECTION_SEALED_AS), INTROSPECTION_SEALED_AS, secret),
     },
   }

@@ -85,18 +85,16 @@ export function createTokenHook(deps: {
   readonly log: Log
   readonly onOutcome: (outcome: HookOutcome) => void
 }): TokenHook {
-  const { sql, clock, log, onOutcome } = deps
+  const { sql, appendJournal, clock, log, onOutcome } = deps
   const keys = () => deps.masterKeys.derive(HOOK_SEALED_AS)
   let held: { readonly settings: Settings; readonly readAtMs: number } | null = null
-  const newCircuit = (): Circuit =>
-    createCircuit({ failuresMax: FAILURES_MAX, restMs: REST_MS, restMsMax: REST_MS, clock })
-  let circuit = newCircuit()
+  let circuit = newCircuit(clock)
   const places = createTenantPlaces({ open: RUNNING_MAX })
 
   async function settings(): Promise<Settings> {
     if (held !== null && Math.abs(clock() - held.readAtMs) < SETTINGS_AGE_MS) return held.settings
-    const [row] = await sql.query<{ url: string; secret_sealed: string }>('select url, secret_sealed from token_hook')
-    const read = row === undefined ? null : { url: row.url, secret: open(keys(), HOOK_SEALED_AS, row.secret_sealed) }
+    const row = await find(sql)
+    const read = row && { url: row.url, secret: open(keys(), HOOK_SEALED_AS, row.sealed) }
     held = { settings: read, readAtMs: clock() }
     return read
   }
@@ -128,39 +126,49 @@ export function createTokenHook(deps: {
 
   return {
     async claims(event) {
-      let hook: Settings
       try {
-        hook = await settings()
+        const hook = await settings()
+        return hook === null ? {} : await places.run(event.org, () => asked(hook, event)).catch(skip)
       } catch (err) {
         return fail(err)
       }
-      if (hook === null) return {}
-      const known = hook
-      return places.run(event.org, () => asked(known, event)).catch(skip)
     },
     async read(over = sql) {
-      const [row] = await over.query<{ url: string; sealed: string }>(
-        'select url, secret_sealed as sealed from token_hook',
-      )
-      return row === undefined ? null : { url: row.url, version: hash('sha256', row.sealed) }
+      const row = await find(over)
+      return row && { url: row.url, version: hash('sha256', row.sealed) }
     },
     async configure(hook, context, over = sql) {
-      await over.transaction(async (tx) => {
-        await lockJournal(tx, ENVIRONMENT)
-        const [former] = await tx.query<{ url: string }>('select url from token_hook')
-        if (hook === null && former === undefined) return
-        const op = hook === null ? 'delete' : 'write'
-        const change = { kind: 'token_hook', id: placeOf((hook ?? former)?.url ?? ''), op } as const
-        await deps.appendJournal(tx, ENVIRONMENT, [change], context)
-        await tx.query('delete from token_hook')
-        if (hook === null) return
-        const sealed = seal(keys(), HOOK_SEALED_AS, hook.secret)
-        await tx.query('insert into token_hook (url, secret_sealed) values ($1, $2)', [hook.url, sealed])
-      })
+      const wanted = hook && { url: hook.url, sealed: seal(keys(), HOOK_SEALED_AS, hook.secret) }
+      await over.transaction((tx) => store(tx, wanted, { appendJournal, context }))
       held = null
-      circuit = newCircuit()
+      circuit = newCircuit(clock)
     },
   }
+}
+
+const newCircuit = (clock: () => number): Circuit =>
+  createCircuit({ failuresMax: FAILURES_MAX, restMs: REST_MS, restMsMax: REST_MS, clock })
+
+type Row = { readonly url: string; readonly sealed: string }
+
+async function find(sql: Queries): Promise<Row | null> {
+  const [row] = await sql.query<Row>('select url, secret_sealed as sealed from token_hook')
+  return row ?? null
+}
+
+async function store(
+  tx: Queries,
+  wanted: Row | null,
+  { appendJournal, context }: { readonly appendJournal: AppendJournal; readonly context: WriteContext },
+): Promise<void> {
+  await lockJournal(tx, ENVIRONMENT)
+  const hook = wanted ?? (await find(tx))
+  if (hook === null) return
+  const op = wanted === null ? 'delete' : 'write'
+  await appendJournal(tx, ENVIRONMENT, [{ kind: 'token_hook', id: placeOf(hook.url), op }], context)
+  await tx.query('delete from token_hook')
+  if (wanted !== null)
+    await tx.query('insert into token_hook (url, secret_sealed) values ($1, $2)', [wanted.url, wanted.sealed])
 }
 
 /** The URL for the log, without its query, which may contain a secret. */

@@ -1,12 +1,16 @@
-/** Events for other services when people change how they sign in (CAEP, `credential-change`). */
+/** Records how people change the ways they sign in: journal, events for other services (CAEP, `credential-change`), ended sign-ins. */
+import type { Queries } from '../../../engine/store/directory.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
+import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import { type CredentialChange, credentialChanged } from '../../../shared/domain/outbox/events.ts'
-import type { IdentityEvent } from '../../issuer/append.ts'
+import type { AppendEvents, AppendJournal, IdentityEvent } from '../../issuer/append.ts'
+import type { Revocations } from '../../issuer/tokens/revocation.ts'
+import { DELETE_UNNEEDED } from './recovery-codes.ts'
 
 /** An authenticator app; a passkey in the device itself; one that is plugged in, or held to it. */
 export type Credential = 'app' | 'fido2-platform' | 'fido2-roaming'
 
-export const credentialEvent = (
+const credentialEvent = (
   user: string,
   of: { readonly credential: Credential; readonly changed: CredentialChange },
   { actor }: WriteContext,
@@ -14,3 +18,56 @@ export const credentialEvent = (
 
 export const credentialOf = ({ transports }: { readonly transports: readonly string[] }): Credential =>
   transports.includes('internal') ? 'fido2-platform' : 'fido2-roaming'
+
+/** Both belong into the transaction of the change, after its lock. */
+export function createCredentialChanges({
+  appendJournal,
+  appendEvents,
+  revocations,
+}: {
+  readonly appendJournal: AppendJournal
+  readonly appendEvents: AppendEvents
+  readonly revocations: Pick<Revocations, 'endUser'>
+}) {
+  return {
+    async added(
+      tx: Queries,
+      {
+        user,
+        kinds,
+        credential,
+      }: {
+        readonly user: string
+        readonly kinds: readonly ('passkey' | 'authenticator' | 'recovery_code')[]
+        readonly credential: Credential
+      },
+      context: WriteContext,
+    ): Promise<void> {
+      const changes = kinds.map((kind) => ({ kind, id: user, op: 'write' }) as const)
+      await appendJournal(tx, DIRECTORY, changes, context)
+      await appendEvents(tx, [credentialEvent(user, { credential, changed: 'create' }, context)])
+    },
+    /** Ends the person's sign-ins, and recovery codes that nothing needs any more. */
+    async removed(
+      tx: Queries,
+      {
+        user,
+        kind,
+        credentials,
+      }: {
+        readonly user: string
+        readonly kind: 'passkey' | 'authenticator'
+        readonly credentials: readonly Credential[]
+      },
+      context: WriteContext,
+    ): Promise<void> {
+      await tx.query(DELETE_UNNEEDED, [user])
+      await appendJournal(tx, DIRECTORY, [{ kind, id: user, op: 'delete' }], context)
+      await revocations.endUser(tx, user, context)
+      await appendEvents(
+        tx,
+        credentials.map((credential) => credentialEvent(user, { credential, changed: 'delete' }, context)),
+      )
+    },
+  }
+}

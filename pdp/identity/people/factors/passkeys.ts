@@ -9,7 +9,7 @@ import type { Log } from '../../../shared/process/log.ts'
 import type { AppendEvents, AppendJournal } from '../../issuer/append.ts'
 import { isStillSignedIn, type SignedInBy } from '../../issuer/sign-in-validity.ts'
 import type { Revocations } from '../../issuer/tokens/revocation.ts'
-import { credentialEvent, credentialOf } from './credential-events.ts'
+import { createCredentialChanges, credentialOf } from './credential-events.ts'
 import {
   ALGORITHMS,
   parseAssertion,
@@ -19,7 +19,7 @@ import {
   verifyRegistration,
 } from './passkey-answers.ts'
 import { CHALLENGE_SECONDS, createPasskeyChallenges } from './passkey-challenges.ts'
-import { createRecoveryCodes, DELETE_UNNEEDED } from './recovery-codes.ts'
+import { createRecoveryCodes } from './recovery-codes.ts'
 
 export const PASSKEYS_MAX = 20
 const NAME_CHARACTERS_MAX = 60
@@ -79,7 +79,7 @@ const OWNER = `
   insert into passkey_owner (user_id, handle) select user_id, $2 from user_account where user_id = $1
   on conflict (user_id) do update set user_id = excluded.user_id returning handle`
 
-export function createPasskeys(deps: {
+type PasskeysDeps = {
   readonly issuer: string
   readonly sql: Sql
   readonly appendJournal: AppendJournal
@@ -87,25 +87,19 @@ export function createPasskeys(deps: {
   readonly revocations: Pick<Revocations, 'endUser'>
   readonly clock: () => number
   readonly log: Log
-}): Passkeys {
-  const { sql, appendJournal, appendEvents, revocations, clock, log } = deps
-  const party = partyOf(deps.issuer)
-  const challenges = createPasskeyChallenges(deps)
-  const recovery = createRecoveryCodes(deps)
+}
+
+export function createPasskeys(deps: PasskeysDeps): Passkeys {
+  const { issuer, sql, appendJournal, appendEvents, revocations, clock, log } = deps
+  const party = partyOf(issuer)
+  const challenges = createPasskeyChallenges({ issuer, sql, clock })
+  const recovery = createRecoveryCodes({ sql, appendJournal })
+  const changes = createCredentialChanges({ appendJournal, appendEvents, revocations })
   const of = (user: string) => sql.query<Passkey>(OF, [user])
   const named = async (user: string) =>
     (await of(user)).map(({ id, transports }) => ({ type: 'public-key', id, transports }))
   const newPurpose = (user: User, page: string): string => `new passkey of ${user.id} on ${page}`
   const purpose = (user: string | null, page: string): string => `passkey of ${user ?? 'anybody'} on ${page}`
-
-  async function store(tx: Queries, user: string, { name, key }: { name: string; key: Registered }): Promise<boolean> {
-    const stored = await tx.query(
-      `insert into passkey (credential_id, user_id, name, public_key, counter, synced, transports)
-       select $1, user_id, $3, $4, $5, $6, $7 from user_account where user_id = $2 on conflict do nothing returning 1`,
-      [key.id, user, nameOf(name), key.publicKey, key.counter, key.synced, key.transports],
-    )
-    return stored.length > 0
-  }
 
   return {
     isPossible: party !== null,
@@ -113,17 +107,7 @@ export function createPasskeys(deps: {
     async creation(user, { page, ...at }) {
       const challenge = await challenges.create({ ...at, purpose: newPurpose(user, page) })
       const [owner] = await sql.query<{ handle: string }>(OWNER, [user.id, randomBytes(32).toString('base64url')])
-      const name = user.email ?? user.name ?? user.id
-      return {
-        challenge,
-        rp: { id: party?.id, name: party?.id },
-        user: { id: owner?.handle, name, displayName: user.name ?? name },
-        pubKeyCredParams: ALGORITHMS.map((alg) => ({ type: 'public-key', alg })),
-        timeout: CHALLENGE_SECONDS * 1_000,
-        attestation: 'none',
-        excludeCredentials: await named(user.id),
-        authenticatorSelection: { residentKey: 'preferred', userVerification: 'preferred' },
-      }
+      return creationOptions(user, { challenge, party, handle: owner?.handle, present: await named(user.id) })
     },
     async add(user, { req, page, session, answer, name }, context) {
       const take = (challenge: string) => challenges.take(challenge, { req, purpose: newPurpose(user, page) })
@@ -136,14 +120,10 @@ export function createPasskeys(deps: {
         if (present.length >= PASSKEYS_MAX) return 'tooMany'
         // Somebody has it already.
         if (!(await store(tx, user.id, { name, key }))) return 'refused'
-        await appendJournal(tx, DIRECTORY, [{ kind: 'passkey', id: user.id, op: 'write' }], context)
         const needsCodes = (await tx.query('select 1 from recovery_code where user_id = $1', [user.id])).length === 0
         const recoveryCodes = needsCodes ? await recovery.renew(tx, user.id) : []
-        if (needsCodes)
-          await appendJournal(tx, DIRECTORY, [{ kind: 'recovery_code', id: user.id, op: 'write' }], context)
-        await appendEvents(tx, [
-          credentialEvent(user.id, { credential: credentialOf(key), changed: 'create' }, context),
-        ])
+        const kinds = needsCodes ? (['passkey', 'recovery_code'] as const) : (['passkey'] as const)
+        await changes.added(tx, { user: user.id, kinds, credential: credentialOf(key) }, context)
         return { recoveryCodes, synced: key.synced }
       })
     },
@@ -160,23 +140,8 @@ export function createPasskeys(deps: {
     async prove(user, { req, page, answer }) {
       const assertion = parseAssertion(answer)
       if (assertion === null || party === null) return null
-      const [key] = await sql.query<{ user: string; publicKey: string; synced: boolean; handle: string }>(KEY, [
-        assertion.id,
-      ])
       const take = (challenge: string) => challenges.take(challenge, { req, purpose: purpose(user, page) })
-      const { id, userHandle } = assertion
-      // WebAuthn level 3, section 7.2, step 6: who is not known yet is named by the authenticator.
-      const isTheirs =
-        user === null ? userHandle === key?.handle : user === key?.user && (userHandle ?? key.handle) === key.handle
-      if (key === undefined || !isTheirs) return null
-      const expected = { take, party, userVerification: user === null }
-      const proven = await verifyAssertion(assertion, { id, ...key }, expected)
-      if (proven === null) return null
-      const used = await sql.query(USE, [id, proven.counter, clock() / 1_000])
-      if (used.length > 0) return { user: key.user, synced: key.synced }
-      // No warning: of those that repeat, the log keeps only a count.
-      log.info({ event: 'passkey_counter_went_back', user: key.user, passkey: id, counter: proven.counter })
-      return null
+      return prove({ sql, clock, log }, assertion, { user, take, party })
     },
     remove: (user, id, by, context) =>
       sql.transaction(async (tx) => {
@@ -187,15 +152,65 @@ export function createPasskeys(deps: {
           [user, id],
         )
         if (removed === undefined) return false
-        await tx.query(DELETE_UNNEEDED, [user])
-        await appendJournal(tx, DIRECTORY, [{ kind: 'passkey', id: user, op: 'delete' }], context)
-        await revocations.endUser(tx, user, context)
-        await appendEvents(tx, [
-          credentialEvent(user, { credential: credentialOf(removed), changed: 'delete' }, context),
-        ])
+        await changes.removed(tx, { user, kind: 'passkey', credentials: [credentialOf(removed)] }, context)
         return true
       }),
   }
+}
+
+function creationOptions(
+  user: User,
+  of: {
+    readonly challenge: string
+    readonly party: ReturnType<typeof partyOf>
+    readonly handle: string | undefined
+    readonly present: readonly object[]
+  },
+): PasskeyOptions {
+  const name = user.email ?? user.name ?? user.id
+  return {
+    challenge: of.challenge,
+    rp: { id: of.party?.id, name: of.party?.id },
+    user: { id: of.handle, name, displayName: user.name ?? name },
+    pubKeyCredParams: ALGORITHMS.map((alg) => ({ type: 'public-key', alg })),
+    timeout: CHALLENGE_SECONDS * 1_000,
+    attestation: 'none',
+    excludeCredentials: of.present,
+    authenticatorSelection: { residentKey: 'preferred', userVerification: 'preferred' },
+  }
+}
+
+async function store(tx: Queries, user: string, { name, key }: { name: string; key: Registered }): Promise<boolean> {
+  const stored = await tx.query(
+    `insert into passkey (credential_id, user_id, name, public_key, counter, synced, transports)
+     select $1, user_id, $3, $4, $5, $6, $7 from user_account where user_id = $2 on conflict do nothing returning 1`,
+    [key.id, user, nameOf(name), key.publicKey, key.counter, key.synced, key.transports],
+  )
+  return stored.length > 0
+}
+
+async function prove(
+  { sql, clock, log }: Pick<PasskeysDeps, 'sql' | 'clock' | 'log'>,
+  assertion: NonNullable<ReturnType<typeof parseAssertion>>,
+  {
+    user,
+    take,
+    party,
+  }: Pick<Parameters<typeof verifyAssertion>[2], 'take' | 'party'> & { readonly user: string | null },
+): ReturnType<Passkeys['prove']> {
+  const { id, userHandle } = assertion
+  const [key] = await sql.query<{ user: string; publicKey: string; synced: boolean; handle: string }>(KEY, [id])
+  // WebAuthn level 3, section 7.2, step 6: who is not known yet is named by the authenticator.
+  const isTheirs =
+    user === null ? userHandle === key?.handle : user === key?.user && (userHandle ?? key.handle) === key.handle
+  if (key === undefined || !isTheirs) return null
+  const proven = await verifyAssertion(assertion, { id, ...key }, { take, party, userVerification: user === null })
+  if (proven === null) return null
+  const used = await sql.query(USE, [id, proven.counter, clock() / 1_000])
+  if (used.length > 0) return { user: key.user, synced: key.synced }
+  // No warning: of those that repeat, the log keeps only a count.
+  log.info({ event: 'passkey_counter_went_back', user: key.user, passkey: id, counter: proven.counter })
+  return null
 }
 
 const nameOf = (given: string): string =>

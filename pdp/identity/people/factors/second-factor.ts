@@ -10,8 +10,8 @@ import type { AppendEvents, AppendJournal } from '../../issuer/append.ts'
 import { AUTHENTICATOR_PURPOSE, nameOfAuthenticator } from '../../issuer/keys/sealed-names.ts'
 import { isStillSignedIn, type SignedInBy } from '../../issuer/sign-in-validity.ts'
 import type { Revocations } from '../../issuer/tokens/revocation.ts'
-import { credentialEvent, credentialOf } from './credential-events.ts'
-import { createRecoveryCodes, DELETE_UNNEEDED, isRecoveryCode } from './recovery-codes.ts'
+import { createCredentialChanges, credentialOf } from './credential-events.ts'
+import { createRecoveryCodes, isRecoveryCode, type RecoveryCodes } from './recovery-codes.ts'
 import { base32, otpauthUri, stepOf, TOTP_SECRET_BYTES } from './totp.ts'
 
 export type Secret = { readonly secret: string; readonly uri: string }
@@ -59,7 +59,7 @@ const KINDS = `select exists (select 1 from authenticator where user_id = $1) as
 /** For which a secret waits for its first code. */
 const PROPOSED_MS_MAX = 900_000
 
-export function createSecondFactor(deps: {
+type SecondFactorDeps = {
   readonly issuer: string
   readonly sql: Sql
   readonly directory: Pick<Directory, 'user'>
@@ -68,42 +68,77 @@ export function createSecondFactor(deps: {
   readonly revocations: Pick<Revocations, 'endUser'>
   readonly masterKeys: MasterKeys
   readonly clock: () => number
-}): SecondFactor {
-  const { issuer, sql, directory, appendJournal, appendEvents, revocations, clock } = deps
-  const keys = () => deps.masterKeys.derive(AUTHENTICATOR_PURPOSE)
-  const recovery = createRecoveryCodes(deps)
+}
+
+export function createSecondFactor(deps: SecondFactorDeps): SecondFactor {
+  const { issuer, sql, directory, appendJournal, appendEvents, revocations, masterKeys, clock } = deps
+  const recovery = createRecoveryCodes({ sql, appendJournal })
+  const changes = createCredentialChanges({ appendJournal, appendEvents, revocations })
+  const app = createApp({ issuer, sql, directory, masterKeys, clock, recovery, changes })
+
+  async function kinds(user: string, at: Queries = sql): Promise<Kinds> {
+    const [row] = await at.query<Kinds>(KINDS, [user])
+    return row ?? { app: false, passkey: false }
+  }
+  const has = async (user: string, at: Queries = sql): Promise<boolean> => {
+    const { app: hasApp, passkey } = await kinds(user, at)
+    return hasApp || passkey
+  }
+
+  return {
+    ...app,
+    has: (user) => has(user),
+    kinds: (user) => kinds(user),
+    async accept(user, code) {
+      if (!isRecoveryCode(code))
+        return { by: (await acceptOfApp({ sql, masterKeys, clock }, user, code)) ? 'app' : 'nothing' }
+      const left = await recovery.use(user, code, { actor: `user:${user}`, requestId: '' })
+      return left === null ? { by: 'nothing' } : { by: 'recovery', left }
+    },
+    recoveryCodesLeft: recovery.left,
+    renewRecoveryCodes: (user, by, context) =>
+      sql.transaction(async (tx) => {
+        await lockJournal(tx, DIRECTORY)
+        if (!(await isStillSignedIn(tx, user, by)) || !(await has(user, tx))) return null
+        await appendJournal(tx, DIRECTORY, [{ kind: 'recovery_code', id: user, op: 'write' }], context)
+        return recovery.renew(tx, user)
+      }),
+    removePasskeys: (user, context) =>
+      sql.transaction(async (tx) => {
+        await lockJournal(tx, DIRECTORY)
+        const removed = await tx.query<{ transports: readonly string[] }>(
+          'delete from passkey where user_id = $1 returning transports',
+          [user],
+        )
+        if (removed.length === 0) return false
+        await changes.removed(tx, { user, kind: 'passkey', credentials: removed.map(credentialOf) }, context)
+        return true
+      }),
+    remove: (user, by, context) =>
+      sql.transaction(async (tx) => {
+        await lockJournal(tx, DIRECTORY)
+        if (by !== null && !(await isStillSignedIn(tx, user, by))) return false
+        const removed = await tx.query('delete from authenticator where user_id = $1 returning 1', [user])
+        if (removed.length === 0) return false
+        await changes.removed(tx, { user, kind: 'authenticator', credentials: ['app'] }, context)
+        return true
+      }),
+  }
+}
+
+/** The authenticator app: how its secret is made, and counts from its first code on. */
+function createApp(
+  deps: Pick<SecondFactorDeps, 'issuer' | 'sql' | 'directory' | 'masterKeys' | 'clock'> & {
+    readonly recovery: RecoveryCodes
+    readonly changes: ReturnType<typeof createCredentialChanges>
+  },
+): Pick<SecondFactor, 'enroll' | 'propose' | 'proposed' | 'confirm'> {
+  const { issuer, sql, directory, masterKeys, clock, recovery, changes } = deps
+  const keys = () => masterKeys.derive(AUTHENTICATOR_PURPOSE)
   const shown = (secret: Buffer, { email, id }: User): Secret => ({
     secret: base32(secret),
     uri: otpauthUri({ issuer, account: email ?? id, secret }),
   })
-
-  /** `step`: of a code that was used already. False when there is an authenticator. */
-  async function store(tx: Queries, user: string, { secret, step }: { secret: Buffer; step: number }) {
-    const stored = await tx.query(
-      `insert into authenticator (user_id, secret_sealed, used_step)
-       select user_id, $2, $3 from user_account where user_id = $1 on conflict do nothing returning 1`,
-      [user, seal(keys(), nameOfAuthenticator(user), secret.toString('base64url')), step],
-    )
-    return stored.length > 0
-  }
-
-  async function acceptOfApp(user: string, code: string): Promise<boolean> {
-    const [row] = await sql.query<{ sealed: string }>(
-      'select secret_sealed as sealed from authenticator where user_id = $1',
-      [user],
-    )
-    if (row === undefined) return false
-    const secret = Buffer.from(open(keys(), nameOfAuthenticator(user), row.sealed), 'base64url')
-    const step = stepOf(code, { secret, nowMs: clock() })
-    if (step === null) return false
-    // RFC 6238 section 5.2: once. The database decides who of several was first, on whichever node.
-    const used = await sql.query(
-      `update authenticator set used_step = $2
-       where user_id = $1 and used_step < $2 and secret_sealed = $3 returning 1`,
-      [user, step, row.sealed],
-    )
-    return used.length > 0
-  }
 
   function proposal(user: string, session: string, sealed: string): Buffer | null {
     try {
@@ -114,32 +149,16 @@ export function createSecondFactor(deps: {
     }
   }
 
-  async function kinds(user: string, at: Queries = sql): Promise<Kinds> {
-    const [row] = await at.query<Kinds>(KINDS, [user])
-    return row ?? { app: false, passkey: false }
-  }
-  const has = async (user: string, at: Queries = sql): Promise<boolean> => {
-    const { app, passkey } = await kinds(user, at)
-    return app || passkey
-  }
-
   return {
-    has: (user) => has(user),
-    kinds: (user) => kinds(user),
-    async accept(user, code) {
-      if (!isRecoveryCode(code)) return { by: (await acceptOfApp(user, code)) ? 'app' : 'nothing' }
-      const left = await recovery.use(user, code, { actor: `user:${user}`, requestId: '' })
-      return left === null ? { by: 'nothing' } : { by: 'recovery', left }
-    },
     async enroll(user, context) {
       const secret = randomBytes(TOTP_SECRET_BYTES)
       const person = await directory.user(user)
       if (person === null) throw new PdpError('not_found', `there is no user ${user}`)
       await sql.transaction(async (tx) => {
-        await appendJournal(tx, DIRECTORY, [{ kind: 'authenticator', id: user, op: 'write' }], context)
-        if (!(await store(tx, user, { secret, step: 0 })))
+        await lockJournal(tx, DIRECTORY)
+        if (!(await storeSecret(tx, keys(), { user, secret, step: 0 })))
           throw new PdpError('conflict', `${user} has an authenticator; delete it first`)
-        await appendEvents(tx, [credentialEvent(user, { credential: 'app', changed: 'create' }, context)])
+        await changes.added(tx, { user, kinds: ['authenticator'], credential: 'app' }, context)
       })
       return shown(secret, person)
     },
@@ -160,57 +179,51 @@ export function createSecondFactor(deps: {
       return sql.transaction(async (tx) => {
         await lockJournal(tx, DIRECTORY)
         if (!(await isStillSignedIn(tx, user.id, { session }))) return null
-        if (!(await store(tx, user.id, { secret, step }))) return 'present'
+        if (!(await storeSecret(tx, keys(), { user: user.id, secret, step }))) return 'present'
         const codes = await recovery.renew(tx, user.id)
-        await appendJournal(
-          tx,
-          DIRECTORY,
-          [written('authenticator', user.id), written('recovery_code', user.id)],
-          context,
-        )
-        await appendEvents(tx, [credentialEvent(user.id, { credential: 'app', changed: 'create' }, context)])
+        const kinds = ['authenticator', 'recovery_code'] as const
+        await changes.added(tx, { user: user.id, kinds, credential: 'app' }, context)
         return codes
       })
     },
-    recoveryCodesLeft: recovery.left,
-    renewRecoveryCodes: (user, by, context) =>
-      sql.transaction(async (tx) => {
-        await lockJournal(tx, DIRECTORY)
-        if (!(await isStillSignedIn(tx, user, by)) || !(await has(user, tx))) return null
-        await appendJournal(tx, DIRECTORY, [written('recovery_code', user)], context)
-        return recovery.renew(tx, user)
-      }),
-    removePasskeys: (user, context) =>
-      sql.transaction(async (tx) => {
-        await lockJournal(tx, DIRECTORY)
-        const removed = await tx.query<{ transports: readonly string[] }>(
-          'delete from passkey where user_id = $1 returning transports',
-          [user],
-        )
-        if (removed.length === 0) return false
-        await tx.query(DELETE_UNNEEDED, [user])
-        await appendJournal(tx, DIRECTORY, [{ kind: 'passkey', id: user, op: 'delete' }], context)
-        await revocations.endUser(tx, user, context)
-        const events = removed.map((one) =>
-          credentialEvent(user, { credential: credentialOf(one), changed: 'delete' }, context),
-        )
-        await appendEvents(tx, events)
-        return true
-      }),
-    remove: (user, by, context) =>
-      sql.transaction(async (tx) => {
-        await lockJournal(tx, DIRECTORY)
-        if (by !== null && !(await isStillSignedIn(tx, user, by))) return false
-        const removed = await tx.query('delete from authenticator where user_id = $1 returning 1', [user])
-        if (removed.length === 0) return false
-        await tx.query(DELETE_UNNEEDED, [user])
-        await appendJournal(tx, DIRECTORY, [{ kind: 'authenticator', id: user, op: 'delete' }], context)
-        await revocations.endUser(tx, user, context)
-        await appendEvents(tx, [credentialEvent(user, { credential: 'app', changed: 'delete' }, context)])
-        return true
-      }),
   }
 }
 
+/** `step`: of a code that was used already. False when there is an authenticator. */
+async function storeSecret(
+  tx: Queries,
+  keys: ReturnType<MasterKeys['derive']>,
+  { user, secret, step }: { readonly user: string; readonly secret: Buffer; readonly step: number },
+): Promise<boolean> {
+  const stored = await tx.query(
+    `insert into authenticator (user_id, secret_sealed, used_step)
+     select user_id, $2, $3 from user_account where user_id = $1 on conflict do nothing returning 1`,
+    [user, seal(keys, nameOfAuthenticator(user), secret.toString('base64url')), step],
+  )
+  return stored.length > 0
+}
+
+async function acceptOfApp(
+  { sql, masterKeys, clock }: Pick<SecondFactorDeps, 'sql' | 'masterKeys' | 'clock'>,
+  user: string,
+  code: string,
+): Promise<boolean> {
+  const [row] = await sql.query<{ sealed: string }>(
+    'select secret_sealed as sealed from authenticator where user_id = $1',
+    [user],
+  )
+  if (row === undefined) return false
+  const keys = masterKeys.derive(AUTHENTICATOR_PURPOSE)
+  const secret = Buffer.from(open(keys, nameOfAuthenticator(user), row.sealed), 'base64url')
+  const step = stepOf(code, { secret, nowMs: clock() })
+  if (step === null) return false
+  // RFC 6238 section 5.2: once. The database decides who of several was first, on whichever node.
+  const used = await sql.query(
+    `update authenticator set used_step = $2
+     where user_id = $1 and used_step < $2 and secret_sealed = $3 returning 1`,
+    [user, step, row.sealed],
+  )
+  return used.length > 0
+}
+
 const proposedAs = (user: string, session: string): string => `authenticator proposed to ${user} in ${session}`
-const written = (kind: 'authenticator' | 'recovery_code', id: string) => ({ kind, id, op: 'write' }) as const

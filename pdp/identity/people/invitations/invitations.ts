@@ -8,7 +8,7 @@ import type { Tier } from '../../../shared/domain/membership.ts'
 import { type InvitationChange, invitationChanged } from '../../../shared/domain/outbox/events.ts'
 import { LANGUAGES } from '../../html/words/words.ts'
 import type { AppendEvents, AppendJournal } from '../../issuer/append.ts'
-import { createSharedAttempts } from '../../limits/shared-attempts.ts'
+import { createSharedAttempts, type SharedAttempts } from '../../limits/shared-attempts.ts'
 import { PATHS, urlOf } from '../../oauth/paths.ts'
 import type { Deliveries } from '../mail/deliveries.ts'
 import { isMailAddress, linkMail, type Mailer, mailboxOf } from '../mail/mail.ts'
@@ -65,6 +65,21 @@ const COLUMNS = `invitation_id as id, organization_id as organization, email, ro
   to_char(expires_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "expiresAt"`
 const OPEN = `kind = 'invitation' and expires_at > to_timestamp($1::float8)`
 
+const INVITE = `
+  insert into mailed_token
+    (digest, kind, email, invitation_id, organization_id, role, roles, invited_by, created_at, expires_at)
+  values ($1, 'invitation', $2, $3, $4, $5, $6::jsonb, $7, to_timestamp($8::float8), to_timestamp($9::float8))
+  on conflict (organization_id, lower(email)) where kind = 'invitation' do update set
+    digest = excluded.digest, email = excluded.email, role = excluded.role, roles = excluded.roles,
+    invited_by = excluded.invited_by, created_at = excluded.created_at, expires_at = excluded.expires_at
+  returning ${COLUMNS}`
+
+const LIST = `
+  select ${COLUMNS} from mailed_token where ${OPEN} and organization_id = $2 and invitation_id > $3
+  order by invitation_id limit $4`
+const FIND = `select ${COLUMNS} from mailed_token where ${OPEN} and digest = $2`
+const TAKE = `delete from mailed_token where ${OPEN} and digest = $2 returning ${COLUMNS}`
+
 export function createInvitations(deps: {
   readonly issuer: string
   readonly sql: Queries
@@ -78,23 +93,6 @@ export function createInvitations(deps: {
   const { issuer, sql, mailer, deliveries, appendJournal, appendEvents, clock } = deps
   const attempts = createSharedAttempts({ sql, clock, windowMs: WINDOW_MS })
   const now = (): number => clock() / 1_000
-
-  async function requireFew(organization: string, email: string): Promise<void> {
-    const [{ count } = { count: 0 }] = await sql.query<{ count: number }>(
-      `select count(*)::int as count from mailed_token where ${OPEN} and organization_id = $2`,
-      [now(), organization],
-    )
-    if (count >= OPEN_MAX) throw new PdpError('conflict', `there are ${OPEN_MAX} open invitations; withdraw some first`)
-    const address = email.toLowerCase()
-    for (const [key, max] of [
-      [`invitations of ${organization}`, ORGANIZATION_MAILS_MAX],
-      [`invitations to ${address} of ${organization}`, ADDRESS_MAILS_MAX],
-      // Counted whatever the spelling, so that nobody's mailbox is filled by way of many.
-      [`invitations to mailbox ${mailboxOf(email)}`, MAILBOX_MAILS_MAX],
-    ] as const)
-      if (!(await attempts.take(key, max)))
-        throw new PdpError('overloaded', 'there were too many invitations; try again in an hour')
-  }
 
   async function record(
     { organization, id }: Pick<Invitation, 'organization' | 'id'>,
@@ -111,35 +109,21 @@ export function createInvitations(deps: {
       const { organization, email, role, roles } = invited
       if (mailer === null) throw new PdpError('conflict', 'this server sends no mail: set PORTCULLIS_SMTP_URL')
       if (!isMailAddress(email)) throw new PdpError('request_invalid', 'mail cannot be sent to this address')
-      await requireFew(organization, email)
+      await requireFewOpen(sql, organization, now())
+      await requireFewMails(attempts, organization, email)
       const token = newToken()
-      const [stored] = await sql.query<Invitation>(
-        `insert into mailed_token
-           (digest, kind, email, invitation_id, organization_id, role, roles, invited_by, created_at, expires_at)
-         values ($1, 'invitation', $2, $3, $4, $5, $6::jsonb, $7, to_timestamp($8::float8), to_timestamp($9::float8))
-         on conflict (organization_id, lower(email)) where kind = 'invitation' do update set
-           digest = excluded.digest, email = excluded.email, role = excluded.role, roles = excluded.roles,
-           invited_by = excluded.invited_by, created_at = excluded.created_at, expires_at = excluded.expires_at
-         returning ${COLUMNS}`,
-        [
-          ...[digestOf(token), email, randomUUID(), organization, role, JSON.stringify(roles), context.actor],
-          ...[now(), now() + KEPT_SECONDS.invitation],
-        ],
-      )
+      const [stored] = await sql.query<Invitation>(INVITE, [
+        ...[digestOf(token), email, randomUUID(), organization, role, JSON.stringify(roles), context.actor],
+        ...[now(), now() + KEPT_SECONDS.invitation],
+      ])
       if (stored === undefined) throw new TypeError('the invitation was not stored')
       await record(stored, { change: 'created', user: null }, context)
-      const texts = (LANGUAGES.get(language) ?? LANGUAGES.get('en'))?.joining.mail
-      if (texts === undefined) throw new TypeError('there are no texts')
       const link = `${urlOf(issuer, PATHS.accountInvitation)}?token=${token}`
-      const mail = linkMail(texts, link, { organization: plainName(organizationName) })
+      const mail = linkMail(textsIn(language), link, { organization: plainName(organizationName) })
       return { ...stored, deliver: () => deliveries.later(() => mailer.send({ to: email, ...mail })) }
     },
     list: (organization, { after, countMax }) =>
-      sql.query<Invitation>(
-        `select ${COLUMNS} from mailed_token where ${OPEN} and organization_id = $2 and invitation_id > $3
-         order by invitation_id limit $4`,
-        [now(), organization, after ?? '', countMax],
-      ),
+      sql.query<Invitation>(LIST, [now(), organization, after ?? '', countMax]),
     async withdraw(organization, id, context) {
       const gone = await sql.query(
         `delete from mailed_token where ${OPEN} and organization_id = $2 and invitation_id = $3 returning 1`,
@@ -149,24 +133,42 @@ export function createInvitations(deps: {
       return gone.length > 0
     },
     async find(token) {
-      const values = [now(), digestOf(token)]
-      const [row] = await sql.query<Invitation>(
-        `select ${COLUMNS} from mailed_token where ${OPEN} and digest = $2`,
-        values,
-      )
+      const [row] = await sql.query<Invitation>(FIND, [now(), digestOf(token)])
       return row ?? null
     },
     async take(token, by) {
-      const [row] = await sql.query<Invitation>(
-        `delete from mailed_token where ${OPEN} and digest = $2 returning ${COLUMNS}`,
-        [now(), digestOf(token)],
-      )
+      const [row] = await sql.query<Invitation>(TAKE, [now(), digestOf(token)])
       if (row === undefined) return null
       const actor = by.user === null ? 'identity' : `user:${by.user}`
       await record(row, by, { actor, requestId: '' })
       return row
     },
   }
+}
+
+async function requireFewOpen(sql: Queries, organization: string, nowSeconds: number): Promise<void> {
+  const [{ count } = { count: 0 }] = await sql.query<{ count: number }>(
+    `select count(*)::int as count from mailed_token where ${OPEN} and organization_id = $2`,
+    [nowSeconds, organization],
+  )
+  if (count >= OPEN_MAX) throw new PdpError('conflict', `there are ${OPEN_MAX} open invitations; withdraw some first`)
+}
+
+async function requireFewMails(attempts: SharedAttempts, organization: string, email: string): Promise<void> {
+  for (const [key, max] of [
+    [`invitations of ${organization}`, ORGANIZATION_MAILS_MAX],
+    [`invitations to ${email.toLowerCase()} of ${organization}`, ADDRESS_MAILS_MAX],
+    // Counted whatever the spelling, so that nobody's mailbox is filled by way of many.
+    [`invitations to mailbox ${mailboxOf(email)}`, MAILBOX_MAILS_MAX],
+  ] as const)
+    if (!(await attempts.take(key, max)))
+      throw new PdpError('overloaded', 'there were too many invitations; try again in an hour')
+}
+
+function textsIn(language: string) {
+  const words = LANGUAGES.get(language) ?? LANGUAGES.get('en')
+  if (words === undefined) throw new TypeError('there are no texts')
+  return words.joining.mail
 }
 
 const NAME_CHARACTERS_MAX = 64

@@ -93,48 +93,16 @@ export type SignInDeps = {
 }
 
 export function createSignIn(deps: SignInDeps): SignIn {
-  const { directory, secondFactor, attempts, log } = deps
-  const nowSeconds = (): number => Math.floor(deps.clock() / 1_000)
-
-  /**
-   * The places that a try counts for: `account` is an id, or represents an address that nobody has. Null: this address, or all that are
-   * unknown, tried too much already; before anything is stored.
-   */
-  async function budgetsOf(account: string, source: Source): Promise<readonly Budget[] | null> {
-    const device = source.deviceOf(account)
-    if (device !== null) return [{ key: `device ${device} of ${account}`, max: SOURCE_TRIES_MAX }]
-    if (!deps.starts.take({ address: source.address, person: null })) return null
-    const own = { key: `address ${source.address} for ${account}`, max: SOURCE_TRIES_MAX }
-    if (await attempts.isMarked(knownKey(account, source))) return [own]
-    return [own, { key: `strangers for ${account}`, max: STRANGERS_TRIES_MAX }]
-  }
-
-  /** Null: no tries are left for now. A try that nobody judged does not count. */
-  async function tried<T>(budgets: readonly Budget[] | null, evaluate: () => Promise<T>): Promise<T | null> {
-    if (budgets === null) return null
-    const taken: Budget[] = []
-    const giveBack = () => Promise.all(taken.map(({ key }) => attempts.giveBack(key)))
-    try {
-      for (const budget of budgets) {
-        if (!(await attempts.take(budget.key, budget.max))) {
-          await giveBack()
-          return null
-        }
-        taken.push(budget)
-      }
-      return await evaluate()
-    } catch (err) {
-      await giveBack()
-      throw err
-    }
-  }
+  const { directory, secondFactor, attempts, starts, known, masterKeys, clock, log } = deps
+  const nowSeconds = (): number => Math.floor(clock() / 1_000)
+  const tries = createTries({ attempts, starts })
 
   async function signedIn(
     budgets: readonly Budget[] | null,
     waiting: Waiting,
     { by, client, source }: { by: Assurance; client: string; source: Source },
   ): Promise<SignedIn> {
-    deps.known.add(source.address)
+    known.add(source.address)
     await attempts.mark(knownKey(waiting.accountId, source), ADDRESS_KNOWN_MS)
     // Forgives the person's own place alone: the tries of strangers stay counted.
     const [own, ...others] = budgets ?? []
@@ -150,9 +118,9 @@ export function createSignIn(deps: SignInDeps): SignIn {
       const ts = nowSeconds()
       // Folded as the look-up folds it, so that no spelling of an address has tries of its own.
       const [user, folded] = await Promise.all([directory.userByEmail(email), directory.foldEmail(email)])
-      const budgets = await budgetsOf(user?.id ?? `nobody ${folded}`, source)
+      const budgets = await tries.budgetsOf(user?.id ?? `nobody ${folded}`, source)
       try {
-        const accountId = await tried(budgets, () => authenticate(deps, user, { password, folded, source }))
+        const accountId = await tries.tried(budgets, () => authenticate(deps, user, { password, folded, source }))
         if (accountId === null) return { problem: 'tooMany' }
         if (accountId === NOBODY) {
           log.info({ event: 'sign_in_refused', client })
@@ -171,8 +139,8 @@ export function createSignIn(deps: SignInDeps): SignIn {
     async code({ waiting, code, client, source }) {
       const user = await directory.user(waiting.accountId)
       if (user === null) return { problem: 'wrong' }
-      const budgets = await budgetsOf(user.id, source)
-      const accepted = await tried(budgets, () => secondFactor.accept(user.id, code))
+      const budgets = await tries.budgetsOf(user.id, source)
+      const accepted = await tries.tried(budgets, () => secondFactor.accept(user.id, code))
       if (accepted === null) return { problem: 'tooMany' }
       if (accepted.by === 'nothing') {
         log.info({ event: 'code_refused', user: user.id, client })
@@ -184,10 +152,46 @@ export function createSignIn(deps: SignInDeps): SignIn {
       return { ...done, left: accepted.left }
     },
     admit: (waiting, how) => signedIn(null, waiting, how),
-    seal: (waiting, page) => seal(deps.masterKeys.derive(PURPOSE), sealedAs(page), JSON.stringify(waiting)),
+    seal: (waiting, page) => seal(masterKeys.derive(PURPOSE), sealedAs(page), JSON.stringify(waiting)),
     open(sealed, page) {
-      const waiting = parseWaiting(deps.masterKeys.derive(PURPOSE), sealedAs(page), sealed)
+      const waiting = parseWaiting(masterKeys.derive(PURPOSE), sealedAs(page), sealed)
       return waiting !== null && nowSeconds() - waiting.ts <= WAITING_SECONDS_MAX ? waiting : null
+    },
+  }
+}
+
+function createTries({ attempts, starts }: Pick<SignInDeps, 'attempts' | 'starts'>) {
+  return {
+    /**
+     * The places that a try counts for: `account` is an id, or represents an address that nobody has. Null: this address, or all
+     * that are unknown, tried too much already; before anything is stored.
+     */
+    async budgetsOf(account: string, source: Source): Promise<readonly Budget[] | null> {
+      const device = source.deviceOf(account)
+      if (device !== null) return [{ key: `device ${device} of ${account}`, max: SOURCE_TRIES_MAX }]
+      if (!starts.take({ address: source.address, person: null })) return null
+      const own = { key: `address ${source.address} for ${account}`, max: SOURCE_TRIES_MAX }
+      if (await attempts.isMarked(knownKey(account, source))) return [own]
+      return [own, { key: `strangers for ${account}`, max: STRANGERS_TRIES_MAX }]
+    },
+    /** Null: no tries are left for now. A try that nobody judged does not count. */
+    async tried<T>(budgets: readonly Budget[] | null, evaluate: () => Promise<T>): Promise<T | null> {
+      if (budgets === null) return null
+      const taken: Budget[] = []
+      const giveBack = () => Promise.all(taken.map(({ key }) => attempts.giveBack(key)))
+      try {
+        for (const budget of budgets) {
+          if (!(await attempts.take(budget.key, budget.max))) {
+            await giveBack()
+            return null
+          }
+          taken.push(budget)
+        }
+        return await evaluate()
+      } catch (err) {
+        await giveBack()
+        throw err
+      }
     },
   }
 }

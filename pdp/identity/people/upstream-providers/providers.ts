@@ -58,21 +58,6 @@ export function createIdentityProviders(deps: {
   const { sql, appendJournal, masterKeys } = deps
   const keys = () => masterKeys.derive(PROVIDER_PURPOSE)
 
-  function secretOf(
-    id: string,
-    given: string | null,
-    { before, wanted }: { before: Row | undefined; wanted: ProviderDocument },
-  ) {
-    if (WITHOUT_SECRET.has(wanted.token_endpoint_auth_method ?? '')) return null
-    if (given !== null) return seal(keys(), id, given)
-    // A secret goes to nobody but whom it was given for.
-    const isSame = before?.document.issuer === wanted.issuer && before.document.client_id === wanted.client_id
-    if (isSame && before.sealed !== null) return before.sealed
-    throw new PdpError('request_invalid', 'client_secret is needed', {
-      issues: [{ place: '/client_secret', message: 'is needed for a new issuer or client_id' }],
-    })
-  }
-
   return {
     async list() {
       const rows = await sql.query<Row>(`select ${COLUMNS} from identity_provider order by provider_id`)
@@ -102,11 +87,12 @@ export function createIdentityProviders(deps: {
           [document.issuer, id],
         )
         if (other !== undefined) throw new PdpError('conflict', `identity provider ${other.id} has this issuer`)
+        const sealed = secret === null ? null : seal(keys(), id, secret)
         await tx.query(
           `insert into identity_provider (provider_id, issuer, document, secret_sealed) values ($1, $2, $3::jsonb, $4)
            on conflict (provider_id) do update set issuer = excluded.issuer, document = excluded.document,
              secret_sealed = excluded.secret_sealed`,
-          [id, document.issuer, JSON.stringify(document), secretOf(id, secret, { before, wanted: document })],
+          [id, document.issuer, JSON.stringify(document), sealedSecret(before, document, sealed)],
         )
         return before !== undefined
       }),
@@ -119,4 +105,16 @@ export function createIdentityProviders(deps: {
         return true
       }),
   }
+}
+
+/** `given`: the secret that came with the document. Throws PdpError `request_invalid` when one is missing. */
+function sealedSecret(before: Row | undefined, wanted: ProviderDocument, given: string | null): string | null {
+  if (WITHOUT_SECRET.has(wanted.token_endpoint_auth_method ?? '')) return null
+  if (given !== null) return given
+  // A secret goes to nobody but whom it was given for.
+  const isSame = before?.document.issuer === wanted.issuer && before.document.client_id === wanted.client_id
+  if (isSame && before.sealed !== null) return before.sealed
+  throw new PdpError('request_invalid', 'client_secret is needed', {
+    issues: [{ place: '/client_secret', message: 'is needed for a new issuer or client_id' }],
+  })
 }

@@ -63,6 +63,10 @@ const DROP_PROOFS = `
 
 /** Errors are those of the contract. */
 export function postgresProvisioning(sql: Queries): Provisioning {
+  return { ...documents(sql), ...people(sql) }
+}
+
+function documents(sql: Queries): Pick<Provisioning, 'count' | 'find' | 'page' | 'known' | 'put' | 'remove'> {
   return {
     async count({ organization, kind }) {
       const rows = await sql.query<{ count: number }>(
@@ -120,6 +124,12 @@ export function postgresProvisioning(sql: Queries): Provisioning {
       ])
       return rows.length > 0
     },
+  }
+}
+
+/** Holdings of users in other organizations, and keeping users out. */
+function people(sql: Queries): Omit<Provisioning, keyof ReturnType<typeof documents>> {
+  return {
     async holdings(user, organizations) {
       const [found] = await sql.query<Holdings>(HOLDINGS, [user, organizations, 'portcullis'])
       if (found === undefined) throw new TypeError('a row of nothing but expressions was not there')
