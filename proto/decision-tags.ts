@@ -47,6 +47,7 @@ export const QUESTION = {
   traceparent: longTag(ofQuestion.traceparent),
   clientAddress: longTag(ofQuestion.clientAddress),
   route: longTag(ofQuestion.route),
+  guest: longTag(ofQuestion.guest),
 }
 export const CHECK = { relation: longTag(ofCheck.relation), resource: longTag(ofCheck.resource) }
 

@@ -19,6 +19,7 @@ export const anyStreamRequest = fc.record({
       traceparent: anyText,
       clientAddress: anyText,
       route: anyText,
+      guest: anyText,
     }),
     { maxLength: 4 },
   ),

@@ -25,8 +25,7 @@ export function shapeIssue(model: Model, { type, relation, subject, condition }:
   // Whatever models say of apps, who serves refuses: they have no relations.
   if (type === 'app' && (relations === undefined || relations.size === 0)) return ON_AN_APP
   if (relations === undefined) {
-    // The roles of the group decide who may let everybody into it.
-    if (isWildcard(subject) && !(type === 'group' && relation === 'member'))
+    if (isWildcard(subject))
       return `type "${type}" has no model, so ${subject} would never count: it needs a model that says define ${relation}: [${subject}]`
     return condition === null
       ? null

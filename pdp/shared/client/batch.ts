@@ -53,8 +53,8 @@ export function createQuestionBatch(write: (message: Questions) => void): Questi
 
   return {
     add(id, question, watched) {
-      const { digest, token, permissions, context } = question
-      const { handle, isNew } = handles.of(digest)
+      const { digest, token, permissions, context, guest } = question
+      const { handle, isNew } = guest === undefined ? handles.of(digest) : NOBODY
       if (isNew) {
         // The PDP reads a message's tokens before its questions, so a reused handle needs a new message.
         if (questions.some((waiting) => waiting.handle === handle)) flush()
@@ -94,7 +94,11 @@ const messageOf = (
   traceparent: question.traceparent ?? '',
   clientAddress: question.clientAddress ?? '',
   route: question.route ?? '',
+  guest: question.guest ?? '',
 })
+
+/** No token ever has this handle, so that a PDP that does not know guests knows no answer either. */
+const NOBODY = { handle: 0, isNew: false }
 
 /** Assigns handles in turn; when all are used, the oldest one is reassigned. */
 function createHandles() {

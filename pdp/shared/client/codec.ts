@@ -36,6 +36,8 @@ export type Questions = {
     readonly clientAddress: string
     /** Empty: none. */
     readonly route: string
+    /** The organization in which a guest is asked about; empty: the bearer is. */
+    readonly guest: string
   }[]
   /** Ids of watched questions to end. */
   readonly cancel: readonly number[]
@@ -94,6 +96,7 @@ function writeQuestion(to: BinaryWriter, question: Questions['questions'][number
   if (question.traceparent !== '') to.uint32(QUESTION.traceparent).string(question.traceparent)
   if (question.clientAddress !== '') to.uint32(QUESTION.clientAddress).string(question.clientAddress)
   if (question.route !== '') to.uint32(QUESTION.route).string(question.route)
+  if (question.guest !== '') to.uint32(QUESTION.guest).string(question.guest)
   to.join()
 }
 

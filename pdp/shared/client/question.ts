@@ -1,8 +1,10 @@
-/** A question of `DecideStream` about the bearer of a token. */
+/** A question of `DecideStream` about the bearer of a token, or about a guest. */
 import type { PermissionCheck } from '../domain/decision.ts'
 import type { Decision } from './codec.ts'
 
 export type StreamedQuestion = {
+  /** The organization in which a guest is asked about, whose token and digest are empty; absent: the bearer is. */
+  readonly guest?: string
   /** An access token, with its SHA-256 digest. */
   readonly token: string
   readonly digest: string

@@ -153,7 +153,7 @@ function openStream({ address, token }: Load): { ask: Ask; close: () => void } {
         waiting.set(lastId, ({ decision }) => resolve(decision?.permissions[0]?.allowed === true))
         call.write({
           tokens: [],
-          questions: [{ id: lastId, ...rest, requestId: '', traceparent: '', clientAddress: '', route: '' }],
+          questions: [{ id: lastId, ...rest, requestId: '', traceparent: '', clientAddress: '', route: '', guest: '' }],
           cancel: [],
         })
       }),

@@ -30,6 +30,8 @@ export const QUESTION: PdpQuestion = {
 
 export type Asked = {
   readonly token: string
+  /** The organization in which a guest is asked about; empty: none is. */
+  readonly guest: string
   readonly permissions: readonly string[]
   readonly entitlements: readonly string[]
   /** As JSON; empty for none. */
@@ -64,7 +66,8 @@ const subjectOf = (token: string): { sub: string; org: string; client: string } 
 /** Allows exactly the given relations, written `alice viewer invoice:1`, and has the given entitlements enabled. */
 export function tuples(allowed: readonly string[], entitlements: readonly string[] = []): Script {
   return (asked) => {
-    const { sub, org, client } = subjectOf(asked.token)
+    const { sub, org, client } =
+      asked.guest === '' ? subjectOf(asked.token) : { sub: '*', org: asked.guest, client: '' }
     return create(DecideResponseSchema, {
       active: true,
       subject: { type: sub === client ? 'service' : 'user', id: sub },
@@ -118,9 +121,10 @@ export async function startScriptedPdp(
       for (const { handle, token } of message.tokens) tokens.set(handle, token)
       for (const id of message.cancel) watched.delete(`${own}${id}`)
       const answers: StreamAnswer[] = []
-      for (const { id, handle, permissions, entitlements, context, watched: isWatched } of message.questions) {
+      for (const { id, handle, guest, permissions, entitlements, context, watched: isWatched } of message.questions) {
         const question = {
           token: tokens.get(handle) ?? '',
+          guest,
           permissions: permissions.map(({ relation, resource }) => `${relation} ${resource}`),
           entitlements,
           context,

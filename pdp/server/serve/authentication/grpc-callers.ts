@@ -42,9 +42,11 @@ export function createCallers(deps: CallerDeps): AuthenticateCaller {
     if (state.subject.type !== 'service') throw new RequestProblem('permission_denied', 'only a service may call')
     if (!state.scopes.has(SCOPE)) throw new RequestProblem('scope_insufficient', `this needs the scope ${SCOPE}`)
     const { organization, clientId } = state
-    return { name: `client ${clientId}`, group: organization === null ? null : `tenant ${tenantOf(organization)}` }
+    return { name: `client ${clientId}`, group: organization === null ? null : tenantGroup(tenantOf(organization)) }
   }
 }
+
+export const tenantGroup = (tenant: string): string => `tenant ${tenant}`
 
 const operators = (name: string): GrpcCaller => ({ name, group: null })
 

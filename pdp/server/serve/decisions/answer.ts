@@ -59,6 +59,25 @@ export type Answer = {
   readonly authTime: number | null
 }
 
+/** Somebody without a token. Nothing but what tuples say of `user:*` is theirs: no role, no membership, no group, no capability. */
+export const guestOf = (organization: string): ActiveToken => ({
+  active: true,
+  subject: { type: 'user', id: '*' },
+  organization,
+  clientId: '',
+  scopes: new Set(),
+  audiences: [],
+  jkt: null,
+  jti: '',
+  grantId: null,
+  issuedAtMs: 0,
+  expiresAtMs: Number.POSITIVE_INFINITY,
+  acr: null,
+  authTime: null,
+  revocationKeys: [],
+  app: null,
+})
+
 export type QuestionDeps = {
   readonly pdp: Pdp
   readonly directory: Pick<Directory, 'exists'>

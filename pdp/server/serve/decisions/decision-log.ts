@@ -18,7 +18,7 @@ export function logDecisions(log: Log, logsAllowed = (): boolean => true): Answe
         request_id: question.requestId || null,
         client_address: parseAddress(question.clientAddress ?? ''),
         route: question.route || null,
-        client_id: token.active ? token.clientId : null,
+        client_id: token.active && token.clientId !== '' ? token.clientId : null,
         subject: answer.subject === null ? null : subjectName(answer.subject),
         organization: answer.organization,
         permissions: answer.permissions.map(({ relation, resource, allowed, reasonCode, missingContext }) => ({

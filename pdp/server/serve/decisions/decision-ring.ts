@@ -91,7 +91,7 @@ export function keepDecisions(ring: DecisionRing): AnswerObserver {
         decisionId,
         requestId: question.requestId || null,
         route: question.route || null,
-        clientId: token.active ? token.clientId : null,
+        clientId: token.active && token.clientId !== '' ? token.clientId : null,
         subject: subject === null ? null : subjectName(subject),
         organization,
         app: token.active ? token.app : null,

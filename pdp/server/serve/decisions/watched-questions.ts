@@ -30,7 +30,8 @@ export type WatchedDeps = {
   readonly intervalMs?: number
 }
 export type WatchedQuestion = {
-  readonly token: string
+  /** Or what is known without one. */
+  readonly token: string | TokenState
   readonly question: Question
   /**
    * Called with the first answer, then whenever the answer changes, at its `valid_until`, and after an error. Returns false
@@ -154,7 +155,8 @@ async function askAgain(
   item.asking = true
   item.settled = true
   try {
-    const state = await at.stateOf(item.token)
+    const { token } = item
+    const state = typeof token === 'string' ? await at.stateOf(token) : token
     const answer = await deps.answer(state, item.question)
     if (at.treeMoved || answer.organization !== item.organization) {
       item.logs = answer.organization === null ? [] : ((await deps.pdp.ancestors(answer.organization)) ?? [])

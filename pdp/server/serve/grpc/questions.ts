@@ -24,6 +24,8 @@ export type StreamQuestion = {
   readonly clientAddress: string
   /** As the caller says it; empty: none. */
   readonly route: string
+  /** The organization in which a guest is asked about; empty: the bearer is. */
+  readonly guest: string
 }
 export type StreamRequest = {
   readonly tokens: readonly TokenHandle[]
@@ -87,6 +89,7 @@ function readQuestion(from: BinaryReader, count: () => void): StreamQuestion {
   let traceparent = ''
   let clientAddress = ''
   let route = ''
+  let guest = ''
   readFields(from, from.uint32(), (field) => {
     count()
     if (field === QUESTION.permissions) permissions.push(readCheck(from))
@@ -99,10 +102,23 @@ function readQuestion(from: BinaryReader, count: () => void): StreamQuestion {
     else if (field === QUESTION.traceparent) traceparent = from.string(true)
     else if (field === QUESTION.clientAddress) clientAddress = from.string(true)
     else if (field === QUESTION.route) route = from.string(true)
+    else if (field === QUESTION.guest) guest = from.string(true)
     else return false
     return true
   })
-  return { id, handle, permissions, entitlements, context, watched, requestId, traceparent, clientAddress, route }
+  return {
+    id,
+    handle,
+    permissions,
+    entitlements,
+    context,
+    watched,
+    requestId,
+    traceparent,
+    clientAddress,
+    route,
+    guest,
+  }
 }
 
 function readCheck(from: BinaryReader): PermissionCheck {

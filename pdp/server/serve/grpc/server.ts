@@ -132,7 +132,8 @@ function addDecisionService(server: Server, deps: GrpcDeps, authenticate: Authen
     if (release === null) throw tooManyStreams()
     // Sent at once. Callers compare their clock with its Date field.
     call.sendMetadata(new Metadata())
-    streams.follow(call, serveStream(call, { recognize, answer, watched, holding, problemCode }), release)
+    const { group } = caller
+    streams.follow(call, serveStream(call, { recognize, answer, watched, group, holding, problemCode }), release)
   }
   function openReport(call: ServerCall & ReportCall, caller: GrpcCaller): void {
     const stream = routes?.serve(call, caller) ?? null

@@ -1,6 +1,8 @@
 /** One `DecideStream`: many questions over one connection, answered in any order; watched questions are answered repeatedly. */
 import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
-import type { AnswerQuestion } from '../decisions/answer.ts'
+import { tenantOf } from '../../../shared/domain/names.ts'
+import { tenantGroup } from '../authentication/grpc-callers.ts'
+import { type AnswerQuestion, guestOf } from '../decisions/answer.ts'
 import type { WatchedQuestions } from '../decisions/watched-questions.ts'
 import { RequestProblem, type RequestProblemCode } from '../http/status.ts'
 import type { AnswerOrError } from './answer-codec.ts'
@@ -18,6 +20,8 @@ export type StreamDeps = {
   readonly recognize: (token: string) => Promise<TokenState>
   readonly answer: AnswerQuestion
   readonly watched: WatchedQuestions
+  /** As of GrpcCaller: only callers of the operator ask about guests in every organization, others in those of their tenant. */
+  readonly group: string | null
   /** The limits that the caller's streams hold. */
   readonly holding: Holding
   /** The code that the caller sees. Logs errors that are our fault. */
@@ -38,10 +42,11 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
     const { id, handle } = question
     const weight = questionWeight(question)
     if (!outbox.expect(weight)) return void outbox.reply(id, { error: 'overloaded' }, 0)
-    const token = handles.find(handle)
+    const token = question.guest === '' ? handles.find(handle) : guestFor(question, deps.group)
     if (token === undefined) outbox.reply(id, { error: 'handle_unknown' }, weight)
+    else if (token === null) outbox.reply(id, { error: 'permission_denied' }, weight)
     else if (question.watched) watch(question, token, weight)
-    else void reply(question, stateOf(token), weight)
+    else void reply(question, typeof token === 'string' ? stateOf(token) : Promise.resolve(token), weight)
   }
 
   function refuse(id: number, code: RequestProblemCode): void {
@@ -49,7 +54,7 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
     outbox.reply(id, { error: code }, 0)
   }
 
-  function watch(question: StreamQuestion, token: string, weight: number): void {
+  function watch(question: StreamQuestion, token: string | TokenState, weight: number): void {
     try {
       watched.add(question, token, weight)
     } catch (err) {
@@ -98,6 +103,12 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
   return { drain }
 }
 
+/** Null: the caller may not ask it. A guest has nothing that a token brings, so that no other question goes with one. */
+function guestFor({ guest, handle, entitlements }: StreamQuestion, group: string | null): TokenState | null {
+  const isAsked = handle === 0 && entitlements.length === 0
+  return isAsked && (group === null || group === tenantGroup(tenantOf(guest))) ? guestOf(guest) : null
+}
+
 /** The watched questions of one stream, by the ids that the caller chose. */
 function createWatchedTable(outbox: Outbox, deps: Pick<StreamDeps, 'watched' | 'holding' | 'problemCode'>) {
   const cancels = new Map<number, () => void>()
@@ -113,7 +124,7 @@ function createWatchedTable(outbox: Outbox, deps: Pick<StreamDeps, 'watched' | '
       for (const id of [...cancels.keys()]) remove(id)
     },
     /** A question with an id that is in use replaces the earlier one. Throws RequestProblem `watched_limit`. */
-    add({ id, ...question }: StreamQuestion, token: string, weight: number): void {
+    add({ id, ...question }: StreamQuestion, token: string | TokenState, weight: number): void {
       remove(id)
       if (cancels.size >= WATCHED_MAX)
         throw new RequestProblem('watched_limit', 'too many watched questions on this stream')

@@ -18,6 +18,7 @@ export function questionWeight({
   traceparent = '',
   clientAddress = '',
   route = '',
+  guest = '',
   contextualTuples = [],
 }: Pick<Question, 'permissions' | 'entitlements'> & {
   readonly context: string
@@ -25,13 +26,15 @@ export function questionWeight({
   readonly traceparent?: string
   readonly clientAddress?: string
   readonly route?: string
+  readonly guest?: string
   readonly contextualTuples?: readonly ContextualTuple[]
 }): number {
   let weight = QUESTION_BYTES + MEMBER_BYTES * (permissions.length + entitlements.length)
   for (const { relation, resource } of permissions) weight += relation.length + resource.length
   for (const key of entitlements) weight += key.length
   // As text, and as the values that it is read into.
-  weight += 4 * context.length + requestId.length + traceparent.length + clientAddress.length + route.length
+  weight +=
+    4 * context.length + requestId.length + traceparent.length + clientAddress.length + route.length + guest.length
   for (const { object, relation, subject, conditionContext } of contextualTuples)
     weight += MEMBER_BYTES + object.length + relation.length + subject.length + 4 * conditionContext.length
   return weight

@@ -38,7 +38,7 @@ describe('questions', () => {
     expect(first.equals(before)).toBe(true)
   })
 
-  const NO_TEXTS = { context: '', requestId: '', traceparent: '', clientAddress: '', route: '' }
+  const NO_TEXTS = { context: '', requestId: '', traceparent: '', clientAddress: '', route: '', guest: '' }
   const BARE = { handle: 1, permissions: [], entitlements: [], ...NO_TEXTS }
 
   test.each([-1, 1.5, 2 ** 32, Number.NaN])('with the id %d are refused, and leave nothing to the next', (id) => {

@@ -57,6 +57,7 @@ function streamOf(budgets: Budgets, caller: string) {
       },
       close: async () => undefined,
     },
+    group: null,
     holding: budgets.of({ name: caller, group: null }),
     problemCode: (err) => asRequestProblem(err).code,
   })
@@ -66,7 +67,16 @@ function streamOf(budgets: Budgets, caller: string) {
     const { permissions = LARGE, watched: stands = false } = options
     const questions = Array.from({ length: count }, () => {
       nextId += 1
-      return { id: nextId, handle: 1, permissions, entitlements: [], context: '', requestId: '', watched: stands }
+      return {
+        id: nextId,
+        handle: 1,
+        permissions,
+        entitlements: [],
+        context: '',
+        requestId: '',
+        watched: stands,
+        guest: '',
+      }
     })
     call.emit('data', { tokens: [], questions, cancel: [] })
   }

@@ -29,6 +29,7 @@ function generated(bytes: Uint8Array): StreamRequest | null {
           traceparent,
           clientAddress,
           route,
+          guest,
         }) => ({
           id,
           handle,
@@ -40,6 +41,7 @@ function generated(bytes: Uint8Array): StreamRequest | null {
           traceparent,
           clientAddress,
           route,
+          guest,
         }),
       ),
       cancel,
@@ -69,6 +71,7 @@ const QUESTION = encode({
       traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
       clientAddress: '203.0.113.7',
       route: 'GET /docs/{id}',
+      guest: 'acme',
     },
   ],
   cancel: [7, 300],
@@ -148,6 +151,6 @@ describe('a request of a stream', () => {
 
   // A field that is added to the protocol has to be added to the decoder.
   test('has no fields but those that are read', () => {
-    expect([DecideStreamRequestSchema.fields.length, StreamQuestionSchema.fields.length]).toEqual([3, 10])
+    expect([DecideStreamRequestSchema.fields.length, StreamQuestionSchema.fields.length]).toEqual([3, 11])
   })
 })
