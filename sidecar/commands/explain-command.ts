@@ -97,7 +97,7 @@ function pair(text: string, mark: string, option: string): [string, string] {
 
 /** `isAsked`: the result of a real decision follows, and says whether and why the request is denied. */
 function describeExplanation(
-  { route, parameters, asks, context, denial }: Explanation,
+  { route, parameters, asks, context, denial, isGuest }: Explanation,
   { isAsked }: { readonly isAsked: boolean },
 ): string[] {
   const lines = [`route       ${route?.id ?? 'none'}`]
@@ -107,12 +107,16 @@ function describeExplanation(
   if (route?.check === null) return [...lines, 'public      forwarded without asking the PDP']
   for (const question of asks) lines.push(`asks        ${question}`)
   for (const [name, value] of Object.entries(context)) lines.push(`context     ${name} = ${JSON.stringify(value)}`)
+  if (isGuest) return [...lines, 'as          a guest: only what everybody holds counts (user:*)']
   return asks.length === 0 ? [...lines, 'asks        only whether the access token is active'] : lines
 }
 
 /** `allowed`: null when the PDP was not asked, and its answer is needed. */
-function jsonOf({ route, parameters, asks, context, denial }: Explanation, asked: TokenDecision | null): object {
-  const unasked = denial !== null ? false : route?.check === null ? true : null
+function jsonOf(
+  { route, parameters, asks, context, denial, isGuest }: Explanation,
+  asked: TokenDecision | null,
+): object {
+  const unasked = denial !== null ? false : route?.check === null || (isGuest && asks.length === 0) ? true : null
   return {
     route: route?.id ?? null,
     parameters: Object.fromEntries(parameters),

@@ -38,13 +38,14 @@ export function openApiDocument({ resource, publicUrl, routes }: RouteFile): Wri
 }
 
 function operationOf(route: Route): object {
-  const { check, method, host, stepUp, pattern, shadow, forwardToken, context } = route
+  const { check, method, host, stepUp, guests, pattern, shadow, forwardToken, context } = route
   if (!METHODS.includes(method)) throw new MappingError(`a document has no operation for the method ${method}`)
   if (host !== null) throw new MappingError('it is of one host')
   if (pattern.rest) throw new MappingError('its path ends in **')
   if (shadow) throw new MappingError('its denials are only counted')
   if (forwardToken) throw new MappingError('it forwards the token')
   if (Object.keys(context).length > 0) throw new MappingError('it gives values to conditions')
+  if (guests !== null) throw new MappingError('it admits guests')
   if (stepUp !== null) throw new MappingError('it demands a strong sign-in')
   const names = pattern.segments.flatMap((segment) => (segment.kind === 'literal' ? [] : [segment.name]))
   const parameters = names.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } }))

@@ -89,6 +89,9 @@ export function decisionLine(
     decision: decisionOf(outcome),
     reason: denial?.code ?? (permit === null ? 'answered' : 'permitted'),
     ...(denial !== null && { status: denialStatus(denial.code) }),
+    ...(permit !== null &&
+      permit.unidentified !== null &&
+      subjects === 'plain' && { detail: `without identity: ${permit.unidentified}` }),
     ...(denial !== null && subjects === 'plain' && { detail: withIds ? denial.reason : withoutIds(denial) }),
     ...named('user_agent', firstValue(raw, 'user-agent')),
     ...(traceId !== null && { trace_id: traceId }),

@@ -7,7 +7,7 @@ import { PdpUnavailable, RequestError } from '../request/errors.ts'
 import type { Questions } from '../routes/checks.ts'
 import type { Route } from '../routes/route.ts'
 import { type DenialMembers, isShadowed } from './denial-response.ts'
-import { ARRIVED, type DenialReason, type Refused, type Stage } from './stages.ts'
+import { ARRIVED, type DenialReason, denialText, type Refused, type Stage } from './stages.ts'
 
 export type Denial = {
   readonly kind: 'denial'
@@ -47,11 +47,13 @@ export function denialOfAnswer(refused: Refused): Denial {
       })
     case 'scope_insufficient':
       return denied(code, refused, { reason: reason.scope, scope: reason.scope, scheme })
+    case 'token_missing':
+      return denied(code, refused, { reason: `for a guest: ${reason.why}`, scheme })
     case 'entitlement_required':
       return denied(code, refused, { reason: reason.entitlement, entitlement: reason.entitlement })
     default:
       return denied(code, refused, {
-        reason: reason.why === undefined ? reason.check : `${reason.check} (${reason.why})`,
+        reason: denialText(reason),
         // It names the values that the request or its route should bring, which are no secret.
         ...(code === 'condition_failed' && { detail: reason.why }),
       })
@@ -60,7 +62,7 @@ export function denialOfAnswer(refused: Refused): Denial {
 
 function inactiveReason({ claims }: Refused): string {
   const reason = 'the PDP says that the token is not active'
-  if (!claims.subject.startsWith(EXTERNAL_MARK)) return reason
+  if (claims?.subject.startsWith(EXTERNAL_MARK) !== true) return reason
   return `${reason}: does it trust the issuer ${claims.issuer}, with the same keys, audience and required claims (GET /v1/trusted-issuers)?`
 }
 
@@ -71,7 +73,7 @@ export function denied(
   { reason, ...members }: DenialMembers & { readonly reason: string },
 ): Denial {
   const route = 'route' in stage ? stage.route : null
-  const subject = 'claims' in stage ? stage.claims.subject : null
+  const subject = 'claims' in stage ? (stage.claims?.subject ?? null) : null
   return { kind: 'denial', code, members, reason, route, subject, asked: askedOf(stage) }
 }
 
@@ -111,6 +113,6 @@ export function denialOfError(err: unknown, stage: Stage, clockHint: () => strin
 /** The scheme that the client must use for this token: a bound token needs DPoP, in whichever scheme it was sent. */
 function schemeOf(stage: Stage): ChallengeScheme | undefined {
   if (stage.stage === 'arrived' || stage.stage === 'public') return undefined
-  const isBound = 'claims' in stage && stage.claims.jkt !== null
+  const isBound = 'claims' in stage && stage.claims !== null && stage.claims.jkt !== null
   return isBound || /^dpop /i.test(stage.request.authorization[0] ?? '') ? 'DPoP' : 'Bearer'
 }

@@ -5,7 +5,7 @@ import type { ClientRequest } from '../http/client-request.ts'
 import { corsFields } from '../http/cors.ts'
 import type { Identity } from '../http/fields.ts'
 import type { PdpClient } from '../pdp-client/client.ts'
-import type { PdpAnswer } from '../pdp-client/question.ts'
+import type { PdpAnswer, PdpQuestion } from '../pdp-client/question.ts'
 import { takeBrowserToken } from '../request/browser-token.ts'
 import { malformed, RequestError } from '../request/errors.ts'
 import { type InboundRequest, readInbound } from '../request/inbound.ts'
@@ -31,12 +31,17 @@ import { judgePreflight, type PreflightDeps } from './preflight.ts'
 import {
   type Allowed,
   ARRIVED,
+  type Authenticated,
   type AuthenticationDeps,
+  asksNothing,
   authenticate,
   decide,
   type EvaluationDeps,
   evaluate,
+  type GuardedRequest,
+  isGuest,
   judgeBody,
+  NOTHING_ASKED,
   type Prepared,
   type PublicRequest,
   prepare,
@@ -55,8 +60,10 @@ export type Permit = {
   readonly kind: 'permit'
   readonly route: Route
   readonly request: InboundRequest
-  /** Null on a public route, and in shadow mode when the sender is not authenticated. */
+  /** Null on a public route that passes none, for a guest, and in shadow mode when the sender is not authenticated. */
   readonly identity: Identity | null
+  /** Why the sender is not known although it sent a token or has a session; null: it sent nothing, or is known. */
+  readonly unidentified: string | null
   /** The body, when it was read for a check. */
   readonly body: Buffer | null
   /** Questions to the PDP; null: none was made. */
@@ -97,8 +104,11 @@ export type Browser = {
   readonly client: ClientRequest
   /** Notes the request. True: it is part of a sign-in, and no route's. */
   takes(request: InboundRequest): boolean
-  /** The request with the token of its session, or as it is without one. Rejects with RequestError. */
-  authorize(request: InboundRequest, how: { readonly upgrade: boolean }): Promise<InboundRequest>
+  /** The request with the token of its session, or as it is without one. `renews`: a session that is over may go on. Rejects with RequestError. */
+  authorize(
+    request: InboundRequest,
+    how: { readonly upgrade: boolean; readonly renews: boolean },
+  ): Promise<InboundRequest>
   /** True when a session let the request in. */
   hasSession(): boolean
   /** True when the session that let the request in has been ended since. Rejects with RequestError when that cannot be known. */
@@ -131,10 +141,8 @@ export type Arrival = {
 }
 
 /** Never throws: an error becomes a Denial, described by the stage that the request had reached. */
-export async function enforce(
-  { client, requestId, origin, admission, readBody, upgrade, browser, former, span }: Arrival,
-  deps: EnforceDeps,
-): Promise<Outcome> {
+export async function enforce(arrival: Arrival, deps: EnforceDeps): Promise<Outcome> {
+  const { client, requestId, origin, admission, readBody, upgrade, browser, former } = arrival
   let stage: Stage = ARRIVED
   try {
     const arriving = admission.arrive() // RequestError
@@ -161,30 +169,30 @@ export async function enforce(
     if (taken.refusal !== null) throw taken.refusal // RequestError
     if (upgrade) checkHandshake(request, routing.route) // RequestError
     if (routing.stage === 'public') {
-      const entering = admission.enter(routing.route.id, null) // RequestError
+      const known = routing.route.withIdentity ? await identify(routing, arrival, deps) : routing // RequestError
+      const entering = known === routing ? admission.enter(routing.route.id, null) : null // RequestError
       if (entering !== null) await entering // RequestError
-      return permit(routing.judgeJson === null ? routing : await judgeBody(routing, readBody), null, former) // RequestError
+      return permit(known.judgeJson === null ? known : await judgeBody(known, readBody), null, former) // RequestError
     }
-    const guarded = browser === null ? routing : { ...routing, request: await browser.authorize(request, { upgrade }) } // RequestError
-    const verifying = verifyToken(guarded, deps) // TokenError
-    const verified = verifying instanceof Promise ? await verifying : verifying // TokenError
-    stage = verified
-    const authenticating = authenticate(verified, { proven: isProven(former) }, deps) // TokenError
-    const authenticated = authenticating instanceof Promise ? await authenticating : authenticating // TokenError
-    stage = authenticated
-    const preparing = prepare(authenticated, { requestId, readBody }) // RequestError
+    const guarded =
+      browser === null
+        ? routing
+        : { ...routing, request: await browser.authorize(routing.request, { upgrade, renews: true }) } // RequestError
+    let sender: GuardedRequest | Authenticated = guarded
+    if (!isGuest(guarded)) {
+      const verifying = verifyToken(guarded, deps) // TokenError
+      const verified = verifying instanceof Promise ? await verifying : verifying // TokenError
+      stage = verified
+      const authenticating = authenticate(verified, { proven: isProven(former) }, deps) // TokenError
+      sender = authenticating instanceof Promise ? await authenticating : authenticating // TokenError
+    }
+    stage = sender
+    const preparing = prepare(sender, { requestId, readBody }) // RequestError
     const prepared = preparing instanceof Promise ? await preparing : preparing // RequestError
     stage = prepared
     const entering = admission.enter(prepared.route.id, prepared.claims) // RequestError
     if (entering !== null) await entering // RequestError
-    const turn = admission.turn() // RequestError
-    if (turn !== null) await turn // RequestError
-    let answer: PdpAnswer
-    try {
-      answer = await (span === null ? deps.pdp.ask(prepared.question) : askTraced(deps.pdp, prepared.question, span)) // PdpUnavailable
-    } finally {
-      admission.answered()
-    }
+    const answer = asksNothing(prepared) ? NOTHING_ASKED : await askInTurn(prepared.question, arrival, deps) // RequestError, PdpUnavailable
     const decided = decide(prepared, answer, deps)
     stage = decided
     if (decided.stage === 'refused') return permitIfShadowed(denialOfAnswer(decided), decided, former)
@@ -193,6 +201,59 @@ export async function enforce(
   } catch (err) {
     return permitIfShadowed(denialOfError(err, stage, deps.clockHint), stage, former)
   }
+}
+
+async function askInTurn(
+  question: PdpQuestion,
+  { admission, span }: Pick<Arrival, 'admission' | 'span'>,
+  { pdp }: Pick<EnforceDeps, 'pdp'>,
+): Promise<PdpAnswer> {
+  const turn = admission.turn() // RequestError
+  if (turn !== null) await turn // RequestError
+  try {
+    return await (span === null ? pdp.ask(question) : askTraced(pdp, question, span)) // PdpUnavailable
+  } finally {
+    admission.answered()
+  }
+}
+
+/** With the sender of a request that needs no permission, if its token or session is valid. Rejects with RequestError. */
+async function identify(routing: PublicRequest, arrival: Arrival, deps: EnforceDeps): Promise<PublicRequest> {
+  const sender = await bearerOf(routing, arrival, deps)
+  await arrival.admission.enter(routing.route.id, sender.claims) // RequestError
+  if (sender.stage === 'public') return { ...sender }
+  try {
+    const prepared = await prepare(sender, { requestId: arrival.requestId, readBody: arrival.readBody })
+    const decided = decide(prepared, await askInTurn(prepared.question, arrival, deps), deps) // PdpUnavailable
+    if (decided.stage === 'refused') return { ...routing, unidentified: denialOfAnswer(decided).reason }
+    return { ...routing, request: decided.request, identity: decided.identity }
+  } catch (err) {
+    return { ...routing, unidentified: reasonOf(err, sender, deps) }
+  }
+}
+
+async function bearerOf(
+  routing: PublicRequest,
+  { browser, former, upgrade }: Arrival,
+  deps: EnforceDeps,
+): Promise<Authenticated | (PublicRequest & { readonly claims: null })> {
+  const unknown = { ...routing, claims: null }
+  try {
+    const request =
+      browser === null ? routing.request : await browser.authorize(routing.request, { upgrade, renews: false }) // RequestError
+    if (request.authorization.length === 0) return unknown
+    const asked = { ...routing, request, judgeJson: null, check: { kind: 'signed_in' }, stage: 'guarded' } as const
+    return await authenticate(await verifyToken(asked, deps), { proven: isProven(former) }, deps) // TokenError
+  } catch (err) {
+    return { ...unknown, unidentified: reasonOf(err, routing, deps) }
+  }
+}
+
+/** Throws what is our own fault. */
+function reasonOf(err: unknown, stage: Stage, { clockHint }: Pick<EnforceDeps, 'clockHint'>): string {
+  const { code, reason } = denialOfError(err, stage, clockHint)
+  if (code === 'internal') throw err
+  return reason
 }
 
 /** Evaluates an open exchange by the rules of `deps`, up to the question to the PDP, which its watch then asks. Never throws. */
@@ -218,14 +279,17 @@ export async function reevaluate(
       await judgeBody(routing, kept) // RequestError
       return { kind: 'permitted', basis: null }
     }
-    const verifying = verifyToken(routing, deps) // TokenError
-    const verified = verifying instanceof Promise ? await verifying : verifying // TokenError
-    stage = verified
-    const authenticated = await authenticate(verified, { proven: isProven(former) }, deps) // TokenError
-    stage = authenticated
-    const prepared = await prepare(authenticated, { requestId: '', readBody: kept }) // RequestError
+    let sender: GuardedRequest | Authenticated = routing
+    if (!isGuest(routing)) {
+      const verified = await verifyToken(routing, deps) // TokenError
+      stage = verified
+      sender = await authenticate(verified, { proven: isProven(former) }, deps) // TokenError
+    }
+    stage = sender
+    const prepared = await prepare(sender, { requestId: '', readBody: kept }) // RequestError
     const { route } = prepared
     if (route.shadow) return { kind: 'permitted', basis: null }
+    if (asksNothing(prepared)) return ofGuest(prepared, deps)
     const sameStepUp = JSON.stringify(route.stepUp) === JSON.stringify(former.route.stepUp)
     return { kind: 'permitted', basis: basisOf(prepared, sameStepUp ? null : route.stepUp, deps) }
   } catch (err) {
@@ -243,6 +307,12 @@ const KEYS_PATHS: ReadonlySet<string> = new Set([ASSERTION_KEYS_PATH])
 /** A proof is good for one request, and its request was authenticated with it. */
 const isProven = (former: Permit | null): boolean => former !== null && former.identity !== null
 
+/** By the address of a guest alone, which does not change. */
+function ofGuest(prepared: Prepared, deps: EnforceDeps): Reevaluation {
+  const reason = evaluate(prepared, NOTHING_ASKED, deps)
+  return reason === null ? { kind: 'permitted', basis: null } : { kind: 'denied', code: problemOf(reason) }
+}
+
 /** The same request, as far as other proxies are trusted now. Throws RequestError. */
 function fromOrigin(request: InboundRequest, { address, host, fault }: Origin): InboundRequest {
   if (fault !== null) throw malformed(fault)
@@ -258,12 +328,13 @@ function keptBody({ request, body }: Permit): Buffer {
 const NO_BODY = Buffer.alloc(0)
 
 /** `stepUp`: what the next answer must satisfy, and no later one. */
-function basisOf(prepared: Prepared | Allowed, stepUp: StepUp | null, deps: EnforceDeps): PermissionBasis {
+function basisOf(prepared: Prepared | Allowed, stepUp: StepUp | null, deps: EnforceDeps): PermissionBasis | null {
+  if (asksNothing(prepared)) return null
   const { route, claims, questions, question } = prepared
   let next = stepUp
   return {
     question,
-    expiresAtMs: claims.expiresAtMs,
+    expiresAtMs: claims?.expiresAtMs ?? Number.POSITIVE_INFINITY,
     evaluate(answer) {
       const reason = evaluate({ route: { ...route, stepUp: next }, claims, questions }, answer, deps)
       if (reason !== null) return problemOf(reason)
@@ -295,7 +366,18 @@ function makePermit(
   const identity = 'identity' in stage ? stage.identity : null
   // A body that was read once cannot be streamed.
   const body = ('body' in stage ? stage.body : null) ?? former?.body ?? null
-  return { kind: 'permit', route, request, identity, body, asked: askedOf(stage), basis, shadowed } as Permit
+  const unidentified = stage.stage === 'public' ? stage.unidentified : null
+  return {
+    kind: 'permit',
+    route,
+    request,
+    identity,
+    unidentified,
+    body,
+    asked: askedOf(stage),
+    basis,
+    shadowed,
+  } as Permit
 }
 
 /**

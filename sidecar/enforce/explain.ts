@@ -14,6 +14,7 @@ import { createRouting, type RequestMatch, routeRequest } from '../routes/route-
 import { requestValues } from '../routes/values.ts'
 import { denialStatus } from './denial-response.ts'
 import { toClientRequest } from './explained-request.ts'
+import { denialText, NOTHING_ASKED as NOTHING_SAID } from './stages.ts'
 
 export type ExplainedRequest = {
   readonly method: string
@@ -33,6 +34,8 @@ export type Explanation = {
   readonly asks: readonly string[]
   /** Values of parameters of conditions that the questions bring. */
   readonly context: { readonly [parameter: string]: unknown }
+  /** It has no token, and guests may ask. */
+  readonly isGuest: boolean
   /** Null: the request is allowed, or it depends on the answers of the PDP. */
   readonly denial: { readonly code: ProblemCode; readonly status: number; readonly detail: string } | null
 }
@@ -54,9 +57,10 @@ export function createExplainer(file: RouteFile, routing = createRouting(file)):
       const names = parameterNames(match.route.pattern)
       found.route = match.route
       found.parameters = match.parameters.map((value, at) => [names[at] ?? '', value] as const)
-      return { ...found, ...asksOf(request, { inbound, match }), denial: null }
+      const isGuest = request.as === null && match.route.guests !== null
+      return { ...found, ...asksOf(request, { inbound, match }), isGuest, denial: null }
     } catch (err) {
-      return { ...found, ...NOTHING_ASKED, denial: denialOf(err) }
+      return { ...found, ...NOTHING_ASKED, isGuest: false, denial: denialOf(err) }
     }
   }
 }
@@ -70,17 +74,20 @@ function asksOf(
   { as, body }: ExplainedRequest,
   { inbound, match }: MatchedRequest,
 ): Pick<Explanation, 'asks' | 'context'> {
-  const { check, context } = match.route
+  const { check, context, guests } = match.route
   const asking = check === null ? null : { check, context }
-  if (asking !== null && as === null) throw new TokenError('token_missing', 'this route needs an access token')
+  if (asking !== null && as === null && guests === null)
+    throw new TokenError('token_missing', 'this route needs an access token')
   const text = bodyText(body ?? '', { inbound, match })
-  if (asking === null || as === null) return NOTHING_ASKED
-  const claims = sampleClaims(as)
+  if (asking === null) return NOTHING_ASKED
+  const claims = as === null ? null : sampleClaims(as)
   const { parameters } = match
   const questions = buildQuestions(
     asking,
     requestValues({ request: inbound, parameters, keepQuery: match.route.query, claims, body: text }),
   )
+  const refusal = claims === null && questions.permissions.length === 0 ? questions.evaluate(NOTHING_SAID) : null
+  if (refusal !== null) throw new TokenError('token_missing', `for a guest: ${denialText(refusal)}`)
   return {
     asks: describeQuestions(questions),
     context: questions.context === '' ? {} : JSON.parse(questions.context),
@@ -98,7 +105,7 @@ function bodyText(body: string, { inbound, match }: MatchedRequest): string | nu
   return text
 }
 
-const NOTHING_ASKED = { asks: [], context: {} }
+const NOTHING_ASKED: ReturnType<typeof asksOf> = { asks: [], context: {} }
 
 /** Adds the claims that every token has, so that the caller gives only those that matter. */
 function sampleClaims(as: { readonly [claim: string]: unknown }) {

@@ -13,6 +13,7 @@ import {
   buildQuestions,
   type Check,
   type CheckDenial,
+  isUndecided,
   type Questions,
   usesBody,
 } from '../routes/checks.ts'
@@ -36,8 +37,12 @@ type WithBody = {
   /** Null: it was not read. */
   readonly body: Buffer | null
 }
-/** The route is known. A public route needs nothing else, but perhaps a look at the body. */
-export type PublicRequest = Matched & WithBody & { readonly stage: 'public' }
+/**
+ * The route is known. A public route needs nothing else, but perhaps a look at the body. `identity` null: the sender is not
+ * known; `unidentified`: why what it sent is not valid, null where it sent nothing.
+ */
+export type PublicRequest = Matched &
+  WithBody & { readonly stage: 'public'; readonly identity: Identity | null; readonly unidentified: string | null }
 export type GuardedRequest = Matched & { readonly stage: 'guarded'; readonly check: Check }
 export type Routed = PublicRequest | GuardedRequest
 type WithClaims = Matched & {
@@ -50,8 +55,11 @@ export type Verified = WithClaims & { readonly stage: 'verified' }
 type WithIdentity = WithClaims & { readonly identity: Identity }
 /** The token and its proof are verified: `identity` is the sender. */
 export type Authenticated = WithIdentity & { readonly stage: 'authenticated' }
-type WithQuestions = WithIdentity &
+type WithQuestions = Matched &
   WithBody & {
+    /** Both null: a guest. */
+    readonly claims: AccessClaims | null
+    readonly identity: Identity | null
     readonly questions: Questions
     readonly question: PdpQuestion
   }
@@ -72,6 +80,8 @@ export type Stage = Arrived | Routed | Verified | Authenticated | Prepared | Dec
 export type DenialReason =
   | CheckDenial
   | { readonly code: 'token_invalid' | 'organization_missing' }
+  /** A guest may not. */
+  | { readonly code: 'token_missing'; readonly why: string }
   | { readonly code: 'step_up_required'; readonly stepUp: StepUp }
 
 export type AuthenticationDeps = {
@@ -93,8 +103,16 @@ export function routed(match: Extract<RequestMatch, { kind: 'route' }>, request:
   const { route, parameters, judgeJson } = match
   const { check } = route
   const matched = { request, route, parameters, judgeJson }
-  return check === null ? { ...matched, stage: 'public', body: null } : { ...matched, stage: 'guarded', check }
+  return check === null
+    ? { ...matched, ...UNKNOWN, stage: 'public', body: null }
+    : { ...matched, stage: 'guarded', check }
 }
+
+const UNKNOWN = { identity: null, unidentified: null }
+
+/** Whether it is decided without a token: nothing was sent that could be one. */
+export const isGuest = ({ route, request }: GuardedRequest): boolean =>
+  route.guests !== null && request.authorization.length === 0
 
 /** For a request that needs no check of its route. */
 export const publicStage = ({ route, request }: Pick<Matched, 'route' | 'request'>): PublicRequest => ({
@@ -104,6 +122,7 @@ export const publicStage = ({ route, request }: Pick<Matched, 'route' | 'request
   parameters: [],
   judgeJson: null,
   body: null,
+  ...UNKNOWN,
 })
 
 /** Rejects with RequestError when the body could say something else to the service than what was judged. */
@@ -187,7 +206,7 @@ function withIdentity(verified: Verified): Authenticated {
 
 /** Answers at once where no body is read. Throws RequestError, or rejects with it, when the request lacks a value that a check needs. */
 export function prepare(
-  authenticated: Authenticated,
+  authenticated: Authenticated | GuardedRequest,
   { requestId, readBody }: { requestId: string; readBody: ReadBody },
 ): Prepared | Promise<Prepared> {
   const asking = { check: authenticated.check, context: authenticated.route.context }
@@ -198,25 +217,56 @@ export function prepare(
 }
 
 function withQuestions(
-  authenticated: Authenticated,
+  sender: Authenticated | GuardedRequest,
   { asking, requestId, body, text }: Text & { readonly asking: Asking; readonly requestId: string },
 ): Prepared {
-  const { request, route, parameters, credentials, claims } = authenticated
+  const { request, route, parameters } = sender
+  const { claims, identity } = sender.stage === 'authenticated' ? sender : GUEST
   const questions = buildQuestions(
     asking,
     requestValues({ request, parameters, keepQuery: route.query, claims, body: text }),
   )
   const { permissions, entitlements, context } = questions
-  const { digest, subject, organization } = claims
-  const asked = { token: credentials.token, digest, subject, organization, permissions, entitlements, context }
+  const bearer = sender.stage === 'authenticated' ? bearerOf(sender) : guestOf(route)
+  const asked = { ...bearer, permissions, entitlements, context }
   const question = { ...asked, requestId, clientAddress: request.clientAddress, route: route.id }
-  return { ...authenticated, stage: 'prepared', body, questions, question }
+  return { ...sender, stage: 'prepared', claims, identity, body, questions, question }
+}
+
+const GUEST = { claims: null, identity: null }
+type About = Pick<PdpQuestion, 'token' | 'digest' | 'subject' | 'organization' | 'guest'>
+
+const bearerOf = ({ credentials, claims: { digest, subject, organization } }: Authenticated): About => ({
+  token: credentials.token,
+  digest,
+  subject,
+  organization,
+})
+
+/** Everybody, as tuples write it. A PDP that answers about a person has not understood the question. */
+function guestOf({ guests }: Route): About {
+  const organization = guests?.organization ?? ''
+  return { token: '', digest: '', subject: '*', organization, guest: organization }
+}
+
+/** A guest has no token that could be revoked. */
+export const asksNothing = ({ claims, questions }: Pick<Prepared, 'claims' | 'questions'>): boolean =>
+  claims === null && questions.permissions.length === 0
+
+export const NOTHING_ASKED: PdpAnswer = {
+  active: true,
+  subjectType: 'user',
+  permissions: [],
+  reasons: [],
+  entitlements: new Map(),
+  signIn: { acr: null, authTime: null },
 }
 
 export function decide(prepared: Prepared, answer: PdpAnswer, deps: EvaluationDeps): Decided {
   const reason = evaluate(prepared, answer, deps)
+  const { claims } = prepared
   if (reason === null)
-    return { ...prepared, stage: 'allowed', identity: identityOf(prepared.claims, answer.subjectType) }
+    return { ...prepared, stage: 'allowed', identity: claims === null ? null : identityOf(claims, answer.subjectType) }
   const identity = reason.code === 'token_invalid' ? null : prepared.identity
   return { ...prepared, stage: 'refused', reason, identity }
 }
@@ -229,11 +279,20 @@ export function evaluate(
 ): DenialReason | null {
   if (!answer.active) return { code: 'token_invalid' }
   const reason = questions.evaluate(answer)
+  if (claims === null)
+    return reason === null || isUndecided(reason) ? reason : { code: 'token_missing', why: denialText(reason) }
   // A token without an organization is valid, but it gives access to no organization's resources.
   if (reason?.code === 'permission_denied' && claims.organization === null) return { code: 'organization_missing' }
   if (reason !== null || route.stepUp === null) return reason
   const signIn = externalIssuers.has(claims.issuer) ? signInOf(claims.all) : answer.signIn
   return satisfies(signIn, route.stepUp, clock()) ? null : { code: 'step_up_required', stepUp: route.stepUp }
+}
+
+/** For the log. */
+export function denialText(denial: CheckDenial): string {
+  if ('scope' in denial) return `scope ${denial.scope}`
+  if ('entitlement' in denial) return `entitlement ${denial.entitlement}`
+  return denial.why === undefined ? denial.check : `${denial.check} (${denial.why})`
 }
 
 const identityOf = (claims: AccessClaims, subjectType: Identity['subjectType']): Identity => ({

@@ -104,7 +104,11 @@ const CONTEXT: Form = {
 const CHECK_OR_PUBLIC: Form = { oneOf: [{ const: 'public' }, definition('check')] }
 
 export const ROUTE = {
-  check: required(CHECK_OR_PUBLIC, 'A check, or public.'),
+  check: optional(CHECK_OR_PUBLIC, 'A check, or public. Exactly one of check and public is needed.'),
+  public: optional(
+    { const: 'with_identity' },
+    'with_identity: nobody is refused, and the service learns who sends a valid token or has a session. An invalid one counts as none, as the log then says; no session is renewed, and nobody is sent to sign in.',
+  ),
   context: optional(
     CONTEXT,
     'Values of parameters of conditions, for the questions of this route: constants, or values of the request such as {client.address} or {query.limit: int}. They are added to the context of the file, and win over it; what a tuple stores wins over both.',
@@ -138,6 +142,10 @@ export const ROUTE = {
   audience: optional(
     oneOrMore(TEXT),
     'A token must be for this audience, or one of a list, of those that the file takes (resource, and audience of issuers).',
+  ),
+  guests: optional(
+    FLAG,
+    'true: a request without a token is decided, too, as that of a guest. For guests hold only comparisons, and relations that a model lets a tuple give to everybody (user:*). What does not admit a guest is 401. With a token, its bearer is asked about. Default: false.',
   ),
   sign_in: optional(
     FLAG,
@@ -255,6 +263,10 @@ export const ROUTE_FILE = {
     'true: connections of trusted_proxies begin with a header of the PROXY protocol, version 1 or 2, as load balancers that forward TCP send it; without one they are closed. The header names the client in place of the connection; a forwarding field of such a client counts only if trusted_proxies names the client as well. Default: false.',
   ),
   limits: optional(mapOf(LIMIT_MEMBERS), 'Limits and time-outs.'),
+  guest_organization: optional(
+    TEXT,
+    'The organization whose relationships are asked for guests. Routes with guests and a relation need it.',
+  ),
   forward_token: optional(FLAG, 'Sends Authorization and DPoP on to the service. Default: false.'),
   routes: required(ROUTES_FORM, 'A check for each "METHOD [host]/path".'),
   tests: optional(
@@ -285,5 +297,10 @@ export const routeFileSchema = (): Form => ({
   $id: 'urn:portcullis:schema:route-file:v1',
   title: 'Route file of a Portcullis sidecar',
   ...mapOf(ROUTE_FILE),
-  definitions: { issuer: mapOf(ISSUER), external: mapOf(EXTERNAL), check: CHECK, route: mapOf(ROUTE) },
+  definitions: {
+    issuer: mapOf(ISSUER),
+    external: mapOf(EXTERNAL),
+    check: CHECK,
+    route: mapOf(ROUTE, { oneOf: [{ required: ['check'] }, { required: ['public'] }] }),
+  },
 })

@@ -12,9 +12,11 @@ import type { YamlReader } from './words/yaml-reader.ts'
 export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'origins' | 'cors'> & {
   /** Names of issuers and audiences of the file; null: they have mistakes. */
   readonly known: { readonly issuers: readonly string[] | null; readonly audiences: readonly string[] | null }
+  /** Null: the file has none. */
+  readonly guestOrganization: string | null
 }
 
-type OptionNodes = { readonly [key in Exclude<keyof typeof ROUTE, 'check' | 'context'>]: Node | null }
+type OptionNodes = { readonly [key in Exclude<keyof typeof ROUTE, 'check' | 'public' | 'context'>]: Node | null }
 
 /** Takes its defaults by name: callers have more in the same object, which would live as long as the route. */
 export const plainOptions = ({ forwardToken, shadow, origins, cors }: Omit<OptionDefaults, 'known'>): RouteOptions => ({
@@ -34,6 +36,7 @@ export const plainOptions = ({ forwardToken, shadow, origins, cors }: Omit<Optio
   audience: null,
   upstreamHeadersMs: null,
   signIn: true,
+  guests: null,
   context: [],
 })
 
@@ -71,6 +74,10 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
     upstreamHeadersMs:
       nodes.upstream_headers_ms === null ? null : reader.count(nodes.upstream_headers_ms, 'upstream_headers_ms', TIME),
     signIn: nodes.sign_in === null || reader.boolean(nodes.sign_in, 'sign_in') !== false,
+    guests:
+      nodes.guests !== null && reader.boolean(nodes.guests, 'guests') === true
+        ? { organization: defaults.guestOrganization }
+        : null,
     context: [],
   }
 }

@@ -1,6 +1,7 @@
 /** Parses a route file into a typed value, or reports all of its errors at once. */
 import type { Node } from 'yaml'
 import type { Network } from '../../pdp/shared/base/addresses.ts'
+import { isId } from '../../pdp/shared/domain/names.ts'
 import type { AssertionEntry } from '../http/assertion.ts'
 import type { Cors } from '../http/cors.ts'
 import { type HeaderNames, passIssue } from '../http/fields.ts'
@@ -129,6 +130,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
     origins: originsOf(publicUrl ?? resource),
     cors,
     known: knownTokens(issuers, resources),
+    guestOrganization: readGuestOrganization(reader, members.guest_organization),
   })
   const socket = upstream?.http2 === true ? routes.find(({ websocket }) => websocket) : undefined
   if (socket !== undefined)
@@ -152,9 +154,8 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   )
     return null
   const probePaths = reader.list(members.probe_paths, 'probe_paths', readProbePath) ?? []
-  const ofService = readClusterService(reader, members.cluster_service)
-  const named = listed ?? [...new Set([...resources, seenUrl].filter(isHttpUrl).map((url) => new URL(url).hostname))]
-  const hosts = [...named, ...ofService]
+  const named = listed ?? hostnamesOf([...resources, seenUrl])
+  const hosts = [...named, ...readClusterService(reader, members.cluster_service)]
   const signIn = readSignIn(reader, members.sign_in, { publicUrl: seenUrl, issuers })
   const doors = readDoors(reader, members.doors, { routes, signsIn: members.sign_in !== null })
   const peers = { issuers, upstream, pdp, tls: readTls(reader, members.tls), doors, signIn }
@@ -190,6 +191,10 @@ function originsOf(url: string | null): ReadonlySet<string> {
 }
 
 const isHttpUrl = (text: string): boolean => /^https?:$/.test(URL.parse(text)?.protocol ?? '')
+
+const hostnamesOf = (urls: readonly string[]): readonly string[] => [
+  ...new Set(urls.filter(isHttpUrl).map((url) => new URL(url).hostname)),
+]
 
 /** RFC 8707 section 2: an absolute URI without fragment. */
 function readResources(reader: YamlReader, node: Node | null): readonly string[] | null {
@@ -235,6 +240,13 @@ function readProbePath(reader: YamlReader, node: Node | null): string | null {
   const text = reader.text(node, 'a probe path')
   if (text === null || PROBE_PATH.test(text)) return text
   reader.report(node, `${JSON.stringify(text)} is not a path such as /healthz, without query and parameters`)
+  return null
+}
+
+function readGuestOrganization(reader: YamlReader, node: Node | null): string | null {
+  const text = node === null ? null : reader.text(node, 'guest_organization')
+  if (text === null || isId(text)) return text
+  reader.report(node, `${JSON.stringify(text)} is not the id of an organization`)
   return null
 }
 

@@ -1,8 +1,10 @@
 /** Parses the `routes` of a route file. */
 import { isMap, isScalar, isSeq, type Node } from 'yaml'
+import { type Network, parseNetwork } from '../../pdp/shared/base/addresses.ts'
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { createHeaderRules, type HeaderNames, type HeaderRules } from '../http/fields.ts'
 import { parseAuthority } from '../request/target.ts'
-import { asksPermission, type Check } from '../routes/checks.ts'
+import { admitsGuests, asksPermission, type Check } from '../routes/checks.ts'
 import type { ContextEntry, RouteContext } from '../routes/context.ts'
 import { parameterNames, parsePattern } from '../routes/patterns.ts'
 import { isSameRoute, type Route, type RouteOptions } from '../routes/route.ts'
@@ -23,7 +25,12 @@ type Context = {
   readonly parameters: readonly string[]
   readonly rules: HeaderRules
 }
-type RouteMembers = { readonly check: Node | null; readonly context: Node | null; readonly options: RouteOptions }
+type RouteMembers = {
+  readonly check: Node | null
+  readonly withIdentity: boolean
+  readonly context: Node | null
+  readonly options: RouteOptions
+}
 
 const CHECK_DEPTH_MAX = 8
 const CHECKS_MAX = 256
@@ -74,20 +81,22 @@ function parseRoute(
     return null
   }
   const context = { reader, parameters: parameterNames(pattern), rules: defaults.rules }
-  const { check: checkNode, context: contextNode, options } = routeMembers(reader, value, defaults)
-  const isPublic = isPublicNode(reader.resolve(checkNode))
+  const { check: checkNode, withIdentity, context: contextNode, options } = routeMembers(reader, value, defaults)
+  const isPublic = withIdentity || isPublicNode(reader.resolve(checkNode))
   const check = isPublic || isNothing(checkNode) ? null : parseCheckNode(context, checkNode, 0)
   if (isNothing(value)) reader.report(keyNode, `${key} has no check`)
-  if (checkNode === null || (check === null && !isPublic)) return null
+  if ((checkNode === null && !withIdentity) || (check === null && !isPublic)) return null
   const counted = check === null ? 0 : countLeaves(check)
   if (counted > CHECKS_MAX)
     reader.report(checkNode, `a route may have at most ${CHECKS_MAX} checks, but this one has ${counted}`)
-  if (isPublic && options.stepUp !== null) reader.report(checkNode, 'step_up cannot be used on a public route')
-  if (isPublic && (options.issuers !== null || options.audience !== null))
+  if (isPublic && !withIdentity && (options.issuers !== null || options.audience !== null))
     reader.report(checkNode, 'issuers and audience cannot be used on a public route')
-  if (isPublic && options.tokenFrom !== null) reader.report(checkNode, 'token_from cannot be used on a public route')
+  if (isPublic && options.tokenFrom !== null) reader.report(keyNode, 'token_from cannot be used on a public route')
   if (options.tokenFrom !== null && method !== 'GET')
     reader.report(keyNode, 'token_from needs the method GET, with which pages open connections and event streams')
+  if (isPublic && options.stepUp !== null) reader.report(keyNode, 'step_up cannot be used on a public route')
+  const guestIssue = options.guests === null ? null : issueOfGuests(check, options)
+  if (guestIssue !== null) reader.report(keyNode, guestIssue)
   if (options.websocket && method !== 'GET')
     reader.report(keyNode, 'upgrade needs the method GET (RFC 6455 section 4.1)')
   const own = parseContext({ ...context, note: (at, source) => noteSource(context, at, source) }, contextNode)
@@ -102,7 +111,17 @@ function parseRoute(
       keyNode,
       'request.path cannot be used with encoded_slash: keep, because %2F could not be distinguished from /',
     )
-  return { ...options, context: wholly, id: `${method} ${hostText}${path}`, host, method, pattern, check }
+  return { ...options, context: wholly, id: `${method} ${hostText}${path}`, host, method, pattern, check, withIdentity }
+}
+
+function issueOfGuests(check: Check | null, { stepUp, guests }: RouteOptions): string | null {
+  if (check === null) return 'guests has no effect on a public route, which everybody may call'
+  if (stepUp !== null) return 'guests cannot be used with step_up, because a guest has not signed in'
+  if (!admitsGuests(check))
+    return 'guests has no effect, because this check needs a token: only relations and comparisons without claims hold for a guest'
+  return asksPermission(check) && guests?.organization === null
+    ? 'guests needs guest_organization in the file: the organization whose relationships are asked'
+    : null
 }
 
 const readsPath = (entry: ContextEntry): boolean =>
@@ -139,14 +158,17 @@ function parseHost(reader: YamlReader, node: Node | null, text: string): string 
 
 /** A route is a check, or a map with `check` and options. */
 function routeMembers(reader: YamlReader, given: Node | null, defaults: OptionDefaults): RouteMembers {
-  const plain = { check: given, context: null, options: plainOptions(defaults) }
+  const plain = { check: given, withIdentity: false, context: null, options: plainOptions(defaults) }
   const node = reader.resolve(given)
   if (node === null || isScalar(node) || isSeq(node)) return plain
   const entries = reader.entries(node, 'a route') ?? []
   if (entries.some(({ key }) => COMBINATIONS.includes(key))) return plain
   const members = reader.members(node, 'a route', ROUTE)
   if (members === null) return plain
-  return { check: members.check, context: members.context, options: readRouteOptions(reader, members, defaults) }
+  const { check, context, public: how } = members
+  if ((check === null) === (how === null)) reader.report(node, 'a route needs exactly one of check and public')
+  const withIdentity = check === null && how !== null && reader.choice(how, 'public', ['with_identity']) !== null
+  return { check, withIdentity, context, options: readRouteOptions(reader, members, defaults) }
 }
 
 function parseCheckNode(context: Context, given: Node | null, depth: number): Check | null {
@@ -204,11 +226,22 @@ function parseEquals(context: Context, { keyNode, value }: Entry): Check | null 
     const text = readExpected(reader, { source, expected, key })
     if (typeof source === 'string') reader.report(at, source)
     else noteSource(context, at, source)
-    if (typeof source !== 'string' && text !== null) of.push({ kind: 'equals', source, value: text })
+    if (typeof source === 'string' || text === null) continue
+    const network = source.from === 'client' ? readNetwork(reader, expected, text) : undefined
+    if (network !== null) of.push({ kind: 'equals', source, value: text, ...(network !== undefined && { network }) })
   }
   const [first] = of
   if (first === undefined || of.length < entries.length) return null
   return of.length === 1 ? first : { kind: 'all', of }
+}
+
+function readNetwork(reader: YamlReader, node: Node | null, text: string): Network | null {
+  try {
+    return parseNetwork(text)
+  } catch (err) {
+    reader.report(node, `${JSON.stringify(text)} ${messageOf(err)}`)
+    return null
+  }
 }
 
 /** Only a claim can be a number, true or false. */

@@ -1,4 +1,5 @@
 /** The checks of a route: their text, the questions that they ask the PDP, and how the answers decide. */
+import { createNetworks, type Network } from '../../pdp/shared/base/addresses.ts'
 import type { PdpAnswer, PermissionQuestion } from '../pdp-client/question.ts'
 import { missing, ValueError } from '../request/errors.ts'
 import { type ContextValues, type ReadContext, type RouteContext, readContext } from './context.ts'
@@ -12,7 +13,8 @@ export type Check =
   | { readonly kind: 'permission'; readonly key: string }
   | { readonly kind: 'entitlement'; readonly key: string }
   | { readonly kind: 'scope'; readonly name: string }
-  | { readonly kind: 'equals'; readonly source: Source; readonly value: string }
+  /** `network`: of the address of the client; absent: the value is compared as text. */
+  | { readonly kind: 'equals'; readonly source: Source; readonly value: string; readonly network?: Network }
 
 /**
  * The values that a request offers for checks. Null: a missing claim, which denies. Any other missing value throws ValueError, and
@@ -23,6 +25,8 @@ export type CheckValues = ContextValues & {
   readonly fill: (template: Template) => string | null
   readonly scopes: ReadonlySet<string>
   readonly organization: string | null
+  /** The request has no token, so that nothing that comes from one holds. */
+  readonly isGuest: boolean
 }
 
 /** `pdp_unavailable` where the PDP does not say why. */
@@ -85,7 +89,7 @@ function build(check: Check, building: Building): Built {
     case 'equals':
       return isEqual(check, values) ? HOLDS : { ...denied(check), fails: true }
     case 'signed_in':
-      return HOLDS
+      return values.isGuest ? denied(check) : HOLDS
     case 'relation': {
       const id = values.fill(check.id)
       if (id === null) return denied(check)
@@ -97,7 +101,7 @@ function build(check: Check, building: Building): Built {
       return open(ask(building, { relation: check.key, resource: `organization:${organization}` }))
     }
     case 'entitlement':
-      return open(askEntitlement(building, check.key))
+      return values.isGuest ? denied(check) : open(askEntitlement(building, check.key))
     case 'scope': {
       const denial = values.scopes.has(check.name) ? null : ({ code: 'scope_insufficient', scope: check.name } as const)
       return open(() => denial)
@@ -106,7 +110,8 @@ function build(check: Check, building: Building): Built {
 }
 
 /** A claim that is a list has each of its items. */
-function isEqual({ source, value }: Extract<Check, { kind: 'equals' }>, values: CheckValues): boolean {
+function isEqual({ source, value, network }: Extract<Check, { kind: 'equals' }>, values: CheckValues): boolean {
+  if (network !== undefined) return createNetworks([network]).has(values.read(source) ?? '')
   if (source.from !== 'claims') return values.read(source) === value
   const claim = values.claim(source.name)
   return Array.isArray(claim) ? claim.some((item) => isScalar(item, value)) : isScalar(claim, value)
@@ -198,7 +203,14 @@ function askEntitlement({ entitlements }: Building, key: string): Evaluate {
   return (answer) => (answer.entitlements.get(key) === true ? null : { code: 'entitlement_required', entitlement: key })
 }
 
-const isUndecided = ({ code }: CheckDenial): boolean =>
+/** Whether a guest could ever pass. */
+export function admitsGuests(check: Check): boolean {
+  if (check.kind === 'all') return check.of.every(admitsGuests)
+  if (check.kind === 'any') return check.of.some(admitsGuests)
+  return (check.kind === 'relation' || check.kind === 'equals') && !reads(check, 'claims')
+}
+
+export const isUndecided = ({ code }: CheckDenial): boolean =>
   code === 'pdp_unavailable' || code === 'condition_failed' || code === 'evaluation_limit'
 
 /** The first denial decides. Without a denial, an undecided check makes the whole undecided. */

@@ -288,6 +288,7 @@ export function rulesOf({
   check,
   context,
   stepUp,
+  guests,
   issuers,
   audience,
   shadow,
@@ -307,6 +308,7 @@ export function rulesOf({
   const shown: { readonly check: Check | null } & { readonly [name: string]: unknown } = {
     check,
     context,
+    guests,
     stepUp,
     issuers,
     audience,

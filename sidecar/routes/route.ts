@@ -17,7 +17,12 @@ export type Route = RouteOptions & {
   readonly pattern: Pattern
   /** Null: public. */
   readonly check: Check | null
+  /** Public, and the service learns who sends a valid token or has a session. */
+  readonly withIdentity: boolean
 }
+
+/** The organization that they are asked about in; null: no check of the route needs one. */
+export type Guests = { readonly organization: string | null }
 
 /** `parameters`: by position in the pattern. */
 export type MatchedRoute = { readonly route: Route; readonly parameters: readonly string[] }
@@ -82,6 +87,8 @@ export type RouteOptions = {
   readonly upstreamHeadersMs: number | null
   /** Browsers are sent to sign in, where the file says how. */
   readonly signIn: boolean
+  /** Requests without a token are decided as those of guests; null: they are refused. */
+  readonly guests: Guests | null
   /** The context of its check's questions. */
   readonly context: RouteContext
 }

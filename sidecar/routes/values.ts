@@ -17,13 +17,15 @@ export type ValueOptions = {
   readonly parameters: readonly string[]
   /** The query may have other values for them. */
   readonly keepQuery: boolean
-  readonly claims: Pick<AccessClaims, 'all' | 'scopes' | 'organization'>
+  /** Null: a guest, who has no token. */
+  readonly claims: Pick<AccessClaims, 'all' | 'scopes' | 'organization'> | null
   /** The text of the JSON body; null: the request has no body, or no check of the route reads it. */
   readonly body: string | null
 }
 
 /** `fill` and `read` throw RequestError. */
-export function requestValues({ request, parameters, keepQuery, claims, body }: ValueOptions): CheckValues {
+export function requestValues({ request, parameters, keepQuery, claims: given, body }: ValueOptions): CheckValues {
+  const claims = given ?? NO_CLAIMS
   const read = (source: Source): string | null => readTyped(source, 'string')
 
   function readTyped(source: Source, type: ValueType): string | null {
@@ -77,8 +79,18 @@ export function requestValues({ request, parameters, keepQuery, claims, body }: 
   }
 
   const claim = (name: string): unknown => claimAt(claims.all, name)
-  return { read, readTyped, claim, fill, scopes: claims.scopes, organization: claims.organization }
+  return {
+    read,
+    readTyped,
+    claim,
+    fill,
+    scopes: claims.scopes,
+    organization: claims.organization,
+    isGuest: given === null,
+  }
 }
+
+const NO_CLAIMS = { all: Object.freeze(Object.create(null)), scopes: new Set<string>(), organization: null }
 
 function checkPart(value: string, source: Source): string {
   if (!isObjectId(value)) throw malformed(`The value of ${describeSource(source)} cannot be part of a resource id`)

@@ -95,6 +95,7 @@ function opening(before: Route | null, now: Route): OpenedRoute['now'] | null {
   if (now.check === null) return 'public'
   if (now.shadow) return 'shadow'
   if (isWeakerStepUp(before, now)) return 'weaker'
+  if (now.guests !== null && !isDeepStrictEqual(before.guests, now.guests)) return 'weaker'
   const change = changeOf(before.check, now.check)
   if (change === 'weaker') return 'weaker'
   if (change === 'other' || !isDeepStrictEqual(before.context, now.context)) return 'other'

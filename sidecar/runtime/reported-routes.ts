@@ -120,8 +120,13 @@ async function tableOf({ file, hash }: Reported, explain: Explainer): Promise<Ro
   let characters = 0
   const tests = file.tests.length > TESTS_RUN_MAX ? 0 : file.tests.length
   const reached = tests === 0 ? null : await testsByRoute(file.tests, explain)
-  const routes = file.routes.flatMap(({ id, check, shadow }) => {
-    const route = { id, check: check === null ? 'public' : checkText(check), shadow, tests: reached?.get(id) ?? 0 }
+  const routes = file.routes.flatMap(({ id, check, shadow, guests }) => {
+    const route = {
+      id,
+      check: check === null ? 'public' : `${checkText(check)}${guests === null ? '' : '; guests'}`,
+      shadow,
+      tests: reached?.get(id) ?? 0,
+    }
     characters += route.id.length + route.check.length
     return characters > TABLE_CHARACTERS_MAX ? [] : [create(RouteSchema, route)]
   })

@@ -56,13 +56,14 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
       seen = request
       return isHere(request) && request.target.path.startsWith(OWN_PATHS)
     },
-    async authorize(request, { upgrade }) {
+    async authorize(request, { upgrade, renews }) {
       if (!own.has(SESSION_COOKIE) || !isHere(request)) return request
       // Two identities in one request: whichever is believed, somebody else may have meant the other.
       if (request.authorization.length > 0) throw malformed('A request has either credentials or a session, not both')
       requireOwnPage(request, { origin: site.origin, upgrade })
-      const opened = await openSession(own, context, idleMaxMs)
+      const opened = await openSession(own, context, renews ? idleMaxMs : null)
       if (opened === null) return request
+      if (!renews) return withToken(request, opened.session)
       session = opened.session
       cookies = opened.cookies
       return withToken(request, session)
@@ -131,16 +132,17 @@ function failedPage(
   return denialPage({ code: 'issuer_unavailable', members: {}, subject: null }, { requestId, path, acts: [] })
 }
 
-/** `cookies`: names and values that keep the session. Null: the browser has no session. */
+/** `cookies`: names and values that keep the session. `idleMaxMs` null: it is left as it is. Null: the browser has no session. */
 async function openSession(
   own: OwnCookies,
   context: SignInContext,
-  idleMaxMs: number,
+  idleMaxMs: number | null,
 ): Promise<{ readonly session: Session; readonly cookies: readonly string[] } | null> {
   const { sessions, clock } = context
   const found = await sessions.find(own)
   const provider = found === null ? undefined : context.providers.get(found.provider)
   if (found === null || provider?.entry.issuer !== found.issuer) return null
+  if (idleMaxMs === null) return { session: found, cookies: [] }
   const renewed = await context.refresher.renew(found, {
     reread: sessions.reread,
     refresh: async (former) => {

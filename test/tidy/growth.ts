@@ -116,6 +116,8 @@ const OTHERS: { readonly [place: string]: string } = {
   'sidecar/routes/check-text.ts': 'the route file',
   'sidecar/routes/checks.ts:describeQuestions': 'the command line',
   'sidecar/routes/checks.ts:asksPermission': 'the route file',
+  'sidecar/routes/checks.ts:admitsGuests': 'the route file',
+  'sidecar/routes/checks.ts:isUndecided': 'answers of the PDP',
   'sidecar/request/host-set.ts': 'the route file',
   'sidecar/routes/patterns.ts:parsePattern': 'the route file',
   'sidecar/routes/patterns.ts:parameterNames': 'the route file',

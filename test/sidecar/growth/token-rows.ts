@@ -8,6 +8,7 @@ import { processReplayMemory } from '../../../pdp/shared/token/replay.ts'
 import { createTokenVerifier, type TrustedIssuer } from '../../../pdp/shared/token/verify.ts'
 import type { Growth } from '../../support/growth/growth.ts'
 import { createIssuer, rsaKeys } from '../../support/peers/issuer.ts'
+import { run } from '../support/enforcing.ts'
 import { filled } from './inputs.ts'
 
 const TOKEN_MOST = 16_384
@@ -106,6 +107,16 @@ const LONG_PROOFS: { readonly [name: string]: (size: number) => readonly [Words,
 export const TOKEN_ROWS: readonly Growth[] = [
   ...Object.entries(LONG).map(([name, make]) => ofToken(name, (size) => jws(...make(size)))),
   ofToken('no parts', (size) => filled(size, 'a'), opaque),
+  ...Object.entries(LONG).map(([name, make]) => ({
+    name: `a token with ${name} that nobody signed, on a public route that passes an identity`,
+    runs: ['sidecar/enforce/enforce.ts:enforce'],
+    most: TOKEN_MOST,
+    at(size: number) {
+      const authorization = `Bearer ${jws(...make((size * 3) / 4 - 500))}`
+      const routes = 'GET /feed: {public: with_identity}'
+      return () => run({ routes, line: 'GET /feed', authorization, tokens: signed })
+    },
+  })),
   ...Object.entries(LONG_PROOFS).map(([name, make]) => ({
     name: `a proof with ${name}`,
     runs: [

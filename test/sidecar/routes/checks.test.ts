@@ -19,6 +19,7 @@ const VALUES: CheckValues = {
   fill: (template) => (template.includes(CLAIM) ? null : template.join('')),
   scopes: new Set(['docs:read']),
   organization: 'acme',
+  isGuest: false,
 }
 const viewer = (id: string): Check => ({ kind: 'relation', relation: 'viewer', type: 'doc', id: [id] })
 const paid: Check = { kind: 'entitlement', key: 'feature.docs' }

@@ -35,8 +35,9 @@ describe('precedence', () => {
     method: 'GET',
     pattern: patternOf(text),
     // Each one's own.
+    withIdentity: false,
     check: { kind: 'scope', name: text },
-    ...plainOptions({ forwardToken: false, shadow: false, origins: new Set(), cors: null }),
+    ...plainOptions({ forwardToken: false, shadow: false, origins: new Set(), cors: null, guestOrganization: null }),
   })
   /** The definition, without any cleverness. */
   function matches({ segments, rest }: Pattern, path: readonly string[], { lax = false } = {}): boolean {

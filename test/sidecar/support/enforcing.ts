@@ -49,6 +49,8 @@ export type Case = {
   readonly host?: string
   readonly claims?: { readonly [name: string]: unknown }
   readonly token?: Error
+  /** Verifies tokens in earnest. */
+  readonly tokens?: EnforceDeps['tokens']
   readonly proof?: Error
   readonly pdp?: Partial<PdpAnswer> | Error
   readonly body?: string | Error
@@ -64,6 +66,7 @@ export type Case = {
   readonly later?: boolean
   readonly clockHint?: string
   readonly routes?: string
+  readonly extra?: string
   /** What former rules permitted. */
   readonly former?: Permit
 }
@@ -83,11 +86,13 @@ export function depsFor(
   onProof: (url: string) => void = () => undefined,
 ): EnforceDeps {
   const routes = one.routes ?? (one.shadow === true ? SHADOWED_ROUTES : ROUTES)
-  const source = routeFile(routes, { extra: 'hosts: [app.test]' })
+  const source = routeFile(routes, { extra: `hosts: [app.test]\n${one.extra ?? ''}` })
   const file = loadFile(source.replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1'))
   return {
     ...createRouting(file),
-    tokens: { verify: () => (one.token === undefined ? claimsOf(one.claims) : Promise.reject(one.token)) },
+    tokens: one.tokens ?? {
+      verify: () => (one.token === undefined ? claimsOf(one.claims) : Promise.reject(one.token)),
+    },
     async verifyProof({ url }) {
       onProof(url)
       if (one.proof !== undefined) throw one.proof
