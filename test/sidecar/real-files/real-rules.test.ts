@@ -1,0 +1,66 @@
+/** Plays each rule of the real files as a request that passes and one that does not. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
+import type { Route } from '../../../sidecar/routes/route.ts'
+import { tuples } from '../../support/peers/scripted-pdp.ts'
+import { type Harness, loadFile, routeFile, startHarness } from '../support/harness.ts'
+import { fieldOf } from '../support/upstream.ts'
+import { type Played, REAL_FILES, type RealFile } from './real-rules.ts'
+
+const certificates = { ...NO_CERTIFICATES, assertion: [Buffer.alloc(32, 'k')] as const }
+const routesOf = ({ routes, extra = '' }: RealFile): readonly Route[] =>
+  loadFile(routeFile(routes, { extra }).replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1')).routes
+
+/** Of a rule over one object of the path, the one with the id 1 is alice's. */
+function playedOf({ id, check }: Route): readonly [Played, Played] {
+  const lineFor = (uid: string): string => id.replace('{uid}', uid).replaceAll(/\{\w+\}/g, '7')
+  if (check?.kind === 'signed_in')
+    return [
+      { line: lineFor('1'), status: 200 },
+      { line: lineFor('1'), status: 401, as: null },
+    ]
+  return [
+    { line: lineFor('1'), status: 200 },
+    { line: lineFor('2'), status: 403 },
+  ]
+}
+
+function tuplesOf(routes: readonly Route[]): string[] {
+  return routes.flatMap(({ check }) => (check?.kind === 'relation' ? [`alice ${check.relation} ${check.type}:1`] : []))
+}
+
+describe.each(REAL_FILES)('the rules of $from', (file) => {
+  const routes = routesOf(file)
+  let h: Harness
+  beforeAll(async () => {
+    const script = tuples([...tuplesOf(routes), ...(file.tuples ?? [])])
+    h = await startHarness({ routes: file.routes, extra: file.extra ?? '', script, certificates })
+  })
+  afterAll(() => h.close())
+
+  async function play({ line, as = {}, fields = [], body, host = 'app.test', status, gets = {} }: Played) {
+    h.upstream.reached.length = 0
+    const token = as === null ? null : await h.issuer.token({ ...as })
+    const answer = await h.send(line, { token, fields, host, ...(body !== undefined && { body }) })
+    expect(answer.status, answer.body).toBe(status)
+    expect(h.upstream.reached.length).toBe(status === 200 ? 1 : 0)
+    for (const [name, value] of Object.entries(gets)) {
+      const found = fieldOf(h.upstream.reached[0], name)
+      if (value instanceof RegExp) expect(found).toMatch(value)
+      else expect(found).toBe(value)
+    }
+    return h.log.findLast((entry) => 'decision' in entry)
+  }
+
+  test.each(routes.map((route) => [route.id, route] as const))('%s', async (id, route) => {
+    const [passes, fails] = file.played[id] ?? playedOf(route)
+    expect(await play(passes)).toMatchObject({ decision: 'allow', route: id })
+    await play(fails)
+    const isGuarded = route.check !== null && file.extra?.includes('X-Jwt-Assertion') === true
+    if (isGuarded) await play({ ...passes, gets: { 'x-jwt-assertion': /^ey/ } })
+  })
+
+  test('are each played', () => {
+    expect(Object.keys(file.played).filter((id) => !routes.some((route) => route.id === id))).toEqual([])
+  })
+})

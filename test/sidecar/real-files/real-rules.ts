@@ -1,0 +1,293 @@
+/**
+ * Rules that people run in front of their services, said in our route file. Each file names where the original is; what it says was written again in our
+ * words. Where an original lets anonymous callers through to a check or to the service, a token is asked for here.
+ */
+
+/** A request, and the status that must come out. */
+export type Played = {
+  readonly line: string
+  readonly status: number
+  /** Claims of the token; null: none is sent. */
+  readonly as?: object | null
+  readonly fields?: readonly string[]
+  readonly body?: string
+  readonly host?: string
+  /** Fields that the service must get; null: must not. */
+  readonly gets?: { readonly [name: string]: string | RegExp | null }
+}
+export type RealFile = {
+  readonly from: string
+  readonly extra?: string
+  readonly routes: string
+  /** What alice may do. */
+  readonly tuples?: readonly string[]
+  /** By the id of the route: one that passes and one that does not. A rule over one object is played by itself, for object 1 and object 2. */
+  readonly played: { readonly [route: string]: readonly [passes: Played, fails: Played] }
+}
+
+const json = (members: object): Pick<Played, 'fields' | 'body'> => ({
+  fields: ['Content-Type: application/json'],
+  body: JSON.stringify(members),
+})
+const open = (line: string, otherMethod: string): readonly [Played, Played] => [
+  { line, status: 200, as: null },
+  { line: `${otherMethod} ${line.split(' ')[1]}`, status: 405 },
+]
+const signedIn = (line: string): readonly [Played, Played] => [
+  { line, status: 200 },
+  { line, status: 401, as: null },
+]
+const ASSERTION = 'assertion: {header: X-Jwt-Assertion, audience: lfx, keys_file: a.keys}'
+
+/** Lines such as `viewer GET /links/{x}`, below one resource. */
+const below = (base: string, object: string, lines: string): string =>
+  lines
+    .trim()
+    .split('\n')
+    .map((line) => {
+      const [, relation, method, path = ''] = /^\s*(\w+) (\w+)(?: (\S+))?$/.exec(line) ?? []
+      const check = relation === 'anybody' ? 'signed_in' : `${relation} ${object}`
+      return `${method} ${base}${path}: "${check}"`
+    })
+    .join('\n')
+
+const COMMITTEES: RealFile = {
+  from: 'linuxfoundation/lfx-v2-committee-service charts/lfx-v2-committee-service/templates/ruleset.yaml',
+  extra: ASSERTION,
+  routes: `GET /_committees/openapi.json: public
+GET /_committees/openapi.yaml: public
+HEAD /_committees/openapi3.json: public
+GET /_committees/openapi3.yaml: public
+POST /committees: writer project:{body.project_uid}
+GET /committees/b2b-org/{uid}/seats: auditor b2b_org:{uid}
+PUT /committees/b2b-org/{uid}/seats/{member}/reassign: writer b2b_org:{uid}
+${below(
+  '/committees/{uid}',
+  'committee:{uid}',
+  `viewer GET
+  writer PUT
+  writer DELETE
+  viewer GET /weekly-briefs/current
+  writer POST /weekly-briefs/generate
+  auditor GET /settings
+  writer PUT /settings
+  writer POST /members
+  viewer GET /members/{member}
+  auditor GET /members/{member}/contact
+  writer PUT /members/{member}
+  writer DELETE /members/{member}
+  writer POST /invites
+  viewer GET /invites/{invite}
+  writer DELETE /invites/{invite}
+  anybody POST /invites/{invite}/accept
+  anybody POST /invites/{invite}/decline
+  viewer GET /applications/{application}
+  anybody POST /applications
+  writer POST /applications/{application}/approve
+  writer POST /applications/{application}/reject
+  viewer GET /links
+  writer POST /links
+  viewer GET /links/{link}
+  writer DELETE /links/{link}
+  viewer GET /folders
+  writer POST /folders
+  viewer GET /folders/{folder}
+  writer DELETE /folders/{folder}
+  writer POST /documents
+  viewer GET /documents/{document}
+  viewer GET /documents/{document}/download
+  writer DELETE /documents/{document}
+  anybody POST /join
+  anybody DELETE /leave`,
+)}`,
+  played: {
+    'GET /_committees/openapi.json': open('GET /_committees/openapi.json', 'POST'),
+    'GET /_committees/openapi.yaml': open('GET /_committees/openapi.yaml', 'PUT'),
+    'HEAD /_committees/openapi3.json': open('HEAD /_committees/openapi3.json', 'DELETE'),
+    'GET /_committees/openapi3.yaml': open('GET /_committees/openapi3.yaml', 'PATCH'),
+    'POST /committees': [
+      { line: 'POST /committees', status: 200, ...json({ project_uid: '1' }) },
+      { line: 'POST /committees', status: 403, ...json({ project_uid: '2' }) },
+    ],
+  },
+}
+
+const PROJECTS: RealFile = {
+  from: 'linuxfoundation/lfx-v2-project-service charts/lfx-v2-project-service/templates/ruleset.yaml',
+  extra: ASSERTION,
+  routes: `GET /_projects/openapi.json: public
+GET /_projects/openapi3.yaml: public
+POST /projects: writer project:{body.parent_uid}
+GET /projects: signed_in
+${below(
+  '/projects/{uid}',
+  'project:{uid}',
+  `viewer GET
+  writer PUT
+  owner DELETE
+  auditor GET /settings
+  writer PUT /settings
+  writer POST /links
+  viewer GET /links
+  viewer GET /links/{link}
+  writer DELETE /links/{link}
+  writer POST /folders
+  viewer GET /folders
+  viewer GET /folders/{folder}
+  writer DELETE /folders/{folder}
+  writer POST /documents
+  viewer GET /documents/{document}
+  viewer GET /documents/{document}/download
+  writer DELETE /documents/{document}`,
+)}`,
+  played: {
+    'GET /_projects/openapi.json': open('GET /_projects/openapi.json', 'POST'),
+    'GET /_projects/openapi3.yaml': open('GET /_projects/openapi3.yaml', 'POST'),
+    'POST /projects': [
+      { line: 'POST /projects', status: 200, ...json({ parent_uid: '1' }) },
+      { line: 'POST /projects', status: 400, ...json({ project_uid: '1' }) },
+    ],
+  },
+}
+
+const AUTH_PATHS = ['login', 'logout', 'clearCookies', 'email/code', 'email/login', 'totp/validate', 'phone/captcha']
+const BLINK: RealFile = {
+  from: 'GaloyMoney/blink dev/config/ory/oathkeeper_rules.yaml',
+  extra: 'assertion: {header: X-Id-Token, audience: "https://api/graphql", keys_file: a.keys, claims: [session_id]}',
+  routes: [
+    ...AUTH_PATHS.flatMap((path) => ['GET', 'POST'].map((method) => `${method} /auth/${path}: public`)),
+    'POST /auth/create/device-account: {check: signed_in, issuers: https://as.test}',
+    'GET /graphqlws: {check: public, upgrade: [websocket]}',
+    '"* /graphql": signed_in',
+    '"* /admin/**": scope admin',
+  ].join('\n'),
+  played: {
+    ...Object.fromEntries(
+      AUTH_PATHS.flatMap((path) =>
+        ['GET', 'POST'].map((method) => {
+          const line = `${method} /auth/${path}`
+          return [line, open(line, 'DELETE')]
+        }),
+      ),
+    ),
+    'POST /auth/create/device-account': signedIn('POST /auth/create/device-account'),
+    'GET /graphqlws': open('GET /graphqlws', 'PUT'),
+    '* /graphql': [
+      { line: 'POST /graphql', status: 200, as: { session_id: 's' }, ...json({}), gets: { 'x-id-token': /^ey/ } },
+      { line: 'POST /graphql', status: 401, as: null, ...json({}) },
+    ],
+    '* /admin/**': [
+      { line: 'GET /admin/users', status: 200, as: { scope: 'admin' } },
+      { line: 'GET /admin/users', status: 403, as: { scope: 'read' } },
+    ],
+  },
+}
+
+const PERSON = { email: 'ann@example.com', email_verified: true, groups: ['ml', 'admins'] }
+const FORGED = ['kubeflow-userid: root@example.com', 'kubeflow-groups: admins']
+const KUBEFLOW: RealFile = {
+  from: 'kubeflow/manifests common/oauth2-proxy (oauth2_proxy.cfg, requestauthentication.dex-jwt.yaml)',
+  extra: 'identity_headers: {kubeflow-userid: {claims.email}, kubeflow-groups: {claims.groups}}\nforward_token: true',
+  routes: `"* /dex/**": public
+"* /pipeline/apis/**": {check: signed_in, sign_in: false}
+"* /ml_metadata/**": {check: signed_in, sign_in: false}
+"* /**": signed_in`,
+  played: {
+    '* /dex/**': [
+      { line: 'GET /dex/keys', status: 200, as: null, fields: FORGED, gets: { 'kubeflow-userid': null } },
+      { line: 'GET /dex/../pipeline', status: 400, as: null },
+    ],
+    '* /pipeline/apis/**': [
+      {
+        ...{ line: 'GET /pipeline/apis/v2beta1/runs', status: 200, as: PERSON, fields: FORGED },
+        gets: { 'kubeflow-userid': 'ann@example.com', 'kubeflow-groups': 'ml,admins', authorization: /^Bearer ey/ },
+      },
+      { line: 'GET /pipeline/apis/v2beta1/runs', status: 401, as: null, fields: FORGED },
+    ],
+    '* /ml_metadata/**': signedIn('POST /ml_metadata/x'),
+    '* /**': [
+      {
+        ...{ line: 'GET /jupyter/', status: 200, as: { ...PERSON, email_verified: false }, fields: FORGED },
+        gets: { 'kubeflow-userid': null, 'kubeflow-groups': 'ml,admins' },
+      },
+      { line: 'GET /jupyter/', status: 401, as: null },
+    ],
+  },
+}
+
+const WITH_GROUPS =
+  '{any: [{equals: {claims.email: user@example.com}}, {equals: {claims.groups: admins}}, {equals: {claims.groups: developers}}]}'
+const POMERIUM_ROUTES: RealFile = {
+  from: 'pomerium/documentation content/examples/config/route.example.yaml.md',
+  extra: 'hosts: [verify.test, external.test, weirdly.test, hello.test]',
+  routes: `"* verify.test/**": {check: {equals: {claims.hd: pomerium.io}}, upstream_headers_ms: 30000, cors: {origins: ["https://a.test"], preflight: pass}}
+"* external.test/**": {equals: {claims.hd: gmail.com}}
+"* weirdly.test/**": ${WITH_GROUPS}
+"* hello.test/**": {equals: {claims.groups: "admins@pomerium.io"}}`,
+  played: {
+    '* verify.test/**': [
+      { line: 'GET /x', host: 'verify.test', status: 200, as: { hd: 'pomerium.io' } },
+      { line: 'GET /x', host: 'verify.test', status: 403, as: { hd: 'pomerium.io.evil.test' } },
+    ],
+    '* external.test/**': [
+      { line: 'GET /x', host: 'external.test', status: 200, as: { hd: 'gmail.com' } },
+      { line: 'GET /x', host: 'external.test', status: 403, as: { hd: 'pomerium.io' } },
+    ],
+    '* weirdly.test/**': [
+      { line: 'GET /x', host: 'weirdly.test', status: 200, as: { email: 'a@b.test', groups: ['x', 'developers'] } },
+      { line: 'GET /x', host: 'weirdly.test', status: 403, as: { email: 'a@b.test', groups: ['admins@pomerium.io'] } },
+    ],
+    '* hello.test/**': [
+      { line: 'GET /x', host: 'hello.test', status: 200, as: { groups: ['admins@pomerium.io'] } },
+      { line: 'GET /x', host: 'hello.test', status: 403, as: { groups: ['admins'] } },
+    ],
+  },
+}
+
+const POMERIUM_GRAFANA: RealFile = {
+  from: 'pomerium/documentation content/examples/guides/grafana/config.yaml',
+  extra: 'assertion: {header: X-Pomerium-Jwt-Assertion, audience: grafana.test, keys_file: a.keys, claims: [email]}',
+  routes: '"* /**": {equals: {claims.email: you@example.com}}',
+  played: {
+    '* /**': [
+      {
+        ...{ line: 'GET /d/1', status: 200, as: { email: 'you@example.com', email_verified: true } },
+        ...{ fields: ['X-Pomerium-Jwt-Assertion: forged'], gets: { 'x-pomerium-jwt-assertion': /^ey/ } },
+      },
+      { line: 'GET /d/1', status: 403, as: { email: 'You@example.com' } },
+    ],
+  },
+}
+
+const POMERIUM_ADVANCED: RealFile = {
+  from: 'pomerium/documentation content/examples/fundamentals/advanced-policies.md',
+  routes: `"* /verify/**": {any: [{equals: {claims.hd: example.com}}, {equals: {claims.name: Ann}}]}
+"* /grafana/**": {all: [{equals: {claims.hd: example.com}}, "viewer app:grafana"]}`,
+  tuples: ['alice viewer app:grafana'],
+  played: {
+    '* /verify/**': [
+      { line: 'GET /verify/x', status: 200, as: { name: 'Ann' } },
+      { line: 'GET /verify/x', status: 403, as: { name: 'Bob', hd: 'else.test' } },
+    ],
+    '* /grafana/**': [
+      { line: 'GET /grafana/x', status: 200, as: { hd: 'example.com' } },
+      { line: 'GET /grafana/x', status: 403, as: { hd: 'example.com', sub: 'admin' } },
+    ],
+  },
+}
+
+const POMERIUM_DEX: RealFile = {
+  from: 'pomerium/pomerium docs/docs/identity-providers/readme.md (Dex and FreeIPA)',
+  routes: '"* /**": {equals: {claims.groups: devops}}',
+  played: {
+    '* /**': [
+      { line: 'GET /', status: 200, as: { groups: ['devops'] } },
+      { line: 'GET /', status: 403, as: { groups: ['devops2', 'dev'] } },
+    ],
+  },
+}
+
+export const REAL_FILES: readonly RealFile[] = [
+  ...[COMMITTEES, PROJECTS, BLINK, KUBEFLOW],
+  ...[POMERIUM_ROUTES, POMERIUM_GRAFANA, POMERIUM_ADVANCED, POMERIUM_DEX],
+]
