@@ -77,6 +77,13 @@ export async function connect(
     held = [held, ...more].join(' ')
     return true
   }
+  const refused = async (response: Response): Promise<CliError> => {
+    const problem: unknown = await response.json().catch(() => null)
+    const isUnknown = isJsonObject(problem) && problem.code === 'organization_unknown'
+    const meant = isUnknown ? await meantOrganization(url, options, { env, token }) : ''
+    const detail = isUnknown ? { detail: `${problem.detail}${meant}` } : {}
+    return problemError(response.status, isJsonObject(problem) ? { ...problem, ...detail } : problem)
+  }
   return {
     organization: options.organization ?? null,
     hasGivenToken: given !== null,
@@ -84,10 +91,10 @@ export async function connect(
       const response = await send({ ...request, url, token })
       if (response.ok) return response
       const isRepeatable = request.lines === undefined
-      if (!isRepeatable || !(await widened(response))) throw await refusalOf(response)
+      if (!isRepeatable || !(await widened(response))) throw await refused(response)
       const again = await send({ ...request, url, token })
       if (again.ok) return again
-      throw await refusalOf(again)
+      throw await refused(again)
     },
   }
 }
@@ -95,9 +102,6 @@ export async function connect(
 /** RFC 6750 section 3: what a token would need. */
 const namedScopes = (headers: Headers): readonly string[] =>
   /error="insufficient_scope".* scope="([^"]+)"/.exec(headers.get('www-authenticate') ?? '')?.[1]?.split(' ') ?? []
-
-const refusalOf = async (response: Response): Promise<CliError> =>
-  problemError(response.status, await response.json().catch(() => null))
 
 type Asked = { readonly scope: string; readonly bind: boolean }
 type TokenDeps = Asked & { readonly env: NodeJS.ProcessEnv; readonly resource?: string }
@@ -188,12 +192,44 @@ async function clientToken(
   const body: unknown = await response.json().catch(() => null)
   if (response.ok && isJsonObject(body) && typeof body.access_token === 'string') return body.access_token
   if (isJsonObject(body) && String(body.error_description).startsWith('organization is not one'))
-    throw new CliError(`there is no organization ${options.organization}, or client ${id} may not act in it`)
+    throw new CliError(
+      `there is no organization ${options.organization}, or client ${id} may not act in it${await meantOrganization(url, options, { env, token: null })}`,
+    )
   const said = isJsonObject(body) ? [body.error, body.error_description].filter((text) => typeof text === 'string') : []
   const hint = isJsonObject(body) ? hintOf(body, { url, secretFile: given === null ? localSecretFile(env) : null }) : ''
   throw new CliError(
     `client ${id} got no token: ${said.join(': ') || `status ${response.status}. Is ${url} a PDP?`}${hint}`,
   )
+}
+
+const ORGANIZATIONS_MAX = 1_000
+
+/** The organization that was probably meant, as a hint, among the first that the caller may see; '' where nothing is near. */
+async function meantOrganization(
+  url: string,
+  options: ConnectionOptions,
+  { env, token }: { readonly env: NodeJS.ProcessEnv; readonly token: string | null },
+): Promise<string> {
+  const { organization, ...unbound } = options
+  if (organization === undefined) return ''
+  try {
+    const own = await accessToken(unbound, { env, scope: 'directory:read', bind: false }).catch(() => token)
+    if (own === null) return ''
+    const found = await send({
+      url,
+      token: own,
+      method: 'GET',
+      path: `/v1/organizations?page_size=${ORGANIZATIONS_MAX}`,
+    })
+    const { items } = (await found.json()) as { readonly items: readonly { readonly id: string }[] }
+    return didYouMean(
+      organization,
+      items.map(({ id }) => id),
+    )
+  } catch {
+    // The error that is told says enough without it.
+    return ''
+  }
 }
 
 /** The advice for an error of the token endpoint. `secretFile`: where the secret was found that nobody gave. */

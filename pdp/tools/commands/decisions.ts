@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { AskedSubject } from '../../shared/domain/decision.ts'
 import { reasonText } from '../../shared/domain/reasons.ts'
 import { subjectName } from '../../shared/domain/subjects.ts'
-import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
+import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
 import {
   type Accompanying,
@@ -117,7 +117,16 @@ async function decide(asked: {
   io.stdout.write(
     options.json === true ? `${JSON.stringify(decision)}\n` : text({ decision, result, relation, resource }),
   )
+  if (!result.allowed && !explain)
+    for (const note of await unknownNames(connection, body)) io.stderr.write(`note: ${note}\n`)
   return result.allowed ? EXIT.ok : EXIT.denied
+}
+
+/** Names in the question that nothing declares, each with the one that was probably meant. */
+export async function unknownNames(connection: Connection, body: object): Promise<readonly string[]> {
+  const response = await connection.send({ method: 'POST', path: '/oauth/decisions', body: { ...body, explain: true } })
+  const [result] = parseDecision(await response.json()).permissions
+  return (result?.reason?.details ?? []).filter((detail) => /^(?:type|no model declares type) "/.test(detail))
 }
 
 async function decideLocally(

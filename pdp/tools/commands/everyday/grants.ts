@@ -1,7 +1,9 @@
 /** `role grant`, `role revoke`, `role grants`, and `list resources|subjects`. */
 import type { Command } from 'commander'
 import { MANAGEMENT_APP, MANAGEMENT_MANIFEST, scopesIn } from '../../../identity/oauth/management-app.ts'
+import type { AskedSubject } from '../../../shared/domain/decision.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.ts'
+import { unknownNames } from '../decisions.ts'
 import { CliError, EXIT, type Run } from '../errors.ts'
 import {
   addQuestionOptions,
@@ -123,10 +125,21 @@ type Page = {
   readonly undecided: readonly { readonly item: string; readonly missing_context: readonly string[] }[]
 }
 
+/** People who do not exist are denied before names are looked at, and a group always exists. */
+const ANYBODY: AskedSubject = { type: 'group', id: 'any', relation: 'member' }
+
+type Asked = {
+  readonly relation: string
+  readonly type: string
+  readonly subject?: AskedSubject
+  readonly resource?: string
+  readonly subject_relation?: string | undefined
+}
+
 /** One name on each line, page after page. */
 async function listAll(
   what: 'resources' | 'subjects',
-  question: object,
+  question: Asked,
   { options, io }: { options: Options; io: NodeJS.Process },
 ): Promise<number> {
   const { organization, json } = options
@@ -146,7 +159,12 @@ async function listAll(
   io.stdout.write(json === true ? `${JSON.stringify(all)}\n` : all.map((name) => `${name}\n`).join(''))
   if (!pages.every(({ complete }) => complete)) throw incomplete(pages.flatMap(({ undecided }) => undecided))
   // Beside the list, which programs read.
-  if (all.length === 0) io.stderr.write(`no ${what} found\n`)
+  if (all.length > 0) return EXIT.ok
+  const { relation, type, subject = ANYBODY, resource = `${type}:any` } = question
+  const bound = await connect(options, { io, scope: 'decisions:read', bind: true })
+  const unknown = await unknownNames(bound, { permissions: [{ relation, resource }], subject, app: options.app ?? '*' })
+  if (unknown.length > 0) throw new CliError([`no ${what} found`, ...unknown].join('\n  '))
+  io.stderr.write(`no ${what} found\n`)
   return EXIT.ok
 }
 

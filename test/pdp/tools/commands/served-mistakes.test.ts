@@ -1,7 +1,7 @@
 /** Mistakes of people at `portcullis` that only a running PDP can notice: the answer names them and says what to do. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ServedPdp, servePdp } from './served-pdp.ts'
 
 let served: ServedPdp
@@ -53,4 +53,35 @@ test.each([
   const typed = line.replace('SECRET', secret).replace('ROUTES', join(folder, 'routes.yaml'))
   const { status, err } = await run(typed)
   expect([status, err]).toEqual([2, expect.stringContaining(message)])
+})
+
+describe('a name that nothing declares is told with the one that was meant', () => {
+  beforeAll(async () => {
+    const text = 'model\n  schema 1.1\ntype user\ntype memo\n  relations\n    define viewer: [user]\n'
+    await writeFile(join(folder, 'memos.yaml'), JSON.stringify({ model: text }))
+    await good(`manifest apply memos ${join(folder, 'memos.yaml')}`)
+  })
+  const RELATION = 'type "memo" has no relation "viewr"; did you mean "viewer"?'
+  const TYPE = 'no model declares type "mmo", so that only its own tuples count; did you mean "memo"?'
+  test.each([
+    ['check user:alice viewr memo:9 -o acme', 1, `note: ${RELATION}\n`],
+    ['check user:alice viewer mmo:9 -o acme', 1, `note: ${TYPE}\n`],
+    ['check user:alice viewer memo:9 -o acme', 1, ''],
+    ['list resources user:alice viewr memo -o acme', 2, `no resources found\n  ${RELATION}\n`],
+    ['list resources user:alice viewer mmo -o acme', 2, `no resources found\n  ${TYPE}\n`],
+    ['list subjects viewr memo:9 -o acme', 2, `no subjects found\n  ${RELATION}\n`],
+    ['list subjects viewer memo:9 -o acme', 0, 'no subjects found\n'],
+  ])('%s', async (line, status, err) => {
+    expect(await run(line)).toMatchObject({ status, err })
+  })
+  test.each([
+    'check user:alice viewer memo:9 -o acmee',
+    'list subjects viewer memo:9 -o acmee',
+    'member list -o acem',
+    'tuple export -o acmme',
+    'changes -o acmee',
+  ])('%s', async (line) => {
+    const { status, err } = await run(line)
+    expect([status, err]).toEqual([2, expect.stringContaining('did you mean "acme"?')])
+  })
 })
