@@ -14,6 +14,7 @@ import type { AppendEvents, AppendJournal } from './issuer/append.ts'
 import type { EmbedEntitlements } from './issuer/tokens/claim-sources.ts'
 import type { HookOutcome } from './issuer/tokens/token-hook.ts'
 import type { AccountSettings } from './people/account/deps.ts'
+import type { ClientDocumentSettings } from './provider/client-documents.ts'
 
 export type IdentityDeps = {
   /** Every URL in an answer begins with it; the Host of a request does not count. */
@@ -46,6 +47,8 @@ export type IdentityDeps = {
   readonly account?: AccountSettings
   /** `host` or `host:port` of identity providers that may have internal addresses. Default: none. */
   readonly internalHosts?: readonly string[]
+  /** Clients that nobody registered; default: none. */
+  readonly clientDocuments?: ClientDocumentSettings
   /** Called after each call of the token hook, for a counter. */
   readonly onHookOutcome?: (outcome: HookOutcome) => void
   /** The look of the pages; default: none. */

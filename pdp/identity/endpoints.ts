@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Client, Queries } from '../engine/store/directory.ts'
 import { NO_NETWORKS } from '../shared/base/addresses.ts'
+import { createGuardedPost, type GuardedPost } from '../shared/base/guarded-post.ts'
 import type { ProofVerifier } from '../shared/token/dpop.ts'
 import type { IdentityDeps } from './deps.ts'
 import type { FrameOf } from './html/frame.ts'
@@ -24,7 +25,7 @@ import { createDevices } from './limits/devices.ts'
 import { createKnownAddresses } from './limits/known-addresses.ts'
 import { createClientOf } from './limits/limit-address.ts'
 import { createSharedAttempts } from './limits/shared-attempts.ts'
-import { createStarts } from './limits/starts.ts'
+import { createStarts, STARTS_WINDOW_MS } from './limits/starts.ts'
 import { createAccount } from './people/account/account.ts'
 import type { Passkeys } from './people/factors/passkeys.ts'
 import type { SecondFactor } from './people/factors/second-factor.ts'
@@ -39,6 +40,7 @@ import { createConsent } from './people/sign-in/consent.ts'
 import { createPasskeySteps } from './people/sign-in/passkey-steps.ts'
 import { createSignIn } from './people/sign-in/sign-in.ts'
 import { createUpstreamProviders } from './people/upstream-providers/upstream-providers.ts'
+import { type ClientDocuments, createClientDocuments } from './provider/client-documents.ts'
 import { createProviders, validateClient } from './provider/current-provider.ts'
 import { createProvenSecrets } from './provider/proven-secrets.ts'
 import { createProvider } from './provider/provider.ts'
@@ -83,7 +85,9 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
     pdp,
     embedEntitlements: deps.embedEntitlements ?? 'claims-mode',
   })
-  const consent = createConsent({ issuer, directory, pdp, bindings })
+  const guard = createGuardedPost({ internalHosts: deps.internalHosts ?? [] })
+  const documents = documentsOf(deps, guard)
+  const consent = createConsent({ issuer, directory, pdp, bindings, register: documents?.register })
   const known = createKnownAddresses(deps)
   const starts = createStarts({ clock, known })
   const semaphores = createSemaphores({ ...SECRET_CHECKS, known })
@@ -120,9 +124,7 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
       frameOf,
       provenSecrets,
       known,
-      starts,
-      decoys,
-      sessionEvents,
+      ...{ starts, decoys, sessionEvents, documents },
     })
     tokenEndpoints.install(provider)
     return provider
@@ -149,7 +151,7 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
     appendJournal,
     masterKeys,
     appendEvents,
-    ...(deps.internalHosts === undefined ? {} : { internalHosts: deps.internalHosts }),
+    guard,
     clock,
     log,
     ring,
@@ -209,4 +211,14 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
     verifyProof,
   })
   return { handle, validateClient: (client) => validateClient(providers.current().provider, client) }
+}
+
+/** Null: every client is registered. */
+function documentsOf(
+  { clientDocuments, sql, directory, clock, log }: IdentityDeps,
+  guard: GuardedPost,
+): ClientDocuments | null {
+  if (clientDocuments === undefined) return null
+  const turns = createSharedAttempts({ sql, clock, windowMs: STARTS_WINDOW_MS })
+  return createClientDocuments({ ...clientDocuments, sql, directory, guard, turns, clock, log })
 }

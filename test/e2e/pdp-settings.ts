@@ -68,6 +68,7 @@ export function pdpSettings({
     entitlementSource: null,
     secondFactor: 'offered',
     embedEntitlements: 'off',
+    clientDocuments: null,
     internalHosts: [],
     changesKeptDays: null,
     console: false,

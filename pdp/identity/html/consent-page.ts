@@ -17,20 +17,33 @@ export type OfferedChoice = Exclude<Choice, { kind: 'refused' }>
 
 export function consentPage(
   frame: Frame,
-  view: { clientName: string; person: string; scopes: readonly string[]; choice: OfferedChoice },
+  view: {
+    clientName: string
+    person: string
+    scopes: readonly string[]
+    choice: OfferedChoice
+    /** Given for a client that nobody registered: where its document is, and where the browser goes from here. */
+    from?: { readonly host: string; readonly target: string }
+  },
 ): Page {
   const { words } = frame
   return page(
     frame,
     fill(words.consent.title, { application: view.clientName }),
     html`<p>${fill(words.common.signedInAs, { person: strong(view.person) })}</p>
-<form method="post" data-step="consent">
+${unregistered(words, view.from)}<form method="post" data-step="consent">
 ${organizationField(words, view.choice)}
 <p>${fill(words.consent.willBeAble, { application: strong(view.clientName) })}</p>${scopeList(words, view.scopes)}
 <button type="submit" name="action" value="continue">${words.common.continue}</button>
 <button type="submit" name="action" value="cancel" class="plain" formnovalidate>${words.common.cancel}</button>
 </form>${notYou(words)}`,
   )
+}
+
+function unregistered({ consent }: Words, from: { readonly host: string; readonly target: string } | undefined): Html {
+  if (from === undefined) return EMPTY
+  return html`<p role="alert">${fill(consent.unregistered, { host: strong(from.host), target: strong(from.target) })}</p>
+`
 }
 
 /** Lets a person continue by signing in with another account. */

@@ -45,7 +45,11 @@ export function createFrames(branding: Branding = {}, mount = '', passkeys = fal
 export const frameIn = (frameOf: FrameOf, { req, oidc }: Pick<Context, 'req'> & { oidc?: Context['oidc'] }): Frame =>
   frameOf(req, { uiLocales: oidc === undefined ? undefined : paramsOf(oidc).ui_locales })
 
-export const nameOf = (client: Client): string => client.clientName ?? client.clientId
+/** A client that nobody registered is known by its host, whatever it calls itself. */
+export function nameOf({ clientName, clientId, portcullis_document: isFromDocument }: Client): string {
+  if (!isFromDocument || clientName === undefined) return clientName ?? clientId
+  return `${clientName} (${new URL(clientId).host})`
+}
 
 /** The client of a tenant shows no picture: its page could imitate another one on which people type passwords. */
 export function applicationOf(client: Client): Application {

@@ -7,7 +7,8 @@ import type { IdentityEvent } from '../issuer/append.ts'
 import { createRecordSecrets, type RecordSecrets } from '../issuer/keys/record-secrets.ts'
 import type { Revocations } from '../issuer/tokens/revocation.ts'
 import type { SessionEvents } from '../issuer/tokens/session-events.ts'
-import { providerMetadata } from './client-metadata.ts'
+import type { ClientDocuments } from './client-documents.ts'
+import { isFromDocument, providerMetadata } from './client-metadata.ts'
 import { type PendingRecord, POLLED, type Redemption } from './redemption.ts'
 
 const REPLAY = 'ReplayDetection'
@@ -29,6 +30,8 @@ export type AdapterDeps = {
   readonly redemption: Redemption
   readonly masterKeys: MasterKeys
   readonly sessionEvents: Pick<SessionEvents, 'note' | 'take' | 'append'>
+  /** Null: clients are registered. */
+  readonly documents: Pick<ClientDocuments, 'find'> | null
 }
 const ACCESS_TOKENS: ReadonlySet<string> = new Set(['AccessToken', 'ClientCredentials'])
 const PUSHED = 'PushedAuthorizationRequest'
@@ -47,7 +50,7 @@ export class UsedBeforeError extends Error {
 /** oidc-provider's factory: one adapter per kind of record. */
 export function createAdapters(deps: AdapterDeps): (kind: string) => Adapter {
   const secrets = createRecordSecrets(deps)
-  return (kind) => (kind === 'Client' ? clientAdapter(deps.directory) : recordAdapter(kind, deps, secrets))
+  return (kind) => (kind === 'Client' ? clientAdapter(deps) : recordAdapter(kind, deps, secrets))
 }
 
 function recordAdapter(
@@ -190,16 +193,18 @@ function member(payload: object, name: string): string | null {
   return typeof value === 'string' ? value : null
 }
 
-/** Clients are read on every request: a changed or deleted one is seen at once. They are written by management only. */
-function clientAdapter(directory: Directory): Adapter {
+/** Clients are read on every request: a changed or deleted one is seen at once. */
+function clientAdapter({ directory, documents }: Pick<AdapterDeps, 'directory' | 'documents'>): Adapter {
   const refuse = (): never => {
     throw new TypeError('clients are written through the directory')
   }
   return {
     async find(id) {
       if (!isId(id)) return undefined
-      const client = await directory.client(id)
-      return client === null ? undefined : providerMetadata(client)
+      const stored = await directory.client(id)
+      const isRegistered = stored !== null && !isFromDocument(stored.metadata)
+      const client = isRegistered ? stored : await documents?.find(id, stored)
+      return client === undefined ? undefined : providerMetadata(client)
     },
     upsert: refuse,
     findByUid: refuse,

@@ -1,7 +1,8 @@
 /** OAuth clients of the directory, as oidc-provider wants them: RFC 7591 metadata that this version supports, and ours. */
 import type { ClientMetadata } from 'oidc-provider'
 import type { Client } from '../../engine/store/directory.ts'
-import type { JsonValue } from '../../shared/domain/json.ts'
+import type { JsonObject, JsonValue } from '../../shared/domain/json.ts'
+import { isLoopback, urlHost } from '../../shared/process/listen.ts'
 import { isOpenidScope, isPlatformScope, splitScope } from '../oauth/scopes.ts'
 
 export const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
@@ -24,6 +25,7 @@ export const CLIENT_SIGNING_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'ES384', 'E
 /** Members of oidc-provider's client that are ours. */
 export const OWN_MEMBERS = [
   'portcullis_app',
+  'portcullis_document',
   'portcullis_organization',
   'portcullis_scope',
   'portcullis_second_factor',
@@ -51,6 +53,10 @@ const PASSED_ON = [
   'tos_uri',
 ] as const
 
+/** Member of ours in the metadata of a client that its document describes: when it was read, in seconds since the epoch. */
+export const READ_AT = 'document_read_at'
+export const isFromDocument = (metadata: JsonObject): boolean => metadata[READ_AT] !== undefined
+
 type Registered = Client & { readonly secretHash: string | null; readonly tokenEpoch?: number }
 
 /** The stored hash takes the place of the secret: Client.compareClientSecret is overridden to match. */
@@ -73,6 +79,7 @@ export function providerMetadata(client: Registered): ClientMetadata {
     ...(hasSecret && client.secretHash !== null ? { client_secret: client.secretHash } : {}),
     ...(platformScope === '' ? {} : { scope: platformScope }),
     portcullis_app: client.app,
+    portcullis_document: isFromDocument(metadata),
     portcullis_organization: client.organization,
     portcullis_scope: metadataScope,
     portcullis_token_epoch: client.tokenEpoch ?? 0,
@@ -85,4 +92,17 @@ export function providerMetadata(client: Registered): ClientMetadata {
 function grantTypesOf(registered: JsonValue | undefined, isPublic: boolean): readonly string[] {
   const asked = Array.isArray(registered) ? registered : ['authorization_code'] // RFC 7591 section 2
   return GRANT_TYPES.filter((name) => asked.includes(name) && !(isPublic && CONFIDENTIAL_GRANTS.has(name)))
+}
+
+/** RFC 6749 section 3.1.2, RFC 8252 section 7: https, loopback http, or a scheme that is a reversed domain name. Null: it is one. */
+export function redirectIssue(uri: string): string | null {
+  const url = URL.parse(uri)
+  if (url === null || /[^\x21-\x7e]/.test(uri)) return 'is not an absolute URI'
+  if (uri.includes('#')) return 'has a fragment'
+  if (url.username !== '' || url.password !== '') return 'has a user name'
+  if (url.protocol === 'https:') return null
+  if (url.protocol === 'http:') {
+    return isLoopback(urlHost(url)) ? null : 'uses http for a host that is not loopback'
+  }
+  return url.protocol.includes('.') ? null : 'has a scheme that is neither https nor a reversed domain name'
 }

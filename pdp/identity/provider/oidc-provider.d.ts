@@ -4,6 +4,7 @@ import 'oidc-provider'
 declare module 'oidc-provider' {
   interface Client {
     readonly portcullis_app: string | null
+    readonly portcullis_document: boolean
     readonly portcullis_organization: string | null
     readonly portcullis_scope: string
     readonly portcullis_second_factor: boolean

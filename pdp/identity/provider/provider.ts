@@ -5,19 +5,19 @@ import { installConstantAnswers } from '../oauth/constant-answers.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { isSlowHash, verifySecret } from '../people/passwords/password-hash.ts'
 import { createAdapters, UsedBeforeError } from './adapter.ts'
-import { clientCredentialsGrant, PARAMETERS } from './client-credentials.ts'
 import { installClientDecoy } from './client-decoy.ts'
 import { TOKEN_EXCHANGE } from './client-metadata.ts'
 import type { ProviderDeps } from './deps.ts'
 import { installErrorResponses } from './error-responses.ts'
 import { installFieldCheck } from './field-check.ts'
+import { clientCredentialsGrant, PARAMETERS } from './grants/client-credentials.ts'
+import { EXCHANGE_PARAMETERS, tokenExchangeGrant } from './grants/token-exchange.ts'
 import { requireIdToken } from './jwt-kinds.ts'
 import { createMint, type Mint } from './mint.ts'
 import { createProviderPages } from './pages.ts'
 import { installPolling } from './polling.ts'
 import { createRedemption } from './redemption.ts'
 import { providerSettings } from './settings.ts'
-import { EXCHANGE_PARAMETERS, tokenExchangeGrant } from './token-exchange.ts'
 
 /** One per set of signing keys, all on the same store; a rotation makes the next one. */
 export function createProvider(deps: ProviderDeps): Provider {
@@ -40,9 +40,10 @@ export function createProvider(deps: ProviderDeps): Provider {
     clock,
     clientOf,
     decoys,
+    documents,
   } = deps
   const redemption = createRedemption({ sql, revocations, path: PATHS.token, clock: () => performance.now() })
-  const adapter = createAdapters({ sql, directory, revocations, masterKeys, sessionEvents, redemption })
+  const adapter = createAdapters({ sql, directory, revocations, masterKeys, sessionEvents, documents, redemption })
   const mint = createMint({ issuer, bindings, isSignedIn, pdp, resources, readClaimSources, hook, log, adapter })
   const pages = createProviderPages(deps)
   const provider = new Provider(deps.issuer, { adapter, ...providerSettings(deps, { mint, pages }) })
@@ -69,17 +70,17 @@ export function createProvider(deps: ProviderDeps): Provider {
   installPolling(provider, deps.clock)
   installClientDecoy(provider, { masterKeys, clientOf, decoys, secretSemaphore: deps.semaphores.decoys })
   redemption.install(provider)
-  installMetadata(provider)
+  installMetadata(provider, { documents: documents !== null })
   return provider
 }
 
-/** oidc-provider announces user codes of CIBA always; nobody has one here. */
-function installMetadata(provider: Provider): void {
+/** oidc-provider announces user codes of CIBA always; nobody has one here. It does not know our documents of clients. */
+function installMetadata(provider: Provider, { documents }: { readonly documents: boolean }): void {
   provider.use(async (ctx, next) => {
     await next()
     const { body } = ctx
     if (typeof body !== 'object' || body === null || !(USER_CODES in body)) return
-    ctx.body = { ...body, [USER_CODES]: false }
+    ctx.body = { ...body, [USER_CODES]: false, client_id_metadata_document_supported: documents }
   })
 }
 const USER_CODES = 'backchannel_user_code_parameter_supported'

@@ -3,7 +3,9 @@ import { join, resolve } from 'node:path'
 import { TUPLES_PER_CHECK_MAX } from '../../engine/decide/search/search.ts'
 import { isSchemaName } from '../../engine/store/postgres/migrate.ts'
 import { type Branding, parseBranding } from '../../identity/html/brand.ts'
+import { isServiceScope } from '../../identity/oauth/scopes.ts'
 import { isMailAddress } from '../../identity/people/mail/mail.ts'
+import type { ClientDocumentSettings } from '../../identity/provider/client-documents.ts'
 import type { Network } from '../../shared/base/addresses.ts'
 import { parseNetworks } from '../../shared/base/client-address.ts'
 import { nearestName } from '../../shared/domain/nearest.ts'
@@ -58,6 +60,8 @@ export type PdpConfig = {
   readonly replication: 'synchronous' | null
   /** `host` or `host:port` that may be called for security events although its addresses are internal. */
   readonly internalHosts: readonly string[]
+  /** Clients that nobody registered; null: none. */
+  readonly clientDocuments: ClientDocumentSettings | null
   /** Where mail goes; null: none is sent. */
   readonly mail: MailSettings | null
   /** A file of digests of passwords that nobody may choose; null: the built-in list alone. */
@@ -105,6 +109,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
       ...readDatabase(reader),
       databaseSchema: reader.parsed('PORTCULLIS_DATABASE_SCHEMA', parseSchema),
       internalHosts: reader.parsed('PORTCULLIS_SIGNAL_INTERNAL_HOSTS', parseHosts) ?? [],
+      clientDocuments: readClientDocuments(reader),
       // Without a server, mail of a PDP on this machine alone lands in its data directory.
       mail: readMail(reader) ?? (isLoopback(http.host) ? { folder: join(dataDirectory, 'mail') } : null),
       knownPasswordsFile: reader.text('PORTCULLIS_KNOWN_PASSWORDS_FILE'),
@@ -252,9 +257,28 @@ function requireExplicit(reader: EnvironmentReader, given: Secrets & { readonly 
 
 function parseHosts(text: string): readonly string[] {
   const hosts = text.split(',').map((host) => host.trim().toLowerCase())
-  const odd = hosts.find((host) => URL.parse(`https://${host}`)?.host !== host)
+  const odd = hosts.find((host) => host.includes('*') || URL.parse(`https://${host}`)?.host !== host)
   if (odd !== undefined) throw new Error(`must list host or host:port, not ${JSON.stringify(odd)}`)
   return hosts
+}
+
+function readClientDocuments(reader: EnvironmentReader): ClientDocumentSettings | null {
+  const hosts = reader.parsed('PORTCULLIS_CLIENT_DOCUMENTS', (text) => (text === 'any' ? text : parseHosts(text)))
+  const scope = reader.parsed('PORTCULLIS_CLIENT_DOCUMENTS_SCOPE', parsePersonScope)
+  if (hosts === null && scope !== null)
+    reader.report('PORTCULLIS_CLIENT_DOCUMENTS_SCOPE needs PORTCULLIS_CLIENT_DOCUMENTS')
+  if (hosts === null) return null
+  return { hosts: hosts === 'any' ? hosts : new Set(hosts), scope: scope ?? 'openid profile offline_access' }
+}
+
+/** RFC 6749 section 3.3. */
+function parsePersonScope(text: string): string {
+  const scopes = text.split(' ')
+  if (!scopes.every((scope) => /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/.test(scope)))
+    throw new Error(`must list scopes with one space between them, not ${JSON.stringify(text)}`)
+  const service = scopes.find(isServiceScope)
+  if (service !== undefined) throw new Error(`names ${service}, which only a client of its own has, never a person`)
+  return text
 }
 
 function parseDays(text: string): number {

@@ -38,6 +38,14 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
     'PORTCULLIS_SECOND_FACTOR',
     'offered: people may add one; required: each sign-in needs one, and people without one add it first (offered)',
   ],
+  [
+    'PORTCULLIS_CLIENT_DOCUMENTS',
+    'host or host:port, separated by commas, or any: a client whose id is the https URL of a document there needs no registration (none)',
+  ],
+  [
+    'PORTCULLIS_CLIENT_DOCUMENTS_SCOPE',
+    'scopes that such a client may ask people for, separated by spaces (openid profile offline_access)',
+  ],
   ['PORTCULLIS_ENTITLEMENT_SOURCE_URL', 'URL of the system that owns the entitlements (the database owns them)'],
   ['PORTCULLIS_ENTITLEMENT_SOURCE_SECRET', 'bearer token for requests to that system, also as …_FILE'],
   [

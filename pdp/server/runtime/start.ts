@@ -238,6 +238,7 @@ async function openIdentity(
     account: await accountSettings(config, { log }),
     internalHosts: config.internalHosts,
     branding: config.branding,
+    ...(config.clientDocuments === null ? {} : { clientDocuments: config.clientDocuments }),
     onHookOutcome: hookOutcomes(registry),
   })
   shutdown.add('identity', () => identity.close())

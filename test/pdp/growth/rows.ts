@@ -3,6 +3,7 @@ import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import { words } from '../../../pdp/identity/html/words/words.ts'
 import { readForm } from '../../../pdp/identity/oauth/forms.ts'
+import { documentHost, readDocument } from '../../../pdp/identity/provider/client-documents.ts'
 import { decodeStreamRequest } from '../../../pdp/server/serve/grpc/questions.ts'
 import { isNoneMatch } from '../../../pdp/server/serve/http/conditions.ts'
 import { parseJson, parseUtf8 } from '../../../pdp/server/serve/http/json.ts'
@@ -191,6 +192,36 @@ const FIELDS = [
     },
   ),
 ]
+const CLIENT = 'https://a.example/client'
+const DOCUMENTS = rows(
+  {
+    most: HEAD,
+    runs: ['pdp/identity/provider/client-documents.ts:readDocument'],
+    read: (text) => readDocument(CLIENT, text),
+  },
+  {
+    'a document of a client with many redirect URIs': {
+      unit: '"http://127.0.0.1/",',
+      before: `{"client_id":"${CLIENT}","redirect_uris":[`,
+      after: '"http://127.0.0.1/"]}',
+    },
+    'a document of a client with a long redirect URI': {
+      unit: '/..',
+      before: `{"client_id":"${CLIENT}","redirect_uris":["https://a.example`,
+      after: '"]}',
+    },
+    'a document of a client with a name of blanks': {
+      unit: ' ',
+      before: `{"client_id":"${CLIENT}","redirect_uris":["https://a.example/"],"client_name":"`,
+      after: '"}',
+    },
+    'a document of a client that opens objects only': { unit: '{"a":' },
+  },
+)
+const CLIENT_IDS = rows(
+  { most: HEAD, runs: ['pdp/identity/provider/client-documents.ts:documentHost'], read: documentHost },
+  { 'a client id of dots': { unit: '/..', before: 'https://a.example' } },
+)
 const FORMS: readonly Growth[] = ['a=b&', '&', '=', '%', '%41', '+'].map((unit) => ({
   name: `a form of ${unit}`,
   runs: ['pdp/identity/oauth/forms.ts:readForm'],
@@ -207,6 +238,6 @@ const FORMS: readonly Growth[] = ['a=b&', '&', '=', '%', '%41', '+'].map((unit) 
 }))
 
 export const ROWS: readonly Growth[] = [
-  ...[...JSON_BODIES, NESTED, ...TOKENS, ...MESSAGES, ...SCIM, ...FIELDS, ...FORMS],
+  ...[...JSON_BODIES, NESTED, ...TOKENS, ...MESSAGES, ...SCIM, ...FIELDS, ...FORMS, ...DOCUMENTS, ...CLIENT_IDS],
   ...BASE_ROWS,
 ]

@@ -76,6 +76,7 @@ export async function openWorld(
     account?: IdentityDeps['account']
     /** Of identity providers; by default loopback. */
     internalHosts?: readonly string[]
+    clientDocuments?: IdentityDeps['clientDocuments']
     /** Of a whole request. Without it, a busy machine may take its time. */
     deadlineMs?: number
   } = {},
@@ -114,6 +115,7 @@ export async function openWorld(
     trustedProxies: createNetworks((options.trustedProxies ?? []).map(parseNetwork)),
     ...(options.account === undefined ? {} : { account: options.account }),
     internalHosts: options.internalHosts ?? ['127.0.0.1'],
+    ...(options.clientDocuments === undefined ? {} : { clientDocuments: options.clientDocuments }),
     ...(options.requireSecondFactor === true ? { requireSecondFactor: true } : {}),
     ...(options.embedEntitlements === undefined ? {} : { embedEntitlements: options.embedEntitlements }),
   })

@@ -33,6 +33,8 @@ export type ConsentDeps = {
   readonly directory: Pick<Directory, 'activeMemberships'>
   readonly pdp: Pick<Pdp, 'ancestors'>
   readonly bindings: Bindings
+  /** Stores the client, which nobody registered. */
+  readonly register: ((client: string) => Promise<void>) | undefined
 }
 
 /** `asked`: the id that the client or the person named. `eligible`: active memberships that this client may use. */
@@ -71,6 +73,7 @@ export function createConsent(deps: ConsentDeps): Consent {
     for (const [resource, scopes] of byResource) {
       if (scopes.length > 0) granted.addResourceScope(resource, scopes.join(' '))
     }
+    if (client.portcullis_document) await deps.register?.(client.clientId)
     const grantId = await granted.save()
     // A grant whose binding was not stored mints nothing: no token can be minted or used without it.
     const offline = identity.includes(OFFLINE_ACCESS)
@@ -106,8 +109,8 @@ export function createConsent(deps: ConsentDeps): Consent {
 }
 
 /**
- * A client of the environment was registered by its operators, so signing in to it is consent. A tenant's client, and a
- * native one, which anybody can imitate (RFC 8252 section 8.6), must ask.
+ * A client of the environment was registered by its operators, so signing in to it is consent. A tenant's client, one that nobody
+ * registered, and a native one, which anybody can imitate (RFC 8252 section 8.6), must ask.
  */
 function mustAsk({ oidc }: Context): boolean {
   const { prompts, result } = oidc
@@ -119,6 +122,7 @@ function mustAsk({ oidc }: Context): boolean {
     DEVICE_ROUTES.has(oidc.route) ||
     prompts.has('consent') ||
     client.applicationType === 'native' ||
+    client.portcullis_document ||
     client.portcullis_organization !== null
   )
 }

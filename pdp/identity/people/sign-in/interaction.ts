@@ -97,7 +97,13 @@ async function ask(deps: InteractionDeps, exchange: Exchange): Promise<void> {
   const person = user?.email ?? user?.name ?? accountId
   const asked = splitScope(paramsOf(interaction).scope)
   const scopes = splitScope(client.portcullis_scope).filter((scope) => asked.includes(scope))
-  show(res, 'shown', consentPage(frame, { clientName: nameOf(client), person, scopes, choice }))
+  const from = client.portcullis_document ? { from: placesOf(client, interaction) } : {}
+  show(res, 'shown', consentPage(frame, { clientName: nameOf(client), person, scopes, choice, ...from }))
+}
+
+function placesOf({ clientId }: Client, interaction: Interaction): { readonly host: string; readonly target: string } {
+  const { protocol, host } = new URL(paramsOf(interaction).redirect_uri ?? clientId)
+  return { host: new URL(clientId).host, target: protocol === 'https:' ? host : `${protocol}//${host}` }
 }
 
 /** For the second factor of who is signed in. Who has none adds one in the account, and comes back. */

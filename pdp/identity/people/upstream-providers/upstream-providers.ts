@@ -1,6 +1,6 @@
 /** Signing in at OpenID providers of others. */
 
-import { createGuardedPost } from '../../../shared/base/guarded-post.ts'
+import type { GuardedPost } from '../../../shared/base/guarded-post.ts'
 import type { Log } from '../../../shared/process/log.ts'
 import type { KeyRing } from '../../issuer/keys/key-ring.ts'
 import type { Revocations } from '../../issuer/tokens/revocation.ts'
@@ -19,7 +19,7 @@ const RETURNS_MS = 1_800_000
 
 type Deps = Parameters<typeof createIdentityProviders>[0] &
   Parameters<typeof createLinks>[0] & {
-    readonly internalHosts?: readonly string[]
+    readonly guard: Pick<GuardedPost, 'send'>
     readonly ring: Pick<KeyRing, 'current'>
     readonly clock: () => number
     readonly revocations: Pick<Revocations, 'endUser' | 'revokeSession'>
@@ -32,8 +32,7 @@ export function createUpstreamProviders(deps: Deps): {
   readonly signedOutElsewhere: SignedOutElsewhere
   screens(path: string): Screen | undefined
 } {
-  const { sql, clock, ring, revocations, log } = deps
-  const guard = createGuardedPost({ internalHosts: deps.internalHosts ?? [] })
+  const { sql, clock, ring, revocations, log, guard } = deps
   const providers = createIdentityProviders(deps)
   const sealed = createSealed(deps)
   const outgoing = fetchBy(guard)

@@ -25,6 +25,7 @@ beforeAll(async () => {
     redemption: createRedemption({ sql, revocations, path: '/oauth/token', clock: Date.now }),
     masterKeys: masterKeysOf(Buffer.alloc(32, 7)),
     sessionEvents: createSessionEvents(appendEvents),
+    documents: null,
   })
   close = () => end().then(database.drop)
 })

@@ -15,6 +15,28 @@ function problems(environment: NodeJS.ProcessEnv): readonly string[] {
 }
 
 describe('readConfig', () => {
+  test('gives clients that nobody registered few scopes, and the hosts that are named', () => {
+    const read = (more: object) => readConfig({ HOME: '/root', ...more }).clientDocuments
+    expect(read({ PORTCULLIS_CLIENT_DOCUMENTS: 'a.example, b.example:8443' })).toEqual({
+      hosts: new Set(['a.example', 'b.example:8443']),
+      scope: 'openid profile offline_access',
+    })
+    expect(read({ PORTCULLIS_CLIENT_DOCUMENTS: 'any', PORTCULLIS_CLIENT_DOCUMENTS_SCOPE: 'a b' })).toEqual({
+      hosts: 'any',
+      scope: 'a b',
+    })
+  })
+
+  test.each([
+    [{ PORTCULLIS_CLIENT_DOCUMENTS: 'https://a.example' }, 'must list host'],
+    [{ PORTCULLIS_CLIENT_DOCUMENTS: '*' }, 'must list host'],
+    [{ PORTCULLIS_CLIENT_DOCUMENTS_SCOPE: 'openid' }, 'needs PORTCULLIS_CLIENT_DOCUMENTS'],
+    [{ PORTCULLIS_CLIENT_DOCUMENTS: 'any', PORTCULLIS_CLIENT_DOCUMENTS_SCOPE: 'a  b' }, 'one space between'],
+    [{ PORTCULLIS_CLIENT_DOCUMENTS: 'any', PORTCULLIS_CLIENT_DOCUMENTS_SCOPE: 'decisions:read' }, 'never a person'],
+  ])('refuses %j', (settings, message) => {
+    expect(() => readConfig({ HOME: '/root', ...settings })).toThrow(message)
+  })
+
   test('needs nothing on loopback', () => {
     expect(readConfig({ HOME: '/root' })).toEqual({
       issuer: 'http://127.0.0.1:8080',
@@ -39,6 +61,7 @@ describe('readConfig', () => {
       knownPasswordsFile: null,
       branding: {},
       changesKeptDays: null,
+      clientDocuments: null,
       console: true,
       decisionsKept: 10_000,
       checkTuplesMax: 100_000,

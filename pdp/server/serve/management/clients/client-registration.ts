@@ -1,9 +1,13 @@
 /** Validates a client registration: the RFC 7591 metadata that this version supports. Reports every issue. */
 
-import { CLIENT_AUTH_METHODS, CONFIDENTIAL_GRANTS, GRANT_TYPES } from '../../../../identity/provider/client-metadata.ts'
+import {
+  CLIENT_AUTH_METHODS,
+  CONFIDENTIAL_GRANTS,
+  GRANT_TYPES,
+  redirectIssue,
+} from '../../../../identity/provider/client-metadata.ts'
 import type { ValidationIssue } from '../../../../shared/domain/errors.ts'
 import { type JsonObject, pointer } from '../../../../shared/domain/json.ts'
-import { isLoopback, urlHost } from '../../../../shared/process/listen.ts'
 import { ID, type JsonSchema, LABEL, object, SECRET, text } from '../../http/schemas.ts'
 import { keySetIssues } from './client-keys.ts'
 
@@ -143,17 +147,4 @@ function keyIssues(body: ClientBody): readonly ValidationIssue[] {
   }
   issues.push(...keySetIssues(body.jwks?.keys ?? []))
   return issues
-}
-
-// RFC 6749 section 3.1.2, RFC 8252 section 7: https, loopback http, or a scheme that is a reversed domain name.
-function redirectIssue(uri: string): string | null {
-  const url = URL.parse(uri)
-  if (url === null || /[^\x21-\x7e]/.test(uri)) return 'is not an absolute URI'
-  if (uri.includes('#')) return 'has a fragment'
-  if (url.username !== '' || url.password !== '') return 'has a user name'
-  if (url.protocol === 'https:') return null
-  if (url.protocol === 'http:') {
-    return isLoopback(urlHost(url)) ? null : 'uses http for a host that is not loopback'
-  }
-  return url.protocol.includes('.') ? null : 'has a scheme that is neither https nor a reversed domain name'
 }

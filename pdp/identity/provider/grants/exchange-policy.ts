@@ -1,10 +1,10 @@
 /** Which clients may exchange whose tokens, and for which resources (RFC 8693 section 5): what is not named is not allowed. */
 import { type Client, errors } from 'oidc-provider'
-import type { Directory } from '../../engine/store/directory.ts'
-import type { Pdp } from '../../shared/domain/decision.ts'
-import { mayActIn } from '../issuer/tokens/bindings.ts'
-import type { Resources } from '../issuer/tokens/resources.ts'
-import type { TokenRecord } from '../issuer/tokens/token-state.ts'
+import type { Directory } from '../../../engine/store/directory.ts'
+import type { Pdp } from '../../../shared/domain/decision.ts'
+import { mayActIn } from '../../issuer/tokens/bindings.ts'
+import type { Resources } from '../../issuer/tokens/resources.ts'
+import type { TokenRecord } from '../../issuer/tokens/token-state.ts'
 
 export type ExchangePolicyDeps = {
   readonly directory: Pick<Directory, 'client'>

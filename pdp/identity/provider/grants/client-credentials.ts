@@ -7,11 +7,11 @@ import {
   resolveRequestedResources,
   validateDpop,
 } from 'oidc-provider/lib/helpers/grants.js'
-import type { Pdp } from '../../shared/domain/decision.ts'
-import { isId } from '../../shared/domain/names.ts'
-import { paramsOf } from '../oauth/request.ts'
-import { refusedScope, splitScope } from '../oauth/scopes.ts'
-import type { Mint } from './mint.ts'
+import type { Pdp } from '../../../shared/domain/decision.ts'
+import { isId } from '../../../shared/domain/names.ts'
+import { paramsOf } from '../../oauth/request.ts'
+import { refusedScope, splitScope } from '../../oauth/scopes.ts'
+import type { Mint } from '../mint.ts'
 
 export const PARAMETERS = ['scope', 'resource', 'organization'] as const
 
