@@ -46,9 +46,18 @@ const SIDECARS = 2
 const ROOT = join(import.meta.dirname, '../..')
 const SHIFT = join(import.meta.dirname, 'shift-clock.ts')
 
-export async function startSystem(): Promise<System> {
+/** A database that the caller started. `env`: settings of the PDPs that go with it. */
+export type GivenDatabase = {
+  readonly part: Part
+  readonly port: number
+  readonly urlAt: (port: number) => string
+  readonly env: { readonly [name: string]: string }
+}
+
+/** `given`: the database; without it one of the system's own, on a small disk. */
+export async function startSystem(given: GivenDatabase | null = null): Promise<System> {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-faults-'))
-  const disk = mountDisk(folder)
+  const disk = given === null ? mountDisk(folder) : { missing: 'the database is not of this system' }
   const closers: (() => Promise<void> | void)[] = [
     () => unmountDisk(disk),
     () => rmSync(folder, { recursive: true, force: true }),
@@ -70,9 +79,9 @@ export async function startSystem(): Promise<System> {
     return link
   }
   try {
-    const database = await createDatabase('path' in disk ? disk.path : folder, folder)
-    const postgres = own(database.part)
-    await postgres.start()
+    const database = given ?? { ...(await createDatabase('path' in disk ? disk.path : folder, folder)), env: {} }
+    const postgres = given === null ? own(database.part) : database.part
+    if (given === null) await postgres.start()
     const redis = await createRedis(folder)
     if (redis !== null) await own(redis.part).start()
     const links = new Map<LinkName, Link[]>()
@@ -98,6 +107,7 @@ export async function startSystem(): Promise<System> {
         PORTCULLIS_DATA_DIR: join(folder, `pdp-${at}`),
         DATABASE_URL: database.urlAt(toPostgres.port),
         ...(toRedis !== null && { REDIS_URL: `redis://127.0.0.1:${toRedis.port}` }),
+        ...database.env,
       }
       const readiness = `http://127.0.0.1:${metrics}/readyz`
       const part = own(
