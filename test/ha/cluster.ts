@@ -67,13 +67,38 @@ export function findPrograms(): Programs | null {
   return patroni === null ? null : { bin: join(base, version, 'bin'), patroni }
 }
 
-export async function startCluster({ bin, patroni }: Programs): Promise<HaCluster> {
+export async function startCluster(programs: Programs): Promise<HaCluster> {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-ha-'))
+  const parts: Part[] = []
+  const members: Member[] = []
+  const stop = async (): Promise<void> => {
+    for (const { link } of members) link.close()
+    for (const part of parts) {
+      part.signal('SIGCONT')
+      part.signal('SIGKILL')
+    }
+    for (const member of members) signalServer(member, 'SIGKILL')
+    for (const part of parts) await part.ended()
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
+  }
+  try {
+    const cluster = await build(programs, { folder, parts, members, stop })
+    await cluster.whole()
+    return cluster
+  } catch (err) {
+    await stop()
+    throw err
+  }
+}
+
+type Own = { readonly folder: string; readonly parts: Part[]; readonly members: Member[]; stop(): Promise<void> }
+
+/** Puts what it starts into `parts` and `members`. */
+async function build({ bin, patroni }: Programs, { folder, parts, members, stop }: Own): Promise<HaCluster> {
   chmodSync(folder, 0o755)
   const { account } = await locateCluster(join(folder, 'account'))
   const libraries = join(folder, 'patroni')
   cpSync(patroni, libraries, { recursive: true }) // PostgreSQL's user may not enter the cache
-  const parts: Part[] = []
   const own = async (part: Part): Promise<Part> => {
     parts.unshift(part)
     await part.start()
@@ -108,8 +133,7 @@ export async function startCluster({ bin, patroni }: Programs): Promise<HaCluste
   const peer = ['--listen-peer-urls', `http://127.0.0.1:${etcdPeer}`]
   const isHealthy = async (): Promise<boolean> => (await fetch(`${etcdUrl}/health`)).ok
   const etcd = await own(run('etcd', { file: 'etcd', args: [...etcdArgs, ...peer], isOurs: true, ready: isHealthy }))
-  const members: Member[] = []
-  for (const name of ['n1', 'n2', 'n3']) {
+  const start = async (name: string): Promise<void> => {
     const [port, restPort, link] = [await freePort(), await freePort(), await openLink(etcdPort)]
     const home = join(folder, name)
     mkdirSync(home)
@@ -121,6 +145,8 @@ export async function startCluster({ bin, patroni }: Programs): Promise<HaCluste
     const agent = await own(run(name, { file: 'python3', args: ['-m', 'patroni', file], ready }))
     members.push({ name, agent, port, restPort, dataFolder, link })
   }
+  await start('n1')
+  await Promise.all([start('n2'), start('n3')])
   const ports = { keeps: await freePort(), cuts: await freePort() }
   const proxyFile = join(folder, 'haproxy.cfg')
   writeFileSync(proxyFile, proxySettings(members, ports))
@@ -132,7 +158,7 @@ export async function startCluster({ bin, patroni }: Programs): Promise<HaCluste
       ready: () => Promise.resolve(true),
     }),
   )
-  const cluster: HaCluster = {
+  return {
     ...{ members, etcd, proxy, ports },
     urlAt: (port) => `postgresql://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`,
     async leader() {
@@ -150,22 +176,8 @@ export async function startCluster({ bin, patroni }: Programs): Promise<HaCluste
       }
       throw new Error(`the cluster is not whole again; see ${folder}`)
     },
-    async stop() {
-      for (const { link } of members) link.close()
-      for (const part of parts) {
-        part.signal('SIGCONT')
-        part.signal('SIGKILL')
-      }
-      for (const member of members) signalServer(member, 'SIGKILL')
-      for (const part of parts) await part.ended()
-      rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
-    },
+    stop,
   }
-  await cluster.whole().catch(async (err: unknown) => {
-    await cluster.stop()
-    throw err
-  })
-  return cluster
 }
 
 async function statusOf(port: number, path: string): Promise<number> {
