@@ -177,12 +177,19 @@ function readCondition(name: string, value: unknown): ConditionDefinition {
   const of = `condition ${JSON.stringify(name)}`
   const definition = objectAt(value, of)
   const expression = textAt(definition.expression ?? '', of)
-  // Types of parameters are read where conditions are compiled.
-  const parameters = objectAt(definition.parameters ?? {}, of) as { [parameter: string]: ParameterReference }
-  for (const parameter of Object.values(parameters)) objectAt(parameter, of)
+  const given = Object.entries(objectAt(definition.parameters ?? {}, of))
+  const parameters = Object.fromEntries(given.map(([parameter, type]) => [parameter, readParameter(type, of, 0)]))
   if (definition.name != null && definition.name !== name)
     throw shapeless(`${of} has another name inside: ${JSON.stringify(definition.name)}`)
   return { name, expression, parameters }
+}
+
+/** That there is such a type is judged where conditions are compiled. */
+function readParameter(value: unknown, of: string, depth: number): ParameterReference {
+  if (depth > NESTING_MAX) throw shapeless(`${of} has a type that is nested more than ${NESTING_MAX} levels deep`)
+  const { type_name, generic_types } = objectAt(value, of)
+  const inner = listAt(generic_types ?? [], of).map((one) => readParameter(one, of, depth + 1))
+  return { type_name: textAt(type_name ?? '', of), ...(inner.length === 0 ? {} : { generic_types: inner }) }
 }
 
 function objectAt(value: unknown, what: string): JsonObject {

@@ -1,7 +1,7 @@
 /** Parts that questions share, in a decision as in a list: whom they are about, and the tuples that come with them. */
-import type { ContextualTuple } from '../../../shared/domain/decision.ts'
+import type { AskedSubject, ContextualTuple } from '../../../shared/domain/decision.ts'
 import { PdpError, type ValidationIssue } from '../../../shared/domain/errors.ts'
-import { parseTuple } from '../../../shared/domain/names.ts'
+import { isSubject, parseTuple, quote, typeOf } from '../../../shared/domain/names.ts'
 import type { TupleCondition } from '../../../shared/domain/tuple.ts'
 import { object, TIMESTAMP } from '../http/schemas.ts'
 import { RequestProblem } from '../http/status.ts'
@@ -9,7 +9,7 @@ import { RequestProblem } from '../http/status.ts'
 /** Longer than any name may be, so that the engine says what is wrong with one that is too long. */
 export const NAME = { type: 'string', maxLength: 1_024 } as const
 
-export const ASKED_SUBJECT = object(
+const SUBJECT_PARTS = object(
   {
     type: { ...NAME, description: 'user, service, or any other type that tuples name.' },
     id: { ...NAME, minLength: 1, description: '* for everybody of the type.' },
@@ -17,6 +17,25 @@ export const ASKED_SUBJECT = object(
   },
   ['type', 'id'],
 )
+export const ASKED_SUBJECT = {
+  ...SUBJECT_PARTS,
+  type: ['string', 'object'],
+  maxLength: 2_048,
+  description: 'The text type:id or type:id#relation, as in tuples, or the same in parts.',
+} as const
+export type SubjectBody = string | AskedSubject
+
+/** Throws RequestProblem for a text that is no subject. */
+export function readSubject(body: SubjectBody): AskedSubject {
+  if (typeof body !== 'string') return body
+  if (!isSubject(body))
+    throw malformed([{ place: '/subject', message: `${quote(body)} is not type:id or type:id#relation` }])
+  const [object = '', relation] = body.split('#')
+  const type = typeOf(object)
+  const named = { type, id: object.slice(type.length + 1) }
+  return relation === undefined ? named : { ...named, relation }
+}
+
 const CONDITION = {
   ...object({ name: NAME, context: { type: 'object', additionalProperties: true } }, ['name']),
   description:

@@ -1,7 +1,7 @@
 /** `POST /oauth/decisions`: the bearer's permissions and the organization's entitlements in one round trip. */
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
-import type { AskedSubject, PermissionResult } from '../../../shared/domain/decision.ts'
+import type { PermissionResult } from '../../../shared/domain/decision.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import { type CredentialDeps, presentedToken, provesKey } from '../authentication/credentials.ts'
 import { PROBLEM_RESPONSE, text } from '../http/schemas.ts'
@@ -16,8 +16,10 @@ import {
   NAME,
   readAsOf,
   readContextualTuples,
+  readSubject,
   readWithoutTuples,
   relocated,
+  type SubjectBody,
   type TupleBody,
   WITHOUT_TUPLES,
 } from './question-schemas.ts'
@@ -28,7 +30,7 @@ const ENTITLEMENTS_MAX = 256
 type Body = {
   readonly permissions?: Question['permissions']
   readonly entitlements?: readonly string[]
-  readonly subject?: AskedSubject
+  readonly subject?: SubjectBody
   readonly contextual_tuples?: readonly TupleBody[]
   readonly without_tuples?: readonly TupleBody[]
   readonly as_of?: string
@@ -168,7 +170,8 @@ export function addDecisions(
       const token = await deps.recognize(presented.token)
       // A resource server cannot prove the key of a token that it received, and may ask about the bearer without a proof.
       const provenKey = token.active && (await provesKey(deps, request.raw, { ...presented, state: token }))
-      const { permissions = [], entitlements = [], subject = null, explain = false } = request.body
+      const { permissions = [], entitlements = [], subject: named, explain = false } = request.body
+      const subject = named === undefined ? null : readSubject(named)
       const { context } = request.body
       const contextualTuples = readContextualTuples(request.body.contextual_tuples ?? [])
       const question = {

@@ -1,6 +1,6 @@
 /** Lists the resources that a subject may reach, and the subjects that may reach a resource, in pages. */
 import type { FastifyInstance } from 'fastify'
-import type { AskedSubject, ListPage } from '../../../shared/domain/decision.ts'
+import type { ListPage } from '../../../shared/domain/decision.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import { existsAsSubject } from '../decisions/answer.ts'
 import {
@@ -11,8 +11,10 @@ import {
   NAME,
   readAsOf,
   readContextualTuples,
+  readSubject,
   readWithoutTuples,
   relocated,
+  type SubjectBody,
   type TupleBody,
   WITHOUT_TUPLES,
 } from '../decisions/question-schemas.ts'
@@ -22,7 +24,7 @@ import type { ManagementDeps } from './deps.ts'
 import { addManagementRoute, type ManagementResponse, ok } from './route.ts'
 
 type ResourcesBody = {
-  readonly subject: AskedSubject
+  readonly subject: SubjectBody
   readonly relation: string
   readonly type: string
   readonly app?: string
@@ -115,14 +117,15 @@ export function addLists(app: FastifyInstance, deps: ManagementDeps): void {
       'Resources of a type on which a subject has a relation. These are exactly the resources for which a check is allowed.',
     body: RESOURCES,
     async handle({ params, body, query }) {
-      const { app = null, contextual_tuples = [], without_tuples, as_of, ...question } = body
+      const { subject: named, app = null, contextual_tuples = [], without_tuples, as_of, ...question } = body
+      const subject = readSubject(named)
       const contextualTuples = readContextualTuples(contextual_tuples)
       const supposed = { contextualTuples, ...readWithoutTuples(without_tuples), ...readAsOf(as_of) }
-      const request = { ...pageOf(query), ...question, organization: params.org, app, ...supposed }
+      const request = { ...pageOf(query), ...question, subject, organization: params.org, app, ...supposed }
       const page = await relocated(deps.pdp.listResources(request))
       // As in a decision: a subject that does not exist has nothing, not even what a wildcard grants.
       const nothing = { items: [], undecided: [], nextPageToken: null }
-      return present((await existsAsSubject(deps.directory, body.subject, params.org)) ? page : { ...page, ...nothing })
+      return present((await existsAsSubject(deps.directory, subject, params.org)) ? page : { ...page, ...nothing })
     },
   })
   addManagementRoute<{ params: 'org'; body: SubjectsBody; query: PageQuery }>(app, deps, {

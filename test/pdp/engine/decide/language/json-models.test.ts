@@ -207,6 +207,16 @@ describe('a model in JSON is refused', () => {
       /condition "c" is not an object/,
     ],
     [
+      'with a type of a parameter that is a number',
+      modelOf({}, {}, conditionOf({ type_name: 1 })),
+      /condition "c" has something that is not text/,
+    ],
+    [
+      'with types of a parameter that are no list',
+      modelOf({}, {}, conditionOf({ type_name: 'list', generic_types: {} })),
+      /condition "c" has something that is not a list/,
+    ],
+    [
       'with an unknown type of a parameter',
       modelOf({}, {}, conditionOf({ type_name: 'bytes' })),
       /condition "c" has a parameter x: type bytes is not known/,

@@ -124,3 +124,33 @@ describe('a question about any subject', () => {
     },
   )
 })
+
+describe('a subject as tuples spell it', () => {
+  const ask = async (subject: unknown) => {
+    const permissions = [{ relation: 'Kann_Lesen', resource: 'Projekt:Ä' }]
+    const decided = await served.send('POST', '/oauth/decisions', { token: reader(), body: { permissions, subject } })
+    const body = { subject, relation: 'Kann_Lesen', type: 'Projekt' }
+    const listed = await served.send('POST', '/v1/organizations/acme/list-resources', { token: manager, body })
+    return { decided, listed }
+  }
+  test.each([
+    ['robot:r', { type: 'robot', id: 'r' }],
+    ['team:x#member', { type: 'team', id: 'x', relation: 'member' }],
+    ['robot:a:b', { type: 'robot', id: 'a:b' }],
+    ['user:*', { type: 'user', id: '*' }],
+  ])('%s is the same as in parts, in a decision and in a list', async (text, parts) => {
+    const [spelled, inParts] = [await ask(text), await ask(parts)]
+    expect(spelled.decided.body).toEqual(inParts.decided.body)
+    expect([spelled.decided.status, spelled.decided.body.subject]).toEqual([200, parts])
+    expect([spelled.listed.status, spelled.listed.body.items]).toEqual([200, inParts.listed.body.items])
+  })
+
+  test.each(['', 'robot', 'robot:', ':r', 'team:x#', 'team:x#a#b', 'a b:c', 'x'.repeat(3_000), 7, null, ['robot:r']])(
+    'is refused when it is %j',
+    async (subject) => {
+      const { decided, listed } = await ask(subject)
+      expect([decided.status, listed.status]).toEqual([400, 400])
+      expect(JSON.stringify(decided.body)).toContain('/subject')
+    },
+  )
+})

@@ -54,16 +54,14 @@ const NAMED: { readonly [text: string]: readonly object[] } = {
   'permissions.resource': RESOURCES.map((resource) => ({ permissions: [{ relation: 'viewer', resource }] })),
   entitlements: [{ entitlements: ['{entitlement}'] }],
   // A question about a person or client says whether there is one (SECURITY.md).
-  'subject.id': [
-    { subject: { type: 'group', id: '{group}' } },
-    { subject: { type: 'organization', id: '{organization}' } },
-    { subject: { type: 'invoice', id: '{user}' } },
-  ],
-  'subject.type': [],
-  'subject.relation': [
-    { subject: { type: 'group', id: '{group}', relation: 'member' } },
-    { subject: { type: 'organization', id: '{organization}', relation: 'member' } },
-  ],
+  subject: [
+    ...['group:{group}', 'group:{group}#member', 'organization:{organization}', 'invoice:{user}'],
+    { type: 'group', id: '{group}' },
+    { type: 'organization', id: '{organization}' },
+    { type: 'invoice', id: '{user}' },
+    { type: 'group', id: '{group}', relation: 'member' },
+    { type: 'organization', id: '{organization}', relation: 'member' },
+  ].map((subject) => ({ subject })),
   contextual_tuples: [{ contextual_tuples: ['{invoice}#viewer@group:{group}#member'] }],
   without_tuples: [{ without_tuples: ['{invoice}#viewer@user:{user}'] }],
   'contextual_tuples.object': TUPLES.map((tuple) => ({ contextual_tuples: [tuple] })),
@@ -86,6 +84,8 @@ const NAMED: { readonly [text: string]: readonly object[] } = {
   'model.app': [],
   'model.text': [],
   as_of: [],
+  // A place in the order of the caller's own resources.
+  after: [],
 }
 
 /** Each replay of the past gives its revisions other random ids. */
