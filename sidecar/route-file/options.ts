@@ -118,8 +118,8 @@ function readOrigins(reader: YamlReader, node: Node | null): ReadonlySet<string>
 function readTokenFrom(reader: YamlReader, node: Node | null, upgrades: boolean): TokenFrom | null {
   const members = node === null ? null : reader.members(node, 'token_from', TOKEN_FROM)
   if (members === null) return null
-  if (members.subprotocol === null && members.cookie === null && isMap(reader.resolve(node)))
-    reader.report(node, 'token_from needs subprotocol, cookie or both')
+  const given = reader.resolve(node)
+  if (isMap(given) && given.items.length === 0) reader.report(node, 'token_from needs subprotocol, cookie or both')
   const subprotocol = members.subprotocol !== null && reader.boolean(members.subprotocol, 'subprotocol') === true
   if (subprotocol && !upgrades) reader.report(members.subprotocol, 'subprotocol needs upgrade')
   const cookie = members.cookie === null ? null : reader.text(members.cookie, 'cookie')

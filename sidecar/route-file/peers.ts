@@ -203,7 +203,9 @@ function readOrigin(reader: YamlReader, node: Node): string | null {
   const url = URL.parse(text)
   const isOrigin = url !== null && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.username === ''
   if (isOrigin && url.search === '' && url.hash === '') return url.origin
-  reader.report(node, 'upstream must be an http or https URL without a path')
+  const isSocket = /^(unix:)?\//.test(text)
+  const way = isSocket ? '; for a unix socket: upstream: {url: http://localhost, socket: /path}' : ''
+  reader.report(node, `upstream must be an http or https URL without a path${way}`)
   return null
 }
 

@@ -66,7 +66,7 @@ export class YamlReader {
     const missing = new Set(Object.keys(keys).filter((name) => !found.some(({ key }) => key === name)))
     for (const { key, keyNode, value } of found) {
       const name = Object.hasOwn(keys, key) ? key : nearestName(key, missing)
-      if (name !== key) this.report(keyNode, unknownKey(what, key, name ?? nearestName(key, Object.keys(keys))))
+      if (name !== key) this.report(keyNode, unknownKey(what, key, name ?? knownAs(key, Object.keys(keys))))
       else if (value === null || isNull(value)) this.report(keyNode, `${key} must not be empty`)
       // A misspelt key counts as present, so that one typo is not reported twice.
       if (name === null) continue
@@ -147,6 +147,21 @@ const alternatives = (options: readonly string[]): string =>
 const isText = (value: unknown): value is string => typeof value === 'string'
 const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean'
 const isNull = (node: Node): node is Scalar<null> => isScalar(node) && node.value === null
+
+/** Names that other proxies have for members. */
+const ELSEWHERE: { readonly [key: string]: string } = {
+  headers: 'identity_headers',
+  set_headers: 'identity_headers',
+  set_request_headers: 'identity_headers',
+  timeout: 'upstream_headers_ms',
+  audiences: 'audience',
+  allowed_origins: 'origins',
+}
+
+function knownAs(key: string, names: readonly string[]): string | null {
+  const ours = Object.hasOwn(ELSEWHERE, key) ? ELSEWHERE[key] : undefined
+  return ours !== undefined && names.includes(ours) ? ours : nearestName(key, names)
+}
 
 function unknownKey(what: string, key: string, near: string | null): string {
   return `${what} has the unknown key ${JSON.stringify(key)}${near === null ? '' : `; did you mean ${near}?`}`

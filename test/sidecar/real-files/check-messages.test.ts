@@ -1,0 +1,125 @@
+/** What `check` says today about the files that people brought from other proxies, and that were once refused without a way out. */
+import { describe, expect, test } from 'vitest'
+import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
+import { fileWarnings } from '../../../sidecar/route-file/warnings.ts'
+import { routeFile } from '../support/harness.ts'
+
+const said = (routes: string, extra = '', change: (text: string) => string = (text) => text): string => {
+  const text = routeFile(routes, { extra }).replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1')
+  const { file, issues } = parseRouteFile(change(text))
+  return (file === null ? issues.map(({ line, message }) => `error ${line}: ${message}`) : fileWarnings(file)).join(
+    '\n',
+  )
+}
+const issuers = (list: string) => (text: string) => text.replace(/issuers: .*/, `issuers: ${list}`)
+const MEMBERS = 'GET /committees/{uid}/members/{m}: viewer committee:{uid}'
+const SEATS = 'GET /committees/b2b-org/{uid}/seats: auditor b2b_org:{uid}'
+
+describe('a file that was refused is valid', () => {
+  test.each<[string, string, string?, ((text: string) => string)?]>([
+    ['paths that overlap, and agree', `${MEMBERS}\nGET /committees/b2b-org/{uid}/members: viewer committee:b2b-org`],
+    [
+      'methods after a colon',
+      'POST /v1/operations/{id}:cancel: editor op:{id}\nPOST /v1/operations/{id}:delete: owner op:{id}',
+    ],
+    ['a host for each customer', 'GET /a: viewer site:{request.host}', 'hosts: ["*.app.example.com"]'],
+    ['a field of the application', 'GET /a: signed_in', 'identity_headers: {X-WEBAUTH-USER: {claims.email}}'],
+    ['a signed field', 'GET /a: signed_in', 'assertion: {header: X-Jwt, audience: a, keys_file: k}'],
+    ['pages of another origin', 'GET /a: signed_in', 'cors: {origins: ["https://spa.test"]}'],
+    ['a probe by address', 'GET /a: signed_in', 'probe_paths: [/healthz]'],
+    ['a path in the log', 'GET /a: signed_in', 'log: {path: full}'],
+    ['a bound of one body', 'POST /a: {check: "viewer a:{body.id}", body_bytes_max: 1000000}'],
+    ['a token of a page', 'GET /a: {check: signed_in, upgrade: [websocket], token_from: {subprotocol: true}}'],
+    ['a balancer that forwards TCP', 'GET /a: signed_in', 'trusted_proxies: [10.0.0.1]\nproxy_protocol: true'],
+    [
+      'two audiences',
+      'GET /a: signed_in',
+      '',
+      issuers('[{issuer: https://a.test, external: {subject_prefix: "p:", organizations: [a], audience: [old, new]}}]'),
+    ],
+    [
+      'tokens of workloads',
+      'GET /a: signed_in',
+      '',
+      issuers('[{issuer: https://a.test, external: {subject_prefix: "p:", organizations: [a], workloads: true}}]'),
+    ],
+  ])('%s', (_, routes, extra, change) => {
+    expect(said(routes, extra, change)).toBe('')
+  })
+})
+
+describe('a file names the way out', () => {
+  test.each<[string, string, string, string?, ((text: string) => string)?]>([
+    ['paths that overlap', 'both match /committees/b2b-org/members/seats', `${MEMBERS}\n${SEATS}`],
+    [
+      'calls of MCP',
+      'A route of the kind MCP',
+      'POST /mcp: {any: [{equals: {body.method: tools/list}}, {all: [{equals: {body.method: tools/call}}, "caller tool:{body.params.name}"]}]}',
+    ],
+    ['two parameters of a segment', 'a segment has one parameter at most', 'GET /a/{x}-{y}: signed_in'],
+    ['** in the middle', 'has ** before its end', 'GET /a/**/b: signed_in'],
+    ['a public alternative', 'public must be the only check of a route', 'GET /a: {any: [public, signed_in]}'],
+    [
+      'a star within a host',
+      'must be a host name without a port, or *. and one',
+      'GET /a: signed_in',
+      'hosts: ["a.*.test"]',
+    ],
+    ['preflights of the whole service', 'Set cors', 'GET /api/x: viewer doc:1\nOPTIONS /**: public'],
+    ['credentials for everybody', 'name the origins', 'GET /a: signed_in', 'cors: {origins: ["*"], credentials: true}'],
+    ['fields set as elsewhere', 'did you mean identity_headers?', 'GET /a: signed_in', 'set_headers: {X-User: a}'],
+    ['a time-out as elsewhere', 'did you mean upstream_headers_ms?', 'GET /a: {check: signed_in, timeout: 30s}'],
+    [
+      'a field of the sidecar',
+      'is set by the sidecar',
+      'GET /a: signed_in',
+      'identity_headers: {Authorization: {claims.a}}',
+    ],
+    [
+      'a token in the query',
+      'token_from has the unknown key "query"',
+      'GET /a: {check: signed_in, token_from: {query: a}}',
+    ],
+    ['a body beyond the bound', 'from 1 to 8388608', 'POST /a: {check: signed_in, body_bytes_max: 9000000}'],
+    [
+      'a log without paths',
+      'path must be one of full, without_query, omitted',
+      'GET /a: signed_in',
+      'log: {path: off}',
+    ],
+    ['one key of another list', 'did you mean issuers?', 'GET /a: {check: signed_in, issuer: https://as.test}'],
+    [
+      'a unix socket as an address',
+      'upstream: {url: http://localhost, socket: /path}',
+      'GET /a: signed_in',
+      '',
+      (text) => text.replace(/upstream: .*/, 'upstream: unix:/run/a.sock'),
+    ],
+    [
+      'one issuer twice',
+      'names an issuer twice',
+      'GET /a: signed_in',
+      '',
+      issuers('[{issuer: https://a.test}, {issuer: https://a.test}]'),
+    ],
+    [
+      'one provider of two names',
+      'say so by renamed_from',
+      'GET /a: signed_in',
+      '',
+      issuers(
+        `[${['old', 'new'].map((name) => `{issuer: https://${name}.test, external: {subject_prefix: "p:", organizations: [a]}}`).join(', ')}]`,
+      ),
+    ],
+    [
+      'keys over plain http',
+      'Name the public https address of the issuer, or give it TLS in the cluster',
+      'GET /a: signed_in',
+      '',
+      issuers('[{issuer: https://a.test, jwks_uri: "http://keycloak.svc:8080/certs"}]'),
+    ],
+    ['a nesting without end', 'nested more than 100 levels deep', `GET /a: ${'{all: ['.repeat(10_000)}`],
+  ])('with %s', (_, says, routes, extra, change) => {
+    expect(said(routes, extra, change)).toContain(says)
+  })
+})
