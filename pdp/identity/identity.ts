@@ -14,7 +14,7 @@ import { createPublicPages, type PublicPages } from './html/public-pages.ts'
 import { createKeyRing } from './issuer/keys/key-ring.ts'
 import { createSetSigner, createStatementSigner } from './issuer/keys/signing-keys.ts'
 import { createEvents, type Events } from './issuer/outbox-reader.ts'
-import { createBindings } from './issuer/tokens/bindings.ts'
+import { type Bindings, createBindings } from './issuer/tokens/bindings.ts'
 import { createExternalIssuers } from './issuer/tokens/external-issuers.ts'
 import { createIntrospection, type Introspection } from './issuer/tokens/introspection.ts'
 import { createResources } from './issuer/tokens/resources.ts'
@@ -83,15 +83,8 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     clock,
     revocations,
   })
-  const hook = createTokenHook({
-    sql,
-    appendJournal,
-    masterKeys,
-    fetch,
-    clock,
-    log,
-    onOutcome: deps.onHookOutcome ?? (() => undefined),
-  })
+  const onOutcome = deps.onHookOutcome ?? (() => undefined)
+  const hook = createTokenHook({ sql, appendJournal, masterKeys, fetch, clock, log, onOutcome })
   const external = createExternalIssuers(deps)
   const passkeys = createPasskeys({ issuer, sql, appendJournal, appendEvents, clock, log, revocations })
   const frameOf = createFrames(deps.branding, mountOf(deps.issuer), passkeys.isPossible)
@@ -124,19 +117,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     verifyProof,
   }
   let loading: Promise<Endpoints> | undefined
-  let collecting = false
-  async function collect(): Promise<void> {
-    if (collecting) return
-    collecting = true
-    try {
-      await bindings.collect()
-    } catch (err) {
-      log.warn({ event: 'identity_collection_failed', err })
-    }
-    collecting = false
-  }
-  const collector = setInterval(() => void collect(), COLLECT_EVERY_MS)
-  collector.unref()
+  const collector = startCollector(bindings, log)
 
   return {
     ...introspection,
@@ -183,6 +164,21 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       events.close()
     },
   }
+}
+
+/** Collects from time to time what no grant needs any more, one collection at a time. */
+function startCollector(bindings: Pick<Bindings, 'collect'>, log: IdentityDeps['log']): NodeJS.Timeout {
+  let collecting = false
+  return setInterval(async () => {
+    if (collecting) return
+    collecting = true
+    try {
+      await bindings.collect()
+    } catch (err) {
+      log.warn({ event: 'identity_collection_failed', err })
+    }
+    collecting = false
+  }, COLLECT_EVERY_MS).unref()
 }
 
 function createRoutes(

@@ -1,29 +1,18 @@
 /** Both stores give the names that lists choose from: distinct, in key order, page by page, of the snapshot's moment. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Store } from '../../pdp/engine/store/contract.ts'
-import { memoryStore } from '../../pdp/engine/store/memory/memory.ts'
-import { openPostgres } from '../../pdp/engine/store/postgres/postgres.ts'
 import { ENVIRONMENT } from '../../pdp/shared/domain/journal.ts'
 import type { NameSource } from '../../pdp/shared/domain/tuple.ts'
-import { openTestDatabase } from '../support/database.ts'
+import { STORES } from '../support/stores.ts'
 import { drop, given, grant, member, put } from '../support/tuples.ts'
 
-const stores: Record<string, () => Promise<{ store: Store; close(): Promise<void> }>> = {
-  memory: async () => ({ store: memoryStore(), close: async () => {} }),
-  postgres: async () => {
-    const database = await openTestDatabase()
-    const { store, close } = await openPostgres({ connectionString: database.connectionString, poolCountMax: 4 })
-    return { store, close: () => close().then(database.drop) }
-  },
-}
-
-describe.each(Object.keys(stores))('names in store %s', (name) => {
+describe.each(Object.entries(STORES))('names in store %s', (_, open) => {
   let store: Store
   let close: () => Promise<void>
   const names = (log: string, source: NameSource, after: string | null = null, countMax = 100) =>
     store.snapshot((at) => at.names(log, source, { after, countMax }))
   beforeAll(async () => {
-    ;({ store, close } = await (stores[name] ?? Promise.reject)())
+    ;({ store, close } = await open())
     await given(
       store,
       'acme',

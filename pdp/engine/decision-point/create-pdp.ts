@@ -77,8 +77,7 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
     tuplesPerCheckMax: tuplesMax = TUPLES_PER_CHECK_MAX,
     exists = () => Promise.resolve(true),
   } = options
-  if (app !== null && !isId(app)) throw new TypeError(`app ${quote(app)} is not an id`)
-  if (!Number.isInteger(tuplesMax) || tuplesMax < 1) throw new TypeError('tuplesPerCheckMax is not a positive integer')
+  assertOptions(app, tuplesMax)
   const compile = createModelCompiler()
   const turns = new EventLoopTurns()
   const parts: Parts = {
@@ -168,6 +167,11 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
       await store.close()
     },
   }
+}
+
+function assertOptions(app: string | null, tuplesMax: number): void {
+  if (app !== null && !isId(app)) throw new TypeError(`app ${quote(app)} is not an id`)
+  if (!Number.isInteger(tuplesMax) || tuplesMax < 1) throw new TypeError('tuplesPerCheckMax is not a positive integer')
 }
 
 /** Undefined while the manifests are not loaded. */

@@ -59,19 +59,15 @@ function recordAdapter(
   secrets: RecordSecrets,
 ): Adapter {
   const keyOf = (id: string): string => secrets.keyOf(kind, id)
-  const upsertWith = (event: IdentityEvent, row: Row): Promise<boolean> =>
-    sql.transaction(async (tx) => {
-      const stored = await upsert(tx, kind, row)
-      if (stored) await sessionEvents.append(tx, event)
-      return stored
-    })
-
+  async function upsertWith(tx: Queries, row: Row, event: IdentityEvent): Promise<boolean> {
+    const stored = await upsert(tx, kind, row)
+    if (stored) await sessionEvents.append(tx, event)
+    return stored
+  }
   async function find(column: 'id' | 'uid' | 'user_code', value: string): Promise<AdapterPayload | undefined> {
     // No text column holds U+0000, and PostgreSQL fails when it is asked for one.
     if (value.includes('\0')) return undefined
-    const wanted = { id: (id: string) => [keyOf(id)], uid: (uid: string) => [uid], user_code: secrets.userCodesOf }[
-      column
-    ](value)
+    const wanted = column === 'id' ? [keyOf(value)] : column === 'uid' ? [value] : secrets.userCodesOf(value)
     const [row] = await sql.query<RecordRow>(
       `select id, payload, extract(epoch from consumed_at)::int as consumed,
          extract(epoch from now() - consumed_at)::float8 * 1000 as "ageMs"
@@ -84,8 +80,8 @@ function recordAdapter(
     if (payload === null) return undefined
     return {
       ...payload,
-      ...(column === 'id' ? { jti: value } : {}),
-      ...(row.consumed === null ? {} : { consumed: row.consumed }),
+      ...(column === 'id' && { jti: value }),
+      ...(row.consumed !== null && { consumed: row.consumed }),
     }
   }
 
@@ -99,10 +95,9 @@ function recordAdapter(
       const userCode = code === null ? null : secrets.userCodeOf(code)
       const row = { ...record, payload, text: record.payload, userCode }
       const event = kind === SESSION ? sessionEvents.take(member(payload, 'uid')) : null
-      const stored = event === null ? await upsert(sql, kind, row) : await upsertWith(event, row)
-      if (!stored && kind === REPLAY) {
-        throw new UsedBeforeError('remembered already')
-      }
+      const stored =
+        event === null ? await upsert(sql, kind, row) : await sql.transaction((tx) => upsertWith(tx, row, event))
+      if (!stored && kind === REPLAY) throw new UsedBeforeError('remembered already')
     },
     find: (id) => find('id', id),
     findByUid: (uid) => find('uid', uid),

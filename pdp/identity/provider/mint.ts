@@ -49,20 +49,11 @@ export type Mint = {
 }
 
 export function createMint(deps: MintDeps): Mint {
-  const { bindings, log } = deps
+  const { log } = deps
   // Per token, not per request, and gone with it.
   const provenances = new WeakMap<Token, Provenance>()
   const claimSourcesOf = new WeakMap<Token, ClaimSources>()
   const values = new WeakMap<Token, string>()
-
-  async function bindingOf(token: Minted): Promise<Binding | null> {
-    if (token.grantId === undefined) return null
-    const binding = await bindings.find(token.grantId)
-    if (binding === null) throw new errors.InvalidGrant('the grant is bound to nothing')
-    const isFirst = token.gty?.endsWith('refresh_token') !== true
-    if (isFirst && token.jkt !== undefined && !binding.senderConstrained) await bindings.constrain(token.grantId)
-    return binding
-  }
 
   return {
     describe: (token, provenance) => void provenances.set(token, provenance),
@@ -70,7 +61,7 @@ export function createMint(deps: MintDeps): Mint {
       const provenance = provenances.get(minting) ?? {}
       const token = readToken(minting)
       const [binding, owner] = await Promise.all([
-        bindingOf(token),
+        bindingOf(deps.bindings, token),
         token.aud === deps.issuer ? null : deps.resources.owner(token.aud),
       ])
       const organization = binding === null ? (provenance.organization ?? null) : binding.organization
@@ -119,6 +110,15 @@ export function createMint(deps: MintDeps): Mint {
       }
     },
   }
+}
+
+async function bindingOf(bindings: Bindings, token: Minted): Promise<Binding | null> {
+  if (token.grantId === undefined) return null
+  const binding = await bindings.find(token.grantId)
+  if (binding === null) throw new errors.InvalidGrant('the grant is bound to nothing')
+  const isFirst = token.gty?.endsWith('refresh_token') !== true
+  if (isFirst && token.jkt !== undefined && !binding.senderConstrained) await bindings.constrain(token.grantId)
+  return binding
 }
 
 /**

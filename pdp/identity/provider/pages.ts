@@ -5,7 +5,7 @@ import type { Directory } from '../../engine/store/directory.ts'
 import { createAttempts } from '../../shared/base/attempts.ts'
 import { unescapeHtml } from '../../shared/base/html.ts'
 import { errorPage, type Trouble, troubleOf } from '../html/error-page.ts'
-import { type FrameOf, frameIn, nameOf } from '../html/frame.ts'
+import { type Frame, type FrameOf, frameIn, nameOf } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'
 import type { ClientOf } from '../limits/limit-address.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
@@ -57,52 +57,143 @@ export type ProviderPages = {
   install(provider: Provider): void
 }
 
-export function createProviderPages(deps: {
+type PagesDeps = {
   readonly issuer: string
   readonly clientOf: ClientOf
   readonly frameOf: FrameOf
   readonly directory: Pick<Directory, 'activeMemberships'>
   readonly clock: () => number
-}): ProviderPages {
-  const { issuer, clientOf, frameOf, directory, clock } = deps
-  const frame = (ctx: Context) => frameIn(frameOf, ctx)
+}
+
+export function createProviderPages(deps: PagesDeps): ProviderPages {
+  const { frameOf } = deps
+  const device = createDevicePages(deps)
+  const logout = createLogoutPages(deps)
+  return {
+    features: { deviceFlow: device.feature, rpInitiatedLogout: logout.feature },
+    renderError(ctx, { error: code, error_description: detail = '' }, error) {
+      const usual = error instanceof errors.SessionNotFound ? 'expired' : troubleOf(code)
+      const { [ctx.path]: more = {} } = usual === 'application' ? ON_SIGN_OUT : {}
+      send(ctx, errorPage(frameIn(frameOf, ctx), { trouble: usual, code, detail, ...more }))
+    },
+    install(provider) {
+      device.install(provider)
+      logout.install(provider)
+    },
+  }
+}
+
+function createDevicePages({ issuer, clientOf, frameOf, directory, clock }: PagesDeps) {
+  const action = urlOf(issuer, PATHS.device)
   const wrongCodes = createAttempts({ ...WRONG_CODES, clock })
   /** A person, or the address of those who are not signed in: nobody else is kept away. */
-  const guesserOf = ({ accountId }: Pick<Session, 'accountId'>, { req }: Pick<Context, 'req'>): string =>
+  const guesserOf = ({ req }: Pick<Context, 'req'>, { accountId }: Pick<Session, 'accountId'>): string =>
     accountId === undefined ? `address ${clientOf(req)}` : `person ${accountId}`
-  const action = urlOf(issuer, PATHS.device)
+
+  function askForCode(ctx: Context, problem: CodeProblem | null): void {
+    send(ctx, deviceCodePage(frameIn(frameOf, ctx), { action, xsrf: xsrfOf(requireSession(ctx.oidc)), problem }))
+  }
+  async function confirmCode(
+    ctx: Context,
+    { client, userCode, params }: { client: Client; userCode: string; params: Params },
+  ): Promise<void> {
+    const session = requireSession(ctx.oidc)
+    const view = {
+      ...{ action, xsrf: xsrfOf(session), userCode, clientName: nameOf(client) },
+      scopes: commonScopes(client.portcullis_scope, params.scope),
+      organization: await shownName(directory, session, params.organization ?? client.portcullis_organization),
+    }
+    const uiLocales = paramsOf(ctx.oidc).ui_locales ?? params.ui_locales
+    send(ctx, deviceConfirmPage(frameOf(ctx.req, { client, uiLocales }), view))
+  }
+  /** Confirms the code that came with the address (RFC 8628 section 3.3.1); oidc-provider would send it on by a script. */
+  async function confirmAtOnce(provider: Provider, ctx: Context, userCode: string): Promise<void> {
+    const normalized = userCode.toUpperCase().replace(/\W/g, '')
+    const code = await provider.DeviceCode.findByUserCode(normalized, { ignoreExpiration: true })
+    const client = code?.clientId === undefined ? undefined : await provider.Client.find(code.clientId)
+    if (code === undefined || client === undefined) {
+      wrongCodes.take(guesserOf(ctx, requireSession(ctx.oidc)))
+      return askForCode(ctx, 'wrong')
+    }
+    const isUsed = code.error !== undefined || code.accountId !== undefined || code.inFlight === true
+    if (code.isExpired || isUsed) return askForCode(ctx, code.isExpired ? 'expired' : 'used')
+    return confirmCode(ctx, { client, userCode: normalized.replace(/^.{4}/, '$&-'), params: paramsOf(code) })
+  }
+
+  const feature: ProviderPages['features']['deviceFlow'] = {
+    enabled: true,
+    charset: 'base-20',
+    mask: '****-****',
+    deviceInfo: () => ({}),
+    userCodeInputSource: (ctx: Context, _form: string, out: object | undefined, error: CodeError | undefined) => {
+      if (error?.name === 'NotFoundError') wrongCodes.take(guesserOf(ctx, requireSession(ctx.oidc)))
+      askForCode(ctx, codeProblem(out, error))
+    },
+    userCodeConfirmSource: (ctx: Context, _form: string, client: Client, _info: object, userCode: string) =>
+      confirmCode(ctx, { client, userCode, params: paramsOf(ctx.oidc.entities.DeviceCode ?? {}) }),
+    successSource: (ctx: Context) => send(ctx, deviceDonePage(frameIn(frameOf, ctx))),
+  }
+  return {
+    feature,
+    install: (provider: Provider) =>
+      provider.use(async (koa, next) => {
+        const ctx = contextOf(koa)
+        if (ctx.path !== PATHS.device) return next()
+        const given = ctx.method === 'POST' ? null : ctx.query.user_code
+        if (given === undefined) return next()
+        const session = await provider.Session.get(provider.createContext(ctx.req, ctx.res))
+        const guesser = guesserOf(ctx, session)
+        if (!wrongCodes.take(guesser)) return refuseGuess(ctx, frameIn(frameOf, ctx), action)
+        wrongCodes.giveBack(guesser)
+        // Without a state, the session that the form was shown in is over.
+        if (given === null) return session.state === undefined ? restart(ctx, action) : next()
+        ctx.query = {}
+        await next()
+        if (ctx.status === STATUS.shown) await confirmAtOnce(provider, ctx, String(given))
+      }),
+  }
+}
+
+function commonScopes(of: string | undefined, asked: string | undefined): readonly string[] {
+  const also = splitScope(asked)
+  return splitScope(of).filter((scope) => also.includes(scope))
+}
+
+function refuseGuess(ctx: Context, frame: Frame, action: string): void {
+  ctx.status = STATUS.tooMany
+  ctx.set('retry-after', String(WRONG_CODES.windowMs / 1_000))
+  send(ctx, deviceCodePage(frame, { action, xsrf: '', problem: 'tooMany' }))
+}
+
+function restart(ctx: Context, action: string): void {
+  ctx.status = STATUS.seeOther
+  ctx.set('location', action)
+  ctx.set('cache-control', 'no-store')
+}
+
+/** Its name is for its members; anybody else sees the id that the device has sent. */
+async function shownName(
+  directory: PagesDeps['directory'],
+  { accountId }: Session,
+  id: string | null,
+): Promise<string | null> {
+  if (id === null || accountId === undefined) return id
+  const theirs = await directory.activeMemberships(accountId)
+  return theirs.find(({ organization }) => organization.id === id)?.organization.name ?? id
+}
+
+function createLogoutPages({ issuer, frameOf }: PagesDeps) {
+  const frame = (ctx: Context) => frameIn(frameOf, ctx)
   const confirm = urlOf(issuer, PATHS.logoutConfirm)
   // A form that it sends elsewhere is an authorization response by form_post.
   const toOurselves = `action="${confirm}"`
-  const features: ProviderPages['features'] = {
-    deviceFlow: {
-      enabled: true,
-      charset: 'base-20',
-      mask: '****-****',
-      deviceInfo: () => ({}),
-      userCodeInputSource: (ctx: Context, _form: string, out: object | undefined, error: CodeError | undefined) => {
-        if (error?.name === 'NotFoundError') wrongCodes.take(guesserOf(requireSession(ctx.oidc), ctx))
-        const problem = codeProblem(out, error)
-        send(ctx, deviceCodePage(frame(ctx), { action, xsrf: xsrfOf(requireSession(ctx.oidc)), problem }))
-      },
-      userCodeConfirmSource: (ctx: Context, _form: string, client: Client, _info: object, userCode: string) =>
-        confirmCode(ctx, { client, userCode, params: paramsOf(ctx.oidc.entities.DeviceCode ?? {}) }),
-      successSource: (ctx: Context) => send(ctx, deviceDonePage(frame(ctx))),
+  const feature: ProviderPages['features']['rpInitiatedLogout'] = {
+    enabled: true,
+    logoutSource: async (ctx: Context) => {
+      if (isHintOfSession(ctx)) return endSession(ctx)
+      send(ctx, logoutPage(frame(ctx), { action: confirm, xsrf: xsrfOf(requireSession(ctx.oidc)) }))
     },
-    rpInitiatedLogout: {
-      enabled: true,
-      logoutSource: async (ctx: Context) => {
-        if (isHintOfSession(ctx)) return endSession(ctx)
-        const xsrf = xsrfOf(requireSession(ctx.oidc))
-        send(ctx, logoutPage(frame(ctx), { action: urlOf(issuer, PATHS.logoutConfirm), xsrf }))
-      },
-      postLogoutSuccessSource: (ctx: Context) => send(ctx, signedOutPage(frame(ctx))),
-    },
-  }
-  function refuseGuess(ctx: Context): void {
-    ctx.status = STATUS.tooMany
-    ctx.set('retry-after', String(WRONG_CODES.windowMs / 1_000))
-    send(ctx, deviceCodePage(frame(ctx), { action, xsrf: '', problem: 'tooMany' }))
+    postLogoutSuccessSource: (ctx: Context) => send(ctx, signedOutPage(frame(ctx))),
   }
 
   function formPost(ctx: Context, made: string): Page {
@@ -116,75 +207,9 @@ export function createProviderPages(deps: {
     return formPostPage(frameOf(ctx.req, { client, uiLocales }), { action: target, fields })
   }
 
-  function restart(ctx: Context): void {
-    ctx.status = STATUS.seeOther
-    ctx.set('location', action)
-    ctx.set('cache-control', 'no-store')
-  }
-
-  /** Confirms the code that came with the address (RFC 8628 section 3.3.1); oidc-provider would send it on by a script. */
-  async function confirmAtOnce(provider: Provider, ctx: Context, userCode: string): Promise<void> {
-    const xsrf = xsrfOf(requireSession(ctx.oidc))
-    const normalized = userCode.toUpperCase().replace(/\W/g, '')
-    const code = await provider.DeviceCode.findByUserCode(normalized, { ignoreExpiration: true })
-    const client = code?.clientId === undefined ? undefined : await provider.Client.find(code.clientId)
-    if (code === undefined || client === undefined) {
-      wrongCodes.take(guesserOf(requireSession(ctx.oidc), ctx))
-      return send(ctx, deviceCodePage(frame(ctx), { action, xsrf, problem: 'wrong' }))
-    }
-    const isUsed = code.error !== undefined || code.accountId !== undefined || code.inFlight === true
-    if (code.isExpired || isUsed) {
-      return send(ctx, deviceCodePage(frame(ctx), { action, xsrf, problem: code.isExpired ? 'expired' : 'used' }))
-    }
-    const shown = `${normalized.slice(0, 4)}-${normalized.slice(4)}`
-    return confirmCode(ctx, { client, userCode: shown, params: paramsOf(code) })
-  }
-
-  async function confirmCode(
-    ctx: Context,
-    { client, userCode, params }: { client: Client; userCode: string; params: Params },
-  ): Promise<void> {
-    const session = requireSession(ctx.oidc)
-    const asked = splitScope(params.scope)
-    const view = {
-      ...{ action, xsrf: xsrfOf(session), userCode, clientName: nameOf(client) },
-      scopes: splitScope(client.portcullis_scope).filter((scope) => asked.includes(scope)),
-      organization: await organizationOf(session, params.organization ?? client.portcullis_organization),
-    }
-    const uiLocales = paramsOf(ctx.oidc).ui_locales ?? params.ui_locales
-    send(ctx, deviceConfirmPage(frameOf(ctx.req, { client, uiLocales }), view))
-  }
-
-  /** Its name is for its members; anybody else sees the id that the device has sent. */
-  async function organizationOf({ accountId }: Session, id: string | null): Promise<string | null> {
-    if (id === null || accountId === undefined) return id
-    const theirs = await directory.activeMemberships(accountId)
-    return theirs.find(({ organization }) => organization.id === id)?.organization.name ?? id
-  }
-
   return {
-    features,
-    renderError(ctx, { error: code, error_description: detail = '' }, error) {
-      const usual = error instanceof errors.SessionNotFound ? 'expired' : troubleOf(code)
-      const { [ctx.path]: more = {} } = usual === 'application' ? ON_SIGN_OUT : {}
-      send(ctx, errorPage(frame(ctx), { trouble: usual, code, detail, ...more }))
-    },
-    install(provider) {
-      provider.use(async (koa, next) => {
-        const ctx = contextOf(koa)
-        if (ctx.path !== PATHS.device) return next()
-        const given = ctx.method === 'POST' ? null : ctx.query.user_code
-        if (given === undefined) return next()
-        const session = await provider.Session.get(provider.createContext(ctx.req, ctx.res))
-        const guesser = guesserOf(session, ctx)
-        if (!wrongCodes.take(guesser)) return refuseGuess(ctx)
-        wrongCodes.giveBack(guesser)
-        // Without a state, the session that the form was shown in is over.
-        if (given === null) return session.state === undefined ? restart(ctx) : next()
-        ctx.query = {}
-        await next()
-        if (ctx.status === STATUS.shown) await confirmAtOnce(provider, ctx, String(given))
-      })
+    feature,
+    install: (provider: Provider) =>
       provider.use(async (koa, next) => {
         const ctx = contextOf(koa)
         await next()
@@ -193,8 +218,7 @@ export function createProviderPages(deps: {
         const xsrf = xsrfOf(requireSession(ctx.oidc))
         const isHandOver = ctx.path !== PATHS.logout
         send(ctx, handOverPage(frame(ctx), { action: confirm, xsrf, isHandOver }))
-      })
-    },
+      }),
   }
 }
 

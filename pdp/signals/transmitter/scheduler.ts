@@ -75,13 +75,11 @@ export function createScheduler(deps: {
     if (waits.wake(id) || closed) return
     if (entries.get(id)?.row.endpointUrl !== null) rounds.begin(id, isFailing)
   }
-  const follow = createFollower(feed, {
-    onRestored: () => entries.forget(),
-    onEvent(event) {
-      // After a failure the sweep says when.
-      for (const { row } of entries.announce(event)) if (row.attemptsCount === 0) wake(row.id)
-    },
-  })
+  function announce(event: OutboxRow): void {
+    // After a failure the sweep says when.
+    for (const { row } of entries.announce(event)) if (row.attemptsCount === 0) wake(row.id)
+  }
+  const follow = createFollower(feed, { onEvent: announce, onRestored: entries.forget })
   const warn = (err: unknown): void => log.warn({ event: 'signals_not_read', err })
   const unsubscribe = feed.subscribe(() => void follow().catch(warn))
 

@@ -40,21 +40,24 @@ export function createOutbox(call: StreamCall, holding: Pick<Holding, 'take' | '
   const flushSoon = onceATick(flush)
   const isFull = (): boolean => openCount >= OPEN_QUESTIONS_MAX || held.bytes() >= STREAM_BYTES_MAX
   const resumeIfRoom = (): void => void (isFull() || call.resume())
+  call.on('drain', flushSoon)
 
-  function flush(): void {
-    if (held.isClosed() || call.writableNeedDrain) return // goes on at 'drain'
-    openCount -= ready.length
+  function drain(): readonly Weighed[] {
     const answers = [...ready, ...updates.values()]
     ready = []
     updates.clear()
-    for (const message of messagesOf(answers)) {
+    return answers
+  }
+  function flush(): void {
+    if (held.isClosed() || call.writableNeedDrain) return // goes on at 'drain'
+    openCount -= ready.length
+    for (const message of messagesOf(drain())) {
       const sent = held.send(message.weight)
       call.write(message.answers, () => void (sent() && resumeIfRoom()))
     }
     if (ending && openCount === 0) call.end()
     else resumeIfRoom()
   }
-
   function add(id: number, outcome: AnswerOrError, keep: (answer: Weighed) => void): boolean {
     if (held.isClosed()) return true
     const answer = held.weighed(id, outcome)
@@ -62,13 +65,11 @@ export function createOutbox(call: StreamCall, holding: Pick<Holding, 'take' | '
     flushSoon()
     return answer.outcome === outcome
   }
-
   function cancelUpdate(id: number): void {
     held.give(updates.get(id)?.weight ?? 0)
     updates.delete(id)
   }
 
-  call.on('drain', flushSoon)
   return {
     expect(weight) {
       openCount += 1
@@ -95,10 +96,8 @@ export function createOutbox(call: StreamCall, holding: Pick<Holding, 'take' | '
       flushSoon()
     },
     clear() {
-      if (!held.isClosed()) for (const { weight } of [...ready, ...updates.values()]) held.give(weight)
+      for (const { weight } of drain()) if (!held.isClosed()) held.give(weight)
       held.close()
-      ready = []
-      updates.clear()
     },
   }
 }

@@ -7,7 +7,7 @@ import type { AskedSubject, Pdp } from '../../../../pdp/shared/domain/decision.t
 import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import type { Manifest } from '../../../../pdp/shared/domain/manifest.ts'
 import { user } from '../../../../pdp/shared/domain/subjects.ts'
-import { remoteMemoryStore } from '../../../support/cached.ts'
+import { remoteMemoryStore } from '../../../support/stores.ts'
 import { given, grant, put } from '../../../support/tuples.ts'
 
 const MANIFEST: Manifest = {

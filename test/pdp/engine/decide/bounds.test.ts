@@ -8,7 +8,7 @@ import type { Change } from '../../../../pdp/shared/domain/change.ts'
 import type { Pdp } from '../../../../pdp/shared/domain/decision.ts'
 import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { user } from '../../../../pdp/shared/domain/subjects.ts'
-import { remoteMemoryStore } from '../../../support/cached.ts'
+import { remoteMemoryStore } from '../../../support/stores.ts'
 import { given, grant, member, put } from '../../../support/tuples.ts'
 
 const MODEL = `model

@@ -5,7 +5,7 @@ import { SET_ROWS_MAX } from '../../../../pdp/engine/store/contract.ts'
 import type { Change } from '../../../../pdp/shared/domain/change.ts'
 import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { user } from '../../../../pdp/shared/domain/subjects.ts'
-import { remoteMemoryStore } from '../../../support/cached.ts'
+import { remoteMemoryStore } from '../../../support/stores.ts'
 import { gate, given, grant, put, renamed } from '../../../support/tuples.ts'
 
 describe('an answer', () => {

@@ -2,13 +2,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/engine/decision-point/create-pdp.ts'
 import type { Store } from '../../../../pdp/engine/store/contract.ts'
-import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
-import { openPostgres } from '../../../../pdp/engine/store/postgres/postgres.ts'
 import type { Pdp } from '../../../../pdp/shared/domain/decision.ts'
 import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { user } from '../../../../pdp/shared/domain/subjects.ts'
-import { remoteMemoryStore } from '../../../support/cached.ts'
-import { openTestDatabase } from '../../../support/database.ts'
+import { remoteMemoryStore, STORES } from '../../../support/stores.ts'
 import { drop, given, grant, put, putIf } from '../../../support/tuples.ts'
 
 const MODEL = `model
@@ -88,23 +85,14 @@ const TUPLES = [
   putIf('doc:past#until@user:ann', 'current', { end: '2001-01-01T00:00:00Z' }),
 ]
 
-type Opened = { readonly store: Store; close(): Promise<unknown> }
-const STORES: Record<string, () => Promise<Opened>> = {
-  memory: async () => ({ store: memoryStore(), close: async () => undefined }),
-  'a cache': async () => ({ store: remoteMemoryStore(), close: async () => undefined }),
-  postgres: async () => {
-    const database = await openTestDatabase()
-    const { store, close } = await openPostgres({ connectionString: database.connectionString, poolCountMax: 4 })
-    return { store, close: () => close().then(database.drop) }
-  },
-}
+const OPENERS = { ...STORES, 'a cache': async () => ({ store: remoteMemoryStore(), close: async () => undefined }) }
 
-describe.each(Object.keys(STORES))('on %s', (name) => {
+describe.each(Object.entries(OPENERS))('on %s', (_, open) => {
   let store: Store
   let pdp: Pdp
   let close: () => Promise<unknown>
   beforeAll(async () => {
-    ;({ store, close } = await (STORES[name] ?? Promise.reject)())
+    ;({ store, close } = await open())
     await given(store, ENVIRONMENT, { kind: 'manifest', manifest })
     await given(store, 'acme', ...TUPLES)
     pdp = createPdp({ store, app: 'docs' })

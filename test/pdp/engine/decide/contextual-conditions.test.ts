@@ -7,8 +7,8 @@ import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
 import type { ContextualTuple, Pdp } from '../../../../pdp/shared/domain/decision.ts'
 import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { user } from '../../../../pdp/shared/domain/subjects.ts'
-import { remoteMemoryStore } from '../../../support/cached.ts'
 import { effort } from '../../../support/effort.ts'
+import { remoteMemoryStore } from '../../../support/stores.ts'
 import { given, member, put, putIf } from '../../../support/tuples.ts'
 
 const model = `model

@@ -6,7 +6,7 @@ import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
 import type { AskedSubject, Pdp } from '../../../../pdp/shared/domain/decision.ts'
 import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { user } from '../../../../pdp/shared/domain/subjects.ts'
-import { remoteMemoryStore } from '../../../support/cached.ts'
+import { remoteMemoryStore } from '../../../support/stores.ts'
 import { given, member, PARADOX, put, putIf } from '../../../support/tuples.ts'
 
 const MODEL = `model

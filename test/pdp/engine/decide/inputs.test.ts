@@ -21,9 +21,9 @@ import type { Manifest } from '../../../../pdp/shared/domain/manifest.ts'
 import { revocationKey } from '../../../../pdp/shared/domain/revocation.ts'
 import { service, user } from '../../../../pdp/shared/domain/subjects.ts'
 import { type Edit, plantSource } from '../../../consistency/mistakes.ts'
-import { remoteMemoryStore } from '../../../support/cached.ts'
 import { openTestDatabase } from '../../../support/database.ts'
 import { LONG } from '../../../support/effort.ts'
+import { remoteMemoryStore } from '../../../support/stores.ts'
 import { context, gate, given, grant, organization, put, putIf, tuple } from '../../../support/tuples.ts'
 
 /** Whatever a request is made of: one that is new has no case below, which does not compile. */

@@ -16,8 +16,8 @@ import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { user } from '../../../../pdp/shared/domain/subjects.ts'
 import { createJudge } from '../../../differential/judge.ts'
 import { randomWorld } from '../../../differential/worlds.ts'
-import { remoteMemoryStore } from '../../../support/cached.ts'
 import { effort } from '../../../support/effort.ts'
+import { remoteMemoryStore } from '../../../support/stores.ts'
 import { given, member, put, tuple } from '../../../support/tuples.ts'
 
 test('in random models the subject’s side leaves out no resource that the reference allows', async () => {

@@ -2,8 +2,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../pdp/engine/decision-point/create-pdp.ts'
 import type { Store } from '../../../../pdp/engine/store/contract.ts'
-import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
-import { openPostgres } from '../../../../pdp/engine/store/postgres/postgres.ts'
 import type {
   ListPage,
   ListResourcesRequest,
@@ -12,18 +10,9 @@ import type {
 } from '../../../../pdp/shared/domain/decision.ts'
 import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { service, user } from '../../../../pdp/shared/domain/subjects.ts'
-import { openTestDatabase } from '../../../support/database.ts'
+import { STORES } from '../../../support/stores.ts'
 import { drop, given, grant, member, organization, PARADOX, put } from '../../../support/tuples.ts'
 
-type Opened = { store: Store; close(): Promise<void> }
-const stores: Record<string, () => Promise<Opened>> = {
-  memory: async () => ({ store: memoryStore(), close: async () => {} }),
-  postgres: async () => {
-    const database = await openTestDatabase()
-    const { store, close } = await openPostgres({ connectionString: database.connectionString, poolCountMax: 4 })
-    return { store, close: () => close().then(database.drop) }
-  },
-}
 const MODEL = `model
   schema 1.1
 type folder
@@ -44,7 +33,7 @@ const manifest = {
   model: MODEL,
 }
 
-describe.each(Object.keys(stores))('lists on %s', (name) => {
+describe.each(Object.entries(STORES))('lists on %s', (name, open) => {
   let store: Store
   let pdp: Pdp
   let close: () => Promise<void>
@@ -54,7 +43,7 @@ describe.each(Object.keys(stores))('lists on %s', (name) => {
     pdp.listSubjects({ organization: 'acme', resource: 'doc:1', relation: 'viewer', type: 'user', ...more })
 
   beforeEach(async () => {
-    ;({ store, close } = await (stores[name] ?? Promise.reject)())
+    ;({ store, close } = await open())
     pdp = createPdp({ store })
     await given(store, ENVIRONMENT, { kind: 'manifest', manifest }, organization('acme'))
   })

@@ -6,7 +6,6 @@ import type { Store } from '../../../../pdp/engine/store/contract.ts'
 import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
 import type { Pdp, Subject, TokenMemberships } from '../../../../pdp/shared/domain/decision.ts'
 import type { Tuple } from '../../../../pdp/shared/domain/tuple.ts'
-import { remoteMemoryStore } from '../../../support/cached.ts'
 import { effort } from '../../../support/effort.ts'
 import {
   CHECKS,
@@ -23,6 +22,7 @@ import {
   written,
 } from '../../../support/property-worlds.ts'
 import { referenceAnswer } from '../../../support/reference.ts'
+import { remoteMemoryStore } from '../../../support/stores.ts'
 import { context, tuple } from '../../../support/tuples.ts'
 
 const clock = (): number => NOW

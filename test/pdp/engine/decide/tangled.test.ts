@@ -11,9 +11,9 @@ import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
 import type { Pdp, PermissionResult } from '../../../../pdp/shared/domain/decision.ts'
 import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { user } from '../../../../pdp/shared/domain/subjects.ts'
-import { remoteMemoryStore } from '../../../support/cached.ts'
 import { effort } from '../../../support/effort.ts'
 import { type Rules, referenceAnswer, type World } from '../../../support/reference.ts'
+import { remoteMemoryStore } from '../../../support/stores.ts'
 import { given, put, tuple } from '../../../support/tuples.ts'
 
 const limit = { code: 'evaluation_limit' }

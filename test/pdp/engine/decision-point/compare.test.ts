@@ -5,7 +5,7 @@ import { createPdp } from '../../../../pdp/engine/decision-point/create-pdp.ts'
 import type { EmbeddedPdp } from '../../../../pdp/engine/decision-point/embedded.ts'
 import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
 import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
-import { remoteMemoryStore } from '../../../support/cached.ts'
+import { remoteMemoryStore } from '../../../support/stores.ts'
 import { given, organization, put, tuple } from '../../../support/tuples.ts'
 
 const model = (viewer: string): string =>

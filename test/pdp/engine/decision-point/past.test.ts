@@ -7,8 +7,8 @@ import { memoryStore } from '../../../../pdp/engine/store/memory/memory.ts'
 import type { Pdp } from '../../../../pdp/shared/domain/decision.ts'
 import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { user } from '../../../../pdp/shared/domain/subjects.ts'
-import { remoteMemoryStore } from '../../../support/cached.ts'
 import { CHECKS, deleted, worlds, writeWorld, written } from '../../../support/property-worlds.ts'
+import { remoteMemoryStore } from '../../../support/stores.ts'
 import { context, drop, given, organization, put } from '../../../support/tuples.ts'
 
 async function allowed(pdp: Pdp, asOfMs?: number): Promise<readonly string[]> {

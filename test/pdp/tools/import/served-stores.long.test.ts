@@ -16,7 +16,7 @@ import {
   type StoreFile,
   type StoreTest,
 } from '../../../../pdp/tools/model-test/store-file.ts'
-import { remoteMemoryStore } from '../../../support/cached.ts'
+import { remoteMemoryStore } from '../../../support/stores.ts'
 
 const SAMPLES = new URL('../../../../../shared/models/openfga-sample-stores/', import.meta.url).pathname
 const ORGANIZATION = 'acme'

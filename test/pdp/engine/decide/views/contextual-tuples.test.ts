@@ -12,8 +12,8 @@ import type { Manifest } from '../../../../../pdp/shared/domain/manifest.ts'
 import { user } from '../../../../../pdp/shared/domain/subjects.ts'
 import type { Tuple } from '../../../../../pdp/shared/domain/tuple.ts'
 import { type Edit, plantSource } from '../../../../consistency/mistakes.ts'
-import { remoteMemoryStore } from '../../../../support/cached.ts'
 import { LONG } from '../../../../support/effort.ts'
+import { remoteMemoryStore } from '../../../../support/stores.ts'
 import { given, grant, member, put, tuple } from '../../../../support/tuples.ts'
 
 const MANIFEST: Manifest = {

@@ -7,7 +7,6 @@ import type { ContextualTuple, Pdp } from '../../../../../pdp/shared/domain/deci
 import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { user } from '../../../../../pdp/shared/domain/subjects.ts'
 import type { Tuple } from '../../../../../pdp/shared/domain/tuple.ts'
-import { remoteMemoryStore } from '../../../../support/cached.ts'
 import {
   CHECKS,
   NOW,
@@ -17,6 +16,7 @@ import {
   writeWorld,
   written,
 } from '../../../../support/property-worlds.ts'
+import { remoteMemoryStore } from '../../../../support/stores.ts'
 import { context, given, organization, put, tuple } from '../../../../support/tuples.ts'
 
 const clock = (): number => NOW

@@ -7,7 +7,7 @@ import type { Store } from '../../../../../pdp/engine/store/contract.ts'
 import { memoryStore } from '../../../../../pdp/engine/store/memory/memory.ts'
 import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { user } from '../../../../../pdp/shared/domain/subjects.ts'
-import { remoteMemoryStore } from '../../../../support/cached.ts'
+import { remoteMemoryStore } from '../../../../support/stores.ts'
 import { drop, given, put } from '../../../../support/tuples.ts'
 
 const MODEL = `model

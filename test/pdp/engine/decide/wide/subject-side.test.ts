@@ -15,8 +15,8 @@ import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { user } from '../../../../../pdp/shared/domain/subjects.ts'
 import { createJudge } from '../../../../differential/judge.ts'
 import { randomWorld } from '../../../../differential/worlds.ts'
-import { remoteMemoryStore } from '../../../../support/cached.ts'
 import { effort } from '../../../../support/effort.ts'
+import { remoteMemoryStore } from '../../../../support/stores.ts'
 import { given, member, put, tuple } from '../../../../support/tuples.ts'
 
 /** As if one parent or userset were as many as can be gone through. */

@@ -1,13 +1,10 @@
 /** A relation with 100,000 parents and a set of 100,000 usersets are asked from the subject's side, in memory and on PostgreSQL. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../../pdp/engine/decision-point/create-pdp.ts'
-import type { Store } from '../../../../../pdp/engine/store/contract.ts'
-import { memoryStore } from '../../../../../pdp/engine/store/memory/memory.ts'
-import { openPostgres } from '../../../../../pdp/engine/store/postgres/postgres.ts'
 import type { Pdp } from '../../../../../pdp/shared/domain/decision.ts'
 import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { user } from '../../../../../pdp/shared/domain/subjects.ts'
-import { openTestDatabase } from '../../../../support/database.ts'
+import { type OpenedStore, STORES } from '../../../../support/stores.ts'
 import { drop, given, put } from '../../../../support/tuples.ts'
 
 const COUNT = 100_000
@@ -29,23 +26,14 @@ type doc
     define banned: [team#member]
     define signer: viewer but not banned
 `
-type Opened = { readonly store: Store; close(): Promise<void> }
-const STORES: Record<string, () => Promise<Opened>> = {
-  memory: async () => ({ store: memoryStore(), close: async () => {} }),
-  postgres: async () => {
-    const database = await openTestDatabase()
-    const { store, close } = await openPostgres({ connectionString: database.connectionString, poolCountMax: 4 })
-    return { store, close: () => close().then(database.drop) }
-  },
-}
 
-describe.each(Object.keys(STORES))('100,000 parents and usersets in %s', (name) => {
-  let opened: Opened
+describe.each(Object.entries(STORES))('100,000 parents and usersets in %s', (_, open) => {
+  let opened: OpenedStore
   let pdp: Pdp
   const can = (who: string, relation: string) => pdp.can('acme', user(who), relation, 'doc:1')
 
   beforeAll(async () => {
-    opened = await (STORES[name] ?? Promise.reject)()
+    opened = await open()
     const { store } = opened
     const manifest = { app: 'app', audiences: [], permissions: {}, roles: {}, model: MODEL }
     await given(store, ENVIRONMENT, { kind: 'manifest', manifest })
