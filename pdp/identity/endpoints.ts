@@ -99,6 +99,23 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
   }
   const tokenEndpoints = createTokenEndpoints({ issuer, pdp, sql, introspection })
   const sessionEvents = createSessionEvents(deps.appendEvents)
+  const {
+    elsewhere,
+    signedOutElsewhere,
+    readAssertion,
+    screens: upstream,
+  } = createUpstreamProviders({
+    issuer,
+    sql,
+    appendJournal,
+    masterKeys,
+    appendEvents,
+    guard,
+    clock,
+    log,
+    ring,
+    revocations,
+  })
   const providers = createProviders(ring, (keys) => {
     const provider = createProvider({
       sql,
@@ -124,7 +141,7 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
       frameOf,
       provenSecrets,
       known,
-      ...{ starts, decoys, sessionEvents, documents },
+      ...{ starts, decoys, sessionEvents, documents, readAssertion },
     })
     tokenEndpoints.install(provider)
     return provider
@@ -141,22 +158,6 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
   const invitations = (at: Queries) =>
     createInvitations({ issuer, appendJournal, appendEvents, clock, ...mail, sql: at })
   const joining = joiningScreens({ sql, store, accept, invitations })
-  const {
-    elsewhere,
-    signedOutElsewhere,
-    screens: upstream,
-  } = createUpstreamProviders({
-    issuer,
-    sql,
-    appendJournal,
-    masterKeys,
-    appendEvents,
-    guard,
-    clock,
-    log,
-    ring,
-    revocations,
-  })
   const account = createAccount(
     {
       issuer,

@@ -50,6 +50,7 @@ export type Params = {
   readonly requested_expiry?: string
   readonly device_code?: string
   readonly auth_req_id?: string
+  readonly assertion?: string
   readonly subject_token?: string
   readonly subject_token_type?: string
   readonly actor_token?: string

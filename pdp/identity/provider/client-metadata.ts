@@ -8,6 +8,7 @@ import { isOpenidScope, isPlatformScope, splitScope } from '../oauth/scopes.ts'
 export const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
 export const CIBA = 'urn:openid:params:grant-type:ciba'
 export const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
+export const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
 /** Grants that this version has; a registration may name others, which then cannot be used. */
 export const GRANT_TYPES = [
   'authorization_code',
@@ -16,9 +17,15 @@ export const GRANT_TYPES = [
   DEVICE_CODE,
   CIBA,
   TOKEN_EXCHANGE,
+  JWT_BEARER,
 ] as const
 // RFC 6749 section 4.4, CIBA section 4, RFC 8693 section 5: only authenticated clients may use these.
-export const CONFIDENTIAL_GRANTS: ReadonlySet<string> = new Set(['client_credentials', CIBA, TOKEN_EXCHANGE])
+export const CONFIDENTIAL_GRANTS: ReadonlySet<string> = new Set([
+  'client_credentials',
+  CIBA,
+  TOKEN_EXCHANGE,
+  JWT_BEARER,
+])
 export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
 /** Algorithms of client assertions and of DPoP proofs at oidc-provider's endpoints. */
 export const CLIENT_SIGNING_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'] as const

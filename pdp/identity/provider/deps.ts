@@ -18,6 +18,7 @@ import type { Starts } from '../limits/starts.ts'
 import type { SecondFactor } from '../people/factors/second-factor.ts'
 import type { Demands } from '../people/sign-in/acr.ts'
 import type { Consent } from '../people/sign-in/consent.ts'
+import type { ReadAssertion } from '../people/upstream-providers/assertions.ts'
 import type { AdapterDeps } from './adapter.ts'
 import type { DecoyHashes } from './client-decoy.ts'
 import type { ProvenSecrets } from './proven-secrets.ts'
@@ -36,6 +37,7 @@ export type ProviderDeps = Omit<AdapterDeps, 'redemption'> & {
   readonly secondFactor: Pick<SecondFactor, 'has'>
   readonly demands: Demands
   readonly isSignedIn: IsSignedIn
+  readonly readAssertion: ReadAssertion
   readonly semaphores: Semaphores
   readonly clientOf: ClientOf
   readonly frameOf: FrameOf

@@ -6,11 +6,12 @@ import { PATHS } from '../oauth/paths.ts'
 import { isSlowHash, verifySecret } from '../people/passwords/password-hash.ts'
 import { createAdapters, UsedBeforeError } from './adapter.ts'
 import { installClientDecoy } from './client-decoy.ts'
-import { TOKEN_EXCHANGE } from './client-metadata.ts'
+import { JWT_BEARER, TOKEN_EXCHANGE } from './client-metadata.ts'
 import type { ProviderDeps } from './deps.ts'
 import { installErrorResponses } from './error-responses.ts'
 import { installFieldCheck } from './field-check.ts'
 import { clientCredentialsGrant, PARAMETERS } from './grants/client-credentials.ts'
+import { ASSERTION_PARAMETERS, identityAssertionGrant } from './grants/identity-assertion.ts'
 import { EXCHANGE_PARAMETERS, tokenExchangeGrant } from './grants/token-exchange.ts'
 import { requireIdToken } from './jwt-kinds.ts'
 import { createMint, type Mint } from './mint.ts'
@@ -41,6 +42,8 @@ export function createProvider(deps: ProviderDeps): Provider {
     clientOf,
     decoys,
     documents,
+    readAssertion,
+    demands,
   } = deps
   const redemption = createRedemption({ sql, revocations, path: PATHS.token, clock: () => performance.now() })
   const adapter = createAdapters({ sql, directory, revocations, masterKeys, sessionEvents, documents, redemption })
@@ -60,6 +63,12 @@ export function createProvider(deps: ProviderDeps): Provider {
     tokenExchangeGrant({ directory, resources, pdp, introspection, bindings, consent, clock, provider, mint }),
     EXCHANGE_PARAMETERS,
     ['resource', 'audience'],
+  )
+  provider.registerGrantType(
+    JWT_BEARER,
+    identityAssertionGrant({ provider, readAssertion, consent, isSignedIn, demands, mint }),
+    ASSERTION_PARAMETERS,
+    ['resource'],
   )
   reachInto(provider, deps, mint)
   installErrorResponses(provider, deps)

@@ -63,6 +63,7 @@ describe('discovery', () => {
       'urn:ietf:params:oauth:grant-type:device_code',
       'urn:openid:params:grant-type:ciba',
       'urn:ietf:params:oauth:grant-type:token-exchange',
+      'urn:ietf:params:oauth:grant-type:jwt-bearer',
     ])
     expect(document.token_endpoint_auth_methods_supported).toEqual([
       'client_secret_basic',

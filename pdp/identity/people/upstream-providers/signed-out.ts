@@ -26,7 +26,7 @@ type Deps = {
   readonly revocations: Pick<Revocations, 'revokeSession'>
   readonly sql: Queries
   readonly marks: Pick<SharedAttempts, 'mark' | 'isMarked'>
-  readonly fetch: Fetch
+  readonly keysOf: (issuer: string) => KeySource
   readonly clock: () => number
   readonly log: Log
 }
@@ -39,8 +39,7 @@ const SESSIONS = `
   where kind = 'Session' and payload ->> 'accountId' = $1 and payload -> 'amr' ? $2 and consumed_at is null and uid is not null`
 
 export function createSignedOutElsewhere(deps: Deps): SignedOutElsewhere {
-  const { providers, links, revocations, sql, marks, clock, log } = deps
-  const keysOf = createKeys(deps)
+  const { providers, links, revocations, sql, marks, keysOf, clock, log } = deps
   const nameOf = (key: string): string => `signed out ${key}`
   const memory: LogoutMemory = {
     has: (key) => marks.isMarked(nameOf(key)),
@@ -80,7 +79,7 @@ export function createSignedOutElsewhere(deps: Deps): SignedOutElsewhere {
 }
 
 /** Read at most every few seconds for each issuer, whatever strangers send. */
-function createKeys({ fetch, clock }: Pick<Deps, 'fetch' | 'clock'>): (issuer: string) => KeySource {
+export function createProviderKeys({ fetch, clock }: Pick<Deps, 'clock'> & { readonly fetch: Fetch }): Deps['keysOf'] {
   const known = new BoundedMap<string, KeySource>(ISSUERS_MAX)
   return (issuer) => known.getOrMake(issuer, () => remoteKeys({ issuer, fetch, clock }))
 }

@@ -7,12 +7,13 @@ import type { Revocations } from '../../issuer/tokens/revocation.ts'
 import { createSharedAttempts } from '../../limits/shared-attempts.ts'
 import type { Screen } from '../account/account.ts'
 import type { Elsewhere } from '../sign-in/sign-in.ts'
+import { createReadAssertion, type ReadAssertion } from './assertions.ts'
 import { createUpstreamClient, fetchBy } from './client.ts'
 import { createLinks } from './links.ts'
 import { createIdentityProviders, type IdentityProviders } from './providers.ts'
 import { createElsewhere, upstreamScreens } from './screens.ts'
 import { createSealed } from './sealed.ts'
-import { createSignedOutElsewhere, type SignedOutElsewhere } from './signed-out.ts'
+import { createProviderKeys, createSignedOutElsewhere, type SignedOutElsewhere } from './signed-out.ts'
 
 /** Longer than the state of a sign-in is accepted. */
 const RETURNS_MS = 1_800_000
@@ -30,6 +31,7 @@ export function createUpstreamProviders(deps: Deps): {
   readonly elsewhere: Elsewhere
   readonly providers: IdentityProviders
   readonly signedOutElsewhere: SignedOutElsewhere
+  readonly readAssertion: ReadAssertion
   screens(path: string): Screen | undefined
 } {
   const { sql, clock, ring, revocations, log, guard } = deps
@@ -39,14 +41,19 @@ export function createUpstreamProviders(deps: Deps): {
   const client = createUpstreamClient({ guard, clock, signingKey: () => ring.current().privateJwks[0] })
   const parts = { providers, sealed, links: createLinks(deps), client }
   const returns = createSharedAttempts({ sql, clock, windowMs: RETURNS_MS })
+  const keysOf = createProviderKeys({
+    clock,
+    fetch: (url, { signal, headers }) =>
+      outgoing(url, { method: 'GET', body: undefined, redirect: 'manual', headers, signal }),
+  })
   return {
     elsewhere: createElsewhere(parts),
     providers,
     signedOutElsewhere: createSignedOutElsewhere({
       ...{ revocations, sql, clock, log, providers: parts.providers, links: parts.links, marks: returns },
-      fetch: (url, { signal, headers }) =>
-        outgoing(url, { method: 'GET', body: undefined, redirect: 'manual', headers, signal }),
+      keysOf,
     }),
+    readAssertion: createReadAssertion({ issuer: deps.issuer, providers, links: parts.links, keysOf, clock }),
     screens: upstreamScreens({
       providers: parts.providers,
       links: parts.links,

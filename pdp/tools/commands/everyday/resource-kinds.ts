@@ -137,6 +137,8 @@ export const RESOURCES: readonly Resource[] = [
       ['--organizations <ids>', 'admit only active members of these organizations, separated by commas; "": all'],
       ['--creates-accounts', 'a person who is new gets an account, if the address is verified there'],
       ['--no-creates-accounts', 'only who has an account may sign in'],
+      ['--identity-assertions', 'clients get tokens by its identity assertions (ID-JAG)'],
+      ['--no-identity-assertions', 'they do not'],
       ['--trusted-acr <values>', 'values of acr with which a sign-in there counts as two factors, separated by spaces'],
     ],
     said: (flags) => ({
@@ -148,6 +150,7 @@ export const RESOURCES: readonly Resource[] = [
       scopes: words(flags.scopes),
       ...{ email_domains: list(flags.emailDomains), organizations: list(flags.organizations) },
       creates_accounts: flags.createsAccounts,
+      identity_assertions: flags.identityAssertions,
       trusted_acr: list(flags.trustedAcr),
     }),
     fresh: ({ id }) => ({ name: id }),

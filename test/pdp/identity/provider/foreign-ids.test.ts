@@ -79,6 +79,7 @@ const CALLS: readonly (readonly [path: string, form: Names])[] = [
   grant(EXCHANGE, { ...SUBJECT, subject_token: '{access}' }),
   grant(EXCHANGE, { ...SUBJECT, actor_token: '{access}', actor_token_type: ACCESS_TOKEN }),
   grant(EXCHANGE, { ...SUBJECT, organization: '{organization}' }),
+  grant('urn:ietf:params:oauth:grant-type:jwt-bearer', { assertion: '{identity}', organization: '{organization}' }),
   grant('client_credentials', { organization: '{organization}' }),
   grant('client_credentials', { client_id: '{client}' }),
   ['/oauth/introspect', { token: '{access}' }],

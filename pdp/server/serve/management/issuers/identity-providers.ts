@@ -51,6 +51,11 @@ const SHOWN = {
     description:
       'A person who is new here gets an account, if the provider has verified the address and no account has it. Default: false.',
   },
+  identity_assertions: {
+    type: 'boolean',
+    description:
+      'Clients with the grant type `urn:ietf:params:oauth:grant-type:jwt-bearer` get tokens by its identity assertions (ID-JAG), for people who are connected with it. Default: false.',
+  },
   trusted_acr: {
     type: 'array',
     minItems: 1,
