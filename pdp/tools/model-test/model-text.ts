@@ -14,6 +14,9 @@ import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
 import type { ReadText } from './confined-files.ts'
 import type { ModelSource } from './store-file.ts'
 
+/** Longer JSON is written without blanks: a manifest travels in a body that is as long as a model may be. */
+const READABLE_CHARACTERS_MAX = MODEL_CHARACTERS_MAX / 4
+
 /** `text`: what a manifest holds of it. Places are `line:column`, after the name of its file in a model of modules. */
 export type SourceModel = { readonly text: string; readonly document: ModelDocument; readonly placeOf: PlaceOf }
 
@@ -46,7 +49,7 @@ function readBounded(text: string): ModelDocument {
 /** A model as a text that means exactly the same: in the language, or as JSON where the language has no words for it. */
 export function modelTextOf(document: ModelDocument): string {
   const readable = JSON.stringify(document, null, 2)
-  return languageTextOf(document) ?? (readable.length > MODEL_CHARACTERS_MAX ? JSON.stringify(document) : readable)
+  return languageTextOf(document) ?? (readable.length > READABLE_CHARACTERS_MAX ? JSON.stringify(document) : readable)
 }
 
 function languageTextOf(document: ModelDocument): string | null {

@@ -1,5 +1,6 @@
 /** Where something of a model stands in its text, as `line:column` from 1. Looked up only where there is something to say. */
-import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
+import { createRequire } from 'node:module'
+import type Yaml from 'yaml'
 import { isJsonModel } from './document.ts'
 
 /** A condition, or a type and perhaps its relation, and the word that is meant. */
@@ -10,6 +11,10 @@ export type Spot = {
   readonly word?: string
 }
 export type PlaceOf = (spot: Spot) => string
+
+const require = createRequire(import.meta.url)
+/** Loaded for the first mistake in JSON: most processes never need it. */
+const loadYaml = (): typeof Yaml => require('yaml')
 
 export const START = '1:1'
 /** The word of a spot that means the line of the schema. */
@@ -60,10 +65,14 @@ function inLanguage(text: string): PlaceOf {
 }
 
 function inJson(text: string): PlaceOf {
+  const { isMap, isScalar, isSeq, LineCounter, parseDocument } = loadYaml()
+  const textOf = (node: unknown): unknown => (isScalar(node) ? node.value : null)
+  const memberOf = (node: unknown, name: string): { readonly key: unknown; readonly value: unknown } | undefined =>
+    isMap(node) ? node.items.find(({ key }) => textOf(key) === name) : undefined
   const counter = new LineCounter()
   const root = parseDocument(text, { lineCounter: counter, uniqueKeys: false }).contents
   const at = (node: unknown): string => {
-    const { line, col } = counter.linePos((node as Node | null)?.range?.[0] ?? 0)
+    const { line, col } = counter.linePos((node as Yaml.Node | null)?.range?.[0] ?? 0)
     return `${Math.max(1, line)}:${Math.max(1, col)}`
   }
   const definitions = memberOf(root, 'type_definitions')?.value
@@ -76,8 +85,3 @@ function inJson(text: string): PlaceOf {
     return at(memberOf(memberOf(definition, 'relations')?.value, relation)?.key ?? definition)
   }
 }
-
-const textOf = (node: unknown): unknown => (isScalar(node) ? node.value : null)
-
-const memberOf = (node: unknown, name: string): { readonly key: unknown; readonly value: unknown } | undefined =>
-  isMap(node) ? node.items.find(({ key }) => textOf(key) === name) : undefined
