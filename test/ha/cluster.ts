@@ -209,7 +209,8 @@ const settingsOf = ({ name, port, restPort, etcdPort, dataFolder, bin }: Place):
   scope: 'portcullis',
   name,
   restapi: { listen: `127.0.0.1:${restPort}`, connect_address: `127.0.0.1:${restPort}` },
-  etcd3: { host: `127.0.0.1:${etcdPort}` },
+  // Without it the agent would go past the link, to what etcd says of itself.
+  etcd3: { hosts: [`127.0.0.1:${etcdPort}`], use_proxies: true },
   bootstrap: {
     dcs: {
       ...{ ttl: 20, loop_wait: 2, retry_timeout: 3, synchronous_mode: true, synchronous_mode_strict: true },

@@ -1,6 +1,7 @@
 /** The PDP's settings, read once from environment variables. Every issue is reported together. */
 import { join, resolve } from 'node:path'
 import { TUPLES_PER_CHECK_MAX } from '../../engine/decide/search/search.ts'
+import { assertDatabaseUrl } from '../../engine/store/postgres/connection/hosts.ts'
 import { isSchemaName } from '../../engine/store/postgres/migrate.ts'
 import { type Branding, parseBranding } from '../../identity/html/brand.ts'
 import { isServiceScope } from '../../identity/oauth/scopes.ts'
@@ -316,7 +317,6 @@ function parseSourceUrl(text: string): string {
 }
 
 function parseDatabaseUrl(text: string): string {
-  const protocol = URL.parse(text)?.protocol
-  if (protocol === 'postgres:' || protocol === 'postgresql:') return text
-  throw new Error('must be a URL such as postgresql://user:password@host:5432/database') // the value may contain a password
+  assertDatabaseUrl(text)
+  return text
 }

@@ -3,6 +3,7 @@
  * overtaken and goes on; some processes are led to the new one, early or late or never, and keep the connections that they have.
  */
 import type pg from 'pg'
+import type { Hosts } from '../../../pdp/engine/store/postgres/connection/hosts.ts'
 import { xorshift } from '../simulate.ts'
 
 /** The code under test, so that a mutated copy of it can take its place. */
@@ -32,6 +33,7 @@ class Server {
   }
 }
 
+const ONE: Hosts = { urls: ['one'], url: () => 'one', prefer: () => undefined, leave: () => undefined }
 type Statement = string | { readonly text: string }
 
 class Run {
@@ -81,7 +83,7 @@ class Run {
     const beat = (): Promise<number> => this.#beat(address())
     const lease = this.#synchronous ? this.#engine.createLease({ beat, clock: () => performance.now(), later }) : null
     const pools = { reads: this.#pool(address), transactions: this.#pool(address) }
-    const database = this.#engine.databaseOver(pools, { fence, lease })
+    const database = this.#engine.databaseOver(pools, { fence, lease, hosts: ONE })
     const isBound = (): boolean => this.#synchronous || hasMet
 
     const read = async (): Promise<void> => {

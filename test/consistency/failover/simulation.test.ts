@@ -58,9 +58,9 @@ const MISTAKES: readonly (readonly [name: string, synchronous: boolean, edits: r
       ),
       edit(
         'connection.ts',
-        'const checkout = createCheckout({ fence, lease, answerMs: limits.decisionMs })',
-        `const shared = createCheckout({ fence, lease, answerMs: limits.decisionMs })
-  const apart = createCheckout({ fence: createFence(), lease, answerMs: limits.decisionMs })
+        'const checkout = createCheckout({ fence, lease, hosts, answerMs: limits.decisionMs })',
+        `const shared = createCheckout({ fence, lease, hosts, answerMs: limits.decisionMs })
+  const apart = createCheckout({ fence: createFence(), lease, hosts, answerMs: limits.decisionMs })
   const checkout: typeof shared = (pool, use) => (pool === pools.reads ? shared : apart)(pool, use)`,
       ),
       edit('connection.ts', 'fence.pass(server) // a commit', '// a commit'),

@@ -3,12 +3,13 @@ import pg from 'pg'
 import { quote } from '../../../shared/domain/names.ts'
 import type { Store } from '../contract.ts'
 import type { Sql } from '../directory.ts'
-import { type Greeting, openGreeted } from './connection/checkout.ts'
+import { firstOf, type Greeting, openGreeted } from './connection/checkout.ts'
 import { databaseOver, TIME_LIMITS } from './connection/connection.ts'
 import type { OnStatement, TimeLimits } from './connection/database.ts'
 import { asPdpError } from './connection/errors.ts'
 import { createFence, type ServerEvent } from './connection/fence.ts'
 import { startHeartbeat } from './connection/heartbeat.ts'
+import { createHosts, type Hosts } from './connection/hosts.ts'
 import { createJournalTurns } from './connection/journal-turns.ts'
 import { startProbing } from './connection/probing.ts'
 import { isSchemaName, type Migrated, migrate } from './migrate.ts'
@@ -104,17 +105,19 @@ export async function openPostgres(
   const { schema, connectionString } = options
   if (schema !== undefined && !isSchemaName(schema))
     throw new TypeError(`schema ${quote(schema)} is not a name of small letters, digits and _`)
-  const { applied: migrated, schema: found } = await migrateOnce(connectionString, schema)
-  const pools = { reads: openPool(options), transactions: openPool(options) }
+  const hosts = createHosts(connectionString)
+  const { applied: migrated, schema: found } = await migrateOnce(hosts, schema)
+  const configOf = (url: string): pg.ClientConfig => clientConfig(options, url)
+  const pools = { reads: openPool(options, hosts), transactions: openPool(options, hosts) }
   const { onStatement = null, onServer } = observers
   const fence = createFence(onServer)
   const { report } = fence
   const { timeLimits: limits = TIME_LIMITS } = options
-  const greeting = { fence, answerMs: limits.decisionMs }
-  const heartbeat = options.replication === undefined ? null : startHeartbeat(clientConfig(options), greeting)
-  const database = databaseOver(pools, { fence, lease: heartbeat?.lease ?? null, limits, onStatement })
+  const greeting = { fence, hosts, answerMs: limits.decisionMs }
+  const heartbeat = options.replication === undefined ? null : startHeartbeat(configOf, greeting)
+  const database = databaseOver(pools, { fence, hosts, lease: heartbeat?.lease ?? null, limits, onStatement })
   const turns = createJournalTurns({ waitMsMax: WRITE_WAIT_MS, waitingMax: WRITES_WAITING_MAX })
-  const endProbing = startProbing(() => probe(options, greeting))
+  const endProbing = startProbing(() => probe(configOf, greeting))
   const close = async (): Promise<void> =>
     void (await Promise.all([heartbeat?.end(), endProbing(), pools.reads.end(), pools.transactions.end()]))
   const atomically = atomicallyOver(database, turns, report)
@@ -142,15 +145,23 @@ export async function postgresStore(options: PostgresOptions): Promise<Store> {
   return (await openPostgres(options)).store
 }
 
-function openPool(options: PostgresOptions): pg.Pool {
-  const pool = new pg.Pool({ ...clientConfig(options), max: options.poolCountMax ?? 10 })
+function openPool(options: PostgresOptions, hosts: Hosts): pg.Pool {
+  // The pool makes a client for each connection, and each may be to another host.
+  function Client(): pg.Client {
+    return new pg.Client(clientConfig(options, hosts.url()))
+  }
+  const connectionTimeoutMillis = CONNECT_TIMEOUT_MS
+  const pool = new pg.Pool({
+    ...{ max: options.poolCountMax ?? 10, connectionTimeoutMillis },
+    Client: Client as unknown as typeof pg.Client,
+  })
   // An idle connection that breaks is replaced by the pool; the query that needs it reports its own error.
   pool.on('error', () => {})
   return pool
 }
 
-function clientConfig(options: PostgresOptions): pg.ClientConfig {
-  const { url, settings } = withoutSettings(options.connectionString)
+function clientConfig(options: PostgresOptions, of: string): pg.ClientConfig {
+  const { url, settings } = withoutSettings(of)
   const schema = options.schema === undefined ? [] : [`search_path=${options.schema}`]
   return {
     connectionString: url,
@@ -164,9 +175,24 @@ function clientConfig(options: PostgresOptions): pg.ClientConfig {
   }
 }
 
-async function probe(options: PostgresOptions, greeting: Greeting): Promise<void> {
-  const { client } = await openGreeted(clientConfig(options), greeting)
-  await client.end()
+/** All hosts: the preferred one may be a primary that another one has overtaken. */
+async function probe(
+  configOf: (url: string) => pg.ClientConfig,
+  greeting: Greeting & { readonly hosts: Hosts },
+): Promise<void> {
+  const { hosts, fence } = greeting
+  const events: ServerEvent[] = []
+  let found: string | null = null
+  for (const url of hosts.urls) {
+    const opened = await openGreeted(configOf(url), { ...greeting, refused: (event) => events.push(event) }).catch(
+      () => null,
+    )
+    if (opened === null) continue
+    found = url
+    hosts.prefer(url)
+    await opened.client.end()
+  }
+  if (found === null) events.forEach(fence.report)
 }
 
 /** `options` of a URL would take the place of ours: it comes before them. */
@@ -179,15 +205,14 @@ function withoutSettings(connectionString: string): { readonly url: string; read
   return { url: url.href, settings }
 }
 
-async function migrateOnce(connectionString: string, schema: string | undefined): Promise<Migrated> {
-  const client = new pg.Client({
-    connectionString,
-    connectionTimeoutMillis: MIGRATION_CONNECT_TIMEOUT_MS,
-    keepAlive: true,
-  })
-  client.on('error', () => {}) // the statement that needs the connection says so itself
+async function migrateOnce(hosts: Hosts, schema: string | undefined): Promise<Migrated> {
+  const times = { connectionTimeoutMillis: MIGRATION_CONNECT_TIMEOUT_MS, keepAlive: true }
+  const fence = createFence()
+  const greeting = { fence, answerMs: MIGRATION_CONNECT_TIMEOUT_MS }
+  const { client } = await firstOf(hosts, fence, (url, refused) =>
+    openGreeted({ connectionString: url, ...times }, { ...greeting, refused }),
+  )
   try {
-    await client.connect()
     return await migrate(client, schema)
   } catch (err) {
     throw asPdpError(err)

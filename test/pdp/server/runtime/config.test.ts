@@ -93,7 +93,7 @@ describe('readConfig', () => {
       PORTCULLIS_CHECK_TUPLES_MAX: '1000',
       PORTCULLIS_DATA_DIR: '/var/lib/portcullis',
       PORTCULLIS_LOG_LEVEL: 'warn',
-      DATABASE_URL: 'postgresql://a:b@db/portcullis',
+      DATABASE_URL: 'postgresql://a:b@db:5432,[::1]:5433,db3/portcullis?target_session_attrs=read-write',
     })
     expect(config).toMatchObject({
       issuer: 'https://id.example.com',
@@ -150,7 +150,21 @@ describe('readConfig', () => {
     ['PORTCULLIS_MASTER_KEY', ['short', 'x'.repeat(42), 'x'.repeat(64), `${KEY}=`]],
     ['PORTCULLIS_HTTP_LISTEN', ['8080', 'localhost', '127.0.0.1:99999']],
     ['PORTCULLIS_GRPC_LISTEN', ['0.0.0.0:9090', ':9090', 'pdp.example:9090']],
-    ['DATABASE_URL', ['mysql://x', 'host=x', '']],
+    [
+      'DATABASE_URL',
+      [
+        ...[
+          'mysql://x',
+          'host=x',
+          '',
+          'postgres://a,',
+          'postgres://,a',
+          'postgres://u:p@a:1,:2/x',
+          'postgres://a:1,b:x/y',
+        ],
+        ...['postgres://a/x?target_session_attrs=any', 'postgres://a,b/x?target_session_attrs=standby'],
+      ],
+    ],
     ['REDIS_URL', ['localhost:6379', 'http://redis:6379', 'redis://', 'redis', '']],
     [
       'PORTCULLIS_ENTITLEMENT_SOURCE_URL',

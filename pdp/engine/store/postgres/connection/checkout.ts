@@ -3,7 +3,8 @@ import pg from 'pg'
 import { withTimeout } from '../../../../shared/base/with-timeout.ts'
 import { PdpError } from '../../../../shared/domain/errors.ts'
 import { asPdpError, isWorthless } from './errors.ts'
-import type { Fence, Server } from './fence.ts'
+import type { Fence, Server, ServerEvent } from './fence.ts'
+import type { Hosts } from './hosts.ts'
 import type { Lease, Opened } from './lease.ts'
 
 /** The first eight digits of the name of the file that is written now are the timeline; a standby writes none. */
@@ -27,24 +28,17 @@ export type Checkout = <T>(pool: pg.Pool, use: Use<T>) => Promise<T>
 export function createCheckout(of: {
   readonly fence: Fence
   readonly lease: Lease | null
+  readonly hosts: Hosts
   readonly answerMs: number
 }): Checkout {
-  const { fence, lease, answerMs } = of
+  const { fence, lease, hosts, answerMs } = of
   // A connection to a primary leads there for as long as it is open.
   const servers = new WeakMap<pg.PoolClient, Opened>()
 
-  async function serverOf(client: pg.PoolClient): Promise<Opened> {
-    const known = servers.get(client)
-    if (known !== undefined) return known
-    const server = { ...(await greet(client, { fence, answerMs })), sinceMs: performance.now() }
-    servers.set(client, server)
-    return server
-  }
-
-  async function take(pool: pg.Pool): Promise<pg.PoolClient> {
+  async function connected(pool: pg.Pool, refused: Refused): Promise<pg.PoolClient> {
     for (;;) {
       const client = await pool.connect().catch((error: unknown) => {
-        fence.report({ kind: 'unreachable', error })
+        refused({ kind: 'unreachable', error })
         throw asPdpError(error)
       })
       const server = servers.get(client)
@@ -54,8 +48,25 @@ export function createCheckout(of: {
     }
   }
 
+  async function take(pool: pg.Pool, refused: Refused): Promise<{ client: pg.PoolClient; server: Opened }> {
+    const client = await connected(pool, refused)
+    const known = servers.get(client)
+    if (known !== undefined) return { client, server: known }
+    client.on('error', ignore)
+    try {
+      const server = { ...(await greet(client, { fence, answerMs, refused })), sinceMs: performance.now() }
+      servers.set(client, server)
+      return { client, server }
+    } catch (err) {
+      client.release(true)
+      throw err
+    } finally {
+      client.off('error', ignore)
+    }
+  }
+
   return async (pool, use) => {
-    const client = await take(pool)
+    const { client, server } = await firstOf(hosts, fence, (_, refused) => take(pool, refused))
     let broken: Error | undefined
     const drop = (reason: unknown): void => {
       broken = reason instanceof Error ? reason : new Error('the connection is closed')
@@ -63,7 +74,6 @@ export function createCheckout(of: {
     // A connection that breaks between two statements says so by an event, which would end the process if nobody listened.
     client.on('error', drop)
     try {
-      const server = await serverOf(client)
       await lease?.cover(server, answerMs)
       try {
         return await use(client, server, drop)
@@ -82,16 +92,42 @@ export function createCheckout(of: {
   }
 }
 
+type Refused = (event: ServerEvent) => void
+const ignore = (): void => undefined
+
+/** The first host that takes writes. Why one is refused is reported where all are. */
+export async function firstOf<T>(
+  hosts: Hosts,
+  fence: Fence,
+  open: (url: string, refused: Refused) => Promise<T>,
+): Promise<T> {
+  for (let left = hosts.urls.length; ; left -= 1) {
+    const events: ServerEvent[] = []
+    const url = hosts.url()
+    try {
+      return await open(url, (event) => events.push(event))
+    } catch (err) {
+      hosts.leave(url)
+      if (left > 1 && isWorthless(err)) continue
+      events.forEach(fence.report)
+      throw err
+    }
+  }
+}
+
+/** `answerMs`: for the answer. */
+export type Greeting = { readonly fence: Fence; readonly answerMs: number }
+
 /** A connection of its own, beside the pools. Throws PdpError `store_unavailable` as the greeting does. */
 export async function openGreeted(
   config: pg.ClientConfig,
-  greeting: Greeting,
+  greeting: Greeting & { readonly refused: Refused },
 ): Promise<{ readonly client: pg.Client; readonly server: Server }> {
   const client = new pg.Client(config)
-  client.on('error', () => {}) // the statement that needs the connection says so itself
+  client.on('error', ignore) // the statement that needs the connection says so itself
   try {
     await client.connect().catch((error: unknown) => {
-      greeting.fence.report({ kind: 'unreachable', error })
+      greeting.refused({ kind: 'unreachable', error })
       throw asPdpError(error)
     })
     return { client, server: await greet(client, greeting) }
@@ -101,26 +137,26 @@ export async function openGreeted(
   }
 }
 
-/** `answerMs`: for the answer. */
-export type Greeting = { readonly fence: Fence; readonly answerMs: number }
-
 /** Throws PdpError `store_unavailable` where the connection does not lead to the latest primary. */
-async function greet(client: pg.ClientBase, { fence, answerMs }: Greeting): Promise<Server> {
+async function greet(
+  client: pg.ClientBase,
+  { fence, answerMs, refused }: Greeting & { readonly refused: Refused },
+): Promise<Server> {
   type Greeted = { readonly address: string; readonly timeline: string | null }
   const late = (): PdpError => new PdpError('store_unavailable', 'the database did not answer in time')
   const answer = withTimeout(client.query<Greeted>(GREETING), answerMs, late)
   const [row] = (
     await answer.catch((error: unknown) => {
-      fence.report({ kind: 'unreachable', error })
+      refused({ kind: 'unreachable', error })
       throw asPdpError(error)
     })
   ).rows
   const { address, timeline } = row ?? { address: '', timeline: null }
   if (timeline === null) {
-    fence.report({ kind: 'standby', address })
+    refused({ kind: 'standby', address })
     throw new PdpError('store_unavailable', 'the database is a standby in recovery')
   }
   const server = { address, timeline: readTimeline(timeline) }
-  fence.pass(server, true)
+  fence.admit(server, refused)
   return server
 }

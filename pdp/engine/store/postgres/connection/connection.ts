@@ -6,6 +6,7 @@ import { createCheckout, type Use } from './checkout.ts'
 import type { Connection, Database, OnStatement, ReadRows, TimeLimits } from './database.ts'
 import { asPdpError, isLost, isUndone } from './errors.ts'
 import type { Fence, Server } from './fence.ts'
+import type { Hosts } from './hosts.ts'
 import type { Lease } from './lease.ts'
 import { createSilence } from './silence.ts'
 
@@ -27,6 +28,7 @@ export type Pools = {
 }
 type DatabaseOptions = {
   readonly fence: Fence
+  readonly hosts: Hosts
   /** Null where replication is not synchronous. */
   readonly lease?: Lease | null
   readonly limits?: TimeLimits | undefined
@@ -34,8 +36,8 @@ type DatabaseOptions = {
 }
 
 export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
-  const { fence, lease = null, limits = TIME_LIMITS, onStatement = null } = options
-  const checkout = createCheckout({ fence, lease, answerMs: limits.decisionMs })
+  const { fence, hosts, lease = null, limits = TIME_LIMITS, onStatement = null } = options
+  const checkout = createCheckout({ fence, lease, hosts, answerMs: limits.decisionMs })
   const connectionOver = (client: pg.PoolClient, server: Server, leftMs: () => number): Connection =>
     connectionTo(client, { server, fence, leftMs, onStatement })
   const silence = createSilence({ silentMs: limits.decisionMs, retryMs: RETRY_MS, clock: () => performance.now() })

@@ -21,7 +21,9 @@ export type Fence = {
   readonly latest: number
   isOvertaken(server: Server): boolean
   /** Throws PdpError `store_unavailable` when a later timeline has been seen, over whichever connection. */
-  pass(server: Server, isNew?: boolean): void
+  pass(server: Server): void
+  /** As `pass`, for a new connection; `refused` gets what it is refused for. */
+  admit(server: Server, refused: (event: ServerEvent) => void): void
   /** Passes an event on to logs and metrics. */
   report(event: ServerEvent): void
 }
@@ -30,20 +32,26 @@ export type Fence = {
 export function createFence(report: (event: ServerEvent) => void = () => undefined): Fence {
   let latest = 0
   const isOvertaken = ({ timeline }: Server): boolean => timeline < latest
+  function meet(server: Server, of: { isNew: boolean; refused: (event: ServerEvent) => void }): void {
+    if (isOvertaken(server)) {
+      of.refused({ kind: 'overtaken', ...server, latest, isNew: of.isNew })
+      throw overtaken()
+    }
+    latest = server.timeline
+    report({ kind: 'primary', ...server })
+  }
   return {
     get latest() {
       return latest
     },
     isOvertaken,
-    pass(server, isNew = false) {
-      if (server.timeline === latest && !isNew) return
-      if (isOvertaken(server)) {
-        report({ kind: 'overtaken', ...server, latest, isNew })
-        throw new PdpError('store_unavailable', 'the database server was overtaken by a newer primary')
-      }
-      latest = server.timeline
-      report({ kind: 'primary', ...server })
+    pass(server) {
+      if (server.timeline !== latest) meet(server, { isNew: false, refused: report })
     },
+    admit: (server, refused) => meet(server, { isNew: true, refused }),
     report,
   }
 }
+
+const overtaken = (): PdpError =>
+  new PdpError('store_unavailable', 'the database server was overtaken by a newer primary')

@@ -2,8 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { PdpError } from '../../../../shared/domain/errors.ts'
-import { type Greeting, openGreeted } from './checkout.ts'
+import { firstOf, type Greeting, openGreeted } from './checkout.ts'
 import type { Server } from './fence.ts'
+import type { Hosts } from './hosts.ts'
 import { createLease, type Lease } from './lease.ts'
 
 // A message in the write-ahead log: its commit waits for the standby as that of any write does, and nothing is stored.
@@ -21,17 +22,17 @@ const NO_STANDBY = 'synchronous_standby_names is empty, so commits wait for no s
 const LATE = 'a heartbeat waits for the standby, so that nothing is answered after two seconds'
 
 export function startHeartbeat(
-  config: pg.ClientConfig,
-  greeting: Greeting,
+  configOf: (url: string) => pg.ClientConfig,
+  greeting: Greeting & { readonly hosts: Hosts },
 ): { readonly lease: Lease; end(): Promise<void> } {
-  const { fence } = greeting
+  const { fence, hosts } = greeting
   const name = `portcullis heartbeat ${randomUUID()}`
   let open: { readonly client: pg.Client; readonly server: Server } | null = null
 
   async function connection() {
     if (open !== null && !fence.isOvertaken(open.server)) return open
     await drop()
-    const opened = await openGreeted(config, greeting)
+    const opened = await firstOf(hosts, fence, (url, refused) => openGreeted(configOf(url), { ...greeting, refused }))
     open = opened
     await opened.client.query(`select set_config('application_name', $1, false)`, [name])
     await opened.client.query(END_FORMER, [name])

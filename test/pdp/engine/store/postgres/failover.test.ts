@@ -144,6 +144,48 @@ describe('a failover that loses acknowledged writes', () => {
   })
 })
 
+describe('a database URL with several hosts', () => {
+  const both = ({ primary, standby }: PostgresPair): string =>
+    primary.url.replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${standby.port},127.0.0.1:${primary.port}`)
+
+  test('leads to the one that takes writes, wherever it stands, without a word about the others', async () => {
+    const pair = await startPair()
+    const here = await openAt(`${both(pair)}?target_session_attrs=read-write`)
+    await given(here.store, 'acme', put('doc:1#viewer@user:alice'))
+    await Promise.all(Array.from({ length: 8 }, () => here.vector()))
+    expect(new Set(here.kinds())).toEqual(new Set(['primary']))
+  })
+
+  test('leads to the new primary within seconds, while the former one goes on', async () => {
+    const pair = await startPair()
+    const here = await openAt(both(pair))
+    await given(here.store, 'acme')
+    await pair.caughtUp()
+    await pair.promote()
+    await until(() => here.events.some((event) => event.kind === 'primary' && event.timeline === 2))
+    const { position } = await here.store.write('acme', [put('doc:2#viewer@user:bob')], { context })
+    const [there] = await pair.standby.query<{ revision: string }>(
+      `select revision from revision where organization_id = 'acme'`,
+    )
+    expect(Number(there?.revision)).toBe(position.revision)
+    expect(here.events.some((event) => event.kind === 'overtaken' && event.isNew)).toBe(false)
+  })
+
+  test('leads past a host that is gone', async () => {
+    const pair = await startPair()
+    const here = await openAt(both(pair))
+    await here.vector()
+    await pair.promote()
+    await pair.primary.stop()
+    await until(() =>
+      here.vector().then(
+        () => true,
+        () => false,
+      ),
+    )
+  })
+})
+
 describe('with synchronous replication', () => {
   const SYNCHRONOUS = { replication: 'synchronous' } as const
   const answers = (of: Awaited<ReturnType<typeof openAt>>): Promise<boolean> =>
