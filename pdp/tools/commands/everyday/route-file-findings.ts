@@ -1,11 +1,13 @@
 /** `doctor` on a route file: the file itself, the PDPs and the issuers that it names, and whether the PDP trusts these. */
 import { spawnSync } from 'node:child_process'
-import { connect as connectTcp } from 'node:net'
+import { dirname, resolve } from 'node:path'
 import { messageOf } from '../../../shared/base/error-message.ts'
 import { isJsonObject } from '../../../shared/domain/json.ts'
+import { didYouMean } from '../../../shared/domain/nearest.ts'
 import { accessToken } from '../connection.ts'
 import { CliError } from '../errors.ts'
-import { type Examination, type Finding, get, TIMEOUT_MS } from './finding.ts'
+import { type Examination, type Finding, get } from './finding.ts'
+import { examineAddress, examineUpstream } from './reached-findings.ts'
 import { type RouteFile, readRouteFile } from './route-file.ts'
 import { type Members, type TrustedIssuer, trustedIssuers } from './trusted-issuers.ts'
 
@@ -16,11 +18,14 @@ export async function examineRouteFile(asked: Examination): Promise<readonly Fin
   if (checked.state === 'failed') return [checked]
   try {
     const read = readRouteFile(routeFile)
-    const [addresses, issuers] = await Promise.all([
-      Promise.all(read.pdps.map(examineAddress)),
+    const folder = dirname(resolve(asked.io.cwd(), routeFile))
+    const found = await Promise.all([
+      Promise.all(read.pdps.map((address) => examineAddress(address, read.pdp, folder))),
+      examineUpstream(read.upstream),
       examineIssuers(asked, read),
+      examineNames(asked, read),
     ])
-    return [checked, ...addresses, ...issuers]
+    return [checked, ...found.flat()]
   } catch (err) {
     if (!(err instanceof CliError)) throw err
     return [{ check: 'route file', state: 'failed', said: err.message }]
@@ -44,25 +49,6 @@ function checkRouteFile(routeFile: string, io: NodeJS.Process): Finding {
   }
 }
 
-/** Nothing is sent: the sidecar's certificate is not known here. */
-async function examineAddress(address: string): Promise<Finding> {
-  const { hostname, port } = new URL(`tcp://${address}`)
-  const reason = await new Promise<string | null>((resolve) => {
-    const socket = connectTcp({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port), timeout: TIMEOUT_MS })
-    const end = (found: string | null): void => {
-      socket.destroy()
-      resolve(found)
-    }
-    socket.on('connect', () => end(null))
-    socket.on('timeout', () => end('no answer'))
-    socket.on('error', (error: NodeJS.ErrnoException) => end(error.code ?? error.message))
-  })
-  const check = `pdp ${address}`
-  if (reason === null) return { check, state: 'ok', said: 'something listens there' }
-  const advice = 'it must be the gRPC port of a PDP (PORTCULLIS_GRPC_LISTEN), as the sidecar reaches it'
-  return { check, state: 'failed', said: `it cannot be reached from here (${reason})`, advice }
-}
-
 async function examineIssuers(asked: Examination, { resources, issuers }: RouteFile): Promise<readonly Finding[]> {
   const own = issuers
     .filter(isJsonObject)
@@ -73,6 +59,46 @@ async function examineIssuers(asked: Examination, { resources, issuers }: RouteF
     found.push(await examineTrusted(asked, entry.issuer, () => trustedIssuers([entry], { resources, fetch })))
   }
   return found
+}
+
+/** Names that only the PDP knows: resources of its apps, and organizations. Nothing is said where the client may not read them. */
+async function examineNames(asked: Examination, { resources, issuers }: RouteFile): Promise<readonly Finding[]> {
+  const { url, options, io } = asked
+  const listed = async (path: string, scope: string): Promise<readonly Members[] | null> => {
+    const token = await accessToken(options, { env: io.env, scope, bind: false }).catch(() => null)
+    if (token === null) return null
+    const answer = await get(`${url}${path}?page_size=1000`, { authorization: `Bearer ${token}` })
+    const body = 'status' in answer && answer.status === 200 && isJsonObject(answer.body) ? answer.body : {}
+    // More than a page: what is missing may be on the next.
+    return Array.isArray(body.items) && body.next_page_token == null ? body.items.filter(isJsonObject) : null
+  }
+  const [apps, organizations] = await Promise.all([
+    listed('/v1/apps', 'manifest:read'),
+    listed('/v1/organizations', 'directory:read'),
+  ])
+  const audiences = apps?.flatMap((app) => (Array.isArray(app.audiences) ? app.audiences.map(String) : [])) ?? []
+  const ids = organizations?.map(({ id }) => String(id)) ?? []
+  const named = issuers
+    .filter(isJsonObject)
+    .flatMap(({ external }) =>
+      isJsonObject(external) && Array.isArray(external.organizations) ? external.organizations : [],
+    )
+  return [
+    ...(apps === null ? [] : resources.filter((resource) => !audiences.includes(resource))).map(
+      (resource): Finding => ({
+        ...{ check: `resource ${resource}`, state: 'failed' },
+        said: `no app of the PDP declares it${didYouMean(resource, audiences)}, so that roles and permissions of apps do not count in its tokens`,
+        advice: 'name it in audiences of a manifest: portcullis manifest apply, or portcullis setup',
+      }),
+    ),
+    ...(organizations === null ? [] : [...new Set(named.map(String))].filter((id) => !ids.includes(id))).map(
+      (id): Finding => ({
+        ...{ check: `organization ${id}`, state: 'failed' },
+        said: `the PDP has no such organization${didYouMean(id, ids)}`,
+        advice: `correct the name, or make it: portcullis org put ${id}`,
+      }),
+    ),
+  ]
 }
 
 /** An entry without `external` is the PDP's own name. */

@@ -10,8 +10,10 @@ const INIT = '\nWrite a first one with: portcullis-sidecar init'
 export type RouteFile = {
   readonly resources: readonly [string, ...string[]]
   readonly issuers: readonly unknown[]
+  readonly pdp: { readonly [member: string]: unknown }
   /** host:port of each PDP. */
   readonly pdps: readonly string[]
+  readonly upstream: unknown
 }
 
 /** Throws CliError. */
@@ -27,13 +29,14 @@ export function readRouteFile(file: string): RouteFile {
     throw new CliError(
       `${file} is not a route file: it has no resource and issuers. Try: portcullis-sidecar check ${file}`,
     )
-  return { resources: [resource, ...others], issuers: found.issuers, pdps: addressesOf(found.pdp) }
+  const { issuers, upstream } = found
+  const pdp = isJsonObject(found.pdp) ? found.pdp : {}
+  return { resources: [resource, ...others], issuers, pdp, pdps: addressesOf(pdp), upstream }
 }
 
 const isText = (value: unknown): value is string => typeof value === 'string'
 
-function addressesOf(pdp: unknown): readonly string[] {
-  if (!isJsonObject(pdp)) return []
+function addressesOf(pdp: RouteFile['pdp']): readonly string[] {
   const all = Array.isArray(pdp.addresses) ? pdp.addresses : [pdp.address]
   return all.filter((address) => typeof address === 'string')
 }

@@ -1,7 +1,9 @@
 /** `portcullis doctor` on what is broken: it says what is wrong and what to do. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer as createHttp2Server, createSecureServer, type ServerHttp2Stream } from 'node:http2'
 import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -9,7 +11,9 @@ import { makeCertificate } from '../../../../sidecar/injector/certificate/certif
 import { runOn } from './served-pdp.ts'
 
 const servers: Server[] = []
+const closing: (() => void)[] = []
 afterEach(async () => {
+  for (const close of closing.splice(0)) close()
   for (const server of servers.splice(0)) {
     server.closeAllConnections()
     await new Promise((done) => server.close(done))
@@ -28,12 +32,21 @@ type Broken = {
   readonly skewMs?: number
   readonly issuer?: string
   readonly list?: number
+  /** What lists have, by path; else they end in the middle. */
+  readonly items?: { readonly [path: string]: readonly object[] }
   /** What the PDP knows of the trusted issuer. */
   readonly trusted?: readonly [number, object]
 }
 
 /** What a PDP in this state answers. */
-async function pdp({ token = 200, skewMs = 0, issuer, list = 200, trusted = [404, {}] }: Broken): Promise<string> {
+async function pdp({
+  token = 200,
+  skewMs = 0,
+  issuer,
+  list = 200,
+  items,
+  trusted = [404, {}],
+}: Broken): Promise<string> {
   let origin = ''
   const answer: RequestListener = (req, res) => {
     const bodies: { readonly [path: string]: readonly [number, object] } = {
@@ -49,7 +62,12 @@ async function pdp({ token = 200, skewMs = 0, issuer, list = 200, trusted = [404
     }
     const other: readonly [number, object] = req.url?.startsWith('/v1/trusted-issuers/')
       ? trusted
-      : [list, { items: [] }]
+      : [
+          list,
+          items === undefined
+            ? { items: [], next_page_token: 'more' }
+            : { items: items[req.url?.split('?')[0] ?? ''] ?? [] },
+        ]
     const [status, body] = bodies[req.url ?? ''] ?? other
     res.writeHead(status, { 'content-type': 'application/json', date: new Date(Date.now() + skewMs).toUTCString() })
     res.end(JSON.stringify(body))
@@ -172,7 +190,7 @@ describe('of a route file', () => {
     const issuer = await provider()
     const trusted = [200, { ...KNOWN, jwks_uri: `${issuer}/keys` }] as const
     expect(await about({ trusted }, { issuers: entry(issuer) })).toMatchObject([
-      { state: 'ok', said: 'something listens there' },
+      { state: 'failed', said: 'what listens there does not speak gRPC' },
       { check: `issuer ${issuer}`, state: 'ok', said: 'its key can be read, and the PDP trusts it' },
     ])
   })
@@ -220,5 +238,118 @@ describe('of a route file', () => {
   test('knows the PDP under another name', async () => {
     const [, finding] = await about({}, { issuers: '[{issuer: "https://id.example.com"}]' })
     expect(finding).toMatchObject({ state: 'failed', advice: expect.stringMatching(/^write issuer: http/) })
+  })
+
+  type Peer = {
+    readonly pdp: string
+    readonly upstream?: string
+    readonly resource?: string
+    readonly issuers?: string
+  }
+  const peers = async (url: string, { pdp, upstream, resource = 'https://app.example.com', issuers = '[]' }: Peer) => {
+    const file = join(folder, 'peers.yaml')
+    const service = upstream === undefined ? '' : `upstream: ${upstream}\n`
+    writeFileSync(file, `resource: ${resource}\npdp: ${pdp}\n${service}issuers: ${issuers}\n`)
+    const { found } = await examined(url, ` --route-file ${file}`)
+    return found.filter(({ check }) => /^(pdp|upstream|resource|organization) /.test(check))
+  }
+  async function grpc(
+    answer: (stream: ServerHttp2Stream) => void,
+    tls?: { key: Buffer; cert: Buffer },
+  ): Promise<number> {
+    const server = tls === undefined ? createHttp2Server() : createSecureServer(tls)
+    server.on('stream', answer)
+    const sessions = new Set<{ destroy(): void }>()
+    server.on('session', (session) => sessions.add(session))
+    closing.push(() => {
+      for (const session of sessions) session.destroy()
+      server.close()
+    })
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+    return (server.address() as AddressInfo).port
+  }
+  const decides = (status: string) => (stream: ServerHttp2Stream) =>
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc', 'grpc-status': status }, { endStream: true })
+  const [key = Buffer.alloc(0), cert = Buffer.alloc(0)] = ['key', 'pem'].map((end) =>
+    readFileSync(`test/support/certificates/server-1.${end}`),
+  )
+
+  test('asks each PDP over gRPC as the sidecar does, with and without TLS', async () => {
+    const url = await pdp({})
+    const [plain, secure] = [await grpc(decides('16')), await grpc(decides('16'), { key, cert })]
+    writeFileSync(join(folder, 'ca.pem'), readFileSync('test/support/certificates/ca.pem'))
+    const ok = (port: number, host = '127.0.0.1') => [
+      { check: `pdp ${host}:${port}`, state: 'ok', said: 'a PDP answers there' },
+    ]
+    expect(await peers(url, { pdp: `{address: "127.0.0.1:${plain}", insecure: true}` })).toMatchObject(ok(plain))
+    const found = await peers(url, { pdp: `{address: "localhost:${secure}", ca_file: ca.pem}` })
+    expect(found).toMatchObject(ok(secure, 'localhost'))
+  })
+
+  test.each<[string, (ports: Record<string, number>) => string, RegExp]>([
+    ['TLS to a plain port', ({ plain }) => `{address: "127.0.0.1:${plain}"}`, /does not speak TLS/],
+    [
+      'no TLS to a port that has it',
+      ({ secure }) => `{address: "127.0.0.1:${secure}", insecure: true}`,
+      /does not speak gRPC/,
+    ],
+    ['the HTTP port', ({ http }) => `{address: "127.0.0.1:${http}", insecure: true}`, /does not speak gRPC/],
+    ['another gRPC service', ({ other }) => `{address: "127.0.0.1:${other}", insecure: true}`, /another gRPC service/],
+    ['a web server with HTTP/2', ({ web }) => `{address: "127.0.0.1:${web}", insecure: true}`, /does not speak gRPC/],
+    [
+      'a certificate that is not trusted',
+      ({ secure }) => `{address: "localhost:${secure}"}`,
+      /certificate is not accepted/,
+    ],
+    [
+      'an authority that is not there',
+      ({ secure }) => `{address: "localhost:${secure}", ca_file: no.pem}`,
+      /ca_file: no\.pem does not exist/,
+    ],
+    ['a port without anybody', () => '{address: "127.0.0.1:9", insecure: true}', /ECONNREFUSED/],
+  ])('says so of %s', async (_, written, said) => {
+    const url = await pdp({})
+    const ports = {
+      plain: await grpc(decides('16')),
+      secure: await grpc(decides('16'), { key, cert }),
+      other: await grpc(decides('12')),
+      web: await grpc((stream) => stream.respond({ ':status': 404, 'content-type': 'text/html' }, { endStream: true })),
+      http: Number(new URL(url).port),
+    }
+    expect(await peers(url, { pdp: written(ports) })).toMatchObject([
+      { state: 'failed', said: expect.stringMatching(said), advice: expect.any(String) },
+    ])
+  })
+
+  test('says that nothing listens at the address of the service, and is content with what does', async () => {
+    const url = await pdp({})
+    const alive = { pdp: `{address: "127.0.0.1:${await grpc(decides('16'))}", insecure: true}` }
+    expect(await peers(url, { ...alive, upstream: 'http://127.0.0.1:9' })).toMatchObject([
+      { state: 'ok' },
+      { check: 'upstream http://127.0.0.1:9', state: 'failed', said: expect.stringContaining('ECONNREFUSED') },
+    ])
+    expect(await peers(url, { ...alive, upstream: `{url: "${url}"}` })).toMatchObject([
+      { state: 'ok' },
+      { state: 'ok' },
+    ])
+    expect(
+      await peers(url, { ...alive, upstream: `{url: "http://a", socket: ${join(folder, 'none')}}` }),
+    ).toMatchObject([{ state: 'ok' }, { state: 'failed', said: expect.stringContaining('ENOENT') }])
+  })
+
+  test('says which resource no app declares, and which organization is not there, with what was meant', async () => {
+    const items = { '/v1/apps': [{ audiences: ['https://app.example.com'] }], '/v1/organizations': [{ id: 'acme' }] }
+    const url = await pdp({ items })
+    const alive = { pdp: `{address: "127.0.0.1:${await grpc(decides('16'))}", insecure: true}` }
+    const issuers = '[{issuer: "http://127.0.0.1:9", external: {organizations: [acmee, acme]}}]'
+    expect(await peers(url, { ...alive, resource: 'https://ap.example.com', issuers })).toMatchObject([
+      { state: 'ok' },
+      {
+        check: 'resource https://ap.example.com',
+        said: expect.stringContaining('did you mean "https://app.example.com"?'),
+      },
+      { check: 'organization acmee', state: 'failed', said: expect.stringContaining('did you mean "acme"?') },
+    ])
+    expect(await peers(url, alive)).toMatchObject([{ state: 'ok' }])
   })
 })
