@@ -7,17 +7,20 @@ import type { Injection, Mode } from './pod/injection.ts'
 import { isObject, type Json, type JsonObject, listAt, objectAt } from './pod/json.ts'
 import { applyPatch } from './pod/patch.ts'
 
-/** Where each kind keeps its Pod; the kinds that are not here pass through. */
+/** Where each kind keeps its Pod, by API group; what is not here is left as it is. */
 const TEMPLATES: { readonly [kind: string]: readonly string[] } = {
   Pod: [],
-  Deployment: ['spec', 'template'],
-  ReplicaSet: ['spec', 'template'],
-  StatefulSet: ['spec', 'template'],
-  DaemonSet: ['spec', 'template'],
+  PodTemplate: ['template'],
   ReplicationController: ['spec', 'template'],
-  Job: ['spec', 'template'],
-  CronJob: ['spec', 'jobTemplate', 'spec', 'template'],
+  'apps/Deployment': ['spec', 'template'],
+  'apps/ReplicaSet': ['spec', 'template'],
+  'apps/StatefulSet': ['spec', 'template'],
+  'apps/DaemonSet': ['spec', 'template'],
+  'batch/Job': ['spec', 'template'],
+  'batch/CronJob': ['spec', 'jobTemplate', 'spec', 'template'],
+  'argoproj.io/Rollout': ['spec', 'template'],
 }
+const DEPTH_MAX = 20
 
 export type FileReport = {
   /** All documents, injected where asked. */
@@ -32,18 +35,41 @@ export function injectFile(text: string, options: { config: InjectorConfig; mode
   const lines: string[] = []
   let deniedCount = 0
   const documents = parseObjects(text).map((document) => {
-    const path = TEMPLATES[String(document.kind)]
-    if (path === undefined) return document
+    const path = pathOf(document)
+    if (path === undefined) {
+      if (hasContainers(document))
+        lines.push(`${nameOf(document)}: left unchanged: inject does not know how ${document.apiVersion} makes Pods`)
+      return document
+    }
     const template = path.reduce((parent, part) => objectAt(parent[part], part), document)
     const injection = inject(template, options)
-    const { name, generateName } = objectAt(document.metadata, 'metadata')
-    lines.push(...describe(`${document.kind}/${name ?? generateName ?? ''}`, injection))
+    lines.push(...describe(nameOf(document), injection))
     if (injection.verdict === 'deny') deniedCount += 1
     if (injection.verdict !== 'inject') return document
     return replaceAt(document, path, applyPatch(template, injection.operations))
   })
   return { yaml: documents.map((document) => stringify(document, { lineWidth: 0 })).join('---\n'), lines, deniedCount }
 }
+
+/** Undefined: of an unknown kind, or without a Pod of its own, as a Rollout that names a Deployment. */
+function pathOf({ apiVersion, kind, spec }: JsonObject): readonly string[] | undefined {
+  if (isObject(spec) && 'workloadRef' in spec) return undefined
+  const group = String(apiVersion ?? '').replace(/[^/]*$/, '')
+  return TEMPLATES[`${group}${kind}`]
+}
+
+function nameOf({ kind, metadata }: JsonObject): string {
+  const { name, generateName } = objectAt(metadata, 'metadata')
+  return `${kind}/${name ?? generateName ?? ''}`
+}
+
+/** Whether something in it looks like a Pod. */
+const hasContainers = (value: Json | undefined, depth = 0): boolean =>
+  depth <= DEPTH_MAX &&
+  (Array.isArray(value)
+    ? value.some((item) => hasContainers(item, depth + 1))
+    : isObject(value) &&
+      (Array.isArray(value.containers) || Object.values(value).some((item) => hasContainers(item, depth + 1))))
 
 function parseObjects(text: string): readonly JsonObject[] {
   const documents = parseAllDocuments(text)

@@ -25,6 +25,7 @@ import { servedHosts } from './served-hosts.ts'
 export const fileWarnings = (file: RouteFile): string[] => [
   ...methodWarnings(file.routes),
   ...routeWarnings(file.routes),
+  ...restWarnings(file.routes),
   ...signInWarnings(file),
   ...preflightWarnings(file),
   ...identityWarnings(file),
@@ -177,6 +178,17 @@ export const methodWarnings = (routes: readonly Route[]): string[] =>
       (method) =>
         `${method} is not a registered HTTP method: no request may ever match its routes${didYouMean(method, METHODS)}`,
     )
+
+/** Routes such as `/docs/**` where nothing matches `/docs`. */
+const restWarnings = (routes: readonly Route[]): string[] =>
+  routes.flatMap((route) => {
+    const path = route.pattern.rest ? toggled(route.pattern) : null
+    if (path === null || routes.some((other) => other.host === route.host && isWithin(path, other.pattern))) return []
+    const written = routeText(route, path)
+    return [
+      `${written} matches no route, since ${route.id} begins behind the slash: add ${written} if it is to be served`,
+    ]
+  })
 
 /** The pattern of the paths that both match. */
 function commonPattern(a: Pattern, b: Pattern): Pattern {

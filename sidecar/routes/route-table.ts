@@ -280,9 +280,11 @@ function otherRoute(root: Root, { place, entry, method, path, alike = NONE }: Ma
     if (!place.slashLeads) return null
   }
   for (const reading of readingsOf(path, { pattern: place.folded, indexFiles, formatted, formats })) {
-    for (const other of foldedPlaces(root, reading.segments)) {
+    for (const other of foldedPlaces(root, reading.segments, path.segments.length - 1)) {
       if (other === place || alike.includes(other)) continue
       const theirs = select(other, method)
+      // Fastify has no such route either.
+      if (theirs === undefined && !mayMatchWhole(other, reading.segments)) continue
       if (isForeseen(reading, { ours: place.pattern, theirs: other.pattern })) continue
       const plain = protectionOf(place, entry)
       // Parameters at other positions have other values, so equal rules then mean other checks.
@@ -296,6 +298,10 @@ function otherRoute(root: Root, { place, entry, method, path, alike = NONE }: Ma
   }
   return null
 }
+
+/** False where only a value that is empty leads to the place. */
+const mayMatchWhole = ({ folded: { segments, rest } }: TablePath, path: readonly string[]): boolean =>
+  rest || segments.every((one, at) => hasText(one, path[at] ?? ''))
 
 const protectionOf = ({ folded }: TablePath, { route, rules: verdict }: Entry): Protection => ({
   pattern: folded,
@@ -313,9 +319,9 @@ function slashLeads(root: Root, place: TablePath): boolean {
   )
 }
 
-/** The most specific places that the folded segments reach. */
-function foldedPlaces(root: Root, segments: readonly string[]): readonly TablePath[] {
-  const found = findFolded(root, segments, 0)
+/** The most specific places that the folded segments reach. `lastAt`: where the path ends as it was sent. */
+function foldedPlaces(root: Root, segments: readonly string[], lastAt: number): readonly TablePath[] {
+  const found = findFolded(root, segments, { at: 0, lastAt })
   const crossing = found.flatMap((place) => {
     place.foldedCrossing ??= root.places.filter((other) => cross(place.folded, other.folded))
     return place.foldedCrossing.filter(({ folded }) => mayMatch(folded, segments))
@@ -325,22 +331,35 @@ function foldedPlaces(root: Root, segments: readonly string[]): readonly TablePa
   return [...new Set([...found, ...rivals])]
 }
 
-/** Finds, for each spelling of a literal, a place that none is more specific than. */
-function findFolded(node: Node, folded: readonly string[], at: number): TablePath[] {
+/**
+ * Finds, for each spelling of a literal, a place that none is more specific than, and those that Fastify runs with an empty value at
+ * the end: `/files/{id}` for `/files/`. Nobody means that by `/`.
+ */
+function findFolded(
+  node: Node,
+  folded: readonly string[],
+  { at, lastAt }: { readonly at: number; readonly lastAt: number },
+): TablePath[] {
   const segment = folded[at]
   if (segment === undefined) return node.end === null ? [] : [node.end]
-  const literals = (node.folded.get(segment) ?? []).flatMap((child) => findFolded(child, folded, at + 1))
+  const next = { at: at + 1, lastAt }
+  const literals = (node.folded.get(segment) ?? []).flatMap((child) => findFolded(child, folded, next))
   if (literals.length > 0) return literals
   const found: TablePath[] = []
   const taken: Parameter[] = []
+  const empty: TablePath[] = []
+  const mayEnd = segment === '' && at === lastAt && at > 0 && folded.length === at + 1
   for (const { folded: one, node: child } of node.parameters) {
-    if (!hasText(one, segment) || taken.some((narrow) => isSegmentWithin(narrow, one) && !isSegmentWithin(one, narrow)))
+    if (!hasText(one, segment)) {
+      if (mayEnd && child.end !== null && isWhole(one)) empty.push(child.end)
       continue
-    const places = findFolded(child, folded, at + 1)
+    }
+    if (taken.some((narrow) => isSegmentWithin(narrow, one) && !isSegmentWithin(one, narrow))) continue
+    const places = findFolded(child, folded, next)
     if (places.length > 0) taken.push(one)
     found.push(...places)
   }
-  return found.length > 0 || node.rest === null ? found : [node.rest]
+  return [...empty, ...(found.length > 0 || node.rest === null ? found : [node.rest])]
 }
 
 // Methods that a `*` does not cover: TRACE echoes credentials, CONNECT opens a tunnel.

@@ -45,10 +45,24 @@ function cli(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
 }
 
 describe('check', () => {
+  test.each([
+    ['GET /docs/**: public', 1],
+    ['GET a.test/docs/**: public\nGET /docs: public', 1],
+    ['GET /docs/**: public\nPOST /docs: signed_in', 0],
+    ['GET /docs/**: public\nGET /{page}: public', 0],
+    ['GET /docs/**: public\nGET /**: public', 0],
+    ['GET /**: public', 0],
+  ])('warns where a path without its slash has no route: %j', async (routes, count) => {
+    const { stdout } = await runCli(['check', write('rest.yaml', routeFile(routes))])
+    expect(stdout.match(/\/docs matches no route, since/g) ?? []).toHaveLength(count)
+  })
+
   test('says that a file is good', async () => {
     expect(await runCli(['check', good])).toMatchObject({
       status: 0,
-      stdout: `${good}: valid, 3 routes, 3 tests, hosts: app.test\n`,
+      stdout: `${good}: warning: GET /public matches no route, since GET /public/** begins behind the slash: add GET /public if it is to be served
+${good}: valid, 3 routes, 3 tests, hosts: app.test
+`,
       stderr: '',
     })
   })

@@ -114,6 +114,37 @@ describe('inject', () => {
   })
 })
 
+describe('inject, of kinds that make Pods in their own ways,', () => {
+  const config = ['--config', file('injector.yaml', SETTINGS)]
+  const ROLLOUT = DEPLOYMENT.replace('apps/v1', 'argoproj.io/v1alpha1').replace('Deployment', 'Rollout')
+
+  test('injects the Rollout of Argo', async () => {
+    const { status, stdout, stderr } = await sidecar(['inject', '-', ...config], ROLLOUT)
+    expect([status, stderr]).toEqual([0, expect.stringContaining('Rollout/invoices: sidecar injected by')])
+    expect(stdout).toContain('name: portcullis-sidecar')
+  })
+
+  test.each([
+    ['a Service of Knative', 'serving.knative.dev/v1', 'Service'],
+    ['a kind whose name another group has', 'example.com/v1', 'Deployment'],
+    ['a job of another maker', 'kubeflow.org/v1', 'PyTorchJob'],
+  ])('says that %s stays as it is', async (_, apiVersion, kind) => {
+    const text = DEPLOYMENT.replace('apps/v1', apiVersion).replace('Deployment', kind)
+    const { status, stdout, stderr } = await sidecar(['inject', '-', ...config], text)
+    expect([status, parse(stdout)]).toEqual([0, parse(text)])
+    expect(stderr).toContain(`${kind}/invoices: left unchanged: inject does not know how ${apiVersion} makes Pods`)
+  })
+
+  test.each([
+    ['a Rollout that names a Deployment', 'argoproj.io/v1alpha1', 'Rollout', 'spec: {workloadRef: {name: invoices}}'],
+    ['a Service', 'v1', 'Service', 'spec: {ports: [{port: 80}]}'],
+    ['a definition', 'apiextensions.k8s.io/v1', 'CustomResourceDefinition', 'spec: {properties: {containers: {}}}'],
+  ])('says nothing of %s', async (_, apiVersion, kind, spec) => {
+    const text = `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: invoices}\n${spec}\n`
+    expect(await sidecar(['inject', '-', ...config], text)).toMatchObject({ status: 0, stderr: '' })
+  })
+})
+
 describe('injector certificate', () => {
   test('prints a Secret whose certificate its authority signed, for the names of the Service', async () => {
     const authority = join(folder, 'ca.pem')

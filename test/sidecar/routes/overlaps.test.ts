@@ -150,3 +150,29 @@ describe('a path that two routes match, of which neither is the more specific', 
     )
   })
 })
+
+/** Fastify runs `/files/:id` for `/files/`, with an empty id: such a path must not pass by a wider route with other rules. */
+const FILES = 'GET /files/{id}: viewer file:{id}'
+test.each([
+  [`GET /**: public\n${FILES}`, 'GET /files/'],
+  [`GET /**: public\n${FILES}`, 'HEAD /files/'],
+  [`GET /**: public\n${FILES}`, 'GET /Files/'],
+  [`GET /**: signed_in\n${FILES}`, 'GET /files/'],
+  [`GET /files/**: public\n${FILES}`, 'GET /files/'],
+  ['GET /a/**: public\nGET /a/{x}/c/{id}: viewer c:{id}', 'GET /a/b/c/'],
+])('with %j, %s is refused', (routes, line) => {
+  expect(judge(routes, line)).toBe('refused')
+})
+
+test.each([
+  [`GET /**: public\n${FILES}`, 'GET /files', 'GET /**'],
+  [`GET /**: public\n${FILES}`, 'GET /files/7', 'GET /files/{id}'],
+  [`GET /**: public\n${FILES}\nGET /files/: public`, 'GET /files/', 'GET /files/'],
+  [`GET /files: member org:a\n${FILES}`, 'GET /files', 'GET /files'],
+  ['GET /**: public\nGET /{page}: viewer page:{page}', 'GET /', 'GET /**'],
+  ['GET /**: public\nGET /files/{id}: public', 'GET /files/', 'GET /**'],
+  ['GET /**: public\nDELETE /files/{id}: viewer file:{id}', 'GET /files/', 'GET /**'],
+  ['GET /**: viewer a:1\nGET /files/{id}: viewer a:1', 'GET /files/', 'GET /**'],
+])('with %j, %s takes %s', (routes, line, route) => {
+  expect(judge(routes, line)).toBe(route)
+})
