@@ -38,6 +38,7 @@ export function assertRequest(request: DecideRequest): void {
   const { withoutTuples = [], asOfMs } = request
   const issues: ValidationIssue[] = [...subjectIssues(organization, subject), ...contextualIssues(contextualTuples)]
   issues.push(...contextIssues(request.context), ...withoutIssues(withoutTuples), ...asOfIssues(asOfMs))
+  if (!isActor(request.actor)) issues.push({ place: '/actor', message: 'is not a client: {type: service, id}' })
   if (permissions.length > CHECKS_MAX)
     issues.push({ place: '/permissions', message: `has more than ${CHECKS_MAX} items` })
   if (entitlements.length > ENTITLEMENTS_MAX) {
@@ -58,12 +59,15 @@ export function asOfIssues(asOfMs: number | undefined): readonly ValidationIssue
   return isInstant ? [] : [{ place: '/asOfMs', message: 'is not an instant' }]
 }
 
+const isActor = (actor: DecideRequest['actor']): boolean =>
+  actor === undefined || (actor.type === 'service' && isId(actor.id))
+
 /** Builds nothing: most requests are right. */
 function isRequest(request: DecideRequest): boolean {
   const { organization, subject, permissions = [], entitlements = [], contextualTuples = [] } = request
   if (permissions.length > CHECKS_MAX || entitlements.length > ENTITLEMENTS_MAX || contextualTuples.length > 0)
     return false
-  if (request.withoutTuples !== undefined || request.asOfMs !== undefined) return false
+  if (request.withoutTuples !== undefined || request.asOfMs !== undefined || !isActor(request.actor)) return false
   if (contextIssues(request.context).length > 0) return false
   return isId(organization) && isAsked(subject) && permissions.every(isCheck) && entitlements.every(isEntitlementKey)
 }

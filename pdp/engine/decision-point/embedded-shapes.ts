@@ -83,6 +83,7 @@ export const DECIDE: Shapes = [
     withMembers({
       organization: id,
       subject: SUBJECT,
+      actor: optional(withMembers({ type: text, id: text })),
       permissions: optional(listOf(CHECK)),
       entitlements: optional(listOf(text)),
       contextualTuples: optional(listOf(map)),

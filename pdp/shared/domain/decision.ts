@@ -90,6 +90,11 @@ export type RevocationQuestion = {
 export type DecideRequest = RevocationQuestion & {
   readonly organization: string
   readonly subject: AskedSubject
+  /**
+   * A client that acts for the subject (RFC 8693 section 4.1): allowed is what both may, while the tuple
+   * `service:<id>#acts_for@<subject>` stands in the organization. Entitlements are the organization's, whoever asks.
+   */
+  readonly actor?: { readonly type: 'service'; readonly id: string }
   readonly permissions?: readonly PermissionCheck[]
   readonly entitlements?: readonly string[]
   /** The app whose roles answer permission keys on `organization:<O>`; default: createPdp's. Null for none. */

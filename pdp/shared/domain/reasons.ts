@@ -10,6 +10,8 @@ export const REASONS = {
   none: 'nothing grants it',
   unknown_relation: 'no model and no role has this relation or permission',
   membership_suspended: 'the membership of the subject is not active, so that nothing that it holds here counts',
+  delegation_missing: 'the subject may, but does not let the actor act for it',
+  actor_denied: 'the subject may, but the actor may not',
   token_inactive: 'the token is not active, or is bound to no organization',
   evaluation_limit: 'it cannot be decided within the limits',
   condition_failed: 'it depends on a condition that cannot be evaluated with the values that are given',

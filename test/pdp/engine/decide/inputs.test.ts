@@ -52,6 +52,7 @@ const BASE = {
 /** Requests that differ from the base in one input, and are answered otherwise for it. */
 const OTHERS: { readonly [F in Field]: DecideRequest } = {
   organization: { ...BASE, organization: 'other' },
+  actor: { ...BASE, actor: { type: 'service', id: 'bot' } },
   'subject.type': { ...BASE, subject: service('ann') },
   'subject.id': { ...BASE, subject: user('bob') },
   'subject.relation': { ...BASE, subject: { ...user('ann'), relation: 'friend' } },
