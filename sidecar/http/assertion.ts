@@ -14,12 +14,14 @@ export type AssertionEntry = {
   readonly keysFile: string
 }
 export type Assertion = {
-  /** A compact JWS; null: it would be longer than servers take, and half of it would say something else. */
+  /** The value of the field, with a compact JWS; null: it would be longer than servers take, and half of it would say something else. */
   readonly sign: (identity: Identity) => string | null
   /** The JWK Set that verifies it (RFC 7517), as JSON. */
   readonly keySet: string
 }
 
+/** Services that verify bearer tokens take the assertion there as one (RFC 6750), in place of the client's. */
+export const BEARER_FIELD = 'authorization'
 /** Where both ports serve the key set. */
 export const ASSERTION_KEYS_PATH = '/.portcullis/assertion-keys'
 /** Claims that say what the sidecar knows, in place of the token. */
@@ -42,12 +44,13 @@ const REUSED_SECONDS = 30
 
 /** `keys`: the first signs, all are published. `issuer`: the public address of the sidecar. */
 export function createAssertion(
-  { audience, claims: names }: AssertionEntry,
+  { header: field, audience, claims: names }: AssertionEntry,
   given: { readonly keys: readonly [Buffer, ...Buffer[]]; readonly issuer: string; readonly clock: () => number },
 ): Assertion {
   const { issuer, clock } = given
   const [secret, ...former] = given.keys
   const active = keyOf(secret)
+  const scheme = field === BEARER_FIELD ? 'Bearer ' : ''
   const header = base64url({ alg: 'ES256', typ: 'JWT', kid: active.kid })
   // The claims object lives as long as the verified token is remembered.
   const signed = new WeakMap<JsonMembers, { readonly text: string | null; readonly atSeconds: number }>()
@@ -65,7 +68,7 @@ export function createAssertion(
     const input = `${header}.${payload}`
     // RFC 7518 section 3.4: both numbers, without ASN.1.
     const signature = sign('sha256', Buffer.from(input), { key: active.key, dsaEncoding: 'ieee-p1363' })
-    return `${input}.${signature.toString('base64url')}`
+    return `${scheme}${input}.${signature.toString('base64url')}`
   }
 
   return {

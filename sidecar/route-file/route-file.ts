@@ -37,7 +37,7 @@ import {
 import { parseRoutes } from './routes.ts'
 import { readSignIn, type SignInEntry } from './sign-in.ts'
 import { parseTests, type RouteTest } from './tests.ts'
-import { readAssertion } from './words/assertion.ts'
+import { checkBearer, readAssertion } from './words/assertion.ts'
 import { readCors } from './words/cors.ts'
 import { readIdentityHeaders } from './words/identity-headers.ts'
 import { HEADER } from './words/schema.ts'
@@ -158,6 +158,8 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const hosts = [...named, ...readClusterService(reader, members.cluster_service)]
   const signIn = readSignIn(reader, members.sign_in, { publicUrl: seenUrl, issuers })
   const doors = readDoors(reader, members.doors, { routes, signsIn: members.sign_in !== null })
+  const forwarding = routes.find((route) => route.forwardToken)?.id ?? null
+  checkBearer(reader, members.assertion, { assertion, forwarding, profiles: doors.map(({ profile }) => profile) })
   const peers = { issuers, upstream, pdp, tls: readTls(reader, members.tls), doors, signIn }
   const logging = { proofNonces: readDpop(reader, members.dpop), ...readJournal(reader, members.log) }
   const operating = {

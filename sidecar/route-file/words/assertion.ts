@@ -1,6 +1,7 @@
 /** `assertion` of a route file: the signed field by which the service verifies who calls. */
 import type { Node } from 'yaml'
-import { type AssertionEntry, OWN_CLAIMS } from '../../http/assertion.ts'
+import { type AssertionEntry, BEARER_FIELD, OWN_CLAIMS } from '../../http/assertion.ts'
+import { type DoorProfile, isHttpProfile } from '../../http/door-fields.ts'
 import type { IdentityField } from '../../http/identity-fields.ts'
 import { fieldIssue, NAME } from './identity-headers.ts'
 import { listOf, type Members, optional, required, TEXT, textLike } from './schema.ts'
@@ -10,7 +11,10 @@ const CLAIMS_MAX = 32
 const CLAIM = /^[\x21-\x7e]{1,128}$/
 
 export const ASSERTION = {
-  header: required(textLike(NAME), 'The field that holds the assertion. No client can send it.'),
+  header: required(
+    textLike(NAME),
+    'The field that holds the assertion. No client can send it. Authorization: as a bearer token, in place of the one of the client; not with forward_token, and not with a door of nginx, Traefik or Caddy.',
+  ),
   audience: required(TEXT, 'The aud claim: the name by which the service is meant.'),
   keys_file: required(
     TEXT,
@@ -31,9 +35,9 @@ export function readAssertion(
   const members = node === null ? null : reader.members(node, 'assertion', ASSERTION)
   if (members === null) return null
   const name = members.header === null ? null : reader.text(members.header, 'header')
-  const issue = name === null ? null : fieldIssue(name, passed)
-  if (issue !== null) reader.report(members.header, `${JSON.stringify(name)} ${issue}`)
   const header = name?.toLowerCase() ?? null
+  const issue = name === null || header === BEARER_FIELD ? null : fieldIssue(name, passed)
+  if (issue !== null) reader.report(members.header, `${JSON.stringify(name)} ${issue}`)
   if (identity.some((field) => field.name === header))
     reader.report(members.header, `${name} is also in identity_headers`)
   const audience = members.audience === null ? null : reader.text(members.audience, 'audience')
@@ -43,6 +47,25 @@ export function readAssertion(
   const claims = reader.list(members.claims, 'claims', readClaim) ?? []
   if (claims.length > CLAIMS_MAX) reader.report(members.claims, `claims has more than ${CLAIMS_MAX} items`)
   return header === null || audience === null || keysFile === null ? null : { header, audience, keysFile, claims }
+}
+
+/** Reports why the assertion cannot stand in Authorization. `forwarding`: a route that sends the token of the client there; null: none does. */
+export function checkBearer(
+  reader: YamlReader,
+  node: Node | null,
+  about: {
+    readonly assertion: AssertionEntry | null
+    readonly forwarding: string | null
+    readonly profiles: readonly DoorProfile[]
+  },
+): void {
+  const { assertion, forwarding, profiles } = about
+  if (assertion?.header !== BEARER_FIELD) return
+  if (forwarding !== null)
+    reader.report(node, `Authorization cannot hold the assertion, because ${forwarding} has forward_token`)
+  const profile = profiles.find(isHttpProfile)
+  if (profile !== undefined)
+    reader.report(node, `Authorization cannot hold the assertion behind ${profile}, which asks with the token there`)
 }
 
 function readClaim(reader: YamlReader, node: Node | null): string | null {

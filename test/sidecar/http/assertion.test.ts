@@ -134,6 +134,50 @@ describe('the key set', () => {
   })
 })
 
+describe('in Authorization', () => {
+  const bearer = EXTRA.replace('X-Assertion', 'authorization')
+
+  test('the assertion is a bearer token in place of the client’s, which never arrives', async () => {
+    h.apply('GET /me: signed_in\nGET /open: public', bearer)
+    const token = await h.issuer.token({ ...CLAIMS })
+    h.upstream.reached.length = 0
+    for (const path of ['/me', '/open']) await h.send(`GET ${path}`, { token })
+    const [field, none] = h.upstream.reached.map((reached) => fieldOf(reached, 'authorization'))
+    await verified(field?.replace(/^Bearer /, '') ?? '', h.sidecar.assertionKeys() ?? '')
+    expect([field?.includes(token), none]).toEqual([false, null])
+    h.apply('GET /me: signed_in\nGET /open: public', EXTRA)
+  })
+
+  test('a door of Envoy gives it, too', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'portcullis-assertion-'))
+    writeFileSync(join(folder, 'a.keys'), KEYS.join('\n'))
+    const extra = `hosts: [app.test]\n${bearer.replace('a.keys', join(folder, 'a.keys'))}`
+    const doors = await startDoors({ routes: 'GET /me: signed_in', extra, script: tuples([]), profiles: ['envoy'] })
+    try {
+      const sent = `Bearer ${await doors.inner.issuer.token(CLAIMS)}`
+      const [value] = valuesOf(
+        await doors.ask('envoy', { target: '/me', fields: [['authorization', sent]] }),
+        'authorization',
+      )
+      expect(value).toMatch(/^Bearer ey/)
+      expect(value).not.toBe(sent)
+    } finally {
+      await doors.close()
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  test.each([
+    ['GET /x: signed_in', 'forward_token: true', /GET \/x has forward_token/],
+    ['GET /x: {check: signed_in, forward_token: true}', '', /GET \/x has forward_token/],
+    ['GET /x: signed_in', 'doors: [{profile: caddy, listen: "unix:/run/door"}]', /behind caddy/],
+  ])('it cannot be with %s, %s', (routes, more, says) => {
+    const source = routeFile(routes, { extra: `${bearer}\n${more}` })
+    const load = () => loadFile(source.replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1'))
+    expect(load).toThrow(says)
+  })
+})
+
 test('an assertion that servers would not take is left out', () => {
   const long = { ...IDENTITY, claims: { name: 'a'.repeat(8_192) } }
   expect(made(KEYS, ['name']).sign(long)).toBeNull()
@@ -172,7 +216,8 @@ describe('a route file', () => {
     ['{header: X-A, audience: "", keys_file: k}', /audience must not be empty/],
     ['{header: X-A, audience: a, keys_file: ""}', /keys_file must not be empty/],
     ['{header: X_A, audience: a, keys_file: k}', /letters, digits and dashes/],
-    ['{header: Authorization, audience: a, keys_file: k}', /set by the sidecar/],
+    ['{header: DPoP, audience: a, keys_file: k}', /set by the sidecar/],
+    ['{header: Proxy-Authorization, audience: a, keys_file: k}', /set by the sidecar/],
     ['{header: Cookie, audience: a, keys_file: k}', /meaning in HTTP/],
     ['{header: X-Auth-Subject, audience: a, keys_file: k}', /set by the sidecar/],
     ['{header: X-A, audience: a, keys_file: k, claims: []}', /at least one/],
