@@ -1,8 +1,12 @@
-/** Plays each rule of the real files as a request that passes and one that does not. */
+/** Plays each rule of the real files as a request that passes and one that does not, at the data port and at the door of Envoy. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import type { Route } from '../../../sidecar/routes/route.ts'
 import { tuples } from '../../support/peers/scripted-pdp.ts'
+import { type DoorHarness, startDoors } from '../doors/door-harness.ts'
 import { type Harness, loadFile, routeFile, startHarness } from '../support/harness.ts'
 import { fieldOf } from '../support/upstream.ts'
 import { type Played, REAL_FILES, type RealFile } from './real-rules.ts'
@@ -31,12 +35,36 @@ function tuplesOf(routes: readonly Route[]): string[] {
 
 describe.each(REAL_FILES)('the rules of $from', (file) => {
   const routes = routesOf(file)
+  const folder = mkdtempSync(join(tmpdir(), 'portcullis-rules-'))
   let h: Harness
+  let doors: DoorHarness
   beforeAll(async () => {
     const script = tuples([...tuplesOf(routes), ...(file.tuples ?? [])])
-    h = await startHarness({ routes: file.routes, extra: file.extra ?? '', script, certificates })
+    const { extra = '' } = file
+    h = await startHarness({ routes: file.routes, extra, script, certificates })
+    const keysFile = join(folder, 'keys')
+    writeFileSync(keysFile, 'k'.repeat(32))
+    // A door cannot end a WebSocket connection, so that a file with one is refused there.
+    const held = file.routes.replaceAll(/^.*upgrade: \[websocket\].*$/gm, '')
+    const opening = { body: true, profiles: ['envoy'], extra: extra.replace('a.keys', keysFile) } as const
+    doors = await startDoors({ routes: held, script, ...opening })
   })
-  afterAll(() => h.close())
+  afterAll(async () => {
+    await h.close()
+    await doors.close()
+    rmSync(folder, { recursive: true })
+  })
+
+  async function playAtDoor({ line, as = {}, fields = [], body, host = 'app.test', status }: Played) {
+    const [method = '', target = ''] = line.split(' ')
+    const token = as === null ? [] : [['authorization', `Bearer ${await doors.inner.issuer.token({ ...as })}`] as const]
+    const sent = fields.map((field) => [field.split(': ')[0]?.toLowerCase() ?? '', field.split(': ')[1] ?? ''] as const)
+    // Envoy says whether it holds the whole body.
+    const whole = { 'content-length': String(body?.length), 'x-envoy-auth-partial-body': 'false' }
+    const length = body === undefined ? [] : Object.entries(whole)
+    const asked = { method, target, host, fields: [...token, ...length, ...sent], ...(body !== undefined && { body }) }
+    expect((await doors.ask('envoy', asked)).status, line).toBe(status)
+  }
 
   async function play({ line, as = {}, fields = [], body, host = 'app.test', status, gets = {} }: Played) {
     h.upstream.reached.length = 0
@@ -58,6 +86,9 @@ describe.each(REAL_FILES)('the rules of $from', (file) => {
     await play(fails)
     const isGuarded = route.check !== null && file.extra?.includes('X-Jwt-Assertion') === true
     if (isGuarded) await play({ ...passes, gets: { 'x-jwt-assertion': /^ey/ } })
+    if (route.websocket) return
+    await playAtDoor(passes)
+    await playAtDoor(fails)
   })
 
   test('are each played', () => {
