@@ -116,8 +116,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const upstream = readUpstream(reader, members.upstream)
   const pdp = readPdp(reader, members.pdp)
   const { headers, assertion } = readHeaders(reader, members)
-  const trustedProxies = reader.list(members.trusted_proxies, 'trusted_proxies', readNetwork) ?? []
-  const proxyProtocol = readProxyProtocol(reader, members)
+  const proxies = readProxies(reader, members)
   const limits = readLimits(reader, members.limits)
   const listed = reader.list(members.hosts, 'hosts', readHost)
   const forwardToken = members.forward_token !== null && reader.boolean(members.forward_token, 'forward_token') === true
@@ -158,20 +157,18 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const hosts = [...named, ...readClusterService(reader, members.cluster_service)]
   const signIn = readSignIn(reader, members.sign_in, { publicUrl: seenUrl, issuers })
   const doors = readDoors(reader, members.doors, { routes, signsIn: members.sign_in !== null })
-  const forwarding = routes.find((route) => route.forwardToken)?.id ?? null
-  checkBearer(reader, members.assertion, { assertion, forwarding, profiles: doors.map(({ profile }) => profile) })
+  checkBearer(reader, members.assertion, { assertion, routes, doors })
   const peers = { issuers, upstream, pdp, tls: readTls(reader, members.tls), doors, signIn }
   const logging = { proofNonces: readDpop(reader, members.dpop), ...readJournal(reader, members.log) }
   const operating = {
     ...logging,
+    ...proxies,
     hosts,
     probePaths,
     cors,
     headers,
     assertion,
     bodyBytesMax,
-    trustedProxies,
-    proxyProtocol,
     limits,
   }
   return { ...peers, ...operating, resource, resources, publicUrl: seenUrl, routes, tests }
@@ -292,17 +289,17 @@ function readPassed(reader: YamlReader, node: Node | null, stripped: readonly st
   return reader.list(node, 'pass_headers', read) ?? []
 }
 
-function readProxyProtocol(
+function readProxies(
   reader: YamlReader,
   {
     proxy_protocol: node,
     trusted_proxies: proxies,
   }: { readonly [name in 'proxy_protocol' | 'trusted_proxies']: Node | null },
-): boolean {
-  const isOn = node !== null && reader.boolean(node, 'proxy_protocol') === true
-  if (isOn && proxies === null)
+): Pick<RouteFile, 'trustedProxies' | 'proxyProtocol'> {
+  const proxyProtocol = node !== null && reader.boolean(node, 'proxy_protocol') === true
+  if (proxyProtocol && proxies === null)
     reader.report(node, 'proxy_protocol needs trusted_proxies, the load balancers that name clients')
-  return isOn
+  return { proxyProtocol, trustedProxies: reader.list(proxies, 'trusted_proxies', readNetwork) ?? [] }
 }
 
 function readDpop(reader: YamlReader, node: Node | null): boolean {

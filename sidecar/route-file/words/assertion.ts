@@ -49,23 +49,26 @@ export function readAssertion(
   return header === null || audience === null || keysFile === null ? null : { header, audience, keysFile, claims }
 }
 
-/** Reports why the assertion cannot stand in Authorization. `forwarding`: a route that sends the token of the client there; null: none does. */
+/** Reports why the assertion cannot stand in Authorization. */
 export function checkBearer(
   reader: YamlReader,
   node: Node | null,
   about: {
     readonly assertion: AssertionEntry | null
-    readonly forwarding: string | null
-    readonly profiles: readonly DoorProfile[]
+    readonly routes: readonly { readonly id: string; readonly forwardToken: boolean }[]
+    readonly doors: readonly { readonly profile: DoorProfile }[]
   },
 ): void {
-  const { assertion, forwarding, profiles } = about
-  if (assertion?.header !== BEARER_FIELD) return
-  if (forwarding !== null)
-    reader.report(node, `Authorization cannot hold the assertion, because ${forwarding} has forward_token`)
-  const profile = profiles.find(isHttpProfile)
-  if (profile !== undefined)
-    reader.report(node, `Authorization cannot hold the assertion behind ${profile}, which asks with the token there`)
+  if (about.assertion?.header !== BEARER_FIELD) return
+  const forwarding = about.routes.find(({ forwardToken }) => forwardToken)
+  if (forwarding !== undefined)
+    reader.report(node, `Authorization cannot hold the assertion, because ${forwarding.id} has forward_token`)
+  const door = about.doors.find(({ profile }) => isHttpProfile(profile))
+  if (door !== undefined)
+    reader.report(
+      node,
+      `Authorization cannot hold the assertion behind ${door.profile}, which asks with the token there`,
+    )
 }
 
 function readClaim(reader: YamlReader, node: Node | null): string | null {

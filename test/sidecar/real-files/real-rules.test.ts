@@ -15,9 +15,15 @@ const certificates = { ...NO_CERTIFICATES, assertion: [Buffer.alloc(32, 'k')] as
 const routesOf = ({ routes, extra = '' }: RealFile): readonly Route[] =>
   loadFile(routeFile(routes, { extra }).replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1')).routes
 
-/** Of a rule over one object of the path, the one with the id 1 is alice's. */
-function playedOf({ id, check }: Route): readonly [Played, Played] {
+/** One that passes, and others. Of a rule over one object of the path, the one with the id 1 is alice's, and a guest gets what everybody gets. */
+function playedOf({ id, check, guests }: Route): readonly [Played, ...Played[]] {
   const lineFor = (uid: string): string => id.replace('{uid}', uid).replaceAll(/\{\w+\}/g, '7')
+  if (check === null)
+    return [
+      { line: lineFor('1'), status: 200 },
+      { line: lineFor('1'), status: 200, as: null },
+      { line: lineFor('1').replace(/^\w+/, 'PATCH'), status: 405 },
+    ]
   if (check?.kind === 'signed_in')
     return [
       { line: lineFor('1'), status: 200 },
@@ -26,11 +32,21 @@ function playedOf({ id, check }: Route): readonly [Played, Played] {
   return [
     { line: lineFor('1'), status: 200 },
     { line: lineFor('2'), status: 403 },
+    ...(guests
+      ? ([
+          { line: lineFor('3'), status: 200, as: null },
+          { line: lineFor('1'), status: 401, as: null },
+        ] as const)
+      : []),
   ]
 }
 
 function tuplesOf(routes: readonly Route[]): string[] {
-  return routes.flatMap(({ check }) => (check?.kind === 'relation' ? [`alice ${check.relation} ${check.type}:1`] : []))
+  return routes.flatMap(({ check }) =>
+    check?.kind === 'relation'
+      ? [`alice ${check.relation} ${check.type}:1`, `* ${check.relation} ${check.type}:3`]
+      : [],
+  )
 }
 
 describe.each(REAL_FILES)('the rules of $from', (file) => {
@@ -81,14 +97,13 @@ describe.each(REAL_FILES)('the rules of $from', (file) => {
   }
 
   test.each(routes.map((route) => [route.id, route] as const))('%s', async (id, route) => {
-    const [passes, fails] = file.played[id] ?? playedOf(route)
+    const [passes, ...others] = file.played[id] ?? playedOf(route)
     expect(await play(passes)).toMatchObject({ decision: 'allow', route: id })
-    await play(fails)
+    for (const other of others) await play(other)
     const isGuarded = route.check !== null && file.extra?.includes('X-Jwt-Assertion') === true
     if (isGuarded) await play({ ...passes, gets: { 'x-jwt-assertion': /^ey/ } })
     if (route.websocket) return
-    await playAtDoor(passes)
-    await playAtDoor(fails)
+    for (const one of [passes, ...others]) await playAtDoor(one)
   })
 
   test('are each played', () => {

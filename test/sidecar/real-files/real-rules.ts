@@ -1,6 +1,6 @@
 /**
  * Rules that people run in front of their services, said in our route file. Each file names where the original is; what it says was written again in our
- * words. Where an original lets anonymous callers through to a check or to the service, a token is asked for here.
+ * words.
  */
 
 /** A request, and the status that must come out. */
@@ -21,7 +21,7 @@ export type RealFile = {
   readonly routes: string
   /** What alice may do. */
   readonly tuples?: readonly string[]
-  /** By the id of the route: one that passes and one that does not. A rule over one object is played by itself, for object 1 and object 2. */
+  /** By the id of the route: one that passes and one that does not. A rule over one object is played by itself: object 1 is alice's, object 3 everybody's. */
   readonly played: { readonly [route: string]: readonly [passes: Played, fails: Played] }
 }
 
@@ -37,7 +37,7 @@ const signedIn = (line: string): readonly [Played, Played] => [
   { line, status: 200 },
   { line, status: 401, as: null },
 ]
-const ASSERTION = 'assertion: {header: X-Jwt-Assertion, audience: lfx, keys_file: a.keys}'
+const LFX = 'guest_organization: lf\nassertion: {header: X-Jwt-Assertion, audience: lfx, keys_file: a.keys}'
 
 /** Lines such as `viewer GET /links/{x}`, below one resource. */
 const below = (base: string, object: string, lines: string): string =>
@@ -46,21 +46,20 @@ const below = (base: string, object: string, lines: string): string =>
     .split('\n')
     .map((line) => {
       const [, relation, method, path = ''] = /^\s*(\w+) (\w+)(?: (\S+))?$/.exec(line) ?? []
-      const check = relation === 'anybody' ? 'signed_in' : `${relation} ${object}`
-      return `${method} ${base}${path}: "${check}"`
+      const rule = relation === 'anybody' ? 'public: with_identity' : `check: "${relation} ${object}", guests: true`
+      return `${method} ${base}${path}: {${rule}}`
     })
     .join('\n')
 
 const COMMITTEES: RealFile = {
   from: 'linuxfoundation/lfx-v2-committee-service charts/lfx-v2-committee-service/templates/ruleset.yaml',
-  extra: ASSERTION,
+  extra: LFX,
   routes: `GET /_committees/openapi.json: public
 GET /_committees/openapi.yaml: public
 HEAD /_committees/openapi3.json: public
 GET /_committees/openapi3.yaml: public
-POST /committees: writer project:{body.project_uid}
-GET /committees/b2b-org/{uid}/seats: auditor b2b_org:{uid}
-PUT /committees/b2b-org/{uid}/seats/{member}/reassign: writer b2b_org:{uid}
+POST /committees: {check: "writer project:{body.project_uid}", guests: true}
+${below('/committees/b2b-org/{uid}/seats', 'b2b_org:{uid}', 'auditor GET\nwriter PUT /{member}/reassign')}
 ${below(
   '/committees/{uid}',
   'committee:{uid}',
@@ -114,11 +113,11 @@ ${below(
 
 const PROJECTS: RealFile = {
   from: 'linuxfoundation/lfx-v2-project-service charts/lfx-v2-project-service/templates/ruleset.yaml',
-  extra: ASSERTION,
+  extra: LFX,
   routes: `GET /_projects/openapi.json: public
 GET /_projects/openapi3.yaml: public
-POST /projects: writer project:{body.parent_uid}
-GET /projects: signed_in
+POST /projects: {check: "writer project:{body.parent_uid}", guests: true}
+GET /projects: {public: with_identity}
 ${below(
   '/projects/{uid}',
   'project:{uid}',
@@ -158,7 +157,7 @@ const BLINK: RealFile = {
     ...AUTH_PATHS.flatMap((path) => ['GET', 'POST'].map((method) => `${method} /auth/${path}: public`)),
     'POST /auth/create/device-account: {check: signed_in, issuers: https://as.test}',
     'GET /graphqlws: {check: public, upgrade: [websocket]}',
-    '"* /graphql": signed_in',
+    '"* /graphql": {public: with_identity}',
     '"* /admin/**": scope admin',
   ].join('\n'),
   played: {
@@ -174,7 +173,7 @@ const BLINK: RealFile = {
     'GET /graphqlws': open('GET /graphqlws', 'PUT'),
     '* /graphql': [
       { line: 'POST /graphql', status: 200, as: { session_id: 's' }, ...json({}), gets: { 'x-id-token': /^ey/ } },
-      { line: 'POST /graphql', status: 401, as: null, ...json({}) },
+      { line: 'POST /graphqls', status: 404, as: null, ...json({}) },
     ],
     '* /admin/**': [
       { line: 'GET /admin/users', status: 200, as: { scope: 'admin' } },
