@@ -37,6 +37,8 @@ export const NONCES = ['required', 'off'] as const
 export const BODIES = ['keep', 'judge'] as const
 
 export const PROBE_PATH = /^\/[A-Za-z0-9._~/-]*$/
+export const OPEN_PATH = /^\/[A-Za-z0-9._~-]+(?:\/[A-Za-z0-9._~-]+)*$/
+const NETWORK = /^[0-9A-Fa-f:.]+(\/[0-9]{1,3})?$/
 export const HEADER_OR_PREFIX = /^[A-Za-z0-9_-]+\*?$/
 export const ACR = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
 export const COOKIE = /^[!#$%&'*+.^_`|~A-Za-z0-9-]{1,128}$/
@@ -226,6 +228,15 @@ export const ROUTE_FILE = {
     listOf(textLike(PROBE_PATH)),
     'Paths at which GET on the data port gets what /readyz of the admin port says, whatever the Host field, and without one: for load balancers that put an address there. They are no paths of the service any more.',
   ),
+  open_paths: optional(
+    {
+      type: 'object',
+      minProperties: 1,
+      propertyNames: textLike(OPEN_PATH),
+      additionalProperties: listOf(textLike(NETWORK)),
+    },
+    'Paths that some peers may GET without a token, whatever the Host field: {/metrics: [10.0.0.0/8]}. Exactly these paths, for these IP addresses and CIDR blocks; a request that a proxy has forwarded takes its route. Not with doors.',
+  ),
   cluster_service: optional(
     TEXT,
     'name.namespace of the Service of Kubernetes, such as orders.shop: its names within the cluster are served as well, from orders to orders.shop.svc.cluster.local, and those of Pods of a StatefulSet. Another domain of the cluster: orders.shop.svc.example.internal.',
@@ -255,7 +266,7 @@ export const ROUTE_FILE = {
     'Maximum size of a body that a check reads, in bytes.',
   ),
   trusted_proxies: optional(
-    listOf(textLike(/^[0-9A-Fa-f:.]+(\/[0-9]{1,3})?$/)),
+    listOf(textLike(NETWORK)),
     'IP addresses and CIDR blocks of the proxies in front that set or remove X-Forwarded-For, -Proto and -Host, or Forwarded, in every request. Only their fields are trusted, from right to left: for X-Forwarded-* to the service, for client_address in the log and for the limits of one client. If both kinds are present and differ, the answer is 400; what only one of them says is not used. Routes and DPoP proofs use the Host field and public_url; a forwarded host that leads to another route is 400, and one that is not in hosts is 421.',
   ),
   proxy_protocol: optional(

@@ -7,7 +7,7 @@ import type { Cors } from '../http/cors.ts'
 import { type HeaderNames, passIssue } from '../http/fields.ts'
 import { clusterNames } from '../request/host-set.ts'
 import { parseAuthority } from '../request/target.ts'
-import type { Route } from '../routes/route.ts'
+import type { OpenPath, Route } from '../routes/route.ts'
 import type { SidecarLimits } from './default-limits.ts'
 import { type DoorEntry, readDoors } from './doors.ts'
 import {
@@ -40,6 +40,7 @@ import { parseTests, type RouteTest } from './tests.ts'
 import { checkBearer, readAssertion } from './words/assertion.ts'
 import { readCors } from './words/cors.ts'
 import { readIdentityHeaders } from './words/identity-headers.ts'
+import { readOpenPaths } from './words/open-paths.ts'
 import { HEADER } from './words/schema.ts'
 import { type FileIssue, YamlReader } from './words/yaml-reader.ts'
 
@@ -73,6 +74,8 @@ export type RouteFile = {
   readonly allowedOneIn: number
   /** Where load balancers ask whether the sidecar is ready. */
   readonly probePaths: readonly string[]
+  /** Open to some peers, whatever the host. */
+  readonly openPaths: readonly OpenPath[]
   /** Lower case, without port. */
   readonly hosts: readonly string[]
   /** Which fields of a client reach the service, and which name the bearer. */
@@ -152,7 +155,6 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
     bodyBytesMax === null
   )
     return null
-  const probePaths = reader.list(members.probe_paths, 'probe_paths', readProbePath) ?? []
   const named = listed ?? hostnamesOf([...resources, seenUrl])
   const hosts = [...named, ...readClusterService(reader, members.cluster_service)]
   const signIn = readSignIn(reader, members.sign_in, { publicUrl: seenUrl, issuers })
@@ -164,7 +166,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
     ...logging,
     ...proxies,
     hosts,
-    probePaths,
+    ...readOpened(reader, members),
     cors,
     headers,
     assertion,
@@ -234,6 +236,15 @@ function readHost(reader: YamlReader, node: Node | null): string | null {
   reader.report(node, `${JSON.stringify(text)} must be a host name without a port, or *. and one`)
   return null
 }
+
+/** Paths that are answered whatever the host. */
+const readOpened = (
+  reader: YamlReader,
+  { probe_paths, open_paths, doors }: { readonly [name in 'probe_paths' | 'open_paths' | 'doors']: Node | null },
+): Pick<RouteFile, 'probePaths' | 'openPaths'> => ({
+  probePaths: reader.list(probe_paths, 'probe_paths', readProbePath) ?? [],
+  openPaths: readOpenPaths(reader, open_paths, doors),
+})
 
 function readProbePath(reader: YamlReader, node: Node | null): string | null {
   const text = reader.text(node, 'a probe path')

@@ -1,4 +1,5 @@
 /** Finds the route of a parsed request. The pipeline, `explain` and the listener all use it, so they cannot disagree. */
+import { createNetworks } from '../../pdp/shared/base/addresses.ts'
 import { malformed, RequestError } from '../request/errors.ts'
 import { createHostSet, type HostSet } from '../request/host-set.ts'
 import type { InboundRequest } from '../request/inbound.ts'
@@ -7,7 +8,7 @@ import { sourcesFrom } from './checks.ts'
 import { refuseFetchedPath } from './fetched-paths.ts'
 import { refuseFunction } from './functions.ts'
 import { refuseQueryTwin } from './path-twins.ts'
-import type { Match, MatchedRoute, Route, RouteTable } from './route.ts'
+import type { Match, MatchedRoute, OpenPath, Route, RouteTable } from './route.ts'
 import { createRouteTable, createRouteTableInTurns } from './route-table.ts'
 import { type JudgedRequest, type JudgeJson, refuseOtherReadings } from './value-readings.ts'
 
@@ -15,6 +16,8 @@ export type RoutingDeps = {
   /** Every host that is served: lower case, without port. */
   readonly hosts: HostSet
   readonly routes: RouteTable
+  /** The route of a path that is open to the sender, whatever the host; null: of none. */
+  readonly openRoute: (request: RoutedRequest) => Route | null
 }
 /** `method`: the path has routes, but none for this method. `none`: the path has no route. */
 export type RequestMatch =
@@ -23,12 +26,16 @@ export type RequestMatch =
       /** To be asked about a JSON body before it is forwarded; null: the body needs no judge. */
       readonly judgeJson: JudgeJson | null
     })
-export type RoutedRequest = Pick<InboundRequest, 'host' | 'namedHost'> & JudgedRequest
+export type RoutedRequest = Pick<InboundRequest, 'host' | 'namedHost' | 'clientAddress'> & JudgedRequest
 
 /** Limits the length of a log line that any client can cause. */
 const HOSTS_NAMED_MAX = 10
 
-type Routed = { readonly hosts: readonly string[]; readonly routes: readonly Route[] }
+type Routed = {
+  readonly hosts: readonly string[]
+  readonly routes: readonly Route[]
+  readonly openPaths: readonly OpenPath[]
+}
 
 export const createRouting = (file: Routed): RoutingDeps => routingOf(file, createRouteTable(file.routes))
 
@@ -36,10 +43,23 @@ export const createRouting = (file: Routed): RoutingDeps => routingOf(file, crea
 export const createRoutingInTurns = async (file: Routed): Promise<RoutingDeps> =>
   routingOf(file, await createRouteTableInTurns(file.routes))
 
-const routingOf = ({ hosts }: Routed, routes: RouteTable): RoutingDeps => ({
+const routingOf = ({ hosts, openPaths }: Routed, routes: RouteTable): RoutingDeps => ({
   hosts: createHostSet([...hosts, ...routes.hosts]),
   routes,
+  openRoute: createOpenRoutes(openPaths),
 })
+
+/** Fields that only a proxy adds: the request comes from somebody else than the peer, whether we trust the proxy or not. */
+const OF_PROXIES = /^(?:x-forwarded-|x-real-ip$|forwarded$|via$)/
+
+function createOpenRoutes(openPaths: readonly OpenPath[]): RoutingDeps['openRoute'] {
+  const open = new Map(openPaths.map(({ path, peers, route }) => [path, { route, peers: createNetworks(peers) }]))
+  return ({ method, target, bodyBytes, clientAddress, names }) => {
+    const found = open.get(target.path)
+    if (found === undefined || (method !== 'GET' && method !== 'HEAD') || bodyBytes !== 0) return null
+    return found.peers.has(clientAddress) && !names.some((name) => OF_PROXIES.test(name)) ? found.route : null
+  }
+}
 
 /**
  * Throws RequestError `host_unknown` for a host that is not served, `route_ambiguous` where routes overlap, and `request_invalid`
@@ -48,6 +68,8 @@ const routingOf = ({ hosts }: Routed, routes: RouteTable): RoutingDeps => ({
  */
 export function routeRequest(deps: RoutingDeps, request: RoutedRequest): RequestMatch {
   const { host, namedHost } = request
+  const open = deps.openRoute(request)
+  if (open !== null) return { kind: 'route', route: open, parameters: [], alike: [], judgeJson: null }
   if (!deps.hosts.has(writtenName(host)))
     throw new RequestError(
       'host_unknown',

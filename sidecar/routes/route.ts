@@ -1,4 +1,5 @@
 /** The types of routes and of their matches. */
+import type { Network } from '../../pdp/shared/base/addresses.ts'
 import type { Cors } from '../http/cors.ts'
 import type { TokenFrom } from '../request/browser-token.ts'
 import type { RequestTarget } from '../request/target.ts'
@@ -23,6 +24,9 @@ export type Route = RouteOptions & {
 
 /** The organization that they are asked about in; null: no check of the route needs one. */
 export type Guests = { readonly organization: string | null }
+
+/** A path that is open to some peers under every host. `route` is public, and its pattern is that path. */
+export type OpenPath = { readonly path: string; readonly peers: readonly Network[]; readonly route: Route }
 
 /** `parameters`: by position in the pattern. */
 export type MatchedRoute = { readonly route: Route; readonly parameters: readonly string[] }

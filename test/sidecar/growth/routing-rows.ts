@@ -100,6 +100,7 @@ const requestOf = (target: string, method = 'GET'): RoutedRequest => ({
   target: parseTarget(target),
   host: { hostname: 'app.test', port: null },
   namedHost: null,
+  clientAddress: '',
   raw: [],
   names: [],
   bodyBytes: 0,

@@ -16,7 +16,13 @@ POST /upload: public`
 const routing = createRouting(loadRoutes(ROUTES))
 /** The route's id, or what is wrong. */
 function judge(path: string): string {
-  const request = { host: parseAuthority('app.test'), namedHost: null, target: parseTarget(path), method: 'GET' }
+  const request = {
+    host: parseAuthority('app.test'),
+    namedHost: null,
+    clientAddress: '',
+    target: parseTarget(path),
+    method: 'GET',
+  }
   try {
     const match = routeRequest(routing, { ...request, raw: [], names: [], bodyBytes: 0 })
     return match.kind === 'route' ? match.route.id : match.kind

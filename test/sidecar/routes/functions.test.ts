@@ -30,7 +30,13 @@ GET /about: public`
 /** The route's id, or what is wrong. */
 function judge(routes: string, line: string): string {
   const [method = '', path = ''] = line.split(' ')
-  const request = { host: parseAuthority('app.test'), namedHost: null, target: parseTarget(path), method }
+  const request = {
+    host: parseAuthority('app.test'),
+    namedHost: null,
+    clientAddress: '',
+    target: parseTarget(path),
+    method,
+  }
   try {
     const match = routeRequest(createRouting(loadRoutes(routes)), { ...request, raw: [], names: [], bodyBytes: 0 })
     return match.kind === 'route' ? match.route.id : match.kind
