@@ -235,6 +235,7 @@ function chartEnvironment(): NodeJS.ProcessEnv {
     PORTCULLIS_BRANDING: '{"name":"Example"}',
     ...{ PORTCULLIS_DECISIONS_KEPT: '500', PORTCULLIS_CHECK_TUPLES_MAX: '50000', PORTCULLIS_LOG_ALLOWED_ONE_IN: '9' },
     PORTCULLIS_SIGNAL_INTERNAL_HOSTS: '10.0.0.1:8443',
+    ...{ PORTCULLIS_CLIENT_DOCUMENTS: 'any', PORTCULLIS_CLIENT_DOCUMENTS_SCOPE: 'openid' },
   }
   return Object.fromEntries(
     [...text.matchAll(VALUE)].map(([, name = '', , value = '']) => [name, given[name] ?? value]),
