@@ -10,7 +10,6 @@ import { ConfigError, EXIT_USAGE, runCommand } from '../pdp/shared/process/exit.
 import { createLog } from '../pdp/shared/process/log.ts'
 import { openLogOutput } from '../pdp/shared/process/log-output.ts'
 import { createShutdown } from '../pdp/shared/process/shutdown.ts'
-import { addOpenApi } from './commands/openapi-command.ts'
 import { addRouteFileCommands } from './commands/route-file-commands.ts'
 import { readConfig, SETTINGS, type SidecarFlags } from './config/config.ts'
 import { addGatewayCommands } from './gateways/commands.ts'
@@ -35,7 +34,6 @@ export async function runSidecarCli(io: Io): Promise<void> {
   addRouteFileCommands(program, io)
   addControls(program, io)
   addGatewayCommands(program, io)
-  addOpenApi(program, io)
   if (mayBeInjector(io.argv[2])) {
     const { addInjectorCommands } = await import('./injector/commands.ts')
     addInjectorCommands(program, io)

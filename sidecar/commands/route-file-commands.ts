@@ -1,4 +1,4 @@
-/** The commands about a route file: `init`, `schema`, `check`, `routes` and `test`; `explain` is beside. What they need is loaded when they run. */
+/** The commands about a route file: `init`, `schema`, `check`, `routes`, `test` and `openapi`; `explain` is beside. What they need is loaded when they run. */
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
@@ -46,6 +46,12 @@ export function addRouteFileCommands(program: Command, io: Io): void {
     .description('Run the tests in the route file (exit status 1 if a test fails).')
     .option(...JSON_OPTION)
     .action((path: string, form: Form) => runCommand(() => test(path, form, io), io))
+  program
+    .command('openapi <file>')
+    .description(
+      'Print the routes of a route file as an OpenAPI document with AuthZEN mappings, which init --openapi reads. Standard error names the routes that such a document cannot express.',
+    )
+    .action((path: string) => runCommand(() => printOpenApi(path, io), io))
   addExplain(program, io)
 }
 
@@ -86,6 +92,13 @@ function readText(path: string): string {
 async function printSchema(io: Io): Promise<void> {
   const { routeFileSchema } = await import('../route-file/format.ts')
   io.stdout.write(`${JSON.stringify(routeFileSchema(), null, 2)}\n`)
+}
+
+async function printOpenApi(path: string, io: Io): Promise<void> {
+  const { openApiDocument } = await import('./openapi-document.ts')
+  const { text, leftOut } = openApiDocument(loadRouteFile(path))
+  io.stdout.write(text)
+  for (const reason of leftOut) io.stderr.write(`${path}: warning: no operation for ${reason}\n`)
 }
 
 async function check(path: string, { pdp, token, json }: CheckOptions, io: Io): Promise<void> {

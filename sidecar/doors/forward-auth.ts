@@ -13,7 +13,6 @@ import type { DoorEntry } from '../route-file/doors.ts'
 import { ANSWER_MS, type Door, type DoorDeps } from './ext-authz.ts'
 import { readForwarded } from './forwarded-request.ts'
 import { type DoorOutcome, type DoorRules, evaluateHeld, failure } from './held-request.ts'
-import { packRefusal, unpackRefusal } from './refusal.ts'
 import { createRemoval, type Removes } from './removed-fields.ts'
 import { identityFields, ownFields, unremovable } from './service-fields.ts'
 import { openSocketFile } from './socket-file.ts'
@@ -26,6 +25,9 @@ const SUCCESSES = 300
 /** The question has fields of the gateway beside those of the client. */
 const EXTRA_HEADER_BYTES = 16 * 1024
 const CLOSE_MS = 2_000
+const REFUSAL_CHARS_MAX = 8_192
+const BAD_REQUEST = 400
+const STATUS_LAST = 599
 
 /** Throws StartError when it cannot listen. */
 export async function openForwardAuth(entry: Entry, deps: DoorDeps): Promise<Door> {
@@ -148,4 +150,32 @@ function send(res: ClientAnswer, { status, fields, body }: DenialAnswer, { close
   if (res.headersSent || res.destroyed) return void res.destroy()
   res.writeHead(status, close ? [...fields, 'connection', 'close'] : [...fields])
   res.end(body)
+}
+
+/** In one field: nginx passes on neither the body of a refusal nor most of its fields. */
+export const packRefusal = ({ status, fields, body }: DenialAnswer): string =>
+  Buffer.from(JSON.stringify([status, fields, body])).toString('base64url')
+
+/** Reads the question's field; a failure of ours when it holds no refusal. */
+export function unpackRefusal(raw: readonly string[], name: string): DenialAnswer {
+  const values = raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === name)
+  const [value = ''] = values
+  return (
+    (values.length === 1 && value.length <= REFUSAL_CHARS_MAX ? parseRefusal(value) : null) ??
+    failure('internal', randomUUID())
+  )
+}
+
+function parseRefusal(text: string): DenialAnswer | null {
+  try {
+    const read: unknown = JSON.parse(Buffer.from(text, 'base64url').toString())
+    if (!Array.isArray(read)) return null
+    const [status, fields, body]: readonly unknown[] = read
+    if (typeof status !== 'number' || !(status >= BAD_REQUEST && status <= STATUS_LAST)) return null
+    if (!Array.isArray(fields) || !fields.every((one) => typeof one === 'string') || typeof body !== 'string')
+      return null
+    return { status, fields, body }
+  } catch {
+    return null
+  }
 }

@@ -1,15 +1,14 @@
 /** Takes the values for a route's checks from the request. Each must occur exactly once (folding.ts says which names are equal). */
-import { isJsonObject } from '../../pdp/shared/domain/json.ts'
 import { isObjectId } from '../../pdp/shared/domain/names.ts'
 import type { AccessClaims } from '../../pdp/shared/token/claims.ts'
+import { claimAt } from '../../pdp/shared/token/issuer-claims.ts'
 import { malformed, missing, unusable } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { CheckValues } from './checks.ts'
 import { isReadAlike, type ValueType } from './context.ts'
-import { refuseCookieTwin } from './cookie-twins.ts'
 import { readMember } from './json-body.ts'
 import { refuseQueryTwin } from './path-twins.ts'
-import { isReadAs, queryPairs, readQuery } from './query.ts'
+import { decodeQuery, isReadAs, queryPairs, readQuery } from './query.ts'
 import { describeSource, type Source, type Template } from './template.ts'
 
 export type ValueOptions = {
@@ -108,6 +107,26 @@ function refuseTwin(query: string | null, source: Extract<Source, { from: 'body'
       throw malformed(`The query has a key that some servers read as ${describeSource(source)}`)
 }
 
+/**
+ * PHP puts cookies over the query in `$_REQUEST` unless its `request_order` says otherwise, which it does not without a
+ * php.ini. So a cookie must not have the name of a value that a check reads in the query.
+ */
+function refuseCookieTwin({ raw, names }: InboundRequest, source: Extract<Source, { from: 'query' }>): void {
+  for (const [at, name] of names.entries()) {
+    if (name !== 'cookie') continue
+    for (const pair of (raw[2 * at + 1] ?? '').split(/[;,]/))
+      if (isReadAs(cookieName(pair), source.parts))
+        throw malformed(`A cookie has a name that some servers read as ${describeSource(source)}`)
+  }
+}
+
+/** Decoded, as some servers do; isReadAs decodes it again. */
+function cookieName(pair: string): string {
+  const equals = pair.indexOf('=')
+  const name = (equals < 0 ? pair : pair.slice(0, equals)).trim()
+  return /%(?![0-9A-Fa-f]{2})/.test(name) ? name : decodeQuery(name)
+}
+
 /** A service may believe the host that a trusted proxy names. */
 function hostOf({ host, namedHost }: InboundRequest): string {
   if (namedHost !== null && namedHost.hostname !== host.hostname)
@@ -120,18 +139,6 @@ function decodedPath({ target }: InboundRequest): string {
   if (target.encodedSlash) throw malformed('The path has an encoded slash')
   return `/${target.segments.join('/')}`
 }
-
-/** The claim of this name, or the member that the dots lead to. Undefined where a token has both: they may differ. */
-function claimAt(all: ClaimMembers, name: string): unknown {
-  const whole = Object.hasOwn(all, name) ? all[name] : undefined
-  if (!name.includes('.')) return whole
-  let nested: unknown = all
-  for (const member of name.split('.'))
-    nested = isJsonObject(nested) && Object.hasOwn(nested, member) ? nested[member] : undefined
-  if (whole !== undefined && nested !== undefined) return undefined
-  return whole ?? nested
-}
-type ClaimMembers = { readonly [name: string]: unknown }
 
 /** Integers as their digits. Anything but a string or an exact integer counts as missing. */
 function claimText(value: unknown): string | null {

@@ -14,7 +14,7 @@ import { createExplainer, type ExplainedRequest, type Explainer } from '../enfor
 import { testsByRoute } from '../enforce/tested-routes.ts'
 import type { RouteSource } from '../pdp-client/route-reports.ts'
 import { methodWarnings, routeWarnings, signInWarnings } from '../route-file/warnings.ts'
-import { checkText } from '../routes/check-text.ts'
+import { checkText } from '../routes/checks.ts'
 import { createRoutingInTurns } from '../routes/route-request.ts'
 import type { Metrics } from './metrics.ts'
 

@@ -113,7 +113,7 @@ const OTHERS: { readonly [place: string]: string } = {
   'pdp/server/serve/http/schemas.ts': 'schemas of ours',
   'pdp/server/serve/http/spans.ts': 'nothing',
   'pdp/server/serve/http/status.ts:isFault': 'codes of ours',
-  'sidecar/routes/check-text.ts': 'the route file',
+  'sidecar/routes/checks.ts:checkText': 'the route file',
   'sidecar/routes/checks.ts:describeQuestions': 'the command line',
   'sidecar/routes/checks.ts:asksPermission': 'the route file',
   'sidecar/routes/checks.ts:admitsGuests': 'the route file',

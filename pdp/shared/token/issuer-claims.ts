@@ -81,7 +81,7 @@ const isAccessKind = (typ: unknown): boolean => typeof typ === 'string' && /^(be
  */
 export function readIssuerClaims(payload: JsonMembers, terms: IssuerTerms, digest: string): AccessClaims {
   for (const [name, value] of Object.entries(terms.required_claims ?? {}))
-    if (!namesOf(claimAt(payload, name)).includes(value)) throw invalid(`claim ${name} is not ${value}`)
+    if (!namesOf(oneClaimAt(payload, name)).includes(value)) throw invalid(`claim ${name} is not ${value}`)
   const { subject = 'sub' } = terms.claims ?? {}
   // A workload is its own client.
   const { client = terms.workloads === true ? subject : 'client_id', audience = 'aud' } = terms.claims ?? {}
@@ -93,7 +93,7 @@ export function readIssuerClaims(payload: JsonMembers, terms: IssuerTerms, diges
     client_id: inNamespace(payload, client, terms),
     // Not every issuer names its tokens; the digest does as well.
     jti: payload.jti ?? digest,
-    aud: claimAt(payload, audience),
+    aud: oneClaimAt(payload, audience),
     // RFC 7519 section 4.1.6 lets an issuer leave it out, as some SPIFFE issuers do.
     ...(terms.workloads === true && { iat: payload.iat ?? payload.nbf }),
     scope: scopeOf(payload.scope ?? payload.scp),
@@ -107,13 +107,13 @@ export function readIssuerClaims(payload: JsonMembers, terms: IssuerTerms, diges
 
 /** OpenID Connect Front-Channel Logout section 3: `sid`. What is no text names nothing. */
 function namesIn(payload: JsonMembers, subject: string): Omit<IssuerNames, 'claims'> {
-  const textAt = (name: string): string | null => namesOf(claimAt(payload, name))[0] ?? null
+  const textAt = (name: string): string | null => namesOf(oneClaimAt(payload, name))[0] ?? null
   const subjects = [textAt('sub'), textAt(subject)].filter((name) => name !== null)
   return { subjects: [...new Set(subjects)], session: textAt('sid'), email: textAt('email'), jti: textAt('jti') }
 }
 
 function inNamespace(payload: JsonMembers, name: string, { subject_prefix: prefix }: IssuerTerms): string {
-  const value = claimAt(payload, name)
+  const value = oneClaimAt(payload, name)
   if (typeof value !== 'string' || value === '' || !value.isWellFormed())
     throw invalid(`claim ${name} is missing, empty or no text`)
   const id = `${EXTERNAL_MARK}${prefix}${value.replace(UNFIT, encoded)}`
@@ -132,7 +132,7 @@ function organizationOf(payload: JsonMembers, terms: IssuerTerms): string | null
   const { claims, organizations, organization_values: values } = terms
   const [only, ...more] = organizations
   if (claims?.organization === undefined) return more.length === 0 ? (only ?? null) : null
-  const [named, ...others] = namesOf(claimAt(payload, claims.organization))
+  const [named, ...others] = namesOf(oneClaimAt(payload, claims.organization))
   if (named === undefined || others.length > 0) return null
   const organization = values === undefined ? named : new Map(Object.entries(values)).get(named)
   return organizations.find((known) => known === organization) ?? null
@@ -156,7 +156,7 @@ function listAt(payload: JsonMembers, name: string): readonly string[] {
   // OpenID Connect Core section 5.6.2: the claim is elsewhere, and a missing group may be one that forbids.
   if (payload.hasgroups === true || members(payload._claim_names)?.[name] !== undefined)
     throw invalid(`claim ${name} is not in the token, because it is too long: let the issuer put fewer groups into it`)
-  const value = claimAt(payload, name)
+  const value = oneClaimAt(payload, name)
   if (value === undefined) return []
   const names = namesOf(value)
   if (Array.isArray(value) ? names.length < value.length : names.length === 0)
@@ -175,14 +175,31 @@ const namesOf = (value: unknown): readonly string[] =>
     (item): item is string => typeof item === 'string' && item !== '' && item.isWellFormed(),
   )
 
-/** By the whole name, which may have dots of its own (`https://acme.example/roles`), else by the longest part that leads on. */
+/**
+ * The claim of this name, where a dot leads into an object or is part of a name (`https://acme.example/roles`). Undefined where a
+ * token has it in two ways: they may differ.
+ */
 export function claimAt(payload: JsonMembers, name: string): unknown {
-  if (Object.hasOwn(payload, name)) return payload[name]
-  for (let at = name.lastIndexOf('.'); at > 0; at = name.lastIndexOf('.', at - 1)) {
-    const inner = members(payload[name.slice(0, at)])
-    if (inner !== null) return claimAt(inner, name.slice(at + 1))
+  const [found, ...others] = readings(payload, name)
+  return others.length === 0 ? found : undefined
+}
+
+/** Throws TokenError: to leave out a claim that has two readings could leave out a group that forbids. */
+function oneClaimAt(payload: JsonMembers, name: string): unknown {
+  const [found, ...others] = readings(payload, name)
+  if (others.length > 0)
+    throw invalid(`claim ${name} is in the token in two ways: by this name, and as a member of an object`)
+  return found
+}
+
+/** Each object of the payload is reached by one way, so that there are no more readings than objects. */
+function* readings(payload: JsonMembers, name: string): Iterable<unknown> {
+  if (Object.hasOwn(payload, name)) yield payload[name]
+  for (let at = name.indexOf('.'); at >= 0; at = name.indexOf('.', at + 1)) {
+    const outer = name.slice(0, at)
+    const inner = Object.hasOwn(payload, outer) ? members(payload[outer]) : null
+    if (inner !== null) yield* readings(inner, name.slice(at + 1))
   }
-  return undefined
 }
 
 const invalid = (message: string): TokenError => new TokenError('token_invalid', message)

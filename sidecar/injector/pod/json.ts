@@ -1,15 +1,12 @@
 /** JSON values of Kubernetes objects: read without trust, compared, and named by pointers. */
+import { isJsonObject as isObject, type JsonObject, type JsonValue } from '../../../pdp/shared/domain/json.ts'
 
-export type Json = null | boolean | number | string | readonly Json[] | JsonObject
-export type JsonObject = { readonly [name: string]: Json }
+export type Json = JsonValue
+export { isObject, type JsonObject }
 
 /** An object is not of the shape that the API server promises. The message names the place. */
 export class ShapeError extends Error {
   override readonly name = 'ShapeError'
-}
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** The members of an object; {} when absent or null, as Kubernetes reads it. Throws ShapeError. */

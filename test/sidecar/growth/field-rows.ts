@@ -2,8 +2,8 @@
 import { parseAuthorization } from '../../../pdp/shared/token/authorization.ts'
 import { readProof } from '../../../pdp/shared/token/dpop.ts'
 import { hasType, parseJws } from '../../../pdp/shared/token/jws.ts'
+import { packRefusal, unpackRefusal } from '../../../sidecar/doors/forward-auth.ts'
 import { readForwarded } from '../../../sidecar/doors/forwarded-request.ts'
-import { packRefusal, unpackRefusal } from '../../../sidecar/doors/refusal.ts'
 import { checkHandshake } from '../../../sidecar/enforce/websocket-handshake.ts'
 import { removals, separateCookies } from '../../../sidecar/http/cookies.ts'
 import { askedMethod, corsFields, fieldsFor, PUBLIC_CORS, preflightFields } from '../../../sidecar/http/cors.ts'
@@ -230,7 +230,7 @@ const DOORS: readonly Growth[] = [
   ),
   row(
     'a refusal that nginx brings back',
-    ['sidecar/doors/refusal.ts:unpackRefusal', 'sidecar/doors/refusal.ts:packRefusal'],
+    ['sidecar/doors/forward-auth.ts:unpackRefusal', 'sidecar/doors/forward-auth.ts:packRefusal'],
     {
       most: PROOF_MOST,
       at(size) {

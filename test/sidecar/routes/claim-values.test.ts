@@ -44,6 +44,7 @@ describe('a comparison with a claim', () => {
     ['{equals: {claims.act.sub: bob}}', { act: { sub: 'bob' } }],
     ['{equals: {claims.realm_access.roles: admin}}', { realm_access: { roles: ['admin'] } }],
     ['{equals: {claims.a.b.c: x}}', { a: { b: { c: 'x' } } }],
+    ['{equals: {claims.a.b.c: x}}', { 'a.b': { c: 'x' } }],
     ['{equals: {claims.example.com: x}}', { 'example.com': 'x' }],
   ])('holds: %s', (check, claims) => {
     expect(decide(check, claims).denied).toBe(false)
@@ -52,6 +53,7 @@ describe('a comparison with a claim', () => {
   test.each<[string, object]>([
     ['{equals: {claims.groups: admin}}', {}],
     ['{equals: {claims.groups: admin}}', { groups: [] }],
+    ['{equals: {claims.a.b.c: x}}', { 'a.b': { c: 'x' }, a: { b: { c: 'x' } } }],
     ['{equals: {claims.groups: admin}}', { groups: ['administrators', ['admin'], { name: 'admin' }] }],
     ['{equals: {claims.groups: admin}}', { groups: { admin: true } }],
     ['{equals: {claims.groups: admin}}', { groups: 'admin,staff' }],

@@ -183,12 +183,16 @@ describe('an external issuer', () => {
     expect(groups).toEqual(['~idp:group:role:admin', '~idp:group:50%25', '~idp:role:admin'])
   })
 
-  test('finds a claim by its whole name before it is taken apart at the dots', async () => {
+  test('finds a claim whose name has dots, or that dots lead to, and refuses a token that has it in two ways', async () => {
     const roles = async (claims: Claims) => (await verify(claims, { claims: { roles: 'a.b.c' } })).groups
-    expect(await roles({ 'a.b.c': ['whole'], a: { b: { c: ['parts'] } } })).toEqual(['~idp:role:whole'])
-    expect(await roles({ 'a.b': { c: ['longest'] }, a: { b: { c: ['parts'] } } })).toEqual(['~idp:role:longest'])
+    expect(await roles({ 'a.b.c': ['whole'] })).toEqual(['~idp:role:whole'])
+    expect(await roles({ 'a.b': { c: ['longest'] } })).toEqual(['~idp:role:longest'])
+    expect(await roles({ a: { 'b.c': ['shortest'] } })).toEqual(['~idp:role:shortest'])
     expect(await roles({ a: { b: { c: ['parts'] } } })).toEqual(['~idp:role:parts'])
-    expect(await roles({ a: { b: 'c' } })).toEqual([])
+    expect(await roles({ a: { b: 'c' }, 'a.b': 'c' })).toEqual([])
+    const parts = { a: { b: { c: ['parts'] } } }
+    await refused(roles({ 'a.b.c': ['whole'], ...parts }), /claim a\.b\.c is in the token in two ways/)
+    await refused(roles({ 'a.b': { c: ['parts'] }, ...parts }), /in two ways/)
   })
 })
 
