@@ -19,7 +19,7 @@ export const user = (id: string): Subject => ({ type: 'user', id })
  * await pdp.can('acme', service('importer'), 'editor', 'invoice:42')
  * ```
  */
-export const service = (id: string): Subject => ({ type: 'service', id })
+export const service = (id: string): Subject & { readonly type: 'service' } => ({ type: 'service', id })
 
 /** As tuples name it: `type:id`, `type:id#relation` or `type:*`. */
 export const subjectName = ({ type, id, relation }: AskedSubject): string =>

@@ -6,14 +6,14 @@ import { type MemoryStoreOptions, memoryStore } from '../../../../pdp/engine/sto
 import type { DecideRequest } from '../../../../pdp/shared/domain/decision.ts'
 import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { parseTuple } from '../../../../pdp/shared/domain/names.ts'
-import { user } from '../../../../pdp/shared/domain/subjects.ts'
+import { service, user } from '../../../../pdp/shared/domain/subjects.ts'
 import { effort } from '../../../support/effort.ts'
 import { remoteMemoryStore } from '../../../support/stores.ts'
 import { drop, given, grant, member, organization, put, tuple } from '../../../support/tuples.ts'
 
 const LINK = 'service:bot#acts_for@user:alice'
 const VIEWS = { relation: 'viewer', resource: 'doc:1' }
-const bot = { type: 'service', id: 'bot' } as const
+const bot = service('bot')
 const START_MS = Date.parse('2026-01-01T00:00:00Z')
 
 async function open(make: (options: MemoryStoreOptions) => Store = memoryStore) {
@@ -179,7 +179,7 @@ test('random people, agents and links get what sets say', async () => {
       const [u, s] = [random(3), random(3)]
       const docs = [random(4), random(4)]
       const permissions = docs.map((doc) => ({ relation: 'viewer', resource: `doc:${doc}` }))
-      const actor = { type: 'service', id: `s${s}` } as const
+      const actor = service(`s${s}`)
       const decision = await pdp.decide({ organization: 'acme', subject: user(`u${u}`), actor, permissions })
       const expected = docs.map(
         (doc) => may(`user:u${u}`, doc) && may(`service:s${s}`, doc) && all.has(`service:s${s}#acts_for@user:u${u}`),
