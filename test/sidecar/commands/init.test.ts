@@ -22,13 +22,22 @@ const ORDERS = {
   },
 }
 
+/** A line of `github-operations.txt` is a path and its methods, as version 23.0.2 of the npm package `@octokit/openapi` describes them. */
+const githubPaths = () =>
+  Object.fromEntries(
+    readFileSync(new URL('github-operations.txt', import.meta.url), 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => {
+        const [methods = '', path] = line.split(' ')
+        return [path, Object.fromEntries(methods.split(',').map((method) => [method, {}]))]
+      }),
+  )
+
 describe('a first route file', () => {
   test('of the description of GitHub keeps each of its 1,223 operations, and takes a request for each', () => {
-    const described = readFileSync(
-      import.meta.resolve('@octokit/openapi/generated/api.github.com.json').slice(7),
-      'utf8',
-    )
-    const { operations, origin } = readOpenApi(described, 'api.github.com.json')
+    const document = { openapi: '3.0.3', servers: [{ url: 'https://api.github.com' }], paths: githubPaths() }
+    const { operations, origin } = readOpenApi(JSON.stringify(document), 'api.github.com.json')
     const { text, leftOut } = firstRouteFile({ operations, origin }, './portcullis.schema.json')
     const file = loadFile(text)
     // Two of them are the same path in other words.
