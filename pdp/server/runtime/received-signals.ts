@@ -18,10 +18,11 @@ export type Receiving = Pick<Receiver, 'push' | 'close'> & {
   note(): Promise<ProbeResult>
 }
 
-export function receiveSignals({ issuer, internalHosts }: PdpConfig, { registry, ...deps }: SignalsDeps): Receiving {
+export function receiveSignals({ issuer, internalHosts }: PdpConfig, deps: SignalsDeps): Receiving {
+  const { sql, appendJournal, masterKeys, log, registry } = deps
   const calls = createGuardedPost({ internalHosts })
   const receiver = startReceiver({
-    ...deps,
+    ...{ sql, appendJournal, masterKeys, log },
     issuer,
     fetch: guardedFetch(calls),
     clock: Date.now,

@@ -34,7 +34,7 @@ import { addSpans } from './http/spans.ts'
 import { isFault, RequestProblem, SUCCESS } from './http/status.ts'
 import { addMessageGuard, addTextGuard } from './http/text-guard.ts'
 import { MANAGEMENT } from './management/calls.ts'
-import type { EventSource, IdentityControl, ReachAtomically } from './management/deps.ts'
+import type { EventSource, IdentityControl, ManagementDeps, ReachAtomically } from './management/deps.ts'
 import { isScimPath, problemOfScim, sendScimError } from './scim/errors.ts'
 import { addScim } from './scim/scim.ts'
 import { addSignals, type SignalDeps } from './signals/routes.ts'
@@ -217,19 +217,20 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
     publicPages: _,
     ...controls
   } = deps.identity
-  addDecisions(app, { ...deps, recognize, verifyProof })
-  const management = {
-    ...deps,
+  const { issuer, pdp, store, entitlements, directory, moves, provisioning, atomically, people, transmitter } = deps
+  const proxies = deps.trustedProxies === undefined ? {} : { trustedProxies: deps.trustedProxies }
+  addDecisions(app, { ...proxies, issuer, answer: deps.answer, recognize, verifyProof })
+  const places = createPlaces(CALLS_PER_CLIENT_MAX)
+  const management: ManagementDeps & Pick<HttpDeps, 'log'> = {
     ...controls,
-    streams: deps.transmitter,
-    places: createPlaces(CALLS_PER_CLIENT_MAX),
-    introspect,
-    verifyProof,
-    validateClient,
+    ...{ issuer, verifyProof, introspect, validateClient, places, log: deps.log },
+    ...{ pdp, store, entitlements, directory, moves, provisioning, atomically, streams: transmitter },
+    ...(people === undefined ? {} : { people }),
   }
   for (const add of MANAGEMENT) add(app, management)
-  addAuthzen(app, { ...management, recognize, signStatement })
-  addSignals(app, management)
+  const asking = { ...proxies, issuer, pdp, directory, places, introspect, recognize, verifyProof }
+  addAuthzen(app, { ...asking, answer: deps.answer, signStatement })
+  addSignals(app, { ...management, transmitter })
   addScim(app, management)
   addDescription(app)
   addReceiver(app, deps)

@@ -43,7 +43,7 @@ export type Receiver = {
 }
 
 export function startReceiver(deps: ReceiverDeps): Receiver {
-  const { sql, masterKeys, clock, log, tickMs = TICK_MS, leaseMs = LEASE_MS, appendJournal, onOutcome } = deps
+  const { sql, masterKeys, fetch, clock, log, tickMs = TICK_MS, leaseMs = LEASE_MS, appendJournal, onOutcome } = deps
   const holder = randomUUID()
   const states = createVerificationStates(masterKeys)
   const intake = createIntake({
@@ -54,11 +54,11 @@ export function startReceiver(deps: ReceiverDeps): Receiver {
     onOutcome,
     states,
     budget: deps.budget ?? createEntryBudget(),
-    keysOf: createSetKeys(deps),
+    keysOf: createSetKeys({ fetch, clock, log }),
   })
   const receptions = new Map<string, Reception>()
   const receptionDeps = {
-    ...deps,
+    ...{ sql, masterKeys, fetch, clock, log },
     intake,
     states,
     pushUrlOf: (id: string) => `${deps.issuer}${RECEIVER_PATH}${id}`,

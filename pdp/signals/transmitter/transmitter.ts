@@ -73,18 +73,16 @@ export type Transmitter = StreamWrites & {
 }
 
 export function createTransmitter(deps: TransmitterDeps): Transmitter {
-  const { issuer, log, masterKeys, post } = deps
+  const { issuer, masterKeys, signSet, publishedKids, post, clock, random, log, onOutcome, heldMax = HELD_MAX } = deps
   const sql = withFewTransactions(deps.sql)
   const feed = createFeed({ sql: deps.sql, onError: (err) => log.warn({ event: 'signals_not_read', err }) })
-  const queue = { ...deps, sql, feed }
-  const outcomes = { onOutcome: deps.onOutcome }
+  const queue = { issuer, masterKeys, signSet, publishedKids, clock }
   const sending = {
     ...queue,
-    openAuthorization: (stream: Pick<Stream, 'id' | 'authorizationSealed'>) =>
-      openAuthorization(deps.masterKeys, stream),
-    onOutcome: (outcome: DeliveryOutcome) => deps.onOutcome(outcome, 1),
+    ...{ sql, feed, post, random, log },
+    openAuthorization: (stream: Pick<Stream, 'id' | 'authorizationSealed'>) => openAuthorization(masterKeys, stream),
+    onOutcome: (outcome: DeliveryOutcome) => onOutcome(outcome, 1),
   }
-  const { heldMax = HELD_MAX } = deps
   const scheduler = createScheduler({
     ...{ issuer, sql: deps.sql, feed, log },
     deliver: createDeliverer(sending),
@@ -119,7 +117,7 @@ export function createTransmitter(deps: TransmitterDeps): Transmitter {
     streams: (receiver) => readStreams(deps.sql, receiver),
     stream: (receiver, id) => readStream(deps.sql, receiver, { id }),
     async poll(receiver, id, { body, again }) {
-      const asked = { ...queue, ...outcomes }
+      const asked = { ...queue, sql, feed, log, onOutcome }
       const over = new AbortController()
       const ends = AbortSignal.any([over.signal, AbortSignal.timeout(LONG_POLL_MS)])
       try {
@@ -144,7 +142,7 @@ export function createTransmitter(deps: TransmitterDeps): Transmitter {
       closing ??= (async () => {
         await scheduler.close()
         await feed.close()
-        deps.post.close()
+        post.close()
       })()
       return closing
     },

@@ -63,6 +63,15 @@ export type ReachAtomically = <T>(
   locks: { readonly logs: readonly JournalId[]; readonly lengthy?: boolean },
   work: (at: Reach) => Promise<T>,
 ) => Promise<T>
+/** The parts of a call inside a transaction: all that reads and writes is of the transaction. */
+export const within = (
+  { issuer, verifyProof, events, atomically, validateClient, entitlements, places, people }: ManagementDeps,
+  reach: Reach,
+): ManagementDeps => ({
+  ...{ issuer, verifyProof, events, atomically, validateClient, entitlements, places },
+  ...(people === undefined ? {} : { people }),
+  ...reach,
+})
 /** Reads the outbox. */
 export type EventSource = {
   readonly events: {

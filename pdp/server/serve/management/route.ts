@@ -18,7 +18,7 @@ import { isNoneMatch, requireConditions, tagOf } from '../http/conditions.ts'
 import { PAGE_PROPERTIES, pageSchema } from '../http/pagination.ts'
 import { ENTITLEMENT_KEY, FORM, ID, type JsonSchema, object, PROBLEM_RESPONSE } from '../http/schemas.ts'
 import { RequestProblem, SUCCESS } from '../http/status.ts'
-import type { ManagementDeps, Reach } from './deps.ts'
+import { type ManagementDeps, type Reach, within } from './deps.ts'
 
 export type Shape = {
   readonly body?: unknown
@@ -203,7 +203,7 @@ async function answer<S extends Shape>(
   // If the transaction needs a model that is not compiled yet, it is rolled back, and starts again with the model.
   return withModels(() =>
     deps.atomically(locks, async (reach) => {
-      const at = { ...deps, ...reach }
+      const at = within(deps, reach)
       return conditional(route, request, callAt(at, await calls.authorize(at)), prepared)
     }),
   )
@@ -246,7 +246,7 @@ function callsOf(
   const recheck = (): Promise<ManagementClient> => authorize(deps)
   const atomically: Call<Shape>['atomically'] = (logs, work) =>
     deps.atomically({ logs }, async (reach) => {
-      const at = { ...deps, ...reach }
+      const at = within(deps, reach)
       return work(at, await authorize(at))
     })
   const requireForm: Call<Shape>['requireForm'] = (schema, body) => {

@@ -7,7 +7,7 @@ import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
 import { authenticateManagementClient, type ManagementClient, requireWithin } from '../authentication/authenticate.ts'
 import { isNoneMatch } from '../http/conditions.ts'
 import { RequestProblem, SUCCESS } from '../http/status.ts'
-import type { ManagementDeps, Reach } from '../management/deps.ts'
+import { type ManagementDeps, type Reach, within } from '../management/deps.ts'
 import { SCIM_PATH, SCIM_TYPE, ScimError } from './errors.ts'
 import { deactivates } from './patch.ts'
 
@@ -87,7 +87,7 @@ async function answer(
   const write = <T>(handle: (call: ScimCall) => Promise<T>): Promise<T> =>
     withModels(() =>
       deps.atomically({ logs: [DIRECTORY, TOKENS, organization] }, async (reach) => {
-        const at = { ...deps, ...reach }
+        const at = within(deps, reach)
         const again = await authorize(deps, at, request, true)
         if (again.organization !== organization)
           throw new RequestProblem('permission_denied', 'the client was bound to another organization meanwhile')
