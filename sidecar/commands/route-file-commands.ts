@@ -108,17 +108,16 @@ async function check(path: string, { pdp, token, json }: CheckOptions, io: Io): 
     ])
   const file = loadRouteFile(path)
   const { routes, tests } = file
+  const ids = [...new Set(routes.map(({ id }) => id))]
   const { servedHosts } = await import('../route-file/served-hosts.ts')
   const { fileWarnings } = await import('../route-file/warnings.ts')
   const unknown = pdp === undefined ? [] : await askPdp(path, token ?? '')
   const warnings = [...fileWarnings(file), ...unknown]
   const hosts = servedHosts(file)
   if (json === true)
-    return print({ file: path, valid: true, routes: routes.length, tests: tests.length, hosts, warnings }, io)
+    return print({ file: path, valid: true, routes: ids.length, tests: tests.length, hosts, warnings }, io)
   for (const warning of warnings) io.stdout.write(`${path}: warning: ${warning}\n`)
-  io.stdout.write(
-    `${path}: valid, ${counted(routes, 'route')}, ${counted(tests, 'test')}, hosts: ${hosts.join(', ')}\n`,
-  )
+  io.stdout.write(`${path}: valid, ${counted(ids, 'route')}, ${counted(tests, 'test')}, hosts: ${hosts.join(', ')}\n`)
 }
 
 async function askPdp(path: string, token: string): Promise<string[]> {

@@ -9,7 +9,8 @@ import type { Route } from '../routes/route.ts'
 /** A more specific path comes before the wider one. */
 export function orderedRoutes({ routes }: RouteFile): readonly Route[] {
   const ordered: Route[] = []
-  for (const route of routes) {
+  // A route of the kind MCP is one for each of its methods.
+  for (const route of routes.filter(({ mcp, method }) => mcp === null || method === 'POST')) {
     const at = ordered.findIndex((other) => route.host === other.host && isWithin(route.pattern, other.pattern))
     ordered.splice(at < 0 ? ordered.length : at, 0, route)
   }
@@ -45,7 +46,7 @@ export function runRouteTests(file: RouteFile, path: string): TestReport {
     for (const complaint of complaints)
       failures.push(`${path}:${test.line}: ${test.method} ${test.target}: ${complaint}`)
   }
-  const untested = file.routes.flatMap(({ id }) => (reached.has(id) ? [] : [id]))
+  const untested = [...new Set(file.routes.map(({ id }) => id))].filter((id) => !reached.has(id))
   return { passed: file.tests.length - failed, failed, failures, untested }
 }
 

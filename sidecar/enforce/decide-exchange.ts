@@ -160,11 +160,20 @@ async function enforceLatest<Rules extends ExchangeRules>(
     outcome.kind !== 'permit' || first.isCurrent()
       ? { outcome, rules: first, origin }
       : await enforceAgain(arrived, arrival, outcome)
-  const reason = enforced.outcome.kind === 'permit' ? objection(enforced.outcome, enforced.rules) : null
+  const reason =
+    enforced.outcome.kind === 'permit'
+      ? (uneditable(enforced.outcome, arrived.door) ?? objection(enforced.outcome, enforced.rules))
+      : null
   if (enforced.outcome.kind !== 'permit' || reason === null) return enforced
-  const detail = 'The request has a header field that the gateway cannot remove'
+  const detail = 'The request, or its answer, has something that the gateway cannot remove'
   return { ...enforced, outcome: deniedAfterPermit(enforced.outcome, 'request_invalid', { reason, detail }) }
 }
+
+/** Why a gateway cannot let a request to an MCP server pass; null: it can. */
+const uneditable = ({ mcp, request }: Permit, door: DoorProfile | null): string | null =>
+  door === null || mcp === null || (mcp.filter === null && mcp.request.names.length === request.names.length)
+    ? null
+    : 'a gateway edits neither lists of MCP servers nor the fields of older revisions'
 
 /** Reloads while one request is decided. A permit that is out of date even then is refused. */
 const ROUNDS_MAX = 3

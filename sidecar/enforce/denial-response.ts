@@ -11,6 +11,7 @@ import { type ChallengeError, type ChallengeScheme, challenge } from '../../pdp/
 import { PROOF_ALGORITHMS } from '../../pdp/shared/token/dpop.ts'
 import type { ClientAnswer } from '../http/client-request.ts'
 import { grpcEnd } from '../http/grpc.ts'
+import { RPC, type RpcReply, rpcError } from '../mcp/rpc-error.ts'
 import type { StepUp } from '../routes/step-up.ts'
 
 type Row = {
@@ -100,6 +101,8 @@ export type DenialMembers = {
   readonly stepUp?: StepUp | undefined
   /** The credentials themselves were malformed (RFC 6750 section 3.1, invalid_request). */
   readonly malformedCredentials?: boolean | undefined
+  /** The client speaks MCP. */
+  readonly rpc?: RpcReply | undefined
 }
 export type DenialAnswer = {
   readonly status: number
@@ -123,6 +126,9 @@ export const denialStatus = (code: ProblemCode): number => (ROWS[code] ?? INTERN
 /** The whole answer to a request that is not forwarded. */
 export function describeDenial(code: ProblemCode, members: DenialMembers, context: DenialContext): DenialAnswer {
   const row = ROWS[code] ?? INTERNAL
+  // A client learns what it must do with its token from the status and the challenge (MCP, Authorization).
+  if (members.rpc !== undefined && row.challenged !== true)
+    return describeRpcDenial(code, members.rpc, { members, context })
   const { detail, entitlement, scope } = members
   const extra: ProblemMembers = {
     ...(detail !== undefined && { detail }),
@@ -134,6 +140,44 @@ export function describeDenial(code: ProblemCode, members: DenialMembers, contex
   const content = ['content-type', PROBLEM_MEDIA_TYPE, 'content-length', String(Buffer.byteLength(body))]
   return { status: row.status, fields: [...content, ...denialFields(row, members, context)], body }
 }
+
+/** A client of MCP that waits for an answer with an id gets one, since some end their session at any other status. */
+function describeRpcDenial(
+  code: ProblemCode,
+  rpc: RpcReply,
+  { members, context }: { readonly members: DenialMembers; readonly context: DenialContext },
+): DenialAnswer {
+  const row = ROWS[code] ?? INTERNAL
+  const status = rpc.status ?? (rpc.id === null ? row.status : RPC_HTTP_STATUS)
+  const body = rpcDenial(code, rpc, { ...members, requestId: context.requestId })
+  const content = ['content-type', 'application/json', 'content-length', String(Buffer.byteLength(body))]
+  return { status, fields: [...content, ...denialFields(row, members, context)], body }
+}
+
+/** The JSON-RPC error, as an answer or as the last event of a stream. */
+export function rpcDenial(
+  code: ProblemCode,
+  rpc: RpcReply,
+  { detail, entitlement, requestId }: Pick<DenialMembers, 'detail' | 'entitlement'> & { readonly requestId: string },
+): string {
+  const { status } = ROWS[code] ?? INTERNAL
+  const own = status >= 500 ? RPC.internal : DENIALS.has(code) ? RPC.denied : RPC.request
+  const title = PROBLEM_TITLES[code]
+  const message = rpc.message ?? (detail === undefined ? title : `${title}: ${detail}`)
+  const data = { code, request_id: requestId, ...(entitlement !== undefined && { entitlement }), ...rpc.data }
+  return rpcError(rpc.id, { code: rpc.code ?? own, message, data })
+}
+
+const RPC_HTTP_STATUS = 200
+/** Said of the subject, not of the message; a running call may end with one of the token, too. */
+const DENIALS: ReadonlySet<ProblemCode> = new Set([
+  'permission_denied',
+  'entitlement_required',
+  'scope_insufficient',
+  'token_invalid',
+  'token_expired',
+  'step_up_required',
+])
 
 /** The same for a gRPC call (HTTP status 200): a header section without a body, with the gRPC status. */
 export function describeGrpcDenial(code: ProblemCode, members: DenialMembers, context: DenialContext): DenialAnswer {
@@ -165,8 +209,11 @@ function challenges(row: Row, members: DenialMembers, { metadataUrl }: DenialCon
   if (members.malformedCredentials === true) return [challenge('Bearer', { error: 'invalid_request', ...shared })]
   if (row.challenged !== true) return []
   const { error } = row
-  if (error === undefined) return [challenge('Bearer', shared), challenge('DPoP', { algs: ALGS, ...shared })]
   const { scope, stepUp } = members
+  if (error === undefined) {
+    const asked = { ...(scope !== undefined && { scope }), ...shared }
+    return [challenge('Bearer', asked), challenge('DPoP', { algs: ALGS, ...asked })]
+  }
   const parameters = { error, ...(scope !== undefined && { scope }), ...describeStepUp(stepUp), ...shared }
   if (members.scheme !== 'DPoP') return [challenge('Bearer', parameters)]
   return [challenge('DPoP', { ...parameters, algs: ALGS })]

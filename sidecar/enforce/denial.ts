@@ -3,8 +3,9 @@ import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import type { ChallengeScheme } from '../../pdp/shared/token/challenge.ts'
 import { TOKEN_PROBLEMS, TokenError, type TokenErrorCode } from '../../pdp/shared/token/errors.ts'
 import { EXTERNAL_MARK } from '../../pdp/shared/token/issuer-claims.ts'
+import { RpcError, type RpcReply } from '../mcp/rpc-error.ts'
 import { PdpUnavailable, RequestError } from '../request/errors.ts'
-import type { Questions } from '../routes/checks.ts'
+import { type Questions, requiredScopes } from '../routes/checks.ts'
 import type { Route } from '../routes/route.ts'
 import { type DenialMembers, isShadowed } from './denial-response.ts'
 import { ARRIVED, type DenialReason, denialText, type Refused, type Stage } from './stages.ts'
@@ -74,7 +75,16 @@ export function denied(
 ): Denial {
   const route = 'route' in stage ? stage.route : null
   const subject = 'claims' in stage ? (stage.claims?.subject ?? null) : null
-  return { kind: 'denial', code, members, reason, route, subject, asked: askedOf(stage) }
+  const rpc = members.rpc ?? rpcOf(stage)
+  const answered = rpc === null ? members : { ...members, rpc }
+  return { kind: 'denial', code, members: answered, reason, route, subject, asked: askedOf(stage) }
+}
+
+/** How a client of MCP is answered; null: the route is of another kind. */
+function rpcOf(stage: Stage): RpcReply | null {
+  if ('rpc' in stage) return stage.rpc
+  if (!('route' in stage) || stage.route.mcp === null) return null
+  return { id: ('mcp' in stage ? stage.mcp?.id : null) ?? null, code: null, status: null }
 }
 
 export const askedOf = (stage: Stage): Asked | null => ('questions' in stage ? stage.questions : null)
@@ -97,15 +107,19 @@ const TIMED: ReadonlySet<TokenErrorCode> = new Set(['token_invalid', 'token_expi
 
 /** `stage`: the last one that the request reached. `clockHint`: a sentence when this server's clock differs from others. */
 export function denialOfError(err: unknown, stage: Stage, clockHint: () => string | null): Denial {
+  if (err instanceof RpcError) return denied(err.code, stage, { reason: err.reason, detail: err.message, rpc: err.rpc })
   if (err instanceof RequestError) return denied(err.code, stage, { reason: err.reason, detail: err.message })
   if (err instanceof PdpUnavailable) return denied(err.code, stage, { reason: err.message })
   if (!(err instanceof TokenError))
     return denied('internal', stage, { reason: err instanceof Error ? (err.stack ?? err.message) : 'unknown' })
   const hint = TIMED.has(err.code) ? clockHint() : null
+  // So that a client that asks for a token knows what for (RFC 6750 section 3).
+  const scopes = 'route' in stage && stage.route.check !== null ? requiredScopes(stage.route.check) : []
   return denied(TOKEN_PROBLEMS[err.code], stage, {
     reason: hint === null ? err.message : `${err.message}; ${hint}`,
     scheme: schemeOf(stage),
     malformedCredentials: err.code === 'authorization_invalid',
+    ...(scopes.length > 0 && { scope: scopes.join(' ') }),
     ...(hint !== null && { detail: hint }),
   })
 }

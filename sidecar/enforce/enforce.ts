@@ -4,11 +4,12 @@ import { ASSERTION_KEYS_PATH } from '../http/assertion.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import { corsFields } from '../http/cors.ts'
 import type { Identity } from '../http/fields.ts'
+import type { McpPassage } from '../mcp/demands.ts'
 import type { PdpClient } from '../pdp-client/client.ts'
 import type { PdpAnswer, PdpQuestion } from '../pdp-client/question.ts'
 import { takeBrowserToken } from '../request/browser-token.ts'
 import { malformed, RequestError } from '../request/errors.ts'
-import { type InboundRequest, readInbound } from '../request/inbound.ts'
+import { fromOrigin, type InboundRequest, readInbound } from '../request/inbound.ts'
 import type { Origin } from '../request/origin.ts'
 import type { ReadBody } from '../routes/json-body.ts'
 import type { Route } from '../routes/route.ts'
@@ -72,6 +73,8 @@ export type Permit = {
   readonly basis: PermissionBasis | null
   /** The denial that shadow mode has replaced; null: the request was allowed. */
   readonly shadowed: Denial | null
+  /** Null: the route is not of the kind MCP, or shadow mode has replaced a denial. */
+  readonly mcp: McpPassage | null
 }
 /** An answer of the sidecar itself: the request needs no permission and is not forwarded. */
 export type OwnAnswer =
@@ -187,7 +190,7 @@ export async function enforce(arrival: Arrival, deps: EnforceDeps): Promise<Outc
       sender = authenticating instanceof Promise ? await authenticating : authenticating // TokenError
     }
     stage = sender
-    const preparing = prepare(sender, { requestId, readBody }) // RequestError
+    const preparing = prepare(sender, { requestId, readBody }, deps) // RequestError
     const prepared = preparing instanceof Promise ? await preparing : preparing // RequestError
     stage = prepared
     const entering = admission.enter(prepared.route.id, prepared.claims) // RequestError
@@ -223,7 +226,7 @@ async function identify(routing: PublicRequest, arrival: Arrival, deps: EnforceD
   await arrival.admission.enter(routing.route.id, sender.claims) // RequestError
   if (sender.stage === 'public') return { ...sender }
   try {
-    const prepared = await prepare(sender, { requestId: arrival.requestId, readBody: arrival.readBody })
+    const prepared = await prepare(sender, { requestId: arrival.requestId, readBody: arrival.readBody }, deps)
     const decided = decide(prepared, await askInTurn(prepared.question, arrival, deps), deps) // PdpUnavailable
     if (decided.stage === 'refused') return { ...routing, unidentified: denialOfAnswer(decided).reason }
     return { ...routing, request: decided.request, identity: decided.identity }
@@ -286,7 +289,7 @@ export async function reevaluate(
       sender = await authenticate(verified, { proven: isProven(former) }, deps) // TokenError
     }
     stage = sender
-    const prepared = await prepare(sender, { requestId: '', readBody: kept }) // RequestError
+    const prepared = await prepare(sender, { requestId: '', readBody: kept }, deps) // RequestError
     const { route } = prepared
     if (route.shadow) return { kind: 'permitted', basis: null }
     if (asksNothing(prepared)) return ofGuest(prepared, deps)
@@ -311,12 +314,6 @@ const isProven = (former: Permit | null): boolean => former !== null && former.i
 function ofGuest(prepared: Prepared, deps: EnforceDeps): Reevaluation {
   const reason = evaluate(prepared, NOTHING_ASKED, deps)
   return reason === null ? { kind: 'permitted', basis: null } : { kind: 'denied', code: problemOf(reason) }
-}
-
-/** The same request, as far as other proxies are trusted now. Throws RequestError. */
-function fromOrigin(request: InboundRequest, { address, host, fault }: Origin): InboundRequest {
-  if (fault !== null) throw malformed(fault)
-  return { ...request, clientAddress: address, namedHost: host }
 }
 
 function keptBody({ request, body }: Permit): Buffer {
@@ -377,6 +374,7 @@ function makePermit(
     asked: askedOf(stage),
     basis,
     shadowed,
+    mcp: 'passage' in stage ? stage.passage : null,
   } as Permit
 }
 

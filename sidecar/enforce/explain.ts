@@ -1,13 +1,15 @@
 /** Explains what a route file does with a request, without the network: the route, its parameters and the questions. */
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
-import { parseClaims } from '../../pdp/shared/token/claims.ts'
+import { type AccessClaims, parseClaims } from '../../pdp/shared/token/claims.ts'
 import { TokenError } from '../../pdp/shared/token/errors.ts'
+import { demandsOfMcp } from '../mcp/demands.ts'
 import { RequestError } from '../request/errors.ts'
 import { type InboundRequest, readInbound } from '../request/inbound.ts'
 import { DEFAULT_LIMITS, targetCharsMax } from '../route-file/default-limits.ts'
 import type { RouteFile } from '../route-file/route-file.ts'
-import { buildQuestions, describeQuestions, usesBody } from '../routes/checks.ts'
+import { buildQuestions, type Check, describeQuestions, NOBODY, requiredScopes, usesBody } from '../routes/checks.ts'
 import { checkMedia, readJson } from '../routes/json-body.ts'
+import type { McpRules } from '../routes/mcp-rules.ts'
 import { parameterNames } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
 import { createRouting, type RequestMatch, routeRequest } from '../routes/route-request.ts'
@@ -78,19 +80,46 @@ function asksOf(
   const asking = check === null ? null : { check, context }
   if (asking !== null && as === null && guests === null)
     throw new TokenError('token_missing', 'this route needs an access token')
-  const text = bodyText(body ?? '', { inbound, match })
+  const { mcp: rules } = match.route
+  const text = rules === null ? bodyText(body ?? '', { inbound, match }) : (body ?? null)
   if (asking === null) return NOTHING_ASKED
   const claims = as === null ? null : sampleClaims(as)
+  const demands = rules === null || claims === null ? null : explainMcp(asking.check, rules, { inbound, claims, text })
   const { parameters } = match
   const questions = buildQuestions(
-    asking,
+    { ...asking, check: demands?.check ?? asking.check },
     requestValues({ request: inbound, parameters, keepQuery: match.route.query, claims, body: text }),
+    demands?.parts,
   )
   const refusal = claims === null && questions.permissions.length === 0 ? questions.evaluate(NOTHING_SAID) : null
   if (refusal !== null) throw new TokenError('token_missing', `for a guest: ${denialText(refusal)}`)
+  const scopes = (demands?.list ?? []).flatMap(requiredScopes).map((name) => `scope ${name}`)
+  const denial = demands?.unnamed === true ? new RequestError('permission_denied', UNNAMED) : null
+  if (denial !== null) throw denial
   return {
-    asks: describeQuestions(questions),
+    asks: [...new Set([...scopes, ...describeQuestions(questions)])],
     context: questions.context === '' ? {} : JSON.parse(questions.context),
+  }
+}
+
+const UNNAMED = 'the route does not name this tool, prompt or resource, so everybody is denied'
+
+function explainMcp(
+  base: Check,
+  rules: McpRules,
+  {
+    inbound,
+    claims,
+    text,
+  }: { readonly inbound: InboundRequest; readonly claims: AccessClaims; readonly text: string | null },
+) {
+  if (inbound.method === 'POST') checkMedia(inbound, 'value')
+  const body = inbound.method === 'POST' ? Buffer.from(text ?? '') : null
+  const demands = demandsOfMcp({ request: inbound, rules, base, owner: claims, sessions: null, body })
+  return {
+    ...demands,
+    list: demands.check === base ? demands.parts : [],
+    unnamed: demands.check !== base && demands.parts[1] === NOBODY,
   }
 }
 

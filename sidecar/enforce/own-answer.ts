@@ -44,7 +44,8 @@ export function problemFor(
 ): DenialAnswer {
   const context = { requestId, metadataUrl: rules.metadata?.url ?? null, nonce: rules.proofNonce() }
   const describe = !isHeld && client.version === '2' && isGrpc(client.raw) ? describeGrpcDenial : describeDenial
-  const answer = describe(code, members, context)
+  // A gateway has its own ways with a denial.
+  const answer = describe(code, isHeld ? { ...members, rpc: undefined } : members, context)
   const cors = corsFields(route === null ? rules.enforcing.cors : route.cors, client.raw)
   return { ...answer, fields: [...answer.fields, ...cors, ...(browser?.fields() ?? NO_FIELDS)] }
 }

@@ -6,7 +6,12 @@ import { TokenError } from '../../pdp/shared/token/errors.ts'
 import { EXTERNAL_MARK } from '../../pdp/shared/token/issuer-claims.ts'
 import type { TokenVerifier } from '../../pdp/shared/token/verify.ts'
 import type { Identity } from '../http/fields.ts'
+import { demandsOfMcp, type McpJudged, type McpPassage } from '../mcp/demands.ts'
+import { RPC, RpcError, type RpcReply } from '../mcp/rpc-error.ts'
+import type { SessionSeal } from '../mcp/sessions.ts'
+import type { PdpClient } from '../pdp-client/client.ts'
 import type { PdpAnswer, PdpQuestion } from '../pdp-client/question.ts'
+import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import {
   type Asking,
@@ -18,6 +23,7 @@ import {
   usesBody,
 } from '../routes/checks.ts'
 import { type ReadBody, readJson } from '../routes/json-body.ts'
+import { ANYBODY, type McpRules } from '../routes/mcp-rules.ts'
 import type { Route } from '../routes/route.ts'
 import type { RequestMatch } from '../routes/route-request.ts'
 import { type StepUp, satisfies, signInOf } from '../routes/step-up.ts'
@@ -62,16 +68,21 @@ type WithQuestions = Matched &
     readonly identity: Identity | null
     readonly questions: Questions
     readonly question: PdpQuestion
+    /** Null: the route is not of the kind MCP. */
+    readonly mcp: McpJudged | null
   }
 /** The question to the PDP is complete. */
 export type Prepared = WithQuestions & { readonly stage: 'prepared' }
 /** The PDP has answered. */
-export type Allowed = WithQuestions & { readonly stage: 'allowed' }
+export type Allowed = WithQuestions & { readonly stage: 'allowed'; readonly passage: McpPassage | null }
 export type Refused = Omit<WithQuestions, 'identity'> & {
   readonly stage: 'refused'
   readonly reason: DenialReason
   /** Null: the PDP says that the token is revoked. */
   readonly identity: Identity | null
+  /** For a client of MCP; null: the route is of another kind. */
+  readonly rpc: RpcReply | null
+  readonly passage: McpPassage | null
 }
 export type Decided = Allowed | Refused
 export type Stage = Arrived | Routed | Verified | Authenticated | Prepared | Decided
@@ -95,7 +106,11 @@ export type EvaluationDeps = {
   readonly externalIssuers: ReadonlySet<string>
   /** Milliseconds since the epoch. */
   readonly clock: () => number
+  readonly pdp: Pick<PdpClient, 'ask'>
+  /** Binds the sessions of MCP servers to their subjects. */
+  readonly mcpSessions: SessionSeal
 }
+type PrepareDeps = Pick<EvaluationDeps, 'mcpSessions'>
 
 export const ARRIVED: Arrived = { stage: 'arrived' }
 
@@ -208,7 +223,10 @@ function withIdentity(verified: Verified): Authenticated {
 export function prepare(
   authenticated: Authenticated | GuardedRequest,
   { requestId, readBody }: { requestId: string; readBody: ReadBody },
+  { mcpSessions }: PrepareDeps,
 ): Prepared | Promise<Prepared> {
+  const { mcp } = authenticated.route
+  if (mcp !== null) return prepareMcp(authenticated, mcp, { requestId, readBody, mcpSessions })
   const asking = { check: authenticated.check, context: authenticated.route.context }
   const isRead = usesBody(asking)
   if (!isRead && authenticated.judgeJson === null) return withQuestions(authenticated, { asking, requestId, ...UNREAD })
@@ -216,21 +234,54 @@ export function prepare(
   return reading.then((read) => withQuestions(authenticated, { asking, requestId, ...read }))
 }
 
+/** Only a POST of MCP has a message, which is read whatever the rules say. Rejects with RequestError. */
+async function prepareMcp(
+  authenticated: Authenticated | GuardedRequest,
+  rules: McpRules,
+  { requestId, readBody, mcpSessions }: { requestId: string; readBody: ReadBody } & PrepareDeps,
+): Promise<Prepared> {
+  if (authenticated.stage !== 'authenticated') throw new TokenError('token_missing', 'MCP has no guests')
+  const { request, route, check: base, claims, judgeJson } = authenticated
+  const isPost = request.method === 'POST'
+  if (!isPost && request.bodyBytes !== 0) throw malformed('This method of MCP has no body')
+  const body = isPost ? await readBody(request, 'value', route.bodyBytesMax) : null
+  const sessions = route.shadow ? null : mcpSessions
+  const mcp = demandsOfMcp({ request, rules, base, owner: claims, sessions, body })
+  const text = body === null ? null : readJson(body)
+  if (text !== null) judgeJson?.(text)
+  const demanding = mcp.stepUp === null ? authenticated : { ...authenticated, route: { ...route, stepUp: mcp.stepUp } }
+  try {
+    const asking = { check: mcp.check, context: route.context }
+    return withQuestions(demanding, { asking, requestId, body, text, mcp })
+  } catch (err) {
+    if (!(err instanceof RequestError)) throw err
+    // A missing argument is the mistake of the call, which a client of MCP must learn.
+    throw new RpcError(err.code, err.message, { id: mcp.id, code: RPC.params, status: mcp.id === null ? 400 : 200 })
+  }
+}
+
 function withQuestions(
   sender: Authenticated | GuardedRequest,
-  { asking, requestId, body, text }: Text & { readonly asking: Asking; readonly requestId: string },
+  {
+    asking,
+    requestId,
+    body,
+    text,
+    mcp = null,
+  }: Text & { readonly asking: Asking; readonly requestId: string; readonly mcp?: McpJudged | null },
 ): Prepared {
   const { request, route, parameters } = sender
   const { claims, identity } = sender.stage === 'authenticated' ? sender : GUEST
   const questions = buildQuestions(
     asking,
     requestValues({ request, parameters, keepQuery: route.query, claims, body: text }),
+    mcp?.parts,
   )
   const { permissions, entitlements, context } = questions
   const bearer = sender.stage === 'authenticated' ? bearerOf(sender) : guestOf(route)
   const asked = { ...bearer, permissions, entitlements, context }
   const question = { ...asked, requestId, clientAddress: request.clientAddress, route: route.id }
-  return { ...sender, stage: 'prepared', claims, identity, body, questions, question }
+  return { ...sender, stage: 'prepared', claims, identity, body, questions, question, mcp }
 }
 
 const GUEST = { claims: null, identity: null }
@@ -265,10 +316,53 @@ export const NOTHING_ASKED: PdpAnswer = {
 export function decide(prepared: Prepared, answer: PdpAnswer, deps: EvaluationDeps): Decided {
   const reason = evaluate(prepared, answer, deps)
   const { claims } = prepared
-  if (reason === null)
-    return { ...prepared, stage: 'allowed', identity: claims === null ? null : identityOf(claims, answer.subjectType) }
+  const { mcp, questions } = prepared
+  const passed = mcp?.passage(answer, questions.parts, (checks) => holding(prepared, checks, deps)) ?? null
+  // Shadow mode hides nothing.
+  const passage = passed !== null && prepared.route.shadow ? { ...passed, filter: null } : passed
+  if (reason === null) {
+    const identity = claims === null ? null : identityOf(claims, answer.subjectType)
+    return { ...prepared, stage: 'allowed', identity, passage }
+  }
   const identity = reason.code === 'token_invalid' ? null : prepared.identity
-  return { ...prepared, stage: 'refused', reason, identity }
+  const rpc = mcp?.reply(answer, questions.parts) ?? null
+  return { ...prepared, stage: 'refused', reason, identity, rpc, passage }
+}
+
+/** As many as one question may have (`DecideRequest` of decision.proto). */
+const ASKED_MAX = 256
+
+/** Which of these checks hold for the sender of a request now. Rejects with PdpUnavailable, and with RequestError for too many values. */
+async function holding(
+  { claims, request, parameters, route, question }: Prepared,
+  checks: readonly Check[],
+  { pdp }: EvaluationDeps,
+): Promise<readonly boolean[]> {
+  const values = requestValues({ request, parameters, keepQuery: route.query, claims, body: null })
+  const held: boolean[] = []
+  let at = 0
+  while (at < checks.length) {
+    const { taken, questions } = fitting(checks.slice(at), (some) =>
+      buildQuestions({ check: ANYBODY, context: route.context }, values, some),
+    )
+    const { permissions, entitlements, context } = questions
+    const answer = await pdp.ask({ ...question, permissions, entitlements, context })
+    held.push(...questions.parts.map((part) => answer.active && part(answer) === null))
+    at += taken
+  }
+  return held
+}
+
+/** The questions of as many checks as fit in one, and of one at least. */
+function fitting(
+  checks: readonly Check[],
+  build: (some: readonly Check[]) => Questions,
+): { readonly taken: number; readonly questions: Questions } {
+  for (let taken = Math.min(checks.length, ASKED_MAX); ; taken = Math.ceil(taken / 2)) {
+    const questions = build(checks.slice(0, taken))
+    if (taken === 1 || Math.max(questions.permissions.length, questions.entitlements.length) <= ASKED_MAX)
+      return { taken, questions }
+  }
 }
 
 /** Null: the answer allows. */

@@ -180,3 +180,9 @@ function listedNames(connection: readonly string[]): ReadonlySet<string> {
       throw malformed('The Connection field lists a field that is for the service')
   return listed
 }
+
+/** The same request, as far as other proxies are trusted now. Throws RequestError. */
+export function fromOrigin(request: InboundRequest, { address, host, fault }: Origin): InboundRequest {
+  if (fault !== null) throw malformed(fault)
+  return { ...request, clientAddress: address, namedHost: host }
+}

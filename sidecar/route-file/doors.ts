@@ -91,7 +91,10 @@ function unheldRoutes({ profile, body }: DoorEntry, routes: readonly Route[]): s
   const cookies = routes
     .filter(({ tokenFrom }) => tokenFrom?.cookie != null && isHttpProfile(profile))
     .map(({ id }) => `the route ${id} has token_from: ${profile} would pass the cookie on to the service`)
-  const reading = routes.filter(({ check, context }) => check !== null && usesBody({ check, context }))
+  const reading = routes.filter(
+    ({ check, context, mcp, method }) =>
+      check !== null && (usesBody({ check, context }) || (mcp !== null && method === 'POST')),
+  )
   const why = isHttpProfile(profile)
     ? `${profile} sends no body to a door`
     : 'this door gets none: set body: true here and with_request_body in the gateway'

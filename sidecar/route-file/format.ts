@@ -42,6 +42,7 @@ const NETWORK = /^[0-9A-Fa-f:.]+(\/[0-9]{1,3})?$/
 export const HEADER_OR_PREFIX = /^[A-Za-z0-9_-]+\*?$/
 export const ACR = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
 export const COOKIE = /^[!#$%&'*+.^_`|~A-Za-z0-9-]{1,128}$/
+export const MCP_CALL = /^(\S+)(?: (.+))?$/
 export const REQUEST = /^([A-Z]+(?:-[A-Z]+)*) (\S+)$/
 
 export const BODY_BYTES = { min: 1, max: 8 * 1024 * 1024, default: 64 * 1024 }
@@ -155,6 +156,34 @@ export const ROUTE = {
   ),
 } as const satisfies Members
 
+export const MCP_RULE = {
+  check: required(definition('check'), 'A check, which may read {arguments.NAME}.'),
+  step_up: ROUTE.step_up,
+} as const satisfies Members
+
+const CHECK_OR_RULE: Form = { oneOf: [definition('check'), mapOf(MCP_RULE)] }
+const RULES: Form = { type: 'object', additionalProperties: CHECK_OR_RULE }
+
+/** A route of the kind MCP: `MCP [host]/path`. */
+export const MCP_ROUTE = {
+  check: optional(definition('check'), 'What everybody needs who uses the server at all. Default: signed_in.'),
+  tools: optional(
+    RULES,
+    'Who may call each tool; {arguments.NAME} is an argument of the call. A tool that is not named is denied, and one is listed to those for whom the parts of its check hold that need no argument.',
+  ),
+  prompts: optional(RULES, 'Who may get each prompt; {arguments.NAME} is an argument.'),
+  resources: optional(
+    RULES,
+    'Who may read each resource: by its URI, or by a template such as crm://customers/{id}, whose parameters the check may take. A URI with % or a dot segment matches none.',
+  ),
+  body_bytes_max: ROUTE.body_bytes_max,
+  forward_token: ROUTE.forward_token,
+  mode: ROUTE.mode,
+  cors: ROUTE.cors,
+  step_up: ROUTE.step_up,
+  sign_in: ROUTE.sign_in,
+} as const satisfies Members
+
 export const EXPECT = {
   route: optional(TEXT, 'The route that must match.'),
   asks: optional({ type: 'array', items: { type: 'string' } }, 'The questions that must be asked, in this order.'),
@@ -166,7 +195,15 @@ export const EXPECT = {
 } as const satisfies Members
 
 export const TEST = {
-  request: required(textLike(REQUEST), 'METHOD /path or METHOD http://host/path.'),
+  request: optional(textLike(REQUEST), 'METHOD /path or METHOD http://host/path.'),
+  mcp: optional(
+    textLike(MCP_CALL),
+    'In place of request: a message to the route of the kind MCP, such as tools/list, tools/call NAME or resources/read URI.',
+  ),
+  arguments: optional(
+    { type: 'object', additionalProperties: CONSTANT_OR_LIST },
+    'The arguments of the tool or prompt that mcp names.',
+  ),
   as: optional(
     { type: 'object', additionalProperties: CONSTANT_OR_LIST },
     'Claims of the token: text, a number, true, false, or a list of these. Default: no token.',
@@ -179,7 +216,8 @@ export const TEST = {
 
 const UPSTREAM_FORM: Form = { oneOf: [textLike(HTTP_URL), mapOf(UPSTREAM)] }
 const PDP_FORM = mapOf(PDP, { oneOf: [{ required: ['address'] }, { required: ['addresses'] }] })
-const ROUTE_KEY = String.raw`^(\*|[A-Z]+(-[A-Z]+)*)[ \t]+[^\s/]*/\S*$`
+const ROUTE_KEY = String.raw`^(?!MCP[ \t])(\*|[A-Z]+(-[A-Z]+)*)[ \t]+[^\s/]*/\S*$`
+const MCP_KEY = String.raw`^MCP[ \t]+[^\s/]*/\S*$`
 const ROUTES_FORM: Form = {
   type: 'object',
   maxProperties: ROUTES_MAX,
@@ -188,6 +226,7 @@ const ROUTES_FORM: Form = {
     [ROUTE_KEY]: {
       oneOf: [{ const: 'public' }, definition('check'), definition('route')],
     },
+    [MCP_KEY]: definition('mcp'),
   },
 }
 
@@ -279,7 +318,10 @@ export const ROUTE_FILE = {
     'The organization whose relationships are asked for guests. Routes with guests and a relation need it.',
   ),
   forward_token: optional(FLAG, 'Sends Authorization and DPoP on to the service. Default: false.'),
-  routes: required(ROUTES_FORM, 'A check for each "METHOD [host]/path".'),
+  routes: required(
+    ROUTES_FORM,
+    'A check for each "METHOD [host]/path". MCP in place of a method is a server of the Model Context Protocol, whose tools have checks of their own.',
+  ),
   tests: optional(
     { type: 'array', items: mapOf(TEST) },
     'Requests and what must come out, checked when the file is loaded.',
@@ -313,5 +355,6 @@ export const routeFileSchema = (): Form => ({
     external: mapOf(EXTERNAL),
     check: CHECK,
     route: mapOf(ROUTE, { oneOf: [{ required: ['check'] }, { required: ['public'] }] }),
+    mcp: mapOf(MCP_ROUTE),
   },
 })

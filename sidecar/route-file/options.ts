@@ -129,7 +129,7 @@ function readTokenFrom(reader: YamlReader, node: Node | null, upgrades: boolean)
   return { subprotocol, cookie }
 }
 
-function readStepUp(reader: YamlReader, node: Node): StepUp | null {
+export function readStepUp(reader: YamlReader, node: Node): StepUp | null {
   const members = reader.members(node, 'step_up', STEP_UP)
   if (members === null) return null
   if (members.acr_values === null && members.max_age === null && isMap(reader.resolve(node)))

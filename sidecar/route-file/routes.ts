@@ -4,14 +4,16 @@ import { type Network, parseNetwork } from '../../pdp/shared/base/addresses.ts'
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { createHeaderRules, type HeaderNames, type HeaderRules } from '../http/fields.ts'
 import { parseAuthority } from '../request/target.ts'
-import { admitsGuests, asksPermission, type Check } from '../routes/checks.ts'
+import { admitsGuests, asksPermission, type Check, usesBody } from '../routes/checks.ts'
 import type { ContextEntry, RouteContext } from '../routes/context.ts'
+import { ANYBODY } from '../routes/mcp-rules.ts'
 import { parameterNames, parsePattern } from '../routes/patterns.ts'
 import { isSameRoute, type Route, type RouteOptions } from '../routes/route.ts'
 import { parseSource, type Source } from '../routes/template.ts'
 import { parseCheck } from './check.ts'
 import { parseContext } from './context.ts'
 import { ROUTE, ROUTES_MAX } from './format.ts'
+import { readMcpRoute } from './mcp.ts'
 import { type OptionDefaults, plainOptions, readRouteOptions } from './options.ts'
 import type { Entry, YamlReader } from './words/yaml-reader.ts'
 
@@ -24,6 +26,8 @@ type Context = {
   readonly reader: YamlReader
   readonly parameters: readonly string[]
   readonly rules: HeaderRules
+  /** `arguments.NAME` is an argument of a call of MCP. */
+  readonly hasArguments?: boolean
 }
 type RouteMembers = {
   readonly check: Node | null
@@ -46,17 +50,23 @@ export function parseRoutes(reader: YamlReader, node: Node | null, defaults: Rou
   const shared = parseSharedContext({ reader, parameters: [], rules }, defaults.context)
   const routes: { route: Route; node: Node | null }[] = []
   for (const entry of entries.slice(0, ROUTES_MAX)) {
-    const route = parseRoute(reader, entry, { ...defaults, rules, shared })
-    if (route !== null) routes.push({ route, node: entry.keyNode })
+    const one = parseRoute(reader, entry, { ...defaults, rules, shared })
+    // The methods of the transport: a message, a stream of the server's own, the end of a session.
+    const methods = one === null ? [] : one.mcp === null ? [one.method] : MCP_METHODS
+    for (const method of methods) if (one !== null) routes.push({ route: { ...one, method }, node: entry.keyNode })
   }
   noteSame(reader, routes)
   return routes.map(({ route }) => route)
 }
 
+const MCP_METHODS = ['POST', 'GET', 'DELETE']
+
 function noteSame(reader: YamlReader, routes: readonly { route: Route; node: Node | null }[]): void {
   for (const [at, { route, node }] of routes.entries()) {
     const earlier = routes.slice(0, at).find((other) => isSameRoute(route, other.route))
-    if (earlier !== undefined) reader.report(node, `${route.id} is the same route as ${earlier.route.id}`)
+    // The first method of the kind says it for all three.
+    const isSaid = route.mcp !== null && route.method !== 'POST' && earlier?.route.mcp !== null
+    if (earlier !== undefined && !isSaid) reader.report(node, `${route.id} is the same route as ${earlier.route.id}`)
   }
 }
 
@@ -81,6 +91,8 @@ function parseRoute(
     return null
   }
   const context = { reader, parameters: parameterNames(pattern), rules: defaults.rules }
+  const id = `${method} ${hostText}${path}`
+  if (method === 'MCP') return parseMcp(context, { keyNode, value }, { ...defaults, id, host, pattern })
   const { check: checkNode, withIdentity, context: contextNode, options } = routeMembers(reader, value, defaults)
   const isPublic = withIdentity || isPublicNode(reader.resolve(checkNode))
   const check = isPublic || isNothing(checkNode) ? null : parseCheckNode(context, checkNode, 0)
@@ -111,7 +123,7 @@ function parseRoute(
       keyNode,
       'request.path cannot be used with encoded_slash: keep, because %2F could not be distinguished from /',
     )
-  return { ...options, context: wholly, id: `${method} ${hostText}${path}`, host, method, pattern, check, withIdentity }
+  return { ...options, context: wholly, id, host, method, pattern, check, withIdentity, mcp: null }
 }
 
 function issueOfGuests(check: Check | null, { stepUp, guests }: RouteOptions): string | null {
@@ -122,6 +134,43 @@ function issueOfGuests(check: Check | null, { stepUp, guests }: RouteOptions): s
   return asksPermission(check) && guests?.organization === null
     ? 'guests needs guest_organization in the file: the organization whose relationships are asked'
     : null
+}
+
+type McpPlace = Pick<Route, 'id' | 'host' | 'pattern'> & OptionDefaults & { readonly shared: RouteContext }
+
+function parseMcp(
+  context: Context,
+  { keyNode, value }: Pick<Entry, 'keyNode' | 'value'>,
+  { shared, id, host, pattern, ...defaults }: McpPlace,
+): Route | null {
+  const { reader, parameters } = context
+  if (parameters.length > 0 && isScalar(reader.resolve(value))) reader.report(value, `${id} must be a map`)
+  const read = readMcpRoute(
+    {
+      reader,
+      parameters,
+      readCheck: (node, { more, isCall }) =>
+        parseCheckNode({ ...context, parameters: [...parameters, ...more], hasArguments: isCall }, node, 0),
+    },
+    value,
+    defaults,
+  )
+  if (read === null) return null
+  const check = read.check === null ? ANYBODY : parseCheckNode(context, read.check, 0)
+  if (check !== null && usesBody({ check, context: [] }))
+    reader.report(read.check ?? keyNode, 'the check of the server cannot read the body: not every message has it')
+  if (check === null) return null
+  return {
+    ...read.options,
+    context: shared,
+    id,
+    host,
+    method: 'POST',
+    pattern,
+    check,
+    withIdentity: false,
+    mcp: read.rules,
+  }
 }
 
 const readsPath = (entry: ContextEntry): boolean =>
@@ -180,7 +229,7 @@ function parseCheckNode(context: Context, given: Node | null, depth: number): Ch
   }
   if (isScalar(node)) {
     const text = reader.text(given, 'a check')
-    const check = text === null ? null : parseCheck(text, context.parameters)
+    const check = text === null ? null : parseCheck(ofBody(context, text), context.parameters)
     if (typeof check === 'string') reader.report(given, check)
     else if (check !== null && check.kind === 'relation') for (const part of check.id) noteSource(context, given, part)
     return typeof check === 'string' ? null : check
@@ -196,6 +245,10 @@ function parseCheckNode(context: Context, given: Node | null, depth: number): Ch
   }
   return entry.key === 'equals' ? parseEquals(context, entry) : parseCombination(context, entry, depth)
 }
+
+/** Arguments of a call are members of its body. */
+const ofBody = ({ hasArguments = false }: Context, text: string): string =>
+  hasArguments ? text.replaceAll('{arguments.', '{body.params.arguments.') : text
 
 /** Within [ ], YAML reads `viewer doc:{id}` as a map from `viewer doc` to `{id}`. */
 function unquotedCheck(reader: YamlReader, { key, value }: Entry): string | null {
@@ -222,7 +275,7 @@ function parseEquals(context: Context, { keyNode, value }: Entry): Check | null 
   if (entries.length === 0) reader.report(keyNode, 'equals must compare at least one value')
   const of: Check[] = []
   for (const { key, keyNode: at, value: expected } of entries) {
-    const source = parseSource(key, parameters)
+    const source = parseSource(ofBody(context, `{${key}}`).slice(1, -1), parameters)
     const text = readExpected(reader, { source, expected, key })
     if (typeof source === 'string') reader.report(at, source)
     else noteSource(context, at, source)

@@ -2,9 +2,10 @@
 import type { Node } from 'yaml'
 import { parseAddress } from '../../pdp/shared/base/addresses.ts'
 import type { ContextValue } from '../routes/context.ts'
+import { patternText } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
 import { constantOf } from './context.ts'
-import { EXPECT, REQUEST, STATUS, TEST } from './format.ts'
+import { EXPECT, MCP_CALL, REQUEST, STATUS, TEST } from './format.ts'
 import { HEADER } from './words/schema.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
@@ -38,26 +39,28 @@ export function parseTests(reader: YamlReader, node: Node | null, routes: readon
 
 function parseTest(reader: YamlReader, node: Node | null, routes: readonly Route[]): RouteTest | null {
   const members = reader.members(node, 'a test', TEST)
-  if (members === null || members.request === null || members.expect === null) return null
-  const match = REQUEST.exec(reader.text(members.request, 'request') ?? '')
-  if (match === null) reader.report(members.request, 'request must be "METHOD /path" or "METHOD http://host/path"')
+  if (members === null || members.expect === null) return null
+  if ((members.request === null) === (members.mcp === null)) {
+    reader.report(node, 'a test needs either request or mcp')
+    return null
+  }
   const expect = reader.members(members.expect, 'expect', EXPECT)
   const as = members.as === null ? null : constants(reader, members.as, 'as')
   const from = members.from === null ? null : parseAddress(reader.text(members.from, 'from') ?? '')
   if (members.from !== null && from === null) reader.report(members.from, 'from must be an IP address')
-  if (match === null || expect === null) return null
+  if (expect === null) return null
   const route = expect.route === null ? null : reader.text(expect.route, 'route')
   if (route !== null && !routes.some(({ id }) => id === route))
     reader.report(expect.route, `the route ${route} does not exist`)
   const asks = expect.asks === null ? null : (reader.items(expect.asks, 'asks') ?? [])
+  const sent = members.mcp === null ? readRequest(reader, members) : readMcp(reader, members, { routes, route })
+  if (sent === null) return null
   return {
-    line: reader.lineOf(members.request),
-    method: match[1] ?? '',
-    target: match[2] ?? '',
+    line: reader.lineOf(members.request ?? members.mcp),
+    ...sent,
     as,
     from,
     headers: members.headers === null ? [] : parseHeaders(reader, members.headers),
-    body: members.body === null ? null : reader.text(members.body, 'body'),
     expect: {
       route,
       asks: asks?.map((item) => reader.text(item, 'a question')).filter((text) => text !== null) ?? null,
@@ -65,6 +68,43 @@ function parseTest(reader: YamlReader, node: Node | null, routes: readonly Route
       status: expect.status === null ? null : reader.count(expect.status, 'status', STATUS),
     },
   }
+}
+
+type Nodes = { readonly [name in keyof typeof TEST]: Node | null }
+type Sent = Pick<RouteTest, 'method' | 'target' | 'body'>
+
+function readRequest(reader: YamlReader, { request, body, arguments: given }: Nodes): Sent | null {
+  if (given !== null) reader.report(given, 'arguments needs mcp')
+  const match = REQUEST.exec(reader.text(request, 'request') ?? '')
+  if (match === null) reader.report(request, 'request must be "METHOD /path" or "METHOD http://host/path"')
+  if (match === null) return null
+  return {
+    method: match[1] ?? '',
+    target: match[2] ?? '',
+    body: body === null ? null : reader.text(body, 'body'),
+  }
+}
+
+/** The message as a client sends it, to the route that is expected or the only one of the kind. */
+function readMcp(
+  reader: YamlReader,
+  { mcp, body, arguments: given }: Nodes,
+  { routes, route }: { readonly routes: readonly Route[]; readonly route: string | null },
+): Sent | null {
+  const [, method = '', name] = MCP_CALL.exec(reader.text(mcp, 'mcp') ?? '') ?? []
+  const kinds = routes.filter((one) => one.mcp !== null && one.method === 'POST' && (route ?? one.id) === one.id)
+  const [only] = kinds
+  const target =
+    only === undefined ? '' : `${only.host === null ? '' : `http://${only.host}`}${patternText(only.pattern)}`
+  if (body !== null) reader.report(body, 'mcp makes the body: give arguments, or request in place of mcp')
+  if (only === undefined || kinds.length > 1)
+    reader.report(mcp, 'mcp needs one route of the kind MCP: name it in expect.route')
+  else if (target.includes('{')) reader.report(mcp, 'the path of the route has parameters: give request and body')
+  if (method === '') return null
+  const named = name === undefined ? {} : method.startsWith('resources/') ? { uri: name } : { name }
+  const params = { ...named, ...(given !== null && { arguments: constants(reader, given, 'arguments') }) }
+  const id = method.startsWith('notifications/') ? {} : { id: 1 }
+  return { method: 'POST', target, body: JSON.stringify({ jsonrpc: '2.0', ...id, method, params }) }
 }
 
 function constants(reader: YamlReader, node: Node, what: string): { readonly [name: string]: ContextValue } {

@@ -89,10 +89,10 @@ const NOBODY_SIGNS_IN = 'sign_in of a route has no effect, because the file has 
 /** A rule of several comparisons judges only the form of a call that its author thought of. */
 const mcpWarnings = (routes: readonly Route[]): string[] =>
   routes
-    .filter(({ check }) => check !== null && comparisons(check).some(isOfMcp))
+    .filter(({ check, mcp }) => mcp === null && check !== null && comparisons(check).some(isOfMcp))
     .map(
       ({ id }) =>
-        `${id} compares body.method with tools/…, as calls of MCP have it. A route of the kind MCP (MCP /path), where this version has it, judges each tool, its arguments and lists; this one judges what its comparisons say`,
+        `${id} compares body.method with tools/…, as calls of MCP have it. A route of the kind MCP (MCP /path), judges each tool, its arguments and lists; this one judges what its comparisons say`,
     )
 
 const comparisons = (check: Check): readonly Extract<Check, { kind: 'equals' }>[] => {
@@ -109,14 +109,20 @@ const NAMED_MAX = 5
 function doorWarnings({ doors, routes }: RouteFile): string[] {
   const blind = new Set(doors.filter((door) => !door.body).map(({ profile }) => profile))
   const ids = routes.filter((route) => judgesBodies(route, routes)).map(({ id }) => id)
-  if (ids.length === 0) return []
+  const lists =
+    doors.length === 0 ? [] : [...new Set(routes.filter(({ mcp }) => mcp !== null).map(({ id }) => id))].map(mcpAtDoor)
+  if (ids.length === 0) return lists
   const more = ids.length > NAMED_MAX ? ` and ${ids.length - NAMED_MAX} more` : ''
   const named = `${ids.slice(0, NAMED_MAX).join(', ')}${more}`
-  return [...blind].map(
+  const blinded = [...blind].map(
     (profile) =>
       `the door for ${profile} gets no bodies, so on ${named} it answers 415 to JSON and forms, and where a check reads the query to every request with a Content-Type: the service could find another value or method in a body than the one that was checked. A body without a Content-Type it cannot see. If this service takes no such value from bodies, set body: keep on the routes; if it takes values from every body (Bottle, CGI of Ruby), put the sidecar in front of it instead`,
   )
+  return [...lists, ...blinded]
 }
+
+const mcpAtDoor = (id: string): string =>
+  `${id} at a door: calls are judged, but a gateway's door cannot edit answers. So lists of tools, prompts and resources are refused there, sessions of revisions before 2026-07-28 do not work, and a call that runs is not cut. Put the sidecar in front of the server instead`
 
 /** As `refuseOtherReadings` does, as far as routes of the same path tell. */
 function judgesBodies(route: Route, routes: readonly Route[]): boolean {

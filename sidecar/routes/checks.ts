@@ -50,10 +50,19 @@ export type Questions = {
   readonly context: string
   /** Null: the answer satisfies the checks. Only `allowed` and boolean true count. */
   readonly evaluate: Evaluate
+  /** The same for each of the further checks that were asked about. */
+  readonly parts: readonly Evaluate[]
 }
 
-/** Throws RequestError when the request lacks a value that every alternative needs. */
-export function buildQuestions({ check, context }: Asking, values: CheckValues): Questions {
+/**
+ * Throws RequestError when the request lacks a value that every alternative needs. `further`: checks that do not decide about the
+ * request; one that lacks a value is denied.
+ */
+export function buildQuestions(
+  { check, context }: Asking,
+  values: CheckValues,
+  further: readonly Check[] = [],
+): Questions {
   const permissions: PermissionQuestion[] = []
   const entitlements: string[] = []
   let read: ReadContext | null = null
@@ -61,9 +70,33 @@ export function buildQuestions({ check, context }: Asking, values: CheckValues):
     read ??= readContext(context, values)
     return read
   }
-  const { evaluate } = build(check, { values, permissions, entitlements, contextOf })
-  return { permissions, entitlements, context: permissions.length === 0 ? '' : contextOf().text, evaluate }
+  const building = { values, permissions, entitlements, contextOf }
+  const { evaluate } = build(check, building)
+  const parts = further.map((part) => build({ kind: 'any', of: [part, NOBODY] }, building).evaluate)
+  const scopes = requiredScopes(check)
+  return {
+    permissions,
+    entitlements,
+    context: permissions.length === 0 ? '' : contextOf().text,
+    evaluate: scopes.length < 2 ? evaluate : (answer) => withScopes(evaluate(answer), scopes),
+    parts,
+  }
 }
+
+/** Denies everybody. */
+export const NOBODY: Check = { kind: 'any', of: [] }
+
+/** The scopes that a token must have, whichever alternative holds. */
+export function requiredScopes(check: Check): readonly string[] {
+  if (check.kind === 'scope') return [check.name]
+  return check.kind === 'all' ? [...new Set(check.of.flatMap(requiredScopes))] : []
+}
+
+/** A client that asks for a new token must name all scopes of the operation (RFC 6750 section 3.1), not the first that is missing. */
+const withScopes = (denial: CheckDenial | null, scopes: readonly string[]): CheckDenial | null =>
+  denial?.code === 'scope_insufficient'
+    ? { ...denial, scope: [...new Set([...scopes, denial.scope])].join(' ') }
+    : denial
 
 /** The check of a route, and its context. */
 export type Asking = { readonly check: Check; readonly context: RouteContext }
@@ -75,7 +108,7 @@ type Building = {
   /** Throws RequestError. Only questions need it. */
   readonly contextOf: () => ReadContext
 }
-type Evaluate = (answer: PdpAnswer) => CheckDenial | null
+export type Evaluate = (answer: PdpAnswer) => CheckDenial | null
 /** `fails`: whatever the PDP answers, because a comparison does not hold. */
 type Built = { readonly evaluate: Evaluate; readonly fails: boolean }
 

@@ -5,7 +5,7 @@ import { endOfString, stringAt } from '../../pdp/shared/base/json-text.ts'
 import { namesOtherCharset } from '../../pdp/shared/base/media-type.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import { keyParts, nestsAlike } from '../http/folding.ts'
-import { malformed, missing, RequestError, unusable } from '../request/errors.ts'
+import { malformed, missing, RequestError, unusable, ValueError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { ValueType } from './context.ts'
 import type { Source } from './template.ts'
@@ -112,6 +112,97 @@ export function readMember(
   throw unusable(`${name} is neither a string nor an integer`)
 }
 
+/** The index of the value at a path of member names; null: it is not there. Throws RequestError as `readMember`. */
+export function findValue(text: string, path: readonly string[]): number | null {
+  const parts = path.map((member) => keyParts(member).join(''))
+  const name = `body.${path.join('.')}`
+  let at = 0
+  try {
+    for (const [depth, member] of path.entries()) at = findMember(text, at, { member, parts: parts.slice(depth), name })
+  } catch (err) {
+    if (err instanceof ValueError && err.isMissing) return null
+    throw err
+  }
+  return at
+}
+
+/** The value that begins at `at`, as it is written. */
+export const writtenAt = (text: string, at: number): string => text.slice(at, endOfValue(text, at)).trim()
+
+/** Where the items of the array at `at` begin and end. The text must be valid JSON. */
+export function itemsAt(text: string, at: number): readonly { readonly start: number; readonly end: number }[] {
+  const items: { start: number; end: number }[] = []
+  let start = skipSpace(text, at + 1)
+  while (start < text.length && text[start] !== ']') {
+    const end = endOfValue(text, start)
+    items.push({ start, end })
+    start = text[end] === ',' ? skipSpace(text, end + 1) : end
+  }
+  return items
+}
+
+/** The text without the items of an array that are not kept. Every other byte stays, but for the commas between items. */
+export function withoutItems(
+  text: string,
+  items: readonly { readonly start: number; readonly end: number }[],
+  kept: readonly boolean[],
+): string {
+  const parts: string[] = []
+  let done = 0
+  let isFirst = true
+  for (const [at, { start, end }] of items.entries()) {
+    if (kept[at] === true) {
+      const before = text.slice(done, start)
+      parts.push(isFirst && at > 0 ? before.replace(',', '') : before, text.slice(start, end))
+      isFirst = false
+    } else if (at === 0) parts.push(text.slice(done, start))
+    done = end
+  }
+  return [...parts, text.slice(done)].join('')
+}
+
+/** The text with the member of the object at `at` in place of what it has there now. The text must be valid JSON. */
+export function setMember(text: string, at: number, name: string, value: string): string {
+  const places: { start: number; end: number }[] = []
+  let isEmpty = true
+  eachMember(text, at, (key, start) => {
+    isEmpty = false
+    if (key === name) places.push({ start, end: endOfValue(text, start) })
+  })
+  if (places.length === 0) {
+    const open = skipSpace(text, at) + 1
+    return `${text.slice(0, open)}${JSON.stringify(name)}:${value}${isEmpty ? '' : ','}${text.slice(open)}`
+  }
+  let edited = text
+  for (const { start, end } of places.reverse()) edited = `${edited.slice(0, start)}${value}${edited.slice(end)}`
+  return edited
+}
+
+const DEPTH_MAX = 128
+
+/** Throws RequestError where an object has two members of one name, between which readers choose in their own ways. The text must be valid JSON. */
+export function refuseRepeated(text: string): void {
+  const open: (Set<string> | null)[] = []
+  for (let at = 0; at < text.length; at += 1) {
+    const mark = text.charAt(at)
+    if (mark === '{' || mark === '[') {
+      open.push(mark === '{' ? new Set() : null)
+      if (open.length > DEPTH_MAX) throw malformed(`The body has more than ${DEPTH_MAX} levels`)
+    } else if (mark === '}' || mark === ']') open.pop()
+    else if (mark === '"') {
+      const end = endOfString(text, at)
+      const names = open.at(-1)
+      if (names && text[skipSpace(text, end)] === ':') {
+        const key = stringAt(text, at, end)
+        if (isUnclear(key)) throw malformed('The body has a key that readers take for different ones')
+        if (names.has(key)) throw malformed('The body has a key twice in one object')
+        names.add(key)
+      }
+      at = end - 1
+    }
+  }
+}
+
 /** The text of a valid body. Throws RequestError. */
 export function readJson(body: Buffer): string {
   try {
@@ -148,7 +239,7 @@ function findMember(text: string, at: number, { member, parts, name }: Member): 
 }
 
 /** Calls back for each member of the object at `at`, if it is one, with the index of its value. The text must be valid JSON. */
-function eachMember(text: string, at: number, visit: (key: string, value: number) => void): void {
+export function eachMember(text: string, at: number, visit: (key: string, value: number) => void): void {
   let place = skipSpace(text, at)
   if (text[place] !== '{') return
   place = skipSpace(text, place + 1)
@@ -172,7 +263,7 @@ export function eachTopMember(text: string, visit: (key: string, value: string) 
 /** Some readers end a string at NUL, others at half of a surrogate pair. */
 const isUnclear = (key: string): boolean => key.includes('\0') || !key.isWellFormed()
 
-function endOfValue(text: string, at: number): number {
+export function endOfValue(text: string, at: number): number {
   let place = skipSpace(text, at)
   let depth = 0
   for (; place < text.length; place += 1) {
@@ -185,7 +276,7 @@ function endOfValue(text: string, at: number): number {
   return place
 }
 
-function skipSpace(text: string, at: number): number {
+export function skipSpace(text: string, at: number): number {
   let place = at
   while (place < text.length && ' \t\r\n'.includes(text.charAt(place))) place += 1
   return place

@@ -295,6 +295,7 @@ export function rulesOf({
   websocket,
   origins,
   pattern,
+  mcp,
 }: Route): string {
   const places = pattern.segments.flatMap((one, at) => {
     if (one.kind === 'literal') return []
@@ -313,6 +314,7 @@ export function rulesOf({
     issuers,
     audience,
     shadow,
+    ...(mcp !== null && { mcp }),
     socket: websocket ? [...origins].sort() : null,
   }
   return JSON.stringify(shown, place)

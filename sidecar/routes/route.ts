@@ -5,6 +5,7 @@ import type { TokenFrom } from '../request/browser-token.ts'
 import type { RequestTarget } from '../request/target.ts'
 import type { Check } from './checks.ts'
 import type { RouteContext } from './context.ts'
+import type { McpRules } from './mcp-rules.ts'
 import { isWithin, type Pattern } from './patterns.ts'
 import type { StepUp } from './step-up.ts'
 
@@ -20,6 +21,8 @@ export type Route = RouteOptions & {
   readonly check: Check | null
   /** Public, and the service learns who sends a valid token or has a session. */
   readonly withIdentity: boolean
+  /** The rules of a route of the kind MCP, which is one route for each of its methods; null: it is of another kind. */
+  readonly mcp: McpRules | null
 }
 
 /** The organization that they are asked about in; null: no check of the route needs one. */

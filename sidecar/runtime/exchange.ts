@@ -7,7 +7,7 @@ import {
   decideExchange,
   type ExchangeRules,
 } from '../enforce/decide-exchange.ts'
-import { type DenialAnswer, denialStatus, sendDenial } from '../enforce/denial-response.ts'
+import { type DenialAnswer, denialStatus, rpcDenial, sendDenial } from '../enforce/denial-response.ts'
 import type { Permit } from '../enforce/enforce.ts'
 import { answerAlone, nextNonce, problemFor, sharedFields } from '../enforce/own-answer.ts'
 import type { PermissionWatch, Reevaluation } from '../enforce/permission-watch.ts'
@@ -96,6 +96,7 @@ async function pass(permit: Permit, serving: Serving, decided: DecidedHere): Pro
   const { client, origin, requestId, browser, rules: deps } = decided
   const cookies = browser === null ? NO_FIELDS : browser.fields()
   const sending = decided.span?.child(client.method, 'client') ?? null
+  const rpc = permit.mcp === null ? undefined : { id: permit.mcp.id, code: null, status: null }
   const forwarding: Forwarding = {
     client,
     origin,
@@ -109,6 +110,8 @@ async function pass(permit: Permit, serving: Serving, decided: DecidedHere): Pro
     cors: sharedFields(permit.route, client),
     sent: { bytes: 0 },
     cancellation: new Cancellation(),
+    seal: permit.mcp?.seal ?? null,
+    lastEvent: rpc?.id == null ? null : (code) => rpcDenial(code, rpc, { requestId }),
   }
   const onEnd = watchPermission(permit, { forwarding, upgrade: upgrade !== null }, decided)
   const result = await (upgrade === null
@@ -122,7 +125,11 @@ async function pass(permit: Permit, serving: Serving, decided: DecidedHere): Pro
   const reason = result.cause.message
   if (forwarding.cancellation.code === null)
     deps.log.warn({ event: 'upstream_failed', request_id: requestId, route: permit.route.id, reason })
-  send(serving, problemFor({ code: result.code, members: {}, route: permit.route }, decided), decided)
+  send(
+    serving,
+    problemFor({ code: result.code, members: rpc === undefined ? {} : { rpc }, route: permit.route }, decided),
+    decided,
+  )
 }
 
 const NO_FIELDS: readonly string[] = []

@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { RequestError } from '../request/errors.ts'
 import type { Check } from '../routes/checks.ts'
+import type { McpRule } from '../routes/mcp-rules.ts'
 import { commonSegment, overlap, type Pattern } from '../routes/patterns.ts'
 import type { PathSegments, Route, RouteTable } from '../routes/route.ts'
 import { createRouteTableInTurns } from '../routes/route-table.ts'
@@ -99,7 +100,27 @@ function opening(before: Route | null, now: Route): OpenedRoute['now'] | null {
   const change = changeOf(before.check, now.check)
   if (change === 'weaker') return 'weaker'
   if (change === 'other' || !isDeepStrictEqual(before.context, now.context)) return 'other'
-  return allowsMore(before, now) ? 'allows' : null
+  return mcpOpening(before.mcp, now.mcp) ?? (allowsMore(before, now) ? 'allows' : null)
+}
+
+/** The same for the rules of tools, prompts and resources. */
+function mcpOpening(before: Route['mcp'], now: Route['mcp']): OpenedRoute['now'] | null {
+  if (before === null || isDeepStrictEqual(before, now)) return null
+  if (now === null) return 'other'
+  const rulesIn = ({ tools, prompts, resources }: typeof before): Map<string, McpRule> =>
+    new Map([
+      ...Object.entries(tools).map(([name, rule]) => [`tool ${name}`, rule] as const),
+      ...Object.entries(prompts).map(([name, rule]) => [`prompt ${name}`, rule] as const),
+      ...resources.map((rule) => [`resource ${rule.template}`, rule] as const),
+    ])
+  const former = rulesIn(before)
+  for (const [name, rule] of rulesIn(now)) {
+    const old = former.get(name)
+    if (old === undefined) return 'allows'
+    const change = changeOf(old.check, rule.check)
+    if (change !== null || isWeakerStepUp(old, rule)) return change ?? 'weaker'
+  }
+  return null
 }
 
 const ALLOWANCES = ['encodedSlash', 'semicolon', 'query', 'websocket', 'forwardToken'] as const
@@ -118,7 +139,7 @@ function allowsMore(before: Route, now: Route): boolean {
 const takesMore = (before: readonly string[] | null, now: readonly string[] | null): boolean =>
   before !== null && (now === null || now.some((name) => !before.includes(name)))
 
-function isWeakerStepUp({ stepUp: before }: Route, { stepUp: now }: Route): boolean {
+function isWeakerStepUp({ stepUp: before }: Pick<Route, 'stepUp'>, { stepUp: now }: Pick<Route, 'stepUp'>): boolean {
   if (before === null) return false
   if (now === null) return true
   const isOlder = (now.maxAgeSeconds ?? Number.POSITIVE_INFINITY) > (before.maxAgeSeconds ?? Number.POSITIVE_INFINITY)

@@ -1,4 +1,6 @@
 /** Everything that is made from one configuration. A reload makes a new runtime; the old one ends with its last exchange. */
+
+import { randomBytes } from 'node:crypto'
 import { type ChannelCredentials, credentials } from '@grpc/grpc-js'
 import { createNetworks, type Networks } from '../../pdp/shared/base/addresses.ts'
 import { urlPort } from '../../pdp/shared/process/listen.ts'
@@ -15,6 +17,7 @@ import type { EnforceDeps } from '../enforce/enforce.ts'
 import { describeResource, type ResourceMetadata } from '../enforce/resource-metadata.ts'
 import { createAssertion } from '../http/assertion.ts'
 import { createHeaderRules } from '../http/fields.ts'
+import { createSessionSeal, type SessionSeal } from '../mcp/sessions.ts'
 import { createPdpClient, type PdpClient } from '../pdp-client/client.ts'
 import type { RouteReports } from '../pdp-client/route-reports.ts'
 import { DEFAULT_LIMITS, type SidecarLimits, targetCharsMax } from '../route-file/default-limits.ts'
@@ -22,6 +25,7 @@ import type { IntrospectionEntry, IssuerEntry } from '../route-file/peers.ts'
 import type { RoutingDeps } from '../routes/route-request.ts'
 import type { SharedSessions } from '../sign-in/refresh.ts'
 import { createSignIn, type SignIn } from '../sign-in/sign-in.ts'
+import { HeldAnswers } from '../upstream/answer-filter.ts'
 import { BodyMemory } from '../upstream/body-memory.ts'
 import type { ForwardDeps } from '../upstream/forward.ts'
 import { createHttp1Upstream } from '../upstream/http1.ts'
@@ -56,6 +60,9 @@ export type RuntimeResources = {
   readonly keys: SharedResources<KeySource>
   readonly pdp: SharedResources<PdpClient>
   readonly upstream: SharedResources<Upstream>
+  readonly held: HeldAnswers
+  /** Its key is of this process: an MCP server keeps its sessions in its memory, and a client begins another after a restart. */
+  readonly mcpSessions: SessionSeal
 }
 export type Runtime = {
   readonly config: LoadedConfig
@@ -92,10 +99,14 @@ export type Runtime = {
   retire(): void
 }
 
+const SESSION_KEY_BYTES = 32
+
 export const createRuntimeResources = (): RuntimeResources => ({
   keys: createSharedResources(),
   pdp: createSharedResources(),
   upstream: createSharedResources(),
+  held: new HeldAnswers(),
+  mcpSessions: createSessionSeal(randomBytes(SESSION_KEY_BYTES)),
 })
 
 export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: RoutingDeps): Runtime {
@@ -143,6 +154,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
       clock,
       clockHint: deps.skew.hint,
       targetCharsMax: targetCharsMax(limits),
+      mcpSessions: deps.resources.mcpSessions,
     },
     forwarding: {
       upstream,
@@ -157,6 +169,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
       bodies: new BodyMemory(),
       publicPort: urlPort(new URL(file.publicUrl)),
       keepsCookies: file.signIn !== null,
+      held: deps.resources.held,
     },
     proofNonce: () => proofNonces?.current() ?? null,
     issuersWithoutKeys: () => issuers.filter(({ keys }) => !keys.loaded()).map(({ issuer }) => issuer),

@@ -14,7 +14,9 @@ import {
   upstreamFields,
 } from '../http/fields.ts'
 import { isGrpc } from '../http/grpc.ts'
+import { SESSION } from '../mcp/fields.ts'
 import type { Origin } from '../request/origin.ts'
+import { FilteredAnswer, type HeldAnswers } from './answer-filter.ts'
 import { clientFields, endingOf, inform, isEventStream } from './answer-head.ts'
 import type { BodyMemory } from './body-memory.ts'
 import { announcedTrailers, mayTrail, passingTrailers, streamBody } from './body-stream.ts'
@@ -43,6 +45,10 @@ export type Forwarding = {
   readonly sent: { bytes: number }
   /** Ends the exchange early. */
   readonly cancellation: Cancellation
+  /** The last event of a stream that ends early; null: the client knows no such event. */
+  readonly lastEvent: ((code: ProblemCode) => string) | null
+  /** A session id of an MCP server, as its client gets it; null: it passes. */
+  readonly seal: ((session: string) => string) | null
 }
 export type ForwardDeps = {
   readonly upstream: Upstream
@@ -58,6 +64,8 @@ export type ForwardDeps = {
   readonly publicPort: number
   /** Browsers sign in here, so the service must not set the cookies of the sidecar. */
   readonly keepsCookies: boolean
+  /** Answers that are held until they are edited. */
+  readonly held: HeldAnswers
 }
 /** `answered`: the response has begun or is complete. Otherwise the client got no byte of a response. */
 export type Forwarded =
@@ -75,7 +83,8 @@ export async function forward(permit: Permit, forwarding: Forwarding, deps: Forw
 const WHOLE_BYTES_MAX = 16 * 1024
 /** Names and values in turn for the upstream, without framing. */
 function fieldsFor(permit: Permit, forwarding: Forwarding, { rules, publicPort, hostField }: ForwardDeps): string[] {
-  const { request, route, identity } = permit
+  const { route, identity, mcp } = permit
+  const request = mcp?.request ?? permit.request
   const { client, origin, requestId, traceparent } = forwarding
   const { version } = request
   const { hostname, port } = origin.host ?? request.host
@@ -90,7 +99,9 @@ function fieldsFor(permit: Permit, forwarding: Forwarding, { rules, publicPort, 
 function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Promise<Forwarded> {
   const { promise, resolve } = Promise.withResolvers<Forwarded>()
   const mayEndLate = deps.upstream.version === '2'
-  const handler = new AnswerRelay(forwarding, deps, { resolve, mayEndLate, headersTimeoutMs: timeoutOf(permit, deps) })
+  const relay = new AnswerRelay(forwarding, deps, { resolve, mayEndLate, headersTimeoutMs: timeoutOf(permit, deps) })
+  const filter = permit.mcp?.filter ?? null
+  const handler = filter === null ? relay : new FilteredAnswer(relay, filter, deps.held)
   try {
     deps.upstream.send(requestTo(permit, forwarding, deps), handler)
   } catch (err) {
@@ -193,7 +204,9 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
     if (status > STATUS_MAX) return void this.#fail(new Error(`the upstream answered with the status ${status}`))
     if (hasOtherCoding(controller.rawHeaders))
       return void this.#fail(new Error('the upstream used an unknown transfer coding'))
-    const fields = clientFields(status, controller.rawHeaders, { client, keepsCookies, ofSession, cors })
+    const given = clientFields(status, controller.rawHeaders, { client, keepsCookies, ofSession, cors })
+    const { seal } = this.#relaying
+    const fields = seal === null ? given : withSealed(given, seal)
     this.#ending = endingOf(fields, client.version)
     cancellation.endless = isEventStream(fields)
     this.#bodyBytes = Number(firstValue(fields, 'content-length') ?? -1)
@@ -269,6 +282,9 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
     if (!res.headersSent) this.#handling.resolve({ kind: 'failed', code, cause })
     else if (this.#ending === null) res.destroy()
     else {
+      const { lastEvent } = this.#relaying
+      // An event that was cut short ends at the blank line, and is none.
+      if (lastEvent !== null) res.write(Buffer.from(`\n\nevent: message\ndata: ${lastEvent(code)}\n\n`))
       res.addTrailers(this.#ending(code))
       res.end()
     }
@@ -321,6 +337,9 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
     this.#whole = null
   }
 }
+
+const withSealed = (fields: readonly string[], seal: (session: string) => string): string[] =>
+  fields.map((value, at) => (at % 2 === 1 && fields[at - 1]?.toLowerCase() === SESSION ? seal(value) : value))
 
 function bodyOf(permit: Permit, { client, sendContinue }: Forwarding, deps: ForwardDeps): Buffer | Readable | null {
   if (permit.body !== null) return permit.body

@@ -35,6 +35,7 @@ export function readOpenPaths(reader: YamlReader, node: Node | null, doors: Node
       pattern,
       check: null,
       withIdentity: false,
+      mcp: null,
     }
     return [{ path, peers, route }]
   })

@@ -33,6 +33,7 @@ describe('precedence', () => {
     id: text,
     host: null,
     method: 'GET',
+    mcp: null,
     pattern: patternOf(text),
     // Each one's own.
     withIdentity: false,

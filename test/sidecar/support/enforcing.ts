@@ -4,6 +4,7 @@ import { TokenError, type TokenErrorCode } from '../../../pdp/shared/token/error
 import { NO_ADMISSION } from '../../../sidecar/enforce/admission.ts'
 import { type Arrival, type EnforceDeps, enforce, type Outcome, type Permit } from '../../../sidecar/enforce/enforce.ts'
 import { syntheticRequest } from '../../../sidecar/http/client-request.ts'
+import { createSessionSeal } from '../../../sidecar/mcp/sessions.ts'
 import type { PdpAnswer, PdpQuestion } from '../../../sidecar/pdp-client/question.ts'
 import { PdpUnavailable, RequestError } from '../../../sidecar/request/errors.ts'
 import { createRouting } from '../../../sidecar/routes/route-request.ts'
@@ -106,6 +107,7 @@ export function depsFor(
     metadataPath: '/.well-known/oauth-protected-resource',
     targetCharsMax: 8_192,
     clockHint: () => one.clockHint ?? null,
+    mcpSessions: createSessionSeal(Buffer.alloc(32)),
     pdp: {
       async ask(question) {
         asked.push(question)

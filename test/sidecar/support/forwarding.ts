@@ -5,6 +5,7 @@ import type { Dispatcher } from 'undici'
 import type { Permit } from '../../../sidecar/enforce/enforce.ts'
 import { type ClientAnswer, type ClientRequest, syntheticRequest } from '../../../sidecar/http/client-request.ts'
 import { createHeaderRules } from '../../../sidecar/http/fields.ts'
+import { HeldAnswers } from '../../../sidecar/upstream/answer-filter.ts'
 import { BodyMemory } from '../../../sidecar/upstream/body-memory.ts'
 import { Cancellation } from '../../../sidecar/upstream/cancellation.ts'
 import { type ForwardDeps, type Forwarded, type Forwarding, forward } from '../../../sidecar/upstream/forward.ts'
@@ -130,6 +131,8 @@ export async function send(one: Exchange): Promise<Sent> {
       cors: [],
       sent: { bytes: 0 },
       ofSession: false,
+      lastEvent: null,
+      seal: null,
       cancellation,
       ...one.forwarding,
     },
@@ -154,6 +157,7 @@ export async function send(one: Exchange): Promise<Sent> {
       bodies: new BodyMemory(() => undefined),
       publicPort: 443,
       keepsCookies: false,
+      held: new HeldAnswers(),
       ...one.deps,
     },
   )

@@ -1,0 +1,118 @@
+/** The header fields of MCP: those that repeat the body must agree with it, and those of a session belong to one subject. */
+
+import { foldName } from '../http/folding.ts'
+import type { InboundRequest } from '../request/inbound.ts'
+import { endOfValue, findValue } from '../routes/json-body.ts'
+import type { McpMessage } from './message.ts'
+import { RPC, RpcError } from './rpc-error.ts'
+
+const VERSION = 'mcp-protocol-version'
+export const SESSION = 'mcp-session-id'
+const METHOD = 'mcp-method'
+const NAME = 'mcp-name'
+const PARAM = 'mcp-param-'
+const RESUMED = 'last-event-id'
+
+/** The revision that the request names; null: none. Throws RpcError. */
+export const namedRevision = (request: InboundRequest): string | null => single(request, VERSION)
+
+/** The session that the request names; null: none. Throws RpcError. */
+export const namedSession = (request: InboundRequest): string | null => single(request, SESSION)
+
+/** The value of a field that may be there once. Throws RpcError. */
+function single({ raw, names, connectionListed }: InboundRequest, name: string): string | null {
+  const found = names.flatMap((folded, at) => (folded === name ? [at] : []))
+  const [at] = found
+  if (at === undefined) return null
+  if (found.length > 1 || connectionListed.has(name) || raw[2 * at]?.toLowerCase() !== name)
+    throw mismatch(null, `There must be at most one ${name} field, which Connection does not list`)
+  return raw[2 * at + 1] ?? ''
+}
+
+const mismatch = (id: string | null, message: string): RpcError =>
+  new RpcError('request_invalid', message, { id, code: RPC.headers, status: 400, message })
+
+/** Throws RpcError where a field says something else than the body. Absent ones are the server's affair. */
+export function refuseDisagreement(request: InboundRequest, { id, isStateless, method, name, text }: McpMessage): void {
+  if (!isStateless) return
+  const refuse = (field: string): never => {
+    throw mismatch(id, `${field} and the body differ`)
+  }
+  const said = single(request, METHOD)
+  if (said !== null && said !== method) refuse('Mcp-Method')
+  const named = single(request, NAME)
+  if (named !== null && decoded(named) !== name) refuse('Mcp-Name')
+  let values: ReadonlySet<string> | null = null
+  for (const [at, folded] of request.names.entries()) {
+    if (!folded.startsWith(PARAM)) continue
+    const value = decoded(single(request, folded) ?? '')
+    values ??= argumentTexts(text)
+    if (value === null || !values.has(value)) refuse(`Mcp-Param-${(request.raw[2 * at] ?? '').slice(PARAM.length)}`)
+  }
+}
+
+const ENCODED = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** Null: it has the mark of an encoding, or characters that need one, and cannot be decoded. */
+function decoded(value: string): string | null {
+  if (!/^=\?/.test(value)) return /^[\x20-\x7e]*$/.test(value) ? value : null
+  const encoded = ENCODED.exec(value)?.[1]
+  if (encoded === undefined) return null
+  const bytes = Buffer.from(encoded, 'base64')
+  if (bytes.toString('base64') !== encoded) return null
+  try {
+    return UTF8.decode(bytes)
+  } catch {
+    return null
+  }
+}
+
+/** Texts, numbers, true and false anywhere in the arguments, since only the server knows which of them a field repeats. */
+function argumentTexts(text: string): ReadonlySet<string> {
+  const at = findValue(text, ['params', 'arguments'])
+  const found = new Set<string>()
+  const open: unknown[] = at === null ? [] : [JSON.parse(text.slice(at, endOfValue(text, at)))]
+  while (open.length > 0) {
+    const value = open.pop()
+    if (typeof value === 'object' && value !== null) for (const item of Object.values(value)) open.push(item)
+    else if (value !== null) found.add(String(value))
+  }
+  return found
+}
+
+/**
+ * The request as the service gets it. In revisions that do not know them the fields that repeat the body are removed. An older stream is
+ * never taken up again, since nobody could tell for which call its events are, and a list is asked for in plain text.
+ */
+export function serviceRequest(
+  request: InboundRequest,
+  how: { readonly isStateless: boolean; readonly isList: boolean; readonly session: string | null },
+): InboundRequest {
+  const raw: string[] = []
+  const names: string[] = []
+  for (const [at, folded] of request.names.entries()) {
+    const repeats = folded === METHOD || folded === NAME || folded.startsWith(PARAM)
+    if ((repeats && !how.isStateless) || folded === RESUMED || folded === SESSION) continue
+    if (how.isList && folded === 'accept-encoding') continue
+    raw.push(request.raw[2 * at] ?? '', request.raw[2 * at + 1] ?? '')
+    names.push(folded)
+  }
+  if (how.session !== null) {
+    raw.push(SESSION, how.session)
+    names.push(foldName(SESSION))
+  }
+  return { ...request, raw, names }
+}
+
+/** The URIs of resources that `subscriptions/listen` names. Throws RpcError. */
+export function listenedUris({ text, id }: McpMessage): readonly string[] {
+  const at = findValue(text, ['params', 'notifications', 'resourceSubscriptions'])
+  if (at === null) return []
+  const uris: unknown = JSON.parse(text.slice(at, endOfValue(text, at)))
+  if (Array.isArray(uris) && uris.length <= URIS_MAX && uris.every((uri) => typeof uri === 'string')) return uris
+  const message = `resourceSubscriptions must be a list of at most ${URIS_MAX} URIs`
+  throw new RpcError('request_invalid', message, { id, code: RPC.params, status: null, message })
+}
+
+const URIS_MAX = 64

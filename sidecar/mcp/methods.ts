@@ -1,0 +1,62 @@
+/** The methods of MCP that pass, for each revision of the protocol, and what of a message decides. A method that is not here is refused. */
+
+/** Revisions with a handshake, and perhaps sessions. */
+export const HANDSHAKE_REVISIONS = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']
+/** Each message describes itself. */
+export const STATELESS_REVISIONS = ['2026-07-28']
+/** As the protocol has it for a message that names none. */
+export const UNNAMED_REVISION = '2025-03-26'
+
+export type McpMethod = {
+  /**
+   * `open`: whoever may use the server. `tool`, `prompt`, `resource`: as the rule of the name says. `completion`: as the rule of
+   * its reference says. `resources`: as the rules of all that it names say. Lists are asked item by item.
+   */
+  readonly rule: 'open' | 'tool' | 'prompt' | 'resource' | 'completion' | 'resources' | 'list'
+  /** The member of `params` that names what is asked for, which Mcp-Name repeats. */
+  readonly name?: 'name' | 'uri'
+  /** The member of the result that has the items, and the member of an item that names it. */
+  readonly list?: {
+    readonly of: 'tools' | 'prompts' | 'resources' | 'templates'
+    readonly member: string
+    readonly key: string
+  }
+}
+const OPEN: McpMethod = { rule: 'open' }
+
+const SHARED: { readonly [method: string]: McpMethod } = {
+  'tools/list': { rule: 'list', list: { of: 'tools', member: 'tools', key: 'name' } },
+  'tools/call': { rule: 'tool', name: 'name' },
+  'prompts/list': { rule: 'list', list: { of: 'prompts', member: 'prompts', key: 'name' } },
+  'prompts/get': { rule: 'prompt', name: 'name' },
+  'resources/list': { rule: 'list', list: { of: 'resources', member: 'resources', key: 'uri' } },
+  'resources/templates/list': {
+    rule: 'list',
+    list: { of: 'templates', member: 'resourceTemplates', key: 'uriTemplate' },
+  },
+  'resources/read': { rule: 'resource', name: 'uri' },
+  'completion/complete': { rule: 'completion' },
+  'notifications/cancelled': OPEN,
+  'notifications/progress': OPEN,
+}
+const HANDSHAKE: { readonly [method: string]: McpMethod } = {
+  ...SHARED,
+  initialize: OPEN,
+  ping: OPEN,
+  'logging/setLevel': OPEN,
+  'resources/subscribe': { rule: 'resource', name: 'uri' },
+  'resources/unsubscribe': { rule: 'resource', name: 'uri' },
+  'notifications/initialized': OPEN,
+  'notifications/roots/list_changed': OPEN,
+}
+const STATELESS: { readonly [method: string]: McpMethod } = {
+  ...SHARED,
+  'server/discover': OPEN,
+  'subscriptions/listen': { rule: 'resources' },
+}
+
+/** Null: this revision has no such method, or it is one whose results belong to nobody whom the sidecar knows (tasks). */
+export function methodOf(revision: string, method: string): McpMethod | null {
+  const table = STATELESS_REVISIONS.includes(revision) ? STATELESS : HANDSHAKE
+  return Object.hasOwn(table, method) ? (table[method] ?? null) : null
+}

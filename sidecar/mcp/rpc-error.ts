@@ -1,0 +1,44 @@
+/** Why a message of MCP is not answered by its server, in the form of the protocol (JSON-RPC 2.0 section 5.1). */
+import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
+import { RequestError } from '../request/errors.ts'
+
+/** The codes of JSON-RPC, and of MCP. `denied`: outside of all ranges that either of them reserves. */
+export const RPC = {
+  parse: -32_700,
+  request: -32_600,
+  method: -32_601,
+  params: -32_602,
+  internal: -32_603,
+  headers: -32_020,
+  revision: -32_022,
+  denied: 403,
+} as const
+
+/** How a denial is answered to a client of MCP. */
+export type RpcReply = {
+  /** The id of the message as it is written; null: it has none, or none that is known. */
+  readonly id: string | null
+  /** Null: as the code of the problem says. */
+  readonly code: number | null
+  /** The status of the HTTP answer; null: 200 for a message with an id. */
+  readonly status: number | null
+  /** In place of the title of the problem. */
+  readonly message?: string
+  /** More members of `data`. */
+  readonly data?: { readonly [name: string]: unknown }
+}
+
+/** A request that is refused in the form of the protocol. */
+export class RpcError extends RequestError {
+  readonly rpc: RpcReply
+  constructor(problem: ProblemCode, message: string, rpc: RpcReply) {
+    super(problem, message)
+    this.rpc = rpc
+  }
+}
+
+/** One JSON-RPC error. `id`: as it is written. */
+export const rpcError = (
+  id: string | null,
+  { code, message, data }: { readonly code: number; readonly message: string; readonly data: object },
+): string => `{"jsonrpc":"2.0","id":${id ?? 'null'},"error":${JSON.stringify({ code, message, data })}}`

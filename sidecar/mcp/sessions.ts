@@ -1,0 +1,37 @@
+/**
+ * Binds the sessions of older revisions to their subject. A session id leaves with a MAC over its subject and client, and comes back
+ * with it: nothing is remembered, so that all sidecars with one key agree.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto'
+
+export type SessionOwner = {
+  readonly issuer: string
+  readonly subject: string
+  readonly clientId: string
+  readonly organization: string | null
+}
+export type SessionSeal = {
+  seal(session: string, owner: SessionOwner): string
+  /** Null: it is not a session of this owner. */
+  open(sealed: string, owner: SessionOwner): string | null
+}
+
+const MARK = '.'
+const SESSION_CHARS_MAX = 1_024
+
+export function createSessionSeal(key: Buffer): SessionSeal {
+  const macOf = (session: string, { issuer, subject, clientId, organization }: SessionOwner): string =>
+    createHmac('sha256', key)
+      .update(JSON.stringify([issuer, subject, clientId, organization, session]))
+      .digest('base64url')
+  return {
+    seal: (session, owner) => `${session}${MARK}${macOf(session, owner)}`,
+    open(sealed, owner) {
+      const at = sealed.lastIndexOf(MARK)
+      if (at < 1 || sealed.length > SESSION_CHARS_MAX) return null
+      const session = sealed.slice(0, at)
+      const [given, wanted] = [Buffer.from(sealed.slice(at + 1)), Buffer.from(macOf(session, owner))]
+      return given.length === wanted.length && timingSafeEqual(given, wanted) ? session : null
+    },
+  }
+}

@@ -1,0 +1,98 @@
+/** Reads a route of the kind MCP: the check of its server, and rules of tools, prompts and resources. */
+import { isMap, isScalar, type Node } from 'yaml'
+import type { Check } from '../routes/checks.ts'
+import { listedPart, type McpResource, type McpRule, type McpRules, parseUriPattern } from '../routes/mcp-rules.ts'
+import type { RouteOptions } from '../routes/route.ts'
+import type { StepUp } from '../routes/step-up.ts'
+import type { Source } from '../routes/template.ts'
+import { MCP_ROUTE, MCP_RULE } from './format.ts'
+import { type OptionDefaults, plainOptions, readRouteOptions, readStepUp } from './options.ts'
+import type { YamlReader } from './words/yaml-reader.ts'
+
+export type McpReading = {
+  readonly reader: YamlReader
+  /** The parameters of the route's path. */
+  readonly parameters: readonly string[]
+  /** `more`: parameters of a URI. `isCall`: a check may read arguments. Reports errors. */
+  readonly readCheck: (node: Node, how: { readonly more: readonly string[]; readonly isCall: boolean }) => Check | null
+}
+export type McpRoute = { readonly check: Node | null; readonly rules: McpRules; readonly options: RouteOptions }
+
+/** A value that a call has, and a list has not. */
+const isArgument = (source: Source): boolean => source.from === 'body'
+export const RULES_MAX = 256
+
+/** Null: it is no map of the members of the kind. Reports errors to the reader. */
+export function readMcpRoute(reading: McpReading, node: Node | null, defaults: OptionDefaults): McpRoute | null {
+  const { reader } = reading
+  const members = reader.members(node, 'a route of the kind MCP', MCP_ROUTE)
+  if (members === null) return null
+  const { check, tools, prompts, resources, ...given } = members
+  const none = {
+    query: null,
+    body: null,
+    upgrade: null,
+    origins: null,
+    encoded_slash: null,
+    semicolon: null,
+    audience: null,
+    guests: null,
+    issuers: null,
+    token_from: null,
+    upstream_headers_ms: null,
+  }
+  const options = Object.values(given).every((value) => value === null)
+    ? plainOptions(defaults)
+    : readRouteOptions(reader, { ...none, ...given }, defaults)
+  const rules = {
+    tools: namedRules(reading, tools, 'tools'),
+    prompts: namedRules(reading, prompts, 'prompts'),
+    resources: resourceRules(reading, resources),
+  }
+  for (const [name, count] of [
+    ['tools', Object.keys(rules.tools).length],
+    ['prompts', Object.keys(rules.prompts).length],
+    ['resources', rules.resources.length],
+  ] as const)
+    if (count > RULES_MAX) reader.report(node, `a route of the kind MCP has more than ${RULES_MAX} ${name}`)
+  return { check, rules, options }
+}
+
+function namedRules(reading: McpReading, node: Node | null, what: 'tools' | 'prompts'): McpRules['tools'] {
+  const found: { [name: string]: McpRule } = Object.create(null)
+  for (const { key, keyNode, value } of node === null ? [] : (reading.reader.entries(node, what) ?? [])) {
+    const rule = readRule(reading, value ?? keyNode, { more: [], isOfCall: isArgument })
+    if (rule !== null) found[key] = rule
+  }
+  return found
+}
+
+function resourceRules(reading: McpReading, node: Node | null): readonly McpResource[] {
+  const { reader, parameters } = reading
+  const found: McpResource[] = []
+  for (const { key, keyNode, value } of node === null ? [] : (reader.entries(node, 'resources') ?? [])) {
+    const uri = parseUriPattern(key, parameters.length)
+    if (typeof uri === 'string') {
+      reader.report(keyNode, `the resource ${key} ${uri}`)
+      continue
+    }
+    const isOfCall = (source: Source): boolean => source.from === 'path' && source.index >= uri.first
+    const rule = readRule(reading, value ?? keyNode, { more: uri.names, isOfCall })
+    if (rule !== null) found.push({ ...rule, template: key, uri })
+  }
+  return found
+}
+
+function readRule(
+  { reader, readCheck }: McpReading,
+  given: Node | null,
+  { more, isOfCall }: { readonly more: readonly string[]; readonly isOfCall: (source: Source) => boolean },
+): McpRule | null {
+  const node = reader.resolve(given)
+  const isRule = isMap(node) && node.items.some(({ key }) => isScalar(key) && key.value === 'check')
+  const members = isRule ? reader.members(node, 'a rule', MCP_RULE) : { check: given, step_up: null }
+  if (members === null || members.check === null) return null
+  const check = readCheck(members.check, { more, isCall: more.length === 0 })
+  const stepUp: StepUp | null = members.step_up === null ? null : readStepUp(reader, members.step_up)
+  return check === null ? null : { check, listed: listedPart(check, isOfCall), stepUp }
+}
