@@ -45,7 +45,7 @@ export async function openStore(
   const observers = { onStatement: spans && statementSpans(spans), onServer: watchServers({ log, registry }) }
   const opened = await openPostgres({ connectionString, ...placeOf(config) }, observers).catch(explainDatabase)
   shutdown.add('store', () => opened.close())
-  if (config.replication !== null) await opened.sql.query('select 1').catch(explainDatabase)
+  await opened.sql.query('select 1').catch(explainDatabase)
   return opened
 }
 
@@ -125,12 +125,15 @@ const REFUSALS: { readonly [sqlState: string]: string } = {
   '28P01': 'it refuses the user or the password of DATABASE_URL',
   28000: 'its pg_hba.conf does not let the user of DATABASE_URL connect from here',
   '3D000': 'the database that DATABASE_URL names does not exist',
+  '08P01':
+    'it, or a pooler before it, refuses the settings of the session (startup parameter options). PgBouncer does: let DATABASE_URL lead past it',
   42501: 'the user of DATABASE_URL has too few rights in this database',
 }
 
 // Repeats neither the URL nor the driver's message, which could contain a password.
 function explainDatabase(err: unknown): never {
-  const refusal = isDatabaseError(err) ? REFUSALS[err.code] : undefined
+  const answer = err instanceof PdpError ? err.cause : err
+  const refusal = isDatabaseError(answer) ? REFUSALS[answer.code] : undefined
   if (refusal !== undefined) throw new StartError(`PostgreSQL: ${refusal}`, { cause: err })
   if (!(err instanceof PdpError)) throw err
   const code = err.cause instanceof Error && 'code' in err.cause ? String(err.cause.code) : ''

@@ -143,7 +143,7 @@ class Run {
     let pending: number | null = null
     const run = (text: string): Promise<readonly unknown[]> | readonly unknown[] => {
       if (text.includes('inet_server_addr'))
-        return [{ address: `server-${server.timeline}`, timeline: `0000000${server.timeline}` }]
+        return [{ address: `server-${server.timeline}`, timeline: `0000000${server.timeline}`, kept: true }]
       if (text === 'read') return [[server.latest, server.timeline]]
       if (text.startsWith('put ')) pending = Number(text.slice(4))
       if (text !== 'commit' || pending === null) return []

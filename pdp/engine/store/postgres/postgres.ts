@@ -3,7 +3,7 @@ import pg from 'pg'
 import { quote } from '../../../shared/domain/names.ts'
 import type { Store } from '../contract.ts'
 import type { Sql } from '../directory.ts'
-import { firstOf, type Greeting, openGreeted } from './connection/checkout.ts'
+import { firstOf, type Greeting, openGreeted, SESSION_MARK } from './connection/checkout.ts'
 import { databaseOver, TIME_LIMITS } from './connection/connection.ts'
 import type { OnStatement, TimeLimits } from './connection/database.ts'
 import { asPdpError } from './connection/errors.ts'
@@ -18,6 +18,7 @@ import { type Atomically, atomicallyOver } from './unit-of-work.ts'
 
 // Index probes must not depend on what the planner believes about a table's size; a commit is acknowledged when durable.
 const SESSION = [
+  SESSION_MARK,
   'enable_seqscan=off',
   'jit=off',
   'synchronous_commit=on',
@@ -161,14 +162,12 @@ function openPool(options: PostgresOptions, hosts: Hosts): pg.Pool {
 }
 
 function clientConfig(options: PostgresOptions, of: string): pg.ClientConfig {
-  const { url, settings } = withoutSettings(of)
   const schema = options.schema === undefined ? [] : [`search_path=${options.schema}`]
   return {
-    connectionString: url,
+    ...placeOf(of, [...SESSION, ...schema]),
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEPALIVE_AFTER_MS,
-    options: [settings, ...[...SESSION, ...schema].map((setting) => `-c ${setting}`)].join(' '),
     types: {
       getTypeParser: (oid, format) => PARSERS.get(oid) ?? pg.types.getTypeParser(oid, format),
     },
@@ -196,21 +195,25 @@ async function probe(
 }
 
 /** `options` of a URL would take the place of ours: it comes before them. */
-function withoutSettings(connectionString: string): { readonly url: string; readonly settings: string } {
-  if (!URL.canParse(connectionString)) return { url: connectionString, settings: '' }
-  const url = new URL(connectionString)
-  const settings = url.searchParams.get('options')
-  if (settings === null) return { url: connectionString, settings: '' }
-  url.searchParams.delete('options')
-  return { url: url.href, settings }
+function placeOf(
+  connectionString: string,
+  session: readonly string[],
+): Pick<pg.ClientConfig, 'connectionString' | 'options'> {
+  const url = URL.parse(connectionString)
+  const settings = url?.searchParams.get('options') ?? null
+  url?.searchParams.delete('options')
+  return {
+    connectionString: url === null || settings === null ? connectionString : url.href,
+    options: [...(settings === null ? [] : [settings]), ...session.map((setting) => `-c ${setting}`)].join(' '),
+  }
 }
 
 async function migrateOnce(hosts: Hosts, schema: string | undefined): Promise<Migrated> {
-  const times = { connectionTimeoutMillis: MIGRATION_CONNECT_TIMEOUT_MS, keepAlive: true }
+  const config = { connectionTimeoutMillis: MIGRATION_CONNECT_TIMEOUT_MS, keepAlive: true }
   const fence = createFence()
   const greeting = { fence, answerMs: MIGRATION_CONNECT_TIMEOUT_MS }
   const { client } = await firstOf(hosts, fence, (url, refused) =>
-    openGreeted({ connectionString: url, ...times }, { ...greeting, refused }),
+    openGreeted({ ...config, ...placeOf(url, [SESSION_MARK]) }, { ...greeting, refused }),
   )
   try {
     return await migrate(client, schema)

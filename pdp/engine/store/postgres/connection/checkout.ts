@@ -9,9 +9,11 @@ import type { Lease, Opened } from './lease.ts'
 
 /** The first eight digits of the name of the file that is written now are the timeline; a standby writes none. */
 export const TIMELINE = `case when current_setting('in_hot_standby') = 'off' then left(pg_walfile_name(pg_current_wal_lsn()), 8) end`
+/** Set with all settings of a session, and lost with them. */
+export const SESSION_MARK = 'portcullis.session=kept'
 const GREETING = `
   select concat_ws(':', coalesce(host(inet_server_addr()), 'socket'), coalesce(inet_server_port()::text, current_setting('port'))) as address,
-    ${TIMELINE} as timeline`
+    ${TIMELINE} as timeline, current_setting('portcullis.session', true) is not null as kept`
 
 /** Throws TypeError for what is none. */
 export function readTimeline(digits: string | undefined): number {
@@ -92,6 +94,8 @@ export function createCheckout(of: {
   }
 }
 
+const SETTINGS_LOST =
+  'the settings of the session are lost, since a pooler stands between that ignores them: let DATABASE_URL lead past it'
 type Refused = (event: ServerEvent) => void
 const ignore = (): void => undefined
 
@@ -142,7 +146,7 @@ async function greet(
   client: pg.ClientBase,
   { fence, answerMs, refused }: Greeting & { readonly refused: Refused },
 ): Promise<Server> {
-  type Greeted = { readonly address: string; readonly timeline: string | null }
+  type Greeted = { readonly address: string; readonly timeline: string | null; readonly kept: boolean }
   const late = (): PdpError => new PdpError('store_unavailable', 'the database did not answer in time')
   const answer = withTimeout(client.query<Greeted>(GREETING), answerMs, late)
   const [row] = (
@@ -151,7 +155,12 @@ async function greet(
       throw asPdpError(error)
     })
   ).rows
-  const { address, timeline } = row ?? { address: '', timeline: null }
+  const { address, timeline, kept } = row ?? { address: '', timeline: null, kept: false }
+  if (!kept) {
+    const error = new PdpError('store_unavailable', SETTINGS_LOST)
+    refused({ kind: 'unreachable', error })
+    throw error
+  }
   if (timeline === null) {
     refused({ kind: 'standby', address })
     throw new PdpError('store_unavailable', 'the database is a standby in recovery')

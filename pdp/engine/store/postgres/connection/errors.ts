@@ -9,8 +9,11 @@ export const isDatabaseError = (error: unknown): error is Error & { readonly cod
 export const isLost = (error: unknown): boolean =>
   error instanceof PdpError && error.code === 'store_unavailable' && !isDatabaseError(error.cause)
 
-/** Whether the connection is of no more use: it is lost, or leads to a server that takes no writes (25006). */
-export const isWorthless = (error: unknown): boolean => isLost(error) || codeOf(error) === '25006'
+/**
+ * Whether the connection is of no more use: it is lost, or leads to a server that takes no writes (25006) or has other prepared
+ * statements than this connection made (26000, 42P05), since a pooler gave it another session.
+ */
+export const isWorthless = (error: unknown): boolean => isLost(error) || /^(25006|26000|42P05)$/.test(codeOf(error))
 
 /** A serialization failure or a deadlock: nothing of the transaction is left, and done again it may succeed. */
 export const isUndone = (error: unknown): boolean => /^40(001|P01)$/.test(codeOf(error))
@@ -23,8 +26,9 @@ export function asPdpError(error: unknown): unknown {
   if (error instanceof PdpError) return error
   if (isDatabaseError(error)) {
     const { code } = error
-    // 08 connection, 53 resources, 57P server going away, 25006 read-only (a standby), 40 what was undone for others each time
-    if (/^(08|53|57P|40|25006)/.test(code))
+    // 08 connection, 53 resources, 57P server going away, 25006 read-only (a standby), 26000 and 42P05 another session,
+    // 40 what was undone for others each time
+    if (/^(08|53|57P|40|25006|26000|42P05)/.test(code))
       return new PdpError('store_unavailable', 'the database is not available', { cause: error })
     // 55P03 a lock, 57014 a statement, 25P03 and 25P04 a transaction: what took longer than the session allows
     if (/^(55P03|57014|25P0[34])$/.test(code))

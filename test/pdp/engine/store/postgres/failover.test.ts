@@ -1,8 +1,13 @@
 /** A primary that was overtaken and goes on, and a standby behind the address, with real servers. */
+import { spawn, spawnSync } from 'node:child_process'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { ServerEvent } from '../../../../../pdp/engine/store/postgres/connection/fence.ts'
 import { openPostgres, type PostgresOptions } from '../../../../../pdp/engine/store/postgres/postgres.ts'
 import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
+import { freePort, isOpen } from '../../../../support/free-port.ts'
 import { type PostgresPair, startPostgresPair } from '../../../../support/postgres-pair.ts'
 import { context, given, organization, put } from '../../../../support/tuples.ts'
 import { until } from '../../../../support/until.ts'
@@ -183,6 +188,49 @@ describe('a database URL with several hosts', () => {
         () => false,
       ),
     )
+  })
+})
+
+describe.skipIf(spawnSync('pgbouncer', ['--version']).status !== 0)('a pooler (Debian: pgbouncer)', () => {
+  async function openThrough(mode: string, ignored: string) {
+    const pair = await startPair()
+    const { username, password } = new URL(pair.url)
+    const folder = mkdtempSync(join(tmpdir(), 'portcullis-pooler-'))
+    chmodSync(folder, 0o755)
+    const port = await freePort()
+    const [users, settings] = [join(folder, 'users.txt'), join(folder, 'pooler.ini')]
+    writeFileSync(users, `"${username}" "${password}"\n`)
+    const lines = [
+      ...['[databases]', `* = host=127.0.0.1 port=${pair.primary.port}`, '[pgbouncer]', 'listen_addr = 127.0.0.1'],
+      ...[`listen_port = ${port}`, 'auth_type = plain', `auth_file = ${users}`, `pool_mode = ${mode}`],
+      ...['unix_socket_dir =', `ignore_startup_parameters = ${ignored}`],
+    ]
+    writeFileSync(settings, lines.join('\n'))
+    const asRoot = process.getuid?.() === 0 ? ['-u', 'nobody'] : []
+    const pooler = spawn('pgbouncer', [...asRoot, settings], { stdio: 'ignore' })
+    closing.push(async () => {
+      pooler.kill('SIGKILL')
+      rmSync(folder, { recursive: true })
+    })
+    await until(() => isOpen(port))
+    return openAt(pair.url.replace(/:\d+\/postgres/, `:${port}/postgres`))
+  }
+
+  test.each(['session', 'transaction'])(
+    'that ignores the settings of the session is refused: pool_mode=%s',
+    async (mode) => {
+      await expect(openThrough(mode, 'options')).rejects.toMatchObject({
+        code: 'store_unavailable',
+        message: /settings of the session are lost/,
+      })
+    },
+  )
+
+  test('that refuses the settings of the session is refused', async () => {
+    await expect(openThrough('session', '')).rejects.toMatchObject({
+      code: 'store_unavailable',
+      cause: { code: '08P01' },
+    })
   })
 })
 
