@@ -88,10 +88,8 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
   const guard = createGuardedPost({ internalHosts: deps.internalHosts ?? [] })
   const documents = documentsOf(deps, guard)
   const consent = createConsent({ issuer, directory, pdp, bindings, register: documents?.register })
-  const known = createKnownAddresses(deps)
-  const starts = createStarts({ clock, known })
-  const semaphores = createSemaphores({ ...SECRET_CHECKS, known })
-  const clientOf = createClientOf(deps.trustedProxies ?? NO_NETWORKS)
+  const base = { issuer, sql, directory, masterKeys, clock, log }
+  const { known, starts, semaphores, clientOf, devices } = createLimits(deps)
   const provenSecrets = createProvenSecrets(deps)
   const decoys = {
     generated: hashGeneratedSecret(generateSecret()),
@@ -99,32 +97,12 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
   }
   const tokenEndpoints = createTokenEndpoints({ issuer, pdp, sql, introspection })
   const sessionEvents = createSessionEvents(deps.appendEvents)
-  const {
-    elsewhere,
-    signedOutElsewhere,
-    readAssertion,
-    screens: upstream,
-  } = createUpstreamProviders({
-    issuer,
-    sql,
-    appendJournal,
-    masterKeys,
-    appendEvents,
-    guard,
-    clock,
-    log,
-    ring,
-    revocations,
-  })
+  const upstream = createUpstreamProviders({ ...base, appendJournal, appendEvents, guard, ring, revocations })
+  const { elsewhere, signedOutElsewhere, readAssertion } = upstream
   const providers = createProviders(ring, (keys) => {
     const provider = createProvider({
-      sql,
-      directory,
-      masterKeys,
-      issuer,
+      ...base,
       pdp,
-      clock,
-      log,
       keys,
       bindings,
       revocations,
@@ -147,71 +125,62 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
     return provider
   })
   const attempts = createSharedAttempts({ sql, clock, windowMs: ATTEMPTS_WINDOW_MS })
-  const devices = createDevices({ issuer, clientOf, masterKeys: deps.masterKeys })
   const signIn = createSignIn({
-    ...{ directory, secondFactor, attempts, starts, known, secretSemaphore: semaphores.people, clock, log },
+    ...{ directory, secondFactor, attempts, starts, known, secretSemaphore: semaphores.people, masterKeys, clock, log },
     decoyHash: decoys.chosen,
     decoys: createPasswordDecoys({ sql, masterKeys, clock, log, own: decoys.chosen }),
-    masterKeys: deps.masterKeys,
   })
   const passkeySteps = createPasskeySteps({ issuer, passkeys, secondFactor, signIn, starts, clock })
+  const signingIn = { elsewhere, devices, frameOf, signIn, isSignedIn, secondFactor, passkeySteps }
   const invitations = (at: Queries) =>
     createInvitations({ issuer, appendJournal, appendEvents, clock, ...mail, sql: at })
   const joining = joiningScreens({ sql, store, accept, invitations })
   const account = createAccount(
     {
-      issuer,
-      sql,
-      directory,
-      masterKeys,
+      ...base,
+      ...signingIn,
+      ...mail,
       appendJournal,
       appendEvents,
-      clock,
-      log,
-      ...mail,
       knownPasswords: deps.account?.knownPasswords ?? null,
       hashPassword: deps.account?.hashPassword ?? hashSecret,
-      elsewhere,
-      devices,
       revocations,
       secretSemaphore: semaphores.people,
-      frameOf,
       provider: () => providers.current().provider,
-      signIn,
-      isSignedIn,
-      secondFactor,
       passkeys,
-      passkeySteps,
     },
-    (path) => joining.get(path) ?? upstream(path),
+    (path) => joining.get(path) ?? upstream.screens(path),
   )
   const handle = createHandler({
+    ...base,
+    ...signingIn,
     account,
     signedOutElsewhere,
-    elsewhere,
-    issuer,
-    sql,
-    directory,
     consent,
     introspection,
     tokenEndpoints,
     readClaimSources,
-    log,
     provider: () => providers.current().provider,
     callback: (req, res) => providers.current().callback(req, res),
-    isSignedIn,
-    frameOf,
-    secondFactor,
     demands,
-    signIn,
-    passkeySteps,
     recoveryUsed: (user, about) => account.notices.send(user, 'codeUsed', about),
     recordSecrets: createRecordSecrets(deps),
-    devices,
-    masterKeys: deps.masterKeys,
     verifyProof,
   })
   return { handle, validateClient: (client) => validateClient(providers.current().provider, client) }
+}
+
+/** Bounds on guessing and on expensive work, by the addresses and devices of those who ask. */
+function createLimits({ issuer, masterKeys, clock, trustedProxies = NO_NETWORKS }: IdentityDeps) {
+  const known = createKnownAddresses({ clock })
+  const clientOf = createClientOf(trustedProxies)
+  return {
+    known,
+    clientOf,
+    starts: createStarts({ clock, known }),
+    semaphores: createSemaphores({ ...SECRET_CHECKS, known }),
+    devices: createDevices({ issuer, clientOf, masterKeys }),
+  }
 }
 
 /** Null: every client is registered. */
