@@ -25,8 +25,11 @@ function below(form: Form, indent: string): readonly string[] {
   if (map !== null) return keysOf(map, indent)
   const item = isForm(form.items) ? mapIn(form.items) : null
   if (item !== null) return [`${indent}-`, ...keysOf(item, `${indent}  `)]
-  const route = Object.values(formsOf(form.patternProperties)).map(mapIn)[0] ?? null
-  return route === null ? [] : [`${indent}"METHOD [host]/path":`, ...keysOf(route, `${indent}  `)]
+  return Object.entries(formsOf(form.patternProperties)).flatMap(([pattern, one]) => {
+    const route = mapIn(one)
+    const kind = pattern.startsWith('^MCP') ? 'MCP' : 'METHOD'
+    return route === null ? [] : [`${indent}"${kind} [host]/path":`, ...keysOf(route, `${indent}  `)]
+  })
 }
 
 function mapIn(form: Form): Form | null {
