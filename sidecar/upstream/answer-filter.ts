@@ -28,7 +28,7 @@ export class HeldAnswers {
 
 const HELD_BYTES_MAX = 64 * 1024 * 1024
 const SUCCESS = { first: 200, last: 299 }
-const WITHOUT_BODY = [202, 204]
+const NO_CONTENT = 204
 /** They describe the bytes of the service. */
 const OF_BYTES = [
   'content-length',
@@ -56,7 +56,7 @@ export class FilteredAnswer implements Relay {
   readonly #next: Relay
   readonly #filter: AnswerFilter
   readonly #held: HeldAnswers
-  #mode: 'pass' | 'document' | 'events' = 'pass'
+  #mode: 'pass' | 'empty' | 'document' | 'events' = 'pass'
   #status = 0
   #parts: Buffer[] = []
   #bytes = 0
@@ -76,7 +76,7 @@ export class FilteredAnswer implements Relay {
 
   onResponseStart(controller: Control, status: number): void {
     // An error has no items.
-    const isSuccess = status >= SUCCESS.first && status <= SUCCESS.last && !WITHOUT_BODY.includes(status)
+    const isSuccess = status >= SUCCESS.first && status <= SUCCESS.last && status !== NO_CONTENT
     if (!isSuccess) return void this.#next.onResponseStart(controller, status)
     const fields = rawFields(controller.rawHeaders)
     const coding = firstValue(fields, 'content-encoding') ?? 'identity'
@@ -87,6 +87,11 @@ export class FilteredAnswer implements Relay {
       this.#mode = 'events'
       return void this.#next.onResponseStart(controller, status)
     }
+    // As for a notification, which is accepted without a word.
+    if (type === '') {
+      this.#mode = 'empty'
+      return void this.#next.onResponseStart(controller, status)
+    }
     if (type !== 'application/json') return void this.#fail(controller, `the answer has the media type ${type}`)
     this.#mode = 'document'
     this.#status = status
@@ -95,6 +100,7 @@ export class FilteredAnswer implements Relay {
   onResponseData(controller: Control, chunk: Buffer): void {
     if (this.#over) return
     if (this.#mode === 'pass') return void this.#next.onResponseData(controller, chunk)
+    if (this.#mode === 'empty') return void this.#fail(controller, 'the answer has no media type')
     if (this.#bytes + chunk.length > this.#filter.bytesMax)
       return void this.#fail(controller, 'the answer is too large')
     if (!this.#held.take(chunk.length)) return void this.#fail(controller, 'too many answers are held')
@@ -105,7 +111,7 @@ export class FilteredAnswer implements Relay {
 
   onResponseEnd(controller: Control): void {
     if (this.#over) return
-    if (this.#mode === 'pass') return void this.#next.onResponseEnd(controller)
+    if (this.#mode === 'pass' || this.#mode === 'empty') return void this.#next.onResponseEnd(controller)
     if (this.#mode === 'events') return void this.#endEvents(controller)
     const editing = this.#edit(this.#taken())
     if (typeof editing === 'string') this.#sendDocument(controller, editing)

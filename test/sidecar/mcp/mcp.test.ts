@@ -246,6 +246,7 @@ describe('a list', () => {
       (res: ServerResponse) =>
         res.writeHead(200, { 'content-type': 'application/json' }).end('[{"result":{"tools":[{"name":"admin"}]}}]'),
     ],
+    ['no media type', (res: ServerResponse) => res.writeHead(202, { 'content-length': '15' }).end('{"tools":admin}')],
     [
       'no JSON',
       (res: ServerResponse) =>
