@@ -23,13 +23,13 @@ export const SIDECAR_GROUPS: readonly Group[] = [
       ),
       enforce(
         'a public route takes no place',
-        'const entering = admission.enter(routing.route.id, null) // RequestError',
-        'const entering = null',
+        'known === routing ? admission.enter(routing.route.id, null) : null',
+        'null',
       ),
       enforce(
         'a place for the subject is not waited for',
-        'if (entering !== null) await entering // RequestError\n    const turn',
-        'const turn',
+        'if (entering !== null) await entering // RequestError\n    const answer',
+        'const answer',
       ),
       enforce('a turn at the PDP is not waited for', 'if (turn !== null) await turn // RequestError', ''),
       enforce('a turn at the PDP never ends', 'admission.answered()', ''),
@@ -46,7 +46,7 @@ export const SIDECAR_GROUPS: readonly Group[] = [
       ),
       enforce(
         'a permit lasts after its token',
-        'expiresAtMs: claims.expiresAtMs,',
+        'expiresAtMs: claims?.expiresAtMs ?? Number.POSITIVE_INFINITY,',
         'expiresAtMs: Number.MAX_SAFE_INTEGER,',
       ),
       enforce('an exchange ends on a route in shadow mode', 'basis: stage.route.shadow ? null : basis', 'basis'),

@@ -256,6 +256,7 @@ describe("a client's metadata for oidc-provider", () => {
       token_endpoint_auth_method: 'none',
       scope: 'openid',
       portcullis_app: null,
+      portcullis_document: false,
       portcullis_organization: null,
       portcullis_scope: 'openid own:scope',
       portcullis_second_factor: false,

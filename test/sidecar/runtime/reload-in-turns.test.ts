@@ -115,7 +115,7 @@ describe('a configuration that is loaded again', () => {
 
   test('is refused, and leaves the process alone, where its text takes more memory than a sidecar has', async () => {
     const { path, load, text } = await open()
-    writeFileSync(path, `${text(ROUTES)}  x: ${'[a,'.repeat(600_000)}\n`)
+    writeFileSync(path, `${text(ROUTES)}  x: [${'[[a]],'.repeat(250_000)}]\n`)
     await expect(load()).rejects.toMatchObject({ name: 'ConfigError', cause: expect.anything() })
     writeFileSync(path, text(ROUTES))
     expect((await load()).file.routes).toHaveLength(2)

@@ -4,6 +4,8 @@ import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import { clientToken } from '../../../support/sign-in.ts'
 import { API, CONTEXT, decode, openWorld, postToken, SECRET, type World } from '../harness.ts'
 
+const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
+
 let world: World
 beforeAll(async () => {
   world = await openWorld()
@@ -177,7 +179,12 @@ describe('client_credentials', () => {
     expect(answer).toMatchObject({ status: 400, body: { error: 'unauthorized_client' } })
   })
 
-  test.each(['password', 'implicit', 'urn:ietf:params:oauth:grant-type:jwt-bearer', ''])(
+  test('may not use a grant that it is not registered for', async () => {
+    const { status, body } = await postToken(world, { grant_type: JWT_BEARER, assertion: 'a.b.c' }, { id: 'robot' })
+    expect([status, body.error]).toEqual([400, 'unauthorized_client'])
+  })
+
+  test.each(['password', 'implicit', 'urn:ietf:params:oauth:grant-type:saml2-bearer', ''])(
     'does not know the grant type %j',
     async (grant_type) => {
       const { status, body } = await postToken(world, { grant_type }, { id: 'robot' })

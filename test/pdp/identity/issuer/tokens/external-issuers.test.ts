@@ -84,7 +84,8 @@ describe('a token of a trusted issuer', () => {
     ['another audience', { aud: 'https://other.example/' }, {}],
     ['another type', {}, { typ: 'JWT' }],
     ['an unknown issuer', { iss: 'https://evil.example' }, {}],
-    ['a subject that is no id', { sub: 'a#b' }, {}],
+    ['a subject that is no text', { sub: 5 }, {}],
+    ['a subject that is longer than an id', { sub: 'a'.repeat(600) }, {}],
     ['an empty subject', { sub: '' }, {}],
     ['our own issuer', { iss: '' }, {}],
   ])('is inactive with %s', async (_, claims, header) => {

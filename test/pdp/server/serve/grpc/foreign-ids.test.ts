@@ -38,6 +38,8 @@ const SUBJECTS = ['user:{user}', 'service:{client}', 'group:{group}#member', 'or
 /** What each text of a question may name of another tenant. Empty: names that belong to the environment, or to no one. */
 const NAMED: { readonly [text: string]: readonly object[] } = {
   token: [],
+  // A caller that is bound to a tenant may name its own alone; others may name any.
+  guest: [],
   'permissions.relation': [],
   'permissions.resource': RESOURCES.map((resource) => ({ permissions: [{ relation: 'viewer', resource }] })),
   entitlements: [{ entitlements: ['{entitlement}'] }],

@@ -96,7 +96,6 @@ describe('roles that follow from something else', () => {
 
   test.each([
     ['a person', (group: string) => `${group}#member@user:bob`],
-    ['everybody', (group: string) => `${group}#member@user:*`],
     ['a service', (group: string) => `${group}#member@service:web`],
     ['another group', (group: string) => `${group}#member@group:b#member`],
     ['a group above which it is', (group: string) => `group:below-${world.count}#member@user:bob#${group}`],
@@ -116,6 +115,12 @@ describe('roles that follow from something else', () => {
     const weak = await world.served.manager({ client: 'relations', scopes: ['relationships:write'] })
     expect((await join(weak, tuple)).status).toBe(403)
     expect((await join(world.admin, tuple)).status).toBe(200)
+  })
+
+  test('are given to everybody by nobody, where no model lets a wildcard count', async () => {
+    const tuple = `group:g${world.count}#member@user:*`
+    for (const token of [world.tenant, world.admin])
+      expect((await join(token, tuple)).body).toMatchObject({ code: 'request_invalid' })
   })
 
   test('are given by who holds them, and a group without roles is joined freely', async () => {
