@@ -238,7 +238,10 @@ function chartEnvironment(): NodeJS.ProcessEnv {
     ...{ PORTCULLIS_CLIENT_DOCUMENTS: 'any', PORTCULLIS_CLIENT_DOCUMENTS_SCOPE: 'openid' },
   }
   return Object.fromEntries(
-    [...text.matchAll(VALUE)].map(([, name = '', , value = '']) => [name, given[name] ?? value]),
+    [...text.matchAll(VALUE)]
+      // Without a standby a PDP that has it answers nothing.
+      .filter(([, name]) => name !== 'PORTCULLIS_REPLICATION')
+      .map(([, name = '', , value = '']) => [name, given[name] ?? value]),
   )
 }
 

@@ -105,7 +105,8 @@ describe.each(Object.entries(FORMS))('%s', (name, { path, base }) => {
     for (const [what, body, headers] of bodies) {
       const answer = await post(path, body, headers)
       expectDecent(answer, what)
-      expect([what, answer.status >= 400]).toEqual([what, true])
+      // A device needs no parameter: without a scope it asks for that of its registration, and names it does not know are ignored.
+      if (name !== 'device authorization') expect([what, answer.status >= 400]).toEqual([what, true])
       expect([what, answer.headers.get('content-type')?.split(';')[0]]).toEqual([what, 'application/json'])
     }
   })

@@ -18,7 +18,12 @@ const HOST = '127.0.0.1'
 /** What starts a PDP, and the events that its log gets. */
 async function prepare() {
   const events: string[] = []
-  const destination = { write: (line: string) => void events.push(JSON.parse(line).event) }
+  const write = (line: string): void => {
+    const { event } = JSON.parse(line)
+    // Where the database is, is known before anything can go wrong.
+    if (event !== 'database_primary') events.push(event)
+  }
+  const destination = { write }
   const log = createLog({ service: 'test', level: 'info', destination })
   const shutdown = createShutdown({ log, timeoutMs: 20_000 })
   const ports = await choosePorts({})

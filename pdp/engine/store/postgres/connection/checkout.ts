@@ -40,7 +40,8 @@ export function createCheckout(of: {
   async function connected(pool: pg.Pool, refused: Refused): Promise<pg.PoolClient> {
     for (;;) {
       const client = await pool.connect().catch((error: unknown) => {
-        refused({ kind: 'unreachable', error })
+        // A process that ends has closed its pools, which says nothing of the server.
+        if (!pool.ending) refused({ kind: 'unreachable', error })
         throw asPdpError(error)
       })
       const server = servers.get(client)
