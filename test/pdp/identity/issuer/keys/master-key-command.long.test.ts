@@ -22,7 +22,10 @@ import {
   readable,
   sql,
   THIRD,
+  useSealedWorld,
 } from './sealed-world.ts'
+
+useSealedWorld()
 
 const MAIN = new URL('../../../../../pdp/main.ts', import.meta.url).pathname
 

@@ -17,7 +17,10 @@ import {
   rotate,
   sql,
   THIRD,
+  useSealedWorld,
 } from './sealed-world.ts'
+
+useSealedWorld()
 
 describe('a rotation of the master key', () => {
   test('encrypts everything with the next key, and the identity service goes on with that key alone', async () => {

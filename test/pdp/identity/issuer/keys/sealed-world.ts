@@ -30,17 +30,20 @@ export let connectionString: string
 export let sql: Sql
 let store: Awaited<ReturnType<typeof openPostgres>>['store']
 export const ends: (() => Promise<unknown>)[] = []
-beforeEach(async () => {
-  const database = await openTestDatabase()
-  connectionString = database.connectionString
-  const opened = await openPostgres({ connectionString, poolCountMax: 4 })
-  ;({ sql, store } = opened)
-  for (const key of inject('signingKeys')) await storeKey(sql, key)
-  ends.push(() => database.drop(), opened.close)
-})
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end()
-})
+/** A world for each test of the file that calls it: files that share a process share this module, and not its hooks. */
+export function useSealedWorld(): void {
+  beforeEach(async () => {
+    const database = await openTestDatabase()
+    connectionString = database.connectionString
+    const opened = await openPostgres({ connectionString, poolCountMax: 4 })
+    ;({ sql, store } = opened)
+    for (const key of inject('signingKeys')) await storeKey(sql, key)
+    ends.push(() => database.drop(), opened.close)
+  })
+  afterEach(async () => {
+    for (const end of ends.splice(0).reverse()) await end()
+  })
+}
 
 export const given = (next: Buffer | null = NEXT) => ({ current: MASTER_KEY, next })
 export const rotate = (over: Partial<Parameters<typeof rotateMasterKey>[0]> = {}): Promise<RotationReport> =>
