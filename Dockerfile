@@ -1,16 +1,16 @@
 # Two images: `docker build --target pdp .` and `docker build --target sidecar .`
-# Without an engine, `node test/image/build.ts FOLDER` carries out the same steps and says how large they are.
-# Each holds the code that its program can reach and the packages that this code imports (test/image/assemble.ts).
+# Without an engine, `node bin/dev/image/dockerfile.ts FOLDER` carries out the same steps and says how large they are.
+# Each holds the code that its program can reach and the packages that this code imports (bin/dev/image/assemble.ts).
 FROM node:24-bookworm-slim AS build
 WORKDIR /src
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
 COPY . .
 RUN node_modules/.bin/tsc -p tsconfig.build.json \
- && node test/image/assemble.ts pdp /out/pdp \
- && node test/image/sbom.ts /out/pdp > /out/pdp/sbom.json \
- && node test/image/assemble.ts sidecar /out/sidecar \
- && node test/image/sbom.ts /out/sidecar > /out/sidecar/sbom.json
+ && node bin/dev/image/assemble.ts pdp /out/pdp \
+ && node bin/dev/image/sbom.ts /out/pdp > /out/pdp/sbom.json \
+ && node bin/dev/image/assemble.ts sidecar /out/sidecar \
+ && node bin/dev/image/sbom.ts /out/sidecar > /out/sidecar/sbom.json
 
 # No shell, no package manager; user 65532; nothing is written, so the root may be read-only.
 FROM gcr.io/distroless/nodejs24-debian12:nonroot AS base

@@ -3,8 +3,10 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, cpSync, globSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { isObject, type JsonObject, objectAt } from '../../sidecar/injector/pod/json.ts'
-import { packagesIn } from '../../test/image/assemble.ts'
 import { bundle } from '../../test/library/bundle.ts'
+import { packagesIn } from './image/assemble.ts'
+
+const { GITHUB_SERVER_URL, GITHUB_REPOSITORY } = process.env
 
 type Package = {
   readonly name: string
@@ -98,7 +100,10 @@ function packageJson({ name, description, bins, exports, node, optional, besides
     version: root.version,
     description,
     license: root.license,
-    repository: root.repository,
+    // npm refuses provenance unless the package names the repository that it was built from.
+    ...(GITHUB_REPOSITORY !== undefined && {
+      repository: { type: 'git', url: `git+${GITHUB_SERVER_URL}/${GITHUB_REPOSITORY}.git` },
+    }),
     type: 'module',
     engines: { node },
     sideEffects: false,
@@ -132,14 +137,22 @@ function readJson(path: string): JsonObject {
   throw new Error(`${path} holds no object`)
 }
 
-if (import.meta.main) {
+/** Makes both tarballs in `to`, checked by the linters of packages, and returns their paths. Throws when one finds something. */
+export async function packAll(to: string): Promise<readonly string[]> {
+  const made: string[] = []
   for (const { name, exports } of PACKAGES) {
     const folder = join('dist', 'npm', name)
     await layOut(name, folder)
-    const packed = spawnSync('npm', ['pack', folder, '--pack-destination', 'dist', '--silent'], { encoding: 'utf8' })
+    const packed = spawnSync('npm', ['pack', folder, '--pack-destination', to, '--silent'], { encoding: 'utf8' })
     if (packed.status !== 0) throw new Error(packed.stderr)
-    const tarball = join('dist', packed.stdout.trim())
-    console.log(`${tarball}: ${Math.ceil(statSync(tarball).size / 1_000)} kB`)
+    const tarball = join(to, packed.stdout.trim())
     if (Object.keys(exports).length > 0) lint(folder, tarball)
+    made.push(tarball)
   }
+  return made
+}
+
+if (import.meta.main) {
+  for (const tarball of await packAll('dist'))
+    console.log(`${tarball}: ${Math.ceil(statSync(tarball).size / 1_000)} kB`)
 }

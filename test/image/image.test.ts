@@ -6,6 +6,9 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { IMAGES } from '../../bin/dev/image/assemble.ts'
+import { type Built, buildImages, parseDockerfile, sizeOf } from '../../bin/dev/image/dockerfile.ts'
+import { billOfMaterials, packageFolders } from '../../bin/dev/image/sbom.ts'
 import { makeCertificate } from '../../sidecar/injector/certificate/certificate.ts'
 import { isObject, type Json, listAt, objectAt } from '../../sidecar/injector/pod/json.ts'
 import { buildSidecars, COMMAND, ROUTES_PATH } from '../../sidecar/injector/pod/sidecar-container.ts'
@@ -17,20 +20,18 @@ import { LONG } from '../support/effort.ts'
 import { createIssuer } from '../support/peers/issuer.ts'
 import { startScriptedPdp, tuples } from '../support/peers/scripted-pdp.ts'
 import { until } from '../support/until.ts'
-import { PARTS, type Part } from './assemble.ts'
-import { type Built, buildImages, parseDockerfile, sizeOf } from './build.ts'
 import { end, endAll, layOutSystem, outputOf, startIn } from './jail.ts'
-import { billOfMaterials, packageFolders } from './sbom.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-image-'))
-const images = new Map<Part, Built>()
-const rootOf = (part: Part): string => images.get(part)?.root ?? ''
+type Image = (typeof IMAGES)[number]
+const images = new Map<Image, Built>()
+const rootOf = (part: Image): string => images.get(part)?.root ?? ''
 
 beforeAll(() => {
   if (!LONG) return // the other tests need no image
   chmodSync(folder, 0o755)
   const built = buildImages(folder, { install: false })
-  for (const part of PARTS) {
+  for (const part of IMAGES) {
     const image = built.get(part)
     if (image === undefined) throw new Error(`the Dockerfile makes no ${part}`)
     images.set(part, image)
@@ -42,7 +43,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const appOf = (part: Part): string => join(rootOf(part), 'app')
+const appOf = (part: Image): string => join(rootOf(part), 'app')
 const texts = (value: Json | undefined): readonly string[] => listAt(value, 'words').map(String)
 
 describe.runIf(LONG)('the sidecar, from its own files alone', () => {
@@ -245,7 +246,7 @@ function chartEnvironment(): NodeJS.ProcessEnv {
   )
 }
 
-describe.runIf(LONG).each(PARTS)('the image of the %s', (part) => {
+describe.runIf(LONG).each(IMAGES)('the image of the %s', (part) => {
   test('starts its program as nobody in particular, where the sidecar and the chart look for it', () => {
     const { config } = images.get(part) ?? {}
     expect(config).toMatchObject({ user: '65532:65532', folder: '/app', env: { NODE_ENV: 'production' } })
@@ -292,7 +293,7 @@ describe.runIf(LONG).each(PARTS)('the image of the %s', (part) => {
 })
 
 /** What they had when this was written, and a tenth. Of the PDP's, 5 MB are what the CEL library brings for conditions. */
-const SIZE_MAX: { readonly [part in Part]: number } = { pdp: 28e6, sidecar: 11.5e6 }
+const SIZE_MAX: { readonly [part in Image]: number } = { pdp: 28e6, sidecar: 11.5e6 }
 
 describe('a Dockerfile', () => {
   test.each([

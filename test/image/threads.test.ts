@@ -1,7 +1,7 @@
 /** What no import leads to from the start of a program, and the images hold: files of threads, and packages that browsers load. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { packagesIn, threadsIn } from './assemble.ts'
+import { packagesIn, threadsIn } from '../../bin/dev/image/assemble.ts'
 
 test.each([
   ['pdp/engine/worker/worker.ts', './thread.js'],

@@ -4,29 +4,35 @@ import { isBuiltin } from 'node:module'
 import { dirname, join, normalize, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import ts from 'typescript'
-import { isObject, type JsonObject, objectAt } from '../../sidecar/injector/pod/json.ts'
+import { isObject, type JsonObject, objectAt } from '../../../sidecar/injector/pod/json.ts'
 
-export const PARTS = ['pdp', 'sidecar'] as const
-export type Part = (typeof PARTS)[number]
+/** The programs that an image holds, and the command line. */
+export const IMAGES = ['pdp', 'sidecar'] as const
+export type Part = (typeof IMAGES)[number] | 'command'
+const ENTRY: { readonly [part in Part]: string } = {
+  pdp: 'pdp/bin.js',
+  sidecar: 'sidecar/bin.js',
+  command: 'pdp/client-bin.js',
+}
 export type Assembly = { readonly files: readonly string[]; readonly packages: readonly string[] }
 
-/** Files beside the code that it reads when it runs. */
-const BESIDE: { readonly [part in Part]: readonly string[] } = { pdp: ['pdp'], sidecar: ['sidecar'] }
+/** Licences go wherever the code goes. */
+const LICENCE = /(?:^|[\\/])(?:licen[cs]e|notice|copying)[^\\/]*$/i
 /** Of a package: what no program reads when it runs. */
 const UNREAD =
   /(?:\.(?:md|markdown|map|[cm]?ts|tsbuildinfo|test\.[cm]?js)|(?:^|[\\/])(?:test|tests|docs|example|examples|benchmarks?|\.github))$/i
 
 /** `dist` is what `tsc -p tsconfig.build.json` emits. Throws when an import does not resolve. */
 export function assemble(part: Part, { dist, folder }: { dist: string; folder: string }): Assembly {
-  const { files, packages } = reach(join(part, 'bin.js'), dist)
+  const { files, packages } = reach(ENTRY[part], dist)
   for (const file of files) copy(join(dist, file), join(folder, file))
-  for (const root of BESIDE[part]) {
-    for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' })) {
-      if (/\.(?:sql|json|html|css)$|(?:^|\/)assets\//.test(name)) copy(join(root, name), join(folder, root, name))
-    }
+  // Files beside the code that it reads when it runs.
+  const root = dirname(ENTRY[part])
+  for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' })) {
+    if (/\.(?:sql|json|html|css)$|(?:^|\/)assets\//.test(name)) copy(join(root, name), join(folder, root, name))
   }
   // Programs of pages are served with what they import.
-  const served = packagesIn(join(folder, part)).filter((name) => !packages.has(name))
+  const served = packagesIn(join(folder, root)).filter((name) => !packages.has(name))
   const closure = packagesOf(new Set([...packages, ...served]))
   for (const path of closure) {
     cpSync(path, join(folder, path), { recursive: true, filter: (source) => keep(source, path) })
@@ -42,7 +48,7 @@ export function assemble(part: Part, { dist, folder }: { dist: string; folder: s
 /** Nested packages are copied under their own name, if they are needed. */
 function keep(source: string, root: string): boolean {
   const inside = source.slice(root.length)
-  return !inside.split(sep).includes('node_modules') && !UNREAD.test(inside)
+  return !inside.split(sep).includes('node_modules') && (!UNREAD.test(inside) || LICENCE.test(inside))
 }
 
 function copy(from: string, to: string): void {
@@ -123,9 +129,9 @@ function readJson(path: string): JsonObject {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const part = PARTS.find((name) => name === process.argv[2])
+  const part = IMAGES.find((name) => name === process.argv[2])
   const folder = process.argv[3]
-  if (part === undefined || folder === undefined) throw new Error('usage: assemble.ts pdp|sidecar FOLDER')
+  if (part === undefined || folder === undefined) throw new Error(`usage: assemble.ts ${IMAGES.join('|')} FOLDER`)
   const { files, packages } = assemble(part, { dist: 'dist', folder })
   console.log(`${part}: ${files.length} files, ${packages.length} packages`)
 }

@@ -1,8 +1,8 @@
-/** `node test/image/sbom.ts FOLDER`: the bill of materials of an assembled program, as CycloneDX 1.6 JSON. */
+/** `node bin/dev/image/sbom.ts FOLDER`: the bill of materials of an assembled program, as CycloneDX 1.6 JSON. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { isObject, type Json, type JsonObject, objectAt } from '../../sidecar/injector/pod/json.ts'
+import { isObject, type Json, type JsonObject, objectAt } from '../../../sidecar/injector/pod/json.ts'
 
 /** The same for the same folder and lock file (npm's own, of what is installed): no time, no random serial number. */
 export function billOfMaterials(folder: string, lock: JsonObject): JsonObject {
