@@ -1,6 +1,6 @@
 /** The injector's part of the command line. */
 
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { fileProblem } from '../../pdp/shared/process/command/file-problem.ts'
@@ -10,7 +10,13 @@ import { createLog } from '../../pdp/shared/process/log.ts'
 import { openLogOutput } from '../../pdp/shared/process/log-output.ts'
 import { createShutdown } from '../../pdp/shared/process/shutdown.ts'
 import { makeCertificate, secretManifest } from './certificate/certificate.ts'
-import { addMaintainCertificate, readCertificateOptions, serviceNames } from './certificate/command.ts'
+import {
+  addAuthority,
+  addCertificate,
+  addMaintainCertificate,
+  readCertificateOptions,
+  serviceNames,
+} from './certificate/command.ts'
 import { addCheckCluster } from './check-cluster/command.ts'
 import { injectFile } from './inject-file.ts'
 import { loadInjectorConfig } from './pod/config.ts'
@@ -29,13 +35,13 @@ type CertificateOptions = {
   readonly namespace: string
   readonly secret: string
   readonly days: string
-  readonly caOut?: string
+  readonly ca?: string
 }
 
 const SHUTDOWN_TIMEOUT_MS = 10_000
 const CERTIFICATE_CHECK_MS = 10_000
 
-/** Adds `injector`, `injector certificate`, `injector maintain-certificate`, `injector ask`, `inject` and `check-cluster`. */
+/** Adds `certificate`, `injector`, `injector certificate`, `injector maintain-certificate`, `injector ask`, `inject` and `check-cluster`. */
 export function addInjectorCommands(program: Command, io: Io): void {
   const injector = program
     .command('injector')
@@ -58,7 +64,7 @@ export function addInjectorCommands(program: Command, io: Io): void {
     .option('--namespace <name>', 'namespace of the chart', 'portcullis')
     .option('--secret <name>', 'name of the Secret', 'portcullis-injector-tls')
     .option('--days <count>', 'days until the certificate expires', '365')
-    .option('--ca-out <path>', 'also write the authority to this file, for the value caBundle')
+    .option('--ca <path>', 'file of authorities, for the value caBundle: the new one is added to those that still hold')
     .action((options: CertificateOptions) => runCommand(() => certificate(options, io), io))
   addMaintainCertificate(injector, io)
   injector
@@ -75,6 +81,7 @@ export function addInjectorCommands(program: Command, io: Io): void {
       runCommand(() => injectManifests(path, options, io), io),
     )
   addCheckCluster(program, io)
+  addCertificate(program, io)
 }
 
 async function serve(options: ServeOptions, io: Io): Promise<void> {
@@ -107,17 +114,10 @@ async function certificate(options: CertificateOptions, io: Io): Promise<void> {
   const { service, namespace, secret } = options
   const { days, problems } = readCertificateOptions({ service, namespace, secret }, options.days)
   if (problems.length > 0) throw new ConfigError(problems)
-  const made = await makeCertificate({ names: serviceNames(service, namespace), days, nowMs: Date.now() })
-  if (options.caOut !== undefined) write(options.caOut, made.authority)
+  const nowMs = Date.now()
+  const made = await makeCertificate({ names: serviceNames(service, namespace), days, nowMs })
+  if (options.ca !== undefined) addAuthority(options.ca, made.authority, nowMs)
   io.stdout.write(secretManifest(made, { name: secret, namespace }))
-}
-
-function write(path: string, text: string): void {
-  try {
-    writeFileSync(path, text)
-  } catch (err) {
-    throw new ConfigError([fileProblem(path, err, 'written')])
-  }
 }
 
 async function ask(url: string, { authority }: { authority: string }, io: Io): Promise<void> {

@@ -94,7 +94,7 @@ const mountedIn = (folder: string): string => join(folder, 'tls')
 function openCertificates({ kube, folder }: ControlPlane): Certificates {
   function issue(name: string): { authority: string; secret: string } {
     const authority = join(folder, `${name}.pem`)
-    const words = ['injector', 'certificate', '--namespace', NAMESPACE, '--ca-out', authority]
+    const words = ['injector', 'certificate', '--namespace', NAMESPACE, '--ca', authority]
     return { authority, secret: execFileSync(process.execPath, ['sidecar/main.ts', ...words], { encoding: 'utf8' }) }
   }
 

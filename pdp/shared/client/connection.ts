@@ -1,9 +1,12 @@
 /** One connection to a PDP address. Closing it also aborts pending connection attempts. */
 import type { Socket } from 'node:net'
 import { ChannelCredentials, Client } from '@grpc/grpc-js'
+import { messageOf } from '../base/error-message.ts'
 
 export type PdpConnection = {
   readonly client: Client
+  /** Why the last handshake failed; null: none did. grpc-js keeps it to itself. */
+  problem(): string | null
   /** Ends every call, every socket and every handshake. */
   close(): void
 }
@@ -26,6 +29,7 @@ export function openPdpConnection(address: string, credentials: ChannelCredentia
   const client = new Client(address, closable, CHANNEL_OPTIONS)
   return {
     client,
+    problem: () => closable.problem,
     close() {
       client.close()
       closable.destroySockets()
@@ -44,6 +48,7 @@ class ClosableCredentials extends ChannelCredentials {
   readonly #inner: ChannelCredentials
   readonly #sockets = new Set<Socket>()
   #closed = false
+  problem: string | null = null
 
   constructor(inner: ChannelCredentials) {
     super()
@@ -53,6 +58,10 @@ class ClosableCredentials extends ChannelCredentials {
   destroySockets(): void {
     this.#closed = true
     for (const socket of this.#sockets) socket.destroy()
+  }
+
+  #fail(err: unknown): void {
+    this.problem = `TLS: ${messageOf(err)}`
   }
 
   override _isSecure(): boolean {
@@ -70,7 +79,17 @@ class ClosableCredentials extends ChannelCredentials {
         if (this.#closed) return Promise.reject(new Error('the connection was closed'))
         this.#sockets.add(socket)
         socket.once('close', () => this.#sockets.delete(socket))
-        return connector.connect(socket)
+        return connector.connect(socket).then(
+          (connected) => {
+            // With TLS 1.3 a client that is refused learns it after the handshake.
+            if (this._isSecure()) connected.socket.once('error', (err) => this.#fail(err))
+            return connected
+          },
+          (err: unknown) => {
+            this.#fail(err)
+            throw err
+          },
+        )
       },
       waitForReady: () => connector.waitForReady(),
       getCallCredentials: () => connector.getCallCredentials(),

@@ -155,7 +155,7 @@ class ReconnectingStream implements PdpStream {
     connection.client.waitForReady(Date.now() + connectMs, (err) => {
       if (this.#closed || this.#connection !== connection) return
       if (err === undefined) this.#start(connection)
-      else this.#reconnect(`not connected after ${connectMs} ms`, false)
+      else this.#reconnect(connection.problem() ?? `not connected after ${connectMs} ms`, false)
     })
   }
 

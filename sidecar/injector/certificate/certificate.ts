@@ -1,5 +1,6 @@
 /** Makes a server certificate and a certificate authority that signs nothing else: the authority's private key is never written. */
-import { webcrypto } from 'node:crypto'
+import { webcrypto, X509Certificate } from 'node:crypto'
+import { isIP } from 'node:net'
 import { stringify } from 'yaml'
 
 export type MadeCertificate = {
@@ -15,16 +16,24 @@ const BACKDATE_MS = 300_000
 const KEY = { name: 'ECDSA', namedCurve: 'P-256' } as const
 const SIGNATURE = { name: 'ECDSA', hash: 'SHA-256' } as const
 
-/** For the DNS names of a Service. ECDSA with P-256 and SHA-256; profile of RFC 5280. */
+/** For DNS names and addresses: those of a Service, of a host. ECDSA with P-256 and SHA-256; profile of RFC 5280. */
 export async function makeCertificate(options: {
   readonly names: readonly string[]
   readonly days: number
   /** Milliseconds since the epoch. */
   readonly nowMs: number
 }): Promise<MadeCertificate> {
-  const { names, days, nowMs } = options
+  const { authority, issue } = await makeAuthority(options)
+  return { authority, ...(await issue(options.names)) }
+}
+
+/** An authority in memory: `issue` signs a server's certificate, which is good for its calls as a client too. */
+export async function makeAuthority({ days, nowMs }: { readonly days: number; readonly nowMs: number }): Promise<{
+  readonly authority: string
+  issue(names: readonly string[]): Promise<{ readonly certificate: string; readonly key: string }>
+}> {
   const x509 = await loadX509()
-  const [authority, leaf] = await Promise.all([makeKeys(), makeKeys()])
+  const keys = await makeKeys()
   // A new name each time: in a bundle of two authorities, a verifier finds the right one.
   const issuer = `CN=portcullis ${randomHex(8)}`
   const common = {
@@ -32,37 +41,55 @@ export async function makeCertificate(options: {
     notBefore: wholeSecond(nowMs - BACKDATE_MS),
     notAfter: wholeSecond(nowMs + days * DAY_MS),
     signingAlgorithm: SIGNATURE,
-    signingKey: authority.privateKey,
+    signingKey: keys.privateKey,
   }
   const root = await x509.X509CertificateGenerator.create({
     ...common,
     serialNumber: makeSerialNumber(),
     subject: issuer,
-    publicKey: authority.publicKey,
+    publicKey: keys.publicKey,
     extensions: [
       new x509.BasicConstraintsExtension(true, undefined, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign, true),
-      await x509.SubjectKeyIdentifierExtension.create(authority.publicKey),
-    ],
-  })
-  const server = await x509.X509CertificateGenerator.create({
-    ...common,
-    serialNumber: makeSerialNumber(),
-    subject: 'CN=portcullis',
-    publicKey: leaf.publicKey,
-    extensions: [
-      new x509.BasicConstraintsExtension(false, undefined, true),
-      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-      await x509.AuthorityKeyIdentifierExtension.create(authority.publicKey),
-      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
-      new x509.SubjectAlternativeNameExtension(names.map((value) => ({ type: 'dns', value }))),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],
   })
   return {
     authority: `${root.toString('pem')}\n`,
-    certificate: `${server.toString('pem')}\n`,
-    key: `${x509.PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', leaf.privateKey), 'PRIVATE KEY')}\n`,
+    async issue(names) {
+      const leaf = await makeKeys()
+      const made = await x509.X509CertificateGenerator.create({
+        ...common,
+        serialNumber: makeSerialNumber(),
+        subject: 'CN=portcullis',
+        publicKey: leaf.publicKey,
+        extensions: [
+          new x509.BasicConstraintsExtension(false, undefined, true),
+          new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+          await x509.AuthorityKeyIdentifierExtension.create(keys.publicKey),
+          new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth, x509.ExtendedKeyUsage.clientAuth]),
+          new x509.SubjectAlternativeNameExtension(
+            names.map((value) => ({ type: isIP(value) === 0 ? 'dns' : 'ip', value })),
+          ),
+        ],
+      })
+      const key = await webcrypto.subtle.exportKey('pkcs8', leaf.privateKey)
+      return { certificate: `${made.toString('pem')}\n`, key: `${x509.PemConverter.encode(key, 'PRIVATE KEY')}\n` }
+    },
   }
+}
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/g
+
+/**
+ * A file of authorities with one more: those that have not ended stay, so that verifiers trust the certificates of both until
+ * everything presents the new one. Throws Error when the text has something that is no certificate.
+ */
+export function withAuthority(bundle: string, authority: string, nowMs: number): string {
+  if (bundle.replace(CERTIFICATE, '').trim() !== '') throw new Error('it holds something that is no PEM certificate')
+  const kept = [...bundle.matchAll(CERTIFICATE)].map(([pem]) => pem.trim())
+  const valid = kept.filter((pem) => Date.parse(new X509Certificate(pem).validTo) > nowMs)
+  return [...valid, authority.trim()].map((pem) => `${pem}\n`).join('')
 }
 
 /** A Secret as the chart expects it, with `ca.crt` beside the pair. */

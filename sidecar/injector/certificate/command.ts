@@ -1,10 +1,15 @@
-/** `injector maintain-certificate`: a process that keeps the webhook's certificate valid. */
+/** `certificate`: pairs for machines outside of Kubernetes. `injector maintain-certificate`: a process that keeps the webhook's certificate valid. */
+import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { join } from 'node:path'
 import type { Command } from 'commander'
 import { messageOf } from '../../../pdp/shared/base/error-message.ts'
+import { fileProblem } from '../../../pdp/shared/process/command/file-problem.ts'
 import { ConfigError, runCommand } from '../../../pdp/shared/process/exit.ts'
 import { createLog } from '../../../pdp/shared/process/log.ts'
 import { openLogOutput } from '../../../pdp/shared/process/log-output.ts'
 import { createShutdown } from '../../../pdp/shared/process/shutdown.ts'
+import { makeAuthority, withAuthority } from './certificate.ts'
 import { openKubeApi } from './kube-api.ts'
 import { type CertificateGoal, maintainCertificate } from './maintain.ts'
 
@@ -22,6 +27,73 @@ type Options = {
 const EVERY_MS = 60_000
 const SHUTDOWN_TIMEOUT_MS = 10_000
 const DAYS_MAX = 3_650
+
+type PairOptions = { readonly out: string; readonly days: string; readonly owner?: string }
+
+export function addCertificate(program: Command, io: Io): void {
+  program
+    .command('certificate <hosts...>')
+    .description(
+      'Make a certificate and a key for each host, of one new authority whose key is not kept: HOST/tls.crt, HOST/tls.key and HOST/ca.pem. A host may have other names behind commas: pdp,localhost. Where all are there, nothing changes.',
+    )
+    .requiredOption('--out <folder>', 'folder of the folders')
+    .option('--days <count>', 'days until the certificates expire', '365')
+    .option('--owner <uid>', 'number of the user who reads the keys; only root can give them away')
+    .action((hosts: readonly string[], options: PairOptions) => runCommand(() => makePairs(hosts, options, io), io))
+}
+
+const NAME = /^(?=.{1,253}$)(?:\*\.)?[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)*$/i
+
+async function makePairs(hosts: readonly string[], options: PairOptions, io: Io): Promise<void> {
+  const { days, problems } = readCertificateOptions({}, options.days)
+  const wanted = hosts.map((host) => host.split(','))
+  const odd = wanted.flat().filter((name) => isIP(name) === 0 && !NAME.test(name))
+  problems.push(...odd.map((name) => `${JSON.stringify(name)} is no host name and no address`))
+  if (new Set(wanted.map(([name]) => name)).size < wanted.length) problems.push('a host is named twice')
+  const owner = options.owner === undefined ? null : Number(options.owner)
+  if (owner !== null && !/^\d{1,10}$/.test(options.owner ?? '')) problems.push('--owner must be the number of a user')
+  if (problems.length > 0) throw new ConfigError(problems)
+  const paths = wanted.map(([name = '']) => join(options.out, name))
+  const present = paths.flatMap((path) => FILES.map((name) => join(path, name))).map((path) => existsSync(path))
+  if (present.every(Boolean)) {
+    io.stdout.write(`kept: ${options.out} has them all; to renew them, remove the files tls.crt\n`)
+    return
+  }
+  const nowMs = Date.now()
+  const { authority, issue } = await makeAuthority({ days, nowMs })
+  for (const [position, names] of wanted.entries()) {
+    const folder = paths[position] ?? ''
+    const made = await issue(names)
+    written(folder, () => mkdirSync(folder, { recursive: true }))
+    addAuthority(join(folder, 'ca.pem'), authority, nowMs)
+    for (const [name, text, mode] of [
+      ['tls.key', made.key, 0o600],
+      ['tls.crt', made.certificate, 0o644],
+    ] as const) {
+      const path = join(folder, name)
+      written(path, () => writeFileSync(path, text, { mode }))
+      if (owner !== null) written(path, () => chownSync(path, owner, owner))
+    }
+    io.stdout.write(`${folder}: ${names.join(', ')}, for ${days} days\n`)
+  }
+}
+const FILES = ['ca.pem', 'tls.crt', 'tls.key'] as const
+
+/** Adds the authority to those of the file that have not ended. Throws ConfigError. */
+export function addAuthority(path: string, authority: string, nowMs: number): void {
+  written(path, () => {
+    const before = existsSync(path) ? readFileSync(path, 'utf8') : ''
+    writeFileSync(path, withAuthority(before, authority, nowMs))
+  })
+}
+
+function written(path: string, write: () => void): void {
+  try {
+    write()
+  } catch (err) {
+    throw new ConfigError([fileProblem(path, err, 'written')])
+  }
+}
 
 export function addMaintainCertificate(injector: Command, io: Io): void {
   injector

@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { X509Certificate } from 'node:crypto'
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
+import { makeCertificate, withAuthority } from '../../../sidecar/injector/certificate/certificate.ts'
 import { isObject, objectAt, textsAt } from '../../../sidecar/injector/pod/json.ts'
 import { type Ended, runCli } from '../../support/peers/sidecar-cli.ts'
 
@@ -148,7 +149,7 @@ describe('inject, of kinds that make Pods in their own ways,', () => {
 describe('injector certificate', () => {
   test('prints a Secret whose certificate its authority signed, for the names of the Service', async () => {
     const authority = join(folder, 'ca.pem')
-    const { status, stdout } = await sidecar(['injector', 'certificate', '--namespace', 'guard', '--ca-out', authority])
+    const { status, stdout } = await sidecar(['injector', 'certificate', '--namespace', 'guard', '--ca', authority])
     expect(status).toBe(0)
     const secret: unknown = parse(stdout)
     if (!isObject(secret)) throw new Error(stdout)
@@ -164,11 +165,63 @@ describe('injector certificate', () => {
     expect(leaf.verify(new X509Certificate(data.get('ca.crt') ?? '').publicKey)).toBe(true)
   })
 
+  test('adds its authority to those of the file that have not ended, and writes nothing when the file is another', async () => {
+    const authority = join(folder, 'both.pem')
+    const make = async () => {
+      const { stdout } = await sidecar(['injector', 'certificate', '--ca', authority])
+      return textsAt(objectAt(parse(stdout), '').stringData, 'stringData').get('ca.crt') ?? ''
+    }
+    const [first, second] = [await make(), await make()]
+    expect(readFileSync(authority, 'utf8')).toBe(`${first}${second}`)
+    const ended = await makeCertificate({ names: ['a'], days: 1, nowMs: Date.now() - 3 * 86_400_000 })
+    expect(withAuthority(ended.authority + first, second, Date.now())).toBe(`${first}${second}`)
+    writeFileSync(authority, 'a: b\n')
+    expect(await sidecar(['injector', 'certificate', '--ca', authority])).toMatchObject({ status: 64, stdout: '' })
+    expect(readFileSync(authority, 'utf8')).toBe('a: b\n')
+  })
+
   test.each([
     ['no days', ['--days', '0']],
     ['a name that is none', ['--namespace', 'A B']],
+    ['a folder as the file of authorities', ['--ca', '.']],
   ])('ends with 64 for %s', async (_what, words) => {
     expect(await sidecar(['injector', 'certificate', ...words])).toMatchObject({ status: 64, stdout: '' })
+  })
+})
+
+describe('certificate', () => {
+  test('makes a pair for each host, of one authority, and keeps what is there', async () => {
+    const out = join(folder, 'tls')
+    const make = ['certificate', 'pdp,localhost,127.0.0.1', 'sidecar', '--out', out, '--days', '30']
+    expect((await sidecar(make)).stdout.match(/for 30 days/g)).toHaveLength(2)
+    const read = (path: string): string => readFileSync(join(out, path), 'utf8')
+    const leaf = new X509Certificate(read('pdp/tls.crt'))
+    expect([leaf.checkHost('pdp'), leaf.checkHost('localhost'), leaf.checkIP('127.0.0.1')]).not.toContain(undefined)
+    expect(leaf.checkHost('sidecar')).toBeUndefined()
+    expect(leaf.checkPrivateKey(createPrivateKey(read('pdp/tls.key')))).toBe(true)
+    expect(read('pdp/ca.pem')).toBe(read('sidecar/ca.pem'))
+    expect(new X509Certificate(read('sidecar/tls.crt')).verify(new X509Certificate(read('pdp/ca.pem')).publicKey)).toBe(
+      true,
+    )
+    expect(statSync(join(out, 'pdp/tls.key')).mode & 0o777).toBe(0o600)
+    expect(await sidecar(make)).toMatchObject({ status: 0, stdout: expect.stringContaining('kept') })
+    expect(read('pdp/tls.crt')).toBe(leaf.toString())
+    rmSync(join(out, 'sidecar/tls.crt'))
+    await sidecar(make)
+    expect(read('sidecar/ca.pem').match(/BEGIN/g)).toHaveLength(2)
+  })
+
+  test.each([
+    ['no folder', ['pdp']],
+    ['no host', ['--out', '/tmp/none']],
+    ['a path in the place of a host', ['../pdp', '--out', '/tmp/none']],
+    ['an empty other name', ['pdp,', '--out', '/tmp/none']],
+    ['a host that is named twice', ['pdp', 'pdp,b', '--out', '/tmp/none']],
+    ['an owner that is no number', ['pdp', '--out', '/tmp/none', '--owner', 'root']],
+    ['a folder that is a file', ['pdp', '--out', '/etc/hostname']],
+  ])('ends with 64 for %s', async (_what, words) => {
+    expect(await sidecar(['certificate', ...words])).toMatchObject({ status: 64, stdout: '' })
+    expect(existsSync('/tmp/none')).toBe(false)
   })
 })
 
