@@ -1,6 +1,6 @@
 # Two images: `docker build --target pdp .` and `docker build --target sidecar .`
 # Without an engine, `node bin/dev/image/dockerfile.ts FOLDER` carries out the same steps and says how large they are.
-# Each holds the code that its program can reach and the packages that this code imports (bin/dev/image/assemble.ts).
+# The PDP's holds the command line too. Each holds the code that its program can reach and the packages that this code imports (bin/dev/image/assemble.ts).
 FROM node:24-bookworm-slim AS build
 WORKDIR /src
 COPY package.json package-lock.json .npmrc ./
@@ -8,6 +8,7 @@ RUN npm ci
 COPY . .
 RUN node_modules/.bin/tsc -p tsconfig.build.json \
  && node bin/dev/image/assemble.ts pdp /out/pdp \
+ && node bin/dev/image/assemble.ts command /out/pdp \
  && node bin/dev/image/sbom.ts /out/pdp > /out/pdp/sbom.json \
  && node bin/dev/image/assemble.ts sidecar /out/sidecar \
  && node bin/dev/image/sbom.ts /out/sidecar > /out/sidecar/sbom.json

@@ -56,7 +56,7 @@ const PACKAGES: readonly Package[] = [
       ...['{pdp,sidecar}/**/*.{sql,json}', 'pdp/server/console/assets/*', 'pdp/identity/html/assets/*'],
       // The books, and what their links lead to.
       ...['docs/**/*.{md,svg,png,yaml}', 'charts/portcullis/README.md', 'proto/portcullis/v1/*.proto'],
-      ...['ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md'],
+      ...['deploy/**/*.{yaml,service,conf,json}', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md'],
     ],
     bins: { 'portcullis-pdp': './pdp/bin.js', 'portcullis-sidecar': './sidecar/bin.js' },
     exports: {},

@@ -5,12 +5,10 @@
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import {
-  chmodSync,
   closeSync,
   cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -19,42 +17,38 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { homedir, tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
-import { Ajv } from 'ajv'
-import { parse, parseAllDocuments } from 'yaml'
-import { PLATFORMS, readJson } from '../../bin/dev/release/platform.ts'
+import { join } from 'node:path'
+import { PLATFORMS } from '../../bin/dev/release/platform.ts'
 import { startEmbeddedPostgres } from '../../pdp/engine/store/embedded-postgres/embedded-postgres.ts'
-import { end, endAll, startIn } from '../image/jail.ts'
+import { end, startIn } from '../image/jail.ts'
 import { freePort } from '../support/free-port.ts'
 import { readArguments } from '../support/programs/arguments.ts'
-import { buildGo, type GoProgram } from '../support/programs/go-build.ts'
 import { runs } from '../support/programs/run.ts'
 import { until } from '../support/until.ts'
+import { action, chart, compose, schema, systemd } from './descriptions.ts'
 import { journey, started, succeed } from './journey.ts'
+import {
+  at,
+  CACHE,
+  empty,
+  ends,
+  expectSame,
+  folder,
+  goProgram,
+  JOURNEY,
+  Missing,
+  OWN,
+  REGISTRY,
+  RELEASE,
+  VERDACCIO,
+  version,
+} from './world.ts'
 
 const { built } = readArguments(
   { options: { built: { type: 'boolean', default: false } } },
   'npm run test:release [-- --built]',
 ).values
-const RELEASE = resolve('dist/release')
-const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'portcullis-release')
-const REGISTRY = 'ghcr.io/acme'
-const VERDACCIO = '6.10.4'
-const GO: { readonly [name: string]: GoProgram } = {
-  crane: { module: 'github.com/google/go-containerregistry', version: 'v0.20.6', path: 'cmd/crane' },
-  helm: { module: 'helm.sh/helm/v3', version: 'v3.21.4', path: 'cmd/helm' },
-}
-/** Statuses of the journey: nothing granted, granted, taken away. */
-const JOURNEY = '403,200,403'
-
-const version = String(readJson('package.json').version)
-const at = (name: string): string => join(RELEASE, name.replace('VERSION', version))
 const counts = { passed: 0, failed: 0, skipped: 0 }
-const folder = mkdtempSync(join(tmpdir(), 'portcullis-installed-'))
-chmodSync(folder, 0o755)
-const ends: (() => Promise<unknown> | unknown)[] = [endAll]
-
 async function step(name: string, play: () => Promise<string> | string): Promise<void> {
   const startedMs = performance.now()
   const said = (outcome: keyof typeof counts, text: string): void => {
@@ -68,28 +62,6 @@ async function step(name: string, play: () => Promise<string> | string): Promise
     else said('failed', err instanceof Error ? (err.stack ?? err.message) : String(err))
   }
 }
-class Missing extends Error {}
-
-function expectSame(found: unknown, expected: unknown): void {
-  if (String(found) !== String(expected)) throw new Error(`found ${found}, expected ${expected}`)
-}
-
-/** An empty folder that every user of this machine may enter. */
-function empty(name: string): string {
-  const path = join(folder, name)
-  mkdirSync(path, { recursive: true })
-  return path
-}
-
-/** A program that Go builds once into the cache. */
-function goProgram(name: string): string {
-  const path = join(CACHE, 'bin', name)
-  const program = GO[name]
-  if (!existsSync(path) && (program === undefined || !buildGo(name, program, CACHE)))
-    throw new Missing(`${name} cannot be built here`)
-  return path
-}
-
 function checksums(): string {
   execFileSync('sha256sum', ['--check', '--quiet', '--strict', 'SHA256SUMS'], { cwd: RELEASE })
   const named = readFileSync(at('SHA256SUMS'), 'utf8')
@@ -278,7 +250,7 @@ function machinesIn(path: string): readonly number[] {
 
 /** Without Node and npm on the way to programs, in an empty home. */
 async function singleFile(): Promise<string> {
-  const platform = PLATFORMS.find(({ npm }) => npm === process.arch)?.oci
+  const platform = OWN
   const home = empty('single')
   const file = join(home, 'portcullis')
   cpSync(at(`portcullis-VERSION-linux-${platform}`), file)
@@ -314,63 +286,6 @@ async function singleFile(): Promise<string> {
   return `gated ${statuses.join(', ')}; a cut file and one for another machine are refused`
 }
 
-async function chart(): Promise<string> {
-  const [crane, helm] = [goProgram('crane'), goProgram('helm')]
-  const port = await freePort()
-  const registry = spawn(crane, ['registry', 'serve', '--address', `127.0.0.1:${port}`], { stdio: 'ignore' })
-  ends.push(() => end(registry))
-  await until(async () => (await fetch(`http://127.0.0.1:${port}/v2/`).catch(() => null))?.ok === true)
-  const layout = empty('layout-chart')
-  execFileSync('tar', ['--extract', '--file', at('portcullis-chart-VERSION.oci.tar'), '--directory', layout])
-  execFileSync(crane, ['push', layout, `127.0.0.1:${port}/charts/portcullis:${version}`], { stdio: 'pipe' })
-  const pulled = empty('chart')
-  const env = { ...process.env, HELM_CACHE_HOME: pulled, HELM_CONFIG_HOME: pulled, HELM_DATA_HOME: pulled }
-  execFileSync(
-    helm,
-    [
-      'pull',
-      `oci://127.0.0.1:${port}/charts/portcullis`,
-      '--version',
-      version,
-      '--plain-http',
-      '--destination',
-      pulled,
-    ],
-    { env, stdio: 'pipe' },
-  )
-  const values = resolve('charts/portcullis/ci/minimal-values.yaml')
-  const text = execFileSync(
-    helm,
-    ['template', 'p', join(pulled, `portcullis-${version}.tgz`), '--values', values, '--kube-version', '1.36.0'],
-    { env, encoding: 'utf8', maxBuffer: 1 << 26 },
-  )
-  const objects = parseAllDocuments(text).length
-  const named = new Set([...text.matchAll(/image: "?([^"\s]+)/g)].map(([, image = '']) => image))
-  for (const image of named)
-    if (!new RegExp(`^${REGISTRY}/portcullis-(pdp|sidecar)@sha256:[0-9a-f]{64}$`).test(image))
-      throw new Error(`the chart starts ${image}`)
-  return `helm pull and helm template: ${objects} objects, ${named.size} images, each by digest`
-}
-
-function schema(): string {
-  const isValid = new Ajv({ strict: false }).compile(JSON.parse(readFileSync(at('route-file.schema.json'), 'utf8')))
-  const file = (last: string): unknown =>
-    parse(
-      `portcullis: v1\nresource: https://a.example\nhosts: [a.example]\nissuers: [{issuer: "https://i.example"}]\nupstream: http://127.0.0.1:1\npdp: {address: "127.0.0.1:1", insecure: true}\nroutes:\n  GET /x: public\n${last}`,
-    )
-  expectSame([isValid(file('')), isValid(file('routs: {}'))], [true, false])
-  return 'takes a route file, and refuses one with a misspelt member'
-}
-
-function action(): string {
-  const to = empty('action')
-  execFileSync('tar', ['--extract', '--file', at('portcullis-action-VERSION.tgz'), '--directory', to])
-  expectSame(readdirSync(join(to, 'check')).toSorted(), ['action.yml', 'check.ts'])
-  const { runs: how } = parse(readFileSync(join(to, 'check/action.yml'), 'utf8'))
-  expectSame(how.using, 'composite')
-  return 'a composite action with its program; test/actions plays it'
-}
-
 if (!built) {
   const { status } = spawnSync(process.execPath, ['bin/dev/release/release.ts', '--dry-run', '--registry', REGISTRY], {
     stdio: ['ignore', 'inherit', 'inherit'],
@@ -386,6 +301,9 @@ try {
   await step('npm packages', npmPackages)
   await step('images', images)
   await step('chart', chart)
+  await step('systemd units', systemd)
+  await step('compose', () => compose(''))
+  await step('compose with Keycloak', () => compose('keycloak'))
 } finally {
   for (const ending of ends.toReversed()) await ending()
   rmSync(folder, { recursive: true, force: true })

@@ -129,9 +129,10 @@ function readJson(path: string): JsonObject {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const part = IMAGES.find((name) => name === process.argv[2])
+  const parts = [...IMAGES, 'command'] as const
+  const part = parts.find((name) => name === process.argv[2])
   const folder = process.argv[3]
-  if (part === undefined || folder === undefined) throw new Error(`usage: assemble.ts ${IMAGES.join('|')} FOLDER`)
+  if (part === undefined || folder === undefined) throw new Error(`usage: assemble.ts ${parts.join('|')} FOLDER`)
   const { files, packages } = assemble(part, { dist: 'dist', folder })
   console.log(`${part}: ${files.length} files, ${packages.length} packages`)
 }
