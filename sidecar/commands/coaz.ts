@@ -6,6 +6,7 @@
 import { isJsonObject } from '../../pdp/shared/domain/json.ts'
 import type { Check } from '../routes/checks.ts'
 import type { Source, Template } from '../routes/template.ts'
+import { describeSource } from '../routes/template.ts'
 
 export const MAPPING_KEY = 'x-authzen-mapping'
 type Members = { readonly [name: string]: unknown }
@@ -127,7 +128,7 @@ function selection(source: Source): string {
     case 'claims':
       return `token${member(source.name)}`
     default:
-      throw new MappingError(`it reads ${source.from}.${source.name}, which a mapping cannot`)
+      throw new MappingError(`it reads ${describeSource(source)}, which a mapping cannot`)
   }
 }
 

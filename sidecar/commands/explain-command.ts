@@ -4,6 +4,8 @@ import { parseAddress } from '../../pdp/shared/base/addresses.ts'
 import { ConfigError, runCommand } from '../../pdp/shared/process/exit.ts'
 import { loadConfig, loadRouteFile } from '../config/config.ts'
 import type { Explanation } from '../enforce/explain.ts'
+import { eachText } from '../routes/answer-rule.ts'
+import { checkText } from '../routes/checks.ts'
 import type { AskedRequest, TokenDecision } from './explain-token.ts'
 import { readToken, unverifiedClaims } from './token-file.ts'
 
@@ -107,6 +109,9 @@ function describeExplanation(
   if (route?.check === null) return [...lines, 'public      forwarded without asking the PDP']
   for (const question of asks) lines.push(`asks        ${question}`)
   for (const [name, value] of Object.entries(context)) lines.push(`context     ${name} = ${JSON.stringify(value)}`)
+  const rule = route?.answer
+  if (rule != null) lines.push(`keeps       of ${eachText(rule.each)} what ${checkText(rule.keep)} holds for`)
+  for (const path of rule?.forget ?? []) lines.push(`forgets     $.${path.join('.')}`)
   if (isGuest) return [...lines, 'as          a guest: only what everybody holds counts (user:*)']
   return asks.length === 0 ? [...lines, 'asks        only whether the access token is active'] : lines
 }

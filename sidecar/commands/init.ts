@@ -2,6 +2,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Document } from 'yaml'
 import { ConfigError } from '../../pdp/shared/process/exit.ts'
+import { openLists } from '../route-file/open-lists.ts'
+import { parseRouteFile } from '../route-file/route-file.ts'
 import { parsePattern, patternText } from '../routes/patterns.ts'
 import { isSameRoute, type Route } from '../routes/route.ts'
 import { type CheckText, checkOfMapping, MappingError } from './coaz.ts'
@@ -46,6 +48,10 @@ export function firstRouteFile(api: ApiDescription | null, schema: string): Firs
     ' Every key is explained in docs/routes.md.',
     ...leftOut.map((reason) => ` Without a route: ${reason}`),
   ].join('\n')
+  const { file } = parseRouteFile(document.toString({ lineWidth: 0 }))
+  const places = new Map(operations.map(({ method, path, list }) => [`${method} ${path}`, list]))
+  const open = file === null ? [] : openLists(file, (id) => places.get(id) ?? '$.items[*]')
+  if (open.length > 0) document.commentBefore += open.map((sentence) => `\n ${sentence}`).join('')
   return { text: document.toString({ lineWidth: 0 }), leftOut }
 }
 

@@ -13,6 +13,8 @@ export type Operation = {
   readonly isPublic: boolean
   /** The AuthZEN mapping of the operation; undefined: none. */
   readonly mapping?: unknown
+  /** Where the one list of its answer is, such as `$.items[*]`; undefined: the document does not say. */
+  readonly list?: string
 }
 export type ApiDescription = {
   readonly operations: readonly Operation[]
@@ -42,7 +44,9 @@ export function readOpenApi(source: string, path: string): ApiDescription {
       const own = operation.servers ?? members?.servers
       const isPublic = isWithoutCredentials(operation.security ?? document.security)
       const mapping = operation[MAPPING_KEY]
+      const list = listOf(operation, document)
       const described = {
+        ...(list !== null && { list }),
         method: method.toUpperCase(),
         path: `${own === undefined ? base : serverOf(own).base}${template}`,
         isPublic,
@@ -52,6 +56,26 @@ export function readOpenApi(source: string, path: string): ApiDescription {
   )
   if (operations.length === 0) throw new ConfigError([`${path} has no operations`])
   return { operations, origin }
+}
+
+/** The place of the list in a successful JSON answer, if it is a list or has exactly one; null otherwise. */
+function listOf({ responses }: Members, document: Members): string | null {
+  const answer = resolved(membersOf(responses)?.['200'], document)
+  const schema = answer?.schema ?? membersOf(membersOf(answer?.content)?.['application/json'])?.schema
+  const found = resolved(schema, document)
+  if (found?.type === 'array') return '$[*]'
+  const members = Object.entries(membersOf(found?.properties) ?? {})
+  const lists = members.filter(([name, one]) => /^[\w-]+$/.test(name) && resolved(one, document)?.type === 'array')
+  return lists.length === 1 ? `$.${lists[0]?.[0]}[*]` : null
+}
+
+/** Follows a reference within the document, once: a chain of them says nothing that is worth more. */
+function resolved(value: unknown, document: Members): Members | null {
+  const members = membersOf(value)
+  const reference = members?.$ref
+  if (typeof reference !== 'string' || !reference.startsWith('#/')) return members
+  const names = reference.slice('#/'.length).split('/')
+  return membersOf(names.reduce((at: unknown, name) => membersOf(at)?.[name], document))
 }
 
 function parsed(source: string, path: string): Members {

@@ -13,7 +13,7 @@ import { readToken } from './token-file.ts'
 type Io = NodeJS.Process
 type Form = { readonly json?: true }
 type InitOptions = Form & { readonly openapi?: string }
-type CheckOptions = Form & { readonly pdp?: true; readonly token?: string }
+type CheckOptions = Form & { readonly strict?: true; readonly pdp?: true; readonly token?: string }
 const JSON_OPTION = ['--json', 'print JSON'] as const
 
 export function addRouteFileCommands(program: Command, io: Io): void {
@@ -32,6 +32,7 @@ export function addRouteFileCommands(program: Command, io: Io): void {
   program
     .command('check <file>')
     .description('Report every error in a route file (exit status 64 if there is any), and warn about similar routes.')
+    .option('--strict', 'also name lists that show everything to everybody; exit with 1 if there is a warning')
     .option('--pdp', 'also warn of relations and permissions that the PDP does not know; needs --token')
     .option('--token <file>', 'a file with an access token of any organization (- means standard input)')
     .option(...JSON_OPTION)
@@ -101,7 +102,7 @@ async function printOpenApi(path: string, io: Io): Promise<void> {
   for (const reason of leftOut) io.stderr.write(`${path}: warning: no operation for ${reason}\n`)
 }
 
-async function check(path: string, { pdp, token, json }: CheckOptions, io: Io): Promise<void> {
+async function check(path: string, { strict, pdp, token, json }: CheckOptions, io: Io): Promise<void> {
   if (pdp !== undefined && token === undefined)
     throw new ConfigError([
       '--pdp needs --token: portcullis token -o ORGANIZATION | portcullis-sidecar check FILE --pdp --token -',
@@ -112,7 +113,9 @@ async function check(path: string, { pdp, token, json }: CheckOptions, io: Io): 
   const { servedHosts } = await import('../route-file/served-hosts.ts')
   const { fileWarnings } = await import('../route-file/warnings.ts')
   const unknown = pdp === undefined ? [] : await askPdp(path, token ?? '')
-  const warnings = [...fileWarnings(file), ...unknown]
+  const lists = strict === true ? (await import('../route-file/open-lists.ts')).openLists(file) : []
+  const warnings = [...fileWarnings(file), ...lists, ...unknown]
+  if (strict === true && warnings.length > 0) io.exitCode = 1
   const hosts = servedHosts(file)
   if (json === true)
     return print({ file: path, valid: true, routes: ids.length, tests: tests.length, hosts, warnings }, io)
@@ -137,7 +140,7 @@ async function listRoutes(path: string, { json }: Form, io: Io): Promise<void> {
 
 async function test(path: string, { json }: Form, io: Io): Promise<void> {
   const { describeReport, runRouteTests } = await import('./route-report.ts')
-  const report = runRouteTests(loadRouteFile(path), path)
+  const report = await runRouteTests(loadRouteFile(path), path)
   if (json === true) print(report, io)
   else io.stdout.write(`${describeReport(report).join('\n')}\n`)
   if (report.failed > 0) io.exitCode = 1

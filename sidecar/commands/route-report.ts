@@ -1,5 +1,6 @@
 /** Reports on a route file for the command line: its routes in order of precedence, and the results of its tests. */
 
+import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { createExplainer, type Explanation } from '../enforce/explain.ts'
 import type { RouteFile } from '../route-file/route-file.ts'
 import type { RouteTest } from '../route-file/tests.ts'
@@ -33,7 +34,7 @@ export type TestReport = {
   readonly untested: readonly string[]
 }
 
-export function runRouteTests(file: RouteFile, path: string): TestReport {
+export async function runRouteTests(file: RouteFile, path: string): Promise<TestReport> {
   const explainer = createExplainer(file)
   const reached = new Set<string>()
   const failures: string[] = []
@@ -41,7 +42,7 @@ export function runRouteTests(file: RouteFile, path: string): TestReport {
   for (const test of file.tests) {
     const explanation = explainer(test)
     if (explanation.route !== null) reached.add(explanation.route.id)
-    const complaints = compare(test, explanation)
+    const complaints = [...compare(test, explanation), ...(await compareAnswer(test, explanation))]
     if (complaints.length > 0) failed += 1
     for (const complaint of complaints)
       failures.push(`${path}:${test.line}: ${test.method} ${test.target}: ${complaint}`)
@@ -70,6 +71,18 @@ function compare({ expect }: RouteTest, { route, asks, context, denial }: Explan
   if (expect.status !== null && expect.status !== denial?.status)
     complaints.push(`was ${denial === null ? 'not refused' : denial.status}, not ${expect.status}`)
   return complaints
+}
+
+async function compareAnswer({ answer, expect }: RouteTest, { edit, denial, route }: Explanation): Promise<string[]> {
+  if (answer === null || expect.answer === null) return []
+  if (denial !== null) return [`was refused, so that nobody gets the answer (${denial.status} ${denial.detail})`]
+  if (edit === null) return [`took the route ${route?.id ?? 'none'}, which filters no answers`]
+  try {
+    const found = await edit(answer.text, answer.allowed)
+    return found === expect.answer ? [] : [`showed ${found}, not ${expect.answer}`]
+  } catch (err) {
+    return [`lost the whole answer: ${messageOf(err)}`]
+  }
 }
 
 const contextText = (context: { readonly [parameter: string]: unknown }): string =>

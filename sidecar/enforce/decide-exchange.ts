@@ -169,11 +169,11 @@ async function enforceLatest<Rules extends ExchangeRules>(
   return { ...enforced, outcome: deniedAfterPermit(enforced.outcome, 'request_invalid', { reason, detail }) }
 }
 
-/** Why a gateway cannot let a request to an MCP server pass; null: it can. */
-const uneditable = ({ mcp, request }: Permit, door: DoorProfile | null): string | null =>
-  door === null || mcp === null || (mcp.filter === null && mcp.request.names.length === request.names.length)
+/** Why a gateway cannot let a request pass whose answer, or whose fields, it would have to edit; null: it can. */
+const uneditable = ({ mcp, filter, request }: Permit, door: DoorProfile | null): string | null =>
+  door === null || (filter === null && (mcp === null || mcp.request.names.length === request.names.length))
     ? null
-    : 'a gateway edits neither lists of MCP servers nor the fields of older revisions'
+    : 'a gateway edits neither answers nor the fields of older revisions of MCP'
 
 /** Reloads while one request is decided. A permit that is out of date even then is refused. */
 const ROUNDS_MAX = 3

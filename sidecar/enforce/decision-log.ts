@@ -38,6 +38,8 @@ export type DecisionLine = {
   readonly status?: number
   /** The bytes of the answer's body; absent: the answer lasts, and the line is written when it begins. */
   readonly bytes?: number
+  /** Items that were left out of the answer, or would have been in shadow mode; absent: the route filters none, or the answer lasts. */
+  readonly removed?: number
   readonly user_agent?: string
   /** For operators. May name relations and resources, so it is present only if subjects are logged in plain text. */
   readonly detail?: string

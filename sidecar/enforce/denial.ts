@@ -5,10 +5,10 @@ import { TOKEN_PROBLEMS, TokenError, type TokenErrorCode } from '../../pdp/share
 import { EXTERNAL_MARK } from '../../pdp/shared/token/issuer-claims.ts'
 import { RpcError, type RpcReply } from '../mcp/rpc-error.ts'
 import { PdpUnavailable, RequestError } from '../request/errors.ts'
-import { type Questions, requiredScopes } from '../routes/checks.ts'
+import { denialText, type Questions, requiredScopes } from '../routes/checks.ts'
 import type { Route } from '../routes/route.ts'
 import { type DenialMembers, isShadowed } from './denial-response.ts'
-import { ARRIVED, type DenialReason, denialText, type Refused, type Stage } from './stages.ts'
+import { ARRIVED, type DenialReason, type Refused, type Stage } from './stages.ts'
 
 export type Denial = {
   readonly kind: 'denial'

@@ -75,6 +75,7 @@ export type Permit = {
   readonly shadowed: Denial | null
   /** Null: the route is not of the kind MCP, or shadow mode has replaced a denial. */
   readonly mcp: McpPassage | null
+  readonly filter: Allowed['filter']
 }
 /** An answer of the sidecar itself: the request needs no permission and is not forwarded. */
 export type OwnAnswer =
@@ -167,7 +168,7 @@ export async function enforce(arrival: Arrival, deps: EnforceDeps): Promise<Outc
     const match = routeRequest(deps, request) // RequestError
     if (match.kind !== 'route') return answerUnrouted(match, request, deps) // RequestError
     const taken = takeBrowserToken(request, match.route, upgrade) // RequestError
-    const routing = routed(match, taken.request)
+    const routing = routed(match, taken.request) // RequestError
     stage = routing
     if (taken.refusal !== null) throw taken.refusal // RequestError
     if (upgrade) checkHandshake(request, routing.route) // RequestError
@@ -375,6 +376,7 @@ function makePermit(
     basis,
     shadowed,
     mcp: 'passage' in stage ? stage.passage : null,
+    filter: 'filter' in stage ? stage.filter : null,
   } as Permit
 }
 

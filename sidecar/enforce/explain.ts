@@ -2,21 +2,32 @@
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import { type AccessClaims, parseClaims } from '../../pdp/shared/token/claims.ts'
 import { TokenError } from '../../pdp/shared/token/errors.ts'
+import { itemFilter } from '../answers/item-filter.ts'
 import { demandsOfMcp } from '../mcp/demands.ts'
 import { RequestError } from '../request/errors.ts'
 import { type InboundRequest, readInbound } from '../request/inbound.ts'
 import { DEFAULT_LIMITS, targetCharsMax } from '../route-file/default-limits.ts'
 import type { RouteFile } from '../route-file/route-file.ts'
-import { buildQuestions, type Check, describeQuestions, NOBODY, requiredScopes, usesBody } from '../routes/checks.ts'
+import type { AnswerRule } from '../routes/answer-rule.ts'
+import {
+  buildItemQuestions,
+  buildQuestions,
+  type Check,
+  denialText,
+  describeQuestions,
+  NOBODY,
+  requiredScopes,
+  usesBody,
+} from '../routes/checks.ts'
 import { checkMedia, readJson } from '../routes/json-body.ts'
 import type { McpRules } from '../routes/mcp-rules.ts'
 import { parameterNames } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
 import { createRouting, type RequestMatch, routeRequest } from '../routes/route-request.ts'
-import { requestValues } from '../routes/values.ts'
+import { requestValues, type ValueOptions } from '../routes/values.ts'
 import { denialStatus } from './denial-response.ts'
 import { toClientRequest } from './explained-request.ts'
-import { denialText, NOTHING_ASKED as NOTHING_SAID } from './stages.ts'
+import { NOTHING_ASKED as NOTHING_SAID } from './stages.ts'
 
 export type ExplainedRequest = {
   readonly method: string
@@ -38,6 +49,8 @@ export type Explanation = {
   readonly context: { readonly [parameter: string]: unknown }
   /** It has no token, and guests may ask. */
   readonly isGuest: boolean
+  /** An answer of the service as its reader would get it, if these questions were allowed. Null: it passes as it is. */
+  readonly edit: ((answer: string, allowed: readonly string[]) => Promise<string>) | null
   /** Null: the request is allowed, or it depends on the answers of the PDP. */
   readonly denial: { readonly code: ProblemCode; readonly status: number; readonly detail: string } | null
 }
@@ -75,7 +88,7 @@ type MatchedRequest = {
 function asksOf(
   { as, body }: ExplainedRequest,
   { inbound, match }: MatchedRequest,
-): Pick<Explanation, 'asks' | 'context'> {
+): Pick<Explanation, 'asks' | 'context' | 'edit'> {
   const { check, context, guests } = match.route
   const asking = check === null ? null : { check, context }
   if (asking !== null && as === null && guests === null)
@@ -96,7 +109,9 @@ function asksOf(
   const scopes = (demands?.list ?? []).flatMap(requiredScopes).map((name) => `scope ${name}`)
   const denial = demands?.unnamed === true ? new RequestError('permission_denied', UNNAMED) : null
   if (denial !== null) throw denial
+  const of = { request: inbound, parameters, keepQuery: match.route.query, claims, body: null }
   return {
+    edit: match.route.answer === null ? null : exampleOf(match.route.answer, context, of),
     asks: [...new Set([...scopes, ...describeQuestions(questions)])],
     context: questions.context === '' ? {} : JSON.parse(questions.context),
   }
@@ -134,7 +149,27 @@ function bodyText(body: string, { inbound, match }: MatchedRequest): string | nu
   return text
 }
 
-const NOTHING_ASKED: ReturnType<typeof asksOf> = { asks: [], context: {} }
+function exampleOf(rule: AnswerRule, context: Route['context'], of: ValueOptions): NonNullable<Explanation['edit']> {
+  const holds = (item: string, allowed: readonly string[]): boolean => {
+    const { permissions, parts } = buildItemQuestions({ check: rule.keep, context }, [requestValues({ ...of, item })])
+    const outcomes = permissions.map(({ relation, resource }) =>
+      allowed.includes(`${relation} ${resource}`) ? ('allowed' as const) : ('denied' as const),
+    )
+    const entitlements = new Map(allowed.map((text) => [text.replace(/^entitlement /, ''), true] as const))
+    return parts[0]?.({ ...NOTHING_SAID, permissions: outcomes, entitlements }) === null
+  }
+  return async (answer, allowed) => {
+    const filter = itemFilter(rule, async (items) => items.map((item) => holds(item, allowed)), {
+      ...{ bytesMax: 0, shadow: false, count: { kept: 0, removed: 0 } },
+    })
+    if (rule.each.kind !== 'lines') return (await filter.edit(answer)) ?? ''
+    const lines = answer.split(/(?<=\n)/)
+    const kept = (await filter.keepLines?.(lines)) ?? []
+    return lines.filter((_, at) => kept[at] === true).join('')
+  }
+}
+
+const NOTHING_ASKED: ReturnType<typeof asksOf> = { asks: [], context: {}, edit: null }
 
 /** Adds the claims that every token has, so that the caller gives only those that matter. */
 function sampleClaims(as: { readonly [claim: string]: unknown }) {

@@ -29,7 +29,7 @@ export type RecordDeps = {
 }
 
 /** How the answer to an allowed request ended. */
-export type AnswerEnd = Pick<DecisionLine, 'status' | 'bytes'>
+export type AnswerEnd = Pick<DecisionLine, 'status' | 'bytes' | 'removed'>
 
 /** Returns the function that writes the line, once. `door`: the gateway that asked; null: the request came to the data port. */
 export function record(

@@ -5,6 +5,9 @@ import type { ProofVerifier } from '../../pdp/shared/token/dpop.ts'
 import { TokenError } from '../../pdp/shared/token/errors.ts'
 import { EXTERNAL_MARK } from '../../pdp/shared/token/issuer-claims.ts'
 import type { TokenVerifier } from '../../pdp/shared/token/verify.ts'
+import { holding, keeping } from '../answers/asked-parts.ts'
+import { itemFilter } from '../answers/item-filter.ts'
+import type { AnswerFilter } from '../http/edited-answer.ts'
 import type { Identity } from '../http/fields.ts'
 import { demandsOfMcp, type McpJudged, type McpPassage } from '../mcp/demands.ts'
 import { RPC, RpcError, type RpcReply } from '../mcp/rpc-error.ts'
@@ -18,12 +21,13 @@ import {
   buildQuestions,
   type Check,
   type CheckDenial,
+  denialText,
   isUndecided,
   type Questions,
   usesBody,
 } from '../routes/checks.ts'
 import { type ReadBody, readJson } from '../routes/json-body.ts'
-import { ANYBODY, type McpRules } from '../routes/mcp-rules.ts'
+import type { McpRules } from '../routes/mcp-rules.ts'
 import type { Route } from '../routes/route.ts'
 import type { RequestMatch } from '../routes/route-request.ts'
 import { type StepUp, satisfies, signInOf } from '../routes/step-up.ts'
@@ -74,16 +78,18 @@ type WithQuestions = Matched &
 /** The question to the PDP is complete. */
 export type Prepared = WithQuestions & { readonly stage: 'prepared' }
 /** The PDP has answered. */
-export type Allowed = WithQuestions & { readonly stage: 'allowed'; readonly passage: McpPassage | null }
-export type Refused = Omit<WithQuestions, 'identity'> & {
-  readonly stage: 'refused'
-  readonly reason: DenialReason
-  /** Null: the PDP says that the token is revoked. */
-  readonly identity: Identity | null
-  /** For a client of MCP; null: the route is of another kind. */
-  readonly rpc: RpcReply | null
-  readonly passage: McpPassage | null
-}
+/** `filter`: null where the answer passes as it is. */
+type Passing = { readonly passage: McpPassage | null; readonly filter: AnswerFilter | null }
+export type Allowed = WithQuestions & Passing & { readonly stage: 'allowed' }
+export type Refused = Omit<WithQuestions, 'identity'> &
+  Passing & {
+    readonly stage: 'refused'
+    readonly reason: DenialReason
+    /** Null: the PDP says that the token is revoked. */
+    readonly identity: Identity | null
+    /** For a client of MCP; null: the route is of another kind. */
+    readonly rpc: RpcReply | null
+  }
 export type Decided = Allowed | Refused
 export type Stage = Arrived | Routed | Verified | Authenticated | Prepared | Decided
 
@@ -107,6 +113,8 @@ export type EvaluationDeps = {
   /** Milliseconds since the epoch. */
   readonly clock: () => number
   readonly pdp: Pick<PdpClient, 'ask'>
+  /** The bound of an answer that is filtered. */
+  readonly answerBytesMax: number
   /** Binds the sessions of MCP servers to their subjects. */
   readonly mcpSessions: SessionSeal
 }
@@ -114,8 +122,12 @@ type PrepareDeps = Pick<EvaluationDeps, 'mcpSessions'>
 
 export const ARRIVED: Arrived = { stage: 'arrived' }
 
+/** Throws RequestError. */
 export function routed(match: Extract<RequestMatch, { kind: 'route' }>, request: InboundRequest): Routed {
   const { route, parameters, judgeJson } = match
+  // It would tell the length of a list that its reader may not see.
+  if (request.method === 'HEAD' && route.answer !== null && !route.shadow)
+    throw new RequestError('method_unsupported', 'This route filters its answers, so that it has no HEAD')
   const { check } = route
   const matched = { request, route, parameters, judgeJson }
   return check === null
@@ -310,6 +322,7 @@ export const NOTHING_ASKED: PdpAnswer = {
   permissions: [],
   reasons: [],
   entitlements: new Map(),
+  revision: '',
   signIn: { acr: null, authTime: null },
 }
 
@@ -318,51 +331,26 @@ export function decide(prepared: Prepared, answer: PdpAnswer, deps: EvaluationDe
   const { claims } = prepared
   const { mcp, questions } = prepared
   const passed = mcp?.passage(answer, questions.parts, (checks) => holding(prepared, checks, deps)) ?? null
+  const { answer: rule, shadow } = prepared.route
   // Shadow mode hides nothing.
-  const passage = passed !== null && prepared.route.shadow ? { ...passed, filter: null } : passed
+  const passage = passed !== null && shadow ? { ...passed, filter: null } : passed
+  const count = { kept: 0, removed: 0 }
+  const filter =
+    rule === null
+      ? (passage?.filter ?? null)
+      : itemFilter(rule, (items) => keeping(prepared, rule, items, deps), {
+          bytesMax: deps.answerBytesMax,
+          shadow,
+          count,
+        })
+  const passing = { passage, filter }
   if (reason === null) {
     const identity = claims === null ? null : identityOf(claims, answer.subjectType)
-    return { ...prepared, stage: 'allowed', identity, passage }
+    return { ...prepared, ...passing, stage: 'allowed', identity }
   }
   const identity = reason.code === 'token_invalid' ? null : prepared.identity
   const rpc = mcp?.reply(answer, questions.parts) ?? null
-  return { ...prepared, stage: 'refused', reason, identity, rpc, passage }
-}
-
-/** As many as one question may have (`DecideRequest` of decision.proto). */
-const ASKED_MAX = 256
-
-/** Which of these checks hold for the sender of a request now. Rejects with PdpUnavailable, and with RequestError for too many values. */
-async function holding(
-  { claims, request, parameters, route, question }: Prepared,
-  checks: readonly Check[],
-  { pdp }: EvaluationDeps,
-): Promise<readonly boolean[]> {
-  const values = requestValues({ request, parameters, keepQuery: route.query, claims, body: null })
-  const held: boolean[] = []
-  let at = 0
-  while (at < checks.length) {
-    const { taken, questions } = fitting(checks.slice(at), (some) =>
-      buildQuestions({ check: ANYBODY, context: route.context }, values, some),
-    )
-    const { permissions, entitlements, context } = questions
-    const answer = await pdp.ask({ ...question, permissions, entitlements, context })
-    held.push(...questions.parts.map((part) => answer.active && part(answer) === null))
-    at += taken
-  }
-  return held
-}
-
-/** The questions of as many checks as fit in one, and of one at least. */
-function fitting(
-  checks: readonly Check[],
-  build: (some: readonly Check[]) => Questions,
-): { readonly taken: number; readonly questions: Questions } {
-  for (let taken = Math.min(checks.length, ASKED_MAX); ; taken = Math.ceil(taken / 2)) {
-    const questions = build(checks.slice(0, taken))
-    if (taken === 1 || Math.max(questions.permissions.length, questions.entitlements.length) <= ASKED_MAX)
-      return { taken, questions }
-  }
+  return { ...prepared, ...passing, stage: 'refused', reason, identity, rpc }
 }
 
 /** Null: the answer allows. */
@@ -380,13 +368,6 @@ export function evaluate(
   if (reason !== null || route.stepUp === null) return reason
   const signIn = externalIssuers.has(claims.issuer) ? signInOf(claims.all) : answer.signIn
   return satisfies(signIn, route.stepUp, clock()) ? null : { code: 'step_up_required', stepUp: route.stepUp }
-}
-
-/** For the log. */
-export function denialText(denial: CheckDenial): string {
-  if ('scope' in denial) return `scope ${denial.scope}`
-  if ('entitlement' in denial) return `entitlement ${denial.entitlement}`
-  return denial.why === undefined ? denial.check : `${denial.check} (${denial.why})`
 }
 
 const identityOf = (claims: AccessClaims, subjectType: Identity['subjectType']): Identity => ({

@@ -15,6 +15,8 @@ type Listing = {
 
 export const listFilter = (listing: Listing): AnswerFilter => ({
   bytesMax: LIST_BYTES_MAX,
+  forms: ['document', 'events', 'none'],
+  shadow: false,
   edit: (text) => edit(text, listing),
 })
 

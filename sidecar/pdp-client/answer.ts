@@ -13,13 +13,14 @@ const INACTIVE: PdpAnswer = {
   permissions: [],
   reasons: [],
   entitlements: new Map(),
+  revision: '',
   signIn: UNKNOWN,
 }
 
 /** Null unless subject, organization, permissions and entitlement keys match the question. */
 export function readAnswer(decision: Decision, question: PdpQuestion): PdpAnswer | null {
   if (!decision.active) return INACTIVE
-  const { subjectType, organization, permissions, acr, authTime } = decision
+  const { subjectType, organization, permissions, revision, acr, authTime } = decision
   if (subjectType !== 'user' && subjectType !== 'service') return null
   if (decision.subjectId !== question.subject || organization !== (question.organization ?? '')) return null
   if (!echoes(decision, question)) return null
@@ -29,6 +30,7 @@ export function readAnswer(decision: Decision, question: PdpQuestion): PdpAnswer
     permissions: permissions.map(outcomeOf),
     reasons: permissions.map(describe),
     entitlements: enabledOf(decision),
+    revision,
     signIn: { acr: acr === '' ? null : acr, authTime: authTime === 0 ? null : authTime },
   }
 }

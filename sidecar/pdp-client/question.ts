@@ -17,6 +17,8 @@ export type PdpAnswer = {
   readonly reasons: readonly string[]
   /** True only for a value whose `enabled` is the boolean true. */
   readonly entitlements: ReadonlyMap<string, boolean>
+  /** Equal texts: the answers hold at one moment. */
+  readonly revision: string
   /** How and when the subject signed in, as far as the PDP knows. */
   readonly signIn: SignIn
 }

@@ -44,6 +44,9 @@ export const DEFAULT_LIMITS = {
   /** From the end of the request to the header section of the upstream's response. */
   upstreamHeadersMs: 60_000,
   upstreamConnectionsMax: 1_024,
+  /** Bytes of one answer that is filtered, and of all that are held meanwhile. */
+  answerBytesMax: 8 * 1024 * 1024,
+  answersHeldBytes: 64 * 1024 * 1024,
   /** For one decision, including its retry. */
   pdpTimeoutMs: 500,
   /** How long an open exchange continues while the PDP cannot confirm its permission. */

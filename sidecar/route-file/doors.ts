@@ -99,7 +99,10 @@ function unheldRoutes({ profile, body }: DoorEntry, routes: readonly Route[]): s
     ? `${profile} sends no body to a door`
     : 'this door gets none: set body: true here and with_request_body in the gateway'
   const bodies = body ? [] : reading.map(({ id }) => `the check of the route ${id} reads the body, but ${why}`)
-  return [...sockets, ...cookies, ...bodies].map(
+  const filters = routes.flatMap(({ id, answer }) =>
+    answer === null ? [] : [`the route ${id} filters its answers, which a gateway cannot`],
+  )
+  return [...sockets, ...cookies, ...filters, ...bodies].map(
     (reason) => `${reason}. Serve the route by a sidecar in front of the service`,
   )
 }

@@ -7,6 +7,7 @@ import { CONSTANTS_MAX, PARAMETER, PARAMETERS_MAX } from './context.ts'
 import { EXTERNAL, ISSUER } from './issuer-format.ts'
 import { LIMIT_MEMBERS, TIME } from './limits.ts'
 import { SIGN_IN } from './sign-in-format.ts'
+import { ANSWER } from './words/answer.ts'
 import { ASSERTION } from './words/assertion.ts'
 import { CORS } from './words/cors.ts'
 import { IDENTITY_HEADERS } from './words/identity-headers.ts'
@@ -116,6 +117,10 @@ export const ROUTE = {
     CONTEXT,
     'Values of parameters of conditions, for the questions of this route: constants, or values of the request such as {client.address} or {query.limit: int}. They are added to the context of the file, and win over it; what a tuple stores wins over both.',
   ),
+  answer: optional(
+    definition('answer'),
+    'Shows the reader of a list only the items that the reader may see. Anything unexpected in an answer loses the whole answer (502). HEAD is 405 then.',
+  ),
   encoded_slash: optional({ const: 'keep' }, 'Allows %2F within a segment of the path.'),
   semicolon: optional({ const: 'keep' }, 'Allows ; in the path.'),
   query: optional(
@@ -192,6 +197,7 @@ export const EXPECT = {
     'The context of the questions must be exactly this.',
   ),
   status: optional(count(STATUS), 'The status of the answer.'),
+  answer: optional(TEXT, 'What the client gets of the answer of the service, byte for byte. Needs answer of the test.'),
 } as const satisfies Members
 
 export const TEST = {
@@ -211,6 +217,14 @@ export const TEST = {
   from: optional(TEXT, 'The address of the client.'),
   headers: optional({ type: 'object', additionalProperties: { type: 'string' } }, 'Header fields of the request.'),
   body: optional(TEXT, 'The body, as JSON.'),
+  answer: optional(
+    TEXT,
+    'An answer of the service, for a route that filters its answers: a document, lines, or the data of an event.',
+  ),
+  allowed: optional(
+    { type: 'array', items: { type: 'string' } },
+    'Questions about the items of the answer that the PDP allows, such as viewer invoice:1. Default: none.',
+  ),
   expect: required(mapOf(EXPECT), 'What must come out.'),
 } as const satisfies Members
 
@@ -356,5 +370,6 @@ export const routeFileSchema = (): Form => ({
     check: CHECK,
     route: mapOf(ROUTE, { oneOf: [{ required: ['check'] }, { required: ['public'] }] }),
     mcp: mapOf(MCP_ROUTE),
+    answer: mapOf(ANSWER),
   },
 })

@@ -143,6 +143,19 @@ export const LIMIT_KEYS = {
     description:
       'Milliseconds from the end of a request to the header section of the response; then 504. Informational responses (1xx) prolong it to at most three times as long. gRPC calls wait as long as their client.',
   },
+  answer_bytes_max: {
+    name: 'answerBytesMax',
+    min: 1_024,
+    max: 1_073_741_824,
+    description: 'Bytes of an answer, or of a line or an event of one, of which a route takes items out; then 502.',
+  },
+  answers_held_bytes: {
+    name: 'answersHeldBytes',
+    min: 1_024,
+    max: 4_294_967_296,
+    description:
+      'Bytes of all such answers that wait for the PDP or for a client that reads slowly; then 503. They are memory of the sidecar.',
+  },
   pdp_ms: {
     name: 'pdpTimeoutMs',
     ...TIME,

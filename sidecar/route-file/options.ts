@@ -16,7 +16,9 @@ export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'ori
   readonly guestOrganization: string | null
 }
 
-type OptionNodes = { readonly [key in Exclude<keyof typeof ROUTE, 'check' | 'public' | 'context'>]: Node | null }
+type OptionNodes = {
+  readonly [key in Exclude<keyof typeof ROUTE, 'check' | 'public' | 'context' | 'answer'>]: Node | null
+}
 
 /** Takes its defaults by name: callers have more in the same object, which would live as long as the route. */
 export const plainOptions = ({ forwardToken, shadow, origins, cors }: Omit<OptionDefaults, 'known'>): RouteOptions => ({
@@ -37,6 +39,7 @@ export const plainOptions = ({ forwardToken, shadow, origins, cors }: Omit<Optio
   upstreamHeadersMs: null,
   signIn: true,
   guests: null,
+  answer: null,
   context: [],
 })
 
@@ -78,6 +81,7 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
       nodes.guests !== null && reader.boolean(nodes.guests, 'guests') === true
         ? { organization: defaults.guestOrganization }
         : null,
+    answer: null,
     context: [],
   }
 }

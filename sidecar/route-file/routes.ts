@@ -4,17 +4,19 @@ import { type Network, parseNetwork } from '../../pdp/shared/base/addresses.ts'
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { createHeaderRules, type HeaderNames, type HeaderRules } from '../http/fields.ts'
 import { parseAuthority } from '../request/target.ts'
-import { admitsGuests, asksPermission, type Check, usesBody } from '../routes/checks.ts'
+import type { AnswerRule } from '../routes/answer-rule.ts'
+import { admitsGuests, asksPermission, type Check, leavesOf, usesBody } from '../routes/checks.ts'
 import type { ContextEntry, RouteContext } from '../routes/context.ts'
 import { ANYBODY } from '../routes/mcp-rules.ts'
 import { parameterNames, parsePattern } from '../routes/patterns.ts'
 import { isSameRoute, type Route, type RouteOptions } from '../routes/route.ts'
-import { parseSource, type Source } from '../routes/template.ts'
+import { describeSource, parseSource, type Source } from '../routes/template.ts'
 import { parseCheck } from './check.ts'
 import { parseContext } from './context.ts'
 import { ROUTE, ROUTES_MAX } from './format.ts'
 import { readMcpRoute } from './mcp.ts'
 import { type OptionDefaults, plainOptions, readRouteOptions } from './options.ts'
+import { readAnswerRule } from './words/answer.ts'
 import type { Entry, YamlReader } from './words/yaml-reader.ts'
 
 export type RouteDefaults = OptionDefaults & {
@@ -28,11 +30,14 @@ type Context = {
   readonly rules: HeaderRules
   /** `arguments.NAME` is an argument of a call of MCP. */
   readonly hasArguments?: boolean
+  /** `item.NAME` is a member of an item of the answer. */
+  readonly hasItem?: boolean
 }
 type RouteMembers = {
   readonly check: Node | null
   readonly withIdentity: boolean
   readonly context: Node | null
+  readonly answer: Node | null
   readonly options: RouteOptions
 }
 
@@ -93,12 +98,18 @@ function parseRoute(
   const context = { reader, parameters: parameterNames(pattern), rules: defaults.rules }
   const id = `${method} ${hostText}${path}`
   if (method === 'MCP') return parseMcp(context, { keyNode, value }, { ...defaults, id, host, pattern })
-  const { check: checkNode, withIdentity, context: contextNode, options } = routeMembers(reader, value, defaults)
+  const {
+    check: checkNode,
+    withIdentity,
+    context: contextNode,
+    answer: answerNode,
+    options,
+  } = routeMembers(reader, value, defaults)
   const isPublic = withIdentity || isPublicNode(reader.resolve(checkNode))
   const check = isPublic || isNothing(checkNode) ? null : parseCheckNode(context, checkNode, 0)
   if (isNothing(value)) reader.report(keyNode, `${key} has no check`)
   if ((checkNode === null && !withIdentity) || (check === null && !isPublic)) return null
-  const counted = check === null ? 0 : countLeaves(check)
+  const counted = check === null ? 0 : leavesOf(check)
   if (counted > CHECKS_MAX)
     reader.report(checkNode, `a route may have at most ${CHECKS_MAX} checks, but this one has ${counted}`)
   if (isPublic && !withIdentity && (options.issuers !== null || options.audience !== null))
@@ -107,12 +118,15 @@ function parseRoute(
   if (options.tokenFrom !== null && method !== 'GET')
     reader.report(keyNode, 'token_from needs the method GET, with which pages open connections and event streams')
   if (isPublic && options.stepUp !== null) reader.report(keyNode, 'step_up cannot be used on a public route')
-  const guestIssue = options.guests === null ? null : issueOfGuests(check, options)
+  const answer =
+    answerNode === null ? null : parseAnswer(context, answerNode, { check, method, websocket: options.websocket })
+  const asked: Check | null = check === null || answer === null ? check : { kind: 'all', of: [check, answer.keep] }
+  const guestIssue = options.guests === null ? null : issueOfGuests(asked, options)
   if (guestIssue !== null) reader.report(keyNode, guestIssue)
   if (options.websocket && method !== 'GET')
     reader.report(keyNode, 'upgrade needs the method GET (RFC 6455 section 4.1)')
   const own = parseContext({ ...context, note: (at, source) => noteSource(context, at, source) }, contextNode)
-  if (contextNode !== null && (check === null ? isPublic : !asksPermission(check)))
+  if (contextNode !== null && (asked === null ? isPublic : !asksPermission(asked)))
     reader.report(
       contextNode,
       'context has no effect, because no check of this route asks for a relation or a permission',
@@ -123,7 +137,22 @@ function parseRoute(
       keyNode,
       'request.path cannot be used with encoded_slash: keep, because %2F could not be distinguished from /',
     )
-  return { ...options, context: wholly, id, host, method, pattern, check, withIdentity, mcp: null }
+  return { ...options, context: wholly, id, host, method, pattern, check, withIdentity, answer, mcp: null }
+}
+
+/** Only an answer that has readers can be filtered for them. */
+function parseAnswer(
+  context: Context,
+  node: Node,
+  { check, method, websocket }: Pick<Route, 'check' | 'method' | 'websocket'>,
+): AnswerRule | null {
+  const { reader } = context
+  if (check === null)
+    reader.report(node, 'answer needs a check: the PDP is asked about the reader, whom a public route does not know')
+  if (method !== 'GET' && method !== 'POST' && method !== 'QUERY')
+    reader.report(node, 'answer needs the method GET, POST or QUERY, with which services send lists')
+  if (websocket) reader.report(node, 'answer cannot be used with upgrade: nothing can be taken out of a WebSocket')
+  return readAnswerRule(reader, node, (at) => parseCheckNode({ ...context, hasItem: true }, at, 0))
 }
 
 function issueOfGuests(check: Check | null, { stepUp, guests }: RouteOptions): string | null {
@@ -207,17 +236,17 @@ function parseHost(reader: YamlReader, node: Node | null, text: string): string 
 
 /** A route is a check, or a map with `check` and options. */
 function routeMembers(reader: YamlReader, given: Node | null, defaults: OptionDefaults): RouteMembers {
-  const plain = { check: given, withIdentity: false, context: null, options: plainOptions(defaults) }
+  const plain = { check: given, withIdentity: false, context: null, answer: null, options: plainOptions(defaults) }
   const node = reader.resolve(given)
   if (node === null || isScalar(node) || isSeq(node)) return plain
   const entries = reader.entries(node, 'a route') ?? []
   if (entries.some(({ key }) => COMBINATIONS.includes(key))) return plain
   const members = reader.members(node, 'a route', ROUTE)
   if (members === null) return plain
-  const { check, context, public: how } = members
+  const { check, context, answer, public: how } = members
   if ((check === null) === (how === null)) reader.report(node, 'a route needs exactly one of check and public')
   const withIdentity = check === null && how !== null && reader.choice(how, 'public', ['with_identity']) !== null
-  return { check, withIdentity, context, options: readRouteOptions(reader, members, defaults) }
+  return { check, withIdentity, context, answer, options: readRouteOptions(reader, members, defaults) }
 }
 
 function parseCheckNode(context: Context, given: Node | null, depth: number): Check | null {
@@ -310,10 +339,9 @@ function readExpected(
 }
 
 /** A decision must not depend on a header field that the upstream never gets. */
-function noteSource({ reader, rules }: Context, node: Node | null, source: string | Source): void {
+function noteSource({ reader, rules, hasItem = false }: Context, node: Node | null, source: string | Source): void {
+  if (typeof source === 'object' && source.from === 'item' && !hasItem)
+    reader.report(node, `${describeSource(source)} can be read by keep of answer only: the request has no items`)
   if (typeof source === 'string' || source.from !== 'header' || rules.passes(source.name)) return
   reader.report(node, `header.${source.name} is removed from every request, so a check cannot use it`)
 }
-
-const countLeaves = (check: Check): number =>
-  check.kind === 'all' || check.kind === 'any' ? check.of.reduce((sum, part) => sum + countLeaves(part), 0) : 1

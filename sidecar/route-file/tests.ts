@@ -21,12 +21,15 @@ export type RouteTest = {
   readonly headers: readonly (readonly [name: string, value: string])[]
   /** Null: none. */
   readonly body: string | null
+  /** An answer of the service, and the questions about its items that are allowed; null: none. */
+  readonly answer: { readonly text: string; readonly allowed: readonly string[] } | null
   readonly expect: {
     /** Id of the route; null: not tested. */
     readonly route: string | null
     readonly asks: readonly string[] | null
     readonly context: { readonly [parameter: string]: ContextValue } | null
     readonly status: number | null
+    readonly answer: string | null
   }
 }
 
@@ -61,16 +64,28 @@ function parseTest(reader: YamlReader, node: Node | null, routes: readonly Route
     as,
     from,
     headers: members.headers === null ? [] : parseHeaders(reader, members.headers),
+    answer: parseAnswer(reader, members, expect.answer),
     expect: {
       route,
       asks: asks?.map((item) => reader.text(item, 'a question')).filter((text) => text !== null) ?? null,
       context: expect.context === null ? null : constants(reader, expect.context, 'context'),
       status: expect.status === null ? null : reader.count(expect.status, 'status', STATUS),
+      answer: expect.answer === null ? null : reader.text(expect.answer, 'answer'),
     },
   }
 }
 
 type Nodes = { readonly [name in keyof typeof TEST]: Node | null }
+function parseAnswer(reader: YamlReader, { answer, allowed }: Nodes, expected: Node | null): RouteTest['answer'] {
+  const text = answer === null ? null : reader.text(answer, 'answer')
+  if (allowed !== null && answer === null) reader.report(allowed, 'allowed needs answer: it is about the items of one')
+  if (expected !== null && answer === null) reader.report(expected, 'expect.answer needs answer')
+  if (answer !== null && expected === null) reader.report(answer, 'answer needs expect.answer')
+  const questions = allowed === null ? [] : (reader.items(allowed, 'allowed') ?? [])
+  if (text === null) return null
+  return { text, allowed: questions.map((item) => reader.text(item, 'a question')).filter((one) => one !== null) }
+}
+
 type Sent = Pick<RouteTest, 'method' | 'target' | 'body'>
 
 function readRequest(reader: YamlReader, { request, body, arguments: given }: Nodes): Sent | null {

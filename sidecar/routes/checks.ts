@@ -83,6 +83,30 @@ export function buildQuestions(
   }
 }
 
+/**
+ * One check about each of several items, whose values `items` has: as many as one question takes. Throws RequestError when an item
+ * lacks a value.
+ */
+export function buildItemQuestions({ check, context }: Asking, items: readonly CheckValues[]): Questions {
+  const permissions: PermissionQuestion[] = []
+  const entitlements: string[] = []
+  let read: ReadContext | null = null
+  const parts = items.map((values) => {
+    const contextOf = (): ReadContext => {
+      read ??= readContext(context, values)
+      return read
+    }
+    return build(check, { values, permissions, entitlements, contextOf }).evaluate
+  })
+  return { permissions, entitlements, context: read === null ? '' : contextText(read), evaluate: HOLDS.evaluate, parts }
+}
+
+const contextText = ({ text }: ReadContext): string => text
+
+/** How many parts of a check ask something. */
+export const leavesOf = (check: Check): number =>
+  check.kind === 'all' || check.kind === 'any' ? check.of.reduce((sum, part) => sum + leavesOf(part), 0) : 1
+
 /** Denies everybody. */
 export const NOBODY: Check = { kind: 'any', of: [] }
 
@@ -246,6 +270,13 @@ export function admitsGuests(check: Check): boolean {
 export const isUndecided = ({ code }: CheckDenial): boolean =>
   code === 'pdp_unavailable' || code === 'condition_failed' || code === 'evaluation_limit'
 
+/** For the log. */
+export function denialText(denial: CheckDenial): string {
+  if ('scope' in denial) return `scope ${denial.scope}`
+  if ('entitlement' in denial) return `entitlement ${denial.entitlement}`
+  return denial.why === undefined ? denial.check : `${denial.check} (${denial.why})`
+}
+
 /** The first denial decides. Without a denial, an undecided check makes the whole undecided. */
 function evaluateAll(parts: readonly Evaluate[], answer: PdpAnswer): CheckDenial | null {
   let undecided: CheckDenial | null = null
@@ -298,7 +329,8 @@ export const sourcesFrom = <From extends Source['from']>(
     ...(asksPermission(check) ? context.flatMap((entry) => ('source' in entry ? [entry.source] : [])) : []),
   ].filter((source): source is Extract<Source, { readonly from: From }> => source.from === from)
 
-function sourcesOf(check: Check): readonly Source[] {
+/** The values that a check reads. */
+export function sourcesOf(check: Check): readonly Source[] {
   if (check.kind === 'all' || check.kind === 'any') return check.of.flatMap(sourcesOf)
   if (check.kind === 'relation') return check.id.filter((part) => typeof part === 'object')
   return check.kind === 'equals' ? [check.source] : []
@@ -341,5 +373,5 @@ const templateText = (template: Template): string =>
 
 function sourceText(source: Source): string {
   if (source.from === 'path') return source.name
-  return source.from === 'body' ? `body.${source.path.join('.')}` : `${source.from}.${source.name}`
+  return describeSource(source)
 }

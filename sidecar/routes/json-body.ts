@@ -103,7 +103,11 @@ export function readMember(
   const name = `body.${path.join('.')}`
   let at = 0
   for (const [depth, member] of path.entries()) at = findMember(text, at, { member, parts: parts.slice(depth), name })
-  const value = text.slice(at, endOfValue(text, at)).trim()
+  return valueText(text.slice(at, endOfValue(text, at)).trim(), name, type)
+}
+
+/** The text or the exact integer in `value`, as `readMember` has it. Throws RequestError. */
+export function valueText(value: string, name: string, type: ValueType = 'string'): string {
   if (value.startsWith('"')) return stringAt(value, 0, value.length)
   if (/^(?:0|-?[1-9]\d{0,14})$/.test(value)) return value
   if ((type === 'double' && /^[-\d]/.test(value)) || (type === 'bool' && /^[tf]/.test(value))) return value
@@ -124,6 +128,39 @@ export function findValue(text: string, path: readonly string[]): number | null 
     throw err
   }
   return at
+}
+
+/** Where the value at a path of exact names begins; null: it is not there. Throws RequestError for a name that occurs twice. */
+export function exactPlace(text: string, path: readonly string[], from = 0): number | null {
+  let at = from
+  for (const member of path) {
+    let found: number | null = null
+    eachMember(text, at, (key, value) => {
+      if (key !== member) return
+      if (found !== null) throw malformed(`${member} occurs twice`)
+      found = value
+    })
+    if (found === null) return null
+    at = found
+  }
+  return skipSpace(text, at)
+}
+
+/** The text without the member at a path of exact names, and without the comma that it leaves. Throws RequestError for two of the name. */
+export function withoutMember(text: string, path: readonly string[]): string {
+  const parent = exactPlace(text, path.slice(0, -1))
+  const value = parent === null ? null : exactPlace(text, path.slice(-1), parent)
+  if (parent === null || value === null) return text
+  const end = endOfValue(text, value)
+  let start = value
+  eachMember(text, parent, (_, at, name) => {
+    if (at === value) start = name
+  })
+  const before = text.slice(0, start)
+  // The last member leaves the comma before it.
+  return text[end] === ','
+    ? before + text.slice(skipSpace(text, end + 1))
+    : before.replace(/,[ \t\r\n]*$/, '') + text.slice(end)
 }
 
 /** The value that begins at `at`, as it is written. */
@@ -239,14 +276,14 @@ function findMember(text: string, at: number, { member, parts, name }: Member): 
 }
 
 /** Calls back for each member of the object at `at`, if it is one, with the index of its value. The text must be valid JSON. */
-export function eachMember(text: string, at: number, visit: (key: string, value: number) => void): void {
+export function eachMember(text: string, at: number, visit: (key: string, value: number, start: number) => void): void {
   let place = skipSpace(text, at)
   if (text[place] !== '{') return
   place = skipSpace(text, place + 1)
   while (text[place] === '"') {
     const end = endOfString(text, place)
     const value = skipSpace(text, skipSpace(text, end) + 1)
-    visit(stringAt(text, place, end), value)
+    visit(stringAt(text, place, end), value, place)
     place = skipSpace(text, endOfValue(text, value))
     if (text[place] === ',') place = skipSpace(text, place + 1)
   }

@@ -296,6 +296,7 @@ export function rulesOf({
   origins,
   pattern,
   mcp,
+  answer,
 }: Route): string {
   const places = pattern.segments.flatMap((one, at) => {
     if (one.kind === 'literal') return []
@@ -315,6 +316,7 @@ export function rulesOf({
     audience,
     shadow,
     ...(mcp !== null && { mcp }),
+    ...(answer !== null && { answer }),
     socket: websocket ? [...origins].sort() : null,
   }
   return JSON.stringify(shown, place)

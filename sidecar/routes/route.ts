@@ -3,6 +3,7 @@ import type { Network } from '../../pdp/shared/base/addresses.ts'
 import type { Cors } from '../http/cors.ts'
 import type { TokenFrom } from '../request/browser-token.ts'
 import type { RequestTarget } from '../request/target.ts'
+import type { AnswerRule } from './answer-rule.ts'
 import type { Check } from './checks.ts'
 import type { RouteContext } from './context.ts'
 import type { McpRules } from './mcp-rules.ts'
@@ -96,6 +97,8 @@ export type RouteOptions = {
   readonly signIn: boolean
   /** Requests without a token are decided as those of guests; null: they are refused. */
   readonly guests: Guests | null
+  /** Which items of its answers a reader sees; null: answers pass as they are. */
+  readonly answer: AnswerRule | null
   /** The context of its check's questions. */
   readonly context: RouteContext
 }

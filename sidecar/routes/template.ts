@@ -12,6 +12,8 @@ export type Source =
   | { readonly from: 'client'; readonly name: 'address' }
   /** `path`: percent-decoded once. `host`: in lower case, without port. */
   | { readonly from: 'request'; readonly name: 'method' | 'path' | 'host' }
+  /** A member of an item of the answer, by its exact names from the outermost; none: the item itself. */
+  | { readonly from: 'item'; readonly path: readonly string[] }
   /** Names of members from the outermost; `parts`: folded. */
   | { readonly from: 'body'; readonly path: readonly string[]; readonly parts: readonly string[] }
 /** Literal texts and sources in turn; never two adjacent sources. */
@@ -30,6 +32,7 @@ export function parseSource(text: string, parameters: readonly string[]): Source
   if (text === 'request.method') return { from: 'request', name: 'method' }
   if (text === 'request.path') return { from: 'request', name: 'path' }
   if (text === 'request.host') return { from: 'request', name: 'host' }
+  if (text === 'item' && !parameters.includes(text)) return { from: 'item', path: [] }
   if (from === 'path') {
     const index = parameters.indexOf(name)
     return index < 0 ? unknownParameter(text, parameters) : { from, name, index, parts: keyParts(name) }
@@ -39,16 +42,16 @@ export function parseSource(text: string, parameters: readonly string[]): Source
   if (!NAME.test(name)) return `{${text}} has no name after the dot`
   if (from === 'claims') return { from, name }
   if (from === 'query') return { from, name, parts: keyParts(name) }
-  if (from !== 'body')
-    return `{${text}} must be a path parameter, client.address, request.method, request.path or request.host, or start with query., header., claims. or body.`
+  if (from !== 'body' && from !== 'item')
+    return `{${text}} must be a path parameter, client.address, request.method, request.path or request.host, or start with query., header., claims., body. or, in answer, item.`
   const path = name.split('.')
   if (path.length > BODY_DEPTH_MAX || path.includes('')) return `{${text}} is not a path of member names`
-  return { from, path, parts: keyParts(name) }
+  return from === 'item' ? { from, path } : { from, path, parts: keyParts(name) }
 }
 
 /** For messages. */
 export const describeSource = (source: Source): string =>
-  source.from === 'body' ? `body.${source.path.join('.')}` : `${source.from}.${source.name}`
+  'path' in source ? [source.from, ...source.path].join('.') : `${source.from}.${source.name}`
 
 /** Part of an id. */
 const isLiteral = (text: string): boolean => text === '' || text === '*' || (isObjectId(text) && !/[{}]/.test(text))

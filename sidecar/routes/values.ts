@@ -6,7 +6,7 @@ import { malformed, missing, unusable } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { CheckValues } from './checks.ts'
 import { isReadAlike, type ValueType } from './context.ts'
-import { readMember } from './json-body.ts'
+import { exactPlace, readMember, valueText, writtenAt } from './json-body.ts'
 import { refuseQueryTwin } from './path-twins.ts'
 import { decodeQuery, isReadAs, queryPairs, readQuery } from './query.ts'
 import { describeSource, type Source, type Template } from './template.ts'
@@ -20,10 +20,13 @@ export type ValueOptions = {
   readonly claims: Pick<AccessClaims, 'all' | 'scopes' | 'organization'> | null
   /** The text of the JSON body; null: the request has no body, or no check of the route reads it. */
   readonly body: string | null
+  /** The text of an item of the answer. */
+  readonly item?: string
 }
 
 /** `fill` and `read` throw RequestError. */
-export function requestValues({ request, parameters, keepQuery, claims: given, body }: ValueOptions): CheckValues {
+export function requestValues(options: ValueOptions): CheckValues {
+  const { request, parameters, keepQuery, claims: given, body, item = '' } = options
   const claims = given ?? NO_CLAIMS
   const read = (source: Source): string | null => readTyped(source, 'string')
 
@@ -42,6 +45,8 @@ export function requestValues({ request, parameters, keepQuery, claims: given, b
         refuseTwin(request.target.query, source)
         if (body === null) throw missing('This route needs a body')
         return readMember(body, source, type)
+      case 'item':
+        return readItem(item, source, type)
       case 'client':
         if (request.clientAddress === '') throw malformed('The address of the client is not known')
         return request.clientAddress
@@ -90,6 +95,13 @@ export function requestValues({ request, parameters, keepQuery, claims: given, b
 }
 
 const NO_CLAIMS = { all: Object.freeze(Object.create(null)), scopes: new Set<string>(), organization: null }
+
+/** Clients read an answer by exact names. Throws RequestError. */
+function readItem(item: string, source: Extract<Source, { from: 'item' }>, type: ValueType): string {
+  const at = exactPlace(item, source.path)
+  if (at === null) throw missing(`${describeSource(source)} is missing`)
+  return valueText(writtenAt(item, at), describeSource(source), type)
+}
 
 function checkPart(value: string, source: Source): string {
   if (!isObjectId(value)) throw malformed(`The value of ${describeSource(source)} cannot be part of a resource id`)

@@ -117,7 +117,14 @@ async function pass(permit: Permit, serving: Serving, decided: DecidedHere): Pro
   const result = await (upgrade === null
     ? forwardOnce(permit, { forwarding, onEnd }, deps)
     : tunnel(permit, { forwarding, onEnd, upgrade }, deps))
-  writeAtEnd(result, forwarding, decided.write)
+  writeAtEnd(result, forwarding, (end) => {
+    const { count, counted } = permit.filter ?? {}
+    if (count === undefined || counted === undefined) return void decided.write(end)
+    void counted().then(() => {
+      deps.metrics.filtered(permit.route.id, count, permit.route.shadow)
+      decided.write({ ...end, removed: count.removed })
+    })
+  })
   if (result.kind === 'answered') sending?.set({ 'http.response.status_code': result.status })
   sending?.end(result.kind === 'failed' ? result.code : null)
   if (result.kind === 'answered') deps.metrics.forwarded(permit.route.id, result.status)

@@ -1,12 +1,15 @@
 /** The sidecar's metrics. Label values come from the route file or a fixed set, never from requests. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { DecisionLine } from '../enforce/decision-log.ts'
+import type { ItemCount } from '../http/edited-answer.ts'
 import type { SignInStep } from '../sign-in/context.ts'
 
 export type Metrics = {
   /** A request was decided. `route` is the route's id, or empty; `decision` and `reason` are those of the decision log. */
   decided(route: string, line: DecisionLine): void
   forwarded(route: string, status: number): void
+  /** Items of an answer were kept and left out; in shadow mode they would have been. */
+  filtered(route: string, count: ItemCount, shadow: boolean): void
   /** An open exchange was ended because its permission ended. */
   cancelled(route: string, reason: string): void
   /** A step of a sign-in ended so. `issuer` is of the route file, or empty. */
@@ -41,6 +44,7 @@ function unfailing(metrics: Metrics): Metrics {
   return {
     decided: guarded(metrics.decided),
     forwarded: guarded(metrics.forwarded),
+    filtered: guarded(metrics.filtered),
     cancelled: guarded(metrics.cancelled),
     signIn: guarded(metrics.signIn),
     pdpConnected: guarded(metrics.pdpConnected),
@@ -67,6 +71,12 @@ function createCounters(registry: Registry): Metrics {
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
     registers,
   })
+  const items = new Counter({
+    name: `${PREFIX}answer_items_total`,
+    help: 'Items of filtered answers by route; outcome is kept, removed or, in shadow mode, would_remove',
+    labelNames: ['route', 'outcome'] as const,
+    registers,
+  })
   const answers = new Counter({
     name: `${PREFIX}upstream_responses_total`,
     help: 'Responses of the upstream by route and status class',
@@ -89,6 +99,10 @@ function createCounters(registry: Registry): Metrics {
     decided(route, { decision, reason, duration_ms: durationMs, door }) {
       decisions.inc({ route, decision, outcome: reason, ...(door !== undefined && { door }) })
       durations.observe(durationMs / 1_000)
+    },
+    filtered(route, { kept, removed }, shadow) {
+      items.inc({ route, outcome: 'kept' }, kept)
+      items.inc({ route, outcome: shadow ? 'would_remove' : 'removed' }, removed)
     },
     forwarded: (route, status) => answers.inc({ route, class: `${Math.floor(status / 100)}xx` }),
     cancelled: (route, reason) => cancellations.inc({ route, reason }),

@@ -100,6 +100,8 @@ function opening(before: Route | null, now: Route): OpenedRoute['now'] | null {
   const change = changeOf(before.check, now.check)
   if (change === 'weaker') return 'weaker'
   if (change === 'other' || !isDeepStrictEqual(before.context, now.context)) return 'other'
+  if (before.answer !== null && !isDeepStrictEqual(before.answer, now.answer))
+    return now.answer === null ? 'weaker' : 'other'
   return mcpOpening(before.mcp, now.mcp) ?? (allowsMore(before, now) ? 'allows' : null)
 }
 

@@ -124,6 +124,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
   })
   const trustedProxies = file.trustedProxies.length === 0 ? null : createNetworks(file.trustedProxies)
   const proofNonces = file.proofNonces ? nonces : null
+  deps.resources.held.bytesMax = limits.answersHeldBytes
   let openCount = 0
   let retired = false
 
@@ -155,6 +156,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
       clockHint: deps.skew.hint,
       targetCharsMax: targetCharsMax(limits),
       mcpSessions: deps.resources.mcpSessions,
+      answerBytesMax: limits.answerBytesMax,
     },
     forwarding: {
       upstream,

@@ -1,22 +1,20 @@
-/** Edits the answer of a service before the client gets it: a JSON document as a whole, an event stream event by event. */
+/** Edits the answer of a service before the client gets it: a JSON document as a whole, a stream line by line or event by event. */
 import type { Dispatcher } from 'undici'
-import { mediaTypeOf } from '../../pdp/shared/base/media-type.ts'
-import { type AnswerFilter, FilterError } from '../http/edited-answer.ts'
-import { firstValue } from '../http/fields.ts'
+import { mediaTypeOf, namesOtherCharset } from '../../pdp/shared/base/media-type.ts'
+import { type AnswerFilter, type AnswerForm, FilterError } from '../http/edited-answer.ts'
+import { firstValue, pairsOf } from '../http/fields.ts'
+import { DEFAULT_LIMITS } from '../route-file/default-limits.ts'
 import { rawFields } from './response-fields.ts'
 
 /** Counts the bytes of all answers that are held. */
 export class HeldAnswers {
-  readonly #bytesMax: number
+  /** As the route file in force says. */
+  bytesMax: number = DEFAULT_LIMITS.answersHeldBytes
   #bytes = 0
-
-  constructor(bytesMax = HELD_BYTES_MAX) {
-    this.#bytesMax = bytesMax
-  }
 
   /** False: there is no place for them. */
   take(bytes: number): boolean {
-    if (this.#bytes + bytes > this.#bytesMax) return false
+    if (this.#bytes + bytes > this.bytesMax) return false
     this.#bytes += bytes
     return true
   }
@@ -26,9 +24,19 @@ export class HeldAnswers {
   }
 }
 
-const HELD_BYTES_MAX = 64 * 1024 * 1024
 const SUCCESS = { first: 200, last: 299 }
 const NO_CONTENT = 204
+const PARTIAL = 206
+/** Other media types that end in `+json` are documents, too. */
+const FORMS: { readonly [type: string]: AnswerForm } = {
+  'application/json': 'document',
+  'text/event-stream': 'events',
+  'application/x-ndjson': 'lines',
+  'application/ndjson': 'lines',
+  'application/jsonl': 'lines',
+  'application/x-jsonlines': 'lines',
+  '': 'none',
+}
 /** They describe the bytes of the service. */
 const OF_BYTES = [
   'content-length',
@@ -39,6 +47,9 @@ const OF_BYTES = [
   'content-md5',
   'cache-control',
   'accept-ranges',
+  'trailer',
+  'last-modified',
+  'portcullis-removed',
 ]
 
 type Control = Dispatcher.DispatchController
@@ -50,24 +61,31 @@ type Relay = {
   onResponseEnd(controller: Control): void
   onResponseError(controller: Control, err: Error): void
 }
+export type Filtering = {
+  readonly filter: AnswerFilter
+  readonly held: HeldAnswers
+  /** Calls back when the client has all of its answer, or is gone. */
+  readonly whenDone: (callback: () => void) => void
+}
+
+export const filtered = (next: Relay, filtering: Filtering): Relay =>
+  filtering.filter.shadow ? new ShadowedAnswer(next, filtering) : new FilteredAnswer(next, filtering)
 
 /** Stands before the handler that answers the client, which sees nothing of a body until it was edited. */
 export class FilteredAnswer implements Relay {
   readonly #next: Relay
-  readonly #filter: AnswerFilter
-  readonly #held: HeldAnswers
-  #mode: 'pass' | 'empty' | 'document' | 'events' = 'pass'
+  readonly #filtering: Filtering
+  #form: AnswerForm | 'pass' = 'pass'
   #status = 0
   #parts: Buffer[] = []
   #bytes = 0
   #over = false
-  /** The edits of earlier events are under way. */
+  /** The edits of earlier pieces are under way. */
   #editing: Promise<void> | null = null
 
-  constructor(next: Relay, filter: AnswerFilter, held: HeldAnswers) {
+  constructor(next: Relay, filtering: Filtering) {
     this.#next = next
-    this.#filter = filter
-    this.#held = held
+    this.#filtering = filtering
   }
 
   onRequestStart(controller: Control): void {
@@ -79,53 +97,52 @@ export class FilteredAnswer implements Relay {
     const isSuccess = status >= SUCCESS.first && status <= SUCCESS.last && status !== NO_CONTENT
     if (!isSuccess) return void this.#next.onResponseStart(controller, status)
     const fields = rawFields(controller.rawHeaders)
-    const coding = firstValue(fields, 'content-encoding') ?? 'identity'
-    if (coding.toLowerCase() !== 'identity') return void this.#fail(controller, `the answer has the coding ${coding}`)
-    const type = mediaTypeOf(firstValue(fields, 'content-type') ?? '')
+    const form = formOf(fields, status)
+    if (typeof form === 'object') return void this.#fail(controller, form.refused)
+    if (!this.#filtering.filter.forms.includes(form))
+      return void this.#fail(controller, `the answer is no ${this.#filtering.filter.forms[0]}`)
     controller.rawHeaders = editedFields(fields)
-    if (type === 'text/event-stream') {
-      this.#mode = 'events'
-      return void this.#next.onResponseStart(controller, status)
-    }
-    // As for a notification, which is accepted without a word.
-    if (type === '') {
-      this.#mode = 'empty'
-      return void this.#next.onResponseStart(controller, status)
-    }
-    if (type !== 'application/json') return void this.#fail(controller, `the answer has the media type ${type}`)
-    this.#mode = 'document'
+    this.#form = form
     this.#status = status
+    if (form !== 'document') this.#next.onResponseStart(controller, status)
   }
 
   onResponseData(controller: Control, chunk: Buffer): void {
     if (this.#over) return
-    if (this.#mode === 'pass') return void this.#next.onResponseData(controller, chunk)
-    if (this.#mode === 'empty') return void this.#fail(controller, 'the answer has no media type')
-    if (this.#bytes + chunk.length > this.#filter.bytesMax)
-      return void this.#fail(controller, 'the answer is too large')
-    if (!this.#held.take(chunk.length)) return void this.#fail(controller, 'too many answers are held')
+    if (this.#form === 'pass') return void this.#next.onResponseData(controller, chunk)
+    if (this.#form === 'none') return void this.#fail(controller, 'the answer has no media type')
+    const { filter, held } = this.#filtering
+    if (this.#bytes + chunk.length > filter.bytesMax) return void this.#fail(controller, 'the answer is too large')
+    if (!held.take(chunk.length)) return void this.#failWith(controller, NO_ROOM())
     this.#bytes += chunk.length
     this.#parts.push(chunk)
-    if (this.#mode === 'events' && (chunk.includes(LF) || chunk.includes(CR))) this.#sendEvents(controller)
+    if (this.#form === 'events' && (chunk.includes(LF) || chunk.includes(CR))) this.#sendEvents(controller)
+    if (this.#form === 'lines' && chunk.includes(LF)) this.#sendLines(controller)
   }
 
   onResponseEnd(controller: Control): void {
     if (this.#over) return
-    if (this.#mode === 'pass' || this.#mode === 'empty') return void this.#next.onResponseEnd(controller)
-    if (this.#mode === 'events') return void this.#endEvents(controller)
+    if (this.#form === 'pass' || this.#form === 'none') return void this.#next.onResponseEnd(controller)
+    // They may have a digest of the bytes of the service.
+    controller.rawTrailers = []
+    if (this.#form !== 'document') return void this.#endStream(controller)
     const editing = this.#edit(this.#taken())
-    if (typeof editing === 'string') this.#sendDocument(controller, editing)
-    else
-      editing.then(
-        (text) => void this.#sendDocument(controller, text),
-        (err: unknown) => this.#failWith(controller, err),
-      )
+    if (!(editing instanceof Promise)) return void this.#sendDocument(controller, editing)
+    this.#parts = []
+    editing.then(
+      (text) => void this.#sendDocument(controller, text),
+      (err: unknown) => this.#failWith(controller, err),
+    )
   }
 
-  /** The rest is no whole event, which clients would drop. */
-  #endEvents(controller: Control): void {
+  /** The rest of a stream of events is no whole one, which clients would drop; a line may end with the stream. */
+  #endStream(controller: Control): void {
     if (this.#over) return
-    if (this.#editing !== null) return void this.#editing.then(() => this.#endEvents(controller))
+    if (this.#editing !== null) return void this.#editing.then(() => this.#endStream(controller))
+    if (this.#form === 'lines' && this.#bytes > 0) {
+      this.#sendLines(controller, true)
+      return void this.#endStream(controller)
+    }
     this.#release()
     this.#next.onResponseEnd(controller)
   }
@@ -137,19 +154,26 @@ export class FilteredAnswer implements Relay {
     this.#next.onResponseError(controller, err)
   }
 
-  #edit(bytes: Buffer): string | Promise<string> {
+  #edit(bytes: Buffer): string | null | Promise<string | null> {
     try {
-      return this.#filter.edit(UTF8.decode(bytes))
+      return this.#filtering.filter.edit(UTF8.decode(bytes))
     } catch (err) {
       return Promise.reject(err)
     }
   }
 
-  #sendDocument(controller: Control, text: string): void {
+  #sendDocument(controller: Control, text: string | null): void {
     if (this.#over) return
-    this.#release()
-    const body = Buffer.from(text)
-    controller.rawHeaders = [...rawFields(controller.rawHeaders), 'content-length', String(body.length)]
+    const { filter, held, whenDone } = this.#filtering
+    const body = Buffer.from(text ?? '')
+    // It stays in memory until the client has read it.
+    const bytes = Math.max(this.#bytes, body.length)
+    if (!held.take(bytes - this.#bytes)) return void this.#failWith(controller, NO_ROOM())
+    this.#bytes = 0
+    this.#parts = []
+    whenDone(() => held.free(bytes))
+    const length = ['content-length', String(body.length)]
+    controller.rawHeaders = [...rawFields(controller.rawHeaders), ...(filter.fields?.() ?? []), ...length]
     this.#next.onResponseStart(controller, this.#status)
     if (body.length > 0) this.#next.onResponseData(controller, body)
     this.#next.onResponseEnd(controller)
@@ -157,40 +181,59 @@ export class FilteredAnswer implements Relay {
 
   /** Sends the events that are complete, one after the other. */
   #sendEvents(controller: Control): void {
-    if (this.#editing !== null) return
-    for (;;) {
-      const event = this.#nextEvent()
-      if (event === null) return
-      const edited = this.#editEvent(event)
-      if (typeof edited === 'string') {
-        this.#next.onResponseData(controller, Buffer.from(edited))
-        if (this.#over) return
-        continue
-      }
-      controller.pause()
-      this.#editing = edited.then(
-        (text) => {
-          this.#editing = null
-          if (this.#over) return
-          controller.resume()
-          this.#next.onResponseData(controller, Buffer.from(text))
-          this.#sendEvents(controller)
-        },
-        (err: unknown) => this.#failWith(controller, err),
-      )
-      return
+    while (this.#editing === null && !this.#over) {
+      const event = this.#taken()
+      const end = endOfEvent(event)
+      if (end === null) return
+      this.#drop(end)
+      this.#send(controller, this.#editEvent(event.subarray(0, end)), () => this.#sendEvents(controller))
     }
   }
 
-  /** The bytes of one event with the blank line after it; null: none is complete. */
-  #nextEvent(): Buffer | null {
+  /** Sends the lines that are complete, all at once; the last one too where `isLast`. */
+  #sendLines(controller: Control, isLast = false): void {
+    if (this.#editing !== null) return
     const bytes = this.#taken()
-    const end = endOfEvent(bytes)
-    this.#parts = end === null ? [bytes] : [bytes.subarray(end)]
-    if (end === null) return null
+    const end = isLast ? bytes.length : bytes.lastIndexOf(LF) + 1
+    if (end === 0) return
+    this.#drop(end)
+    this.#send(controller, this.#editLines(bytes.subarray(0, end)), () => this.#sendLines(controller))
+  }
+
+  async #editLines(bytes: Buffer): Promise<string> {
+    const lines = UTF8.decode(bytes).split(/(?<=\n)/)
+    const items = lines.filter((line) => !BLANK.test(line))
+    const kept = (await this.#filtering.filter.keepLines?.(items)) ?? []
+    const passing = kept[Symbol.iterator]()
+    return lines.filter((line) => BLANK.test(line) || passing.next().value === true).join('')
+  }
+
+  /** Sends a piece when it is edited, then goes on with `more`. */
+  #send(controller: Control, edited: string | Promise<string>, more: () => void): void {
+    if (typeof edited === 'string') return void this.#pass(controller, edited)
+    controller.pause()
+    this.#editing = edited.then(
+      (text) => {
+        if (this.#over) return
+        // The next pieces may arrive at once, and wait for their turn.
+        controller.resume()
+        this.#pass(controller, text)
+        this.#editing = null
+        more()
+      },
+      (err: unknown) => this.#failWith(controller, err),
+    )
+  }
+
+  #pass(controller: Control, text: string): void {
+    if (text !== '') this.#next.onResponseData(controller, Buffer.from(text))
+  }
+
+  #drop(end: number): void {
+    const [whole = EMPTY] = this.#parts
+    this.#parts = [whole.subarray(end)]
     this.#bytes -= end
-    this.#held.free(end)
-    return bytes.subarray(0, end)
+    this.#filtering.held.free(end)
   }
 
   #taken(): Buffer {
@@ -215,12 +258,12 @@ export class FilteredAnswer implements Relay {
       `${[...rest, ...edited.split('\n').map((line) => `data: ${line}`)].join('\n')}\n\n`
     const whole = data.join('\n')
     const editing = this.#edit(Buffer.from(whole))
-    const write = (edited: string): string => (edited === whole ? text : rebuild(edited))
-    return typeof editing === 'string' ? write(editing) : editing.then(write)
+    const write = (edited: string | null): string => (edited === null ? '' : edited === whole ? text : rebuild(edited))
+    return editing instanceof Promise ? editing.then(write) : write(editing)
   }
 
   #release(): void {
-    this.#held.free(this.#bytes)
+    this.#filtering.held.free(this.#bytes)
     this.#bytes = 0
     this.#parts = []
   }
@@ -239,6 +282,75 @@ export class FilteredAnswer implements Relay {
   }
 }
 
+const NO_ROOM = (): FilterError => new FilterError('too many answers are held', 'overloaded')
+
+/** The client gets every byte of the service, while a filter counts beside it what it would leave out. */
+class ShadowedAnswer implements Relay {
+  readonly #next: Relay
+  readonly #beside: FilteredAnswer
+  #seen: Control | null = null
+
+  constructor(next: Relay, filtering: Filtering) {
+    this.#next = next
+    this.#beside = new FilteredAnswer(NOWHERE, { ...filtering, whenDone: (callback) => callback() })
+  }
+
+  onRequestStart(controller: Control): void {
+    this.#next.onRequestStart(controller)
+  }
+
+  onResponseStart(controller: Control, status: number): void {
+    const seen = Object.assign(Object.create(controller), {
+      rawHeaders: controller.rawHeaders,
+      rawTrailers: [],
+      abort() {},
+      pause() {},
+      resume() {},
+    })
+    this.#seen = seen
+    this.#beside.onResponseStart(seen, status)
+    this.#next.onResponseStart(controller, status)
+  }
+
+  onResponseData(controller: Control, chunk: Buffer): void {
+    if (this.#seen !== null) this.#beside.onResponseData(this.#seen, Buffer.from(chunk))
+    this.#next.onResponseData(controller, chunk)
+  }
+
+  onResponseEnd(controller: Control): void {
+    if (this.#seen !== null) this.#beside.onResponseEnd(this.#seen)
+    this.#next.onResponseEnd(controller)
+  }
+
+  onResponseError(controller: Control, err: Error): void {
+    if (this.#seen !== null) this.#beside.onResponseError(this.#seen, err)
+    this.#next.onResponseError(controller, err)
+  }
+}
+
+const NOWHERE: Relay = {
+  onRequestStart() {},
+  onResponseStart() {},
+  onResponseData() {},
+  onResponseEnd() {},
+  onResponseError() {},
+}
+
+/** The form of the body by its fields. A client must not read it as something else, nor as a part of something. */
+function formOf(fields: readonly string[], status: number): AnswerForm | { readonly refused: string } {
+  const types = pairsOf(fields).flatMap(([name, value]) => (name.toLowerCase() === 'content-type' ? [value] : []))
+  const [type = ''] = types
+  const coding = firstValue(fields, 'content-encoding') ?? 'identity'
+  if (status === PARTIAL) return { refused: 'the answer is a part of one' }
+  if (coding.toLowerCase() !== 'identity') return { refused: `the answer has the coding ${coding}` }
+  if (types.length > 1) return { refused: 'the answer has two media types' }
+  if (namesOtherCharset(type)) return { refused: 'the answer has another charset than UTF-8' }
+  const media = mediaTypeOf(type)
+  const form = Object.hasOwn(FORMS, media) ? FORMS[media] : media.endsWith('+json') ? 'document' : undefined
+  return form ?? { refused: `the answer has the media type ${media}` }
+}
+
+const BLANK = /^[ \t\r\n]*$/
 const EMPTY = Buffer.alloc(0)
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 

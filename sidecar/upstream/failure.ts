@@ -1,7 +1,8 @@
 /** The meaning of a failed exchange with the upstream for the client, and whether it may be tried once more. */
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import type { Permit } from '../enforce/enforce.ts'
-import { RequestError } from '../request/errors.ts'
+import { FilterError } from '../http/edited-answer.ts'
+import { PdpUnavailable, RequestError } from '../request/errors.ts'
 import { RefusedError } from './upstream.ts'
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
@@ -16,6 +17,7 @@ const TIMEOUT_CODES = new Set([
 export function failureOf(err: Error): ProblemCode {
   // Only `streamBody` throws RequestError.
   if (err instanceof RequestError) return 'request_timeout'
+  if (err instanceof FilterError || err instanceof PdpUnavailable) return err.code
   return TIMEOUT_CODES.has(codeOf(err)) ? 'upstream_timeout' : 'upstream_unavailable'
 }
 

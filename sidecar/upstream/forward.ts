@@ -16,7 +16,8 @@ import {
 import { isGrpc } from '../http/grpc.ts'
 import { SESSION } from '../mcp/fields.ts'
 import type { Origin } from '../request/origin.ts'
-import { FilteredAnswer, type HeldAnswers } from './answer-filter.ts'
+import { wholeRequest } from '../request/whole-request.ts'
+import { filtered, type HeldAnswers } from './answer-filter.ts'
 import { clientFields, endingOf, inform, isEventStream } from './answer-head.ts'
 import type { BodyMemory } from './body-memory.ts'
 import { announcedTrailers, mayTrail, passingTrailers, streamBody } from './body-stream.ts'
@@ -83,8 +84,9 @@ export async function forward(permit: Permit, forwarding: Forwarding, deps: Forw
 const WHOLE_BYTES_MAX = 16 * 1024
 /** Names and values in turn for the upstream, without framing. */
 function fieldsFor(permit: Permit, forwarding: Forwarding, { rules, publicPort, hostField }: ForwardDeps): string[] {
-  const { route, identity, mcp } = permit
-  const request = mcp?.request ?? permit.request
+  const { route, identity, mcp, filter } = permit
+  const plain = mcp?.request ?? permit.request
+  const request = filter === null || mcp !== null ? plain : wholeRequest(plain, filter.shadow)
   const { client, origin, requestId, traceparent } = forwarding
   const { version } = request
   const { hostname, port } = origin.host ?? request.host
@@ -100,8 +102,12 @@ function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Pr
   const { promise, resolve } = Promise.withResolvers<Forwarded>()
   const mayEndLate = deps.upstream.version === '2'
   const relay = new AnswerRelay(forwarding, deps, { resolve, mayEndLate, headersTimeoutMs: timeoutOf(permit, deps) })
-  const filter = permit.mcp?.filter ?? null
-  const handler = filter === null ? relay : new FilteredAnswer(relay, filter, deps.held)
+  const { filter } = permit
+  const whenDone = (callback: () => void): void => {
+    if (forwarding.res.destroyed) callback()
+    else forwarding.res.once('close', callback)
+  }
+  const handler = filter === null ? relay : filtered(relay, { filter, held: deps.held, whenDone })
   try {
     deps.upstream.send(requestTo(permit, forwarding, deps), handler)
   } catch (err) {

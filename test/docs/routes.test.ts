@@ -22,13 +22,13 @@ test('the reference is made from the table, and is YAML with each key where it s
   expect(Object.keys(Object.values(parse(text).routes)[0] ?? {})).toEqual(Object.keys(ROUTE))
 })
 
-test('the example is valid, and passes its tests', () => {
+test('the example is valid, and passes its tests', async () => {
   const [, source = ''] = /```yaml\n(# routes\.md\n[\s\S]*?)```/.exec(PAGE) ?? []
   const { file, issues } = parseRouteFile(source)
   expect(issues).toEqual([])
   if (file === null) return
   expect(file.routes).toHaveLength(7)
-  expect(runRouteTests(file, 'routes.md').failed).toBe(0)
+  expect((await runRouteTests(file, 'routes.md')).failed).toBe(0)
 })
 
 test('the entry for catalogues has the form of SchemaStore', () => {

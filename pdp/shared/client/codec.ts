@@ -51,6 +51,8 @@ export type Decision = {
   readonly permissions: PermissionResult[]
   /** By key. */
   readonly entitlements: Map<string, EntitlementResult>
+  /** The revision vector at which everything was answered. */
+  revision: string
   acr: string
   authTime: number
 }
@@ -135,6 +137,7 @@ function readDecision(from: BinaryReader): Decision {
     organization: '',
     permissions: [],
     entitlements: new Map(),
+    revision: '',
     acr: '',
     authTime: 0,
   }
@@ -144,6 +147,7 @@ function readDecision(from: BinaryReader): Decision {
     else if (tag === DECISION.organization) decision.organization = from.string(true)
     else if (tag === DECISION.permissions) decision.permissions.push(readResult(from))
     else if (tag === DECISION.entitlements) readEntitlement(from, decision.entitlements)
+    else if (tag === DECISION.revision) decision.revision = from.string(true)
     else if (tag === DECISION.acr) decision.acr = from.string(true)
     else if (tag === DECISION.authTime) decision.authTime = from.uint32()
     else return false

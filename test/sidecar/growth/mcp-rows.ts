@@ -1,10 +1,12 @@
-/** Growth of what reads a message to an MCP server. */
+/** Growth of what reads a message to an MCP server, and the answers of services. */
 
 import { demandsOfMcp } from '../../../sidecar/mcp/demands.ts'
 import { listFilter } from '../../../sidecar/mcp/lists.ts'
 import { createSessionSeal } from '../../../sidecar/mcp/sessions.ts'
 import { readInbound } from '../../../sidecar/request/inbound.ts'
+import { wholeRequest } from '../../../sidecar/request/whole-request.ts'
 import { requiredScopes } from '../../../sidecar/routes/checks.ts'
+import { exactPlace, valueText, withoutMember } from '../../../sidecar/routes/json-body.ts'
 import { ANYBODY, parseUriPattern } from '../../../sidecar/routes/mcp-rules.ts'
 import type { Growth } from '../../support/growth/growth.ts'
 import { filled, refusable, requestWith } from './inputs.ts'
@@ -61,6 +63,30 @@ export const MCP_ROWS: readonly Growth[] = [
     at: (size: number) => {
       const of = Array.from({ length: size }, (_, at) => ({ kind: 'scope', name: `s${at}` }) as const)
       return () => requiredScopes({ kind: 'all', of })
+    },
+  },
+  {
+    name: 'members of an answer',
+    runs: [
+      'sidecar/routes/json-body.ts:exactPlace',
+      'sidecar/routes/json-body.ts:withoutMember',
+      'sidecar/routes/json-body.ts:valueText',
+    ],
+    most: BODY_MOST,
+    at: (size: number) => {
+      const text = filled(size, '"a":1,', { before: '{', after: '"total":1}' })
+      return () =>
+        refusable(() => [exactPlace(withoutMember(text, ['total']), ['a', 'b']), valueText(`"${size}"`, 'x')])
+    },
+  },
+  {
+    name: 'fields of a request for a list',
+    runs: ['sidecar/request/whole-request.ts:wholeRequest'],
+    most: 1_000,
+    at: (size: number) => {
+      const fields = Array.from({ length: size }, (_, at) => [`a${at}`, 'b']).flat()
+      const request = readInbound(requestWith(fields), ORIGIN)
+      return () => wholeRequest(request, false)
     },
   },
   {

@@ -74,23 +74,23 @@ describe('context', () => {
 describe('a test of a route file', () => {
   const ROUTES = `GET /a/{id}: {check: "viewer doc:{id}", context: {ip: {client.address}, agent: {header.x-agent}}}
 POST /b: {check: "editor doc:{body.id}", context: {groups: {claims.groups: list}}}`
-  const run = (tests: string) => {
+  const run = async (tests: string) => {
     const file = loadFile(source(ROUTES, `tests:\n${tests}`))
-    return describeReport(runRouteTests(file, 'f'))
+    return describeReport(await runRouteTests(file, 'f'))
   }
 
-  test('says what the context must be, from an address, with header fields, a body and claims', () => {
+  test('says what the context must be, from an address, with header fields, a body and claims', async () => {
     expect(
-      run(`  - {request: GET /a/1, as: {sub: a}, from: 203.0.113.7, headers: {X-Agent: c}, expect: {context: {agent: c, ip: 203.0.113.7}}}
+      await run(`  - {request: GET /a/1, as: {sub: a}, from: 203.0.113.7, headers: {X-Agent: c}, expect: {context: {agent: c, ip: 203.0.113.7}}}
   - {request: POST /b, as: {groups: [x, y]}, body: '{"id": "7"}', expect: {asks: ["editor doc:7"], context: {groups: [x, y]}}}
   - {request: POST /b, as: {sub: a}, body: '{"id": "7"}', expect: {asks: [], context: {}}}
   - {request: GET /a/1, as: {sub: a}, headers: {X-Agent: c}, expect: {status: 400}}`),
     ).toEqual(['4 passed, 0 failed'])
   })
 
-  test('fails when it is another one', () => {
+  test('fails when it is another one', async () => {
     expect(
-      run(`  - {request: GET /a/1, as: {sub: a}, from: 203.0.113.7, headers: {X-Agent: c}, expect: {context: {ip: 203.0.113.8}}}
+      await run(`  - {request: GET /a/1, as: {sub: a}, from: 203.0.113.7, headers: {X-Agent: c}, expect: {context: {ip: 203.0.113.8}}}
   - {request: POST /b, expect: {status: 401}}`),
     ).toEqual([
       expect.stringContaining('had the context {"agent":"c","ip":"203.0.113.7"}, not {"ip":"203.0.113.8"}'),

@@ -31,7 +31,15 @@ type Result = PdpAnswer['permissions'][number]
 
 function answer(permissions: readonly Result[], entitlements: readonly [string, boolean][] = []): PdpAnswer {
   const signIn = { acr: null, authTime: null }
-  return { active: true, subjectType: 'user', permissions, reasons: [], entitlements: new Map(entitlements), signIn }
+  return {
+    active: true,
+    subjectType: 'user',
+    permissions,
+    reasons: [],
+    entitlements: new Map(entitlements),
+    revision: '',
+    signIn,
+  }
 }
 const outcome = (check: Check, given: PdpAnswer, values = VALUES): string =>
   buildQuestions(plain(check), values).evaluate(given)?.code ?? 'allowed'

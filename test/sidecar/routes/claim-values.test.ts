@@ -13,6 +13,7 @@ const PUBLIC = {
   permissions: [],
   reasons: [],
   entitlements: new Map(),
+  revision: '',
   signIn: { acr: null, authTime: null },
 } as const
 

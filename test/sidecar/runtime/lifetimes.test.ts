@@ -11,6 +11,7 @@ const ANSWER: PdpAnswer = {
   permissions: ['allowed'],
   reasons: [],
   entitlements: new Map(),
+  revision: '',
   signIn: { acr: null, authTime: null },
 }
 const DENIAL: PdpAnswer = { ...ANSWER, permissions: ['denied'] }

@@ -33,6 +33,7 @@ export const ALLOW: PdpAnswer = {
   permissions: ['allowed'],
   reasons: [],
   entitlements: new Map([['feature.docs', true]]),
+  revision: '',
   signIn: { acr: 'strong', authTime: NOW_MS / 1_000 },
 }
 const SOCKET = ['Sec-WebSocket-Version', '13', 'Sec-WebSocket-Key', Buffer.alloc(16).toString('base64')]
@@ -107,6 +108,7 @@ export function depsFor(
     metadataPath: '/.well-known/oauth-protected-resource',
     targetCharsMax: 8_192,
     clockHint: () => one.clockHint ?? null,
+    answerBytesMax: 1_000_000,
     mcpSessions: createSessionSeal(Buffer.alloc(32)),
     pdp: {
       async ask(question) {

@@ -123,7 +123,7 @@ function generated(bytes: Uint8Array): StreamAnswer[] | null {
   try {
     return fromBinary(DecideStreamResponseSchema, bytes).answers.map(({ id, outcome }) => {
       if (outcome.case !== 'decision') return { id, decision: null, error: outcome.value || 'no outcome' }
-      const { active, subject, organization, permissions, entitlements, acr, authTime } = outcome.value
+      const { active, subject, organization, permissions, entitlements, revision, acr, authTime } = outcome.value
       return {
         id,
         decision: {
@@ -133,6 +133,7 @@ function generated(bytes: Uint8Array): StreamAnswer[] | null {
           organization,
           permissions: permissions.map(({ $typeName: _, $unknown: __, reason: ___, ...result }) => result),
           entitlements: new Map(Object.entries(entitlements)),
+          revision,
           acr,
           authTime,
         },

@@ -1,0 +1,110 @@
+/** Asks the PDP about parts of an answer: which of further checks hold for the sender of a request. */
+import type { AccessClaims } from '../../pdp/shared/token/claims.ts'
+import { FilterError } from '../http/edited-answer.ts'
+import type { PdpClient } from '../pdp-client/client.ts'
+import type { PdpQuestion } from '../pdp-client/question.ts'
+import { PdpUnavailable } from '../request/errors.ts'
+import type { InboundRequest } from '../request/inbound.ts'
+import type { AnswerRule } from '../routes/answer-rule.ts'
+import {
+  buildItemQuestions,
+  buildQuestions,
+  type Check,
+  type CheckDenial,
+  type CheckValues,
+  denialText,
+  leavesOf,
+  type Questions,
+} from '../routes/checks.ts'
+import { ANYBODY } from '../routes/mcp-rules.ts'
+import type { Route } from '../routes/route.ts'
+import { requestValues } from '../routes/values.ts'
+
+/** A request, and the question that was asked about it. */
+type Asked = {
+  /** Null: a guest. */
+  readonly claims: AccessClaims | null
+  readonly request: InboundRequest
+  readonly parameters: readonly string[]
+  readonly route: Route
+  readonly question: PdpQuestion
+}
+type AskDeps = { readonly pdp: Pick<PdpClient, 'ask'> }
+
+/**
+ * Tells for which of these items of an answer the check of a rule holds, all at one revision. Rejects with PdpUnavailable, with
+ * FilterError, and with RequestError when an item lacks a value.
+ */
+export async function keeping(
+  { claims, request, parameters, route, question }: Asked,
+  rule: AnswerRule,
+  items: readonly string[],
+  { pdp }: AskDeps,
+): Promise<readonly boolean[]> {
+  const asking = { check: rule.keep, context: route.context }
+  const valuesOf = (item: string): CheckValues =>
+    requestValues({ request, parameters, keepQuery: route.query, claims, body: null, item })
+  const inOne = Math.max(1, Math.floor(ASKED_MAX / leavesOf(rule.keep)))
+  const built: Questions[] = []
+  for (let at = 0; at < items.length; at += inOne)
+    built.push(buildItemQuestions(asking, items.slice(at, at + inOne).map(valuesOf)))
+  for (let round = 0; ; round += 1) {
+    // They leave in one message.
+    const answers = await Promise.all(
+      built.map(({ permissions, entitlements, context }) =>
+        pdp.ask({ ...question, permissions, entitlements, context }),
+      ),
+    )
+    if (answers.some(({ active }) => !active))
+      throw new FilterError('the token is not active any more', 'token_invalid')
+    const [first] = answers
+    if (first === undefined) return []
+    if (answers.every(({ revision }) => revision === first.revision))
+      return built.flatMap(({ parts }, at) => parts.map((part) => isKept(part(answers[at] ?? first))))
+    if (round === ROUNDS_MAX - 1) throw new PdpUnavailable('the relationships changed again while a list was read')
+  }
+}
+
+const ROUNDS_MAX = 2
+
+/** An item that the PDP could not decide about is hidden, unless it could decide about nothing. */
+function isKept(denial: CheckDenial | null): boolean {
+  if (denial?.code === 'pdp_unavailable') throw new PdpUnavailable(`the PDP could not decide ${denialText(denial)}`)
+  return denial === null
+}
+
+/** As many as one question may have (`DecideRequest` of decision.proto). */
+const ASKED_MAX = 256
+
+/** Tells which of these checks hold for the sender of a request now. Rejects with PdpUnavailable, and with RequestError for too many values. */
+export async function holding(
+  { claims, request, parameters, route, question }: Asked,
+  checks: readonly Check[],
+  { pdp }: AskDeps,
+): Promise<readonly boolean[]> {
+  const values = requestValues({ request, parameters, keepQuery: route.query, claims, body: null })
+  const held: boolean[] = []
+  let at = 0
+  while (at < checks.length) {
+    const { taken, questions } = fitting(checks.slice(at), (some) =>
+      buildQuestions({ check: ANYBODY, context: route.context }, values, some),
+    )
+    const { permissions, entitlements, context } = questions
+    const answer = await pdp.ask({ ...question, permissions, entitlements, context })
+    held.push(...questions.parts.map((part) => answer.active && part(answer) === null))
+    at += taken
+  }
+  return held
+}
+
+/** The questions of as many checks as fit in one, and of one at least. */
+function fitting(
+  checks: readonly Check[],
+  build: (some: readonly Check[]) => Questions,
+): { readonly taken: number; readonly questions: Questions } {
+  for (let taken = Math.min(checks.length, ASKED_MAX); ; taken = Math.ceil(taken / 2)) {
+    const questions = build(checks.slice(0, taken))
+    if (taken === 1 || Math.max(questions.permissions.length, questions.entitlements.length) <= ASKED_MAX)
+      return { taken, questions }
+  }
+}

@@ -1,0 +1,46 @@
+/** The rule by which an answer of a service shows only the items that its reader may see. */
+import type { Check } from './checks.ts'
+import type { Source } from './template.ts'
+
+export type AnswerRule = {
+  readonly each: Each
+  /** Of each item; it may read `{item.id}`. */
+  readonly keep: Check
+  /** Members of the document that tell of the items that are left out, each as names from the outermost. */
+  readonly forget: readonly (readonly string[])[]
+  /** The answer says how many items were left out, which tells what its reader may not see. */
+  readonly tellsRemoved: boolean
+}
+/** `document`: JSON with one list, at a path of member names. `lines`: NDJSON. `events`: a stream of server-sent events. */
+export type Each =
+  | { readonly kind: 'document'; readonly path: readonly string[] }
+  | { readonly kind: 'lines' | 'events' }
+
+const NAME = /^[A-Za-z0-9_-]{1,128}$/
+const DEPTH_MAX = 8
+
+/** `$.items[*]`, `ndjson` or `sse`; null: it is none of them. The path is that of RFC 9535, with names alone. */
+export function parseEach(text: string): Each | null {
+  if (text === 'ndjson') return { kind: 'lines' }
+  if (text === 'sse') return { kind: 'events' }
+  const path = text.endsWith('[*]') ? parseMember(text.slice(0, -'[*]'.length)) : null
+  return path === null ? null : { kind: 'document', path }
+}
+
+/** `$.meta.total`, or `$`, as names; null: it is no such path. */
+export function parseMember(text: string): readonly string[] | null {
+  const [root, ...names] = text.split('.')
+  return root === '$' && names.length <= DEPTH_MAX && names.every((name) => NAME.test(name)) ? names : null
+}
+
+/** For people. */
+export const eachText = (each: Each): string =>
+  each.kind === 'document'
+    ? `$${each.path.map((name) => `.${name}`).join('')}[*]`
+    : each.kind === 'lines'
+      ? 'ndjson'
+      : 'sse'
+
+/** A value that `keep` may read: the item, the path and the token are known when the answer comes. */
+export const isKnownAtAnswer = ({ from }: Source): boolean =>
+  ['item', 'path', 'claims', 'client', 'request'].includes(from)
