@@ -1,8 +1,9 @@
 /** Asks the PDP about parts of an answer: which of further checks hold for the sender of a request. */
+import { setImmediate } from 'node:timers/promises'
 import type { AccessClaims } from '../../pdp/shared/token/claims.ts'
 import { FilterError } from '../http/edited-answer.ts'
 import type { PdpClient } from '../pdp-client/client.ts'
-import type { PdpQuestion } from '../pdp-client/question.ts'
+import type { PdpAnswer, PdpQuestion } from '../pdp-client/question.ts'
 import { PdpUnavailable } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { AnswerRule } from '../routes/answer-rule.ts'
@@ -41,20 +42,24 @@ export async function keeping(
   items: readonly string[],
   { pdp }: AskDeps,
 ): Promise<readonly boolean[]> {
-  const asking = { check: rule.keep, context: route.context }
+  const asked = { check: rule.keep, context: route.context }
   const valuesOf = (item: string): CheckValues =>
     requestValues({ request, parameters, keepQuery: route.query, claims, body: null, item })
   const inOne = Math.max(1, Math.floor(ASKED_MAX / leavesOf(rule.keep)))
   const built: Questions[] = []
-  for (let at = 0; at < items.length; at += inOne)
-    built.push(buildItemQuestions(asking, items.slice(at, at + inOne).map(valuesOf)))
+  const ask = ({ permissions, entitlements, context }: Questions): Promise<PdpAnswer> =>
+    pdp.ask({ ...question, permissions, entitlements, context })
+  const asking: Promise<PdpAnswer>[] = []
+  for (let at = 0; at < items.length; at += inOne) {
+    const questions = buildItemQuestions(asked, items.slice(at, at + inOne).map(valuesOf))
+    built.push(questions)
+    asking.push(ask(questions))
+    // The PDP decides about these while the next are read; a question that fails meanwhile is read below.
+    asking.at(-1)?.catch(() => undefined)
+    if (built.length % IN_TURN === 0) await setImmediate()
+  }
   for (let round = 0; ; round += 1) {
-    // They leave in one message.
-    const answers = await Promise.all(
-      built.map(({ permissions, entitlements, context }) =>
-        pdp.ask({ ...question, permissions, entitlements, context }),
-      ),
-    )
+    const answers = await Promise.all(round === 0 ? asking : built.map(ask))
     if (answers.some(({ active }) => !active))
       throw new FilterError('the token is not active any more', 'token_invalid')
     const [first] = answers
@@ -65,6 +70,8 @@ export async function keeping(
   }
 }
 
+/** After so many questions other requests get their turn. */
+const IN_TURN = 8
 const ROUNDS_MAX = 2
 
 /** An item that the PDP could not decide about is hidden, unless it could decide about nothing. */

@@ -1,10 +1,10 @@
-/** The rule by which an answer of a service shows only the items that its reader may see. */
+/** The rule of a route that shows its reader only some items of an answer. */
 import type { Check } from './checks.ts'
 import type { Source } from './template.ts'
 
 export type AnswerRule = {
   readonly each: Each
-  /** Of each item; it may read `{item.id}`. */
+  /** The check for each item; it may read `{item.id}`. */
   readonly keep: Check
   /** Members of the document that tell of the items that are left out, each as names from the outermost. */
   readonly forget: readonly (readonly string[])[]
@@ -33,7 +33,7 @@ export function parseMember(text: string): readonly string[] | null {
   return root === '$' && names.length <= DEPTH_MAX && names.every((name) => NAME.test(name)) ? names : null
 }
 
-/** For people. */
+/** The text of a rule for people. */
 export const eachText = (each: Each): string =>
   each.kind === 'document'
     ? `$${each.path.map((name) => `.${name}`).join('')}[*]`

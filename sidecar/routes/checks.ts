@@ -90,13 +90,14 @@ export function buildQuestions(
 export function buildItemQuestions({ check, context }: Asking, items: readonly CheckValues[]): Questions {
   const permissions: PermissionQuestion[] = []
   const entitlements: string[] = []
+  const places = new Map<string, number>()
   let read: ReadContext | null = null
   const parts = items.map((values) => {
     const contextOf = (): ReadContext => {
       read ??= readContext(context, values)
       return read
     }
-    return build(check, { values, permissions, entitlements, contextOf }).evaluate
+    return build(check, { values, permissions, entitlements, places, contextOf }).evaluate
   })
   return { permissions, entitlements, context: read === null ? '' : contextText(read), evaluate: HOLDS.evaluate, parts }
 }
@@ -129,6 +130,8 @@ type Building = {
   readonly values: CheckValues
   readonly permissions: PermissionQuestion[]
   readonly entitlements: string[]
+  /** Where each question is, when there are many; absent: they are few. */
+  readonly places?: Map<string, number>
   /** Throws RequestError. Only questions need it. */
   readonly contextOf: () => ReadContext
 }
@@ -236,16 +239,18 @@ function buildAny(of: readonly Check[], building: Building): Built {
   return { evaluate: (answer) => evaluateAny(parts, answer), fails: built.every(({ fails }) => fails) }
 }
 
-function ask({ permissions, contextOf }: Building, question: PermissionQuestion): Evaluate {
+function ask({ permissions, places, contextOf }: Building, question: PermissionQuestion): Evaluate {
   const context = contextOf()
   if (context.missing !== null) {
     const check = `context.${context.missing}`
     return () => ({ code: 'permission_denied', check, why: 'the token lacks the claim' })
   }
-  const known = permissions.findIndex(
-    ({ relation, resource }) => relation === question.relation && resource === question.resource,
-  )
+  const isThis = ({ relation, resource }: PermissionQuestion): boolean =>
+    relation === question.relation && resource === question.resource
+  const key = places === undefined ? '' : `${question.relation} ${question.resource}`
+  const known = places === undefined ? permissions.findIndex(isThis) : (places.get(key) ?? -1)
   const index = known < 0 ? permissions.push(question) - 1 : known
+  if (known < 0) places?.set(key, index)
   return ({ permissions: results, reasons }) => {
     const result = results[index] ?? 'undecided'
     if (result === 'allowed') return null

@@ -11,6 +11,8 @@ export class HeldAnswers {
   /** As the route file in force says. */
   bytesMax: number = DEFAULT_LIMITS.answersHeldBytes
   #bytes = 0
+  #edits = 0
+  readonly #waiting: (() => void)[] = []
 
   /** False: there is no place for them. */
   take(bytes: number): boolean {
@@ -22,8 +24,21 @@ export class HeldAnswers {
   free(bytes: number): void {
     this.#bytes -= bytes
   }
+
+  /** Edits documents one after the other beyond a few, since each is many times its size while it is read. */
+  async inTurn<T>(edit: () => Promise<T>): Promise<T> {
+    while (this.#edits >= EDITS_MAX) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    this.#edits += 1
+    try {
+      return await edit()
+    } finally {
+      this.#edits -= 1
+      this.#waiting.shift()?.()
+    }
+  }
 }
 
+const EDITS_MAX = 2
 const SUCCESS = { first: 200, last: 299 }
 const NO_CONTENT = 204
 const PARTIAL = 206
@@ -126,9 +141,9 @@ export class FilteredAnswer implements Relay {
     // They may have a digest of the bytes of the service.
     controller.rawTrailers = []
     if (this.#form !== 'document') return void this.#endStream(controller)
-    const editing = this.#edit(this.#taken())
-    if (!(editing instanceof Promise)) return void this.#sendDocument(controller, editing)
+    const bytes = this.#taken()
     this.#parts = []
+    const editing = this.#filtering.held.inTurn(async () => this.#edit(bytes))
     editing.then(
       (text) => void this.#sendDocument(controller, text),
       (err: unknown) => this.#failWith(controller, err),
