@@ -69,7 +69,7 @@ export function createExplainer(file: RouteFile, routing = createRouting(file)):
       const inbound = readInbound(client, { origin, targetCharsMax: targetMax })
       const match = routeRequest(routing, inbound)
       if (match.kind !== 'route') throw unrouted(match)
-      const names = parameterNames(match.route.pattern)
+      const names = [...parameterNames(match.route.pattern), match.route.hostParameter]
       found.route = match.route
       found.parameters = match.parameters.map((value, at) => [names[at] ?? '', value] as const)
       const isGuest = request.as === null && match.route.guests !== null

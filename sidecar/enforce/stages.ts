@@ -213,7 +213,8 @@ export function authenticate(
   if (jkt === null) throw new TokenError('token_invalid', 'the token is not bound to a key')
   // Section 7.2: otherwise a stolen token could be used without its key.
   if (credentials.scheme !== 'dpop') throw new TokenError('token_invalid', 'a bound token was used as a bearer token')
-  const url = `${publicUrlAt(route.host, deps.publicUrl)}${request.target.path}`
+  const host = route.host?.startsWith('*') === true ? request.host.hostname : route.host
+  const url = `${publicUrlAt(host, deps.publicUrl)}${request.target.path}`
   const proof = { proofs: request.proofs, method: request.method, url }
   return deps.verifyProof(proof, { ...claims, jkt }).then(() => withIdentity(verified))
 }

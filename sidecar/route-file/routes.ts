@@ -89,22 +89,21 @@ function parseRoute(
   }
   const [, method = '', hostText = '', path = ''] = match
   if (method === 'CONNECT' || method === 'TRACE') reader.report(keyNode, `${method} cannot be forwarded`)
-  const host = hostText === '' ? null : parseHost(reader, keyNode, hostText)
+  const { host, hostParameter } = hostText === '' ? EVERY_HOST : parseHost(reader, keyNode, hostText)
   const pattern = parsePattern(path)
   if (typeof pattern === 'string') {
     reader.report(keyNode, `the path ${path} ${pattern}`)
     return null
   }
-  const context = { reader, parameters: parameterNames(pattern), rules: defaults.rules }
+  const names = parameterNames(pattern)
+  if (hostParameter !== null && names.includes(hostParameter))
+    reader.report(keyNode, `{${hostParameter}} is in the host and in the path`)
+  const parameters = hostParameter === null ? names : [...names, hostParameter]
+  const context = { reader, parameters, rules: defaults.rules }
   const id = `${method} ${hostText}${path}`
-  if (method === 'MCP') return parseMcp(context, { keyNode, value }, { ...defaults, id, host, pattern })
-  const {
-    check: checkNode,
-    withIdentity,
-    context: contextNode,
-    answer: answerNode,
-    options,
-  } = routeMembers(reader, value, defaults)
+  if (method === 'MCP') return parseMcp(context, { keyNode, value }, { ...defaults, id, host, hostParameter, pattern })
+  const members = routeMembers(reader, value, defaults)
+  const { check: checkNode, withIdentity, context: contextNode, answer: answerNode, options } = members
   const isPublic = withIdentity || isPublicNode(reader.resolve(checkNode))
   const check = isPublic || isNothing(checkNode) ? null : parseCheckNode(context, checkNode, 0)
   if (isNothing(value)) reader.report(keyNode, `${key} has no check`)
@@ -112,19 +111,10 @@ function parseRoute(
   const counted = check === null ? 0 : leavesOf(check)
   if (counted > CHECKS_MAX)
     reader.report(checkNode, `a route may have at most ${CHECKS_MAX} checks, but this one has ${counted}`)
-  if (isPublic && !withIdentity && (options.issuers !== null || options.audience !== null))
-    reader.report(checkNode, 'issuers and audience cannot be used on a public route')
-  if (isPublic && options.tokenFrom !== null) reader.report(keyNode, 'token_from cannot be used on a public route')
-  if (options.tokenFrom !== null && method !== 'GET')
-    reader.report(keyNode, 'token_from needs the method GET, with which pages open connections and event streams')
-  if (isPublic && options.stepUp !== null) reader.report(keyNode, 'step_up cannot be used on a public route')
   const answer =
     answerNode === null ? null : parseAnswer(context, answerNode, { check, method, websocket: options.websocket })
   const asked: Check | null = check === null || answer === null ? check : { kind: 'all', of: [check, answer.keep] }
-  const guestIssue = options.guests === null ? null : issueOfGuests(asked, options)
-  if (guestIssue !== null) reader.report(keyNode, guestIssue)
-  if (options.websocket && method !== 'GET')
-    reader.report(keyNode, 'upgrade needs the method GET (RFC 6455 section 4.1)')
+  for (const issue of misfits(options, { method, isPublic, withIdentity, asked })) reader.report(keyNode, issue)
   const own = parseContext({ ...context, note: (at, source) => noteSource(context, at, source) }, contextNode)
   if (contextNode !== null && (asked === null ? isPublic : !asksPermission(asked)))
     reader.report(
@@ -137,7 +127,8 @@ function parseRoute(
       keyNode,
       'request.path cannot be used with encoded_slash: keep, because %2F could not be distinguished from /',
     )
-  return { ...options, context: wholly, id, host, method, pattern, check, withIdentity, answer, mcp: null }
+  const place = { id, host, hostParameter, method, pattern }
+  return { ...options, ...place, context: wholly, check, withIdentity, answer, mcp: null }
 }
 
 /** Only an answer that has readers can be filtered for them. */
@@ -155,6 +146,30 @@ function parseAnswer(
   return readAnswerRule(reader, node, (at) => parseCheckNode({ ...context, hasItem: true }, at, 0))
 }
 
+/** Options that do nothing on such a route, or not what they say. */
+function misfits(
+  options: RouteOptions,
+  of: {
+    readonly method: string
+    readonly isPublic: boolean
+    readonly withIdentity: boolean
+    readonly asked: Check | null
+  },
+): readonly string[] {
+  const { isPublic, withIdentity, method, asked } = of
+  const isNarrowed = options.issuers !== null || options.audience !== null
+  return [
+    isPublic && !withIdentity && isNarrowed && 'issuers and audience cannot be used on a public route',
+    isPublic && options.tokenFrom !== null && 'token_from cannot be used on a public route',
+    options.tokenFrom !== null &&
+      method !== 'GET' &&
+      'token_from needs the method GET, with which pages open connections and event streams',
+    isPublic && options.stepUp !== null && 'step_up cannot be used on a public route',
+    options.guests !== null && (issueOfGuests(asked, options) ?? false),
+    options.websocket && method !== 'GET' && 'upgrade needs the method GET (RFC 6455 section 4.1)',
+  ].filter((issue) => issue !== false)
+}
+
 function issueOfGuests(check: Check | null, { stepUp, guests }: RouteOptions): string | null {
   if (check === null) return 'guests has no effect on a public route, which everybody may call'
   if (stepUp !== null) return 'guests cannot be used with step_up, because a guest has not signed in'
@@ -165,12 +180,13 @@ function issueOfGuests(check: Check | null, { stepUp, guests }: RouteOptions): s
     : null
 }
 
-type McpPlace = Pick<Route, 'id' | 'host' | 'pattern'> & OptionDefaults & { readonly shared: RouteContext }
+type McpPlace = Pick<Route, 'id' | 'host' | 'hostParameter' | 'pattern'> &
+  OptionDefaults & { readonly shared: RouteContext }
 
 function parseMcp(
   context: Context,
   { keyNode, value }: Pick<Entry, 'keyNode' | 'value'>,
-  { shared, id, host, pattern, ...defaults }: McpPlace,
+  { shared, id, host, hostParameter, pattern, ...defaults }: McpPlace,
 ): Route | null {
   const { reader, parameters } = context
   if (parameters.length > 0 && isScalar(reader.resolve(value))) reader.report(value, `${id} must be a map`)
@@ -194,6 +210,7 @@ function parseMcp(
     context: shared,
     id,
     host,
+    hostParameter,
     method: 'POST',
     pattern,
     check,
@@ -223,15 +240,23 @@ function parseSharedContext(context: Context, node: Node | null): RouteContext {
 const isNothing = (node: Node | null): node is null => node === null || (isScalar(node) && node.value === null)
 const isPublicNode = (node: Node | null): boolean => isScalar(node) && node.value === 'public'
 
-function parseHost(reader: YamlReader, node: Node | null, text: string): string | null {
+const EVERY_HOST: Pick<Route, 'host' | 'hostParameter'> = { host: null, hostParameter: null }
+/** `*.app.example.com` or `{tenant}.app.example.com`. */
+const STARRED = /^(?:\*|\{([A-Za-z][A-Za-z0-9_]*)\})\.(.+)$/
+/** Neither an address, which has no labels, nor a domain of everybody's. */
+const DOMAIN = /^(?:localhost|.*\.(?!\d+\.?$)[^.]+\.?)$/
+
+function parseHost(reader: YamlReader, node: Node | null, text: string): typeof EVERY_HOST {
+  const [, hostParameter = null, rest = null] = STARRED.exec(text) ?? []
   try {
-    const { hostname, port } = parseAuthority(text)
-    if (port === null) return hostname
+    const { hostname, port } = parseAuthority(rest ?? text)
+    if (port === null && rest === null) return { host: hostname, hostParameter }
+    if (port === null && DOMAIN.test(hostname)) return { host: `*.${hostname}`, hostParameter }
   } catch {
     // Reported below with its position.
   }
-  reader.report(node, `${text} must be a host name without a port`)
-  return null
+  reader.report(node, `${text} must be a host name without a port; its first label may be * or a name such as {tenant}`)
+  return EVERY_HOST
 }
 
 /** A route is a check, or a map with `check` and options. */

@@ -110,7 +110,9 @@ function readMcp(
   const kinds = routes.filter((one) => one.mcp !== null && one.method === 'POST' && (route ?? one.id) === one.id)
   const [only] = kinds
   const target =
-    only === undefined ? '' : `${only.host === null ? '' : `http://${only.host}`}${patternText(only.pattern)}`
+    only === undefined
+      ? ''
+      : `${only.host === null ? '' : `http://${only.host.replace('*', 'some')}`}${patternText(only.pattern)}`
   if (body !== null) reader.report(body, 'mcp makes the body: give arguments, or request in place of mcp')
   if (only === undefined || kinds.length > 1)
     reader.report(mcp, 'mcp needs one route of the kind MCP: name it in expect.route')

@@ -4,7 +4,7 @@ import type { Source } from './template.ts'
 
 /** Everything that the route demands of the request and allows it, as text. Values of the path stand for its parameters. */
 export function judgementOf({ route, parameters }: MatchedRoute): string {
-  const { id: _id, host: _host, method: _method, pattern: _pattern, ...demands } = route
+  const { id: _id, host: _host, hostParameter: _label, method: _method, pattern: _pattern, ...demands } = route
   return JSON.stringify(demands, (_name, value: unknown) => {
     if (value instanceof Set) return [...value].sort()
     if (isTemplate(value)) return { ...value, id: filled(value.id, parameters) }

@@ -305,7 +305,8 @@ export function rulesOf({
   })
   const place = (_: string, value: unknown): unknown =>
     typeof value === 'object' && value !== null && 'from' in value && value.from === 'path' && 'index' in value
-      ? places[Number(value.index)]
+      ? // The label of the host comes after them.
+        (places[Number(value.index)] ?? { place: 'host' })
       : value
   const shown: { readonly check: Check | null } & { readonly [name: string]: unknown } = {
     check,

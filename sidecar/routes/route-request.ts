@@ -86,6 +86,8 @@ export function routeRequest(deps: RoutingDeps, request: RoutedRequest): Request
       unknownHostReason(writtenName(namedHost), deps.hosts.names),
     )
   const other = matchRequest(deps.routes, { ...request, host: namedHost })
+  if (match.kind === 'route' && match.route.hostParameter !== null)
+    throw malformed('The Host field and the forwarded host differ, and the route takes a value from the host')
   if (other.kind !== match.kind || (other.kind === 'route' && match.kind === 'route' && other.route !== match.route))
     throw malformed('The Host field and the forwarded host lead to different routes')
   return match

@@ -94,20 +94,20 @@ function tableOver(roots: Roots): RouteTable {
   return {
     hosts: new Set([...roots.keys()].filter((host) => host !== null)),
     match({ host, method, path }) {
-      const root = roots.get(host) ?? shared
+      const root = rootFor(roots, host) ?? shared
       const place = find(root, path, 0)
       if (place === null) return { kind: 'none' }
       const others = asSpecific(root, place, path)
-      if (others.length > 0) return matchSeveral(root, [place, ...others], { method, path })
+      if (others.length > 0) return withLabel(matchSeveral(root, [place, ...others], { method, path }), host)
       const entry = select(place, method)
       if (entry === undefined) return { kind: 'method', allow: allowedMethods([place]) }
       const other = otherRoute(root, { place, entry, method, path })
       if (other !== null) return { kind: 'ambiguous', route: entry.route, other }
-      return { kind: 'route', ...matchedRoute(place, entry, path), alike: NONE }
+      return withLabel({ kind: 'route', ...matchedRoute(place, entry, path), alike: NONE }, host)
     },
     guarded({ host, route, names }) {
       const ours = rulesOf(route)
-      for (const { folded, methods } of (roots.get(host) ?? shared).places) {
+      for (const { folded, methods } of (rootFor(roots, host) ?? shared).places) {
         const mayBegin = names.every((name, at) => {
           const segment = folded.segments[at]
           return segment !== undefined && hasText(segment, name, { mayBeEmpty: true })
@@ -118,6 +118,18 @@ function tableOver(roots: Roots): RouteTable {
       return null
     },
   }
+}
+
+/** The routes of the very host, else those of its name with `*` in place of the first label. */
+const rootFor = (roots: Roots, host: string): Root | undefined =>
+  roots.get(host) ?? roots.get(host.replace(/^[^.]+/, '*'))
+
+/** With the first label of the host as the last value where a route names it. */
+function withLabel(match: Match, host: string): Match {
+  if (match.kind !== 'route' || (match.route.hostParameter === null && match.alike.length === 0)) return match
+  const labelled = (one: MatchedRoute): MatchedRoute =>
+    one.route.hostParameter === null ? one : { ...one, parameters: [...one.parameters, host.split('.', 1)[0] ?? ''] }
+  return { ...match, ...labelled(match), alike: match.alike.map(labelled) }
 }
 
 function rootOf(roots: Roots, host: string | null): Root {

@@ -13,8 +13,10 @@ import type { StepUp } from './step-up.ts'
 export type Route = RouteOptions & {
   /** As written in the file, such as `GET /invoices/{id}`: names the route in logs and metrics. */
   readonly id: string
-  /** Lower case; null: every served host that has no routes of its own. */
+  /** Lower case, perhaps with `*` in place of the first label; null: every served host that has no routes of its own. */
   readonly host: string | null
+  /** The name of the first label of the host, which is the last of the parameters; null: it is no value. */
+  readonly hostParameter: string | null
   /** `*`: every method. */
   readonly method: string
   readonly pattern: Pattern
@@ -32,7 +34,7 @@ export type Guests = { readonly organization: string | null }
 /** A path that is open to some peers under every host. `route` is public, and its pattern is that path. */
 export type OpenPath = { readonly path: string; readonly peers: readonly Network[]; readonly route: Route }
 
-/** `parameters`: by position in the pattern. */
+/** `parameters`: by position in the pattern, then the label of the host where the route names it. */
 export type MatchedRoute = { readonly route: Route; readonly parameters: readonly string[] }
 export type Match =
   /** `alike`: further routes that match and are as specific. They protect the request in the same way. */

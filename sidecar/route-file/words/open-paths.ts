@@ -31,6 +31,7 @@ export function readOpenPaths(reader: YamlReader, node: Node | null, doors: Node
       ...options,
       id: `open_paths ${path}`,
       host: null,
+      hostParameter: null,
       method: 'GET',
       pattern,
       check: null,

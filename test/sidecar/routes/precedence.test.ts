@@ -32,6 +32,7 @@ describe('precedence', () => {
   const routeOf = (text: string): Route => ({
     id: text,
     host: null,
+    hostParameter: null,
     method: 'GET',
     mcp: null,
     pattern: patternOf(text),
