@@ -27,5 +27,5 @@ ENTRYPOINT ["node", "--max-semi-space-size=16", "/app/pdp/bin.js"]
 
 FROM base AS sidecar
 COPY --from=build --chown=0:0 /out/sidecar /app
-EXPOSE 15080 15090
+EXPOSE 15080 15094
 ENTRYPOINT ["node", "--max-old-space-size-percentage=50", "--max-semi-space-size=8", "/app/sidecar/bin.js"]

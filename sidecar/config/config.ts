@@ -35,7 +35,7 @@ export type SidecarConfig = {
 export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
   ['PORTCULLIS_ROUTE_FILE', 'path of the route file (default: portcullis.yaml)'],
   ['PORTCULLIS_SIDECAR_LISTEN', 'host:port of the data port (default: :15080, IPv6 and IPv4)'],
-  ['PORTCULLIS_SIDECAR_ADMIN_LISTEN', 'host:port of /metrics, /startz, /readyz and /livez (default: :15090)'],
+  ['PORTCULLIS_SIDECAR_ADMIN_LISTEN', 'host:port of /metrics, /startz, /readyz and /livez (default: :15094)'],
   ['PORTCULLIS_SIDECAR_CONTROL', 'path of the Unix socket for `drain` and `withdraw` (default: none)'],
   [
     'PORTCULLIS_DPOP_NONCE_SECRET',
@@ -96,7 +96,7 @@ function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
       controlPath: reader.text('PORTCULLIS_SIDECAR_CONTROL'),
       filePath: flags.file ?? filePath ?? 'portcullis.yaml',
       listen: listen ?? { host: ANY_HOST, port: 15_080 },
-      adminListen: adminListen ?? { host: ANY_HOST, port: 15_090 },
+      adminListen: adminListen ?? { host: ANY_HOST, port: 15_094 },
       logLevel: reader.parsed('PORTCULLIS_LOG_LEVEL', oneOf(LOG_LEVELS)) ?? 'info',
     }
   })

@@ -55,7 +55,7 @@ export function addGatewayCommands(program: Command, io: Io): void {
     )
     .requiredOption('--url <url>', 'the gateway, such as https://app.example.com')
     .requiredOption('-f, --file <path>', 'the route file')
-    .option('--admin <url...>', 'the admin port of each sidecar that the gateway asks', ['http://127.0.0.1:15090'])
+    .option('--admin <url...>', 'the admin port of each sidecar that the gateway asks', ['http://127.0.0.1:15094'])
     .option('--token <file>', 'a file with an access token that is valid and holds nothing (- means standard input)')
     .option('--door-stopped', 'the second run, when you have stopped the sidecar: no guarded request may get through')
     .option('--all-methods', 'also POST, PUT, PATCH and DELETE, for a test instance')

@@ -53,7 +53,7 @@ export function addInjectorCommands(program: Command, io: Io): void {
       '/etc/portcullis/tls',
     )
     .option('--listen <host:port>', 'address of the webhook (TLS 1.3)', ':15443')
-    .option('--admin-listen <host:port>', 'address of metrics and probes', ':15090')
+    .option('--admin-listen <host:port>', 'address of metrics and probes', ':15094')
     .action((options: ServeOptions) => runCommand(() => serve(options, io), io))
   injector
     .command('certificate')

@@ -67,6 +67,31 @@ const TWO = {
   },
 }
 
+describe('during an update', () => {
+  /** As an injector of the version before makes it: the ports of its probes begin at 15090. */
+  const former = (pod: JsonObject): JsonObject =>
+    JSON.parse(JSON.stringify(pod).replaceAll(/\b1509([4-7])\b/g, (_, last: string) => `1509${Number(last) - 4}`))
+
+  test.each([
+    ['one sidecar', {}],
+    ['two sidecars', TWO],
+  ])('%s of the version before passes', async (_what, over) => {
+    for (const namespace of ['invoices', 'payments']) {
+      const answer = await send(namespace, former(forged(over)))
+      expect([answer.status, answer.body.message]).toEqual([201, undefined])
+    }
+  })
+
+  test.each<[what: string, of: Over, change: PatchOperation]>([
+    ['a probe', {}, put(`${SIDECAR}/readinessProbe/httpGet/port`, 15_094)],
+    ['the port', {}, put(`${SIDECAR}/ports/1/containerPort`, 15_094)],
+    ['the second sidecar', TWO, put('/spec/initContainers/1/ports/1/containerPort', 15_095)],
+    ['a port of the app', {}, add('/spec/containers/0/ports/-', { name: 'x', containerPort: 15_091 })],
+  ])('a mixture of both is refused: %s', async (_what, over, change) => {
+    expect((await send('invoices', applyPatch(former(forged(over)), [change]))).status).toBe(422)
+  })
+})
+
 describe('what the injector makes passes', () => {
   test.each([
     ['one sidecar', {}],

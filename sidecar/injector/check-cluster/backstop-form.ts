@@ -30,7 +30,7 @@ export const SETTINGS: readonly string[] = [
 export const BACKSTOP: readonly BackstopRule[] = [
   {
     name: 'pods',
-    form: 'bca3d154aef6a7c9ee01181330b7454d',
+    form: '6ec17b46c548f5e4f7b972cf17e222e6',
     resources: [{ group: '', resource: 'pods', operation: 'CREATE' }],
     everywhere: false,
     without: 'nothing refuses Pods without a sidecar while the injector is down',

@@ -7,7 +7,7 @@ import type { JsonObject } from './json.ts'
 /** Container and volume names with this prefix are reserved for the injector. */
 export const RESERVED = 'portcullis-'
 const DATA_PORT = 15_080
-const ADMIN_PORT = 15_090
+const ADMIN_PORT = 15_094
 /**
  * The program as the Dockerfile starts it; the image's own entry point is not used. Half of the container's memory limit is
  * for long-lived objects, the rest for buffers and code: without the flag, Node would use more than a limit below 512 MB.
@@ -44,7 +44,7 @@ export function sidecarName(index: number): string {
   return index === 0 ? `${RESERVED}sidecar` : `${RESERVED}sidecar-${index + 1}`
 }
 
-/** Data ports 15080 to 15083 and admin ports 15090 to 15093, whether used or not. */
+/** Data ports 15080 to 15083 and admin ports 15094 to 15097, whether used or not. */
 export function isSidecarPort(port: number): boolean {
   return [DATA_PORT, ADMIN_PORT].some((first) => port >= first && port < first + PORTS_COUNT_MAX)
 }

@@ -26,7 +26,7 @@ export function takeOver(
   if (taken !== undefined)
     return deny(
       'port_taken',
-      `port ${taken.port.number} of ${taken.container.name} is reserved for sidecars (15080 to 15083 and 15090 to 15093); choose another`,
+      `port ${taken.port.number} of ${taken.container.name} is reserved for sidecars (15080 to 15083 and 15094 to 15097); choose another`,
     )
   const onNode = ports.find(({ port }) => port.hostPort !== null)
   if (onNode !== undefined)

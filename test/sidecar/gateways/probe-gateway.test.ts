@@ -186,7 +186,7 @@ describe('probe-gateway ends', () => {
       /--url "http:\/\/a\/b" must be an http/,
     ],
     ['with a URL of something else', () => [...usual(), '--url', 'ftp://a'], 64, /--url "ftp:\/\/a" must be an http/],
-    ['with an admin port that is no URL', () => [...usual(), '--admin', ':15090'], 64, /--admin ":15090" must be/],
+    ['with an admin port that is no URL', () => [...usual(), '--admin', ':15094'], 64, /--admin ":15094" must be/],
     [
       'with a token that is not a JWT',
       () => [...usual(), '--token', written('none', 'abc')],

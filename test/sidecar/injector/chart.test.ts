@@ -8,7 +8,13 @@ import { NODE_FLAGS } from '../../../pdp/shared/process/command/node-flags.ts'
 import { SETTINGS as SIDECAR_SETTINGS } from '../../../sidecar/config/config.ts'
 import { PORTS_COUNT_MAX } from '../../../sidecar/injector/pod/annotations.ts'
 import { isObject, type Json, type JsonObject, listAt, objectAt } from '../../../sidecar/injector/pod/json.ts'
-import { ADJUSTABLE, buildSidecars, buildVolumes, COMMAND } from '../../../sidecar/injector/pod/sidecar-container.ts'
+import {
+  ADJUSTABLE,
+  buildSidecars,
+  buildVolumes,
+  COMMAND,
+  isSidecarPort,
+} from '../../../sidecar/injector/pod/sidecar-container.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
 import { INJECTION_ATTACKS } from '../../attacks/kubernetes.ts'
 import { CONFIG } from './pod/pods.ts'
@@ -148,7 +154,7 @@ describe('the backstop', () => {
     expect(read('templates', 'protected-namespaces.yaml')).toContain(
       `$sidecar := list ${sidecars.map((_, at) => at + 1).join(' ')} }}`,
     )
-    for (const { adminPort, dataPort } of sidecars) expect(adminPort - dataPort).toBe(10)
+    for (const { adminPort, dataPort } of sidecars) expect(adminPort - dataPort).toBe(14)
   })
 })
 
@@ -200,3 +206,14 @@ function leavesOf(value: Json, path = ''): readonly string[] {
   if (!isObject(value) || Object.keys(value).length === 0) return [path]
   return Object.entries(value).flatMap(([name, member]) => leavesOf(member, path === '' ? name : `${path}.${name}`))
 }
+
+/** Ports that the sidecars and proxies of other meshes listen on in a Pod, by their documentation. */
+test.each([
+  ['Istio', [15_000, 15_001, 15_004, 15_006, 15_008, 15_020, 15_021, 15_053, 15_090]],
+  ['Linkerd', [4_140, 4_143, 4_190, 4_191]],
+  ['Consul', [8_300, 8_301, 8_500, 8_502, 19_000, 20_000, 20_200, 20_600]],
+  ['Dapr', [3_500, 7_777, 9_090, 50_001, 50_002]],
+  ['Kuma', [9_000, 9_901, 9_902, 15_001, 15_006, 15_010, 15_053]],
+])('no sidecar has a port of %s', (_, ports) => {
+  expect(ports.filter(isSidecarPort)).toEqual([])
+})

@@ -66,11 +66,13 @@ test('in a bundle of two authorities, the one that signed is found', () => {
   expect(other.authority).not.toContain(made.authority)
 })
 
-test('the authority may sign certificates only, the certificate may only be shown by a server', () => {
+test('the authority may sign certificates only, the certificate is for TLS alone', () => {
   const text = (pem: string): string => openssl('x509', '-noout', '-text', '-in', file('one.pem', pem)).output
   expect(text(made.authority)).toMatch(/Key Usage: critical\s+Certificate Sign\n/)
   expect(text(made.certificate)).toMatch(/Key Usage: critical\s+Digital Signature\n/)
-  expect(text(made.certificate)).toMatch(/Extended Key Usage:\s+TLS Web Server Authentication\n/)
+  expect(text(made.certificate)).toMatch(
+    /Extended Key Usage:\s+TLS Web Server Authentication, TLS Web Client Authentication\n/,
+  )
 })
 
 test('no two certificates share a serial number, and each is positive', () => {

@@ -55,14 +55,14 @@ describe('a Service', () => {
     ['without a target, so its own number', { port: 8080 }],
     ["with the name of the app's own port", { port: 80, targetPort: 'app-http' }],
     ['with the number of a sidecar that the Pod does not have', { port: 80, targetPort: 15_081 }],
-    ['with the number of the probes of such a sidecar', { port: 80, targetPort: 15_091 }],
+    ['with the number of the probes of such a sidecar', { port: 80, targetPort: 15_095 }],
   ])('%s leads past the sidecar', (_what, port) => {
     expect(codes(...CLOSED, service('s', port))).toEqual(['service_bypass'])
   })
 
   test.each([
     ["with the sidecar's number", service('s', { port: 80, targetPort: 15_080 })],
-    ["with the number of the sidecar's probes", service('s', { port: 80, targetPort: 15_090 })],
+    ["with the number of the sidecar's probes", service('s', { port: 80, targetPort: 15_094 })],
     ['that selects other Pods', service('s', { port: 80, targetPort: 8080 }, { app: 'other' })],
     ['without a selector', service('s', { port: 80, targetPort: 8080 }, {})],
     [

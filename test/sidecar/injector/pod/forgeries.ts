@@ -25,7 +25,7 @@ export const FORGERIES: readonly (readonly [string, readonly PatchOperation[]])[
   ['a data port over UDP', [put(`${SIDECAR}/ports/0/protocol`, 'UDP')]],
   ['another data port', [put(`${SIDECAR}/ports/0/containerPort`, 15_081)]],
   ['the data port on the node', [add(`${SIDECAR}/ports/0/hostPort`, 80)]],
-  ['the admin port on the node', [add(`${SIDECAR}/ports/1/hostPort`, 15_090)]],
+  ['the admin port on the node', [add(`${SIDECAR}/ports/1/hostPort`, 15_094)]],
   ['an address of the node', [add(`${SIDECAR}/ports/0/hostIP`, '127.0.0.1')]],
   ['no ports', [remove(`${SIDECAR}/ports`)]],
   [
@@ -108,7 +108,7 @@ export const FORGERIES: readonly (readonly [string, readonly PatchOperation[]])[
   ],
   [
     'a container beside it that takes its admin port',
-    [add('/spec/containers/-', { name: 'b', image: 'x', ports: [{ containerPort: 15_090 }] })],
+    [add('/spec/containers/-', { name: 'b', image: 'x', ports: [{ containerPort: 15_094 }] })],
   ],
   [
     'a second sidecar',

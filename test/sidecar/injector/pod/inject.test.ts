@@ -199,11 +199,11 @@ test('each of several ports gets its own sidecar, port pair and route file', () 
   expect(labels.get('portcullis.dev/injected')).toBe('2')
   expect(first?.ports.map((port) => [port.name, port.number])).toEqual([
     ['http', 15_080],
-    ['sidecar-admin', 15_090],
+    ['sidecar-admin', 15_094],
   ])
   expect(second?.ports.map((port) => [port.name, port.number])).toEqual([
     ['grpc', 15_081],
-    ['sidecar-admin-2', 15_091],
+    ['sidecar-admin-2', 15_095],
   ])
   expect(second?.raw.args).toContain('--file=/etc/portcullis/routes/grpc.yaml')
 })

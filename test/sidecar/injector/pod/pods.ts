@@ -48,7 +48,7 @@ const name = mostly(
 const port = fc.record(
   {
     name: fc.option(name, { nil: undefined }),
-    containerPort: mostly(fc.integer({ min: 1, max: 15_079 }), fc.constantFrom(8080, 15_083, 15_090, 15_094)),
+    containerPort: mostly(fc.integer({ min: 1, max: 15_079 }), fc.constantFrom(8080, 15_083, 15_090, 15_094, 15_098)),
     protocol: mostly(fc.constant('TCP'), fc.constant('UDP')),
     hostPort: mostly(fc.constant(0), fc.constant(8080)),
   },
