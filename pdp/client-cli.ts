@@ -12,7 +12,7 @@ import { EXIT } from './tools/commands/errors.ts'
 import { addChangesCommand } from './tools/commands/everyday/changes.ts'
 import { addCompletionCommand } from './tools/commands/everyday/completion.ts'
 import { addDoctorCommand } from './tools/commands/everyday/doctor.ts'
-import { addGrantCommands, addListCommands } from './tools/commands/everyday/grants.ts'
+import { addDelegationCommands, addGrantCommands, addListCommands } from './tools/commands/everyday/grants.ts'
 import { addInvitationCommands } from './tools/commands/everyday/invitations.ts'
 import { addIssuerCommands } from './tools/commands/everyday/issuers.ts'
 import { addLoginCommands } from './tools/commands/everyday/login.ts'
@@ -31,7 +31,7 @@ const GROUPS: { readonly [heading: string]: readonly string[] } = {
   'Ask:': ['check', 'explain', 'list', 'compare'],
   'Begin:': ['setup', 'doctor', 'manifest', 'model', 'types', 'import'],
   'Organizations, people and what they hold:': ['org', 'user', 'member', 'role', 'entitlement', 'tuple', 'changes'],
-  'Programs and other services:': ['client', 'issuer', 'identity-provider', 'stream'],
+  'Programs and other services:': ['client', 'delegation', 'issuer', 'identity-provider', 'stream'],
   'Sign in:': ['login', 'logout', 'whoami', 'token', 'session'],
   'This program:': ['completion', 'help'],
 }
@@ -58,6 +58,7 @@ export async function runClientCli(io: NodeJS.Process): Promise<void> {
   addUserStateCommands(program, io, run)
   addChangesCommand(program, io, run)
   addGrantCommands(program, io, run)
+  addDelegationCommands(program, io, run)
   addInvitationCommands(program, io, run)
   addIssuerCommands(program, io, run)
   addListCommands(program, io, run)

@@ -1,4 +1,6 @@
 /** The stages of a request: each is made from the one before it, and its type says what is known by then. */
+
+import { isObjectId } from '../../pdp/shared/domain/names.ts'
 import { type Credentials, parseAuthorization } from '../../pdp/shared/token/authorization.ts'
 import type { AccessClaims } from '../../pdp/shared/token/claims.ts'
 import type { ProofVerifier } from '../../pdp/shared/token/dpop.ts'
@@ -371,11 +373,20 @@ export function evaluate(
   return satisfies(signIn, route.stepUp, clock()) ? null : { code: 'step_up_required', stepUp: route.stepUp }
 }
 
+/** The client that acts for the subject now (RFC 8693 section 4.1), by the word of our own issuer; null: nobody, or the issuer is another. */
+function actorOf({ all, issuerNames }: AccessClaims): string | null {
+  const act: unknown = issuerNames === undefined ? all.act : null
+  return typeof act === 'object' && act !== null && 'sub' in act && typeof act.sub === 'string' && isObjectId(act.sub)
+    ? act.sub
+    : null
+}
+
 const identityOf = (claims: AccessClaims, subjectType: Identity['subjectType']): Identity => ({
   subject: claims.subject,
   subjectType,
   organization: claims.organization,
   client: claims.clientId,
+  actor: actorOf(claims),
   issuer: claims.issuer,
   scopes: claims.scopes,
   claims: claims.issuerNames?.claims ?? claims.all,

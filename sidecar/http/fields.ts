@@ -91,6 +91,8 @@ export type Identity = {
   readonly subjectType: 'user' | 'service'
   readonly organization: string | null
   readonly client: string
+  /** The client that acts for the subject by an exchanged token; null: none does. */
+  readonly actor: string | null
   /** The issuer of the access token. */
   readonly issuer: string
   readonly scopes: ReadonlySet<string>
@@ -134,6 +136,7 @@ export function upstreamFields(options: {
 function pushIdentity(fields: string[], identity: Identity): void {
   fields.push('x-auth-subject', identity.subject, 'x-auth-subject-type', identity.subjectType)
   fields.push('x-auth-client', identity.client, 'x-auth-issuer', identity.issuer)
+  if (identity.actor !== null) fields.push('x-auth-actor', identity.actor)
   if (identity.organization !== null) fields.push('x-auth-organization', identity.organization)
   if (identity.scopes.size > 0) fields.push('x-auth-scope', [...identity.scopes].join(' '))
 }

@@ -33,6 +33,7 @@ export const OWN_FIELDS = [
   'x-auth-subject',
   'x-auth-subject-type',
   'x-auth-client',
+  'x-auth-actor',
   'x-auth-issuer',
   'x-auth-organization',
   'x-auth-scope',

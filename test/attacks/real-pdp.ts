@@ -92,6 +92,7 @@ async function recognize(token: string): Promise<TokenState> {
     audiences: [aud].flat(),
     jkt: null,
     revocationKeys: [],
+    actors: [],
     jti: 'attack',
     grantId: null,
     issuedAtMs: 0,

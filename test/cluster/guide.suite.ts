@@ -129,7 +129,7 @@ test('closes the way around, and says so', () => {
 test('replaces the certificate while Pods go on being made', async () => {
   const [commands = ''] = commandsOf('Upgrade')
   const [before = '', after = ''] = commands.split(/(?<=^kubectl apply.*\n)/m)
-  expect(after).toContain('new-ca.pem')
+  expect(after).toContain('new-pdp-secret.yaml')
   run(before)
   await takeCertificate()
   await until(async () => {

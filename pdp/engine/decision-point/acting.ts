@@ -2,36 +2,57 @@
  * Delegation: what an actor does for a subject (RFC 8693 section 4.1) is allowed where the subject may, the actor may, and the
  * subject lets it act. All three are read at the moment of the question.
  */
-import type { DecideRequest, Reason } from '../../shared/domain/decision.ts'
+import type { Actor, DecideRequest, Reason } from '../../shared/domain/decision.ts'
 import { REASONS } from '../../shared/domain/reasons.ts'
-import { subjectName } from '../../shared/domain/subjects.ts'
+import { ACTS_FOR, subjectName } from '../../shared/domain/subjects.ts'
 import type { ModelCompiler } from '../decide/models/known-models.ts'
 import type { Slice, Steps } from '../decide/slices.ts'
-import { FALSE, type Truth, UNKNOWN, type View } from '../decide/view.ts'
+import { FALSE, UNKNOWN, type View } from '../decide/view.ts'
 import { answerAll } from './all-checks.ts'
 import type { CheckOutcome } from './results.ts'
 
-/** `service:bot#acts_for@user:alice` says that the client bot may act for Alice in the organization of the tuple. */
-export const ACTS_FOR = 'acts_for'
-
 type All = Parameters<typeof answerAll>[3]
+
+/**
+ * The actors that count, the one who acts now first; empty: the subject alone counts. Where the manifests are not loaded yet, those of the token
+ * are taken, so that what they need is loaded, too.
+ */
+export function actorsOf(
+  { actor, actors = [], audiences = [] }: DecideRequest,
+  view: View,
+  app: string | null,
+): readonly Actor[] {
+  if (actor !== undefined) return [actor]
+  if (actors.length === 0) return actors
+  const manifests = view.manifests()
+  if (manifests === undefined) return actors
+  const owner =
+    manifests.find((manifest) => manifest.audiences.some((name) => audiences.includes(name))) ??
+    manifests.find((manifest) => manifest.app === app)
+  return owner?.actors === 'both' ? actors : []
+}
 
 /** As answerAll, for an actor. `held`: the view in which the groups of the subject's token count; they are not the actor's. */
 export function* answerActing(
   slice: Slice,
-  { stored, held }: { readonly stored: View; readonly held: View },
+  { stored, held: view }: { readonly stored: View; readonly held: View },
   compile: ModelCompiler,
-  { all, actor }: { readonly all: All; readonly actor: NonNullable<DecideRequest['actor']> },
+  { all, actors }: { readonly all: All; readonly actors: readonly [Actor, ...Actor[]] },
 ): Steps<readonly CheckOutcome[] | undefined> {
   const { organization, subject } = all.asked
-  const name = subjectName(actor)
-  const link = `${name}#${ACTS_FOR}@${subject}`
+  const [name = '', ...others] = actors.map(subjectName)
   // All are evaluated before giving up for want of rows, so that one load brings what each needs.
-  const stands = isWithout(all, name) ? FALSE : stored.has(organization, name, ACTS_FOR, subject)
-  const theirs = yield* answerAll(slice, held, compile, all)
+  // Of a chain each must stand, although only the last one's rights count.
+  const links = [name, ...others].map((one) => ({
+    link: `${one}#${ACTS_FOR}@${subject}`,
+    stands: isWithout(all, one) ? FALSE : stored.has(organization, one, ACTS_FOR, subject),
+  }))
+  const theirs = yield* answerAll(slice, view, compile, all)
   const own = yield* answerAll(slice, stored, compile, { ...all, asked: { ...all.asked, subject: name } })
-  if (theirs === undefined || own === undefined || stands === UNKNOWN) return undefined
-  return theirs.map((outcome, i) => both({ subject: outcome, actor: own[i], stands, link }))
+  if (theirs === undefined || own === undefined || links.some(({ stands }) => stands === UNKNOWN)) return undefined
+  const missing = links.find(({ stands }) => stands === FALSE)?.link ?? null
+  const held = links.map(({ link }) => link)
+  return theirs.map((outcome, i) => both({ subject: outcome, actor: own[i], missing, held }))
 }
 
 /** The question asks what would be without the link. */
@@ -42,19 +63,19 @@ const isWithout = ({ asked, withoutTuples }: All, name: string): boolean =>
 function both(of: {
   readonly subject: CheckOutcome
   readonly actor: CheckOutcome | undefined
-  readonly stands: Truth
-  readonly link: string
+  readonly missing: string | null
+  readonly held: readonly string[]
 }): CheckOutcome {
-  const { subject, actor, stands, link } = of
+  const { subject, actor, missing, held } = of
   if ('undecided' in subject || !subject.allowed) return subject
   const path = subject.reason?.path ?? []
-  if (stands === FALSE) return denied('delegation_missing', subject.reason, { path: [], missing: [link] })
+  if (missing !== null) return denied('delegation_missing', subject.reason, { path: [], missing: [missing] })
   if (actor === undefined || 'undecided' in actor) return actor ?? denied('actor_denied', subject.reason, undefined)
   if (!actor.allowed) return denied('actor_denied', subject.reason, actor.reason)
   if (subject.reason === undefined) return subject
   return {
     ...subject,
-    reason: { ...subject.reason, path: [...path, { tuple: link }, ...(actor.reason?.path ?? [])] },
+    reason: { ...subject.reason, path: [...path, ...held.map((tuple) => ({ tuple })), ...(actor.reason?.path ?? [])] },
   }
 }
 

@@ -14,7 +14,7 @@ import type { EventLoopTurns } from '../store/cache/event-loop-turns.ts'
 import type { Fresh, Question, SnapshotEvaluator } from '../store/cache/question.ts'
 import type { Store } from '../store/contract.ts'
 import type { EntitlementCache } from '../store/entitlements/cache.ts'
-import { answerActing } from './acting.ts'
+import { actorsOf, answerActing } from './acting.ts'
 import { answerAll } from './all-checks.ts'
 import { entitlementResults, NO_ENTITLEMENTS } from './entitlement-results.ts'
 import type { PdpOptions } from './options.ts'
@@ -76,11 +76,11 @@ function* evaluation(of: {
   const revoked = isRevoked(stored, request)
   const { memberships } = request
   const view = memberships === undefined ? stored : new TokenMembershipView(stored, all.asked.subject, memberships)
-  const { actor } = request
+  const [actor, ...through] = actorsOf(request, stored, all.asked.app)
   const answers =
     actor === undefined
       ? yield* answerAll(slice, view, parts.compile, all)
-      : yield* answerActing(slice, { stored, held: view }, parts.compile, { all, actor })
+      : yield* answerActing(slice, { stored, held: view }, parts.compile, { all, actors: [actor, ...through] })
   return revoked === undefined || answers === undefined ? undefined : { revoked, answers }
 }
 

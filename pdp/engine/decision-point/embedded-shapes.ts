@@ -120,6 +120,7 @@ export const MANIFEST: Shapes = [
       permissions: optional(mapOf(label, `must be an object of at most ${ITEMS_MAX} permissions`, ITEMS_MAX)),
       roles: optional(mapOf(ROLE, `must be an object of at most ${ITEMS_MAX} roles`, ITEMS_MAX)),
       model: nullable(text),
+      actors: optional(oneOf(['subject', 'both'])),
     }),
   ],
   BY,

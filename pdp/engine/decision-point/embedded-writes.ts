@@ -51,8 +51,9 @@ export function embeddedWrites(deps: Deps): Writes {
       return { revision: position.revision, changed }
     }),
     putManifest: writing(MANIFEST, async (app, input, by) => {
-      const { audiences = [], permissions = {}, roles = {}, model = null } = input
-      const prepared = await prepareManifest(store, { app, audiences, permissions, roles, model })
+      const { audiences = [], permissions = {}, roles = {}, model = null, actors } = input
+      const declared = { app, audiences, permissions, roles, model, ...(actors === 'both' && { actors }) }
+      const prepared = await prepareManifest(store, declared)
       const { manifest } = prepared
       return locked(store, { logs: [ENVIRONMENT], lengthy: true }, async (at) => {
         await requireAcceptable(at, prepared)

@@ -27,7 +27,7 @@ export type ProviderDeps = Omit<AdapterDeps, 'redemption'> & {
   readonly issuer: string
   readonly keys: SigningKeys
   readonly masterKeys: MasterKeys
-  readonly pdp: Pick<Pdp, 'ancestors'>
+  readonly pdp: Pick<Pdp, 'ancestors' | 'decide'>
   readonly bindings: Bindings
   readonly resources: Resources
   readonly readClaimSources: ReadClaimSources

@@ -1,6 +1,6 @@
 /** Adds our claims to a token while oidc-provider mints it, and makes the record that keeps it revocable afterwards. */
 import { type Account, type Adapter, type AdapterPayload, type Client, errors } from 'oidc-provider'
-import type { Pdp } from '../../shared/domain/decision.ts'
+import type { Actor, Pdp, Subject } from '../../shared/domain/decision.ts'
 import type { JsonObject } from '../../shared/domain/json.ts'
 import type { Log } from '../../shared/process/log.ts'
 import type { IsSignedIn } from '../issuer/sign-in-validity.ts'
@@ -9,6 +9,7 @@ import type { ReadClaimSources } from '../issuer/tokens/claim-sources.ts'
 import { accessTokenClaims, type ClaimSources, idTokenClaims } from '../issuer/tokens/claims.ts'
 import type { Resources } from '../issuer/tokens/resources.ts'
 import type { TokenHook } from '../issuer/tokens/token-hook.ts'
+import { actorsIn } from '../issuer/tokens/token-record.ts'
 import { type Context, type Minted, readToken, requireClient, type Token, type TokenSource } from '../oauth/request.ts'
 import { splitScope } from '../oauth/scopes.ts'
 
@@ -16,7 +17,7 @@ export type MintDeps = {
   readonly issuer: string
   readonly bindings: Bindings
   readonly isSignedIn: IsSignedIn
-  readonly pdp: Pick<Pdp, 'ancestors'>
+  readonly pdp: Pick<Pdp, 'ancestors' | 'decide'>
   readonly resources: Resources
   readonly readClaimSources: ReadClaimSources
   readonly hook: Pick<TokenHook, 'claims'>
@@ -83,7 +84,9 @@ export function createMint(deps: MintDeps): Mint {
         }),
       ])
       claimSourcesOf.set(minting, sources)
-      const { claims, leftOut } = accessTokenClaims(sources, added)
+      const actors = actorsIn(provenance.act)
+      const held = await delegatedPermissions(deps.pdp, { sources, subject, organization, actors, audience: token.aud })
+      const { claims, leftOut } = accessTokenClaims(held, added)
       for (const what of leftOut) log.warn({ event: `${what}_left_out`, organization, jti: token.jti })
       return provenance.act === undefined ? claims : { ...claims, act: provenance.act }
     },
@@ -110,6 +113,27 @@ export function createMint(deps: MintDeps): Mint {
       }
     },
   }
+}
+
+/** As a decision would have it: of a token that acts for a person, the permissions that both have, where the app says so. */
+async function delegatedPermissions(
+  pdp: Pick<Pdp, 'decide'>,
+  of: {
+    readonly sources: ClaimSources
+    readonly subject: Subject
+    readonly organization: string | null
+    readonly actors: readonly Actor[]
+    readonly audience: string
+  },
+): Promise<ClaimSources> {
+  const { sources, subject, organization, actors, audience } = of
+  const { permissions } = sources.held
+  if (actors.length === 0 || organization === null || permissions.length === 0) return sources
+  const resource = `organization:${organization}`
+  const asked = permissions.map((relation) => ({ relation, resource }))
+  const decision = await pdp.decide({ organization, subject, actors, audiences: [audience], permissions: asked })
+  const held = permissions.filter((_, at) => decision.permissions[at]?.allowed === true)
+  return { ...sources, held: { ...sources.held, permissions: held } }
 }
 
 async function bindingOf(bindings: Bindings, token: Minted): Promise<Binding | null> {

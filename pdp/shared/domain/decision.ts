@@ -73,6 +73,8 @@ export type RevocationQuestion = {
   readonly issuedAtMs?: number
 }
 
+/** A client that acts for a subject. */
+export type Actor = { readonly type: 'service'; readonly id: string }
 /**
  * Up to 256 checks and 256 entitlements that are answered at one moment.
  *
@@ -94,7 +96,12 @@ export type DecideRequest = RevocationQuestion & {
    * A client that acts for the subject (RFC 8693 section 4.1): allowed is what both may, while the tuple
    * `service:<id>#acts_for@<subject>` stands in the organization. Entitlements are the organization's, whoever asks.
    */
-  readonly actor?: { readonly type: 'service'; readonly id: string }
+  readonly actor?: Actor
+  /**
+   * Those who act by the bearer's token, the one who acts now first (RFC 8693 section 4.1). They count where the app that owns the
+   * audience says so in its manifest (`actors: both`): as `actor`, while the subject lets each of them act.
+   */
+  readonly actors?: readonly Actor[]
   readonly permissions?: readonly PermissionCheck[]
   readonly entitlements?: readonly string[]
   /** The app whose roles answer permission keys on `organization:<O>`; default: createPdp's. Null for none. */

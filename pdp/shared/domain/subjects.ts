@@ -33,3 +33,10 @@ export const isAskedSubject = ({ type, id, relation }: AskedSubject): boolean =>
 /** A person or a client by itself, of whom the directory knows. */
 export const isBearer = (subject: AskedSubject): subject is Subject =>
   (subject.type === 'user' || subject.type === 'service') && subject.relation === undefined && subject.id !== '*'
+
+/** Delegation, a person lets a client act (RFC 8693 section 4.1), is a tuple of the organization: `service:bot#acts_for@user:alice`. */
+export const ACTS_FOR = 'acts_for'
+
+/** Whoever writes relationships may not write it for somebody else: it gives a client what that person has. */
+export const isDelegation = ({ object, relation }: { readonly object: string; readonly relation: string }): boolean =>
+  relation === ACTS_FOR && object.startsWith('service:')

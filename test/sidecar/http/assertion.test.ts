@@ -24,6 +24,7 @@ const IDENTITY: Identity = {
   subjectType: 'user',
   organization: null,
   client: 'c',
+  actor: null,
   issuer: 'https://as.test',
   scopes: new Set(),
   claims: {},

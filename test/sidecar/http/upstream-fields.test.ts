@@ -9,6 +9,7 @@ const IDENTITY: Identity = {
   claims: {},
   organization: 'acme',
   client: 'web',
+  actor: null,
   issuer: 'https://id.test',
   scopes: new Set(['docs:read', 'docs:write']),
 }

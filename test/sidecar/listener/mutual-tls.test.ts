@@ -230,6 +230,7 @@ const ALICE = {
   clientId: 'c1',
   app: null,
   revocationKeys: [],
+  actors: [],
   scopes: new Set<string>(),
   audiences: ['https://app.test'],
   jkt: null,

@@ -157,6 +157,7 @@ function stateOf(record: TokenRecord, app: string | null): TokenState {
     authTime: record.authTime,
     app,
     revocationKeys: revocationKeysOf(record),
+    actors: record.actors,
     ...(memberships !== undefined && { memberships }),
     ...(recheckAtMs !== undefined && { recheckAtMs }),
   }

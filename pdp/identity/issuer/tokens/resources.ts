@@ -2,26 +2,30 @@
 
 import type { Store } from '../../../engine/store/contract.ts'
 import { ENVIRONMENT, type JournalPosition } from '../../../shared/domain/journal.ts'
+import type { Manifest } from '../../../shared/domain/manifest.ts'
 
+type Owners = ReadonlyMap<string, Manifest>
 export type Resources = {
   /** The app that currently declares the audience; null: no app. Throws PdpError `store_unavailable`. */
   owner(audience: string): Promise<string | null>
+  /** Whether that app says `actors: both`: a client may act there for a person who lets it. */
+  needsDelegation(audience: string): Promise<boolean>
 }
 
 export function createResources(store: Pick<Store, 'vector' | 'rows'>): Resources {
-  let held: { position: JournalPosition; owners: ReadonlyMap<string, string> } | null = null
+  let held: { position: JournalPosition; owners: Owners } | null = null
 
   /** Read again when the environment's log has changed, so it is always the content at the log's position. */
-  async function owners(): Promise<ReadonlyMap<string, string>> {
+  async function owners(): Promise<Owners> {
     const now = (await store.vector([ENVIRONMENT])).logs.get(ENVIRONMENT)
     if (held !== null && now?.revision === held.position.revision && now.writeId === held.position.writeId) {
       return held.owners
     }
     const { vector, rows } = await store.rows([ENVIRONMENT], [{ log: ENVIRONMENT, kind: 'manifests' }])
-    const read = new Map<string, string>()
+    const read = new Map<string, Manifest>()
     for (const row of rows) {
       if (row.key.kind !== 'manifests' || !('manifests' in row)) continue
-      for (const { app, audiences } of row.manifests) for (const audience of audiences) read.set(audience, app)
+      for (const manifest of row.manifests) for (const audience of manifest.audiences) read.set(audience, manifest)
     }
     const position = vector.logs.get(ENVIRONMENT)
     if (position !== undefined) held = { position, owners: read }
@@ -30,7 +34,10 @@ export function createResources(store: Pick<Store, 'vector' | 'rows'>): Resource
 
   return {
     async owner(audience) {
-      return (await owners()).get(audience) ?? null
+      return (await owners()).get(audience)?.app ?? null
+    },
+    async needsDelegation(audience) {
+      return (await owners()).get(audience)?.actors === 'both'
     },
   }
 }

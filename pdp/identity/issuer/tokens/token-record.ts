@@ -2,6 +2,8 @@
 import type { Queries } from '../../../engine/store/directory.ts'
 import { type TokenOrigin, tokenOrigin } from '../../../engine/store/token-origin.ts'
 import { BoundedMap } from '../../../shared/base/bounded-map.ts'
+import type { Actor } from '../../../shared/domain/decision.ts'
+import { isJsonObject } from '../../../shared/domain/json.ts'
 import type { AccessClaims } from '../../../shared/token/claims.ts'
 import { TokenError, type TokenErrorCode } from '../../../shared/token/errors.ts'
 import type { TokenVerifier } from '../../../shared/token/verify.ts'
@@ -70,6 +72,17 @@ function toRecord(claims: AccessClaims, origin: TokenOrigin): TokenRecord | null
     userId: isService ? null : claims.subject,
     digest: claims.digest,
     act: claims.all.act,
+    actors: actorsIn(claims.all.act),
     externalIssuer: null,
   }
 }
+
+/** RFC 8693 section 4.1: the outermost acts now, those within acted before it. */
+export function actorsIn(act: unknown): readonly Actor[] {
+  const actors: Actor[] = []
+  for (let at: unknown = act; isJsonObject(at) && typeof at.sub === 'string'; at = at.act)
+    actors.push({ type: 'service', id: at.sub })
+  return actors.length === 0 ? NO_ACTORS : actors
+}
+
+export const NO_ACTORS: readonly Actor[] = []

@@ -1,5 +1,5 @@
 /** The rest of the PDP may know this about a presented access token. */
-import type { Subject, TokenMemberships } from '../../../shared/domain/decision.ts'
+import type { Actor, Subject, TokenMemberships } from '../../../shared/domain/decision.ts'
 
 /** The immutable facts of a token. Whether it is revoked is checked separately (`isRevoked`). */
 export type TokenRecord = {
@@ -32,6 +32,8 @@ export type TokenRecord = {
   readonly digest: string
   /** RFC 8693 section 4.1: the `act` claim, who acts for the subject. */
   readonly act: unknown
+  /** The clients of the `act` claim, the one who acts now first. */
+  readonly actors: readonly Actor[]
   /** The external issuer; null for our own tokens. Tokens of external issuers are valid only for decisions. */
   readonly externalIssuer: string | null
   /** Keys of the token log by which the external issuer ends the token; none for our own tokens. */
@@ -60,6 +62,7 @@ export type TokenState =
       | 'acr'
       | 'authTime'
       | 'memberships'
+      | 'actors'
       | 'recheckAtMs'
     > & {
       readonly active: true

@@ -8,7 +8,7 @@ import type { TokenRecord } from '../../issuer/tokens/token-state.ts'
 
 export type ExchangePolicyDeps = {
   readonly directory: Pick<Directory, 'client'>
-  readonly resources: Pick<Resources, 'owner'>
+  readonly resources: Resources
   readonly pdp: Pick<Pdp, 'ancestors'>
 }
 export type Exchange = { readonly client: Client; readonly subject: TokenRecord; readonly resource: string }

@@ -9,8 +9,10 @@ import {
 } from 'oidc-provider/lib/helpers/grants.js'
 import type { Pdp } from '../../../shared/domain/decision.ts'
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts'
+import { ACTS_FOR } from '../../../shared/domain/subjects.ts'
 import { type Bindings, mayActIn, mayKnow } from '../../issuer/tokens/bindings.ts'
 import type { Introspection } from '../../issuer/tokens/introspection.ts'
+import { actorsIn } from '../../issuer/tokens/token-record.ts'
 import type { TokenRecord } from '../../issuer/tokens/token-state.ts'
 import { type Params, paramsOf } from '../../oauth/request.ts'
 import { refusedScope, splitScope } from '../../oauth/scopes.ts'
@@ -42,7 +44,7 @@ export type ExchangeDeps = ExchangePolicyDeps & {
   readonly introspection: Pick<Introspection, 'record' | 'isRevoked'>
   readonly bindings: Bindings
   readonly consent: Consent
-  readonly pdp: Pick<Pdp, 'ancestors'>
+  readonly pdp: Pick<Pdp, 'ancestors' | 'decide'>
   readonly mint: Mint
   readonly clock: () => number
 }
@@ -67,18 +69,21 @@ export function tokenExchangeGrant(deps: ExchangeDeps): (ctx: TokenEndpointGrant
     await requireExchange(deps, { client, subject, resource: resource.identifier() })
     const scope = narrowedScope({ client, subject, asked: params.scope, atResource: resource.scopes })
     const organization = await organizationOf(deps, { client, subject, asked: params.organization })
+    const acting = actingFor(subject, { client: client.clientId, actor: actor?.subject.id ?? null })
+    const untilMs = await delegatedUntil(deps, { subject, organization, acting, audience: resource.identifier() })
     const grantId = await childGrant(deps, { client, subject, organization, resource: resource.identifier(), scope })
 
     const token = new provider.AccessToken({ accountId: subject.subject.id, client, grantId, gty: 'token_exchange' })
     token.resourceServer = resource
     token.scope = scope
-    // The child never outlives its parent, so exchanging again and again gains no time.
-    token.expiresIn = Math.max(1, Math.min(token.expiration, Math.floor((subject.expiresAtMs - deps.clock()) / 1_000)))
+    // The child outlives neither its parent, so that exchanging again and again gains no time, nor the delegation.
+    const endsAtMs = Math.min(subject.expiresAtMs, untilMs ?? subject.expiresAtMs)
+    token.expiresIn = Math.max(1, Math.min(token.expiration, Math.floor((endsAtMs - deps.clock()) / 1_000)))
     if (proof !== undefined) token.setThumbprint('jkt', proof.thumbprint)
     mint.describe(token, {
       acr: subject.acr,
       authTime: subject.authTime,
-      ...(actor === null ? inherited(subject) : { act: { sub: actor.subject.id, ...inherited(subject) } }),
+      ...acting,
     })
     ctx.oidc.entity('AccessToken', token)
     const accessToken = await token.save()
@@ -193,7 +198,42 @@ async function childGrant(
   return grantId
 }
 
-/** RFC 8693 section 4.1: earlier actors are nested, the outermost is the current one. */
+/**
+ * RFC 8693 section 4.1: earlier actors are nested, the outermost is the current one. A client that leaves its `actor_token` out acts
+ * all the same, unless the subject_token was its own.
+ */
+function actingFor(
+  subject: TokenRecord,
+  { client, actor }: { readonly client: string; readonly actor: string | null },
+): { act?: JsonObject } {
+  const current = actor ?? (client === subject.clientId ? null : client)
+  return current === null ? inherited(subject) : { act: { sub: current, ...inherited(subject) } }
+}
+
+/**
+ * When the delegations end by which the new token's actors act, in milliseconds since the epoch; null: never, or the app needs none.
+ * Throws when one does not stand: the token would be good for nothing.
+ */
+async function delegatedUntil(
+  { pdp, resources }: ExchangeDeps,
+  of: {
+    readonly subject: TokenRecord
+    readonly organization: string | null
+    readonly acting: { readonly act?: JsonObject }
+    readonly audience: string
+  },
+): Promise<number | null> {
+  const actors = actorsIn(of.acting.act)
+  const { organization } = of
+  if (actors.length === 0 || organization === null || !(await resources.needsDelegation(of.audience))) return null
+  const permissions = actors.map(({ id }) => ({ relation: ACTS_FOR, resource: `service:${id}` }))
+  const decision = await pdp.decide({ organization, subject: of.subject.subject, permissions })
+  const missing = actors.find((_, at) => decision.permissions[at]?.allowed !== true)
+  if (missing !== undefined)
+    throw new errors.InvalidRequest(`the person has not let the client ${missing.id} act in ${organization}`)
+  return decision.validUntilMs
+}
+
 function inherited({ act }: TokenRecord): { act?: JsonObject } {
   return isJsonObject(act) ? { act } : {}
 }

@@ -74,6 +74,7 @@ function summaryOf(before: Manifest | null, after: Manifest): string {
     ...declared('permission', before.permissions, after.permissions),
     ...declared('role', before.roles, after.roles),
     ...(String(before.audiences) === String(after.audiences) ? [] : ['audiences']),
+    ...(before.actors === after.actors ? [] : ['actors']),
   ]
   return parts.join(', ') || 'nothing'
 }

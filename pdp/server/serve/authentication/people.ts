@@ -105,6 +105,7 @@ export function tokenOfSubject(
     acr: null,
     authTime: null,
     revocationKeys: [],
+    actors: [],
     app: null,
   }
 }

@@ -74,9 +74,28 @@ export async function searchResources(deps: SearchDeps, asker: Asker, body: unkn
     )
   const relation = relationOf(action, type)
   if (organization === null || subject === null || !isType(type) || relation === null) return NOTHING
-  return listed(page, (at) =>
-    deps.pdp.listResources({ ...at, ...context, organization, subject, type, relation, app: token.app }),
-  )
+  return listed(page, async (at) => {
+    const found = await deps.pdp.listResources({
+      ...at,
+      ...context,
+      organization,
+      subject,
+      type,
+      relation,
+      app: token.app,
+    })
+    if (!isSame(subject, token.subject) || token.actors.length === 0) return found
+    // The list is that of the person alone.
+    const { actors, audiences, app } = token
+    const asking = { ...context, organization, subject, actors, audiences, app }
+    const kept = await Promise.all(
+      found.items.map(async (resource) => {
+        const { permissions } = await deps.pdp.decide({ ...asking, permissions: [{ relation, resource }] })
+        return permissions[0]?.allowed === true
+      }),
+    )
+    return { ...found, items: found.items.filter((_, at) => kept[at] === true) }
+  })
 }
 
 /** Which relations, or permission keys, the subject has on the resource. Throws RequestProblem and PdpError. */
@@ -216,6 +235,7 @@ function decideAll(
         audiences: token.audiences,
         // They are the bearer's, and nobody else's.
         ...(isSame(subject, token.subject) && token.memberships !== undefined && { memberships: token.memberships }),
+        ...(isSame(subject, token.subject) && token.actors.length > 0 && { actors: token.actors }),
         ...context,
       }),
     ),

@@ -75,6 +75,7 @@ export const guestOf = (organization: string): ActiveToken => ({
   acr: null,
   authTime: null,
   revocationKeys: [],
+  actors: [],
   app: null,
 })
 
@@ -157,6 +158,7 @@ function requestOf(token: ActiveToken, of: { question: Question; organization: s
     explain,
   }
   // They are the bearer's, and nobody else's.
+  if (of.question.subject === null && token.actors.length > 0) request.actors = token.actors
   if (of.question.subject === null && token.memberships !== undefined) request.memberships = token.memberships
   if (contextualTuples !== undefined) request.contextualTuples = contextualTuples
   if (withoutTuples !== undefined) request.withoutTuples = withoutTuples

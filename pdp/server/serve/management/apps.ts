@@ -43,8 +43,18 @@ const PARTS = {
     description: 'A relation model in the OpenFGA language.',
   },
 }
+const ACTORS = {
+  type: 'string',
+  enum: ['subject', 'both'],
+  description:
+    'both: what a client does for a person, by a token that it exchanged (RFC 8693), is allowed where the person may, the client may, and the person lets it act (a delegation). Default: subject, what the person may.',
+}
 const VERSION = { type: 'integer', minimum: 1 }
-const MANIFEST: JsonSchema = object({ app: ID, version: VERSION, ...PARTS }, ['app', 'version', ...Object.keys(PARTS)])
+const MANIFEST: JsonSchema = object({ app: ID, version: VERSION, ...PARTS, actors: ACTORS }, [
+  'app',
+  'version',
+  ...Object.keys(PARTS),
+])
 const EFFECTS = {
   type: 'array',
   items: object(
@@ -84,7 +94,7 @@ export function addApps(app: FastifyInstance, deps: ManagementDeps): void {
       'Declares the manifest of an app. With dry_run, only shows what would change. Each change is a new version.',
     query: { dry_run: { type: 'string', enum: ['true', 'false'] } },
     bodies: ['json', 'yaml'],
-    body: object({ app: ID, ...PARTS }),
+    body: object({ app: ID, ...PARTS, actors: ACTORS }),
     answer: { anyOf: [MANIFEST, DRY_RUN] },
     locks: () => [ENVIRONMENT],
     lengthy: true,
@@ -92,7 +102,8 @@ export function addApps(app: FastifyInstance, deps: ManagementDeps): void {
       if (params.app === MANAGEMENT_APP)
         throw new RequestProblem('conflict', `app ${MANAGEMENT_APP} is built in: its manifest cannot be written`)
       const { app: named = params.app, audiences = [], permissions = {}, roles = {}, model = null } = body
-      const manifest: Manifest = { app: params.app, audiences, permissions, roles, model }
+      const actors = body.actors === 'both' ? { actors: body.actors } : {}
+      const manifest: Manifest = { app: params.app, audiences, permissions, roles, model, ...actors }
       const issues = named === params.app ? [] : [{ place: '/app', message: 'is not the app of the path' }]
       return prepareManifest(deps.store, manifest, issues)
     },

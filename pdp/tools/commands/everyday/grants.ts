@@ -1,7 +1,8 @@
-/** `role grant`, `role revoke`, `role grants`, and `list resources|subjects`. */
+/** `role grant|revoke|grants`, `delegation grant|end|list`, and `list resources|subjects`. */
 import type { Command } from 'commander'
 import { MANAGEMENT_APP, MANAGEMENT_MANIFEST, scopesIn } from '../../../identity/oauth/management-app.ts'
 import type { AskedSubject } from '../../../shared/domain/decision.ts'
+import { ACTS_FOR } from '../../../shared/domain/subjects.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.ts'
 import { unknownNames } from '../decisions.ts'
 import { CliError, EXIT, type Run } from '../errors.ts'
@@ -17,7 +18,12 @@ import { readAll } from './resources.ts'
 
 const COLUMNS = ['id', 'app', 'role', 'subject']
 type Options = ConnectionOptions &
-  QuestionOptions & { readonly app?: string; readonly type?: string; readonly subjectRelation?: string }
+  QuestionOptions & {
+    readonly app?: string
+    readonly type?: string
+    readonly subjectRelation?: string
+    readonly expiresAt?: string
+  }
 
 /** In an organization and those below it, or everywhere. */
 const grantsPath = ({ organization }: Options): string =>
@@ -87,6 +93,86 @@ export function addGrantCommands(program: Command, io: NodeJS.Process, run: Run)
       return EXIT.ok
     }),
   )
+}
+
+const DELEGATION_COLUMNS = ['client', 'user', 'expires_at']
+/** To write relationships alone is not enough to let a client act for somebody else. */
+const DELEGATE = 'relationships:write directory:write'
+
+function tuplesPath({ organization }: Options): string {
+  if (organization === undefined)
+    throw new CliError('-o ORGANIZATION is missing: a client acts for a person in an organization')
+  return `/v1/organizations/${encodeURIComponent(organization)}/relationships`
+}
+
+export function addDelegationCommands(program: Command, io: NodeJS.Process, run: Run): void {
+  const group = program
+    .command('delegation')
+    .description('Clients that act for people by token exchange, where an app says actors: both.')
+  addConnectionOptions(
+    group
+      .command('list')
+      .description('Print which clients may act for whom in the organization -o.')
+      .argument('[client]', 'only those of this client'),
+  ).action((client: string | undefined, options: Options) =>
+    run(async () => {
+      const path = tuplesPath(options)
+      const connection = await connect(options, { io, scope: 'relationships:read', bind: false })
+      const query = new URLSearchParams({
+        relation: ACTS_FOR,
+        ...(client !== undefined && { object: `service:${client}` }),
+      })
+      const items = (await readAll(connection, `${path}?${query}`)).filter(({ object }) =>
+        String(object).startsWith('service:'),
+      )
+      const shown = items.map(
+        ({ object, subject, expires_at }): Item => ({ client: idOf(object), user: idOf(subject), expires_at }),
+      )
+      io.stdout.write(show(shown, { json: options.json === true, columns: DELEGATION_COLUMNS }))
+      return EXIT.ok
+    }),
+  )
+  const ends = (command: Command): Command =>
+    addConnectionOptions(command.argument('<client>', 'id of the client').argument('<user>', 'id of the person'))
+  ends(
+    group
+      .command('grant')
+      .description('Let a client act for a person: it may what both may, until this ends.')
+      .option('--expires-at <time>', 'when it ends, such as 2031-01-31T12:00:00Z'),
+  ).action((client: string, user: string, options: Options) =>
+    run(() => change('write', { client, user }, options, io)),
+  )
+  ends(
+    group.command('end').description('The client may not act for the person any more, with the next question.'),
+  ).action((client: string, user: string, options: Options) =>
+    run(() => change('delete', { client, user }, options, io)),
+  )
+}
+
+const idOf = (subject: unknown): string => String(subject).replace(/^[^:]*:/, '')
+
+async function change(
+  op: 'write' | 'delete',
+  { client, user }: { readonly client: string; readonly user: string },
+  options: Options,
+  io: NodeJS.Process,
+): Promise<number> {
+  const path = tuplesPath(options)
+  const connection = await connect(options, {
+    io,
+    scope: op === 'write' ? DELEGATE : 'relationships:write',
+    bind: false,
+  })
+  const expiry = op === 'write' && options.expiresAt !== undefined ? { expires_at: options.expiresAt } : {}
+  const tuple = { object: `service:${client}`, relation: ACTS_FOR, subject: `user:${user}`, ...expiry }
+  const response = await connection.send({ method: 'POST', path, body: { [op]: [tuple] } })
+  const { applied_count: count } = (await response.json()) as { readonly applied_count: number }
+  const said = op === 'write' ? `${client} may act for ${user}` : `${client} may not act for ${user} any more`
+  const before = op === 'write' ? ' (it could already)' : ' (it could not before)'
+  io.stdout.write(
+    options.json === true ? `${JSON.stringify({ applied_count: count })}\n` : `${said}${count === 0 ? before : ''}\n`,
+  )
+  return EXIT.ok
 }
 
 export function addListCommands(program: Command, io: NodeJS.Process, run: Run): void {

@@ -79,11 +79,11 @@ async function putAudience(world: World, resource: string, named: string): Promi
   const app = world.options.app ?? appOf(named)
   const path = `/v1/apps/${encodeURIComponent(app)}/manifest`
   const current = await find(world.connection, path)
-  const { audiences, permissions, roles, model } = current ?? {}
+  const { audiences, permissions, roles, model, actors } = current ?? {}
   const known = Array.isArray(audiences) ? audiences : []
   const said = `${app}, for the audience ${resource}`
   if (known.includes(resource)) return { what: 'app', said, done: 'there' }
-  await put(world, path, { audiences: [...known, resource], permissions, roles, model })
+  await put(world, path, { audiences: [...known, resource], permissions, roles, model, actors })
   return { what: 'app', said, done: current === null ? 'created' : 'written' }
 }
 

@@ -53,6 +53,7 @@ const BASE = {
 const OTHERS: { readonly [F in Field]: DecideRequest } = {
   organization: { ...BASE, organization: 'other' },
   actor: { ...BASE, actor: { type: 'service', id: 'bot' } },
+  actors: { ...BASE, actors: [{ type: 'service', id: 'bot' }] },
   'subject.type': { ...BASE, subject: service('ann') },
   'subject.id': { ...BASE, subject: user('bob') },
   'subject.relation': { ...BASE, subject: { ...user('ann'), relation: 'friend' } },
@@ -92,6 +93,7 @@ const app = (name: string, model: string): Manifest => ({
   permissions: { 'reports:read': 'Read reports' },
   roles: { reader: { name: 'Reader', permissions: name === 'one' ? ['reports:read'] : [] } },
   model: `model\n  schema 1.1\n${model}`,
+  actors: 'both',
 })
 const DOC = 'define viewer: [user] but not barred\n    define editor: [user]\n    define leveled: [user with low]'
 const DOCS = app(

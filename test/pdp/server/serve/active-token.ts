@@ -8,6 +8,7 @@ export const ACTIVE: Extract<TokenState, { active: true }> = {
   clientId: 'web',
   app: null,
   revocationKeys: [],
+  actors: [],
   scopes: new Set(['openid']),
   audiences: ['https://api.example.test'],
   jkt: null,

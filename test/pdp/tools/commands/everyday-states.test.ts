@@ -27,6 +27,21 @@ describe('a person', () => {
     )
   })
 
+  test('lets a client act, and ends it', async () => {
+    const { good } = served
+    await good('org put agents')
+    const until = '2131-01-31T12:00:00.000Z'
+    expect(await good(`delegation grant bot ann -o agents --expires-at ${until}`)).toBe('bot may act for ann\n')
+    expect(await good('delegation grant helper ann -o agents')).toBe('helper may act for ann\n')
+    expect(JSON.parse(await good('delegation list -o agents --json'))).toEqual([
+      { client: 'bot', user: 'ann', expires_at: until },
+      { client: 'helper', user: 'ann', expires_at: null },
+    ])
+    expect(await good('delegation end bot ann -o agents')).toBe('bot may not act for ann any more\n')
+    expect(await good('delegation end bot ann -o agents')).toMatch(/\(it could not before\)\n$/)
+    expect(await good('delegation list helper -o agents')).toMatch(/^CLIENT +USER +EXPIRES_AT\nhelper +ann +-\n$/)
+  })
+
   test('who leaves loses everything, which is shown before', async () => {
     const { good } = served
     await good('org put acme')
@@ -41,6 +56,7 @@ describe('a person', () => {
   })
 
   test.each([
+    ['delegation list', /-o ORGANIZATION is missing/],
     ['user offboard nobody', /there is no user nobody/],
     ['user offboard nobody --dry-run', /there is no user nobody/],
     ['user block nobody', /there is no user nobody/],

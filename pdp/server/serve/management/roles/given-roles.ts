@@ -8,6 +8,7 @@ import { type Definitions, definitionsOf, readDeclared } from '../../../../engin
 import { scopesIn } from '../../../../identity/oauth/management-app.ts'
 import type { JournalId } from '../../../../shared/domain/journal.ts'
 import type { MembershipStatus } from '../../../../shared/domain/membership.ts'
+import { isDelegation } from '../../../../shared/domain/subjects.ts'
 import type { Tuple } from '../../../../shared/domain/tuple.ts'
 import { lacksScopes, type ManagementClient } from '../../authentication/authenticate.ts'
 import { beyondCaller, managesAll } from '../../authentication/people.ts'
@@ -15,6 +16,8 @@ import { RequestProblem } from '../../http/status.ts'
 import type { Reach } from '../deps.ts'
 
 const SCOPE = 'roles:write'
+/** Whoever may add members may also say which clients act for them. */
+const DELEGATING = 'directory:write'
 /** The most grants of one organization that are read. If there are more, the write is refused. */
 const GRANTS_MAX = 1_000
 const GROUPS_MAX = 1_000
@@ -29,6 +32,10 @@ export async function requireGivenToGroups(
   caller: ManagementClient,
   { log, tuples }: { readonly log: JournalId; readonly tuples: readonly Omit<Tuple, 'expiresAtMs'>[] },
 ): Promise<void> {
+  if (tuples.some(isDelegation) && !caller.token.scopes.has(DELEGATING))
+    throw lacksScopes('a tuple service:…#acts_for@… lets a client act for a person, which needs this scope as well', [
+      DELEGATING,
+    ])
   const joined = tuples.filter(({ object, relation }) => relation === 'member' && object.startsWith(GROUP))
   const groups = new Set(joined.map(({ object }) => object))
   if (groups.size === 0) return

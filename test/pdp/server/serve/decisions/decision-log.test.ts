@@ -117,5 +117,6 @@ const TOKEN = {
   app: null,
   scopes: new Set<string>(),
   audiences: [],
+  actors: [],
 }
 const DECIDED = { tokenRevoked: false, entitlements: new Map(), revision: null, validUntilMs: null }
