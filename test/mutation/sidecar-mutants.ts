@@ -117,7 +117,11 @@ export const SIDECAR_GROUPS: readonly Group[] = [
         'if (organization === null) return denied(check)',
         'if (organization === null) return HOLDS',
       ),
-      checks('two checks share the answer of the first', 'resource === question.resource,', 'resource !== undefined,'),
+      checks(
+        'two checks share the answer of the first',
+        'resource === question.resource\n',
+        'resource !== undefined\n',
+      ),
       values('a header field that is there twice', 'if (found.length > 1) throw', 'if (found.length > 9) throw'),
       values(
         'a header field that Connection lists',

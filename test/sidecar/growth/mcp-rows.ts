@@ -82,7 +82,7 @@ export const MCP_ROWS: readonly Growth[] = [
   {
     name: 'fields of a request for a list',
     runs: ['sidecar/request/whole-request.ts:wholeRequest'],
-    most: 1_000,
+    most: 96,
     at: (size: number) => {
       const fields = Array.from({ length: size }, (_, at) => [`a${at}`, 'b']).flat()
       const request = readInbound(requestWith(fields), ORIGIN)

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { accessToken, addConnectionOptions, type ConnectionOptions, urlOf } from '../connection.ts'
 import { CliError, EXIT, type Run } from '../errors.ts'
 import { show } from './print.ts'
-import { forgetLogin, loginFile, readLogin, type SavedLogin, saveLogin } from './saved-login.ts'
+import { forgetLogin, loginFile, readLogin, readLogins, type SavedLogin, saveLogin } from './saved-login.ts'
 
 /** The client of `login`, which `setup` makes. */
 export const CLIENT = 'portcullis-cli'
@@ -37,6 +37,7 @@ export function addLoginCommands(program: Command, io: NodeJS.Process, run: Run)
   program
     .command('logout')
     .description('End the sign-in and forget its tokens.')
+    .option('--url <url>', 'URL of the PDP; by default that of the last sign-in')
     .option('--json', 'print JSON')
     .action((options: Options) => run(() => logout({ options, io })))
   program
@@ -165,12 +166,13 @@ function savedOf(body: Answer, before: Pick<SavedLogin, 'url' | 'clientId' | 're
 
 /** The token of one PDP never goes to another. Throws CliError. */
 function loginFor({ options, io }: Invocation): SavedLogin | null {
-  const saved = readLogin(fileOf(io))
   const isNamed = options.url !== undefined || io.env.PORTCULLIS_URL !== undefined
   const url = isNamed ? urlOf(options, io.env) : null
-  if (saved === null || url === null || url === saved.url) return saved
+  const saved = readLogin(fileOf(io), url)
+  const others = readLogins(fileOf(io)).map((login) => login.url)
+  if (saved !== null || url === null || others.length === 0) return saved
   throw new CliError(
-    `the sign-in is for ${saved.url}, not for ${url}. Sign in there with: portcullis login --url ${url}`,
+    `the sign-in is for ${others.join(' and ')}, not for ${url}. Sign in there with: portcullis login --url ${url}`,
   )
 }
 
@@ -189,8 +191,8 @@ async function current({ options, io }: Invocation): Promise<SavedLogin> {
 }
 
 async function logout({ options, io }: Invocation): Promise<number> {
-  const saved = readLogin(fileOf(io))
-  forgetLogin(fileOf(io))
+  const saved = loginFor({ options, io })
+  if (saved !== null) forgetLogin(fileOf(io), saved)
   const token = saved?.refreshToken ?? saved?.accessToken
   if (saved !== null && token !== undefined)
     await post(saved.url, '/oauth/revoke', { token, client_id: saved.clientId })

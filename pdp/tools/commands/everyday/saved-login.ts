@@ -1,4 +1,4 @@
-/** Where a sign-in is kept: one file in the configuration folder of the operating system, for its owner's eyes alone. */
+/** Where sign-ins are kept, one for each PDP: a file in the configuration folder of the operating system, for its owner's eyes alone. */
 
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -24,13 +24,18 @@ export function loginFile(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): st
   return join(env.XDG_CONFIG_HOME ?? folders[platform] ?? join(home, '.config'), 'portcullis', 'login.json')
 }
 
-/** Null when nobody is signed in, or the file is not one of ours. */
-export function readLogin(file: string): SavedLogin | null {
+/** The sign-in at `url`, or the last one where none is named. Null when nobody is signed in there, or the file is not one of ours. */
+export const readLogin = (file: string, url: string | null): SavedLogin | null =>
+  readLogins(file).findLast((login) => url === null || login.url === url) ?? null
+
+/** The last one at the end. */
+export function readLogins(file: string): readonly SavedLogin[] {
   try {
     const found: unknown = JSON.parse(readFileSync(file, 'utf8'))
-    return isLogin(found) ? found : null
+    // An earlier version kept one only.
+    return (Array.isArray(found) ? found : [found]).filter(isLogin)
   } catch {
-    return null
+    return []
   }
 }
 
@@ -44,12 +49,16 @@ const isLogin = (value: unknown): value is SavedLogin =>
   'expiresAtMs' in value &&
   typeof value.expiresAtMs === 'number'
 
+/** In place of the one at its PDP. Throws CliError. */
+export const saveLogin = (file: string, login: SavedLogin): void =>
+  write(file, [...readLogins(file).filter(({ url }) => url !== login.url), login])
+
 /** Written beside and renamed, so that nobody reads half of it, and never readable by others. Throws CliError. */
-export function saveLogin(file: string, login: SavedLogin): void {
+function write(file: string, logins: readonly SavedLogin[]): void {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     const fresh = `${file}.${process.pid}`
-    writeFileSync(fresh, `${JSON.stringify(login, null, 2)}\n`, { mode: 0o600 })
+    writeFileSync(fresh, `${JSON.stringify(logins, null, 2)}\n`, { mode: 0o600 })
     chmodSync(fresh, 0o600)
     renameSync(fresh, file)
   } catch (err) {
@@ -57,4 +66,8 @@ export function saveLogin(file: string, login: SavedLogin): void {
   }
 }
 
-export const forgetLogin = (file: string): void => rmSync(file, { force: true })
+export function forgetLogin(file: string, { url }: SavedLogin): void {
+  const left = readLogins(file).filter((login) => login.url !== url)
+  if (left.length === 0) rmSync(file, { force: true })
+  else write(file, left)
+}

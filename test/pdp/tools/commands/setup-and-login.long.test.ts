@@ -146,7 +146,7 @@ describe('login', () => {
     const { out: token } = await run('token', { env })
     const claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
     expect(claims).toMatchObject({ sub: 'dora', aud: 'https://shop.example.com', org: 'acme' })
-    const saved = readLogin(file)
+    const saved = readLogin(file, null)
     if (saved === null) throw new Error('no sign-in was kept')
     saveLogin(file, { ...saved, expiresAtMs: Date.now() })
     const renewed = (await run('token', { env })).out
@@ -184,9 +184,9 @@ describe('a saved sign-in', () => {
     const login = { url, clientId: 'c', accessToken: 't', expiresAtMs: 1, refreshToken: null }
     saveLogin(file, login)
     expect((await stat(file)).mode & 0o777).toBe(0o600)
-    expect(readLogin(file)).toEqual(login)
+    expect(readLogin(file, null)).toEqual(login)
     await writeFile(file, '{"url": 7')
-    expect(readLogin(file)).toBe(null)
+    expect(readLogin(file, null)).toBe(null)
     await rm(file)
   })
 })

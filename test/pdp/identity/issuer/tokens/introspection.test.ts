@@ -70,6 +70,7 @@ describe('introspection of an active token', () => {
       jkt: null,
       jti: decode(token).payload.jti,
       grantId: null,
+      actors: [],
       issuedAtMs: Number(decode(token).payload.iat) * 1_000,
       expiresAtMs: Number(decode(token).payload.exp) * 1_000,
       acr: null,
