@@ -16,11 +16,12 @@ export type Growth = {
   /** Prepares an input of this size; the work on it may run many times. */
   readonly at: (size: number) => () => unknown
 }
-/** Of one row: how much more work twice the input is, and the CPU time for the largest input. */
+/** Of one row: how much more work twice the input is, and the time for the largest input. */
 export type Grown = { readonly name: string; readonly growth: number; readonly mostMs: number }
 
 export const GROWTH_MAX = 2.2
-const DOUBLINGS = 2
+/** Enough that one step, where the input no longer fits into a cache of the processor, does not decide. */
+const DOUBLINGS = 3
 const ROUNDS = 5
 const ROUND_MS = 1
 /** Work that is really too much grows too much each time; other programs on the machine disturb one measurement, and some in a row. */
@@ -33,7 +34,7 @@ export async function growthOf({ name, most, at }: Growth): Promise<Grown> {
   let best: Grown | null = null
   for (let tries = 0; tries < TRIES_MAX && (best === null || best.growth > GROWTH_MAX); tries += 1) {
     if (tries > 0) await setTimeout(PAUSE_MS * tries)
-    const [before, after] = [await cpuMsOf(small), await cpuMsOf(large)]
+    const [before, after] = [await leastMsOf(small), await leastMsOf(large)]
     const grown = { name, growth: (after / before) ** (1 / DOUBLINGS), mostMs: after }
     if (best === null || grown.growth < best.growth) best = grown
   }
@@ -41,18 +42,20 @@ export async function growthOf({ name, most, at }: Growth): Promise<Grown> {
   return best
 }
 
-/** The least CPU time of this thread for one piece of work, over some rounds. */
-async function cpuMsOf(work: () => unknown): Promise<number> {
+/**
+ * The least time for one piece of work, over some rounds. A round is shorter than the turn that another program takes, so that the
+ * least has none; the CPU time of a thread is counted in turns of 4 ms on many machines.
+ */
+async function leastMsOf(work: () => unknown): Promise<number> {
   let times = 1
   let least = Number.POSITIVE_INFINITY
   for (let round = 0; round < ROUNDS; ) {
-    const begin = process.threadCpuUsage()
+    const begin = performance.now()
     for (let time = 0; time < times; time += 1) {
       const working = work()
       if (working instanceof Promise) await working
     }
-    const { user, system } = process.threadCpuUsage(begin)
-    const ms = (user + system) / 1_000
+    const ms = performance.now() - begin
     if (ms < ROUND_MS) {
       times *= ms < ROUND_MS / 8 ? 8 : 2
       continue
