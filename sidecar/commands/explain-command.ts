@@ -4,6 +4,7 @@ import { parseAddress } from '../../pdp/shared/base/addresses.ts'
 import { ConfigError, runCommand } from '../../pdp/shared/process/exit.ts'
 import { loadConfig, loadRouteFile } from '../config/config.ts'
 import type { Explanation } from '../enforce/explain.ts'
+import { serviceOf } from '../http/upstream-entry.ts'
 import { eachText } from '../routes/answer-rule.ts'
 import { checkText } from '../routes/checks.ts'
 import type { AskedRequest, TokenDecision } from './explain-token.ts'
@@ -104,6 +105,7 @@ function describeExplanation(
 ): string[] {
   const lines = [`route       ${route?.id ?? 'none'}`]
   for (const [name, value] of parameters) lines.push(`parameter   ${name} = ${value}`)
+  if (route?.upstream != null) lines.push(`service     ${serviceOf(route.upstream).trim()}`)
   if (denial !== null && isAsked) return lines
   if (denial !== null) return [...lines, `denied      ${denial.status} ${denial.code}: ${denial.detail}`]
   if (route?.check === null) return [...lines, 'public      forwarded without asking the PDP']

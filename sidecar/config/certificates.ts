@@ -5,11 +5,14 @@ import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { fileProblem } from '../../pdp/shared/process/command/file-problem.ts'
 import { ConfigError } from '../../pdp/shared/process/exit.ts'
+import { type PeerFiles, type UpstreamEntry, upstreamsOf } from '../http/upstream-entry.ts'
 import type { RouteFile } from '../route-file/route-file.ts'
 
 export type Pem = { readonly ca: Buffer | null; readonly cert: Buffer | null; readonly key: Buffer | null }
 export type Certificates = {
   readonly upstream: Pem
+  /** For the services that routes name. */
+  readonly upstreams: ReadonlyMap<UpstreamEntry, Pem>
   readonly pdp: Pem
   /** For the data port; `ca` holds the authorities of client certificates. Null: plain text. */
   readonly tls: Pem | null
@@ -26,17 +29,18 @@ export type DoorKeys = {
   /** The secret that the gateway must send; null: none. */
   readonly secret: string | null
 }
-const NO_PEM: Pem = { ca: null, cert: null, key: null }
+export const NO_PEM: Pem = { ca: null, cert: null, key: null }
 /** For a route file that names no certificates. */
 export const NO_CERTIFICATES: Certificates = {
-  ...{ upstream: NO_PEM, pdp: NO_PEM, tls: null, doors: [] },
+  ...{ upstream: NO_PEM, upstreams: new Map(), pdp: NO_PEM, tls: null, doors: [] },
   ...{ signIn: null, assertion: null },
 }
 
 const SECRET = /^[\x21-\x7e]{32,1024}$/
 
 /** Throws ConfigError with one line for each file that cannot be read or used. */
-export function readCertificates({ upstream, pdp, tls, doors, signIn, assertion }: RouteFile): Certificates {
+export function readCertificates(file: RouteFile): Certificates {
+  const { upstream, routes, pdp, tls, doors, signIn, assertion } = file
   const problems: string[] = []
   let unread: unknown
   const read = (path: string | null): Buffer | null => {
@@ -79,8 +83,9 @@ export function readCertificates({ upstream, pdp, tls, doors, signIn, assertion 
   const certificates: Certificates = {
     signIn: signIn === null ? null : sealing(signIn.keysFile),
     assertion: assertion === null ? null : sealing(assertion.keysFile),
-    upstream: pem([upstream.caFile, upstream.certFile, upstream.keyFile]),
-    pdp: pem([pdp.caFile, pdp.certFile, pdp.keyFile]),
+    upstream: pem(pathsOf(upstream)),
+    upstreams: new Map([...upstreamsOf(routes)].map((entry) => [entry, pem(pathsOf(entry))])),
+    pdp: pem(pathsOf(pdp)),
     tls: tls === null ? null : pem([tls.clientCaFile, tls.certFile, tls.keyFile]),
     doors: doors.map(({ tls: own, secretFile }) => ({
       tls: own === null ? null : pem([own.clientCaFile, own.certFile, own.keyFile]),
@@ -90,6 +95,8 @@ export function readCertificates({ upstream, pdp, tls, doors, signIn, assertion 
   if (problems.length > 0) throw new ConfigError(problems, { cause: unread })
   return certificates
 }
+
+const pathsOf = ({ caFile, certFile, keyFile }: PeerFiles): (string | null)[] => [caFile, certFile, keyFile]
 
 /** Options for Node's TLS. On the data port, `ca` makes a client certificate mandatory. */
 export function secureOptions({ ca, cert, key }: Pem): SecureContextOptions & TlsServerOptions {
@@ -115,7 +122,8 @@ const authoritiesOf = ({ ca }: Pem): ReadonlySet<string> =>
   new Set((ca?.toString('latin1') ?? '').split(/-----[A-Z ]+-----/).map((block) => block.replaceAll(/\s/g, '')))
 
 /** Changes when any of the files changes, also when Kubernetes swaps the symbolic link of a mounted volume. */
-export function fileSignature(path: string, { upstream, pdp, tls, signIn, assertion, doors }: RouteFile): string {
+export function fileSignature(path: string, file: RouteFile): string {
+  const { upstream, routes, pdp, tls, signIn, assertion, doors } = file
   const ofDoors = doors.flatMap(({ tls: own, secretFile }) => [
     own?.certFile,
     own?.keyFile,
@@ -123,7 +131,7 @@ export function fileSignature(path: string, { upstream, pdp, tls, signIn, assert
     secretFile,
   ])
   const all = [
-    ...[path, upstream.caFile, upstream.certFile, upstream.keyFile, pdp.caFile, pdp.certFile, pdp.keyFile],
+    ...[path, ...[upstream, ...upstreamsOf(routes), pdp].flatMap(pathsOf)],
     ...[tls?.certFile, tls?.keyFile, tls?.clientCaFile, signIn?.keysFile, assertion?.keysFile, ...ofDoors],
   ]
   return all.map((one) => (one == null ? '' : stamp(one))).join(' ')

@@ -1,16 +1,19 @@
 /** Limits open exchanges: a place for the client on arrival, and places for route and subject when they are known. */
 import { clientOf } from '../../pdp/shared/base/addresses.ts'
+import { serviceOf } from '../http/upstream-entry.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
+import type { Route } from '../routes/route.ts'
 import { type Places, Stay, type Want } from './places.ts'
 import type { Turns, Waiting } from './turns.ts'
 
 /** The subject of the token. */
 export type AdmittedSubject = { readonly issuer: string; readonly subject: string }
+export type AdmittedRoute = Pick<Route, 'id' | 'upstream'>
 export type Admission = {
   /** Null: no wait was needed. Throws or rejects with RequestError if no place becomes free in time; so does `enter`. */
   arrive(): Promise<void> | null
   /** `subject`: null on a public route. */
-  enter(route: string, subject: AdmittedSubject | null): Promise<void> | null
+  enter(route: AdmittedRoute, subject: AdmittedSubject | null): Promise<void> | null
   /** Null: it is the client's turn to ask the PDP. Throws or rejects with RequestError when that does not come in time. */
   turn(): Promise<void> | null
   /** The turn has ended, with an answer or without. */
@@ -30,27 +33,19 @@ export const NO_ADMISSION: Admission = {
 /** An open WebSocket does not count as a request: it would hold its place for hours. */
 export function admit(
   { places, turns }: { readonly places: Places; readonly turns: Turns },
-  {
-    address,
-    upgrade,
-    limits,
-    requestsMax,
-  }: {
-    readonly address: string
-    readonly upgrade: boolean
-    readonly limits: SidecarLimits
-    /** How many requests to the upstream may be open. */
-    readonly requestsMax: number
-  },
+  { address, ...exchange }: Omit<Exchange, 'client'> & { readonly address: string },
 ): Admitted {
-  return new ExchangeAdmission({ places, turns }, { client: clientOf(address), upgrade, limits, requestsMax })
+  return new ExchangeAdmission({ places, turns }, { client: clientOf(address), ...exchange })
 }
 
 type Exchange = {
   readonly client: string
   readonly upgrade: boolean
   readonly limits: SidecarLimits
+  /** How many requests to services may be open. */
   readonly requestsMax: number
+  /** How many to one of several, so that one that does not answer leaves places for the others; null: there is one. */
+  readonly serviceRequestsMax: number | null
 }
 
 class ExchangeAdmission implements Admitted {
@@ -74,15 +69,19 @@ class ExchangeAdmission implements Admitted {
     return this.#timed(this.#stay.enter([{ bound: 'client', name: named(upgrade, client), max }], limits))
   }
 
-  enter(route: string, subject: AdmittedSubject | null): Promise<void> | null {
-    const { upgrade, limits, requestsMax } = this.#exchange
+  enter(route: AdmittedRoute, subject: AdmittedSubject | null): Promise<void> | null {
+    const { upgrade, limits, requestsMax, serviceRequestsMax } = this.#exchange
     const wants: Want[] = []
     // The narrowest limit first: an exchange that waits for its own client's places does not wait in line with others.
     if (subject !== null) {
       const name = named(upgrade, `${subject.issuer} ${subject.subject}`)
       wants.push({ bound: 'subject', name, max: upgrade ? limits.clientWebsocketsMax : limits.subjectRequestsMax })
     }
-    if (!upgrade) wants.push({ bound: 'route', name: route, max: limits.routeRequestsMax })
+    if (!upgrade) wants.push({ bound: 'route', name: route.id, max: limits.routeRequestsMax })
+    if (!upgrade && serviceRequestsMax !== null) {
+      const name = route.upstream === null ? '' : serviceOf(route.upstream)
+      wants.push({ bound: 'service', name, max: serviceRequestsMax })
+    }
     wants.push({ bound: 'all', name: named(upgrade, ''), max: upgrade ? limits.websocketsMax : requestsMax })
     const { waitingMax } = limits
     return this.#timed(this.#stay.enter(wants, { waitingMax, waitingMs: this.#leftMs() }))

@@ -29,8 +29,10 @@ export type ExchangeRules = RecordDeps & {
   readonly limits: SidecarLimits
   readonly places: Places
   readonly turns: Turns
-  /** How many requests to the upstream may be open at once. */
+  /** How many requests to services may be open at once. */
   readonly requestsMax: number
+  /** How many to one of several; null: there is one. */
+  readonly serviceRequestsMax: number | null
   /** The size limit of a body that a check reads. */
   readonly bodyBytesMax: number
   /** The nonce for the next proof; null if proofs need none. */
@@ -148,8 +150,9 @@ async function enforceLatest<Rules extends ExchangeRules>(
   { client, requestId, browser, span, origin }: Opened & { readonly origin: Origin },
 ): Promise<Enforced<Rules>> {
   const { upgrade, closing, objection } = arrived
-  const { limits, requestsMax } = first
-  const admission = admit(first, { address: origin.address, upgrade, limits, requestsMax })
+  const { limits, requestsMax, serviceRequestsMax } = first
+  const bounds = { limits, requestsMax, serviceRequestsMax }
+  const admission = admit(first, { address: origin.address, upgrade, ...bounds })
   closing.on('close', () => admission.leave())
   const readBody = keepBody((request, need, bytesMax) =>
     arrived.readBody(client, request, { need, bytesMax: bytesMax ?? first.bodyBytesMax, timeoutMs: limits.bodyReadMs }),

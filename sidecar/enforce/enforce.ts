@@ -161,7 +161,7 @@ export async function enforce(arrival: Arrival, deps: EnforceDeps): Promise<Outc
     const preflight = judgePreflight(request, deps) // RequestError
     if (preflight?.kind === 'answer') return { ...preflight, kind: 'options' }
     if (preflight?.kind === 'pass') {
-      const entering = admission.enter(preflight.route.id, null) // RequestError
+      const entering = admission.enter(preflight.route, null) // RequestError
       if (entering !== null) await entering // RequestError
       return permit(publicStage(preflight), null, former)
     }
@@ -174,7 +174,7 @@ export async function enforce(arrival: Arrival, deps: EnforceDeps): Promise<Outc
     if (upgrade) checkHandshake(request, routing.route) // RequestError
     if (routing.stage === 'public') {
       const known = routing.route.withIdentity ? await identify(routing, arrival, deps) : routing // RequestError
-      const entering = known === routing ? admission.enter(routing.route.id, null) : null // RequestError
+      const entering = known === routing ? admission.enter(routing.route, null) : null // RequestError
       if (entering !== null) await entering // RequestError
       return permit(known.judgeJson === null ? known : await judgeBody(known, readBody), null, former) // RequestError
     }
@@ -194,7 +194,7 @@ export async function enforce(arrival: Arrival, deps: EnforceDeps): Promise<Outc
     const preparing = prepare(sender, { requestId, readBody }, deps) // RequestError
     const prepared = preparing instanceof Promise ? await preparing : preparing // RequestError
     stage = prepared
-    const entering = admission.enter(prepared.route.id, prepared.claims) // RequestError
+    const entering = admission.enter(prepared.route, prepared.claims) // RequestError
     if (entering !== null) await entering // RequestError
     const answer = asksNothing(prepared) ? NOTHING_ASKED : await askInTurn(prepared.question, arrival, deps) // RequestError, PdpUnavailable
     const decided = decide(prepared, answer, deps)
@@ -224,7 +224,7 @@ async function askInTurn(
 /** With the sender of a request that needs no permission, if its token or session is valid. Rejects with RequestError. */
 async function identify(routing: PublicRequest, arrival: Arrival, deps: EnforceDeps): Promise<PublicRequest> {
   const sender = await bearerOf(routing, arrival, deps)
-  await arrival.admission.enter(routing.route.id, sender.claims) // RequestError
+  await arrival.admission.enter(routing.route, sender.claims) // RequestError
   if (sender.stage === 'public') return { ...sender }
   try {
     const prepared = await prepare(sender, { requestId: arrival.requestId, readBody: arrival.readBody }, deps)

@@ -2,7 +2,7 @@
 import { mayTake } from '../http/share.ts'
 import { RequestError } from '../request/errors.ts'
 
-export type Bound = 'client' | 'subject' | 'route' | 'all'
+export type Bound = 'client' | 'subject' | 'route' | 'service' | 'all'
 /** One of at most `max` places with this name. */
 export type Want = { readonly bound: Bound; readonly name: string; readonly max: number }
 export type WaitLimits = {
@@ -15,6 +15,7 @@ const MESSAGES: { readonly [bound in Bound]: string } = {
   client: 'Too many requests of this client are open',
   subject: 'Too many requests of this subject are open',
   route: 'Too many requests of this route are open',
+  service: 'Too many requests to this service are open',
   all: 'Too many requests are open',
 }
 
@@ -46,7 +47,7 @@ type Waiter = {
 const LOOKS_MAX = 8
 
 /** True of a bound that clients share: none may take most of it, however many requests it makes. */
-const isShared = (bound: Bound): boolean => bound === 'route' || bound === 'all'
+const isShared = (bound: Bound): boolean => bound === 'route' || bound === 'service' || bound === 'all'
 
 /** Shared by all exchanges of a process, so that they are still counted after a reload. */
 export class Places {
@@ -54,6 +55,7 @@ export class Places {
     client: new Map(),
     subject: new Map(),
     route: new Map(),
+    service: new Map(),
     all: new Map(),
   }
 

@@ -102,7 +102,10 @@ function unheldRoutes({ profile, body }: DoorEntry, routes: readonly Route[]): s
   const filters = routes.flatMap(({ id, answer }) =>
     answer === null ? [] : [`the route ${id} filters its answers, which a gateway cannot`],
   )
-  return [...sockets, ...cookies, ...filters, ...bodies].map(
+  const elsewhere = routes.flatMap(({ id, upstream }) =>
+    upstream === null ? [] : [`the route ${id} has upstream, but the gateway chooses the service`],
+  )
+  return [...new Set(elsewhere), ...sockets, ...cookies, ...filters, ...bodies].map(
     (reason) => `${reason}. Serve the route by a sidecar in front of the service`,
   )
 }

@@ -105,6 +105,7 @@ const CONTEXT: Form = {
   },
 }
 
+const UPSTREAM_FORM: Form = { oneOf: [textLike(HTTP_URL), definition('upstream')] }
 const CHECK_OR_PUBLIC: Form = { oneOf: [{ const: 'public' }, definition('check')] }
 
 export const ROUTE = {
@@ -132,6 +133,10 @@ export const ROUTE = {
     'keep: passes bodies on unread where a service could take from one what the sidecar has read elsewhere: bodies of every type on routes whose checks read the query, and forms (application/x-www-form-urlencoded, multipart) and JSON for POST where PUT, PATCH or DELETE of the path has another check. judge: reads JSON, and refuses every other body, also where the checks take a parameter of the path that the service could take from the body instead. Default: neither.',
   ),
   body_bytes_max: optional(count(BODY_BYTES), 'Overrides the member of the same name of the file.'),
+  upstream: optional(
+    UPSTREAM_FORM,
+    'Overrides the member of the same name of the file: another service gets these requests. Not with doors.',
+  ),
   upstream_headers_ms: optional(count(TIME), 'Overrides the limit of the same name, for gRPC too.'),
   forward_token: optional(FLAG, 'Overrides the member of the same name of the file.'),
   mode: optional(oneOf(MODES), 'Overrides the member of the same name of the file.'),
@@ -182,6 +187,7 @@ export const MCP_ROUTE = {
     'Who may read each resource: by its URI, or by a template such as crm://customers/{id}, whose parameters the check may take. A URI with % or a dot segment matches none.',
   ),
   body_bytes_max: ROUTE.body_bytes_max,
+  upstream: ROUTE.upstream,
   forward_token: ROUTE.forward_token,
   mode: ROUTE.mode,
   cors: ROUTE.cors,
@@ -228,7 +234,6 @@ export const TEST = {
   expect: required(mapOf(EXPECT), 'What must come out.'),
 } as const satisfies Members
 
-const UPSTREAM_FORM: Form = { oneOf: [textLike(HTTP_URL), mapOf(UPSTREAM)] }
 const PDP_FORM = mapOf(PDP, { oneOf: [{ required: ['address'] }, { required: ['addresses'] }] })
 const ROUTE_KEY = String.raw`^(?!MCP[ \t])(\*|[A-Z]+(-[A-Z]+)*)[ \t]+[^\s/]*/\S*$`
 const MCP_KEY = String.raw`^MCP[ \t]+[^\s/]*/\S*$`
@@ -255,7 +260,7 @@ export const ROUTE_FILE = {
     'Origin and path prefix under which clients reach the sidecar; DPoP proofs name it in htu, with the host of the route where the route has one. Default: resource.',
   ),
   issuers: required(listOf(definition('issuer')), 'Issuers whose tokens are accepted.'),
-  upstream: required(UPSTREAM_FORM, 'The service behind the sidecar.'),
+  upstream: required(UPSTREAM_FORM, 'The service behind the sidecar, for routes that name no other.'),
   pdp: required(PDP_FORM, 'The policy decision point.'),
   tls: optional(mapOf(TLS), 'TLS of the data port. Default: plain text.'),
   doors: optional(
@@ -371,5 +376,6 @@ export const routeFileSchema = (): Form => ({
     route: mapOf(ROUTE, { oneOf: [{ required: ['check'] }, { required: ['public'] }] }),
     mcp: mapOf(MCP_ROUTE),
     answer: mapOf(ANSWER),
+    upstream: mapOf(UPSTREAM),
   },
 })

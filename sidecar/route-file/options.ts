@@ -1,6 +1,7 @@
 /** Reads a route's options besides its check: path encoding, queries, bodies, WebSocket upgrade and origins, mode, and step-up. */
 import { isMap, type Node } from 'yaml'
 import { LIKE_OWN } from '../http/cookies.ts'
+import type { UpstreamEntry } from '../http/upstream-entry.ts'
 import type { TokenFrom } from '../request/browser-token.ts'
 import type { RouteOptions } from '../routes/route.ts'
 import type { StepUp } from '../routes/step-up.ts'
@@ -14,14 +15,18 @@ export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'ori
   readonly known: { readonly issuers: readonly string[] | null; readonly audiences: readonly string[] | null }
   /** Null: the file has none. */
   readonly guestOrganization: string | null
+  /** Null: the service of the file. */
+  readonly readUpstream: (node: Node) => UpstreamEntry | null
 }
+/** A route that says nothing itself takes these. */
+type PlainDefaults = Omit<OptionDefaults, 'known' | 'readUpstream'>
 
 type OptionNodes = {
   readonly [key in Exclude<keyof typeof ROUTE, 'check' | 'public' | 'context' | 'answer'>]: Node | null
 }
 
 /** Takes its defaults by name: callers have more in the same object, which would live as long as the route. */
-export const plainOptions = ({ forwardToken, shadow, origins, cors }: Omit<OptionDefaults, 'known'>): RouteOptions => ({
+export const plainOptions = ({ forwardToken, shadow, origins, cors }: PlainDefaults): RouteOptions => ({
   forwardToken,
   shadow,
   origins,
@@ -36,6 +41,7 @@ export const plainOptions = ({ forwardToken, shadow, origins, cors }: Omit<Optio
   stepUp: null,
   issuers: null,
   audience: null,
+  upstream: null,
   upstreamHeadersMs: null,
   signIn: true,
   guests: null,
@@ -74,6 +80,7 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
     stepUp: nodes.step_up === null ? null : readStepUp(reader, nodes.step_up),
     issuers: readKnown(reader, nodes.issuers, { what: 'issuers', known: defaults.known.issuers }),
     audience: readKnown(reader, nodes.audience, { what: 'audience', known: defaults.known.audiences }),
+    upstream: nodes.upstream === null ? null : defaults.readUpstream(nodes.upstream),
     upstreamHeadersMs:
       nodes.upstream_headers_ms === null ? null : reader.count(nodes.upstream_headers_ms, 'upstream_headers_ms', TIME),
     signIn: nodes.sign_in === null || reader.boolean(nodes.sign_in, 'sign_in') !== false,

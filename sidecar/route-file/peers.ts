@@ -1,22 +1,13 @@
-/** Reads the peers that a route file names (issuers, upstream, PDP) and the sidecar's own certificate. */
-import { isMap, type Node } from 'yaml'
+/** Reads the issuers and the PDP that a route file names, and the sidecar's own certificate. */
+import type { Node } from 'yaml'
 import { isLoopback, withoutBrackets } from '../../pdp/shared/process/listen.ts'
 import { ALGORITHM_NAMES, type AlgorithmName, isAlgorithm } from '../../pdp/shared/token/algorithms.ts'
 import type { IssuerTerms } from '../../pdp/shared/token/issuer-claims.ts'
 import { isSafeKeyUrl } from '../../pdp/shared/token/remote-keys.ts'
+import type { PeerFiles } from '../http/upstream-entry.ts'
 import { prefixConflict, readExternal } from './external-issuer.ts'
 import { INTROSPECTION, ISSUER } from './issuer-format.ts'
-import {
-  CONNECTIONS,
-  HOST_AND_PORT,
-  HOST_FIELD,
-  PDP,
-  type PEER_FILES,
-  SERVER_NAME,
-  SOCKET_PATH,
-  TLS,
-  UPSTREAM,
-} from './words/peer-format.ts'
+import { HOST_AND_PORT, PDP, type PEER_FILES, TLS } from './words/peer-format.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
 /** Only for an external issuer: it is asked about its tokens (RFC 7662). */
@@ -34,29 +25,6 @@ export type IssuerEntry = {
   readonly external: IssuerTerms | null
   /** Null: tokens are verified by the issuer's keys. */
   readonly introspection: IntrospectionEntry | null
-}
-/** Paths of PEM files; null: not given. */
-export type PeerFiles = {
-  /** Authorities that the peer's certificate is verified with; null: those of the system. */
-  readonly caFile: string | null
-  readonly certFile: string | null
-  readonly keyFile: string | null
-}
-export type UpstreamEntry = PeerFiles & {
-  /** Without a path. */
-  readonly origin: string
-  /** Path of a unix socket, in place of the host and port of `origin`; null: none. */
-  readonly socketPath: string | null
-  /** The name that its certificate must be for; null: the host of `origin`. */
-  readonly serverName: string | null
-  /** The Host field that it gets; null: the client's. */
-  readonly host: string | null
-  /** Uses HTTP/2, which gRPC services need. */
-  readonly http2: boolean
-  /** No upstream connection carries requests of two clients. */
-  readonly perClient: boolean
-  /** The upstream reads every body to its end or closes the connection (RFC 9112 section 9.3). */
-  readonly reuseAfterBody: boolean
 }
 export type PdpEntry = PeerFiles & {
   /** `host:port`. */
@@ -142,7 +110,7 @@ function readAlgorithm(reader: YamlReader, node: Node | null): AlgorithmName | n
 
 type FileNodes = { readonly [key in keyof typeof PEER_FILES]: Node | null }
 
-function readPeerFiles(reader: YamlReader, nodes: FileNodes): PeerFiles {
+export function readPeerFiles(reader: YamlReader, nodes: FileNodes): PeerFiles {
   if ((nodes.cert_file === null) !== (nodes.key_file === null))
     reader.report(nodes.cert_file ?? nodes.key_file, 'cert_file and key_file must be set together')
   return {
@@ -156,56 +124,6 @@ export function readPath(reader: YamlReader, node: Node | null, what: string): s
   const path = node === null ? null : reader.text(node, what)
   if (path !== '') return path
   reader.report(node, `${what} must not be empty`)
-  return null
-}
-
-/** Reads an origin, or a map with `url` and options. */
-export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEntry | null {
-  if (node === null) return null
-  if (!isMap(reader.resolve(node))) {
-    const origin = readOrigin(reader, node)
-    const plain = {
-      ...{ http2: false, perClient: false, reuseAfterBody: false },
-      ...{ socketPath: null, serverName: null, host: null },
-    }
-    return origin === null ? null : { origin, ...plain, caFile: null, certFile: null, keyFile: null }
-  }
-  const members = reader.members(node, 'upstream', UPSTREAM)
-  if (members === null || members.url === null) return null
-  const origin = readOrigin(reader, members.url)
-  const files = readPeerFiles(reader, members)
-  if (origin?.startsWith('http:') && Object.values(files).some((path) => path !== null))
-    reader.report(node, 'certificates can be used only with an https URL')
-  const http2 = members.http2 !== null && reader.boolean(members.http2, 'http2') === true
-  for (const name of ['connections', 'reuse_after_body'] as const)
-    if (http2 && members[name] !== null) reader.report(members[name], `${name} cannot be combined with http2`)
-  const perClient =
-    members.connections !== null && reader.choice(members.connections, 'connections', CONNECTIONS) === 'per_client'
-  const reuseAfterBody =
-    members.reuse_after_body !== null && reader.boolean(members.reuse_after_body, 'reuse_after_body') === true
-  if (members.server_name !== null && origin?.startsWith('http:'))
-    reader.report(members.server_name, 'server_name can be used only with an https URL')
-  const matching = (name: 'socket' | 'server_name' | 'host', form: RegExp, says: string): string | null => {
-    const text = members[name] === null ? null : reader.text(members[name], name)
-    if (text === null || form.test(text)) return text
-    reader.report(members[name], `${name} must be ${says}`)
-    return null
-  }
-  const socketPath = matching('socket', SOCKET_PATH, 'the absolute path of a unix socket')
-  const serverName = matching('server_name', SERVER_NAME, 'a host name')
-  const host = matching('host', HOST_FIELD, 'a host name, with a port if the service needs one')
-  return origin === null ? null : { origin, socketPath, serverName, host, http2, perClient, reuseAfterBody, ...files }
-}
-
-function readOrigin(reader: YamlReader, node: Node): string | null {
-  const text = reader.text(node, 'upstream')
-  if (text === null) return null
-  const url = URL.parse(text)
-  const isOrigin = url !== null && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.username === ''
-  if (isOrigin && url.search === '' && url.hash === '') return url.origin
-  const isSocket = /^(unix:)?\//.test(text)
-  const way = isSocket ? '; for a unix socket: upstream: {url: http://localhost, socket: /path}' : ''
-  reader.report(node, `upstream must be an http or https URL without a path${way}`)
   return null
 }
 

@@ -5,6 +5,7 @@ import { isId } from '../../pdp/shared/domain/names.ts'
 import type { AssertionEntry } from '../http/assertion.ts'
 import type { Cors } from '../http/cors.ts'
 import { type HeaderNames, passIssue } from '../http/fields.ts'
+import type { UpstreamEntry } from '../http/upstream-entry.ts'
 import { clusterNames } from '../request/host-set.ts'
 import { parseAuthority } from '../request/target.ts'
 import type { OpenPath, Route } from '../routes/route.ts'
@@ -24,16 +25,7 @@ import {
 } from './format.ts'
 import { readLimits, readNetwork } from './limits.ts'
 import { readMode } from './options.ts'
-import {
-  type IssuerEntry,
-  type PdpEntry,
-  readIssuers,
-  readPdp,
-  readTls,
-  readUpstream,
-  type TlsEntry,
-  type UpstreamEntry,
-} from './peers.ts'
+import { type IssuerEntry, type PdpEntry, readIssuers, readPdp, readTls, type TlsEntry } from './peers.ts'
 import { parseRoutes } from './routes.ts'
 import { readSignIn, type SignInEntry } from './sign-in.ts'
 import { parseTests, type RouteTest } from './tests.ts'
@@ -42,6 +34,7 @@ import { readCors } from './words/cors.ts'
 import { readIdentityHeaders } from './words/identity-headers.ts'
 import { readOpenPaths } from './words/open-paths.ts'
 import { HEADER } from './words/schema.ts'
+import { createUpstreamReader, readUpstream } from './words/upstream.ts'
 import { type FileIssue, YamlReader } from './words/yaml-reader.ts'
 
 export type PathsInLog = (typeof PATHS_IN_LOG)[number]
@@ -54,6 +47,7 @@ export type RouteFile = {
   /** Public origin and path prefix, without a trailing slash. */
   readonly publicUrl: string
   readonly issuers: readonly IssuerEntry[]
+  /** For routes that name no service of their own. */
   readonly upstream: UpstreamEntry
   readonly pdp: PdpEntry
   /** TLS of the data port; null: plain text. */
@@ -132,9 +126,10 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
     origins: originsOf(publicUrl ?? resource),
     cors,
     known: knownTokens(issuers, resources),
+    readUpstream: createUpstreamReader(reader, upstream),
     guestOrganization: readGuestOrganization(reader, members.guest_organization),
   })
-  const socket = upstream?.http2 === true ? routes.find(({ websocket }) => websocket) : undefined
+  const socket = routes.find((route) => route.websocket && (route.upstream ?? upstream)?.http2 === true)
   if (socket !== undefined)
     reader.report(members.upstream, `http2 does not support WebSocket, but the route ${socket.id} accepts it`)
   const tests = parseTests(reader, members.tests, routes)

@@ -26,6 +26,7 @@ export const fileWarnings = (file: RouteFile): string[] => [
   ...methodWarnings(file.routes),
   ...routeWarnings(file.routes),
   ...restWarnings(file.routes),
+  ...upstreamWarnings(file.routes),
   ...signInWarnings(file),
   ...preflightWarnings(file),
   ...identityWarnings(file),
@@ -52,6 +53,15 @@ export function signInWarnings(file: RouteFile): string[] {
     ...(guarded.some((route) => route.signIn) ? [] : ['sign_in has no effect: no route sends browsers to sign in']),
   ]
 }
+
+/** Whoever forgets the service of one route sends its requests to another one. */
+const upstreamWarnings = (routes: readonly Route[]): string[] =>
+  routes.flatMap(({ id, host, upstream }) => {
+    const other = routes.find((one) => host !== null && one.host === host && one.upstream !== null)
+    return upstream !== null || other === undefined
+      ? []
+      : [`${id} leads to the upstream of the file, but ${other.id} of the same host has its own`]
+  })
 
 /** Values that two issuers could give to different people. */
 function identityWarnings({ headers, issuers }: RouteFile): string[] {
@@ -156,6 +166,7 @@ export function routeWarnings(routes: readonly Route[]): string[] {
       pattern: foldPattern(route.pattern),
       rules: rulesOf(route),
       isPublic: route.check === null,
+      upstream: route.upstream,
     }))
     return folded.flatMap((one, at) => [
       ...spelledAlike(one, folded.slice(0, at)),

@@ -51,6 +51,8 @@ export function refuseFetchedPath(
 
 /** True when everybody who may use `ours` may also use `theirs`. Checks that read the request would read another one there. */
 function isOpenTo(ours: Route, theirs: Route): boolean {
+  // It asks itself, and not the service that the path has here.
+  if (theirs.upstream !== ours.upstream) return false
   if (theirs.check === null) return true
   const rules = rulesOf(theirs)
   return rules === rulesOf(ours) && !usesRequest(rules)

@@ -5,6 +5,7 @@
  */
 import { PAGE_DATA_ENDS } from '../frameworks/page-frameworks.ts'
 import { foldText } from '../http/folding.ts'
+import { serviceOf, type UpstreamEntry } from '../http/upstream-entry.ts'
 import { RequestError } from '../request/errors.ts'
 import { SEGMENTS_MAX, tooManySegments } from '../request/target.ts'
 import type { Check } from './checks.ts'
@@ -255,7 +256,13 @@ function* withoutFormat(reading: Reading): Generator<Reading, void, undefined> {
 }
 
 /** How a route protects its paths: its folded pattern, and its rules as comparable text. */
-export type Protection = { readonly pattern: Pattern; readonly rules: string; readonly isPublic: boolean }
+export type Protection = {
+  readonly pattern: Pattern
+  readonly rules: string
+  readonly isPublic: boolean
+  /** Null: the service of the file. */
+  readonly upstream: UpstreamEntry | null
+}
 
 /**
  * True if a request of route `ours` must not reach the route at `path`, because its protection differs. `theirs` is that
@@ -266,8 +273,9 @@ export function protectsOtherwise(
   theirs: Protection | null,
   { path, read, isElsewhere = false }: { path: Pattern; read: Pattern; isElsewhere?: boolean },
 ): boolean {
-  // A public route needs no protection.
-  if (theirs !== null && (theirs.isPublic || theirs.rules === ours.rules)) return false
+  // A public route needs no protection. The same path of another service is another page.
+  const isPublic = theirs?.isPublic === true && theirs.upstream === ours.upstream
+  if (isPublic || theirs?.rules === ours.rules) return false
   // The operator made this exception from a wider route, but not about what is elsewhere.
   if (!isElsewhere && isWithin(ours.pattern, path) && !isWithin(path, ours.pattern)) return false
   // Two spellings of one path, of which only ours has the method.
@@ -297,6 +305,7 @@ export function rulesOf({
   pattern,
   mcp,
   answer,
+  upstream,
 }: Route): string {
   const places = pattern.segments.flatMap((one, at) => {
     if (one.kind === 'literal') return []
@@ -318,6 +327,7 @@ export function rulesOf({
     shadow,
     ...(mcp !== null && { mcp }),
     ...(answer !== null && { answer }),
+    ...(upstream !== null && { upstream: serviceOf(upstream) }),
     socket: websocket ? [...origins].sort() : null,
   }
   return JSON.stringify(shown, place)

@@ -113,7 +113,8 @@ function tableOver(roots: Roots): RouteTable {
           return segment !== undefined && hasText(segment, name, { mayBeEmpty: true })
         })
         if (!mayBegin) continue
-        for (const { route: other, rules } of methods.values()) if (other.check !== null && rules !== ours) return other
+        for (const { route: other, rules } of methods.values())
+          if (other.check !== null && other.upstream === route.upstream && rules !== ours) return other
       }
       return null
     },
@@ -319,6 +320,7 @@ const protectionOf = ({ folded }: TablePath, { route, rules: verdict }: Entry): 
   pattern: folded,
   rules: verdict,
   isPublic: route.check === null,
+  upstream: route.upstream,
 })
 
 function slashLeads(root: Root, place: TablePath): boolean {

@@ -1,6 +1,7 @@
 /** The types of routes and of their matches. */
 import type { Network } from '../../pdp/shared/base/addresses.ts'
 import type { Cors } from '../http/cors.ts'
+import type { UpstreamEntry } from '../http/upstream-entry.ts'
 import type { TokenFrom } from '../request/browser-token.ts'
 import type { RequestTarget } from '../request/target.ts'
 import type { AnswerRule } from './answer-rule.ts'
@@ -93,6 +94,8 @@ export type RouteOptions = {
   readonly issuers: readonly string[] | null
   /** A token must be for one of these as well; null: what the file says is enough. */
   readonly audience: readonly string[] | null
+  /** The service behind; null: that of the file. */
+  readonly upstream: UpstreamEntry | null
   /** The longest silence of the service before its answer, in milliseconds; null: as the file says. */
   readonly upstreamHeadersMs: number | null
   /** Browsers are sent to sign in, where the file says how. */

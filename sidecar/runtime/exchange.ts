@@ -22,6 +22,8 @@ import type { Metrics } from './metrics.ts'
 
 export type ExchangeDeps = ExchangeRules & {
   readonly forwarding: ForwardDeps
+  /** The same, to the service that the route names. */
+  readonly forwardingTo: (route: Permit['route']) => ForwardDeps
   readonly permissionWatch: PermissionWatch
   /** Null: no proxy is trusted. */
   readonly trustedProxies: Networks | null
@@ -196,7 +198,7 @@ type Watched = { readonly forwarding: Forwarding; readonly onEnd: () => void }
 
 function forwardOnce(permit: Permit, { forwarding, onEnd }: Watched, deps: ExchangeDeps): Promise<Forwarded> {
   forwarding.res.on('close', onEnd)
-  return forward(permit, forwarding, deps.forwarding)
+  return forward(permit, forwarding, deps.forwardingTo(permit.route))
 }
 
 async function tunnel(
@@ -205,7 +207,7 @@ async function tunnel(
   deps: ExchangeDeps,
 ): Promise<Tunneled> {
   forwarding.cancellation.endless = true
-  const result = await openTunnel(permit, { ...forwarding, upgrade, onEnd }, deps.forwarding)
+  const result = await openTunnel(permit, { ...forwarding, upgrade, onEnd }, deps.forwardingTo(permit.route))
   if (result.kind !== 'opened') onEnd()
   return result
 }

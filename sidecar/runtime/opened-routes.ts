@@ -131,6 +131,7 @@ function allowsMore(before: Route, now: Route): boolean {
   if (ALLOWANCES.some((name) => now[name] && !before[name])) return true
   if (now.body === 'keep' && before.body !== 'keep') return true
   if (sharesMore(before.cors, now.cors)) return true
+  if (!isDeepStrictEqual(before.upstream, now.upstream)) return true
   if (takesMore(before.issuers, now.issuers) || takesMore(before.audience, now.audience)) return true
   if (now.tokenFrom !== null && !isDeepStrictEqual(before.tokenFrom, now.tokenFrom)) return true
   const isForPages = now.websocket || now.tokenFrom !== null

@@ -1,8 +1,9 @@
 /** Finds what a changed route file trusts or passes on, outside of its routes, that the file before did not. */
 import { isDeepStrictEqual } from 'node:util'
-import { addsAuthority, type Pem } from '../config/certificates.ts'
+import { addsAuthority, NO_PEM, type Pem } from '../config/certificates.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import type { Cors } from '../http/cors.ts'
+import { type UpstreamEntry, upstreamsOf } from '../http/upstream-entry.ts'
 import type { DoorEntry } from '../route-file/doors.ts'
 import type { IssuerEntry } from '../route-file/peers.ts'
 import type { RouteFile } from '../route-file/route-file.ts'
@@ -105,23 +106,49 @@ function tlsIssues({ file: former, certificates: before }: Read, { file: next, c
   return [`tls: ${next.tls.clientCaFile} makes client certificates valid that were refused before`]
 }
 
-/** The peers: who decides, and who is behind. */
-function peerIssues({ file: former, certificates: before }: Read, { file: next, certificates: now }: Read): string[] {
-  const { reuseAfterBody, perClient } = next.upstream
-  const placeOf = ({ upstream }: RouteFile): string => upstream.socketPath ?? upstream.origin
-  const nameOf = ({ upstream }: RouteFile): string => `${upstream.serverName} ${upstream.host}`
-  const samePdp = isDeepStrictEqual(former.pdp, next.pdp) && !trustsMore(before.pdp, now.pdp)
+/** The peers: who decides, and who is behind. A service that only routes name is compared with that of the same place. */
+function peerIssues(before: Read, now: Read): string[] {
+  const { file: former, certificates } = before
+  const samePdp = isDeepStrictEqual(former.pdp, now.file.pdp) && !trustsMore(certificates.pdp, now.certificates.pdp)
+  const known = [serviceOfFile(before), ...namedServices(before)]
   return [
     ...(samePdp ? [] : ['pdp: another PDP decides, or the sidecar reaches it in another way']),
-    ...(placeOf(former) === placeOf(next) ? [] : [`upstream: ${placeOf(next)} gets the requests now`]),
-    ...(nameOf(former) === nameOf(next) ? [] : ['upstream: the service is reached by another name now']),
-    ...(trustsMore(before.upstream, now.upstream)
+    ...upstreamIssues(serviceOfFile(before), serviceOfFile(now)),
+    ...namedServices(now).flatMap((one) =>
+      upstreamIssues(
+        known.find(({ entry }) => isDeepStrictEqual(entry, one.entry)) ??
+          known.find(({ entry }) => placeOf(entry) === placeOf(one.entry)),
+        one,
+      ),
+    ),
+  ]
+}
+
+type Service = { readonly entry: UpstreamEntry; readonly pem: Pem }
+
+const serviceOfFile = ({ file, certificates }: Read): Service => ({ entry: file.upstream, pem: certificates.upstream })
+
+const namedServices = ({ file, certificates }: Read): readonly Service[] =>
+  [...upstreamsOf(file.routes)].map((entry) => ({ entry, pem: certificates.upstreams.get(entry) ?? NO_PEM }))
+
+const placeOf = ({ socketPath, origin }: UpstreamEntry): string => socketPath ?? origin
+
+function upstreamIssues(before: Service | undefined, { entry, pem }: Service): string[] {
+  const gets = `upstream: ${placeOf(entry)} gets the requests now`
+  if (before === undefined) return [gets]
+  const { entry: former } = before
+  return [
+    ...(placeOf(former) === placeOf(entry) ? [] : [gets]),
+    ...(former.serverName === entry.serverName && former.host === entry.host
+      ? []
+      : ['upstream: the service is reached by another name now']),
+    ...(trustsMore(before.pem, pem)
       ? ['upstream: certificates of the service are valid that were refused before']
       : []),
-    ...(reuseAfterBody && !former.upstream.reuseAfterBody
+    ...(entry.reuseAfterBody && !former.reuseAfterBody
       ? ['upstream: a connection is used again although the service may have left a body unread']
       : []),
-    ...(perClient || !former.upstream.perClient ? [] : ['upstream: clients share connections to the service now']),
+    ...(entry.perClient || !former.perClient ? [] : ['upstream: clients share connections to the service now']),
   ]
 }
 

@@ -11,17 +11,19 @@ import { createIntrospect, type Introspect } from '../../pdp/shared/token/opaque
 import { type Fetch, remoteKeys } from '../../pdp/shared/token/remote-keys.ts'
 import type { ReplayMemory } from '../../pdp/shared/token/replay.ts'
 import { createTokenVerifier, type TokenVerifier, type TrustedIssuer } from '../../pdp/shared/token/verify.ts'
-import { type Pem, secureOptions } from '../config/certificates.ts'
+import { NO_PEM, type Pem, secureOptions } from '../config/certificates.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import type { EnforceDeps } from '../enforce/enforce.ts'
 import { describeResource, type ResourceMetadata } from '../enforce/resource-metadata.ts'
 import { createAssertion } from '../http/assertion.ts'
 import { createHeaderRules } from '../http/fields.ts'
+import { type UpstreamEntry, upstreamsOf } from '../http/upstream-entry.ts'
 import { createSessionSeal, type SessionSeal } from '../mcp/sessions.ts'
 import { createPdpClient, type PdpClient } from '../pdp-client/client.ts'
 import type { RouteReports } from '../pdp-client/route-reports.ts'
 import { DEFAULT_LIMITS, type SidecarLimits, targetCharsMax } from '../route-file/default-limits.ts'
 import type { IntrospectionEntry, IssuerEntry } from '../route-file/peers.ts'
+import type { Route } from '../routes/route.ts'
 import type { RoutingDeps } from '../routes/route-request.ts'
 import type { SharedSessions } from '../sign-in/refresh.ts'
 import { createSignIn, type SignIn } from '../sign-in/sign-in.ts'
@@ -73,8 +75,12 @@ export type Runtime = {
   namesClient(address: string): boolean
   /** Open requests to the upstream. More of them would wait for a connection, uncounted. */
   readonly requestsMax: number
+  /** To one of several services, so that one that does not answer leaves places for the others; null: there is one. */
+  readonly serviceRequestsMax: number | null
   readonly enforcing: EnforceDeps
   readonly forwarding: ForwardDeps
+  /** The same, to the service that the route names. */
+  readonly forwardingTo: (route: Pick<Route, 'upstream'>) => ForwardDeps
   readonly metadata: ResourceMetadata | null
   /** The key set of assertions as JSON; null: nothing is signed. */
   readonly assertionKeys: string | null
@@ -113,7 +119,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
   const { file } = config
   const { clock, replay, nonces } = deps
   const limits: SidecarLimits = { ...DEFAULT_LIMITS, ...file.limits, ...deps.limits }
-  const { issuers, pdp, upstream, release } = openAll(config, deps, limits)
+  const { issuers, pdp, upstream, upstreams, release } = openAll(config, deps, limits)
   const metadata = describeResource(file)
   const assertion = assertionOf(config, clock)
   const tokens = createTokenVerifier({
@@ -125,6 +131,26 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
   const trustedProxies = file.trustedProxies.length === 0 ? null : createNetworks(file.trustedProxies)
   const proofNonces = file.proofNonces ? nonces : null
   deps.resources.held.bytesMax = limits.answersHeldBytes
+  const forwarding: ForwardDeps = {
+    upstream,
+    hostField: file.upstream.host,
+    rules: createHeaderRules(file.headers, assertion),
+    headers: file.headers,
+    pace: {
+      idleMs: limits.bodyIdleMs,
+      graceMs: limits.bodyGraceMs,
+      bytesPerSecondMin: limits.bodyBytesPerSecondMin,
+    },
+    bodies: new BodyMemory(),
+    publicPort: urlPort(new URL(file.publicUrl)),
+    keepsCookies: file.signIn !== null,
+    held: deps.resources.held,
+  }
+  const others = new Map(
+    [...upstreams].map(([named, opened]) => [named, { ...forwarding, upstream: opened, hostField: named.host }]),
+  )
+  const isHttp2 = [file.upstream, ...upstreams.keys()].every(({ http2 }) => http2)
+  const requestsMax = isHttp2 ? limits.requestsMax : Math.min(limits.requestsMax, limits.upstreamConnectionsMax)
   let openCount = 0
   let retired = false
 
@@ -137,7 +163,8 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
     limits,
     trustedProxies,
     namesClient: (address) => file.proxyProtocol && trustedProxies?.has(address) === true,
-    requestsMax: file.upstream.http2 ? limits.requestsMax : Math.min(limits.requestsMax, limits.upstreamConnectionsMax),
+    requestsMax,
+    serviceRequestsMax: upstreams.size === 0 ? null : Math.ceil(requestsMax / 2),
     metadata,
     assertionKeys: assertion?.keySet ?? null,
     signIn: signInOf(config, { issuers, tokens }, deps),
@@ -158,21 +185,8 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
       mcpSessions: deps.resources.mcpSessions,
       answerBytesMax: limits.answerBytesMax,
     },
-    forwarding: {
-      upstream,
-      hostField: file.upstream.host,
-      rules: createHeaderRules(file.headers, assertion),
-      headers: file.headers,
-      pace: {
-        idleMs: limits.bodyIdleMs,
-        graceMs: limits.bodyGraceMs,
-        bytesPerSecondMin: limits.bodyBytesPerSecondMin,
-      },
-      bodies: new BodyMemory(),
-      publicPort: urlPort(new URL(file.publicUrl)),
-      keepsCookies: file.signIn !== null,
-      held: deps.resources.held,
-    },
+    forwarding,
+    forwardingTo: ({ upstream: named }) => (named === null ? forwarding : (others.get(named) ?? forwarding)),
     proofNonce: () => proofNonces?.current() ?? null,
     issuersWithoutKeys: () => issuers.filter(({ keys }) => !keys.loaded()).map(({ issuer }) => issuer),
     pdpSilentSinceMs: () => pdp.silentSinceMs(),
@@ -222,6 +236,7 @@ type Opened = {
   readonly issuers: readonly TrustedIssuer[]
   readonly pdp: PdpClient
   readonly upstream: Upstream
+  readonly upstreams: ReadonlyMap<UpstreamEntry, Upstream>
   readonly release: () => void
 }
 
@@ -244,7 +259,13 @@ function openAll(config: LoadedConfig, deps: RuntimeDeps, limits: SidecarLimits)
         return { ...entry, keys: forLogoutTokens, introspect: introspectFor(entry.issuer, introspection, deps) }
       }),
       pdp: kept(openPdp(config, deps, limits)),
-      upstream: kept(openUpstream(config, deps, limits)),
+      upstream: kept(openUpstream(config.file.upstream, config.certificates.upstream, { deps, limits })),
+      upstreams: new Map(
+        [...upstreamsOf(config.file.routes)].map((entry) => {
+          const pem = config.certificates.upstreams.get(entry) ?? NO_PEM
+          return [entry, kept(openUpstream(entry, pem, { deps, limits }))]
+        }),
+      ),
       release,
     }
   } catch (err) {
@@ -317,11 +338,11 @@ function openPdp({ file, certificates }: LoadedConfig, deps: RuntimeDeps, limits
 const pdpCredentials = ({ ca, cert, key }: Pem): ChannelCredentials => credentials.createSsl(ca, key, cert)
 
 function openUpstream(
-  { file, certificates }: LoadedConfig,
-  { resources }: RuntimeDeps,
-  limits: SidecarLimits,
+  entry: UpstreamEntry,
+  pem: Pem,
+  { deps, limits }: { readonly deps: RuntimeDeps; readonly limits: SidecarLimits },
 ): Shared<Upstream> {
-  const { origin, socketPath, serverName, http2, perClient, reuseAfterBody } = file.upstream
+  const { origin, socketPath, serverName, http2, perClient, reuseAfterBody } = entry
   const bounds = {
     connectionsMax: limits.upstreamConnectionsMax,
     handshakesMax: limits.websocketsMax,
@@ -329,8 +350,8 @@ function openUpstream(
     headersTimeoutMs: limits.upstreamHeadersMs,
     headerBytesMax: limits.headerBytesMax,
   }
-  return resources.upstream.use(JSON.stringify([file.upstream, pemKey(certificates.upstream), bounds]), () => {
-    const tls = secureOptions(certificates.upstream)
+  return deps.resources.upstream.use(JSON.stringify([entry, pemKey(pem), bounds]), () => {
+    const tls = secureOptions(pem)
     const value = (http2 ? createHttp2Upstream : createHttp1Upstream)({
       origin,
       socketPath,

@@ -252,6 +252,7 @@ function rulesOf({
   config,
   enforcing,
   forwarding,
+  forwardingTo,
   metadata,
   assertionKeys,
   signIn,
@@ -259,11 +260,13 @@ function rulesOf({
   limits,
   trustedProxies,
   requestsMax,
+  serviceRequestsMax,
 }: Runtime) {
   const { bodyBytesMax, subjectsInJournal, pathsInLog, allowedOneIn } = config.file
   const logging = { subjectsInJournal, pathsInLog, logsAllowed: everyNth(allowedOneIn) }
-  const bounds = { limits, requestsMax, bodyBytesMax }
-  return { enforcing, forwarding, metadata, assertionKeys, signIn, proofNonce, trustedProxies, ...bounds, ...logging }
+  const bounds = { limits, requestsMax, serviceRequestsMax, bodyBytesMax }
+  const sending = { forwarding, forwardingTo }
+  return { enforcing, ...sending, metadata, assertionKeys, signIn, proofNonce, trustedProxies, ...bounds, ...logging }
 }
 
 function announce({ config, refreshKeys }: Runtime, { metrics, log, clock }: RuntimeDeps): void {

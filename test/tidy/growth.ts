@@ -34,6 +34,7 @@ const OTHERS: { readonly [place: string]: string } = {
   'sidecar/http/grpc.ts:grpcEnd': 'messages of ours',
   'sidecar/http/identity-fields.ts': 'the claims of a verified token',
   'sidecar/http/share.ts': 'counts',
+  'sidecar/http/upstream-entry.ts': 'the route file',
   'sidecar/doors/caller.ts': 'a name of the gateway and its secret, which are compared',
   'sidecar/doors/check-response.ts': 'answers of ours',
   'sidecar/doors/deny-errors.ts': 'errors of ours',

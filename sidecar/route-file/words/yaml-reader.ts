@@ -154,6 +154,9 @@ const ELSEWHERE: { readonly [key: string]: string } = {
   set_headers: 'identity_headers',
   set_request_headers: 'identity_headers',
   timeout: 'upstream_headers_ms',
+  to: 'upstream',
+  service: 'upstream',
+  backend: 'upstream',
   audiences: 'audience',
   allowed_origins: 'origins',
 }

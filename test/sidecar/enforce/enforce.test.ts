@@ -123,5 +123,5 @@ test.each([
 })
 
 test('an imagined request takes no place', () => {
-  expect([NO_ADMISSION.arrive(), NO_ADMISSION.enter('r', null)]).toEqual([null, null])
+  expect([NO_ADMISSION.arrive(), NO_ADMISSION.enter({ id: 'r', upstream: null }, null)]).toEqual([null, null])
 })

@@ -120,7 +120,8 @@ describe('the waits of one request', () => {
   test('are together no longer than waiting_ms', async () => {
     const limits = { ...DEFAULT_LIMITS, clientRequestsMax: 1, decisionsMax: 1, waitingMs: 1_000 }
     const shared = { places: new Places(), turns: new Turns() }
-    const come = (address: string) => admit(shared, { address, upgrade: false, limits, requestsMax: 10 })
+    const come = (address: string) =>
+      admit(shared, { address, upgrade: false, limits, requestsMax: 10, serviceRequestsMax: null })
     const [first, second, other] = [come('192.0.2.1'), come('192.0.2.1'), come('192.0.2.2')]
     first.arrive()
     other.arrive()

@@ -1,0 +1,33 @@
+/** A service behind the sidecar, as the route file says how it is reached. */
+
+/** Paths of PEM files; null: not given. */
+export type PeerFiles = {
+  /** Authorities that the peer's certificate is verified with; null: those of the system. */
+  readonly caFile: string | null
+  readonly certFile: string | null
+  readonly keyFile: string | null
+}
+export type UpstreamEntry = PeerFiles & {
+  /** Without a path. */
+  readonly origin: string
+  /** Path of a unix socket, in place of the host and port of `origin`; null: none. */
+  readonly socketPath: string | null
+  /** The name that its certificate must be for; null: the host of `origin`. */
+  readonly serverName: string | null
+  /** The Host field that it gets; null: the client's. */
+  readonly host: string | null
+  /** Uses HTTP/2, which gRPC services need. */
+  readonly http2: boolean
+  /** No upstream connection carries requests of two clients. */
+  readonly perClient: boolean
+  /** The upstream reads every body to its end or closes the connection (RFC 9112 section 9.3). */
+  readonly reuseAfterBody: boolean
+}
+/** The services that routes name, each once. */
+export const upstreamsOf = (
+  routes: readonly { readonly upstream: UpstreamEntry | null }[],
+): ReadonlySet<UpstreamEntry> => new Set(routes.map(({ upstream }) => upstream).filter((upstream) => upstream !== null))
+
+/** The service, whatever the way to it. */
+export const serviceOf = ({ origin, socketPath, host }: UpstreamEntry): string =>
+  `${socketPath ?? origin} ${host ?? ''}`

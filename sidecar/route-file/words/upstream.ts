@@ -1,0 +1,78 @@
+/** Reads the services behind the sidecar: that of the file, and those that routes name in its place. */
+import { isMap, type Node } from 'yaml'
+import type { UpstreamEntry } from '../../http/upstream-entry.ts'
+import { readPeerFiles } from '../peers.ts'
+import { CONNECTIONS, HOST_FIELD, SERVER_NAME, SOCKET_PATH, UPSTREAM } from './peer-format.ts'
+import type { YamlReader } from './yaml-reader.ts'
+
+/** Each has connections of its own. */
+export const UPSTREAMS_MAX = 64
+
+/** Returns the reader of the `upstream` of routes. Equal ones are one object; null: it is that of the file, or has mistakes. */
+export function createUpstreamReader(
+  reader: YamlReader,
+  file: UpstreamEntry | null,
+): (node: Node) => UpstreamEntry | null {
+  const known = new Map<string, UpstreamEntry>()
+  const own = JSON.stringify(file)
+  return (node) => {
+    const entry = readUpstream(reader, node)
+    const key = JSON.stringify(entry)
+    if (entry === null || key === own) return null
+    const found = known.get(key)
+    if (found !== undefined) return found
+    if (known.size === UPSTREAMS_MAX) reader.report(node, `routes name more than ${UPSTREAMS_MAX} services`)
+    known.set(key, entry)
+    return entry
+  }
+}
+
+/** Reads an origin, or a map with `url` and options. */
+export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEntry | null {
+  if (node === null) return null
+  if (!isMap(reader.resolve(node))) {
+    const origin = readOrigin(reader, node)
+    const plain = {
+      ...{ http2: false, perClient: false, reuseAfterBody: false },
+      ...{ socketPath: null, serverName: null, host: null },
+    }
+    return origin === null ? null : { origin, ...plain, caFile: null, certFile: null, keyFile: null }
+  }
+  const members = reader.members(node, 'upstream', UPSTREAM)
+  if (members === null || members.url === null) return null
+  const origin = readOrigin(reader, members.url)
+  const files = readPeerFiles(reader, members)
+  if (origin?.startsWith('http:') && Object.values(files).some((path) => path !== null))
+    reader.report(node, 'certificates can be used only with an https URL')
+  const http2 = members.http2 !== null && reader.boolean(members.http2, 'http2') === true
+  for (const name of ['connections', 'reuse_after_body'] as const)
+    if (http2 && members[name] !== null) reader.report(members[name], `${name} cannot be combined with http2`)
+  const perClient =
+    members.connections !== null && reader.choice(members.connections, 'connections', CONNECTIONS) === 'per_client'
+  const reuseAfterBody =
+    members.reuse_after_body !== null && reader.boolean(members.reuse_after_body, 'reuse_after_body') === true
+  if (members.server_name !== null && origin?.startsWith('http:'))
+    reader.report(members.server_name, 'server_name can be used only with an https URL')
+  const matching = (name: 'socket' | 'server_name' | 'host', form: RegExp, says: string): string | null => {
+    const text = members[name] === null ? null : reader.text(members[name], name)
+    if (text === null || form.test(text)) return text
+    reader.report(members[name], `${name} must be ${says}`)
+    return null
+  }
+  const socketPath = matching('socket', SOCKET_PATH, 'the absolute path of a unix socket')
+  const serverName = matching('server_name', SERVER_NAME, 'a host name')
+  const host = matching('host', HOST_FIELD, 'a host name, with a port if the service needs one')
+  return origin === null ? null : { origin, socketPath, serverName, host, http2, perClient, reuseAfterBody, ...files }
+}
+
+function readOrigin(reader: YamlReader, node: Node): string | null {
+  const text = reader.text(node, 'upstream')
+  if (text === null) return null
+  const url = URL.parse(text)
+  const isOrigin = url !== null && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.username === ''
+  if (isOrigin && url.search === '' && url.hash === '') return url.origin
+  const isSocket = /^(unix:)?\//.test(text)
+  const way = isSocket ? '; for a unix socket: upstream: {url: http://localhost, socket: /path}' : ''
+  reader.report(node, `upstream must be an http or https URL without a path${way}`)
+  return null
+}
