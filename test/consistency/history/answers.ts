@@ -1,6 +1,6 @@
 /** What was right at any moment of a run, by the reference and the replayed logs. */
 import type { JournalId } from '../../../pdp/shared/domain/journal.ts'
-import { referenceAnswer } from '../../support/reference.ts'
+import { referenceAnswer, type World } from '../../support/reference.ts'
 import { worldFor } from '../conditions/world.ts'
 import type { Committed } from './archive.ts'
 import type { Question } from './mix.ts'
@@ -49,13 +49,26 @@ export class Answers {
     const epoch = Math.max(0, ...this.#expiriesOf(states).filter((e) => e <= clockMs))
     const checks = question.permissions.map((c) => `${c.resource}#${c.relation}`)
     const brought = JSON.stringify([question.context, question.contextual])
-    const name = `${question.organization} ${question.subject} ${checks} ${brought} ${vector.map(([l, r]) => `${l}:${r}`)} ${epoch}`
+    const name = `${question.organization} ${question.subject} ${question.actor} ${checks} ${brought} ${vector.map(([l, r]) => `${l}:${r}`)} ${epoch}`
     const known = this.#known.get(name)
     if (known !== undefined) return known
     const world = worldFor(worldOf(states, epoch), question)
-    const answers = question.permissions.map((check) => referenceAnswer(world, { ...question, ...check, app: null }))
+    const stands = question.actor === undefined || isLinked(world, question)
+    const answers = question.permissions.map((check) => {
+      const own = referenceAnswer(world, { ...question, ...check, app: null })
+      if (question.actor === undefined || own !== true) return own
+      return stands && referenceAnswer(world, { ...question, ...check, subject: question.actor, app: null })
+    })
     if (this.#known.size >= ANSWERS_MAX) this.#known.clear()
     this.#known.set(name, answers)
     return answers
   }
+}
+
+/** The subject lets the actor act, in the organization itself. */
+function isLinked({ content, clockMs }: World, { organization, subject, actor }: Question): boolean {
+  const found = content
+    .get(organization)
+    ?.tuples.find((t) => t.object === actor && t.relation === 'acts_for' && t.subject === subject)
+  return found !== undefined && (found.expiresAtMs === null || clockMs < found.expiresAtMs)
 }

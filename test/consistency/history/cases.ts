@@ -59,6 +59,7 @@ export const HOOKS: readonly Edit[] = [
 const FEW_ROWS = 6_000
 const SHEDDING: HistorySetup = { shedMs: 25, focus: 'groups', lateRows: true }
 const CONDITIONS: HistorySetup = { focus: 'conditions' }
+const DELEGATION: HistorySetup = { focus: 'delegation', served: true, trimMs: 40 }
 const right = (name: string, setup: HistorySetup): HistoryCase => ({ name, edits: [], setup, short: true })
 
 export const RIGHT: readonly HistoryCase[] = [
@@ -68,6 +69,8 @@ export const RIGHT: readonly HistoryCase[] = [
   right('a cache of a few rows, answers from snapshots', { cacheBytesMax: 1_500, triesMax: 1 }),
   right('conditions and tuples of questions, rows lost at random', { ...SHEDDING, focus: 'conditions', trimMs: 40 }),
   right('PostgreSQL crashing and recovering', { cacheBytesMax: 20_000, trimMs: 50, crashMs: 1_500 }),
+  right('a person, an agent and the delegation, rows lost at random', { ...SHEDDING, focus: 'delegation', trimMs: 40 }),
+  right('agents with exchanged tokens, their claims and watched questions', DELEGATION),
   right('with tokens over HTTP, gRPC and streams, and watched questions', { served: true, trimMs: 40 }),
 ]
 
@@ -118,7 +121,66 @@ export const ONE_STATEMENT_WRITE: readonly Edit[] = [
   },
 ]
 
+const ACTING = 'engine/decision-point/acting.ts'
+const EVALUATED = '  if (theirs === undefined || own === undefined ||'
+const ASKED = `    return decisionOf(parts, { request, asked, fresh: await parts.evaluator.ask(question) })`
+const byAgent = (name: string, [file, find, replace]: readonly [string, string, string], served = false): HistoryCase =>
+  planted(name, {
+    ...{ short: true, edits: [{ file, find, replace }] },
+    setup: served ? DELEGATION : { focus: 'delegation' },
+  })
+
+const DELEGATION_FAULTS: readonly HistoryCase[] = [
+  byAgent('an agent has what the person has', [
+    ACTING,
+    EVALUATED,
+    `  if (theirs !== undefined) return theirs\n${EVALUATED}`,
+  ]),
+  byAgent('an agent has what it has itself, whatever the person has', [
+    ACTING,
+    'theirs.map((outcome, i) => both({ subject: outcome, actor: own[i]',
+    'own.map((outcome, i) => both({ subject: outcome, actor: own[i]',
+  ]),
+  byAgent('a delegation is not looked at', [
+    ACTING,
+    'stands: isWithout(all, one) ? FALSE :',
+    'stands: !isWithout(all, one) ? 1 :',
+  ]),
+  byAgent('person and agent are evaluated at two revisions', [
+    'engine/decision-point/deciding.ts',
+    ASKED,
+    `    {
+      const { actor, ...alone } = request
+      if (actor === undefined) return decisionOf(parts, { request, asked, fresh: await parts.evaluator.ask(question) })
+      const theirs = await decideAt(parts, alone, app)
+      const fresh = await parts.evaluator.ask(question)
+      const both = decisionOf(parts, { request, asked, fresh })
+      const own = await decideAt(parts, { ...alone, subject: actor }, app)
+      const permissions = both.permissions.map((one, i) => ({
+        ...one,
+        allowed: theirs.permissions[i]?.allowed === true && own.permissions[i]?.allowed === true && one.reasonCode !== 'delegation_missing',
+      }))
+      return { ...both, permissions }
+    }`,
+  ]),
+  byAgent(
+    'an agent that leaves its actor_token out acts as the person',
+    ['identity/provider/grants/token-exchange.ts', 'actor ?? (client === subject.clientId ? null : client)', 'actor'],
+    true,
+  ),
+  byAgent(
+    'the claims of an exchanged token are the person’s',
+    [
+      'identity/provider/mint.ts',
+      'actors.length === 0 || organization === null',
+      'actors.length >= 0 || organization === null',
+    ],
+    true,
+  ),
+]
+
 export const FAULTS: readonly HistoryCase[] = [
+  ...DELEGATION_FAULTS,
   planted('answers may be 50 ms old', {
     short: true,
     edits: [

@@ -7,6 +7,7 @@ import type { Change } from '../../../pdp/shared/domain/change.ts'
 import { ENVIRONMENT, type JournalId, TOKENS } from '../../../pdp/shared/domain/journal.ts'
 import { Answers, CLOCK_SLACK_MS, type Logs, type Revision, stateOf } from './answers.ts'
 import type { Committed } from './archive.ts'
+import { type Claimed, judgeClaims } from './delegated.ts'
 import {
   type DecisionRecord,
   type Rule,
@@ -23,6 +24,7 @@ export function judge(history: {
   readonly writes: readonly WriteRecord[]
   readonly decisions: readonly DecisionRecord[]
   readonly standings: readonly StandingRecord[]
+  readonly claimed: readonly Claimed[]
   readonly tables: ReadonlyMap<JournalId, readonly string[]> | null
 }): readonly Violation[] {
   const violations: Violation[] = []
@@ -32,6 +34,7 @@ export function judge(history: {
   // Those of watched questions say nothing of how long one takes.
   const asked = history.decisions.filter(({ from }) => from !== STANDING)
   judgeStandings(logs, { standings: history.standings, decisions: asked }, (message) => report('late', message))
+  violations.push(...judgeClaims(logs, history.claimed))
   for (const [log, items] of history.tables ?? []) {
     const expected = describe(logs.get(log)?.at(-1)?.state ?? NOTHING)
     if (!isDeepStrictEqual(items, expected)) report('table', `the tables of ${log} are not what its log makes`)
@@ -120,7 +123,7 @@ function judgeDecisions(
 }
 
 const textOfQuestion = ({ question, allowed, vector }: DecisionRecord): string =>
-  `${question.subject} in ${question.organization} ${question.permissions
+  `${question.subject}${question.actor === undefined ? '' : ` by ${question.actor}`} in ${question.organization} ${question.permissions
     .map((c, i) => `${c.resource}#${c.relation}=${allowed[i]}`)
     .join(' ')} at ${vector.map(([log, revision]) => `${log}:${revision}`).join(' ')}`
 

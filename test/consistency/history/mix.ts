@@ -5,7 +5,7 @@ import type { JsonObject } from '../../../pdp/shared/domain/json.ts'
 import type { Manifest } from '../../../pdp/shared/domain/manifest.ts'
 import type { RoleGrant } from '../../../pdp/shared/domain/role.ts'
 import type { Tuple } from '../../../pdp/shared/domain/tuple.ts'
-import { gate, grant, member, organization, put, tuple } from '../../support/tuples.ts'
+import { drop, gate, grant, member, organization, put, tuple } from '../../support/tuples.ts'
 import { MODELS } from '../conditions/models.ts'
 import { CONDITIONAL, conditionalManifest, conditionalQuestion, conditionalWrite } from '../conditions/world.ts'
 
@@ -15,13 +15,15 @@ export type Question = {
   readonly organization: string
   /** `user:<id>`, or the reader of the organization. */
   readonly subject: string
+  /** `service:<id>`, which acts for the subject; absent: nobody does. */
+  readonly actor?: string | undefined
   readonly permissions: readonly Check[]
   readonly entitlements: readonly string[]
   readonly context?: JsonObject | undefined
   readonly contextual?: readonly Tuple[] | undefined
 }
 /** What a run asks and writes mostly about, where the general mix comes by it too rarely. */
-export type Focus = 'groups' | 'tree' | 'gates' | 'expiry' | 'memberships' | 'grants' | 'conditions'
+export type Focus = 'groups' | 'tree' | 'gates' | 'expiry' | 'memberships' | 'grants' | 'conditions' | 'delegation'
 
 export const ORGANIZATIONS = ['o0', 'o1', 'p'] as const
 export const USERS = ['u0', 'u1', 'u2'] as const
@@ -29,10 +31,15 @@ export const USERS = ['u0', 'u1', 'u2'] as const
 export const readerOf = (organization: string): string => `reader-${organization}`
 export const GATES = ['feature.a', 'feature.b'] as const
 export const APP = 'a'
+/** Its tokens need the person, the agent and the delegation. */
+export const AUDIENCE = 'https://api.history.example'
+export const AGENT = 'service:bot'
+const LINK = `${AGENT}#acts_for@user:u0`
 
 const manifest = (model: string | null, approves: boolean): Manifest => ({
   app: APP,
-  audiences: [],
+  audiences: [AUDIENCE],
+  actors: 'both',
   permissions: { 'x:approve': 'Approve', 'x:list': 'List' },
   roles: { clerk: { name: 'Clerk', permissions: approves ? ['x:approve', 'x:list'] : ['x:list'] } },
   model,
@@ -47,6 +54,11 @@ const SEED: readonly Write[] = [
     log: ENVIRONMENT,
     changes: [{ kind: 'role', key: 'r', role: { key: 'r', name: 'R', permissions: ['x:read'] } }],
   },
+]
+
+/** For tokens of the agent: the person is there, lets it act, and has what it lacks. */
+export const DELEGATED_SEED: readonly Write[] = [
+  { log: 'o0', changes: [member('u0', 'member'), put(LINK), grant('user-u0-wide', 'r', 'user:u0')] },
 ]
 
 /** Where conditions are in focus no other model is ever in force, so that no tuple of a question is refused. */
@@ -78,7 +90,7 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
   const user = (): string => `user:${pick(USERS)}`
   const group = (): string => `group:${pick(GROUPS)}`
   /** Somebody whom questions are about. */
-  const holder = (log: JournalId): string => (random() < 0.25 ? `service:${readerOf(log)}` : user())
+  const holder = (log: JournalId): string => (random() < 0.25 ? pick([`service:${readerOf(log)}`, AGENT]) : user())
   const someTuple = (log: JournalId): string =>
     pick([
       () => `${pick(DOCS)}#${pick(['viewer', 'editor', 'banned'])}@${user()}`,
@@ -89,6 +101,7 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
       () => `thing:0#r@${holder(log)}`,
       () => `${group()}#member@${group()}#member`,
       () => `thing:0#r@organization:${pick(['o0', 'o1'])}#member`,
+      () => `${AGENT}#acts_for@${user()}`,
       // Two hot rows, which the hot question needs both of.
       () => 'group:g0#member@user:u0',
       () => 'thing:0#r@group:g0#member',
@@ -124,7 +137,7 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
   }
   const roleGrant = (): Write => {
     const log = pick(['p', ...ORGANIZATIONS])
-    const subject = pick(['user:u0', 'user:u1', 'group:g0', 'group:g1', `service:${readerOf(log)}`])
+    const subject = pick(['user:u0', 'user:u1', 'group:g0', 'group:g1', `service:${readerOf(log)}`, AGENT])
     const wide = random() < 0.25 && !subject.startsWith('group:')
     const app = pick([null, APP])
     const id = `${subject.replace(':', '-')}-${app ?? 'wide'}`
@@ -176,6 +189,14 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
   })
   const token = (): Write => ({ log: TOKENS, changes: [{ kind: 'token', by: 'jti', id: `j${tokensCount++}` }] })
 
+  /** One of the three, or one goes as another comes. */
+  const delegated = (): readonly Change[] => {
+    const three = [LINK, `thing:0#r@${AGENT}`, 'thing:0#r@user:u0']
+    const gone = pick(three)
+    const come = pick(three)
+    return random() < 0.5 || gone === come ? [tupleChange(gone)] : [drop(gone), put(come)]
+  }
+
   const FOCUSED: { readonly [F in Focus]: () => Write } = {
     groups: () => {
       const text = pick([
@@ -198,6 +219,7 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
     }),
     memberships: () => ({ ...membership(), log: 'o0' }),
     grants: roleGrant,
+    delegation: () => (random() < 0.2 ? roleGrant() : { log: 'o0', changes: delegated() }),
     conditions: () => {
       const change = conditionalWrite(pick)
       return { log: change.kind === 'manifest' ? ENVIRONMENT : 'o0', changes: [change] }
@@ -232,6 +254,7 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
   ): { organization: string; subject: string; checks: readonly Check[] } => {
     const checks = {
       groups: { relation: 'r', resource: 'thing:0' },
+      delegation: { relation: 'r', resource: 'thing:0' },
       expiry: { relation: 'r', resource: 'thing:0' },
       gates: { relation: 'r', resource: 'thing:0' },
       tree: { relation: 'x:read', resource: 'organization:o0' },
@@ -267,7 +290,9 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
     const count = random() < 0.75 ? 1 : 3
     const permissions = asked?.checks ?? Array.from({ length: count }, () => someCheck(id))
     const gates = random() < (focus === 'gates' ? 0.9 : 0.1)
-    return { organization: id, subject: asked?.subject ?? user(), permissions, entitlements: gates ? GATES : [] }
+    const actor = random() < (focused === 'delegation' ? 0.9 : 0.1) ? AGENT : undefined
+    const subject = asked?.subject ?? user()
+    return { organization: id, subject, actor, permissions, entitlements: gates ? GATES : [] }
   }
   return { write, question }
 }

@@ -30,6 +30,8 @@ export type NodeCase = {
   readonly shedMs: number | null
   /** The whole process as `portcullis-pdp serve` starts it, besides the bare decision point. */
   readonly served: { readonly issuer: string; readonly adminSecret: string; readonly masterKey: string } | null
+  /** It listens where the issuer's name says. */
+  readonly isIssuer: boolean
 }
 export type Opened = { readonly url: string; readonly served: { readonly http: string; readonly grpc: string } | null }
 export type NodeWrite = { readonly log: JournalId; readonly changes: readonly Change[]; readonly requestId: string }
@@ -104,7 +106,7 @@ async function open(from: NodeCase): Promise<Running> {
     triesMax,
   }
   const pdp = createPdp(options)
-  const served = from.served === null ? null : await serve(load, { ...from.served, url: from.connectionString })
+  const served = from.served === null ? null : await serve(load, { ...from, ...from.served })
   const server = await listen()
   chaosMs = from.chaosMs
   lateRows = from.lateRows
@@ -134,7 +136,7 @@ async function open(from: NodeCase): Promise<Running> {
 
 async function serve(
   load: <T>(file: string) => Promise<T>,
-  given: { issuer: string; adminSecret: string; masterKey: string; url: string },
+  given: NonNullable<NodeCase['served']> & Pick<NodeCase, 'isIssuer' | 'connectionString'>,
 ) {
   const { startPdp } = await load<typeof import('../../../pdp/server/runtime/start.ts')>('server/runtime/start.ts')
   const { readConfig } = await load<typeof import('../../../pdp/server/runtime/config.ts')>('server/runtime/config.ts')
@@ -145,10 +147,10 @@ async function serve(
     PORTCULLIS_ISSUER: given.issuer,
     PORTCULLIS_ADMIN_SECRET: given.adminSecret,
     PORTCULLIS_MASTER_KEY: given.masterKey,
-    PORTCULLIS_HTTP_LISTEN: '127.0.0.1:0',
+    PORTCULLIS_HTTP_LISTEN: given.isIssuer ? new URL(given.issuer).host : '127.0.0.1:0',
     PORTCULLIS_GRPC_LISTEN: '127.0.0.1:0',
     PORTCULLIS_METRICS_LISTEN: '127.0.0.1:0',
-    DATABASE_URL: given.url,
+    DATABASE_URL: given.connectionString,
   })
   const log = createLog({ service: 'history', level: 'silent' })
   return startPdp(config, { log, shutdown: createShutdown({ log, timeoutMs: 10_000 }) })

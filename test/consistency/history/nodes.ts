@@ -97,14 +97,23 @@ function connect(opened: Opened, close: () => Promise<void>): OpenNode {
         expectOk(
           await post(opened.url, {
             path: '/decide',
-            body: { organization, subject: subjectOf(question), permissions, entitlements, ...brought },
+            body: {
+              organization,
+              subject: subjectOf(question),
+              ...actorOf(question),
+              permissions,
+              entitlements,
+              ...brought,
+            },
           }),
         ),
       )
     },
     async decideByHttp(question, token) {
       const { permissions, entitlements } = question
-      const body = { permissions, entitlements, subject: subjectOf(question) }
+      // Who acts is in the token, and counts for its own subject alone.
+      const about = question.actor === undefined ? { subject: subjectOf(question) } : {}
+      const body = { permissions, entitlements, ...about }
       const reply = expectOk(await post(opened.served?.http ?? '', { path: '/oauth/decisions', body, token }))
       const active = (reply.body as { organization: string | null }).organization !== null
       return { ...fromNode(reply), active, vector: parseVector(reply.revision), validUntilMs: undefined }
@@ -134,8 +143,11 @@ function connect(opened: Opened, close: () => Promise<void>): OpenNode {
   }
 }
 
-function subjectOf({ subject }: Question): { readonly type: string; readonly id: string } {
-  const [type = '', id = ''] = subject.split(':')
+const subjectOf = ({ subject }: Question): { readonly type: string; readonly id: string } => named(subject)
+const actorOf = ({ actor }: Question) => (actor === undefined ? {} : { actor: named(actor) })
+
+function named(text: string): { readonly type: string; readonly id: string } {
+  const [type = '', id = ''] = text.split(':')
   return { type, id }
 }
 

@@ -3,11 +3,22 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { openPostgres } from '../../../pdp/engine/store/postgres/postgres.ts'
+import { freePort } from '../../support/free-port.ts'
 import { ARCHIVE, readArchive, readTables, TRIM } from './archive.ts'
 import type { HistoryCase } from './cases.ts'
 import { judge } from './check.ts'
+import { createDelegatedTokens, DELEGATED, type DelegatedTokens } from './delegated.ts'
 import { Unavailable } from './grpc.ts'
-import { aboutReader, createMix, ORGANIZATIONS, type Question, seedFor, USERS, type Write } from './mix.ts'
+import {
+  aboutReader,
+  createMix,
+  DELEGATED_SEED,
+  ORGANIZATIONS,
+  type Question,
+  seedFor,
+  USERS,
+  type Write,
+} from './mix.ts'
 import type { Node, OpenNode } from './nodes.ts'
 import type { DecisionRecord, StandingRecord, TokenUse, Violation, WriteRecord } from './records.ts'
 import { createReaderTokens, judgeTokens, type ReaderTokens, type Served } from './served.ts'
@@ -41,10 +52,10 @@ const WATCHERS = 8
 const CHAOS_MS = 8
 const JUDGE_EVERY_MS = 700
 const REVOKE_EVERY_MS = 200
+const EXCHANGE_EVERY_MS = 20
 const EVERYTHING = 64 * 1024 * 1024
 const TEMPLATE = 'history_template'
-const SERVED: Served = {
-  issuer: 'http://127.0.0.1:8080',
+const SECRETS = {
   adminSecret: randomBytes(24).toString('base64url'),
   masterKey: randomBytes(32).toString('base64'),
 }
@@ -77,6 +88,8 @@ export async function runCase({ setup }: HistoryCase, options: RunOptions): Prom
   const url = databaseUrl(options.serverUrl, name)
   const database = new pg.Pool({ connectionString: url, max: 4 })
   database.on('error', () => {})
+  const served: Served | null =
+    setup.served === true ? { ...SECRETS, issuer: `http://127.0.0.1:${await freePort()}` } : null
   const nodeCase = {
     root: options.root,
     connectionString: url,
@@ -85,12 +98,12 @@ export async function runCase({ setup }: HistoryCase, options: RunOptions): Prom
     chaosMs: CHAOS_MS,
     lateRows: setup.lateRows === true,
     shedMs: setup.shedMs ?? null,
-    served: setup.served === true ? SERVED : null,
+    served,
   }
   const nodes: OpenNode[] = []
   try {
-    nodes.push(...(await Promise.all(options.nodes.map((node) => node.open(nodeCase)))))
-    const run = new Run(database, nodes, setup)
+    nodes.push(...(await Promise.all(options.nodes.map((node, at) => node.open({ ...nodeCase, isIssuer: at === 0 })))))
+    const run = new Run(database, nodes, { setup, served })
     return await run.whole(options)
   } finally {
     await Promise.all(nodes.map((node) => node.close()))
@@ -108,22 +121,33 @@ class Run {
   #unanswered = 0
   #crashes = 0
   #stopping = false
+  readonly #served: Served | null
   #tokens: ReaderTokens | null = null
+  #delegated: DelegatedTokens | null = null
   readonly #tokenUses: TokenUse[] = []
   readonly #standings: StandingRecord[] = []
 
-  constructor(database: pg.Pool, nodes: readonly OpenNode[], setup: HistoryCase['setup']) {
+  constructor(
+    database: pg.Pool,
+    nodes: readonly OpenNode[],
+    { setup, served }: { setup: HistoryCase['setup']; served: Served | null },
+  ) {
     this.#database = database
     this.#nodes = nodes
     this.#setup = setup
+    this.#served = served
   }
 
   async whole(options: Pick<RunOptions, 'durationMs' | 'stopEarly'>): Promise<Outcome> {
     const mix = createMix({ random: Math.random, nowMs: Date.now, focus: this.#setup.focus ?? null })
     for (const write of seedFor(this.#setup.focus)) await this.#write(write)
-    const [first] = this.#nodes
-    if (first?.served != null)
-      this.#tokens = await createReaderTokens(first.served.http, SERVED, { ORGANIZATIONS, USERS })
+    if (this.#served !== null) {
+      this.#tokens = await createReaderTokens(this.#served.issuer, this.#served, { ORGANIZATIONS, USERS })
+      if (this.#setup.focus === 'delegation') {
+        for (const write of DELEGATED_SEED) await this.#write(write)
+        this.#delegated = await createDelegatedTokens(this.#served)
+      }
+    }
     await this.#database.query('update history_setting set pause_ms_max = $1', [this.#setup.pauseMs ?? 6])
     const endAt = performance.now() + options.durationMs
     const loops = [
@@ -137,6 +161,7 @@ class Run {
       this.#loop(() => this.#trim()),
       this.#loop(() => this.#crash()),
       this.#loop(() => this.#revoke()),
+      this.#loop(() => this.#exchange()),
       ...(this.#tokens === null
         ? []
         : Array.from({ length: WATCHERS }, () => this.#loop(() => this.#watch(mix.question())))),
@@ -187,7 +212,9 @@ class Run {
     const writes = [...this.#writes]
     const decisions = [...this.#decisions]
     const standings = [...this.#standings]
-    const judged = judge({ archive: await readArchive(this.#database), writes, decisions, standings, tables })
+    const claimed = [...(this.#delegated?.claimed ?? [])]
+    const archive = await readArchive(this.#database)
+    const judged = judge({ archive, writes, decisions, standings, claimed, tables })
     return [...judged, ...judgeTokens(this.#tokenUses)]
   }
 
@@ -222,10 +249,12 @@ class Run {
   }
 
   async #ask(given: Question, node = this.#node()): Promise<void> {
-    const token = this.#tokens?.pick(given.organization)
+    const acting = given.actor !== undefined
+    const token = acting ? this.#delegated?.pick(given) : this.#tokens?.pick(given.organization)
     const roll = token === undefined ? 0 : Math.random()
-    const from = roll < 0.25 ? 'the decision point' : roll < 0.5 ? 'HTTP' : roll < 0.7 ? 'gRPC' : 'a stream'
-    const question = from === 'a stream' ? aboutReader(given) : given
+    // Over gRPC each question here names its subject, for whom nobody acts.
+    const from = roll < 0.25 ? 'the decision point' : roll < 0.5 ? 'HTTP' : roll < 0.7 && !acting ? 'gRPC' : 'a stream'
+    const question = from === 'a stream' && !acting ? aboutReader(given) : given
     const { value, ...times } = await this.#timed(() => {
       if (token === undefined || from === 'the decision point') return node.decide(question)
       if (from === 'a stream') return node.decideOnStream(question, token.value)
@@ -242,9 +271,11 @@ class Run {
     const origin = node.served?.http
     const { organization } = given
     if (tokens === null || origin === undefined || tokens.pick(organization) === undefined) return
-    const question = aboutReader(given)
-    const token = await tokens.mint(origin, organization)
-    const revoke = (): Promise<void> => tokens.revoke(origin, organization, token)
+    const delegated = given.actor === undefined ? null : this.#delegated
+    const question = delegated === null ? aboutReader(given) : { ...given, ...DELEGATED }
+    const token = await (delegated ?? tokens).mint(origin, organization)
+    if (token === null) return
+    const revoke = (): Promise<void> => (delegated ?? tokens).revoke(origin, organization, token)
     const watched = await watchStanding({ node, question, token, revoke, isOver: () => this.#stopping })
     this.#standings.push(watched)
     this.#decisions.push(...decisionsOf(watched))
@@ -254,6 +285,12 @@ class Run {
     await delay(REVOKE_EVERY_MS)
     const origin = this.#node().served?.http
     if (origin !== undefined && !this.#stopping) await this.#tokens?.revokeOne(origin)
+  }
+
+  async #exchange(): Promise<void> {
+    await delay(EXCHANGE_EVERY_MS)
+    const origin = this.#node().served?.http
+    if (origin !== undefined && !this.#stopping) await this.#delegated?.mint(origin)
   }
 
   async #trim(): Promise<void> {

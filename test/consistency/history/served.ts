@@ -13,7 +13,7 @@ export type ReaderTokens = {
   mint(origin: string, organization: string): Promise<ReaderToken>
   revoke(origin: string, organization: string, token: ReaderToken): Promise<void>
 }
-type Client = { readonly id: string; readonly secret: string; readonly scope: string }
+export type Client = { readonly id: string; readonly secret: string; readonly scope: string }
 
 const KEPT_MAX = 3
 const BUSY_TRIES_MAX = 20
@@ -73,7 +73,7 @@ export async function createReaderTokens(
   }
 }
 
-async function mint(origin: string, client: Client): Promise<ReaderToken> {
+export async function mint(origin: string, client: Client): Promise<ReaderToken> {
   const form = { grant_type: 'client_credentials', scope: client.scope }
   const response = await asClient(origin, { client, path: '/oauth/token', form })
   const body = (await response.json()) as { access_token?: string }
@@ -82,7 +82,7 @@ async function mint(origin: string, client: Client): Promise<ReaderToken> {
 }
 
 /** A busy machine makes the issuer answer that it has no time: that is no fault of what is proven here. */
-async function asClient(
+export async function asClient(
   origin: string,
   { client, path, form }: { client: Client; path: string; form: Record<string, string> },
 ): Promise<Response> {

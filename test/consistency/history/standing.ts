@@ -127,7 +127,7 @@ function wasRight(
 }
 
 /** What was right when, as far as the database's clock tells the order of commits and instants. */
-class Truth {
+export class Truth {
   readonly #logs: Logs
   readonly #answers = new Answers()
 
@@ -147,14 +147,22 @@ class Truth {
     if (!held.active) return revokingAt !== null && at >= revokingAt
     if (revokedAt !== null && at > revokedAt) return false
     const clockMs = at - startAt + startMs
-    const vector = this.#vectorAt(question.organization, clockMs)
-    const states = new Map(vector.map(([log, revision]) => [log, stateOf(this.#logs, log, revision) ?? NOTHING]))
-    const right = this.#answers.at(states, vector, { question, clockMs })
+    const { states, right } = this.#at(question, clockMs)
     const gates = states.get(question.organization)?.gates
     return (
       right.every((allowed, i) => allowed === held.allowed[i]) &&
       question.entitlements.every((key) => held.gates[key]?.enabled === gates?.get(key))
     )
+  }
+
+  answers(question: Question, clockMs: number): readonly (boolean | null)[] {
+    return this.#at(question, clockMs).right
+  }
+
+  #at(question: Question, clockMs: number) {
+    const vector = this.#vectorAt(question.organization, clockMs)
+    const states = new Map(vector.map(([log, revision]) => [log, stateOf(this.#logs, log, revision) ?? NOTHING]))
+    return { states, right: this.#answers.at(states, vector, { question, clockMs }) }
   }
 
   #vectorAt(organization: string, ms: number): readonly (readonly [JournalId, number])[] {
