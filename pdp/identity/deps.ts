@@ -11,6 +11,7 @@ import type { Fetch } from '../shared/token/remote-keys.ts'
 import type { ReplayMemory } from '../shared/token/replay.ts'
 import type { Branding } from './html/brand.ts'
 import type { AppendEvents, AppendJournal } from './issuer/append.ts'
+import type { LogoutOutcome } from './issuer/logouts.ts'
 import type { EmbedEntitlements } from './issuer/tokens/claim-sources.ts'
 import type { HookOutcome } from './issuer/tokens/token-hook.ts'
 import type { AccountSettings } from './people/account/deps.ts'
@@ -51,6 +52,8 @@ export type IdentityDeps = {
   readonly clientDocuments?: ClientDocumentSettings
   /** Called after each call of the token hook, for a counter. */
   readonly onHookOutcome?: (outcome: HookOutcome) => void
+  /** Called after each attempt to send a logout token, for a counter. */
+  readonly onLogoutOutcome?: (outcome: LogoutOutcome) => void
   /** The look of the pages; default: none. */
   readonly branding?: Branding
 }

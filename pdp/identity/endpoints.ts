@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Client, Queries } from '../engine/store/directory.ts'
 import { NO_NETWORKS } from '../shared/base/addresses.ts'
-import { createGuardedPost, type GuardedPost } from '../shared/base/guarded-post.ts'
+import type { GuardedPost } from '../shared/base/guarded-post.ts'
 import type { ProofVerifier } from '../shared/token/dpop.ts'
 import type { IdentityDeps } from './deps.ts'
 import type { FrameOf } from './html/frame.ts'
@@ -64,6 +64,7 @@ type EndpointsParts = {
   readonly frameOf: FrameOf
   readonly verifyProof: ProofVerifier
   readonly accept: AcceptInvitation
+  readonly guard: GuardedPost
   readonly mail: { readonly mailer: Mailer | null; readonly deliveries: Deliveries }
 }
 export type Endpoints = {
@@ -77,7 +78,7 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
   const { issuer, directory, log, clock, sql, store, pdp, masterKeys, appendJournal, appendEvents } = deps
   const { ring, bindings, resources, revocations, secondFactor, passkeys, hook, introspection, frameOf, verifyProof } =
     parts
-  const { mail, accept } = parts
+  const { mail, accept, guard } = parts
   const isSignedIn = createIsSignedIn(sql)
   const demands = demandsOf(deps.requireSecondFactor === true)
   const readClaimSources = createClaimSources({
@@ -85,7 +86,6 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
     pdp,
     embedEntitlements: deps.embedEntitlements ?? 'claims-mode',
   })
-  const guard = createGuardedPost({ internalHosts: deps.internalHosts ?? [] })
   const documents = documentsOf(deps, guard)
   const consent = createConsent({ issuer, directory, pdp, bindings, register: documents?.register })
   const base = { issuer, sql, directory, masterKeys, clock, log }
@@ -167,7 +167,10 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
     recordSecrets: createRecordSecrets(deps),
     verifyProof,
   })
-  return { handle, validateClient: (client) => validateClient(providers.current().provider, client) }
+  return {
+    handle,
+    validateClient: (client) => validateClient({ provider: providers.current().provider, guard }, client),
+  }
 }
 
 /** Bounds on guessing and on expensive work, by the addresses and devices of those who ask. */

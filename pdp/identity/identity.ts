@@ -2,17 +2,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { JWK } from 'jose'
 import type { Directory, Sql } from '../engine/store/directory.ts'
+import { createGuardedPost, type GuardedPost } from '../shared/base/guarded-post.ts'
 import type { JsonObject } from '../shared/domain/json.ts'
 import { createProofVerifier, type ProofVerifier } from '../shared/token/dpop.ts'
+import { LOGOUT_TYPE } from '../shared/token/logout-token.ts'
 import { processReplayMemory } from '../shared/token/replay.ts'
+import { SET_TYPE } from '../signals/set/set.ts'
 import { createAdmin } from './admin.ts'
 import { type Controls, controlsWithin } from './controls.ts'
 import type { IdentityDeps } from './deps.ts'
 import type { Endpoints } from './endpoints.ts'
 import { createFrames } from './html/frame.ts'
 import { createPublicPages, type PublicPages } from './html/public-pages.ts'
-import { createKeyRing } from './issuer/keys/key-ring.ts'
-import { createSetSigner, createStatementSigner } from './issuer/keys/signing-keys.ts'
+import { createKeyRing, type KeyRing } from './issuer/keys/key-ring.ts'
+import { createStatementSigner, createTokenSigner } from './issuer/keys/signing-keys.ts'
+import { startLogouts } from './issuer/logouts.ts'
 import { createEvents, type Events } from './issuer/outbox-reader.ts'
 import { type Bindings, createBindings } from './issuer/tokens/bindings.ts'
 import { createExternalIssuers } from './issuer/tokens/external-issuers.ts'
@@ -74,13 +78,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const bindings = createBindings(deps)
   const revocations = createRevocations(deps)
   const secondFactor = createSecondFactor({
-    issuer,
-    sql,
-    directory,
-    appendJournal,
-    appendEvents,
-    masterKeys,
-    clock,
+    ...{ issuer, sql, directory, appendJournal, appendEvents, masterKeys, clock },
     revocations,
   })
   const onOutcome = deps.onHookOutcome ?? (() => undefined)
@@ -91,11 +89,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const ring = await createKeyRing(deps)
   const publicJwks = (): readonly JWK[] => ring.current().publicJwks
   const introspection = createIntrospection({
-    issuer,
-    sql,
-    directory,
-    pdp,
-    clock,
+    ...{ issuer, sql, directory, pdp, clock },
     publicJwks,
     resources,
     external: external.record,
@@ -104,6 +98,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const verifyProof = createProofVerifier({ clock, replay })
   const events = createEvents(deps)
   const mail = { mailer: deps.account?.mailer ?? null, deliveries: createDeliveries(deps) }
+  const guard = createGuardedPost({ internalHosts: deps.internalHosts ?? [] })
   const shared = {
     ring,
     bindings,
@@ -115,9 +110,11 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     introspection,
     frameOf,
     verifyProof,
+    guard,
   }
   let loading: Promise<Endpoints> | undefined
   const collector = startCollector(bindings, log)
+  const logouts = sendLogouts(deps, { ring, guard })
 
   return {
     ...introspection,
@@ -153,17 +150,30 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
     }),
     publicKeys: publicJwks,
     signStatement: createStatementSigner(ring.current),
-    signSet: createSetSigner(ring.current),
+    signSet: createTokenSigner(ring.current, SET_TYPE),
     reloadKeys: ring.reload,
     mailed: mail.deliveries.idle,
     async close() {
       clearInterval(collector)
+      await logouts.close()
+      guard.close()
       await loading?.catch(() => undefined)
       await mail.deliveries.close()
       ring.close()
       events.close()
     },
   }
+}
+
+function sendLogouts(
+  { issuer, sql, clock, log, onLogoutOutcome }: IdentityDeps,
+  { ring, guard }: { readonly ring: KeyRing; readonly guard: GuardedPost },
+) {
+  return startLogouts({
+    ...{ issuer, sql, clock, log, post: guard, random: Math.random },
+    sign: createTokenSigner(ring.current, LOGOUT_TYPE),
+    onOutcome: onLogoutOutcome ?? (() => undefined),
+  })
 }
 
 /** Collects from time to time what no grant needs any more, one collection at a time. */

@@ -44,6 +44,8 @@ export const OWN_MEMBERS = [
 // Anything that would make oidc-provider fetch a URL (jwks_uri, sector_identifier_uri) is not passed on.
 const PASSED_ON = [
   'application_type',
+  'backchannel_logout_session_required',
+  'backchannel_logout_uri',
   'client_name',
   'client_uri',
   'contacts',

@@ -1,6 +1,7 @@
 /** The provider of the current signing keys. */
 import { errors, type Provider } from 'oidc-provider'
 import type { Client } from '../../engine/store/directory.ts'
+import { type GuardedPost, TargetRefused } from '../../shared/base/guarded-post.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
 import type { KeyRing } from '../issuer/keys/key-ring.ts'
 import type { SigningKeys } from '../issuer/keys/signing-keys.ts'
@@ -30,16 +31,36 @@ export function createProviders(
   }
 }
 
+/** Members of a registration that are URLs which this server calls. */
+const CALLED = ['backchannel_logout_uri'] as const
+
 /** Throws PdpError `request_invalid`. */
 export async function validateClient(
-  provider: Provider,
+  { provider, guard }: { readonly provider: Provider; readonly guard: Pick<GuardedPost, 'check'> },
   client: Client & { readonly secretHash: string | null },
 ): Promise<void> {
+  for (const name of CALLED) {
+    const url = client.metadata[name]
+    if (typeof url === 'string') requireCallable(guard, { place: `/${name}`, url })
+  }
   try {
     await provider.Client.validate(providerMetadata(client))
   } catch (err) {
     if (!(err instanceof errors.OIDCProviderError)) throw err
     const message = err.error_description ?? 'the client metadata is not valid'
     throw new PdpError('request_invalid', message, { cause: err, issues: [{ place: '', message }] })
+  }
+}
+
+function requireCallable(
+  guard: Pick<GuardedPost, 'check'>,
+  { place, url }: { readonly place: string; readonly url: string },
+): void {
+  try {
+    guard.check(url)
+  } catch (err) {
+    if (!(err instanceof TargetRefused)) throw err
+    const message = `${err.message}; hosts of your own network are allowed by PORTCULLIS_SIGNAL_INTERNAL_HOSTS`
+    throw new PdpError('request_invalid', `${place} ${message}`, { issues: [{ place, message }] })
   }
 }

@@ -108,7 +108,9 @@ function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
     const stored = this.clientSecret ?? ''
     return isSlowHash(stored) ? verifyChosen(deps, actual, stored) : verifySecret(actual, stored)
   }
-  // 3. The only real end of a session; the adapter's destroy also runs whenever its cookie changes.
+  // 3. Logout tokens leave from the queue, with retries and where our guards allow it.
+  Client.prototype.backchannelLogout = async () => undefined
+  // 4. The only real end of a session; the adapter's destroy also runs whenever its cookie changes.
   const { destroy } = Session.prototype
   Session.prototype.destroy = async function (this: Session) {
     const user = this.accountId ?? null
@@ -123,13 +125,13 @@ function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
     deps.sessionEvents.note(this, details)
     loginAccount.call(this, details)
   }
-  // 4. A hint is an ID token, not whatever our keys have signed.
+  // 5. A hint is an ID token, not whatever our keys have signed.
   const { validate } = IdToken
   IdToken.validate = async function (jwt: string, client: Client) {
     requireIdToken(jwt)
     return validate.call(this, jwt, client)
   }
-  // 5. oidc-provider reads first and stores later. The second of two requests gets the answer of a request that came later.
+  // 6. oidc-provider reads first and stores later. The second of two requests gets the answer of a request that came later.
   const { unique } = ReplayDetection
   ReplayDetection.unique = async function (issuer: string, jti: string, expiresAt: number) {
     try {

@@ -131,6 +131,7 @@ function issuance(deps: ProviderDeps, { mint, pages }: Own): Configuration {
       dPoP: { enabled: true, nonceSecret: deps.masterKeys.derive('dpop-nonce')[0], requireNonce: () => false },
       // Its UserInfo refuses JWT access tokens by design; ours is userinfo.ts.
       userinfo: { enabled: false },
+      backchannelLogout: { enabled: true },
       pushedAuthorizationRequests: { enabled: true },
       introspection: {
         enabled: true,

@@ -1,5 +1,6 @@
 /** The PDP's own metrics: answered checks, waiting questions, token hooks and HTTP requests. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import type { LogoutOutcome } from '../../identity/issuer/logouts.ts'
 import type { HookOutcome } from '../../identity/issuer/tokens/token-hook.ts'
 import type { Admission } from '../serve/authentication/admission.ts'
 import type { Question } from '../serve/decisions/answer.ts'
@@ -81,6 +82,16 @@ export function hookOutcomes(registry: Registry): (outcome: HookOutcome) => void
     registers: [registry],
   })
   return (outcome) => outcomes.inc({ outcome })
+}
+
+export function logoutOutcomes(registry: Registry): (outcome: LogoutOutcome) => void {
+  const attempts = new Counter({
+    name: 'portcullis_logout_attempts_total',
+    help: 'Logout tokens sent to clients by outcome: delivered, refused (not sent again), failed (tried again), given_up.',
+    labelNames: ['outcome'],
+    registers: [registry],
+  })
+  return (outcome) => attempts.inc({ outcome })
 }
 
 export function requestMetrics(registry: Registry): HttpDeps['observe'] {

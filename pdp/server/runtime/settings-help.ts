@@ -50,7 +50,7 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
   ['PORTCULLIS_ENTITLEMENT_SOURCE_SECRET', 'bearer token for requests to that system, also as …_FILE'],
   [
     'PORTCULLIS_SIGNAL_INTERNAL_HOSTS',
-    'host or host:port, separated by commas, that may be called for security events although its addresses are internal, also by http (none)',
+    'host or host:port, separated by commas, that may be called for security events and logout tokens although its addresses are internal, also by http (none)',
   ],
   [
     'PORTCULLIS_SMTP_URL',

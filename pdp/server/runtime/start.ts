@@ -41,7 +41,7 @@ import type { PdpConfig } from './config.ts'
 import { openStore } from './database.ts'
 import { startDepartures } from './departures.ts'
 import { loadRest } from './load-rest.ts'
-import { countAnswers, hookOutcomes, requestMetrics } from './metrics.ts'
+import { countAnswers, hookOutcomes, logoutOutcomes, requestMetrics } from './metrics.ts'
 import { nameNumberInstants } from './number-instants.ts'
 import { entitlementParts, grpcGuards, openSpans, proofMemory } from './optional-parts.ts'
 import { prepareConsole } from './prepare-console.ts'
@@ -240,6 +240,7 @@ async function openIdentity(
     branding: config.branding,
     ...(config.clientDocuments === null ? {} : { clientDocuments: config.clientDocuments }),
     onHookOutcome: hookOutcomes(registry),
+    onLogoutOutcome: logoutOutcomes(registry),
   })
   shutdown.add('identity', () => identity.close())
   return identity

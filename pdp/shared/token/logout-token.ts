@@ -18,7 +18,9 @@ export type LogoutMemory = {
   keep(key: string, forMs: number): Promise<void>
 }
 
-const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
+/** Section 2.4. */
+export const LOGOUT_TYPE = 'logout+jwt'
+export const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 const TOKEN_CHARS_MAX = 8_192
 /** Allows for clocks that differ, and for a request that was sent again. */
 const AGE_SECONDS_MAX = 300
@@ -55,13 +57,14 @@ async function verify(
   const jws = parseJws(token, TOKEN_CHARS_MAX)
   if (jws === null) throw refused('it is not a compact JWS')
   // Another kind of token, such as an ID token that a page has seen, must not sign anybody out.
-  if (!hasType(jws.header, 'logout+jwt')) throw refused('typ is not logout+jwt')
+  if (!hasType(jws.header, LOGOUT_TYPE)) throw refused(`typ is not ${LOGOUT_TYPE}`)
   await findSigner(token, jws.header, expected)
   const { iss, aud, iat, exp, jti, events, nonce, sid = null, sub = null } = jws.payload
   if (iss !== expected.issuer) throw refused('iss is not the issuer of this address')
   const audiences = Array.isArray(aud) ? aud : [aud]
   if (!audiences.includes(expected.clientId)) throw refused('aud does not name our client')
-  if (members(members(events)?.[EVENT]) === null) throw refused('events does not say that somebody was signed out')
+  if (members(members(events)?.[LOGOUT_EVENT]) === null)
+    throw refused('events does not say that somebody was signed out')
   if (nonce !== undefined) throw refused('it has a nonce, which only ID tokens have')
   const now = clock() / 1_000
   if (typeof iat !== 'number' || !(iat > now - AGE_SECONDS_MAX && iat < now + FUTURE_SECONDS_MAX))

@@ -7,6 +7,7 @@ import type { Feed } from './feed.ts'
 import { noteOutcome, type PauseDeps, pauseStream } from './pause.ts'
 import { type PushOutcome, pushSet } from './push.ts'
 import { nextSets, type PendingSet, type QueueDeps } from './queue.ts'
+import { backoffMs, FAILING_MS_MAX } from './retries.ts'
 import { STREAM_COLUMNS, type Stream } from './streams.ts'
 
 /** With the last call, shorter than the lease of a turn. */
@@ -85,18 +86,6 @@ async function settle(
   const isGivenUp = failure !== null && failingSinceMs !== null && deps.clock() - failingSinceMs >= FAILING_MS_MAX
   if (isGivenUp)
     await pauseStream(deps, stream, `delivery failed for ${FAILING_MS_MAX / 3_600_000} hours: ${reason ?? 'failed'}`)
-}
-
-/** How long a stream waits after a failure, and when it is given up. */
-const STEPS_MS = [1_000, 5_000, 30_000, 120_000, 600_000, 1_800_000]
-const JITTER = 0.25
-/** A stream that failed for so long is paused. Nothing is lost: what happens is held for a week. */
-const FAILING_MS_MAX = 86_400_000
-
-/** `attempts`: that failed so far, at least 1. `random`: 0 to 1. */
-function backoffMs(attempts: number, random: number): number {
-  const step = STEPS_MS[Math.min(attempts, STEPS_MS.length) - 1] ?? 0
-  return Math.round(step * (1 - JITTER + 2 * JITTER * random))
 }
 
 /** Longer than a batch with its last call: its holder stops before it ends. */

@@ -1,4 +1,4 @@
-/** Pushes one SET (RFC 8935 section 2), and says what its answer means. */
+/** Pushes one token to its receiver, and says what the answer means: a SET (RFC 8935 section 2), or a logout token. */
 
 import { type GuardedPost, TargetRefused } from '../../shared/base/guarded-post.ts'
 import { members } from '../../shared/token/jws.ts'
@@ -25,33 +25,45 @@ export async function pushSet(
     accept: 'application/json',
     ...(call.authorization === null ? {} : { authorization: call.authorization }),
   }
+  const outcome = await push(post, { url: call.url, headers, body: call.token, taken: [200, 202, 204] })
+  if (outcome.kind !== 'delivered' || outcome.status === 202) return outcome
+  return { ...outcome, warning: `answered ${outcome.status} instead of 202 (RFC 8935 section 2.2)` }
+}
+
+/** OpenID Connect Back-Channel Logout 1.0 sections 2.5 and 2.8. Never throws. */
+export async function pushLogout(
+  post: Pick<GuardedPost, 'post'>,
+  call: { readonly url: string; readonly token: string },
+): Promise<PushOutcome> {
+  const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' }
+  const body = new URLSearchParams({ logout_token: call.token }).toString()
+  return push(post, { url: call.url, headers, body, taken: [200, 204] })
+}
+
+type Delivered = Extract<PushOutcome, { kind: 'delivered' }> & { readonly status: number }
+
+async function push(
+  post: Pick<GuardedPost, 'post'>,
+  {
+    taken,
+    ...call
+  }: Pick<Parameters<GuardedPost['post']>[0], 'url' | 'headers' | 'body'> & { readonly taken: readonly number[] },
+): Promise<Delivered | Exclude<PushOutcome, { kind: 'delivered' }>> {
   try {
-    const answer = await post.post({
-      url: call.url,
-      headers,
-      body: call.token,
-      deadlineMs: DEADLINE_MS,
-      bytesMax: ANSWER_BYTES_MAX,
-    })
-    return outcomeOf(answer)
+    const { status, headers, body } = await post.post({ ...call, deadlineMs: DEADLINE_MS, bytesMax: ANSWER_BYTES_MAX })
+    if (taken.includes(status)) return { kind: 'delivered', warning: null, status }
+    if (status === 400) return { kind: 'refused', reason: `400 ${describe(body)}`.trim() }
+    return { kind: 'failed', reason: `answered ${status}`, retryAfterMs: retryAfterOf(headers['retry-after']) }
   } catch (err) {
     return { kind: 'failed', reason: reasonOf(err), retryAfterMs: null }
   }
 }
 
-function outcomeOf({ status, headers, body }: Awaited<ReturnType<GuardedPost['post']>>): PushOutcome {
-  if (status === 202) return { kind: 'delivered', warning: null }
-  if (status === 200 || status === 204)
-    return { kind: 'delivered', warning: `answered ${status} instead of 202 (RFC 8935 section 2.2)` }
-  if (status === 400) return { kind: 'refused', reason: `400 ${describe(body)}`.trim() }
-  return { kind: 'failed', reason: `answered ${status}`, retryAfterMs: retryAfterOf(headers['retry-after']) }
-}
-
-/** RFC 8935 section 2.3. What the receiver wrote is shortened, and has no control characters. */
+/** RFC 8935 section 2.3, RFC 6749 section 5.2. What the receiver wrote is shortened, and has no control characters. */
 function describe(body: Buffer | null): string {
   try {
-    const { err, description } = members(JSON.parse(body?.toString() ?? '')) ?? {}
-    const words = [err, description].filter((text) => typeof text === 'string')
+    const { err, description, error, error_description } = members(JSON.parse(body?.toString() ?? '')) ?? {}
+    const words = [err ?? error, description ?? error_description].filter((text) => typeof text === 'string')
     return words
       .join(': ')
       .replace(/[^\x20-\x7e]/g, '?')

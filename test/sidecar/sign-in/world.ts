@@ -84,6 +84,8 @@ export async function openWorld(
     readonly issuer?: (url: string) => string
     readonly keys?: readonly string[]
     readonly resource?: string
+    /** Another one takes the place of `issuers`. */
+    readonly issuerUrl?: string
     /** Starts the gateway that browsers meet at this port; the data port is then another one. */
     readonly front?: (file: RouteFile, port: number) => Promise<{ stop(): Promise<void> }>
   } = {},
@@ -100,14 +102,15 @@ export async function openWorld(
   const publicPort = await freePort()
   const origin = `http://127.0.0.1:${publicPort}`
   const named = providers > 1
-  const list = issuers.map(
-    ({ url }, at) => `{issuer: "${url}", client_id: web${named ? `, name: idp${at}, label: Provider ${at}` : ''}}`,
+  const urls = options.issuerUrl === undefined ? issuers.map(({ url }) => url) : [options.issuerUrl]
+  const list = urls.map(
+    (url, at) => `{issuer: "${url}", client_id: web${named ? `, name: idp${at}, label: Provider ${at}` : ''}}`,
   )
   const source = `portcullis: v1
 resource: ${resource}
 public_url: ${origin}
 hosts: [127.0.0.1, other.test]
-issuers: [${issuers.map(({ url }) => `{issuer: "${url}"${options.issuer?.(url) ?? ''}}`).join(', ')}]
+issuers: [${urls.map((url) => `{issuer: "${url}"${options.issuer?.(url) ?? ''}}`).join(', ')}]
 upstream: ${upstream.origin}
 pdp: {address: "${pdp.address}", insecure: true}
 sign_in: {keys_file: "${keysFile}", providers: [${list.join(', ')}]${options.settings ?? ''}}

@@ -9,6 +9,7 @@ import type { Organization } from '../../../shared/domain/organization.ts'
 import { initiatorOf } from '../../../shared/domain/outbox/events.ts'
 import type { Client, Directory, Queries, Sql, StoredClient, User } from '../directory.ts'
 import { joinedRead } from '../joined-read.ts'
+import { queueLogouts } from '../logouts.ts'
 import { endGrantsOf, endTokensOf } from './client-tokens.ts'
 import { clientCredentialEvents, credentialChange, credentialEvent } from './credential-events.ts'
 import { appendJournal } from './journal.ts'
@@ -168,6 +169,7 @@ async function deleteUser(tx: Queries, id: string, context: WriteContext): Promi
   if (deleted.length === 0) return false
   await tx.query('update principal set deleted_at = clock_timestamp() where id = $1', [id])
   await appendJournal(tx, TOKENS, [{ kind: 'token', by: 'user', id }], context)
+  await queueLogouts(tx, { by: 'user', id })
   const data = { session: null, user: id, tenants: [], initiating_entity: initiatorOf(context.actor, id) }
   await appendEvents(tx, [{ type: 'user.signed_out', organization: null, data, tenantsOf: id }])
   await beginDeparture(tx, { user: id, context })

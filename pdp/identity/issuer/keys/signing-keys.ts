@@ -6,7 +6,6 @@ import { ADVISORY_LOCKS } from '../../../engine/store/advisory-locks.ts'
 import type { Queries, Sql } from '../../../engine/store/directory.ts'
 import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
-import { SET_TYPE } from '../../../signals/set/set.ts'
 import { SIGNING_KEY_PURPOSE } from './sealed-names.ts'
 
 const RSA_BITS = 2_048
@@ -56,15 +55,16 @@ export function createStatementSigner(current: () => SigningKeys): (claims: Json
   }
 }
 
-/** Makes a Security Event Token (RFC 8417) of the claims by the active key, and names the key. */
-export function createSetSigner(
+/** Makes a token of this `typ` of the claims by the active key, and names the key. */
+export function createTokenSigner(
   current: () => SigningKeys,
+  typ: string,
 ): (claims: JsonObject) => Promise<{ readonly token: string; readonly kid: string }> {
   return async (claims) => {
     const { privateJwks, activeKid: kid } = current()
     const [active] = privateJwks
     if (active === undefined) throw new TypeError('there is no signing key')
-    const header = { alg: 'RS256', typ: SET_TYPE, kid }
+    const header = { alg: 'RS256', typ, kid }
     return { kid, token: await new SignJWT({ ...claims }).setProtectedHeader(header).sign(active) }
   }
 }

@@ -2,6 +2,7 @@
 
 import type { Queries, Sql } from '../../../engine/store/directory.ts'
 import { lockJournal } from '../../../engine/store/journal-lock.ts'
+import { queueLogouts } from '../../../engine/store/logouts.ts'
 import type { Change, WriteContext } from '../../../shared/domain/change.ts'
 import { TOKENS } from '../../../shared/domain/journal.ts'
 import { initiatorOf } from '../../../shared/domain/outbox/events.ts'
@@ -68,9 +69,14 @@ export function createRevocations(deps: RevocationDeps): Revocations {
         if (rows.length > 0)
           await endGrants(deps, sql, { ended: { sessions: [], grants: rows.map(({ id }) => id) }, context })
       }),
-    endSession: (session, context) => locked((sql) => endSession(deps, sql, { session, context })),
+    endSession: (session, context) =>
+      locked(async (sql) => {
+        await queueLogouts(sql, { by: 'session', id: session.uid })
+        await endSession(deps, sql, { session, context })
+      }),
     revokeSession: (uid, context) =>
       locked(async (sql) => {
+        await queueLogouts(sql, { by: 'session', id: uid })
         const [row] = await sql.query<{ user: string | null }>(
           `with ended as (select id, payload from oidc_record where kind = 'Session' and uid = $1 for update)
            update oidc_record r set consumed_at = now(), uid = null, payload = '{}' from ended
@@ -125,6 +131,7 @@ async function endUser(
   const now = new Date(deps.clock()).toISOString()
   await sql.query('update user_account set signed_out_at = greatest(signed_out_at, $2) where user_id = $1', [user, now])
   await lockJournal(sql, TOKENS)
+  await queueLogouts(sql, { by: 'user', id: user })
   const sessions = await sql.query<{ uid: string }>(
     "delete from oidc_record where kind = 'Session' and payload ->> 'accountId' = $1 returning uid",
     [user],

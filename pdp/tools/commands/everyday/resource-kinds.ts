@@ -98,6 +98,7 @@ export const RESOURCES: readonly Resource[] = [
       ['--device', 'people sign in to it by the device flow'],
       ['--redirect-uri <uri...>', 'people sign in to it in a browser, and return here'],
       ['--post-logout-redirect-uri <uri...>', 'people return here when they have signed out'],
+      ['--backchannel-logout-uri <uri>', 'gets a logout token when a session ends; "" for none'],
       ['--secret-file <file>', 'file with its secret; a new client gets one that is generated'],
     ],
     said: (flags, stored) => ({
@@ -108,6 +109,9 @@ export const RESOURCES: readonly Resource[] = [
       client_secret: fileText(flags.secretFile),
       redirect_uris: flags.redirectUri,
       post_logout_redirect_uris: flags.postLogoutRedirectUri,
+      backchannel_logout_uri: givenText(flags.backchannelLogoutUri),
+      backchannel_logout_session_required:
+        flags.backchannelLogoutUri === undefined ? undefined : flags.backchannelLogoutUri === '' ? null : true,
       token_endpoint_auth_method: flags.public === true ? 'none' : undefined,
       grant_types: grantsOf(flags, stored),
     }),

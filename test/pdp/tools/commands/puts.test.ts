@@ -54,7 +54,7 @@ const PUTS = [
   },
   {
     what: 'client put imp',
-    made: '-o acme --name Imp --redirect-uri https://app.example/cb --post-logout-redirect-uri https://app.example/',
+    made: '-o acme --name Imp --redirect-uri https://app.example/cb --post-logout-redirect-uri https://app.example/ --backchannel-logout-uri https://app.example/out',
     named: '--scope relationships:write,x',
     kept: {
       organization: 'acme',
@@ -62,6 +62,7 @@ const PUTS = [
       scope: 'relationships:write,x',
       redirect_uris: ['https://app.example/cb'],
       post_logout_redirect_uris: ['https://app.example/'],
+      ...{ backchannel_logout_uri: 'https://app.example/out', backchannel_logout_session_required: true },
       grant_types: ['authorization_code', 'refresh_token'],
     },
     replaced: { organization: null, grant_types: ['client_credentials'] },

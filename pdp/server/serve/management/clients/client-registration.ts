@@ -40,6 +40,15 @@ const METADATA: { readonly [name: string]: JsonSchema } = {
   token_endpoint_auth_method: { type: 'string', enum: CLIENT_AUTH_METHODS },
   redirect_uris: { type: 'array', maxItems: 50, uniqueItems: true, items: URI },
   post_logout_redirect_uris: { type: 'array', maxItems: 50, uniqueItems: true, items: URI },
+  backchannel_logout_uri: {
+    ...URI,
+    description: 'Gets a logout token when a session ends (OpenID Connect Back-Channel Logout 1.0).',
+  },
+  backchannel_logout_session_required: {
+    type: 'boolean',
+    description:
+      'ID tokens and logout tokens name the session as sid; else all sessions of the person end. Default: false.',
+  },
   exchange_clients: {
     ...{ type: 'array', maxItems: 50, uniqueItems: true, items: ID },
     description:
