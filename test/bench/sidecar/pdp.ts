@@ -22,6 +22,8 @@ export type BenchPdp = {
   token(keys?: KeyPair): Promise<string>
   /** Of another client that may do the same. */
   otherToken(): Promise<string>
+  /** For another audience: the PDP itself. */
+  ownToken(): Promise<string>
   stop(): Promise<void>
 }
 
@@ -71,6 +73,7 @@ export async function startBenchPdp(
     manage,
     token: (keys) => (keys === undefined ? bearerToken(issuer, CLIENT) : boundToken(issuer, keys)),
     otherToken: () => bearerToken(issuer, OTHER),
+    ownToken: () => bearerToken(issuer, CLIENT, issuer),
     stop: () =>
       new Promise((resolve) => {
         child.once('exit', () => {
@@ -130,8 +133,8 @@ async function setUp(manage: BenchPdp['manage']): Promise<void> {
   await manage('POST', '/v1/organizations/acme/relationships', { write })
 }
 
-const bearerToken = async (issuer: string, client: typeof CLIENT): Promise<string> =>
-  (await patiently(() => clientToken({ issuer, ...client, resource: RESOURCE }))).access_token
+const bearerToken = async (issuer: string, client: typeof CLIENT, resource = RESOURCE): Promise<string> =>
+  (await patiently(() => clientToken({ issuer, ...client, resource }))).access_token
 
 async function boundToken(issuer: string, keys: KeyPair): Promise<string> {
   const url = `${issuer}/oauth/token`
