@@ -41,6 +41,7 @@ import { createPasskeySteps } from './people/sign-in/passkey-steps.ts'
 import { createSignIn } from './people/sign-in/sign-in.ts'
 import { createUpstreamProviders } from './people/upstream-providers/upstream-providers.ts'
 import { type ClientDocuments, createClientDocuments } from './provider/client-documents.ts'
+import { createClientKeys } from './provider/client-keys.ts'
 import { createProviders, validateClient } from './provider/current-provider.ts'
 import { createProvenSecrets } from './provider/proven-secrets.ts'
 import { createProvider } from './provider/provider.ts'
@@ -87,6 +88,7 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
     embedEntitlements: deps.embedEntitlements ?? 'claims-mode',
   })
   const documents = documentsOf(deps, guard)
+  const clientKeys = createClientKeys({ guard, clock, log })
   const consent = createConsent({ issuer, directory, pdp, bindings, register: documents?.register })
   const base = { issuer, sql, directory, masterKeys, clock, log }
   const { known, starts, semaphores, clientOf, devices } = createLimits(deps)
@@ -119,7 +121,7 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
       frameOf,
       provenSecrets,
       known,
-      ...{ starts, decoys, sessionEvents, documents, readAssertion },
+      ...{ starts, decoys, sessionEvents, documents, clientKeys, readAssertion },
     })
     tokenEndpoints.install(provider)
     return provider

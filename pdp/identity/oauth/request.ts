@@ -36,6 +36,7 @@ export type TokenSource = {
 export type Params = {
   readonly client_id?: string
   readonly client_secret?: string
+  readonly client_assertion?: string
   readonly redirect_uri?: string
   readonly scope?: string
   readonly resource?: string | readonly string[]

@@ -1,5 +1,5 @@
 /** oidc-provider's storage: one table, codes as digests only, and the database decides who uses something single-use first. */
-import { type Adapter, type AdapterPayload, errors } from 'oidc-provider'
+import { type Adapter, type AdapterPayload, errors, Provider } from 'oidc-provider'
 import type { Directory, Queries, Sql } from '../../engine/store/directory.ts'
 import type { MasterKeys } from '../../shared/base/encryption.ts'
 import { isId } from '../../shared/domain/names.ts'
@@ -7,8 +7,10 @@ import type { IdentityEvent } from '../issuer/append.ts'
 import { createRecordSecrets, type RecordSecrets } from '../issuer/keys/record-secrets.ts'
 import type { Revocations } from '../issuer/tokens/revocation.ts'
 import type { SessionEvents } from '../issuer/tokens/session-events.ts'
+import { paramsOf } from '../oauth/request.ts'
 import type { ClientDocuments } from './client-documents.ts'
-import { isFromDocument, providerMetadata } from './client-metadata.ts'
+import type { ClientKeys } from './client-keys.ts'
+import { isFromDocument, jwksUriOf, providerMetadata } from './client-metadata.ts'
 import { type PendingRecord, POLLED, type Redemption } from './redemption.ts'
 
 const REPLAY = 'ReplayDetection'
@@ -32,6 +34,7 @@ export type AdapterDeps = {
   readonly sessionEvents: Pick<SessionEvents, 'note' | 'take' | 'append'>
   /** Null: clients are registered. */
   readonly documents: Pick<ClientDocuments, 'find'> | null
+  readonly clientKeys: ClientKeys
 }
 const ACCESS_TOKENS: ReadonlySet<string> = new Set(['AccessToken', 'ClientCredentials'])
 const PUSHED = 'PushedAuthorizationRequest'
@@ -189,7 +192,11 @@ function member(payload: object, name: string): string | null {
 }
 
 /** Clients are read on every request: a changed or deleted one is seen at once. */
-function clientAdapter({ directory, documents }: Pick<AdapterDeps, 'directory' | 'documents'>): Adapter {
+function clientAdapter({
+  directory,
+  documents,
+  clientKeys,
+}: Pick<AdapterDeps, 'directory' | 'documents' | 'clientKeys'>): Adapter {
   const refuse = (): never => {
     throw new TypeError('clients are written through the directory')
   }
@@ -199,7 +206,11 @@ function clientAdapter({ directory, documents }: Pick<AdapterDeps, 'directory' |
       const stored = await directory.client(id)
       const isRegistered = stored !== null && !isFromDocument(stored.metadata)
       const client = isRegistered ? stored : await documents?.find(id, stored)
-      return client === undefined ? undefined : providerMetadata(client)
+      if (client === undefined) return undefined
+      const uri = jwksUriOf(client.metadata)
+      if (uri === null) return providerMetadata(client)
+      const assertion = paramsOf(Provider.ctx?.oidc ?? {}).client_assertion
+      return providerMetadata(client, await clientKeys.of({ id, uri }, assertion))
     },
     upsert: refuse,
     findByUid: refuse,

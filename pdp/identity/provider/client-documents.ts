@@ -156,10 +156,16 @@ export function readDocument(id: string, text: string): JsonObject {
   const document = objectIn(text)
   if (document.client_id !== id) throw refused('its client_id is not its own URL')
   if ('client_secret' in document || 'client_secret_expires_at' in document) throw refused('it holds a client_secret')
-  const { token_endpoint_auth_method: method = 'none', jwks, client_name: name, redirect_uris: redirects } = document
+  const {
+    token_endpoint_auth_method: method = 'none',
+    jwks,
+    jwks_uri: uri,
+    client_name: name,
+    redirect_uris: redirects,
+  } = document
   if (!METHODS.has(method)) throw refused('its token_endpoint_auth_method is neither none nor private_key_jwt')
-  if (method === 'private_key_jwt' && !isJsonObject(jwks))
-    throw refused('its jwks is missing: jwks_uri is not supported')
+  if (method === 'private_key_jwt' && isJsonObject(jwks) === (typeof uri === 'string'))
+    throw refused('it must have one of jwks and jwks_uri')
   if (!isTexts(redirects) || redirects.length === 0 || redirects.length > REDIRECTS_MAX)
     throw refused(`its redirect_uris are not 1 to ${REDIRECTS_MAX} texts`)
   for (const uri of redirects) {
@@ -176,7 +182,8 @@ export function readDocument(id: string, text: string): JsonObject {
     redirect_uris: redirects,
     grant_types: [...new Set(grants)],
     token_endpoint_auth_method: method,
-    ...(method === 'private_key_jwt' && jwks !== undefined ? { jwks } : {}),
+    ...(method === 'private_key_jwt' && jwks !== undefined && { jwks }),
+    ...(method === 'private_key_jwt' && uri !== undefined && { jwks_uri: uri }),
     application_type: redirects.every((uri) => uri.startsWith('https:')) ? 'web' : 'native',
   }
 }

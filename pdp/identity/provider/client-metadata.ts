@@ -1,5 +1,5 @@
 /** OAuth clients of the directory, as oidc-provider wants them: RFC 7591 metadata that this version supports, and ours. */
-import type { ClientMetadata } from 'oidc-provider'
+import type { ClientMetadata, JWKS } from 'oidc-provider'
 import type { Client } from '../../engine/store/directory.ts'
 import type { JsonObject, JsonValue } from '../../shared/domain/json.ts'
 import { isLoopback, urlHost } from '../../shared/process/listen.ts'
@@ -41,7 +41,7 @@ export const OWN_MEMBERS = [
   'portcullis_exchange_resources',
 ] as const
 
-// Anything that would make oidc-provider fetch a URL (jwks_uri, sector_identifier_uri) is not passed on.
+// Anything that would make oidc-provider fetch a URL (sector_identifier_uri) is not passed on; client-keys.ts fetches a jwks_uri.
 const PASSED_ON = [
   'application_type',
   'backchannel_logout_session_required',
@@ -66,10 +66,17 @@ const PASSED_ON = [
 export const READ_AT = 'document_read_at'
 export const isFromDocument = (metadata: JsonObject): boolean => metadata[READ_AT] !== undefined
 
+/** Where the keys of a client are published; null: nowhere. */
+export const jwksUriOf = ({ token_endpoint_auth_method: method, jwks_uri: uri }: JsonObject): string | null =>
+  method === 'private_key_jwt' && typeof uri === 'string' ? uri : null
+
 type Registered = Client & { readonly secretHash: string | null; readonly tokenEpoch?: number }
 
-/** The stored hash takes the place of the secret: Client.compareClientSecret is overridden to match. */
-export function providerMetadata(client: Registered): ClientMetadata {
+/**
+ * The stored hash takes the place of the secret: Client.compareClientSecret is overridden to match. `jwks`: the keys at the
+ * client's jwks_uri.
+ */
+export function providerMetadata(client: Registered, jwks: JWKS = { keys: [] }): ClientMetadata {
   const { metadata } = client
   const metadataScope = typeof metadata.scope === 'string' ? metadata.scope : ''
   const platformScope = splitScope(metadataScope)
@@ -81,6 +88,7 @@ export function providerMetadata(client: Registered): ClientMetadata {
   return {
     redirect_uris: [],
     ...Object.fromEntries(PASSED_ON.flatMap((name) => (metadata[name] === undefined ? [] : [[name, metadata[name]]]))),
+    ...(jwksUriOf(metadata) !== null && { jwks }),
     client_id: client.id,
     grant_types: grantTypes,
     response_types: grantTypes.includes('authorization_code') ? ['code'] : [],

@@ -32,7 +32,7 @@ export function createProviders(
 }
 
 /** Members of a registration that are URLs which this server calls. */
-const CALLED = ['backchannel_logout_uri'] as const
+const CALLED = ['backchannel_logout_uri', 'jwks_uri'] as const
 
 /** Throws PdpError `request_invalid`. */
 export async function validateClient(

@@ -42,11 +42,13 @@ export function createProvider(deps: ProviderDeps): Provider {
     clientOf,
     decoys,
     documents,
+    clientKeys,
     readAssertion,
     demands,
   } = deps
   const redemption = createRedemption({ sql, revocations, path: PATHS.token, clock: () => performance.now() })
-  const adapter = createAdapters({ sql, directory, revocations, masterKeys, sessionEvents, documents, redemption })
+  const stored = { sql, directory, revocations, masterKeys, sessionEvents, redemption }
+  const adapter = createAdapters({ ...stored, documents, clientKeys })
   const mint = createMint({ issuer, bindings, isSignedIn, pdp, resources, readClaimSources, hook, log, adapter })
   const pages = createProviderPages(deps)
   const provider = new Provider(deps.issuer, { adapter, ...providerSettings(deps, { mint, pages }) })

@@ -99,6 +99,7 @@ export const RESOURCES: readonly Resource[] = [
       ['--redirect-uri <uri...>', 'people sign in to it in a browser, and return here'],
       ['--post-logout-redirect-uri <uri...>', 'people return here when they have signed out'],
       ['--backchannel-logout-uri <uri>', 'gets a logout token when a session ends; "" for none'],
+      ['--jwks-uri <uri>', 'it authenticates by keys that it publishes here (private_key_jwt)'],
       ['--secret-file <file>', 'file with its secret; a new client gets one that is generated'],
     ],
     said: (flags, stored) => ({
@@ -112,7 +113,9 @@ export const RESOURCES: readonly Resource[] = [
       backchannel_logout_uri: givenText(flags.backchannelLogoutUri),
       backchannel_logout_session_required:
         flags.backchannelLogoutUri === undefined ? undefined : flags.backchannelLogoutUri === '' ? null : true,
-      token_endpoint_auth_method: flags.public === true ? 'none' : undefined,
+      jwks_uri: flags.jwksUri,
+      token_endpoint_auth_method:
+        flags.public === true ? 'none' : flags.jwksUri === undefined ? undefined : 'private_key_jwt',
       grant_types: grantsOf(flags, stored),
     }),
     fresh: () => ({ grant_types: ['client_credentials'] }),

@@ -26,6 +26,7 @@ beforeAll(async () => {
     masterKeys: masterKeysOf(Buffer.alloc(32, 7)),
     sessionEvents: createSessionEvents(appendEvents),
     documents: null,
+    clientKeys: { of: async () => ({ keys: [] }) },
   })
   close = () => end().then(database.drop)
 })

@@ -216,7 +216,12 @@ describe('a document is refused with', () => {
     ['no client_id', { redirect_uris: valid.redirect_uris }, 'not its own URL'],
     ['a secret', { ...valid, client_secret: 's' }, 'holds a client_secret'],
     ['a shared secret', { ...valid, token_endpoint_auth_method: 'client_secret_post' }, 'neither none nor'],
-    ['keys elsewhere', { ...valid, token_endpoint_auth_method: 'private_key_jwt', jwks_uri: ID }, 'jwks is missing'],
+    ['no keys', { ...valid, token_endpoint_auth_method: 'private_key_jwt' }, 'one of jwks and jwks_uri'],
+    [
+      'keys here and elsewhere',
+      { ...valid, token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [] }, jwks_uri: ID },
+      'one of jwks and jwks_uri',
+    ],
     ['no redirect_uris', { client_id: ID }, 'redirect_uris'],
     ['a text for redirect_uris', { ...valid, redirect_uris: 'https://a.example/cb' }, 'redirect_uris'],
     ['http elsewhere', { ...valid, redirect_uris: ['http://a.example/cb'] }, 'not loopback'],

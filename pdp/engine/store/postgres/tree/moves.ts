@@ -11,7 +11,7 @@ import { placesBelow } from './tree.ts'
 const BELOW = `${placesBelow('$1')} select organization_id as id from place order by organization_id`
 const CLIENTS = `
   select client_id as id, organization_id as organization, secret_set_by as "secretSetBy",
-    secret_hash is not null or metadata ? 'jwks' as authenticates
+    secret_hash is not null or metadata ?| array['jwks', 'jwks_uri'] as authenticates
   from client where organization_id = any($1) order by client_id limit $2`
 const GRANTS = `
   select grant_id as id, app, role, subject from role_grant where organization_id = $1 and subject = any($2)`
@@ -31,7 +31,7 @@ export function postgresMoves(sql: Queries): Moves {
       await appendJournal(sql, DIRECTORY, [{ kind: 'client', id: client, op: 'write' }], context)
       await endTokensOf(sql, client, context)
       await sql.query(
-        `update client set secret_hash = null, secret_set_by = null, metadata = metadata - 'jwks' where client_id = $1`,
+        `update client set secret_hash = null, secret_set_by = null, metadata = metadata - 'jwks' - 'jwks_uri' where client_id = $1`,
         [client],
       )
       await endGrantsOf(sql, client)

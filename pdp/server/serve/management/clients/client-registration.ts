@@ -62,7 +62,7 @@ const METADATA: { readonly [name: string]: JsonSchema } = {
     ...object({ keys: { type: 'array', minItems: 1, maxItems: 20, items: { type: 'object' } } }, ['keys']),
     description: 'Public keys for private_key_jwt.',
   },
-  jwks_uri: { ...URI, description: 'Not supported: send the keys as jwks.' },
+  jwks_uri: { ...URI, description: 'In place of jwks: where the keys are published, so that they may change there.' },
   application_type: { type: 'string', enum: ['web', 'native'] },
   contacts: { type: 'array', maxItems: 10, items: LABEL },
   client_uri: WEB_URI,
@@ -139,18 +139,11 @@ export function registrationIssues(body: ClientBody): readonly ValidationIssue[]
 }
 
 function keyIssues(body: ClientBody): readonly ValidationIssue[] {
-  if (body.jwks_uri !== undefined) {
-    // Otherwise a client that registers others could make this server fetch URLs inside its own network.
-    return [
-      {
-        place: '/jwks_uri',
-        message: 'is not supported: this server does not fetch keys of clients; send them as jwks',
-      },
-    ]
-  }
-  if (!hasKey(body)) return body.jwks === undefined ? [] : [{ place: '/jwks', message: 'is for private_key_jwt only' }]
+  const given = (['jwks', 'jwks_uri'] as const).filter((name) => body[name] !== undefined)
+  if (!hasKey(body)) return given.map((name) => ({ place: `/${name}`, message: 'is for private_key_jwt only' }))
   const issues: ValidationIssue[] = []
-  if (body.jwks === undefined) issues.push({ place: '/jwks', message: 'is needed for private_key_jwt' })
+  if (given.length === 0) issues.push({ place: '/jwks', message: 'or jwks_uri is needed for private_key_jwt' })
+  if (given.length === 2) issues.push({ place: '/jwks_uri', message: 'is beside jwks: one of them is enough' })
   if (body.client_secret !== undefined) {
     issues.push({ place: '/client_secret', message: 'is set for a client that authenticates with its key' })
   }

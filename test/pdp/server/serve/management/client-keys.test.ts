@@ -49,14 +49,15 @@ describe('keys of a client', () => {
     expect(keySetIssues([short])[0]?.message).toBe('has 2046 bits; at least 2048 are needed')
   })
 
-  test('are not fetched, and the refusal says why', () => {
-    const issues = registrationIssues({
-      token_endpoint_auth_method: 'private_key_jwt',
-      grant_types: ['client_credentials'],
-      jwks_uri: 'https://client.example/jwks',
-    })
-    expect(issues).toEqual([
-      { place: '/jwks_uri', message: expect.stringContaining('this server does not fetch keys of clients') },
-    ])
+  test.each<[object, readonly string[]]>([
+    [{}, ['/jwks']],
+    [{ jwks_uri: 'https://client.example/jwks' }, []],
+    [{ jwks_uri: 'https://client.example/jwks', jwks: { keys: [] } }, ['/jwks_uri']],
+    [{ jwks_uri: 'https://client.example/jwks', token_endpoint_auth_method: 'none' }, ['/jwks_uri']],
+    [{ jwks_uri: 'https://client.example/jwks', client_secret: 's'.repeat(20) }, ['/client_secret']],
+  ])('are given once, in the registration or by their address: %j', (given, places) => {
+    const body = { token_endpoint_auth_method: 'private_key_jwt', grant_types: ['client_credentials'] }
+    const issues = registrationIssues({ ...body, redirect_uris: [], ...given })
+    expect(issues.map(({ place }) => place).filter((place) => place !== '/grant_types')).toEqual(places)
   })
 })

@@ -232,7 +232,7 @@ describe('clients', () => {
     ['a short secret', { ...service, client_secret: 'short' }, 400],
     ['an unknown grant', { grant_types: ['password'] }, 400],
     ['a scope of forbidden characters', { ...service, scope: 'a"b' }, 400],
-    ['a member that it does not know', { ...service, jwks_uri: 'https://a.test/' }, 400],
+    ['a member that it does not know', { ...service, sector_identifier_uri: 'https://a.test/' }, 400],
   ])('are refused with %s', async (_, body, status) => {
     expect((await send('PUT', '/v1/clients/bad', body))[0]).toBe(status)
     expect(await served.directory.client('bad')).toBeNull()
