@@ -3,7 +3,7 @@ import type { LoadedConfig } from '../config/config.ts'
 import { NO_ADMISSION } from '../enforce/admission.ts'
 import { denialStatus } from '../enforce/denial-response.ts'
 import { enforce } from '../enforce/enforce.ts'
-import { toClientRequest } from '../enforce/explained-request.ts'
+import { toClientRequest } from '../enforce/explain.ts'
 import { originOf } from '../request/origin.ts'
 import { createRouting } from '../routes/route-request.ts'
 import { createRuntime, type RuntimeDeps } from '../runtime/runtime.ts'
@@ -32,6 +32,7 @@ export async function askAbout(config: LoadedConfig, request: AskedRequest, deps
       origin: { ...originOf(client, null), address: from ?? '' },
       admission: NO_ADMISSION,
       readBody: async () => Buffer.from(body ?? ''),
+      keptBody: async () => null,
       upgrade: false,
       browser: null,
       former: null,

@@ -116,4 +116,27 @@ class ExchangeAdmission implements Admitted {
   }
 }
 
+/** The same, and whether its places were given: shadow mode keeps these bounds, too. */
+export function notePlaces(admission: Admission) {
+  let places: 'none' | 'asked' | 'held' = 'none'
+  const enter: Admission['enter'] = (route, subject) => {
+    places = 'asked'
+    const entering = admission.enter(route, subject) // RequestError
+    if (entering === null) places = 'held'
+    const hold = (): void => {
+      places = 'held'
+    }
+    return entering?.then(hold) ?? null
+  }
+  return {
+    arrive: () => admission.arrive(),
+    turn: () => admission.turn(),
+    answered: () => admission.answered(),
+    enter,
+    /** It asked for its places in vain. */
+    isFull: () => places === 'asked',
+    enterOnce: async (...of: Parameters<typeof enter>) => (places === 'held' ? undefined : enter(...of)),
+  }
+}
+
 const named = (upgrade: boolean, name: string): string => (upgrade ? `websocket ${name}` : name)

@@ -154,10 +154,10 @@ async function enforceLatest<Rules extends ExchangeRules>(
   const bounds = { limits, requestsMax, serviceRequestsMax }
   const admission = admit(first, { address: origin.address, upgrade, ...bounds })
   closing.on('close', () => admission.leave())
-  const readBody = keepBody((request, need, bytesMax) =>
+  const keeping = keepBody((request, need, bytesMax) =>
     arrived.readBody(client, request, { need, bytesMax: bytesMax ?? first.bodyBytesMax, timeoutMs: limits.bodyReadMs }),
   )
-  const arrival: Arrival = { client, requestId, origin, admission, readBody, upgrade, browser, former: null, span }
+  const arrival: Arrival = { client, requestId, origin, admission, ...keeping, upgrade, browser, former: null, span }
   const outcome = await enforce(arrival, first.enforcing)
   const enforced =
     outcome.kind !== 'permit' || first.isCurrent()
@@ -208,11 +208,14 @@ async function enforceAgain<Rules extends ExchangeRules>(
 const RELOADING = 'the route file changed again and again during this request'
 
 /** A body can be read only once. */
-function keepBody(read: ReadBody): ReadBody {
+function keepBody(read: ReadBody): Pick<Arrival, 'readBody' | 'keptBody'> {
   let kept: Promise<Buffer> | null = null
-  return (request, need, bytesMax) => {
-    if (kept !== null && request.bodyBytes !== 0) checkMedia(request, need)
-    kept ??= read(request, need, bytesMax)
-    return kept
+  return {
+    readBody(request, need, bytesMax) {
+      if (kept !== null && request.bodyBytes !== 0) checkMedia(request, need)
+      kept ??= read(request, need, bytesMax)
+      return kept
+    },
+    keptBody: async () => kept?.catch(() => null) ?? null,
   }
 }

@@ -72,7 +72,7 @@ export function decisionLine(
   const { method, version, raw } = request.client
   const denial = outcome.kind === 'denial' ? outcome : outcome.kind === 'permit' ? outcome.shadowed : null
   const permit = outcome.kind === 'permit' ? outcome : null
-  const route = (permit ?? denial)?.route?.id ?? null
+  const route = (denial ?? permit)?.route?.id ?? null
   const asked = (permit ?? denial)?.asked ?? null
   const path = pathOf(request.client.target, paths)
   const withIds = subjects === 'plain' && paths !== 'omitted'

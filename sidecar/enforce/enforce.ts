@@ -2,20 +2,19 @@
 import type { Span } from '../../pdp/shared/process/tracing/tracing.ts'
 import { ASSERTION_KEYS_PATH } from '../http/assertion.ts'
 import type { ClientRequest } from '../http/client-request.ts'
-import { corsFields } from '../http/cors.ts'
+import { isShared } from '../http/cors.ts'
 import type { Identity } from '../http/fields.ts'
 import type { McpPassage } from '../mcp/demands.ts'
 import type { PdpClient } from '../pdp-client/client.ts'
 import type { PdpAnswer, PdpQuestion } from '../pdp-client/question.ts'
 import { takeBrowserToken } from '../request/browser-token.ts'
-import { malformed, RequestError } from '../request/errors.ts'
 import { fromOrigin, type InboundRequest, readInbound } from '../request/inbound.ts'
 import type { Origin } from '../request/origin.ts'
 import type { ReadBody } from '../routes/json-body.ts'
 import type { Route } from '../routes/route.ts'
-import { type RequestMatch, routeRequest } from '../routes/route-request.ts'
+import { routeRequest } from '../routes/route-request.ts'
 import type { StepUp } from '../routes/step-up.ts'
-import type { Admission } from './admission.ts'
+import { type Admission, notePlaces } from './admission.ts'
 import {
   type Asked,
   askedOf,
@@ -27,8 +26,8 @@ import {
   problemOf,
 } from './denial.ts'
 import type { DenialAnswer } from './denial-response.ts'
-import type { PermissionBasis, Reevaluation } from './permission-watch.ts'
-import { judgePreflight, type PreflightDeps } from './preflight.ts'
+import type { PermissionBasis } from './permission-watch.ts'
+import { answerUnrouted, judgePreflight, type PreflightDeps } from './preflight.ts'
 import {
   type Allowed,
   ARRIVED,
@@ -94,6 +93,8 @@ export type EnforceDeps = PreflightDeps &
   AuthenticationDeps &
   EvaluationDeps & {
     readonly targetCharsMax: number
+    /** The whole file is in shadow mode: the route of what has none. Null: it is not. */
+    readonly shadowRoute: Route | null
     /** Answered for every host, and without one. */
     readonly probePaths: ReadonlySet<string>
     /** The service verifies assertions: their key set is answered for every host, too. */
@@ -134,6 +135,8 @@ export type Arrival = {
   readonly origin: Origin
   readonly admission: Admission
   readonly readBody: ReadBody
+  /** The body, when it was read; null: the service can still get it from the client. Never rejects. */
+  readonly keptBody: () => Promise<Buffer | null>
   /** The client asks for a WebSocket connection. */
   readonly upgrade: boolean
   /** Null: nobody signs in here. */
@@ -144,10 +147,21 @@ export type Arrival = {
   readonly span: Span | null
 }
 
+/** How far a request came. `request` null: it could not be read. */
+type Progress = { stage: Stage; request: InboundRequest | null }
+
 /** Never throws: an error becomes a Denial, described by the stage that the request had reached. */
-export async function enforce(arrival: Arrival, deps: EnforceDeps): Promise<Outcome> {
+export function enforce(arrival: Arrival, deps: EnforceDeps): Promise<Outcome> {
+  const progress: Progress = { stage: ARRIVED, request: arrival.former?.request ?? null }
+  const { shadowRoute } = deps
+  return shadowRoute === null
+    ? takeSteps(arrival, progress, deps)
+    : enforceInShadow(arrival, progress, { deps, shadowRoute })
+}
+
+async function takeSteps(arrival: Arrival, progress: Progress, deps: EnforceDeps): Promise<Outcome> {
   const { client, requestId, origin, admission, readBody, upgrade, browser, former } = arrival
-  let stage: Stage = ARRIVED
+  const { shadowRoute, targetCharsMax } = deps
   try {
     const arriving = admission.arrive() // RequestError
     if (arriving !== null) await arriving // RequestError
@@ -155,11 +169,14 @@ export async function enforce(arrival: Arrival, deps: EnforceDeps): Promise<Outc
     if (former === null && deps.servesKeys && isProbe(client, KEYS_PATHS)) return { kind: 'keys' }
     const request =
       former === null
-        ? readInbound(client, { origin, targetCharsMax: deps.targetCharsMax })
+        ? readInbound(client, { origin, targetCharsMax, isShadowed: shadowRoute !== null })
         : fromOrigin(former.request, origin) // RequestError
+    progress.request = request
+    if (request.refusal !== null) throw request.refusal // RequestError
     if (former === null && browser?.takes(request) === true) return { kind: 'sign_in', request }
     const preflight = judgePreflight(request, deps) // RequestError
-    if (preflight?.kind === 'answer') return { ...preflight, kind: 'options' }
+    if (preflight?.kind === 'answer' && (shadowRoute === null || isShared(preflight.fields)))
+      return { ...preflight, kind: 'options' }
     if (preflight?.kind === 'pass') {
       const entering = admission.enter(preflight.route, null) // RequestError
       if (entering !== null) await entering // RequestError
@@ -169,7 +186,7 @@ export async function enforce(arrival: Arrival, deps: EnforceDeps): Promise<Outc
     if (match.kind !== 'route') return answerUnrouted(match, request, deps) // RequestError
     const taken = takeBrowserToken(request, match.route, upgrade) // RequestError
     const routing = routed(match, taken.request) // RequestError
-    stage = routing
+    progress.stage = routing
     if (taken.refusal !== null) throw taken.refusal // RequestError
     if (upgrade) checkHandshake(request, routing.route) // RequestError
     if (routing.stage === 'public') {
@@ -186,26 +203,57 @@ export async function enforce(arrival: Arrival, deps: EnforceDeps): Promise<Outc
     if (!isGuest(guarded)) {
       const verifying = verifyToken(guarded, deps) // TokenError
       const verified = verifying instanceof Promise ? await verifying : verifying // TokenError
-      stage = verified
+      progress.stage = verified
       const authenticating = authenticate(verified, { proven: isProven(former) }, deps) // TokenError
       sender = authenticating instanceof Promise ? await authenticating : authenticating // TokenError
     }
-    stage = sender
+    progress.stage = sender
     const preparing = prepare(sender, { requestId, readBody }, deps) // RequestError
     const prepared = preparing instanceof Promise ? await preparing : preparing // RequestError
-    stage = prepared
+    progress.stage = prepared
     const entering = admission.enter(prepared.route, prepared.claims) // RequestError
     if (entering !== null) await entering // RequestError
     const answer = asksNothing(prepared) ? NOTHING_ASKED : await askInTurn(prepared.question, arrival, deps) // RequestError, PdpUnavailable
     const decided = decide(prepared, answer, deps)
-    stage = decided
-    if (decided.stage === 'refused') return permitIfShadowed(denialOfAnswer(decided), decided, former)
+    progress.stage = decided
+    if (decided.stage === 'refused') return permitIfShadowed(denialOfAnswer(decided), decided, { former, shadowRoute })
     // The age of the sign-in counts only when the exchange begins.
     return permit(decided, basisOf(decided, null, deps), former)
   } catch (err) {
-    return permitIfShadowed(denialOfError(err, stage, deps.clockHint), stage, former)
+    const { stage } = progress
+    return permitIfShadowed(denialOfError(err, stage, deps.clockHint), stage, { former, shadowRoute })
   }
 }
+
+/**
+ * Everything that HTTP allows goes on to the service, and its denial is only recorded. Bounds stay, and so does what two
+ * servers could take for two messages.
+ */
+async function enforceInShadow(
+  arrival: Arrival,
+  progress: Progress,
+  { deps, shadowRoute }: { readonly deps: EnforceDeps; readonly shadowRoute: Route },
+): Promise<Outcome> {
+  const { former, upgrade } = arrival
+  const admission = notePlaces(arrival.admission)
+  const outcome = await takeSteps({ ...arrival, admission }, progress, deps)
+  if (outcome.kind !== 'denial' && outcome.kind !== 'options') return outcome
+  const denial =
+    outcome.kind === 'denial' ? outcome : denied('method_unsupported', ARRIVED, { ...OPTIONS, allow: outcome.allow })
+  const { stage, request } = progress
+  // Some servers would read the body as the first frames.
+  if (request === null || admission.isFull() || (upgrade && request.bodyBytes !== 0)) return denial
+  const passing = stage.stage === 'arrived' ? publicStage({ route: shadowRoute, request }) : stage
+  try {
+    await admission.enterOnce(passing.route, 'claims' in stage ? stage.claims : null) // RequestError
+  } catch (err) {
+    return denialOfError(err, stage, deps.clockHint)
+  }
+  const body = await arrival.keptBody()
+  return makePermit(passing, { basis: null, shadowed: denial, former, body })
+}
+
+const OPTIONS = { reason: 'the sidecar would answer OPTIONS by itself' }
 
 async function askInTurn(
   question: PdpQuestion,
@@ -260,48 +308,6 @@ function reasonOf(err: unknown, stage: Stage, { clockHint }: Pick<EnforceDeps, '
   return reason
 }
 
-/** Evaluates an open exchange by the rules of `deps`, up to the question to the PDP, which its watch then asks. Never throws. */
-export async function reevaluate(
-  former: Permit,
-  { upgrade, origin }: { readonly upgrade: boolean; readonly origin: Origin },
-  deps: EnforceDeps,
-): Promise<Reevaluation> {
-  let stage: Stage = ARRIVED
-  try {
-    const request = fromOrigin(former.request, origin) // RequestError
-    if (judgePreflight(request, deps)?.kind === 'pass') return { kind: 'permitted', basis: null } // RequestError
-    const match = routeRequest(deps, request) // RequestError
-    if (match.kind !== 'route') {
-      const answer = answerUnrouted(match, request, deps) // RequestError
-      return { kind: 'denied', code: answer.kind === 'denial' ? answer.code : 'route_unknown' }
-    }
-    const routing = routed(match, request)
-    stage = routing
-    if (upgrade) checkHandshake(request, routing.route) // RequestError
-    const kept = async (): Promise<Buffer> => keptBody(former)
-    if (routing.stage === 'public') {
-      await judgeBody(routing, kept) // RequestError
-      return { kind: 'permitted', basis: null }
-    }
-    let sender: GuardedRequest | Authenticated = routing
-    if (!isGuest(routing)) {
-      const verified = await verifyToken(routing, deps) // TokenError
-      stage = verified
-      sender = await authenticate(verified, { proven: isProven(former) }, deps) // TokenError
-    }
-    stage = sender
-    const prepared = await prepare(sender, { requestId: '', readBody: kept }, deps) // RequestError
-    const { route } = prepared
-    if (route.shadow) return { kind: 'permitted', basis: null }
-    if (asksNothing(prepared)) return ofGuest(prepared, deps)
-    const sameStepUp = JSON.stringify(route.stepUp) === JSON.stringify(former.route.stepUp)
-    return { kind: 'permitted', basis: basisOf(prepared, sameStepUp ? null : route.stepUp, deps) }
-  } catch (err) {
-    const denial = denialOfError(err, stage, deps.clockHint)
-    return isShadowable(denial) ? { kind: 'permitted', basis: null } : { kind: 'denied', code: denial.code }
-  }
-}
-
 /** Byte for byte: the answer is ours, so no service could read the path in another way. */
 const isProbe = ({ method, target }: ClientRequest, paths: ReadonlySet<string>): boolean =>
   paths.has(target) && (method === 'GET' || method === 'HEAD')
@@ -309,24 +315,14 @@ const isProbe = ({ method, target }: ClientRequest, paths: ReadonlySet<string>):
 const KEYS_PATHS: ReadonlySet<string> = new Set([ASSERTION_KEYS_PATH])
 
 /** A proof is good for one request, and its request was authenticated with it. */
-const isProven = (former: Permit | null): boolean => former !== null && former.identity !== null
-
-/** By the address of a guest alone, which does not change. */
-function ofGuest(prepared: Prepared, deps: EnforceDeps): Reevaluation {
-  const reason = evaluate(prepared, NOTHING_ASKED, deps)
-  return reason === null ? { kind: 'permitted', basis: null } : { kind: 'denied', code: problemOf(reason) }
-}
-
-function keptBody({ request, body }: Permit): Buffer {
-  if (request.bodyBytes === 0) return NO_BODY
-  if (body === null) throw malformed('The body was forwarded without being kept')
-  return body
-}
-
-const NO_BODY = Buffer.alloc(0)
+export const isProven = (former: Permit | null): boolean => former !== null && former.identity !== null
 
 /** `stepUp`: what the next answer must satisfy, and no later one. */
-function basisOf(prepared: Prepared | Allowed, stepUp: StepUp | null, deps: EnforceDeps): PermissionBasis | null {
+export function basisOf(
+  prepared: Prepared | Allowed,
+  stepUp: StepUp | null,
+  deps: EnforceDeps,
+): PermissionBasis | null {
   if (asksNothing(prepared)) return null
   const { route, claims, questions, question } = prepared
   let next = stepUp
@@ -350,20 +346,29 @@ function permit(stage: PublicRequest | Allowed, basis: PermissionBasis | null, f
 }
 
 /** On a route in shadow mode the denial is only recorded. Identity headers are set only if the sender is authenticated. */
-function permitIfShadowed(denial: Denial, stage: Stage, former: Permit | null): Permit | Denial {
-  if (stage.stage === 'arrived' || !isShadowable(denial)) return denial
+function permitIfShadowed(
+  denial: Denial,
+  stage: Stage,
+  { former, shadowRoute }: { readonly former: Permit | null; readonly shadowRoute: Route | null },
+): Permit | Denial {
+  if (shadowRoute !== null || stage.stage === 'arrived' || !isShadowable(denial)) return denial
   return makePermit(stage, { basis: null, shadowed: denial, former })
 }
 
 /** The only place where a Permit is made. */
 function makePermit(
   stage: Exclude<Stage, { readonly stage: 'arrived' }>,
-  { basis, shadowed, former }: Pick<Permit, 'basis' | 'shadowed'> & { readonly former: Permit | null },
+  {
+    basis,
+    shadowed,
+    former,
+    body: read = null,
+  }: Pick<Permit, 'basis' | 'shadowed'> & { readonly former: Permit | null; readonly body?: Buffer | null },
 ): Permit {
   const { route, request } = stage
   const identity = 'identity' in stage ? stage.identity : null
   // A body that was read once cannot be streamed.
-  const body = ('body' in stage ? stage.body : null) ?? former?.body ?? null
+  const body = ('body' in stage ? stage.body : null) ?? read ?? former?.body ?? null
   const unidentified = stage.stage === 'public' ? stage.unidentified : null
   return {
     kind: 'permit',
@@ -378,23 +383,4 @@ function makePermit(
     mcp: 'passage' in stage ? stage.passage : null,
     filter: 'filter' in stage ? stage.filter : null,
   } as Permit
-}
-
-/**
- * The resource metadata is public, and OPTIONS is answered from the routes. A route of its own for OPTIONS leaves it, with
- * CORS preflights, to the service. Throws RequestError `route_unknown`.
- */
-function answerUnrouted(
-  match: Exclude<RequestMatch, { kind: 'route' }>,
-  { method, target, raw }: InboundRequest,
-  { metadataPath, cors }: EnforceDeps,
-): OwnAnswer | Denial {
-  if (match.kind === 'method') {
-    const { allow } = match
-    if (method === 'OPTIONS') return { kind: 'options', allow, fields: corsFields(cors, raw) }
-    return denied('method_unsupported', ARRIVED, { reason: 'no route of this path has this method', allow })
-  }
-  const isRead = method === 'GET' || method === 'HEAD'
-  if (isRead && metadataPath !== null && target.path === metadataPath) return { kind: 'metadata' }
-  throw new RequestError('route_unknown', 'No route has this path')
 }

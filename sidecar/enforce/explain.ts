@@ -1,8 +1,10 @@
 /** Explains what a route file does with a request, without the network: the route, its parameters and the questions. */
+
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import { type AccessClaims, parseClaims } from '../../pdp/shared/token/claims.ts'
 import { TokenError } from '../../pdp/shared/token/errors.ts'
 import { itemFilter } from '../answers/item-filter.ts'
+import { type ClientRequest, syntheticRequest } from '../http/client-request.ts'
 import { demandsOfMcp } from '../mcp/demands.ts'
 import { RequestError } from '../request/errors.ts'
 import { type InboundRequest, readInbound } from '../request/inbound.ts'
@@ -26,7 +28,6 @@ import type { Route } from '../routes/route.ts'
 import { createRouting, type RequestMatch, routeRequest } from '../routes/route-request.ts'
 import { requestValues, type ValueOptions } from '../routes/values.ts'
 import { denialStatus } from './denial-response.ts'
-import { toClientRequest } from './explained-request.ts'
 import { NOTHING_ASKED as NOTHING_SAID } from './stages.ts'
 
 export type ExplainedRequest = {
@@ -188,4 +189,27 @@ function denialOf(err: unknown): Explanation['denial'] {
   if (!(err instanceof TokenError)) throw err
   const code = err.code === 'token_missing' ? 'token_missing' : 'token_invalid'
   return { code, status: denialStatus(code), detail: err.message }
+}
+
+export type RequestHead = {
+  readonly method: string
+  /** Path, or URL with host. */
+  readonly target: string
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  readonly body: string | null
+}
+
+const ABSOLUTE = /^https?:\/\/([^/?#]+)/i
+
+/** Adds the fields that every client sends: Host, of `hosts` the first unless the target names one, and those of a JSON body. */
+export function toClientRequest(
+  { method, target, headers, body }: RequestHead,
+  hosts: readonly string[],
+): ClientRequest {
+  const usual = [['Host', ABSOLUTE.exec(target)?.[1] ?? hosts[0]?.replace('*', 'any') ?? '']]
+  if (body !== null)
+    usual.push(['Content-Length', String(Buffer.byteLength(body))], ['Content-Type', 'application/json'])
+  const given = new Set(headers.map(([name]) => name.toLowerCase()))
+  const missing = usual.filter(([name = '']) => !given.has(name.toLowerCase()))
+  return syntheticRequest({ method, target, raw: [...missing, ...headers].flat() })
 }

@@ -1,9 +1,11 @@
-/** Preflights of browsers (Fetch standard, section 4.8): they have no credentials, so they are never asked for any. */
-import { askedMethod, type Cors, PUBLIC_CORS, preflightFields } from '../http/cors.ts'
-import { malformed } from '../request/errors.ts'
+/** Preflights of browsers (Fetch standard, section 4.8), which have no credentials and are never asked for any; and what has no route. */
+import { askedMethod, type Cors, corsFields, PUBLIC_CORS, preflightFields } from '../http/cors.ts'
+import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { Route } from '../routes/route.ts'
-import { type RoutingDeps, routeRequest } from '../routes/route-request.ts'
+import { type RequestMatch, type RoutingDeps, routeRequest } from '../routes/route-request.ts'
+import { type Denial, denied } from './denial.ts'
+import { ARRIVED } from './stages.ts'
 
 export type PreflightDeps = RoutingDeps & {
   /** For what has no route; null: no page of another origin reads answers. */
@@ -16,6 +18,10 @@ export type Preflight =
   | { readonly kind: 'answer'; readonly allow: readonly string[]; readonly fields: readonly string[] }
   /** To the service, as the request is now. */
   | { readonly kind: 'pass'; readonly route: Route; readonly request: InboundRequest }
+
+type Unrouted =
+  | { readonly kind: 'options'; readonly allow: readonly string[]; readonly fields: readonly string[] }
+  | { readonly kind: 'metadata' }
 
 /** Null: the request is an ordinary one. Throws RequestError. */
 export function judgePreflight(request: InboundRequest, deps: PreflightDeps): Preflight | null {
@@ -51,4 +57,23 @@ function withoutCookies(request: InboundRequest): InboundRequest {
   const kept = (at: number): boolean => request.names[at] !== 'cookie'
   const raw = request.raw.filter((_, at) => kept(at >> 1))
   return { ...request, raw, names: request.names.filter((_, at) => kept(at)) }
+}
+
+/**
+ * The resource metadata is public, and OPTIONS is answered from the routes. A route of its own for OPTIONS leaves it, with
+ * CORS preflights, to the service. Throws RequestError `route_unknown`.
+ */
+export function answerUnrouted(
+  match: Exclude<RequestMatch, { kind: 'route' }>,
+  { method, target, raw }: InboundRequest,
+  { metadataPath, cors }: Pick<PreflightDeps, 'metadataPath' | 'cors'>,
+): Unrouted | Denial {
+  if (match.kind === 'method') {
+    const { allow } = match
+    if (method === 'OPTIONS') return { kind: 'options', allow, fields: corsFields(cors, raw) }
+    return denied('method_unsupported', ARRIVED, { reason: 'no route of this path has this method', allow })
+  }
+  const isRead = method === 'GET' || method === 'HEAD'
+  if (isRead && metadataPath !== null && target.path === metadataPath) return { kind: 'metadata' }
+  throw new RequestError('route_unknown', 'No route has this path')
 }

@@ -32,6 +32,9 @@ export const PUBLIC_CORS: Cors = {
   passesPreflights: false,
 }
 
+/** True when pages of the asking origin may read the answer. */
+export const isShared = (fields: readonly string[]): boolean => fields.includes(ALLOW_ORIGIN)
+
 /** Names and values in turn to add to an answer to a request with these fields. */
 export const corsFields = (cors: Cors | null, raw: readonly string[]): readonly string[] =>
   fieldsFor(cors, onlyValue(raw, 'origin'))

@@ -4,7 +4,14 @@ import { splitList } from '../http/fields.ts'
 import { foldName } from '../http/folding.ts'
 import { malformed, RequestError } from './errors.ts'
 import type { Origin } from './origin.ts'
-import { type Authority, parseAuthority, parseTarget, type RequestTarget } from './target.ts'
+import {
+  type Authority,
+  parseAuthority,
+  parseTarget,
+  type RequestTarget,
+  unreadAuthority,
+  unreadTarget,
+} from './target.ts'
 
 export type InboundRequest = {
   readonly version: ClientRequest['version']
@@ -27,6 +34,8 @@ export type InboundRequest = {
   readonly proofs: readonly string[]
   /** Null: unknown until the body ends. 0: no body. */
   readonly bodyBytes: number | null
+  /** Why it cannot be read strictly: only shadow mode lets it through, with a host and a target that were not read. Null: it was read. */
+  readonly refusal: RequestError | null
 }
 
 const FIELDS_MAX = 100
@@ -77,10 +86,21 @@ const NONE: ReadonlySet<string> = new Set()
 export type InboundOptions = {
   readonly origin: Pick<Origin, 'address' | 'host' | 'fault'>
   readonly targetCharsMax: number
+  /** Shadow mode: what has one framing, and HTTP allows, has its refusal beside it instead. */
+  readonly isShadowed?: boolean
 }
 
 /** Throws RequestError. `client` must come from a strict parser that keeps all fields. */
-export function readInbound(client: ClientRequest, { origin, targetCharsMax }: InboundOptions): InboundRequest {
+export function readInbound(client: ClientRequest, options: InboundOptions): InboundRequest {
+  try {
+    return readStrictly(client, options)
+  } catch (err) {
+    if (options.isShadowed !== true || !(err instanceof RequestError)) throw err
+    return leaveUnread(client, options.origin.address, err)
+  }
+}
+
+function readStrictly(client: ClientRequest, { origin, targetCharsMax }: InboundOptions): InboundRequest {
   const { version, method, raw } = client
   const fault = origin.fault ?? client.fault
   if (fault !== null) throw malformed(fault)
@@ -88,6 +108,8 @@ export function readInbound(client: ClientRequest, { origin, targetCharsMax }: I
   if (raw.length > 2 * FIELDS_MAX) throw new RequestError('headers_too_large', `More than ${FIELDS_MAX} header fields`)
   const names: string[] = []
   const found = collectFields(raw, names)
+  if (found.expect.some((value) => value.toLowerCase() !== '100-continue'))
+    throw malformed('The only supported expectation is 100-continue')
   const bodyBytes = readFraming(client, found)
   const [hostField] = found.host
   if (hostField === undefined || found.host.length > 1) throw malformed('There must be exactly one Host field')
@@ -112,6 +134,33 @@ export function readInbound(client: ClientRequest, { origin, targetCharsMax }: I
     authorization: found.authorization,
     proofs: found.dpop,
     bodyBytes,
+    refusal: null,
+  }
+}
+
+const FRAMING = ['host', 'content-length', 'transfer-encoding', 'expect']
+
+/** Throws `refusal` where two servers could find two messages, and for what HTTP itself refuses (RFC 9112 sections 3.2 and 6). */
+function leaveUnread(client: ClientRequest, address: string, refusal: RequestError): InboundRequest {
+  const { version, method, raw } = client
+  const names: string[] = []
+  const found = collectFields(raw, names)
+  const bodyBytes = readFraming(client, found)
+  const target = unreadTarget(client.target)
+  const [hostField = version === '1.0' ? '' : null] = found.host
+  const named = target?.authority ?? hostField
+  const host = named === null ? null : unreadAuthority(named)
+  const listed = found.connection.flatMap(splitList).map(foldName)
+  const isAmbiguous = found.host.length > 1 || listed.some((name) => FRAMING.includes(name))
+  if (client.fault !== null || method === 'CONNECT' || isAmbiguous) throw refusal
+  if (target === null || host === null || hostField === null) throw refusal
+  return {
+    ...{ version, method, target, host, namedHost: null, clientAddress: address, hostField: named ?? '', raw, names },
+    connectionListed: new Set(listed.filter((name) => !isForService(name))),
+    authorization: found.authorization,
+    proofs: found.dpop,
+    bodyBytes,
+    refusal,
   }
 }
 
@@ -157,8 +206,6 @@ function collectFields(raw: readonly string[], names: string[]): CollectedFields
 function readFraming({ version, bodiless }: ClientRequest, found: CollectedFields): number | null {
   const encodings = found['transfer-encoding']
   const lengths = found['content-length']
-  if (found.expect.some((value) => value.toLowerCase() !== '100-continue'))
-    throw malformed('The only supported expectation is 100-continue')
   if (encodings.length > 0) {
     if (version !== '1.1') throw malformed('Transfer-Encoding needs HTTP/1.1')
     if (lengths.length > 0) throw malformed('A request must not have both Transfer-Encoding and Content-Length')
@@ -176,10 +223,12 @@ function listedNames(connection: readonly string[]): ReadonlySet<string> {
   if (connection.length === 0) return NONE
   const listed = new Set(connection.flatMap(splitList).map(foldName))
   for (const name of listed)
-    if (UNLISTABLE.has(name) || UNLISTABLE_PREFIXES.some((prefix) => name.startsWith(prefix)))
-      throw malformed('The Connection field lists a field that is for the service')
+    if (isForService(name)) throw malformed('The Connection field lists a field that is for the service')
   return listed
 }
+
+const isForService = (name: string): boolean =>
+  UNLISTABLE.has(name) || UNLISTABLE_PREFIXES.some((prefix) => name.startsWith(prefix))
 
 /** The same request, as far as other proxies are trusted now. Throws RequestError. */
 export function fromOrigin(request: InboundRequest, { address, host, fault }: Origin): InboundRequest {

@@ -43,6 +43,17 @@ export function parseTarget(text: string): RequestTarget {
   return { raw, path, query, authority: absolute?.[1] ?? null, ...parsePath(path) }
 }
 
+/** For a request that only shadow mode lets through: as it was written. Null: services get no such form (RFC 9112 section 3.2). */
+export function unreadTarget(text: string): RequestTarget | null {
+  const absolute = text.startsWith('/') ? null : ABSOLUTE.exec(text)
+  const rest = absolute === null ? text : (absolute[2] ?? '')
+  const raw = absolute === null || rest.startsWith('/') ? rest : `/${rest}`
+  if (!raw.startsWith('/')) return null
+  const [path = '', ...query] = raw.split('?')
+  const unread = { segments: [], written: [], encodedSlash: false, semicolon: false }
+  return { raw, path, query: query.length === 0 ? null : query.join('?'), authority: absolute?.[1] ?? null, ...unread }
+}
+
 function checkQuery(query: string): void {
   if (!QUERY.test(query)) throw malformed('The query has a character that a URL cannot have')
   if (BAD_TRIPLET.test(query)) throw malformed('The query has a percent sign without two hexadecimal digits')
@@ -126,6 +137,14 @@ export type Authority = {
 const AUTHORITY = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?)(\.)?(?::(\d{1,5}))?$/
 
 const PORT_MAX = 65_535
+// All of RFC 3986 section 3.2.2, and the empty host of RFC 9112 section 3.2.
+const ANY_HOST = /^(\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-Fa-f]{2})*)(?::\d*)?$/
+
+/** For a request that only shadow mode lets through. Null: HTTP refuses it, too. */
+export function unreadAuthority(text: string): Authority | null {
+  const match = ANY_HOST.exec(text)
+  return match?.[1] === undefined ? null : { hostname: match[1].toLowerCase(), port: null }
+}
 
 /** The host name in lower case and the port of a Host field. Throws RequestError. */
 export function parseAuthority(text: string): Authority {

@@ -277,7 +277,10 @@ export const ROUTE_FILE = {
     mapOf(CORS),
     'Pages of other origins that may read answers, those of the sidecar itself included (CORS). Default: none.',
   ),
-  mode: optional(oneOf(MODES), 'shadow: denials are logged and counted, and the request passes. Default: enforce.'),
+  mode: optional(
+    oneOf(MODES),
+    'shadow: whatever HTTP allows reaches the service, also without a route, and what would be denied is logged and counted. Beside a route with mode: enforce, only denials of the other routes pass. Default: enforce.',
+  ),
   hosts: optional(
     listOf(TEXT),
     'Host names without port that are served. *.app.example.com means every name with one label more, and app.example.com. (with a dot at its end) is served only where it is listed so. Default: those of resource and public_url.',

@@ -3,7 +3,8 @@ import { isMap, type Node } from 'yaml'
 import { LIKE_OWN } from '../http/cookies.ts'
 import type { UpstreamEntry } from '../http/upstream-entry.ts'
 import type { TokenFrom } from '../request/browser-token.ts'
-import type { RouteOptions } from '../routes/route.ts'
+import { parsePattern } from '../routes/patterns.ts'
+import type { Route, RouteOptions } from '../routes/route.ts'
 import type { StepUp } from '../routes/step-up.ts'
 import { ACR, AGE_SECONDS, BODIES, BODY_BYTES, COOKIE, MODES, type ROUTE, STEP_UP, TOKEN_FROM } from './format.ts'
 import { TIME } from './limits.ts'
@@ -17,6 +18,8 @@ export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'ori
   readonly guestOrganization: string | null
   /** Null: the service of the file. */
   readonly readUpstream: (node: Node) => UpstreamEntry | null
+  /** In shadow mode the service gets the token, as before; the file does not say otherwise. */
+  readonly keepsToken?: boolean
 }
 /** A route that says nothing itself takes these. */
 type PlainDefaults = Omit<OptionDefaults, 'known' | 'readUpstream'>
@@ -26,8 +29,14 @@ type OptionNodes = {
 }
 
 /** Takes its defaults by name: callers have more in the same object, which would live as long as the route. */
-export const plainOptions = ({ forwardToken, shadow, origins, cors }: PlainDefaults): RouteOptions => ({
+export const plainOptions = ({
   forwardToken,
+  shadow,
+  origins,
+  cors,
+  keepsToken = false,
+}: PlainDefaults): RouteOptions => ({
+  forwardToken: forwardToken || (shadow && keepsToken),
   shadow,
   origins,
   cors,
@@ -49,6 +58,19 @@ export const plainOptions = ({ forwardToken, shadow, origins, cors }: PlainDefau
   context: [],
 })
 
+/**
+ * The route of what has none. Null: the file is not in shadow mode, or one of its routes enforces its check: a request that
+ * nobody can read could be for that one.
+ */
+export function shadowRouteOf(routes: readonly Route[], defaults: PlainDefaults): Route | null {
+  const pattern = parsePattern('/**')
+  if (!defaults.shadow || typeof pattern === 'string' || routes.some(enforces)) return null
+  const named = { id: '', host: null, hostParameter: null, method: '*', pattern }
+  return { ...plainOptions({ ...defaults, cors: null }), ...named, check: null, withIdentity: false, mcp: null }
+}
+
+const enforces = ({ check, shadow }: Pick<Route, 'check' | 'shadow'>): boolean => check !== null && !shadow
+
 /** Reports errors to the reader. */
 export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, defaults: OptionDefaults): RouteOptions {
   const kept = (name: 'encoded_slash' | 'semicolon' | 'query'): boolean => {
@@ -64,6 +86,7 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
   const tokenFrom = readTokenFrom(reader, nodes.token_from, nodes.upgrade !== null)
   if (nodes.origins !== null && nodes.upgrade === null && tokenFrom?.cookie == null)
     reader.report(nodes.origins, 'origins needs upgrade, or token_from with a cookie')
+  const shadow = nodes.mode === null ? defaults.shadow : readMode(reader, nodes.mode)
   return {
     encodedSlash: kept('encoded_slash'),
     semicolon: kept('semicolon'),
@@ -71,8 +94,8 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
     body: nodes.body === null ? null : (reader.choice(nodes.body, 'body', BODIES) ?? null),
     bodyBytesMax:
       nodes.body_bytes_max === null ? null : reader.count(nodes.body_bytes_max, 'body_bytes_max', BODY_BYTES),
-    forwardToken: forward ?? defaults.forwardToken,
-    shadow: nodes.mode === null ? defaults.shadow : readMode(reader, nodes.mode),
+    forwardToken: forward ?? (defaults.forwardToken || (shadow && defaults.keepsToken === true)),
+    shadow,
     websocket: upgrades.includes('websocket'),
     tokenFrom,
     origins: readOrigins(reader, nodes.origins) ?? defaults.origins,

@@ -24,7 +24,7 @@ import {
   SUBJECTS_IN_LOG,
 } from './format.ts'
 import { readLimits, readNetwork } from './limits.ts'
-import { readMode } from './options.ts'
+import { readMode, shadowRouteOf } from './options.ts'
 import { type IssuerEntry, type PdpEntry, readIssuers, readPdp, readTls, type TlsEntry } from './peers.ts'
 import { parseRoutes } from './routes.ts'
 import { readSignIn, type SignInEntry } from './sign-in.ts'
@@ -84,6 +84,8 @@ export type RouteFile = {
   /** Only the limits that the file sets. */
   readonly limits: Partial<SidecarLimits>
   readonly routes: readonly Route[]
+  /** The whole file is in shadow mode: the route of what has none. Null: it is not. */
+  readonly shadowRoute: Route | null
   readonly tests: readonly RouteTest[]
 }
 export type ParsedRouteFile =
@@ -116,19 +118,11 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const proxies = readProxies(reader, members)
   const limits = readLimits(reader, members.limits)
   const listed = reader.list(members.hosts, 'hosts', readHost)
-  const forwardToken = members.forward_token !== null && reader.boolean(members.forward_token, 'forward_token') === true
   const cors = readCors(reader, members.cors)
-  const routes = parseRoutes(reader, members.routes, {
-    forwardToken,
-    headers,
-    context: members.context,
-    shadow: members.mode !== null && readMode(reader, members.mode),
-    origins: originsOf(publicUrl ?? resource),
-    cors,
-    known: knownTokens(issuers, resources),
-    readUpstream: createUpstreamReader(reader, upstream),
-    guestOrganization: readGuestOrganization(reader, members.guest_organization),
-  })
+  const defaults = { cors, origins: originsOf(publicUrl ?? resource), ...readDefaults(reader, members) }
+  const known = knownTokens(issuers, resources)
+  const reading = { headers, context: members.context, known, readUpstream: createUpstreamReader(reader, upstream) }
+  const routes = parseRoutes(reader, members.routes, { ...defaults, ...reading })
   const socket = routes.find((route) => route.websocket && (route.upstream ?? upstream)?.http2 === true)
   if (socket !== undefined)
     reader.report(members.upstream, `http2 does not support WebSocket, but the route ${socket.id} accepts it`)
@@ -168,7 +162,24 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
     bodyBytesMax,
     limits,
   }
-  return { ...peers, ...operating, resource, resources, publicUrl: seenUrl, routes, tests }
+  const routing = { routes, shadowRoute: shadowRouteOf(routes, defaults), tests }
+  return { ...peers, ...operating, resource, resources, publicUrl: seenUrl, ...routing }
+}
+
+function readDefaults(
+  reader: YamlReader,
+  nodes: {
+    readonly [name in 'forward_token' | 'assertion' | 'sign_in' | 'mode' | 'guest_organization']: Node | null
+  },
+) {
+  const { forward_token: forward, mode } = nodes
+  return {
+    forwardToken: forward !== null && reader.boolean(forward, 'forward_token') === true,
+    // A service behind an assertion or a sign-in of ours never got the client's.
+    keepsToken: [forward, nodes.assertion, nodes.sign_in].every((node) => node === null),
+    shadow: mode !== null && readMode(reader, mode),
+    guestOrganization: readGuestOrganization(reader, nodes.guest_organization),
+  }
 }
 
 /** The file takes tokens of these issuers, for these audiences. */

@@ -1,6 +1,5 @@
 /** Reads JSON bodies of a limited size, and takes single members from them. A repeated key is refused. */
 
-import { readAtMost } from '../../pdp/shared/base/http-json.ts'
 import { endOfString, stringAt } from '../../pdp/shared/base/json-text.ts'
 import { namesOtherCharset } from '../../pdp/shared/base/media-type.ts'
 import type { ClientRequest } from '../http/client-request.ts'
@@ -37,31 +36,55 @@ const NO_BODY = Buffer.alloc(0)
 /** No field says what the body is, so there may be none. */
 export const isUntyped = ({ names }: InboundRequest): boolean => !names.includes('content-type')
 
-/** Reads a body of any media type. Throws RequestError for too many bytes, or if the body is late or incomplete. */
+/**
+ * Reads a body of any media type. Rejects with RequestError for too many bytes, or if the body is late or incomplete; what was
+ * read is then put back, since in shadow mode the service still gets it.
+ */
 export async function readWhole(
-  client: ClientRequest,
+  { body, complete }: Pick<ClientRequest, 'body' | 'complete'>,
   request: InboundRequest,
   { bytesMax, timeoutMs }: { readonly bytesMax: number; readonly timeoutMs: number },
 ): Promise<Buffer> {
   if ((request.bodyBytes ?? 0) > bytesMax) throw tooLarge(bytesMax)
-  const late = new RequestError('request_timeout', 'The body took too long to arrive')
-  const { promise: timeout, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(late), timeoutMs)
-  try {
-    return await Promise.race([collect(), timeout])
-  } catch (err) {
-    throw err instanceof RequestError ? err : incomplete()
-  } finally {
-    clearTimeout(timer)
-  }
+  const chunks: Buffer[] = []
+  let bytes = 0
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const timer = setTimeout(() => refuse(new RequestError('request_timeout', LATE)), timeoutMs)
+  body.on('readable', onReadable).on('end', onEnd).on('error', onCut).on('close', onCut)
+  if (body.readableEnded) onEnd()
+  else if (body.destroyed) onCut(body.errored ?? undefined)
+  return promise
 
-  async function collect(): Promise<Buffer> {
-    const body = await readAtMost(client.body.iterator({ destroyOnReturn: false }), bytesMax)
-    if (body === null) throw tooLarge(bytesMax)
-    if (!client.complete()) throw incomplete()
-    return body
+  function onReadable(): void {
+    for (let chunk = body.read(); chunk !== null; chunk = body.read()) {
+      chunks.push(chunk)
+      bytes += chunk.length
+      if (bytes > bytesMax) {
+        refuse(tooLarge(bytesMax))
+        return
+      }
+    }
+  }
+  function onEnd(): void {
+    stop()
+    if (complete()) resolve(Buffer.concat(chunks))
+    else reject(incomplete())
+  }
+  function onCut(err?: Error): void {
+    refuse(err instanceof RequestError ? err : incomplete())
+  }
+  function refuse(err: RequestError): void {
+    stop()
+    if (bytes > 0 && !body.destroyed && !body.readableEnded) body.unshift(Buffer.concat(chunks))
+    reject(err)
+  }
+  function stop(): void {
+    clearTimeout(timer)
+    body.off('readable', onReadable).off('end', onEnd).off('error', onCut).off('close', onCut)
   }
 }
+
+const LATE = 'The body took too long to arrive'
 
 const incomplete = (): RequestError => malformed('The body did not arrive completely')
 

@@ -182,6 +182,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
       clock,
       clockHint: deps.skew.hint,
       targetCharsMax: targetCharsMax(limits),
+      shadowRoute: file.shadowRoute,
       mcpSessions: deps.resources.mcpSessions,
       answerBytesMax: limits.answerBytesMax,
     },

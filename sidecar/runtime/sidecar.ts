@@ -15,9 +15,9 @@ import { openDoors } from '../doors/open-doors.ts'
 import type { Closing } from '../enforce/decide-exchange.ts'
 import { rejectionLine } from '../enforce/decision-log.ts'
 import { describeDenial, sendRawDenial } from '../enforce/denial-response.ts'
-import { reevaluate } from '../enforce/enforce.ts'
 import { PermissionWatch } from '../enforce/permission-watch.ts'
 import { Places } from '../enforce/places.ts'
+import { reevaluate } from '../enforce/reevaluate.ts'
 import { Turns } from '../enforce/turns.ts'
 import { asksForWebSocket } from '../enforce/websocket-handshake.ts'
 import { http1Request } from '../http/client-request.ts'
@@ -295,7 +295,9 @@ function refuseRestart(
 
 function readiness(runtime: Runtime, nowMs: number): ProbeResult {
   const missing = runtime.issuersWithoutKeys()
-  return missing.length === 0 ? pdpSilence(runtime, nowMs) : `no keys yet of ${missing.join(', ')}`
+  const lack = missing.length === 0 ? pdpSilence(runtime, nowMs) : `no keys yet of ${missing.join(', ')}`
+  // In shadow mode every request passes without them.
+  return typeof lack === 'string' && runtime.enforcing.shadowRoute !== null ? { note: lack } : lack
 }
 
 function pdpSilence({ config, pdpSilentSinceMs, pdpConnecting, pdpConnected }: Runtime, nowMs: number): ProbeResult {
@@ -308,7 +310,8 @@ function pdpSilence({ config, pdpSilentSinceMs, pdpConnecting, pdpConnected }: R
 }
 
 /** Also false for a request that cannot be routed: the pipeline then denies it as an ordinary request. */
-function takesWebSocket(req: IncomingMessage, { enforcing, trustedProxies }: Runtime): boolean {
+function takesWebSocket(req: IncomingMessage, { config, enforcing, trustedProxies }: Runtime): boolean {
+  if (enforcing.shadowRoute !== null) return !config.file.upstream.http2
   try {
     const client = http1Request(req)
     const match = routeRequest(

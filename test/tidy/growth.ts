@@ -23,6 +23,7 @@ const TABLES = /^test\/(?:pdp|sidecar)\/growth\/[\w-]+\.ts$/
 const OTHERS: { readonly [place: string]: string } = {
   'sidecar/http/client-request.ts': 'a request that is parsed already; it copies nothing',
   'sidecar/http/assertion.ts': 'the claims of a verified token',
+  'sidecar/http/cors.ts:isShared': 'fields of ours',
   'sidecar/http/cors.ts:withCors': 'the answer of the service',
   'sidecar/http/cookies.ts:ownCookie': 'names and values of ours',
   'sidecar/http/cookies.ts:withoutOwnCookies': 'the answer of the service',

@@ -1,6 +1,6 @@
 /** Requests without a token where guests may ask, and public routes that learn who sends a valid one. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { reevaluate } from '../../../sidecar/enforce/enforce.ts'
+import { reevaluate } from '../../../sidecar/enforce/reevaluate.ts'
 import { firstValue } from '../../../sidecar/http/fields.ts'
 import { PdpUnavailable } from '../../../sidecar/request/errors.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'

@@ -1,6 +1,6 @@
 /** Tables of `reevaluate()`: an open exchange under changed rules. */
 import { describe, expect, test } from 'vitest'
-import { reevaluate } from '../../../sidecar/enforce/enforce.ts'
+import { reevaluate } from '../../../sidecar/enforce/reevaluate.ts'
 import type { PdpAnswer } from '../../../sidecar/pdp-client/question.ts'
 import { ALLOW, BOUND, type Case, depsFor, NOW_MS, run, tokenError } from '../support/enforcing.ts'
 

@@ -3,7 +3,7 @@ import { createNetworks } from '../../../pdp/shared/base/addresses.ts'
 import { takeBrowserToken } from '../../../sidecar/request/browser-token.ts'
 import { type InboundRequest, readInbound } from '../../../sidecar/request/inbound.ts'
 import { originOf } from '../../../sidecar/request/origin.ts'
-import { parseAuthority, parseTarget } from '../../../sidecar/request/target.ts'
+import { parseAuthority, parseTarget, unreadAuthority, unreadTarget } from '../../../sidecar/request/target.ts'
 import type { Growth } from '../../support/growth/growth.ts'
 import { filled, refusable, requestWith } from './inputs.ts'
 
@@ -62,7 +62,8 @@ const TOKENS: readonly (readonly [field: string, unit: string])[] = [
   ['sec-websocket-protocol', ' '],
 ]
 
-const inboundOf = (fields: readonly string[]): InboundRequest => readInbound(requestWith(fields), ORIGIN)
+const inboundOf = (fields: readonly string[], isShadowed = false): InboundRequest =>
+  readInbound(requestWith(fields), { ...ORIGIN, isShadowed })
 
 const PROXIES = createNetworks([{ address: '10.0.0.0', bits: 8 }])
 const from = (raw: readonly string[]) => ({ raw, peerAddress: () => '10.0.0.9', scheme: 'http' as const })
@@ -73,21 +74,22 @@ export const REQUEST_ROWS: readonly Growth[] = [
     runs: [
       'sidecar/request/target.ts:parseTarget',
       'sidecar/request/target.ts:tooManySegments',
+      'sidecar/request/target.ts:unreadTarget',
       'sidecar/request/errors.ts:malformed',
     ],
     most: TARGET_MOST,
     at: (size: number) => {
       const target = make(size)
-      return () => refusable(() => parseTarget(target))
+      return () => [refusable(() => parseTarget(target)), unreadTarget(target)]
     },
   })),
   ...Object.entries(HOSTS).map(([name, make]) => ({
     name,
-    runs: ['sidecar/request/target.ts:parseAuthority'],
+    runs: ['sidecar/request/target.ts:parseAuthority', 'sidecar/request/target.ts:unreadAuthority'],
     most: HEADER_MOST,
     at: (size: number) => {
       const host = make(size)
-      return () => refusable(() => parseAuthority(host))
+      return () => [refusable(() => parseAuthority(host)), unreadAuthority(host)]
     },
   })),
   ...Object.entries(LISTS).map(([name, make]) => ({
@@ -105,7 +107,7 @@ export const REQUEST_ROWS: readonly Growth[] = [
     most: HEADER_MOST,
     at: (size: number) => {
       const fields = make(size)
-      return () => refusable(() => inboundOf(fields))
+      return () => [refusable(() => inboundOf(fields)), refusable(() => inboundOf(fields, true))]
     },
   })),
   ...TOKENS.map(([field, unit]) => ({

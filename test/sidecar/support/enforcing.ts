@@ -107,6 +107,7 @@ export function depsFor(
     clock: () => NOW_MS,
     metadataPath: '/.well-known/oauth-protected-resource',
     targetCharsMax: 8_192,
+    shadowRoute: file.shadowRoute,
     clockHint: () => one.clockHint ?? null,
     answerBytesMax: 1_000_000,
     mcpSessions: createSessionSeal(Buffer.alloc(32)),
@@ -148,6 +149,7 @@ export async function run(one: Case): Promise<Run> {
         if (one.body instanceof Error) throw one.body
         return Buffer.from(one.body ?? '')
       },
+      keptBody: async () => (typeof one.body === 'string' ? Buffer.from(one.body) : null),
       upgrade: one.upgrade ?? false,
       browser: null,
       span: null,
