@@ -68,8 +68,11 @@ function addRun(program: Command, io: Io): void {
     .option('-f, --file <path>', 'the route file')
     .option('--listen <host:port>', 'address of the data port')
     .option('--admin-listen <host:port>', 'address of metrics and probes')
+    .option('--open <path=peers>', 'as open_paths of the route file: /metrics=10.0.0.0/8', collect)
     .action((flags: SidecarFlags) => runCommand(() => run(flags, io), io))
 }
+
+const collect = (value: string, before: readonly string[] = []): readonly string[] => [...before, value]
 
 function addControls(program: Command, io: Io): void {
   const socket = [

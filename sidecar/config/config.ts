@@ -12,11 +12,21 @@ import { LOG_LEVELS, type LogLevel } from '../../pdp/shared/process/log.ts'
 import { readTracing, TRACING_SETTING, type TracingSettings } from '../../pdp/shared/process/tracing/settings.ts'
 import { asRedisUrl } from '../../pdp/shared/token/redis.ts'
 import { type ParsedRouteFile, parseRouteFile, type RouteFile } from '../route-file/route-file.ts'
+import { parseOpened } from '../route-file/words/open-paths.ts'
+import type { OpenPath } from '../routes/route.ts'
 import { type Certificates, readCertificates } from './certificates.ts'
 
-export type SidecarFlags = { readonly file?: string; readonly listen?: string; readonly adminListen?: string }
+export type SidecarFlags = {
+  readonly file?: string
+  readonly listen?: string
+  readonly adminListen?: string
+  /** `path=peers`, beside those of the route file. */
+  readonly open?: readonly string[]
+}
 export type SidecarConfig = {
   readonly filePath: string
+  /** Paths that the command line opens, beside those of the route file. */
+  readonly opened: readonly OpenPath[]
   readonly loaded: LoadedConfig
   readonly listen: ListenAddress
   readonly adminListen: ListenAddress
@@ -54,14 +64,20 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
 /** Throws ConfigError with one line for each error, including the errors of the route file. */
 export function readConfig(environment: NodeJS.ProcessEnv, flags: SidecarFlags): SidecarConfig {
   const settings = readSettings(environment, flags)
-  return { ...settings, loaded: loadConfig(settings.filePath) }
+  return { ...settings, loaded: loadConfig(settings.filePath, settings.opened) }
 }
 
 /** The route file and the certificates that it names. Throws ConfigError. */
-export function loadConfig(path: string): LoadedConfig {
+export function loadConfig(path: string, opened: readonly OpenPath[] = []): LoadedConfig {
   const source = readRouteText(path)
-  const file = parseSource(source, path)
+  const file = withOpened(parseSource(source, path), opened)
   return { file, certificates: readCertificates(file), hash: hashOf(source) }
+}
+
+/** Throws ConfigError where gateways ask at doors: the sidecar does not know their peers. */
+export function withOpened(file: RouteFile, opened: readonly OpenPath[]): RouteFile {
+  if (opened.length > 0 && file.doors.length > 0) throw new ConfigError(['--open cannot be used with doors'])
+  return opened.length === 0 ? file : { ...file, openPaths: [...file.openPaths, ...opened] }
 }
 
 export const hashOf = (source: Buffer): string => createHash('sha256').update(source).digest('hex')
@@ -89,7 +105,11 @@ function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
     if (secret !== null && secret.length < 32)
       reader.report('PORTCULLIS_DPOP_NONCE_SECRET must have at least 32 characters')
     const { report } = reader
+    const opened = (flags.open ?? []).flatMap((text) => parseOpened(text) ?? [])
+    if (opened.length < (flags.open ?? []).length)
+      reader.report('--open must be a path and its peers, such as /metrics=10.0.0.0/8,192.0.2.7')
     return {
+      opened,
       tracing: readTracing(environment, { service: 'portcullis-sidecar', report }),
       redisUrl,
       nonceSecret: secret === null ? null : createHash('sha256').update(secret).digest(),

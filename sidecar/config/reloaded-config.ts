@@ -2,8 +2,9 @@
 import { Worker } from 'node:worker_threads'
 import { ConfigError } from '../../pdp/shared/process/exit.ts'
 import type { ParsedRouteFile } from '../route-file/route-file.ts'
+import type { OpenPath } from '../routes/route.ts'
 import { readCertificates } from './certificates.ts'
-import { fileOf, hashOf, type LoadedConfig, readRouteText } from './config.ts'
+import { fileOf, hashOf, type LoadedConfig, readRouteText, withOpened } from './config.ts'
 
 /** A file of 2,000 routes takes a second where the processor is busy. */
 const DEADLINE_MS = 60_000
@@ -13,16 +14,22 @@ const HEAP_MB_MAX = 128
 const ENTRY = new URL(`./reading-thread${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
 
 /** As `loadConfig`: rejects with ConfigError. A text is parsed once, however often it is found again. */
-export function createReloading(path: string, started: LoadedConfig): () => Promise<LoadedConfig> {
+export function createReloading(
+  path: string,
+  started: LoadedConfig,
+  opened: readonly OpenPath[] = [],
+): () => Promise<LoadedConfig> {
+  // As it was read, without what the command line opens.
+  const first = { ...started.file, openPaths: started.file.openPaths.filter((one) => !opened.includes(one)) }
   let last: { readonly hash: string; readonly parsed: ParsedRouteFile } = {
     hash: started.hash,
-    parsed: { file: started.file, issues: [] },
+    parsed: { file: opened.length === 0 ? started.file : first, issues: [] },
   }
   return async () => {
     const source = readRouteText(path)
     const hash = hashOf(source)
     if (hash !== last.hash) last = { hash, parsed: await parseAside(source.toString('utf8'), path) }
-    const file = fileOf(last.parsed, path)
+    const file = withOpened(fileOf(last.parsed, path), opened)
     return { file, certificates: readCertificates(file), hash }
   }
 }

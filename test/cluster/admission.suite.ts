@@ -92,7 +92,6 @@ describe('a Pod that asks for a sidecar', () => {
     expect(app?.ports[0]).toMatchObject({ name: 'app-http', number: 8080 })
     expect(app?.raw).toMatchObject({ readinessProbe: { httpGet: { port: 8080 } } })
     expect(made.labels.get('portcullis.dev/injected')).toBe('1')
-    expect(made.enableServiceLinks).toBe(false)
   })
 
   test('has a sidecar that holds no token of the app for the API server (K8S-021)', async () => {

@@ -19,10 +19,13 @@ export const SETTINGS: readonly string[] = [
   'image',
   'logLevel',
   'native',
+  'noProxy',
   'noncesKey',
   'noncesSecret',
+  'proxy',
   'redisKey',
   'redisSecret',
+  'scrapers',
   'tracesEndpoint',
   'user',
 ]
@@ -30,7 +33,7 @@ export const SETTINGS: readonly string[] = [
 export const BACKSTOP: readonly BackstopRule[] = [
   {
     name: 'pods',
-    form: '6ec17b46c548f5e4f7b972cf17e222e6',
+    form: '3bc847e1cc64bb5442613c4e32c1c877',
     resources: [{ group: '', resource: 'pods', operation: 'CREATE' }],
     everywhere: false,
     without: 'nothing refuses Pods without a sidecar while the injector is down',

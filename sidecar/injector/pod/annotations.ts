@@ -1,5 +1,6 @@
 /** Reads the labels and annotations of a Pod that configure its sidecar; any other name with our prefix is an error. */
 import type { Pod } from './pod.ts'
+import { RESOURCES, type ResourceWishes, readAmounts } from './resources.ts'
 
 export const PREFIX = 'portcullis.dev/'
 export const LABEL_INJECT = `${PREFIX}inject`
@@ -11,11 +12,16 @@ export const ANNOTATION_PORTS = `${PREFIX}ports`
 export const ANNOTATION_ROUTES = `${PREFIX}routes`
 export const ANNOTATION_SECRETS = `${PREFIX}secrets`
 export const ANNOTATION_UNPROTECTED = `${PREFIX}unprotected-ports`
+/** Paths of the first port that the operator's scrapers read without a token. */
+export const ANNOTATION_SCRAPE = `${PREFIX}scrape`
 export const ANNOTATION_STATUS = `${PREFIX}status`
 
 /** As many as there are port numbers for sidecars (sidecar-container.ts) and network policies for them (protected-namespaces.yaml). */
 export const PORTS_COUNT_MAX = 4
 const UNPROTECTED_COUNT_MAX = 16
+const SCRAPE_COUNT_MAX = 4
+/** As `open_paths` of a route file takes them; a test compares the two. */
+export const SCRAPE_PATH = /^\/[A-Za-z0-9._~-]+(?:\/[A-Za-z0-9._~-]+)*$/
 const NONE = 'none'
 const LABELS: readonly string[] = [LABEL_INJECT, LABEL_INJECTED]
 const ANNOTATIONS: readonly string[] = [
@@ -23,6 +29,8 @@ const ANNOTATIONS: readonly string[] = [
   ANNOTATION_ROUTES,
   ANNOTATION_SECRETS,
   ANNOTATION_UNPROTECTED,
+  ANNOTATION_SCRAPE,
+  ...RESOURCES.map((name) => `${PREFIX}${name}`),
   ANNOTATION_STATUS,
 ]
 // RFC 6335 section 5.1, as Kubernetes holds port names to it.
@@ -40,6 +48,9 @@ export type Wishes = {
   readonly secrets: string | null
   /** Names or numbers. */
   readonly unprotected: ReadonlySet<string>
+  /** Paths that scrapers read. */
+  readonly scrape: readonly string[]
+  readonly resources: ResourceWishes
 }
 
 /** The wishes of the Pod's labels and annotations, or the first issue as a sentence. */
@@ -69,8 +80,17 @@ export function readWishes(pod: Pod): Wishes | { readonly issue: string } {
   if (odd !== undefined) return { issue: `annotation ${ANNOTATION_UNPROTECTED} must list port names or numbers` }
   if (unprotected.size > UNPROTECTED_COUNT_MAX)
     return { issue: `annotation ${ANNOTATION_UNPROTECTED} lists more than ${UNPROTECTED_COUNT_MAX} ports; remove some` }
-  return { disabled: inject === 'disabled', ports, routes, secrets, unprotected }
+  const scrape = split(pod.annotations.get(ANNOTATION_SCRAPE) ?? '')
+  if (scrape.length > SCRAPE_COUNT_MAX || !scrape.every((path) => SCRAPE_PATH.test(path) && !DOTS.test(path)))
+    return { issue: `annotation ${ANNOTATION_SCRAPE} must list at most ${SCRAPE_COUNT_MAX} paths such as /metrics` }
+  const [cpu = null, memory = null] = RESOURCES.map((name) => readAmounts(pod.annotations.get(`${PREFIX}${name}`)))
+  if (typeof cpu === 'string') return { issue: `annotation ${PREFIX}cpu ${cpu}` }
+  if (typeof memory === 'string') return { issue: `annotation ${PREFIX}memory ${memory}` }
+  const sized = { scrape, resources: { cpu, memory } }
+  return { disabled: inject === 'disabled', ports, routes, secrets, unprotected, ...sized }
 }
+
+const DOTS = /(?:^|\/)\.{1,2}(?:\/|$)/
 
 /** The names; null without the annotation; a string is an error message. */
 function readPorts(text: string | undefined): readonly string[] | null | string {

@@ -2,11 +2,13 @@
 
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
+import { parseNetwork } from '../../../pdp/shared/base/addresses.ts'
 import { messageOf } from '../../../pdp/shared/base/error-message.ts'
 import { fileProblem } from '../../../pdp/shared/process/command/file-problem.ts'
 import { ConfigError } from '../../../pdp/shared/process/exit.ts'
 import { LOG_LEVELS, type LogLevel } from '../../../pdp/shared/process/log.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
+import { type Bounds, quantityOf } from './resources.ts'
 
 /** In a Secret of the Pod's namespace, without which the sidecar does not start. */
 export type SecretKey = { readonly name: string; readonly key: string }
@@ -19,6 +21,10 @@ export type InjectorConfig = {
   /** Null: the platform chooses, as OpenShift does. */
   readonly runAsUser: number | null
   readonly resources: JsonObject
+  /** Bounds of the annotations cpu and memory. */
+  readonly resourceBounds: Bounds
+  /** Addresses and CIDR blocks that read the paths of portcullis.dev/scrape without a token; empty: nobody may. */
+  readonly scrapers: readonly string[]
   /** ConfigMap of the Pod's namespace with the PDP's authorities; null: the system's. */
   readonly authorities: string | null
   /** URL of the Redis that remembers DPoP proofs for all replicas; null: each sidecar remembers its own. */
@@ -30,15 +36,21 @@ export type InjectorConfig = {
   readonly logLevel: LogLevel
   /** URL of an OpenTelemetry collector; null: the sidecar sends no traces. */
   readonly tracesEndpoint: string | null
+  /** The proxy through which sidecars ask issuers; null: none. */
+  readonly egressProxy: EgressProxy | null
 }
+export type EgressProxy = { readonly url: string; readonly noProxy: string }
 
 const PULL_POLICIES = ['Always', 'IfNotPresent', 'Never'] as const
 // One name, with a tag or a digest: an image without either is whatever was pushed last.
 const IMAGE = /^[a-z0-9][a-z0-9._/:-]*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0-9a-f]{64})$/
 const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/
 const ENDPOINT = /^https?:\/\/[^\s'"\\]+$/
+const NO_PROXY = /^[A-Za-z0-9.,:*/[\]_-]{0,4096}$/
 const KEY = /^[-._A-Za-z0-9]{1,253}$/
 const PULL_SECRETS_COUNT_MAX = 8
+const SCRAPERS_COUNT_MAX = 16
+const DEFAULT_BOUNDS: Bounds = { cpu: { min: '10m', max: '2' }, memory: { min: '64Mi', max: '1Gi' } }
 const READERS = {
   image: (value) =>
     typeof value === 'string' && IMAGE.test(value) ? value : fail('must be an image with tag or digest'),
@@ -50,6 +62,8 @@ const READERS = {
       ? (value ?? null)
       : fail('must be a user id above 0, or null'),
   resources: (value) => (isObject(value) ? value : fail('must be an object')),
+  resourceBounds: readBounds,
+  scrapers: readScrapers,
   authorities: (value) => readName(value, 'ConfigMap'),
   redis: readSecretKey,
   dpopNonces: readSecretKey,
@@ -60,6 +74,7 @@ const READERS = {
     value === null || value === undefined || (typeof value === 'string' && ENDPOINT.test(value))
       ? (value ?? null)
       : fail('must be an http or https URL, or null'),
+  egressProxy: readEgressProxy,
 } satisfies { readonly [name in keyof InjectorConfig]: (value: Json | undefined) => InjectorConfig[name] }
 
 /** Throws ConfigError with one line for each issue. */
@@ -93,12 +108,15 @@ export function parseInjectorConfig(text: string, path: string): InjectorConfig 
     nativeSidecars: read('nativeSidecars') ?? false,
     runAsUser: read('runAsUser'),
     resources: read('resources') ?? {},
+    resourceBounds: read('resourceBounds') ?? DEFAULT_BOUNDS,
+    scrapers: read('scrapers') ?? [],
     authorities: read('authorities'),
     redis: read('redis'),
     dpopNonces: read('dpopNonces'),
     imagePullSecrets: read('imagePullSecrets') ?? [],
     logLevel: read('logLevel') ?? 'info',
     tracesEndpoint: read('tracesEndpoint'),
+    egressProxy: read('egressProxy'),
   }
   if (problems.length > 0) throw new ConfigError(problems)
   return config
@@ -134,6 +152,45 @@ function readNames(value: Json): readonly string[] {
   if (names.length !== given.length || names.length > PULL_SECRETS_COUNT_MAX)
     return fail(`must be a list of at most ${PULL_SECRETS_COUNT_MAX} names of Secrets`)
   return names
+}
+
+function readBounds(value: Json | undefined): Bounds {
+  if (value === undefined) return DEFAULT_BOUNDS
+  const { cpu, memory, ...rest } = isObject(value) ? value : {}
+  const of = (given: Json | undefined): Bounds['cpu'] | null => {
+    const { min, max } = isObject(given) ? given : {}
+    const [least, most] = [quantityOf(min), quantityOf(max)]
+    return least === null || most === null || least > most ? null : { min: String(min), max: String(max) }
+  }
+  const bounds = { cpu: of(cpu), memory: of(memory) }
+  if (bounds.cpu === null || bounds.memory === null || Object.keys(rest).length > 0)
+    return fail('must be {cpu: {min, max}, memory: {min, max}} of quantities such as 50m and 64Mi')
+  return { cpu: bounds.cpu, memory: bounds.memory }
+}
+
+function readEgressProxy(value: Json | undefined): EgressProxy | null {
+  if (value === null || value === undefined) return null
+  const { url, noProxy = '', ...rest } = isObject(value) ? value : {}
+  const isUsable = typeof url === 'string' && ENDPOINT.test(url) && Object.keys(rest).length === 0
+  if (!isUsable || typeof noProxy !== 'string' || !NO_PROXY.test(noProxy))
+    return fail('must be an object with the url of the proxy and noProxy, its exceptions, or null')
+  return { url, noProxy }
+}
+
+function readScrapers(value: Json | undefined): readonly string[] {
+  const given: readonly Json[] = Array.isArray(value ?? []) ? ((value ?? []) as readonly Json[]) : [null]
+  const networks = given.filter((text) => typeof text === 'string' && isNetwork(text)).map(String)
+  if (networks.length === given.length && networks.length <= SCRAPERS_COUNT_MAX) return networks
+  return fail(`must be a list of at most ${SCRAPERS_COUNT_MAX} addresses and CIDR blocks`)
+}
+
+function isNetwork(text: string): boolean {
+  try {
+    parseNetwork(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 function fail(message: string): never {

@@ -2,10 +2,12 @@
 import {
   ANNOTATION_PORTS,
   ANNOTATION_ROUTES,
+  ANNOTATION_SCRAPE,
   ANNOTATION_STATUS,
   LABEL_INJECT,
   LABEL_INJECTED,
   LABEL_OPEN,
+  PREFIX,
   readWishes,
   type Wishes,
 } from './annotations.ts'
@@ -16,6 +18,7 @@ import type { PatchOperation } from './patch.ts'
 import { append, placeSidecars } from './place-sidecars.ts'
 import { type Container, type Pod, type Port, parsePod } from './pod.ts'
 import { findStrangers, isPresent } from './reserved-names.ts'
+import { beyondBounds, RESOURCES, resourcesFor } from './resources.ts'
 import { buildSidecars, buildVolumes, describeSidecars, RESERVED, type Sidecar } from './sidecar-container.ts'
 import { takeOver } from './take-over.ts'
 import { openNumbers } from './unprotected-ports.ts'
@@ -46,6 +49,17 @@ function decide(pod: Pod, { config, mode }: { config: InjectorConfig; mode: Mode
   if (ports.length === 0) return withoutSidecar(pod, wishes, mode)
   if (wishes.routes === null)
     return deny('routes_missing', `annotation ${ANNOTATION_ROUTES} must name the ConfigMap with the route files`)
+  if (wishes.scrape.length > 0 && config.scrapers.length === 0)
+    return deny(
+      'wish_refused',
+      `annotation ${ANNOTATION_SCRAPE} must wait for the operator, who has named no addresses in injector.sidecar.scrapers`,
+    )
+  for (const name of RESOURCES) {
+    const wish = wishes.resources[name]
+    const issue = wish === null ? null : beyondBounds(wish, config.resourceBounds[name])
+    if (issue !== null) return deny('wish_refused', `annotation ${PREFIX}${name} ${issue}`)
+  }
+  const resources = resourcesFor(pod.hasResources ? null : config.resources, wishes.resources)
   if (!config.nativeSidecars && pod.restartPolicy !== 'Always')
     return deny(
       'job_unsupported',
@@ -62,7 +76,7 @@ function decide(pod: Pod, { config, mode }: { config: InjectorConfig; mode: Mode
     mode,
     wishes,
     routes: wishes.routes,
-    sidecars: buildSidecars({ ports, secrets: wishes.secrets }, config),
+    sidecars: buildSidecars({ ports, secrets: wishes.secrets, scrape: wishes.scrape, resources }, config),
   })
 }
 
@@ -133,9 +147,6 @@ function withSidecars(pod: Pod, plan: Plan): Injection | Denial {
       config.imagePullSecrets.filter((name) => !pod.imagePullSecrets.includes(name)).map((name) => ({ name })),
       pod.missing.has('imagePullSecrets'),
     ),
-    ...(pod.enableServiceLinks === false
-      ? []
-      : [{ op: 'add', path: '/spec/enableServiceLinks', value: false } as const]),
     ...marks(pod, sidecars, { appPorts: taken.appPorts, numbers, app: apps.find(({ list }) => list === 'containers') }),
   ]
   return { verdict: 'inject', operations, warnings }

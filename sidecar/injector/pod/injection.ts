@@ -7,6 +7,7 @@ export type Mode = (typeof MODES)[number]
 export const DENIALS = [
   'pod_invalid',
   'wish_invalid',
+  'wish_refused',
   'opted_out',
   'host_network',
   'processes_shared',

@@ -34,7 +34,8 @@ export type Pod = {
   /** Names of Secrets. */
   readonly imagePullSecrets: readonly string[]
   readonly restartPolicy: string
-  readonly enableServiceLinks: Json
+  /** The Pod as a whole has requests or limits, which its containers share. */
+  readonly hasResources: boolean
   /** Parents that an `add` needs and that are not there. */
   readonly missing: ReadonlySet<'annotations' | 'labels' | 'volumes' | 'imagePullSecrets' | ContainerList>
 }
@@ -69,7 +70,7 @@ export function parsePod(document: JsonObject): Pod {
       nameAt(item, `spec.imagePullSecrets[${index}]`),
     ),
     restartPolicy: textAt(spec.restartPolicy, 'spec.restartPolicy') ?? 'Always',
-    enableServiceLinks: spec.enableServiceLinks ?? null,
+    hasResources: Object.keys(objectAt(spec.resources, 'spec.resources')).length > 0,
     missing: new Set([
       ...(['labels', 'annotations'] as const).filter((name) => absent(metadata[name])),
       ...(['volumes', 'imagePullSecrets', ...LISTS] as const).filter((name) => absent(spec[name])),

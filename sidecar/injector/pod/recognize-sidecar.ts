@@ -5,7 +5,7 @@ import type { InjectorConfig, SecretKey } from './config.ts'
 import { isObject, type Json, type JsonObject, listAt, numberAt, objectAt, ShapeError, textAt } from './json.ts'
 import { differences } from './place-sidecars.ts'
 import type { Container, Pod } from './pod.ts'
-import { buildSidecars, RESERVED } from './sidecar-container.ts'
+import { buildSidecars, OPEN_FLAG, RESERVED } from './sidecar-container.ts'
 
 export const hasSidecarName = ({ name }: Pick<Container, 'name'>): boolean => name.startsWith(RESERVED)
 
@@ -15,7 +15,8 @@ export function isSidecar(container: Container, pod: Pod): boolean {
   const wishes = readWishes(pod)
   if ('issue' in wishes) return false
   try {
-    const sidecars = buildSidecars({ ports: wishes.ports ?? [], secrets: wishes.secrets }, settingsOf(container, pod))
+    const { secrets, scrape } = wishes
+    const sidecars = buildSidecars({ ports: wishes.ports ?? [], secrets, scrape }, settingsOf(container, pod))
     const sidecar = sidecars.find(({ name }) => name === container.name)
     return sidecar !== undefined && differences(container.raw, sidecar.container).length === 0
   } catch (err) {
@@ -36,6 +37,10 @@ function settingsOf({ list, raw }: Container, pod: Pod): InjectorConfig {
   const env = listAt(raw.env, 'env').map((item) => objectAt(item, 'env'))
   const variable = (name: string): JsonObject => env.find((one) => one.name === name) ?? {}
   const authorities = pod.volumes.find(({ name }) => name === `${RESERVED}authorities`)
+  const opened = listAt(raw.args, 'args')
+    .map(String)
+    .find((arg) => arg.startsWith(OPEN_FLAG))
+  const proxy = textAt(variable('HTTPS_PROXY').value, 'value')
   const level = variable('PORTCULLIS_LOG_LEVEL').value
   return {
     image: textAt(raw.image, 'image') ?? '',
@@ -43,12 +48,15 @@ function settingsOf({ list, raw }: Container, pod: Pod): InjectorConfig {
     nativeSidecars: list === 'initContainers',
     runAsUser: numberAt(objectAt(raw.securityContext, 'securityContext').runAsUser, 'runAsUser'),
     resources: {},
+    resourceBounds: { cpu: { min: '0', max: '0' }, memory: { min: '0', max: '0' } },
+    scrapers: opened?.slice(opened.lastIndexOf('=') + 1).split(',') ?? [],
     authorities: textAt(objectAt(authorities?.raw.configMap, 'configMap').name, 'name'),
     redis: secretOf(variable('REDIS_URL').valueFrom),
     dpopNonces: secretOf(variable('PORTCULLIS_DPOP_NONCE_SECRET').valueFrom),
     imagePullSecrets: [],
     logLevel: LOG_LEVELS.find((known) => known === level) ?? 'info',
     tracesEndpoint: textAt(variable('OTEL_EXPORTER_OTLP_ENDPOINT').value, 'value'),
+    egressProxy: proxy === null ? null : { url: proxy, noProxy: textAt(variable('NO_PROXY').value, 'value') ?? '' },
   }
 }
 

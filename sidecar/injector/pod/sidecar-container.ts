@@ -19,6 +19,8 @@ export const ROUTES_PATH = '/etc/portcullis/routes'
 /** Folder of the Secret that the Pod names: a route file of it has `keys_file: /etc/portcullis/secrets/sign-in.keys`. */
 export const SECRETS_PATH = '/etc/portcullis/secrets'
 export const AUTHORITIES_PATH = '/etc/portcullis/authorities'
+/** Opens a path to peers, as `open_paths` of a route file does. */
+export const OPEN_FLAG = '--open='
 /** Folder of the control sockets, through which `preStop` tells a sidecar that its Pod ends; no other container mounts it. */
 const CONTROL_PATH = '/run/portcullis'
 /** How long the sidecar still accepts connections after the Pod begins to end, until endpoints no longer list the Pod. */
@@ -50,14 +52,23 @@ export function isSidecarPort(port: number): boolean {
 }
 
 /** The sidecars that a Pod asks for: the ports with a sidecar, and the Secret that these read. */
-export type WantedSidecars = { readonly ports: readonly string[]; readonly secrets: string | null }
+export type WantedSidecars = {
+  readonly ports: readonly string[]
+  readonly secrets: string | null
+  /** Paths that scrapers read through the first of them. */
+  readonly scrape?: readonly string[]
+  /** In place of those of the settings. */
+  readonly resources?: JsonObject
+}
 
-export function buildSidecars({ ports, secrets }: WantedSidecars, config: InjectorConfig): readonly Sidecar[] {
+export function buildSidecars(wanted: WantedSidecars, config: InjectorConfig): readonly Sidecar[] {
+  const { ports, secrets, scrape = [], resources = config.resources } = wanted
   return ports.map((portName, index) => {
     const hiddenName = portName.length <= 11 ? `app-${portName}` : `app-${index + 1}`
     const number = { dataPort: DATA_PORT + index, adminPort: ADMIN_PORT + index }
     const sidecar = { name: sidecarName(index), portName, hiddenName, ...number }
-    return { ...sidecar, container: containerOf(sidecar, { index, config, hasSecrets: secrets !== null }) }
+    const made = { index, config, hasSecrets: secrets !== null, scrape: index === 0 ? scrape : [], resources }
+    return { ...sidecar, container: containerOf(sidecar, made) }
   })
 }
 
@@ -82,7 +93,19 @@ export function buildVolumes(
 
 function containerOf(
   sidecar: Omit<Sidecar, 'container'>,
-  { index, config, hasSecrets }: { index: number; config: InjectorConfig; hasSecrets: boolean },
+  {
+    index,
+    config,
+    hasSecrets,
+    scrape,
+    resources,
+  }: {
+    index: number
+    config: InjectorConfig
+    hasSecrets: boolean
+    scrape: readonly string[]
+    resources: JsonObject
+  },
 ): JsonObject {
   const adminName = index === 0 ? 'sidecar-admin' : `sidecar-admin-${index + 1}`
   return {
@@ -96,29 +119,20 @@ function containerOf(
       `--file=${ROUTES_PATH}/${sidecar.portName}.yaml`,
       `--listen=:${sidecar.dataPort}`,
       `--admin-listen=:${sidecar.adminPort}`,
+      ...scrape.map((path) => `${OPEN_FLAG}${path}=${config.scrapers.join(',')}`),
     ],
     ports: [
       { name: sidecar.portName, containerPort: sidecar.dataPort, protocol: 'TCP' },
       { name: adminName, containerPort: sidecar.adminPort, protocol: 'TCP' },
     ],
-    env: [
-      { name: 'PORTCULLIS_LOG_LEVEL', value: config.logLevel },
-      { name: 'PORTCULLIS_SIDECAR_CONTROL', value: `${CONTROL_PATH}/${sidecar.name}.sock` },
-      // For issuers with certificates of private authorities; the route file names the authorities of the PDP and the app.
-      ...(config.authorities === null ? [] : [{ name: 'NODE_EXTRA_CA_CERTS', value: `${AUTHORITIES_PATH}/ca.crt` }]),
-      ...fromSecret('REDIS_URL', config.redis),
-      ...fromSecret('PORTCULLIS_DPOP_NONCE_SECRET', config.dpopNonces),
-      ...(config.tracesEndpoint === null
-        ? []
-        : [{ name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: config.tracesEndpoint }]),
-    ],
+    env: environmentOf(sidecar.name, config),
     startupProbe: probe('/startz', sidecar.adminPort, { periodSeconds: 1, failureThreshold: 60 }),
     readinessProbe: probe('/readyz', sidecar.adminPort, { periodSeconds: 5, failureThreshold: 2 }),
     // Only a blocked event loop restarts a sidecar, because a restart loses every connection through it.
     livenessProbe: probe('/livez', sidecar.adminPort, { periodSeconds: 10, failureThreshold: 6 }),
     // Not `sleep`: clients with open connections would go on to use them until the app is gone.
     lifecycle: { preStop: { exec: { command: ['node', PROGRAM, 'withdraw', `--seconds=${WITHDRAW_SECONDS}`] } } },
-    resources: config.resources,
+    resources,
     securityContext: {
       allowPrivilegeEscalation: false,
       capabilities: { drop: ['ALL'] },
@@ -141,6 +155,27 @@ function containerOf(
       ...(hasSecrets ? [{ name: `${RESERVED}secrets`, mountPath: SECRETS_PATH, readOnly: true }] : []),
     ],
   }
+}
+
+/** Compared in this order by the policy for Pods. */
+function environmentOf(name: string, config: InjectorConfig): readonly JsonObject[] {
+  const { egressProxy: proxy } = config
+  return [
+    { name: 'PORTCULLIS_LOG_LEVEL', value: config.logLevel },
+    { name: 'PORTCULLIS_SIDECAR_CONTROL', value: `${CONTROL_PATH}/${name}.sock` },
+    // For issuers with certificates of private authorities; the route file names the authorities of the PDP and the app.
+    ...(config.authorities === null ? [] : [{ name: 'NODE_EXTRA_CA_CERTS', value: `${AUTHORITIES_PATH}/ca.crt` }]),
+    ...fromSecret('REDIS_URL', config.redis),
+    ...fromSecret('PORTCULLIS_DPOP_NONCE_SECRET', config.dpopNonces),
+    ...(config.tracesEndpoint === null ? [] : [{ name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: config.tracesEndpoint }]),
+
+    ...(proxy === null
+      ? []
+      : [
+          { name: 'HTTPS_PROXY', value: proxy.url },
+          { name: 'NO_PROXY', value: proxy.noProxy },
+        ]),
+  ]
 }
 
 /** Not optional: without the shared store, each replica would accept a used proof once more. */

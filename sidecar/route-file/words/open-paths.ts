@@ -1,7 +1,8 @@
 /** `open_paths`: paths of the service that some peers read without a token, under every host, such as the metrics for Prometheus. */
 import type { Node } from 'yaml'
-import { parsePattern } from '../../routes/patterns.ts'
-import type { OpenPath } from '../../routes/route.ts'
+import { parseNetwork } from '../../../pdp/shared/base/addresses.ts'
+import { type Pattern, parsePattern } from '../../routes/patterns.ts'
+import type { OpenPath, Route } from '../../routes/route.ts'
 import { OPEN_PATH } from '../format.ts'
 import { readNetwork } from '../limits.ts'
 import { plainOptions } from '../options.ts'
@@ -12,32 +13,34 @@ export function readOpenPaths(reader: YamlReader, node: Node | null, doors: Node
   if (node === null) return []
   if (doors !== null)
     reader.report(node, 'open_paths cannot be used with doors: let the gateway answer these peers without asking')
-  const options = plainOptions({
-    forwardToken: false,
-    shadow: false,
-    origins: new Set(),
-    cors: null,
-    guestOrganization: null,
-  })
   return (reader.entries(node, 'open_paths') ?? []).flatMap(({ key: path, keyNode, value }) => {
     const pattern = parsePattern(path)
     const peers = reader.list(value, path, readNetwork) ?? []
     if (value === null) reader.report(keyNode, `${path} needs the peers that it is open to, such as [10.0.0.0/8]`)
-    if (typeof pattern === 'string' || !OPEN_PATH.test(path) || /(^|\/)\.{1,2}(\/|$)/.test(path)) {
+    if (typeof pattern === 'string' || !isOpenPath(path)) {
       reader.report(keyNode, `${JSON.stringify(path)} is not a path such as /metrics, without query and parameters`)
       return []
     }
-    const route = {
-      ...options,
-      id: `open_paths ${path}`,
-      host: null,
-      hostParameter: null,
-      method: 'GET',
-      pattern,
-      check: null,
-      withIdentity: false,
-      mcp: null,
-    }
-    return [{ path, peers, route }]
+    return [{ path, peers, route: routeOf(path, pattern) }]
   })
+}
+
+const isOpenPath = (path: string): boolean => OPEN_PATH.test(path) && !/(^|\/)\.{1,2}(\/|$)/.test(path)
+
+const routeOf = (path: string, pattern: Pattern): Route => ({
+  ...plainOptions({ forwardToken: false, shadow: false, origins: new Set(), cors: null, guestOrganization: null }),
+  ...{ id: `open_paths ${path}`, host: null, hostParameter: null, method: 'GET', pattern },
+  ...{ check: null, withIdentity: false, mcp: null },
+})
+
+/** `path=peers` of the command line. Null: it is not that. */
+export function parseOpened(text: string): OpenPath | null {
+  const [path = '', peers = '', ...rest] = text.split('=')
+  const pattern = parsePattern(path)
+  if (rest.length > 0 || typeof pattern === 'string' || !isOpenPath(path)) return null
+  try {
+    return { path, peers: peers.split(',').map(parseNetwork), route: routeOf(path, pattern) }
+  } catch {
+    return null
+  }
 }

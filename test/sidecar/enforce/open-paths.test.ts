@@ -1,7 +1,14 @@
 /** Paths that some peers read without a token, under every host. */
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { loadConfig } from '../../../sidecar/config/config.ts'
+import { createReloading } from '../../../sidecar/config/reloaded-config.ts'
 import { firstValue } from '../../../sidecar/http/fields.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
+import { parseOpened } from '../../../sidecar/route-file/words/open-paths.ts'
 import { type Case, run } from '../support/enforcing.ts'
 import { type Harness, routeFile, startHarness } from '../support/harness.ts'
 
@@ -93,4 +100,35 @@ test.each([
       .issues.map((issue) => issue.message)
       .join('\n'),
   ).toContain(message)
+})
+
+test.each([
+  ['/metrics=10.0.0.0/8,192.0.2.7', ['10.0.0.0/8', '192.0.2.7/32']],
+  ['/metrics', null],
+  ['/metrics=', null],
+  ['/**=10.0.0.0/8', null],
+  ['/metrics=10.0.0.0/8,=0.0.0.0/0', null],
+  ['/a/../b=10.0.0.0/8', null],
+  ['metrics=10.0.0.0/8', null],
+])('the command line opens %s to %j', (text, peers) => {
+  const opened = parseOpened(text)
+  expect(opened?.peers.map(({ address, bits }) => `${address}/${bits}`) ?? null).toEqual(peers)
+})
+
+test('the command line opens no path beside doors, and what it opens stays open when the file changes', async () => {
+  const opened = [parseOpened('/metrics=127.0.0.1')].filter((one) => one !== null)
+  const file = routeFile('GET /**: signed_in').replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1')
+  const folder = mkdtempSync(join(tmpdir(), 'portcullis-open-'))
+  try {
+    const path = join(folder, 'routes.yaml')
+    writeFileSync(path, file)
+    const reload = createReloading(path, loadConfig(path, opened), opened)
+    expect((await reload()).file.openPaths).toEqual(opened)
+    writeFileSync(path, `${file}  GET /other: public\n`)
+    expect((await reload()).file.openPaths).toEqual(opened)
+    writeFileSync(path, `${file}doors: [{profile: forward-auth, listen: "127.0.0.1:1", peers: [127.0.0.1]}]\n`)
+    expect(() => loadConfig(path, opened)).toThrow()
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })

@@ -45,8 +45,6 @@ describe('each setting of', () => {
   }
   const ofTheOperator: { readonly [name: string]: string } = {
     SSL_CERT_FILE: 'names a file outside of the container: authorities come in the ConfigMap of the namespace',
-    HTTPS_PROXY: 'is of a network with an egress proxy: the injector gives sidecars no variables of others yet',
-    NO_PROXY: 'goes with HTTPS_PROXY',
   }
   test.each(SIDECAR_SETTINGS.filter(([name]) => ofTheOperator[name] === undefined))(
     'the sidecar is made by the injector: %s',
@@ -58,6 +56,7 @@ describe('each setting of', () => {
           redis: SECRET,
           dpopNonces: SECRET,
           tracesEndpoint: 'http://c:4318',
+          egressProxy: { url: 'http://p:3128', noProxy: '.svc' },
         },
       )
       const variables = listAt(sidecar?.container.env, 'env').map((item) => objectAt(item, 'env').name)
@@ -120,6 +119,7 @@ describe('the backstop', () => {
         redis: SECRET,
         dpopNonces: SECRET,
         tracesEndpoint: 'http://c:4318',
+        egressProxy: { url: 'http://p:3128', noProxy: '.svc' },
       },
     )
     const members = Object.keys(sidecar?.container ?? {})

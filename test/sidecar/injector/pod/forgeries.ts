@@ -130,7 +130,6 @@ export const FORGERIES: readonly (readonly [string, readonly PatchOperation[]])[
   ['the network of the node', [add('/spec/hostNetwork', true)]],
   ['shared processes', [add('/spec/shareProcessNamespace', true)]],
   ['the processes of the node', [add('/spec/hostPID', true)]],
-  ['service links', [put('/spec/enableServiceLinks', true)]],
   ['a mount of its sockets', [add(`${APP}/volumeMounts`, [{ name: 'portcullis-control', mountPath: '/x' }])]],
   ['routes from a folder of its own', [put('/spec/volumes/0', { name: 'portcullis-routes', emptyDir: {} })]],
   ['routes of a ConfigMap that may be absent', [add('/spec/volumes/0/configMap/optional', true)]],

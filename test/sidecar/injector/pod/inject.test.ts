@@ -1,9 +1,12 @@
 import { describe, expect, test } from 'vitest'
+import { SCRAPE_PATH } from '../../../../sidecar/injector/pod/annotations.ts'
 import { inject } from '../../../../sidecar/injector/pod/inject.ts'
 import { DENIALS, type Injection, type Mode } from '../../../../sidecar/injector/pod/injection.ts'
 import type { JsonObject } from '../../../../sidecar/injector/pod/json.ts'
 import { applyPatch } from '../../../../sidecar/injector/pod/patch.ts'
 import { parsePod } from '../../../../sidecar/injector/pod/pod.ts'
+import { isSidecar } from '../../../../sidecar/injector/pod/recognize-sidecar.ts'
+import { OPEN_PATH } from '../../../../sidecar/route-file/format.ts'
 import { REFUSED, says } from '../webhook/refusals.ts'
 import { ASKING, CONFIG, podWith } from './pods.ts'
 
@@ -16,6 +19,65 @@ function injected(pod: JsonObject, mode: Mode = 'enabled', config = CONFIG): Jso
   return applyPatch(pod, injection.operations)
 }
 
+const argsOf = (pod: JsonObject): unknown => parsePod(pod).containers.map(({ raw }) => raw.args)[0]
+const resourcesOf = (pod: JsonObject): unknown => parsePod(pod).containers.map(({ raw }) => raw.resources)[0]
+
+describe('paths to scrape', () => {
+  const config = { ...CONFIG, scrapers: ['10.0.0.0/8', 'fd00::/8'] }
+  test('are those that a route file may open', () => {
+    expect(SCRAPE_PATH.source).toBe(OPEN_PATH.source)
+  })
+
+  test('are opened by the first sidecar alone, to the addresses of the operator', () => {
+    const ports = [
+      { name: 'http', containerPort: 8080 },
+      { name: 'grpc', containerPort: 9090 },
+    ]
+    const annotations = {
+      ...ASKING,
+      'portcullis.dev/ports': 'http,grpc',
+      'portcullis.dev/scrape': '/metrics, /healthz',
+    }
+    const pod = injected(podWith({ annotations, container: { ports } }), 'enabled', config)
+    const [first, second] = parsePod(pod).containers.map(({ raw }) => raw.args)
+    expect(first).toContain('--open=/metrics=10.0.0.0/8,fd00::/8')
+    expect(first).toContain('--open=/healthz=10.0.0.0/8,fd00::/8')
+    expect(String(second)).not.toContain('--open')
+    expect(parsePod(pod).containers.filter((container) => isSidecar(container, parsePod(pod)))).toHaveLength(2)
+  })
+
+  test('are not opened for a Pod that asks for none', () => {
+    expect(String(argsOf(injected(podWith({}), 'enabled', config)))).not.toContain('--open')
+  })
+})
+
+describe('resources of a sidecar', () => {
+  test.each<[string, JsonObject, JsonObject, unknown]>([
+    ['the operator’s', {}, {}, CONFIG.resources],
+    [
+      'a request and a limit',
+      { 'portcullis.dev/cpu': '100m,500m' },
+      {},
+      { requests: { cpu: '100m', memory: '64Mi' }, limits: { cpu: '500m', memory: '256Mi' } },
+    ],
+    [
+      'a request above the operator’s limit',
+      { 'portcullis.dev/memory': '512Mi' },
+      {},
+      { requests: { cpu: '50m', memory: '512Mi' }, limits: { memory: '512Mi' } },
+    ],
+    ['nothing where the Pod has its own', {}, { resources: { requests: { cpu: '1' } } }, {}],
+    [
+      'what it asks for where the Pod has its own',
+      { 'portcullis.dev/cpu': '20m' },
+      { resources: { limits: { cpu: '1' } } },
+      { requests: { cpu: '20m' } },
+    ],
+  ])('are %s', (_name, annotations, spec, wanted) => {
+    expect(resourcesOf(injected(podWith({ annotations: { ...ASKING, ...annotations }, spec })))).toEqual(wanted)
+  })
+})
+
 describe('an app with one named port', () => {
   test('keeps its port number under another name, and the sidecar takes the name', () => {
     const pod = parsePod(injected(podWith({})))
@@ -26,7 +88,10 @@ describe('an app with one named port', () => {
     expect(sidecar?.raw.restartPolicy).toBe('Always')
     expect(pod.labels.get('portcullis.dev/injected')).toBe('1')
     expect(pod.annotations.get('kubectl.kubernetes.io/default-container')).toBe('app')
-    expect(pod.enableServiceLinks).toBe(false)
+  })
+
+  test('keeps the variables of Services that its app may read: no setting of a sidecar has such a name', () => {
+    expect(injected(podWith({}))).not.toHaveProperty('spec.enableServiceLinks')
   })
 
   test('keeps every probe and hook that named the port, by number', () => {

@@ -9,10 +9,13 @@ export const CONFIG: InjectorConfig = {
   nativeSidecars: true,
   runAsUser: 65_532,
   resources: { requests: { cpu: '50m', memory: '64Mi' }, limits: { memory: '256Mi' } },
+  resourceBounds: { cpu: { min: '10m', max: '2' }, memory: { min: '64Mi', max: '1Gi' } },
+  scrapers: [],
   authorities: null,
   redis: null,
   dpopNonces: null,
   tracesEndpoint: null,
+  egressProxy: null,
   imagePullSecrets: [],
   logLevel: 'info',
 }
