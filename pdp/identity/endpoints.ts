@@ -14,6 +14,7 @@ import { createRecordSecrets } from './issuer/keys/record-secrets.ts'
 import { createIsSignedIn } from './issuer/sign-in-validity.ts'
 import type { Bindings } from './issuer/tokens/bindings.ts'
 import { createClaimSources } from './issuer/tokens/claim-sources.ts'
+import { createDelegations } from './issuer/tokens/delegations.ts'
 import type { Introspection } from './issuer/tokens/introspection.ts'
 import type { Resources } from './issuer/tokens/resources.ts'
 import type { Revocations } from './issuer/tokens/revocation.ts'
@@ -101,26 +102,12 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
   const sessionEvents = createSessionEvents(deps.appendEvents)
   const upstream = createUpstreamProviders({ ...base, appendJournal, appendEvents, guard, ring, revocations })
   const { elsewhere, signedOutElsewhere, readAssertion } = upstream
+  const delegations = createDelegations({ sql, store, clock, revocations })
   const providers = createProviders(ring, (keys) => {
     const provider = createProvider({
       ...base,
-      pdp,
-      keys,
-      bindings,
-      revocations,
-      resources,
-      readClaimSources,
-      consent,
-      hook,
-      introspection,
-      secondFactor,
-      demands,
-      isSignedIn,
-      semaphores,
-      clientOf,
-      frameOf,
-      provenSecrets,
-      known,
+      ...{ pdp, keys, bindings, revocations, resources, readClaimSources, consent, delegations, hook, introspection },
+      ...{ secondFactor, demands, isSignedIn, semaphores, clientOf, frameOf, provenSecrets, known },
       ...{ starts, decoys, sessionEvents, documents, clientKeys, readAssertion },
     })
     tokenEndpoints.install(provider)
@@ -149,7 +136,7 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
       revocations,
       secretSemaphore: semaphores.people,
       provider: () => providers.current().provider,
-      passkeys,
+      ...{ passkeys, consent, delegations },
     },
     (path) => joining.get(path) ?? upstream.screens(path),
   )

@@ -1,7 +1,9 @@
 /** Type restrictions: which tuples count under a model, and the message about one that does not. */
+
 import type { ValidationIssue } from '../../shared/domain/errors.ts'
 import { MEMBERSHIP_RELATIONS } from '../../shared/domain/membership.ts'
 import { isWildcard, typeOf } from '../../shared/domain/names.ts'
+import { delegationIssue, isDelegation } from '../../shared/domain/subjects.ts'
 import type { Tuple } from '../../shared/domain/tuple.ts'
 import { Condition } from './conditions/condition.ts'
 import type { PlaceOf } from './language/places.ts'
@@ -21,6 +23,7 @@ const ON_AN_APP = 'what is held on an app comes from roles only; grant a role of
 
 /** Why the model does not let such tuples count, or null. A type without a model takes every relation and subject but wildcards. */
 export function shapeIssue(model: Model, { type, relation, subject, condition }: Shape): string | null {
+  if (isDelegation({ object: `${type}:`, relation })) return null
   const relations = model.get(type)
   // Whatever models say of apps, who serves refuses: they have no relations.
   if (type === 'app' && (relations === undefined || relations.size === 0)) return ON_AN_APP
@@ -48,6 +51,7 @@ export function shapeIssue(model: Model, { type, relation, subject, condition }:
 
 /** As shapeIssue, for a tuple with the context that it stores. */
 export function restrictionIssue(model: Model, tuple: Key): string | null {
+  if (isDelegation(tuple)) return delegationIssue(tuple)
   const shape = shapeOf(tuple)
   const issue = shapeIssue(model, shape)
   if (issue !== null || tuple.condition === undefined) return issue

@@ -4,14 +4,20 @@
  */
 import type { Actor, DecideRequest, Reason } from '../../shared/domain/decision.ts'
 import { REASONS } from '../../shared/domain/reasons.ts'
-import { ACTS_FOR, subjectName } from '../../shared/domain/subjects.ts'
+import { ACTS_FOR, scopesOf, subjectName } from '../../shared/domain/subjects.ts'
 import type { ModelCompiler } from '../decide/models/known-models.ts'
 import type { Slice, Steps } from '../decide/slices.ts'
-import { FALSE, UNKNOWN, type View } from '../decide/view.ts'
+import { FALSE, TRUE, type Truth, UNKNOWN, type View } from '../decide/view.ts'
 import { answerAll } from './all-checks.ts'
 import type { CheckOutcome } from './results.ts'
 
 type All = Parameters<typeof answerAll>[3]
+type Acting = {
+  readonly all: All
+  readonly actors: readonly [Actor, ...Actor[]]
+  /** Those of the token, of which a delegation may let only some. */
+  readonly scopes: readonly string[] | undefined
+}
 
 /**
  * The actors that count, the one who acts now first; empty: the subject alone counts. Where the manifests are not loaded yet, those of the token
@@ -37,7 +43,7 @@ export function* answerActing(
   slice: Slice,
   { stored, held: view }: { readonly stored: View; readonly held: View },
   compile: ModelCompiler,
-  { all, actors }: { readonly all: All; readonly actors: readonly [Actor, ...Actor[]] },
+  { all, actors, scopes }: Acting,
 ): Steps<readonly CheckOutcome[] | undefined> {
   const { organization, subject } = all.asked
   const [name = '', ...others] = actors.map(subjectName)
@@ -45,7 +51,7 @@ export function* answerActing(
   // Of a chain each must stand, although only the last one's rights count.
   const links = [name, ...others].map((one) => ({
     link: `${one}#${ACTS_FOR}@${subject}`,
-    stands: isWithout(all, one) ? FALSE : stored.has(organization, one, ACTS_FOR, subject),
+    stands: isWithout(all, one) ? FALSE : standsNow(stored, { organization, name: one, subject, scopes }),
   }))
   const theirs = yield* answerAll(slice, view, compile, all)
   const own = yield* answerAll(slice, stored, compile, { ...all, asked: { ...all.asked, subject: name } })
@@ -53,6 +59,24 @@ export function* answerActing(
   const missing = links.find(({ stands }) => stands === FALSE)?.link ?? null
   const held = links.map(({ link }) => link)
   return theirs.map((outcome, i) => both({ subject: outcome, actor: own[i], missing, held }))
+}
+
+function standsNow(
+  stored: View,
+  of: {
+    readonly organization: string
+    readonly name: string
+    readonly subject: string
+    readonly scopes: readonly string[] | undefined
+  },
+): Truth {
+  const { organization, name, subject, scopes } = of
+  const plain = stored.has(organization, name, ACTS_FOR, subject)
+  if (plain !== FALSE) return plain
+  const condition = stored.conditionOf(organization, name, ACTS_FOR, subject)
+  if (condition === undefined) return UNKNOWN
+  const allowed = condition === null ? null : scopesOf(condition)
+  return allowed !== null && scopes?.every((scope) => allowed.includes(scope)) === true ? TRUE : FALSE
 }
 
 /** The question asks what would be without the link. */

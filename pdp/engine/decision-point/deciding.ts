@@ -80,7 +80,11 @@ function* evaluation(of: {
   const answers =
     actor === undefined
       ? yield* answerAll(slice, view, parts.compile, all)
-      : yield* answerActing(slice, { stored, held: view }, parts.compile, { all, actors: [actor, ...through] })
+      : yield* answerActing(slice, { stored, held: view }, parts.compile, {
+          all,
+          actors: [actor, ...through],
+          scopes: request.scopes,
+        })
   return revoked === undefined || answers === undefined ? undefined : { revoked, answers }
 }
 

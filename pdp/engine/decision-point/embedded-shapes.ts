@@ -84,6 +84,7 @@ export const DECIDE: Shapes = [
       organization: id,
       subject: SUBJECT,
       actor: optional(withMembers({ type: text, id: text })),
+      scopes: optional(listOf(text)),
       permissions: optional(listOf(CHECK)),
       entitlements: optional(listOf(text)),
       contextualTuples: optional(listOf(map)),

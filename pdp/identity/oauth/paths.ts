@@ -25,6 +25,7 @@ export const PATHS = {
   accountVerification: '/account/verification',
   accountInvitation: '/account/invitation',
   accountProviders: '/account/providers',
+  accountDelegations: '/account/delegations',
   accountProof: '/account/proof',
   logout: '/oauth/logout',
   logoutConfirm: '/oauth/logout/confirm',

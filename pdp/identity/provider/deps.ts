@@ -8,6 +8,7 @@ import type { SigningKeys } from '../issuer/keys/signing-keys.ts'
 import type { IsSignedIn } from '../issuer/sign-in-validity.ts'
 import type { Bindings } from '../issuer/tokens/bindings.ts'
 import type { ReadClaimSources } from '../issuer/tokens/claim-sources.ts'
+import type { Delegations } from '../issuer/tokens/delegations.ts'
 import type { Introspection } from '../issuer/tokens/introspection.ts'
 import type { Resources } from '../issuer/tokens/resources.ts'
 import type { TokenHook } from '../issuer/tokens/token-hook.ts'
@@ -28,6 +29,7 @@ export type ProviderDeps = Omit<AdapterDeps, 'redemption'> & {
   readonly keys: SigningKeys
   readonly masterKeys: MasterKeys
   readonly pdp: Pick<Pdp, 'ancestors' | 'decide'>
+  readonly delegations: Pick<Delegations, 'find'>
   readonly bindings: Bindings
   readonly resources: Resources
   readonly readClaimSources: ReadClaimSources

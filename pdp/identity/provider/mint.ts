@@ -85,7 +85,10 @@ export function createMint(deps: MintDeps): Mint {
       ])
       claimSourcesOf.set(minting, sources)
       const actors = actorsIn(provenance.act)
-      const held = await delegatedPermissions(deps.pdp, { sources, subject, organization, actors, audience: token.aud })
+      const scopes = splitScope(token.scope)
+      const held = await delegatedPermissions(deps.pdp, {
+        ...{ sources, subject, organization, actors, scopes, audience: token.aud },
+      })
       const { claims, leftOut } = accessTokenClaims(held, added)
       for (const what of leftOut) log.warn({ event: `${what}_left_out`, organization, jti: token.jti })
       return provenance.act === undefined ? claims : { ...claims, act: provenance.act }
@@ -123,15 +126,17 @@ async function delegatedPermissions(
     readonly subject: Subject
     readonly organization: string | null
     readonly actors: readonly Actor[]
+    readonly scopes: readonly string[]
     readonly audience: string
   },
 ): Promise<ClaimSources> {
-  const { sources, subject, organization, actors, audience } = of
+  const { sources, subject, organization, actors, scopes, audience } = of
   const { permissions } = sources.held
   if (actors.length === 0 || organization === null || permissions.length === 0) return sources
   const resource = `organization:${organization}`
   const asked = permissions.map((relation) => ({ relation, resource }))
-  const decision = await pdp.decide({ organization, subject, actors, audiences: [audience], permissions: asked })
+  const question = { organization, subject, actors, scopes, audiences: [audience], permissions: asked }
+  const decision = await pdp.decide(question)
   const held = permissions.filter((_, at) => decision.permissions[at]?.allowed === true)
   return { ...sources, held: { ...sources.held, permissions: held } }
 }

@@ -62,7 +62,10 @@ export function createProvider(deps: ProviderDeps): Provider {
   )
   provider.registerGrantType(
     TOKEN_EXCHANGE,
-    tokenExchangeGrant({ directory, resources, pdp, introspection, bindings, consent, clock, provider, mint }),
+    tokenExchangeGrant({
+      ...{ issuer, directory, resources, pdp, introspection, bindings, consent, clock, provider, mint },
+      delegations: deps.delegations,
+    }),
     EXCHANGE_PARAMETERS,
     ['resource', 'audience'],
   )

@@ -102,6 +102,8 @@ export type DecideRequest = RevocationQuestion & {
    * audience says so in its manifest (`actors: both`): as `actor`, while the subject lets each of them act.
    */
   readonly actors?: readonly Actor[]
+  /** The scopes of the bearer's token: a delegation that lets only some stands for no others. */
+  readonly scopes?: readonly string[]
   readonly permissions?: readonly PermissionCheck[]
   readonly entitlements?: readonly string[]
   /** The app whose roles answer permission keys on `organization:<O>`; default: createPdp's. Null for none. */

@@ -1,6 +1,7 @@
-/** Subjects of questions: built by applications, and as tuples write them. */
+/** Subjects of questions: built by applications, and as tuples write them; and which clients act for them. */
 import type { AskedSubject, Subject } from './decision.ts'
 import { isObjectId, isRelation, isType } from './names.ts'
+import type { Tuple, TupleCondition } from './tuple.ts'
 
 /**
  * A person.
@@ -34,9 +35,43 @@ export const isAskedSubject = ({ type, id, relation }: AskedSubject): boolean =>
 export const isBearer = (subject: AskedSubject): subject is Subject =>
   (subject.type === 'user' || subject.type === 'service') && subject.relation === undefined && subject.id !== '*'
 
-/** Delegation, a person lets a client act (RFC 8693 section 4.1), is a tuple of the organization: `service:bot#acts_for@user:alice`. */
+/**
+ * Delegation: a person lets a client act (RFC 8693 section 4.1). It is a tuple of the organization, `service:bot#acts_for@user:alice`;
+ * its condition `scopes`, if it has one, lets the client act with tokens of these scopes alone.
+ */
 export const ACTS_FOR = 'acts_for'
+const SERVICE = 'service:'
+const SCOPES = 'scopes'
+export const DELEGATED_SCOPES_MAX = 100
+/** RFC 6749 section 3.3. */
+const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/
 
 /** Whoever writes relationships may not write it for somebody else: it gives a client what that person has. */
 export const isDelegation = ({ object, relation }: { readonly object: string; readonly relation: string }): boolean =>
-  relation === ACTS_FOR && object.startsWith('service:')
+  relation === ACTS_FOR && object.startsWith(SERVICE)
+
+export const delegationTo = (client: string): string => `${SERVICE}${client}`
+export const clientOf = ({ object }: { readonly object: string }): string => object.slice(SERVICE.length)
+/** `since`: when it was given, in seconds since the epoch, for its person to see. */
+export const onlyScopes = (scopes: readonly string[], since: number): TupleCondition => ({
+  name: SCOPES,
+  context: { scopes: [...scopes], since },
+})
+
+/** The only scopes of a delegation with a condition; null for a condition that says no scopes, under which nobody acts. */
+export function scopesOf({ name, context }: TupleCondition): readonly string[] | null {
+  const { scopes, since: _, ...others } = context
+  const isList = Array.isArray(scopes) && scopes.length <= DELEGATED_SCOPES_MAX && Object.keys(others).length === 0
+  return name === SCOPES && isList && scopes.every((scope) => typeof scope === 'string' && SCOPE.test(scope))
+    ? (scopes as readonly string[])
+    : null
+}
+
+/** Why such a tuple lets nobody act, whatever models say of clients; null if it does. */
+export function delegationIssue({ subject, condition }: Omit<Tuple, 'expiresAtMs'>): string | null {
+  const [type = '', id = ''] = subject.split(/:(.*)/s)
+  if (type !== 'user' || subject.includes('#') || !isBearer({ type, id }))
+    return `relation "${ACTS_FOR}" of a client names one person, such as user:alice`
+  if (condition === undefined || scopesOf(condition) !== null) return null
+  return `relation "${ACTS_FOR}" of a client has no condition but "${SCOPES}", with a list "${SCOPES}" of at most ${DELEGATED_SCOPES_MAX}`
+}

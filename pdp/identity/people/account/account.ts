@@ -11,6 +11,7 @@ import { createPasswords } from '../passwords/new-password.ts'
 import { createPasswordRules } from '../passwords/password-rules.ts'
 import { changeAuthenticator, showAuthenticator } from './authenticator.ts'
 import { createBrowserCookies } from './browser-cookies.ts'
+import { askToDelegate, delegate } from './delegations.ts'
 import type { AccountDeps, AccountParts } from './deps.ts'
 import { askForLink, askForNew, sendLink, takeNew } from './forgotten.ts'
 import { endOne, showHome } from './home.ts'
@@ -75,6 +76,7 @@ const SCREENS: ReadonlyMap<string, Screen> = new Map<string, Screen>([
   [PATHS.accountSignIn, { show: askWho, act: takeWho }],
   [PATHS.accountForgotten, { show: askForLink, act: sendLink }],
   [PATHS.accountReset, { show: askForNew, act: takeNew, link: 'reset' }],
+  [PATHS.accountDelegations, own(PATHS.accountDelegations, { show: askToDelegate, act: delegate })],
   [PATHS.accountPassword, own(PATHS.accountPassword, { show: showChange, act: takeChange })],
   [
     PATHS.accountAuthenticator,

@@ -6,6 +6,7 @@ import type { Log } from '../../../shared/process/log.ts'
 import type { FrameOf } from '../../html/frame.ts'
 import type { AppendEvents, AppendJournal } from '../../issuer/append.ts'
 import type { IsSignedIn } from '../../issuer/sign-in-validity.ts'
+import type { Delegations } from '../../issuer/tokens/delegations.ts'
 import type { Revocations } from '../../issuer/tokens/revocation.ts'
 import type { Semaphore } from '../../limits/attempts.ts'
 import type { Devices } from '../../limits/devices.ts'
@@ -18,6 +19,7 @@ import type { MailedTokens } from '../mail/mailed-tokens.ts'
 import type { Notices } from '../mail/notices.ts'
 import type { Passwords } from '../passwords/new-password.ts'
 import type { KnownPasswords, PasswordRules } from '../passwords/password-rules.ts'
+import type { Consent } from '../sign-in/consent.ts'
 import type { PasskeySteps } from '../sign-in/passkey-steps.ts'
 import type { Elsewhere, SignIn } from '../sign-in/sign-in.ts'
 import type { BrowserCookies } from './browser-cookies.ts'
@@ -49,6 +51,8 @@ export type AccountDeps = Required<AccountSettings> & {
   readonly masterKeys: MasterKeys
   readonly secretSemaphore: Semaphore
   readonly revocations: Revocations
+  readonly delegations: Delegations
+  readonly consent: Pick<Consent, 'choose'>
   readonly appendJournal: AppendJournal
   readonly appendEvents: AppendEvents
   /** Milliseconds since the epoch. */

@@ -5,8 +5,9 @@ import { fillText } from '../../html/words/words.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { contextOf } from '../passwords/new-password.ts'
 import { leftOf } from './authenticator.ts'
+import { delegationsOf, endDelegation } from './delegations.ts'
 import type { AccountParts } from './deps.ts'
-import { alertOf, hidden, shown, type View } from './page-parts.ts'
+import { alertOf, hidden, shown, timeOf, type View } from './page-parts.ts'
 import type { AccountVisit, Person } from './visit.ts'
 
 const LISTED_MAX = 100
@@ -37,7 +38,9 @@ export async function endOne(
 ): Promise<View> {
   const ended = form.has('session')
     ? await endSession(parts, person, form.get('session') ?? '')
-    : await endApplication(parts, person, form.get('application') ?? '')
+    : form.has('delegation')
+      ? await endDelegation(parts, person, form)
+      : await endApplication(parts, person, form.get('application') ?? '')
   return home(parts, { frame, person }, ended ? 'ended' : 'gone')
 }
 
@@ -106,6 +109,7 @@ ${has.app || has.passkey ? html`<p><small>${leftOf(frame, left)}</small></p>` : 
 ${await parts.elsewhere.link(frame)}
 <h2>${texts.sessions}</h2>${rows}
 <h2>${texts.applications}</h2>${connected.length === 0 ? html`<p>${texts.noApplications}</p>` : connected}
+${await delegationsOf(parts, frame, person)}
 <p><a href="${frame.mount}${PATHS.logout}">${words.common.signOut}</a></p>`,
     done === 'gone' ? 'invalid' : 'shown',
   )
@@ -137,6 +141,3 @@ function row(
   return html`<form method="post" data-step="${one.name}">${hidden({ xsrf, [one.name]: one.value })}
 <p>${one.text}</p><button type="submit" class="plain" aria-label="${one.end}: ${one.text}">${one.end}</button></form>`
 }
-
-const timeOf = (seconds: number | null): string =>
-  seconds === null ? '' : `${new Date(seconds * 1_000).toISOString().slice(0, 16).replace('T', ' ')} UTC`

@@ -5,6 +5,7 @@ import { startSession } from '../sign-in/approval-sign-in.ts'
 import { isSecond, type Turn } from '../sign-in/passkey-steps.ts'
 import type { SignedIn, Waiting } from '../sign-in/sign-in.ts'
 import { loginPage, outcomeOf, type PageProblem, recoveryUsedPage, waitingSignIn } from '../sign-in/sign-in-pages.ts'
+import { requestIn } from './delegations.ts'
 import type { AccountParts } from './deps.ts'
 import { goTo, shown, type View } from './page-parts.ts'
 import { type AccountVisit, personOf } from './visit.ts'
@@ -16,12 +17,14 @@ const NOBODY = { email: '', problem: null } as const
 const TARGETS: readonly string[] = [
   ...[PATHS.account, PATHS.accountPassword, PATHS.accountVerification, PATHS.accountAuthenticator],
   ...[PATHS.accountPasskeys, PATHS.accountInvitation, PATHS.accountProviders],
+  PATHS.accountDelegations,
 ]
 
 /** Sends the browser to sign in and then to this page. */
 export function signInFirst({ issuer }: AccountParts, { req, res }: AccountVisit, to: string): null {
   const waiting = waitingSignIn(req)
-  const query = `${new URLSearchParams({ to })}${waiting === null ? '' : `&${waiting.query}`}`
+  const kept = to === PATHS.accountDelegations ? requestIn(req.url) : []
+  const query = `${new URLSearchParams([['to', to], ...kept])}${waiting === null ? '' : `&${waiting.query}`}`
   goTo(res, `${urlOf(issuer, PATHS.accountSignIn)}?${query}`, 'same-origin')
   return null
 }
@@ -107,6 +110,7 @@ async function begin(parts: AccountParts, visit: AccountVisit, signedIn: SignedI
 function targetOf({ req }: AccountVisit): string {
   const to = new URLSearchParams(req.url?.split('?')[1] ?? '').get('to') ?? ''
   const path = TARGETS.includes(to) ? to : PATHS.account
+  if (path === PATHS.accountDelegations) return `${path}?${requestIn(req.url)}`
   const waiting = waitingSignIn(req)
   return waiting === null ? path : `${path}?${waiting.query}`
 }

@@ -41,6 +41,9 @@ export const alertOf = (text: string | null): Html =>
 export const hidden = (fields: { readonly [name: string]: string }): readonly Html[] =>
   Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
 
+export const timeOf = (seconds: number | null): string =>
+  seconds === null ? '' : `${new Date(seconds * 1_000).toISOString().slice(0, 16).replace('T', ' ')} UTC`
+
 /** `autocomplete` and the hidden name let a password manager keep what is chosen. */
 export function newPasswordFields(
   { account: { reset } }: Words,

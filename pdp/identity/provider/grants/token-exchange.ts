@@ -9,11 +9,12 @@ import {
 } from 'oidc-provider/lib/helpers/grants.js'
 import type { Pdp } from '../../../shared/domain/decision.ts'
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts'
-import { ACTS_FOR } from '../../../shared/domain/subjects.ts'
 import { type Bindings, mayActIn, mayKnow } from '../../issuer/tokens/bindings.ts'
+import type { Delegation, Delegations } from '../../issuer/tokens/delegations.ts'
 import type { Introspection } from '../../issuer/tokens/introspection.ts'
 import { actorsIn } from '../../issuer/tokens/token-record.ts'
 import type { TokenRecord } from '../../issuer/tokens/token-state.ts'
+import { PATHS, urlOf } from '../../oauth/paths.ts'
 import { type Params, paramsOf } from '../../oauth/request.ts'
 import { refusedScope, splitScope } from '../../oauth/scopes.ts'
 import type { Consent } from '../../people/sign-in/consent.ts'
@@ -40,11 +41,13 @@ export const EXCHANGE_PARAMETERS = [
 ] as const
 
 export type ExchangeDeps = ExchangePolicyDeps & {
+  readonly issuer: string
   readonly provider: Provider
   readonly introspection: Pick<Introspection, 'record' | 'isRevoked'>
   readonly bindings: Bindings
   readonly consent: Consent
-  readonly pdp: Pick<Pdp, 'ancestors' | 'decide'>
+  readonly pdp: Pick<Pdp, 'ancestors'>
+  readonly delegations: Pick<Delegations, 'find'>
   readonly mint: Mint
   readonly clock: () => number
 }
@@ -67,17 +70,18 @@ export function tokenExchangeGrant(deps: ExchangeDeps): (ctx: TokenEndpointGrant
     const [resource, ...others] = await resolveRequestedResources(provider, ctx)
     if (resource === undefined || others.length > 0) throw new errors.InvalidTarget('exactly one resource is possible')
     await requireExchange(deps, { client, subject, resource: resource.identifier() })
-    const scope = narrowedScope({ client, subject, asked: params.scope, atResource: resource.scopes })
+    const wanted = narrowedScope({ client, subject, asked: params.scope, atResource: resource.scopes })
     const organization = await organizationOf(deps, { client, subject, asked: params.organization })
     const acting = actingFor(subject, { client: client.clientId, actor: actor?.subject.id ?? null })
-    const untilMs = await delegatedUntil(deps, { subject, organization, acting, audience: resource.identifier() })
+    const given = await delegationsOf(deps, { subject, organization, acting, audience: resource.identifier() }, wanted)
+    const scope = wanted.filter((s) => given.every(({ scopes }) => scopes?.includes(s) ?? true)).join(' ') || undefined
     const grantId = await childGrant(deps, { client, subject, organization, resource: resource.identifier(), scope })
 
     const token = new provider.AccessToken({ accountId: subject.subject.id, client, grantId, gty: 'token_exchange' })
     token.resourceServer = resource
     token.scope = scope
     // The child outlives neither its parent, so that exchanging again and again gains no time, nor the delegation.
-    const endsAtMs = Math.min(subject.expiresAtMs, untilMs ?? subject.expiresAtMs)
+    const endsAtMs = Math.min(subject.expiresAtMs, ...given.flatMap(({ expiresAtMs }) => expiresAtMs ?? []))
     token.expiresIn = Math.max(1, Math.min(token.expiration, Math.floor((endsAtMs - deps.clock()) / 1_000)))
     if (proof !== undefined) token.setThumbprint('jkt', proof.thumbprint)
     mint.describe(token, {
@@ -147,7 +151,7 @@ function narrowedScope(request: {
   subject: TokenRecord
   asked: string | undefined
   atResource: ReadonlySet<string>
-}): string | undefined {
+}): readonly string[] {
   const { client, subject, asked, atResource } = request
   const wanted = asked === undefined ? [...subject.scopes] : [...new Set(splitScope(asked))]
   const excess = wanted.find((s) => !subject.scopes.has(s))
@@ -155,7 +159,7 @@ function narrowedScope(request: {
   const registered = splitScope(client.portcullis_scope)
   const refused = asked === undefined ? null : refusedScope({ asked: wanted, registered, kind: 'person' })
   if (refused !== null) throw new errors.InvalidScope('the client may not ask for this scope', refused)
-  return wanted.filter((s) => atResource.has(s)).join(' ') || undefined
+  return wanted.filter((s) => atResource.has(s))
 }
 
 /** The subject token's, or another one of the person's, as far as the client may act there. */
@@ -211,27 +215,34 @@ function actingFor(
 }
 
 /**
- * When the delegations end by which the new token's actors act, in milliseconds since the epoch; null: never, or the app needs none.
- * Throws when one does not stand: the token would be good for nothing.
+ * The delegations by which the new token's actors act; none where the app needs none. Throws when one does not stand: the token
+ * would be good for nothing. The error says where the person can grant it.
  */
-async function delegatedUntil(
-  { pdp, resources }: ExchangeDeps,
+async function delegationsOf(
+  { issuer, delegations, resources }: ExchangeDeps,
   of: {
     readonly subject: TokenRecord
     readonly organization: string | null
     readonly acting: { readonly act?: JsonObject }
     readonly audience: string
   },
-): Promise<number | null> {
+  wanted: readonly string[],
+): Promise<readonly Delegation[]> {
   const actors = actorsIn(of.acting.act)
   const { organization } = of
-  if (actors.length === 0 || organization === null || !(await resources.needsDelegation(of.audience))) return null
-  const permissions = actors.map(({ id }) => ({ relation: ACTS_FOR, resource: `service:${id}` }))
-  const decision = await pdp.decide({ organization, subject: of.subject.subject, permissions })
-  const missing = actors.find((_, at) => decision.permissions[at]?.allowed !== true)
-  if (missing !== undefined)
-    throw new errors.InvalidRequest(`the person has not let the client ${missing.id} act in ${organization}`)
-  return decision.validUntilMs
+  if (actors.length === 0 || organization === null || !(await resources.needsDelegation(of.audience))) return []
+  const user = of.subject.subject.id
+  return Promise.all(
+    actors.map(async ({ id: client }) => {
+      const found = await delegations.find({ organization, client, user })
+      if (found !== null) return found
+      const query = new URLSearchParams({ client_id: client, organization, scope: wanted.join(' ') })
+      const page = `${urlOf(issuer, PATHS.accountDelegations)}?${query}`
+      throw new errors.InvalidRequest(
+        `the person has not let the client ${client} act in ${organization}: they can at ${page}`,
+      )
+    }),
+  )
 }
 
 function inherited({ act }: TokenRecord): { act?: JsonObject } {

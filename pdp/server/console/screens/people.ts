@@ -9,11 +9,17 @@ import { shellWord } from '../answer-texts.ts'
 import { address, alert, field, hidden, instant, link, name, status, table } from '../parts.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
+import { delegations, endDelegation } from './delegations.ts'
 import { grantJournals, LEFT_OUT } from './organization.ts'
 
 const PAGE_SIZE = 100
 /** Ids that a mistyped one is compared with, from the first of all and from those that begin like it. */
 const CANDIDATES_MAX = 1_000
+
+const DONE: { readonly [done: string]: string | undefined } = {
+  1: 'The sessions were ended, and every token of them.',
+  delegation: 'The delegation was ended: the next question of the client is denied.',
+}
 
 type Person = { readonly id: string; readonly email: string | null; readonly name: string | null }
 type Page<T> = { readonly items: readonly T[]; readonly next_page_token: string | null }
@@ -85,7 +91,7 @@ async function showOne(visit: ConsoleVisit, user: string): Promise<View> {
       body: html`${search(visit, user)}${alert(html`${what}${meant}`)}`,
     }
   }
-  const done = query('done') === '' ? EMPTY : status('The sessions were ended, and every token of them.')
+  const done = DONE[query('done')] === undefined ? EMPTY : status(DONE[query('done')] ?? '')
   const memberships = everywhere
     ? await directory.memberships(user)
     : [{ organization: org ?? '', role: membership?.role ?? '', status: membership?.status ?? '' }]
@@ -95,6 +101,7 @@ async function showOne(visit: ConsoleVisit, user: string): Promise<View> {
 <p class="actions">${link(address('what', { org, subject: `user:${user}` }), 'What may they?')} · ${link(address('ask', { org, subject: `user:${user}` }), 'Ask')} · ${visit.may('audit:read') ? link(address('changes', { org, actor: `user:${user}` }), 'What did they change here?') : EMPTY}</p>
 ${table({ caption: 'Memberships', columns: ['Organization', 'Tier', 'Status'], rows: memberships.map(({ organization: at, role, status: state }) => [link(address('organization', { org: at }), name(at)), role, state]), empty: html`<p>No membership.</p>` })}
 ${visit.may('roles:read') ? await roles(visit, user) : EMPTY}
+${await delegations(visit, user)}
 ${visit.mayEverywhere('sessions:revoke') ? await sessions(visit, user) : EMPTY}`,
   }
 }
@@ -177,6 +184,10 @@ export async function actPeople(visit: ConsoleVisit): Promise<View> {
   const here = address('people', { org, user })
   const stale = mustSignInAgain(visit, here)
   if (stale !== null) return stale
+  if (form('delegation') !== '') {
+    await endDelegation(visit, user, form('delegation'))
+    return { goTo: address('people', { org, user, done: 'delegation' }) }
+  }
   if (form('all') === '1') await visit.api('POST', `/v1/users/${encodeURIComponent(user)}/sessions:revoke`)
   else await endSession(visit, form('session'))
   return { goTo: address('people', { org, user, done: '1' }) }

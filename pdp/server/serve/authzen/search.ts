@@ -87,7 +87,7 @@ export async function searchResources(deps: SearchDeps, asker: Asker, body: unkn
     if (!isSame(subject, token.subject) || token.actors.length === 0) return found
     // The list is that of the person alone.
     const { actors, audiences, app } = token
-    const asking = { ...context, organization, subject, actors, audiences, app }
+    const asking = { ...context, organization, subject, actors, scopes: [...token.scopes], audiences, app }
     const kept = await Promise.all(
       found.items.map(async (resource) => {
         const { permissions } = await deps.pdp.decide({ ...asking, permissions: [{ relation, resource }] })
@@ -235,7 +235,8 @@ function decideAll(
         audiences: token.audiences,
         // They are the bearer's, and nobody else's.
         ...(isSame(subject, token.subject) && token.memberships !== undefined && { memberships: token.memberships }),
-        ...(isSame(subject, token.subject) && token.actors.length > 0 && { actors: token.actors }),
+        ...(isSame(subject, token.subject) &&
+          token.actors.length > 0 && { actors: token.actors, scopes: [...token.scopes] }),
         ...context,
       }),
     ),

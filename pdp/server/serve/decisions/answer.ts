@@ -158,7 +158,10 @@ function requestOf(token: ActiveToken, of: { question: Question; organization: s
     explain,
   }
   // They are the bearer's, and nobody else's.
-  if (of.question.subject === null && token.actors.length > 0) request.actors = token.actors
+  if (of.question.subject === null && token.actors.length > 0) {
+    request.actors = token.actors
+    request.scopes = [...token.scopes]
+  }
   if (of.question.subject === null && token.memberships !== undefined) request.memberships = token.memberships
   if (contextualTuples !== undefined) request.contextualTuples = contextualTuples
   if (withoutTuples !== undefined) request.withoutTuples = withoutTuples

@@ -2,7 +2,8 @@
 import type { Command } from 'commander'
 import { MANAGEMENT_APP, MANAGEMENT_MANIFEST, scopesIn } from '../../../identity/oauth/management-app.ts'
 import type { AskedSubject } from '../../../shared/domain/decision.ts'
-import { ACTS_FOR } from '../../../shared/domain/subjects.ts'
+import { ACTS_FOR, delegationTo, onlyScopes, scopesOf } from '../../../shared/domain/subjects.ts'
+import type { TupleCondition } from '../../../shared/domain/tuple.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.ts'
 import { unknownNames } from '../decisions.ts'
 import { CliError, EXIT, type Run } from '../errors.ts'
@@ -23,6 +24,7 @@ type Options = ConnectionOptions &
     readonly type?: string
     readonly subjectRelation?: string
     readonly expiresAt?: string
+    readonly scope?: string
   }
 
 /** In an organization and those below it, or everywhere. */
@@ -95,7 +97,7 @@ export function addGrantCommands(program: Command, io: NodeJS.Process, run: Run)
   )
 }
 
-const DELEGATION_COLUMNS = ['client', 'user', 'expires_at']
+const DELEGATION_COLUMNS = ['client', 'user', 'expires_at', 'scopes']
 /** To write relationships alone is not enough to let a client act for somebody else. */
 const DELEGATE = 'relationships:write directory:write'
 
@@ -126,7 +128,10 @@ export function addDelegationCommands(program: Command, io: NodeJS.Process, run:
         String(object).startsWith('service:'),
       )
       const shown = items.map(
-        ({ object, subject, expires_at }): Item => ({ client: idOf(object), user: idOf(subject), expires_at }),
+        ({ object, subject, expires_at, condition }): Item => ({
+          ...{ client: idOf(object), user: idOf(subject), expires_at },
+          scopes: isCondition(condition) ? (scopesOf(condition)?.join(' ') ?? '') : null,
+        }),
       )
       io.stdout.write(show(shown, { json: options.json === true, columns: DELEGATION_COLUMNS }))
       return EXIT.ok
@@ -138,7 +143,8 @@ export function addDelegationCommands(program: Command, io: NodeJS.Process, run:
     group
       .command('grant')
       .description('Let a client act for a person: it may what both may, until this ends.')
-      .option('--expires-at <time>', 'when it ends, such as 2031-01-31T12:00:00Z'),
+      .option('--expires-at <time>', 'when it ends, such as 2031-01-31T12:00:00Z')
+      .option('--scope <scopes>', 'with tokens of these scopes alone, such as "invoices:read"'),
   ).action((client: string, user: string, options: Options) =>
     run(() => change('write', { client, user }, options, io)),
   )
@@ -149,6 +155,7 @@ export function addDelegationCommands(program: Command, io: NodeJS.Process, run:
   )
 }
 
+const isCondition = (value: unknown): value is TupleCondition => typeof value === 'object' && value !== null
 const idOf = (subject: unknown): string => String(subject).replace(/^[^:]*:/, '')
 
 async function change(
@@ -164,7 +171,10 @@ async function change(
     bind: false,
   })
   const expiry = op === 'write' && options.expiresAt !== undefined ? { expires_at: options.expiresAt } : {}
-  const tuple = { object: `service:${client}`, relation: ACTS_FOR, subject: `user:${user}`, ...expiry }
+  const scopes =
+    op === 'write' && options.scope !== undefined ? options.scope.split(' ').filter((one) => one !== '') : null
+  const condition = scopes === null ? {} : { condition: onlyScopes(scopes, Math.floor(Date.now() / 1_000)) }
+  const tuple = { object: delegationTo(client), relation: ACTS_FOR, subject: `user:${user}`, ...expiry, ...condition }
   const response = await connection.send({ method: 'POST', path, body: { [op]: [tuple] } })
   const { applied_count: count } = (await response.json()) as { readonly applied_count: number }
   const said = op === 'write' ? `${client} may act for ${user}` : `${client} may not act for ${user} any more`

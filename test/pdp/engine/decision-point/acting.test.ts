@@ -9,7 +9,7 @@ import { parseTuple } from '../../../../pdp/shared/domain/names.ts'
 import { service, user } from '../../../../pdp/shared/domain/subjects.ts'
 import { effort } from '../../../support/effort.ts'
 import { remoteMemoryStore } from '../../../support/stores.ts'
-import { drop, given, grant, member, organization, put, tuple } from '../../../support/tuples.ts'
+import { drop, given, grant, member, organization, put, putIf, tuple } from '../../../support/tuples.ts'
 
 const LINK = 'service:bot#acts_for@user:alice'
 const VIEWS = { relation: 'viewer', resource: 'doc:1' }
@@ -83,6 +83,67 @@ describe.each([
     await given(store, 'acme', drop(LINK))
     await given(store, 'other', put(LINK))
     expect((await ask()).reasonCode).toBe('delegation_missing')
+  })
+})
+
+describe('an actor whom the subject lets act with some scopes', () => {
+  const some = putIf(LINK, 'scopes', { scopes: ['docs:read', 'docs:list'], since: 1 })
+
+  test('acts with tokens of these scopes, and with no others', async () => {
+    const { store, ask } = await open(remoteMemoryStore)
+    await given(store, 'acme', some)
+    for (const scopes of [[], ['docs:read'], ['docs:list', 'docs:read']])
+      expect(await ask({ scopes })).toMatchObject({ allowed: true })
+    for (const scopes of [['docs:write'], ['docs:read', 'docs:write'], ['docs'], undefined])
+      expect(await ask(scopes === undefined ? {} : { scopes })).toMatchObject({ reasonCode: 'delegation_missing' })
+    await given(store, 'acme', put(LINK))
+    expect((await ask({ scopes: ['docs:write'] })).allowed).toBe(true)
+  })
+
+  test('acts until then', async () => {
+    const { store, ask, pass } = await open(remoteMemoryStore)
+    const { tuple: link } = some as Extract<typeof some, { kind: 'tuple' }>
+    const until = START_MS + 1_000
+    await given(store, 'acme', { kind: 'tuple', op: 'write', tuple: { ...link, expiresAtMs: until } })
+    expect(await ask({ scopes: [] })).toMatchObject({ allowed: true, validUntilMs: until })
+    pass(1_000)
+    expect((await ask({ scopes: [] })).reasonCode).toBe('delegation_missing')
+  })
+
+  test.each([
+    ['low', { scopes: ['docs:read'] }],
+    ['scopes', {}],
+    ['scopes', { scopes: 'docs:read' }],
+    ['scopes', { scopes: ['docs:read', 1] }],
+    ['scopes', { scopes: ['docs:read'], level: 1 }],
+  ])('is not let by the condition %s with %j', async (name, context) => {
+    const { store, ask } = await open()
+    await given(store, 'acme', putIf(LINK, name, context))
+    expect((await ask({ scopes: ['docs:read'] })).reasonCode).toBe('delegation_missing')
+  })
+})
+
+describe('a delegation that is written', () => {
+  const MODEL = 'model\n  schema 1.1\ntype user\ntype service\n  relations\n    define owner: [user]\n'
+
+  test('needs no place in a model of clients, and stays when one comes', async () => {
+    const { store, pdp, ask } = await open()
+    await pdp.putManifest('clients', { model: MODEL })
+    expect((await ask()).allowed).toBe(true)
+    await given(store, 'acme', drop(LINK))
+    await pdp.write('acme', { write: [LINK] })
+    expect((await ask()).allowed).toBe(true)
+  })
+
+  test.each([
+    'service:bot#acts_for@user:*',
+    'service:bot#acts_for@group:all#member',
+    'service:bot#acts_for@service:other',
+    { object: 'service:bot', relation: 'acts_for', subject: 'user:alice', condition: { name: 'low' } },
+    { object: 'service:bot', relation: 'acts_for', subject: 'user:alice', condition: { name: 'scopes' } },
+  ])('is refused: %j', async (link) => {
+    const { pdp } = await open()
+    await expect(pdp.write('acme', { write: [link] })).rejects.toMatchObject({ code: 'request_invalid' })
   })
 })
 

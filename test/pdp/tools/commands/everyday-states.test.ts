@@ -32,14 +32,16 @@ describe('a person', () => {
     await good('org put agents')
     const until = '2131-01-31T12:00:00.000Z'
     expect(await good(`delegation grant bot ann -o agents --expires-at ${until}`)).toBe('bot may act for ann\n')
-    expect(await good('delegation grant helper ann -o agents')).toBe('helper may act for ann\n')
+    expect(await good('delegation grant helper ann -o agents --scope docs:read')).toBe('helper may act for ann\n')
     expect(JSON.parse(await good('delegation list -o agents --json'))).toEqual([
-      { client: 'bot', user: 'ann', expires_at: until },
-      { client: 'helper', user: 'ann', expires_at: null },
+      { client: 'bot', user: 'ann', expires_at: until, scopes: null },
+      { client: 'helper', user: 'ann', expires_at: null, scopes: 'docs:read' },
     ])
     expect(await good('delegation end bot ann -o agents')).toBe('bot may not act for ann any more\n')
     expect(await good('delegation end bot ann -o agents')).toMatch(/\(it could not before\)\n$/)
-    expect(await good('delegation list helper -o agents')).toMatch(/^CLIENT +USER +EXPIRES_AT\nhelper +ann +-\n$/)
+    expect(await good('delegation list helper -o agents')).toMatch(
+      /^CLIENT +USER +EXPIRES_AT +SCOPES\nhelper +ann +- +docs:read\n$/,
+    )
   })
 
   test('who leaves loses everything, which is shown before', async () => {
