@@ -36,7 +36,8 @@ export async function runSidecarCli(io: Io): Promise<void> {
   addGatewayCommands(program, io)
   if (mayBeInjector(io.argv[2])) {
     const { addInjectorCommands } = await import('./injector/commands.ts')
-    addInjectorCommands(program, io)
+    const { checkAside, checkText } = await import('./commands/file-report.ts')
+    addInjectorCommands(program, io, { check: checkText, checkAside })
   }
   addHelpCommand(program, didYouMean)
   finishCommands(program, program.name(), io)

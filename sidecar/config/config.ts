@@ -1,7 +1,8 @@
 /** Reads the sidecar's settings (flags, then environment variables, then defaults) and its route file. */
 
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { nearestName } from '../../pdp/shared/domain/nearest.ts'
 import { doesNotExist, fileProblem } from '../../pdp/shared/process/command/file-problem.ts'
@@ -135,6 +136,18 @@ export function fileOf({ file, issues }: ParsedRouteFile, path: string): RouteFi
 
 const FIRST = '; portcullis-sidecar init writes a first one'
 
+/** Null: the folder is no ConfigMap of Kubernetes, which has its keys behind a link. */
+function missingKey(path: string): string | null {
+  try {
+    const names = readdirSync(dirname(path))
+    const keys = names.filter((name) => !name.startsWith('..'))
+    if (!names.includes('..data')) return null
+    return `: the ConfigMap in ${dirname(path)} has no key ${basename(path)}; its keys are ${keys.join(', ') || 'none'}`
+  } catch {
+    return null
+  }
+}
+
 /** More than the longest route file needs. */
 const TEXT_BYTES_MAX = 2 * 1024 * 1024
 
@@ -144,7 +157,7 @@ export function readRouteText(path: string): Buffer {
   try {
     text = readFileSync(path)
   } catch (err) {
-    const first = doesNotExist(err) ? FIRST : ''
+    const first = doesNotExist(err) ? (missingKey(path) ?? FIRST) : ''
     throw new ConfigError([`The route file ${fileProblem(path, err)}${first}`], { cause: err })
   }
   if (text.length > TEXT_BYTES_MAX) throw new ConfigError([`The route file ${path} is longer than 2 MiB`])

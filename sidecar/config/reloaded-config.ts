@@ -34,6 +34,9 @@ export function createReloading(
   }
 }
 
+/** Parses a text in the thread. Rejects with ConfigError. */
+export const readAside = (source: string): Promise<ParsedRouteFile> => parseAside(source, 'of the ConfigMap')
+
 /** Rejects with a ConfigError that has a cause, so that the file is tried again: it may be the fault of the machine. */
 async function parseAside(source: string, path: string): Promise<ParsedRouteFile> {
   const worker = new Worker(ENTRY, { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX } })

@@ -17,13 +17,20 @@ import {
   readCertificateOptions,
   serviceNames,
 } from './certificate/command.ts'
+import type { CheckRoutes } from './check-cluster/asking.ts'
 import { addCheckCluster } from './check-cluster/command.ts'
 import { injectFile } from './inject-file.ts'
 import { loadInjectorConfig } from './pod/config.ts'
 import { startInjector } from './start.ts'
 import { askInjector } from './webhook/ask.ts'
+import type { RouteFileReport } from './webhook/checks.ts'
 
 type Io = NodeJS.Process
+/** As `check` reports on a route file: at once, or in a thread. */
+export type RouteFiles = {
+  readonly check: CheckRoutes
+  readonly checkAside: (text: string) => Promise<RouteFileReport>
+}
 type ServeOptions = {
   readonly config: string
   readonly certificate: string
@@ -42,7 +49,7 @@ const SHUTDOWN_TIMEOUT_MS = 10_000
 const CERTIFICATE_CHECK_MS = 10_000
 
 /** Adds `certificate`, `injector`, `injector certificate`, `injector maintain-certificate`, `injector ask`, `inject` and `check-cluster`. */
-export function addInjectorCommands(program: Command, io: Io): void {
+export function addInjectorCommands(program: Command, io: Io, routeFiles: RouteFiles): void {
   const injector = program
     .command('injector')
     .description('Serve the admission webhook that adds sidecars to Pods.')
@@ -54,7 +61,7 @@ export function addInjectorCommands(program: Command, io: Io): void {
     )
     .option('--listen <host:port>', 'address of the webhook (TLS 1.3)', ':15443')
     .option('--admin-listen <host:port>', 'address of metrics and probes', ':15094')
-    .action((options: ServeOptions) => runCommand(() => serve(options, io), io))
+    .action((options: ServeOptions) => runCommand(() => serve(options, io, routeFiles), io))
   injector
     .command('certificate')
     .description(
@@ -80,11 +87,11 @@ export function addInjectorCommands(program: Command, io: Io): void {
     .action((path: string, options: { config: string; required?: true }) =>
       runCommand(() => injectManifests(path, options, io), io),
     )
-  addCheckCluster(program, io)
+  addCheckCluster(program, io, routeFiles.check)
   addCertificate(program, io)
 }
 
-async function serve(options: ServeOptions, io: Io): Promise<void> {
+async function serve(options: ServeOptions, io: Io, routeFiles: RouteFiles): Promise<void> {
   const config = loadInjectorConfig(options.config)
   const output = openLogOutput('portcullis-injector')
   const log = createLog({ service: 'portcullis-injector', level: 'info', destination: output })
@@ -97,6 +104,7 @@ async function serve(options: ServeOptions, io: Io): Promise<void> {
       certificateCheckMs: CERTIFICATE_CHECK_MS,
       listen: address(options.listen, '--listen'),
       adminListen: address(options.adminListen, '--admin-listen'),
+      checkRoutes: routeFiles.checkAside,
     },
     { log, shutdown, droppedLines: output.droppedCount },
   )

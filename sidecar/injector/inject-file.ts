@@ -6,20 +6,8 @@ import { inject } from './pod/inject.ts'
 import type { Injection, Mode } from './pod/injection.ts'
 import { isObject, type Json, type JsonObject, listAt, objectAt } from './pod/json.ts'
 import { applyPatch } from './pod/patch.ts'
+import { templatePath } from './pod/templates.ts'
 
-/** Where each kind keeps its Pod, by API group; what is not here is left as it is. */
-const TEMPLATES: { readonly [kind: string]: readonly string[] } = {
-  Pod: [],
-  PodTemplate: ['template'],
-  ReplicationController: ['spec', 'template'],
-  'apps/Deployment': ['spec', 'template'],
-  'apps/ReplicaSet': ['spec', 'template'],
-  'apps/StatefulSet': ['spec', 'template'],
-  'apps/DaemonSet': ['spec', 'template'],
-  'batch/Job': ['spec', 'template'],
-  'batch/CronJob': ['spec', 'jobTemplate', 'spec', 'template'],
-  'argoproj.io/Rollout': ['spec', 'template'],
-}
 const DEPTH_MAX = 20
 
 export type FileReport = {
@@ -35,7 +23,7 @@ export function injectFile(text: string, options: { config: InjectorConfig; mode
   const lines: string[] = []
   let deniedCount = 0
   const documents = parseObjects(text).map((document) => {
-    const path = pathOf(document)
+    const path = templatePath(document)
     if (path === undefined) {
       if (hasContainers(document))
         lines.push(`${nameOf(document)}: left unchanged: inject does not know how ${document.apiVersion} makes Pods`)
@@ -49,13 +37,6 @@ export function injectFile(text: string, options: { config: InjectorConfig; mode
     return replaceAt(document, path, applyPatch(template, injection.operations))
   })
   return { yaml: documents.map((document) => stringify(document, { lineWidth: 0 })).join('---\n'), lines, deniedCount }
-}
-
-/** Undefined: of an unknown kind, or without a Pod of its own, as a Rollout that names a Deployment. */
-function pathOf({ apiVersion, kind, spec }: JsonObject): readonly string[] | undefined {
-  if (isObject(spec) && 'workloadRef' in spec) return undefined
-  const group = String(apiVersion ?? '').replace(/[^/]*$/, '')
-  return TEMPLATES[`${group}${kind}`]
 }
 
 function nameOf({ kind, metadata }: JsonObject): string {

@@ -9,6 +9,7 @@ import { formatAddress, type ListenAddress } from '../../pdp/shared/process/list
 import type { Log } from '../../pdp/shared/process/log.ts'
 import type { Shutdown } from '../../pdp/shared/process/shutdown.ts'
 import type { InjectorConfig } from './pod/config.ts'
+import type { RouteFileReport } from './webhook/checks.ts'
 import { startWebhook } from './webhook/webhook.ts'
 
 export type InjectorOptions = {
@@ -18,11 +19,13 @@ export type InjectorOptions = {
   readonly certificateCheckMs: number
   readonly listen: ListenAddress
   readonly adminListen: ListenAddress
+  /** As `check` reports on a route file. */
+  readonly checkRoutes: (text: string) => Promise<RouteFileReport>
 }
 
 /** Returns when both ports listen. Throws StartError. */
 export async function startInjector(
-  { config, certificateFolder, certificateCheckMs, listen, adminListen }: InjectorOptions,
+  { config, certificateFolder, certificateCheckMs, listen, adminListen, checkRoutes }: InjectorOptions,
   {
     log,
     shutdown,
@@ -33,7 +36,7 @@ export async function startInjector(
   const registers = [registry]
   const reviews = new Counter({
     name: 'portcullis_injector_reviews_total',
-    help: 'Admission reviews by mode of the namespace, verdict and reason',
+    help: 'Admission reviews by mode of the namespace (or workload, routes), verdict and reason',
     labelNames: ['mode', 'verdict', 'reason'] as const,
     registers,
   })
@@ -53,20 +56,8 @@ export async function startInjector(
   const webhook = await startWebhook(listen, pair, {
     config,
     log,
-    onReview(mode, reviewed) {
-      const verdict = reviewed?.injection.verdict ?? 'invalid'
-      const reason = reviewed !== null && 'code' in reviewed.injection ? reviewed.injection.code : ''
-      reviews.inc({ mode, verdict, reason })
-      const warnings = reviewed !== null && 'warnings' in reviewed.injection ? reviewed.injection.warnings : []
-      log.info({
-        event: 'review',
-        mode,
-        verdict,
-        reason,
-        pod: reviewed?.pod ?? null,
-        ...(warnings.length > 0 && { warnings }),
-      })
-    },
+    checkRoutes,
+    ...noted(reviews, log),
   })
   shutdown.add('webhook', webhook.close)
   const watch = watchKeyPair(files, {
@@ -87,4 +78,32 @@ export async function startInjector(
   if (!shutdown.begun())
     log.info({ event: 'listening', webhook: formatAddress(webhook.address), admin: formatAddress(operations.address) })
   return { address: webhook.address, adminAddress: operations.address }
+}
+
+/** Counts and logs what the webhook says. */
+function noted(
+  reviews: Counter<'mode' | 'verdict' | 'reason'>,
+  log: Log,
+): Pick<Parameters<typeof startWebhook>[2], 'onCheck' | 'onReview'> {
+  return {
+    onCheck(kind, checked) {
+      const verdict = checked?.verdict ?? 'invalid'
+      reviews.inc({ mode: kind, verdict, reason: '' })
+      if (verdict !== 'allow') log.info({ event: 'checked', kind, verdict, object: checked?.object ?? null })
+    },
+    onReview(mode, reviewed) {
+      const verdict = reviewed?.injection.verdict ?? 'invalid'
+      const reason = reviewed !== null && 'code' in reviewed.injection ? reviewed.injection.code : ''
+      reviews.inc({ mode, verdict, reason })
+      const warnings = reviewed !== null && 'warnings' in reviewed.injection ? reviewed.injection.warnings : []
+      log.info({
+        event: 'review',
+        mode,
+        verdict,
+        reason,
+        pod: reviewed?.pod ?? null,
+        ...(warnings.length > 0 && { warnings }),
+      })
+    },
+  }
 }

@@ -123,7 +123,7 @@ test('adds a sidecar to a Deployment that exists, with the route file of the gui
 
 test('closes the way around, and says so', () => {
   const [commands = ''] = commandsOf('Close the way around')
-  expect(run(commands)).toContain('\n0 ways past a sidecar\n')
+  expect(run(commands)).toContain('\n0 findings\n')
 })
 
 test('replaces the certificate while Pods go on being made', async () => {

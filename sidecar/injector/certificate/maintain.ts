@@ -14,7 +14,7 @@ export type CertificateGoal = {
   readonly secret: string
   /** DNS names of the Service. */
   readonly names: readonly string[]
-  /** The MutatingWebhookConfiguration that must trust the certificate. */
+  /** The MutatingWebhookConfiguration, and the ValidatingWebhookConfiguration of this name, that must trust the certificate. */
   readonly webhook: string
   readonly days: number
   /** Milliseconds since the epoch. */
@@ -97,9 +97,19 @@ function isCurrent(pem: string, nowMs: number): boolean {
 
 const joined = (authorities: readonly string[]): string => authorities.map((pem) => `${pem}\n`).join('')
 
-/** True when the webhook had other authorities. The patch is refused when the webhook changed meanwhile. */
+const KINDS = ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations']
+
+/** True when a webhook had other authorities. */
 async function publish(api: KubeApi, name: string, authorities: readonly string[]): Promise<boolean> {
-  const path = `/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/${name}`
+  let published = false
+  for (const kind of KINDS)
+    published =
+      (await publishTo(api, `/apis/admissionregistration.k8s.io/v1/${kind}/${name}`, authorities)) || published
+  return published
+}
+
+/** The patch is refused when the webhook changed meanwhile. */
+async function publishTo(api: KubeApi, path: string, authorities: readonly string[]): Promise<boolean> {
   const found = await api.get(path)
   const bundle = Buffer.from(joined(authorities)).toString('base64')
   const changes = listAt(found.webhooks, 'webhooks').flatMap((hook: Json, at) => {

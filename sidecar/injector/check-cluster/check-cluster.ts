@@ -6,6 +6,7 @@ import { parsePod } from '../pod/pod.ts'
 import { hasSidecarName } from '../pod/recognize-sidecar.ts'
 import { asksPdp, ONLY_SIDECAR } from '../pod/reserved-names.ts'
 import { RESERVED, TOKEN_AUDIENCE } from '../pod/sidecar-container.ts'
+import { type CheckRoutes, checkBare, checkRouteFiles, checkWorkloads } from './asking.ts'
 import { checkGuard } from './guard.ts'
 import { checkHttpRoutes } from './http-routes.ts'
 import { findInjectors } from './injectors.ts'
@@ -14,7 +15,7 @@ import { checkServices } from './services.ts'
 import { type Finding, finding, type Named, ofKind, readWatched, type WatchedPod } from './watched.ts'
 
 /** `objects` as `kubectl get -o json` lists them. Throws ShapeError. */
-export function checkCluster(objects: readonly JsonObject[]): readonly Finding[] {
+export function checkCluster(objects: readonly JsonObject[], checkRoutes: CheckRoutes): readonly Finding[] {
   const namespaces = ofKind(objects, 'Namespace').map((object) => ({ object, ...readLabels(object) }))
   const guarded = namespaces.flatMap(({ object: { name }, labels, said }) => {
     const mode = MODES.find((known) => known === said)
@@ -27,6 +28,7 @@ export function checkCluster(objects: readonly JsonObject[]): readonly Finding[]
     const mode = guarded.find(({ name }) => name === pod.namespace)?.mode
     return mode === undefined ? [] : [readWatched(pod, mode)]
   })
+  const unlabelled = new Set(namespaces.flatMap(({ object: { name }, said }) => (said === null ? [name] : [])))
   return [
     ...checkGuard(objects, guarded),
     ...namespaces.flatMap(({ object, said }) => checkSaid(object, said)),
@@ -39,6 +41,11 @@ export function checkCluster(objects: readonly JsonObject[]): readonly Finding[]
     ...checkServices(objects, pods),
     ...checkHttpRoutes(objects),
     ...checkImages(objects, pods),
+    ...ofKind(objects, 'Pod')
+      .filter((pod) => unlabelled.has(pod.namespace) && !hasEnded(pod))
+      .flatMap(checkBare),
+    ...checkWorkloads(objects, (namespace) => guarded.find(({ name }) => name === namespace)?.mode),
+    ...checkRouteFiles(objects, pods, checkRoutes),
   ]
 }
 

@@ -6,6 +6,7 @@ import type { Command } from 'commander'
 import { fileProblem } from '../../../pdp/shared/process/command/file-problem.ts'
 import { ConfigError, runCommand } from '../../../pdp/shared/process/exit.ts'
 import { isObject, type JsonObject, listAt } from '../pod/json.ts'
+import type { CheckRoutes } from './asking.ts'
 import { checkCluster } from './check-cluster.ts'
 
 type Io = NodeJS.Process
@@ -22,7 +23,11 @@ const KINDS = [
   'pods',
   'services',
   'endpointslices.discovery.k8s.io',
+  'configmaps',
   'deployments.apps',
+  'statefulsets.apps',
+  'daemonsets.apps',
+  'cronjobs.batch',
   'networkpolicies.networking.k8s.io',
   'mutatingwebhookconfigurations.admissionregistration.k8s.io',
   'validatingadmissionpolicies.admissionregistration.k8s.io',
@@ -30,32 +35,35 @@ const KINDS = [
 ]
 /** Only where the cluster knows them: kubectl refuses a kind that it does not know. */
 const OPTIONAL_KINDS = [
+  'rollouts.argoproj.io',
   'httproutes.gateway.networking.k8s.io',
   'grpcroutes.gateway.networking.k8s.io',
   'securitypolicies.gateway.envoyproxy.io',
 ]
 const OUTPUT_BYTES_MAX = 512 * 1024 * 1024
 
-export function addCheckCluster(program: Command, io: Io): void {
+export function addCheckCluster(program: Command, io: Io, checkRoutes: CheckRoutes): void {
   program
     .command('check-cluster')
-    .description('List Services, Pods and network policies that lead past a sidecar; exit with 1 if there are any.')
+    .description(
+      'List what leads past a sidecar, who asks for one in vain, and wrong route files; exit with 1 if there is any.',
+    )
     .option('--kubectl <path>', 'path of kubectl', 'kubectl')
     .option('--context <name>', 'context of the kubeconfig')
     .option('-n, --namespace <name>', 'only this namespace')
     .option('--from <file>', `read this file instead, the output of: kubectl get -A -o json ${KINDS.join(',')}`)
     .option('--json', 'print JSON')
-    .action((options: Options) => runCommand(() => check(options, io), io))
+    .action((options: Options) => runCommand(() => check(options, io, checkRoutes), io))
 }
 
-async function check(options: Options, io: Io): Promise<void> {
-  const findings = checkCluster(read(options)).filter(
+async function check(options: Options, io: Io, checkRoutes: CheckRoutes): Promise<void> {
+  const findings = checkCluster(read(options), checkRoutes).filter(
     ({ namespace }) => options.namespace === undefined || namespace === null || namespace === options.namespace,
   )
   const lines = findings.map(({ code, namespace, object, message }) =>
     [code, `${namespace === null ? '' : `${namespace}/`}${object}`, message].join('  '),
   )
-  const text = [...lines, `${findings.length} ways past a sidecar`].join('\n')
+  const text = [...lines, `${findings.length} findings`].join('\n')
   io.stdout.write(`${options.json === true ? JSON.stringify({ findings }, null, 2) : text}\n`)
   if (findings.length > 0) io.exitCode = 1
 }

@@ -21,6 +21,10 @@ export type FindingCode =
   | 'sidecar_forged'
   | 'token_shared'
   | 'route_unasked'
+  | 'pod_bare'
+  | 'workload_refused'
+  | 'routes_missing'
+  | 'routes_invalid'
 export type Finding = {
   readonly code: FindingCode
   readonly namespace: string | null

@@ -5,7 +5,7 @@ import { type Injection, MODES, type Mode } from '../pod/injection.ts'
 import { isObject, type Json, type JsonObject } from '../pod/json.ts'
 import { STATUS_DENIED } from './status.ts'
 
-const API_VERSION = 'admission.k8s.io/v1'
+export const API_VERSION = 'admission.k8s.io/v1'
 const PATH = '/inject/'
 // Any client of the webhook chooses what the log holds. Kubernetes has no longer names.
 const NAME_CHARS_MAX = 253
@@ -26,9 +26,9 @@ export function answerReview(
   text: string,
   { config, mode }: { config: InjectorConfig; mode: Mode },
 ): (Reviewed & { readonly body: JsonObject }) | null {
-  const review = parseObject(text)
-  if (review?.apiVersion !== API_VERSION || !isObject(review.request)) return null
-  const { uid, object, resource, operation, namespace } = review.request
+  const request = requestOf(text)
+  if (request === null) return null
+  const { uid, object, resource, operation, namespace } = request
   if (typeof uid !== 'string' || !isObject(resource)) return null
   const creation = resource.group === '' && resource.resource === 'pods' && operation === 'CREATE' && isObject(object)
   const injection: Injection = creation
@@ -40,6 +40,12 @@ export function answerReview(
     injection,
     body: { apiVersion: API_VERSION, kind: 'AdmissionReview', response: answer(uid, injection) },
   }
+}
+
+/** Null when the text is no AdmissionReview. */
+export function requestOf(text: string): JsonObject | null {
+  const review = parseObject(text)
+  return review?.apiVersion === API_VERSION && isObject(review.request) ? review.request : null
 }
 
 function nameOf(object: Json | undefined): Json {

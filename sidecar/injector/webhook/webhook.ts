@@ -7,7 +7,8 @@ import { type ListenAddress, listenOn } from '../../../pdp/shared/process/listen
 import type { Log } from '../../../pdp/shared/process/log.ts'
 import type { InjectorConfig } from '../pod/config.ts'
 import type { Mode } from '../pod/injection.ts'
-import { answerReview, modeOf, type Reviewed } from './review.ts'
+import { type Asked, askedAt, type Checked, check, type RouteFileReport } from './checks.ts'
+import { API_VERSION, answerReview, modeOf, type Reviewed, requestOf } from './review.ts'
 import { STATUS } from './status.ts'
 
 /** The API server itself takes objects of up to 1.5 MiB; a review may hold two. */
@@ -20,6 +21,8 @@ const LIMITS = {
   headerBytesMax: 16 * 1024,
   keepAliveMs: 60_000,
   checkMs: 250,
+  /** Route files that are checked at once, each in a thread of its own. */
+  checksMax: 4,
 } as const
 
 export type Webhook = {
@@ -34,13 +37,16 @@ type Deps = {
   readonly log: Log
   /** Called for each review; null: the body was not an AdmissionReview. */
   readonly onReview: (mode: Mode, reviewed: Reviewed | null) => void
+  readonly onCheck: (kind: Asked['kind'], checked: Checked | null) => void
+  /** As `check` reports on a route file. */
+  readonly checkRoutes: (text: string) => Promise<RouteFileReport>
 }
 type Rejection = Exclude<keyof typeof STATUS, 'ok'>
 type Body = { readonly text: string } | { readonly rejection: Rejection }
 
 /** Throws StartError when it cannot listen on the address. */
 export async function startWebhook(listen: ListenAddress, { cert, key }: CertAndKey, deps: Deps): Promise<Webhook> {
-  const budget = { pendingBytes: 0 }
+  const budget = { pendingBytes: 0, checks: 0 }
   const server = createServer(
     {
       cert,
@@ -73,14 +79,17 @@ export async function startWebhook(listen: ListenAddress, { cert, key }: CertAnd
 async function serve(
   req: IncomingMessage,
   res: ServerResponse,
-  { deps, budget }: { readonly deps: Deps; readonly budget: { pendingBytes: number } },
+  { deps, budget }: { readonly deps: Deps; readonly budget: { pendingBytes: number; checks: number } },
 ): Promise<void> {
-  const mode = modeOf((req.url ?? '').split('?', 1)[0] ?? '')
-  if (mode === null) return refuse(res, 'pathUnknown')
+  const path = (req.url ?? '').split('?', 1)[0] ?? ''
+  const [mode, asked] = [modeOf(path), askedAt(path)]
+  if (mode === null && asked === null) return refuse(res, 'pathUnknown')
   if (req.method !== 'POST') return refuse(res, 'methodUnsupported')
   const body = await readBody(req, budget)
   if ('rejection' in body) return refuse(res, body.rejection)
   try {
+    if (asked !== null) return await answerCheck(body.text, asked, { res, deps, budget })
+    if (mode === null) return
     const answered = answerReview(body.text, { config: deps.config, mode })
     deps.onReview(mode, answered)
     if (answered === null) return refuse(res, 'bodyInvalid')
@@ -88,6 +97,27 @@ async function serve(
   } catch (err) {
     deps.log.error({ event: 'review_failed', err })
     refuse(res, 'failed')
+  }
+}
+
+/** Checks without an answer are let pass: sidecars keep their last good file, and Pods are reviewed themselves. */
+async function answerCheck(
+  text: string,
+  asked: Asked,
+  { res, deps, budget }: { readonly res: ServerResponse; readonly deps: Deps; readonly budget: { checks: number } },
+): Promise<void> {
+  const request = requestOf(text)
+  if (request === null) return refuse(res, 'bodyInvalid')
+  if (budget.checks >= LIMITS.checksMax) return refuse(res, 'overloaded')
+  budget.checks += 1
+  try {
+    const checked = await check(request, asked, deps)
+    deps.onCheck(asked.kind, checked)
+    if (checked === null) return refuse(res, 'bodyInvalid')
+    const review = { apiVersion: API_VERSION, kind: 'AdmissionReview', response: checked.response }
+    res.writeHead(STATUS.ok, { 'content-type': 'application/json' }).end(JSON.stringify(review))
+  } finally {
+    budget.checks -= 1
   }
 }
 

@@ -1,4 +1,5 @@
 import { unlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ConfigError } from '../../../pdp/shared/process/exit.ts'
 import { readCertificates } from '../../../sidecar/config/certificates.ts'
@@ -125,4 +126,12 @@ describe('a look at the files', () => {
     await currentView(reload)
     expect(said()).toHaveLength(2)
   })
+})
+
+test('a key that a ConfigMap does not have is named as such, with those that it has', () => {
+  write('..data', '')
+  write('web.yaml', '')
+  expect(() => loadConfig(join(world.folder, 'http.yaml'))).toThrow(
+    /^The route file .* does not exist: the ConfigMap in .* has no key http.yaml; its keys are web.yaml$/,
+  )
 })

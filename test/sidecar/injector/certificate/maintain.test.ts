@@ -11,6 +11,7 @@ const DAY_MS = 86_400_000
 const NOW = Date.UTC(2026, 0, 15)
 const NAMES = ['portcullis-injector.portcullis.svc', 'portcullis-injector.portcullis.svc.cluster.local']
 const SECRET = '/api/v1/namespaces/portcullis/secrets/portcullis-injector-tls'
+const CHECKS = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/zz-portcullis-injector'
 const WEBHOOK = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/zz-portcullis-injector'
 const goalAt = (nowMs: number): CertificateGoal => ({
   namespace: 'portcullis',
@@ -23,7 +24,7 @@ const goalAt = (nowMs: number): CertificateGoal => ({
 
 type Server = KubeApi & { readonly objects: Map<string, JsonObject>; readonly calls: string[]; refused: string | null }
 
-/** Two objects, as the chart makes them. `refused` names a method that fails. */
+/** Three objects, as the chart makes them. `refused` names a method that fails. */
 function startServer(data: JsonObject = {}): Server {
   const hook = { name: 'enabled.portcullis.dev', clientConfig: { service: { name: 'portcullis-injector' } } }
   const objects = new Map<string, JsonObject>([
@@ -32,6 +33,7 @@ function startServer(data: JsonObject = {}): Server {
       { kind: 'Secret', type: 'Opaque', metadata: { name: 'portcullis-injector-tls', resourceVersion: '1' }, data },
     ],
     [WEBHOOK, { metadata: { resourceVersion: '7' }, webhooks: [hook, { ...hook, name: 'required.portcullis.dev' }] }],
+    [CHECKS, { metadata: { resourceVersion: '7' }, webhooks: [{ ...hook, name: 'routes.checks.portcullis.dev' }] }],
   ])
   const server: Server = {
     objects,
@@ -71,9 +73,9 @@ const decode = (text: string | null): string => Buffer.from(text ?? '', 'base64'
 const stored = (server: Server, name: string): string =>
   decode(textAt(objectAt(server.objects.get(SECRET)?.data, 'data')[name], name))
 const trusted = (server: Server): readonly string[] =>
-  listAt(server.objects.get(WEBHOOK)?.webhooks, '').map((hook) =>
-    decode(textAt(objectAt(objectAt(hook, '').clientConfig, '').caBundle, 'caBundle')),
-  )
+  [WEBHOOK, CHECKS]
+    .flatMap((path) => listAt(server.objects.get(path)?.webhooks, ''))
+    .map((hook) => decode(textAt(objectAt(objectAt(hook, '').clientConfig, '').caBundle, 'caBundle')))
 const authoritiesIn = (bundle: string): number => bundle.split('BEGIN CERTIFICATE').length - 1
 /** As the API server would judge what an injector presents. */
 function accepts(bundle: string, certificate: string): boolean {
@@ -92,7 +94,7 @@ test('an empty Secret gets a certificate for the Service, and both webhooks trus
     published: true,
     notAfterMs: NOW + 90 * DAY_MS,
   })
-  expect(server.calls).toEqual(['PATCH', 'PUT'])
+  expect(server.calls).toEqual(['PATCH', 'PATCH', 'PUT'])
   const certificate = stored(server, 'tls.crt')
   for (const name of NAMES) expect(new X509Certificate(certificate).checkHost(name)).toBe(name)
   for (const bundle of trusted(server)) expect(accepts(bundle, certificate)).toBe(true)

@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import { checkCluster } from '../../../../sidecar/injector/check-cluster/check-cluster.ts'
+import { checkText } from '../../../../sidecar/commands/file-report.ts'
+import { checkCluster as check } from '../../../../sidecar/injector/check-cluster/check-cluster.ts'
 import type { FindingCode } from '../../../../sidecar/injector/check-cluster/watched.ts'
 import { inject } from '../../../../sidecar/injector/pod/inject.ts'
 import { type JsonObject, objectAt } from '../../../../sidecar/injector/pod/json.ts'
 import { applyPatch } from '../../../../sidecar/injector/pod/patch.ts'
 import { ASKING, CONFIG, podWith } from '../pod/pods.ts'
 import { GUARD } from './guard-objects.ts'
+
+const checkCluster = (objects: readonly JsonObject[]) => check(objects, checkText)
 
 const named = (kind: string, name: string, rest: JsonObject = {}, metadata: JsonObject = {}): JsonObject => ({
   kind,
@@ -265,4 +268,59 @@ test('a policy that opens fifty Pods is listed once', () => {
   const pods = Array.from({ length: 50 }, () => protectedPod())
   const open = policy('open', { podSelector: {}, ingress: [{}] })
   expect(codes(...GUARD, namespace('enabled'), ...pods, SIDECARS_ONLY, open)).toEqual(['policy_bypass'])
+})
+
+describe('who asks in vain', () => {
+  const routes = (data: JsonObject): JsonObject => named('ConfigMap', 'invoices-routes', { data })
+  const GOOD = `portcullis: v1
+resource: https://invoices.example.com
+issuers: [{issuer: https://id.example.com}]
+upstream: http://127.0.0.1:8080
+pdp: {address: "127.0.0.1:9090", insecure: true}
+routes: {GET /a: public}
+`
+  test('is a Pod with the annotations in a namespace without the label', () => {
+    const bare = { ...podWith({}), metadata: { name: 'bare', namespace: 'other', annotations: ASKING } }
+    const other = named('Namespace', 'other', {}, { namespace: null })
+    expect(codes(...CLOSED, other, bare)).toEqual(['pod_bare'])
+    const silent = { ...podWith({}), metadata: { name: 'silent', namespace: 'other' } }
+    const opted = {
+      ...bare,
+      metadata: { ...objectAt(bare.metadata, ''), labels: { 'portcullis.dev/inject': 'disabled' } },
+    }
+    expect(codes(...CLOSED, other, silent, opted)).toEqual([])
+  })
+
+  test('is a workload whose Pods the injector would refuse', () => {
+    const settings = named('ConfigMap', 'portcullis-injector', { data: { 'injector.yaml': JSON.stringify(CONFIG) } })
+    const template = (annotations: JsonObject): JsonObject => ({
+      ...podWith({ annotations }),
+      metadata: { annotations },
+    })
+    const workload = (annotations: JsonObject): JsonObject =>
+      named('Deployment', 'w', { apiVersion: 'apps/v1', spec: { template: template(annotations) } })
+    const read = routes({ 'http.yaml': GOOD })
+    expect(codes(...CLOSED, settings, read, workload(ASKING))).toEqual([])
+    const [found] = checkCluster([...CLOSED, settings, read, workload({ ...ASKING, 'portcullis.dev/ports': '8080' })])
+    expect(found).toMatchObject({ code: 'workload_refused', object: 'Deployment/w' })
+    expect(found?.message).toMatch(/^its Pods will be refused: annotation portcullis.dev\/ports must list names/)
+  })
+
+  test.each<[string, JsonObject, string, RegExp]>([
+    ['another key', { 'web.yaml': GOOD }, 'routes_missing', /has no key http.yaml, .*its keys are web.yaml/],
+    ['no key', {}, 'routes_missing', /its keys are none/],
+    [
+      'a file with a mistake',
+      { 'http.yaml': GOOD.replace('public', 'pubic x:') },
+      'routes_invalid',
+      /^http.yaml:\d+:\d+: /,
+    ],
+  ])('are sidecars whose ConfigMap has %s', (_name, data, code, message) => {
+    expect(checkCluster([...CLOSED, routes(data)])).toMatchObject([{ code, message: expect.stringMatching(message) }])
+  })
+
+  test('are sidecars whose ConfigMap is not there, and only where ConfigMaps were read', () => {
+    expect(codes(...CLOSED, named('ConfigMap', 'other', {}))).toEqual(['routes_missing'])
+    expect(codes(...CLOSED, routes({ 'http.yaml': GOOD }))).toEqual([])
+  })
 })

@@ -2,13 +2,14 @@ import { describe, expect, test } from 'vitest'
 import { checkCluster } from '../../../../sidecar/injector/check-cluster/check-cluster.ts'
 import type { JsonObject } from '../../../../sidecar/injector/pod/json.ts'
 
+const NO_REPORT = () => ({ errors: [], warnings: [] })
 const named = (kind: string, name: string, rest: JsonObject = {}, metadata: JsonObject = {}): JsonObject => ({
   kind,
   metadata: { name, namespace: 'invoices', ...metadata },
   ...rest,
 })
 const codes = (...objects: readonly JsonObject[]): readonly string[] =>
-  checkCluster(objects)
+  checkCluster(objects, NO_REPORT)
     .map(({ code }) => code)
     .filter((code) => code === 'route_unasked')
 
@@ -74,7 +75,7 @@ describe('a rule of an HTTPRoute', () => {
   })
 
   test('is named by its number, with the Service', () => {
-    expect(checkCluster([GATED, route(rule([ASK]), rule([]))])).toContainEqual(
+    expect(checkCluster([GATED, route(rule([ASK]), rule([]))], NO_REPORT)).toContainEqual(
       expect.objectContaining({
         object: 'HTTPRoute/r',
         message: expect.stringContaining('rule 2 leads to the gated Service invoices/app'),

@@ -10,13 +10,14 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createLog } from '../../../../pdp/shared/process/log.ts'
 import { createShutdown } from '../../../../pdp/shared/process/shutdown.ts'
+import { checkText } from '../../../../sidecar/commands/file-report.ts'
 import { type MadeCertificate, makeCertificate } from '../../../../sidecar/injector/certificate/certificate.ts'
 import { isObject, type Json, type JsonObject, objectAt } from '../../../../sidecar/injector/pod/json.ts'
 import { startInjector } from '../../../../sidecar/injector/start.ts'
 import { askInjector } from '../../../../sidecar/injector/webhook/ask.ts'
 import { REVIEW_BYTES_MAX, REVIEW_TIMEOUT_MS, startWebhook } from '../../../../sidecar/injector/webhook/webhook.ts'
 import { effort } from '../../../support/effort.ts'
-import { anyPod, CONFIG, podWith } from '../pod/pods.ts'
+import { ASKING, anyPod, CONFIG, podWith } from '../pod/pods.ts'
 
 const NAME = 'portcullis-injector.portcullis.svc'
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-injector-'))
@@ -42,7 +43,14 @@ beforeAll(async () => {
   store(made)
   const listen = { host: '127.0.0.1', port: 0 }
   const started = await startInjector(
-    { config: CONFIG, certificateFolder: folder, certificateCheckMs: 50, listen, adminListen: listen },
+    {
+      config: CONFIG,
+      certificateFolder: folder,
+      certificateCheckMs: 50,
+      listen,
+      adminListen: listen,
+      checkRoutes: async (text) => checkText(text),
+    },
     { log, shutdown },
   )
   port = started.address.port
@@ -220,10 +228,77 @@ test('a failure of its own is an error, which the API server takes for a refusal
   const onReview = (): never => {
     throw new Error('broken')
   }
-  const broken = await startWebhook({ host: '127.0.0.1', port: 0 }, pair, { config: CONFIG, log, onReview })
+  const checkRoutes = async (text: string) => checkText(text)
+  const deps = { config: CONFIG, log, onReview, onCheck: () => undefined, checkRoutes }
+  const broken = await startWebhook({ host: '127.0.0.1', port: 0 }, pair, deps)
   const answer = await send(review(podWith({})), { port: broken.address.port })
   expect(answer).toEqual({ status: 500, body: 'failed\n' })
   await broken.close()
+})
+
+describe('a check', () => {
+  const GOOD =
+    'portcullis: v1\nresource: https://a.test\nissuers: [{issuer: https://as.test}]\nupstream: http://127.0.0.1:1\npdp: {address: "127.0.0.1:1", insecure: true}\nroutes: {GET /a: public}\n'
+  const workload = (annotations: JsonObject): JsonObject => ({
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'invoices' },
+    spec: { template: podWith({ annotations }) },
+  })
+  const asked = async (path: string, object: Json, over: JsonObject = {}) =>
+    responseOf(await send(review(object, { namespace: 'shop', name: 'x', ...over }), { path }))
+
+  test('of a workload says what will become of its Pods, and refuses none', async () => {
+    const wrong = { 'portcullis.dev/ports': '8080' }
+    expect(await asked('/workloads/enabled', workload(wrong))).toEqual({
+      uid: 'u1',
+      allowed: true,
+      warnings: [expect.stringMatching(/^portcullis: its Pods will be refused: annotation portcullis.dev\/ports must/)],
+    })
+    expect(await asked('/workloads/required', workload({}))).toMatchObject({
+      allowed: true,
+      warnings: [expect.anything()],
+    })
+    expect(await asked('/workloads/enabled', workload(ASKING))).toEqual({ uid: 'u1', allowed: true })
+    for (const odd of [{}, { apiVersion: 'v1', kind: 'Secret' }, { ...workload({}), spec: { template: 'x' } }])
+      expect(await asked('/workloads/required', odd)).toEqual({ uid: 'u1', allowed: true })
+  })
+
+  test.each<[string, Json, boolean, RegExp | null]>([
+    ['a good file', { 'http.yaml': GOOD }, true, null],
+    [
+      'a mistake, with its place',
+      { 'http.yaml': GOOD.replace('public', 'viewer') },
+      false,
+      /^portcullis: http.yaml:6:\d+: /,
+    ],
+    ['no file', { 'notes.txt': 'x' }, false, /has no key such as http.yaml/],
+    ['no data', null, false, /has no key such as http.yaml/],
+    ['a mistake in the second file', { 'http.yaml': GOOD, 'grpc.yaml': 'x' }, false, /^portcullis: grpc.yaml:1:1: /],
+  ])('of a ConfigMap with %s', async (_name, data, allowed, message) => {
+    const response = await asked('/routes', { apiVersion: 'v1', kind: 'ConfigMap', data })
+    expect(response.allowed).toBe(allowed)
+    if (message !== null) expect(objectAt(response.status, '').message).toMatch(message)
+  })
+
+  test('names no more than eight of many mistakes, and warns as `check` does', async () => {
+    const many = `${GOOD.replace('routes: {GET /a: public}', 'routes:')}${Array.from({ length: 30 }, (_, at) => `  GET /${at}: viewer\n`).join('')}`
+    const response = await asked('/routes', { data: { 'http.yaml': many } })
+    expect(String(objectAt(response.status, '').message)).toMatch(/; and \d+ more$/)
+    const similar = GOOD.replace('{GET /a: public}', '{GET /a/**: public}')
+    expect(await asked('/routes', { data: { 'http.yaml': similar } })).toMatchObject({
+      allowed: true,
+      warnings: [expect.anything()],
+    })
+  })
+
+  test('that is no AdmissionReview is refused as one', async () => {
+    for (const path of ['/routes', '/workloads/enabled']) {
+      expect((await send('{}', { path })).status).toBe(400)
+      expect((await send(review(null), { path })).status).toBe(400)
+    }
+    expect((await send(review({}), { path: '/workloads/other' })).status).toBe(404)
+  })
 })
 
 describe('the certificate', () => {

@@ -1,0 +1,19 @@
+/** The report of `check` about a route file, for a webhook and for the check of a cluster. */
+import { readAside } from '../config/reloaded-config.ts'
+import { type ParsedRouteFile, parseRouteFile } from '../route-file/route-file.ts'
+import { fileWarnings } from '../route-file/warnings.ts'
+
+type Report = { readonly errors: readonly string[]; readonly warnings: readonly string[] }
+
+/** More routes take longer to compare than an admission may. */
+const WARNED_ROUTES_MAX = 200
+
+export const checkText = (text: string): Report => reportOf(parseRouteFile(text))
+
+/** The same in a thread. Rejects with ConfigError. */
+export const checkAside = async (text: string): Promise<Report> => reportOf(await readAside(text))
+
+function reportOf({ file, issues }: ParsedRouteFile): Report {
+  const errors = issues.map(({ line, column, message }) => `${line}:${column}: ${message}`)
+  return { errors, warnings: file === null || file.routes.length > WARNED_ROUTES_MAX ? [] : fileWarnings(file) }
+}

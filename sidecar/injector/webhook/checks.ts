@@ -1,0 +1,86 @@
+/** Reviews that change nothing: workloads whose Pods the injector would refuse or warn about, and ConfigMaps with route files. */
+import type { InjectorConfig } from '../pod/config.ts'
+import { inject } from '../pod/inject.ts'
+import { MODES, type Mode } from '../pod/injection.ts'
+import { isObject, type JsonObject, objectAt, ShapeError, textsAt } from '../pod/json.ts'
+import { templatePath } from '../pod/templates.ts'
+import { STATUS_DENIED } from './status.ts'
+
+/** `check` of a route file, without its name. */
+export type RouteFileReport = { readonly errors: readonly string[]; readonly warnings: readonly string[] }
+export type Asked = { readonly kind: 'workload'; readonly mode: Mode } | { readonly kind: 'routes' }
+export type Checked = {
+  readonly verdict: 'allow' | 'warn' | 'deny'
+  /** `namespace/name`. */
+  readonly object: string
+  readonly response: JsonObject
+}
+
+/** Lines of one answer: a file may have thousands of errors. */
+const LINES_MAX = 8
+const NAME_CHARS_MAX = 253
+export const ROUTE_KEY = /\.ya?ml$/
+
+export function askedAt(path: string): Asked | null {
+  if (path === '/routes') return { kind: 'routes' }
+  const mode = MODES.find((known) => path === `/workloads/${known}`)
+  return mode === undefined ? null : { kind: 'workload', mode }
+}
+
+/** `request`: that of an AdmissionReview. Null: it is none. */
+export async function check(
+  request: JsonObject,
+  asked: Asked,
+  deps: { readonly config: InjectorConfig; readonly checkRoutes: (text: string) => Promise<RouteFileReport> },
+): Promise<Checked | null> {
+  const { uid, namespace, name, object } = request
+  if (typeof uid !== 'string' || !isObject(object)) return null
+  const named = [namespace, name].map((part) => String(part).slice(0, NAME_CHARS_MAX)).join('/')
+  const { errors, warnings } =
+    asked.kind === 'routes'
+      ? await checkRoutesOf(object, deps.checkRoutes)
+      : checkWorkload(object, asked.mode, deps.config)
+  const lines = warnings.slice(0, LINES_MAX).map((line) => `portcullis: ${line}`)
+  const noted = lines.length > 0 && { warnings: lines }
+  if (errors.length === 0)
+    return { verdict: lines.length > 0 ? 'warn' : 'allow', object: named, response: { uid, allowed: true, ...noted } }
+  const more = errors.length > LINES_MAX ? [`and ${errors.length - LINES_MAX} more`] : []
+  const message = `portcullis: ${[...errors.slice(0, LINES_MAX), ...more].join('; ')}`
+  const status = { code: STATUS_DENIED, reason: 'Invalid', message }
+  return { verdict: 'deny', object: named, response: { uid, allowed: false, status, ...noted } }
+}
+
+/** Only warns: what creates its Pods will hear the refusal, and its author would not. */
+export function checkWorkload(workload: JsonObject, mode: Mode, config: InjectorConfig): RouteFileReport {
+  try {
+    const path = templatePath(workload)
+    if (path === undefined) return NOTHING
+    const template = path.reduce((parent, part) => objectAt(parent[part], part), workload)
+    const injection = inject(template, { config, mode })
+    if (injection.verdict !== 'deny') return { errors: [], warnings: injection.warnings }
+    return { errors: [], warnings: [`its Pods will be refused: ${injection.message} (${injection.code})`] }
+  } catch (err) {
+    // The API server says itself what is wrong with it.
+    if (err instanceof ShapeError) return NOTHING
+    throw err
+  }
+}
+
+const NOTHING: RouteFileReport = { errors: [], warnings: [] }
+
+/** Every key that a sidecar may read, as `check` would report it. */
+async function checkRoutesOf(
+  map: JsonObject,
+  checkRoutes: (text: string) => Promise<RouteFileReport>,
+): Promise<RouteFileReport> {
+  const files = [...textsAt(map.data, 'data')].filter(([key]) => ROUTE_KEY.test(key))
+  if (files.length === 0)
+    return { errors: ['it has no key such as http.yaml, the route file of the port http'], warnings: [] }
+  const found: { errors: string[]; warnings: string[] } = { errors: [], warnings: [] }
+  for (const [key, text] of files) {
+    const { errors, warnings } = await checkRoutes(text)
+    found.errors.push(...errors.map((line) => `${key}:${line}`))
+    found.warnings.push(...warnings.map((line) => `${key}: ${line}`))
+  }
+  return found
+}
