@@ -100,7 +100,7 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
   }
   const tokenEndpoints = createTokenEndpoints({ issuer, pdp, sql, introspection })
   const sessionEvents = createSessionEvents(deps.appendEvents)
-  const upstream = createUpstreamProviders({ ...base, appendJournal, appendEvents, guard, ring, revocations })
+  const upstream = createUpstreamProviders({ ...base, pdp, appendJournal, appendEvents, guard, ring, revocations })
   const { elsewhere, signedOutElsewhere, readAssertion } = upstream
   const delegations = createDelegations({ sql, store, clock, revocations })
   const providers = createProviders(ring, (keys) => {

@@ -78,6 +78,11 @@ export interface Directory {
   activeMemberships(user: string): Promise<readonly { readonly organization: Organization; readonly role: Tier }[]>
   /** Memberships of any status, in the order of their organizations. */
   memberships(user: string): Promise<readonly ({ readonly organization: string } & Membership)[]>
+  /**
+   * The person has no membership, role or relationship outside the organization and those below it, and no role of Portcullis
+   * itself.
+   */
+  isOnlyIn(user: string, organization: string): Promise<boolean>
   client(id: string): Promise<StoredClient | null>
   /**
    * Throws `conflict` when the id is a user's or was deleted, `organization_unknown`. `also` as for putUser. Without

@@ -15,6 +15,8 @@ import { clientCredentialEvents, credentialChange, credentialEvent } from './cre
 import { appendJournal } from './journal.ts'
 import { appendEvents, type OutboxEvent } from './outbox.ts'
 import { beginDeparture } from './people/departures.ts'
+import { postgresProvisioning } from './people/provisioning.ts'
+import { postgresMoves } from './tree/moves.ts'
 import { placesBelow } from './tree/tree.ts'
 import { importUsers } from './user-import.ts'
 
@@ -75,6 +77,12 @@ function userPart(sql: Sql): Omit<Directory, 'exists' | keyof ReturnType<typeof 
       ])
     },
     importUsers: (users, options) => sql.transaction((tx) => importUsers(tx, users, options)),
+    async isOnlyIn(user, organization) {
+      const below = await postgresMoves(sql).below(organization)
+      const { holdings, isRelatedOutside } = postgresProvisioning(sql)
+      const { elsewhere, administers } = await holdings(user, below)
+      return !elsewhere && !administers && !(await isRelatedOutside(user, below))
+    },
     deleteUser: (id, context) => whenAny(sql, (tx) => deleteUser(tx, id, context)),
     async users({ after, countMax }) {
       const rows = await sql.query<UserRow>(

@@ -12,6 +12,8 @@ export type UpstreamDeps = {
   readonly providers: IdentityProviders
   readonly links: Links
   readonly client: UpstreamClient
+  /** The person has nothing outside the organization, and does not manage Portcullis. */
+  readonly isOnlyIn: (user: string, organization: string) => Promise<boolean>
   readonly sealed: Sealed
   /** Which returns were seen already, by all nodes together. */
   readonly returns: SharedAttempts

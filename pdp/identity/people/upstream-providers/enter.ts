@@ -100,12 +100,19 @@ function signedInAt(parts: UpstreamParts, { person, fresh }: Come): number {
   return there > now - CLOCKS_APART_SECONDS ? now : Math.floor(there)
 }
 
-/** Everybody, or the active members of its organizations. */
-export async function mayUse({ account }: UpstreamParts, provider: IdentityProvider, user: string): Promise<boolean> {
-  const { organizations } = provider
+/**
+ * Everybody, or the active members of its organizations. Who manages the provider of an organization could sign in as any of them:
+ * nothing elsewhere may hang on that.
+ */
+export async function mayUse(
+  { account, isOnlyIn }: UpstreamParts,
+  { organization, organizations }: IdentityProvider,
+  user: string,
+): Promise<boolean> {
+  if (organization !== undefined && !(await isOnlyIn(user, organization))) return false
   if (organizations === undefined) return true
   const memberships = await account.directory.activeMemberships(user)
-  return memberships.some(({ organization }) => organizations.includes(organization.id))
+  return memberships.some(({ organization: { id } }) => organizations.includes(id))
 }
 
 /** The own second factor, after the provider's word. */

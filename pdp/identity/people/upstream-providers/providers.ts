@@ -24,6 +24,8 @@ export type ProviderDocument = {
   /** Absent: everybody. Else it is for active members of these. */
   readonly organizations?: readonly string[]
   readonly creates_accounts?: boolean
+  /** Its own clients manage it: nobody signs in by it who has anything elsewhere. */
+  readonly organization?: string
   /** Clients here get tokens for people who are connected with it, by its word alone. */
   readonly identity_assertions?: boolean
   /** Values of `acr` with which its word counts as two factors. */

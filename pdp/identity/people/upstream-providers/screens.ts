@@ -17,8 +17,11 @@ import type { Stranger } from './sealed.ts'
 import { askForSecond, PROOF, takeSecond } from './second-factor-proof.ts'
 
 export function upstreamScreens(deps: UpstreamDeps): (path: string) => Screen | undefined {
-  const { providers, links, client, sealed, returns } = deps
-  const at = (account: AccountParts): UpstreamParts => ({ providers, links, client, sealed, returns, account })
+  const { providers, links, client, sealed, returns, isOnlyIn } = deps
+  const at = (account: AccountParts): UpstreamParts => ({
+    ...{ providers, links, client, sealed, returns, isOnlyIn },
+    account,
+  })
   const own: Screen = {
     async show(account, visit) {
       const person = await personOf(account, visit)

@@ -1,14 +1,18 @@
 /** Signing in at OpenID providers of others. */
 
+import type { Directory } from '../../../engine/store/directory.ts'
 import type { GuardedPost } from '../../../shared/base/guarded-post.ts'
+import type { Pdp } from '../../../shared/domain/decision.ts'
 import type { Log } from '../../../shared/process/log.ts'
 import type { KeyRing } from '../../issuer/keys/key-ring.ts'
 import type { Revocations } from '../../issuer/tokens/revocation.ts'
 import { createSharedAttempts } from '../../limits/shared-attempts.ts'
+import { MANAGEMENT_APP } from '../../oauth/management-app.ts'
 import type { Screen } from '../account/account.ts'
 import type { Elsewhere } from '../sign-in/sign-in.ts'
 import { createReadAssertion, type ReadAssertion } from './assertions.ts'
 import { createUpstreamClient, fetchBy } from './client.ts'
+import type { UpstreamDeps } from './deps.ts'
 import { createLinks } from './links.ts'
 import { createIdentityProviders, type IdentityProviders } from './providers.ts'
 import { createElsewhere, upstreamScreens } from './screens.ts'
@@ -20,6 +24,8 @@ const RETURNS_MS = 1_800_000
 
 type Deps = Parameters<typeof createIdentityProviders>[0] &
   Parameters<typeof createLinks>[0] & {
+    readonly directory: Pick<Directory, 'isOnlyIn'>
+    readonly pdp: Pick<Pdp, 'held'>
     readonly guard: Pick<GuardedPost, 'send'>
     readonly ring: Pick<KeyRing, 'current'>
     readonly clock: () => number
@@ -59,7 +65,17 @@ export function createUpstreamProviders(deps: Deps): {
       links: parts.links,
       client: parts.client,
       sealed: parts.sealed,
+      isOnlyIn: onlyIn(deps),
       returns,
     }),
+  }
+}
+
+/** Roles of groups count, too. */
+function onlyIn({ directory, pdp }: Pick<Deps, 'directory' | 'pdp'>): UpstreamDeps['isOnlyIn'] {
+  return async (user, organization) => {
+    if (!(await directory.isOnlyIn(user, organization))) return false
+    const { permissions } = await pdp.held({ organization, subject: { type: 'user', id: user }, app: MANAGEMENT_APP })
+    return permissions.length === 0
   }
 }

@@ -42,6 +42,29 @@ export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
       return ok({ sessions: await at.sessions.revokeUser(params.user, context) })
     },
   })
+  addManagementRoute<{ params: 'org' | 'user' }>(app, deps, {
+    ...common,
+    organizationScope: 'organization',
+    method: 'POST',
+    path: '/v1/organizations/:org/members/:user/sessions::revoke',
+    operation: 'revokeMemberSessions',
+    summary:
+      'Ends what a member opened by signing in: all sessions and tokens of a person who has nothing outside the organization and those below it. Of others, who may be signed in for another organization, the tokens for this one; `everywhere` is then false.',
+    answer: object({ everywhere: { type: 'boolean' } }, ['everywhere']),
+    creates: false,
+    locks: ({ org }) => [DIRECTORY, ENVIRONMENT, TOKENS, org],
+    async handle({ at, params: { org, user }, context }) {
+      const memberships = await at.directory.memberships(user)
+      if (!memberships.some(({ organization }) => organization === org))
+        throw new RequestProblem('not_found', `${user} is not a member of ${org}`)
+      const everywhere = await at.directory.isOnlyIn(user, org)
+      if (everywhere) await at.sessions.revokeUser(user, context)
+      else
+        for (const organization of await at.moves.below(org))
+          await at.sessions.endMember({ organization, user }, context)
+      return ok({ everywhere })
+    },
+  })
   addBlocks(app, deps)
 }
 

@@ -1,4 +1,5 @@
 /** OpenID providers of others at which people may sign in. */
+import { isDeepStrictEqual } from 'node:util'
 import type { FastifyInstance } from 'fastify'
 import {
   AUTH_METHODS,
@@ -7,9 +8,11 @@ import {
 } from '../../../../identity/people/upstream-providers/providers.ts'
 import { ENVIRONMENT } from '../../../../shared/domain/journal.ts'
 import { isSafeKeyUrl } from '../../../../shared/token/remote-keys.ts'
+import { type ManagementClient, reachOf, requireWithin } from '../../authentication/authenticate.ts'
 import { ID, LABEL, object, SECRET, text } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
-import type { ManagementDeps } from '../deps.ts'
+import type { ManagementDeps, Reach } from '../deps.ts'
+import { requireOwnName } from '../own-names.ts'
 import { addPutAndPatch, type PutRoute } from '../patch.ts'
 import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
 
@@ -46,6 +49,11 @@ const SHOWN = {
     description:
       'Only active members of one of these may sign in by it, and only their pages offer it. Absent: everybody.',
   },
+  organization: {
+    ...ID,
+    description:
+      'The organization whose own clients manage it; for a bound client, its own. Nobody signs in by it who has a membership, a role or a relationship outside, or manages Portcullis.',
+  },
   creates_accounts: {
     type: 'boolean',
     description:
@@ -77,13 +85,14 @@ const BODY = object(
   },
   ['issuer', 'client_id', 'name'],
 )
-const NAME = /^[a-z0-9][a-z0-9-]{0,62}$/
+/** Before a `~`, the organization of a bound client. */
+const NAME = /^(?:[\w.-]{1,128}~)*[a-z0-9][a-z0-9-]{0,62}$/
 const PROVIDER = object({ id: ID, ...SHOWN }, ['id', 'issuer', 'client_id', 'name'])
 const PATH = '/v1/identity-providers/:id'
 type Body = ProviderDocument & { readonly client_secret?: string }
 
 export function addIdentityProviders(app: FastifyInstance, deps: ManagementDeps): void {
-  const common = { tag: 'Issuers', scope: 'identity-providers:write', organizationScope: 'environment' } as const
+  const common = { tag: 'Issuers', scope: 'identity-providers:write', organizationScope: 'call' } as const
   const route: PutRoute<{ params: 'id'; body: Body; stored: IdentityProvider }> = {
     ...common,
     method: 'PUT',
@@ -94,16 +103,17 @@ export function addIdentityProviders(app: FastifyInstance, deps: ManagementDeps)
     body: BODY,
     answer: PROVIDER,
     locks: () => [ENVIRONMENT],
-    state: ({ at, params }) => providerOf(at, params.id),
-    async handle({ at, params: { id }, body, context }) {
-      const { client_secret: secret = null, ...document } = body
-      requireUsable(id, document)
+    state: ({ at, caller, params }) => providerOf(at, caller, params.id),
+    async handle({ at, caller, params: { id }, body, stored, context }) {
+      const { client_secret: secret = null, ...wanted } = body
+      requireUsable(id, wanted)
+      const document = await ownDocument(at, caller, { id, wanted, stored })
       const existed = await at.identityProviders.put(id, { ...document, secret }, context)
-      return put(existed, (await providerOf(at, id)) ?? {})
+      return put(existed, (await providerOf(at, caller, id)) ?? {})
     },
   }
   addPutAndPatch(app, deps, route, { summary: 'Changes an identity provider.' })
-  addManagementRoute<{ params: 'id' }>(app, deps, {
+  addManagementRoute<{ params: 'id'; stored: IdentityProvider }>(app, deps, {
     ...common,
     method: 'DELETE',
     path: PATH,
@@ -111,9 +121,9 @@ export function addIdentityProviders(app: FastifyInstance, deps: ManagementDeps)
     summary: 'Nobody can sign in by it from now on. The connections of people with it stay stored.',
     answer: null,
     locks: () => [ENVIRONMENT],
-    state: ({ at, params }) => providerOf(at, params.id),
-    async handle({ at, params: { id }, context }) {
-      if (await at.identityProviders.remove(id, context)) return EMPTY
+    state: ({ at, caller, params }) => providerOf(at, caller, params.id),
+    async handle({ at, params: { id }, stored, context }) {
+      if (stored !== null && (await at.identityProviders.remove(id, context))) return EMPTY
       throw missing(id)
     },
   })
@@ -124,9 +134,9 @@ export function addIdentityProviders(app: FastifyInstance, deps: ManagementDeps)
     operation: 'getIdentityProvider',
     summary: 'One identity provider.',
     answer: PROVIDER,
-    state: ({ at, params }) => providerOf(at, params.id),
-    async handle({ at, params: { id } }) {
-      const found = await providerOf(at, id)
+    state: ({ at, caller, params }) => providerOf(at, caller, params.id),
+    async handle({ at, caller, params: { id } }) {
+      const found = await providerOf(at, caller, id)
       if (found === null) throw missing(id)
       return ok(found)
     },
@@ -136,17 +146,59 @@ export function addIdentityProviders(app: FastifyInstance, deps: ManagementDeps)
     method: 'GET',
     path: '/v1/identity-providers',
     operation: 'listIdentityProviders',
-    summary: 'All identity providers.',
+    summary: 'All identity providers; for a bound client, those of the organizations that it manages.',
     answer: object({ items: { type: 'array', items: PROVIDER } }, ['items']),
-    handle: async () => ok({ items: await deps.identityProviders.list() }),
+    handle: async ({ at, caller }) => ok({ items: await providersFor(at, caller) }),
   })
 }
 
-async function providerOf({ identityProviders }: ManagementDeps, id: string): Promise<IdentityProvider | null> {
-  return (await identityProviders.list()).find((one) => one.id === id) ?? null
+/** A bound client sees those of its organization and of those below it. */
+async function providersFor(at: Reach, caller: ManagementClient): Promise<readonly IdentityProvider[]> {
+  const all = await at.identityProviders.list()
+  const seen: IdentityProvider[] = []
+  for (const one of all) if (await isMine(at, caller, one)) seen.push(one)
+  return seen
 }
 
-function requireUsable(id: string, { issuer, organizations, creates_accounts: creates }: ProviderDocument): void {
+async function isMine({ pdp }: Reach, caller: ManagementClient, { organization }: IdentityProvider): Promise<boolean> {
+  if (caller.organizationScope.length === 0) return true
+  const above = organization === undefined ? null : await pdp.ancestors(organization)
+  return caller.organizationScope.every((bound) => above?.includes(bound) === true)
+}
+
+const providerOf = async (at: Reach, caller: ManagementClient, id: string): Promise<IdentityProvider | null> =>
+  (await providersFor(at, caller)).find((one) => one.id === id) ?? null
+
+/**
+ * A bound client manages a provider for its own organizations alone: it gives nobody else's people a way in, and its word is
+ * neither a second factor nor a token. Throws RequestProblem.
+ */
+async function ownDocument(
+  at: Reach,
+  caller: ManagementClient,
+  of: { readonly id: string; readonly wanted: ProviderDocument; readonly stored: IdentityProvider | null },
+): Promise<ProviderDocument> {
+  const { id, wanted, stored } = of
+  const reach = await reachOf(caller, at.pdp)
+  if (reach !== null && !('within' in reach)) return wanted
+  // One of somebody else is not shown, and keeps its name.
+  if (stored === null) {
+    await requireOwnName(at, caller, id)
+    if ((await at.identityProviders.list()).some((one) => one.id === id)) throw denied('the id is taken')
+  }
+  const { organization = reach?.within, organizations } = wanted
+  if (organization === undefined) throw denied('this client is bound to two organizations')
+  for (const one of [organization, ...(organizations ?? [])]) await requireWithin(caller, one, at.pdp)
+  if (wanted.identity_assertions === true) throw denied('identity_assertions are allowed by the operator only')
+  const isKept = stored?.issuer === wanted.issuer && isDeepStrictEqual(stored.trusted_acr, wanted.trusted_acr)
+  if (wanted.trusted_acr !== undefined && !isKept) throw denied('trusted_acr is set by the operator only')
+  return { ...wanted, organization, organizations: organizations ?? [organization] }
+}
+
+const denied = (message: string): RequestProblem => new RequestProblem('permission_denied', message)
+
+function requireUsable(id: string, document: ProviderDocument): void {
+  const { issuer, organization, organizations, creates_accounts: creates, identity_assertions: assertions } = document
   const url = URL.parse(issuer)
   const isIssuer = url !== null && isSafeKeyUrl(issuer) && url.search === '' && url.hash === '' && url.username === ''
   const problems: readonly (readonly [string, boolean, string])[] = [
@@ -157,7 +209,13 @@ function requireUsable(id: string, { issuer, organizations, creates_accounts: cr
       'must be a URL with https, unless its host is a loopback address, without query and fragment',
     ],
     // A new account belongs to no organization, so its person could not sign in.
-    ['/creates_accounts', creates !== true || organizations === undefined, 'cannot be true with organizations'],
+    [
+      '/creates_accounts',
+      creates !== true || (organizations ?? organization) === undefined,
+      'cannot be true with organizations',
+    ],
+    // They are bound to one of its organizations, but not to people who have nothing elsewhere.
+    ['/identity_assertions', assertions !== true || organization === undefined, 'cannot be true with organization'],
   ]
   const issues = problems.flatMap(([place, isRight, message]) => (isRight ? [] : [{ place, message }]))
   if (issues.length === 0) return

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import type { Change } from '../../../../../pdp/shared/domain/change.ts'
+import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
 import { codeOf } from '../../../../support/authenticator.ts'
 import { answerPage } from '../../../../support/sign-in.ts'
 import { createFlow } from '../../flow.ts'
@@ -204,6 +206,24 @@ describe('who may not', () => {
     expect(await signedInAs(again)).toBe(one.account.email)
   })
 
+  test.each<[string, (user: string) => Promise<unknown>]>([
+    ['is a member elsewhere', (user) => join(user, 'beta')],
+    ['may see something elsewhere', (user) => write('beta', { kind: 'tuple', op: 'write', tuple: tupleOf(user) })],
+    ['has a role everywhere', (user) => write(ENVIRONMENT, grantOf(user, { app: null, role: 'auditor' }))],
+    ['manages Portcullis', (user) => write('acme', grantOf(user, { app: 'portcullis', role: 'administrator' }))],
+  ])('is stopped by the provider that an organization manages when the person %s', async (_, gain) => {
+    const one = await connected()
+    await join(one.account.id)
+    await provide({ organizations: ['acme'], organization: 'acme' })
+    const path = '/account/sign-in?organization=acme'
+    await travel(one.them.email, { path, by: [one.by, one.there] })
+    expect(await signedInAs(one.by)).toBe(one.account.email)
+    await gain(one.account.id)
+    const by = newBrowsers()
+    expect((await travel(one.them.email, { path, by })).status).toBe(403)
+    expect(await signedInAs(by[0])).toBeNull()
+  })
+
   test.each([
     ['another domain', {}, 403],
     ['an address that is not verified', { email: 'unverified@good.example', emailVerified: false }, 403],
@@ -246,4 +266,13 @@ describe('who may not', () => {
     expect([sent.status, sent.location]).toEqual([503, ''])
     await here.identity.identityProviders.remove('inside', CONTEXT)
   })
+})
+
+const write = (log: string, change: Change) => here.store.write(log, [change], { context: CONTEXT })
+const tupleOf = (user: string) =>
+  ({ object: `document:of-${user}`, relation: 'viewer', subject: `user:${user}`, expiresAtMs: null }) as const
+const grantOf = (user: string, { app, role }: { readonly app: string | null; readonly role: string }): Change => ({
+  kind: 'role_grant',
+  op: 'write',
+  grant: { id: `of-${user}`, app, role, subject: `user:${user}` },
 })

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { ISSUER } from '../../harness.ts'
 import { openTenantWorld } from '../tenant-world.ts'
 
 const world = openTenantWorld()
@@ -56,12 +57,64 @@ describe('an identity provider', () => {
     expect((await put({ ...corp, client_secret: SECRET }, `/v1/identity-providers/${id}`)).status).toBe(400)
   })
 
-  test('is nothing for tenants, and needs a scope of its own', async () => {
-    expect((await put({ ...corp, client_secret: SECRET }, PATH, world.tenant)).status).toBe(403)
+  test('needs a scope of its own', async () => {
     const reader = await world.served.manager({ client: 'r', scopes: ['identity-providers:read', 'issuers:write'] })
     expect((await put({ ...corp, client_secret: SECRET }, PATH, reader)).status).toBe(403)
     expect((await world.send(reader, 'GET', '/v1/identity-providers')).status).toBe(200)
     const other = await world.served.manager({ client: 'o', scopes: ['issuers:write'] })
     expect((await world.send(other, 'GET', '/v1/identity-providers')).status).toBe(403)
+  })
+})
+
+describe('a client that is bound to an organization', () => {
+  const own = '/v1/identity-providers/acme~corp'
+  const theirs = { ...corp, issuer: 'https://login.acme.example', client_secret: SECRET }
+  const bound = (method: string, path: string, body?: object) => world.send(world.tenant, method, path, body)
+
+  test('manages a provider for its organization and those below, and sees no other', async () => {
+    await put({ ...corp, client_secret: SECRET })
+    const made = await bound('PUT', own, theirs)
+    expect(made).toMatchObject({ status: 201, body: { organization: 'acme', organizations: ['acme'] } })
+    const changed = await bound('PATCH', own, { organizations: ['acme', 'acme-eu'] })
+    expect(changed).toMatchObject({ status: 200, body: { organization: 'acme', organizations: ['acme', 'acme-eu'] } })
+    expect((await bound('GET', '/v1/identity-providers')).body.items).toMatchObject([{ id: 'acme~corp' }])
+    expect((await world.send(world.admin, 'GET', '/v1/identity-providers')).body.items).toHaveLength(2)
+    for (const method of ['GET', 'DELETE']) expect((await bound(method, PATH)).status).toBe(404)
+    expect((await bound('PATCH', PATH, { name: 'Mine' })).status).toBe(404)
+    expect((await bound('PUT', PATH, theirs)).status).toBe(403)
+    expect((await world.send(world.admin, 'GET', PATH)).body.name).toBe('Corp')
+    expect((await bound('DELETE', own)).status).toBe(204)
+    await world.send(world.admin, 'DELETE', PATH)
+  })
+
+  test.each<[string, object, number]>([
+    ['for another organization', { organizations: ['beta'] }, 403],
+    ['for one that does not exist', { organizations: ['nowhere'] }, 403],
+    ['that belongs to another one', { organization: 'beta' }, 403],
+    ['whose word is a second factor', { trusted_acr: ['mfa'] }, 403],
+    ['whose assertions are tokens', { identity_assertions: true }, 403],
+    ['that makes accounts', { creates_accounts: true, organizations: ['acme'] }, 400],
+    ['that is our own issuer', { issuer: 'ISSUER' }, 409],
+  ])('may not have one %s', async (_, more, status) => {
+    const body = JSON.parse(JSON.stringify({ ...theirs, ...more }).replace('ISSUER', ISSUER))
+    expect((await bound('PUT', own, body)).status).toBe(status)
+    expect((await bound('GET', own)).status).toBe(404)
+  })
+
+  test('takes no id outside its namespace, nor one that the operator has in it', async () => {
+    expect((await bound('PUT', '/v1/identity-providers/beta~corp', theirs)).status).toBe(403)
+    await put({ ...corp, client_secret: SECRET }, own)
+    expect((await bound('PUT', own, theirs)).status).toBe(403)
+    await world.send(world.admin, 'DELETE', own)
+  })
+
+  test('keeps what the operator trusts, until it names another issuer', async () => {
+    await bound('PUT', own, theirs)
+    await world.send(world.admin, 'PATCH', own, { trusted_acr: ['mfa'] })
+    expect((await bound('PATCH', own, { name: 'Ours' })).body).toMatchObject({ name: 'Ours', trusted_acr: ['mfa'] })
+    const moved = { issuer: 'https://other.acme.example', client_secret: SECRET }
+    expect((await bound('PATCH', own, moved)).status).toBe(403)
+    expect((await bound('PATCH', own, { ...moved, trusted_acr: null })).status).toBe(200)
+    await bound('DELETE', own)
   })
 })
