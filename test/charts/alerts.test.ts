@@ -83,7 +83,7 @@ function exported(): ReadonlyMap<string, readonly string[]> {
   return found
 }
 /** Set by Prometheus when it scrapes. */
-const SCRAPED = ['instance', 'pod', 'job', 'namespace']
+const SCRAPED = ['instance', 'pod', 'job', 'namespace', 'workload']
 const KEYWORDS = new Set(['by', 'on', 'ignoring', 'group_left', 'and', 'or', 'le'])
 
 /** What an expression asks for and nobody exports. */
