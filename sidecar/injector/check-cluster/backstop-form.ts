@@ -33,7 +33,7 @@ export const SETTINGS: readonly string[] = [
 export const BACKSTOP: readonly BackstopRule[] = [
   {
     name: 'pods',
-    form: '3bc847e1cc64bb5442613c4e32c1c877',
+    form: '69ff85c1494622d6dcfcf905f71f7246',
     resources: [{ group: '', resource: 'pods', operation: 'CREATE' }],
     everywhere: false,
     without: 'nothing refuses Pods without a sidecar while the injector is down',

@@ -169,12 +169,9 @@ function environmentOf(name: string, config: InjectorConfig): readonly JsonObjec
     ...fromSecret('PORTCULLIS_DPOP_NONCE_SECRET', config.dpopNonces),
     ...(config.tracesEndpoint === null ? [] : [{ name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: config.tracesEndpoint }]),
 
-    ...(proxy === null
-      ? []
-      : [
-          { name: 'HTTPS_PROXY', value: proxy.url },
-          { name: 'NO_PROXY', value: proxy.noProxy },
-        ]),
+    ...(proxy === null ? [] : [{ name: 'HTTPS_PROXY', value: proxy.url }]),
+    // The API server leaves an empty value out.
+    ...(proxy === null || proxy.noProxy === '' ? [] : [{ name: 'NO_PROXY', value: proxy.noProxy }]),
   ]
 }
 
