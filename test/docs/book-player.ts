@@ -40,9 +40,10 @@ export type BookPlayer = {
 type Terminal = { readonly command: string; readonly child: ChildProcess; said: string }
 type World = { readonly folder: string; readonly env: NodeJS.ProcessEnv }
 
-export async function openBookPlayer(): Promise<BookPlayer> {
+/** `bin`: where the reader has our commands. */
+export async function openBookPlayer(bin = BIN): Promise<BookPlayer> {
   const folder = mkdtempSync(join(tmpdir(), 'book-'))
-  const { env, replaced } = await surroundings(folder)
+  const { env, replaced } = await surroundings(folder, bin)
   const here = (text: string): string =>
     [...replaced].reduce((found, [shown, real]) => found.replaceAll(shown, real), text)
   const shown = (text: string): string =>
@@ -79,7 +80,7 @@ export async function openBookPlayer(): Promise<BookPlayer> {
       env[name] = value
     },
     prefer(binaries) {
-      env.PATH = `${BIN}:${binaries}:${env.PATH}`
+      env.PATH = `${bin}:${binaries}:${env.PATH}`
     },
     end: terminals.end,
     async play(steps) {
@@ -97,10 +98,13 @@ export async function openBookPlayer(): Promise<BookPlayer> {
 }
 
 /** Free ports in place of those of the books, in settings as in texts. */
-async function surroundings(folder: string): Promise<{ env: NodeJS.ProcessEnv; replaced: Map<string, string> }> {
+async function surroundings(
+  folder: string,
+  bin: string,
+): Promise<{ env: NodeJS.ProcessEnv; replaced: Map<string, string> }> {
   const replaced = new Map<string, string>()
   const env: NodeJS.ProcessEnv = {
-    PATH: `${BIN}:${process.env.PATH}`,
+    PATH: `${bin}:${process.env.PATH}`,
     HOME: folder,
     XDG_CONFIG_HOME: join(folder, '.config'),
   }

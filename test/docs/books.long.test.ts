@@ -1,4 +1,5 @@
 /** The books in docs/ do what they say: each command is run, and prints what is shown. */
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { startForeignProvider } from '../e2e/foreign-issuer.ts'
@@ -52,6 +53,14 @@ test.each([
   ['authzen.md', 'asks in the words of AuthZEN'],
 ])('%s %s', BOOK, (name) => play(name))
 
+const runs = (program: string): boolean => spawnSync(program, ['--version']).status === 0
+test.skipIf(!runs('python3') || !runs('java'))(
+  'clients.md asks in the words of AuthZEN from two languages',
+  BOOK,
+  // With the token of the pages before it.
+  () => play('clients.md'),
+)
+
 test('signals.md creates a stream, polls it, and looks after it', BOOK, async () => {
   const own = await openBookPlayer()
   try {
@@ -93,14 +102,15 @@ describe('operate.md', () => {
   )
 })
 
+/** Commands that are typed and files that are written. */
+const typed = (text: string): readonly string[] =>
+  bookSteps(text).flatMap((step) => {
+    if (step.kind === 'end') return ['Ctrl-C']
+    if (step.kind === 'file') return [step.name]
+    return step.mode === 'fails' ? [] : step.script.trim().split('\n')
+  })
+
 describe('start.md counts', () => {
-  /** Commands that are typed and files that are written. */
-  const typed = (text: string): readonly string[] =>
-    bookSteps(text).flatMap((step) => {
-      if (step.kind === 'end') return ['Ctrl-C']
-      if (step.kind === 'file') return [step.name]
-      return step.mode === 'fails' ? [] : step.script.trim().split('\n')
-    })
   const counted = (journey: string): number =>
     Number(new RegExp(`^\\| ${journey}[^|]* \\| (\\d+)`, 'm').exec(page('start.md'))?.[1])
   const [install = '', own = '', provider = ''] = page('start.md').split(/^## (?:2\.|With your own).*$/m)
@@ -124,6 +134,31 @@ describe('start.md counts', () => {
     const steps = typed(section).filter((line) => /^(Ctrl-C|cp|rm|portcullis-pdp)/.test(line))
     // The first start is not one of them.
     expect(counted('back up and restore')).toBe(steps.length - 1)
+  })
+})
+
+describe('install.md counts', () => {
+  const own = (text: string, title: string): string =>
+    new RegExp(`^## ${title}$[\\s\\S]*?\\n\`\`\`\\n([\\s\\S]*?)\`\`\``, 'm').exec(text)?.[1] ?? ''
+  /** A command may go on in indented lines. */
+  const commands = (block: string): number => block.split('\n').filter((line) => /^\S/.test(line)).length
+  const counted = (way: string): number =>
+    Number(new RegExp(`^\\| \\[${way}\\][^|]* \\| (\\d+)`, 'm').exec(page('install.md'))?.[1])
+  const [, start = ''] = page('start.md').split(/^## (?:2\.|With your own).*$/m)
+  const rest = typed(start).findIndex((line) => line.startsWith('curl')) + 1
+
+  test.each(['npm', 'One file', 'Compose'])('the steps by %s', (way) => {
+    const more = way === 'Compose' ? 0 : rest
+    expect(counted(way.toLowerCase())).toBe(commands(own(page('install.md'), way)) + more)
+  })
+
+  test('the steps by Helm', () => {
+    const [, guide = '', protect = ''] = page('../charts/portcullis/README.md').split(/^## (?:Install|Protect .*)$/m)
+    const [install = '', ...others] = [guide, ...protect.split('Then:')].map(
+      (text) => /```\n([\s\S]*?)```/.exec(text)?.[1] ?? '',
+    )
+    // The route file, a grant and a request.
+    expect(counted('Helm')).toBe(commands(install) + others.map(commands).reduce((a, b) => a + b, 0) + 3)
   })
 })
 

@@ -1,9 +1,11 @@
 /** From nothing to a gated service: what a newcomer does with the programs of a release, wherever they come from. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
+import { openBookPlayer } from '../docs/book-player.ts'
+import { bookSteps } from '../docs/book-steps.ts'
 import { end, outputOf } from '../image/jail.ts'
 import { freePort } from '../support/free-port.ts'
 import { until } from '../support/until.ts'
@@ -104,6 +106,19 @@ async function ready(child: ChildProcess, url: string): Promise<void> {
     if (child.exitCode !== null || child.signalCode !== null) throw new Error(output())
     return (await fetch(url).catch(() => null))?.status === 200
   })
+}
+
+/** Steps 2 to 6 of docs/start.md, as they are written, with the commands of `bin`. Says how many a reader types. */
+export async function walk(bin: string): Promise<string> {
+  const [, section = ''] = readFileSync('docs/start.md', 'utf8').split(/^## (?:2\.|With your own).*$/m)
+  const steps = bookSteps(section)
+  const player = await openBookPlayer(bin)
+  try {
+    await player.play(steps)
+  } finally {
+    await player.close()
+  }
+  return `the ${steps.length} blocks of docs/start.md`
 }
 
 type Ports = { readonly [name in 'http' | 'grpc' | 'upstream']: number }

@@ -26,7 +26,7 @@ import { readArguments } from '../support/programs/arguments.ts'
 import { runs } from '../support/programs/run.ts'
 import { until } from '../support/until.ts'
 import { action, chart, compose, schema, systemd } from './descriptions.ts'
-import { journey, started, succeed } from './journey.ts'
+import { journey, started, succeed, walk } from './journey.ts'
 import {
   at,
   CACHE,
@@ -147,7 +147,7 @@ async function npmPackages(): Promise<string> {
     seen: installed,
   })
   expectSame(statuses, JOURNEY)
-  return `npm install; in process false, true, false; gated ${statuses.join(', ')}`
+  return `npm install; in process false, true, false; gated ${statuses.join(', ')}; ${await walk(join(installed, 'node_modules/.bin'))}`
 }
 
 /** The package's main job: decisions in the process of an application. */
@@ -272,7 +272,7 @@ async function singleFile(): Promise<string> {
     [version, version, version],
   )
   expectSame(readdirSync(join(home, '.cache/portcullis')).length, 1)
-  symlinkSync(file, join(home, 'portcullis-sidecar'))
+  for (const name of ['portcullis-pdp', 'portcullis-sidecar']) symlinkSync('portcullis', join(home, name))
   expectSame((await succeed(started([join(home, 'portcullis-sidecar')], home)(['--version'], env))).trim(), version)
   const statuses = await journey({
     pdp: started([file, 'pdp'], home),
@@ -283,7 +283,7 @@ async function singleFile(): Promise<string> {
     seen: home,
   })
   expectSame(statuses, JOURNEY)
-  return `gated ${statuses.join(', ')}; a cut file and one for another machine are refused`
+  return `gated ${statuses.join(', ')}; ${await walk(home)}; a cut file and one for another machine are refused`
 }
 
 if (!built) {

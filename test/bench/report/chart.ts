@@ -1,6 +1,13 @@
 /** Charts as SVG: bars for what is compared, lines for what grows. Readable in light and dark, with a text for readers of neither. */
 
-export type Bar = { readonly name: string; readonly value: number; readonly shown: string; readonly ours: boolean }
+/** `isDrawn` false: words alone. */
+export type Bar = {
+  readonly name: string
+  readonly value: number
+  readonly shown: string
+  readonly ours: boolean
+  readonly isDrawn?: boolean
+}
 export type Line = { readonly name: string; readonly points: readonly (readonly [x: number, y: number])[] }
 export type Titled = { readonly title: string; readonly description: string }
 
@@ -27,27 +34,20 @@ const STYLE = `
       .f0 { fill: #78a9ff } .f1 { fill: #f0a35e } .f2 { fill: #56d364 }
     }`
 
-/** Longest first is the caller's choice; all start at 0 unless `logarithmic`, which begins a decade below the least. */
-export function barChart(
-  bars: readonly Bar[],
-  { title, description, ...how }: Titled & { logarithmic?: boolean },
-): string {
-  const values = bars.map(({ value }) => value)
-  const [most, least] = [Math.max(...values), Math.min(...values.filter((value) => value > 0))]
-  const share = (value: number): number => {
-    if (how.logarithmic !== true) return value / most
-    const from = Math.floor(Math.log10(least)) - 1
-    return value <= 0 ? 0 : (Math.log10(value) - from) / (Math.log10(most) - from)
-  }
-  const [left, room] = [300, WIDTH - 300 - 150]
-  const rows = bars.map(({ name, value, shown, ours }, at) => {
-    const y = 72 + at * 30
-    const width = Math.max(2, share(value) * room).toFixed(1)
+/** Longest first is the caller's choice; all start at 0, and none is shortened. */
+export function barChart(bars: readonly Bar[], { note, ...titled }: Titled & { readonly note: string }): string {
+  const drawn = bars.filter(({ isDrawn = true }) => isDrawn)
+  const most = Math.max(...drawn.map(({ value }) => value))
+  const [left, room] = [300, WIDTH - 300 - 170]
+  const rows = bars.map(({ name, value, shown, ours, isDrawn = true }, at) => {
+    const y = 76 + at * 30
+    const width = isDrawn ? Math.max(2, (value / most) * room).toFixed(1) : '0'
     return `  <text class="name" x="${left - 12}" y="${y + 16}" text-anchor="end">${escaped(name)}</text>
   <rect class="${ours ? 'ours' : 'bar'}" x="${left}" y="${y}" width="${width}" height="20" rx="3"/>
-  <text class="note" x="${(left + Number(width) + 8).toFixed(1)}" y="${y + 15}">${escaped(shown)}</text>`
+  <text class="note" x="${(left + Number(width) + 8).toFixed(1)}" y="${y + 15}">${escaped(isDrawn ? shown : `${shown}: longer than this picture`)}</text>`
   })
-  return svg({ title, description }, 72 + bars.length * 30 + 14, rows.join('\n'))
+  const below = `  <text class="note" x="24" y="60">${escaped(note)}</text>`
+  return svg(titled, 76 + bars.length * 30 + 14, [below, ...rows].join('\n'))
 }
 
 /** Both axes logarithmic, since what grows does so by tens. */

@@ -27,14 +27,25 @@ describe('figures', () => {
 })
 
 describe('charts', () => {
+  const NOTED = { ...TITLED, note: '' }
   test('escape what they name, and say in words what they show', () => {
-    const svg = barChart([{ name: '<x>', value: 2, shown: '2 & more', ours: true }], TITLED)
+    const svg = barChart([{ name: '<x>', value: 2, shown: '2 & more', ours: true }], NOTED)
     expect(svg).toContain('<desc id="description">one &#60;two&#62;</desc>')
     expect(svg).not.toMatch(/<x>|& /)
   })
-  test('a bar of 0 on a logarithmic scale is still drawn', () => {
-    const bars = [1_000, 0].map((value) => ({ name: `${value}`, value, shown: '', ours: false }))
-    expect(barChart(bars, { ...TITLED, logarithmic: true })).toContain('width="2.0"')
+  test('bars are as long as what they stand for, from 0 on', () => {
+    const bars = [1_000, 250, 0].map((value) => ({ name: `${value}`, value, shown: '', ours: false }))
+    const widths = [...barChart(bars, NOTED).matchAll(/<rect class="bar".* width="([\d.]+)"/g)].map(([, width]) =>
+      Number(width),
+    )
+    expect(widths).toEqual([290, 72.5, 2])
+  })
+  test('what has no bar does not shorten those of the others', () => {
+    const bars = [9_000, 1_000].map((value) => ({ name: '', value, shown: '', ours: false, isDrawn: value < 5_000 }))
+    const widths = [...barChart(bars, NOTED).matchAll(/<rect class="bar".* width="([\d.]+)"/g)].map(([, width]) =>
+      Number(width),
+    )
+    expect(widths).toEqual([0, 290])
   })
   test('a line leaves out what a logarithmic scale cannot show', () => {
     const lines = [{ name: 'heap', points: [[1_000, 0] as const, [10_000, 5] as const, [100_000, 50] as const] }]

@@ -1,6 +1,6 @@
 /** The pictures of the suite: one of bars for each group that has something to compare with. */
 import { type Bar, barChart } from '../report/chart.ts'
-import { short, spreadOf } from '../report/figures.ts'
+import { ratios, short, spreadOf } from '../report/figures.ts'
 import type { Group, Part } from './rows.ts'
 
 const NAMES: { readonly [part: string]: readonly string[] } = {
@@ -22,18 +22,27 @@ const wordsOf = (group: Group): string =>
     .map(({ name, shown }) => `${name}: ${shown}`)
     .join('; ')}.`
 
-const barsOf = ({ rows }: Group): Bar[] =>
-  rows
+/** More than so many times the reference gets words and no bar: the bars of all others would be too short to compare. */
+const TIMES_MAX = 10
+
+const barsOf = ({ rows, reference }: Group): Bar[] => {
+  const against = rows.find(({ name }) => name === reference)?.perSecond ?? []
+  return rows
     .map(({ name, ours, perSecond }) => {
       const { median } = spreadOf(perSecond)
-      return { name, ours, value: median, shown: short(median) }
+      const times = ratios(perSecond, against).median
+      const beside =
+        name === reference || against.length === 0
+          ? ''
+          : ` (${times < 0.1 ? `1/${short(1 / times)}` : `${short(times)}×`})`
+      return { name, ours, value: median, shown: `${short(median)}${beside}`, isDrawn: !(times > TIMES_MAX) }
     })
     .sort((a, b) => b.value - a.value)
-
-function chart(part: string, group: Group): string {
-  const bars = barsOf(group)
-  const values = bars.map(({ value }) => value)
-  const logarithmic = Math.max(...values) > 50 * Math.min(...values)
-  const title = `${part}: ${group.unit} per second${logarithmic ? ', logarithmic' : ''}`
-  return barChart(bars, { title, description: wordsOf(group), logarithmic })
 }
+
+const chart = (part: string, group: Group): string =>
+  barChart(barsOf(group), {
+    title: `${part}: ${group.unit} per second`,
+    description: wordsOf(group),
+    note: `in brackets: times ${group.reference}`,
+  })
