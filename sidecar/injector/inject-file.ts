@@ -50,7 +50,10 @@ const hasContainers = (value: Json | undefined, depth = 0): boolean =>
   (Array.isArray(value)
     ? value.some((item) => hasContainers(item, depth + 1))
     : isObject(value) &&
-      (Array.isArray(value.containers) || Object.values(value).some((item) => hasContainers(item, depth + 1))))
+      (Array.isArray(value.containers) ||
+        Array.isArray(value.steps) ||
+        (isObject(value.container) && typeof value.container.image === 'string') ||
+        Object.values(value).some((item) => hasContainers(item, depth + 1))))
 
 function parseObjects(text: string): readonly JsonObject[] {
   const documents = parseAllDocuments(text)

@@ -32,7 +32,7 @@ portcullis.dev/part: {{ .part }}
 
 {{/* Call with (dict "root" $ "image" .Values.pdp.image). */}}
 {{- define "portcullis.repository" -}}
-{{- with .image.registry }}{{ . }}/{{ end }}{{ .image.repository }}
+{{- with .image.registry | default (.root.Values.global).imageRegistry }}{{ . }}/{{ end }}{{ .image.repository }}
 {{- end -}}
 
 {{- define "portcullis.image" -}}
@@ -54,9 +54,25 @@ portcullis.dev/part: {{ .part }}
 {{- printf "%s-test" (include "portcullis.fullname" .) -}}
 {{- end -}}
 
+{{/* Call with the values of a part, or with none. Nobody can take away what Pod Security restricted demands. */}}
 {{- define "portcullis.podSecurityContext" -}}
-runAsNonRoot: true
-seccompProfile: {type: RuntimeDefault}
+{{- toYaml (merge (dict "runAsNonRoot" true "seccompProfile" (dict "type" "RuntimeDefault")) (.podSecurityContext | default dict)) -}}
+{{- end -}}
+
+{{/* Call with the values of a part. */}}
+{{- define "portcullis.disruptions" -}}
+{{- if kindIs "invalid" .podDisruptionBudget.minAvailable -}}
+maxUnavailable: {{ .podDisruptionBudget.maxUnavailable }}
+{{- else -}}
+minAvailable: {{ .podDisruptionBudget.minAvailable }}
+{{- end -}}
+{{- end -}}
+
+{{/* Call with the values of a part. */}}
+{{- define "portcullis.deploymentAnnotations" -}}
+{{- with .deploymentAnnotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{- define "portcullis.securityContext" -}}
@@ -95,6 +111,9 @@ spec:
       resource:
         name: cpu
         target: {type: Utilization, averageUtilization: {{ .values.autoscaling.cpuPercent }}}
+  {{- with .values.autoscaling.behavior }}
+  behavior: {{- toYaml . | nindent 4 }}
+  {{- end }}
 {{- end -}}
 
 {{/* IP families of a Service. */}}

@@ -42,16 +42,32 @@ function checkService(
     const target = port.targetPort ?? port.port ?? null
     return { port, target, past: chosen.flatMap((pod) => leadPast(target, pod)) }
   })
-  const findings = checked.flatMap(({ port, target, past: [first] }) => {
-    if (first === undefined) return []
-    const hasSidecar = first.pod.sidecars.length > 0
-    const why = hasSidecar
-      ? 'which is not its sidecar; set targetPort to the name of the protected port'
-      : 'which has no sidecar'
-    const message = `port ${port.port} goes to ${target} of Pod ${first.pod.name}, ${why}`
-    return [finding('service_bypass', service, 'Service', message)]
-  })
+  const findings = [
+    ...checkHeadless(service, chosen),
+    ...checked.flatMap(({ port, target, past: [first] }) => {
+      if (first === undefined) return []
+      const hasSidecar = first.pod.sidecars.length > 0
+      const why = hasSidecar
+        ? 'which is not its sidecar; set targetPort to the name of the protected port'
+        : 'which has no sidecar'
+      const message = `port ${port.port} goes to ${target} of Pod ${first.pod.name}, ${why}`
+      return [finding('service_bypass', service, 'Service', message)]
+    }),
+  ]
   return { findings, past: checked.flatMap(({ past }) => past) }
+}
+
+/** Without an address of its own, its name leads to Pods, and clients dial its port there, whatever its target is. */
+function checkHeadless(service: Named, pods: readonly WatchedPod[]): readonly Finding[] {
+  const spec = objectAt(service.raw.spec, 'spec')
+  if (spec.clusterIP !== 'None') return []
+  const guarded = pods.find(({ sidecars }) => sidecars.length > 0)
+  const past = listAt(spec.ports, 'spec.ports')
+    .map((item) => objectAt(item, 'spec.ports').port ?? null)
+    .find((port) => typeof port === 'number' && guarded?.open.has(port) === false)
+  if (guarded === undefined || past === undefined) return []
+  const message = `has no address of its own, so clients dial port ${past} of Pod ${guarded.name} itself, which is not its sidecar's; set its port to 15080`
+  return [finding('service_headless', service, 'Service', message)]
 }
 
 function leadPast(target: Json, pod: WatchedPod): readonly Past[] {

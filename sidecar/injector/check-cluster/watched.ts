@@ -8,6 +8,7 @@ import { openNumbers } from '../pod/unprotected-ports.ts'
 
 export type FindingCode =
   | 'service_bypass'
+  | 'service_headless'
   | 'pod_unprotected'
   | 'pod_reachable'
   | 'policy_missing'

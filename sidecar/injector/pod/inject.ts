@@ -19,7 +19,14 @@ import { append, placeSidecars } from './place-sidecars.ts'
 import { type Container, type Pod, type Port, parsePod } from './pod.ts'
 import { findStrangers, isPresent } from './reserved-names.ts'
 import { beyondBounds, RESOURCES, resourcesFor } from './resources.ts'
-import { buildSidecars, buildVolumes, describeSidecars, RESERVED, type Sidecar } from './sidecar-container.ts'
+import {
+  buildSidecars,
+  buildVolumes,
+  describeSidecars,
+  RESERVED,
+  type Sidecar,
+  WITHDRAW_SECONDS,
+} from './sidecar-container.ts'
 import { takeOver } from './take-over.ts'
 import { openNumbers } from './unprotected-ports.ts'
 
@@ -60,6 +67,11 @@ function decide(pod: Pod, { config, mode }: { config: InjectorConfig; mode: Mode
     if (issue !== null) return deny('wish_refused', `annotation ${PREFIX}${name} ${issue}`)
   }
   const resources = resourcesFor(pod.hasResources ? null : config.resources, wishes.resources)
+  if (pod.isWindows)
+    return deny(
+      'windows_unsupported',
+      'the sidecar is a Linux program, so the Pod must not be one for Windows; remove the annotations',
+    )
   if (!config.nativeSidecars && pod.restartPolicy !== 'Always')
     return deny(
       'job_unsupported',
@@ -85,7 +97,7 @@ function withoutSidecar(pod: Pod, wishes: Wishes, mode: Mode): Injection {
   if (stranger !== undefined)
     return deny(
       'name_taken',
-      `container ${stranger.name} has a reserved name; rename it: only injected sidecars have names that begin with ${RESERVED}`,
+      `container ${stranger.name} has a reserved name; rename it: only injected sidecars have names that begin with ${RESERVED}. A copy by kubectl debug --copy-to needs --keep-annotations`,
     )
   const forged = [...pod.labels.keys()].find((name) => name === LABEL_INJECTED || name.startsWith(LABEL_OPEN))
   if (forged !== undefined) return deny('label_forged', `only the injector may set label ${forged}; remove it`)
@@ -129,6 +141,10 @@ function withSidecars(pod: Pod, plan: Plan): Injection | Denial {
   const warnings = pod.sharesProcesses
     ? ['shareProcessNamespace or hostPID lets the other containers of this Pod reach into the sidecar']
     : []
+  if (pod.graceSeconds < GRACE_SECONDS_MIN)
+    warnings.push(
+      `terminationGracePeriodSeconds is ${pod.graceSeconds}: requests are cut off, because the sidecar still accepts some for ${WITHDRAW_SECONDS} seconds when its Pod ends; set ${GRACE_SECONDS_MIN} or more`,
+    )
   const open = openPorts({ containers: apps }, wishes.unprotected, sidecars)
   if (open.length > 0 && mode === 'required') return deny('port_unprotected', describeOpenPorts(open))
   if (open.length > 0) warnings.push(describeOpenPorts(open))
@@ -180,6 +196,9 @@ function mark(pod: Pod, kind: 'annotations' | 'labels', entries: [string, string
   if (pod.missing.has(kind)) return [{ op: 'add', path: pointer('metadata', kind), value: Object.fromEntries(entries) }]
   return entries.map(([name, value]) => ({ op: 'add', path: pointer('metadata', kind, name), value }))
 }
+
+/** The time to withdraw, and as much for the last requests. */
+const GRACE_SECONDS_MIN = 2 * WITHDRAW_SECONDS
 
 /** The most ports that one message names: a Pod may declare thousands. */
 const NAMED_COUNT_MAX = 8

@@ -24,6 +24,7 @@ export const DENIALS = [
   'port_unfit',
   'port_covered',
   'job_unsupported',
+  'windows_unsupported',
 ] as const
 export type DenialCode = (typeof DENIALS)[number]
 export type SkipCode = 'opted_out' | 'not_asked' | 'serves_nothing'

@@ -34,6 +34,8 @@ export type Pod = {
   /** Names of Secrets. */
   readonly imagePullSecrets: readonly string[]
   readonly restartPolicy: string
+  readonly isWindows: boolean
+  readonly graceSeconds: number
   /** The Pod as a whole has requests or limits, which its containers share. */
   readonly hasResources: boolean
   /** Parents that an `add` needs and that are not there. */
@@ -69,6 +71,8 @@ export function parsePod(document: JsonObject): Pod {
     imagePullSecrets: listAt(spec.imagePullSecrets, 'spec.imagePullSecrets').map((item, index) =>
       nameAt(item, `spec.imagePullSecrets[${index}]`),
     ),
+    isWindows: isWindows(spec),
+    graceSeconds: numberAt(spec.terminationGracePeriodSeconds, 'spec.terminationGracePeriodSeconds') ?? GRACE_SECONDS,
     restartPolicy: textAt(spec.restartPolicy, 'spec.restartPolicy') ?? 'Always',
     hasResources: Object.keys(objectAt(spec.resources, 'spec.resources')).length > 0,
     missing: new Set([
@@ -76,6 +80,14 @@ export function parsePod(document: JsonObject): Pod {
       ...(['volumes', 'imagePullSecrets', ...LISTS] as const).filter((name) => absent(spec[name])),
     ]),
   }
+}
+
+/** As Kubernetes has it. */
+const GRACE_SECONDS = 30
+
+function isWindows(spec: JsonObject): boolean {
+  const chosen = textsAt(spec.nodeSelector, 'spec.nodeSelector').get('kubernetes.io/os')
+  return [objectAt(spec.os, 'spec.os').name, chosen].includes('windows')
 }
 
 function parseContainer(item: Json, { list, index }: { list: ContainerList; index: number }): Container {

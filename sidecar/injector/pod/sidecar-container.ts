@@ -24,7 +24,7 @@ export const OPEN_FLAG = '--open='
 /** Folder of the control sockets, through which `preStop` tells a sidecar that its Pod ends; no other container mounts it. */
 const CONTROL_PATH = '/run/portcullis'
 /** How long the sidecar still accepts connections after the Pod begins to end, until endpoints no longer list the Pod. */
-const WITHDRAW_SECONDS = 5
+export const WITHDRAW_SECONDS = 5
 /** Folder of the token that authenticates the sidecar to the PDP: `token_file` of a route file names `token` in it. */
 export const TOKEN_PATH = '/var/run/secrets/portcullis'
 // The PDP accepts no other audience, and the API server does not accept this one.

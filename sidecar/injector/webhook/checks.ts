@@ -1,7 +1,7 @@
 /** Reviews that change nothing: workloads whose Pods the injector would refuse or warn about, and ConfigMaps with route files. */
 import type { InjectorConfig } from '../pod/config.ts'
 import { inject } from '../pod/inject.ts'
-import { MODES, type Mode } from '../pod/injection.ts'
+import { type Injection, MODES, type Mode } from '../pod/injection.ts'
 import { isObject, type JsonObject, objectAt, ShapeError, textsAt } from '../pod/json.ts'
 import { templatePath } from '../pod/templates.ts'
 import { STATUS_DENIED } from './status.ts'
@@ -57,13 +57,23 @@ export function checkWorkload(workload: JsonObject, mode: Mode, config: Injector
     if (path === undefined) return NOTHING
     const template = path.reduce((parent, part) => objectAt(parent[part], part), workload)
     const injection = inject(template, { config, mode })
-    if (injection.verdict !== 'deny') return { errors: [], warnings: injection.warnings }
+    if (injection.verdict !== 'deny')
+      return { errors: [], warnings: [...injection.warnings, ...headless(workload, injection)] }
     return { errors: [], warnings: [`its Pods will be refused: ${injection.message} (${injection.code})`] }
   } catch (err) {
     // The API server says itself what is wrong with it.
     if (err instanceof ShapeError) return NOTHING
     throw err
   }
+}
+
+/** The names of its Pods lead to their addresses, where clients choose the port. */
+function headless({ kind, spec }: JsonObject, { verdict }: Injection): readonly string[] {
+  const name = isObject(spec) && kind === 'StatefulSet' ? spec.serviceName : null
+  if (verdict !== 'inject' || typeof name !== 'string' || name === '') return []
+  return [
+    `clients that use the names of its Pods (Service ${name}) dial the app's port past the sidecar, or wait in vain where a network policy closes it: give them the port 15080`,
+  ]
 }
 
 const NOTHING: RouteFileReport = { errors: [], warnings: [] }

@@ -77,6 +77,15 @@ describe('a Service', () => {
   })
 })
 
+test.each([
+  [{ port: 80, targetPort: 'http' }, ['service_headless']],
+  [{ port: 8080, targetPort: 'http' }, ['service_headless']],
+  [{ port: 15_080, targetPort: 'http' }, []],
+])('a headless Service with %j is found: %j', (port, found) => {
+  const object = named('Service', 's', { spec: { clusterIP: 'None', selector: { app: 'invoices' }, ports: [port] } })
+  expect(codes(...CLOSED, object)).toEqual(found)
+})
+
 describe('a Service beside Pods without a sidecar', () => {
   const bare = applyPatch(protectedPod({ annotations: {} }), [{ op: 'replace', path: '/metadata/name', value: 'bare' }])
   const byName = service('s', { port: 80, targetPort: 'http' })

@@ -51,6 +51,24 @@ describe('paths to scrape', () => {
   })
 })
 
+test.each([
+  [2, [expect.stringMatching(/^terminationGracePeriodSeconds is 2: requests are cut off/)]],
+  [9, [expect.anything()]],
+  [10, []],
+  [null, []],
+])('a grace of %j seconds has its warning: %j', (grace, warnings) => {
+  const pod = podWith({ spec: grace === null ? {} : { terminationGracePeriodSeconds: grace } })
+  expect(judge(pod)).toMatchObject({ verdict: 'inject', warnings })
+})
+
+test('a copy of a Pod without its annotations is told how to copy it', () => {
+  const { metadata, ...copy } = injected(podWith({}))
+  expect(judge({ ...copy, metadata: { name: 'copy' } })).toMatchObject({
+    message: expect.stringMatching(/--keep-annotations$/),
+  })
+  expect(metadata).toBeDefined()
+})
+
 describe('resources of a sidecar', () => {
   test.each<[string, JsonObject, JsonObject, unknown]>([
     ['the operator’s', {}, {}, CONFIG.resources],

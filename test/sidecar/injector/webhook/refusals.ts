@@ -31,6 +31,8 @@ export const REFUSED: readonly (readonly [string, DenialCode, JsonObject, Mode?]
   ['three amounts', 'wish_invalid', says({ 'portcullis.dev/cpu': '1,2,3' })],
   ['more CPU than the operator allows', 'wish_refused', says({ 'portcullis.dev/cpu': '100m,4' })],
   ['less memory than the operator allows', 'wish_refused', says({ 'portcullis.dev/memory': '8Mi' })],
+  ['a Pod for Windows', 'windows_unsupported', { spec: { os: { name: 'windows' } } }],
+  ['nodes with Windows', 'windows_unsupported', { spec: { nodeSelector: { 'kubernetes.io/os': 'windows' } } }],
   ['an unknown label of ours', 'wish_invalid', { labels: { 'portcullis.dev/injekt': 'disabled' } }],
   ['an inject label that is neither', 'wish_invalid', { labels: { 'portcullis.dev/inject': 'off' } }],
   [

@@ -264,6 +264,14 @@ describe('a check', () => {
       expect(await asked('/workloads/required', odd)).toEqual({ uid: 'u1', allowed: true })
   })
 
+  test('of a StatefulSet says where the names of its Pods lead', async () => {
+    const set = { ...workload(ASKING), kind: 'StatefulSet', spec: { serviceName: 'db', template: podWith({}) } }
+    expect(await asked('/workloads/enabled', set)).toMatchObject({
+      allowed: true,
+      warnings: [expect.stringMatching(/Service db\) dial the app's port past the sidecar/)],
+    })
+  })
+
   test.each<[string, Json, boolean, RegExp | null]>([
     ['a good file', { 'http.yaml': GOOD }, true, null],
     [
