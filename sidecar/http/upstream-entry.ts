@@ -16,6 +16,8 @@ export type UpstreamEntry = PeerFiles & {
   readonly serverName: string | null
   /** The Host field that it gets; null: the client's. */
   readonly host: string | null
+  /** The beginning of paths that it does not get, such as `/auth`; null: it gets whole paths. */
+  readonly stripPath: string | null
   /** Uses HTTP/2, which gRPC services need. */
   readonly http2: boolean
   /** No upstream connection carries requests of two clients. */
@@ -27,6 +29,9 @@ export type UpstreamEntry = PeerFiles & {
 export const upstreamsOf = (
   routes: readonly { readonly upstream: UpstreamEntry | null }[],
 ): ReadonlySet<UpstreamEntry> => new Set(routes.map(({ upstream }) => upstream).filter((upstream) => upstream !== null))
+
+/** How many segments of the path the service does not get. */
+export const strippedCount = (stripPath: string | null): number => (stripPath?.split('/').length ?? 1) - 1
 
 /** The service, whatever the way to it. */
 export const serviceOf = ({ origin, socketPath, host }: UpstreamEntry): string =>

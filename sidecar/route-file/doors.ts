@@ -105,7 +105,10 @@ function unheldRoutes({ profile, body }: DoorEntry, routes: readonly Route[]): s
   const elsewhere = routes.flatMap(({ id, upstream }) =>
     upstream === null ? [] : [`the route ${id} has upstream, but the gateway chooses the service`],
   )
-  return [...new Set(elsewhere), ...sockets, ...cookies, ...filters, ...bodies].map(
+  const stripped = routes.some(({ upstream, stripPath }) => upstream === null && stripPath !== null)
+    ? ['upstream has strip_path, but the gateway sends paths to the service as they came']
+    : []
+  return [...new Set(elsewhere), ...stripped, ...sockets, ...cookies, ...filters, ...bodies].map(
     (reason) => `${reason}. Serve the route by a sidecar in front of the service`,
   )
 }

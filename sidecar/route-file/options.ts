@@ -11,7 +11,7 @@ import { TIME } from './limits.ts'
 import { readCors } from './words/cors.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
-export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'origins' | 'cors'> & {
+export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'origins' | 'cors' | 'stripPath'> & {
   /** Names of issuers and audiences of the file; null: they have mistakes. */
   readonly known: { readonly issuers: readonly string[] | null; readonly audiences: readonly string[] | null }
   /** Null: the file has none. */
@@ -34,12 +34,14 @@ export const plainOptions = ({
   shadow,
   origins,
   cors,
+  stripPath,
   keepsToken = false,
 }: PlainDefaults): RouteOptions => ({
   forwardToken: forwardToken || (shadow && keepsToken),
   shadow,
   origins,
   cors,
+  stripPath,
   encodedSlash: false,
   semicolon: false,
   query: false,
@@ -71,6 +73,10 @@ export function shadowRouteOf(routes: readonly Route[], defaults: PlainDefaults)
 
 const enforces = ({ check, shadow }: Pick<Route, 'check' | 'shadow'>): boolean => check !== null && !shadow
 
+/** The service would get another path than the one that the route is about. */
+export const strippedIssue = (what: string, stripPath: string | null): string =>
+  `${what} does not begin with ${stripPath}, which strip_path of its service removes`
+
 /** Reports errors to the reader. */
 export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, defaults: OptionDefaults): RouteOptions {
   const kept = (name: 'encoded_slash' | 'semicolon' | 'query'): boolean => {
@@ -87,6 +93,7 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
   if (nodes.origins !== null && nodes.upgrade === null && tokenFrom?.cookie == null)
     reader.report(nodes.origins, 'origins needs upgrade, or token_from with a cookie')
   const shadow = nodes.mode === null ? defaults.shadow : readMode(reader, nodes.mode)
+  const upstream = nodes.upstream === null ? null : defaults.readUpstream(nodes.upstream)
   return {
     encodedSlash: kept('encoded_slash'),
     semicolon: kept('semicolon'),
@@ -103,7 +110,8 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
     stepUp: nodes.step_up === null ? null : readStepUp(reader, nodes.step_up),
     issuers: readKnown(reader, nodes.issuers, { what: 'issuers', known: defaults.known.issuers }),
     audience: readKnown(reader, nodes.audience, { what: 'audience', known: defaults.known.audiences }),
-    upstream: nodes.upstream === null ? null : defaults.readUpstream(nodes.upstream),
+    upstream,
+    stripPath: upstream === null ? defaults.stripPath : upstream.stripPath,
     upstreamHeadersMs:
       nodes.upstream_headers_ms === null ? null : reader.count(nodes.upstream_headers_ms, 'upstream_headers_ms', TIME),
     signIn: nodes.sign_in === null || reader.boolean(nodes.sign_in, 'sign_in') !== false,

@@ -119,7 +119,9 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const limits = readLimits(reader, members.limits)
   const listed = reader.list(members.hosts, 'hosts', readHost)
   const cors = readCors(reader, members.cors)
-  const defaults = { cors, origins: originsOf(publicUrl ?? resource), ...readDefaults(reader, members) }
+  const stripPath = upstream?.stripPath ?? null
+  const origins = originsOf(publicUrl ?? resource)
+  const defaults = { cors, origins, stripPath, ...readDefaults(reader, members) }
   const known = knownTokens(issuers, resources)
   const reading = { headers, context: members.context, known, readUpstream: createUpstreamReader(reader, upstream) }
   const routes = parseRoutes(reader, members.routes, { ...defaults, ...reading })
@@ -155,7 +157,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
     ...logging,
     ...proxies,
     hosts,
-    ...readOpened(reader, members),
+    ...readOpened(reader, members, upstream.stripPath),
     cors,
     headers,
     assertion,
@@ -247,9 +249,10 @@ function readHost(reader: YamlReader, node: Node | null): string | null {
 const readOpened = (
   reader: YamlReader,
   { probe_paths, open_paths, doors }: { readonly [name in 'probe_paths' | 'open_paths' | 'doors']: Node | null },
+  stripPath: string | null,
 ): Pick<RouteFile, 'probePaths' | 'openPaths'> => ({
   probePaths: reader.list(probe_paths, 'probe_paths', readProbePath) ?? [],
-  openPaths: readOpenPaths(reader, open_paths, doors),
+  openPaths: readOpenPaths(reader, open_paths, { doors, stripPath }),
 })
 
 function readProbePath(reader: YamlReader, node: Node | null): string | null {

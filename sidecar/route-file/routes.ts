@@ -8,14 +8,14 @@ import type { AnswerRule } from '../routes/answer-rule.ts'
 import { admitsGuests, asksPermission, type Check, leavesOf, usesBody } from '../routes/checks.ts'
 import type { ContextEntry, RouteContext } from '../routes/context.ts'
 import { ANYBODY } from '../routes/mcp-rules.ts'
-import { parameterNames, parsePattern } from '../routes/patterns.ts'
+import { beginsWith, parameterNames, parsePattern } from '../routes/patterns.ts'
 import { isSameRoute, type Route, type RouteOptions } from '../routes/route.ts'
 import { describeSource, parseSource, type Source } from '../routes/template.ts'
 import { parseCheck } from './check.ts'
 import { parseContext } from './context.ts'
 import { ROUTE, ROUTES_MAX } from './format.ts'
 import { readMcpRoute } from './mcp.ts'
-import { type OptionDefaults, plainOptions, readRouteOptions } from './options.ts'
+import { type OptionDefaults, plainOptions, readRouteOptions, strippedIssue } from './options.ts'
 import { readAnswerRule } from './words/answer.ts'
 import type { Entry, YamlReader } from './words/yaml-reader.ts'
 
@@ -56,6 +56,8 @@ export function parseRoutes(reader: YamlReader, node: Node | null, defaults: Rou
   const routes: { route: Route; node: Node | null }[] = []
   for (const entry of entries.slice(0, ROUTES_MAX)) {
     const one = parseRoute(reader, entry, { ...defaults, rules, shared })
+    if (one !== null && !beginsWith(one.pattern, one.stripPath))
+      reader.report(entry.keyNode, strippedIssue(one.id, one.stripPath))
     // The methods of the transport: a message, a stream of the server's own, the end of a session.
     const methods = one === null ? [] : one.mcp === null ? [one.method] : MCP_METHODS
     for (const method of methods) if (one !== null) routes.push({ route: { ...one, method }, node: entry.keyNode })

@@ -35,7 +35,7 @@ export function refuseFetchedPath(
     // URLs of other servers are the service's to judge.
     const named = decodeQuery(value).trim()
     if (/^[a-z][a-z0-9+.-]*:\/\//i.test(named)) continue
-    const path = parseTarget(named.startsWith('/') ? named : `/${named}`)
+    const path = parseTarget(`${route.stripPath ?? ''}${named.startsWith('/') ? named : `/${named}`}`)
     const match = find(path)
     const isUnclear = path.encodedSlash || path.semicolon
     if (match.kind === 'route' && isOpenTo(route, match.route) && !isUnclear) {

@@ -4,6 +4,7 @@
  */
 import { PAGE_FUNCTION_KEYS, PAGE_FUNCTION_STARTS, PAGE_FUNCTIONS } from '../frameworks/page-frameworks.ts'
 import { foldText } from '../http/folding.ts'
+import { strippedCount } from '../http/upstream-entry.ts'
 import { RequestError } from '../request/errors.ts'
 import type { RequestTarget } from '../request/target.ts'
 import { decodeAgain } from './query.ts'
@@ -25,11 +26,17 @@ export function refuseFunction(
 ): void {
   const { path, query, segments } = target
   if (MAY_NAME_ENDPOINT.test(path)) {
-    const names = segments.flatMap((text) => foldText(text).split('/')).map((text) => text.split(';', 1)[0] ?? '')
+    const count = strippedCount(route.stripPath)
+    const sent = segments.slice(count)
+    const names = sent.flatMap((text) => foldText(text).split('/')).map((text) => text.split(';', 1)[0] ?? '')
     const { base, last } = endpointIn(names)
-    const isNamed = names.length === segments.length && route.pattern.segments[last]?.kind === 'literal'
+    const isNamed = names.length === sent.length && route.pattern.segments[count + last]?.kind === 'literal'
     if (last >= 0 && !isNamed)
-      refuse('This path may run functions of any page', 'add a route that names it', findGuarded(base))
+      refuse(
+        'This path may run functions of any page',
+        'add a route that names it',
+        findGuarded([...segments.slice(0, count).map(foldText), ...base]),
+      )
   }
   if (method === 'POST' && query !== null && !route.query && MAY_HAVE_KEY.test(query) && namesFunction(query))
     refuse('The query may name a function of any page', 'set query: keep', findGuarded([]))

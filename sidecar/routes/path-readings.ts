@@ -64,6 +64,40 @@ export function* readingsOf(path: PathSegments, names: ReadingNames): Generator<
   }
 }
 
+/**
+ * The same for a service that does not get the first names of the path: it reads the rest as a path of its own, to which `/app` and
+ * `/app/` are one.
+ */
+export function* readingsBelow(
+  count: number,
+  { segments, written }: PathSegments,
+  names: ReadingNames,
+): Generator<Reading, void, undefined> {
+  const isBare = segments.length === count
+  const pattern = isBare ? otherSlash(names.pattern, true) : names.pattern
+  const above = segments.slice(0, count).map(foldText)
+  const first = pattern.segments.slice(0, count)
+  const rest = isBare ? BARE : { segments: segments.slice(count), written: written.slice(count) }
+  const below = { ...pattern, segments: pattern.segments.slice(count) }
+  for (const reading of readingsOf(rest, { ...names, pattern: below })) {
+    const { script } = reading
+    yield {
+      ...reading,
+      segments: [...above, ...reading.segments],
+      pattern: { ...reading.pattern, segments: [...first, ...reading.pattern.segments] },
+      script: script && {
+        ...script,
+        scriptAt: script.scriptAt === null ? null : script.scriptAt + count,
+        decisiveAt: script.decisiveAt + count,
+      },
+    }
+  }
+  if (rest.segments.length === 1 && rest.segments[0] === '')
+    yield { segments: above, pattern: otherSlash(pattern, false), aligned: true, script: null, isElsewhere: false }
+}
+
+const BARE: PathSegments = { segments: [''], written: [''] }
+
 function* allReadings(path: PathSegments, names: ReadingNames): Generator<Reading, void, undefined> {
   for (const base of basesOf(path, names))
     for (const read of withoutScript(base))

@@ -104,6 +104,14 @@ export function isWithin(a: Pattern, b: Pattern): boolean {
   }
 }
 
+/** True if all of its paths begin with the names of `path`. */
+export const beginsWith = ({ segments }: Pattern, path: string | null): boolean =>
+  path === null ||
+  path
+    .slice(1)
+    .split('/')
+    .every((text, at) => isLiteral(segments[at], text))
+
 /** True if some path matches both. */
 export function overlap(a: Pattern, b: Pattern): boolean {
   for (let at = 0; ; at += 1) {

@@ -1,12 +1,14 @@
 /** Finds the route of a request: the most specific path decides, then the method. */
 import { setImmediate } from 'node:timers/promises'
 import { foldText } from '../http/folding.ts'
+import { strippedCount } from '../http/upstream-entry.ts'
 import { judgementOf } from './overlaps.ts'
 import {
   isForeseen,
   isPlain,
   type Protection,
   protectsOtherwise,
+  readingsBelow,
   readingsOf,
   rulesOf,
   usesPlaces,
@@ -292,7 +294,9 @@ function otherRoute(root: Root, { place, entry, method, path, alike = NONE }: Ma
     place.slashLeads ??= slashLeads(root, place)
     if (!place.slashLeads) return null
   }
-  for (const reading of readingsOf(path, { pattern: place.folded, indexFiles, formatted, formats })) {
+  const names = { pattern: place.folded, indexFiles, formatted, formats }
+  const count = strippedCount(entry.route.stripPath)
+  for (const reading of count === 0 ? readingsOf(path, names) : readingsBelow(count, path, names)) {
     for (const other of foldedPlaces(root, reading.segments, path.segments.length - 1)) {
       if (other === place || alike.includes(other)) continue
       const theirs = select(other, method)

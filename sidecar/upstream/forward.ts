@@ -131,7 +131,7 @@ export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardD
   const announced = announcedTrailers({ request, rules })
   return {
     method: request.method,
-    path: request.target.raw,
+    path: sentTarget(request.target.raw, permit.route),
     headers,
     body: bodyOf(permit, forwarding, deps),
     announced,
@@ -140,6 +140,18 @@ export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardD
     headersTimeoutMs: permit.route.upstreamHeadersMs,
     sender: { connection: client.connection(), name: `${origin.address} ${identity?.subject ?? ''}` },
   }
+}
+
+/** The rest begins with one slash: the parser refuses empty names, and encodings of what a prefix may have. */
+function sentTarget(raw: string, { stripPath, shadow, id }: Permit['route']): string {
+  if (stripPath === null) return raw
+  const rest = raw.slice(stripPath.length)
+  if (!raw.startsWith(stripPath) || !/^(?:[/?]|$)/.test(rest)) {
+    // In shadow mode a path that no route has passes, too.
+    if (shadow) return raw
+    throw new TypeError(`${id} does not have this path`)
+  }
+  return rest.startsWith('/') ? rest : `/${rest}`
 }
 
 /** RFC 9110 section 15: what is larger is no status. */

@@ -133,6 +133,7 @@ const OTHERS: { readonly [place: string]: string } = {
   'sidecar/routes/patterns.ts:parsePattern': 'the route file',
   'sidecar/routes/patterns.ts:parameterNames': 'the route file',
   'sidecar/routes/patterns.ts:patternText': 'the route file',
+  'sidecar/routes/patterns.ts:beginsWith': 'the route file',
   'sidecar/routes/patterns.ts:overlap': 'the route file',
   'sidecar/routes/patterns.ts:foldPattern': 'the route file',
   'sidecar/routes/route.ts': 'the route file',

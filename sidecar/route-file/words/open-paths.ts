@@ -1,15 +1,19 @@
 /** `open_paths`: paths of the service that some peers read without a token, under every host, such as the metrics for Prometheus. */
 import type { Node } from 'yaml'
 import { parseNetwork } from '../../../pdp/shared/base/addresses.ts'
-import { type Pattern, parsePattern } from '../../routes/patterns.ts'
+import { beginsWith, type Pattern, parsePattern } from '../../routes/patterns.ts'
 import type { OpenPath, Route } from '../../routes/route.ts'
 import { OPEN_PATH } from '../format.ts'
 import { readNetwork } from '../limits.ts'
-import { plainOptions } from '../options.ts'
+import { plainOptions, strippedIssue } from '../options.ts'
 import type { YamlReader } from './yaml-reader.ts'
 
 /** Reports errors to the reader. A door cannot know the peer of a gateway. */
-export function readOpenPaths(reader: YamlReader, node: Node | null, doors: Node | null): readonly OpenPath[] {
+export function readOpenPaths(
+  reader: YamlReader,
+  node: Node | null,
+  { doors, stripPath }: { readonly doors: Node | null; readonly stripPath: string | null },
+): readonly OpenPath[] {
   if (node === null) return []
   if (doors !== null)
     reader.report(node, 'open_paths cannot be used with doors: let the gateway answer these peers without asking')
@@ -21,25 +25,27 @@ export function readOpenPaths(reader: YamlReader, node: Node | null, doors: Node
       reader.report(keyNode, `${JSON.stringify(path)} is not a path such as /metrics, without query and parameters`)
       return []
     }
-    return [{ path, peers, route: routeOf(path, pattern) }]
+    if (!beginsWith(pattern, stripPath)) reader.report(keyNode, strippedIssue(path, stripPath))
+    return [{ path, peers, route: routeOf(path, pattern, stripPath) }]
   })
 }
 
 const isOpenPath = (path: string): boolean => OPEN_PATH.test(path) && !/(^|\/)\.{1,2}(\/|$)/.test(path)
 
-const routeOf = (path: string, pattern: Pattern): Route => ({
-  ...plainOptions({ forwardToken: false, shadow: false, origins: new Set(), cors: null, guestOrganization: null }),
+const NONE = { forwardToken: false, shadow: false, origins: new Set<string>(), cors: null, guestOrganization: null }
+const routeOf = (path: string, pattern: Pattern, stripPath: string | null): Route => ({
+  ...plainOptions({ ...NONE, stripPath }),
   ...{ id: `open_paths ${path}`, host: null, hostParameter: null, method: 'GET', pattern },
   ...{ check: null, withIdentity: false, mcp: null },
 })
 
-/** `path=peers` of the command line. Null: it is not that. */
+/** `path=peers` of the command line, a path as the service has it. Null: it is not that. */
 export function parseOpened(text: string): OpenPath | null {
   const [path = '', peers = '', ...rest] = text.split('=')
   const pattern = parsePattern(path)
   if (rest.length > 0 || typeof pattern === 'string' || !isOpenPath(path)) return null
   try {
-    return { path, peers: peers.split(',').map(parseNetwork), route: routeOf(path, pattern) }
+    return { path, peers: peers.split(',').map(parseNetwork), route: routeOf(path, pattern, null) }
   } catch {
     return null
   }

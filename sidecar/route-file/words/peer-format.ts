@@ -7,6 +7,7 @@ export const HOST_AND_PORT = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}$/
 export const SOCKET_PATH = /^\/[^\0]{1,100}$/
 export const SERVER_NAME = /^(?=.{1,253}$)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/
 export const HOST_FIELD = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?$/
+export const STRIP_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]+)+$/
 export const HTTP_URL = /^https?:\/\//
 
 export const PEER_FILES = {
@@ -40,6 +41,10 @@ export const UPSTREAM = {
   host: optional(
     textLike(HOST_FIELD),
     'The Host field that the service gets: a host name, with a port if it needs one. X-Forwarded-Host has the one of the client. Default: that of the client.',
+  ),
+  strip_path: optional(
+    textLike(STRIP_PATH),
+    'The beginning of paths that the service does not get: with /auth it gets /login for /auth/login, and / for /auth and /auth/. Every route to the service begins with it; checks and the log see the path of the client. Not with doors.',
   ),
   ...PEER_FILES,
 } as const satisfies Members

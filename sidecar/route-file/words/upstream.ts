@@ -2,7 +2,7 @@
 import { isMap, type Node } from 'yaml'
 import type { UpstreamEntry } from '../../http/upstream-entry.ts'
 import { readPeerFiles } from '../peers.ts'
-import { CONNECTIONS, HOST_FIELD, SERVER_NAME, SOCKET_PATH, UPSTREAM } from './peer-format.ts'
+import { CONNECTIONS, HOST_FIELD, SERVER_NAME, SOCKET_PATH, STRIP_PATH, UPSTREAM } from './peer-format.ts'
 import type { YamlReader } from './yaml-reader.ts'
 
 /** Each has connections of its own. */
@@ -21,11 +21,20 @@ export function createUpstreamReader(
     if (entry === null || key === own) return null
     const found = known.get(key)
     if (found !== undefined) return found
+    const other = [file, ...known.values()].find((one) => one !== null && isSamePlace(one, entry))
+    if (other != null && other.stripPath !== entry.stripPath) reader.report(node, twoNames(entry))
     if (known.size === UPSTREAMS_MAX) reader.report(node, `routes name more than ${UPSTREAMS_MAX} services`)
     known.set(key, entry)
     return entry
   }
 }
+
+/** Whatever the Host field, which many services do not read. */
+const isSamePlace = (a: UpstreamEntry, b: UpstreamEntry): boolean =>
+  a.socketPath === b.socketPath && (a.socketPath !== null || a.origin === b.origin)
+
+const twoNames = ({ socketPath, origin }: UpstreamEntry): string =>
+  `${socketPath ?? origin} is reached with another strip_path, or none, elsewhere: each of its paths would have two names, with two checks`
 
 /** Reads an origin, or a map with `url` and options. */
 export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEntry | null {
@@ -34,7 +43,7 @@ export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEnt
     const origin = readOrigin(reader, node)
     const plain = {
       ...{ http2: false, perClient: false, reuseAfterBody: false },
-      ...{ socketPath: null, serverName: null, host: null },
+      ...{ socketPath: null, serverName: null, host: null, stripPath: null },
     }
     return origin === null ? null : { origin, ...plain, caFile: null, certFile: null, keyFile: null }
   }
@@ -53,7 +62,11 @@ export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEnt
     members.reuse_after_body !== null && reader.boolean(members.reuse_after_body, 'reuse_after_body') === true
   if (members.server_name !== null && origin?.startsWith('http:'))
     reader.report(members.server_name, 'server_name can be used only with an https URL')
-  const matching = (name: 'socket' | 'server_name' | 'host', form: RegExp, says: string): string | null => {
+  const matching = (
+    name: 'socket' | 'server_name' | 'host' | 'strip_path',
+    form: RegExp,
+    says: string,
+  ): string | null => {
     const text = members[name] === null ? null : reader.text(members[name], name)
     if (text === null || form.test(text)) return text
     reader.report(members[name], `${name} must be ${says}`)
@@ -62,7 +75,13 @@ export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEnt
   const socketPath = matching('socket', SOCKET_PATH, 'the absolute path of a unix socket')
   const serverName = matching('server_name', SERVER_NAME, 'a host name')
   const host = matching('host', HOST_FIELD, 'a host name, with a port if the service needs one')
-  return origin === null ? null : { origin, socketPath, serverName, host, http2, perClient, reuseAfterBody, ...files }
+  const stripPath = matching(
+    'strip_path',
+    STRIP_PATH,
+    'a path such as /auth, without a slash at its end and parameters',
+  )
+  const place = { origin: origin ?? '', socketPath, serverName, host, stripPath }
+  return origin === null ? null : { ...place, http2, perClient, reuseAfterBody, ...files }
 }
 
 function readOrigin(reader: YamlReader, node: Node): string | null {

@@ -157,6 +157,8 @@ const ELSEWHERE: { readonly [key: string]: string } = {
   to: 'upstream',
   service: 'upstream',
   backend: 'upstream',
+  strip_prefix: 'strip_path',
+  prefix_rewrite: 'strip_path',
   audiences: 'audience',
   allowed_origins: 'origins',
 }

@@ -2,6 +2,7 @@
 import { parseTarget } from '../../../sidecar/request/target.ts'
 import { createRouting, type RoutedRequest, routeRequest } from '../../../sidecar/routes/route-request.ts'
 import type { Growth } from '../../support/growth/growth.ts'
+import { loadFile, routeFile } from '../support/harness.ts'
 import { loadRoutes } from '../support/judge.ts'
 import { filled, refusable } from './inputs.ts'
 import { TARGET_MOST } from './request-rows.ts'
@@ -107,6 +108,11 @@ const requestOf = (target: string, method = 'GET'): RoutedRequest => ({
 })
 
 const wide = createRouting(loadRoutes(ROUTES))
+const STRIPPED = routeFile('GET /app/**: public\nGET /app/admin: scope a\nGET /app/_next/**: scope b').replace(
+  'PDP',
+  'a.test:1',
+)
+const stripped = createRouting(loadFile(STRIPPED.replace('UPSTREAM', '{url: "http://a.test", strip_path: /app}')))
 const overlapping = createRouting(loadRoutes(OVERLAPPING))
 
 function row(
@@ -154,6 +160,12 @@ export const ROUTING_ROWS: readonly Growth[] = [
   ),
   ...Object.entries(UNITS).map(([name, unit]) =>
     row(`a path of ${name}`, (size) => filled(size, unit, { before: '/b' })),
+  ),
+  ...['/a', '/A', '/a.pl', '/index.php', '/%E2%80%A5', '/_server'].map((unit) =>
+    row(`a path of ${unit} of which the service gets the rest`, (size) => filled(size, unit, { before: '/app' }), {
+      routing: stripped,
+      runs: ['sidecar/routes/path-readings.ts:readingsBelow'],
+    }),
   ),
   ...Object.entries(NAMES).flatMap(([name, unit]) => [
     row(`a name of ${name}`, (size) => filled(size, unit, { before: '/', after: 'x' })),

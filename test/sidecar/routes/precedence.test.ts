@@ -39,7 +39,14 @@ describe('precedence', () => {
     // Each one's own.
     withIdentity: false,
     check: { kind: 'scope', name: text },
-    ...plainOptions({ forwardToken: false, shadow: false, origins: new Set(), cors: null, guestOrganization: null }),
+    ...plainOptions({
+      forwardToken: false,
+      shadow: false,
+      origins: new Set(),
+      cors: null,
+      guestOrganization: null,
+      stripPath: null,
+    }),
   })
   /** The definition, without any cleverness. */
   function matches({ segments, rest }: Pattern, path: readonly string[], { lax = false } = {}): boolean {
