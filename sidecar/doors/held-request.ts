@@ -121,7 +121,7 @@ const SEEN = 'to let it pass unread, set body: keep'
 function rewrittenFields({ request, route }: Permit, { client }: DoorQuestion): readonly (readonly [string, string])[] {
   const valuesOf = (raw: readonly string[], name: string): readonly string[] =>
     raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === name)
-  const names = route.forwardToken ? ['cookie', 'authorization'] : ['cookie']
+  const names = [...(route.forwardToken ? ['cookie', 'authorization'] : ['cookie']), ...(route.tokenFrom?.header ?? [])]
   return names.flatMap((name) => {
     const value = valuesOf(request.raw, name).join('; ')
     return value === valuesOf(client.raw, name).join('; ') ? [] : [[name, value] as const]

@@ -1,9 +1,14 @@
-/** The token of a page that cannot set Authorization: WebSocket and EventSource send it as a subprotocol or as a cookie. */
+/**
+ * A token that is not in Authorization: in a field of the client's, or where pages have it that cannot set fields. WebSocket and EventSource send it
+ * as a subprotocol or as a cookie.
+ */
 import { lowerAscii, trimBlanks } from '../../pdp/shared/base/blanks.ts'
 import { malformed, RequestError } from './errors.ts'
 import type { InboundRequest } from './inbound.ts'
 
 export type TokenFrom = {
+  /** Names of fields whose value is a token, in lower case. */
+  readonly header: readonly string[]
   /** A WebSocket has it there, as `bearer, <token>` or `base64url.bearer.authorization.k8s.io.<token in base64url>`. */
   readonly subprotocol: boolean
   /** The name of the cookie; null: none holds a token. */
@@ -16,40 +21,48 @@ type Taken = { readonly request: InboundRequest; readonly refusal: RequestError 
 /** The answer names it where the service takes none of the subprotocols: browsers end a connection without one that they asked for. */
 export const BEARER_PROTOCOL = 'bearer'
 const PROTOCOLS = 'sec-websocket-protocol'
+const PLACES = new Set(['cookie', PROTOCOLS])
 const KUBERNETES = 'base64url.bearer.authorization.k8s.io.'
 /** RFC 9110 section 11.2: a token68. */
 const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/
 
 /**
- * The request with the token in Authorization, and in neither other place, where the service would find it. Throws RequestError for a token in two places or
+ * The request with the token in Authorization, and in no other place, where the service would find it. Throws RequestError for a token in two places or
  * for none where one is announced.
  */
 export function takeBrowserToken(request: InboundRequest, route: Rules, upgrade: boolean): Taken {
   const { tokenFrom } = route
-  const isHere = (name: string): boolean => name === 'cookie' || name === PROTOCOLS
+  const isHere = (name: string): boolean => PLACES.has(name) || tokenFrom?.header.includes(name) === true
   if (tokenFrom === null || !request.names.some(isHere)) return { request, refusal: null }
   const kept = { raw: [] as string[], names: [] as string[] }
+  const inFields: string[] = []
   const inProtocols: string[] = []
   const inCookies: string[] = []
   for (const [at, folded] of request.names.entries()) {
     const [name = '', value = ''] = [request.raw[2 * at], request.raw[2 * at + 1]]
     let rest: string | null = value
+    // A field with another spelling of the name is another field, as everywhere.
+    if (tokenFrom.header.includes(name.toLowerCase())) {
+      inFields.push(trimBlanks(value))
+      continue
+    }
     if (folded === 'cookie' && tokenFrom.cookie !== null) rest = withoutCookie(value, tokenFrom.cookie, inCookies)
     if (folded === PROTOCOLS && tokenFrom.subprotocol) rest = withoutProtocol(value, inProtocols)
     if (rest === null) continue
     kept.raw.push(name, rest)
     kept.names.push(folded)
   }
-  if (inProtocols.length === 0 && inCookies.length === 0) return { request, refusal: null }
+  if (inFields.length + inProtocols.length + inCookies.length === 0) return { request, refusal: null }
   const counts = upgrade || (request.method === 'GET' && isEventSource(request))
-  const tokens = counts ? [...(upgrade ? inProtocols : []), ...inCookies] : []
+  const ofPage = counts ? [...(upgrade ? inProtocols : []), ...inCookies] : []
+  const tokens = [...inFields, ...ofPage]
   const [token] = tokens
   if (token === undefined) return { request: { ...request, ...kept }, refusal: null }
   // Whichever is believed, somebody else may have meant the other.
   if (tokens.length > 1 || request.authorization.length > 0)
-    throw malformed('A request has one token: in Authorization, as a subprotocol or in a cookie')
+    throw malformed('A request has one token: in Authorization, in another field, as a subprotocol or in a cookie')
   if (!TOKEN.test(token)) throw malformed('The token has a character that no token has')
-  const refusal = inCookies.length > 0 ? pageRefusal(request, route, upgrade) : null
+  const refusal = counts && inCookies.length > 0 ? pageRefusal(request, route, upgrade) : null
   const credentials = `Bearer ${token}`
   const authorization = [credentials]
   const raw = [...kept.raw, 'authorization', credentials]

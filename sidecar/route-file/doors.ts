@@ -89,8 +89,8 @@ function unheldRoutes({ profile, body }: DoorEntry, routes: readonly Route[]): s
     .filter(({ websocket }) => websocket)
     .map(({ id }) => `the route ${id} accepts WebSocket: a door cannot end its connections when the permission ends`)
   const cookies = routes
-    .filter(({ tokenFrom }) => tokenFrom?.cookie != null && isHttpProfile(profile))
-    .map(({ id }) => `the route ${id} has token_from: ${profile} would pass the cookie on to the service`)
+    .filter(({ tokenFrom }) => isHttpProfile(profile) && (tokenFrom?.cookie != null || tokenFrom?.header.length))
+    .map(({ id }) => `the route ${id} has token_from: ${profile} would pass the token on to the service`)
   const reading = routes.filter(
     ({ check, context, mcp, method }) =>
       check !== null && (usesBody({ check, context }) || (mcp !== null && method === 'POST')),

@@ -76,6 +76,10 @@ export const STEP_UP = {
 } as const satisfies Members
 
 export const TOKEN_FROM = {
+  header: optional(
+    oneOrMore(textLike(HEADER)),
+    'The name of a header field, or of several, whose whole value is the token, such as X-Api-Token. A token in two places is 400.',
+  ),
   subprotocol: optional(
     FLAG,
     'true: of a WebSocket, as new WebSocket(url, ["bearer", token]) sends it, or base64url.bearer.authorization.k8s.io.<token in base64url> beside another subprotocol.',
@@ -147,7 +151,7 @@ export const ROUTE = {
   ),
   token_from: optional(
     mapOf(TOKEN_FROM, { minProperties: 1 }),
-    'Where WebSocket and EventSource, which cannot set Authorization, may have their token. The service gets it in neither place. Default: nowhere.',
+    'Where a token may be that is not in Authorization: in a field of another name, or where pages have it that cannot set fields (WebSocket, EventSource). Never in the query. The service does not get it there. Default: nowhere.',
   ),
   cors: optional(mapOf(CORS), 'In place of the member of the same name of the file.'),
   step_up: optional(mapOf(STEP_UP, { minProperties: 1 }), 'How strong and how recent the sign-in must be (RFC 9470).'),

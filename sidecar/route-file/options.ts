@@ -9,6 +9,7 @@ import type { StepUp } from '../routes/step-up.ts'
 import { ACR, AGE_SECONDS, BODIES, BODY_BYTES, COOKIE, MODES, type ROUTE, STEP_UP, TOKEN_FROM } from './format.ts'
 import { TIME } from './limits.ts'
 import { readCors } from './words/cors.ts'
+import { fieldIssue } from './words/identity-headers.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
 export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'origins' | 'cors' | 'stripPath'> & {
@@ -161,14 +162,19 @@ function readTokenFrom(reader: YamlReader, node: Node | null, upgrades: boolean)
   const members = node === null ? null : reader.members(node, 'token_from', TOKEN_FROM)
   if (members === null) return null
   const given = reader.resolve(node)
-  if (isMap(given) && given.items.length === 0) reader.report(node, 'token_from needs subprotocol, cookie or both')
+  if (isMap(given) && given.items.length === 0) reader.report(node, 'token_from needs header, subprotocol or cookie')
   const subprotocol = members.subprotocol !== null && reader.boolean(members.subprotocol, 'subprotocol') === true
   if (subprotocol && !upgrades) reader.report(members.subprotocol, 'subprotocol needs upgrade')
   const cookie = members.cookie === null ? null : reader.text(members.cookie, 'cookie')
   if (cookie !== null && !COOKIE.test(cookie))
     reader.report(members.cookie, `${JSON.stringify(cookie)} is not the name of a cookie`)
   if (cookie !== null && LIKE_OWN.test(cookie)) reader.report(members.cookie, `${cookie} is a cookie of the sidecar`)
-  return { subprotocol, cookie }
+  const names = members.header === null ? [] : (reader.texts(members.header, 'header') ?? [])
+  for (const name of names) {
+    const issue = fieldIssue(name, [])
+    if (issue !== null) reader.report(members.header, `${JSON.stringify(name)} ${issue}`)
+  }
+  return { header: names.map((name) => name.toLowerCase()), subprotocol, cookie }
 }
 
 export function readStepUp(reader: YamlReader, node: Node): StepUp | null {

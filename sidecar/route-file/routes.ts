@@ -5,7 +5,7 @@ import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { createHeaderRules, type HeaderNames, type HeaderRules } from '../http/fields.ts'
 import { parseAuthority } from '../request/target.ts'
 import type { AnswerRule } from '../routes/answer-rule.ts'
-import { admitsGuests, asksPermission, type Check, leavesOf, usesBody } from '../routes/checks.ts'
+import { admitsGuests, asksPermission, type Check, leavesOf, sourcesOf, usesBody } from '../routes/checks.ts'
 import type { ContextEntry, RouteContext } from '../routes/context.ts'
 import { ANYBODY } from '../routes/mcp-rules.ts'
 import { beginsWith, parameterNames, parsePattern } from '../routes/patterns.ts'
@@ -159,11 +159,20 @@ function misfits(
   },
 ): readonly string[] {
   const { isPublic, withIdentity, method, asked } = of
+  const { tokenFrom } = options
+  const isOfPages = tokenFrom !== null && (tokenFrom.subprotocol || tokenFrom.cookie !== null)
   const isNarrowed = options.issuers !== null || options.audience !== null
   return [
     isPublic && !withIdentity && isNarrowed && 'issuers and audience cannot be used on a public route',
-    isPublic && options.tokenFrom !== null && 'token_from cannot be used on a public route',
-    options.tokenFrom !== null &&
+    isPublic && !withIdentity && tokenFrom !== null && 'token_from cannot be used on a public route',
+    withIdentity && isOfPages && 'public: with_identity takes a token from header, but not from subprotocol or cookie',
+    ...sourcesOf(asked ?? ANYBODY).map(
+      (source) =>
+        source.from === 'header' &&
+        tokenFrom?.header.includes(source.name) === true &&
+        `header.${source.name} holds the token, so a check cannot use it`,
+    ),
+    isOfPages &&
       method !== 'GET' &&
       'token_from needs the method GET, with which pages open connections and event streams',
     isPublic && options.stepUp !== null && 'step_up cannot be used on a public route',

@@ -54,6 +54,7 @@ const FIELDS: { readonly [name: string]: (size: number) => readonly string[] } =
 /** Names, values and the next ones that begin another token. */
 const TOKENS: readonly (readonly [field: string, unit: string])[] = [
   ['cookie', 'tok=t;'],
+  ['x-token', 'a'],
   ['cookie', 'a;'],
   ['cookie', '\u00a0'],
   ['cookie', ' '],
@@ -116,7 +117,7 @@ export const REQUEST_ROWS: readonly Growth[] = [
     most: HEADER_MOST,
     at: (size: number) => {
       const request = inboundOf([field, filled(size, unit), 'accept', 'text/event-stream'])
-      const route = { tokenFrom: { subprotocol: true, cookie: 'tok' }, origins: new Set<string>() }
+      const route = { tokenFrom: { header: ['x-token'], subprotocol: true, cookie: 'tok' }, origins: new Set<string>() }
       return () => refusable(() => takeBrowserToken(request, route, true))
     },
   })),

@@ -110,7 +110,7 @@ const requestOf = (target: string, method = 'GET'): RoutedRequest => ({
 const wide = createRouting(loadRoutes(ROUTES))
 const STRIPPED = routeFile('GET /app/**: public\nGET /app/admin: scope a\nGET /app/_next/**: scope b').replace(
   'PDP',
-  'a.test:1',
+  '127.0.0.1:1',
 )
 const stripped = createRouting(loadFile(STRIPPED.replace('UPSTREAM', '{url: "http://a.test", strip_path: /app}')))
 const overlapping = createRouting(loadRoutes(OVERLAPPING))

@@ -8,12 +8,16 @@ import type { Route } from '../../../sidecar/routes/route.ts'
 import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type DoorHarness, startDoors } from '../doors/door-harness.ts'
 import { type Harness, loadFile, routeFile, startHarness } from '../support/harness.ts'
-import { fieldOf } from '../support/upstream.ts'
+import { fieldOf, startUpstream, type Upstream } from '../support/upstream.ts'
 import { type Played, REAL_FILES, type RealFile } from './real-rules.ts'
 
+/** With the places of services of routes. */
+const filled = (routes: string, origins?: ReadonlyMap<string, Upstream>): string =>
+  routes.replace(/AT_(\w+)/g, (_, name) => `"${origins?.get(name)?.origin ?? `http://${name.toLowerCase()}.test`}"`)
 const certificates = { ...NO_CERTIFICATES, assertion: [Buffer.alloc(32, 'k')] as const }
 const routesOf = ({ routes, extra = '' }: RealFile): readonly Route[] =>
-  loadFile(routeFile(routes, { extra }).replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1')).routes
+  loadFile(routeFile(filled(routes), { extra }).replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1'))
+    .routes
 
 /** One that passes, and others. Of a rule over one object of the path, the one with the id 1 is alice's, and a guest gets what everybody gets. */
 function playedOf({ id, check, guests }: Route): readonly [Played, ...Played[]] {
@@ -54,26 +58,36 @@ describe.each(REAL_FILES)('the rules of $from', (file) => {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-rules-'))
   let h: Harness
   let doors: DoorHarness
+  const services = new Map<string, Upstream>()
   beforeAll(async () => {
+    for (const name of file.services ?? []) services.set(name, await startUpstream())
     const script = tuples([...tuplesOf(routes), ...(file.tuples ?? [])])
     const { extra = '' } = file
-    h = await startHarness({ routes: file.routes, extra, script, certificates })
+    h = await startHarness({ routes: filled(file.routes, services), extra, script, certificates })
     const keysFile = join(folder, 'keys')
     writeFileSync(keysFile, 'k'.repeat(32))
-    // A door cannot end a WebSocket connection, so that a file with one is refused there.
-    const held = file.routes.replaceAll(/^.*upgrade: \[websocket\].*$/gm, '')
+    // A door cannot end a WebSocket connection, nor choose the service, so that a file with one is refused there.
+    const held = file.routes
+      .replaceAll(/^.*upgrade: \[websocket\].*$/gm, '')
+      .replaceAll(/, upstream: (?:\{[^}]*\}|AT_\w+)/g, '')
     const opening = { body: true, profiles: ['envoy'], extra: extra.replace('a.keys', keysFile) } as const
     doors = await startDoors({ routes: held, script, ...opening })
   })
   afterAll(async () => {
     await h.close()
     await doors.close()
+    for (const service of services.values()) await service.close()
     rmSync(folder, { recursive: true })
   })
 
-  async function playAtDoor({ line, as = {}, fields = [], body, host = 'app.test', status }: Played) {
+  async function playAtDoor({ line, as = {}, fields = [], body, host = 'app.test', status, tokenIn }: Played) {
     const [method = '', target = ''] = line.split(' ')
-    const token = as === null ? [] : [['authorization', `Bearer ${await doors.inner.issuer.token({ ...as })}`] as const]
+    const bearer = await doors.inner.issuer.token({ ...as })
+    const named =
+      tokenIn === undefined
+        ? (['authorization', `Bearer ${bearer}`] as const)
+        : ([tokenIn.toLowerCase(), bearer] as const)
+    const token = as === null ? [] : [named]
     const sent = fields.map((field) => [field.split(': ')[0]?.toLowerCase() ?? '', field.split(': ')[1] ?? ''] as const)
     // Envoy says whether it holds the whole body.
     const whole = { 'content-length': String(body?.length), 'x-envoy-auth-partial-body': 'false' }
@@ -82,14 +96,20 @@ describe.each(REAL_FILES)('the rules of $from', (file) => {
     expect((await doors.ask('envoy', asked)).status, line).toBe(status)
   }
 
-  async function play({ line, as = {}, fields = [], body, host = 'app.test', status, gets = {} }: Played) {
-    h.upstream.reached.length = 0
-    const token = as === null ? null : await h.issuer.token({ ...as })
-    const answer = await h.send(line, { token, fields, host, ...(body !== undefined && { body }) })
+  async function play(played: Played) {
+    const { line, as = {}, fields = [], body, host = 'app.test', status, gets = {}, tokenIn, at } = played
+    const all = [h.upstream, ...services.values()]
+    for (const one of all) one.reached.length = 0
+    const bearer = as === null ? null : await h.issuer.token({ ...as })
+    const sent = tokenIn === undefined || bearer === null ? fields : [...fields, `${tokenIn}: ${bearer}`]
+    const token = tokenIn === undefined ? bearer : null
+    const answer = await h.send(line, { token, fields: sent, host, ...(body !== undefined && { body }) })
     expect(answer.status, answer.body).toBe(status)
-    expect(h.upstream.reached.length).toBe(status === 200 ? 1 : 0)
+    const reached = all.flatMap((one) => one.reached)
+    expect(reached.length).toBe(status === 200 ? 1 : 0)
+    if (at !== undefined) expect(services.get(at[0])?.reached.map(({ target }) => target)).toEqual([at[1]])
     for (const [name, value] of Object.entries(gets)) {
-      const found = fieldOf(h.upstream.reached[0], name)
+      const found = fieldOf(reached[0], name)
       if (value instanceof RegExp) expect(found).toMatch(value)
       else expect(found).toBe(value)
     }

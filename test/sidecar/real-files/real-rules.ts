@@ -12,12 +12,18 @@ export type Played = {
   readonly fields?: readonly string[]
   readonly body?: string
   readonly host?: string
+  /** The field that has the token in place of Authorization. */
+  readonly tokenIn?: string
+  /** The service that gets it, of those of the file, and its target there; absent: that of the file. */
+  readonly at?: readonly [service: string, target: string]
   /** Fields that the service must get; null: must not. */
   readonly gets?: { readonly [name: string]: string | RegExp | null }
 }
 export type RealFile = {
   readonly from: string
   readonly extra?: string
+  /** Names of further services; `AT_NAME` in the routes is where one is. */
+  readonly services?: readonly string[]
   readonly routes: string
   /** What alice may do. */
   readonly tuples?: readonly string[]
@@ -150,34 +156,51 @@ ${below(
 }
 
 const AUTH_PATHS = ['login', 'logout', 'clearCookies', 'email/code', 'email/login', 'totp/validate', 'phone/captcha']
+/** In the original, the query may have the token, too, and the path of `/graphqlws` becomes another one. */
 const BLINK: RealFile = {
   from: 'GaloyMoney/blink dev/config/ory/oathkeeper_rules.yaml',
   extra: 'assertion: {header: X-Id-Token, audience: "https://api/graphql", keys_file: a.keys, claims: [session_id]}',
+  services: ['ACCOUNTS', 'SOCKETS', 'ADMIN'],
   routes: [
-    ...AUTH_PATHS.flatMap((path) => ['GET', 'POST'].map((method) => `${method} /auth/${path}: public`)),
-    'POST /auth/create/device-account: {check: signed_in, issuers: https://as.test}',
-    'GET /graphqlws: {check: public, upgrade: [websocket]}',
-    '"* /graphql": {public: with_identity}',
-    '"* /admin/**": scope admin',
+    ...AUTH_PATHS.flatMap((path) =>
+      ['GET', 'POST'].map((method) => `${method} /auth/${path}: {check: public, upstream: AT_ACCOUNTS}`),
+    ),
+    'POST /auth/create/device-account: {check: signed_in, issuers: https://as.test, token_from: {header: Appcheck}, upstream: AT_ACCOUNTS}',
+    'GET /graphqlws: {check: public, upgrade: [websocket], upstream: {url: AT_SOCKETS, strip_path: /graphqlws}}',
+    '"* /graphql": {public: with_identity, token_from: {header: [Oauth2-Token, X-BLINK-KEY]}}',
+    '"* /admin/**": {check: signed_in, token_from: {header: Oauth2-Token}, upstream: {url: AT_ADMIN, strip_path: /admin}}',
   ].join('\n'),
   played: {
     ...Object.fromEntries(
       AUTH_PATHS.flatMap((path) =>
         ['GET', 'POST'].map((method) => {
           const line = `${method} /auth/${path}`
-          return [line, open(line, 'DELETE')]
+          const [passes, fails] = open(line, 'DELETE')
+          return [line, [{ ...passes, at: ['ACCOUNTS', `/auth/${path}`] }, fails] as const]
         }),
       ),
     ),
-    'POST /auth/create/device-account': signedIn('POST /auth/create/device-account'),
-    'GET /graphqlws': open('GET /graphqlws', 'PUT'),
+    'POST /auth/create/device-account': [
+      {
+        ...{ line: 'POST /auth/create/device-account', status: 200, tokenIn: 'Appcheck', gets: { appcheck: null } },
+        at: ['ACCOUNTS', '/auth/create/device-account'],
+      },
+      { line: 'POST /auth/create/device-account', status: 401, tokenIn: 'X-Other' },
+    ],
+    'GET /graphqlws': [
+      { line: 'GET /graphqlws?v=1', status: 200, as: null, at: ['SOCKETS', '/?v=1'] },
+      { line: 'GET /graphqlws/', status: 404, as: null },
+    ],
     '* /graphql': [
-      { line: 'POST /graphql', status: 200, as: { session_id: 's' }, ...json({}), gets: { 'x-id-token': /^ey/ } },
+      {
+        ...{ line: 'POST /graphql', status: 200, as: { session_id: 's' }, tokenIn: 'X-BLINK-KEY', ...json({}) },
+        gets: { 'x-id-token': /^ey/, 'x-blink-key': null },
+      },
       { line: 'POST /graphqls', status: 404, as: null, ...json({}) },
     ],
     '* /admin/**': [
-      { line: 'GET /admin/users', status: 200, as: { scope: 'admin' } },
-      { line: 'GET /admin/users', status: 403, as: { scope: 'read' } },
+      { line: 'POST /admin/graphql', status: 200, tokenIn: 'Oauth2-Token', ...json({}), at: ['ADMIN', '/graphql'] },
+      { line: 'POST /admin/graphql', status: 401, as: null, ...json({}) },
     ],
   },
 }
@@ -218,26 +241,30 @@ const WITH_GROUPS =
   '{any: [{equals: {claims.email: user@example.com}}, {equals: {claims.groups: admins}}, {equals: {claims.groups: developers}}]}'
 const POMERIUM_ROUTES: RealFile = {
   from: 'pomerium/documentation content/examples/config/route.example.yaml.md',
-  extra: 'hosts: [verify.test, external.test, weirdly.test, hello.test]',
-  routes: `"* verify.test/**": {check: {equals: {claims.hd: pomerium.io}}, upstream_headers_ms: 30000, cors: {origins: ["https://a.test"], preflight: pass}}
-"* external.test/**": {equals: {claims.hd: gmail.com}}
-"* weirdly.test/**": ${WITH_GROUPS}
-"* hello.test/**": {equals: {claims.groups: "admins@pomerium.io"}}`,
+  extra: 'hosts: [app.test]',
+  services: ['VERIFY', 'EXTERNAL', 'WEIRDLY', 'HELLO'],
+  routes: `"* verify.test/**": {check: {equals: {claims.hd: pomerium.io}}, upstream: AT_VERIFY, upstream_headers_ms: 30000, cors: {origins: ["https://a.test"], preflight: pass}}
+"* external.test/**": {check: {equals: {claims.hd: gmail.com}}, upstream: AT_EXTERNAL}
+"* weirdly.test/**": {check: ${WITH_GROUPS}, upstream: AT_WEIRDLY}
+"* hello.test/**": {check: {equals: {claims.groups: "admins@pomerium.io"}}, upstream: AT_HELLO}`,
   played: {
     '* verify.test/**': [
-      { line: 'GET /x', host: 'verify.test', status: 200, as: { hd: 'pomerium.io' } },
+      { line: 'GET /x', host: 'verify.test', status: 200, as: { hd: 'pomerium.io' }, at: ['VERIFY', '/x'] },
       { line: 'GET /x', host: 'verify.test', status: 403, as: { hd: 'pomerium.io.evil.test' } },
     ],
     '* external.test/**': [
-      { line: 'GET /x', host: 'external.test', status: 200, as: { hd: 'gmail.com' } },
+      { line: 'GET /x', host: 'external.test', status: 200, as: { hd: 'gmail.com' }, at: ['EXTERNAL', '/x'] },
       { line: 'GET /x', host: 'external.test', status: 403, as: { hd: 'pomerium.io' } },
     ],
     '* weirdly.test/**': [
-      { line: 'GET /x', host: 'weirdly.test', status: 200, as: { email: 'a@b.test', groups: ['x', 'developers'] } },
+      {
+        ...{ line: 'GET /x', host: 'weirdly.test', status: 200, at: ['WEIRDLY', '/x'] },
+        as: { email: 'a@b.test', groups: ['x', 'developers'] },
+      },
       { line: 'GET /x', host: 'weirdly.test', status: 403, as: { email: 'a@b.test', groups: ['admins@pomerium.io'] } },
     ],
     '* hello.test/**': [
-      { line: 'GET /x', host: 'hello.test', status: 200, as: { groups: ['admins@pomerium.io'] } },
+      { line: 'GET /x', host: 'hello.test', status: 200, as: { groups: ['admins@pomerium.io'] }, at: ['HELLO', '/x'] },
       { line: 'GET /x', host: 'hello.test', status: 403, as: { groups: ['admins'] } },
     ],
   },

@@ -6,10 +6,14 @@ import { takeBrowserToken } from '../../../sidecar/request/browser-token.ts'
 import { readInbound } from '../../../sidecar/request/inbound.ts'
 import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { until } from '../../support/until.ts'
+import { startDoors } from '../doors/door-harness.ts'
 import { type Harness, loadFile, routeFile, startHarness } from '../support/harness.ts'
 import { fieldOf } from '../support/upstream.ts'
 
-const ROUTE = { tokenFrom: { subprotocol: true, cookie: 'tok' }, origins: new Set(['https://app.test']) }
+const ROUTE = {
+  tokenFrom: { header: ['x-key', 'x-token'], subprotocol: true, cookie: 'tok' },
+  origins: new Set(['https://app.test']),
+}
 const ORIGIN = { address: '192.0.2.1', host: null, fault: null }
 const K8S = 'base64url.bearer.authorization.k8s.io.'
 const OWN = ['Origin: https://app.test']
@@ -101,7 +105,32 @@ describe('an EventSource has its token in a cookie', () => {
   })
 })
 
+describe('a field that the route names has the token', () => {
+  const alone = { upgrade: false, method: 'POST' }
+  test.each([
+    [['X-Key: t'], 't', []],
+    [['x-TOKEN: t.o-k=='], 't.o-k==', []],
+    [['X-Token:  t ', 'Cookie: a=1'], 't', ['cookie: a=1']],
+    [['X-Token: t', 'Cookie: tok=u; a=1'], 't', ['cookie: a=1']],
+    [['X-Tokens: t'], '', []],
+    [['X_Token: t'], '', []],
+  ])('%j', (fields, token, others) => {
+    expect(taken(fields, alone)).toEqual({ token: token === '' ? '' : `Bearer ${token}`, others, refused: null })
+  })
+})
+
 test.each([
+  [['X-Key: ']],
+  [['X-Key: Bearer t']],
+  [['X-Key: t, u']],
+  [['X-Key: t\tu']],
+  [['X-Key: \u00fc']],
+  [['X-Key: t', 'X-Key: t']],
+  [['X-Key: t', 'x-key: u']],
+  [['X-Key: t', 'X-Token: t']],
+  [['X-Key: t', 'Authorization: Bearer t']],
+  [['X-Key: t', 'Sec-WebSocket-Protocol: bearer, t']],
+  [['X-Key: t', 'Cookie: tok=t', ...OWN]],
   [['Sec-WebSocket-Protocol: bearer']],
   [['Sec-WebSocket-Protocol: bearer, ']],
   [['Sec-WebSocket-Protocol: a, bearer']],
@@ -129,10 +158,17 @@ test.each([
 describe('through a sidecar', () => {
   let h: Harness
   const ROUTES = `GET /ws: {check: signed_in, upgrade: [websocket], token_from: {subprotocol: true, cookie: tok}, origins: ["https://app.test"]}
-GET /shadow: {check: viewer doc:1, mode: shadow, forward_token: true, token_from: {cookie: tok}}
-GET /events: {check: signed_in, token_from: {cookie: tok}}`
+GET /shadow: {check: viewer doc:2, mode: shadow, forward_token: true, token_from: {cookie: tok}}
+GET /events: {check: signed_in, token_from: {cookie: tok}}
+"* /api": {check: viewer doc:1, token_from: {header: [X-Key, X-Token]}}
+GET /feed: {public: with_identity, token_from: {header: X-Key}}
+GET /other: signed_in`
   beforeAll(async () => {
-    h = await startHarness({ routes: ROUTES, extra: 'hosts: [127.0.0.1, app.test]', script: tuples([]) })
+    h = await startHarness({
+      routes: ROUTES,
+      extra: 'hosts: [127.0.0.1, app.test]',
+      script: tuples(['alice viewer doc:1']),
+    })
     h.upstream.onUpgrade = (req, socket) => {
       const accept = createHash('sha1').update(
         `${req.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`,
@@ -182,6 +218,36 @@ GET /events: {check: signed_in, token_from: {cookie: tok}}`
     expect((await ask([STREAM, SAME], `GET /events?access_token=${token}`)).status).toBe(401)
   })
 
+  test('a token in a field of another name is verified as one in Authorization, and the service does not get it', async () => {
+    const token = await h.issuer.token()
+    const reach = async (line: string, fields: readonly string[], bearer: string | null = null) => {
+      h.upstream.reached.length = 0
+      const { status } = await h.send(line, { token: bearer, fields })
+      const [reached] = h.upstream.reached
+      expect(reached?.rawHeaders.join() ?? '').not.toContain(token)
+      return [status, fieldOf(reached, 'x-auth-subject')]
+    }
+    expect(await reach('PUT /api', [`X-Key: ${token}`])).toEqual([200, 'alice'])
+    expect(await reach('GET /api', [`X-Token: ${await h.issuer.token({ sub: 'bob' })}`])).toEqual([403, null])
+    expect(await reach('GET /api', ['X-Key: a.b.c'])).toEqual([401, null])
+    expect(await reach('GET /api', [`X-Key: ${token}x`])).toEqual([401, null])
+    expect(await reach('GET /api', [`X-Key: ${token}`], token)).toEqual([400, null])
+    expect(await reach('GET /api?x-key=t', [])).toEqual([401, null])
+    expect((await h.send('GET /other', { token: null, fields: [`X-Key: ${token}`] })).status).toBe(401)
+  })
+
+  test('a public route with an identity learns it from the field, and refuses nobody without one', async () => {
+    const reach = async (fields: readonly string[]) => {
+      h.upstream.reached.length = 0
+      const { status } = await h.send('GET /feed', { token: null, fields })
+      const [reached] = h.upstream.reached
+      return [status, fieldOf(reached, 'x-auth-subject'), fieldOf(reached, 'x-key')]
+    }
+    expect(await reach([`X-Key: ${await h.issuer.token()}`])).toEqual([200, 'alice', null])
+    expect(await reach(['X-Key: a.b.c'])).toEqual([200, null, null])
+    expect(await reach([])).toEqual([200, null, null])
+  })
+
   test('a request that only shadow mode lets through has no token of a cookie either', async () => {
     const fields = ['Cookie: tok=stale', STREAM, 'Sec-Fetch-Site: cross-site']
     expect((await h.send('GET /shadow', { token: null, fields })).status).toBe(200)
@@ -191,24 +257,57 @@ GET /events: {check: signed_in, token_from: {cookie: tok}}`
 
 test.each([
   ['{check: public, token_from: {cookie: a}}', /cannot be used on a public route/],
-  ['{check: signed_in, token_from: {}}', /needs subprotocol, cookie or both/],
+  ['{check: signed_in, token_from: {}}', /needs header, subprotocol or cookie/],
   ['{check: signed_in, token_from: {subprotocol: true}}', /subprotocol needs upgrade/],
   ['{check: signed_in, token_from: {subprotocol: yes please}}', /subprotocol must be true or false/],
   ['{check: signed_in, token_from: {cookie: "a b"}}', /not the name of a cookie/],
   ['{check: signed_in, token_from: {cookie: ""}}', /not the name of a cookie/],
   ['{check: signed_in, token_from: {cookie: __Host-portcullis-session}}', /a cookie of the sidecar/],
   ['{check: signed_in, token_from: {query: access_token}}', /unknown key "query"/],
+  ['{check: public, token_from: {header: X-Key}}', /cannot be used on a public route/],
+  ['{public: with_identity, token_from: {cookie: a}}', /takes a token from header, but not from subprotocol or cookie/],
+  [
+    '{check: signed_in, token_from: {header: Authorization}}',
+    /"Authorization" has a meaning in HTTP|is set by the sidecar/,
+  ],
+  ['{check: signed_in, token_from: {header: Cookie}}', /"Cookie" /],
+  ['{check: signed_in, token_from: {header: DPoP}}', /"DPoP" /],
+  ['{check: signed_in, token_from: {header: X-Auth-Subject}}', /is set by the sidecar/],
+  ['{check: signed_in, token_from: {header: X-Forwarded-For}}', /is set by the sidecar or by a gateway/],
+  ['{check: signed_in, token_from: {header: Content-Type}}', /has a meaning in HTTP/],
+  ['{check: signed_in, token_from: {header: x_key}}', /is not a name of letters, digits and dashes/],
+  ['{check: signed_in, token_from: {header: "a b"}}', /is not a name of letters, digits and dashes/],
+  ['{check: signed_in, token_from: {header: []}}', /header must have at least one item/],
+  [
+    '{check: "viewer a:{header.x-key}", token_from: {header: X-Key}}',
+    /header.x-key holds the token, so a check cannot use it/,
+  ],
   ['{check: signed_in, token_from: cookie}', /token_from must be a map/],
   ['{check: signed_in, origins: ["https://a.test"]}', /origins needs upgrade, or token_from/],
 ])('a route %s is refused', (route, says) => {
   expect(() => loadFile(routeFile(`GET /x: ${route}`))).toThrow(says)
 })
 
-test('a door that cannot take the cookie out of the request has no such route', () => {
+test.each(['cookie', 'header'])('a door that cannot take a %s out of the request has no such route', (place) => {
   const extra = 'doors: [{profile: nginx, listen: "unix:/run/door"}]'
-  const source = routeFile('GET /x: {check: signed_in, token_from: {cookie: a}}', { extra })
+  const source = routeFile(`GET /x: {check: signed_in, token_from: {${place}: x-a}}`, { extra })
   const load = () => loadFile(source.replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1'))
-  expect(load).toThrow(/nginx would pass the cookie on/)
+  expect(load).toThrow(/nginx would pass the token on/)
+})
+
+test('the door of Envoy takes the field out of the request', async () => {
+  const routes =
+    'GET /x: {check: signed_in, token_from: {header: X-Key}}\nGET /y: {check: signed_in, forward_token: true, token_from: {header: X-Key}}'
+  const doors = await startDoors({ routes, profiles: ['envoy'] })
+  const token = await doors.inner.issuer.token()
+  const ask = (target: string, ...fields: [string, string][]) =>
+    doors.ask('envoy', { target, host: 'app.test', fields })
+  expect(await ask('/x', ['x-key', token])).toMatchObject({ status: 200, removed: expect.arrayContaining(['x-key']) })
+  const forwarded = await ask('/y', ['x-key', token])
+  expect(forwarded).toMatchObject({ status: 200, removed: expect.arrayContaining(['x-key']) })
+  expect(forwarded.fields).toContainEqual(['authorization', `Bearer ${token}`])
+  expect((await ask('/x', ['x-key', token], ['authorization', `Bearer ${token}`])).status).toBe(400)
+  await doors.close()
 })
 
 test.each(['POST', '*'])('a route of %s has no token_from', (method) => {
