@@ -2,6 +2,7 @@
  * The format of a route file: each member, whether it is required, its form and its meaning. The readers take keys, choices
  * and bounds from here; `route-file.schema.json` is this table for editors, and a test compares the two.
  */
+import { TEXT_PARTS } from '../routes/checks.ts'
 import { VALUE_TYPES } from '../routes/context.ts'
 import { CONSTANTS_MAX, PARAMETER, PARAMETERS_MAX } from './context.ts'
 import { EXTERNAL, ISSUER } from './issuer-format.ts'
@@ -355,6 +356,12 @@ export const ROUTE_FILE = {
 } as const satisfies Members
 
 const combination = (name: string, form: Form): Form => mapOf({ [name]: required(form) })
+const CLAIM_PARTS: Form = {
+  type: 'object',
+  minProperties: 1,
+  propertyNames: textLike(/^claims\./),
+  additionalProperties: { type: 'string', minLength: 1 },
+}
 const CHECK: Form = {
   oneOf: [
     {
@@ -367,6 +374,7 @@ const CHECK: Form = {
     combination('all', listOf(definition('check'))),
     combination('any', listOf(definition('check'))),
     combination('equals', { type: 'object', minProperties: 1, additionalProperties: CONSTANT }),
+    ...TEXT_PARTS.map((name) => combination(name, CLAIM_PARTS)),
   ],
 }
 

@@ -1,11 +1,17 @@
 /** Parses the `routes` of a route file. */
 import { isMap, isScalar, isSeq, type Node } from 'yaml'
-import { type Network, parseNetwork } from '../../pdp/shared/base/addresses.ts'
-import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { createHeaderRules, type HeaderNames, type HeaderRules } from '../http/fields.ts'
 import { parseAuthority } from '../request/target.ts'
 import type { AnswerRule } from '../routes/answer-rule.ts'
-import { admitsGuests, asksPermission, type Check, leavesOf, sourcesOf, usesBody } from '../routes/checks.ts'
+import {
+  admitsGuests,
+  asksPermission,
+  type Check,
+  leavesOf,
+  sourcesOf,
+  TEXT_PARTS,
+  usesBody,
+} from '../routes/checks.ts'
 import type { ContextEntry, RouteContext } from '../routes/context.ts'
 import { ANYBODY } from '../routes/mcp-rules.ts'
 import { beginsWith, parameterNames, parsePattern } from '../routes/patterns.ts'
@@ -17,6 +23,7 @@ import { ROUTE, ROUTES_MAX } from './format.ts'
 import { readMcpRoute } from './mcp.ts'
 import { type OptionDefaults, plainOptions, readRouteOptions, strippedIssue } from './options.ts'
 import { readAnswerRule } from './words/answer.ts'
+import { readComparison } from './words/comparison.ts'
 import type { Entry, YamlReader } from './words/yaml-reader.ts'
 
 export type RouteDefaults = OptionDefaults & {
@@ -44,7 +51,7 @@ type RouteMembers = {
 const CHECK_DEPTH_MAX = 8
 const CHECKS_MAX = 256
 const KEY = /^(\*|[A-Z]+(?:-[A-Z]+)*)[ \t]+([^\s/]*)(\/\S*)$/
-const COMBINATIONS = ['all', 'any', 'equals']
+const COMBINATIONS: readonly string[] = ['all', 'any', 'equals', ...TEXT_PARTS]
 
 /** Returns the valid routes. Reports errors to the reader. */
 export function parseRoutes(reader: YamlReader, node: Node | null, defaults: RouteDefaults): readonly Route[] {
@@ -305,10 +312,23 @@ function parseCheckNode(context: Context, given: Node | null, depth: number): Ch
     const unquoted = entry === undefined || entries.length > 1 ? null : unquotedCheck(reader, entry)
     if (unquoted !== null) reader.report(given, `put the check in quotes: ${unquoted}`)
     else if (reader.resolve(given) !== null)
-      reader.report(given, 'a check must be a string, or a map with exactly one of all, any and equals')
+      reader.report(
+        given,
+        'a check must be a string, or a map with exactly one of all, any, equals, starts_with and ends_with',
+      )
     return null
   }
-  return entry.key === 'equals' ? parseEquals(context, entry) : parseCombination(context, entry, depth)
+  const isCombination = entry.key === 'all' || entry.key === 'any'
+  return isCombination
+    ? parseCombination(context, entry, depth)
+    : readComparison(
+        {
+          ...context,
+          parse: (key) => parseSource(ofBody(context, `{${key}}`).slice(1, -1), context.parameters),
+          note: (at, source) => noteSource(context, at, source),
+        },
+        entry,
+      )
 }
 
 /** Arguments of a call are members of its body. */
@@ -331,47 +351,6 @@ function parseCombination(context: Context, { key, keyNode, value }: Entry, dept
   if (items.length === 0) reader.report(keyNode, `${key} must have at least one check`)
   const of = items.map((item) => parseCheckNode(context, item, depth + 1)).filter((check) => check !== null)
   return of.length < items.length || of.length === 0 ? null : { kind: key === 'any' ? 'any' : 'all', of }
-}
-
-function parseEquals(context: Context, { keyNode, value }: Entry): Check | null {
-  const { reader, parameters } = context
-  const entries = reader.entries(value, 'equals')
-  if (entries === null) return null
-  if (entries.length === 0) reader.report(keyNode, 'equals must compare at least one value')
-  const of: Check[] = []
-  for (const { key, keyNode: at, value: expected } of entries) {
-    const source = parseSource(ofBody(context, `{${key}}`).slice(1, -1), parameters)
-    const text = readExpected(reader, { source, expected, key })
-    if (typeof source === 'string') reader.report(at, source)
-    else noteSource(context, at, source)
-    if (typeof source === 'string' || text === null) continue
-    const network = source.from === 'client' ? readNetwork(reader, expected, text) : undefined
-    if (network !== null) of.push({ kind: 'equals', source, value: text, ...(network !== undefined && { network }) })
-  }
-  const [first] = of
-  if (first === undefined || of.length < entries.length) return null
-  return of.length === 1 ? first : { kind: 'all', of }
-}
-
-function readNetwork(reader: YamlReader, node: Node | null, text: string): Network | null {
-  try {
-    return parseNetwork(text)
-  } catch (err) {
-    reader.report(node, `${JSON.stringify(text)} ${messageOf(err)}`)
-    return null
-  }
-}
-
-/** Only a claim can be a number, true or false. */
-function readExpected(
-  reader: YamlReader,
-  { source, expected, key }: { source: Source | string; expected: Node | null; key: string },
-): string | null {
-  const node = reader.resolve(expected)
-  const value = isScalar(node) ? node.value : null
-  const isPlain = typeof value === 'boolean' || (typeof value === 'number' && Number.isFinite(value))
-  if (isPlain && typeof source !== 'string' && source.from === 'claims') return String(value)
-  return reader.text(expected, `the value for ${key}`)
 }
 
 /** A decision must not depend on a header field that the upstream never gets. */

@@ -31,6 +31,7 @@ export const fileWarnings = (file: RouteFile): string[] => [
   ...preflightWarnings(file),
   ...identityWarnings(file),
   ...mcpWarnings(file.routes),
+  ...partWarnings(file.routes),
   ...doorWarnings(file),
 ]
 
@@ -104,6 +105,19 @@ const mcpWarnings = (routes: readonly Route[]): string[] =>
       ({ id }) =>
         `${id} compares body.method with tools/…, as calls of MCP have it. A route of the kind MCP (MCP /path), judges each tool, its arguments and lists; this one judges what its comparisons say`,
     )
+
+/** Names whose neighbour has them, too. */
+const partWarnings = (routes: readonly Route[]): string[] =>
+  routes.flatMap(({ id, check }) =>
+    (check === null ? [] : comparisons(check)).flatMap(({ part, source, value }) => {
+      const says = `${id}: a ${describeSource(source)} that ${part}`
+      if (part === 'ends_with' && /^[a-z0-9-]+(\.[a-z0-9-]+)+$/i.test(value))
+        return [`${says} ${value} may be of evil${value}: begin the text with @ or a dot`]
+      return part === 'starts_with' && /^https?:\/\/[^/]+$/i.test(value)
+        ? [`${says} ${value} may be of ${value}.evil.example: end the text with a slash`]
+        : []
+    }),
+  )
 
 const comparisons = (check: Check): readonly Extract<Check, { kind: 'equals' }>[] => {
   if (check.kind === 'all' || check.kind === 'any') return check.of.flatMap(comparisons)

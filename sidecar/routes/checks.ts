@@ -13,8 +13,18 @@ export type Check =
   | { readonly kind: 'permission'; readonly key: string }
   | { readonly kind: 'entitlement'; readonly key: string }
   | { readonly kind: 'scope'; readonly name: string }
-  /** `network`: of the address of the client; absent: the value is compared as text. */
-  | { readonly kind: 'equals'; readonly source: Source; readonly value: string; readonly network?: Network }
+  /** `network`: of the address of the client; absent: the value is compared as text. `part`: of a claim that is a text, only its start or end. */
+  | {
+      readonly kind: 'equals'
+      readonly source: Source
+      readonly value: string
+      readonly network?: Network
+      readonly part?: TextPart
+    }
+
+/** As the route file names them. */
+export const TEXT_PARTS = ['starts_with', 'ends_with'] as const
+export type TextPart = (typeof TEXT_PARTS)[number]
 
 /**
  * The values that a request offers for checks. Null: a missing claim, which denies. Any other missing value throws ValueError, and
@@ -170,12 +180,16 @@ function build(check: Check, building: Building): Built {
 }
 
 /** A claim that is a list has each of its items. */
-function isEqual({ source, value, network }: Extract<Check, { kind: 'equals' }>, values: CheckValues): boolean {
+function isEqual({ source, value, network, part }: Extract<Check, { kind: 'equals' }>, values: CheckValues): boolean {
   if (network !== undefined) return createNetworks([network]).has(values.read(source) ?? '')
   if (source.from !== 'claims') return values.read(source) === value
   const claim = values.claim(source.name)
-  return Array.isArray(claim) ? claim.some((item) => isScalar(item, value)) : isScalar(claim, value)
+  const holds = (item: unknown): boolean => (part === undefined ? isScalar(item, value) : hasPart(item, part, value))
+  return Array.isArray(claim) ? claim.some(holds) : holds(claim)
 }
+
+const hasPart = (claim: unknown, part: TextPart, value: string): boolean =>
+  typeof claim === 'string' && (part === 'starts_with' ? claim.startsWith(value) : claim.endsWith(value))
 
 const isScalar = (claim: unknown, value: string): boolean =>
   typeof claim === 'string' ? claim === value : isNumberOrFlag(claim) && String(claim) === value
@@ -187,7 +201,7 @@ const open = (evaluate: Evaluate): Built => ({ evaluate, fails: false })
 const HOLDS = open(() => null)
 
 function denied(check: Check): Built {
-  const name = check.kind === 'equals' ? `equals ${describeSource(check.source)}` : check.kind
+  const name = check.kind === 'equals' ? `${check.part ?? 'equals'} ${describeSource(check.source)}` : check.kind
   const denial: CheckDenial = { code: 'permission_denied', check: name }
   return open(() => denial)
 }
@@ -369,7 +383,7 @@ export function checkText(check: Check): string {
     case 'scope':
       return `scope ${check.name}`
     case 'equals':
-      return `${sourceText(check.source)} equals ${check.value}`
+      return `${sourceText(check.source)} ${check.part ?? 'equals'} ${check.value}`
   }
 }
 

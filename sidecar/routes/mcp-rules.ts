@@ -102,7 +102,8 @@ function bind(check: Check, first: number, values: readonly string[]): Check {
   if (check.kind === 'all' || check.kind === 'any')
     return { kind: check.kind, of: check.of.map((part) => bind(part, first, values)) }
   if (check.kind === 'equals') {
-    const value = boundTo(check.source)
+    // Only claims are compared in part.
+    const value = check.part === undefined ? boundTo(check.source) : null
     return value === null ? check : value === check.value ? ANYBODY : NOBODY
   }
   return check.kind === 'relation' ? boundRelation(check, boundTo) : check

@@ -285,19 +285,20 @@ const POMERIUM_GRAFANA: RealFile = {
   },
 }
 
+/** The original also denies whose address begins in a certain way; a check of ours allows, and nothing else does. */
 const POMERIUM_ADVANCED: RealFile = {
   from: 'pomerium/documentation content/examples/fundamentals/advanced-policies.md',
-  routes: `"* /verify/**": {any: [{equals: {claims.hd: example.com}}, {equals: {claims.name: Ann}}]}
-"* /grafana/**": {all: [{equals: {claims.hd: example.com}}, "viewer app:grafana"]}`,
+  routes: `"* /verify/**": {any: [{ends_with: {claims.email: "@example.com"}}, {equals: {claims.name: Ann}}]}
+"* /grafana/**": {all: [{ends_with: {claims.email: "@example.com"}}, "viewer app:grafana"]}`,
   tuples: ['alice viewer app:grafana'],
   played: {
     '* /verify/**': [
       { line: 'GET /verify/x', status: 200, as: { name: 'Ann' } },
-      { line: 'GET /verify/x', status: 403, as: { name: 'Bob', hd: 'else.test' } },
+      { line: 'GET /verify/x', status: 403, as: { name: 'Bob', email: 'bob@example.com.else.test' } },
     ],
     '* /grafana/**': [
-      { line: 'GET /grafana/x', status: 200, as: { hd: 'example.com' } },
-      { line: 'GET /grafana/x', status: 403, as: { hd: 'example.com', sub: 'admin' } },
+      { line: 'GET /grafana/x', status: 200, as: { email: 'ann@example.com' } },
+      { line: 'GET /grafana/x', status: 403, as: { email: 'ann@example.com', sub: 'admin' } },
     ],
   },
 }

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { InboundRequest } from '../../../sidecar/request/inbound.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
+import { fileWarnings } from '../../../sidecar/route-file/warnings.ts'
 import { buildQuestions, describeQuestions } from '../../../sidecar/routes/checks.ts'
 import { requestValues } from '../../../sidecar/routes/values.ts'
 import { routeFile } from '../support/harness.ts'
@@ -47,6 +48,13 @@ describe('a comparison with a claim', () => {
     ['{equals: {claims.a.b.c: x}}', { a: { b: { c: 'x' } } }],
     ['{equals: {claims.a.b.c: x}}', { 'a.b': { c: 'x' } }],
     ['{equals: {claims.example.com: x}}', { 'example.com': 'x' }],
+    ['{ends_with: {claims.email: "@example.com"}}', { email: 'ann@example.com' }],
+    ['{starts_with: {claims.sub: "repo:acme/"}}', { sub: 'repo:acme/app:ref:refs/heads/main' }],
+    ['{starts_with: {claims.groups: "/eng/"}}', { groups: ['/ops/a', '/eng/b'] }],
+    ['{starts_with: {claims.act.sub: b}}', { act: { sub: 'bob' } }],
+    ['{ends_with: {claims.a: x}}', { a: 'x' }],
+    ['{starts_with: {claims.a: "a*"}}', { a: 'a*b' }],
+    ['{starts_with: {claims.a: é, claims.b: "1"}}', { a: 'été', b: '12' }],
   ])('holds: %s', (check, claims) => {
     expect(decide(check, claims).denied).toBe(false)
   })
@@ -68,6 +76,21 @@ describe('a comparison with a claim', () => {
     ['{equals: {claims.act.sub: bob}}', { 'act.sub': 'bob', act: { sub: 'eve' } }],
     ['{equals: {claims.groups.length: "1"}}', { groups: ['a'] }],
     ['{equals: {claims.act.constructor: x}}', { act: {} }],
+    ['{ends_with: {claims.email: "@example.com"}}', { email: 'ann@example.com.evil.test' }],
+    ['{ends_with: {claims.email: "@example.com"}}', { email: 'ann@EXAMPLE.COM' }],
+    ['{ends_with: {claims.email: "@example.com"}}', { email: 'example.com' }],
+    ['{ends_with: {claims.email: "@example.com"}}', {}],
+    ['{starts_with: {claims.sub: "repo:acme/"}}', { sub: 'repo:acme-evil/app' }],
+    ['{starts_with: {claims.sub: "repo:acme/"}}', { sub: ' repo:acme/app' }],
+    ['{starts_with: {claims.sub: "repo:acme/"}}', { sub: ['x', ['repo:acme/app'], { a: 'repo:acme/app' }] }],
+    ['{starts_with: {claims.sub: "repo:acme/"}}', { sub: { name: 'repo:acme/app' } }],
+    ['{starts_with: {claims.level: "1"}}', { level: 12 }],
+    ['{starts_with: {claims.flag: t}}', { flag: true }],
+    ['{starts_with: {claims.flag: n}}', { flag: null }],
+    ['{starts_with: {claims.a: "a*"}}', { a: 'ab' }],
+    ['{starts_with: {claims.a: "a."}}', { a: 'ab' }],
+    ['{starts_with: {claims.a: é}}', { a: 'e\u0301' }],
+    ['{starts_with: {claims.a: a, claims.b: b}}', { a: 'ab', b: 'ab' }],
   ])('does not hold: %s of %j', (check, claims) => {
     expect(decide(check, claims).denied).toBe(true)
   })
@@ -83,8 +106,42 @@ describe('a comparison with a claim', () => {
     ['{equals: {header.x-a: 1}}', 'the value for header.x-a must be a string'],
     ['{equals: {claims.a: null}}', 'the value for claims.a must be a string'],
     ['{equals: {claims.a: [x]}}', 'the value for claims.a must be a string'],
+    ['{starts_with: {claims.a: 1}}', 'the value for claims.a must be a string'],
+    ['{ends_with: {claims.a: true}}', 'the value for claims.a must be a string'],
+    ['{starts_with: {claims.a: ""}}', 'starts_with needs a text'],
+    ['{starts_with: {}}', 'starts_with must compare at least one value'],
+    ['{starts_with: a}', 'starts_with must be a map'],
+    ['{starts_with: {query.a: b}}', 'starts_with compares claims only: what a client adds to query.a'],
+    ['{ends_with: {header.x-a: b}}', 'what a client adds to header.x-a'],
+    ['{starts_with: {body.path: /public/}}', 'what a client adds to body.path'],
+    ['{starts_with: {client.address: "10."}}', 'what a client adds to client.address'],
+    ['{starts_with: {request.path: /docs}}', 'a route says how paths and hosts begin and end'],
+    ['{ends_with: {request.host: .test}}', 'a route says how paths and hosts begin and end'],
+    ['{contains: {claims.a: b}}', 'unknown key "contains"'],
+    [
+      '{starts_with: {claims.a: b}, equals: {claims.a: b}}',
+      'exactly one of all, any, equals, starts_with and ends_with',
+    ],
   ])('with another value is refused: %s', (check, message) => {
     const { issues } = parseRouteFile(routeFile(`GET /a: ${check}`))
     expect(issues.map((issue) => issue.message).join()).toContain(message)
   })
+})
+
+test.each([
+  [
+    '{ends_with: {claims.email: example.com}}',
+    ['GET /a: a claims.email that ends_with example.com may be of evilexample.com: begin the text with @ or a dot'],
+  ],
+  ['{any: [{ends_with: {claims.hd: a.test}}, scope b]}', [expect.stringContaining('evila.test')]],
+  ['{ends_with: {claims.email: "@example.com"}}', []],
+  ['{ends_with: {claims.hd: ".example.com"}}', []],
+  ['{ends_with: {claims.groups: -admins}}', []],
+  [
+    '{starts_with: {claims.sub: "https://ci.test"}}',
+    [expect.stringContaining('https://ci.test.evil.example: end the text with a slash')],
+  ],
+  ['{starts_with: {claims.sub: "https://ci.test/"}}', []],
+])('check warns of a text that another name has, too: %s', (check, warnings) => {
+  expect(fileWarnings(loadRoutes(`GET /a: ${check}`))).toEqual(warnings)
 })

@@ -162,6 +162,16 @@ test('the file may strip for every route, and a WebSocket, a preflight and an op
   ])
 })
 
+test('in shadow mode a path that no route has passes, without the prefix where it has it', async () => {
+  const origin = h.upstream.origin
+  h.upstream.origin = `{url: "${service.origin}", strip_path: /app}`
+  h.apply('GET /app/x: signed_in', 'mode: shadow')
+  h.upstream.origin = origin
+  service.reached.length = 0
+  for (const target of ['/app/x', '/app/y?a', '/other', '/apple']) await h.send(`GET ${target}`, { token: null })
+  expect(service.reached.map(({ target }) => target)).toEqual(['/x', '/y?a', '/other', '/apple'])
+})
+
 describe('check refuses', () => {
   test.each(['app', '/', '/app/', '/a//b', '/a/..', '/./a', '/{x}', '/a%20b', '/a/**', '/a?b', '/a;b', '""'])(
     'strip_path: %s',
