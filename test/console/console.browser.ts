@@ -47,7 +47,7 @@ describe('in three clicks', () => {
   test('who can see a resource becomes a CSV with all of them', async () => {
     const page = await open({ person: 'root' })
     await page.goto('/console?org=acme')
-    await page.getByRole('navigation', { name: 'Screens' }).getByRole('link', { name: 'Who', exact: true }).click()
+    await page.getByRole('navigation', { name: 'Screens' }).getByRole('link', { name: 'Who has access' }).click()
     await page.getByLabel('Resource', { exact: true }).fill('doc:2')
     await page.getByLabel('Relation or permission').fill('viewer')
     await page.getByRole('button', { name: 'List' }).click()
@@ -228,7 +228,7 @@ test('somebody is invited and the invitation withdrawn, by keyboard alone', asyn
   await page.goto('/console/invitations?org=acme')
   await page.getByLabel('E-mail address').focus()
   await page.keyboard.type('keyboard@new.example')
-  for (const _ of ['tier', 'language', 'roles', 'button']) await page.keyboard.press('Tab')
+  for (const _ of ['tier', 'language', 'role', 'more roles', 'button']) await page.keyboard.press('Tab')
   await page.keyboard.press('Enter')
   await expect.poll(() => page.getByRole('status').first().innerText()).toContain('The mail is on its way')
   await page

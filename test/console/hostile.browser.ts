@@ -52,6 +52,7 @@ async function store(kind: string, text: string): Promise<void> {
 /** Every parameter that a screen reads. */
 const PARAMETERS: { readonly [screen: string]: readonly string[] } = {
   '': [],
+  find: ['q'],
   ask: ['subject', 'relation', 'resource', 'app', 'with', 'without', 'as_of', 'context'],
   who: ['resource', 'relation', 'type', 'page', 'with', 'as_of', 'context'],
   what: ['subject', 'relation', 'type', 'page', 'without', 'context'],
@@ -59,11 +60,11 @@ const PARAMETERS: { readonly [screen: string]: readonly string[] } = {
   model: ['app', 'revision', 'type', 'compare', 'done'],
   relationships: ['object', 'relation', 'subject', 'lines', 'op', 'page', 'done'],
   organization: ['members', 'below', 'roles', 'entitlements', 'done'],
-  people: ['user', 'page', 'done'],
+  people: ['user', 'search', 'page', 'done'],
   invitations: ['email', 'role', 'roles', 'language', 'page', 'done'],
   routes: ['sidecar', 'method', 'target', 'claims', 'show'],
   streams: ['stream', 'after', 'done'],
-  changes: ['log', 'until', 'skip', 'actor', 'text'],
+  changes: ['log', 'until', 'skip', 'actor', 'text', 'from', 'to', 'kind'],
 }
 
 /** Nothing of it is markup, nothing turns its neighbours around, and nothing makes the page wider than a phone. */

@@ -1,4 +1,4 @@
-/** Pictures of every screen in both schemes and three widths; those that the documentation shows go into `docs/pictures`. */
+/** Pictures of every screen in both schemes and four widths; those that the documentation shows go into `docs/pictures`. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
@@ -7,7 +7,7 @@ import { launchChromium, openTab } from './chromium.ts'
 import { type OwnWorld, startOwnWorld } from './own-world.ts'
 import { SCREENS } from './screens.ts'
 
-const WIDTHS = [390, 1024, 1600]
+const WIDTHS = [390, 768, 1024, 1440]
 const KEPT = ['ask-allowed', 'ask-denied', 'model', 'decisions']
 /** `CONSOLE_PICTURES` names a folder for all of them. */
 const ALL = process.env.CONSOLE_PICTURES

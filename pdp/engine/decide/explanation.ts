@@ -19,8 +19,8 @@ const UNMET_MAX = 10
 export function explanationOf(root: Subgoal | null, spend: Spend): Omit<Reason, 'code' | 'message'> {
   if (root?.truth === TRUE) return { path: pathTo(root), missing: [] }
   if (root?.truth !== FALSE) return { path: [], missing: [] }
-  const { missing, unmet } = wantingIn(root, spend)
-  return { path: [], missing, details: [...exclusionsFor(root), ...unmet] }
+  const { missing, reached, unmet } = wantingIn(root, spend)
+  return { path: [], missing, ...(reached.length > 0 && { reached }), details: [...exclusionsFor(root), ...unmet] }
 }
 
 /** The reason why a check could not be decided. */
@@ -59,24 +59,32 @@ function pathTo(root: Subgoal): readonly ReasonStep[] {
   return path
 }
 
-type Wanting = { readonly missing: readonly string[]; readonly unmet: readonly string[] }
+type Wanting = {
+  readonly missing: readonly string[]
+  readonly reached: readonly ReasonStep[]
+  readonly unmet: readonly string[]
+}
 
 /** Tuples, any one of which would turn the denial into an allow, and tuples that would but for their condition. */
 function wantingIn(root: Subgoal, spend: Spend): Wanting {
   const missing = new Set<string>()
   const unmet = new Set<string>()
-  const seen = new Set<Subgoal>()
-  const todo = [root]
-  for (let goal = todo.pop(); goal !== undefined && missing.size < MISSING_MAX; goal = todo.pop()) {
-    if (seen.has(goal)) continue
-    seen.add(goal)
+  /** By the first way on which each goal was found. */
+  const ways = new Map<Subgoal, Edge | null>()
+  const reached = new Map<string, ReasonStep>()
+  const todo: { readonly goal: Subgoal; readonly by: Edge | null }[] = [{ goal: root, by: null }]
+  for (let at = todo.pop(); at !== undefined && missing.size < MISSING_MAX; at = todo.pop()) {
+    const { goal, by } = at
+    if (ways.has(goal)) continue
+    ways.set(goal, by)
     const edges = [...edgesOf(goal)]
     for (const { to } of edges) settle(to, spend)
     const { kind, notes } = goal
     if (kind !== 'all') {
+      if ((notes?.missed ?? []).length > 0) addWay(reached, ways, by)
       for (const tuple of notes?.missed ?? []) missing.add(tuple)
       for (const sentence of notes?.unmet ?? []) unmet.add(sentence)
-      for (const { to } of edges) if (to.truth !== TRUE) todo.push(to)
+      for (const edge of edges) if (edge.to.truth !== TRUE) todo.push({ goal: edge.to, by: edge })
       continue
     }
     // No tuple makes good for a condition that cannot be evaluated.
@@ -84,9 +92,20 @@ function wantingIn(root: Subgoal, spend: Spend): Wanting {
     // One tuple can make good for one operand only, and none for what excludes.
     const wanting = edges.filter(({ to, negative }) => to.truth !== (negative ? FALSE : TRUE))
     const [only] = wanting
-    if (wanting.length === 1 && only !== undefined && !only.negative) todo.push(only.to)
+    if (wanting.length === 1 && only !== undefined && !only.negative) todo.push({ goal: only.to, by: only })
   }
-  return { missing: [...missing].slice(0, MISSING_MAX), unmet: [...unmet].slice(0, UNMET_MAX) }
+  return {
+    missing: [...missing].slice(0, MISSING_MAX),
+    reached: [...reached.values()],
+    unmet: [...unmet].slice(0, UNMET_MAX),
+  }
+}
+
+/** The steps from the root to where a tuple is missing. */
+function addWay(steps: Map<string, ReasonStep>, ways: ReadonlyMap<Subgoal, Edge | null>, last: Edge | null): void {
+  const edges: Edge[] = []
+  for (let edge = last; edge !== null; edge = ways.get(edge.from) ?? null) edges.unshift(edge)
+  for (const step of edges.flatMap((edge) => edge.steps ?? [])) steps.set(JSON.stringify(step), step)
 }
 
 /** Where the subject holds what is asked for, but for something that is subtracted: by which tuple it is. */

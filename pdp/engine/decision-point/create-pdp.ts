@@ -5,6 +5,7 @@ import type {
   Decision,
   EntitlementResult,
   ListPage,
+  Pdp,
   RevocationQuestion,
   Subject,
 } from '../../shared/domain/decision.ts'
@@ -154,10 +155,7 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
       const { value } = await parts.evaluator.ask({ organization, evaluate: (view) => ancestors(view, organization) })
       return value.length === 0 ? null : value
     }),
-    relations: asking(RELATIONS, async (organization, type) => {
-      const evaluate = (view: View) => relationsOf(view, compile, type)
-      return (await parts.evaluator.ask({ organization, evaluate })).value
-    }),
+    ...declared(parts.evaluator, compile),
     listResources: asking(LIST_RESOURCES, (request) => listed({ app, ...request, kind: 'resources' })),
     listSubjects: asking(LIST_SUBJECTS, (request) => listed({ app, ...request, kind: 'subjects' })),
     compare: asking(COMPARE, (request) => compared(request, () => compare(parts, { app, ...request }))),
@@ -174,12 +172,31 @@ function assertOptions(app: string | null, tuplesMax: number): void {
   if (!Number.isInteger(tuplesMax) || tuplesMax < 1) throw new TypeError('tuplesPerCheckMax is not a positive integer')
 }
 
+/** Questions about what the models declare. */
+const declared = (evaluator: SnapshotEvaluator, compile: ModelCompiler): Pick<Pdp, 'relations' | 'types'> => ({
+  relations: asking(RELATIONS, async (organization, type) => {
+    const evaluate = (view: View) => relationsOf(view, compile, type)
+    return (await evaluator.ask({ organization, evaluate })).value
+  }),
+  types: asking(OF_ORGANIZATION, async (organization) => {
+    const evaluate = (view: View) => typesOf(view, compile)
+    return (await evaluator.ask({ organization, evaluate })).value
+  }),
+})
+
 /** Undefined while the manifests are not loaded. */
 function relationsOf(view: View, compile: ModelCompiler, type: string): readonly string[] | undefined {
   const manifests = view.manifests()
   if (manifests === undefined) return undefined
   const keys = ROLE_TYPES.has(type) ? manifests.flatMap(({ permissions }) => Object.keys(permissions)) : []
   return [...new Set([...(compile(manifests).get(type)?.keys() ?? []), ...keys])].sort()
+}
+
+/** Undefined while the manifests are not loaded. */
+function typesOf(view: View, compile: ModelCompiler): readonly string[] | undefined {
+  const manifests = view.manifests()
+  if (manifests === undefined) return undefined
+  return [...compile(manifests)].flatMap(([type, relations]) => (relations.size === 0 ? [] : [type])).sort()
 }
 
 /** Refuses a malformed organization id before the question joins a statement with others. */

@@ -73,7 +73,8 @@ export interface Directory {
    * was none.
    */
   deleteUser(id: string, context: WriteContext): Promise<boolean>
-  users(page: { after: string | null; countMax: number }): Promise<readonly User[]>
+  /** `search`: part of the id, the name or the address, in capitals or not. */
+  users(page: { after: string | null; countMax: number; search?: string }): Promise<readonly User[]>
   /** Active memberships only, with the organization's name, in id order. */
   activeMemberships(user: string): Promise<readonly { readonly organization: Organization; readonly role: Tier }[]>
   /** Memberships of any status, in the order of their organizations. */

@@ -18,10 +18,31 @@ export type FormQuestion = {
   readonly audience?: string | null
 }
 
+/** A person is called by the id alone: "Is bob viewer of invoice:7?" */
+export const questionText = ({ subject, relation, resource }: FormQuestion): string =>
+  isPermissionKey(relation)
+    ? `May ${personIn(subject)} do ${relation} on ${resource}?`
+    : VERB.test(relation)
+      ? `Can ${personIn(subject)} ${verbIn(relation)} ${resource}?`
+      : `Is ${personIn(subject)} ${relation} of ${resource}?`
+
 export function reasonSentence({ subject, relation, resource }: FormQuestion, result: PermissionResult): Html {
-  const has = result.allowed ? 'has' : result.error === undefined ? 'does not have' : 'cannot be said to have'
-  return html`${name(subject)} ${has} ${name(relation)} on ${name(resource)}: ${REASONS[result.reasonCode]}.`
+  const [who, what, where] = [name(personIn(subject)), name(relation), name(resource)]
+  const reason = REASONS[result.reasonCode]
+  if (result.error !== undefined) return html`Whether ${who} has ${what} on ${where} cannot be said: ${reason}.`
+  if (isPermissionKey(relation))
+    return html`${who} ${result.allowed ? 'may' : 'may not'} do ${what} on ${where}: ${reason}.`
+  if (VERB.test(relation))
+    return html`${who} ${result.allowed ? 'can' : 'cannot'} ${name(verbIn(relation))} ${where}: ${reason}.`
+  return html`${who} is ${result.allowed ? '' : 'not '}${what} of ${where}: ${reason}.`
 }
+
+/** A relation that is named as what one can do, such as `can_view`. */
+const VERB = /^can_[a-z]/
+const verbIn = (relation: string): string => relation.slice('can_'.length).replaceAll('_', ' ')
+export const personIn = (subject: string): string => subject.replace(/^user:/, '')
+/** As manifests write them. */
+const isPermissionKey = (relation: string): boolean => relation.includes(':')
 
 /** For a POSIX shell, whatever the text holds. */
 export const shellWord = (text: string): string =>

@@ -1,13 +1,10 @@
 /** The types of a model as a picture that the server lays out, and as a list that says the same. */
-import { graphlib, layout } from '@dagrejs/dagre'
 import type { Direct, Expression, Model } from '../../engine/decide/model.ts'
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import { name, table } from './parts.ts'
+import { drawing } from './views/drawing.ts'
 
 const NODES_MAX = 150
-const LETTER_WIDTH = 8
-const NODE_HEIGHT = 36
-const PADDING = 24
 
 type Edge = { readonly from: string; readonly to: string; readonly relations: Set<string> }
 export type TypeGraph = { readonly types: readonly string[]; readonly edges: readonly Edge[] }
@@ -65,45 +62,22 @@ export function picture({ types, edges }: TypeGraph): Html {
   if (types.length === 0) return EMPTY
   const shown = new Set(types.slice(0, NODES_MAX))
   const loops = new Set(edges.filter(({ from, to }) => from === to).map(({ from }) => from))
-  const graph = new graphlib.Graph()
-  graph.setGraph({ rankdir: 'LR', nodesep: 24, ranksep: 90, marginx: PADDING, marginy: PADDING })
-  graph.setDefaultEdgeLabel(() => ({}))
-  for (const type of shown)
-    graph.setNode(type, {
-      width: (type.length + (loops.has(type) ? 2 : 0)) * LETTER_WIDTH + PADDING,
-      height: NODE_HEIGHT,
-    })
-  const drawn = edges.filter(({ from, to }) => shown.has(from) && shown.has(to) && from !== to)
-  for (const { from, to } of drawn) graph.setEdge(from, to, {})
-  layout(graph)
-  const { width = 0, height = 0 } = graph.graph()
-  const lines = drawn.map(({ from, to, relations }) =>
-    line(graph.edge(from, to).points ?? [], `${from} → ${to}: ${[...relations].join(', ')}`),
-  )
-  const nodes = [...shown].map((type) => node(type, graph.node(type), loops.has(type)))
   const left = types.length - shown.size
+  const drawn = drawing({
+    id: 'graph',
+    title: 'Types and which types their relations name; the table below says the same.',
+    direction: 'LR',
+    boxes: [...shown].map((type) => ({
+      id: type,
+      text: loops.has(type) ? `${type} ↻` : type,
+      to: `#type-${type}`,
+    })),
+    arrows: edges
+      .filter(({ from, to }) => shown.has(from) && shown.has(to) && from !== to)
+      .map(({ from, to, relations }) => ({ from, to, title: `${from} → ${to}: ${[...relations].join(', ')}` })),
+  })
   return html`<figure class="graph"><div class="scroll" role="region" tabindex="0" aria-label="Picture of the types">
-<svg viewBox="0 0 ${round(width)} ${round(height)}" width="${round(width)}" height="${round(height)}" role="group" aria-labelledby="graph-title">
-<title id="graph-title">Types and which types their relations name; the table below says the same.</title>
-<defs><marker id="arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 0 10 5 0 10z"></path></marker></defs>
-${lines}${nodes}</svg></div>${left > 0 ? html`<figcaption>${String(left)} more types are in the table only.</figcaption>` : EMPTY}</figure>`
-}
-
-const round = (value: number): string => String(Math.round(value))
-
-function line(points: readonly { readonly x: number; readonly y: number }[], title: string): Html {
-  const path = points.map(({ x, y }, i) => `${i === 0 ? 'M' : 'L'}${round(x)} ${round(y)}`).join('')
-  return html`<g><title>${title}</title><path class="edge" d="${path}" marker-end="url(#arrow)"></path></g>`
-}
-
-function node(
-  type: string,
-  at: { readonly x?: number; readonly y?: number; readonly width?: number },
-  isLoop: boolean,
-): Html {
-  const { x = 0, y = 0, width = 0 } = at
-  return html`<a href="#type-${type}"><rect x="${round(x - width / 2)}" y="${round(y - NODE_HEIGHT / 2)}" width="${round(width)}" height="${String(NODE_HEIGHT)}" rx="6"></rect>
-<text x="${round(x)}" y="${round(y)}" text-anchor="middle" dominant-baseline="central">${type}${isLoop ? ' ↻' : ''}</text></a>`
+${drawn}</div>${left > 0 ? html`<figcaption>${String(left)} more types are in the table only.</figcaption>` : EMPTY}</figure>`
 }
 
 /** The same in words: each type with its relations, who may stand in them, and which relations build on them. */

@@ -3,27 +3,35 @@ import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import { address, alert, field, heading, hidden, link, name, visible } from './parts.ts'
 import type { ConsoleVisit } from './visit.ts'
 
+const GROUPS = ['Access', 'Directory', 'Enforcement', 'Activity'] as const
 /** `scope`: a person without it sees no link. `everywhere`: it counts only when it is held in the whole environment. */
 export type ScreenLink = {
   readonly path: string
   readonly title: string
+  readonly group: (typeof GROUPS)[number]
   readonly scope: string
   readonly everywhere?: true
 }
 
 export const SCREEN_LINKS = {
-  ask: { path: 'ask', title: 'Ask', scope: 'decisions:read' },
-  who: { path: 'who', title: 'Who', scope: 'decisions:read' },
-  what: { path: 'what', title: 'What', scope: 'decisions:read' },
-  decisions: { path: 'decisions', title: 'Decisions', scope: 'decisions:read' },
-  model: { path: 'model', title: 'Model', scope: 'manifest:read', everywhere: true },
-  relationships: { path: 'relationships', title: 'Relationships', scope: 'relationships:read' },
-  organization: { path: 'organization', title: 'Organization', scope: 'directory:read' },
-  person: { path: 'people', title: 'People', scope: 'directory:read' },
-  invitations: { path: 'invitations', title: 'Invitations', scope: 'directory:read' },
-  routes: { path: 'routes', title: 'Routes', scope: 'decisions:read', everywhere: true },
-  streams: { path: 'streams', title: 'Streams', scope: 'streams:read', everywhere: true },
-  changes: { path: 'changes', title: 'Changes', scope: 'audit:read' },
+  ask: { path: 'ask', title: 'Check access', group: 'Access', scope: 'decisions:read' },
+  who: { path: 'who', title: 'Who has access', group: 'Access', scope: 'decisions:read' },
+  what: { path: 'what', title: 'What they can reach', group: 'Access', scope: 'decisions:read' },
+  relationships: { path: 'relationships', title: 'Relationships', group: 'Access', scope: 'relationships:read' },
+  model: { path: 'model', title: 'Model', group: 'Access', scope: 'manifest:read', everywhere: true },
+  person: { path: 'people', title: 'People', group: 'Directory', scope: 'directory:read' },
+  organization: { path: 'organization', title: 'Organization', group: 'Directory', scope: 'directory:read' },
+  invitations: { path: 'invitations', title: 'Invitations', group: 'Directory', scope: 'directory:read' },
+  routes: {
+    path: 'routes',
+    title: 'Sidecars and routes',
+    group: 'Enforcement',
+    scope: 'decisions:read',
+    everywhere: true,
+  },
+  streams: { path: 'streams', title: 'Event streams', group: 'Enforcement', scope: 'streams:read', everywhere: true },
+  decisions: { path: 'decisions', title: 'Decisions', group: 'Activity', scope: 'decisions:read' },
+  changes: { path: 'changes', title: 'Changes', group: 'Activity', scope: 'audit:read' },
 } as const satisfies { readonly [key: string]: ScreenLink }
 
 export const mayOpen = (visit: ConsoleVisit, { scope, everywhere }: ScreenLink): boolean =>
@@ -42,12 +50,6 @@ export function frame(visit: ConsoleVisit, { title, body }: { readonly title: st
   const missing = visit.isOrganizationMissing
     ? alert(html`There is no organization ${name(organization ?? '')}. Choose another one above.`)
     : EMPTY
-  const places = Object.values(SCREEN_LINKS).filter((place) => mayOpen(visit, place))
-  const items = [{ path: '', title: 'Start' }, ...places].map(({ path, title: text }) => {
-    const to = address(path, { org: organization })
-    const here = visit.path === `/console${path === '' ? '' : `/${path}`}`
-    return html`<li><a href="${to}"${here ? html` aria-current="page"` : EMPTY}>${text}</a></li>`
-  })
   const chooser =
     organization === null
       ? EMPTY
@@ -57,13 +59,32 @@ ${field({ name: 'org', label: 'Organization', value: organization, among: organi
   return document(
     title,
     html`<a class="skip" href="#main">Skip to the content</a>
-<header><p class="brand">${link('/console', html`<span aria-hidden="true">▦</span> Portcullis`)}</p>${chooser}
+<header><button type="button" class="plain menu" popovertarget="screens">Menu</button>
+<p class="brand">${link(address('', { org: organization }), html`${MARK} Portcullis`)}</p>${chooser}
+<form class="find" role="search" method="get" action="/console/find">${hidden('org', organization ?? '')}<label class="for-readers" for="find">Find people, resources, requests and routes</label>
+<input id="find" name="q" type="search" value="${visit.path === '/console/find' ? visit.query('q') : ''}" placeholder="Find: bob, invoice:7, a request id" autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="512" aria-keyshortcuts="/ Control+K"></form>
 <form class="account" method="post" action="/console/sign-out">${hidden('csrf', visit.csrf)}<span>${name(person.name)}</span>
 <button type="submit" class="plain">Sign out</button></form></header>
-<div class="columns"><nav aria-label="Screens"><ul>${items}</ul></nav>
+<div class="columns"><nav id="screens" aria-label="Screens" popover>${menu(visit)}</nav>
 <main id="main" tabindex="-1">${heading(title)}${missing}${body}</main></div>`,
   )
 }
+
+/** The start, and each group with the screens that the person may open. */
+function menu(visit: ConsoleVisit): Html {
+  const item = ({ path, title }: Pick<ScreenLink, 'path' | 'title'>): Html => {
+    const isHere = visit.path === `/console${path === '' ? '' : `/${path}`}`
+    return html`<li><a href="${address(path, { org: visit.organization })}"${isHere ? html` aria-current="page"` : EMPTY}>${title}</a></li>`
+  }
+  const places: readonly ScreenLink[] = Object.values(SCREEN_LINKS)
+  const groups = GROUPS.map((group) => {
+    const shown = places.filter((place) => place.group === group && mayOpen(visit, place))
+    return shown.length === 0 ? EMPTY : html`<li><span class="group">${group}</span><ul>${shown.map(item)}</ul></li>`
+  })
+  return html`<ul>${item({ path: '', title: 'Start' })}${groups}</ul>`
+}
+
+const MARK = html`<svg class="mark" viewBox="0 0 16 16" width="18" height="18" aria-hidden="true"><path d="M2 14V6a6 6 0 0 1 12 0v8M5 3v11M8 1v13M11 3v11M2 7.5h12M2 11h12"></path></svg>`
 
 /** A page without the frame, for those who are not signed in. */
 export const plainPage = (title: string, body: Html): string =>

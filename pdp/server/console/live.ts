@@ -7,6 +7,7 @@ import { asRequestProblem, SUCCESS } from '../serve/http/status.ts'
 import { supposedOf } from './question.ts'
 import { answerAsked, askedOf } from './screens/ask.ts'
 import { filterOf, isShown, logView, rowTexts } from './screens/decisions.ts'
+import { suggestionsFor } from './views/suggestions.ts'
 import type { ConsoleDeps, ConsoleVisit } from './visit.ts'
 
 const POLL_MS = 500
@@ -86,6 +87,11 @@ export function addLive(
     }
   }
   const only = { exposeHeadRoute: false }
+  scope.get('/console/suggestions', only, async (request, reply) => {
+    const visit = await visitOf(request)
+    if (visit === null) return reply.code(SUCCESS.empty).send()
+    return suggestionsFor(visit, visit.query('for'), visit.query('text'))
+  })
   scope.get('/console/ask/watch', only, (request, reply) => stream(request, reply, watch)())
   scope.get('/console/decisions/tail', only, (request, reply) => stream(request, reply, tail)())
 }

@@ -81,6 +81,8 @@ export type Field = {
   readonly required?: true
   /** Suggested values; anything else is possible too. */
   readonly among?: readonly string[]
+  /** A list that grows with what is typed, where there are scripts. */
+  readonly suggest?: 'subject' | 'resource' | 'person'
   /** The only values. */
   readonly options?: readonly (readonly [value: string, text: string])[]
   readonly lines?: number
@@ -98,11 +100,11 @@ export function field(of: Field): Html {
 }
 
 function control(of: Field, described: Html): Html {
-  const { name: id, value, required, among, options, lines, checkedAt, type = 'text' } = of
+  const { name: id, value, required, among = [], options, lines, checkedAt, suggest, type = 'text' } = of
   const must = required === true ? html` required` : EMPTY
   if (options !== undefined) {
     const items = options.map(
-      ([key, text]) => html`<option value="${key}"${key === value ? html` selected` : EMPTY}>${text}</option>`,
+      ([key, text]) => html`<option value="${key}"${key === value ? html` selected` : EMPTY}>${visible(text)}</option>`,
     )
     return html`<select id="${id}" name="${id}"${described}>${items}</select>`
   }
@@ -111,9 +113,11 @@ function control(of: Field, described: Html): Html {
     return html`<textarea id="${id}" name="${id}" rows="${String(lines)}" spellcheck="false" autocomplete="off"${checked}${must}${described}>
 ${value}</textarea>`
   }
-  const list = among === undefined || among.length === 0 ? EMPTY : html` list="${id}-list"`
-  const items = (among ?? []).map((item) => html`<option value="${item}"></option>`)
-  const suggestions = items.length === 0 ? EMPTY : html`<datalist id="${id}-list">${items}</datalist>`
+  const items = among.map((item) => html`<option value="${item}"></option>`)
+  const isListed = items.length > 0 || suggest !== undefined
+  const grows = suggest === undefined ? EMPTY : html` data-suggest="${suggest}"`
+  const list = isListed ? html` list="${id}-list"${grows}` : EMPTY
+  const suggestions = isListed ? html`<datalist id="${id}-list">${items}</datalist>` : EMPTY
   return html`<input id="${id}" name="${id}" type="${type}" value="${value}" autocomplete="off" autocapitalize="none" spellcheck="false"${list}${must}${described}>${suggestions}`
 }
 

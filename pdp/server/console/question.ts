@@ -94,6 +94,12 @@ function readContext(text: string, issues: ValidationIssue[]): JsonObject | null
   return null
 }
 
+/** A name alone is a person's. */
+export function subjectText(typed: string): string {
+  const text = typed.trim()
+  return text === '' || text.includes(':') ? text : `user:${text}`
+}
+
 /** Null for a text that names no subject. */
 export function readSubject(text: string): AskedSubject | null {
   if (!isSubject(text)) return null

@@ -6,10 +6,12 @@ import { address, link, name } from './parts.ts'
 import { showAsk } from './screens/ask.ts'
 import { showChanges } from './screens/changes.ts'
 import { showDecisions } from './screens/decisions.ts'
+import { showFound } from './screens/find.ts'
 import { actInvitations, showInvitations } from './screens/invitations.ts'
 import { actModel, showModel } from './screens/model.ts'
 import { actOrganization, showOrganization } from './screens/organization.ts'
-import { actPeople, showPeople } from './screens/people.ts'
+import { showPeople } from './screens/people.ts'
+import { actPerson } from './screens/person.ts'
 import { actRelationships, showRelationships } from './screens/relationships.ts'
 import { showRoutes } from './screens/routes.ts'
 import { showStart } from './screens/start.ts'
@@ -48,6 +50,7 @@ const NO_ORGANIZATION = html`<div class="empty"><p>There is no organization yet.
 
 export const SCREENS: readonly Screen[] = [
   { path: '', show: showStart },
+  { path: 'find', show: showFound },
   { path: 'ask', show: within(SCREEN_LINKS.ask, showAsk) },
   { path: 'who', show: within(SCREEN_LINKS.who, showWho) },
   { path: 'what', show: within(SCREEN_LINKS.what, showWhat) },
@@ -55,7 +58,7 @@ export const SCREENS: readonly Screen[] = [
   { path: 'model', show: showModel, act: actModel },
   { path: 'relationships', show: within(SCREEN_LINKS.relationships, showRelationships), act: actRelationships },
   { path: 'organization', show: within(SCREEN_LINKS.organization, showOrganization), act: actOrganization },
-  { path: 'people', show: showPeople, act: actPeople },
+  { path: 'people', show: showPeople, act: actPerson },
   { path: 'invitations', show: within(SCREEN_LINKS.invitations, showInvitations), act: actInvitations },
   { path: 'routes', show: showRoutes },
   { path: 'streams', show: showStreams, act: actStreams },

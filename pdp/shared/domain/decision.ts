@@ -54,6 +54,8 @@ export type Reason = {
   readonly message: string
   readonly path: readonly ReasonStep[]
   readonly missing: readonly string[]
+  /** The steps of a denial that lead from what was asked to the missing tuples; absent where there is none. */
+  readonly reached?: readonly ReasonStep[]
   /** Details of a denial, in words: what was subtracted, which names nothing declares, why a membership does not count. */
   readonly details?: readonly string[]
 }
@@ -286,6 +288,8 @@ export interface Pdp {
   ancestors(organization: string): Promise<readonly string[] | null>
   /** The names that may be asked of a resource of the type: relations of its model, and permission keys where roles give them. Sorted. */
   relations(organization: string, type: string): Promise<readonly string[]>
+  /** The types whose relations the models declare. Sorted. */
+  types(organization: string): Promise<readonly string[]>
   /** Throws PdpError `request_invalid` or `store_unavailable`. An unknown organization has nothing. */
   listResources(request: ListResourcesRequest): Promise<ListPage>
   /** As listResources. `user:*` is about people without a membership: an invited or suspended one still holds nothing. */

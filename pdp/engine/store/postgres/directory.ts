@@ -84,10 +84,11 @@ function userPart(sql: Sql): Omit<Directory, 'exists' | keyof ReturnType<typeof 
       return !elsewhere && !administers && !(await isRelatedOutside(user, below))
     },
     deleteUser: (id, context) => whenAny(sql, (tx) => deleteUser(tx, id, context)),
-    async users({ after, countMax }) {
+    async users({ after, countMax, search = '' }) {
       const rows = await sql.query<UserRow>(
-        `select ${USER_COLUMNS} from user_account where user_id > $1 order by user_id limit $2`,
-        [after ?? '', countMax],
+        `select ${USER_COLUMNS} from user_account where user_id > $1
+         and ($3 = '' or strpos(lower(concat_ws(chr(10), user_id, name, email)), lower($3)) > 0) order by user_id limit $2`,
+        [after ?? '', countMax, search],
       )
       return rows.map(toUser)
     },

@@ -33,10 +33,16 @@ export type ConsoleIdentity = {
   session(cookie: string): Promise<ConsoleSession | null>
   end(cookie: string): Promise<void>
   /** Browser sessions of a person at the identity service, the latest first. */
-  sessionsOf(user: string): Promise<readonly { readonly uid: string; readonly signedInMs: number | null }[]>
+  sessionsOf(user: string): Promise<readonly KnownSession[]>
   hasSecondFactor(user: string): Promise<boolean>
   /** The state that an operator should look at. */
   state(): Promise<IdentityState>
+}
+export type KnownSession = {
+  readonly uid: string
+  readonly signedInMs: number | null
+  /** OAuth clients that the session has signed the person in at. */
+  readonly clients: readonly string[]
 }
 export type IdentityState = {
   /** When the key that signs was made, in milliseconds since the epoch. */
@@ -59,7 +65,8 @@ const FIND = `
       and (u.signed_out_at is null or u.signed_out_at < to_timestamp((r.payload ->> 'authTime')::float8 + 1)))
   returning payload`
 const SESSIONS = `
-  select uid, (payload ->> 'loginTs')::float8 * 1000 as "signedInMs" from oidc_record
+  select uid, (payload ->> 'loginTs')::float8 * 1000 as "signedInMs",
+    array(select jsonb_object_keys(payload -> 'authorizations') order by 1 limit 20) as clients from oidc_record
   where kind = 'Session' and payload ->> 'accountId' = $1 and consumed_at is null and uid is not null
     and expires_at > now()
   order by "signedInMs" desc nulls last limit 100`
@@ -103,7 +110,7 @@ export function createConsoleIdentity(deps: {
     async end(cookie) {
       await sql.query(`delete from oidc_record where kind = '${KIND}' and id = $1`, [keyOf(cookie)])
     },
-    sessionsOf: (user) => sql.query<{ uid: string; signedInMs: number | null }>(SESSIONS, [user]),
+    sessionsOf: (user) => sql.query<KnownSession>(SESSIONS, [user]),
     hasSecondFactor: (user) => deps.secondFactor.has(user),
     async state() {
       const [key] = await sql.query<{ madeMs: number }>(

@@ -3,6 +3,44 @@
 for (const shown of document.querySelectorAll('[data-watch]')) watch(shown)
 for (const region of document.querySelectorAll('[data-tail]')) tail(region)
 for (const figure of document.querySelectorAll('figure.copy')) addCopyButton(figure)
+for (const input of document.querySelectorAll('[data-suggest]')) suggest(input)
+addEventListener('keydown', findByKey)
+
+/** `/` and Ctrl-K lead to the search field from wherever nothing is being typed. */
+function findByKey(event) {
+  const isTyping = event.target.closest?.('input, select, textarea, [contenteditable="true"]') !== null
+  const isSlash = event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey
+  const isControlK = event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey) && !event.altKey
+  const field = document.getElementById('find')
+  if (field === null || (!isSlash && !isControlK)) return
+  event.preventDefault()
+  field.focus()
+  field.select()
+}
+
+/** Fills the list of a field with names that begin like its text, once the typing rests. */
+function suggest(input) {
+  const list = input.list
+  const fixed = Array.from(list.options, ({ value }) => value)
+  let timer
+  let asked = null
+  const fill = async () => {
+    const text = input.value.trim()
+    if (text === asked) return
+    asked = text
+    const org = input.form.elements.org?.value ?? ''
+    const query = new URLSearchParams({ org, for: input.dataset.suggest, text })
+    const answer = await fetch(`/console/suggestions?${query}`).catch(() => null)
+    if (answer?.status !== 200 || text !== asked) return
+    const names = new Set([...fixed, ...(await answer.json())])
+    list.replaceChildren(...Array.from(names, (value) => Object.assign(document.createElement('option'), { value })))
+  }
+  input.addEventListener('focus', fill)
+  input.addEventListener('input', () => {
+    clearTimeout(timer)
+    timer = setTimeout(fill, 150)
+  })
+}
 
 function watch(heading) {
   const events = new EventSource(heading.dataset.watch)

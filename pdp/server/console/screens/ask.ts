@@ -3,13 +3,14 @@
 import { ANY_APP } from '../../../engine/decide/roles.ts'
 import type { JournalEntry } from '../../../engine/store/contract.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
-import type { PermissionResult } from '../../../shared/domain/decision.ts'
+import type { PermissionResult, ReasonStep } from '../../../shared/domain/decision.ts'
 import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
 import { isObject, typeOf } from '../../../shared/domain/names.ts'
 import { existsAsSubject, refusedUnknown } from '../../serve/decisions/answer.ts'
 import { asRequestProblem } from '../../serve/http/status.ts'
-import { copies, type FormQuestion, reasonSentence } from '../answer-texts.ts'
+import { copies, type FormQuestion, personIn, questionText, reasonSentence } from '../answer-texts.ts'
 import { changesOf, type FoundChanges } from '../history.ts'
+import { SCREEN_LINKS } from '../layout.ts'
 import { address, alert, copyable, field, hidden, instant, link, name, problems, table, verdict } from '../parts.ts'
 import {
   isSupposed,
@@ -17,11 +18,13 @@ import {
   readSubject,
   readSupposed,
   type Supposed,
+  subjectText,
   supposedFields,
   supposedOf,
 } from '../question.ts'
+import { didYouMeanPerson, nobody } from '../views/near-people.ts'
+import { type GrantShown, whyPicture } from '../views/why-picture.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
-import { didYouMeanPerson, nobody } from './people.ts'
 
 export type Answered = {
   readonly result: PermissionResult
@@ -56,7 +59,7 @@ export async function answerAsked(visit: ConsoleVisit, asked: FormQuestion, supp
 
 export const askedOf = (visit: ConsoleVisit): FormQuestion => ({
   organization: visit.organization ?? '',
-  subject: visit.query('subject').trim(),
+  subject: subjectText(visit.query('subject')),
   relation: visit.query('relation').trim(),
   resource: visit.query('resource').trim(),
   app: visit.query('app').trim() || null,
@@ -68,12 +71,13 @@ export async function showAsk(visit: ConsoleVisit): Promise<View> {
   const asked = askedOf(visit)
   const supposed = supposedOf(visit)
   const form = await questionForm(visit, asked, supposed)
-  const isComplete = [asked.subject, asked.relation, asked.resource].every((text) => text !== '')
-  const title = isComplete ? `May ${asked.subject} ${asked.relation} ${asked.resource}?` : 'Ask'
-  return { title, body: html`${form}${isComplete ? await answerParts(visit, asked, supposed) : HINT}` }
+  if (asked.subject === '' || asked.resource === '')
+    return { title: SCREEN_LINKS.ask.title, body: html`${form}${HINT}` }
+  const title = asked.relation === '' ? `What is ${personIn(asked.subject)} of ${asked.resource}?` : questionText(asked)
+  return { title, body: html`${form}${await answerParts(visit, asked, supposed)}` }
 }
 
-const HINT = html`<div class="empty"><p>Ask about a person, such as <code>user:alice</code>; a group's members,
+const HINT = html`<div class="empty"><p>Ask about a person, such as <code>alice</code> or <code>user:alice</code>; a group's members,
 <code>group:staff#member</code>; or a client, <code>service:importer</code>. The relation is one of the model, or a permission
 key on <code>app:…</code> or <code>organization:…</code>.</p></div>`
 
@@ -83,10 +87,10 @@ async function questionForm(visit: ConsoleVisit, asked: FormQuestion, supposed: 
   const relations =
     organization === null || type === '' ? [] : await visit.deps.management.pdp.relations(organization, type)
   return html`<form method="get" action="/console/ask" class="question">${hidden('org', organization ?? '')}
-${field({ name: 'subject', label: 'Subject', value: asked.subject, required: true })}
-${field({ name: 'relation', label: 'Relation or permission', value: asked.relation, required: true, among: relations })}
-${field({ name: 'resource', label: 'Resource', value: asked.resource, required: true })}
-<button type="submit">Ask</button>
+${field({ name: 'subject', label: 'Subject', value: asked.subject, required: true, suggest: 'subject' })}
+${field({ name: 'relation', label: 'Relation or permission', value: asked.relation, among: relations })}
+${field({ name: 'resource', label: 'Resource', value: asked.resource, required: true, suggest: 'resource' })}
+<button type="submit">Check</button>
 ${supposedFields(supposed, [{ name: 'app', label: 'App of the roles', value: asked.app ?? '' }])}</form>`
 }
 
@@ -100,6 +104,7 @@ async function answerParts(visit: ConsoleVisit, asked: FormQuestion, supposed: S
       html`${name(asked.resource)} names no resource. Write <code>type:id</code>, such as <code>doc:1</code>.`,
     )
   try {
+    if (asked.relation === '') return await everyRelation(visit, asked, supposed)
     const answered = await answerAsked(visit, asked, supposed)
     return await answerPage(visit, { asked, supposed, answered })
   } catch (err) {
@@ -109,13 +114,59 @@ async function answerParts(visit: ConsoleVisit, asked: FormQuestion, supposed: S
   }
 }
 
+/** Checks that one question may have. */
+const RELATIONS_MAX = 256
+
+/** Each relation that the type of the resource has. */
+async function everyRelation(visit: ConsoleVisit, asked: FormQuestion, supposed: Supposed): Promise<Html> {
+  const { organization, subject: text, resource } = asked
+  const { pdp, directory } = visit.deps.management
+  const relations = (await pdp.relations(organization, typeOf(resource))).slice(0, RELATIONS_MAX)
+  const subject = readSubject(text)
+  if (subject === null || relations.length === 0)
+    return alert(html`No model gives type ${name(typeOf(resource))} a relation. Name the relation or the permission.`)
+  if (!(await existsAsSubject(directory, subject, organization)))
+    return alert(html`${nobody(subject)}${await didYouMean(visit, asked, supposed)}`)
+  const permissions = relations.map((relation) => ({ relation, resource }))
+  const app = asked.app ?? ANY_APP
+  const decision = await pdp.decide({ organization, subject, permissions, app, ...readSupposed(supposed) })
+  const rows = decision.permissions.map(({ relation, allowed, error }) => [
+    name(relation),
+    error === undefined ? verdict(allowed) : html`<span class="denied">? cannot be decided</span>`,
+    link(
+      address('ask', { org: organization, ...questionParameters({ ...asked, relation }), ...parametersOf(supposed) }),
+      html`Why?<span class="for-readers"> ${relation}</span>`,
+    ),
+  ])
+  return table({
+    caption: html`What ${name(personIn(text))} is of ${name(resource)}`,
+    columns: ['Relation', 'Answer', 'Ask'],
+    rows,
+    empty: EMPTY,
+  })
+}
+
+/** The same question about a person whose id is near. */
+async function didYouMean(visit: ConsoleVisit, asked: FormQuestion, supposed: Supposed): Promise<Html> {
+  const subject = readSubject(asked.subject)
+  if (subject === null) return EMPTY
+  return didYouMeanPerson(visit, subject, (near) =>
+    address('ask', {
+      org: asked.organization,
+      ...questionParameters({ ...asked, subject: near }),
+      ...parametersOf(supposed),
+    }),
+  )
+}
+
 type Told = { readonly asked: FormQuestion; readonly supposed: Supposed; readonly answered: Answered }
 
 async function answerPage(visit: ConsoleVisit, { asked, supposed, answered }: Told): Promise<Html> {
   const { result, isKnown, tookMs } = answered
   const { reason } = result
   const { asOfMs = Number.POSITIVE_INFINITY } = readSupposed(supposed)
-  const found = await changesOf(visit, reason?.path ?? [], asOfMs)
+  const steps = [...(reason?.path ?? []), ...(reason?.reached ?? [])]
+  const [found, grants] = await Promise.all([changesOf(visit, steps, asOfMs), grantsOf(visit, steps)])
   const word =
     result.error === undefined ? verdict(result.allowed) : html`<span class="denied">? cannot be decided</span>`
   const watch = address('ask/watch', {
@@ -125,21 +176,13 @@ async function answerPage(visit: ConsoleVisit, { asked, supposed, answered }: To
   })
   const isNow = supposed.asOf === ''
   const subject = readSubject(asked.subject)
-  const meant =
-    isKnown || subject === null
-      ? EMPTY
-      : await didYouMeanPerson(visit, subject, (near) =>
-          address('ask', {
-            org: asked.organization,
-            ...questionParameters({ ...asked, subject: near }),
-            ...parametersOf(supposed),
-          }),
-        )
+  const meant = isKnown ? EMPTY : await didYouMean(visit, asked, supposed)
   return html`<section class="answer ${result.allowed ? 'is-allowed' : 'is-denied'}" aria-labelledby="answer">
 <div role="status" class="verdict-line"><h2 id="answer" class="verdict"${isNow ? html` data-watch="${watch}"` : EMPTY}>${word}</h2></div>
 <p class="sentence">${isKnown || subject === null ? reasonSentence(asked, result) : nobody(subject)}${meant}</p>${isSupposed(supposed) ? SUPPOSED : EMPTY}
 <p class="note">Answered in ${tookMs.toFixed(1)} ms in organization ${name(asked.organization)}.</p></section>
-${result.allowed ? await pathTable(visit, result, found) : isKnown ? missingTable(visit, asked, result) : EMPTY}
+${isKnown ? whyPicture({ subject: asked.subject, result, changes: found.entries, grants }) : EMPTY}
+${result.allowed ? pathTable(visit, result, { found, grants }) : isKnown ? missingTable(visit, asked, result) : EMPTY}
 <details class="copies"><summary>Copy as test, curl, code</summary>${copies(visit.deps.issuer, { asked, supposed, allowed: result.allowed }).map(({ title, text }) => copyable(title, text))}</details>
 <p class="related">${link(address('who', { org: asked.organization, relation: asked.relation, resource: asked.resource, ...parametersOf(supposed) }), 'Who else may?')}
 · ${link(address('what', { org: asked.organization, relation: asked.relation, subject: asked.subject, type: typeOf(asked.resource), ...parametersOf(supposed) }), 'On what else?')}</p>`
@@ -154,13 +197,12 @@ const questionParameters = ({ subject, relation, resource, app, audience }: Form
   audience: audience ?? null,
 })
 
-async function pathTable(
+function pathTable(
   visit: ConsoleVisit,
   { reason }: PermissionResult,
-  { entries, unsearched }: FoundChanges,
-): Promise<Html> {
-  const rows: (readonly (Html | string)[])[] = []
-  for (const step of reason?.path ?? []) {
+  { found: { entries, unsearched }, grants }: { readonly found: FoundChanges; readonly grants: Grants },
+): Html {
+  const rows = (reason?.path ?? []).map((step) => {
     const [[kind, text] = ['', '']] = Object.entries(step)
     const entry = entries.get(text)
     const since = unsearched.get(text)
@@ -168,8 +210,8 @@ async function pathTable(
       entry === undefined
         ? html`<span class="note">${since === undefined ? '–' : `before revision ${since}`}</span>`
         : html`${instant(entry.atMs)} by ${name(entry.actor)} ${link(changeAddress(visit, entry), `revision ${entry.revision}`)}`
-    rows.push([kind.replace('_', ' '), kind === 'role_grant' ? await grantText(visit, text) : name(text), changed])
-  }
+    return [kind.replace('_', ' '), kind === 'role_grant' ? grantText(grants, text) : name(text), changed]
+  })
   return table({
     caption: 'The chain of grants, from the resource to the subject',
     columns: ['Step', 'What', 'Since'],
@@ -183,13 +225,26 @@ function changeAddress({ organization: org }: ConsoleVisit, { log, revision }: J
   return address('changes', log === ENVIRONMENT ? { org, log: 'environment', until } : { org: log, until })
 }
 
-/** A grant is known by its id alone, and to those who may not read it by nothing else. */
-async function grantText(visit: ConsoleVisit, id: string): Promise<Html> {
-  const [grant] = await visit.deps.management.store.roleGrants({ id }, { after: null, countMax: 1 })
-  if (grant === undefined) return name(id)
-  const isSeen =
-    grant.log === ENVIRONMENT ? visit.mayEverywhere('roles:read') : await visit.mayWithin('roles:read', grant.log)
-  if (!isSeen) return html`a role that was granted where you may not look`
+/** By id. A grant is known by its id alone, and to those who may not read it by nothing else. */
+type Grants = ReadonlyMap<string, GrantShown & { readonly log: string }>
+
+async function grantsOf(visit: ConsoleVisit, steps: readonly ReasonStep[]): Promise<Grants> {
+  const found = new Map<string, GrantShown & { readonly log: string }>()
+  for (const step of steps) {
+    if (!('role_grant' in step)) continue
+    const { role_grant: id } = step
+    const [grant] = await visit.deps.management.store.roleGrants({ id }, { after: null, countMax: 1 })
+    if (grant === undefined) continue
+    const isSeen =
+      grant.log === ENVIRONMENT ? visit.mayEverywhere('roles:read') : await visit.mayWithin('roles:read', grant.log)
+    if (isSeen) found.set(id, grant)
+  }
+  return found
+}
+
+function grantText(grants: Grants, id: string): Html {
+  const grant = grants.get(id)
+  if (grant === undefined) return html`a role that was granted where you may not look`
   const where = grant.log.startsWith('#') ? html`everywhere` : html`in ${name(grant.log)}`
   return html`role ${name(grant.role)}${grant.app === null ? EMPTY : html` of app ${name(grant.app)}`} for ${name(grant.subject)} ${where}`
 }

@@ -8,13 +8,29 @@ import { formatTuple, isId } from '../../../shared/domain/names.ts'
 import { RequestProblem } from '../../serve/http/status.ts'
 import { readBackwards } from '../journal-backwards.ts'
 import { address, alert, field, hidden, link, name, table } from '../parts.ts'
+import { lostAccess } from '../views/lost-access.ts'
+import { instantIn, TIME_FORMS } from '../views/times.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
 const ROWS_MAX = 60
 /** After so many changes a page ends, however few of them match; another page goes on from there. */
 const SEARCHED_MAX = 5_000
 
-type Filter = { readonly actor: string; readonly text: string }
+type Filter = {
+  readonly actor: string
+  readonly text: string
+  /** Instants as they were typed, and what they mean; null: no bound. */
+  readonly from: string
+  readonly to: string
+  readonly fromMs: number | null
+  readonly toMs: number | null
+  readonly kind: string
+}
+const KINDS = [
+  ['', 'all changes'],
+  ['removals', 'removals only'],
+  ['lost', 'who lost access'],
+] as const
 /** A place in a log: revision `until` without its latest `skip` changes. */
 type PageStart = { readonly until: number; readonly skip: number }
 type FoundChanges = {
@@ -32,12 +48,13 @@ export async function showChanges(visit: ConsoleVisit): Promise<View> {
   const id = journalOf(visit, log)
   const head = id === null ? 0 : await revisionOf(visit, id)
   const place = { until: Math.min(head, numberIn(query('until')) ?? head), skip: numberIn(query('skip')) ?? 0 }
-  const filter = { actor: query('actor').trim(), text: query('text').trim() }
+  const filter = filterOf(visit)
   const { entries, older, gap }: FoundChanges =
     id === null
       ? { entries: [], older: null, gap: false }
       : await find(deps.management.store, { log: id, place, filter })
-  const state = { org, log, ...filter }
+  const { actor, text, from, to: end, kind } = filter
+  const state = { org, log, actor, text, from, to: end, kind }
   const last = entries.at(-1)?.revision
   const isSearched = older !== null && entries.length < ROWS_MAX
   const to = (at: PageStart): string =>
@@ -49,13 +66,45 @@ ${field({ name: 'log', label: 'Log', value: log, options: journalsFor(visit) })}
 ${field({ name: 'until', label: 'Up to revision', value: query('until') === '' ? '' : String(place.until), hint: `The latest is ${head}.` })}
 ${field({ name: 'actor', label: 'Actor', value: filter.actor, hint: 'Such as user:alice.' })}
 ${field({ name: 'text', label: 'Text in the change', value: filter.text })}
+${field({ name: 'from', label: 'From', value: from, hint: 'Such as yesterday, Monday, 2026-12-04 or -2h.' })}
+${field({ name: 'to', label: 'To', value: end })}
+${field({ name: 'kind', label: 'Show', value: kind, options: KINDS })}
 <button type="submit">Show</button></form>
+<p class="actions">${link(address('changes', { org, log, kind: 'lost', from: 'yesterday' }), 'Who lost access since yesterday?')} · ${link(address('changes', { org, log, kind: 'removals' }), 'Removals')}</p>
+${unreadTimes(filter)}${kind === 'lost' ? await lostAccess(visit, entries) : EMPTY}
 ${table({ caption: html`Changes up to revision ${String(place.until)}, newest first`, columns: ['Revision', 'Time (UTC)', 'Actor', 'Change', 'Request'], rows: entries.map((entry, i) => rowOf(entry, { org, log, isFirst: entries[i - 1]?.revision !== entry.revision })), empty: emptyText(filter) })}
 ${gap ? alert(html`Changes before ${last === undefined ? 'these revisions' : `revision ${last}`} were deleted after their time.`) : EMPTY}
 ${isSearched ? html`<p class="note">The changes after revision ${String(older.until)} were searched, and older ones were not yet.</p>` : EMPTY}
 <p class="actions">${place.until < head || place.skip > 0 ? link(address('changes', state), 'Newest') : EMPTY} ${older === null ? EMPTY : link(to(older), isSearched ? 'Search older ones' : 'Older')}</p>`,
   }
 }
+
+function filterOf({ query, deps }: ConsoleVisit): Filter {
+  const [from, to] = [query('from').trim(), query('to').trim()]
+  const at = (text: string, edge: 'begin' | 'end'): number | null =>
+    text === '' ? null : instantIn(text, deps.clock(), edge)
+  const kind = KINDS.find(([one]) => one === query('kind'))?.[0] ?? ''
+  return {
+    actor: query('actor').trim(),
+    text: query('text').trim(),
+    from,
+    to,
+    fromMs: at(from, 'begin'),
+    toMs: at(to, 'end'),
+    kind,
+  }
+}
+
+/** A bound that cannot be read must not look like none. */
+const unreadTimes = ({ from, to, fromMs, toMs }: Filter): readonly Html[] =>
+  [
+    { text: from, ms: fromMs },
+    { text: to, ms: toMs },
+  ].flatMap(({ text, ms }) =>
+    text !== '' && ms === null
+      ? [alert(html`${name(text)} names no time, so it does not count. Write ${TIME_FORMS}.`)]
+      : [],
+  )
 
 const numberIn = (text: string): number | null => (/^\d{1,15}$/.test(text) ? Number(text) : null)
 
@@ -96,6 +145,7 @@ async function find(
   let [revision, ofRevision, searched, oldest] = [place.until, 0, 0, 1]
   for await (const { entries, first } of readBackwards(store, { log, to: place.until })) {
     for (const entry of entries) {
+      if (filter.fromMs !== null && entry.atMs < filter.fromMs) return { entries: found, older: null, gap: false }
       if (entry.revision !== revision) [revision, ofRevision] = [entry.revision, 0]
       if (found.length === ROWS_MAX || searched === SEARCHED_MAX)
         return { entries: found, older: { until: revision, skip: ofRevision }, gap: false }
@@ -109,11 +159,20 @@ async function find(
   return { entries: found, older: null, gap: oldest > 1 }
 }
 
-const matches = ({ actor, change }: JournalEntry, filter: Filter): boolean =>
-  (filter.actor === '' || actor === filter.actor) && (filter.text === '' || changeText(change).includes(filter.text))
+/** A removal is found by `-` as well as by the sign that the page shows. */
+const matches = ({ actor, change, atMs }: JournalEntry, filter: Filter): boolean =>
+  (filter.toMs === null || atMs < filter.toMs) &&
+  (filter.actor === '' || actor === filter.actor) &&
+  (filter.kind === '' || isRemoval(change)) &&
+  (filter.text === '' || changeText(change).includes(filter.text.replace(/^-/, '−')))
 
-function emptyText({ actor, text }: Filter): Html {
-  return actor === '' && text === ''
+const isRemoval = (change: Change): boolean =>
+  changeText(change).startsWith('−') ||
+  change.kind === 'clear' ||
+  (change.kind === 'membership' && change.membership?.status === 'suspended')
+
+function emptyText({ actor, text, from, to, kind }: Filter): Html {
+  return actor === '' && text === '' && from === '' && to === '' && kind === ''
     ? html`<p>Nothing has been changed yet. This list will show each write through the API, the command line or this console, with its author.</p>`
     : html`<p>No change matches.</p>`
 }

@@ -8,9 +8,11 @@ import { asRequestProblem, isFault } from '../../serve/http/status.ts'
 import { shellWord } from '../answer-texts.ts'
 import { address, field, hidden, instant, link, name, table, verdict } from '../parts.ts'
 import { readSubject } from '../question.ts'
+import { denials } from '../views/denials.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
 const ROWS_MAX = 100
+const RANKED_MAX = 20
 
 export type Filter = {
   readonly request: string
@@ -21,7 +23,7 @@ export type Filter = {
   readonly outcome: string
 }
 /** The id in all that may be pasted: the id itself, `instance` with its prefix, or the body of a refusal. */
-const requestIdIn = (text: string): string =>
+export const requestIdIn = (text: string): string =>
   /(?:urn:portcullis:request:|"request_id"\s*:\s*")([^"\s]+)/.exec(text)?.[1] ?? text.trim()
 
 export const filterOf = ({ query }: ConsoleVisit): Filter => ({
@@ -121,6 +123,7 @@ ${rows.length === 0 ? EMPTY : toNow}<div${tail}>${table({
       rows,
       empty: html`${emptyText(visit, filter)}${await elsewhere(visit, filter)}`,
     })}</div>
+${denials(visit, RANKED_MAX)}
 <p class="note">Each PDP keeps its ${String(deps.decisions.countMax)} latest decisions in memory, without tokens and contexts.
 Its log and the sidecars' logs keep them for longer.</p>`,
   }

@@ -34,7 +34,7 @@ type Filled = { readonly email: string; readonly role: string; readonly roles: s
 const filledFrom = (given: (name: string) => string): Filled => ({
   email: given('email').trim(),
   role: given('role'),
-  roles: given('roles'),
+  roles: [given('one_role'), given('roles')].filter((text) => text.trim() !== '').join('\n'),
   language: given('language'),
 })
 
@@ -72,7 +72,7 @@ async function page(
     status: code,
     body: html`${before}${mayInvite ? freshness(visit, hereWith(visit, filled)) : EMPTY}${shown}
 ${next === null ? EMPTY : html`<p>${link(address('invitations', { org, page: next }), 'Next page')}</p>`}
-${mayInvite ? inviteForm(visit, filled, isAgain) : EMPTY}`,
+${mayInvite ? await inviteForm(visit, filled, isAgain) : EMPTY}`,
   }
 }
 
@@ -98,16 +98,23 @@ const withdrawal = ({ organization: org, csrf }: ConsoleVisit, { id, email }: In
   html`<form method="post" action="${address('invitations', { org })}" class="inline">${hidden('csrf', csrf)}${hidden('withdraw', id)}
 <button type="submit" class="plain">Withdraw<span class="for-readers"> the invitation of ${name(email)}</span></button></form>`
 
-function inviteForm(visit: ConsoleVisit, { email, role, roles, language }: Filled, isAgain: boolean): Html {
+async function inviteForm(
+  visit: ConsoleVisit,
+  { email, role, roles, language }: Filled,
+  isAgain: boolean,
+): Promise<Html> {
   const tiers = TIERS.map((tier) => [tier, tier] as const)
   const languages = [...LANGUAGES].map(([tag]) => [tag, tag] as const)
-  const ofRoles = field({
+  const known = await knownRoles(visit)
+  const one = { name: 'one_role', label: 'Role', value: '', options: [['', 'none'] as const, ...known] }
+  const more = {
     name: 'roles',
-    label: 'Roles besides',
+    label: known.length === 0 ? 'Roles' : 'More roles',
     value: roles,
     lines: 2,
     hint: 'One on each line: APP/ROLE, or ROLE of the organization. Only such as you could grant.',
-  })
+  }
+  const ofRoles = html`${known.length === 0 ? EMPTY : field(one)}${field(more)}`
   return html`<section aria-labelledby="invite"><h2 id="invite">Invite</h2>
 <form method="post" action="${address('invitations', { org: visit.organization })}">${hidden('csrf', visit.csrf)}${hidden('again', isAgain ? email : '')}<div class="fields">
 ${field({ name: 'email', label: 'E-mail address', value: email, required: true })}
@@ -115,6 +122,16 @@ ${field({ name: 'role', label: 'Tier', value: role || TIERS[3], options: tiers }
 ${field({ name: 'language', label: 'Language of the mail', value: language || 'en', options: languages })}
 ${visit.may('roles:write') ? ofRoles : EMPTY}</div>
 <button type="submit">${isAgain ? 'Invite again' : 'Send the invitation'}</button></form></section>`
+}
+
+/** Roles of apps, for those who may read the manifests. */
+async function knownRoles(visit: ConsoleVisit): Promise<readonly (readonly [string, string])[]> {
+  if (!visit.mayEverywhere('manifest:read')) return []
+  type App = { readonly app: string; readonly roles: { readonly [key: string]: { readonly name: string } } }
+  const { items } = await visit.api<{ readonly items: readonly App[] }>('GET', '/v1/apps?page_size=1000')
+  return items.flatMap(({ app, roles }) =>
+    Object.entries(roles).map(([key, { name: title }]) => [`${app}/${key}`, `${title} (${app})`] as const),
+  )
 }
 
 export async function actInvitations(visit: ConsoleVisit): Promise<View> {

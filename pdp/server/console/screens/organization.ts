@@ -41,7 +41,7 @@ export async function showOrganization(visit: ConsoleVisit): Promise<View> {
   return {
     title: found.name,
     body: html`${done}${await tree(visit, found)}
-${table({ caption: 'Members', columns: ['Person', 'Tier', 'Status', 'Look'], rows: members.items.map(({ user, role, status: state }) => [link(address('people', { org, user }), name(user)), role, state, link(address('what', { org, subject: `user:${user}` }), 'What may they?')]), empty: html`<p>Nobody is a member yet.</p><pre tabindex="0"><code>portcullis member put alice -o ${shellWord(org)} --role ${TIERS[3]}</code></pre>` })}${next(visit, 'members', members.next_page_token)}
+${table({ caption: 'Members', columns: ['Person', 'Tier', 'Status', 'Look'], rows: members.items.map(({ user, role, status: state }) => [link(address('people', { org, user }), name(user)), role, state, link(address('what', { org, subject: `user:${user}` }), 'What can they reach?')]), empty: html`<p>Nobody is a member yet.</p><pre tabindex="0"><code>portcullis member put alice -o ${shellWord(org)} --role ${TIERS[3]}</code></pre>` })}${next(visit, 'members', members.next_page_token)}
 ${visit.may('roles:read') ? await grants(visit, org) : EMPTY}
 ${visit.may('entitlements:read') ? await entitlements(visit, base) : EMPTY}`,
   }

@@ -11,6 +11,9 @@ import { parseTupleLine, presentTuple } from '../../serve/management/relationshi
 import { shellWord } from '../answer-texts.ts'
 import { address, alert, field, hidden, instant, link, name, problems, status, table } from '../parts.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
+import { consequencesOf } from '../views/consequences.ts'
+import { instantIn, TIME_FORMS } from '../views/times.ts'
+import { inverseOf } from '../views/undo.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
 const PAGE_SIZE = 50
@@ -38,14 +41,32 @@ ${field({ name: 'object', label: 'Object', value: filter.object, hint: 'Such as 
 ${field({ name: 'relation', label: 'Relation', value: filter.relation })}
 ${field({ name: 'subject', label: 'Subject', value: filter.subject, hint: 'Such as user:alice or group:staff#member.' })}
 <button type="submit">Find</button></form>`
-  const done = !/^\d{1,15}$/.test(query('done'))
-    ? EMPTY
-    : status(`Done. Every decision from now on sees it (revision ${query('done')}).`)
+  const done = !/^\d{1,15}$/.test(query('done')) ? EMPTY : await written(visit, Number(query('done')))
   return {
     title: TITLE,
     body: html`${done}${form}${await listed(visit, filter)}${writeForm(visit, { lines: query('lines'), op: query('op') })}`,
   }
 }
+
+/** The write that was made, and the way back, which is previewed too. */
+async function written(visit: ConsoleVisit, revision: number): Promise<Html> {
+  const { organization: org, person, deps } = visit
+  const told = status(`Done. Every decision from now on sees it (revision ${revision}).`)
+  if (org === null || !visit.may('relationships:write')) return told
+  const { store } = deps.management
+  const inverse = await inverseOf(store, { log: org, revision, actor: `user:${person.id}` })
+  if (inverse === null) return told
+  const lines = inverse.tuples.map((tuple) => JSON.stringify(presentTuple(tuple))).join('\n')
+  return html`${told}${previewButton(visit, { op: inverse.op, lines, text: 'Undo …' })}`
+}
+
+/** A form that writes nothing: it leads to the preview. */
+const previewButton = (
+  visit: ConsoleVisit,
+  { op, lines, text }: { readonly op: Write['op']; readonly lines: string; readonly text: string },
+): Html =>
+  html`<form method="post" action="${address('relationships', { org: visit.organization })}" class="inline">${hidden('csrf', visit.csrf)}${hidden('op', op)}${hidden('lines', lines)}
+<button type="submit" name="action" value="preview" class="plain">${text}</button></form>`
 
 async function listed(visit: ConsoleVisit, filter: { readonly [part: string]: string }): Promise<Html> {
   const { organization: org, query } = visit
@@ -69,8 +90,19 @@ async function listed(visit: ConsoleVisit, filter: { readonly [part: string]: st
     Object.keys(given).length > 0
       ? html`<p>No stored relationship matches.</p>`
       : html`<p>Nothing is stored yet. Write the first relationship below, or from a file:</p><pre tabindex="0"><code>portcullis tuple import relationships.txt -o ${shellWord(org ?? 'ORGANIZATION')}</code></pre>`
-  return html`${table({ caption: 'Stored relationships', columns: ['Object', 'Relation', 'Subject', 'Until', 'Then'], rows, empty })}
+  return html`${deleteAll(visit, { items, isFiltered: Object.keys(given).length > 0 && next === null })}${table({ caption: 'Stored relationships', columns: ['Object', 'Relation', 'Subject', 'Until', 'Then'], rows, empty })}
 ${next === null ? EMPTY : html`<p>${link(address('relationships', { org, ...filter, page: next }), 'Next page')}</p>`}`
+}
+
+/** All that were found, such as those of a group: previewed before they go. */
+function deleteAll(
+  visit: ConsoleVisit,
+  { items, isFiltered }: { readonly items: readonly Item[]; readonly isFiltered: boolean },
+): Html {
+  if (!isFiltered || items.length === 0 || !visit.may('relationships:write')) return EMPTY
+  const lines = items.map(({ object, relation, subject }) => JSON.stringify({ object, relation, subject })).join('\n')
+  const text = `What if ${items.length === 1 ? 'it is' : `these ${items.length} are`} deleted?`
+  return html`<p>${previewButton(visit, { op: 'delete', lines, text })}</p>`
 }
 
 function rowOf(visit: ConsoleVisit, { object, relation, subject, expires_at, condition }: Item): readonly Html[] {
@@ -105,7 +137,7 @@ const hereWith = ({ organization: org }: ConsoleVisit, { lines, op }: { lines: s
 
 function writeForm(visit: ConsoleVisit, { lines, op }: { readonly lines: string; readonly op: string }): Html {
   if (!visit.may('relationships:write')) return EMPTY
-  const { organization: org } = visit
+  const { organization: org, form } = visit
   return html`<section aria-labelledby="write"><h2 id="write">Write or delete</h2>
 ${freshness(visit, hereWith(visit, { lines, op }))}
 <form method="post" action="${address('relationships', { org })}">${hidden('csrf', visit.csrf)}
@@ -118,7 +150,8 @@ ${field({
     ['delete', 'Delete these relationships'],
   ],
 })}
-${field({ name: 'lines', label: 'Relationships', value: lines, lines: 6, required: true, hint: `One on each line, ${CHANGES_MAX} at most: doc:1#viewer@user:alice, then an instant such as 2030-01-31T12:00:00Z if it shall expire.` })}
+${field({ name: 'lines', label: 'Relationships', value: lines, lines: 6, required: true, hint: `One on each line, ${CHANGES_MAX} at most: doc:1#viewer@user:alice, and its end if it has one of its own.` })}
+${field({ name: 'until', label: 'Until', value: form('until'), hint: `Empty: for ever. ${TIME_FORMS}.` })}
 <button type="submit" name="action" value="preview">Preview</button></form></section>`
 }
 
@@ -147,7 +180,7 @@ export async function actRelationships(visit: ConsoleVisit): Promise<View> {
   }
   const effects = await effectsOf(visit, { tuples, op })
   if (form('action') !== 'confirm')
-    return { title: 'Preview', body: html`${preview(visit, { tuples, op, effects })}${again}` }
+    return { title: 'Preview', body: html`${await preview(visit, { tuples, op, effects })}${again}` }
   const stale = mustSignInAgain(visit, address('relationships', { org }))
   if (stale !== null) return stale
   // A form that is sent twice finds its work done.
@@ -156,7 +189,11 @@ export async function actRelationships(visit: ConsoleVisit): Promise<View> {
     const overtaken = alert(
       'Nothing was written: what is stored changed after the preview. This is what would happen now.',
     )
-    return { title: 'Preview', status: 409, body: html`${overtaken}${preview(visit, { tuples, op, effects })}${again}` }
+    return {
+      title: 'Preview',
+      status: 409,
+      body: html`${overtaken}${await preview(visit, { tuples, op, effects })}${again}`,
+    }
   }
   try {
     const path = `/v1/organizations/${encodeURIComponent(org ?? '')}/relationships`
@@ -185,14 +222,26 @@ function lineOf(lines: readonly Line[], place: string): string {
 
 async function readLines(visit: ConsoleVisit, text: string, op: 'write' | 'delete'): Promise<readonly Line[]> {
   const restriction = await createRestrictions()(visit.deps.management.store)
+  const nowMs = visit.deps.clock()
+  const until = op === 'delete' ? '' : visit.form('until').trim()
+  const untilMs = until === '' ? null : instantIn(until, nowMs, 'end')
   return text.split(/\r?\n/).flatMap((line, i): readonly Line[] => {
     const number = i + 1
-    const parsed = parseTupleLine(line)
+    const parsed = parseTupleLine(withExactEnd(line, nowMs))
     if (parsed === null) return []
     if (typeof parsed === 'string') return [{ number, text: line, tuple: null, issue: parsed }]
-    const issue = op === 'write' ? restriction(parsed) : null
-    return [{ number, text: line, tuple: parsed, issue }]
+    const tuple = parsed.expiresAtMs === null ? { ...parsed, expiresAtMs: untilMs } : parsed
+    const unread = until !== '' && untilMs === null ? `"${until}" names no time. Write ${TIME_FORMS}` : null
+    const issue = unread ?? (op === 'write' ? restriction(tuple) : null)
+    return [{ number, text: line, tuple, issue }]
   })
+}
+
+/** `doc:1#viewer@user:alice Friday` */
+function withExactEnd(line: string, nowMs: number): string {
+  const [, tuple, end] = /^\s*([^\s{"][^\s]*)\s+(\S+)\s*$/.exec(line) ?? []
+  const ms = end === undefined ? null : instantIn(end, nowMs, 'end')
+  return ms === null || tuple === undefined ? line : `${tuple} ${new Date(ms).toISOString()}`
 }
 
 type Effect = {
@@ -218,16 +267,26 @@ async function effectsOf({ deps, organization: org }: ConsoleVisit, { tuples, op
 const digestOf = (effects: readonly Effect[]): string =>
   hash('sha256', JSON.stringify(effects.map(({ stored, text }) => [stored, text])), 'base64url')
 
-function preview(visit: ConsoleVisit, { tuples, op, effects }: Write & { effects: readonly Effect[] }): Html {
+async function preview(
+  visit: ConsoleVisit,
+  { tuples, op, effects }: Write & { effects: readonly Effect[] },
+): Promise<Html> {
   const { organization: org } = visit
-  const rows = effects.map(({ tuple, text }) => [name(formatTuple(tuple)), text])
+  const rows = effects.map(({ tuple, text, stored }) => [name(formatTuple(tuple)), text, endOf(op, { tuple, stored })])
   const lines = tuples.map((tuple) => JSON.stringify(presentTuple(tuple))).join('\n')
   const more = tuples.length > PAGE_SIZE ? alert(`Only the first ${PAGE_SIZE} of ${tuples.length} are shown.`) : EMPTY
-  return html`${more}${table({ caption: `What would happen in organization ${org ?? ''}`, columns: ['Relationship', 'Effect'], rows, empty: EMPTY })}
+  return html`${more}${table({ caption: `What would happen in organization ${org ?? ''}`, columns: ['Relationship', 'Effect', 'Until'], rows, empty: EMPTY })}
+${await consequencesOf(visit, { tuples, op })}
 ${freshness(visit, hereWith(visit, { lines, op }))}
 <form method="post" action="${address('relationships', { org })}">${hidden('csrf', visit.csrf)}${hidden('op', op)}${hidden('lines', lines)}${hidden('previewed', digestOf(effects))}
-<button type="submit" name="action" value="confirm">${op === 'write' ? 'Write' : 'Delete'} ${String(tuples.length)} relationship${tuples.length === 1 ? '' : 's'}</button>
+<button type="submit" name="action" value="confirm"${op === 'delete' ? html` class="destructive"` : EMPTY}>${op === 'write' ? 'Write' : 'Delete'} ${String(tuples.length)} relationship${tuples.length === 1 ? '' : 's'}</button>
 ${link(address('relationships', { org }), 'Cancel')}</form>`
+}
+
+/** When it ends: the new one, or that which goes. */
+function endOf(op: Write['op'], { tuple, stored }: Pick<Effect, 'tuple' | 'stored'>): Html {
+  const ms = op === 'delete' ? (stored?.expiresAtMs ?? null) : tuple.expiresAtMs
+  return ms === null ? html`<span class="note">for ever</span>` : instant(ms)
 }
 
 function effectOf({

@@ -2,6 +2,7 @@
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import type { ReportedRoute, ReportedSidecar, Tried } from '../../serve/grpc/route-reports.ts'
 import { RequestProblem } from '../../serve/http/status.ts'
+import { SCREEN_LINKS } from '../layout.ts'
 import { address, alert, field, hidden, instant, link, name, status, table } from '../parts.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
@@ -27,14 +28,15 @@ export async function showRoutes(visit: ConsoleVisit): Promise<View> {
       ? EMPTY
       : alert(html`Sidecar ${name(wanted)} is not connected to this PDP any more.`)
   return {
-    title: 'Routes',
+    title: SCREEN_LINKS.routes.title,
     body: html`${gone}${sidecars(visit, all)}${chosen === undefined ? EMPTY : await details(visit, chosen)}`,
   }
 }
 
 function sidecars({ organization: org }: ConsoleVisit, all: readonly ReportedSidecar[]): Html {
   const files = Map.groupBy(all, ({ resource }) => resource)
-  const differing = [...files].filter(([, of]) => new Set(of.map(({ fileHash }) => fileHash)).size > 1)
+  const hashesOf = (of: readonly ReportedSidecar[]): number => new Set(of.map(({ fileHash }) => fileHash)).size
+  const differing = [...files].filter(([, of]) => hashesOf(of) > 1)
   const rows = all
     .slice(0, SIDECARS_MAX)
     .map((sidecar) => [
@@ -46,7 +48,7 @@ function sidecars({ organization: org }: ConsoleVisit, all: readonly ReportedSid
       instant(sidecar.connectedMs),
       name(sidecar.caller),
     ])
-  return html`${differing.map(([resource]) => alert(html`The sidecars of ${name(resource)} enforce different route files: see their hashes.`))}
+  return html`${differing.map(([resource]) => alert(html`The sidecars of ${name(resource)} enforce different route files: see their hashes.`))}${all.length > 0 && differing.length === 0 ? status('All sidecars of each resource enforce the same route file.') : EMPTY}
 ${table({
   caption: `Sidecars connected to this PDP${all.length > SIDECARS_MAX ? `; the first ${SIDECARS_MAX} of ${all.length}` : ''}`,
   columns: [

@@ -1,5 +1,6 @@
 /** Streams: the state of each receiver of security events, and what an operator can do about it. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { SCREEN_LINKS } from '../layout.ts'
 import { address, alert, field, hidden, instant, link, name, status, table } from '../parts.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
@@ -48,7 +49,7 @@ async function list(visit: ConsoleVisit): Promise<View> {
     when(stream.last_delivered_at),
   ])
   return {
-    title: 'Streams',
+    title: SCREEN_LINKS.streams.title,
     body: html`<p>Receivers of security events: sessions that ended, credentials and roles that changed. Decisions wait for none of them.</p>
 ${table({
   caption: 'Streams of receivers',

@@ -5,12 +5,26 @@ import type { AskedSubject } from '../../../shared/domain/decision.ts'
 import { typeOf } from '../../../shared/domain/names.ts'
 import { existsAsSubject } from '../../serve/decisions/answer.ts'
 import { asRequestProblem, RequestProblem } from '../../serve/http/status.ts'
+import { SCREEN_LINKS } from '../layout.ts'
 import { address, alert, csv, field, hidden, link, name, problems, status, table } from '../parts.ts'
-import { isSupposed, parametersOf, readSubject, readSupposed, supposedFields, supposedOf } from '../question.ts'
+import {
+  isSupposed,
+  parametersOf,
+  readSubject,
+  readSupposed,
+  subjectText,
+  supposedFields,
+  supposedOf,
+} from '../question.ts'
+import { didYouMeanPerson, nobody } from '../views/near-people.ts'
+import { reachOf } from '../views/reach.ts'
+import { typesFor } from '../views/suggestions.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
-import { didYouMeanPerson, nobody } from './people.ts'
 
 const PAGE_SIZE = 100
+/** In the overview of a resource. */
+const RELATIONS_MAX = 50
+const HOLDERS_SHOWN = 5
 const EXPORT_PAGE_SIZE = 1_000
 /** Pages that one export reads at most. */
 const EXPORT_PAGES_MAX = 100
@@ -30,43 +44,85 @@ type List = {
   readonly isAsked: boolean
   /** As the API takes it. Throws RequestProblem with the place of what cannot be read. */
   readonly body: () => object
+  /** The answer to a question that names a subject or a resource alone. */
+  readonly overview: () => Promise<Html>
   /** The question of a row. */
   readonly ask: (item: string) => { readonly [name: string]: string }
   readonly form: Html
 }
 
-export const showWho = (visit: ConsoleVisit): Promise<View> => {
+export const showWho = async (visit: ConsoleVisit): Promise<View> => {
   const { query } = visit
   const [resource, relation, type] = [
     query('resource').trim(),
     query('relation').trim(),
     query('type').trim() || 'user',
   ]
+  const relations = await relationsOf(visit, typeOf(resource))
   return show(visit, {
     kind: 'who',
     caption: html`Every ${name(type)} that has ${name(relation)} on ${name(resource)}`,
     isAsked: resource !== '' && relation !== '',
     body: () => ({ resource, relation, type, ...suppositionOf(visit) }),
+    overview: async () => (resource === '' ? emptyHint('who') : holdersOf(visit, { resource, relations, type })),
     ask: (item) => ({ subject: item, relation, resource }),
-    form: html`${field({ name: 'resource', label: 'Resource', value: resource, required: true, hint: 'Such as invoice:42.' })}
-${field({ name: 'relation', label: 'Relation or permission', value: relation, required: true })}
+    form: html`${field({ name: 'resource', label: 'Resource', value: resource, required: true, suggest: 'resource', hint: 'Such as invoice:42.' })}
+${field({ name: 'relation', label: 'Relation or permission', value: relation, among: relations, hint: 'Empty: every relation of its type.' })}
 ${field({ name: 'type', label: 'Type of the subjects', value: type, required: true, among: ['user', 'service', 'group'] })}`,
   })
 }
 
-export const showWhat = (visit: ConsoleVisit): Promise<View> => {
+export const showWhat = async (visit: ConsoleVisit): Promise<View> => {
   const { query } = visit
-  const [subject, relation, type] = [query('subject').trim(), query('relation').trim(), query('type').trim()]
+  const [subject, relation, type] = [subjectText(query('subject')), query('relation').trim(), query('type').trim()]
+  const [types, relations] = [await typesFor(visit, 'resource'), await relationsOf(visit, type)]
   return show(visit, {
     kind: 'what',
     caption: html`Every ${name(type)} on which ${name(subject)} has ${name(relation)}`,
     isAsked: subject !== '' && relation !== '' && type !== '',
     body: () => ({ subject: subjectOf(subject), relation, type, ...suppositionOf(visit) }),
+    overview: async () => (subject === '' ? emptyHint('what') : reachOf(visit, subjectOf(subject))),
     ask: (item) => ({ subject, relation, resource: item }),
-    form: html`${field({ name: 'subject', label: 'Subject', value: subject, required: true, hint: 'Such as user:alice.' })}
-${field({ name: 'relation', label: 'Relation or permission', value: relation, required: true })}
-${field({ name: 'type', label: 'Type of the resources', value: type, required: true, hint: 'Such as invoice.' })}`,
+    form: html`${field({ name: 'subject', label: 'Subject', value: subject, required: true, suggest: 'subject', hint: 'Such as alice or group:staff#member.' })}
+${field({ name: 'type', label: 'Type of the resources', value: type, among: types, hint: 'Empty: every type and relation.' })}
+${field({ name: 'relation', label: 'Relation or permission', value: relation, among: relations })}`,
   })
+}
+
+const relationsOf = async ({ deps, organization }: ConsoleVisit, type: string): Promise<readonly string[]> =>
+  organization === null || type === '' ? [] : deps.management.pdp.relations(organization, type)
+
+/** Some of those who hold each relation. */
+async function holdersOf(
+  visit: ConsoleVisit,
+  {
+    resource,
+    relations,
+    type,
+  }: { readonly resource: string; readonly relations: readonly string[]; readonly type: string },
+): Promise<Html> {
+  await visit.requireScope('decisions:read')
+  const { organization: org, deps } = visit
+  const rows: (readonly (Html | string)[])[] = []
+  for (const relation of org === null ? [] : relations.slice(0, RELATIONS_MAX)) {
+    const question = { organization: org ?? '', resource, relation, type, pageSize: PAGE_SIZE }
+    const { items, nextPageToken, complete } = await deps.management.pdp.listSubjects(question)
+    const isAll = nextPageToken === null && complete
+    if (items.length === 0 && isAll) continue
+    const some = items.slice(0, HOLDERS_SHOWN)
+    rows.push([
+      name(relation),
+      link(address('who', { org, resource, relation, type }), `${isAll ? '' : 'at least '}${items.length}`),
+      html`${some.map((item, i) => html`${i === 0 ? EMPTY : ', '}${link(address('ask', { org, subject: item, relation, resource }), name(item))}`)}${items.length > some.length ? ' …' : EMPTY}`,
+    ])
+  }
+  const stored = link(address('relationships', { org, object: resource }), 'Its stored relationships')
+  return html`<p class="actions">${stored}</p>${table({
+    caption: html`Every ${name(type)} that has something on ${name(resource)}, by relation`,
+    columns: ['Relation', { title: 'How many', number: true }, 'Such as'],
+    rows,
+    empty: html`<p>No ${name(type)} has a relation on ${name(resource)}. ${relations.length === 0 ? 'No model gives its type a relation: name one.' : EMPTY}</p>`,
+  })}`
 }
 
 function subjectOf(text: string): AskedSubject {
@@ -89,13 +145,14 @@ function suppositionOf(visit: ConsoleVisit): object {
 async function show(visit: ConsoleVisit, list: List): Promise<View> {
   await visit.requireScope('decisions:read')
   const { organization, query } = visit
-  const title = list.kind === 'who' ? 'Who may?' : 'On what?'
+  const { title } = SCREEN_LINKS[list.kind]
   const supposed = supposedOf(visit)
   const form = html`<form method="get" action="/console/${list.kind}" class="question">${hidden('org', organization ?? '')}
 ${list.form}<button type="submit">List</button>${supposedFields(supposed)}</form>
 ${isSupposed(supposed) ? status('The list supposes what the question did: relationships, a time or a context.') : EMPTY}`
-  if (!list.isAsked || organization === null) return { title, body: html`${form}${emptyHint(list.kind)}` }
+  if (organization === null) return { title, body: html`${form}${emptyHint(list.kind)}` }
   try {
+    if (!list.isAsked) return { title, body: html`${form}${await unknownSubject(visit, list)}${await list.overview()}` }
     if (query('format') === 'csv') return await exportOf(visit, list)
     const page = await read(visit, list, { size: PAGE_SIZE, token: query('page') })
     const unknown = page.items.length === 0 ? await unknownIn(visit, list) : EMPTY
@@ -108,11 +165,15 @@ ${isSupposed(supposed) ? status('The list supposes what the question did: relati
 }
 
 /** Names in the question that do not exist, most often by a slip of the pen. */
-async function unknownIn(visit: ConsoleVisit, { kind }: List): Promise<Html> {
+async function unknownIn(visit: ConsoleVisit, list: List): Promise<Html> {
+  const subject = await unknownSubject(visit, list)
+  return subject === EMPTY ? unknownRelation(visit) : subject
+}
+
+async function unknownSubject(visit: ConsoleVisit, { kind }: List): Promise<Html> {
   const { organization: org, query } = visit
-  const subject = kind === 'what' ? readSubject(query('subject').trim()) : null
-  if (subject === null || (await existsAsSubject(visit.deps.management.directory, subject, org ?? '')))
-    return unknownRelation(visit)
+  const subject = kind === 'what' ? readSubject(subjectText(query('subject'))) : null
+  if (subject === null || (await existsAsSubject(visit.deps.management.directory, subject, org ?? ''))) return EMPTY
   const meant = await didYouMeanPerson(visit, subject, (near) =>
     address('what', {
       ...{ org, subject: near, relation: query('relation'), type: query('type') },
@@ -137,8 +198,8 @@ async function unknownRelation({ deps, organization, query }: ConsoleVisit): Pro
 function emptyHint(kind: List['kind']): Html {
   const text =
     kind === 'who'
-      ? html`<p>Name a resource and a relation, and get everybody who has it: by a relationship, a group, a rule, a membership or a role.</p>`
-      : html`<p>Name a subject, a relation and a type, and get every resource on which the subject has it.</p>`
+      ? html`<p>Name a resource, and get everybody who has something on it: by a relationship, a group, a rule, a membership or a role. With a relation as well: the whole list.</p>`
+      : html`<p>Name a subject, and get everything that it can reach, by type and relation. With a type and a relation as well: every such resource.</p>`
   return html`<div class="empty">${text}</div>`
 }
 
@@ -157,7 +218,7 @@ function pageOf(visit: ConsoleVisit, list: List, page: Page): Html {
   const state = {
     org,
     resource: query('resource'),
-    subject: query('subject'),
+    subject: subjectText(query('subject')),
     relation: query('relation'),
     type: query('type'),
     ...parametersOf(supposedOf(visit)),

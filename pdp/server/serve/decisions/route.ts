@@ -107,7 +107,7 @@ const ANSWER = {
           reason: {
             type: 'object',
             description:
-              'code and its message, path (the chain of grants), missing (tuples, any one of which would allow it), details (of a denial, in words).',
+              'code and its message, path (the chain of grants), missing (tuples, any one of which would allow it), reached (the steps that lead to them), details (of a denial, in words).',
           },
         },
       },

@@ -132,13 +132,27 @@ describe('explain', () => {
     ['signer', []],
   ])('names what is missing for %s, any one of which would do', async (relation, missing) => {
     const reason = await why(relation, 'doc:1')
-    expect(reason).toEqual({ code: 'none', path: [], missing })
+    expect(reason).toMatchObject({ code: 'none', path: [], missing })
     for (const text of missing) {
       const { tuple } = { tuple: { ...parseTuple(text), expiresAtMs: null } }
       await given(store, 'acme', { kind: 'tuple', op: 'write', tuple })
       expect(await pdp.can('acme', user('ann'), relation, 'doc:1')).toBe(true)
       await given(store, 'acme', { kind: 'tuple', op: 'delete', tuple })
     }
+  })
+
+  test('names the steps that lead to a missing tuple, and none where the tuple is of what was asked', async () => {
+    await given(store, 'acme', put('doc:1#parent@doc:0'))
+    const { missing = [], reached } = (await why('viewer', 'doc:1')) ?? {}
+    expect(missing).toContain('doc:0#editor@user:ann')
+    expect(reached).toEqual(
+      expect.arrayContaining([
+        { rule: 'doc:1#viewer: viewer from parent' },
+        { tuple: 'doc:1#parent@doc:0' },
+        { rule: 'doc:0#viewer: editor' },
+      ]),
+    )
+    expect(await why('signed', 'doc:1')).not.toHaveProperty('reached')
   })
 
   test('names the one part of an intersection that is missing', async () => {

@@ -8,7 +8,8 @@ import { csrfIn, get, post, type Shown, signedInTo } from './visitor.ts'
 
 type Names = { readonly [name: string]: string }
 const THEIRS: Names = { org: 'globex', user: 'tom', object: 'doc:secret-of-globex', stream: 'stream-of-polling' }
-const NOBODYS: Names = { org: 'nobody-o', user: 'nobody-u', object: 'doc:nobody-d', stream: 'stream-of-nobody' }
+/** As long as theirs, since pictures are as wide as their names. */
+const NOBODYS: Names = { org: 'noborg', user: 'nob', object: 'doc:nobody-of-noborg', stream: 'stream-of-nobodys' }
 
 let world: OwnWorld
 /** An editor of acme. */
@@ -33,10 +34,13 @@ const NAMED: { readonly [parameter: string]: readonly string[] } = {
   with: ['{object}#viewer@user:{user}'],
   without: ['{object}#viewer@user:{user}'],
   request: ['{object}'],
+  q: ['{object}', '{user}', '{org}', 'bob {object}'],
+  search: ['{user}'],
+  one_role: [],
   audience: ['{org}'],
   ...Object.fromEntries(
-    `after app as_of below claims context done format lines members method op outcome page reason relation route show skip
-     target text type until compare entitlements now revision roles sidecar`
+    `after app as_of below claims context done for format from kind lines members method op outcome page reason relation route show skip step
+     target text to type until compare entitlements now revision roles sidecar`
       .split(/\s+/)
       .map((name) => [name, []]),
   ),
@@ -60,7 +64,7 @@ const written = (name: string): readonly string[] =>
 
 /** A page without the names that were asked about, and without what is another one each time. */
 function told({ status, text }: Shown, names: Names) {
-  const forms = Object.values(names).flatMap(written)
+  const forms = Object.values(names).flatMap((name) => [name, name.replace(/^doc:/, '')].flatMap(written))
   const longestFirst = forms.toSorted((a, b) => b.length - a.length).join('|')
   return {
     status,

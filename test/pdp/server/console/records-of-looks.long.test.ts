@@ -225,7 +225,7 @@ test('lists take a supposition as the question does', async () => {
 test.each([
   ['who', 'resource=doc:1&relation=viewer&with=what%20is%20this', 'what is this'],
   ['who', 'resource=doc:1&relation=viewer&as_of=yesterday', 'is not a time such as'],
-  ['what', 'subject=bob&relation=viewer&type=doc', 'Write type:id'],
+  ['what', 'subject=:bob&relation=viewer&type=doc', 'Write type:id'],
   ['what', 'subject=user:bob&relation=viewer&type=doc&context=%7B', 'is not a JSON object'],
 ])('a list that cannot read its question keeps the form and says what is wrong: %s?%s', async (list, query, said) => {
   const { status, text } = await get(await signedIn('root'), `/console/${list}?org=acme&${query}`)

@@ -238,19 +238,22 @@ function addUserReads(app: FastifyInstance, deps: ManagementDeps): void {
       return ok(present(user))
     },
   })
-  addManagementRoute<{ params: never; query: PageQuery }>(app, deps, {
+  addManagementRoute<{ params: never; query: PageQuery & { search?: string } }>(app, deps, {
     ...COMMON,
     method: 'GET',
     path: '/v1/users',
     operation: 'listUsers',
     summary: 'Users by id.',
+    query: {
+      search: { ...LABEL, description: 'Part of the id, the name or the e-mail address, in capitals or not.' },
+    },
     answer: USER,
     list: true,
-    async handle({ query }) {
+    async handle({ query: { search = '', ...query } }) {
       const page = await readPage(deps.store, query, {
-        list: ['users'],
+        list: search === '' ? ['users'] : ['users', search],
         log: DIRECTORY,
-        read: (range) => directory.users(range),
+        read: (range) => directory.users({ ...range, search }),
         key: ({ id }) => id,
       })
       return ok({ ...page, items: page.items.map(present) })

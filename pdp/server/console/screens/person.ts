@@ -1,0 +1,272 @@
+/** A person: what they can reach, roles, memberships, sessions, decisions and changes; and what ends each of these. */
+
+import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
+import { asRequestProblem, STATUS } from '../../serve/http/status.ts'
+import { shellWord } from '../answer-texts.ts'
+import { address, alert, hidden, instant, link, name, status, table, verdict } from '../parts.ts'
+import { freshness, mustSignInAgain } from '../step-up.ts'
+import { didYouMeanPerson } from '../views/near-people.ts'
+import { reachOf } from '../views/reach.ts'
+import type { ConsoleVisit, View } from '../visit.ts'
+import { delegations, endDelegation } from './delegations.ts'
+import { grantJournals, LEFT_OUT } from './organization.ts'
+
+const DECISIONS_SHOWN = 5
+const HOLDINGS_SHOWN = 200
+const DONE: { readonly [what: string]: string } = {
+  delegation: 'The delegation was ended: the next question of the client is denied.',
+  sessions: 'The sessions were ended, and every token of them.',
+  block: 'The person is shut out: sessions and tokens have ended, and no sign-in counts.',
+  unblock: 'The person can sign in again.',
+  suspend: 'The membership is suspended: nothing that the person holds here counts.',
+  activate: 'The membership is active again.',
+  offboard: 'The person is shut out, and everything that they held was taken away.',
+  rest: 'The person is shut out. There is more to take away than one call takes: do it again.',
+}
+
+type Holdings = {
+  readonly blocked: boolean
+  readonly memberships: readonly { readonly organization: string; readonly role: string; readonly status: string }[]
+  readonly roles: readonly {
+    readonly organization: string | null
+    readonly app: string | null
+    readonly role: string
+  }[]
+  readonly relationships: readonly { readonly organization: string; readonly tuple: string }[]
+  readonly complete: boolean
+}
+const pathOf = (user: string): string => `/v1/users/${encodeURIComponent(user)}`
+const mayOffboard = (visit: ConsoleVisit): boolean =>
+  ['directory:write', 'roles:write', 'relationships:write'].every(visit.mayEverywhere)
+
+/** `search`: the form of the list, where there is no such person. */
+export async function showPerson(visit: ConsoleVisit, user: string, search: Html): Promise<View> {
+  const { organization: org, query, deps } = visit
+  const { directory, store } = deps.management
+  const everywhere = visit.mayEverywhere('directory:read')
+  const [membership] =
+    org === null
+      ? []
+      : (await store.rows([org], [{ log: org, kind: 'membership', user }])).rows.flatMap((row) =>
+          'membership' in row && row.membership !== null ? [row.membership] : [],
+        )
+  const found = await directory.user(user)
+  // A person with rights in one organization learns nothing of those who are not in it.
+  if (everywhere ? found === null : membership === undefined) {
+    const meant = await didYouMeanPerson(visit, { type: 'user', id: user }, (near) =>
+      address('people', { org, user: near.slice('user:'.length) }),
+    )
+    const what = everywhere ? html`There is no user ${name(user)}.` : html`There is no such member.`
+    return { title: 'People', status: STATUS.not_found.http, body: html`${search}${alert(html`${what}${meant}`)}` }
+  }
+  if (query('step') === 'offboard' && mayOffboard(visit)) return offboardPage(visit, user)
+  const memberships = everywhere
+    ? await directory.memberships(user)
+    : [{ organization: org ?? '', role: membership?.role ?? '', status: membership?.status ?? '' }]
+  const holdings = mayOffboard(visit) ? await visit.api<Holdings>('GET', `${pathOf(user)}/holdings`) : null
+  const done = Object.hasOwn(DONE, query('done')) ? DONE[query('done')] : undefined
+  const subject = { type: 'user', id: user }
+  return {
+    title: found?.name ?? user,
+    body: html`${done === undefined ? EMPTY : status(done)}<dl><dt>Id</dt><dd>${name(user)}</dd>${everywhere ? html`<dt>E-mail</dt><dd>${name(found?.email ?? 'none')}${found?.emailVerified === true ? ' (verified)' : ''}</dd>` : EMPTY}${holdings?.blocked === true ? html`<dt>State</dt><dd class="denied">✗ blocked: no sign-in counts</dd>` : EMPTY}</dl>
+<p class="actions">${link(address('ask', { org, subject: `user:${user}` }), 'Check access')} · ${link(address('decisions', { org, subject: `user:${user}` }), 'Decisions')}${visit.may('audit:read') ? html` · ${link(address('changes', { org, text: `user:${user}` }), 'Changes about them')} · ${link(address('changes', { org, actor: `user:${user}` }), 'Changes by them')}` : EMPTY}</p>
+${actions(visit, { user, holdings })}
+${visit.may('decisions:read') && org !== null ? await reachOf(visit, subject) : EMPTY}
+${membershipTable(visit, { user, memberships })}
+${visit.may('roles:read') ? await roles(visit, user) : EMPTY}
+${await delegations(visit, user)}
+${visit.mayEverywhere('sessions:revoke') ? await sessions(visit, user) : EMPTY}
+${visit.may('decisions:read') ? latestDecisions(visit, user) : EMPTY}`,
+  }
+}
+
+/** Block or unblock, and the way to the preview of offboarding. */
+function actions(
+  visit: ConsoleVisit,
+  { user, holdings }: { readonly user: string; readonly holdings: Holdings | null },
+): Html {
+  if (holdings === null) return EMPTY
+  const here = address('people', { org: visit.organization, user })
+  const { blocked } = holdings
+  return html`${freshness(visit, here)}<div class="row-actions"><form method="post" action="${here}" class="inline">${hidden('csrf', visit.csrf)}${hidden('do', blocked ? 'unblock' : 'block')}<button type="submit" class="plain${blocked ? '' : ' destructive'}">${blocked ? 'Unblock' : 'Block'}</button></form>
+${link(address('people', { org: visit.organization, user, step: 'offboard' }), 'Offboard …')}</div>`
+}
+
+/** Everything that goes, before it goes. */
+async function offboardPage(visit: ConsoleVisit, user: string): Promise<View> {
+  const { organization: org } = visit
+  const here = address('people', { org, user, step: 'offboard' })
+  const {
+    memberships,
+    roles: granted,
+    relationships,
+    complete,
+  } = await visit.api<Holdings>('GET', `${pathOf(user)}/holdings`)
+  const rows = [
+    ...memberships.map(({ organization, role, status: state }) => [
+      'membership',
+      name(`${role}, ${state}`),
+      name(organization),
+    ]),
+    ...granted.map(({ organization, app, role }) => [
+      'role',
+      name(app === null ? role : `${app} / ${role}`),
+      organization === null ? 'everywhere' : name(organization),
+    ]),
+    ...relationships.map(({ organization, tuple }) => ['relationship', name(tuple), name(organization)]),
+  ]
+  const count = `${complete ? '' : 'at least '}${rows.length}`
+  return {
+    title: `Offboard ${user}?`,
+    body: html`<p>${name(user)} is shut out at once: sessions and tokens end, and no sign-in counts any more. All of this is taken away:</p>
+${table({ caption: `${count} that ${user} holds${rows.length > HOLDINGS_SHOWN ? `; the first ${HOLDINGS_SHOWN}` : ''}`, columns: ['Kind', 'What', 'Organization'], rows: rows.slice(0, HOLDINGS_SHOWN), empty: html`<p>${name(user)} holds nothing.</p>` })}
+${freshness(visit, here)}<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('do', 'offboard')}<button type="submit" class="destructive">Shut out, and take away ${count}</button></form>
+<p>${link(address('people', { org, user }), 'Back, and change nothing')}</p>`,
+  }
+}
+
+function membershipTable(
+  visit: ConsoleVisit,
+  { user, memberships }: { readonly user: string; readonly memberships: Holdings['memberships'] },
+): Html {
+  const here = address('people', { org: visit.organization, user })
+  const button = (organization: string, state: string): Html => {
+    const isHere = organization === visit.organization && visit.may('directory:write')
+    if (!isHere || state === 'invited') return EMPTY
+    const to = state === 'active' ? 'suspend' : 'activate'
+    return html`<form method="post" action="${here}" class="inline">${hidden('csrf', visit.csrf)}${hidden('do', to)}<button type="submit" class="plain${to === 'suspend' ? ' destructive' : ''}">${to === 'suspend' ? 'Suspend' : 'Make active'}</button></form>`
+  }
+  return table({
+    caption: 'Memberships',
+    columns: ['Organization', 'Tier', 'Status', 'Do'],
+    rows: memberships.map(({ organization, role, status: state }) => [
+      link(address('organization', { org: organization }), name(organization)),
+      role,
+      state,
+      button(organization, state),
+    ]),
+    empty: html`<p>No membership.</p>`,
+  })
+}
+
+/** Roles in the organization in view: given to the person or to a group, here, above or everywhere. */
+async function roles(visit: ConsoleVisit, user: string): Promise<Html> {
+  const { organization: org, deps } = visit
+  const { store } = deps.management
+  const subject = `user:${user}`
+  const isEverywhere = visit.mayEverywhere('roles:read')
+  const { logs, isWhole } =
+    org === null ? { logs: isEverywhere ? [ENVIRONMENT] : [], isWhole: isEverywhere } : await grantJournals(visit, org)
+  const rows: Html[][] = []
+  for (const log of logs) {
+    const reading = await store.rows([log], [{ log, kind: 'grants', subject }])
+    for (const row of reading.rows) {
+      if (!('grants' in row) || row.key.kind !== 'grants') continue
+      const through = row.key.subject === subject ? html`directly` : html`through ${name(row.key.subject)}`
+      for (const { app, role } of row.grants)
+        rows.push([
+          html`${app === null ? EMPTY : html`${name(app)} / `}${name(role)}`,
+          through,
+          log === ENVIRONMENT ? html`everywhere` : log === org ? html`here` : html`${name(log)}, above`,
+        ])
+    }
+  }
+  return table({
+    caption: html`Roles that count in ${name(org ?? 'no organization')}${isWhole ? '' : LEFT_OUT}`,
+    columns: ['Role', 'Held', 'Granted'],
+    rows,
+    empty: html`<p>No role counts here${isWhole ? '' : LEFT_OUT}.</p><pre tabindex="0"><code>portcullis role grant ROLE ${shellWord(subject)} -o ${shellWord(org ?? 'ORGANIZATION')} --app APP</code></pre>`,
+  })
+}
+
+async function sessions(visit: ConsoleVisit, user: string): Promise<Html> {
+  const { organization: org, deps, session } = visit
+  const found = await deps.identity.sessionsOf(user)
+  const here = address('people', { org, user })
+  const end = (uid: string): Html =>
+    html`<form method="post" action="${here}" class="inline">${hidden('csrf', visit.csrf)}${hidden('session', uid)}<button type="submit" class="plain">End<span class="for-readers"> session ${uid}</span></button></form>`
+  const rows = found.map(({ uid, signedInMs, clients }) => [
+    html`<span class="id">${name(uid)}</span>${uid === session.sessionUid ? html` <span class="note">this one</span>` : EMPTY}`,
+    signedInMs === null ? html`–` : instant(signedInMs),
+    html`${clients.map((client, i) => html`${i === 0 ? EMPTY : ', '}${name(client)}`)}`,
+    end(uid),
+  ])
+  return html`${freshness(visit, here)}${table({ caption: 'Sessions at the identity service', columns: ['Session', 'Signed in', 'Clients', 'Do'], rows, empty: html`<p>Nobody is signed in as this person.</p>` })}
+${rows.length === 0 ? EMPTY : html`<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('all', '1')}<button type="submit" class="destructive">End all sessions and tokens</button></form>`}`
+}
+
+function latestDecisions(visit: ConsoleVisit, user: string): Html {
+  const { organization: org, deps } = visit
+  const subject = `user:${user}`
+  const rows: (readonly (Html | string)[])[] = []
+  for (const { organization, subject: asked, atMs, permissions, route } of deps.decisions.latest()) {
+    if (organization !== org || asked !== subject) continue
+    for (const { relation, resource, allowed } of permissions)
+      rows.push([
+        instant(atMs),
+        link(address('ask', { org, subject, relation, resource }), html`${name(relation)} ${name(resource)}`),
+        verdict(allowed),
+        route === null ? EMPTY : name(route),
+      ])
+    if (rows.length >= DECISIONS_SHOWN) break
+  }
+  return table({
+    caption: 'Latest decisions about them',
+    columns: ['Time', 'Asked', 'Answer', 'Route'],
+    rows: rows.slice(0, DECISIONS_SHOWN),
+    empty: html`<p>Nothing was asked about this person lately.</p>`,
+  })
+}
+
+/** `all`, `session`: sessions; `do`: what else its forms can do. */
+export async function actPerson(visit: ConsoleVisit): Promise<View> {
+  const { organization: org, form, query } = visit
+  const user = query('user')
+  const stale = mustSignInAgain(visit, address('people', { org, user, step: query('step') }))
+  if (stale !== null) return stale
+  const done = await carryOut(visit, { user, what: form('do') })
+  return { goTo: address('people', { org, user, done }) }
+}
+
+async function carryOut(
+  visit: ConsoleVisit,
+  { user, what }: { readonly user: string; readonly what: string },
+): Promise<string> {
+  switch (what) {
+    case 'block':
+    case 'unblock':
+      await visit.api('POST', `${pathOf(user)}/${what}`)
+      return what
+    case 'offboard': {
+      const { complete } = await visit.api<Holdings>('POST', `${pathOf(user)}/offboard`)
+      return complete ? 'offboard' : 'rest'
+    }
+    case 'suspend':
+    case 'activate': {
+      const path = `/v1/organizations/${encodeURIComponent(visit.organization ?? '')}/members/${encodeURIComponent(user)}`
+      const wanted = what === 'suspend' ? 'suspended' : 'active'
+      await visit.change<{ readonly role: string; readonly status: string }>(path, ({ role, status: state }) =>
+        state === wanted ? null : { role, status: wanted },
+      )
+      return what
+    }
+    default:
+      if (visit.form('delegation') !== '') {
+        await endDelegation(visit, user, visit.form('delegation'))
+        return 'delegation'
+      }
+      if (visit.form('all') === '1') await visit.api('POST', `${pathOf(user)}/sessions:revoke`)
+      else await endSession(visit, visit.form('session'))
+      return 'sessions'
+  }
+}
+
+/** One that is over already, as after a second click, has ended as it was wished. */
+async function endSession(visit: ConsoleVisit, uid: string): Promise<void> {
+  try {
+    await visit.api('DELETE', `/v1/sessions/${encodeURIComponent(uid)}`)
+  } catch (err) {
+    if (asRequestProblem(err).code !== 'not_found') throw err
+  }
+}

@@ -1,0 +1,105 @@
+/** Everything that one subject can reach, by type and relation: how many resources, some of them, and by what. */
+import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import type { AskedSubject, PermissionResult, ReasonStep } from '../../../shared/domain/decision.ts'
+import { parseTuple } from '../../../shared/domain/names.ts'
+import { subjectName } from '../../../shared/domain/subjects.ts'
+import { address, link, name, table } from '../parts.ts'
+import type { ConsoleVisit } from '../visit.ts'
+
+/** Resources of one relation that are counted; more is "at least". */
+const COUNTED_MAX = 100
+const SHOWN_MAX = 3
+/** Lists that are read, and how long they may take together. */
+const LISTS_MAX = 200
+const TOGETHER_MS = 8_000
+
+type Row = {
+  readonly type: string
+  readonly relation: string
+  readonly items: readonly string[]
+  readonly isAll: boolean
+}
+
+/** Throws RequestProblem and PdpError. `supposed` as addresses have it. */
+export async function reachOf(visit: ConsoleVisit, subject: AskedSubject): Promise<Html> {
+  await visit.requireScope('decisions:read')
+  const { rows, left } = await readRows(visit, subject)
+  const via = await waysTo(visit, subject, rows)
+  const { organization: org } = visit
+  const who = subjectName(subject)
+  const shown = rows.map(({ type, relation, items, isAll }) => [
+    name(type),
+    name(relation),
+    link(address('what', { org, subject: who, relation, type }), `${isAll ? '' : 'at least '}${items.length}`),
+    html`${items.slice(0, SHOWN_MAX).map((item, i) => html`${i === 0 ? EMPTY : ', '}${link(address('ask', { org, subject: who, relation, resource: item }), name(item))}`)}${items.length > SHOWN_MAX || !isAll ? ' …' : EMPTY}`,
+    via.get(keyOf(type, relation)) ?? EMPTY,
+  ])
+  return html`${table({
+    caption: html`What ${name(who)} can reach, by type and relation`,
+    columns: ['Type', 'Relation', { title: 'How many', number: true }, 'Such as', 'By'],
+    rows: shown,
+    empty: html`<p>${name(who)} can reach nothing that relationships, rules, memberships or roles name here.</p>`,
+  })}${left.length === 0 ? EMPTY : html`<p class="note">Not everything was looked at: ${left.map(({ type, relation }, i) => html`${i === 0 ? EMPTY : ', '}${link(address('what', { org, subject: who, relation, type }), html`${name(relation)} of ${name(type)}`)}`)}.</p>`}`
+}
+
+const keyOf = (type: string, relation: string): string => `${type}#${relation}`
+
+async function readRows(visit: ConsoleVisit, subject: AskedSubject) {
+  const { organization, deps } = visit
+  const { pdp } = deps.management
+  const rows: Row[] = []
+  const left: { readonly type: string; readonly relation: string }[] = []
+  if (organization === null) return { rows, left }
+  const pairs: { readonly type: string; readonly relation: string }[] = []
+  for (const type of [...(await pdp.types(organization)), 'app', 'organization'])
+    for (const relation of await pdp.relations(organization, type)) pairs.push({ type, relation })
+  const startedMs = performance.now()
+  for (const [i, { type, relation }] of pairs.entries()) {
+    if (i >= LISTS_MAX || performance.now() - startedMs > TOGETHER_MS) {
+      left.push({ type, relation })
+      continue
+    }
+    const page = await pdp.listResources({ organization, subject, relation, type, pageSize: COUNTED_MAX })
+    const isAll = page.nextPageToken === null && page.complete
+    if (page.items.length > 0 || !isAll) rows.push({ type, relation, items: page.items, isAll })
+  }
+  return { rows, left: left.slice(0, LISTS_MAX) }
+}
+
+/** Checks that one question may have. */
+const CHECKS_MAX = 256
+
+/** By what the first resources of each row are reached: directly, by a group, an object above, a membership or a role. */
+async function waysTo(visit: ConsoleVisit, subject: AskedSubject, rows: readonly Row[]): Promise<Map<string, Html>> {
+  const { organization, deps } = visit
+  const asked = rows
+    .flatMap(({ type, relation, items }) => items.slice(0, SHOWN_MAX).map((resource) => ({ type, relation, resource })))
+    .slice(0, CHECKS_MAX)
+  const ways = new Map<string, Html>()
+  if (organization === null || asked.length === 0) return ways
+  const permissions = asked.map(({ relation, resource }) => ({ relation, resource }))
+  const { permissions: answers } = await deps.management.pdp.decide({
+    organization,
+    subject,
+    permissions,
+    explain: true,
+  })
+  const found = new Map<string, Set<string>>()
+  for (const [i, { type, relation }] of asked.entries()) {
+    const key = keyOf(type, relation)
+    found.set(key, (found.get(key) ?? new Set()).add(wayOf(answers[i])))
+  }
+  for (const [key, all] of found)
+    ways.set(key, html`${[...all].map((way, i) => html`${i === 0 ? EMPTY : ', '}${name(way)}`)}`)
+  return ways
+}
+
+function wayOf(answer: PermissionResult | undefined): string {
+  const steps = answer?.reason?.path ?? []
+  if (steps.some((step) => 'role_grant' in step)) return 'a role'
+  if (steps.some((step) => 'member' in step)) return 'membership'
+  const tuples = steps.flatMap((step: ReasonStep) => ('tuple' in step ? [parseTuple(step.tuple)] : []))
+  const last = tuples.at(-1)
+  if (last === undefined) return 'a rule'
+  return last.object === answer?.resource ? 'directly' : last.object
+}
