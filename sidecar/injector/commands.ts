@@ -19,6 +19,7 @@ import {
 } from './certificate/command.ts'
 import type { CheckRoutes } from './check-cluster/asking.ts'
 import { addCheckCluster } from './check-cluster/command.ts'
+import { addStatus } from './check-cluster/status.ts'
 import { injectFile } from './inject-file.ts'
 import { loadInjectorConfig } from './pod/config.ts'
 import { startInjector } from './start.ts'
@@ -48,7 +49,7 @@ type CertificateOptions = {
 const SHUTDOWN_TIMEOUT_MS = 10_000
 const CERTIFICATE_CHECK_MS = 10_000
 
-/** Adds `certificate`, `injector`, `injector certificate`, `injector maintain-certificate`, `injector ask`, `inject` and `check-cluster`. */
+/** Adds `certificate`, `injector`, `injector certificate`, `injector maintain-certificate`, `injector ask`, `inject`, `check-cluster` and `status`. */
 export function addInjectorCommands(program: Command, io: Io, routeFiles: RouteFiles): void {
   const injector = program
     .command('injector')
@@ -88,6 +89,7 @@ export function addInjectorCommands(program: Command, io: Io, routeFiles: RouteF
       runCommand(() => injectManifests(path, options, io), io),
     )
   addCheckCluster(program, io, routeFiles.check)
+  addStatus(program, io)
   addCertificate(program, io)
 }
 

@@ -65,6 +65,12 @@ function createCounters(registry: Registry): Metrics {
     labelNames: ['route', 'decision', 'outcome', 'door'] as const,
     registers,
   })
+  const lastRefusal = new Gauge({
+    name: `${PREFIX}last_refusal_timestamp_seconds`,
+    help: 'Time of the last request that was refused, or in shadow mode would have been, with its route and reason',
+    labelNames: ['route', 'outcome'] as const,
+    registers,
+  })
   const durations = new Histogram({
     name: `${PREFIX}enforcement_seconds`,
     help: 'Time from the end of the header section to the decision',
@@ -99,6 +105,9 @@ function createCounters(registry: Registry): Metrics {
     decided(route, { decision, reason, duration_ms: durationMs, door }) {
       decisions.inc({ route, decision, outcome: reason, ...(door !== undefined && { door }) })
       durations.observe(durationMs / 1_000)
+      if (decision !== 'deny' && decision !== 'shadow') return
+      lastRefusal.reset()
+      lastRefusal.setToCurrentTime({ route, outcome: reason })
     },
     filtered(route, { kept, removed }, shadow) {
       items.inc({ route, outcome: 'kept' }, kept)

@@ -4,6 +4,7 @@ import { type JsonObject, listAt, objectAt } from '../../sidecar/injector/pod/js
 import { podWith } from '../sidecar/injector/pod/pods.ts'
 import { type Cluster, installWords, NAMESPACE, startCluster, until } from './cluster.ts'
 import type { KubeAnswer } from './kube-client.ts'
+import { storeRoutes } from './objects.ts'
 
 const POLICIES = '/apis/networking.k8s.io/v1/namespaces/invoices/networkpolicies'
 const SLICES = '/apis/discovery.k8s.io/v1/namespaces/invoices/endpointslices'
@@ -19,6 +20,7 @@ beforeAll(async () => {
   await cluster.serve()
   await cluster.namespace('invoices', { 'portcullis.dev/inject': 'enabled' })
   await cluster.namespace('payments', { 'portcullis.dev/inject': 'required' })
+  for (const namespace of ['invoices', 'payments']) await storeRoutes(cluster.kube, namespace)
 })
 afterAll(() => cluster?.close())
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { type JsonObject, listAt, objectAt } from '../../sidecar/injector/pod/json.ts'
 import { installWords, NAMESPACE, until } from './cluster.ts'
 import { type ActingCluster, type SeenPod, startActingCluster, template } from './controllers/acting-cluster.ts'
+import { storeRoutes } from './objects.ts'
 
 const { controllers } = inject('binaries')
 const INJECTOR = `/apis/apps/v1/namespaces/${NAMESPACE}/deployments/portcullis-injector`
@@ -17,6 +18,7 @@ async function install(): Promise<void> {
   await cluster.namespace(NAMESPACE)
   await cluster.namespace('shop', { 'portcullis.dev/inject': 'enabled' })
   await cluster.namespace('vault', { 'portcullis.dev/inject': 'required' })
+  await storeRoutes(cluster.kube, 'vault')
   authority = await cluster.certify('first')
   cluster.helm(...words('install'))
   await cluster.serve()

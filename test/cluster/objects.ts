@@ -45,3 +45,18 @@ export async function pathOf(kube: KubeClient, { apiVersion, kind, metadata }: J
   const { namespace } = objectAt(metadata, 'metadata')
   return found.namespaced === true ? `${root}/namespaces/${namespace}/${found.name}` : `${root}/${found.name}`
 }
+
+const ROUTE_FILE = `portcullis: v1
+resource: https://invoices.example.com
+issuers: [{issuer: https://id.example.com}]
+upstream: http://127.0.0.1:8080
+pdp: {address: "127.0.0.1:9090", insecure: true}
+routes: {GET /a: public}
+`
+
+/** The ConfigMap that the Pods of these suites name, with a file for each of their ports. */
+export const storeRoutes = (kube: KubeClient, namespace: string): Promise<JsonObject> =>
+  kube.must('POST', `/api/v1/namespaces/${namespace}/configmaps`, {
+    metadata: { name: 'invoices-routes' },
+    data: { 'http.yaml': ROUTE_FILE, 'grpc.yaml': ROUTE_FILE },
+  })

@@ -94,7 +94,8 @@ function ask(kubectl: string, context: string | undefined): string {
   return output(kubectl, ['get', '--all-namespaces', '--output=json', kinds.join(','), ...chosen])
 }
 
-function output(kubectl: string, words: readonly string[]): string {
+/** Standard output of kubectl. Throws ConfigError. */
+export function output(kubectl: string, words: readonly string[]): string {
   const { status, stdout, stderr, error } = spawnSync(kubectl, words, {
     encoding: 'utf8',
     maxBuffer: OUTPUT_BYTES_MAX,
