@@ -22,7 +22,7 @@ type ControlsDeps = Parameters<typeof createRevocations>[0] &
 
 /** `hook`: the running token hook, which caches its settings briefly. */
 export function controlsWithin(parts: ControlsDeps, hook: Controls['hook']): Controls {
-  const { issuer, sql, directory, appendJournal, appendEvents, masterKeys, clock } = parts
+  const { issuer, sql, directory, appendEvents, masterKeys, clock } = parts
   const revocations = createRevocations(parts)
   return {
     sessions: revocations,
@@ -30,7 +30,6 @@ export function controlsWithin(parts: ControlsDeps, hook: Controls['hook']): Con
       issuer,
       sql,
       directory,
-      appendJournal,
       appendEvents,
       masterKeys,
       clock,

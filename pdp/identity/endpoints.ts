@@ -129,7 +129,6 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
       ...base,
       ...signingIn,
       ...mail,
-      appendJournal,
       appendEvents,
       knownPasswords: deps.account?.knownPasswords ?? null,
       hashPassword: deps.account?.hashPassword ?? hashSecret,

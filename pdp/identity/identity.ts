@@ -78,13 +78,13 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const bindings = createBindings(deps)
   const revocations = createRevocations(deps)
   const secondFactor = createSecondFactor({
-    ...{ issuer, sql, directory, appendJournal, appendEvents, masterKeys, clock },
+    ...{ issuer, sql, directory, appendEvents, masterKeys, clock },
     revocations,
   })
   const onOutcome = deps.onHookOutcome ?? (() => undefined)
   const hook = createTokenHook({ sql, appendJournal, masterKeys, fetch, clock, log, onOutcome })
   const external = createExternalIssuers(deps)
-  const passkeys = createPasskeys({ issuer, sql, appendJournal, appendEvents, clock, log, revocations })
+  const passkeys = createPasskeys({ issuer, sql, appendEvents, clock, log, revocations })
   const frameOf = createFrames(deps.branding, mountOf(deps.issuer), passkeys.isPossible)
   const ring = await createKeyRing(deps)
   const publicJwks = (): readonly JWK[] => ring.current().publicJwks

@@ -1,5 +1,6 @@
 /** The contract of the directory: people and OAuth clients, and the statements of the identity service's own tables. */
 import type { WriteContext } from '../../shared/domain/change.ts'
+import type { JournalId } from '../../shared/domain/journal.ts'
 import type { JsonObject } from '../../shared/domain/json.ts'
 import type { Membership, Tier } from '../../shared/domain/membership.ts'
 import type { Organization } from '../../shared/domain/organization.ts'
@@ -56,7 +57,7 @@ export interface Directory {
   putUser(
     user: User & { readonly passwordHash?: string | null },
     context: WriteContext,
-    also?: (sql: Queries) => Promise<unknown>,
+    also?: (sql: Transaction) => Promise<unknown>,
   ): Promise<void>
   /** Another hash of the same password; nothing if the stored one is no longer `stored`. */
   replacePasswordHash(id: string, hashes: { readonly stored: string; readonly hash: string }): Promise<void>
@@ -92,10 +93,10 @@ export interface Directory {
   putClient(
     client: Client & Partial<Pick<StoredClient, 'secretHash' | 'secretSetBy'>> & { readonly endTokens?: boolean },
     context: WriteContext,
-    also?: (sql: Queries) => Promise<unknown>,
+    also?: (sql: Transaction) => Promise<unknown>,
   ): Promise<void>
   /** Also ends its tokens. False when there was none; `also` then does not run. */
-  deleteClient(id: string, context: WriteContext, also?: (sql: Queries) => Promise<unknown>): Promise<boolean>
+  deleteClient(id: string, context: WriteContext, also?: (sql: Transaction) => Promise<unknown>): Promise<boolean>
   /** Tuples about the client as a service, in the organization and below it, as text; at most `countMax`. */
   clientRelations(id: string, organization: string, countMax: number): Promise<readonly string[]>
   /** `within`: those of this organization and of the ones below it. */
@@ -198,8 +199,10 @@ export interface Sql {
    * READ COMMITTED; rolled back when `work` throws. `work` runs again when PostgreSQL undid it for others (a deadlock): what it does
    * outside the transaction comes after it.
    */
-  transaction<T>(work: (sql: Queries) => Promise<T>): Promise<T>
+  transaction<T>(work: (sql: Transaction) => Promise<T>): Promise<T>
 }
 
 /** A database, or one transaction in it. */
 export type Queries = Pick<Sql, 'query'>
+/** `arrived`: entries of this log have no revision yet (arrivals.ts). Who waits for the transaction waits until all have one. */
+export type Transaction = Queries & { arrived(log: JournalId): void }

@@ -12,17 +12,17 @@ import type { PdpConfig } from './config.ts'
 const STATES_AGE_MS = 15_000
 const NAMED_MAX = 3
 
-type SignalsDeps = Pick<ReceiverDeps, 'sql' | 'appendJournal' | 'masterKeys' | 'log'> & { readonly registry: Registry }
+type SignalsDeps = Pick<ReceiverDeps, 'sql' | 'masterKeys' | 'log'> & { readonly registry: Registry }
 export type Receiving = Pick<Receiver, 'push' | 'close'> & {
   /** For readiness, which stays as it is: a PDP without these events still decides. */
   note(): Promise<ProbeResult>
 }
 
 export function receiveSignals({ issuer, internalHosts }: PdpConfig, deps: SignalsDeps): Receiving {
-  const { sql, appendJournal, masterKeys, log, registry } = deps
+  const { sql, masterKeys, log, registry } = deps
   const calls = createGuardedPost({ internalHosts })
   const receiver = startReceiver({
-    ...{ sql, appendJournal, masterKeys, log },
+    ...{ sql, masterKeys, log },
     issuer,
     fetch: guardedFetch(calls),
     clock: Date.now,

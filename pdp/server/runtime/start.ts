@@ -37,6 +37,7 @@ import { startGrpcServer } from '../serve/grpc/server.ts'
 import { createHttpServer, listenHttp } from '../serve/http-server.ts'
 import { createAcceptance } from '../serve/management/invitations/acceptance.ts'
 import { accountSettings } from './account-settings.ts'
+import { startArrivals } from './arrivals.ts'
 import type { PdpConfig } from './config.ts'
 import { openStore } from './database.ts'
 import { startDepartures } from './departures.ts'
@@ -94,7 +95,7 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
   const { sql, store, directory, masterKeys, entitlements, pdp } = data
   const trustedProxies = createNetworks(config.trustedProxies)
   const identity = await openIdentity(config, { data, trustedProxies, registry, log, shutdown })
-  const receiver = receiveSignals(config, { sql, appendJournal, masterKeys, registry, log })
+  const receiver = receiveSignals(config, { sql, masterKeys, registry, log })
   shutdown.add('signals', () => receiver.close())
   const { issuer, internalHosts } = config
   const { commits } = data
@@ -164,6 +165,7 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
   // At once, so that clients come back on another connection, to another PDP, before this one stops to listen.
   shutdown.add('http connections', () => http.drain())
   shutdown.add('departures', startDepartures({ sql, log }))
+  shutdown.add('arrivals', startArrivals({ sql, log }))
   shutdown.add('retention', startRetention({ sql, keptDays: config.changesKeptDays, log }))
 
   readiness.waitFor('the identity service is still loading')

@@ -1,8 +1,9 @@
 /** Takes SETs in. Their effects and their ids are stored in one transaction, before they are acknowledged. */
 import { hash } from 'node:crypto'
-import type { Queries, Sql } from '../../engine/store/directory.ts'
-import type { Change, WriteContext } from '../../shared/domain/change.ts'
-import { type JournalId, TOKENS } from '../../shared/domain/journal.ts'
+import { appendArrivals } from '../../engine/store/arrivals.ts'
+import type { Sql } from '../../engine/store/directory.ts'
+import type { Change } from '../../shared/domain/change.ts'
+import { TOKENS } from '../../shared/domain/journal.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { TokenError } from '../../shared/token/errors.ts'
 import type { KeySource } from '../../shared/token/keys.ts'
@@ -28,16 +29,8 @@ export const OUTCOMES = [
 ] as const
 export type IntakeOutcome = (typeof OUTCOMES)[number]
 
-/** Locks and raises a log and stores entries inside the caller's transaction. */
-export type AppendJournal = (
-  sql: Queries,
-  log: JournalId,
-  changes: readonly Change[],
-  context: WriteContext,
-) => Promise<unknown>
 export type IntakeDeps = {
   readonly sql: Sql
-  readonly appendJournal: AppendJournal
   readonly keysOf: (stream: ReceivedStream) => KeySource
   readonly states: VerificationStates
   readonly budget: EntryBudget
@@ -70,6 +63,8 @@ export function createIntake(deps: IntakeDeps): Intake {
     // The transaction may be done again, and the changes are counted once.
     let counted: readonly Change[] | null = null
     return sql.transaction(async (tx) => {
+      // A repeated one is acknowledged, too, only when what the first one ended is in the log.
+      tx.arrived(TOKENS)
       const seen = await tx.query(
         'insert into received_set (issuer, jti) values ($1, $2) on conflict do nothing returning 1',
         [issuer, hash('sha256', claims.jti, 'base64url')],
@@ -78,7 +73,7 @@ export function createIntake(deps: IntakeDeps): Intake {
       const context = { actor: `issuer:${issuer}`, requestId: claims.jti }
       const changes = counted ?? deps.budget.within(issuer, taken.changes, clock())
       counted = changes
-      if (changes.length > 0) await deps.appendJournal(tx, TOKENS, changes, context)
+      if (changes.length > 0) await appendArrivals(tx, TOKENS, changes, context)
       if (taken.control?.kind === 'verification') await noteHeard(tx, issuer)
       if (taken.control?.kind === 'status') await noteStatus(tx, issuer, taken.control.status)
       // One row for all of them, so not with each.

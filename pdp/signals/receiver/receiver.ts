@@ -5,7 +5,7 @@ import type { MasterKeys } from '../../shared/base/encryption.ts'
 import type { Log } from '../../shared/process/log.ts'
 import type { Fetch } from '../../shared/token/remote-keys.ts'
 import { createEntryBudget, type EntryBudget } from './entry-budget.ts'
-import { type AppendJournal, createIntake, type IntakeOutcome } from './intake.ts'
+import { createIntake, type IntakeOutcome } from './intake.ts'
 import { createPushHandler, type PushHandler, RECEIVER_PATH } from './push.ts'
 import { type Reception, startReception, transmitterOf, versionOf } from './reception.ts'
 import { createSetKeys } from './set-keys.ts'
@@ -24,7 +24,6 @@ export type ReceiverDeps = {
   /** Our own issuer: transmitters push to a URL below it. */
   readonly issuer: string
   readonly sql: Sql
-  readonly appendJournal: AppendJournal
   readonly masterKeys: MasterKeys
   readonly fetch: TransmitterFetch & Fetch
   readonly clock: () => number
@@ -43,12 +42,11 @@ export type Receiver = {
 }
 
 export function startReceiver(deps: ReceiverDeps): Receiver {
-  const { sql, masterKeys, fetch, clock, log, tickMs = TICK_MS, leaseMs = LEASE_MS, appendJournal, onOutcome } = deps
+  const { sql, masterKeys, fetch, clock, log, tickMs = TICK_MS, leaseMs = LEASE_MS, onOutcome } = deps
   const holder = randomUUID()
   const states = createVerificationStates(masterKeys)
   const intake = createIntake({
     sql,
-    appendJournal,
     clock,
     log,
     onOutcome,

@@ -7,7 +7,7 @@ import type { Membership, Tier } from '../../../shared/domain/membership.ts'
 import { EXTERNAL, isId } from '../../../shared/domain/names.ts'
 import type { Organization } from '../../../shared/domain/organization.ts'
 import { initiatorOf } from '../../../shared/domain/outbox/events.ts'
-import type { Client, Directory, Queries, Sql, StoredClient, User } from '../directory.ts'
+import type { Client, Directory, Queries, Sql, StoredClient, Transaction, User } from '../directory.ts'
 import { joinedRead } from '../joined-read.ts'
 import { queueLogouts } from '../logouts.ts'
 import { endGrantsOf, endTokensOf } from './client-tokens.ts'
@@ -267,7 +267,7 @@ async function claimId(tx: Queries, id: string, kind: 'user' | 'client'): Promis
 }
 
 /** Undoes everything, the journal entry included, when `work` finds nothing to do. */
-async function whenAny(sql: Sql, work: (tx: Queries) => Promise<boolean>): Promise<boolean> {
+async function whenAny(sql: Sql, work: (tx: Transaction) => Promise<boolean>): Promise<boolean> {
   const nothing = new Error('nothing to do')
   try {
     return await sql.transaction(async (tx) => {

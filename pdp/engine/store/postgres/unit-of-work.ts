@@ -1,7 +1,7 @@
 /** A unit of work: what a write depends on is read again under the lock of the journals that it changes, in one transaction. */
 import { DIRECTORY, ENVIRONMENT, type JournalId, TOKENS } from '../../../shared/domain/journal.ts'
 import type { Store } from '../contract.ts'
-import type { Queries, Sql } from '../directory.ts'
+import type { Queries, Sql, Transaction } from '../directory.ts'
 import type { Connection, Database } from './connection/database.ts'
 import type { ServerEvent } from './connection/fence.ts'
 import { type JournalTurns, NO_JOURNAL_TURNS } from './connection/journal-turns.ts'
@@ -38,7 +38,7 @@ export function atomicallyOver(
   return ({ logs, lengthy = false }, work) => {
     const ordered = inLockOrder(logs)
     const transaction = lengthy ? database.lengthy : database.within
-    const transact = async (connection: Connection) => {
+    const transact = async (connection: Connection & Transaction) => {
       const within = databaseWithin(connection)
       await lockJournals(within, ordered)
       return work({ sql: within, store: storeOver(within, NO_JOURNAL_TURNS, { close: async () => undefined, report }) })
@@ -63,7 +63,7 @@ function inLockOrder(logs: readonly JournalId[]): readonly JournalId[] {
 }
 
 /** One connection does one thing at a time; a transaction within the transaction is a savepoint. */
-function databaseWithin(connection: Connection): Database {
+function databaseWithin(connection: Connection & Transaction): Database {
   let last: Promise<unknown> = Promise.resolve()
   const inTurn = <T>(run: () => Promise<T>): Promise<T> => {
     const turn = last.then(run, run)
@@ -82,7 +82,7 @@ function databaseWithin(connection: Connection): Database {
     ended = null
     await query(`${release}savepoint ${name}`)
     try {
-      const result = await work({ query, prepared })
+      const result = await work({ query, prepared, arrived: connection.arrived })
       ended = name
       return result
     } catch (err) {

@@ -1,12 +1,15 @@
-/** Revokes tokens for every cause: in the token log and in the tables, in one transaction, so that no node can miss it. */
+/**
+ * Revokes tokens for every cause: in the token log and in the tables, in one transaction, so that no node can miss it. Nobody waits
+ * for another one's transaction, but all are answered after what had ended before is in the log, also when they found nothing left.
+ */
 
-import type { Queries, Sql } from '../../../engine/store/directory.ts'
-import { lockJournal } from '../../../engine/store/journal-lock.ts'
+import { appendArrivals } from '../../../engine/store/arrivals.ts'
+import type { Sql, Transaction } from '../../../engine/store/directory.ts'
 import { queueLogouts } from '../../../engine/store/logouts.ts'
 import type { Change, WriteContext } from '../../../shared/domain/change.ts'
 import { TOKENS } from '../../../shared/domain/journal.ts'
 import { initiatorOf } from '../../../shared/domain/outbox/events.ts'
-import type { AppendEvents, AppendJournal, IdentityEvent } from '../append.ts'
+import type { AppendEvents, IdentityEvent } from '../append.ts'
 
 export type Revocations = {
   /** One token without a grant (client_credentials). */
@@ -24,7 +27,7 @@ export type Revocations = {
   /** All sessions and grants of a person, including offline grants and unfinished sign-ins. Returns the ids of the sessions. */
   revokeUser(user: string, context: WriteContext): Promise<readonly string[]>
   /** Like revokeUser, inside the caller's transaction. It stores events, so it must be the last step. */
-  endUser(sql: Queries, user: string, context: WriteContext): Promise<readonly string[]>
+  endUser(sql: Transaction, user: string, context: WriteContext): Promise<readonly string[]>
 }
 
 const DELETE_GRANTS = `
@@ -39,43 +42,42 @@ const DELETE_GRANTS = `
 
 type RevocationDeps = {
   readonly sql: Sql
-  readonly appendJournal: AppendJournal
   readonly appendEvents: AppendEvents
   readonly clock: () => number
 }
 
 export function createRevocations(deps: RevocationDeps): Revocations {
-  function locked<T>(work: (sql: Queries) => Promise<T>): Promise<T> {
-    return deps.sql.transaction(async (sql) => {
-      await lockJournal(sql, TOKENS)
+  function ending<T>(work: (sql: Transaction) => Promise<T>): Promise<T> {
+    return deps.sql.transaction((sql) => {
+      sql.arrived(TOKENS)
       return work(sql)
     })
   }
 
   return {
     endToken: (jti, context) =>
-      locked(async (sql) => {
-        await deps.appendJournal(sql, TOKENS, [{ kind: 'token', by: 'jti', id: jti }], context)
+      ending(async (sql) => {
+        await appendArrivals(sql, TOKENS, [{ kind: 'token', by: 'jti', id: jti }], context)
         await sql.query("delete from oidc_record where kind in ('AccessToken', 'ClientCredentials') and id = $1", [jti])
       }),
     endGrant: (grantId, context) =>
-      locked((sql) => endGrants(deps, sql, { ended: { sessions: [], grants: [grantId] }, context })),
+      ending((sql) => endGrants(sql, { ended: { sessions: [], grants: [grantId] }, context })),
     endReused: ({ kind, key }, context) =>
-      locked(async (sql) => {
+      ending(async (sql) => {
         const rows = await sql.query<{ id: string }>(
           'select grant_id as id from oidc_record where kind = $1 and id = $2 and grant_id is not null',
           [kind, key],
         )
         if (rows.length > 0)
-          await endGrants(deps, sql, { ended: { sessions: [], grants: rows.map(({ id }) => id) }, context })
+          await endGrants(sql, { ended: { sessions: [], grants: rows.map(({ id }) => id) }, context })
       }),
     endSession: (session, context) =>
-      locked(async (sql) => {
+      ending(async (sql) => {
         await queueLogouts(sql, { by: 'session', id: session.uid })
         await endSession(deps, sql, { session, context })
       }),
     revokeSession: (uid, context) =>
-      locked(async (sql) => {
+      ending(async (sql) => {
         await queueLogouts(sql, { by: 'session', id: uid })
         const [row] = await sql.query<{ user: string | null }>(
           `with ended as (select id, payload from oidc_record where kind = 'Session' and uid = $1 for update)
@@ -89,10 +91,10 @@ export function createRevocations(deps: RevocationDeps): Revocations {
       }),
     // The membership is written and its row locked, so no grant is bound to the organization after this read.
     endMember: ({ organization, user }, context) =>
-      deps.sql.transaction(async (sql) => {
+      ending(async (sql) => {
         const bound = await sql.query<BoundGrant>(`${LIVE_GRANTS} and organization_id = $2`, [user, organization])
         if (bound.length > 0)
-          await endGrants(deps, sql, { ended: { sessions: [], grants: bound.map(({ id }) => id) }, context })
+          await endGrants(sql, { ended: { sessions: [], grants: bound.map(({ id }) => id) }, context })
       }),
     revokeUser: (user, context) => deps.sql.transaction((sql) => endUser(deps, sql, { user, context })),
     endUser: (sql, user, context) => endUser(deps, sql, { user, context }),
@@ -100,23 +102,22 @@ export function createRevocations(deps: RevocationDeps): Revocations {
 }
 
 async function endGrants(
-  { appendJournal }: RevocationDeps,
-  sql: Queries,
+  sql: Transaction,
   { ended, context }: { readonly ended: Ended; readonly context: WriteContext },
 ): Promise<void> {
   const changes: Change[] = ended.sessions.map((id) => ({ kind: 'token', by: 'session', id }))
   for (const id of ended.grants) changes.push({ kind: 'token', by: 'grant', id })
-  if (changes.length > 0) await appendJournal(sql, TOKENS, changes, context)
+  if (changes.length > 0) await appendArrivals(sql, TOKENS, changes, context)
   await sql.query(DELETE_GRANTS, [ended.grants])
 }
 
 async function endSession(
   deps: RevocationDeps,
-  sql: Queries,
+  sql: Transaction,
   { session, context }: { session: { uid: string; user: string | null }; context: WriteContext },
 ) {
   const rows = await sql.query<BoundGrant>(`${BOUND_GRANTS} where session_uid = $1 and not offline`, [session.uid])
-  await endGrants(deps, sql, { ended: { sessions: [session.uid], grants: rows.map(({ id }) => id) }, context })
+  await endGrants(sql, { ended: { sessions: [session.uid], grants: rows.map(({ id }) => id) }, context })
   await deps.appendEvents(sql, [
     sessionRevoked({ ...session, session: session.uid, tenants: tenantsOf(rows) }, context),
   ])
@@ -124,13 +125,13 @@ async function endSession(
 
 async function endUser(
   deps: RevocationDeps,
-  sql: Queries,
+  sql: Transaction,
   { user, context }: { readonly user: string; readonly context: WriteContext },
 ): Promise<readonly string[]> {
+  sql.arrived(TOKENS)
   // The clock that also dates sign-ins. Who is blocked stays so.
   const now = new Date(deps.clock()).toISOString()
   await sql.query('update user_account set signed_out_at = greatest(signed_out_at, $2) where user_id = $1', [user, now])
-  await lockJournal(sql, TOKENS)
   await queueLogouts(sql, { by: 'user', id: user })
   const sessions = await sql.query<{ uid: string }>(
     "delete from oidc_record where kind = 'Session' and payload ->> 'accountId' = $1 returning uid",
@@ -144,7 +145,7 @@ async function endUser(
   await sql.query("delete from mailed_token where user_id = $1 and kind = 'reset'", [user])
   const uids = sessions.map(({ uid }) => uid).sort()
   const grants = await sql.query<BoundGrant>(LIVE_GRANTS, [user])
-  await endGrants(deps, sql, { ended: { sessions: uids, grants: grants.map(({ id }) => id) }, context })
+  await endGrants(sql, { ended: { sessions: uids, grants: grants.map(({ id }) => id) }, context })
   await deps.appendEvents(sql, [
     ...uids.map((uid) => {
       const tenants = tenantsOf(grants.filter(({ session }) => session === uid))

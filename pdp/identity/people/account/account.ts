@@ -93,7 +93,7 @@ export const ACCOUNT_PATHS: readonly string[] = [...SCREENS.keys(), PATHS.passke
 /** `more`: screens of other rooms. */
 export function createAccount(deps: AccountDeps, more: (path: string) => Screen | undefined): Account {
   const { knownPasswords: list, ...rest } = deps
-  const { deliveries, sql, clock, issuer, directory, mailer, log, appendJournal, appendEvents, revocations } = deps
+  const { deliveries, sql, clock, issuer, directory, mailer, log, appendEvents, revocations } = deps
   const tokens = createMailedTokens(deps)
   const script = readPasskeyScript()
   const mailAttempts = createSharedAttempts({ sql, clock, windowMs: MAIL_WINDOW_MS })
@@ -105,7 +105,7 @@ export function createAccount(deps: AccountDeps, more: (path: string) => Screen 
     notices,
     cookies: createBrowserCookies(deps),
     rules: createPasswordRules({ list }),
-    passwords: createPasswords({ sql, appendJournal, appendEvents, revocations, tokens }),
+    passwords: createPasswords({ sql, appendEvents, revocations, tokens }),
   }
   return {
     async answer(req, res, path) {

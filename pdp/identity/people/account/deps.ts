@@ -4,7 +4,7 @@ import type { Directory, Sql } from '../../../engine/store/directory.ts'
 import type { MasterKeys } from '../../../shared/base/encryption.ts'
 import type { Log } from '../../../shared/process/log.ts'
 import type { FrameOf } from '../../html/frame.ts'
-import type { AppendEvents, AppendJournal } from '../../issuer/append.ts'
+import type { AppendEvents } from '../../issuer/append.ts'
 import type { IsSignedIn } from '../../issuer/sign-in-validity.ts'
 import type { Delegations } from '../../issuer/tokens/delegations.ts'
 import type { Revocations } from '../../issuer/tokens/revocation.ts'
@@ -53,7 +53,6 @@ export type AccountDeps = Required<AccountSettings> & {
   readonly revocations: Revocations
   readonly delegations: Delegations
   readonly consent: Pick<Consent, 'choose'>
-  readonly appendJournal: AppendJournal
   readonly appendEvents: AppendEvents
   /** Milliseconds since the epoch. */
   readonly clock: () => number

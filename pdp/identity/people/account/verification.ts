@@ -1,5 +1,7 @@
 /** Proving an address: a link by mail, confirmed by the signed-in person of that address. */
 
+import { appendArrivals } from '../../../engine/store/arrivals.ts'
+import { lockPerson } from '../../../engine/store/journal-lock.ts'
 import { html } from '../../../shared/base/html.ts'
 import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import type { Frame } from '../../html/frame.ts'
@@ -49,13 +51,14 @@ async function mailLink(parts: AccountParts, { frame }: AccountVisit, { user }: 
 }
 
 async function confirm(
-  { sql, directory, tokens, cookies, appendJournal, log }: AccountParts,
+  { sql, directory, tokens, cookies, log }: AccountParts,
   { req, res, frame }: AccountVisit,
   { user }: Person,
 ): Promise<View> {
   const token = cookies.kept(req, 'verification')
   const done = await whenDone(sql, async (tx) => {
-    await appendJournal(tx, DIRECTORY, [{ kind: 'user', id: user.id, op: 'write' }], contextOf(user.id))
+    await lockPerson(tx, user.id)
+    await appendArrivals(tx, DIRECTORY, [{ kind: 'user', id: user.id, op: 'write' }], contextOf(user.id))
     const used = await tokens.take(tx, 'verification', token)
     if (used === null || used.user !== user.id) return null
     const rows = await tx.query(

@@ -1,9 +1,10 @@
 /** Records how people change the ways they sign in: journal, events for other services (CAEP, `credential-change`), ended sign-ins. */
-import type { Queries } from '../../../engine/store/directory.ts'
+import { appendArrivals } from '../../../engine/store/arrivals.ts'
+import type { Transaction } from '../../../engine/store/directory.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import { type CredentialChange, credentialChanged } from '../../../shared/domain/outbox/events.ts'
-import type { AppendEvents, AppendJournal, IdentityEvent } from '../../issuer/append.ts'
+import type { AppendEvents, IdentityEvent } from '../../issuer/append.ts'
 import type { Revocations } from '../../issuer/tokens/revocation.ts'
 import { DELETE_UNNEEDED } from './recovery-codes.ts'
 
@@ -21,17 +22,15 @@ export const credentialOf = ({ transports }: { readonly transports: readonly str
 
 /** Both belong into the transaction of the change, after its lock. */
 export function createCredentialChanges({
-  appendJournal,
   appendEvents,
   revocations,
 }: {
-  readonly appendJournal: AppendJournal
   readonly appendEvents: AppendEvents
   readonly revocations: Pick<Revocations, 'endUser'>
 }) {
   return {
     async added(
-      tx: Queries,
+      tx: Transaction,
       {
         user,
         kinds,
@@ -44,12 +43,12 @@ export function createCredentialChanges({
       context: WriteContext,
     ): Promise<void> {
       const changes = kinds.map((kind) => ({ kind, id: user, op: 'write' }) as const)
-      await appendJournal(tx, DIRECTORY, changes, context)
+      await appendArrivals(tx, DIRECTORY, changes, context)
       await appendEvents(tx, [credentialEvent(user, { credential, changed: 'create' }, context)])
     },
     /** Ends the person's sign-ins, and recovery codes that nothing needs any more. */
     async removed(
-      tx: Queries,
+      tx: Transaction,
       {
         user,
         kind,
@@ -62,7 +61,7 @@ export function createCredentialChanges({
       context: WriteContext,
     ): Promise<void> {
       await tx.query(DELETE_UNNEEDED, [user])
-      await appendJournal(tx, DIRECTORY, [{ kind, id: user, op: 'delete' }], context)
+      await appendArrivals(tx, DIRECTORY, [{ kind, id: user, op: 'delete' }], context)
       await revocations.endUser(tx, user, context)
       await appendEvents(
         tx,

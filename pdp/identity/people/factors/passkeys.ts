@@ -2,11 +2,10 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Queries, Sql, User } from '../../../engine/store/directory.ts'
-import { lockJournal } from '../../../engine/store/journal-lock.ts'
+import { lockPerson } from '../../../engine/store/journal-lock.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
-import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import type { Log } from '../../../shared/process/log.ts'
-import type { AppendEvents, AppendJournal } from '../../issuer/append.ts'
+import type { AppendEvents } from '../../issuer/append.ts'
 import { isStillSignedIn, type SignedInBy } from '../../issuer/sign-in-validity.ts'
 import type { Revocations } from '../../issuer/tokens/revocation.ts'
 import { createCredentialChanges, credentialOf } from './credential-events.ts'
@@ -82,7 +81,6 @@ const OWNER = `
 type PasskeysDeps = {
   readonly issuer: string
   readonly sql: Sql
-  readonly appendJournal: AppendJournal
   readonly appendEvents: AppendEvents
   readonly revocations: Pick<Revocations, 'endUser'>
   readonly clock: () => number
@@ -90,11 +88,11 @@ type PasskeysDeps = {
 }
 
 export function createPasskeys(deps: PasskeysDeps): Passkeys {
-  const { issuer, sql, appendJournal, appendEvents, revocations, clock, log } = deps
+  const { issuer, sql, appendEvents, revocations, clock, log } = deps
   const party = partyOf(issuer)
   const challenges = createPasskeyChallenges({ issuer, sql, clock })
-  const recovery = createRecoveryCodes({ sql, appendJournal })
-  const changes = createCredentialChanges({ appendJournal, appendEvents, revocations })
+  const recovery = createRecoveryCodes({ sql })
+  const changes = createCredentialChanges({ appendEvents, revocations })
   const of = (user: string) => sql.query<Passkey>(OF, [user])
   const named = async (user: string) =>
     (await of(user)).map(({ id, transports }) => ({ type: 'public-key', id, transports }))
@@ -114,7 +112,7 @@ export function createPasskeys(deps: PasskeysDeps): Passkeys {
       const key = party === null ? null : await verifyRegistration(answer, take, party)
       if (key === null) return 'refused'
       return sql.transaction(async (tx) => {
-        await lockJournal(tx, DIRECTORY)
+        await lockPerson(tx, user.id)
         if (!(await isStillSignedIn(tx, user.id, { session }))) return 'refused'
         const present = await tx.query('select 1 from passkey where user_id = $1', [user.id])
         if (present.length >= PASSKEYS_MAX) return 'tooMany'
@@ -145,7 +143,7 @@ export function createPasskeys(deps: PasskeysDeps): Passkeys {
     },
     remove: (user, id, by, context) =>
       sql.transaction(async (tx) => {
-        await lockJournal(tx, DIRECTORY)
+        await lockPerson(tx, user)
         if (!(await isStillSignedIn(tx, user, by))) return false
         const [removed] = await tx.query<Pick<Registered, 'transports'>>(
           'delete from passkey where user_id = $1 and credential_id = $2 returning transports',

@@ -1,10 +1,10 @@
 /** Recovery codes: written down by a person, each good for one sign-in in place of the second factor. */
 import { hash, randomBytes } from 'node:crypto'
+import { appendArrivals } from '../../../engine/store/arrivals.ts'
 import type { Queries, Sql } from '../../../engine/store/directory.ts'
-import { lockJournal } from '../../../engine/store/journal-lock.ts'
+import { lockPerson } from '../../../engine/store/journal-lock.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import { DIRECTORY } from '../../../shared/domain/journal.ts'
-import type { AppendJournal } from '../../issuer/append.ts'
 import { base32 } from './totp.ts'
 
 /** Deletes the codes of users without a second factor. */
@@ -21,19 +21,13 @@ const LOOKALIKES: { readonly [character: string]: string } = { '0': 'O', '1': 'I
 
 export type RecoveryCodes = {
   left(user: string): Promise<number>
-  /** Void from then on: all that there were. Must come after the lock of the directory's log. */
+  /** Void from then on: all that there were. Must come after the lock of the person. */
   renew(sql: Queries, user: string): Promise<readonly string[]>
   /** How many are left after this one; null when they have no such code. Of several that give it at once, one is right. */
   use(user: string, code: string, context: WriteContext): Promise<number | null>
 }
 
-export function createRecoveryCodes({
-  sql,
-  appendJournal,
-}: {
-  readonly sql: Sql
-  readonly appendJournal: AppendJournal
-}): RecoveryCodes {
+export function createRecoveryCodes({ sql }: { readonly sql: Sql }): RecoveryCodes {
   async function left(at: Queries, user: string): Promise<number> {
     const [row] = await at.query<{ count: number }>(
       'select count(*)::int as count from recovery_code where user_id = $1',
@@ -58,10 +52,10 @@ export function createRecoveryCodes({
       if ((await sql.query('select 1 from recovery_code where user_id = $1 and digest = $2', key)).length === 0)
         return null
       return sql.transaction(async (tx) => {
-        await lockJournal(tx, DIRECTORY)
+        await lockPerson(tx, user)
         const used = await tx.query('delete from recovery_code where user_id = $1 and digest = $2 returning 1', key)
         if (used.length === 0) return null
-        await appendJournal(tx, DIRECTORY, [{ kind: 'recovery_code', id: user, op: 'delete' }], context)
+        await appendArrivals(tx, DIRECTORY, [{ kind: 'recovery_code', id: user, op: 'delete' }], context)
         return left(tx, user)
       })
     },

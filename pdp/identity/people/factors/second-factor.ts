@@ -1,12 +1,13 @@
 /** Proofs that a person gives besides the password: codes of an app, whose secret is stored encrypted, and recovery codes; each is accepted once. */
 import { randomBytes } from 'node:crypto'
+import { appendArrivals } from '../../../engine/store/arrivals.ts'
 import type { Directory, Queries, Sql, User } from '../../../engine/store/directory.ts'
-import { lockJournal } from '../../../engine/store/journal-lock.ts'
+import { lockPerson } from '../../../engine/store/journal-lock.ts'
 import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
 import { DIRECTORY } from '../../../shared/domain/journal.ts'
-import type { AppendEvents, AppendJournal } from '../../issuer/append.ts'
+import type { AppendEvents } from '../../issuer/append.ts'
 import { AUTHENTICATOR_PURPOSE, nameOfAuthenticator } from '../../issuer/keys/sealed-names.ts'
 import { isStillSignedIn, type SignedInBy } from '../../issuer/sign-in-validity.ts'
 import type { Revocations } from '../../issuer/tokens/revocation.ts'
@@ -63,7 +64,6 @@ type SecondFactorDeps = {
   readonly issuer: string
   readonly sql: Sql
   readonly directory: Pick<Directory, 'user'>
-  readonly appendJournal: AppendJournal
   readonly appendEvents: AppendEvents
   readonly revocations: Pick<Revocations, 'endUser'>
   readonly masterKeys: MasterKeys
@@ -71,9 +71,9 @@ type SecondFactorDeps = {
 }
 
 export function createSecondFactor(deps: SecondFactorDeps): SecondFactor {
-  const { issuer, sql, directory, appendJournal, appendEvents, revocations, masterKeys, clock } = deps
-  const recovery = createRecoveryCodes({ sql, appendJournal })
-  const changes = createCredentialChanges({ appendJournal, appendEvents, revocations })
+  const { issuer, sql, directory, appendEvents, revocations, masterKeys, clock } = deps
+  const recovery = createRecoveryCodes({ sql })
+  const changes = createCredentialChanges({ appendEvents, revocations })
   const app = createApp({ issuer, sql, directory, masterKeys, clock, recovery, changes })
 
   async function kinds(user: string, at: Queries = sql): Promise<Kinds> {
@@ -98,14 +98,14 @@ export function createSecondFactor(deps: SecondFactorDeps): SecondFactor {
     recoveryCodesLeft: recovery.left,
     renewRecoveryCodes: (user, by, context) =>
       sql.transaction(async (tx) => {
-        await lockJournal(tx, DIRECTORY)
+        await lockPerson(tx, user)
         if (!(await isStillSignedIn(tx, user, by)) || !(await has(user, tx))) return null
-        await appendJournal(tx, DIRECTORY, [{ kind: 'recovery_code', id: user, op: 'write' }], context)
+        await appendArrivals(tx, DIRECTORY, [{ kind: 'recovery_code', id: user, op: 'write' }], context)
         return recovery.renew(tx, user)
       }),
     removePasskeys: (user, context) =>
       sql.transaction(async (tx) => {
-        await lockJournal(tx, DIRECTORY)
+        await lockPerson(tx, user)
         const removed = await tx.query<{ transports: readonly string[] }>(
           'delete from passkey where user_id = $1 returning transports',
           [user],
@@ -116,7 +116,7 @@ export function createSecondFactor(deps: SecondFactorDeps): SecondFactor {
       }),
     remove: (user, by, context) =>
       sql.transaction(async (tx) => {
-        await lockJournal(tx, DIRECTORY)
+        await lockPerson(tx, user)
         if (by !== null && !(await isStillSignedIn(tx, user, by))) return false
         const removed = await tx.query('delete from authenticator where user_id = $1 returning 1', [user])
         if (removed.length === 0) return false
@@ -155,7 +155,7 @@ function createApp(
       const person = await directory.user(user)
       if (person === null) throw new PdpError('not_found', `there is no user ${user}`)
       await sql.transaction(async (tx) => {
-        await lockJournal(tx, DIRECTORY)
+        await lockPerson(tx, user)
         if (!(await storeSecret(tx, keys(), { user, secret, step: 0 })))
           throw new PdpError('conflict', `${user} has an authenticator; delete it first`)
         await changes.added(tx, { user, kinds: ['authenticator'], credential: 'app' }, context)
@@ -177,7 +177,7 @@ function createApp(
       const step = stepOf(code, { secret, nowMs: clock() })
       if (step === null) return 'wrong'
       return sql.transaction(async (tx) => {
-        await lockJournal(tx, DIRECTORY)
+        await lockPerson(tx, user.id)
         if (!(await isStillSignedIn(tx, user.id, { session }))) return null
         if (!(await storeSecret(tx, keys(), { user: user.id, secret, step }))) return 'present'
         const codes = await recovery.renew(tx, user.id)

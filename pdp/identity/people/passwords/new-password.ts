@@ -1,11 +1,12 @@
 /** A new password: stored with what follows from it, in one transaction. */
 
-import type { Queries, Sql } from '../../../engine/store/directory.ts'
-import { lockJournal } from '../../../engine/store/journal-lock.ts'
+import { appendArrivals } from '../../../engine/store/arrivals.ts'
+import type { Queries, Sql, Transaction } from '../../../engine/store/directory.ts'
+import { lockPerson } from '../../../engine/store/journal-lock.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import { credentialChanged } from '../../../shared/domain/outbox/events.ts'
-import type { AppendEvents, AppendJournal } from '../../issuer/append.ts'
+import type { AppendEvents } from '../../issuer/append.ts'
 import { isStillSignedIn, type SignedInBy } from '../../issuer/sign-in-validity.ts'
 import type { Revocations } from '../../issuer/tokens/revocation.ts'
 import type { MailedTokens } from '../mail/mailed-tokens.ts'
@@ -34,15 +35,14 @@ export const opensToOthers = async (sql: Queries, user: string): Promise<boolean
 
 export function createPasswords(deps: {
   readonly sql: Sql
-  readonly tokens: Pick<MailedTokens, 'take'>
-  readonly appendJournal: AppendJournal
+  readonly tokens: Pick<MailedTokens, 'find' | 'take'>
   readonly appendEvents: AppendEvents
   readonly revocations: Pick<Revocations, 'endUser'>
 }): Passwords {
-  const { sql, tokens, appendJournal, appendEvents, revocations } = deps
+  const { sql, tokens, appendEvents, revocations } = deps
 
   /** All sessions and tokens end, those of a thief who knew the former password too. */
-  async function stored(tx: Queries, user: string, context: WriteContext): Promise<void> {
+  async function stored(tx: Transaction, user: string, context: WriteContext): Promise<void> {
     await revocations.endUser(tx, user, context)
     const event = credentialChanged({ user, credential: 'password', changed: 'update', actor: context.actor })
     await appendEvents(tx, [{ ...event, tenantsOf: user }])
@@ -52,12 +52,13 @@ export function createPasswords(deps: {
     reset: (token, passwordHash) =>
       whenDone(sql, async (tx) => {
         // First, as everywhere: who writes about a person waits here, and nobody in the other order.
-        await lockJournal(tx, DIRECTORY)
+        const user = (await tokens.find(tx, 'reset', token))?.user ?? null
+        if (user === null) return null
+        await lockPerson(tx, user)
         const used = await tokens.take(tx, 'reset', token)
-        const user = used?.user ?? null
-        if (used === null || user === null) return null
+        if (used?.user !== user) return null
         const context = contextOf(user)
-        await appendJournal(tx, DIRECTORY, [{ kind: 'user', id: user, op: 'write' }], context)
+        await appendArrivals(tx, DIRECTORY, [{ kind: 'user', id: user, op: 'write' }], context)
         // The address that the mail went to: another one since then is not proven by it.
         const changed = await tx.query(
           `update user_account set password_hash = $3, email_verified = true
@@ -71,7 +72,8 @@ export function createPasswords(deps: {
     async change(user, { formerHash, passwordHash, by }) {
       const context = contextOf(user)
       const done = await whenDone(sql, async (tx) => {
-        await appendJournal(tx, DIRECTORY, [{ kind: 'user', id: user, op: 'write' }], context)
+        await lockPerson(tx, user)
+        await appendArrivals(tx, DIRECTORY, [{ kind: 'user', id: user, op: 'write' }], context)
         if (!(await isStillSignedIn(tx, user, by))) return null
         const changed = await tx.query(
           'update user_account set password_hash = $3 where user_id = $1 and password_hash = $2 returning 1',
@@ -89,7 +91,7 @@ export function createPasswords(deps: {
 export const contextOf = (user: string): WriteContext => ({ actor: `user:${user}`, requestId: '' })
 
 /** Undoes everything, the log entry included, when `work` returns null. */
-export async function whenDone<T>(sql: Sql, work: (tx: Queries) => Promise<T | null>): Promise<T | null> {
+export async function whenDone<T>(sql: Sql, work: (tx: Transaction) => Promise<T | null>): Promise<T | null> {
   const nothing = new Error('nothing was done')
   try {
     return await sql.transaction(async (tx) => {

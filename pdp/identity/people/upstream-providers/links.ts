@@ -1,11 +1,12 @@
 /** Maps a person of another issuer to an account here: by issuer and subject, never by mail address. */
 
+import { appendArrivals } from '../../../engine/store/arrivals.ts'
 import type { Queries, Sql } from '../../../engine/store/directory.ts'
-import { lockJournal } from '../../../engine/store/journal-lock.ts'
+import { lockPerson } from '../../../engine/store/journal-lock.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import { type CredentialChange, credentialChanged } from '../../../shared/domain/outbox/events.ts'
-import type { AppendEvents, AppendJournal } from '../../issuer/append.ts'
+import type { AppendEvents } from '../../issuer/append.ts'
 import { isStillSignedIn, type SignedInBy } from '../../issuer/sign-in-validity.ts'
 import type { Revocations } from '../../issuer/tokens/revocation.ts'
 import { whenDone } from '../passwords/new-password.ts'
@@ -45,11 +46,10 @@ const INSERT = `
 
 export function createLinks(deps: {
   readonly sql: Sql
-  readonly appendJournal: AppendJournal
   readonly appendEvents: AppendEvents
   readonly revocations: Pick<Revocations, 'endUser'>
 }): Links {
-  const { sql, appendJournal, appendEvents, revocations } = deps
+  const { sql, appendEvents, revocations } = deps
 
   async function insert(tx: Queries, { issuer, subject, email }: UpstreamPerson, user: string): Promise<boolean> {
     return (await tx.query(INSERT, [issuer, subject, user, email])).length > 0
@@ -72,7 +72,8 @@ export function createLinks(deps: {
       ),
     async add(person, { user, by }, context) {
       const done = await whenDone(sql, async (tx) => {
-        await appendJournal(tx, DIRECTORY, [{ kind: 'foreign_identity', id: user, op: 'write' }], context)
+        await lockPerson(tx, user)
+        await appendArrivals(tx, DIRECTORY, [{ kind: 'foreign_identity', id: user, op: 'write' }], context)
         if (!(await isStillSignedIn(tx, user, by)) || !(await insert(tx, person, user))) return null
         await appendEvents(tx, [eventOf(user, 'create', context)])
         return user
@@ -81,7 +82,7 @@ export function createLinks(deps: {
     },
     async remove({ issuer, subject }, { user, by }, context) {
       return sql.transaction(async (tx) => {
-        await lockJournal(tx, DIRECTORY)
+        await lockPerson(tx, user)
         if (!(await isStillSignedIn(tx, user, by))) return 'missing'
         const rows = await tx.query<Key & { isMore: boolean }>(
           `select issuer, subject,
@@ -92,7 +93,7 @@ export function createLinks(deps: {
         const found = rows.find((row) => row.issuer === issuer && row.subject === subject)
         if (found === undefined) return 'missing'
         if (!found.isMore && rows.length === 1) return 'last'
-        await appendJournal(tx, DIRECTORY, [{ kind: 'foreign_identity', id: user, op: 'delete' }], context)
+        await appendArrivals(tx, DIRECTORY, [{ kind: 'foreign_identity', id: user, op: 'delete' }], context)
         await tx.query('delete from foreign_identity where issuer = $1 and subject = $2', [issuer, subject])
         await revocations.endUser(tx, user, context)
         await appendEvents(tx, [eventOf(user, 'delete', context)])

@@ -1,7 +1,7 @@
 /** The stores that management calls read and write through: outside a transaction, or inside the one transaction of a write. */
 import type { Comparing } from '../../../engine/decision-point/compare-shapes.ts'
 import type { EntitlementSource, Store } from '../../../engine/store/contract.ts'
-import type { Client, Directory, Moves, Provisioning, Queries } from '../../../engine/store/directory.ts'
+import type { Client, Directory, Moves, Provisioning, Transaction } from '../../../engine/store/directory.ts'
 import type { TrustedIssuerDocument } from '../../../identity/issuer/tokens/external-issuers.ts'
 import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
 import type { Invitations } from '../../../identity/people/invitations/invitations.ts'
@@ -24,7 +24,7 @@ export type IdentityControl = {
     /** Ends the grants that are bound to an organization of which the person is no active member any more. */
     endMember(member: { readonly organization: string; readonly user: string }, context: WriteContext): Promise<void>
     /** Ends all sessions of a person inside the caller's transaction. It must be the last step of that transaction. */
-    endUser(sql: Queries, user: string, context: WriteContext): Promise<unknown>
+    endUser(sql: Transaction, user: string, context: WriteContext): Promise<unknown>
   }
   readonly secondFactor: {
     enroll(user: string, context: WriteContext): Promise<{ readonly secret: string; readonly uri: string }>

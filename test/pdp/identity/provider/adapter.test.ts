@@ -1,7 +1,6 @@
 /** oidc-provider's records when many write the same one. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { postgresDirectory } from '../../../../pdp/engine/store/postgres/directory.ts'
-import { appendJournal } from '../../../../pdp/engine/store/postgres/journal.ts'
 import { appendEvents } from '../../../../pdp/engine/store/postgres/outbox.ts'
 import { openPostgres } from '../../../../pdp/engine/store/postgres/postgres.ts'
 import { createRevocations, type Revocations } from '../../../../pdp/identity/issuer/tokens/revocation.ts'
@@ -17,7 +16,7 @@ let close: () => Promise<void>
 beforeAll(async () => {
   const database = await openTestDatabase()
   const { sql, close: end } = await openPostgres({ connectionString: database.connectionString })
-  revocations = createRevocations({ sql, appendJournal, appendEvents, clock: Date.now })
+  revocations = createRevocations({ sql, appendEvents, clock: Date.now })
   adapterOf = createAdapters({
     sql,
     directory: postgresDirectory(sql),

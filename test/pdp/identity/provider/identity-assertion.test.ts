@@ -134,7 +134,7 @@ describe('an identity assertion', () => {
 
   test('ends with the connection: the token is refused on the next call', async () => {
     const { body } = await redeem(await assertionOf())
-    await world.identity.sessions.endUser(world.sql, 'eve', CONTEXT)
+    await world.identity.sessions.revokeUser('eve', CONTEXT)
     expect(await world.identity.introspect(String(body.access_token))).toEqual({ active: false })
   })
 })

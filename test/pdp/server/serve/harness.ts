@@ -128,7 +128,7 @@ export async function serve(
     mailer: options.mailer ?? null,
     deliveries: createDeliveries({ log }),
   }
-  const endings = createRevocations({ sql, appendJournal, appendEvents, clock: Date.now })
+  const endings = createRevocations({ sql, appendEvents, clock: Date.now })
   const identity = {
     introspect,
     recognize: introspect,

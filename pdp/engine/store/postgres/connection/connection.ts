@@ -2,6 +2,8 @@
 import type pg from 'pg'
 import { withTimeout } from '../../../../shared/base/with-timeout.ts'
 import { PdpError } from '../../../../shared/domain/errors.ts'
+import type { JournalId } from '../../../../shared/domain/journal.ts'
+import { createNumbering } from '../../arrivals.ts'
 import { createCheckout, type Use } from './checkout.ts'
 import type { Connection, Database, OnStatement, ReadRows, TimeLimits } from './database.ts'
 import { asPdpError, isLost, isUndone } from './errors.ts'
@@ -57,8 +59,9 @@ export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
 
   const transact =
     (totalMs: number, statementMs: number, settings: readonly string[] = []): Database['within'] =>
-    (begin, work, sinceMs = performance.now()) => {
+    async (begin, work, sinceMs = performance.now()) => {
       const endMs = sinceMs + totalMs
+      const arrived = new Set<JournalId>()
       const leftMs = (): number => Math.min(statementMs, endMs - performance.now())
       const once = () =>
         on(pools.transactions, { prompt: false }, async (client, server, drop) => {
@@ -67,7 +70,7 @@ export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
             if (!begin.endsWith('read only')) await lease?.settle(server.timeline)
             await connection.query(begin)
             for (const setting of settings) await connection.query(setting)
-            const result = await work(connection)
+            const result = await work({ ...connection, arrived: (log) => void arrived.add(log) })
             fence.pass(server) // a commit of an overtaken server is lost
             await connection.query('commit')
             return result
@@ -80,18 +83,22 @@ export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
             throw err
           }
         })
-      return again(endMs, once)
+      const result = await again(endMs, once)
+      await Promise.all([...arrived].map(number))
+      return result
     }
   const { decisionMs, statementMs, transactionMs, lengthyMs } = limits
   const within = transact(transactionMs, statementMs)
+  const query: Database['query'] = (text, values) =>
+    again(performance.now() + transactionMs, () =>
+      on(pools.reads, { prompt: false }, async (client, server) => {
+        if (firstWord(text) !== 'select') await lease?.settle(server.timeline)
+        return connectionOver(client, server, () => statementMs).query(text, values)
+      }),
+    )
+  const number = createNumbering({ query })
   return {
-    query: (text, values) =>
-      again(performance.now() + transactionMs, () =>
-        on(pools.reads, { prompt: false }, async (client, server) => {
-          if (firstWord(text) !== 'select') await lease?.settle(server.timeline)
-          return connectionOver(client, server, () => statementMs).query(text, values)
-        }),
-      ),
+    query,
     prepared: (name, text, values, read) =>
       on(pools.reads, { prompt: true }, (client, server) =>
         connectionOver(client, server, () => decisionMs).prepared(name, text, values, read),

@@ -1,5 +1,5 @@
 /** The members of a database that the store uses, in types that name no driver. */
-import type { Queries, Sql } from '../../directory.ts'
+import type { Queries, Sql, Transaction } from '../../directory.ts'
 
 /** One connection's view: rows as objects (`query`) or as arrays through a named, prepared statement (`prepared`). */
 export type Connection = Queries & {
@@ -10,7 +10,7 @@ export type ReadRows<T> = (rows: readonly (readonly unknown[])[], told: (timelin
 export type Database = Sql & {
   prepared: Connection['prepared']
   /** One transaction on one connection. Its time counts from `sinceMs` (performance.now()), by default from now. */
-  within<T>(begin: string, work: (connection: Connection) => Promise<T>, sinceMs?: number): Promise<T>
+  within<T>(begin: string, work: (connection: Connection & Transaction) => Promise<T>, sinceMs?: number): Promise<T>
   /** One transaction that looks at or deletes whole tables: the bounds of `lengthyMs` hold for it. */
   lengthy: Database['within']
 }

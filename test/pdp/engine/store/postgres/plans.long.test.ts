@@ -156,11 +156,12 @@ async function statementsOf(read: (store: Store) => Promise<unknown>): Promise<r
     query: note,
     prepared: async (_, text, values, read) => read(await note(text, values), () => undefined),
   }
+  const transaction = { ...connection, arrived: () => undefined }
   const recording: Database = {
     ...connection,
-    within: (_, work) => work(connection),
-    lengthy: (_, work) => work(connection),
-    transaction: (work) => work(connection),
+    within: (_, work) => work(transaction),
+    lengthy: (_, work) => work(transaction),
+    transaction: (work) => work(transaction),
   }
   await read(storeOver(recording, NO_JOURNAL_TURNS, { close: async () => {}, report: () => {} })).catch(() => undefined) // no answer is no good answer
   expect(sent).not.toEqual([])

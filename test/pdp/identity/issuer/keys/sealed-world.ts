@@ -112,7 +112,7 @@ export async function fill(identity: Identity, sessions = 3): Promise<string> {
 /** Whether Eve's authenticator is good for a sign-in. */
 export async function accepts(masterKeys: MasterKeys, secret: string): Promise<boolean> {
   const clock = Date.now
-  const revocations = createRevocations({ sql, appendJournal, appendEvents, clock })
+  const revocations = createRevocations({ sql, appendEvents, clock })
   const parts = {
     issuer: ISSUER,
     sql,

@@ -1,6 +1,6 @@
 /** People who forgot their password, with a mailbox, and a browser on the pages for it. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
-import type { Sql } from '../../../../../pdp/engine/store/directory.ts'
+import type { Transaction } from '../../../../../pdp/engine/store/directory.ts'
 import { lockJournal } from '../../../../../pdp/engine/store/journal-lock.ts'
 import { DIRECTORY } from '../../../../../pdp/shared/domain/journal.ts'
 import { type Browser, createBrowser } from '../../../../support/browser.ts'
@@ -61,7 +61,7 @@ export async function person(
 }
 /** Does something else while a change of the person waits for the directory. */
 export async function meanwhile(
-  other: (tx: Pick<Sql, 'query'>) => Promise<unknown>,
+  other: (tx: Transaction) => Promise<unknown>,
   change: () => Promise<Response>,
 ): Promise<Response> {
   let changing: Promise<Response> | undefined

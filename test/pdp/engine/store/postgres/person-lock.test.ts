@@ -1,0 +1,133 @@
+/** What people change of their own: beside each other, in turn for one person, and never beside who holds the whole directory. */
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { appendArrivals } from '../../../../../pdp/engine/store/arrivals.ts'
+import type { Transaction } from '../../../../../pdp/engine/store/directory.ts'
+import { lockJournal, lockPerson } from '../../../../../pdp/engine/store/journal-lock.ts'
+import { postgresDirectory } from '../../../../../pdp/engine/store/postgres/directory.ts'
+import { openPostgres } from '../../../../../pdp/engine/store/postgres/postgres.ts'
+import { DIRECTORY, type JournalId } from '../../../../../pdp/shared/domain/journal.ts'
+import { openTestDatabase, type TestDatabase } from '../../../../support/database.ts'
+import { context } from '../../../../support/tuples.ts'
+
+let database: TestDatabase
+let node: Awaited<ReturnType<typeof openPostgres>>
+const PEOPLE = ['ann', 'bob', 'cleo']
+
+beforeEach(async () => {
+  database = await openTestDatabase()
+  node = await openPostgres({ connectionString: database.connectionString })
+  const directory = postgresDirectory(node.sql)
+  for (const id of PEOPLE) await directory.putUser({ id, email: null, emailVerified: false, name: id }, context)
+})
+afterEach(async () => {
+  await node.close()
+  await database.drop()
+})
+
+const note = (tx: Transaction, id: string) =>
+  appendArrivals(tx, DIRECTORY, [{ kind: 'recovery_code', id, op: 'write' }], context)
+const change = (id: string): Promise<void> =>
+  node.sql.transaction(async (tx) => {
+    await lockPerson(tx, id)
+    await note(tx, id)
+  })
+const waiting = () =>
+  node.sql.query("select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'")
+/** The other one begins while the first is under way, and waits for it. */
+async function inTurn(first: (tx: Transaction) => Promise<void>, second: () => Promise<unknown>): Promise<void> {
+  let secondEnds: Promise<unknown> = Promise.resolve()
+  let isDone = false
+  await node.sql.transaction(async (tx) => {
+    await first(tx)
+    secondEnds = second().then(() => {
+      isDone = true
+    })
+    await expect.poll(waiting, { timeout: 20_000, interval: 5 }).toHaveLength(1)
+    expect(isDone).toBe(false)
+  })
+  await secondEnds
+}
+const noted = async (log: JournalId = DIRECTORY) =>
+  node.sql.query<{ revision: number; id: string }>(
+    `select revision, change ->> 'id' as id from change_log where organization_id = $1 and change ->> 'kind' = 'recovery_code'
+     order by revision, seq`,
+    [log],
+  )
+
+test('nobody waits for what another person changes', async () => {
+  await node.sql.transaction(async (tx) => {
+    await lockPerson(tx, 'ann')
+    await note(tx, 'ann')
+    await change('bob')
+    expect((await noted()).map(({ id }) => id)).toEqual(['bob'])
+  })
+  expect((await noted()).map(({ id }) => id)).toEqual(['bob', 'ann'])
+})
+
+test('two changes of one person come one after the other', () =>
+  inTurn(
+    (tx) => lockPerson(tx, 'ann'),
+    () => change('ann'),
+  ))
+
+test('a change waits for who holds the whole directory, as a version before does', () =>
+  inTurn(
+    (tx) => lockJournal(tx, DIRECTORY),
+    () => change('ann'),
+  ))
+
+test.each<[string, () => Promise<unknown>]>([
+  ['the lock of the whole directory', () => node.sql.transaction((tx) => lockJournal(tx, DIRECTORY))],
+  ['a unit of work', () => node.atomically({ logs: [DIRECTORY] }, async () => undefined)],
+  [
+    'a write about another person by a client',
+    () => postgresDirectory(node.sql).putUser({ id: 'bob', email: null, emailVerified: false, name: 'B' }, context),
+  ],
+  ['the deletion of the person', () => postgresDirectory(node.sql).deleteUser('ann', context)],
+])('%s waits for a change of a person', (_, second) => inTurn((tx) => lockPerson(tx, 'ann'), second))
+
+test('a person who was deleted meanwhile has nothing to lock, and the change goes on to find nobody', async () => {
+  await inTurn(
+    async (tx) => {
+      await lockJournal(tx, DIRECTORY)
+      await tx.query("delete from user_account where user_id = 'ann'")
+    },
+    () =>
+      node.sql.transaction(async (tx) => {
+        await lockPerson(tx, 'ann')
+        expect(await tx.query("select 1 from user_account where user_id = 'ann'")).toEqual([])
+      }),
+  )
+})
+
+test('changes of people and writes of clients at once deadlock nowhere, and the log has no gap', async () => {
+  const directory = postgresDirectory(node.sql)
+  const { undone: before } = await undoneCount()
+  await Promise.all(
+    Array.from({ length: 60 }, (_, n) => {
+      const id = PEOPLE[n % 3] ?? ''
+      return n % 6 === 5
+        ? directory.putUser({ id, email: null, emailVerified: false, name: `${n}` }, context)
+        : change(id)
+    }),
+  )
+  expect(await noted()).toHaveLength(50)
+  const revisions = await node.sql.query<{ revision: number }>(
+    'select distinct revision from change_log where organization_id = $1 order by 1',
+    [DIRECTORY],
+  )
+  expect(revisions.map(({ revision }) => revision)).toEqual(revisions.map((_, n) => n + 1))
+  const [newest] = await node.sql.query<{ revision: number }>(
+    'select revision from revision where organization_id = $1',
+    [DIRECTORY],
+  )
+  expect(newest?.revision).toBe(revisions.length)
+  expect((await undoneCount()).undone).toBe(before)
+})
+
+async function undoneCount(): Promise<{ readonly undone: number }> {
+  const [row] = await node.sql.query<{ undone: number }>(
+    'select deadlocks as undone from pg_stat_database where datname = current_database()',
+  )
+  return row ?? { undone: 0 }
+}
