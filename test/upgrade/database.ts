@@ -34,6 +34,7 @@ export async function startDatabase(folder: string): Promise<Database> {
     unix_socket_directories: '',
     max_connections: '200',
     port: `${port}`,
+    wal_level: 'logical',
     // The machine does not crash, and no disk is measured.
     fsync: 'off',
     // None of the log's files is used again before it is copied.

@@ -1,20 +1,22 @@
 /**
- * `npm run upgrade [-- --short | COMMIT… | restore | --dumps]`: two versions serve one database under load; then a backup under load is put back.
+ * `npm run upgrade [-- --short | COMMIT… | restore | servers | --dumps]`: two versions serve one database under load; then a backup under load is put back; then
+ * the database goes on at other servers.
  * `--dumps` writes what each earlier version leaves in a database, for the tests.
  */
 import { rmSync } from 'node:fs'
 import { readArguments, requireNames } from '../support/programs/arguments.ts'
 import { makeDataFolder } from '../support/programs/data-folder.ts'
+import { playMove } from './moved.ts'
 import { playRestore } from './restore.ts'
 import { makeDump, playUpgrade } from './side-by-side.ts'
 import { checkOut, RELEASED, shortName } from './versions.ts'
 
-const USAGE = 'npm run upgrade [-- --short | COMMIT… | restore | --dumps]'
+const USAGE = 'npm run upgrade [-- --short | COMMIT… | restore | servers | --dumps]'
 const { values, positionals } = readArguments(
   { allowPositionals: true, options: { short: { type: 'boolean' }, dumps: { type: 'boolean' } } },
   USAGE,
 )
-const PARTS = [...RELEASED.map(shortName), 'restore']
+const PARTS = [...RELEASED.map(shortName), 'restore', 'servers']
 requireNames(positionals, PARTS, `${USAGE}\nto name: ${PARTS.join(', ')}`)
 const seconds = values.short === true ? 2 : 10
 let failed = false
@@ -48,4 +50,5 @@ for (const version of versions.filter((one) => isChosen(shortName(one)))) {
 }
 if (values.dumps !== true && isChosen('restore'))
   await play('backup and restore', (folder) => playRestore({ folder, seconds }))
+if (values.dumps !== true && isChosen('servers')) await play('other servers', (folder) => playMove({ folder }))
 process.exitCode = failed ? 1 : 0

@@ -19,7 +19,7 @@ export const RELEASED: readonly Version[] = [
 export type Ports = readonly [http: number, grpc: number, metrics: number]
 export type Pdp = { readonly part: Part; readonly origin: string; readonly ports: Ports }
 
-const ROOT = join(import.meta.dirname, '../..')
+export const ROOT = join(import.meta.dirname, '../..')
 export const MASTER_KEY = Buffer.alloc(32, 'u').toString('base64')
 export const ADMIN_SECRET = 'upgrade-admin-secret-0123456789'
 

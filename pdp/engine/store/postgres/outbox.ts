@@ -13,8 +13,8 @@ export type OutboxEvent = {
   readonly organization: string | null
   readonly data: JsonObject
   /**
-   * The organizations of which this person is an active member join `tenants` in the data: they may know of the event. Those whose
-   * memberships are committed while the event's transaction is under way join when it is numbered.
+   * The organizations of which this person is an active member join `tenants` in the data: they may know of the event (trigger
+   * `know_tenants`). Who writes a membership of the person waits for the event's transaction, or it for them.
    */
   readonly tenantsOf?: string
 }
@@ -37,10 +37,7 @@ export async function appendEvents(
   await sql.query(
     `${text === '' ? '' : `with before as (${text})`}
      insert into outbox_arrival (event_id, organization_id, type, member, payload)
-     select q.id, q.organization, q.type, q.member,
-       case when q.member is null then q.payload else jsonb_set(q.payload, '{tenants}', to_jsonb(array(
-         select organization_id from membership where user_id = q.member and status = 'active'
-         union select jsonb_array_elements_text(coalesce(q.payload -> 'tenants', '[]')) collate "C" order by 1))) end
+     select q.id, q.organization, q.type, q.member, q.payload
      from unnest(${$(1)}::text[], ${$(2)}::text[], ${$(3)}::text[], ${$(4)}::jsonb[], ${$(5)}::text[])
        with ordinality q(id, organization, type, payload, member, n) order by q.n`,
     [

@@ -82,7 +82,7 @@ async function applyMembership(
     await sql.query(
       `insert into membership as t (organization_id, user_id, role, status) values ($1, $2, $3, $4)
        on conflict (organization_id, user_id) do update
-         set role = excluded.role, status = excluded.status, written_in = excluded.written_in
+         set role = excluded.role, status = excluded.status
        where (t.role, t.status) is distinct from (excluded.role, excluded.status) returning 1`,
       [log, user, membership.role, membership.status],
     ),
@@ -147,9 +147,11 @@ async function writeOrganization(
   const { id, name, parent } = organization
   if (parent !== null) await assertTree(sql, id, parent)
   const changed = await sql.query<{ created: boolean }>(
-    `insert into organization as t (organization_id, name, parent_id) values ($1, $2, $3)
+    `with former as (select 1 from organization where organization_id = $1)
+     insert into organization as t (organization_id, name, parent_id) values ($1, $2, $3)
      on conflict (organization_id) do update set name = excluded.name, parent_id = excluded.parent_id
-     where (t.name, t.parent_id) is distinct from (excluded.name, excluded.parent_id) returning (xmax = 0) as created`,
+     where (t.name, t.parent_id) is distinct from (excluded.name, excluded.parent_id)
+     returning not exists (select from former) as created`,
     [id, name, parent],
   )
   const [row] = changed

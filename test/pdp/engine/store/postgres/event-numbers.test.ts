@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Queries } from '../../../../../pdp/engine/store/directory.ts'
 import { numberEvents } from '../../../../../pdp/engine/store/number-events.ts'
+import { postgresDirectory } from '../../../../../pdp/engine/store/postgres/directory.ts'
 import { appendEvents, type OutboxEvent } from '../../../../../pdp/engine/store/postgres/outbox.ts'
 import { openPostgres } from '../../../../../pdp/engine/store/postgres/postgres.ts'
 import type { Change } from '../../../../../pdp/shared/domain/change.ts'
@@ -143,6 +145,8 @@ describe('an event about a person', () => {
       context,
     })
   beforeEach(async () => {
+    const bob = { id: 'bob', email: null, emailVerified: false, name: 'Bob' }
+    await postgresDirectory(opened.sql).putUser(bob, context)
     const changes = ['acme', 'beta', 'gamma'].map(
       (id): Change => ({
         kind: 'organization',
@@ -153,14 +157,51 @@ describe('an event about a person', () => {
     await opened.store.write(ENVIRONMENT, changes, { context })
   })
 
-  test('is for the organizations whose memberships were committed while it was under way', async () => {
-    await join('gamma', 'suspended')
+  const waiting = () =>
+    opened.sql.query("select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'")
+  /** The second begins while the first is under way, and waits for it. */
+  async function inTurn(first: (sql: Queries) => Promise<unknown>, second: () => Promise<unknown>): Promise<void> {
+    let later: Promise<unknown> = Promise.resolve()
     await opened.sql.transaction(async (sql) => {
-      await appendEvents(sql, [signedOut])
-      await join('beta')
-      await join('gamma')
+      await first(sql)
+      later = second()
+      await expect.poll(waiting, { timeout: 20_000, interval: 5 }).toHaveLength(1)
     })
-    expect(await tenants()).toEqual([['acme', 'beta', 'gamma']])
+    await later
+  }
+  const append = (sql: Queries) => appendEvents(sql, [signedOut])
+
+  test('waits for a membership that is being written, and is for its organization', async () => {
+    await join('gamma', 'suspended')
+    await inTurn(
+      (sql) =>
+        sql.query(`insert into membership (organization_id, user_id, role, status) values ('beta', 'bob', 'viewer', 'active')`),
+      () => opened.sql.transaction(append),
+    )
+    expect(await tenants()).toEqual([['acme', 'beta']])
+  })
+
+  test('makes a membership wait that is written while it is under way, and is not for its organization', async () => {
+    await join('gamma', 'suspended')
+    await inTurn(append, () => join('gamma'))
+    expect(await tenants()).toEqual([['acme']])
+  })
+
+  test('is for no organization that the person joined later at another server, whose transactions have lower numbers', async () => {
+    await join('beta')
+    await opened.sql.transaction(append)
+    // As a dump brings both from a server that had run many transactions.
+    await opened.sql.query(`update membership set written_in = '900000000:900000000:'`)
+    await opened.sql.query(`update outbox_arrival set xid = '900000000'`)
+    await join('gamma')
+    expect(await tenants()).toEqual([['acme', 'beta']])
+  })
+
+  test('keeps no number of a transaction, and neither does a membership', async () => {
+    await join('beta')
+    await opened.sql.transaction(append)
+    expect(await opened.sql.query('select xid from outbox_arrival where xid is not null')).toEqual([])
+    expect(await opened.sql.query('select 1 from membership where written_in is not null')).toEqual([])
   })
 
   test('is for no organization that the person joined later, or in which the membership does not count', async () => {
