@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { inject } from 'vitest'
 import type { Sql } from '../../pdp/engine/store/directory.ts'
+import { openPostgres } from '../../pdp/engine/store/postgres/postgres.ts'
 
 /** A database with every migration applied; test databases are copies of it. */
 export const TEMPLATE = 'portcullis_template'
@@ -14,9 +15,11 @@ export async function openTestDatabase(options: { readonly migrated?: boolean } 
   const server = inject('postgresUrl')
   const name = `test_${randomBytes(8).toString('hex')}`
   const template = options.migrated === false ? 'template0' : TEMPLATE
-  await administer(server, `create database ${name} template ${template} strategy file_copy`)
+  const isCopy = inject('copiesTemplate')
+  await administer(server, `create database ${name}${isCopy ? ` template ${template} strategy file_copy` : ''}`)
   const url = new URL(server)
   url.pathname = `/${name}`
+  if (!isCopy && options.migrated !== false) await (await openPostgres({ connectionString: url.href })).close()
   return {
     connectionString: url.href,
     drop: () => administer(server, `drop database ${name} with (force)`),

@@ -1,4 +1,7 @@
-/** Vitest global setup: one embedded PostgreSQL for the whole run, and a template with all migrations applied. */
+/**
+ * Vitest global setup: one embedded PostgreSQL for the whole run, or the server of `PORTCULLIS_TEST_DATABASE_URL`, whose role makes
+ * databases; and a template with all migrations applied.
+ */
 import { rm } from 'node:fs/promises'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
@@ -14,6 +17,8 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** Superuser's connection to the run's PostgreSQL. */
     postgresUrl: string
+    /** Whether databases are copies of the template. Another engine may lack that, and takes longer. */
+    copiesTemplate: boolean
     /** An active and a next signing key, sealed by MASTER_KEY: two RSA keys take most of an identity service's start. */
     signingKeys: readonly NewKey[]
   }
@@ -22,6 +27,14 @@ declare module 'vitest' {
 const PREFIX = 'portcullis-test-'
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const sealingKeys = masterKeysOf(MASTER_KEY).derive('signing-key')
+  project.provide('signingKeys', await Promise.all([makeKey(sealingKeys, 'active'), makeKey(sealingKeys, 'next')]))
+  const given = process.env.PORTCULLIS_TEST_DATABASE_URL
+  project.provide('copiesTemplate', given === undefined)
+  if (given !== undefined) {
+    project.provide('postgresUrl', given)
+    return async () => undefined
+  }
   await sweepDataFolders(PREFIX)
   const dataDirectory = makeDataFolder(PREFIX)
   // The tests' data dies with the run, so nothing waits for the disk.
@@ -35,8 +48,6 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const postgres = await startEmbeddedPostgres({ dataDirectory, settings })
   await createTemplate(postgres.connectionString)
   project.provide('postgresUrl', postgres.connectionString)
-  const sealingKeys = masterKeysOf(MASTER_KEY).derive('signing-key')
-  project.provide('signingKeys', await Promise.all([makeKey(sealingKeys, 'active'), makeKey(sealingKeys, 'next')]))
   return async () => {
     await postgres.stop()
     await rm(dataDirectory, { recursive: true, force: true })

@@ -14,7 +14,9 @@ export async function dumpOf(database: Database, { root, said }: { root: string;
     )
     if (name !== 'schema_migration') lines.push(`delete from "${name}";`)
     for (const { row } of rows)
-      lines.push(`insert into "${name}" overriding system value select * from jsonb_populate_record(null::"${name}", ${row});`)
+      lines.push(
+        `insert into "${name}" overriding system value select * from jsonb_populate_record(null::"${name}", ${row});`,
+      )
   }
   return [
     `-- master key: ${MASTER_KEY}`,

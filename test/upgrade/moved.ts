@@ -139,7 +139,9 @@ async function saysThatItWentBack(origin: string, log: string): Promise<readonly
   const deadline = performance.now() + WAIT_MS
   while (performance.now() < deadline) {
     await ask(origin, manager ?? '', 'document:later').catch(() => null)
-    await token(origin).then((reader) => ask(origin, reader, 'document:later')).catch(() => null)
+    await token(origin)
+      .then((reader) => ask(origin, reader, 'document:later'))
+      .catch(() => null)
     if (readFileSync(log, 'utf8').includes('history_went_back')) return []
     await delay(200)
   }

@@ -175,7 +175,9 @@ describe('an event about a person', () => {
     await join('gamma', 'suspended')
     await inTurn(
       (sql) =>
-        sql.query(`insert into membership (organization_id, user_id, role, status) values ('beta', 'bob', 'viewer', 'active')`),
+        sql.query(
+          `insert into membership (organization_id, user_id, role, status) values ('beta', 'bob', 'viewer', 'active')`,
+        ),
       () => opened.sql.transaction(append),
     )
     expect(await tenants()).toEqual([['acme', 'beta']])
