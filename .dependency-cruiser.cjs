@@ -68,7 +68,7 @@ module.exports = {
       {
         path: '^pdp/engine/store/',
         pathNot:
-          '^pdp/engine/store/(contract|directory|advisory-locks|batcher|joined-read|journal-lock|logouts|number-events|tenant-places|token-origin)\\.ts$',
+          '^pdp/engine/store/(contract|directory|advisory-locks|arrivals|batcher|joined-read|journal-lock|logouts|number-events|tenant-places|token-origin)\\.ts$',
       },
     ),
     rule(

@@ -58,10 +58,9 @@ export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
   }
 
   const transact =
-    (totalMs: number, statementMs: number, settings: readonly string[] = []): Database['within'] =>
-    async (begin, work, sinceMs = performance.now()) => {
+    (totalMs: number, statementMs: number, settings: readonly string[] = []): Within =>
+    (begin, work, sinceMs = performance.now()) => {
       const endMs = sinceMs + totalMs
-      const arrived = new Set<JournalId>()
       const leftMs = (): number => Math.min(statementMs, endMs - performance.now())
       const once = () =>
         on(pools.transactions, { prompt: false }, async (client, server, drop) => {
@@ -70,7 +69,7 @@ export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
             if (!begin.endsWith('read only')) await lease?.settle(server.timeline)
             await connection.query(begin)
             for (const setting of settings) await connection.query(setting)
-            const result = await work({ ...connection, arrived: (log) => void arrived.add(log) })
+            const result = await work(connection)
             fence.pass(server) // a commit of an overtaken server is lost
             await connection.query('commit')
             return result
@@ -83,12 +82,9 @@ export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
             throw err
           }
         })
-      const result = await again(endMs, once)
-      await Promise.all([...arrived].map(number))
-      return result
+      return again(endMs, once)
     }
   const { decisionMs, statementMs, transactionMs, lengthyMs } = limits
-  const within = transact(transactionMs, statementMs)
   const query: Database['query'] = (text, values) =>
     again(performance.now() + transactionMs, () =>
       on(pools.reads, { prompt: false }, async (client, server) => {
@@ -97,6 +93,7 @@ export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
       }),
     )
   const number = createNumbering({ query })
+  const within = numbering(transact(transactionMs, statementMs), number)
   return {
     query,
     prepared: (name, text, values, read) =>
@@ -104,10 +101,23 @@ export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
         connectionOver(client, server, () => decisionMs).prepared(name, text, values, read),
       ),
     within,
-    lengthy: transact(lengthyMs, lengthyMs, [`set local statement_timeout = ${lengthyMs}`]),
+    lengthy: numbering(transact(lengthyMs, lengthyMs, [`set local statement_timeout = ${lengthyMs}`]), number),
     transaction: (work) => within('begin', work),
   }
 }
+
+type Within = <T>(begin: string, work: (connection: Connection) => Promise<T>, sinceMs?: number) => Promise<T>
+
+/** Entries that arrived in the transaction have revisions before its caller is answered. */
+const numbering =
+  (within: Within, number: (log: JournalId) => Promise<void>): Database['within'] =>
+  async (begin, work, sinceMs) => {
+    const arrived = new Set<JournalId>()
+    const noting = (connection: Connection) => work({ ...connection, arrived: (log) => void arrived.add(log) })
+    const result = await within(begin, noting, sinceMs)
+    await Promise.all([...arrived].map(number))
+    return result
+  }
 
 /** Whole, and once more each time that PostgreSQL undid it so that others can go on, while there is time. */
 async function again<T>(endMs: number, once: () => Promise<T>): Promise<T> {

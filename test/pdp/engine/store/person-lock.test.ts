@@ -1,13 +1,13 @@
 /** What people change of their own: beside each other, in turn for one person, and never beside who holds the whole directory. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { appendArrivals } from '../../../../../pdp/engine/store/arrivals.ts'
-import type { Transaction } from '../../../../../pdp/engine/store/directory.ts'
-import { lockJournal, lockPerson } from '../../../../../pdp/engine/store/journal-lock.ts'
-import { postgresDirectory } from '../../../../../pdp/engine/store/postgres/directory.ts'
-import { openPostgres } from '../../../../../pdp/engine/store/postgres/postgres.ts'
-import { DIRECTORY, type JournalId } from '../../../../../pdp/shared/domain/journal.ts'
-import { openTestDatabase, type TestDatabase } from '../../../../support/database.ts'
-import { context } from '../../../../support/tuples.ts'
+import { appendArrivals } from '../../../../pdp/engine/store/arrivals.ts'
+import type { Transaction } from '../../../../pdp/engine/store/directory.ts'
+import { lockJournal, lockPerson } from '../../../../pdp/engine/store/journal-lock.ts'
+import { postgresDirectory } from '../../../../pdp/engine/store/postgres/directory.ts'
+import { openPostgres } from '../../../../pdp/engine/store/postgres/postgres.ts'
+import { DIRECTORY, type JournalId } from '../../../../pdp/shared/domain/journal.ts'
+import { openTestDatabase, type TestDatabase } from '../../../support/database.ts'
+import { context } from '../../../support/tuples.ts'
 
 let database: TestDatabase
 let node: Awaited<ReturnType<typeof openPostgres>>
