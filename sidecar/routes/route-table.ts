@@ -66,6 +66,8 @@ type Root = Node & {
   readonly formatted: Map<string, string[]>
   /** Formats behind parameters, folded. */
   readonly formats: Format[]
+  /** The texts around parameters, folded: to Fastify, `/v/x` is `/v{n}/x` with an empty value. */
+  readonly emptied: Set<string>
 }
 
 type Roots = Map<string | null, Root>
@@ -143,6 +145,7 @@ function rootOf(roots: Roots, host: string | null): Root {
     indexFiles: new Set(),
     formatted: new Map(),
     formats: [],
+    emptied: new Set(),
   }
   roots.set(host, root)
   return root
@@ -158,6 +161,7 @@ function insert(root: Root, route: Route): void {
     if (segment.kind === 'parameter') {
       const folded = foldSegment(segment)
       root.unfolded &&= folded.before === segment.before && folded.after === segment.after
+      if (!isWhole(folded)) root.emptied.add(folded.before + folded.after)
       if (isEnd || isScript([folded.after], 0)) addFormats(root, formatsOf(folded))
       node = parameterNode(node, segment, folded)
       continue
@@ -288,8 +292,9 @@ type MatchedEntry = {
 /** A route with other rules that some service could run for the request; null: no such route. */
 function otherRoute(root: Root, { place, entry, method, path, alike = NONE }: MatchedEntry): Route | null {
   // The fast path of most requests: no other reading exists.
-  const { unfolded, indexFiles, formatted, formats } = root
-  const hasFormats = (place.pattern.rest && formats.length > 0) || path.segments.some((text) => formatted.has(text))
+  const { unfolded, indexFiles, formatted, formats, emptied } = root
+  const hasFormats =
+    (place.pattern.rest && formats.length > 0) || path.segments.some((text) => formatted.has(text) || emptied.has(text))
   if (unfolded && indexFiles.size === 0 && !hasFormats && isPlain(path)) {
     place.slashLeads ??= slashLeads(root, place)
     if (!place.slashLeads) return null
@@ -349,10 +354,7 @@ function foldedPlaces(root: Root, segments: readonly string[], lastAt: number): 
   return [...new Set([...found, ...rivals])]
 }
 
-/**
- * Finds, for each spelling of a literal, a place that none is more specific than, and those that Fastify runs with an empty value at
- * the end: `/files/{id}` for `/files/`. Nobody means that by `/`.
- */
+/** Finds, for each spelling of a literal, the most specific places, and those that Fastify runs with an empty value: at the end, but for `/`, and within texts. */
 function findFolded(
   node: Node,
   folded: readonly string[],
@@ -370,6 +372,7 @@ function findFolded(
   for (const { folded: one, node: child } of node.parameters) {
     if (!hasText(one, segment)) {
       if (mayEnd && child.end !== null && isWhole(one)) empty.push(child.end)
+      else if (!isWhole(one) && segment === one.before + one.after) empty.push(...findFolded(child, folded, next))
       continue
     }
     if (taken.some((narrow) => isSegmentWithin(narrow, one) && !isSegmentWithin(one, narrow))) continue

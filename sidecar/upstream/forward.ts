@@ -142,8 +142,10 @@ export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardD
   }
 }
 
+type SentRoute = Pick<Permit['route'], 'stripPath' | 'shadow' | 'id'>
+
 /** The rest begins with one slash: the parser refuses empty names, and encodings of what a prefix may have. */
-function sentTarget(raw: string, { stripPath, shadow, id }: Permit['route']): string {
+export function sentTarget(raw: string, { stripPath, shadow, id }: SentRoute): string {
   if (stripPath === null) return raw
   const rest = raw.slice(stripPath.length)
   if (!raw.startsWith(stripPath) || !/^(?:[/?]|$)/.test(rest)) {

@@ -1,11 +1,21 @@
 /** `npm run fuzz -- --parser bypass`: looks for bypasses with many targets, and checks that planted laxity is found. */
-import { fuzz, gateOf, WITH_OVERLAPS, WITH_PARTS, WITH_REST, WITH_SLASHES, WITHOUT_REST } from './differential.ts'
+import {
+  fuzz,
+  gateBehindPrefix,
+  gateOf,
+  WITH_OVERLAPS,
+  WITH_PARTS,
+  WITH_REST,
+  WITH_SLASHES,
+  WITHOUT_REST,
+} from './differential.ts'
 import { hasNginx } from './frameworks.ts'
 import { openHttp2Gate } from './over-http2.ts'
 
 const TARGETS_PER_ROUND = 6_000
 /** A whole sidecar is slower than its parser and its table. */
 const OVER_HTTP2_PART = 20
+const PREFIX_PART = 2
 
 /** Round by round until the time is over. @returns true when nothing was found but what was planted. */
 export async function playBypasses({
@@ -35,10 +45,15 @@ async function playRound(seed: number): Promise<number> {
     'with parts of segments': WITH_PARTS,
   })) {
     const plain = await fuzz({ paths, gate: gateOf(paths), count: TARGETS_PER_ROUND, seed })
+    const behind = await fuzz({ paths, gate: gateBehindPrefix(paths), count: TARGETS_PER_ROUND / PREFIX_PART, seed })
     const http2 = await openHttp2Gate(paths)
     const over2 = await fuzz({ paths, gate: http2.gate, count: TARGETS_PER_ROUND / OVER_HTTP2_PART, seed: seed + 1 })
     await http2.close()
-    for (const [how, { targets, forwarded, sent, bypasses }] of Object.entries({ '': plain, ' over HTTP/2': over2 })) {
+    for (const [how, { targets, forwarded, sent, bypasses }] of Object.entries({
+      '': plain,
+      ' behind strip_path': behind,
+      ' over HTTP/2': over2,
+    })) {
       for (const bypass of bypasses.slice(0, 20)) console.log(`bypass${how}: ${bypass}`)
       found += bypasses.length
       console.log(

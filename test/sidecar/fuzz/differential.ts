@@ -5,7 +5,9 @@
 import { Pool } from 'undici'
 import { type ClientRequest, syntheticRequest } from '../../../sidecar/http/client-request.ts'
 import { readInbound } from '../../../sidecar/request/inbound.ts'
+import type { Route } from '../../../sidecar/routes/route.ts'
 import { createRouting, type RoutingDeps, routeRequest } from '../../../sidecar/routes/route-request.ts'
+import { sentTarget } from '../../../sidecar/upstream/forward.ts'
 import { loadFile, routeFile } from '../support/harness.ts'
 import { type Framework, HANDLER, startFrameworks } from './frameworks.ts'
 import { type Random, randomTarget, seeded } from './targets.ts'
@@ -77,6 +79,34 @@ export function tableOf(paths: readonly string[]): RoutingDeps {
   const routes = routesOf(paths)
   const file = routeFile(routes, { extra: 'hosts: [app.test]' })
   return createRouting(loadFile(file.replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1')))
+}
+
+const PREFIX = '/app'
+
+/** Behind a prefix that the services do not get, and that every target gets. */
+export function gateBehindPrefix(paths: readonly string[]): Gate {
+  const upstream = `{url: "http://127.0.0.1:1", strip_path: ${PREFIX}}`
+  const file = routeFile(routesOf(paths.map((path) => `${PREFIX}${path}`)), { extra: 'hosts: [app.test]' })
+  const table = createRouting(loadFile(file.replace('UPSTREAM', upstream).replace('PDP', '127.0.0.1:1')))
+  return (target) => {
+    const [, host = '', path = target] = /^(https?:\/\/[^/?#]+)(.*)$/i.exec(target) ?? []
+    const found = passedBy(table, `${host}${PREFIX}${path}`)
+    return (
+      found && { path: found.route.id.slice(`GET ${PREFIX}`.length), forwarded: sentTarget(found.raw, found.route) }
+    )
+  }
+}
+
+/** The route, and the target as it arrived; null: it is refused. */
+function passedBy(table: RoutingDeps, target: string): { readonly route: Route; readonly raw: string } | null {
+  try {
+    const origin = { address: '', host: null, fault: null }
+    const request = readInbound(message(target), { origin, targetCharsMax: 8_192 })
+    const match = routeRequest(table, request)
+    return match.kind === 'route' ? { route: match.route, raw: request.target.raw } : null
+  } catch {
+    return null
+  }
 }
 
 /** `change`: a laxity to plant, which sees the segments before they are matched. */

@@ -99,7 +99,7 @@ function startHono(paths: readonly string[]): Promise<Framework> {
   const app = new Hono()
   // Its parameters end with their segment, unless an expression says what they are.
   for (const path of paths)
-    app.get(colons(path.replace(/\{(\w+)\}(\.\w+)/g, ':$1{.+\\$2}')).replace('**', '*'), (context) => {
+    app.get(colons(path.replace(/\{(\w+)\}(\.\w+)/g, ':$1{[^/]+\\$2}')).replace('**', '*'), (context) => {
       context.header(HANDLER, path)
       return context.body('')
     })

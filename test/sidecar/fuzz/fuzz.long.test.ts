@@ -2,7 +2,16 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Harness, startHarness } from '../support/harness.ts'
 import { headers, type Pair, pseudo, sendFrames } from '../support/raw-http2.ts'
-import { fuzz, gateOf, WITH_OVERLAPS, WITH_PARTS, WITH_REST, WITH_SLASHES, WITHOUT_REST } from './differential.ts'
+import {
+  fuzz,
+  gateBehindPrefix,
+  gateOf,
+  WITH_OVERLAPS,
+  WITH_PARTS,
+  WITH_REST,
+  WITH_SLASHES,
+  WITHOUT_REST,
+} from './differential.ts'
 import { openHttp2Gate } from './over-http2.ts'
 import { pick, seeded } from './targets.ts'
 
@@ -15,6 +24,12 @@ describe('differential fuzz (short; npm run fuzz -- --parser bypass is the long 
     ['with parts of segments and', WITH_PARTS],
   ])('finds no handler that ran for another route, %s **', async (_name, paths) => {
     const { bypasses, sent } = await fuzz({ paths, gate: gateOf(paths), count: 2_000, seed: 11 })
+    expect(bypasses).toEqual([])
+    expect(sent).toBeGreaterThan(100)
+  })
+
+  test.each([WITH_REST, WITHOUT_REST, WITH_SLASHES])('finds none behind strip_path either', async (...paths) => {
+    const { bypasses, sent } = await fuzz({ paths, gate: gateBehindPrefix(paths), count: 1_000, seed: 14 })
     expect(bypasses).toEqual([])
     expect(sent).toBeGreaterThan(100)
   })

@@ -29,7 +29,6 @@ describe('a parameter in a part of a segment', () => {
     ['POST /v1/operations/7', 'viewer op:7'],
     ['POST /v1/operations/7:other', 'viewer op:7:other'],
     ['POST /v1/operations/7:x:cancel', 'editor op:7:x'],
-    ['POST /v1/operations/:cancel', 'viewer op::cancel'],
     ['GET /files/a.csv', 'exporter file:a'],
     ['GET /files/a.b.csv', 'exporter file:a.b'],
     ['GET /files/a', 'viewer file:a'],
@@ -44,6 +43,27 @@ describe('a parameter in a part of a segment', () => {
     ['GET /files/a%40b.csv', 'exporter file:a@b'],
   ])('has its value: %s', (line, asks) => {
     expect(explain(line)).toBe(asks)
+  })
+
+  test.each([
+    ['POST /v1/operations/:cancel', 'POST /v1/{x}/**: public'],
+    ['GET /files/.csv', ''],
+    ['GET /v/ping', 'GET /{any}/ping: public'],
+    ['GET /V/ping', 'GET /{any}/ping: public'],
+    ['GET /pre--post', 'GET /{any}: public'],
+    ['GET /pre--post', 'GET /**: scope a'],
+    ['GET /v/ping/', 'GET /{any}/ping/: public'],
+  ])('is not reached by a value that is empty, as Fastify would run it: %s beside %s', (line, other) => {
+    expect(explain(line, `${ROUTES}${other}`)).toBe('400 request_invalid')
+  })
+
+  test.each([
+    ['GET /pre-post', 'GET /{any}: viewer a:{any}', 'viewer a:pre-post'],
+    ['GET /v', 'GET /{any}: viewer a:{any}', 'viewer a:v'],
+    ['GET /v/pong', 'GET /{any}/pong: viewer a:{any}', 'viewer a:v'],
+    ['GET /v/ping', 'GET /v/ping: scope a', ''],
+  ])('%s beside %s has no such reading', (line, other, asks) => {
+    expect(explain(line, `${ROUTES}${other}`)).toBe(asks)
   })
 
   test.each([
