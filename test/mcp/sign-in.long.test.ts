@@ -14,7 +14,7 @@ import { answerPage } from '../support/sign-in.ts'
 import { type Auth, sdks } from './sdks.ts'
 
 const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
-const installed = await sdks(process.env)
+const installed = await sdks()
 
 let world: World
 let forged: Forged
