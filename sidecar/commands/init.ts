@@ -1,12 +1,14 @@
-/** `init`: a first route file, with a route and tests for each operation of an OpenAPI document when there is one. */
+/** `init`: a first route file, with a route and tests for each operation of an OpenAPI document, or a rule for each tool of an MCP server. */
 import { isDeepStrictEqual } from 'node:util'
-import { Document } from 'yaml'
+import { Document, isMap, isScalar } from 'yaml'
 import { ConfigError } from '../../pdp/shared/process/exit.ts'
+import { RULES_MAX } from '../route-file/mcp.ts'
 import { openLists } from '../route-file/open-lists.ts'
 import { parseRouteFile } from '../route-file/route-file.ts'
 import { parsePattern, patternText } from '../routes/patterns.ts'
 import { isSameRoute, type Route } from '../routes/route.ts'
 import { type CheckText, checkOfMapping, MappingError } from './coaz.ts'
+import type { McpServer, McpTool } from './mcp-server.ts'
 import type { ApiDescription, Operation } from './openapi.ts'
 
 export type FirstRouteFile = {
@@ -16,7 +18,7 @@ export type FirstRouteFile = {
 }
 type FirstRoute = Pick<Route, 'id' | 'host' | 'method' | 'pattern'> & { readonly check: CheckText }
 
-const EXAMPLE: ApiDescription = {
+const EXAMPLE: ApiDescription & { readonly origin: string } = {
   origin: 'https://app.example.com',
   operations: [
     { method: 'GET', path: '/healthz', isPublic: true },
@@ -29,31 +31,98 @@ export function firstRouteFile(api: ApiDescription | null, schema: string): Firs
   const { operations, origin } = api ?? EXAMPLE
   const { routes, leftOut } = routesOf(operations)
   if (routes.length === 0) throw new ConfigError(leftOut.map((reason) => `no route for ${reason}`))
-  const resource = origin ?? 'https://app.example.com'
-  const document = new Document({
-    portcullis: 'v1',
-    resource,
-    hosts: [...new Set([new URL(resource).hostname, 'localhost'])],
-    issuers: [{ issuer: 'http://127.0.0.1:8080' }],
+  const document = firstDocument({
+    resource: origin ?? EXAMPLE.origin,
     upstream: 'http://127.0.0.1:3000',
-    pdp: { address: '127.0.0.1:9090', insecure: true },
     routes: Object.fromEntries(routes.map(({ id, check }) => [id, check])),
     tests: routes.flatMap(testsOf),
   })
-  document.commentBefore = [
-    ` yaml-language-server: $schema=${schema}`,
-    ' resource: the audience that tokens must have. hosts: the host names that are served; remove localhost later.',
-    ' pdp: plain text (insecure) is for loopback only.',
+  document.commentBefore = commentOf(schema, [
     ' routes: signed_in accepts every active access token. Say more where it matters: viewer invoice:{id}.',
     ' Every key is explained in docs/routes.md.',
     ...leftOut.map((reason) => ` Without a route: ${reason}`),
-  ].join('\n')
+  ])
   const { file } = parseRouteFile(document.toString({ lineWidth: 0 }))
   const places = new Map(operations.map(({ method, path, list }) => [`${method} ${path}`, list]))
   const open = file === null ? [] : openLists(file, (id) => places.get(id) ?? '$.items[*]')
   if (open.length > 0) document.commentBefore += open.map((sentence) => `\n ${sentence}`).join('')
   return { text: document.toString({ lineWidth: 0 }), leftOut }
 }
+
+/** Each tool asks for a relationship that nobody has yet. Throws ConfigError. */
+export function firstMcpRouteFile({ url, tools }: McpServer, schema: string): FirstRouteFile {
+  const pattern = parsePattern(url.pathname)
+  if (typeof pattern === 'string') throw new ConfigError([`no route for ${url.pathname}: the path ${pattern}`])
+  if (tools.length > RULES_MAX) throw new ConfigError([`the server has more than ${RULES_MAX} tools`])
+  const id = `MCP ${patternText(pattern)}`
+  const known = new Map(tools.filter(({ name }) => TOOL.test(name)).map((tool) => [tool.name, tool]))
+  const leftOut = tools.filter(({ name }) => !TOOL.test(name)).map(({ name }) => `${plain(name)}, because of its name`)
+  const checkOf = (name: string): string => `caller mcp_tool:${name}`
+  const document = firstDocument({
+    resource: EXAMPLE.origin,
+    upstream: url.origin,
+    routes: { [id]: { tools: Object.fromEntries([...known.keys()].map((name) => [name, checkOf(name)])) } },
+    tests: [...known.keys()].map((name) => ({
+      mcp: `tools/call ${name}`,
+      as: { sub: 'alice' },
+      expect: { asks: [checkOf(name)] },
+    })),
+  })
+  const rules = document.getIn(['routes', id, 'tools'])
+  for (const { key } of isMap(rules) ? rules.items : []) {
+    const tool = isScalar(key) ? known.get(String(key.value)) : undefined
+    if (isScalar(key) && tool !== undefined) key.commentBefore = aboutTool(tool)
+  }
+  document.commentBefore = commentOf(schema, [
+    ' tools: nobody may call one until a relationship says so, such as mcp_tool:NAME#caller@user:alice. signed_in allows everybody;',
+    ' viewer customer:{arguments.id} asks about an argument. A tool, prompt or resource that is not named here is denied.',
+    ' Every key is explained in docs/routes.md.',
+    ...leftOut.map((reason) => ` Without a rule: ${reason}`),
+  ])
+  return { text: document.toString({ lineWidth: 0 }), leftOut }
+}
+
+/** As MCP recommends them. */
+const TOOL = /^[A-Za-z0-9_./-]{1,128}$/
+const TEXT_MAX = 120
+
+function aboutTool({ description, hints, arguments: names }: McpTool): string {
+  const said = hints.length === 0 ? [] : [`The server says: ${hints.join(', ')}.`]
+  const taken = names.length === 0 ? [] : [`Arguments: ${plain(names.join(', '))}.`]
+  return ` ${[...(description === '' ? [] : [`${plain(description).replace(/\.$/, '')}.`]), ...said, ...taken].join(' ')}`
+}
+
+/** One line, since what a server says must not become a rule. */
+function plain(text: string): string {
+  const line = text.replaceAll(/[\p{C}\p{Z}]+/gu, ' ').trim()
+  return line.length > TEXT_MAX ? `${line.slice(0, TEXT_MAX).toWellFormed()}…` : line
+}
+
+type Written = {
+  readonly resource: string
+  readonly upstream: string
+  readonly routes: object
+  readonly tests: object[]
+}
+const firstDocument = ({ resource, upstream, routes, tests }: Written): Document =>
+  new Document({
+    portcullis: 'v1',
+    resource,
+    hosts: [...new Set([new URL(resource).hostname, 'localhost'])],
+    issuers: [{ issuer: 'http://127.0.0.1:8080' }],
+    upstream,
+    pdp: { address: '127.0.0.1:9090', insecure: true },
+    routes,
+    tests,
+  })
+
+const commentOf = (schema: string, lines: readonly string[]): string =>
+  [
+    ` yaml-language-server: $schema=${schema}`,
+    ' resource: the audience that tokens must have. hosts: the host names that are served; remove localhost later.',
+    ' pdp: plain text (insecure) is for loopback only.',
+    ...lines,
+  ].join('\n')
 
 function routesOf(operations: readonly Operation[]): { routes: readonly FirstRoute[]; leftOut: readonly string[] } {
   const routes: FirstRoute[] = []

@@ -8,11 +8,12 @@ import { fileProblem } from '../../pdp/shared/process/command/file-problem.ts'
 import { ConfigError, runCommand } from '../../pdp/shared/process/exit.ts'
 import { loadConfig, loadRouteFile } from '../config/config.ts'
 import { addExplain } from './explain-command.ts'
+import type { FirstRouteFile } from './init.ts'
 import { readToken } from './token-file.ts'
 
 type Io = NodeJS.Process
 type Form = { readonly json?: true }
-type InitOptions = Form & { readonly openapi?: string }
+type InitOptions = Form & { readonly openapi?: string; readonly mcp?: string }
 type CheckOptions = Form & { readonly strict?: true; readonly pdp?: true; readonly token?: string }
 const JSON_OPTION = ['--json', 'print JSON'] as const
 
@@ -21,6 +22,7 @@ export function addRouteFileCommands(program: Command, io: Io): void {
     .command('init [file]')
     .description('Write a first route file (default: portcullis.yaml). Never overwrites a file.')
     .option('--openapi <path>', 'an OpenAPI document: each operation becomes a route, with tests')
+    .option('--mcp <url>', 'a running MCP server: each of its tools gets a rule, which allows nobody yet')
     .option(...JSON_OPTION)
     .action((path: string | undefined, options: InitOptions) =>
       runCommand(() => init(path ?? 'portcullis.yaml', options, io), io),
@@ -56,12 +58,21 @@ export function addRouteFileCommands(program: Command, io: Io): void {
   addExplain(program, io)
 }
 
-async function init(path: string, { openapi, json }: InitOptions, io: Io): Promise<void> {
-  const [{ firstRouteFile }, { readOpenApi }] = await Promise.all([import('./init.ts'), import('./openapi.ts')])
-  const { text, leftOut } = firstRouteFile(
-    openapi === undefined ? null : readOpenApi(readText(openapi), openapi),
-    schemaNear(path),
-  )
+async function firstFile({ openapi, mcp }: InitOptions, schema: string): Promise<FirstRouteFile> {
+  const [{ firstRouteFile, firstMcpRouteFile }, { readOpenApi }, { readMcpServer }] = await Promise.all([
+    import('./init.ts'),
+    import('./openapi.ts'),
+    import('./mcp-server.ts'),
+  ])
+  if (mcp === undefined)
+    return firstRouteFile(openapi === undefined ? null : readOpenApi(readText(openapi), openapi), schema)
+  if (openapi !== undefined) throw new ConfigError(['init takes either --openapi or --mcp'])
+  return firstMcpRouteFile(await readMcpServer(mcp), schema)
+}
+
+async function init(path: string, options: InitOptions, io: Io): Promise<void> {
+  const { json } = options
+  const { text, leftOut } = await firstFile(options, schemaNear(path))
   try {
     writeFileSync(path, text, { flag: 'wx' })
   } catch (err) {
@@ -69,7 +80,8 @@ async function init(path: string, { openapi, json }: InitOptions, io: Io): Promi
     throw new ConfigError([`${fileProblem(path, err, 'written')}${advice}`])
   }
   if (json === true) return print({ file: path, left_out: leftOut }, io)
-  for (const reason of leftOut) io.stdout.write(`${path}: warning: no route for ${reason}\n`)
+  const what = options.mcp === undefined ? 'route' : 'rule'
+  for (const reason of leftOut) io.stdout.write(`${path}: warning: no ${what} for ${reason}\n`)
   io.stdout.write(
     `${path}: written. Next: portcullis-sidecar check ${path}; portcullis-sidecar test ${path}; portcullis setup ORGANIZATION ${path}\n`,
   )
