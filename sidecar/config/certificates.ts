@@ -22,6 +22,8 @@ export type Certificates = {
   readonly signIn: readonly [Buffer, ...Buffer[]] | null
   /** Secrets of the keys of assertions: the first signs, all are published. Null: nothing is signed. */
   readonly assertion: readonly [Buffer, ...Buffer[]] | null
+  /** Those that bind sessions of MCP: the first binds, all are accepted. Null: each process has a key of its own. */
+  readonly mcp: readonly [Buffer, ...Buffer[]] | null
 }
 export type DoorKeys = {
   /** `ca` holds the authorities of the gateway's certificate. Null: plain text. */
@@ -33,14 +35,14 @@ export const NO_PEM: Pem = { ca: null, cert: null, key: null }
 /** For a route file that names no certificates. */
 export const NO_CERTIFICATES: Certificates = {
   ...{ upstream: NO_PEM, upstreams: new Map(), pdp: NO_PEM, tls: null, doors: [] },
-  ...{ signIn: null, assertion: null },
+  ...{ signIn: null, assertion: null, mcp: null },
 }
 
 const SECRET = /^[\x21-\x7e]{32,1024}$/
 
 /** Throws ConfigError with one line for each file that cannot be read or used. */
 export function readCertificates(file: RouteFile): Certificates {
-  const { upstream, routes, pdp, tls, doors, signIn, assertion } = file
+  const { upstream, routes, pdp, tls, doors, signIn, assertion, mcpKeysFile } = file
   const problems: string[] = []
   let unread: unknown
   const read = (path: string | null): Buffer | null => {
@@ -83,6 +85,7 @@ export function readCertificates(file: RouteFile): Certificates {
   const certificates: Certificates = {
     signIn: signIn === null ? null : sealing(signIn.keysFile),
     assertion: assertion === null ? null : sealing(assertion.keysFile),
+    mcp: mcpKeysFile === null ? null : sealing(mcpKeysFile),
     upstream: pem(pathsOf(upstream)),
     upstreams: new Map([...upstreamsOf(routes)].map((entry) => [entry, pem(pathsOf(entry))])),
     pdp: pem(pathsOf(pdp)),
@@ -123,7 +126,7 @@ const authoritiesOf = ({ ca }: Pem): ReadonlySet<string> =>
 
 /** Changes when any of the files changes, also when Kubernetes swaps the symbolic link of a mounted volume. */
 export function fileSignature(path: string, file: RouteFile): string {
-  const { upstream, routes, pdp, tls, signIn, assertion, doors } = file
+  const { upstream, routes, pdp, tls, signIn, assertion, mcpKeysFile, doors } = file
   const ofDoors = doors.flatMap(({ tls: own, secretFile }) => [
     own?.certFile,
     own?.keyFile,
@@ -132,7 +135,7 @@ export function fileSignature(path: string, file: RouteFile): string {
   ])
   const all = [
     ...[path, ...[upstream, ...upstreamsOf(routes), pdp].flatMap(pathsOf)],
-    ...[tls?.certFile, tls?.keyFile, tls?.clientCaFile, signIn?.keysFile, assertion?.keysFile, ...ofDoors],
+    ...[tls?.certFile, tls?.keyFile, tls?.clientCaFile, signIn?.keysFile, assertion?.keysFile, mcpKeysFile, ...ofDoors],
   ]
   return all.map((one) => (one == null ? '' : stamp(one))).join(' ')
 }

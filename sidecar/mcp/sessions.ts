@@ -19,19 +19,25 @@ export type SessionSeal = {
 const MARK = '.'
 const SESSION_CHARS_MAX = 1_024
 
-export function createSessionSeal(key: Buffer): SessionSeal {
-  const macOf = (session: string, { issuer, subject, clientId, organization }: SessionOwner): string =>
-    createHmac('sha256', key)
-      .update(JSON.stringify([issuer, subject, clientId, organization, session]))
-      .digest('base64url')
+/** The first key binds, all are accepted. */
+export function createSessionSeal(keys: readonly [Buffer, ...Buffer[]]): SessionSeal {
+  const macOf = (key: Buffer, session: string, { issuer, subject, clientId, organization }: SessionOwner): Buffer => {
+    // The label keeps it apart from whatever else the same file may serve.
+    const text = JSON.stringify(['mcp session', issuer, subject, clientId, organization, session])
+    return Buffer.from(createHmac('sha256', key).update(text).digest('base64url'))
+  }
   return {
-    seal: (session, owner) => `${session}${MARK}${macOf(session, owner)}`,
+    seal: (session, owner) => `${session}${MARK}${macOf(keys[0], session, owner)}`,
     open(sealed, owner) {
       const at = sealed.lastIndexOf(MARK)
       if (at < 1 || sealed.length > SESSION_CHARS_MAX) return null
       const session = sealed.slice(0, at)
-      const [given, wanted] = [Buffer.from(sealed.slice(at + 1)), Buffer.from(macOf(session, owner))]
-      return given.length === wanted.length && timingSafeEqual(given, wanted) ? session : null
+      const given = Buffer.from(sealed.slice(at + 1))
+      const isOurs = keys.some((key) => {
+        const wanted = macOf(key, session, owner)
+        return given.length === wanted.length && timingSafeEqual(given, wanted)
+      })
+      return isOurs ? session : null
     },
   }
 }

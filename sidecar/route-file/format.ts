@@ -12,6 +12,7 @@ import { ANSWER } from './words/answer.ts'
 import { ASSERTION } from './words/assertion.ts'
 import { CORS } from './words/cors.ts'
 import { IDENTITY_HEADERS } from './words/identity-headers.ts'
+import { MCP_SESSIONS } from './words/mcp-sessions.ts'
 import { DOOR, HTTP_URL, PDP, TLS, UPSTREAM } from './words/peer-format.ts'
 import {
   count,
@@ -323,6 +324,7 @@ export const ROUTE_FILE = {
     IDENTITY_HEADERS,
     'Fields that name the bearer to the service beside X-Auth-*, each with a claim of the token as the issuer wrote it, or a text with claims: {X-WEBAUTH-USER: {claims.email}, Remote-Groups: {claims.groups}}. Lists are joined by commas. No client can send these fields. A field is left out when a claim is missing or has a control character, a name in a list has a comma, or claims.email is not verified (email_verified).',
   ),
+  mcp_sessions: MCP_SESSIONS,
   assertion: optional(
     mapOf(ASSERTION),
     'A JWT of one minute that names the bearer to the service, signed with ES256. Its key set is at /.portcullis/assertion-keys of the data port, whatever the Host field, and of the admin port.',

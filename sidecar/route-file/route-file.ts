@@ -32,6 +32,7 @@ import { parseTests, type RouteTest } from './tests.ts'
 import { checkBearer, readAssertion } from './words/assertion.ts'
 import { readCors } from './words/cors.ts'
 import { readIdentityHeaders } from './words/identity-headers.ts'
+import { readMcpSessions } from './words/mcp-sessions.ts'
 import { readOpenPaths } from './words/open-paths.ts'
 import { HEADER } from './words/schema.ts'
 import { createUpstreamReader, readUpstream } from './words/upstream.ts'
@@ -76,6 +77,8 @@ export type RouteFile = {
   readonly headers: HeaderNames
   /** How the service verifies who calls; null: by nothing that is signed. */
   readonly assertion: AssertionEntry | null
+  /** File with the keys that bind sessions of MCP; null: each process has a key of its own. */
+  readonly mcpKeysFile: string | null
   readonly bodyBytesMax: number
   /** Proxies whose forwarding fields are trusted. */
   readonly trustedProxies: readonly Network[]
@@ -114,7 +117,8 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
   const issuers = readIssuers(reader, members.issuers, resources)
   const upstream = readUpstream(reader, members.upstream)
   const pdp = readPdp(reader, members.pdp)
-  const { headers, assertion } = readHeaders(reader, members)
+  const fields = readHeaders(reader, members)
+  const { headers, assertion } = fields
   const proxies = readProxies(reader, members)
   const limits = readLimits(reader, members.limits)
   const listed = reader.list(members.hosts, 'hosts', readHost)
@@ -159,8 +163,7 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
     hosts,
     ...readOpened(reader, members, upstream.stripPath),
     cors,
-    headers,
-    assertion,
+    ...fields,
     bodyBytesMax,
     limits,
   }
@@ -281,14 +284,16 @@ function readClusterService(reader: YamlReader, node: Node | null): readonly str
 
 function readHeaders(
   reader: YamlReader,
-  nodes: { readonly [name in 'strip_headers' | 'pass_headers' | 'identity_headers' | 'assertion']: Node | null },
-): Pick<RouteFile, 'headers' | 'assertion'> {
+  nodes: {
+    readonly [name in 'strip_headers' | 'pass_headers' | 'identity_headers' | 'assertion' | 'mcp_sessions']: Node | null
+  },
+): Pick<RouteFile, 'headers' | 'assertion' | 'mcpKeysFile'> {
   const strip = reader.list(nodes.strip_headers, 'strip_headers', readStripped) ?? []
   const pass = readPassed(reader, nodes.pass_headers, strip)
   const fields = readIdentityHeaders(reader, nodes.identity_headers, pass)
   const assertion = readAssertion(reader, nodes.assertion, { identity: fields, passed: pass })
   const identity = assertion === null ? fields : [...fields, { name: assertion.header, parts: null }]
-  return { headers: { strip, pass, identity }, assertion }
+  return { headers: { strip, pass, identity }, assertion, mcpKeysFile: readMcpSessions(reader, nodes.mcp_sessions) }
 }
 
 function readStripped(reader: YamlReader, node: Node | null): string | null {

@@ -112,7 +112,7 @@ export const createRuntimeResources = (): RuntimeResources => ({
   pdp: createSharedResources(),
   upstream: createSharedResources(),
   held: new HeldAnswers(),
-  mcpSessions: createSessionSeal(randomBytes(SESSION_KEY_BYTES)),
+  mcpSessions: createSessionSeal([randomBytes(SESSION_KEY_BYTES)]),
 })
 
 export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: RoutingDeps): Runtime {
@@ -122,6 +122,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
   const { issuers, pdp, upstream, upstreams, release } = openAll(config, deps, limits)
   const metadata = describeResource(file)
   const assertion = assertionOf(config, clock)
+  const { mcp: mcpKeys } = config.certificates
   const tokens = createTokenVerifier({
     issuers,
     audience: file.resources,
@@ -183,7 +184,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
       clockHint: deps.skew.hint,
       targetCharsMax: targetCharsMax(limits),
       shadowRoute: file.shadowRoute,
-      mcpSessions: deps.resources.mcpSessions,
+      mcpSessions: mcpKeys === null ? deps.resources.mcpSessions : createSessionSeal(mcpKeys),
       answerBytesMax: limits.answerBytesMax,
     },
     forwarding,

@@ -27,7 +27,7 @@ if (typeof uri === 'string') throw new TypeError(uri)
 const RULE = { check: ANYBODY, listed: ANYBODY, stepUp: null }
 const rules = { tools: { ok: RULE }, prompts: {}, resources: [{ ...RULE, template: 'crm://{a}-{b}-{c}', uri }] }
 const owner = { issuer: 'i', subject: 's', clientId: 'c', organization: null }
-const sessions = createSessionSeal(Buffer.alloc(32))
+const sessions = createSessionSeal([Buffer.alloc(32)])
 
 function asked(body: string, fields: readonly string[] = []): unknown {
   const length = ['content-type', 'application/json', 'content-length', `${body.length}`]

@@ -110,7 +110,7 @@ export function depsFor(
     shadowRoute: file.shadowRoute,
     clockHint: () => one.clockHint ?? null,
     answerBytesMax: 1_000_000,
-    mcpSessions: createSessionSeal(Buffer.alloc(32)),
+    mcpSessions: createSessionSeal([Buffer.alloc(32)]),
     pdp: {
       async ask(question) {
         asked.push(question)
