@@ -9,7 +9,7 @@ import { RULES_MAX } from '../route-file/mcp.ts'
 export type McpTool = {
   readonly name: string
   readonly description: string
-  /** What the server says of it, which nobody verifies. */
+  /** The server says so, and nobody verifies it. */
   readonly hints: readonly string[]
   readonly arguments: readonly string[]
 }

@@ -1,5 +1,5 @@
 /** Decides what must hold for one request to an MCP server, and what its answer may show. */
-
+import { isDeepStrictEqual } from 'node:util'
 import type { AnswerFilter } from '../http/edited-answer.ts'
 import type { PdpAnswer } from '../pdp-client/question.ts'
 import type { InboundRequest } from '../request/inbound.ts'
@@ -130,7 +130,9 @@ function referenceRule({ text }: McpMessage, rules: McpRules): McpRule | null {
   if (type !== 'ref/resource') return null
   const uri = stringOf(text, ['params', 'ref', 'uri']) ?? ''
   const template = rules.resources.find((resource) => resource.template === uri)
-  return template === undefined ? resourceRule(rules, uri) : { ...template, check: template.listed }
+  if (template === undefined) return resourceRule(rules, uri)
+  // Values of a parameter that its check reads are, to each reader, those of others too.
+  return isDeepStrictEqual(template.check, template.listed) ? template : null
 }
 
 const own = (rules: McpRules['tools'], name: string): McpRule | null =>

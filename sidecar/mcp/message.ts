@@ -55,6 +55,9 @@ export function readMessage(body: Buffer, named: string | null): McpMessage {
     const name = does.name === undefined ? null : stringOf(text, ['params', does.name])
     if (does.name !== undefined && name === null)
       refuse(RPC.params, `params.${does.name} is missing`, { status: id === null ? 400 : 200 })
+    // It would go on when its permission ends, and whose its result is, nobody here knows.
+    if (does.rule === 'tool' && findValue(text, ['params', 'task']) !== null)
+      refuse(RPC.params, 'Calls as tasks are not supported here', { status: id === null ? 400 : 200 })
     return { ...shared, does, name }
   } catch (err) {
     if (!(err instanceof RequestError) || err instanceof RpcError) throw err

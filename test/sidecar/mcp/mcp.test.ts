@@ -19,6 +19,7 @@ const ROUTES = `MCP /mcp:
   resources:
     "crm://customers/{id}": viewer customer:{id}
     crm://handbook: signed_in
+    "crm://pages/{page}": signed_in
 `
 const GRANTS = [
   'alice user mcp_server:crm',
@@ -150,6 +151,15 @@ describe('a call of a tool', () => {
     expect(field(denied, 'www-authenticate')).toContain('resource_metadata=')
   })
 
+  test.each([[[]], [MODERN]])(
+    'as a task is refused, since nobody could end it when its permission ends (fields: %j)',
+    async (fields) => {
+      const body = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'open', task: { ttl: 1 } } }
+      expect(JSON.parse((await send('', {}, { body, fields })).body)).toMatchObject({ id: 7, error: { code: -32_602 } })
+      expect(ran).toEqual([])
+    },
+  )
+
   test('as a notification is judged like one with an id', async () => {
     const body = { jsonrpc: '2.0', method: 'tools/call', params: { name: 'ok', arguments: { id: 'b' } } }
     expect((await send('', {}, { body })).status).toBe(403)
@@ -275,6 +285,29 @@ describe('a resource', () => {
   ])('%s is judged by its URI', async (uri, status, code) => {
     const read = await send('resources/read', { uri })
     expect([read.status, JSON.parse(read.body).error?.code ?? null]).toEqual([status, code])
+  })
+})
+
+describe('a completion', () => {
+  const complete = async (ref: object) => {
+    const answered = await send('completion/complete', { ref, argument: { name: 'id', value: '' } })
+    return JSON.parse(answered.body).error?.code ?? null
+  }
+
+  test('of a parameter that its check reads is refused, since its values are what others may see', async () => {
+    expect(await complete({ type: 'ref/resource', uri: 'crm://customers/{id}' })).toBe(-32_602)
+    expect(h.upstream.reached).toEqual([])
+  })
+
+  test.each([
+    [{ type: 'ref/resource', uri: 'crm://pages/{page}' }, null],
+    [{ type: 'ref/prompt', name: 'summary' }, null],
+    [{ type: 'ref/prompt', name: 'secret' }, -32_602],
+    [{ type: 'ref/resource', uri: 'crm://other/{id}' }, -32_602],
+    [{ type: 'ref/tool', name: 'open' }, -32_602],
+    [{}, -32_602],
+  ])('of %j is judged by the rule that it names', async (ref, code) => {
+    expect(await complete(ref)).toBe(code)
   })
 })
 
