@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { startForeignProvider } from '../e2e/foreign-issuer.ts'
+import { findNpmPackages } from '../mcp/programs.ts'
 import { type BookPlayer, openBookPlayer } from './book-player.ts'
 import { bookSteps, isPrinted } from './book-steps.ts'
 import { postgresBinaries, startSystemPostgres } from './system-postgres.ts'
@@ -69,6 +70,24 @@ test('signals.md creates a stream, polls it, and looks after it', BOOK, async ()
     await own.close()
   }
 })
+
+const modules = findNpmPackages()
+test.skipIf(modules === null)(
+  'mcp.md gates a server from npm, and ends a call that runs when its permission is taken away',
+  BOOK,
+  async () => {
+    const own = await openBookPlayer()
+    const install = /^npm install @model.*$/m.exec(page('mcp.md'))?.[0] ?? ''
+    own.replaced
+      .set(install, `ln -s ${modules} node_modules`)
+      .set('PORT=3000', `PORT=${own.replaced.get(':3000')?.slice(1)}`)
+    try {
+      await own.play(bookSteps(page('mcp.md')))
+    } finally {
+      await own.close()
+    }
+  },
+)
 
 describe('operate.md', () => {
   const [embedded = '', own = ''] = page('operate.md').split(/(?=^## With your own PostgreSQL$)/m)
