@@ -37,13 +37,15 @@ afterAll(async () => {
 const file = (name: string): string => join(cluster.folder, name)
 
 /** With the rights that the chart gives its ServiceAccount, as the Deployment starts it. */
-async function startMaintainer(): Promise<void> {
-  const account = 'portcullis-injector-certificate'
+async function startMaintainer(
+  account = 'portcullis-injector-certificate',
+  more: readonly string[] = [],
+): Promise<void> {
   const path = `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/${account}/token`
   const made = await cluster.kube.must('POST', path, { spec: { expirationSeconds: 3600 } })
   writeFileSync(file('maintainer.token'), textAt(objectAt(made.status, 'status').token, 'token') ?? '')
   const flags = [`--api-server=${server}`, `--token-file=${file('maintainer.token')}`]
-  const words = ['sidecar/main.ts', 'injector', 'maintain-certificate', ...flags]
+  const words = ['sidecar/main.ts', 'injector', 'maintain-certificate', ...flags, ...more]
   const env = { ...process.env, NODE_EXTRA_CA_CERTS: file('cluster-ca.pem') }
   maintainer = spawn(process.execPath, words, { env, stdio: ['ignore', 'pipe', 'inherit'] })
   maintainer.stdout?.setEncoding('utf8').on('data', (text: string) => {
@@ -134,4 +136,33 @@ test('its rights end at its own Secret and webhook', async () => {
     expect([path, (await mine.send('GET', path)).status]).toEqual([path, 403])
   expect((await mine.send('DELETE', `${webhooks}/zz-portcullis-injector`)).status).toBe(403)
   expect((await mine.send('DELETE', SECRET)).status).toBe(403)
+})
+
+test('the certificate of the PDP is made too, its authority is in each protected namespace, and an upgrade keeps both', async () => {
+  await stopMaintainer()
+  const own = [
+    'pdp.grpc.certificates.mode=self',
+    'injector.sidecar.authorities=portcullis-ca',
+    'protectedNamespaces[0].name=shop',
+  ]
+  const words = [...VALUES, ...own.flatMap((value) => ['--set', value])]
+  const upgrade = (): string =>
+    cluster.helm('upgrade', 'portcullis', 'charts/portcullis', '--namespace', NAMESPACE, ...words)
+  upgrade()
+  const bundles = ['shop/portcullis-ca', `${NAMESPACE}/portcullis-ca`]
+  const flags = ['--service=portcullis-pdp', '--secret=portcullis-pdp-tls', '--webhook=none', `--bundles=${bundles}`]
+  await startMaintainer('portcullis-pdp-certificate', flags)
+  const bundle = async (namespace: string): Promise<string> => {
+    const { data } = await cluster.kube.must('GET', `/api/v1/namespaces/${namespace}/configmaps/portcullis-ca`)
+    return textsAt(data, 'data').get('ca.crt') ?? ''
+  }
+  await until(async () => (await bundle('shop')) !== '' && (await bundle(NAMESPACE)) !== '')
+  const made = await bundle('shop')
+  const { data } = await cluster.kube.must('GET', SECRET.replace('injector', 'pdp'))
+  expect(Buffer.from(textsAt(data, 'data').get('ca.crt') ?? '', 'base64').toString()).toBe(made)
+  upgrade()
+  expect(await bundle('shop')).toBe(made)
+  const mine = cluster.kubeAs(readFileSync(file('maintainer.token'), 'utf8'))
+  for (const path of [SECRET, '/api/v1/namespaces/shop/configmaps', '/api/v1/namespaces/shop/configmaps/other'])
+    expect([path, (await mine.send('GET', path)).status]).toEqual([path, 403])
 })

@@ -12,7 +12,7 @@ export type MadeCertificate = {
 
 const DAY_MS = 86_400_000
 // A node whose clock is behind must not refuse a new certificate.
-const BACKDATE_MS = 300_000
+export const BACKDATE_MS = 300_000
 const KEY = { name: 'ECDSA', namedCurve: 'P-256' } as const
 const SIGNATURE = { name: 'ECDSA', hash: 'SHA-256' } as const
 

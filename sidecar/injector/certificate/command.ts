@@ -19,6 +19,7 @@ type Options = {
   readonly namespace: string
   readonly secret: string
   readonly webhook: string
+  readonly bundles?: string
   readonly days: string
   readonly apiServer: string
   readonly tokenFile: string
@@ -104,7 +105,8 @@ export function addMaintainCertificate(injector: Command, io: Io): void {
     .option('--service <name>', 'Service that presents the certificate', 'portcullis-injector')
     .option('--namespace <name>', 'namespace of the chart', 'portcullis')
     .option('--secret <name>', 'Secret that holds the certificate; it must exist', 'portcullis-injector-tls')
-    .option('--webhook <name>', 'MutatingWebhookConfiguration', 'zz-portcullis-injector')
+    .option('--webhook <name>', 'webhook configurations that trust it; none: no webhook', 'zz-portcullis-injector')
+    .option('--bundles <namespace/name,…>', 'ConfigMaps by whose ca.crt others trust it; they must exist')
     .option('--days <count>', 'days until a certificate expires', '90')
     .option('--api-server <origin>', 'the API server', 'https://kubernetes.default.svc')
     .option('--token-file <path>', 'token of the ServiceAccount', '/var/run/secrets/kubernetes.io/serviceaccount/token')
@@ -123,7 +125,7 @@ async function maintain(options: Options, io: Io): Promise<void> {
       const { renewed, published, notAfterMs } = await maintainCertificate(api, { ...goal, nowMs: Date.now() })
       const not_after = new Date(notAfterMs).toISOString()
       if (renewed !== null) log.info({ event: 'certificate_made', reason: renewed, not_after })
-      if (published) log.info({ event: 'authorities_published', webhook: goal.webhook })
+      if (published) log.info({ event: 'authorities_published', webhook: goal.webhook, bundles: goal.bundles.length })
     } catch (err) {
       log.error({ event: 'certificate_not_maintained', reason: messageOf(err) })
     }
@@ -147,8 +149,15 @@ function readGoal(options: Options): Omit<CertificateGoal, 'nowMs'> {
   const loopback = origin?.hostname === 'localhost' || origin?.hostname === '127.0.0.1'
   if (origin?.protocol !== 'https:' && !(origin?.protocol === 'http:' && loopback))
     problems.push('--api-server must be an https origin')
+  const bundles = (options.bundles ?? '').split(',').filter((text) => text !== '')
+  const named = bundles.flatMap((text) => {
+    const [, at = '', name = ''] = /^([a-z0-9][-a-z0-9]{0,62})\/([a-z0-9][-a-z0-9.]{0,252})$/.exec(text) ?? []
+    if (name === '') problems.push(`--bundles must list ConfigMaps as namespace/name, not ${JSON.stringify(text)}`)
+    return name === '' ? [] : [{ namespace: at, name }]
+  })
   if (problems.length > 0) throw new ConfigError(problems)
-  return { namespace, secret, webhook, days, names: serviceNames(service, namespace) }
+  const trusting = { webhook: webhook === 'none' ? null : webhook, bundles: named }
+  return { namespace, secret, days, names: serviceNames(service, namespace), ...trusting }
 }
 
 /** Reads what every command for a certificate takes: names of Kubernetes by their options, and days. */

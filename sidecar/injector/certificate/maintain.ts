@@ -5,7 +5,7 @@
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { isObject, type Json, type JsonObject, listAt, objectAt, textAt, textsAt } from '../pod/json.ts'
-import { makeCertificate } from './certificate.ts'
+import { BACKDATE_MS, makeCertificate } from './certificate.ts'
 import type { KubeApi } from './kube-api.ts'
 
 export type CertificateGoal = {
@@ -14,8 +14,10 @@ export type CertificateGoal = {
   readonly secret: string
   /** DNS names of the Service. */
   readonly names: readonly string[]
-  /** The MutatingWebhookConfiguration, and the ValidatingWebhookConfiguration of this name, that must trust the certificate. */
-  readonly webhook: string
+  /** The MutatingWebhookConfiguration, and the ValidatingWebhookConfiguration of this name, that must trust the certificate; null: none. */
+  readonly webhook: string | null
+  /** ConfigMaps that exist, by whose ca.crt sidecars trust the certificate. */
+  readonly bundles: readonly { readonly namespace: string; readonly name: string }[]
   readonly days: number
   /** Milliseconds since the epoch. */
   readonly nowMs: number
@@ -40,20 +42,74 @@ export async function maintainCertificate(api: KubeApi, goal: CertificateGoal): 
   const held = readSecret(secret)
   const wrong = problemOf(held, goal)
   if (wrong === null) {
-    const published = await publish(api, goal.webhook, held.authorities)
+    const published = await publish(api, goal, held.authorities)
     return { renewed: null, published, notAfterMs: new X509Certificate(held.certificate).validToDate.getTime() }
   }
+  const next = wrong === ENDING && goal.bundles.length > 0 ? readPair(secret, 'next') : null
+  if (next !== null && problemOf({ ...next, authorities: held.authorities }, goal) === null)
+    return promote({ api, path, secret, held, next }, goal)
   const made = await makeCertificate({ names: goal.names, days: goal.days, nowMs: goal.nowMs })
   const authorities = [made.authority.trim(), ...held.authorities.filter((pem) => isCurrent(pem, goal.nowMs))]
   const trusted = authorities.slice(0, AUTHORITIES_MAX)
-  const published = await publish(api, goal.webhook, trusted)
-  const data = { 'ca.crt': joined(trusted), 'tls.crt': made.certificate, 'tls.key': made.key }
-  const encoded = Object.entries(data).map(([name, text]) => [name, Buffer.from(text).toString('base64')])
-  await api.put(path, { ...secret, data: Object.fromEntries(encoded) })
+  const published = await publish(api, goal, trusted)
+  // Sidecars read a changed ConfigMap after a minute or two: until then the certificate in use stays.
+  if (wrong === ENDING && goal.bundles.length > 0) {
+    await store(api, path, secret, { ...held, authorities: trusted, next: made })
+    return { renewed: null, published, notAfterMs: new X509Certificate(held.certificate).validToDate.getTime() }
+  }
+  await store(api, path, secret, { ...made, authorities: trusted, next: null })
   return { renewed: wrong, published, notAfterMs: new X509Certificate(made.certificate).validToDate.getTime() }
 }
 
-type StoredCertificate = { readonly authorities: readonly string[]; readonly certificate: string; readonly key: string }
+type Pair = { readonly certificate: string; readonly key: string }
+type StoredCertificate = Pair & { readonly authorities: readonly string[] }
+
+/** How long sidecars get to read their authorities before a certificate of a new one is in use. */
+const SETTLING_MS = 10 * 60_000
+const ENDING = 'it was about to expire'
+
+type Promotion = {
+  readonly api: KubeApi
+  readonly path: string
+  readonly secret: JsonObject
+  readonly held: StoredCertificate
+  readonly next: Pair
+}
+
+/** Takes the next certificate into use, once everybody had the time to trust it. */
+async function promote({ api, path, secret, held, next }: Promotion, goal: CertificateGoal): Promise<Maintained> {
+  const published = await publish(api, goal, held.authorities)
+  const made = new X509Certificate(next.certificate)
+  const notAfterMs = made.validToDate.getTime()
+  if (goal.nowMs - made.validFromDate.getTime() - BACKDATE_MS < SETTLING_MS)
+    return { renewed: null, published, notAfterMs: new X509Certificate(held.certificate).validToDate.getTime() }
+  await store(api, path, secret, { ...next, authorities: held.authorities, next: null })
+  return { renewed: ENDING, published, notAfterMs }
+}
+
+async function store(
+  api: KubeApi,
+  path: string,
+  secret: JsonObject,
+  { certificate, key, authorities, next }: StoredCertificate & { readonly next: Pair | null },
+): Promise<void> {
+  const data = {
+    'ca.crt': joined(authorities),
+    'tls.crt': certificate,
+    'tls.key': key,
+    ...(next !== null && { 'next.crt': next.certificate, 'next.key': next.key }),
+  }
+  const encoded = Object.entries(data).map(([name, text]) => [name, Buffer.from(text).toString('base64')])
+  await api.put(path, { ...secret, data: Object.fromEntries(encoded) })
+}
+
+/** Null: there is none. */
+function readPair(secret: JsonObject, name: string): Pair | null {
+  const data = textsAt(secret.data, 'data')
+  const read = (key: string): string => Buffer.from(data.get(key) ?? '', 'base64').toString('utf8')
+  const pair = { certificate: read(`${name}.crt`), key: read(`${name}.key`) }
+  return pair.certificate === '' ? null : pair
+}
 
 function readSecret(secret: JsonObject): StoredCertificate {
   const data = textsAt(secret.data, 'data')
@@ -73,8 +129,9 @@ function problemOf(
     if (!leaf.checkPrivateKey(createPrivateKey(key))) return 'its key was another'
     if (names.some((name) => leaf.checkHost(name) === undefined)) return 'it was for other names'
     if (nowMs < from) return 'it was not valid yet'
-    if (to - nowMs <= (to - from) * RENEWED_AT) return 'it was about to expire'
     if (!authorities.some((pem) => isIssuer(pem, leaf))) return 'its authority was missing'
+    if (to <= nowMs) return 'it had expired'
+    if (to - nowMs <= (to - from) * RENEWED_AT) return ENDING
     return null
   } catch {
     return 'it could not be read'
@@ -99,13 +156,39 @@ const joined = (authorities: readonly string[]): string => authorities.map((pem)
 
 const KINDS = ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations']
 
-/** True when a webhook had other authorities. */
-async function publish(api: KubeApi, name: string, authorities: readonly string[]): Promise<boolean> {
+/** True when a webhook or a ConfigMap had other authorities. */
+async function publish(
+  api: KubeApi,
+  { webhook, bundles, nowMs }: CertificateGoal,
+  authorities: readonly string[],
+): Promise<boolean> {
   let published = false
-  for (const kind of KINDS)
+  for (const kind of webhook === null ? [] : KINDS)
     published =
-      (await publishTo(api, `/apis/admissionregistration.k8s.io/v1/${kind}/${name}`, authorities)) || published
+      (await publishTo(api, `/apis/admissionregistration.k8s.io/v1/${kind}/${webhook}`, authorities)) || published
+  for (const { namespace, name } of bundles) {
+    const path = `/api/v1/namespaces/${namespace}/configmaps/${name}`
+    published = (await addTo(api, path, { authorities, nowMs })) || published
+  }
   return published
+}
+
+const BUNDLE_MAX = 16
+
+/** Others may have put authorities there, such as an issuer's: those that have not ended stay. */
+async function addTo(
+  api: KubeApi,
+  path: string,
+  { authorities, nowMs }: { readonly authorities: readonly string[]; readonly nowMs: number },
+): Promise<boolean> {
+  const map = await api.get(path)
+  const data = textsAt(map.data, 'data')
+  const there = (data.get('ca.crt') ?? '').match(PEM) ?? []
+  const kept = there.filter((pem) => !authorities.includes(pem) && isCurrent(pem, nowMs))
+  const text = joined([...authorities, ...kept].slice(0, BUNDLE_MAX))
+  if (text === data.get('ca.crt')) return false
+  await api.put(path, { ...map, data: { ...Object.fromEntries(data), 'ca.crt': text } })
+  return true
 }
 
 /** The patch is refused when the webhook changed meanwhile. */

@@ -1,6 +1,6 @@
 /** The process that keeps the webhook's certificate valid, before an API server that stores what it is told. */
 import { X509Certificate } from 'node:crypto'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { StartError } from '../../../../pdp/shared/process/exit.ts'
 import { makeCertificate } from '../../../../sidecar/injector/certificate/certificate.ts'
 import type { KubeApi } from '../../../../sidecar/injector/certificate/kube-api.ts'
@@ -18,6 +18,7 @@ const goalAt = (nowMs: number): CertificateGoal => ({
   secret: 'portcullis-injector-tls',
   names: NAMES,
   webhook: 'zz-portcullis-injector',
+  bundles: [],
   days: 90,
   nowMs,
 })
@@ -195,4 +196,70 @@ test.each([SECRET, WEBHOOK])('without %s nothing is written', async (path) => {
   server.objects.delete(path)
   await expect(maintainCertificate(server, goalAt(NOW))).rejects.toThrow('404')
   expect(server.calls).toEqual([])
+})
+
+describe('the certificate of a PDP', () => {
+  const BUNDLE = '/api/v1/namespaces/shop/configmaps/portcullis-ca'
+  const at = (nowMs: number): CertificateGoal => ({
+    ...goalAt(nowMs),
+    webhook: null,
+    bundles: [{ namespace: 'shop', name: 'portcullis-ca' }],
+  })
+  function start(data: JsonObject = {}): Server {
+    const server = startServer()
+    server.objects.set(BUNDLE, { metadata: { resourceVersion: '3' }, data })
+    return server
+  }
+  const bundleOf = (server: Server): string =>
+    textAt(objectAt(server.objects.get(BUNDLE)?.data, '')['ca.crt'], 'ca.crt') ?? ''
+  const RENEWAL = NOW + 61 * DAY_MS
+  const MINUTE_MS = 60_000
+
+  test('is trusted by the sidecars before the PDP presents it, and no webhook is touched', async () => {
+    const server = start()
+    await maintainCertificate(server, at(NOW))
+    expect(server.calls).toEqual(['PUT', 'PUT'])
+    expect(accepts(bundleOf(server), stored(server, 'tls.crt'))).toBe(true)
+  })
+
+  test('is in use ten minutes after sidecars could learn of its authority, and both are trusted meanwhile', async () => {
+    const server = start()
+    await maintainCertificate(server, at(NOW))
+    const first = stored(server, 'tls.crt')
+    for (const minutes of [0, 1, 9]) {
+      expect(await maintainCertificate(server, at(RENEWAL + minutes * MINUTE_MS))).toMatchObject({ renewed: null })
+      expect(stored(server, 'tls.crt')).toBe(first)
+      expect(accepts(bundleOf(server), stored(server, 'next.crt'))).toBe(true)
+      expect(accepts(bundleOf(server), first)).toBe(true)
+    }
+    const next = stored(server, 'next.crt')
+    const done = await maintainCertificate(server, at(RENEWAL + 10 * MINUTE_MS))
+    expect(done).toMatchObject({ renewed: 'it was about to expire' })
+    expect([stored(server, 'tls.crt'), stored(server, 'next.crt')]).toEqual([next, ''])
+    for (const presented of [first, next]) expect(accepts(bundleOf(server), presented)).toBe(true)
+  })
+
+  test('is replaced at once where the one in use serves nobody any more', async () => {
+    const server = start()
+    await maintainCertificate(server, at(NOW))
+    expect(await maintainCertificate(server, at(NOW + 91 * DAY_MS))).toMatchObject({ renewed: 'it had expired' })
+  })
+
+  test('leaves the authorities of others in the ConfigMap, but for those that have ended', async () => {
+    const ended = await makeCertificate({ names: NAMES, days: 1, nowMs: NOW - 9 * DAY_MS })
+    const server = start({ 'ca.crt': `${other.authority}${ended.authority}`, 'other.txt': 'kept' })
+    await maintainCertificate(server, at(NOW))
+    expect(accepts(bundleOf(server), other.certificate)).toBe(true)
+    expect(accepts(bundleOf(server), ended.certificate)).toBe(false)
+    expect(server.objects.get(BUNDLE)).toMatchObject({ data: { 'other.txt': 'kept' } })
+    server.calls.length = 0
+    await maintainCertificate(server, at(NOW))
+    expect(server.calls).toEqual([])
+  })
+
+  test('is not made while a ConfigMap of sidecars is missing', async () => {
+    const server = startServer()
+    await expect(maintainCertificate(server, at(NOW))).rejects.toThrow('404')
+    expect(server.calls).toEqual([])
+  })
 })
