@@ -4,11 +4,11 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { openBookPlayer } from '../docs/book-player.ts'
 import { bookSteps } from '../docs/book-steps.ts'
 import { end, outputOf } from '../image/jail.ts'
 import { freePort } from '../support/free-port.ts'
-import { until } from '../support/until.ts'
 
 /** How each program is started: the command and its first words. */
 export type Programs = {
@@ -99,13 +99,16 @@ async function tokenOf(url: string, secret: string): Promise<string> {
   return answer.access_token
 }
 
-/** Throws with what the program printed when it ends instead. */
+/** A first start unpacks, makes a database and migrates it. */
+const START_MS = 180_000
+
+/** Throws with what the program printed when it ends instead, or is not ready at last. */
 async function ready(child: ChildProcess, url: string): Promise<void> {
   const output = outputOf(child)
-  await until(async () => {
-    if (child.exitCode !== null || child.signalCode !== null) throw new Error(output())
-    return (await fetch(url).catch(() => null))?.status === 200
-  })
+  for (const endMs = performance.now() + START_MS; (await fetch(url).catch(() => null))?.status !== 200; ) {
+    if (child.exitCode !== null || child.signalCode !== null || performance.now() > endMs) throw new Error(output())
+    await delay(50)
+  }
 }
 
 /** Steps 2 to 6 of docs/start.md, as they are written, with the commands of `bin`. Says how many a reader types. */
