@@ -76,6 +76,7 @@ export function pdpSettings({
     branding: {},
     checkTuplesMax: 100_000,
     databaseSchema: null,
+    databaseConnections: 20,
     replication: null,
     logLevel: 'info',
     logAllowedOneIn: 1,

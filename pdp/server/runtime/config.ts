@@ -56,6 +56,8 @@ export type PdpConfig = {
   /** Null: an embedded PostgreSQL in the data directory. */
   readonly databaseUrl: string | null
   /** Null: the first of the connection's `search_path`. */
+  /** At most: half of them for reads, half for transactions. */
+  readonly databaseConnections: number
   readonly databaseSchema: string | null
   /** Null: nothing is known of it, or there is none. */
   readonly replication: 'synchronous' | null
@@ -132,12 +134,15 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
   })
 }
 
-function readDatabase(reader: EnvironmentReader): Pick<PdpConfig, 'databaseUrl' | 'replication'> {
+function readDatabase(
+  reader: EnvironmentReader,
+): Pick<PdpConfig, 'databaseUrl' | 'replication' | 'databaseConnections'> {
   const databaseUrl = reader.parsed('DATABASE_URL', parseDatabaseUrl)
   const replication = reader.parsed('PORTCULLIS_REPLICATION', oneOf(REPLICATION))
   if (replication !== null && reader.text('DATABASE_URL') === null)
     reader.report('PORTCULLIS_REPLICATION needs DATABASE_URL: the embedded PostgreSQL has no standby')
-  return { databaseUrl, replication }
+  const databaseConnections = reader.parsed('PORTCULLIS_DATABASE_CONNECTIONS', countWithin(4, 200)) ?? 20
+  return { databaseUrl, replication, databaseConnections }
 }
 
 function parseSchema(text: string): string {

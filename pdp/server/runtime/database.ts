@@ -1,6 +1,7 @@
 /** Opens the database for the server, and for the commands `migrate` and `keys rotate`. */
 import { randomBytes } from 'node:crypto'
 import type { Registry } from 'prom-client'
+import type { Queries } from '../../engine/store/directory.ts'
 import { startEmbeddedPostgres } from '../../engine/store/embedded-postgres/embedded-postgres.ts'
 import type { OnStatement } from '../../engine/store/postgres/connection/database.ts'
 import { isDatabaseError } from '../../engine/store/postgres/connection/errors.ts'
@@ -22,8 +23,10 @@ type Database = Awaited<ReturnType<typeof openPostgres>>
 
 const placeOf = ({
   databaseSchema: schema,
+  databaseConnections,
   replication,
-}: PdpConfig): Pick<PostgresOptions, 'schema' | 'replication'> => ({
+}: PdpConfig): Pick<PostgresOptions, 'schema' | 'replication' | 'poolCountMax'> => ({
+  poolCountMax: Math.floor(databaseConnections / 2),
   ...(schema === null ? {} : { schema }),
   ...(replication === null ? {} : { replication }),
 })
@@ -47,6 +50,36 @@ export async function openStore(
   shutdown.add('store', () => opened.close())
   await opened.sql.query('select 1').catch(explainDatabase)
   return opened
+}
+
+const PLACES = `
+  select (select coalesce(sum(setting::int * case name when 'max_connections' then 1 else -1 end), 0)::int from pg_settings
+      where name in ('max_connections', 'superuser_reserved_connections', 'reserved_connections')) as places,
+    (select count(*)::int from pdp_process where seen_at > now() - interval '1 minute') as processes`
+
+/** A line where the PDPs that run now may need more connections than the server has: a PDP that gets none answers nothing. */
+export async function checkConnections(
+  { databaseConnections, replication }: Pick<PdpConfig, 'databaseConnections' | 'replication'>,
+  { sql, log }: { readonly sql: Queries; readonly log: Log },
+): Promise<void> {
+  const [row] = await sql.query<{ places: number; processes: number }>(PLACES)
+  if (row === undefined) return
+  const { places, processes } = row
+  const heartbeats = replication === null ? 0 : 1
+  // Each opens another one for some milliseconds every two seconds, to see where the address leads.
+  const probes = Math.ceil(processes / 10)
+  const needed = processes * (databaseConnections + heartbeats) + probes
+  if (needed <= places) return
+  const each = Math.floor((places - probes) / processes) - heartbeats
+  const advice = each < 4 ? '' : `, or PORTCULLIS_DATABASE_CONNECTIONS to ${each} or less`
+  const reason = `set max_connections of PostgreSQL so that ${needed} are left for the PDPs${advice}`
+  log.warn({
+    event: 'database_connections_short',
+    pdps_count: processes,
+    needed_count: needed,
+    places_count: places,
+    reason,
+  })
 }
 
 /** Below the span of who began the statement: questions that share one have it below the first. */

@@ -82,6 +82,10 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
     'one in this many allowed decisions is logged, 1 to 1000000; every denial is logged (1)',
   ],
   [
+    'PORTCULLIS_DATABASE_CONNECTIONS',
+    'most connections to PostgreSQL at once, 4 to 200: half for reads, half for transactions; a heartbeat needs one more (20)',
+  ],
+  [
     'PORTCULLIS_DATABASE_SCHEMA',
     'schema of the tables in that database, created if need be (the first of its search_path)',
   ],

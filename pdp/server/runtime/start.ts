@@ -39,7 +39,7 @@ import { createAcceptance } from '../serve/management/invitations/acceptance.ts'
 import { accountSettings } from './account-settings.ts'
 import { startArrivals } from './arrivals.ts'
 import type { PdpConfig } from './config.ts'
-import { openStore } from './database.ts'
+import { checkConnections, openStore } from './database.ts'
 import { startDepartures } from './departures.ts'
 import { loadRest } from './load-rest.ts'
 import { countAnswers, hookOutcomes, logoutOutcomes, requestMetrics } from './metrics.ts'
@@ -206,6 +206,7 @@ async function openData(
   const store = timedStore(opened, registry)
   const masterKeys = await openMasterKeys(sql, secrets.masterKeys)
   shutdown.add('master keys', await masterKeys.announce({ log }))
+  await checkConnections(config, { sql, log })
   const directory = postgresDirectory(sql)
   const masterKey = secrets.masterKeys.current
   const { entitlements, sharedCache } = await entitlementParts(config, { store, masterKey, log })

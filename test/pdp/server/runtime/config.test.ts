@@ -50,6 +50,7 @@ describe('readConfig', () => {
       metrics: { host: '127.0.0.1', port: 9091 },
       trustedProxies: [],
       databaseUrl: null,
+      databaseConnections: 20,
       databaseSchema: null,
       replication: null,
       secondFactor: 'offered',
@@ -85,6 +86,7 @@ describe('readConfig', () => {
       PORTCULLIS_SECOND_FACTOR: 'required',
       PORTCULLIS_REPLICATION: 'synchronous',
       PORTCULLIS_CHANGES_KEPT_DAYS: '90',
+      PORTCULLIS_DATABASE_CONNECTIONS: '4',
       PORTCULLIS_SIGNAL_INTERNAL_HOSTS: 'idp.auth.svc, 127.0.0.1:8443',
       PORTCULLIS_SMTP_URL: 'smtps://me:secret@mail.example.com:465',
       PORTCULLIS_MAIL_FROM: 'Example <no-reply@example.com>',
@@ -97,6 +99,7 @@ describe('readConfig', () => {
     })
     expect(config).toMatchObject({
       issuer: 'https://id.example.com',
+      databaseConnections: 4,
       internalHosts: ['idp.auth.svc', '127.0.0.1:8443'],
       mail: { url: 'smtps://me:secret@mail.example.com:465', from: 'Example <no-reply@example.com>' },
       knownPasswordsFile: '/var/lib/known',
@@ -198,6 +201,7 @@ describe('readConfig', () => {
         '10.0.0.1 10.0.0.2',
       ],
     ],
+    ['PORTCULLIS_DATABASE_CONNECTIONS', ['', '3', '201', '4.5', '-8', '1e2', 'many']],
     ['PORTCULLIS_DATA_DIR', ['']],
   ])('refuses a bad %s', (name, values) => {
     for (const value of values) {
