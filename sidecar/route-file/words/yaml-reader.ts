@@ -157,6 +157,7 @@ const ELSEWHERE: { readonly [key: string]: string } = {
   to: 'upstream',
   service: 'upstream',
   backend: 'upstream',
+  strip_path: 'upstream',
   strip_prefix: 'strip_path',
   prefix_rewrite: 'strip_path',
   audiences: 'audience',

@@ -191,6 +191,13 @@ describe('check refuses', () => {
     },
   )
 
+  test.each([
+    ['GET /app/x: {check: public, strip_path: /app}', /unknown key "strip_path"; did you mean upstream\?/],
+    ['GET /app/x: {check: public, upstream: {url: "http://a.test", strip_prefix: /app}}', /did you mean strip_path\?/],
+  ])('words of other proxies, and names ours: %s', (routes, says) => {
+    expect(() => load(routes)).toThrow(says)
+  })
+
   test('a path that is open to some peers and does not begin with it', () => {
     const extra = 'open_paths: {/metrics: [10.0.0.0/8]}'
     expect(() => load('GET /app/x: public', { upstream: STRIPPED, extra })).toThrow(
