@@ -31,7 +31,7 @@ const GROUPS: { readonly [heading: string]: readonly string[] } = {
   'Ask:': ['check', 'explain', 'list', 'compare'],
   'Begin:': ['setup', 'doctor', 'manifest', 'model', 'types', 'import'],
   'Organizations, people and what they hold:': ['org', 'user', 'member', 'role', 'entitlement', 'tuple', 'changes'],
-  'Programs and other services:': ['client', 'delegation', 'issuer', 'identity-provider', 'stream'],
+  'Programs and other services:': ['client', 'delegation', 'issuer', 'identity-provider', 'stream', 'sidecars'],
   'Sign in:': ['login', 'logout', 'whoami', 'token', 'session'],
   'This program:': ['completion', 'help'],
 }

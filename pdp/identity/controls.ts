@@ -8,7 +8,7 @@ import { createInvitations, type Invitations } from './people/invitations/invita
 import { createIdentityProviders, type IdentityProviders } from './people/upstream-providers/providers.ts'
 
 export type Controls = {
-  readonly sessions: Pick<Revocations, 'revokeSession' | 'revokeUser' | 'endUser' | 'endMember'>
+  readonly sessions: Pick<Revocations, 'sessionsOf' | 'revokeSession' | 'revokeUser' | 'endUser' | 'endMember'>
   readonly secondFactor: Pick<SecondFactor, 'enroll' | 'remove' | 'removePasskeys'>
   readonly hook: Pick<TokenHook, 'configure' | 'read'>
   readonly issuers: Omit<ExternalIssuers, 'record'>

@@ -145,6 +145,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
       directory,
       log,
       secondFactor,
+      sessionsOf: revocations.sessionsOf,
       record: introspection.record,
       issuers: external,
     }),

@@ -6,6 +6,7 @@ import { openPdpConnection } from '../../pdp/shared/client/connection.ts'
 import { StartError } from '../../pdp/shared/process/exit.ts'
 import { serviceDefinition } from '../../pdp/shared/process/grpc/service.ts'
 import { parseJws, TOKEN_CHARS_MAX } from '../../pdp/shared/token/jws.ts'
+import { sidecarAddress, signInVerdict } from '../../pdp/shared/token/sign-in-refusal.ts'
 import { DecideRequestSchema, type DecideResponse, DecisionService } from '../../proto/gen/portcullis/v1/decision_pb.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import type { PermissionQuestion } from '../pdp-client/question.ts'
@@ -50,7 +51,20 @@ export async function pdpWarnings(config: LoadedConfig, deps: PdpCheckDeps): Pro
             : `${route} asks ${text}, which no model or role of the PDP has: it is always denied`,
         )
   }
-  return warnings
+  return [...warnings, ...(await signInWarnings(config))]
+}
+
+/** Issuers are asked as a browser would ask them; one that cannot be reached from here says nothing. */
+async function signInWarnings({ file: { signIn, publicUrl } }: LoadedConfig): Promise<readonly string[]> {
+  const asked = (signIn?.providers ?? []).map(async ({ issuer, clientId, name }) => {
+    const redirectUri = sidecarAddress(publicUrl, 'callback', name)
+    const verdict = await signInVerdict({ issuer, clientId, redirectUri })
+    if (verdict.kind !== 'refused') return []
+    return [
+      `sign_in: ${issuer} does not know client ${clientId}, or not its redirect URI ${redirectUri} (${verdict.reason})`,
+    ]
+  })
+  return (await Promise.all(asked)).flat()
 }
 
 type Named = { readonly text: string; readonly question: PermissionQuestion }

@@ -131,6 +131,7 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
     answer,
     transmitter,
     people,
+    sidecars: reports,
     receiver,
     trustedProxies,
     issuer,
@@ -156,7 +157,7 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
   const budgets = createBudgets()
   const certificateEndMs = (): number | null => guards.tls?.endMs() ?? null
   stateMetrics(registry, { sql, connections: data.connections, budgets, certificateEndMs })
-  const questions = { recognize, answer, watched, routes: config.console ? reports : null }
+  const questions = { recognize, answer, watched, routes: reports }
   const grpc = await namedBySetting(
     'PORTCULLIS_GRPC_LISTEN',
     startGrpcServer({ ...questions, log, budgets, ...guards }, config.grpc),

@@ -52,7 +52,7 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'Q
 const CALLS_PER_CLIENT_MAX = 64
 
 export type HttpDeps = AskedFromDeps &
-  Pick<SignalDeps, 'pdp' | 'people' | 'transmitter'> & {
+  Pick<SignalDeps, 'pdp' | 'people' | 'sidecars' | 'transmitter'> & {
     readonly identity: IdentityHandler & IdentityControl & EventSource
     readonly store: Store
     readonly entitlements: EntitlementSource
@@ -217,7 +217,19 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
     publicPages: _,
     ...controls
   } = deps.identity
-  const { issuer, pdp, store, entitlements, directory, moves, provisioning, atomically, people, transmitter } = deps
+  const {
+    issuer,
+    pdp,
+    store,
+    entitlements,
+    directory,
+    moves,
+    provisioning,
+    atomically,
+    people,
+    sidecars,
+    transmitter,
+  } = deps
   const proxies = deps.trustedProxies === undefined ? {} : { trustedProxies: deps.trustedProxies }
   addDecisions(app, { ...proxies, issuer, answer: deps.answer, recognize, verifyProof })
   const places = createPlaces(CALLS_PER_CLIENT_MAX)
@@ -226,6 +238,7 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
     ...{ issuer, verifyProof, introspect, validateClient, places, log: deps.log },
     ...{ pdp, store, entitlements, directory, moves, provisioning, atomically, streams: transmitter },
     ...(people === undefined ? {} : { people }),
+    ...(sidecars === undefined ? {} : { sidecars }),
   }
   for (const add of MANAGEMENT) add(app, management)
   const asking = { ...proxies, issuer, pdp, directory, places, introspect, recognize, verifyProof }

@@ -1,5 +1,7 @@
 /** A real issuer of ours and a real sidecar: who is signed out there is signed out here. */
+
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { signInVerdict } from '../../../pdp/shared/token/sign-in-refusal.ts'
 import {
   API,
   CONTEXT,
@@ -86,6 +88,17 @@ test('a person whose account is deleted is signed out here', async () => {
   const { here } = await signedIn('eve')
   expect(await identity.directory.deleteUser('eve', CONTEXT)).toBe(true)
   await expect.poll(() => isSignedIn(here)).toBe(false)
+})
+
+test('the issuer says whether it would begin a sign-in, and nobody is signed in by that', async () => {
+  const [issuer, redirectUri] = [identity.issuer, `${world.origin}/.portcullis/callback`]
+  const ask = async (more: object) =>
+    (await signInVerdict({ ...{ issuer, clientId: 'web', redirectUri }, ...more })).kind
+  expect(await ask({})).toBe('begins')
+  expect(await ask({ clientId: 'wbe' })).toBe('refused')
+  expect(await ask({ redirectUri: `${redirectUri}/own` })).toBe('refused')
+  expect(await ask({ issuer: `${issuer}/` })).toBe('unknown')
+  expect(await ask({ issuer: 'http://127.0.0.1:9' })).toBe('unknown')
 })
 
 const xsrfOf = async (there: Browser): Promise<string> =>

@@ -11,6 +11,12 @@ import { TOKENS } from '../../../shared/domain/journal.ts'
 import { initiatorOf } from '../../../shared/domain/outbox/events.ts'
 import type { AppendEvents, IdentityEvent } from '../append.ts'
 
+/** `clients`: those that somebody signed in to with it, at most 20. */
+export type BrowserSession = {
+  readonly uid: string
+  readonly signedInMs: number | null
+  readonly clients: readonly string[]
+}
 export type Revocations = {
   /** One token without a grant (client_credentials). */
   endToken(jti: string, context: WriteContext): Promise<void>
@@ -20,6 +26,8 @@ export type Revocations = {
   endReused(used: { readonly kind: string; readonly key: string }, context: WriteContext): Promise<void>
   /** The grants that depend on the browser session. Also stores the event that it ended. */
   endSession(session: { readonly uid: string; readonly user: string | null }, context: WriteContext): Promise<void>
+  /** The browser sessions of a person that count, the newest first, at most a hundred. */
+  sessionsOf(user: string): Promise<readonly BrowserSession[]>
   /** Like endSession, and also deletes the session; false if it does not exist. */
   revokeSession(uid: string, context: WriteContext): Promise<boolean>
   /** The grants of a person that are bound to an organization of which they are no active member any more. May be repeated. */
@@ -39,6 +47,13 @@ const DELETE_GRANTS = `
     select r.ctid from doomed d, lateral (
       select ctid from oidc_record where grant_id = d.grant_id
       union all select ctid from oidc_record where kind = 'Grant' and id = d.grant_id offset 0) r))`
+
+const SESSIONS = `
+  select uid, (payload ->> 'loginTs')::float8 * 1000 as "signedInMs",
+    array(select jsonb_object_keys(payload -> 'authorizations') order by 1 limit 20) as clients from oidc_record
+  where kind = 'Session' and payload ->> 'accountId' = $1 and consumed_at is null and uid is not null
+    and expires_at > now()
+  order by "signedInMs" desc nulls last limit 100`
 
 type RevocationDeps = {
   readonly sql: Sql
@@ -71,6 +86,7 @@ export function createRevocations(deps: RevocationDeps): Revocations {
         if (rows.length > 0)
           await endGrants(sql, { ended: { sessions: [], grants: rows.map(({ id }) => id) }, context })
       }),
+    sessionsOf: (user) => deps.sql.query<BrowserSession>(SESSIONS, [user]),
     endSession: (session, context) =>
       ending(async (sql) => {
         await queueLogouts(sql, { by: 'session', id: session.uid })

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { Log } from '../../../shared/process/log.ts'
 import type { ExternalIssuers } from '../../issuer/tokens/external-issuers.ts'
 import type { Unreachable } from '../../issuer/tokens/reachability.ts'
+import type { BrowserSession } from '../../issuer/tokens/revocation.ts'
 import type { ReadRecord } from '../../issuer/tokens/token-record.ts'
 import { urlOf } from '../../oauth/paths.ts'
 
@@ -33,16 +34,10 @@ export type ConsoleIdentity = {
   session(cookie: string): Promise<ConsoleSession | null>
   end(cookie: string): Promise<void>
   /** Browser sessions of a person at the identity service, the latest first. */
-  sessionsOf(user: string): Promise<readonly KnownSession[]>
+  sessionsOf(user: string): Promise<readonly BrowserSession[]>
   hasSecondFactor(user: string): Promise<boolean>
   /** The state that an operator should look at. */
   state(): Promise<IdentityState>
-}
-export type KnownSession = {
-  readonly uid: string
-  readonly signedInMs: number | null
-  /** OAuth clients that the session has signed the person in at. */
-  readonly clients: readonly string[]
 }
 export type IdentityState = {
   /** When the key that signs was made, in milliseconds since the epoch. */
@@ -64,12 +59,6 @@ const FIND = `
     and exists (select 1 from user_account u where u.user_id = r.payload ->> 'user'
       and (u.signed_out_at is null or u.signed_out_at < to_timestamp((r.payload ->> 'authTime')::float8 + 1)))
   returning payload`
-const SESSIONS = `
-  select uid, (payload ->> 'loginTs')::float8 * 1000 as "signedInMs",
-    array(select jsonb_object_keys(payload -> 'authorizations') order by 1 limit 20) as clients from oidc_record
-  where kind = 'Session' and payload ->> 'accountId' = $1 and consumed_at is null and uid is not null
-    and expires_at > now()
-  order by "signedInMs" desc nulls last limit 100`
 
 type Payload = {
   readonly user: string
@@ -85,6 +74,7 @@ export function createConsoleIdentity(deps: {
   readonly directory: Directory
   readonly log: Log
   readonly record: ReadRecord
+  readonly sessionsOf: ConsoleIdentity['sessionsOf']
   readonly secondFactor: { has(user: string): Promise<boolean> }
   readonly issuers: Pick<ExternalIssuers, 'streams' | 'unreachable'>
 }): ConsoleIdentity {
@@ -110,7 +100,7 @@ export function createConsoleIdentity(deps: {
     async end(cookie) {
       await sql.query(`delete from oidc_record where kind = '${KIND}' and id = $1`, [keyOf(cookie)])
     },
-    sessionsOf: (user) => sql.query<KnownSession>(SESSIONS, [user]),
+    sessionsOf: deps.sessionsOf,
     hasSecondFactor: (user) => deps.secondFactor.has(user),
     async state() {
       const [key] = await sql.query<{ madeMs: number }>(

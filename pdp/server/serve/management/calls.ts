@@ -17,6 +17,7 @@ import { addRelationshipStreams } from './relationships/streams.ts'
 import { addRoleGrants } from './roles/role-grants.ts'
 import { addRoles } from './roles/roles.ts'
 import { addSessions } from './sessions.ts'
+import { addSidecars } from './sidecars.ts'
 import { addUserImport } from './users/import.ts'
 import { addOffboarding } from './users/offboarding.ts'
 import { addUsers } from './users/users.ts'
@@ -42,5 +43,6 @@ export const MANAGEMENT = [
   addIdentityProviders,
   addOffboarding,
   addSessions,
+  addSidecars,
   addEvents,
 ] as const

@@ -3,6 +3,7 @@ import type { Comparing } from '../../../engine/decision-point/compare-shapes.ts
 import type { EntitlementSource, Store } from '../../../engine/store/contract.ts'
 import type { Client, Directory, Moves, Provisioning, Transaction } from '../../../engine/store/directory.ts'
 import type { TrustedIssuerDocument } from '../../../identity/issuer/tokens/external-issuers.ts'
+import type { BrowserSession } from '../../../identity/issuer/tokens/revocation.ts'
 import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
 import type { Invitations } from '../../../identity/people/invitations/invitations.ts'
 import type { IdentityProviders } from '../../../identity/people/upstream-providers/providers.ts'
@@ -15,10 +16,13 @@ import type { StreamWrites } from '../../../signals/transmitter/stream-writes.ts
 import type { Places } from '../authentication/admission.ts'
 import type { CredentialDeps } from '../authentication/credentials.ts'
 import type { People } from '../authentication/people.ts'
+import type { RouteReports } from '../grpc/route-reports.ts'
 
 /** The parts of the identity service that these calls use. */
 export type IdentityControl = {
   readonly sessions: {
+    /** The browser sessions of a person, the newest first. */
+    sessionsOf(user: string): Promise<readonly BrowserSession[]>
     revokeSession(uid: string, context: WriteContext): Promise<boolean>
     revokeUser(user: string, context: WriteContext): Promise<readonly string[]>
     /** Ends the grants that are bound to an organization of which the person is no active member any more. */
@@ -65,11 +69,12 @@ export type ReachAtomically = <T>(
 ) => Promise<T>
 /** The parts of a call inside a transaction: all that reads and writes is of the transaction. */
 export const within = (
-  { issuer, verifyProof, events, atomically, validateClient, entitlements, places, people }: ManagementDeps,
+  { issuer, verifyProof, events, atomically, validateClient, entitlements, places, people, sidecars }: ManagementDeps,
   reach: Reach,
 ): ManagementDeps => ({
   ...{ issuer, verifyProof, events, atomically, validateClient, entitlements, places },
   ...(people === undefined ? {} : { people }),
+  ...(sidecars === undefined ? {} : { sidecars }),
   ...reach,
 })
 /** Reads the outbox. */
@@ -97,6 +102,8 @@ export type ManagementDeps = CredentialDeps &
     readonly validateClient: (client: Client & { readonly secretHash: string | null }) => Promise<void>
     readonly entitlements: EntitlementSource
     readonly places: Places
+    /** Sidecars that are connected to this PDP; absent: it takes no reports. */
+    readonly sidecars?: Pick<RouteReports, 'all'>
     /** The people who call through the console; absent: nobody. */
     readonly people?: Pick<People, 'of'>
   }

@@ -104,6 +104,7 @@ function orNull(schema: JsonSchema): JsonSchema {
       type: [...new Set([type, 'object', 'null'].flat())],
       ...(description === undefined ? {} : { description }),
     }
+  if (type === undefined) return { anyOf: [schema, { type: 'null' }] }
   return {
     ...schema,
     type: [...new Set([type, 'null'].flat())],

@@ -9,10 +9,17 @@ import { requireGivenByReturn } from './roles/given-roles.ts'
 import { addManagementRoute, EMPTY, ok } from './route.ts'
 import { requireAuthorityOverUser } from './users/user-authority.ts'
 
+const SESSION = object({ id: ID, signed_in_at: { type: ['string', 'null'] }, clients: { type: 'array', items: ID } }, [
+  'id',
+  'signed_in_at',
+  'clients',
+])
+
+const COMMON = { tag: 'Sessions', scope: 'sessions:revoke', organizationScope: 'environment' } as const
+
 export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
-  const common = { tag: 'Sessions', scope: 'sessions:revoke', organizationScope: 'environment' } as const
   addManagementRoute<{ params: 'session' }>(app, deps, {
-    ...common,
+    ...COMMON,
     method: 'DELETE',
     path: '/v1/sessions/:session',
     operation: 'revokeSession',
@@ -27,7 +34,24 @@ export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
     },
   })
   addManagementRoute<{ params: 'user' }>(app, deps, {
-    ...common,
+    ...COMMON,
+    method: 'GET',
+    path: '/v1/users/:user/sessions',
+    operation: 'listUserSessions',
+    summary: 'Browser sessions of a person, the newest first, at most a hundred.',
+    answer: object({ items: { type: 'array', items: SESSION } }, ['items']),
+    async handle({ at, params: { user } }) {
+      await accountOf(at, user)
+      const found = await at.sessions.sessionsOf(user)
+      const items = found.map(({ uid, signedInMs, clients }) => ({
+        ...{ id: uid, clients },
+        signed_in_at: signedInMs === null ? null : new Date(signedInMs).toISOString(),
+      }))
+      return ok({ items })
+    },
+  })
+  addManagementRoute<{ params: 'user' }>(app, deps, {
+    ...COMMON,
     method: 'POST',
     // Fastify needs two colons for one in the path.
     path: '/v1/users/:user/sessions::revoke',
@@ -42,8 +66,13 @@ export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
       return ok({ sessions: await at.sessions.revokeUser(params.user, context) })
     },
   })
+  addMemberSessions(app, deps)
+  addBlocks(app, deps)
+}
+
+function addMemberSessions(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: 'org' | 'user' }>(app, deps, {
-    ...common,
+    ...COMMON,
     organizationScope: 'organization',
     method: 'POST',
     path: '/v1/organizations/:org/members/:user/sessions::revoke',
@@ -65,7 +94,6 @@ export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
       return ok({ everywhere })
     },
   })
-  addBlocks(app, deps)
 }
 
 /** The state in which a directory puts who leaves: no sign-in counts, and what the person holds stays. */

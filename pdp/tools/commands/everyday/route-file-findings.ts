@@ -4,11 +4,12 @@ import { dirname, resolve } from 'node:path'
 import { messageOf } from '../../../shared/base/error-message.ts'
 import { isJsonObject } from '../../../shared/domain/json.ts'
 import { didYouMean } from '../../../shared/domain/nearest.ts'
+import { signInVerdict } from '../../../shared/token/sign-in-refusal.ts'
 import { accessToken } from '../connection.ts'
 import { CliError } from '../errors.ts'
 import { type Examination, type Finding, get } from './finding.ts'
 import { examineAddress, examineUpstream } from './reached-findings.ts'
-import { type RouteFile, readRouteFile } from './route-file.ts'
+import { type RouteFile, readRouteFile, type SignInProvider, signInAddresses } from './route-file.ts'
 import { type Members, type TrustedIssuer, trustedIssuers } from './trusted-issuers.ts'
 
 export async function examineRouteFile(asked: Examination): Promise<readonly Finding[]> {
@@ -24,6 +25,7 @@ export async function examineRouteFile(asked: Examination): Promise<readonly Fin
       examineUpstream(read.upstream),
       examineIssuers(asked, read),
       examineNames(asked, read),
+      examineClients(asked, routeFile, read),
     ])
     return [checked, ...found.flat()]
   } catch (err) {
@@ -61,20 +63,54 @@ async function examineIssuers(asked: Examination, { resources, issuers }: RouteF
   return found
 }
 
+/** Null: they cannot be read, or are more than a page. */
+async function listed(
+  { url, options, io }: Examination,
+  path: string,
+  scope: string,
+): Promise<readonly Members[] | null> {
+  const token = await accessToken(options, { env: io.env, scope, bind: false }).catch(() => null)
+  if (token === null) return null
+  const answer = await get(`${url}${path}?page_size=1000`, { authorization: `Bearer ${token}` })
+  const body = 'status' in answer && answer.status === 200 && isJsonObject(answer.body) ? answer.body : {}
+  return Array.isArray(body.items) && body.next_page_token == null ? body.items.filter(isJsonObject) : null
+}
+
+async function examineClients(
+  asked: Examination,
+  path: string,
+  { signIn, publicUrl }: RouteFile,
+): Promise<readonly Finding[]> {
+  if (signIn.length === 0) return []
+  const clients = (await listed(asked, '/v1/clients', 'clients:read'))?.map((one) => String(one.client_id)) ?? null
+  return Promise.all(signIn.map((provider) => examineSignIn({ path, publicUrl }, provider, clients)))
+}
+
+/** `clients`: those of the PDP, for a suggestion; null: not known. */
+async function examineSignIn(
+  file: { readonly path: string; readonly publicUrl: string },
+  provider: SignInProvider,
+  clients: readonly string[] | null,
+): Promise<Finding> {
+  const { issuer, clientId } = provider
+  const check = `sign_in client ${clientId}`
+  const { callback } = signInAddresses(file, provider)
+  const verdict = await signInVerdict({ issuer, clientId, redirectUri: callback })
+  if (verdict.kind === 'begins') return { check, state: 'ok', said: `${issuer} begins a sign-in` }
+  if (verdict.kind === 'unknown')
+    return { check, state: 'skipped', said: `${issuer} could not be asked (${verdict.reason})` }
+  return {
+    ...{ check, state: 'failed' },
+    said: `${issuer} does not know the client, or not the redirect URI ${callback} (${verdict.reason})${clients?.includes(clientId) === false ? didYouMean(clientId, clients) : ''}`,
+    advice: `correct client_id, or register it: portcullis setup ORGANIZATION ${file.path}`,
+  }
+}
+
 /** Names that only the PDP knows: resources of its apps, and organizations. Nothing is said where the client may not read them. */
 async function examineNames(asked: Examination, { resources, issuers }: RouteFile): Promise<readonly Finding[]> {
-  const { url, options, io } = asked
-  const listed = async (path: string, scope: string): Promise<readonly Members[] | null> => {
-    const token = await accessToken(options, { env: io.env, scope, bind: false }).catch(() => null)
-    if (token === null) return null
-    const answer = await get(`${url}${path}?page_size=1000`, { authorization: `Bearer ${token}` })
-    const body = 'status' in answer && answer.status === 200 && isJsonObject(answer.body) ? answer.body : {}
-    // More than a page: what is missing may be on the next.
-    return Array.isArray(body.items) && body.next_page_token == null ? body.items.filter(isJsonObject) : null
-  }
   const [apps, organizations] = await Promise.all([
-    listed('/v1/apps', 'manifest:read'),
-    listed('/v1/organizations', 'directory:read'),
+    listed(asked, '/v1/apps', 'manifest:read'),
+    listed(asked, '/v1/organizations', 'directory:read'),
   ])
   const audiences = apps?.flatMap((app) => (Array.isArray(app.audiences) ? app.audiences.map(String) : [])) ?? []
   const ids = organizations?.map(({ id }) => String(id)) ?? []

@@ -3,11 +3,25 @@ import { readFileSync } from 'node:fs'
 import { parseYaml } from '../../../engine/worker/yaml.ts'
 import { isJsonObject } from '../../../shared/domain/json.ts'
 import { doesNotExist, fileProblem } from '../../../shared/process/command/file-problem.ts'
+import { sidecarAddress } from '../../../shared/token/sign-in-refusal.ts'
 import { CliError } from '../errors.ts'
 
 const INIT = '\nWrite a first one with: portcullis-sidecar init'
 
+/** An entry of `sign_in`. */
+export type SignInProvider = {
+  readonly issuer: string
+  readonly clientId: string
+  /** Null: none. */
+  readonly secretFile: string | null
+  readonly keyFile: string | null
+  /** Empty: the only provider, whose callback has no name. */
+  readonly name: string
+  readonly scope: string
+}
 export type RouteFile = {
+  readonly publicUrl: string
+  readonly signIn: readonly SignInProvider[]
   readonly resources: readonly [string, ...string[]]
   readonly issuers: readonly unknown[]
   readonly pdp: { readonly [member: string]: unknown }
@@ -31,7 +45,9 @@ export function readRouteFile(file: string): RouteFile {
     )
   const { issuers, upstream } = found
   const pdp = isJsonObject(found.pdp) ? found.pdp : {}
-  return { resources: [resource, ...others], issuers, pdp, pdps: addressesOf(pdp), upstream }
+  const publicUrl = isText(found.public_url) ? found.public_url : resource
+  const signIn = providersOf(found.sign_in)
+  return { resources: [resource, ...others], issuers, publicUrl, signIn, pdp, pdps: addressesOf(pdp), upstream }
 }
 
 const isText = (value: unknown): value is string => typeof value === 'string'
@@ -39,4 +55,29 @@ const isText = (value: unknown): value is string => typeof value === 'string'
 function addressesOf(pdp: RouteFile['pdp']): readonly string[] {
   const all = Array.isArray(pdp.addresses) ? pdp.addresses : [pdp.address]
   return all.filter((address) => typeof address === 'string')
+}
+
+function providersOf(signIn: unknown): readonly SignInProvider[] {
+  const entries = isJsonObject(signIn) && Array.isArray(signIn.providers) ? signIn.providers.filter(isJsonObject) : []
+  return entries.flatMap((entry) => {
+    const { issuer, client_id: clientId, client_secret_file: secret, client_key_file: key, name, scope } = entry
+    if (!isText(issuer) || !isText(clientId)) return []
+    const [secretFile, keyFile] = [isText(secret) ? secret : null, isText(key) ? key : null]
+    return [
+      {
+        issuer,
+        clientId,
+        secretFile,
+        keyFile,
+        name: isText(name) ? name : '',
+        scope: isText(scope) ? scope : 'openid',
+      },
+    ]
+  })
+}
+
+/** Where the sidecar of this file is reached by the issuer and by browsers that come back. */
+export function signInAddresses({ publicUrl }: Pick<RouteFile, 'publicUrl'>, { name }: SignInProvider) {
+  const at = (path: string, of = name): string => sidecarAddress(publicUrl, path, of)
+  return { callback: at('callback'), signedOut: at('signed-out', ''), backChannel: at('backchannel-logout') }
 }

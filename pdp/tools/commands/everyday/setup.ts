@@ -1,17 +1,23 @@
-/** `setup`: what a PDP must have before a route file works: the organization, the audience, trusted issuers, a first person. */
+/** `setup`: what a PDP must have before a route file works: the organization, the audience, trusted issuers, clients, a first person. */
 
-import { randomBytes } from 'node:crypto'
+import { createPublicKey, randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { addConnectionOptions, type Connection, type ConnectionOptions, connect, find } from '../connection.ts'
+import { isJsonObject } from '../../../shared/domain/json.ts'
+import { nearestName } from '../../../shared/domain/nearest.ts'
+import { fileProblem } from '../../../shared/process/command/file-problem.ts'
+import { addConnectionOptions, type Connection, type ConnectionOptions, connect, find, urlOf } from '../connection.ts'
 import { CliError, EXIT, type Run } from '../errors.ts'
+import { get } from './finding.ts'
 import { CLIENT, LOGIN_SCOPES, loginClient } from './login.ts'
-import { readRouteFile } from './route-file.ts'
+import { readRouteFile, type SignInProvider, signInAddresses } from './route-file.ts'
 import { type Members, trustedIssuers } from './trusted-issuers.ts'
 
 const PASSWORD_BYTES = 12
 const HELP = `
-The route file says the audience (resource) and, in issuers, which other identity providers are trusted. The command keeps
-what exists, but writes the trusted issuers again, so that the PDP reads their tokens as the sidecar does. Run it again
+The route file says the audience (resource) and, in issuers, which other identity providers are trusted; in sign_in, the
+client at which browsers sign in here. The command keeps what exists, but writes the trusted issuers again, so that the PDP reads their tokens as the sidecar does. Run it again
 after each change of the route file.
 
 Examples:
@@ -27,7 +33,7 @@ export function addSetupCommand(program: Command, io: NodeJS.Process, run: Run):
   addConnectionOptions(
     program
       .command('setup')
-      .description('Give a PDP what a route file needs: organization, audience, trusted issuers, a first person.')
+      .description('Give a PDP what a route file needs: organization, audience, issuers, sign-in, a first person.')
       .argument('<organization>', 'id of the organization')
       .argument('[file]', 'the route file', 'portcullis.yaml')
       .option(
@@ -40,7 +46,7 @@ export function addSetupCommand(program: Command, io: NodeJS.Process, run: Run):
 }
 
 async function setUp(organization: string, file: string, options: Options, io: NodeJS.Process): Promise<number> {
-  const { resources, issuers } = readRouteFile(file)
+  const { resources, issuers, signIn, publicUrl } = readRouteFile(file)
   const person = options.user === undefined ? null : parsePerson(options.user)
   const scope = 'directory:write manifest:write issuers:write clients:write'
   const connection = await connect(options, { io, scope, bind: false })
@@ -49,6 +55,10 @@ async function setUp(organization: string, file: string, options: Options, io: N
   for (const resource of resources) made.push(await putAudience(world, resource, resources[0]))
   for (const { issuer, document } of await trustedIssuers(issuers, { resources, fetch }))
     made.push(await putIssuer(world, issuer, document))
+  // Sign-in at other issuers needs a client there.
+  const own = await ownIssuer(urlOf(options, io.env))
+  for (const provider of signIn.filter(({ issuer }) => issuer === own))
+    made.push(...(await putSignInClient(connection, { path: file, publicUrl }, provider)))
   if (person !== null) made.push(...(await putPerson(world, person)), await putLoginClient(world))
   io.stdout.write(options.json === true ? `${JSON.stringify(made, null, 2)}\n` : made.map(line).join(''))
   return EXIT.ok
@@ -123,6 +133,76 @@ async function putPerson(world: World, { id, email }: { id: string; email: strin
     : [person]
 }
 
+type SignInFile = { readonly path: string; readonly publicUrl: string }
+
+/** Keeps a client that is there, and adds the addresses that it lacks. Throws CliError for a name that looks misspelt. */
+async function putSignInClient(
+  connection: Connection,
+  file: SignInFile,
+  provider: SignInProvider,
+): Promise<readonly Made[]> {
+  const { clientId } = provider
+  const path = `/v1/clients/${encodeURIComponent(clientId)}`
+  const { callback, signedOut, backChannel } = signInAddresses(file, provider)
+  const said = `${clientId}, at which browsers sign in for ${file.publicUrl}`
+  const stored = await find(connection, path)
+  const wanted = { redirect_uris: [callback], post_logout_redirect_uris: [signedOut] }
+  if (stored !== null) {
+    const more = Object.entries(wanted).flatMap(([name, uris]) => {
+      const had = textsOf(stored[name])
+      return uris.every((uri) => had.includes(uri)) ? [] : [[name, [...new Set([...had, ...uris])]] as const]
+    })
+    if (more.length === 0) return [{ what: 'client', said, done: 'there' }]
+    await connection.send({ method: 'PATCH', path, body: Object.fromEntries(more) })
+    return [{ what: 'client', said, done: 'written' }]
+  }
+  const near = await nearClient(connection, clientId)
+  if (near !== null)
+    throw new CliError(
+      `${file.path}: sign_in names the client ${clientId}, which the PDP does not have; did you mean "${near}"?\nIf this is another client, make it first: portcullis client put ${clientId} --redirect-uri ${callback}`,
+    )
+  const credential = credentialOf(file, provider)
+  const answer = await connection.send({
+    method: 'PUT',
+    path,
+    body: {
+      ...wanted,
+      ...credential,
+      ...{ scope: provider.scope, grant_types: ['authorization_code', 'refresh_token'] },
+      // The PDP calls no plain http, but where it was told to.
+      ...(backChannel.startsWith('https:') && {
+        backchannel_logout_uri: backChannel,
+        backchannel_logout_session_required: true,
+      }),
+    },
+  })
+  const { client_secret: secret } = (await answer.json()) as Members
+  const made: Made = { what: 'client', said, done: 'created' }
+  if (typeof secret !== 'string') return [made]
+  const shown = `${secret} (shown this once): write it to ${provider.secretFile}`
+  return [made, { what: 'secret', said: shown, done: 'created' }]
+}
+
+async function nearClient(connection: Connection, id: string): Promise<string | null> {
+  const answer = await connection.send({ method: 'GET', path: '/v1/clients?page_size=1000' })
+  const { items } = (await answer.json()) as Members
+  const names = Array.isArray(items) ? items.filter(isJsonObject).map((item) => String(item.client_id)) : []
+  return nearestName(id, names)
+}
+
+/** As the route file says that the sidecar authenticates. */
+function credentialOf({ path: from }: SignInFile, { keyFile, secretFile }: SignInProvider): Members {
+  if (keyFile === null) return secretFile === null ? { token_endpoint_auth_method: 'none' } : {}
+  const path = resolve(dirname(from), keyFile)
+  try {
+    const { kid, alg, ...key } = JSON.parse(readFileSync(path, 'utf8'))
+    const jwk = { ...createPublicKey({ key, format: 'jwk' }).export({ format: 'jwk' }), kid, alg, use: 'sig' }
+    return { token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [jwk] } }
+  } catch (err) {
+    throw new CliError(`sign_in.client_key_file: ${fileProblem(path, err)}`, { cause: err })
+  }
+}
+
 async function putLoginClient(world: World): Promise<Made> {
   const said = `${CLIENT}, which portcullis login uses`
   const path = `/v1/clients/${CLIENT}`
@@ -130,3 +210,11 @@ async function putLoginClient(world: World): Promise<Made> {
   await put(world, path, loginClient(LOGIN_SCOPES))
   return { what: 'client', said, done: 'created' }
 }
+
+async function ownIssuer(url: string): Promise<unknown> {
+  const metadata = await get(`${url}/.well-known/openid-configuration`)
+  return 'body' in metadata && isJsonObject(metadata.body) ? metadata.body.issuer : undefined
+}
+
+const textsOf = (value: unknown): readonly string[] =>
+  Array.isArray(value) ? value.filter((one) => typeof one === 'string') : []

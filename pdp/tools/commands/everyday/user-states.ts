@@ -1,8 +1,9 @@
-/** Commands that end or reset a person's access without deleting anybody: `user block`, `user sign-out` and others, and `session end`. */
+/** Commands that end or reset a person's access without deleting anybody: `user block`, `user sign-out` and others, `session` and `sidecars`. */
 import type { Command } from 'commander'
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.ts'
 import { CliError, EXIT, type Run } from '../errors.ts'
 import { fileText } from './flags.ts'
+import { type Item, show } from './print.ts'
 
 type Options = ConnectionOptions & { readonly passwordFile?: string }
 type Step = {
@@ -81,10 +82,29 @@ export function addUserStateCommands(program: Command, io: NodeJS.Process, run: 
       .argument('<id>', 'id of the user')
       .option('--dry-run', 'change nothing; show everything that the person holds'),
   ).action((id: string, options: Options & { readonly dryRun?: true }) => run(() => offboard(id, { options, io })))
+  const session = program.command('session').description('Browser sessions of people.')
   addConnectionOptions(
-    program
-      .command('session')
-      .description('Browser sessions of people.')
+    session
+      .command('list')
+      .description('Print the sessions of a person, the newest first.')
+      .argument('<user>', 'id of the user'),
+  ).action((user: string, options: Options) =>
+    run(() =>
+      list(`/v1/users/${encodeURIComponent(user)}/sessions`, {
+        options,
+        io,
+        scope: 'sessions:revoke',
+        columns: ['id', 'signed_in_at', 'clients'],
+      }),
+    ),
+  )
+  addConnectionOptions(
+    program.command('sidecars').description('Print the sidecars that are connected to the PDP.'),
+  ).action((options: Options) =>
+    run(() => list('/v1/sidecars', { options, io, scope: 'decisions:read', columns: SIDECAR_COLUMNS })),
+  )
+  addConnectionOptions(
+    session
       .command('end')
       .description('End one session, and the tokens that depend on it.')
       .argument('<id>', 'its id, as the log of changes and the events name it'),
@@ -95,6 +115,28 @@ export function addUserStateCommands(program: Command, io: NodeJS.Process, run: 
       return say({ id, state: 'ended' }, { options, io })
     }),
   )
+}
+
+const SIDECAR_COLUMNS = ['name', 'resource', 'caller', 'routes', 'never_asked', 'requests', 'denied', 'connected_at']
+
+async function list(
+  path: string,
+  {
+    options,
+    io,
+    scope,
+    columns,
+  }: {
+    readonly options: Options
+    readonly io: NodeJS.Process
+    readonly scope: string
+    readonly columns: readonly string[]
+  },
+): Promise<number> {
+  const connection = await connect(options, { io, scope, bind: false })
+  const { items } = (await (await connection.send({ method: 'GET', path })).json()) as { items: readonly Item[] }
+  io.stdout.write(show(items, { json: options.json === true, columns }))
+  return EXIT.ok
 }
 
 type Holdings = {

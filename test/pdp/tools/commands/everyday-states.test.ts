@@ -27,6 +27,13 @@ describe('a person', () => {
     )
   })
 
+  test('has sessions that are listed and ended, and a PDP has sidecars', async () => {
+    expect(await served.good('session list ann')).toBe('ID  SIGNED_IN_AT  CLIENTS\n')
+    expect(JSON.parse(await served.good('session list ann --json'))).toEqual([])
+    expect(JSON.parse(await served.good('sidecars --json'))).toEqual([])
+    expect(await served.good('sidecars')).toMatch(/^NAME +RESOURCE +CALLER +ROUTES +NEVER_ASKED/)
+  })
+
   test('lets a client act, and ends it', async () => {
     const { good } = served
     await good('org put agents')
@@ -68,6 +75,7 @@ describe('a person', () => {
     ['user set-password ann', /--password-file/],
     ['user set-password nobody --password-file PASSWORD', /there is nothing to change/],
     ['session end none', /there is no such session/],
+    ['session list nobody', /there is no user nobody/],
     ['issuer delete https://nobody.example', /there is no trusted issuer/],
     ['changes -o nowhere', /there is no organization nowhere/],
   ])('is not found, or has nothing to lose: %s', async (line, said) => {

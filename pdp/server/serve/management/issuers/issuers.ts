@@ -10,6 +10,7 @@ import { isSafeKeyUrl } from '../../../../shared/token/remote-keys.ts'
 import { ID, type JsonSchema, object, SECRET, text } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps } from '../deps.ts'
+import { addPutAndPatch, type PutRoute } from '../patch.ts'
 import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
 import { SIGNALS, STREAM_STATE, signalsIssues } from './signals.ts'
 
@@ -106,7 +107,7 @@ export function addIssuers(app: FastifyInstance, deps: ManagementDeps): void {
 }
 
 function addWrites(app: FastifyInstance, deps: ManagementDeps): void {
-  addManagementRoute<{ params: 'issuer'; body: TrustedIssuerDocument }>(app, deps, {
+  const route: PutRoute<{ params: 'issuer'; body: TrustedIssuerDocument; stored: object }> = {
     ...COMMON,
     method: 'PUT',
     path: PATH,
@@ -123,6 +124,9 @@ function addWrites(app: FastifyInstance, deps: ManagementDeps): void {
       const existed = await at.issuers.put(params.issuer, body, context)
       return put(existed, (await issuerOf(at, params.issuer)) ?? {})
     },
+  }
+  addPutAndPatch(app, deps, route, {
+    summary: 'Changes a trusted issuer; one that is asked about its tokens needs `introspection.client_secret` again.',
   })
   addManagementRoute<{ params: 'issuer' }>(app, deps, {
     ...COMMON,

@@ -41,6 +41,16 @@ describe('/v1/trusted-issuers', () => {
     expect((await send('DELETE', path)).status).toBe(404)
   })
 
+  test('change by what a PATCH names, and by the rules of PUT', async () => {
+    expect((await send('PATCH', path, { subject_prefix: 'new:' })).status).toBe(404)
+    await send('PUT', path, document)
+    const changed = await send('PATCH', path, { organizations: ['acme', 'beta'] })
+    expect(changed).toMatchObject({ status: 200, body: { ...document, organizations: ['acme', 'beta'] } })
+    for (const wrong of [{ jwks: null }, { algorithms: ['HS256'] }, { jwks_uri: 'https://idp.example/jwks' }])
+      expect((await send('PATCH', path, wrong)).status).toBe(400)
+    await send('DELETE', path)
+  })
+
   test.each([
     ['no keys', { jwks: undefined }],
     ['two key sets', { jwks_uri: 'https://idp.example/jwks' }],

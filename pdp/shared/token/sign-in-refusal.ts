@@ -1,0 +1,42 @@
+/** Whether an issuer would begin a sign-in: it knows the client, and the address to which it sends people back. */
+import { messageOf } from '../base/error-message.ts'
+import { members } from './jws.ts'
+import { describeSlash, readJson } from './remote-keys.ts'
+
+export type SignInClient = { readonly issuer: string; readonly clientId: string; readonly redirectUri: string }
+/** `refused`: it does not know the client, or another address. `unknown`: it could not be asked. */
+export type SignInVerdict = { readonly kind: 'begins' | 'refused' | 'unknown'; readonly reason: string }
+
+const TIMEOUT_MS = 5_000
+/** RFC 7636 section 4.2: the challenge of nobody's verifier. */
+const CHALLENGE = 'A'.repeat(43)
+
+/** Asks as a browser would in which nobody is signed in (`prompt=none`): nothing happens at the issuer. Never throws. */
+export async function signInVerdict({ issuer, clientId, redirectUri }: SignInClient): Promise<SignInVerdict> {
+  try {
+    const signal = AbortSignal.timeout(TIMEOUT_MS)
+    const configuration = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
+    const headers = { accept: 'application/json' }
+    const metadata = members(
+      await readJson(await fetch(configuration, { redirect: 'manual', signal, headers }), configuration),
+    )
+    if (metadata?.issuer !== issuer)
+      throw new Error(`its metadata is that of another issuer${describeSlash(issuer, metadata?.issuer)}`)
+    const url = new URL(String(metadata.authorization_endpoint))
+    const asked = {
+      ...{ client_id: clientId, redirect_uri: redirectUri, response_type: 'code', scope: 'openid', prompt: 'none' },
+      ...{ state: 'check', code_challenge: CHALLENGE, code_challenge_method: 'S256' },
+    }
+    for (const [name, value] of Object.entries(asked)) url.searchParams.set(name, value)
+    const answer = await fetch(url, { redirect: 'manual', signal, headers })
+    await answer.body?.cancel()
+    if (answer.status < 300 || answer.status >= 500) throw new Error(`status ${answer.status}`)
+    return { kind: answer.status < 400 ? 'begins' : 'refused', reason: `status ${answer.status}` }
+  } catch (err) {
+    return { kind: 'unknown', reason: messageOf(err) }
+  }
+}
+
+/** An address of the sidecar's own that an issuer must know. `name`: of the provider; empty: the only one. */
+export const sidecarAddress = (publicUrl: string, path: string, name: string): string =>
+  `${publicUrl.replace(/\/+$/, '')}/.portcullis/${path}${name === '' ? '' : `/${name}`}`
