@@ -33,8 +33,11 @@ export const RISC_EVENTS = {
   sessionsRevoked: `${RISC}/sessions-revoked`,
 } as const
 
+const own = (issuer: string, name: string): string => `${issuer.replace(/\/$/, '')}/events/${name}`
 /** No event of CAEP says that the entitlements of an organization changed. */
-export const entitlementUpdated = (issuer: string): string => `${issuer.replace(/\/$/, '')}/events/entitlement-updated`
+export const entitlementUpdated = (issuer: string): string => own(issuer, 'entitlement-updated')
+/** Nor that a client may no longer act for a person, which ends no session of the person. */
+export const delegationEnded = (issuer: string): string => own(issuer, 'delegation-ended')
 
 /** CAEP 1.0 section 2: who caused an event. */
 export const INITIATING_ENTITIES = ['admin', 'user', 'policy', 'system'] as const

@@ -1,7 +1,7 @@
 /** Turns an event of the outbox into a security event for one receiver, if the receiver may see it. */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../shared/domain/json.ts'
 import type { OutboxEventType } from '../../shared/domain/outbox/events.ts'
-import { CAEP_EVENTS, entitlementUpdated } from '../set/event-types.ts'
+import { CAEP_EVENTS, delegationEnded, entitlementUpdated } from '../set/event-types.ts'
 import type { SimpleSubject, SubjectIdentifier } from '../set/subjects.ts'
 import type { SubjectFormat } from './streams.ts'
 
@@ -38,6 +38,7 @@ const TYPES: { readonly [type in OutboxEventType]?: (issuer: string) => string }
   'claims.changed': () => CAEP_EVENTS.tokenClaimsChange,
   'credential.changed': () => CAEP_EVENTS.credentialChange,
   'entitlement.updated': entitlementUpdated,
+  'delegation.ended': delegationEnded,
   'session.established': () => CAEP_EVENTS.sessionEstablished,
   'assurance.changed': () => CAEP_EVENTS.assuranceLevelChange,
 }
@@ -128,6 +129,8 @@ function membersOf({ type, data, atMs }: OutboxRow, { app }: Audience): JsonObje
         previous_level: data.previous ?? '',
         change_direction: data.direction ?? '',
       }
+    case 'delegation.ended':
+      return { ...common, ...picked(data, ['organization', 'client']) }
     case 'entitlement.updated':
       return { ...common, ...picked(data, ['organization', 'keys', 'version']) }
     default:

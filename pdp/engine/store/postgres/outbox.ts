@@ -5,6 +5,7 @@ import { ENVIRONMENT, type JournalId, type JournalPosition } from '../../../shar
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { OutboxEventType } from '../../../shared/domain/outbox/events.ts'
 import { initiatorOf } from '../../../shared/domain/outbox/events.ts'
+import { clientOf, isDelegation } from '../../../shared/domain/subjects.ts'
 import type { Queries } from '../directory.ts'
 
 /** `organization`: whose event it is; null when it is the environment's. */
@@ -64,6 +65,16 @@ export function entitlementEvents(write: {
   const data = { organization: write.log, keys: announced ? null : keys, version: write.position.entitlementVersion }
   return [{ type: 'entitlement.updated', organization: write.log, data }]
 }
+
+/** One event for each client that a person no longer lets act. One that expires ends without a write, and so without an event. */
+export const delegationEvents = ({ log, changes, context }: ClaimsWrite): readonly OutboxEvent[] =>
+  changes.flatMap((change): readonly OutboxEvent[] => {
+    if (change.kind !== 'tuple' || change.op !== 'delete' || !isDelegation(change.tuple)) return []
+    const user = change.tuple.subject.slice(USER.length)
+    const client = clientOf(change.tuple)
+    const data = { organization: log, user, client, initiating_entity: initiatorOf(context.actor, user) }
+    return [{ type: 'delegation.ended', organization: log, data }]
+  })
 
 type ClaimsWrite = { readonly log: JournalId; readonly changes: readonly Change[]; readonly context: WriteContext }
 type Granted = { readonly subject: string; readonly app: string | null; readonly role: string }

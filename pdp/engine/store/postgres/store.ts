@@ -14,7 +14,7 @@ import type { ServerEvent } from './connection/fence.ts'
 import type { JournalTurns } from './connection/journal-turns.ts'
 import { createJoinedWrite } from './joined-write.ts'
 import { entriesInsert, raiseRevision } from './journal.ts'
-import { appendEvents, claimsEvents, entitlementEvents } from './outbox.ts'
+import { appendEvents, claimsEvents, delegationEvents, entitlementEvents } from './outbox.ts'
 import { assertNoAccessRestored } from './people/leaving.ts'
 import { reportingQueries } from './reporting-queries.ts'
 import { readRows } from './rows.ts'
@@ -114,6 +114,7 @@ async function write(
       if (effective.length === 0) throw new NothingChanged(before)
       const events = [
         ...entitlementEvents({ log, position, changes: effective }),
+        ...delegationEvents({ log, changes: effective, context }),
         ...(await claimsEvents(sql, { log, changes: effective, context })),
       ]
       await appendEvents(sql, events, entriesInsert({ log, position, changes: effective, context }))

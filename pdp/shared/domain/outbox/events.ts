@@ -18,6 +18,8 @@ export type OutboxEventType =
   | 'user.signed_out'
   | 'claims.changed'
   | 'credential.changed'
+  /** A client may no longer act for a person. */
+  | 'delegation.ended'
   /** Events of a browser session, for receivers that ask for them. */
   | 'session.established'
   | 'assurance.changed'
