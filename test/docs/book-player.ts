@@ -24,6 +24,8 @@ const BIN = join(import.meta.dirname, '../../bin')
 
 export type BookPlayer = {
   readonly folder: string
+  /** The last whose address and password a command told the reader. */
+  readonly person: { readonly email: string; readonly password: string }
   /** Texts of books that are something else here, such as the address of an identity provider. */
   readonly replaced: Map<string, string>
   /** In the reader's shell from now on. */
@@ -49,7 +51,8 @@ export async function openBookPlayer(bin = BIN): Promise<BookPlayer> {
   const shown = (text: string): string =>
     [...replaced].reduce((found, [shown, real]) => found.replaceAll(real, shown), text)
   const terminals = createTerminals({ folder, env })
-  const run = createShell({ folder, env })
+  const person = { email: '', password: '' }
+  const run = createShell({ folder, env }, person)
 
   /** A sidecar that runs loads a changed route file within seconds, which a reader needs for the next command. */
   async function write(step: BookStep & { kind: 'file' }): Promise<void> {
@@ -75,6 +78,7 @@ export async function openBookPlayer(bin = BIN): Promise<BookPlayer> {
 
   return {
     folder,
+    person,
     replaced,
     export(name, value) {
       env[name] = value
@@ -127,10 +131,10 @@ function stateOf(folder: string): string {
 type Ended = { readonly status: number | null; readonly out: string; readonly err: string }
 
 /** What was exported and defined stays, as in the reader's shell. A sign-in page that a command names is answered. */
-function createShell({ folder, env }: World): (script: string) => Promise<Ended> {
-  /** The address and password that a command told the reader. */
-  const person = { email: '', password: '' }
-
+function createShell(
+  { folder, env }: World,
+  person: { email: string; password: string },
+): (script: string) => Promise<Ended> {
   async function approve(url: string): Promise<void> {
     const last = await connectDevice(url, person)
     if (!last.includes('is connected')) throw new Error(`the sign-in page said: ${last}`)

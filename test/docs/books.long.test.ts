@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { startForeignProvider } from '../e2e/foreign-issuer.ts'
 import { findNpmPackages } from '../mcp/programs.ts'
+import { createBrowser, hiddenFields } from '../support/browser.ts'
 import { type BookPlayer, openBookPlayer } from './book-player.ts'
 import { bookSteps, isPrinted } from './book-steps.ts'
 import { postgresBinaries, startSystemPostgres } from './system-postgres.ts'
@@ -88,6 +89,33 @@ test.skipIf(modules === null)(
     }
   },
 )
+
+test('delegation.md lets an agent act with a part of what it asks for, and takes it back', BOOK, async () => {
+  const own = await openBookPlayer()
+  try {
+    const [asked = '', granted = ''] = page('delegation.md').split(/(?=^## What it may$)/m)
+    await own.play(bookSteps(asked))
+    await untick(own, 'invoices:write')
+    await own.play(bookSteps(granted))
+  } finally {
+    await own.close()
+  }
+})
+
+/** The person opens the page to which the agent's request leads, and grants all but one scope. */
+async function untick({ person, replaced }: BookPlayer, scope: string): Promise<void> {
+  const browser = createBrowser(`http://127.0.0.1${replaced.get(':8080')}`)
+  await browser.send('/account/sign-in', { form: { action: 'login', ...person } })
+  const asked = { client_id: 'bot', organization: 'acme', scope: 'invoices:read invoices:write' }
+  const address = `/account/delegations?${new URLSearchParams(asked)}`
+  const html = await (await browser.send(address)).text()
+  const [ticked = '', ...others] = [...html.matchAll(/type="checkbox" name="scope" value="([^"]+)" checked/g)]
+    .map(([, value = '']) => value)
+    .filter((value) => value !== scope)
+  expect(others).toEqual([])
+  const sent = await browser.send(address, { form: { ...hiddenFields(html), until: 'month', scope: ticked } })
+  expect(sent.status).toBe(200)
+}
 
 describe('operate.md', () => {
   const [embedded = '', own = ''] = page('operate.md').split(/(?=^## With your own PostgreSQL$)/m)

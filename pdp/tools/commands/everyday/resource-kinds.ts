@@ -37,6 +37,7 @@ export type Resource = {
 const OWN_SCOPE =
   /^(?:(?:decisions|directory|manifest|roles|relationships|entitlements|clients|hooks|issuers|identity-providers|sessions|audit|events|streams):|ssf\.)/
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
+const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 
 export const RESOURCES: readonly Resource[] = [
   {
@@ -100,6 +101,8 @@ export const RESOURCES: readonly Resource[] = [
       ['--post-logout-redirect-uri <uri...>', 'people return here when they have signed out'],
       ['--backchannel-logout-uri <uri>', 'gets a logout token when a session ends; "" for none'],
       ['--jwks-uri <uri>', 'it authenticates by keys that it publishes here (private_key_jwt)'],
+      ['--exchange-client <id...>', 'it may exchange tokens of these clients, to act for their people'],
+      ['--exchange-resource <uri...>', 'and get tokens for these resources'],
       ['--secret-file <file>', 'file with its secret; a new client gets one that is generated'],
     ],
     said: (flags, stored) => ({
@@ -110,6 +113,8 @@ export const RESOURCES: readonly Resource[] = [
       client_secret: fileText(flags.secretFile),
       redirect_uris: flags.redirectUri,
       post_logout_redirect_uris: flags.postLogoutRedirectUri,
+      exchange_clients: flags.exchangeClient,
+      exchange_resources: flags.exchangeResource,
       backchannel_logout_uri: givenText(flags.backchannelLogoutUri),
       backchannel_logout_session_required:
         flags.backchannelLogoutUri === undefined ? undefined : flags.backchannelLogoutUri === '' ? null : true,
@@ -218,11 +223,17 @@ export const RESOURCES: readonly Resource[] = [
 ]
 
 /** A client gets the grants that its flags need besides those that it has; undefined: they stay. */
-function grantsOf({ redirectUri, device }: Flags, stored: Item | null): readonly string[] | undefined {
-  if (redirectUri === undefined && device !== true) return undefined
+function grantsOf({ redirectUri, device, exchangeClient }: Flags, stored: Item | null): readonly string[] | undefined {
+  const signsIn = redirectUri !== undefined || device === true
+  if (!signsIn && exchangeClient === undefined) return undefined
   const had = stored === null ? [] : Array.isArray(stored.grant_types) ? stored.grant_types : ['authorization_code']
-  const more = [...(redirectUri === undefined ? [] : ['authorization_code']), ...(device === true ? [DEVICE] : [])]
-  return [...new Set([...had, ...more, 'refresh_token'])]
+  const more = [
+    ...(redirectUri === undefined ? [] : ['authorization_code']),
+    ...(device === true ? [DEVICE] : []),
+    ...(exchangeClient === undefined ? [] : [EXCHANGE]),
+    ...(signsIn ? ['refresh_token'] : []),
+  ]
+  return [...new Set([...had, ...more])]
 }
 
 function parseValue(value: string): unknown {
