@@ -55,11 +55,13 @@ export function denialOfAnswer(refused: Refused): Denial {
     default:
       return denied(code, refused, {
         reason: denialText(reason),
-        // It names the values that the request or its route should bring, which are no secret.
-        ...(code === 'condition_failed' && { detail: reason.why }),
+        // It names the values that the request or its route should bring, which are no secret; or the half that an agent lacks.
+        ...((code === 'condition_failed' || isOfActor(reason.why)) && { detail: reason.why }),
       })
   }
 }
+
+const isOfActor = (why: string | undefined): boolean => /^(?:delegation_missing|actor_denied): /.test(why ?? '')
 
 function inactiveReason({ claims }: Refused): string {
   const reason = 'the PDP says that the token is not active'
