@@ -138,3 +138,13 @@ test.each(['order:1#viewer@user:alice', 'order:1#viewer@service:three'])(
     await stream.ended
   },
 )
+
+test.each(AGENTS)('the delegation to agent %s that runs out ends both, too', async (agent) => {
+  const expires_at = new Date(Date.now() + 4_000).toISOString()
+  const [object, relation, subject] = [`service:${agent}`, 'acts_for', 'user:alice']
+  const stream = await opened()
+  await world.manage('POST', RELATIONSHIPS, { write: [{ object, relation, subject, expires_at }] })
+  await stream.ended
+  expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(expires_at))
+  expect(await refusalOf(1)).toMatchObject({ code: 'permission_denied' })
+})

@@ -7,7 +7,7 @@ import { isObject } from '../../shared/domain/names.ts'
 import type { CheckArguments, RelationModel } from '../../shared/domain/relation-types.ts'
 import { revocationKey } from '../../shared/domain/revocation.ts'
 import { parseAuthorization } from '../../shared/token/authorization.ts'
-import type { AccessClaims } from '../../shared/token/claims.ts'
+import { type AccessClaims, actorsIn } from '../../shared/token/claims.ts'
 import { createProofVerifier, type ProofVerifier } from '../../shared/token/dpop.ts'
 import { TOKEN_PROBLEMS, TokenError } from '../../shared/token/errors.ts'
 import { isSafeKeyUrl, remoteKeys } from '../../shared/token/remote-keys.ts'
@@ -165,7 +165,10 @@ async function ask(
   if (organization === null) throw new Refused('permission_denied')
   const resource = fill(template, parameters)
   const permissions = [{ relation, resource }]
-  const decision = await pdp.decide({ organization, subject, permissions, audiences: claims.audiences, ...revocation })
+  const actors = actorsIn(claims.all.act)
+  const acting = actors.length === 0 ? {} : { actors, scopes: [...claims.scopes] }
+  const question = { organization, subject, permissions, audiences: claims.audiences, ...acting, ...revocation }
+  const decision = await pdp.decide(question)
   if (decision.tokenRevoked) throw new Refused('token_invalid')
   const [answer] = decision.permissions
   if (answer?.error !== undefined) throw new Refused(answer.error)

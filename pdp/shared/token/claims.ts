@@ -1,4 +1,5 @@
 /** Parses the claims of a verified access token (RFC 9068 section 2.2). */
+import type { Actor } from '../domain/decision.ts'
 import { TokenError } from './errors.ts'
 import { type JsonMembers, members } from './jws.ts'
 
@@ -74,6 +75,19 @@ export function parseClaims(
     digest,
     all: Object.freeze(payload),
   })
+}
+
+const NO_ACTORS: readonly Actor[] = []
+
+/** RFC 8693 section 4.1: the outermost acts now, those within acted before it. One that cannot be read is a client that nobody lets act. */
+export function actorsIn(act: unknown): readonly Actor[] {
+  if (act === undefined) return NO_ACTORS
+  const actors: Actor[] = []
+  for (let at: unknown = act; at !== undefined; at = members(at)?.act) {
+    const sub = members(at)?.sub
+    actors.push({ type: 'service', id: typeof sub === 'string' ? sub : '' })
+  }
+  return actors
 }
 
 /** Milliseconds since the epoch of an optional NumericDate; null when absent. */

@@ -33,7 +33,7 @@ import { isServiceScope } from '../../oauth/scopes.ts'
 import type { AppendJournal } from '../append.ts'
 import { INTROSPECTION_SEALED_AS } from '../keys/sealed-names.ts'
 import { createReachability, type Unreachable } from './reachability.ts'
-import { NO_ACTORS, type ReadRecord, verified } from './token-record.ts'
+import { type ReadRecord, verified } from './token-record.ts'
 import type { TokenRecord } from './token-state.ts'
 
 const ISSUER_WAIT_MS = 300
@@ -279,7 +279,7 @@ function toRecord(claims: AccessClaims, { audience, resource, organizations, ssf
     audiences: [resource ?? audience].flat().slice(0, 1),
     jkt: claims.jkt,
     jti: claims.jti,
-    actors: NO_ACTORS,
+    actors: [],
     grantId: null,
     issuedAtMs: claims.issuedAtMs,
     // The entry that revoked an older token may be forgotten.

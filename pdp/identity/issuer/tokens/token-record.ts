@@ -2,9 +2,7 @@
 import type { Queries } from '../../../engine/store/directory.ts'
 import { type TokenOrigin, tokenOrigin } from '../../../engine/store/token-origin.ts'
 import { BoundedMap } from '../../../shared/base/bounded-map.ts'
-import type { Actor } from '../../../shared/domain/decision.ts'
-import { isJsonObject } from '../../../shared/domain/json.ts'
-import type { AccessClaims } from '../../../shared/token/claims.ts'
+import { type AccessClaims, actorsIn } from '../../../shared/token/claims.ts'
 import { TokenError, type TokenErrorCode } from '../../../shared/token/errors.ts'
 import type { TokenVerifier } from '../../../shared/token/verify.ts'
 import type { TokenRecord } from './token-state.ts'
@@ -76,13 +74,3 @@ function toRecord(claims: AccessClaims, origin: TokenOrigin): TokenRecord | null
     externalIssuer: null,
   }
 }
-
-/** RFC 8693 section 4.1: the outermost acts now, those within acted before it. */
-export function actorsIn(act: unknown): readonly Actor[] {
-  const actors: Actor[] = []
-  for (let at: unknown = act; isJsonObject(at) && typeof at.sub === 'string'; at = at.act)
-    actors.push({ type: 'service', id: at.sub })
-  return actors.length === 0 ? NO_ACTORS : actors
-}
-
-export const NO_ACTORS: readonly Actor[] = []

@@ -9,10 +9,10 @@ import {
 } from 'oidc-provider/lib/helpers/grants.js'
 import type { Pdp } from '../../../shared/domain/decision.ts'
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts'
+import { actorsIn } from '../../../shared/token/claims.ts'
 import { type Bindings, mayActIn, mayKnow } from '../../issuer/tokens/bindings.ts'
 import type { Delegation, Delegations } from '../../issuer/tokens/delegations.ts'
 import type { Introspection } from '../../issuer/tokens/introspection.ts'
-import { actorsIn } from '../../issuer/tokens/token-record.ts'
 import type { TokenRecord } from '../../issuer/tokens/token-state.ts'
 import { PATHS, urlOf } from '../../oauth/paths.ts'
 import { type Params, paramsOf } from '../../oauth/request.ts'
@@ -203,15 +203,17 @@ async function childGrant(
 }
 
 /**
- * RFC 8693 section 4.1: earlier actors are nested, the outermost is the current one. A client that leaves its `actor_token` out acts
- * all the same, unless the subject_token was its own.
+ * RFC 8693 section 4.1: earlier actors are nested, the outermost is the current one. A client acts unless the subject_token was its
+ * own: also when it leaves its `actor_token` out, or brings that of another client, which acts through it.
  */
 function actingFor(
   subject: TokenRecord,
   { client, actor }: { readonly client: string; readonly actor: string | null },
 ): { act?: JsonObject } {
-  const current = actor ?? (client === subject.clientId ? null : client)
-  return current === null ? inherited(subject) : { act: { sub: current, ...inherited(subject) } }
+  if (actor !== null && actor !== client) return { act: { sub: actor, ...actingFor(subject, { client, actor: null }) } }
+  return actor === null && client === subject.clientId
+    ? inherited(subject)
+    : { act: { sub: client, ...inherited(subject) } }
 }
 
 /**

@@ -121,6 +121,23 @@ describe.each(Object.keys(FRAMEWORKS))('a guard of %s', (name) => {
     expect(await (await bearer(await issuer.token({ org: undefined }), '/me')).text()).toBe('alice')
   })
 
+  test('lets an agent in where the app, the person and its own rights do', async () => {
+    const token = await issuer.token({ act: { sub: 'robot' } })
+    expect((await bearer(token)).status).toBe(200)
+    await pdp.putManifest('app', { audiences: [RESOURCE], actors: 'both' })
+    try {
+      expect((await bearer(token)).status).toBe(403)
+      await pdp.write('acme', { write: ['service:robot#acts_for@user:alice'] })
+      expect(await (await bearer(token)).text()).toBe('alice')
+      for (const act of [{ sub: 'other' }, { sub: 'robot', act: { sub: 'other' } }, { sub: 7 }, {}, 'robot', null])
+        expect([act, (await bearer(await issuer.token({ act }))).status]).toEqual([act, 403])
+      expect((await bearer(await issuer.token())).status).toBe(200)
+    } finally {
+      await pdp.write('acme', { delete: ['service:robot#acts_for@user:alice'] })
+      await pdp.putManifest('app', { audiences: [RESOURCE] })
+    }
+  })
+
   const refusals: readonly (readonly [
     name: string,
     token: () => Promise<string>,

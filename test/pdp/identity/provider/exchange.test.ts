@@ -44,13 +44,12 @@ describe('token exchange (RFC 8693)', () => {
     const actor = (await clientToken({ issuer: world.issuer, clientId: 'robot', clientSecret: SECRET })).access_token
     const acting = { actor_token: actor, actor_token_type: ACCESS_TOKEN }
     const first = (await exchange({ subject_token: subject, ...acting })).body.access_token
-    expect(decode(String(first)).payload.act).toEqual({ sub: 'robot' })
+    expect(decode(String(first)).payload.act).toEqual({ sub: 'robot', act: { sub: 'gateway' } })
     const second = (await exchange({ subject_token: String(first), ...acting })).body.access_token
-    expect(decode(String(second)).payload.act).toEqual({ sub: 'robot', act: { sub: 'robot' } })
-    expect(decode(String((await exchange({ subject_token: String(second) })).body.access_token)).payload.act).toEqual({
-      sub: 'robot',
-      act: { sub: 'robot' },
-    })
+    const chain = { sub: 'robot', act: { sub: 'robot', act: { sub: 'gateway' } } }
+    expect(decode(String(second)).payload.act).toEqual(chain)
+    const third = (await exchange({ subject_token: String(second) })).body.access_token
+    expect(decode(String(third)).payload.act).toEqual(chain)
   })
 
   test('can change to another organization of the person', async () => {

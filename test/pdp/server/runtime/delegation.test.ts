@@ -1,11 +1,13 @@
 /** Delegation at a whole PDP: an agent that exchanges a person's token may what both may, while the person lets it. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { hashGeneratedSecret } from '../../../../pdp/identity/people/passwords/password-hash.ts'
+import type { JsonObject } from '../../../../pdp/shared/domain/json.ts'
 import { ACCESS_TOKEN, createFlows, EXCHANGE } from '../../identity/flows.ts'
 import { API, CONTEXT, decode, postToken, SECRET } from '../../identity/harness.ts'
 import { openRunningWorld, type RunningWorld } from './running-world.ts'
 
 const SCOPES = 'manifest:write relationships:write directory:write roles:write'
+type Registered = JsonObject & { readonly organization?: string }
 let world: RunningWorld
 let flows: ReturnType<typeof createFlows>
 let person: string
@@ -24,6 +26,13 @@ beforeAll(async () => {
       exchange_clients: ['flows', 'bot'],
       exchange_resources: [API],
     },
+    'beta-bot': {
+      organization: 'beta',
+      grant_types: [EXCHANGE],
+      scope: 'orders:read',
+      exchange_clients: ['flows'],
+      exchange_resources: [API],
+    },
     helper: {
       grant_types: [EXCHANGE],
       scope: 'orders:read',
@@ -31,9 +40,9 @@ beforeAll(async () => {
       exchange_resources: [API],
     },
   }
-  for (const [id, metadata] of Object.entries(clients)) {
+  for (const [id, { organization = null, ...metadata }] of Object.entries<Registered>(clients)) {
     const secretHash = hashGeneratedSecret(SECRET)
-    await world.directory.putClient({ id, app: null, organization: null, metadata, secretHash }, CONTEXT)
+    await world.directory.putClient({ id, app: null, organization, metadata, secretHash }, CONTEXT)
   }
   manager = await serviceToken('manager', SCOPES)
   writer = await serviceToken('writer', 'relationships:write')
@@ -185,5 +194,77 @@ describe('a delegation', () => {
   test('can be ended by whoever may write relationships', async () => {
     const answer = await send(writer, 'POST', '/v1/organizations/acme/relationships', { delete: [LINK] })
     expect(answer.status).toBe(200)
+  })
+})
+
+describe('a stranger', () => {
+  const bothLinked = { write: [LINK, 'service:helper#acts_for@user:eve'] }
+
+  test('does not act by the actor_token of another client without a delegation of its own', async () => {
+    const acting = { actor_token: await serviceToken('bot', ''), actor_token_type: ACCESS_TOKEN }
+    expect(await exchange(person, 'helper', acting)).toMatchObject({ status: 400, body: { error: 'invalid_request' } })
+    await tuples(bothLinked)
+    const token = await exchanged(person, 'helper', acting)
+    expect(decode(token).payload.act).toEqual({ sub: 'bot', act: { sub: 'helper' } })
+    expect(await decide(token)).toEqual(['allowed', 'denied', 'denied'])
+    await tuples({ delete: ['service:helper#acts_for@user:eve'] })
+    expect(await decide(token)).toEqual(['denied', 'denied', 'denied'])
+  })
+
+  test('does not act as a person', async () => {
+    const acting = { actor_token: person, actor_token_type: ACCESS_TOKEN }
+    expect((await exchange(person, 'helper', acting)).status).toBe(400)
+  })
+
+  test('is not helped by a delegation of another organization, nor by being of one', async () => {
+    await tuples({ delete: [LINK] })
+    await must('POST', '/v1/organizations/beta/relationships', { write: [LINK] })
+    expect((await exchange(person, 'bot')).status).toBe(400)
+    await tuples({ write: [LINK, 'service:beta-bot#acts_for@user:eve'] })
+    expect((await exchange(person, 'beta-bot')).status).toBe(400)
+  })
+
+  test('gets no token that lasts', async () => {
+    const { body } = await exchange(person, 'bot')
+    const members = ['access_token', 'expires_in', 'issued_token_type', 'scope', 'token_type']
+    expect(Object.keys(body).sort()).toEqual(members)
+    const more = await exchange(person, 'bot', { scope: 'offline_access' })
+    expect([more.status, more.body.refresh_token]).toEqual([400, undefined])
+  })
+
+  test('asks as the person alone by no form of question', async () => {
+    const token = await exchanged(person)
+    const permissions = [{ relation: 'viewer', resource: 'doc:2' }]
+    for (const more of [{ subject: { type: 'user', id: 'eve' } }, { app: 'docs' }, { contextual_tuples: [LINK] }])
+      expect((await send(token, 'POST', '/oauth/decisions', { permissions, ...more })).status).toBe(403)
+    const subject = { type: 'user', id: 'eve' }
+    const evaluation = { subject, action: { name: 'viewer' }, resource: { type: 'doc', id: '2' } }
+    const answer = await jsonOf(send(token, 'POST', '/access/v1/evaluation', evaluation))
+    expect(answer.decision).toBe(false)
+  })
+
+  test('imports no delegation, and hides none in a condition', async () => {
+    const path = '/v1/organizations/acme/relationships:import'
+    const lines = [
+      'service:writer#acts_for@user:eve',
+      '{"object":"service:writer","relation":"acts_for","subject":"user:eve","condition":{"name":"scopes","context":{"scopes":[]}}}',
+    ]
+    for (const line of lines) {
+      const headers = { authorization: `Bearer ${writer}`, 'content-type': 'text/plain' }
+      const answer = await fetch(world.issuer + path, { method: 'POST', headers, body: `${line}\n` })
+      expect([answer.status, await answer.text()]).toEqual([403, expect.stringContaining('lets a client act')])
+    }
+    const page = { after: null, countMax: 1 }
+    expect(await world.store.tuples('acme', { object: 'service:writer' }, page)).toEqual([])
+  })
+
+  test('keeps nothing when an app begins to ask for both', async () => {
+    const current = await jsonOf(send(manager, 'GET', '/v1/apps/invoices/manifest'))
+    await must('PUT', '/v1/apps/invoices/manifest', { ...manifestOf(current), actors: 'subject' })
+    await tuples({ delete: [LINK] })
+    const token = await exchanged(person)
+    expect(await decide(token)).toEqual(['allowed', 'allowed', 'denied'])
+    await must('PUT', '/v1/apps/invoices/manifest', { ...manifestOf(current), actors: 'both' })
+    expect(await decide(token)).toEqual(['denied', 'denied', 'denied'])
   })
 })
