@@ -30,6 +30,8 @@ export type Outcome = {
   readonly standings: number
   readonly pushes: number
   readonly writes: number
+  /** Exchanged tokens whose claims were judged. */
+  readonly claims: number
   readonly unanswered: number
   readonly rowSetsCompared: number
   readonly crashes: number
@@ -200,6 +202,7 @@ class Run {
       standings: this.#standings.length,
       pushes: this.#standings.reduce((n, { pushes }) => n + pushes.length, 0),
       writes: this.#writes.length,
+      claims: this.#delegated?.claimed.length ?? 0,
       unanswered: this.#unanswered,
       rowSetsCompared: audits.reduce((n, a) => n + a.compared, 0),
       crashes: this.#crashes,
