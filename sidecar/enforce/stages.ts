@@ -356,6 +356,12 @@ export function decide(prepared: Prepared, answer: PdpAnswer, deps: EvaluationDe
   return { ...prepared, ...passing, stage: 'refused', reason, identity, rpc }
 }
 
+/** Also where the checks that failed did not matter: whom the person does not let act any more gets nothing by the person's token. */
+function undelegated({ reasons }: PdpAnswer): CheckDenial | null {
+  const why = reasons.find((reason) => reason.startsWith('delegation_missing: '))
+  return why === undefined ? null : { code: 'permission_denied', check: 'delegation', why }
+}
+
 /** Null: the answer allows. */
 export function evaluate(
   { route, claims, questions }: Pick<Prepared, 'route' | 'claims' | 'questions'>,
@@ -363,7 +369,7 @@ export function evaluate(
   { externalIssuers, clock }: EvaluationDeps,
 ): DenialReason | null {
   if (!answer.active) return { code: 'token_invalid' }
-  const reason = questions.evaluate(answer)
+  const reason = questions.evaluate(answer) ?? undelegated(answer)
   if (claims === null)
     return reason === null || isUndecided(reason) ? reason : { code: 'token_missing', why: denialText(reason) }
   // A token without an organization is valid, but it gives access to no organization's resources.

@@ -39,7 +39,7 @@ beforeAll(async () => {
     external: { subject_prefix: 'idp:', organizations: ['acme'], audience: RESOURCE },
   }
   sidecar = await world.startOn(
-    '  GET /orders/{id}: viewer order:{id}\n  GET /streams/{id}: viewer order:{id}\n',
+    '  GET /orders/{id}: viewer order:{id}\n  GET /streams/{id}: viewer order:{id}\n  GET /me: signed_in\n  GET /any/{id}: {check: {any: ["viewer order:{id}", signed_in]}}\n',
     entry,
   )
   const request = {
@@ -119,6 +119,10 @@ test.each(AGENTS)('the end of the delegation to agent %s ends the next call and 
   })
   await stream.ended
   expect(world.lines.join('')).toContain('delegation_missing')
+  expect(await call(`${sidecar}/me`, last())).toMatchObject({ status: 401 })
+  expect(await call(`${sidecar}/any/1`, last())).toMatchObject({ status: 403 })
+  const told = await asClient('three', 'introspect', { token: last() })
+  expect(await told.json()).toEqual({ active: false })
 })
 
 test.each(AGENTS)('the end of the token of agent %s ends the next call and the open stream', async (agent) => {

@@ -38,26 +38,38 @@ export function actorsOf(
   return owner?.actors === 'both' ? actors : []
 }
 
+/**
+ * Whether the subject lets each of them act; of a chain each must stand, although only the last one's rights count. `missing`:
+ * the first that does not; undefined: not loaded yet.
+ */
+export function linksOf(
+  stored: View,
+  { all, actors, scopes }: Acting,
+): { readonly links: readonly string[]; readonly missing: string | null } | undefined {
+  const { organization, subject } = all.asked
+  const links = actors.map(subjectName).map((name) => ({
+    link: `${name}#${ACTS_FOR}@${subject}`,
+    stands: isWithout(all, name) ? FALSE : standsNow(stored, { organization, name, subject, scopes }),
+  }))
+  if (links.some(({ stands }) => stands === UNKNOWN)) return undefined
+  return { links: links.map(({ link }) => link), missing: links.find(({ stands }) => stands === FALSE)?.link ?? null }
+}
+
 /** As answerAll, for an actor. `held`: the view in which the groups of the subject's token count; they are not the actor's. */
 export function* answerActing(
   slice: Slice,
   { stored, held: view }: { readonly stored: View; readonly held: View },
   compile: ModelCompiler,
-  { all, actors, scopes }: Acting,
+  acting: Acting,
 ): Steps<readonly CheckOutcome[] | undefined> {
-  const { organization, subject } = all.asked
-  const [name = '', ...others] = actors.map(subjectName)
+  const { all, actors } = acting
+  const name = subjectName(actors[0])
   // All are evaluated before giving up for want of rows, so that one load brings what each needs.
-  // Of a chain each must stand, although only the last one's rights count.
-  const links = [name, ...others].map((one) => ({
-    link: `${one}#${ACTS_FOR}@${subject}`,
-    stands: isWithout(all, one) ? FALSE : standsNow(stored, { organization, name: one, subject, scopes }),
-  }))
+  const linked = linksOf(stored, acting)
   const theirs = yield* answerAll(slice, view, compile, all)
   const own = yield* answerAll(slice, stored, compile, { ...all, asked: { ...all.asked, subject: name } })
-  if (theirs === undefined || own === undefined || links.some(({ stands }) => stands === UNKNOWN)) return undefined
-  const missing = links.find(({ stands }) => stands === FALSE)?.link ?? null
-  const held = links.map(({ link }) => link)
+  if (theirs === undefined || own === undefined || linked === undefined) return undefined
+  const { links: held, missing } = linked
   return theirs.map((outcome, i) => both({ subject: outcome, actor: own[i], missing, held }))
 }
 
@@ -91,9 +103,11 @@ function both(of: {
   readonly held: readonly string[]
 }): CheckOutcome {
   const { subject, actor, missing, held } = of
+  const asked = 'undecided' in subject ? undefined : subject.reason
+  // First: an agent whom the person does not let act learns nothing of the person's rights.
+  if (missing !== null) return denied('delegation_missing', asked, { path: [], missing: [missing] })
   if ('undecided' in subject || !subject.allowed) return subject
   const path = subject.reason?.path ?? []
-  if (missing !== null) return denied('delegation_missing', subject.reason, { path: [], missing: [missing] })
   if (actor === undefined || 'undecided' in actor) return actor ?? denied('actor_denied', subject.reason, undefined)
   if (!actor.allowed) return denied('actor_denied', subject.reason, actor.reason)
   if (subject.reason === undefined) return subject

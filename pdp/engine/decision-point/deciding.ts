@@ -14,7 +14,7 @@ import type { EventLoopTurns } from '../store/cache/event-loop-turns.ts'
 import type { Fresh, Question, SnapshotEvaluator } from '../store/cache/question.ts'
 import type { Store } from '../store/contract.ts'
 import type { EntitlementCache } from '../store/entitlements/cache.ts'
-import { actorsOf, answerActing } from './acting.ts'
+import { actorsOf, answerActing, linksOf } from './acting.ts'
 import { answerAll } from './all-checks.ts'
 import { entitlementResults, NO_ENTITLEMENTS } from './entitlement-results.ts'
 import type { PdpOptions } from './options.ts'
@@ -77,15 +77,18 @@ function* evaluation(of: {
   const { memberships } = request
   const view = memberships === undefined ? stored : new TokenMembershipView(stored, all.asked.subject, memberships)
   const [actor, ...through] = actorsOf(request, stored, all.asked.app)
+  const acting = actor === undefined ? null : { all, actors: [actor, ...through] as const, scopes: request.scopes }
   const answers =
-    actor === undefined
+    acting === null
       ? yield* answerAll(slice, view, parts.compile, all)
-      : yield* answerActing(slice, { stored, held: view }, parts.compile, {
-          all,
-          actors: [actor, ...through],
-          scopes: request.scopes,
-        })
-  return revoked === undefined || answers === undefined ? undefined : { revoked, answers }
+      : yield* answerActing(slice, { stored, held: view }, parts.compile, acting)
+  if (revoked === undefined || answers === undefined) return undefined
+  if (acting === null || actor === request.actor || all.checks.length > 0) return { revoked, answers }
+  // Asked for nothing else, a token is as good as the delegation that it was made by.
+  const linked = linksOf(stored, acting)
+  return linked === undefined || stored.manifests() === undefined
+    ? undefined
+    : { revoked: revoked || linked.missing !== null, answers }
 }
 
 type Evaluated = { readonly revoked: boolean; readonly answers: readonly CheckOutcome[] }

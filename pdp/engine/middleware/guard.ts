@@ -158,17 +158,20 @@ async function ask(
 ): Promise<void> {
   const [relation, template] = check
   const revocation = { revocationKeys, issuedAtMs: claims.issuedAtMs }
+  const actors = actorsIn(claims.all.act)
+  const acting = actors.length === 0 ? {} : { actors, scopes: [...claims.scopes] }
+  const question = { subject, audiences: claims.audiences, ...acting, ...revocation }
   if (relation === undefined || template === undefined) {
-    if (await pdp.isRevoked(revocation)) throw new Refused('token_invalid')
+    // A token by which a client acts is as good as the delegation.
+    const asksMore = organization !== null && actors.length > 0
+    const isOver = asksMore ? (await pdp.decide({ organization, ...question })).tokenRevoked : pdp.isRevoked(revocation)
+    if (await isOver) throw new Refused('token_invalid')
     return
   }
   if (organization === null) throw new Refused('permission_denied')
   const resource = fill(template, parameters)
   const permissions = [{ relation, resource }]
-  const actors = actorsIn(claims.all.act)
-  const acting = actors.length === 0 ? {} : { actors, scopes: [...claims.scopes] }
-  const question = { organization, subject, permissions, audiences: claims.audiences, ...acting, ...revocation }
-  const decision = await pdp.decide(question)
+  const decision = await pdp.decide({ organization, permissions, ...question })
   if (decision.tokenRevoked) throw new Refused('token_invalid')
   const [answer] = decision.permissions
   if (answer?.error !== undefined) throw new Refused(answer.error)

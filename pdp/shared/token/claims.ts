@@ -1,5 +1,4 @@
 /** Parses the claims of a verified access token (RFC 9068 section 2.2). */
-import type { Actor } from '../domain/decision.ts'
 import { TokenError } from './errors.ts'
 import { type JsonMembers, members } from './jws.ts'
 
@@ -77,6 +76,8 @@ export function parseClaims(
   })
 }
 
+/** As decisions name a client that acts. */
+type Actor = { readonly type: 'service'; readonly id: string }
 const NO_ACTORS: readonly Actor[] = []
 
 /** RFC 8693 section 4.1: the outermost acts now, those within acted before it. One that cannot be read is a client that nobody lets act. */

@@ -55,9 +55,10 @@ export class Answers {
     const world = worldFor(worldOf(states, epoch), question)
     const stands = question.actor === undefined || isLinked(world, question)
     const answers = question.permissions.map((check) => {
+      if (!stands) return false
       const own = referenceAnswer(world, { ...question, ...check, app: null })
       if (question.actor === undefined || own !== true) return own
-      return stands && referenceAnswer(world, { ...question, ...check, subject: question.actor, app: null })
+      return referenceAnswer(world, { ...question, ...check, subject: question.actor, app: null })
     })
     if (this.#known.size >= ANSWERS_MAX) this.#known.clear()
     this.#known.set(name, answers)

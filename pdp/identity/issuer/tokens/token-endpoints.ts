@@ -29,7 +29,7 @@ export type TokenEndpoints = {
 export type TokenEndpointsDeps = {
   readonly issuer: string
   readonly introspection: Pick<Introspection, 'record' | 'isRevoked'>
-  readonly pdp: Pick<Pdp, 'ancestors'>
+  readonly pdp: Pick<Pdp, 'ancestors' | 'decide'>
   readonly sql: Queries
 }
 
@@ -40,7 +40,7 @@ export function createTokenEndpoints(deps: TokenEndpointsDeps): TokenEndpoints {
   async function standIn(token: string): Promise<{ value: string; record: TokenRecord | null }> {
     if (!token.includes('.')) return { value: (await isRefreshToken(deps.sql, token)) ? token : NO_TOKEN, record: null }
     const record = await deps.introspection.record(token)
-    if (record === null || (await deps.introspection.isRevoked(record))) {
+    if (record === null || (await deps.introspection.isRevoked(record)) || !(await isDelegated(deps.pdp, record))) {
       return { value: NO_TOKEN, record: null }
     }
     return { value: record.jti, record }
@@ -75,6 +75,13 @@ export function createTokenEndpoints(deps: TokenEndpointsDeps): TokenEndpoints {
       })
     },
   }
+}
+
+/** A token by which a client acts for a person is as good as the delegation. */
+async function isDelegated(pdp: Pick<Pdp, 'decide'>, record: TokenRecord): Promise<boolean> {
+  const { organization, subject, actors, audiences } = record
+  if (organization === null || actors.length === 0) return true
+  return !(await pdp.decide({ organization, subject, actors, audiences, scopes: [...record.scopes] })).tokenRevoked
 }
 
 const isActive = (body: unknown): body is { readonly active: true; readonly client_id?: unknown } =>

@@ -130,7 +130,11 @@ describe.each(Object.keys(FRAMEWORKS))('a guard of %s', (name) => {
       await pdp.write('acme', { write: ['service:robot#acts_for@user:alice'] })
       expect(await (await bearer(token)).text()).toBe('alice')
       for (const act of [{ sub: 'other' }, { sub: 'robot', act: { sub: 'other' } }, { sub: 7 }, {}, 'robot', null])
-        expect([act, (await bearer(await issuer.token({ act }))).status]).toEqual([act, 403])
+        for (const [path, status] of [
+          ['/invoices/42', 403],
+          ['/me', 401],
+        ] as const)
+          expect([act, path, (await bearer(await issuer.token({ act }), path)).status]).toEqual([act, path, status])
       expect((await bearer(await issuer.token())).status).toBe(200)
     } finally {
       await pdp.write('acme', { delete: ['service:robot#acts_for@user:alice'] })
