@@ -4,11 +4,13 @@
  * `--generate` writes their generated code. Ends with `N passed, N failed, N skipped`.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { join } from 'node:path'
 import { type BenchPdp, RESOURCE, startBenchPdp } from '../bench/sidecar/pdp.ts'
 import { freePort, isOpen } from '../support/free-port.ts'
 import { ecKeys } from '../support/peers/issuer.ts'
 import { sendRaw } from '../support/peers/raw-http.ts'
 import { readArguments } from '../support/programs/arguments.ts'
+import { clientToken } from '../support/sign-in.ts'
 import { type SilentProxy, startSilentProxy } from '../support/silent-proxy.ts'
 import { until } from '../support/until.ts'
 import { findServers, generate, type Server } from './installed.ts'
@@ -24,23 +26,50 @@ function tell(outcome: keyof typeof counts, what: string, why = ''): void {
   console.log(`${outcome} ${what}${why === '' ? '' : `: ${why}`}`)
 }
 
+const PEMS = join(import.meta.dirname, '../support/certificates')
+const SECRET = 'client-secret-of-no-value-anywhere-else'
+
 type World = {
   readonly pdp: BenchPdp
   readonly proxy: SilentProxy
-  readonly tokens: { readonly [name in 'mine' | 'other' | 'bound' | 'foreign']: string }
+  readonly tokens: { readonly [name in 'mine' | 'other' | 'bound' | 'foreign' | 'asker']: string }
 }
 type Seen = { readonly status: number; readonly body: string; readonly headers: Headers }
 
 async function openWorld(): Promise<World> {
-  const pdp = await startBenchPdp()
+  const port = await freePort()
+  const pdp = await startBenchPdp(undefined, undefined, {
+    // On loopback alone, callers need no token.
+    PORTCULLIS_GRPC_LISTEN: `0.0.0.0:${port}`,
+    PORTCULLIS_GRPC_TLS_CERT_FILE: join(PEMS, 'server-1.pem'),
+    PORTCULLIS_GRPC_TLS_KEY_FILE: join(PEMS, 'server-1.key'),
+  })
+  try {
+    const tokens = await setUp(pdp)
+    return { pdp, tokens, proxy: await startSilentProxy({ port }) }
+  } catch (err) {
+    await pdp.stop()
+    throw err
+  }
+}
+
+async function setUp(pdp: BenchPdp): Promise<World['tokens']> {
+  const asker = {
+    grant_types: ['client_credentials'],
+    organization: 'acme',
+    scope: 'decisions:ask',
+    client_secret: SECRET,
+  }
+  await pdp.manage('PUT', '/v1/clients/asker', asker)
   await pdp.manage('POST', '/v1/organizations/acme/relationships', { write: ['invoice:7#viewer@service:bench'] })
-  const tokens = {
+  const own = { issuer: pdp.issuer, clientId: 'asker', clientSecret: SECRET, scope: 'decisions:ask' }
+  return {
     mine: await pdp.token(),
     other: await pdp.otherToken(),
     bound: await pdp.token(ecKeys()),
     foreign: await pdp.ownToken(),
+    asker: (await clientToken(own)).access_token,
   }
-  return { pdp, tokens, proxy: await startSilentProxy({ port: Number(pdp.grpcAddress.split(':')[1]) }) }
 }
 
 /** What is wrong with the server's answers, one line each. */
@@ -117,14 +146,41 @@ async function play(port: number, { pdp, proxy, tokens }: World): Promise<readon
   return wrong
 }
 
+/** With a token that may not ask, and with an authority that did not sign for the PDP. */
+async function playRefused(port: number, { tokens }: World): Promise<readonly string[]> {
+  const headers = { authorization: `Bearer ${tokens.mine}` }
+  const { status } = await fetch(`http://127.0.0.1:${port}/invoices/7`, { headers })
+  return status === 503 ? [] : [`it answered ${status}`]
+}
+
 async function test(name: string, server: Server | string, world: World): Promise<void> {
   if (typeof server === 'string') return tell('skipped', name, server)
+  const { asker, mine } = world.tokens
+  await playOn(server, { name, token: asker, ca: 'ca.pem', play }, world)
+  await playOn(server, { name: `${name}, which may not ask`, token: mine, ca: 'ca.pem', play: playRefused }, world)
+  await playOn(
+    server,
+    { name: `${name}, which trusts another`, token: asker, ca: 'other-ca.pem', play: playRefused },
+    world,
+  )
+}
+
+type Playing = { readonly name: string; readonly token: string; readonly ca: string; readonly play: typeof play }
+async function playOn(server: Server, { name, token, ca, play: part }: Playing, world: World): Promise<void> {
   const port = await freePort()
-  const env = { PATH: process.env.PATH, PDP: `127.0.0.1:${world.proxy.port}`, RESOURCE, PORT: `${port}` }
+  const env = {
+    PATH: process.env.PATH,
+    PDP: `127.0.0.1:${world.proxy.port}`,
+    PDP_CA: join(PEMS, ca),
+    PYTHONDONTWRITEBYTECODE: '1',
+    PDP_TOKEN: token,
+    RESOURCE,
+    PORT: `${port}`,
+  }
   const child = spawn(server.command, server.words(port), { env, stdio: ['ignore', 'ignore', 'inherit'] })
   try {
     await until(() => child.exitCode === null && isOpen(port))
-    const wrong = await play(port, world)
+    const wrong = await part(port, world)
     tell(wrong.length === 0 ? 'passed' : 'failed', name, wrong.join('\n  '))
   } catch (err) {
     tell('failed', name, String(err))

@@ -33,12 +33,13 @@ const MAIN = fileURLToPath(new URL('../../../pdp/main.ts', import.meta.url))
 const ADMIN_SECRET = 'bench-secret-of-no-value-anywhere-else'
 const CLIENT = { clientId: 'bench', clientSecret: 'bench-client-secret-of-no-value-anywhere' }
 const OTHER = { clientId: 'other', clientSecret: CLIENT.clientSecret }
-const SCOPES = 'directory:write manifest:write relationships:write clients:write decisions:read'
+const SCOPES = 'directory:write manifest:write relationships:write clients:write decisions:read decisions:ask'
 
-/** `main`: the `pdp/main.ts` of another build. `flags`: of Node; default `PDP_FLAGS`, else those that it is installed with. */
+/** `main`: the `pdp/main.ts` of another build. `flags`: of Node; default `PDP_FLAGS`, else those that it is installed with. `more`: settings. */
 export async function startBenchPdp(
   main = MAIN,
   flags = process.env.PDP_FLAGS ?? NODE_FLAGS.pdp.join(' '),
+  more: NodeJS.ProcessEnv = {},
 ): Promise<BenchPdp> {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-bench-'))
   const ports = await choosePorts({})
@@ -52,6 +53,7 @@ export async function startBenchPdp(
       PORTCULLIS_HTTP_LISTEN: `127.0.0.1:${ports.http}`,
       PORTCULLIS_GRPC_LISTEN: grpcAddress,
       PORTCULLIS_METRICS_LISTEN: `127.0.0.1:${ports.metrics}`,
+      ...more,
     },
     stdio: ['ignore', 'ignore', 'inherit'],
   })

@@ -1,5 +1,6 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
+import grpc
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 from django.http import HttpResponse
@@ -9,7 +10,8 @@ from portcullis_client.django import DjangoGuard, caller_of
 
 settings.configure(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"], SECRET_KEY="of no value")
 # Made before the server forks.
-pdp = Client(os.environ["PDP"], tls=None, deadline=2)
+tls = grpc.ssl_channel_credentials(open(os.environ["PDP_CA"], "rb").read())
+pdp = Client(os.environ["PDP"], tls=tls, token=lambda: os.environ["PDP_TOKEN"], deadline=5)
 allow = DjangoGuard(pdp, resource=os.environ["RESOURCE"])
 
 

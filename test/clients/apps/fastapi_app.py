@@ -1,11 +1,13 @@
 import asyncio, os
 from typing import Annotated
+import grpc
 from fastapi import Depends, FastAPI, Header
 from portcullis_client import Caller, Client
 from portcullis_client.fastapi import FastApiGuard
 
 app = FastAPI()
-pdp = Client(os.environ["PDP"], tls=None, deadline=2)
+tls = grpc.ssl_channel_credentials(open(os.environ["PDP_CA"], "rb").read())
+pdp = Client(os.environ["PDP"], tls=tls, token=lambda: os.environ["PDP_TOKEN"], deadline=5)
 allow = FastApiGuard(app, pdp, resource=os.environ["RESOURCE"])
 
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log"
 	"net/http"
@@ -12,7 +14,18 @@ import (
 )
 
 func main() {
-	pdp, err := portcullis.Connect(portcullis.Options{Addresses: []string{os.Getenv("PDP")}, Deadline: 2 * time.Second})
+	authority, err := os.ReadFile(os.Getenv("PDP_CA"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(authority)
+	pdp, err := portcullis.Connect(portcullis.Options{
+		Addresses: []string{os.Getenv("PDP")},
+		TLS:       &tls.Config{RootCAs: trusted},
+		Token:     func() (string, error) { return os.Getenv("PDP_TOKEN"), nil },
+		Deadline:  5 * time.Second,
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -34,7 +47,13 @@ func main() {
 		var asking sync.WaitGroup
 		for at := range answers {
 			token := r.Header.Get([]string{"Mine", "Other"}[at%2])
-			asking.Go(func() { answers[at], _ = pdp.Can(r.Context(), token, "viewer", "invoice:7") })
+			asking.Go(func() {
+				allowed, err := pdp.Can(r.Context(), token, "viewer", "invoice:7")
+				if err != nil {
+					log.Print(err)
+				}
+				answers[at] = allowed
+			})
 		}
 		asking.Wait()
 		count, own := 0, true
