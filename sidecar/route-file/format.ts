@@ -346,7 +346,7 @@ export const ROUTE_FILE = {
     TEXT,
     'The organization whose relationships are asked for guests. Routes with guests and a relation need it.',
   ),
-  forward_token: optional(FLAG, 'Sends Authorization and DPoP on to the service. Default: false.'),
+  forward_token: optional(FLAG, 'Sends Authorization and DPoP on. Default: false; in shadow mode of the file true.'),
   routes: required(
     ROUTES_FORM,
     'A check for each "METHOD [host]/path". MCP in place of a method is a server of the Model Context Protocol, whose tools have checks of their own.',

@@ -89,6 +89,8 @@ export type RouteFile = {
   readonly routes: readonly Route[]
   /** The whole file is in shadow mode: the route of what has none. Null: it is not. */
   readonly shadowRoute: Route | null
+  /** Only because of shadow mode does the service get the token. */
+  readonly keepsToken: boolean
   readonly tests: readonly RouteTest[]
 }
 export type ParsedRouteFile =
@@ -167,7 +169,12 @@ function readRouteFile(reader: YamlReader): RouteFile | null {
     bodyBytesMax,
     limits,
   }
-  const routing = { routes, shadowRoute: shadowRouteOf(routes, defaults), tests }
+  const routing = {
+    routes,
+    shadowRoute: shadowRouteOf(routes, defaults),
+    keepsToken: defaults.shadow && defaults.keepsToken,
+    tests,
+  }
   return { ...peers, ...operating, resource, resources, publicUrl: seenUrl, ...routing }
 }
 

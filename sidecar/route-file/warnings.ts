@@ -33,7 +33,11 @@ export const fileWarnings = (file: RouteFile): string[] => [
   ...mcpWarnings(file.routes),
   ...partWarnings(file.routes),
   ...doorWarnings(file),
+  ...(file.keepsToken ? [TOKEN_KEPT] : []),
 ]
+
+const TOKEN_KEPT =
+  'the service gets Authorization and DPoP only while the file is in shadow mode: say forward_token: true if it needs them, or false to try without'
 
 /** Routes that browsers which sign in will not reach. */
 export function signInWarnings(file: RouteFile): string[] {

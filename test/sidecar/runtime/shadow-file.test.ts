@@ -9,6 +9,7 @@ import { NO_CERTIFICATES } from '../../../sidecar/config/certificates.ts'
 import { denialStatus } from '../../../sidecar/enforce/denial-response.ts'
 import { PdpUnavailable, RequestError } from '../../../sidecar/request/errors.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
+import { fileWarnings } from '../../../sidecar/route-file/warnings.ts'
 import { sendRaw } from '../../support/peers/raw-http.ts'
 import { until } from '../../support/until.ts'
 import { busy, type Case, DENIED, run } from '../support/enforcing.ts'
@@ -243,6 +244,30 @@ test.each([
   const source = routeFile(routes, { extra: `mode: shadow\n${extra}` })
   const { file } = parseRouteFile(source.replace('UPSTREAM', 'http://127.0.0.1:1').replace('PDP', '127.0.0.1:1'))
   expect(file?.routes[0]?.forwardToken).toBe(forwards)
+  const isSaid = file !== null && fileWarnings(file).some((text) => text.includes('forward_token'))
+  expect(isSaid).toBe(!extra.includes('forward_token'))
 })
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
+
+test('no request of an odd kind is lost while the file is changed again and again, and each is refused once it enforces', async () => {
+  const gate = await startHarness({ routes: ROUTES, extra: 'mode: shadow' })
+  try {
+    const send = (): Promise<readonly number[]> =>
+      Promise.all(ODD.map(async ([, lines]) => (await sendRaw(gate.port, `${lines.join('\r\n')}\r\n\r\n`)).status))
+    for (const routes of [ROUTES, `${ROUTES}\nGET /new: public`, ROUTES]) {
+      const sending = send()
+      gate.apply(routes)
+      expect(new Set(await sending)).toEqual(new Set([200]))
+    }
+    expect(gate.upstream.reached).toHaveLength(3 * ODD.length)
+    gate.apply(ROUTES, '')
+    gate.upstream.reached.length = 0
+    const answered = await send()
+    // OPTIONS is answered by the sidecar itself.
+    expect(answered.filter((status) => status < 400)).toEqual([204, 204])
+    expect(gate.upstream.reached).toEqual([])
+  } finally {
+    await gate.close()
+  }
+})
