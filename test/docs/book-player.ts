@@ -19,7 +19,7 @@ const PORTS = {
   15094: 'PORTCULLIS_SIDECAR_ADMIN_LISTEN',
   3000: 'PORT',
 } as const
-const START_MS = 60_000
+const START_MS = 180_000
 const BIN = join(import.meta.dirname, '../../bin')
 
 export type BookPlayer = {
