@@ -1,6 +1,7 @@
 /** The frame of every page: the brand, the current place, and the screens that the person may open. */
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
-import { address, alert, field, heading, hidden, link, name, visible } from './parts.ts'
+import { visible } from '../../shared/base/invisible.ts'
+import { address, alert, field, heading, hidden, link, name } from './parts.ts'
 import type { ConsoleVisit } from './visit.ts'
 
 const GROUPS = ['Access', 'Directory', 'Enforcement', 'Activity'] as const

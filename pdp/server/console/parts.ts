@@ -1,15 +1,6 @@
 /** The parts that screens are made of: names from outside made visible, tables, fields, and links that keep the state. */
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
-
-// Controls, and what changes or hides its neighbours: directions, joiners, variation selectors, tags, and odd spaces.
-const INVISIBLE =
-  /\p{Cc}|\p{Cf}|\p{Zl}|\p{Zp}|\p{Cs}|\p{Variation_Selector}|[\u{115f}\u{1160}\u{3164}\u{ffa0}]|(?! )\p{Zs}/gu
-
-const codePoint = (found: string): string =>
-  `U+${(found.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
-
-/** Where there can be no element: what nobody could see is written as its code point. */
-export const visible = (text: string): string => text.replaceAll(INVISIBLE, codePoint)
+import { codePoint, INVISIBLE, visible } from '../../shared/base/invisible.ts'
 
 /** A name that somebody else chose. What nobody could see is written as its code point, and `bdi` keeps it from its neighbours. */
 export const name = (text: string): Html =>

@@ -9,6 +9,7 @@ import {
 import { quote } from '../../shared/domain/names.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
+import { watchJob } from './long-job.ts'
 import { readModelFile } from './model-file.ts'
 import { type QuestionOptions, questionBody, readQuestion } from './question-options.ts'
 
@@ -92,11 +93,14 @@ export async function compareAll(
   const path = `/v1/organizations/${encodeURIComponent(organization)}/compare`
   const endsAtMs = Date.now() + secondsOf(options) * 1_000
   const found = createTotal(options.after ?? null)
-  do {
-    const part = found.next === null ? body : { ...body, after: found.next }
-    found.add((await (await connection.send({ method: 'POST', path, body: part })).json()) as ComparisonJson)
-    if (found.next !== null && io.stderr.isTTY) io.stderr.write(`${found.progress()}\n`)
-  } while (found.next !== null && Date.now() < endsAtMs)
+  const left = (): string => (found.next === null ? 'begin again' : `go on with --after ${found.next}`)
+  await watchJob(io, { unit: 'resources', total: null, shown: false, left }, async () => {
+    do {
+      const part = found.next === null ? body : { ...body, after: found.next }
+      found.add((await (await connection.send({ method: 'POST', path, body: part })).json()) as ComparisonJson)
+      if (found.next !== null && io.stderr.isTTY) io.stderr.write(`${found.progress()}\n`)
+    } while (found.next !== null && Date.now() < endsAtMs)
+  })
   return found.total()
 }
 

@@ -1,5 +1,6 @@
 /** The commands `check` and `explain`: ask one question, for a person or for a script. */
 import type { Command } from 'commander'
+import { visible } from '../../shared/base/invisible.ts'
 import type { AskedSubject } from '../../shared/domain/decision.ts'
 import { reasonText } from '../../shared/domain/reasons.ts'
 import { subjectName } from '../../shared/domain/subjects.ts'
@@ -115,7 +116,7 @@ async function decide(asked: {
     )
   requireDecided(result)
   io.stdout.write(
-    options.json === true ? `${JSON.stringify(decision)}\n` : text({ decision, result, relation, resource }),
+    options.json === true ? `${JSON.stringify(decision)}\n` : text({ decision, result, relation, resource, io }),
   )
   if (!result.allowed && !explain)
     for (const note of await unknownNames(connection, body)) io.stderr.write(`note: ${note}\n`)
@@ -150,7 +151,7 @@ async function decideLocally(
   const decision = { organization: file, subject, permissions: [shown] }
   const lines = notes.map((note) => `note: ${note}\n`).join('')
   io.stdout.write(
-    json ? `${JSON.stringify(decision)}\n` : text({ decision, result: shown, relation, resource }) + lines,
+    json ? `${JSON.stringify(decision)}\n` : text({ decision, result: shown, relation, resource, io }) + lines,
   )
   return result.allowed ? EXIT.ok : EXIT.denied
 }
@@ -174,24 +175,33 @@ function text({
   result,
   relation,
   resource,
+  io,
 }: {
   decision: Decision
   result: Result
   relation: string
   resource: string
+  io: NodeJS.Process
 }): string {
   const subject = decision.subject === null ? 'nobody' : subjectName(decision.subject)
   const { reason } = result
   const code = reason === undefined ? '' : ` (${reasonText(reason.code)})`
   const lines = [
-    `${result.allowed ? 'allowed' : 'denied'}  ${subject} ${relation} ${resource} in ${decision.organization}${code}`,
+    `${verdict(result, io)}  ${visible(`${subject} ${relation} ${resource} in ${decision.organization}`)}${code}`,
   ]
   if (reason !== undefined && reason.path.length > 0)
-    lines.push('because', ...reason.path.map((step) => `  ${stepText(step)}`))
-  lines.push(...(reason?.details ?? []).map((detail) => `  ${detail}`))
+    lines.push('because', ...reason.path.map((step) => `  ${visible(stepText(step))}`))
+  lines.push(...(reason?.details ?? []).map((detail) => `  ${visible(detail)}`))
   if (reason !== undefined && reason.missing.length > 0)
-    lines.push('one of these would allow it', ...reason.missing.map((tuple) => `  ${tuple}`))
+    lines.push('one of these would allow it', ...reason.missing.map((tuple) => `  ${visible(tuple)}`))
   return `${lines.join('\n')}\n`
+}
+
+/** Green or red where a person looks (https://no-color.org). */
+function verdict({ allowed }: Result, { stdout, env }: NodeJS.Process): string {
+  const word = allowed ? 'allowed' : 'denied'
+  if (stdout.isTTY !== true || (env.NO_COLOR ?? '') !== '') return word
+  return `\u001b[${allowed ? 32 : 31}m${word}\u001b[39m`
 }
 
 /** `{tuple: …}`, `{member: …}`, `{rule: …}` or `{role_grant: …}`. */

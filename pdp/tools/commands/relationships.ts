@@ -1,8 +1,8 @@
 /** The command `relationships`: writes, deletes, imports and exports tuples of an organization. */
 
 import { createReadStream } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { Readable } from 'node:stream'
+import { readFile, stat } from 'node:fs/promises'
+import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Command, InvalidArgumentError } from 'commander'
 import { messageOf } from '../../shared/base/error-message.ts'
@@ -13,6 +13,7 @@ import { Reader, ValidationIssues } from '../model-test/located-yaml.ts'
 import { readTupleFile } from '../model-test/tuple-file.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT, problemError, type Run } from './errors.ts'
+import { watchJob } from './long-job.ts'
 
 const TUPLE = 'type:id#relation@subject, such as invoice:42#viewer@user:alice'
 const importHelp = (command: string): string => `
@@ -133,11 +134,29 @@ async function exportAll(options: ConnectionOptions & Filter, io: NodeJS.Process
     accept: options.json === true ? 'application/x-ndjson' : 'text/plain',
   })
   try {
-    if (response.body !== null) await pipeline(Readable.fromWeb(response.body), io.stdout, { end: false })
+    const body = response.body
+    const left = (): string => 'the output is not complete; export again'
+    // On one terminal the tuples themselves are seen.
+    const job = { unit: 'tuples', total: null, shown: io.stdout.isTTY !== true, left }
+    if (body !== null)
+      await watchJob(io, job, (report) =>
+        pipeline(Readable.fromWeb(body), countLines(report), io.stdout, { end: false }),
+      )
   } catch (err) {
     throw new CliError(`the export ended early, so the output is not complete: ${messageOf(err)}`, { cause: err })
   }
   return EXIT.ok
+}
+
+function countLines(report: (lines: number) => void): Transform {
+  let lines = 0
+  return new Transform({
+    transform(piece: Buffer, _encoding, done) {
+      for (let at = piece.indexOf(NEWLINE); at >= 0; at = piece.indexOf(NEWLINE, at + 1)) lines += 1
+      report(lines)
+      done(null, piece)
+    },
+  })
 }
 
 type Progress = { readonly line: number; readonly tuples?: number; readonly done?: true; readonly problem?: object }
@@ -149,9 +168,25 @@ async function importFile(
 ): Promise<number> {
   if (/\.(?:csv|json|ya?ml)$/i.test(file)) return importLines(await openFgaTuples(file), options, io)
   const source = file === '-' ? io.stdin : createReadStream(file)
-  if (file !== '-') await readable(source, file)
-  return importLines(source, options, io)
+  if (file === '-') return importLines(source, options, io)
+  await readable(source, file)
+  const total = io.stderr.isTTY === true ? await linesIn(file) : undefined
+  return importLines(source, { ...options, ...(total !== undefined && { total }) }, io)
 }
+
+/** Undefined where it cannot be read twice, as a pipe. */
+async function linesIn(file: string): Promise<number | undefined> {
+  if (!(await stat(file)).isFile()) return undefined
+  let lines = 0
+  let isOpen = false
+  for await (const piece of createReadStream(file)) {
+    const bytes: Buffer = piece
+    for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, at + 1)) lines += 1
+    isOpen = bytes.at(-1) !== NEWLINE
+  }
+  return isOpen ? lines + 1 : lines
+}
+const NEWLINE = 0x0a
 
 /** As lines of JSON. Throws CliError with every line that is wrong. */
 async function openFgaTuples(file: string): Promise<Readable> {
@@ -179,7 +214,7 @@ export async function importNothing(options: ConnectionOptions, io: NodeJS.Proce
 /** Throws CliError with the last line that is stored when not all of them are. */
 export async function importLines(
   source: Readable,
-  options: ConnectionOptions & { afterLine?: number },
+  options: ConnectionOptions & { afterLine?: number; total?: number },
   io: NodeJS.Process,
 ): Promise<number> {
   const { afterLine = 0 } = options
@@ -190,19 +225,21 @@ export async function importLines(
     lines: { stream: source, type: 'application/x-ndjson' },
   })
   let last: Progress = { line: afterLine }
-  const terminal = io.stderr.isTTY === true
-  for await (const progress of progressOf(response)) {
-    last = progress
-    if (options.json === true) io.stdout.write(`${JSON.stringify(progress)}\n`)
-    else if (terminal) io.stderr.write(`\r${progress.line} lines`)
-  }
-  if (terminal && options.json !== true) io.stderr.write('\n')
+  const left = (): string => `lines up to ${last.line} are stored; continue with --after-line ${last.line}`
+  const shown = options.json !== true
+  await watchJob(io, { unit: 'lines', total: options.total ?? null, shown, left }, async (report) => {
+    for await (const progress of progressOf(response)) {
+      last = progress
+      report(progress.line)
+      if (options.json === true) io.stdout.write(`${JSON.stringify(progress)}\n`)
+    }
+  })
   if (last.done === true) {
     if (options.json !== true) io.stdout.write(`stored: ${last.tuples ?? 0} tuples of ${last.line} lines\n`)
     return EXIT.ok
   }
   const reason = last.problem === undefined ? 'the answer ended early' : problemError(0, last.problem).message
-  throw new CliError(`${reason}\nlines up to ${last.line} are stored; continue with --after-line ${last.line}`)
+  throw new CliError(`${reason}\n${left()}`)
 }
 
 function readable(source: Readable, file: string): Promise<void> {

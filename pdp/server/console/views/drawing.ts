@@ -1,7 +1,7 @@
 /** Boxes and arrows as SVG that the server lays out: no script, and text that can be read, searched and tested. */
 import { graphlib, layout } from '@dagrejs/dagre'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
-import { visible } from '../parts.ts'
+import { visible } from '../../../shared/base/invisible.ts'
 
 /** In pixels of the picture, as the stylesheet has its letters. */
 const LETTER_WIDTH = 8.6

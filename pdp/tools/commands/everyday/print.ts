@@ -1,4 +1,5 @@
 /** Answers as a table for people, or as JSON for programs. */
+import { visible } from '../../../shared/base/invisible.ts'
 
 export type Item = { readonly [name: string]: unknown }
 
@@ -22,8 +23,8 @@ export function table(items: readonly Item[], columns: readonly string[]): strin
 
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '-'
-  if (Array.isArray(value)) return value.join(' ')
-  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+  if (Array.isArray(value)) return visible(value.join(' '))
+  return visible(typeof value === 'object' ? JSON.stringify(value) : String(value))
 }
 
 /** `columns`: those of the table. */
