@@ -9,7 +9,7 @@ import { exitOnMisuse, runClient, settingsTable, warnOfUnknownSettings } from '.
 import { addCompareCommand } from './tools/commands/compare.ts'
 import { addDecisionCommands } from './tools/commands/decisions.ts'
 import { EXIT } from './tools/commands/errors.ts'
-import { addChangesCommand } from './tools/commands/everyday/changes.ts'
+import { addChangesCommand, addDecisionsCommand } from './tools/commands/everyday/changes.ts'
 import { addCompletionCommand } from './tools/commands/everyday/completion.ts'
 import { addDoctorCommand } from './tools/commands/everyday/doctor.ts'
 import { addDelegationCommands, addGrantCommands, addListCommands } from './tools/commands/everyday/grants.ts'
@@ -30,7 +30,16 @@ import { addTypesCommand } from './tools/commands/types.ts'
 const GROUPS: { readonly [heading: string]: readonly string[] } = {
   'Ask:': ['check', 'explain', 'list', 'compare'],
   'Begin:': ['setup', 'doctor', 'manifest', 'model', 'types', 'import'],
-  'Organizations, people and what they hold:': ['org', 'user', 'member', 'role', 'entitlement', 'tuple', 'changes'],
+  'Organizations, people and what they hold:': [
+    'org',
+    'user',
+    'member',
+    'role',
+    'entitlement',
+    'tuple',
+    'changes',
+    'decisions',
+  ],
   'Programs and other services:': ['client', 'delegation', 'issuer', 'identity-provider', 'stream', 'sidecars'],
   'Sign in:': ['login', 'logout', 'whoami', 'token', 'session'],
   'This program:': ['completion', 'help'],
@@ -57,6 +66,7 @@ export async function runClientCli(io: NodeJS.Process): Promise<void> {
   addResourceCommands(program, io, run)
   addUserStateCommands(program, io, run)
   addChangesCommand(program, io, run)
+  addDecisionsCommand(program, io, run)
   addGrantCommands(program, io, run)
   addDelegationCommands(program, io, run)
   addInvitationCommands(program, io, run)

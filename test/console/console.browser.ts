@@ -24,7 +24,7 @@ describe('in three clicks', () => {
     await page.goto('/console?org=acme')
     await page.getByLabel('Somebody was refused?').fill(instance)
     await page.getByRole('button', { name: 'Find the decision' }).click()
-    await page.getByRole('link', { name: 'viewer doc:1' }).click()
+    await page.getByRole('link', { name: 'viewer doc:1' }).first().click()
     await expect.poll(() => page.locator('.verdict').innerText()).toContain('denied')
     expect(await page.getByRole('main').innerText()).toContain('doc:1#viewer@user:bob')
   })
@@ -35,7 +35,7 @@ describe('in three clicks', () => {
     await page.goto('/console?org=acme')
     await page.getByLabel('Somebody was refused?').fill('refused-request-1')
     await page.getByRole('button', { name: 'Find the decision' }).click()
-    await page.getByRole('link', { name: 'viewer doc:1' }).click()
+    await page.getByRole('link', { name: 'viewer doc:1' }).first().click()
     await expect.poll(() => page.locator('.verdict').innerText()).toContain('denied')
     await page
       .getByRole('row', { name: /doc:1#viewer@user:bob/ })

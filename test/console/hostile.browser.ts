@@ -56,7 +56,7 @@ const PARAMETERS: { readonly [screen: string]: readonly string[] } = {
   ask: ['subject', 'relation', 'resource', 'app', 'with', 'without', 'as_of', 'context'],
   who: ['resource', 'relation', 'type', 'page', 'with', 'as_of', 'context'],
   what: ['subject', 'relation', 'type', 'page', 'without', 'context'],
-  decisions: ['request', 'route', 'subject', 'resource', 'reason', 'outcome', 'now'],
+  decisions: ['request', 'route', 'subject', 'resource', 'reason', 'outcome', 'now', 'from', 'to'],
   model: ['app', 'revision', 'type', 'compare', 'done'],
   relationships: ['object', 'relation', 'subject', 'lines', 'op', 'page', 'done'],
   organization: ['members', 'below', 'roles', 'entitlements', 'done'],

@@ -102,8 +102,13 @@ test('6 what happens if a group is removed', async () => {
 
 test('7 which routes are denied most, and why', async () => {
   for (const _ of [1, 2]) await world.send('GET', '/docs/1', 'denied-for-the-ranking')
-  await page.reload()
-  await shows(/Denied most[\s\S]*GET \/docs\/\{id\}[\s\S]*none/)
+  // Counts of all PDPs are written each second.
+  await expect
+    .poll(async () => {
+      await page.reload()
+      return page.getByRole('main').innerText()
+    })
+    .toMatch(/Denied most[\s\S]*GET \/docs\/\{id\}[\s\S]*none/)
 })
 
 test('8 a contractor gets access until Friday', async () => {

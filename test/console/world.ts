@@ -98,7 +98,7 @@ export async function startWorld(databaseUrl: string): Promise<World> {
   const shutdown = createShutdown({ log, timeoutMs: 20_000 })
   const settings = pdpSettings({ issuer, adminSecret: ADMIN_SECRET, host: HOST, ports, databaseUrl, dataDirectory })
   const { grpcAddress } = await startPdp(
-    { ...settings, console: true, decisionsKept: 1_000, mail: { folder: mails } },
+    { ...settings, console: true, decisionsKept: 1_000, decisionsKeptDays: 7, mail: { folder: mails } },
     { log, shutdown },
   )
   const scope = SERVICE_SCOPES.join(' ')

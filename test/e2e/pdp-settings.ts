@@ -72,6 +72,7 @@ export function pdpSettings({
     internalHosts: [],
     changesKeptDays: null,
     console: false,
+    decisionsKeptDays: 0,
     decisionsKept: 0,
     branding: {},
     checkTuplesMax: 100_000,

@@ -6,6 +6,7 @@ import type { Html } from '../../shared/base/html.ts'
 import { isId } from '../../shared/domain/names.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { authorizePerson, type People, scopesEverywhere, scopesWithin } from '../serve/authentication/people.ts'
+import type { DecisionArchive } from '../serve/decisions/decision-archive.ts'
 import type { DecisionRing } from '../serve/decisions/decision-ring.ts'
 import type { RouteReports } from '../serve/grpc/route-reports.ts'
 import { RequestProblem, type RequestProblemCode, STATUS, SUCCESS } from '../serve/http/status.ts'
@@ -25,6 +26,8 @@ export type ConsoleDeps = {
   readonly people: People
   readonly management: Pick<ManagementDeps, 'store' | 'directory' | 'pdp'>
   readonly decisions: DecisionRing
+  /** Decisions of all PDPs; null: none are kept. */
+  readonly archive: Pick<DecisionArchive, 'denied' | 'ranked' | 'perMinute'> | null
   readonly routes: Pick<RouteReports, 'all'>
   readonly log: Log
   /** Milliseconds since the epoch. */

@@ -28,6 +28,7 @@ export const EMBED_ENTITLEMENTS = ['off', 'claims-mode'] as const
 const REPLICATION = ['synchronous'] as const
 const SECOND_FACTOR = ['offered', 'required'] as const
 const SWITCH = ['on', 'off'] as const
+const DECISIONS_KEPT_DAYS = 7
 const DECISIONS_KEPT = 10_000
 const SECRET_CHARACTERS_MIN = 16
 const MASTER_KEY_BYTES = 32
@@ -79,6 +80,8 @@ export type PdpConfig = {
   readonly console: boolean
   /** How many of the latest decisions the console can show; they are kept in memory. */
   readonly decisionsKept: number
+  /** After this many days, decisions that all PDPs keep in the database are deleted; 0: none is kept there. */
+  readonly decisionsKeptDays: number
   /** The brand of the pages of the identity service. */
   readonly branding: Branding
   /** After this many days, entries of the journal are deleted; null: never. */
@@ -100,6 +103,8 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
     const http = reader.parsed('PORTCULLIS_HTTP_LISTEN', parseListenAddress) ?? { host: '127.0.0.1', port: 8080 }
     const issuer = reader.parsed('PORTCULLIS_ISSUER', parseIssuer)
     const secrets = readSecrets(reader)
+    const hasConsole =
+      (reader.parsed('PORTCULLIS_CONSOLE', oneOf(SWITCH)) ?? (isLoopback(http.host) ? 'on' : 'off')) === 'on'
     const dataDirectory = resolve(reader.text('PORTCULLIS_DATA_DIR') ?? '.data')
     if (!isLoopback(http.host)) requireExplicit(reader, { ...secrets, issuer })
     return {
@@ -120,9 +125,11 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
       entitlementSource: readEntitlementSource(reader),
       embedEntitlements: reader.parsed('PORTCULLIS_EMBED_ENTITLEMENTS', oneOf(EMBED_ENTITLEMENTS)) ?? 'claims-mode',
       secondFactor: reader.parsed('PORTCULLIS_SECOND_FACTOR', oneOf(SECOND_FACTOR)) ?? 'offered',
-      console: (reader.parsed('PORTCULLIS_CONSOLE', oneOf(SWITCH)) ?? (isLoopback(http.host) ? 'on' : 'off')) === 'on',
+      console: hasConsole,
       branding: reader.parsed('PORTCULLIS_BRANDING', parseBranding) ?? {},
       decisionsKept: reader.parsed('PORTCULLIS_DECISIONS_KEPT', countWithin(0, 1_000_000)) ?? DECISIONS_KEPT,
+      decisionsKeptDays:
+        reader.parsed('PORTCULLIS_DECISIONS_KEPT_DAYS', countWithin(0, 365)) ?? (hasConsole ? DECISIONS_KEPT_DAYS : 0),
       changesKeptDays: reader.parsed('PORTCULLIS_CHANGES_KEPT_DAYS', parseDays),
       checkTuplesMax:
         reader.parsed('PORTCULLIS_CHECK_TUPLES_MAX', countWithin(1_000, 1_000_000)) ?? TUPLES_PER_CHECK_MAX,

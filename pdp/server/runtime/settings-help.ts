@@ -72,6 +72,10 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
     'how many of the latest decisions the console can show, in memory; 0 to 1000000 (10000)',
   ],
   [
+    'PORTCULLIS_DECISIONS_KEPT_DAYS',
+    'days after which denials and counts of decisions, which all PDPs keep in the database, are deleted; 0: none are kept; up to 365 (7 with the console, else 0)',
+  ],
+  [
     'PORTCULLIS_CHECK_TUPLES_MAX',
     'most relationships that one check may visit; a check that needs more is an error, never an allow; 1000 to 1000000 (100000)',
   ],

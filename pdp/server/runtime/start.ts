@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Registry } from 'prom-client'
 import { createPdp } from '../../engine/decision-point/create-pdp.ts'
 import type { Store } from '../../engine/store/contract.ts'
-import type { Directory } from '../../engine/store/directory.ts'
+import type { Directory, Sql } from '../../engine/store/directory.ts'
 import { postgresDirectory } from '../../engine/store/postgres/directory.ts'
 import { appendJournal } from '../../engine/store/postgres/journal.ts'
 import { appendEvents } from '../../engine/store/postgres/outbox.ts'
@@ -27,6 +27,7 @@ import { addConsole } from '../console/console.ts'
 import { createAdmission, DECISION_MS, unanswered } from '../serve/authentication/admission.ts'
 import { createPeople } from '../serve/authentication/people.ts'
 import { type AnswerQuestion, createAnswerQuestion } from '../serve/decisions/answer.ts'
+import { createDecisionArchive } from '../serve/decisions/decision-archive.ts'
 import { logDecisions } from '../serve/decisions/decision-log.ts'
 import { createDecisionRing, keepDecisions } from '../serve/decisions/decision-ring.ts'
 import { createQuestionChain } from '../serve/decisions/question-chain.ts'
@@ -105,7 +106,7 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
   const routes = identity.routes(createAcceptance({ atomically, find: identity.invitations.find }))
 
   const ask = createAnswerQuestion({ pdp, directory, randomId: randomUUID })
-  const { answer, decisions } = createQuestions(config, { ask, registry, spans, log })
+  const { answer, decisions, archive } = createQuestions(config, { ask, sql, registry, spans, log, shutdown })
   const people = createPeople()
   const reports = createRouteReports({ clock: Date.now })
   const recognize = (token: string): Promise<TokenState> =>
@@ -121,18 +122,10 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
   shutdown.add('descriptors', () => descriptors.close())
   const app = await createHttpServer({
     identity: { ...identity, ...routes, recognize },
-    pdp,
-    store,
-    entitlements,
-    directory,
+    ...{ pdp, store, entitlements, directory, atomically, answer, archive, transmitter, people, receiver },
     moves: postgresMoves(sql),
     provisioning: postgresProvisioning(sql),
-    atomically,
-    answer,
-    transmitter,
-    people,
     sidecars: reports,
-    receiver,
     trustedProxies,
     issuer,
     log,
@@ -142,7 +135,7 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
   const { console } = identity
   if (config.console && (await prepareConsole({ store, identity: console, log }))) {
     const management = { store, directory, pdp }
-    const kept = { decisions, routes: reports }
+    const kept = { decisions, archive, routes: reports }
     await addConsole(app, { issuer, identity: console, people, management, ...kept, log, masterKeys, clock: Date.now })
   }
   // It takes a slow hash, in another thread. Requests to the identity service wait for it.
@@ -253,15 +246,21 @@ async function openIdentity(
 /** Answers of HTTP and gRPC, and the latest of them for the console. */
 function createQuestions(
   config: PdpConfig,
-  of: Omit<Process, 'shutdown'> & { readonly ask: AnswerQuestion; readonly spans: Spans | null },
+  of: Process & { readonly ask: AnswerQuestion; readonly sql: Sql; readonly spans: Spans | null },
 ) {
-  const { ask, registry, spans, log } = of
+  const { ask, sql, registry, spans, log, shutdown } = of
   const admission = createAdmission({ clock: () => performance.now() })
   const decisions = createDecisionRing(config.console ? config.decisionsKept : 0)
   const observers = [logDecisions(log, everyNth(config.logAllowedOneIn)), countAnswers(registry, admission)]
   if (decisions.countMax > 0) observers.push(keepDecisions(decisions))
+  const { decisionsKeptDays: keptDays } = config
+  const archive = keptDays === 0 ? null : createDecisionArchive({ sql, keptDays, log })
+  if (archive !== null) {
+    observers.push(archive.observer)
+    shutdown.add('kept decisions', () => archive.close())
+  }
   const clocks = { clock: Date.now, monotonic: () => performance.now() }
-  return { decisions, answer: createQuestionChain(ask, { admission, observers, clocks, spans }) }
+  return { decisions, archive, answer: createQuestionChain(ask, { admission, observers, clocks, spans }) }
 }
 
 /** Says what the PDP waits for; null once it waits for nothing. */

@@ -19,6 +19,7 @@ import { createPlaces } from './authentication/admission.ts'
 import { addAuthzen } from './authzen/route.ts'
 import type { AnswerQuestion } from './decisions/answer.ts'
 import type { AskedFromDeps } from './decisions/asked-from.ts'
+import type { DecisionArchive } from './decisions/decision-archive.ts'
 import { addDecisions } from './decisions/route.ts'
 import { addBodyParsers, addBodyTimeout } from './http/bodies.ts'
 import { addDeadline, DEADLINES, type Deadlines } from './http/deadline.ts'
@@ -62,6 +63,8 @@ export type HttpDeps = AskedFromDeps &
     /** For management writes. */
     readonly atomically: ReachAtomically
     readonly answer: AnswerQuestion
+    /** Decisions of all PDPs; null or absent: none are kept. */
+    readonly archive?: Pick<DecisionArchive, 'denied'> | null
     readonly issuer: string
     readonly log: Log
     /** Time for the whole request to arrive, or for the next piece of a streamed body. Default 30 s. */
@@ -239,6 +242,7 @@ function addRoutes(app: FastifyInstance, deps: HttpDeps): void {
     ...{ pdp, store, entitlements, directory, moves, provisioning, atomically, streams: transmitter },
     ...(people === undefined ? {} : { people }),
     ...(sidecars === undefined ? {} : { sidecars }),
+    ...(deps.archive === undefined ? {} : { archive: deps.archive }),
   }
   for (const add of MANAGEMENT) add(app, management)
   const asking = { ...proxies, issuer, pdp, directory, places, introspect, recognize, verifyProof }

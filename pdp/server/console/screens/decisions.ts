@@ -3,12 +3,14 @@
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { REASONS } from '../../../shared/domain/reasons.ts'
 import { existsAsSubject } from '../../serve/decisions/answer.ts'
+import type { DenialFilter } from '../../serve/decisions/decision-archive.ts'
 import type { KeptDecision } from '../../serve/decisions/decision-ring.ts'
 import { asRequestProblem, isFault } from '../../serve/http/status.ts'
 import { shellWord } from '../answer-texts.ts'
-import { address, field, hidden, instant, link, name, table, verdict } from '../parts.ts'
+import { address, alert, csv, field, hidden, instant, link, name, table, verdict } from '../parts.ts'
 import { readSubject } from '../question.ts'
 import { denials } from '../views/denials.ts'
+import { instantIn, TIME_FORMS } from '../views/times.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
 const ROWS_MAX = 100
@@ -81,6 +83,7 @@ export async function showDecisions(visit: ConsoleVisit): Promise<View> {
   await visit.requireScope('decisions:read')
   const { deps, organization: org } = visit
   const filter = filterOf(visit)
+  if (visit.query('format') === 'csv') return exportOf(visit, filter)
   const found: KeptDecision[] = []
   let count = 0
   for (const decision of deps.decisions.latest()) {
@@ -116,6 +119,7 @@ ${field({
     ['allowed', 'allowed'],
   ],
 })}
+${deps.archive === null ? EMPTY : html`${field({ name: 'from', label: 'From', value: visit.query('from'), hint: 'Such as yesterday or -2h; for denials of all PDPs.' })}${field({ name: 'to', label: 'To', value: visit.query('to') })}`}
 <button type="submit">Find</button></form>
 ${rows.length === 0 ? EMPTY : toNow}<div${tail}>${table({
       caption: `The latest decisions of this PDP, newest first; ${ROWS_MAX} at most`,
@@ -123,10 +127,71 @@ ${rows.length === 0 ? EMPTY : toNow}<div${tail}>${table({
       rows,
       empty: html`${emptyText(visit, filter)}${await elsewhere(visit, filter)}`,
     })}</div>
-${denials(visit, RANKED_MAX)}
+${await archived(visit, filter)}
+${await denials(visit, RANKED_MAX)}
 <p class="note">Each PDP keeps its ${String(deps.decisions.countMax)} latest decisions in memory, without tokens and contexts.
 Its log and the sidecars' logs keep them for longer.</p>`,
   }
+}
+
+const ARCHIVED_SHOWN = 50
+const EXPORTED_MAX = 10_000
+
+/** The filter as all PDPs keep denials. */
+function denialFilter({ query, deps }: ConsoleVisit, filter: Filter): DenialFilter {
+  const times = [
+    ['fromMs', instantIn(query('from'), deps.clock(), 'begin')],
+    ['toMs', instantIn(query('to'), deps.clock(), 'end')],
+  ] as const
+  const words = (['request', 'route', 'subject', 'resource', 'reason'] as const).map((key) => [key, filter[key]])
+  return Object.fromEntries([...words, ...times].filter(([, value]) => value !== '' && value !== null))
+}
+
+/** Denials of all PDPs, the newest first, page by page. */
+async function archived(visit: ConsoleVisit, filter: Filter): Promise<Html> {
+  const { deps, organization: org, query } = visit
+  if (deps.archive === null || org === null || filter.outcome === 'allowed') return EMPTY
+  const before = /^\d{1,18}$/.test(query('page')) ? query('page') : null
+  const page = { before, countMax: ARCHIVED_SHOWN + 1 }
+  const found = await deps.archive.denied(org, denialFilter(visit, filter), page)
+  const shown = found.slice(0, ARCHIVED_SHOWN)
+  const state = { org, ...filter, from: query('from'), to: query('to') }
+  const rows = shown.map(({ atMs, subject, relation, resource, reason, route, requestId, decisionId }) => [
+    instant(atMs),
+    name(subject),
+    link(address('ask', { org, subject, relation, resource }), html`${name(relation)} ${name(resource)}`),
+    link(address('decisions', { org, reason }), reason),
+    route === '' ? EMPTY : link(address('decisions', { org, route }), name(route)),
+    html`<span class="id">${link(address('decisions', { org, request: requestId || decisionId }), name(requestId || decisionId))}</span>`,
+  ])
+  const last = found.length > ARCHIVED_SHOWN ? shown.at(-1) : undefined
+  const unread = [query('from'), query('to')].filter(
+    (text) => text.trim() !== '' && instantIn(text, deps.clock(), 'begin') === null,
+  )
+  return html`${unread.map((text) => alert(html`${name(text)} names no time, so it does not count. Write ${TIME_FORMS}.`))}${table(
+    {
+      caption: 'Denied, by all PDPs, newest first',
+      columns: ['Time', 'Subject', 'Asked', 'Reason', 'Route', 'Request'],
+      rows,
+      empty: html`<p>No denial of any PDP matches.</p>`,
+    },
+  )}
+<p class="actions">${rows.length === 0 ? EMPTY : link(address('decisions', { ...state, format: 'csv' }), 'Download as CSV')} ${last === undefined ? EMPTY : link(address('decisions', { ...state, page: last.id }), 'Older')}</p>`
+}
+
+async function exportOf(visit: ConsoleVisit, filter: Filter): Promise<View> {
+  const { deps, organization: org } = visit
+  logView(visit, filter, 'page')
+  const page = { before: null, countMax: EXPORTED_MAX }
+  const found =
+    deps.archive === null || org === null ? [] : await deps.archive.denied(org, denialFilter(visit, filter), page)
+  const head = ['time', 'subject', 'relation', 'resource', 'reason', 'route', 'request']
+  const rows = found.map(({ atMs, subject, relation, resource, reason, route, requestId, decisionId }) => [
+    new Date(atMs).toISOString(),
+    ...[subject, relation, resource, reason, route, requestId || decisionId],
+  ])
+  const end = [`# ${found.length === EXPORTED_MAX ? `not complete: the newest ${EXPORTED_MAX}` : 'complete'}`]
+  return { file: 'denials.csv', type: 'text/csv', text: csv([head, ...rows, end]) }
 }
 
 /** The same questions, now: true, false, or null where what they brought is not kept or they cannot be decided. */

@@ -56,14 +56,16 @@ async function hitsFor(visit: ConsoleVisit, text: string): Promise<readonly Hit[
   return found.flat()
 }
 
-function ofRequests(visit: ConsoleVisit, text: string): readonly Hit[] {
+async function ofRequests(visit: ConsoleVisit, text: string): Promise<readonly Hit[]> {
   const { organization: org, deps } = visit
   const request = requestIdIn(text)
   if (!visit.may('decisions:read')) return []
   for (const { organization, requestId, decisionId } of deps.decisions.latest())
     if (organization === org && (requestId === request || decisionId === request))
       return [{ kind: 'request', text: request, to: address('decisions', { org, request }) }]
-  return []
+  if (deps.archive === null || org === null) return []
+  const found = await deps.archive.denied(org, { request }, { before: null, countMax: 1 })
+  return found.map(() => ({ kind: 'request', text: request, to: address('decisions', { org, request }) }))
 }
 
 async function ofObjects(visit: ConsoleVisit, text: string): Promise<readonly Hit[]> {

@@ -18,7 +18,7 @@ export async function showStart(visit: ConsoleVisit): Promise<View> {
   const { organization: org } = visit
   return {
     title: 'Start',
-    body: html`${visit.may('decisions:read') ? html`${perMinute(visit)}${askForm(visit)}${denials(visit, ROWS_SHOWN)}` : EMPTY}${await findings(visit)}
+    body: html`${visit.may('decisions:read') ? html`${await perMinute(visit)}${askForm(visit)}${await denials(visit, ROWS_SHOWN)}` : EMPTY}${await findings(visit)}
 ${visit.may('audit:read') && org !== null ? await latestChanges(visit, org) : EMPTY}<h2>Health</h2>${await health(visit)}
 <h2>Look</h2><ul class="cards">${places.map(({ path, title }) => html`<li>${link(address(path, { org }), title)}<span class="note">${WORTH[path] ?? ''}</span></li>`)}</ul>`,
   }

@@ -3,6 +3,7 @@ import { addApps } from './apps.ts'
 import { addChanges } from './changes.ts'
 import { addClients } from './clients/clients.ts'
 import { addCompare } from './compare.ts'
+import { addDecisionList } from './decisions.ts'
 import { addEvents } from './events.ts'
 import { addHooks } from './hooks.ts'
 import { addInvitations } from './invitations/invitations.ts'
@@ -34,6 +35,7 @@ export const MANAGEMENT = [
   addEntitlements,
   addClients,
   addChanges,
+  addDecisionList,
   addLists,
   addCompare,
   addUsers,

@@ -16,6 +16,7 @@ import type { StreamWrites } from '../../../signals/transmitter/stream-writes.ts
 import type { Places } from '../authentication/admission.ts'
 import type { CredentialDeps } from '../authentication/credentials.ts'
 import type { People } from '../authentication/people.ts'
+import type { DecisionArchive } from '../decisions/decision-archive.ts'
 import type { RouteReports } from '../grpc/route-reports.ts'
 
 /** The parts of the identity service that these calls use. */
@@ -104,6 +105,8 @@ export type ManagementDeps = CredentialDeps &
     readonly places: Places
     /** Sidecars that are connected to this PDP; absent: it takes no reports. */
     readonly sidecars?: Pick<RouteReports, 'all'>
+    /** Decisions of all PDPs; null or absent: none are kept. */
+    readonly archive?: Pick<DecisionArchive, 'denied'> | null
     /** The people who call through the console; absent: nobody. */
     readonly people?: Pick<People, 'of'>
   }

@@ -1,7 +1,7 @@
-/** `changes`: who changed what, in order, from the log of an organization, of the environment or of the directory. */
+/** `changes`: who changed what, in order, from the log of an organization, of the environment or of the directory; `decisions`: denials. */
 import { type Command, Option } from 'commander'
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.ts'
-import { EXIT, type Run } from '../errors.ts'
+import { CliError, EXIT, type Run } from '../errors.ts'
 import { type Item, table } from './print.ts'
 
 const COLUMNS = ['revision', 'at', 'actor', 'change']
@@ -33,5 +33,52 @@ async function print(options: Options, io: NodeJS.Process): Promise<number> {
     more = page.more
     after = String(page.after)
   }
+  return EXIT.ok
+}
+
+const DENIAL_COLUMNS = ['at', 'subject', 'relation', 'resource', 'reason', 'route', 'request_id']
+const FILTERS = ['subject', 'resource', 'route', 'reason', 'request', 'from', 'to'] as const
+type DenialOptions = ConnectionOptions & { readonly [filter in (typeof FILTERS)[number]]?: string } & {
+  readonly limit: string
+}
+type DenialPage = { readonly items: readonly Item[]; readonly next_page_token: string | null }
+
+export function addDecisionsCommand(program: Command, io: NodeJS.Process, run: Run): void {
+  addConnectionOptions(
+    program
+      .command('decisions')
+      .description('Print what was denied in the organization -o, by all PDPs, newest first.')
+      .option('--subject <subject>', 'only about this subject, such as user:alice')
+      .option('--resource <resource>', 'only about this resource')
+      .option('--route <route>', 'only by this route of a sidecar, such as "GET /invoices/{id}"')
+      .option('--reason <reason>', 'only for this reason, such as none')
+      .option('--request <id>', 'only of this request or decision')
+      .option('--from <instant>', 'from this instant on, such as 2030-01-31T12:00:00Z')
+      .option('--to <instant>', 'before this instant')
+      .option('--limit <count>', 'how many at most', '100'),
+  ).action((options: DenialOptions) => run(() => printDenials(options, io)))
+}
+
+async function printDenials(options: DenialOptions, io: NodeJS.Process): Promise<number> {
+  const { organization, limit } = options
+  if (organization === undefined) throw new CliError('decisions belong to an organization: name it with -o')
+  if (!/^[1-9]\d{0,5}$/.test(limit)) throw new CliError(`--limit ${limit} is not a number from 1 to 999999`)
+  const connection = await connect(options, { io, scope: 'decisions:read', bind: false })
+  const filter = FILTERS.flatMap((name): readonly [string, string][] => {
+    const value = options[name]
+    return value === undefined ? [] : [[name, value]]
+  })
+  const path = `/v1/organizations/${encodeURIComponent(organization)}/decisions`
+  const items: Item[] = []
+  for (let token: string | null = ''; token !== null && items.length < Number(limit); ) {
+    const size = String(Math.min(1_000, Number(limit) - items.length))
+    const query = new URLSearchParams([...filter, ['page_size', size]])
+    if (token !== '') query.set('page_token', token)
+    const page = (await (await connection.send({ method: 'GET', path: `${path}?${query}` })).json()) as DenialPage
+    items.push(...page.items)
+    token = page.next_page_token
+  }
+  if (options.json === true) for (const item of items) io.stdout.write(`${JSON.stringify(item)}\n`)
+  else io.stdout.write(table(items, DENIAL_COLUMNS))
   return EXIT.ok
 }

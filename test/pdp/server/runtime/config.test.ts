@@ -65,6 +65,7 @@ describe('readConfig', () => {
       clientDocuments: null,
       console: true,
       decisionsKept: 10_000,
+      decisionsKeptDays: 7,
       checkTuplesMax: 100_000,
       dataDirectory: `${process.cwd()}/.data`,
       logLevel: 'info',
@@ -92,6 +93,7 @@ describe('readConfig', () => {
       PORTCULLIS_MAIL_FROM: 'Example <no-reply@example.com>',
       PORTCULLIS_KNOWN_PASSWORDS_FILE: '/var/lib/known',
       PORTCULLIS_DECISIONS_KEPT: '0',
+      PORTCULLIS_DECISIONS_KEPT_DAYS: '30',
       PORTCULLIS_CHECK_TUPLES_MAX: '1000',
       PORTCULLIS_DATA_DIR: '/var/lib/portcullis',
       PORTCULLIS_LOG_LEVEL: 'warn',
@@ -113,6 +115,7 @@ describe('readConfig', () => {
       changesKeptDays: 90,
       console: false,
       decisionsKept: 0,
+      decisionsKeptDays: 30,
       checkTuplesMax: 1_000,
     })
     expect(config.masterKey).toEqual(Buffer.alloc(32, 7))

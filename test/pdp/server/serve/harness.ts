@@ -31,6 +31,7 @@ import { type Admission, createAdmission } from '../../../../pdp/server/serve/au
 import { createCallers } from '../../../../pdp/server/serve/authentication/grpc-callers.ts'
 import type { VerifyServiceAccount } from '../../../../pdp/server/serve/authentication/service-account.ts'
 import { admitted, createAnswerQuestion } from '../../../../pdp/server/serve/decisions/answer.ts'
+import { readDenied } from '../../../../pdp/server/serve/decisions/decision-archive.ts'
 import { logDecisions } from '../../../../pdp/server/serve/decisions/decision-log.ts'
 import { observeAnswers } from '../../../../pdp/server/serve/decisions/observed-answers.ts'
 import { createWatchedQuestions } from '../../../../pdp/server/serve/decisions/watched-questions.ts'
@@ -176,6 +177,7 @@ export async function serve(
       transmitter,
     }),
     answer,
+    archive: { denied: readDenied(sql) },
     trustedProxies: createNetworks([parseNetwork('127.0.0.1')]),
     issuer: ISSUER,
     log,

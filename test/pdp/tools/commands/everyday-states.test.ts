@@ -51,6 +51,16 @@ describe('a person', () => {
     )
   })
 
+  test('who was denied is printed, with the reason', async () => {
+    const { good, run } = served
+    await good('org put denials')
+    expect((await run('check user:ann viewer doc:9 -o denials')).status).toBe(1)
+    const printed = () => good('decisions -o denials --subject user:ann')
+    // It is written in batches, beside the answer.
+    await expect.poll(printed, { timeout: 20_000 }).toMatch(/\n\S+ +user:ann +viewer +doc:9 +none /)
+    expect(await good('decisions -o denials --resource doc:10 --json')).toBe('')
+  })
+
   test('who leaves loses everything, which is shown before', async () => {
     const { good } = served
     await good('org put acme')
@@ -67,6 +77,9 @@ describe('a person', () => {
   test.each([
     ['delegation list', /-o ORGANIZATION is missing/],
     ['user offboard nobody', /there is no user nobody/],
+    ['decisions', /name it with -o/],
+    ['decisions -o denials --limit 0', /--limit 0 is not a number/],
+    ['decisions -o denials --from yesterday', /from/],
     ['user offboard nobody --dry-run', /there is no user nobody/],
     ['user block nobody', /there is no user nobody/],
     ['user unblock nobody', /there is no user nobody/],

@@ -76,6 +76,7 @@ export const callsOf = ({ provisioned }: World): readonly Call[] => {
     call('putMember of a tenant', 'tenant', `PUT ${at}/members/ben`, { role: 'member', status: 'active' }),
     call('patchMember', 'tenant', `PATCH ${at}/members/ann`, { role: 'viewer' }),
     call('getMember', 'tenant', `GET ${at}/members/ann`),
+    call('revokeMemberSessions', 'tenant', `POST ${at}/members/ann/sessions:revoke`),
     call('listMembers', 'tenant', `GET ${at}/members`),
     call('putMember, suspended', 'tenant', `PUT ${at}/members/ann`, { role: 'member', status: 'suspended' }),
     call('putMember, active again', 'people', `PUT ${at}/members/ann`, { role: 'member', status: 'active' }),
@@ -120,7 +121,10 @@ export const callsOf = ({ provisioned }: World): readonly Call[] => {
     call('deleteClient', 'tenant', 'DELETE /v1/clients/mine~v'),
     call('listEvents', 'admin', 'GET /v1/events?after=0'),
     call('listChanges', 'tenant', `GET ${at}/changes`),
+    call('listDecisions', 'tenant', `GET ${at}/decisions`),
+    call('listDecisions of a request', 'tenant', `GET ${at}/decisions?request=r-7`),
     call('listEnvironmentChanges', 'admin', 'GET /v1/changes'),
+    call('listUserSessions', 'admin', 'GET /v1/users/ann/sessions'),
     call('revokeUserSessions', 'admin', 'POST /v1/users/ann/sessions:revoke'),
     call('SCIM list', 'directory', 'GET /scim/v2/Users'),
     call('SCIM filter', 'directory', 'GET /scim/v2/Users?filter=userName%20eq%20%22dan@mine.test%22'),
@@ -144,7 +148,16 @@ export const callsOf = ({ provisioned }: World): readonly Call[] => {
 /** They read and write tables that hold nothing of organizations, or repeat what a row does. */
 export const ELSEWHERE = [
   ...['putTokenHook', 'getTokenHook', 'deleteTokenHook', 'announceEntitlements'],
-  ...['putTrustedIssuer', 'getTrustedIssuer', 'listTrustedIssuers', 'deleteTrustedIssuer', 'getTrustedIssuerSignals'],
+  // Memory of the process.
+  'listSidecars',
+  ...[
+    'putTrustedIssuer',
+    'patchTrustedIssuer',
+    'getTrustedIssuer',
+    'listTrustedIssuers',
+    'deleteTrustedIssuer',
+    'getTrustedIssuerSignals',
+  ],
   ...[
     'putIdentityProvider',
     'patchIdentityProvider',

@@ -34,6 +34,8 @@ const FILL = (count: number): readonly string[] => {
      ${from(`'d' || n, 'invitation', 'i' || n || '@x.test', 'i' || n, o, 'member', now() + interval '1 day'`)}`,
     `insert into oidc_record (kind, id, payload, uid, expires_at)
      ${from(`'Session', 's' || n, jsonb_build_object('accountId', u), 's' || n, now() + interval '1 day'`)}`,
+    `insert into denied_decision (denied_at, organization_id, subject, relation, resource, reason, route, request_id, decision_id)
+     ${from(`now(), o, 'user:' || u, 'viewer', 'doc:1', 'none', '', 'r-' || n, 'd-' || n`)}`,
     `insert into grant_binding (grant_id, organization_id, user_id, client_id, session_uid) ${from(`'b' || n, o, u, 'c' || n, 's' || n`)}`,
   ]
 }

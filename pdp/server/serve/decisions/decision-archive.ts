@@ -1,0 +1,277 @@
+/** Decisions of all PDPs, in PostgreSQL: each denial, and counts by minute, route and reason. Written in batches, beside the path of questions. */
+import type { Queries, Sql } from '../../../engine/store/directory.ts'
+import { subjectName } from '../../../shared/domain/subjects.ts'
+import type { Log } from '../../../shared/process/log.ts'
+import type { AnswerObserver } from './observed-answers.ts'
+
+const FLUSH_MS = 1_000
+const MINUTE_MS = 60_000
+const TRIM_MS = 600_000
+const DAY_MS = 86_400_000
+/** Denials and counts that wait for the next batch at most; more is counted, and said in the log. */
+const DENIALS_MAX = 5_000
+const COUNTS_MAX = 10_000
+/** Rows that one statement deletes. */
+const TRIMMED_TOGETHER = 5_000
+/** Characters of one text: routes and ids of requests come from outside. */
+const TEXT_MAX = 512
+const RANKED_MAX = 100
+
+export type DeniedDecision = {
+  readonly id: string
+  readonly atMs: number
+  readonly subject: string
+  readonly relation: string
+  readonly resource: string
+  readonly reason: string
+  /** Empty: none, or the caller did not say. So is the id of the request. */
+  readonly route: string
+  readonly requestId: string
+  readonly decisionId: string
+}
+export type DenialFilter = {
+  readonly subject?: string
+  readonly resource?: string
+  readonly route?: string
+  readonly reason?: string
+  /** The id of the request, or of the decision. */
+  readonly request?: string
+  /** Milliseconds since the epoch: from the first, up to and without the second. */
+  readonly fromMs?: number
+  readonly toMs?: number
+}
+export type RankedDenials = {
+  readonly route: string
+  readonly reason: string
+  readonly hour: number
+  readonly day: number
+}
+export type DecisionArchive = {
+  readonly observer: AnswerObserver
+  /** The newest first, before `before` (exclusive; null: from the newest). */
+  denied(
+    organization: string,
+    filter: DenialFilter,
+    page: { readonly before: string | null; readonly countMax: number },
+  ): Promise<readonly DeniedDecision[]>
+  /** By the last hour, and then by the last day. */
+  ranked(organization: string): Promise<readonly RankedDenials[]>
+  /** The last hour: each minute that had any. */
+  perMinute(
+    organization: string,
+  ): Promise<readonly { readonly minuteMs: number; readonly allowed: number; readonly denied: number }[]>
+  /** Writes what waits. */
+  close(): Promise<void>
+}
+
+type Denial = Omit<DeniedDecision, 'id'> & { readonly organization: string }
+type Count = {
+  readonly organization: string
+  readonly minuteMs: number
+  readonly route: string
+  readonly reason: string
+  count: number
+}
+
+/** `keptDays`: how long; rows are deleted after that. */
+export function createDecisionArchive(deps: {
+  readonly sql: Pick<Sql, 'query' | 'transaction'>
+  readonly keptDays: number
+  readonly log: Log
+}): DecisionArchive {
+  const { sql, keptDays, log } = deps
+  const batch = createBatch()
+  let writing: Promise<void> = Promise.resolve()
+
+  async function write(): Promise<void> {
+    const { denials, counts, leftOut } = batch.take()
+    if (leftOut > 0) log.warn({ event: 'decisions_not_kept', decisions_count: leftOut })
+    try {
+      if (denials.length > 0) await insertDenials(sql, denials)
+      if (counts.length > 0) await addCounts(sql, counts)
+    } catch (err) {
+      // They are for people who look; the log of the process has them too.
+      log.warn({ event: 'decisions_not_kept', decisions_count: denials.length, err })
+    }
+  }
+  /** One batch at a time, so that a slow database is not asked for more. */
+  const flush = (): Promise<void> => {
+    writing = writing.then(write)
+    return writing
+  }
+  let isBusy = false
+  const flushing = setInterval(() => {
+    if (isBusy) return
+    isBusy = true
+    void flush().finally(() => {
+      isBusy = false
+    })
+  }, FLUSH_MS)
+  flushing.unref()
+  const trimming = setInterval(() => {
+    writing = writing
+      .then(() => trim(sql, keptDays))
+      .catch((err: unknown) => log.warn({ event: 'decisions_not_trimmed', err }))
+  }, TRIM_MS)
+  trimming.unref()
+
+  return {
+    observer: { answered: batch.add },
+    denied: readDenied(sql),
+    ranked: (organization) => readRanked(sql, organization),
+    perMinute: (organization) => readMinutes(sql, organization),
+    async close() {
+      clearInterval(flushing)
+      clearInterval(trimming)
+      await flush()
+    },
+  }
+}
+
+type Waiting = { readonly denials: readonly Denial[]; readonly counts: readonly Count[]; readonly leftOut: number }
+
+/** Decisions that wait to be written, within a bound. */
+function createBatch(): { readonly add: AnswerObserver['answered']; readonly take: () => Waiting } {
+  let denials: Denial[] = []
+  let counts = new Map<string, Count>()
+  let leftOut = 0
+
+  function count(
+    organization: string,
+    of: { readonly atMs: number; readonly route: string; readonly reason: string },
+  ): void {
+    const minuteMs = Math.floor(of.atMs / MINUTE_MS) * MINUTE_MS
+    const key = JSON.stringify([organization, minuteMs, of.route, of.reason])
+    const known = counts.get(key)
+    if (known !== undefined) known.count += 1
+    else if (counts.size < COUNTS_MAX)
+      counts.set(key, { organization, minuteMs, route: of.route, reason: of.reason, count: 1 })
+    else leftOut += 1
+  }
+
+  return {
+    add({ question, answer, startedMs: atMs }) {
+      const { organization, subject, permissions, decisionId } = answer
+      if (organization === null || subject === null) return
+      const route = shortened(question.route)
+      for (const { relation, resource, allowed, reasonCode } of permissions) {
+        const reason = allowed ? '' : reasonCode
+        count(organization, { atMs, route, reason })
+        if (allowed) continue
+        if (denials.length >= DENIALS_MAX) leftOut += 1
+        else
+          denials.push({
+            ...{ organization, atMs, subject: subjectName(subject), reason, route, decisionId },
+            relation: shortened(relation),
+            resource: shortened(resource),
+            requestId: shortened(question.requestId),
+          })
+      }
+    },
+    take() {
+      const waiting = { denials, counts: [...counts.values()], leftOut }
+      denials = []
+      counts = new Map()
+      leftOut = 0
+      return waiting
+    },
+  }
+}
+
+const shortened = (text = ''): string => (text.length > TEXT_MAX ? text.slice(0, TEXT_MAX) : text).replaceAll('\0', '')
+
+async function insertDenials(sql: Queries, rows: readonly Denial[]): Promise<void> {
+  await sql.query(
+    `insert into denied_decision (denied_at, organization_id, subject, relation, resource, reason, route, request_id, decision_id)
+     select to_timestamp(at / 1000.0), organization, subject, relation, resource, reason, route, request, decision
+     from unnest($1::float8[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[])
+       rows(at, organization, subject, relation, resource, reason, route, request, decision)`,
+    [
+      rows.map(({ atMs }) => atMs),
+      ...(
+        ['organization', 'subject', 'relation', 'resource', 'reason', 'route', 'requestId', 'decisionId'] as const
+      ).map((key) => rows.map((row) => row[key])),
+    ],
+  )
+}
+
+/** In the order of the key, so that two PDPs that add to the same rows wait for each other in one direction only. */
+async function addCounts(sql: Queries, sums: readonly Count[]): Promise<void> {
+  await sql.query(
+    `insert into decision_count (organization_id, minute, route, reason, decisions_count)
+     select organization, to_timestamp(minute / 1000.0), route, reason, count
+     from unnest($1::text[], $2::float8[], $3::text[], $4::text[], $5::bigint[]) rows(organization, minute, route, reason, count)
+     order by organization collate "C", minute, route collate "C", reason collate "C"
+     on conflict (organization_id, minute, route, reason)
+       do update set decisions_count = decision_count.decisions_count + excluded.decisions_count`,
+    [
+      sums.map(({ organization }) => organization),
+      sums.map(({ minuteMs }) => minuteMs),
+      sums.map(({ route }) => route),
+      sums.map(({ reason }) => reason),
+      sums.map(({ count }) => count),
+    ],
+  )
+}
+
+/** Small pieces; several PDPs do no harm to each other. */
+async function trim(sql: Queries, keptDays: number): Promise<void> {
+  for (const [table, column] of [
+    ['denied_decision', 'denied_at'],
+    ['decision_count', 'minute'],
+  ] as const)
+    for (let gone = TRIMMED_TOGETHER; gone === TRIMMED_TOGETHER; ) {
+      const rows = await sql.query<{ gone: number }>(
+        `with old as (delete from ${table} where ctid = any(array(
+           select ctid from ${table} where ${column} < now() - make_interval(secs => $1) limit ${TRIMMED_TOGETHER}
+           for update skip locked)) returning 1)
+         select count(*)::int as gone from old`,
+        [(keptDays * DAY_MS) / 1_000],
+      )
+      gone = rows[0]?.gone ?? 0
+    }
+}
+
+export const readDenied =
+  (sql: Queries): DecisionArchive['denied'] =>
+  async (organization, filter, { before, countMax }) => {
+    const { subject, resource, route, reason, request, fromMs, toMs } = filter
+    return sql.query<DeniedDecision>(
+      `select id::text, (extract(epoch from denied_at) * 1000)::float8 as "atMs", subject, relation, resource, reason, route,
+       request_id as "requestId", decision_id as "decisionId"
+     from denied_decision where organization_id = $1 and ($2::bigint is null or id < $2)
+       and ($3::text is null or subject = $3) and ($4::text is null or resource = $4) and ($5::text is null or route = $5)
+       and ($6::text is null or reason = $6) and ($7::text is null or request_id = $7 or decision_id = $7)
+       and ($8::float8 is null or denied_at >= to_timestamp($8 / 1000.0))
+       and ($9::float8 is null or denied_at < to_timestamp($9 / 1000.0))
+     order by id desc limit $10`,
+      [
+        organization,
+        before,
+        ...[subject, resource, route, reason, request].map((text) => text ?? null),
+        fromMs ?? null,
+        toMs ?? null,
+        countMax,
+      ],
+    )
+  }
+
+async function readRanked(sql: Queries, organization: string): Promise<readonly RankedDenials[]> {
+  return sql.query<RankedDenials>(
+    `select route, reason, sum(decisions_count)::float8 as day,
+       coalesce(sum(decisions_count) filter (where minute > now() - interval '1 hour'), 0)::float8 as hour
+     from decision_count where organization_id = $1 and reason <> '' and minute > now() - interval '1 day'
+     group by route, reason order by hour desc, day desc, route, reason limit ${RANKED_MAX}`,
+    [organization],
+  )
+}
+
+async function readMinutes(sql: Queries, organization: string) {
+  return sql.query<{ readonly minuteMs: number; readonly allowed: number; readonly denied: number }>(
+    `select (extract(epoch from minute) * 1000)::float8 as "minuteMs",
+       coalesce(sum(decisions_count) filter (where reason = ''), 0)::float8 as allowed,
+       coalesce(sum(decisions_count) filter (where reason <> ''), 0)::float8 as denied
+     from decision_count where organization_id = $1 and minute > now() - interval '1 hour' group by minute`,
+    [organization],
+  )
+}
