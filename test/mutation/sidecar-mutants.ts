@@ -2,6 +2,8 @@
 import { type Group, inFile } from './mutant.ts'
 
 const enforce = inFile('sidecar/enforce/enforce.ts')
+const preflight = inFile('sidecar/enforce/preflight.ts')
+const reevaluate = inFile('sidecar/enforce/reevaluate.ts')
 const stages = inFile('sidecar/enforce/stages.ts')
 const denial = inFile('sidecar/enforce/denial.ts')
 const checks = inFile('sidecar/routes/checks.ts')
@@ -18,12 +20,12 @@ export const SIDECAR_GROUPS: readonly Group[] = [
     mutants: [
       enforce(
         'a denial on a known route is permitted',
-        "if (stage.stage === 'arrived' || !isShadowable(denial)) return denial",
-        "if (stage.stage === 'arrived') return denial",
+        "stage.stage === 'arrived' || !isShadowable(denial)) return denial",
+        "stage.stage === 'arrived') return denial",
       ),
       enforce(
         'a public route takes no place',
-        'known === routing ? admission.enter(routing.route.id, null) : null',
+        'known === routing ? admission.enter(routing.route, null) : null',
         'null',
       ),
       enforce(
@@ -39,7 +41,7 @@ export const SIDECAR_GROUPS: readonly Group[] = [
         "if (upgrade) checkHandshake(request, routing.route) // RequestError\n    if (routing.stage === 'public') {",
         "if (routing.stage === 'public') {",
       ),
-      enforce(
+      preflight(
         'the resource metadata is served to POST',
         "const isRead = method === 'GET' || method === 'HEAD'",
         'const isRead = true',
@@ -50,7 +52,7 @@ export const SIDECAR_GROUPS: readonly Group[] = [
         'expiresAtMs: Number.MAX_SAFE_INTEGER,',
       ),
       enforce('an exchange ends on a route in shadow mode', 'basis: stage.route.shadow ? null : basis', 'basis'),
-      enforce('new rules of step-up are not applied', 'sameStepUp ? null : route.stepUp', 'null'),
+      reevaluate('new rules of step-up are not applied', 'sameStepUp ? null : route.stepUp', 'null'),
       enforce('step-up is demanded with each answer', 'next = null\n      return null', 'return null'),
       enforce('a former proof is verified again', 'former !== null && former.identity !== null', 'false'),
       enforce('an unauthenticated sender counts as proven', 'former !== null && former.identity !== null', 'true'),

@@ -6,6 +6,7 @@ import { seedWrites, sendWrite, WRITES, type WriteCall } from './writes.ts'
 const TREE_STANDS_STILL: readonly string[] = [
   'POST /v1/organizations/{org}/role-grants',
   'POST /v1/organizations/{org}/invitations',
+  'POST /v1/organizations/{org}/members/{user}/sessions:revoke',
 ]
 
 let served: Served
@@ -81,7 +82,7 @@ describe('a write', () => {
     expect(await revisions()).toEqual(before)
   })
 
-  // While a role is granted, also by an invitation, the tree stands still.
+  // While a role is granted, also by an invitation, or a member's sessions end, the tree stands still.
   const within = WRITES.filter(
     ({ method, path, log }) =>
       log === 'acme' && path.startsWith('/v1/organizations/{org}/') && !TREE_STANDS_STILL.includes(`${method} ${path}`),

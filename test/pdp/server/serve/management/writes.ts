@@ -50,6 +50,12 @@ export const WRITES: readonly WriteCall[] = [
   at('POST', '/v1/users/{user}/totp', '/v1/users/alice/totp', { log: DIRECTORY }),
   at('DELETE', '/v1/users/{user}/totp', '/v1/users/bob/totp', { log: DIRECTORY }),
   at('DELETE', '/v1/users/{user}/passkeys', '/v1/users/bob/passkeys', { log: DIRECTORY }),
+  at(
+    'POST',
+    '/v1/organizations/{org}/members/{user}/sessions:revoke',
+    '/v1/organizations/acme/members/bob/sessions:revoke',
+    { log: 'acme' },
+  ),
   at('POST', '/v1/users/{user}/sessions:revoke', '/v1/users/alice/sessions:revoke', { log: TOKENS }),
   at('DELETE', '/v1/sessions/{session}', '/v1/sessions/s-1', { log: TOKENS }),
   at('PUT', '/v1/clients/{client_id}', '/v1/clients/web', {
@@ -118,6 +124,7 @@ export const WRITES: readonly WriteCall[] = [
   }),
   at('DELETE', '/v1/identity-providers/{id}', '/v1/identity-providers/other', { log: ENVIRONMENT }),
   at('PUT', '/v1/trusted-issuers/{issuer}', `/v1/trusted-issuers/${issuer}`, { log: ENVIRONMENT, body: issuerBody }),
+  at('PATCH', '/v1/trusted-issuers/{issuer}', `/v1/trusted-issuers/${issuer}`, { log: ENVIRONMENT, body: {} }),
   at('DELETE', '/v1/trusted-issuers/{issuer}', `/v1/trusted-issuers/${issuer}`, { log: ENVIRONMENT }),
   stream('POST', '/ssf/stream', {}),
   stream('PATCH', '/ssf/stream', { stream_id: 's1', description: 'new' }),
