@@ -62,7 +62,7 @@ export function addDecisionList(app: FastifyInstance, deps: ManagementDeps): voi
       const page = await readPage(deps.store, query, {
         list: ['decisions', params.org, JSON.stringify(filter)],
         log: params.org,
-        read: ({ after, countMax }) => archive.denied(params.org, filter, { before: after, countMax }),
+        read: ({ after, countMax }) => archive.denied(params.org, filter, { before: idIn(after), countMax }),
         key: ({ id }) => id,
       })
       return ok({ ...page, items: page.items.map(present) })
@@ -70,8 +70,23 @@ export function addDecisionList(app: FastifyInstance, deps: ManagementDeps): voi
   })
 }
 
-const instantOf = (key: 'fromMs' | 'toMs', text: string | undefined): DenialFilter =>
-  text === undefined ? {} : { [key]: Date.parse(text) }
+/** Throws RequestProblem for a page token that no page had. */
+function idIn(after: string | null): string | null {
+  if (after === null || /^\d{1,18}$/.test(after)) return after
+  const issues = [{ place: 'page_token', message: 'is not a page token of this list' }]
+  throw new RequestProblem('request_invalid', 'page_token is not a page token of this list', { issues })
+}
+
+/** RFC 3339 has instants that JavaScript does not, such as a leap second. Throws RequestProblem. */
+function instantOf(key: 'fromMs' | 'toMs', text: string | undefined): DenialFilter {
+  if (text === undefined) return {}
+  const ms = Date.parse(text)
+  if (!Number.isNaN(ms)) return { [key]: ms }
+  const issues = [
+    { place: key === 'fromMs' ? 'from' : 'to', message: 'is not an instant such as 2030-01-31T12:00:00Z' },
+  ]
+  throw new RequestProblem('request_invalid', `${text} is not an instant such as 2030-01-31T12:00:00Z`, { issues })
+}
 
 const present = ({ atMs, route, requestId, decisionId, subject, relation, resource, reason }: Denied) => ({
   at: new Date(atMs).toISOString(),
