@@ -2,6 +2,7 @@
 import { ARRIVING, numberArrivals } from '../../engine/store/arrivals.ts'
 import type { Queries } from '../../engine/store/directory.ts'
 import type { Log } from '../../shared/process/log.ts'
+import { startRepeated } from './repeated-runs.ts'
 
 const INTERVAL_MS = 1_000
 
@@ -15,23 +16,10 @@ export function startArrivals({
   readonly log: Log
   readonly intervalMs?: number
 }): () => Promise<void> {
-  let running: Promise<void> | null = null
-
-  async function run(): Promise<void> {
-    try {
+  return startRepeated(
+    async () => {
       for (const name of ARRIVING) await numberArrivals(sql, name)
-    } catch (err) {
-      log.warn({ event: 'arrivals_delayed', err })
-    }
-    running = null
-  }
-
-  const timer = setInterval(() => {
-    running ??= run()
-  }, intervalMs)
-  timer.unref()
-  return async () => {
-    clearInterval(timer)
-    await running
-  }
+    },
+    { intervalMs, failed: (err) => log.warn({ event: 'arrivals_delayed', err }) },
+  )
 }

@@ -3,6 +3,7 @@
 import type { Sql } from '../../engine/store/directory.ts'
 import { goOnDeparting, nextDeparture } from '../../engine/store/postgres/people/departures.ts'
 import type { Log } from '../../shared/process/log.ts'
+import { startRepeated } from './repeated-runs.ts'
 
 const INTERVAL_MS = 1_000
 
@@ -16,8 +17,6 @@ export function startDepartures({
   readonly log: Log
   readonly intervalMs?: number
 }): () => Promise<void> {
-  let running: Promise<void> | null = null
-  let stopped = false
   /** People take turns, and one whose piece failed keeps nobody else waiting. */
   let after = ''
 
@@ -32,22 +31,10 @@ export function startDepartures({
     })
   }
 
-  async function run(): Promise<void> {
-    try {
-      for (let left = true; left && !stopped; ) left = await takeTurn()
-    } catch (err) {
-      log.warn({ event: 'departure_delayed', err })
-    }
-    running = null
-  }
-
-  const timer = setInterval(() => {
-    running ??= run()
-  }, intervalMs)
-  timer.unref()
-  return async () => {
-    stopped = true
-    clearInterval(timer)
-    await running
-  }
+  return startRepeated(
+    async (isStopped) => {
+      for (let left = true; left && !isStopped(); ) left = await takeTurn()
+    },
+    { intervalMs, failed: (err) => log.warn({ event: 'departure_delayed', err }) },
+  )
 }

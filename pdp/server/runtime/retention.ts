@@ -3,6 +3,7 @@
 import type { Sql } from '../../engine/store/directory.ts'
 import { createRetention } from '../../engine/store/postgres/retention.ts'
 import type { Log } from '../../shared/process/log.ts'
+import { startRepeated } from './repeated-runs.ts'
 
 const INTERVAL_MS = 60_000
 const DAY_MS = 86_400_000
@@ -19,24 +20,11 @@ export type RetentionDeps = {
 /** The returned function stops it, and resolves when the current run has ended. */
 export function startRetention({ sql, keptDays, log, intervalMs = INTERVAL_MS }: RetentionDeps): () => Promise<void> {
   const trim = createRetention({ sql, keptMs: keptDays === null ? null : keptDays * DAY_MS })
-  let running: Promise<void> | null = null
-
-  async function run(): Promise<void> {
-    try {
+  return startRepeated(
+    async () => {
       const count = await trim()
       if (count > 0) log.info({ event: 'changes_trimmed', entries_count: count })
-    } catch (err) {
-      log.warn({ event: 'changes_not_trimmed', err })
-    }
-    running = null
-  }
-
-  const timer = setInterval(() => {
-    running ??= run()
-  }, intervalMs)
-  timer.unref()
-  return async () => {
-    clearInterval(timer)
-    await running
-  }
+    },
+    { intervalMs, failed: (err) => log.warn({ event: 'changes_not_trimmed', err }) },
+  )
 }

@@ -48,6 +48,7 @@ import { nameNumberInstants } from './number-instants.ts'
 import { entitlementParts, grpcGuards, openSpans, proofMemory } from './optional-parts.ts'
 import { prepareConsole } from './prepare-console.ts'
 import { type Receiving, receiveSignals } from './received-signals.ts'
+import { startRepeated } from './repeated-runs.ts'
 import { startRetention } from './retention.ts'
 import { loadSecrets } from './secrets.ts'
 import { createCommits, startSignals } from './signals.ts'
@@ -243,6 +244,10 @@ async function openIdentity(
   return identity
 }
 
+/** Decisions that all PDPs keep are written in batches, and deleted in pieces after their time. */
+const ARCHIVE_FLUSH_MS = 1_000
+const ARCHIVE_TRIM_MS = 600_000
+
 /** Answers of HTTP and gRPC, and the latest of them for the console. */
 function createQuestions(
   config: PdpConfig,
@@ -254,10 +259,16 @@ function createQuestions(
   const observers = [logDecisions(log, everyNth(config.logAllowedOneIn)), countAnswers(registry, admission)]
   if (decisions.countMax > 0) observers.push(keepDecisions(decisions))
   const { decisionsKeptDays: keptDays } = config
-  const archive = keptDays === 0 ? null : createDecisionArchive({ sql, keptDays, log })
+  const archive = keptDays === 0 ? null : createDecisionArchive({ sql, log })
   if (archive !== null) {
     observers.push(archive.observer)
-    shutdown.add('kept decisions', () => archive.close())
+    const failed = (err: unknown): void => log.warn({ event: 'decisions_not_trimmed', err })
+    const stopFlushing = startRepeated(() => archive.flush(), { intervalMs: ARCHIVE_FLUSH_MS, failed })
+    const stopTrimming = startRepeated(() => archive.trim(keptDays), { intervalMs: ARCHIVE_TRIM_MS, failed })
+    shutdown.add('kept decisions', async () => {
+      await Promise.all([stopFlushing(), stopTrimming()])
+      await archive.flush()
+    })
   }
   const clocks = { clock: Date.now, monotonic: () => performance.now() }
   return { decisions, archive, answer: createQuestionChain(ask, { admission, observers, clocks, spans }) }

@@ -1,12 +1,10 @@
 /** Decisions of all PDPs, in PostgreSQL: each denial, and counts by minute, route and reason. Written in batches, beside the path of questions. */
-import type { Queries, Sql } from '../../../engine/store/directory.ts'
+import type { Queries } from '../../../engine/store/directory.ts'
 import { subjectName } from '../../../shared/domain/subjects.ts'
 import type { Log } from '../../../shared/process/log.ts'
 import type { AnswerObserver } from './observed-answers.ts'
 
-const FLUSH_MS = 1_000
 const MINUTE_MS = 60_000
-const TRIM_MS = 600_000
 const DAY_MS = 86_400_000
 /** Denials and counts that wait for the next batch at most; more is counted, and said in the log. */
 const DENIALS_MAX = 5_000
@@ -60,8 +58,10 @@ export type DecisionArchive = {
   perMinute(
     organization: string,
   ): Promise<readonly { readonly minuteMs: number; readonly allowed: number; readonly denied: number }[]>
-  /** Writes what waits. */
-  close(): Promise<void>
+  /** Writes what waits. It never rejects: what cannot be written is lost, and said in the log. */
+  flush(): Promise<void>
+  /** Deletes what is older. */
+  trim(keptDays: number): Promise<void>
 }
 
 type Denial = Omit<DeniedDecision, 'id'> & { readonly organization: string }
@@ -73,58 +73,25 @@ type Count = {
   count: number
 }
 
-/** `keptDays`: how long; rows are deleted after that. */
-export function createDecisionArchive(deps: {
-  readonly sql: Pick<Sql, 'query' | 'transaction'>
-  readonly keptDays: number
-  readonly log: Log
-}): DecisionArchive {
-  const { sql, keptDays, log } = deps
+export function createDecisionArchive({ sql, log }: { readonly sql: Queries; readonly log: Log }): DecisionArchive {
   const batch = createBatch()
-  let writing: Promise<void> = Promise.resolve()
-
-  async function write(): Promise<void> {
-    const { denials, counts, leftOut } = batch.take()
-    if (leftOut > 0) log.warn({ event: 'decisions_not_kept', decisions_count: leftOut })
-    try {
-      if (denials.length > 0) await insertDenials(sql, denials)
-      if (counts.length > 0) await addCounts(sql, counts)
-    } catch (err) {
-      // They are for people who look; the log of the process has them too.
-      log.warn({ event: 'decisions_not_kept', decisions_count: denials.length, err })
-    }
-  }
-  /** One batch at a time, so that a slow database is not asked for more. */
-  const flush = (): Promise<void> => {
-    writing = writing.then(write)
-    return writing
-  }
-  let isBusy = false
-  const flushing = setInterval(() => {
-    if (isBusy) return
-    isBusy = true
-    void flush().finally(() => {
-      isBusy = false
-    })
-  }, FLUSH_MS)
-  flushing.unref()
-  const trimming = setInterval(() => {
-    writing = writing
-      .then(() => trim(sql, keptDays))
-      .catch((err: unknown) => log.warn({ event: 'decisions_not_trimmed', err }))
-  }, TRIM_MS)
-  trimming.unref()
-
   return {
     observer: { answered: batch.add },
     denied: readDenied(sql),
     ranked: (organization) => readRanked(sql, organization),
     perMinute: (organization) => readMinutes(sql, organization),
-    async close() {
-      clearInterval(flushing)
-      clearInterval(trimming)
-      await flush()
+    async flush() {
+      const { denials, counts, leftOut } = batch.take()
+      if (leftOut > 0) log.warn({ event: 'decisions_not_kept', decisions_count: leftOut })
+      try {
+        if (denials.length > 0) await insertDenials(sql, denials)
+        if (counts.length > 0) await addCounts(sql, counts)
+      } catch (err) {
+        // They are for people who look; the log of the process has them too.
+        log.warn({ event: 'decisions_not_kept', decisions_count: denials.length, err })
+      }
     },
+    trim: (keptDays) => trim(sql, keptDays),
   }
 }
 
@@ -141,7 +108,8 @@ function createBatch(): { readonly add: AnswerObserver['answered']; readonly tak
     of: { readonly atMs: number; readonly route: string; readonly reason: string },
   ): void {
     const minuteMs = Math.floor(of.atMs / MINUTE_MS) * MINUTE_MS
-    const key = JSON.stringify([organization, minuteMs, of.route, of.reason])
+    // A route, which comes from outside, stands last; nothing before it holds a line break.
+    const key = `${organization}\n${minuteMs}\n${of.reason}\n${of.route}`
     const known = counts.get(key)
     if (known !== undefined) known.count += 1
     else if (counts.size < COUNTS_MAX)

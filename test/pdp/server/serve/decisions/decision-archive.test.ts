@@ -29,12 +29,12 @@ beforeEach(async () => {
 })
 
 const archive = (sql: Parameters<typeof createDecisionArchive>[0]['sql'] = opened.sql): DecisionArchive => {
-  const made = createDecisionArchive({ sql, keptDays: 7, log })
+  const made = createDecisionArchive({ sql, log })
   archives.push(made)
   return made
 }
 /** Everything that waits is written. */
-const settled = async (): Promise<void> => void (await Promise.all(archives.map((one) => one.close())))
+const settled = async (): Promise<void> => void (await Promise.all(archives.map((one) => one.flush())))
 
 const decision = (
   of: {
@@ -136,4 +136,15 @@ test('a database that refuses costs a line of the log, and no answer', async () 
   expect(() => one.observer.answered(decision({ allowed: false }))).not.toThrow()
   await settled()
   expect(logged.join('')).toContain('decisions_not_kept')
+})
+
+test('what is older than its time goes, and the rest stays', async () => {
+  const one = archive()
+  const day = 86_400_000
+  for (const days of [0, 6, 8]) one.observer.answered(decision({ allowed: false, atMs: Date.now() - days * day }))
+  await settled()
+  await one.trim(7)
+  expect(await one.denied('acme', {}, newest)).toHaveLength(2)
+  const [row] = await opened.sql.query<{ left: number }>('select count(*)::int as left from decision_count')
+  expect(row?.left).toBe(2)
 })
