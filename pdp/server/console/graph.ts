@@ -1,7 +1,7 @@
 /** The types of a model as a picture that the server lays out, and as a list that says the same. */
 import type { Direct, Expression, Model } from '../../engine/decide/model.ts'
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
-import { name, table } from './parts.ts'
+import { joined, name, table } from './parts.ts'
 import { drawing } from './views/drawing.ts'
 
 const NODES_MAX = 150
@@ -107,8 +107,7 @@ export function typeTable(model: Model): Html {
   })
 }
 
-const list = (names: readonly string[]): Html =>
-  html`${[...new Set(names)].map((one, i) => html`${i === 0 ? '' : ', '}${name(one)}`)}`
+const list = (names: readonly string[]): Html => joined([...new Set(names)].map(name))
 
 function usersOf(model: Model, type: string, relation: string): readonly string[] {
   return [...model].flatMap(([other, relations]) =>

@@ -16,7 +16,8 @@ export type Supposed = {
   readonly asOf: string
   readonly context: string
 }
-type Supposition = {
+/** As questions of the PDP take it. */
+export type Supposition = {
   readonly contextualTuples?: readonly ContextualTuple[]
   readonly withoutTuples?: readonly ContextualTuple[]
   readonly asOfMs?: number

@@ -13,7 +13,7 @@ import type { StoredManifest } from '../../../shared/domain/manifest.ts'
 import { asRequestProblem, RequestProblem } from '../../serve/http/status.ts'
 import { picture, typeGraph, typeTable } from '../graph.ts'
 import { changedTypes } from '../line-diff.ts'
-import { address, alert, field, hidden, link, name, problems, status, table } from '../parts.ts'
+import { address, alert, field, hidden, joined, link, name, problems, status, table } from '../parts.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 import { versionAt, versionPage, versionTable } from './model-versions.ts'
@@ -172,14 +172,14 @@ async function compared(visit: ConsoleVisit, of: { current: StoredManifest; text
   if (others.length > 0)
     parts.push(
       alert(
-        html`Only resources of type ${name(type)} are compared. The change touches other types too: ${others.map((one, i) => html`${i === 0 ? EMPTY : ', '}${name(one)}`)}.`,
+        html`Only resources of type ${name(type)} are compared. The change touches other types too: ${joined(others.map(name))}.`,
       ),
     )
   const leftOut = relations.slice(RELATIONS_MAX)
   if (leftOut.length > 0)
     parts.push(
       alert(
-        html`This is not everything: of ${String(relations.length)} relations the first ${String(RELATIONS_MAX)} are compared. Name each of the others to compare it: ${leftOut.map((one, i) => html`${i === 0 ? EMPTY : ', '}${name(one)}`)}.`,
+        html`This is not everything: of ${String(relations.length)} relations the first ${String(RELATIONS_MAX)} are compared. Name each of the others to compare it: ${joined(leftOut.map(name))}.`,
       ),
     )
   await visit.requireScope('decisions:read')

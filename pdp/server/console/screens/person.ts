@@ -3,8 +3,9 @@
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
 import { asRequestProblem, STATUS } from '../../serve/http/status.ts'
+import type { UserHoldings } from '../../serve/management/users/offboarding.ts'
 import { shellWord } from '../answer-texts.ts'
-import { address, alert, hidden, instant, link, name, status, table, verdict } from '../parts.ts'
+import { address, alert, hidden, instant, joined, link, name, status, table, verdict } from '../parts.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import { didYouMeanPerson } from '../views/near-people.ts'
 import { reachOf } from '../views/reach.ts'
@@ -25,17 +26,6 @@ const DONE: { readonly [what: string]: string } = {
   rest: 'The person is shut out. There is more to take away than one call takes: do it again.',
 }
 
-type Holdings = {
-  readonly blocked: boolean
-  readonly memberships: readonly { readonly organization: string; readonly role: string; readonly status: string }[]
-  readonly roles: readonly {
-    readonly organization: string | null
-    readonly app: string | null
-    readonly role: string
-  }[]
-  readonly relationships: readonly { readonly organization: string; readonly tuple: string }[]
-  readonly complete: boolean
-}
 const pathOf = (user: string): string => `/v1/users/${encodeURIComponent(user)}`
 const mayOffboard = (visit: ConsoleVisit): boolean =>
   ['directory:write', 'roles:write', 'relationships:write'].every(visit.mayEverywhere)
@@ -61,10 +51,9 @@ export async function showPerson(visit: ConsoleVisit, user: string, search: Html
     return { title: 'People', status: STATUS.not_found.http, body: html`${search}${alert(html`${what}${meant}`)}` }
   }
   if (query('step') === 'offboard' && mayOffboard(visit)) return offboardPage(visit, user)
-  const memberships = everywhere
-    ? await directory.memberships(user)
-    : [{ organization: org ?? '', role: membership?.role ?? '', status: membership?.status ?? '' }]
-  const holdings = mayOffboard(visit) ? await visit.api<Holdings>('GET', `${pathOf(user)}/holdings`) : null
+  const here = membership === undefined ? [] : [{ organization: org ?? '', ...membership }]
+  const memberships = everywhere ? await directory.memberships(user) : here
+  const holdings = mayOffboard(visit) ? await visit.api<UserHoldings>('GET', `${pathOf(user)}/holdings`) : null
   const done = Object.hasOwn(DONE, query('done')) ? DONE[query('done')] : undefined
   const subject = { type: 'user', id: user }
   return {
@@ -84,7 +73,7 @@ ${visit.may('decisions:read') ? latestDecisions(visit, user) : EMPTY}`,
 /** Block or unblock, and the way to the preview of offboarding. */
 function actions(
   visit: ConsoleVisit,
-  { user, holdings }: { readonly user: string; readonly holdings: Holdings | null },
+  { user, holdings }: { readonly user: string; readonly holdings: UserHoldings | null },
 ): Html {
   if (holdings === null) return EMPTY
   const here = address('people', { org: visit.organization, user })
@@ -102,7 +91,7 @@ async function offboardPage(visit: ConsoleVisit, user: string): Promise<View> {
     roles: granted,
     relationships,
     complete,
-  } = await visit.api<Holdings>('GET', `${pathOf(user)}/holdings`)
+  } = await visit.api<UserHoldings>('GET', `${pathOf(user)}/holdings`)
   const rows = [
     ...memberships.map(({ organization, role, status: state }) => [
       'membership',
@@ -128,7 +117,7 @@ ${freshness(visit, here)}<form method="post" action="${here}">${hidden('csrf', v
 
 function membershipTable(
   visit: ConsoleVisit,
-  { user, memberships }: { readonly user: string; readonly memberships: Holdings['memberships'] },
+  { user, memberships }: { readonly user: string; readonly memberships: Readonly<UserHoldings['memberships']> },
 ): Html {
   const here = address('people', { org: visit.organization, user })
   const button = (organization: string, state: string): Html => {
@@ -189,7 +178,7 @@ async function sessions(visit: ConsoleVisit, user: string): Promise<Html> {
   const rows = found.map(({ uid, signedInMs, clients }) => [
     html`<span class="id">${name(uid)}</span>${uid === session.sessionUid ? html` <span class="note">this one</span>` : EMPTY}`,
     signedInMs === null ? html`–` : instant(signedInMs),
-    html`${clients.map((client, i) => html`${i === 0 ? EMPTY : ', '}${name(client)}`)}`,
+    joined(clients.map(name)),
     end(uid),
   ])
   return html`${freshness(visit, here)}${table({ caption: 'Sessions at the identity service', columns: ['Session', 'Signed in', 'Clients', 'Do'], rows, empty: html`<p>Nobody is signed in as this person.</p>` })}
@@ -239,7 +228,7 @@ async function carryOut(
       await visit.api('POST', `${pathOf(user)}/${what}`)
       return what
     case 'offboard': {
-      const { complete } = await visit.api<Holdings>('POST', `${pathOf(user)}/offboard`)
+      const { complete } = await visit.api<UserHoldings>('POST', `${pathOf(user)}/offboard`)
       return complete ? 'offboard' : 'rest'
     }
     case 'suspend':

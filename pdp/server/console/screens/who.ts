@@ -6,7 +6,7 @@ import { typeOf } from '../../../shared/domain/names.ts'
 import { existsAsSubject } from '../../serve/decisions/answer.ts'
 import { asRequestProblem, RequestProblem } from '../../serve/http/status.ts'
 import { SCREEN_LINKS } from '../layout.ts'
-import { address, alert, csv, field, hidden, link, name, problems, status, table } from '../parts.ts'
+import { address, alert, csv, field, hidden, joined, link, name, problems, status, table } from '../parts.ts'
 import {
   isSupposed,
   parametersOf,
@@ -81,7 +81,7 @@ export const showWhat = async (visit: ConsoleVisit): Promise<View> => {
     caption: html`Every ${name(type)} on which ${name(subject)} has ${name(relation)}`,
     isAsked: subject !== '' && relation !== '' && type !== '',
     body: () => ({ subject: subjectOf(subject), relation, type, ...suppositionOf(visit) }),
-    overview: async () => (subject === '' ? emptyHint('what') : reachOf(visit, subjectOf(subject))),
+    overview: async () => (subject === '' ? emptyHint('what') : reachOf(visit, subjectOf(subject), supposedOf(visit))),
     ask: (item) => ({ subject, relation, resource: item }),
     form: html`${field({ name: 'subject', label: 'Subject', value: subject, required: true, suggest: 'subject', hint: 'Such as alice or group:staff#member.' })}
 ${field({ name: 'type', label: 'Type of the resources', value: type, among: types, hint: 'Empty: every type and relation.' })}
@@ -103,17 +103,19 @@ async function holdersOf(
 ): Promise<Html> {
   await visit.requireScope('decisions:read')
   const { organization: org, deps } = visit
+  const supposed = readSupposed(supposedOf(visit))
+  const more = parametersOf(supposedOf(visit))
   const rows: (readonly (Html | string)[])[] = []
   for (const relation of org === null ? [] : relations.slice(0, RELATIONS_MAX)) {
-    const question = { organization: org ?? '', resource, relation, type, pageSize: PAGE_SIZE }
+    const question = { ...supposed, organization: org ?? '', resource, relation, type, pageSize: PAGE_SIZE }
     const { items, nextPageToken, complete } = await deps.management.pdp.listSubjects(question)
     const isAll = nextPageToken === null && complete
     if (items.length === 0 && isAll) continue
     const some = items.slice(0, HOLDERS_SHOWN)
     rows.push([
       name(relation),
-      link(address('who', { org, resource, relation, type }), `${isAll ? '' : 'at least '}${items.length}`),
-      html`${some.map((item, i) => html`${i === 0 ? EMPTY : ', '}${link(address('ask', { org, subject: item, relation, resource }), name(item))}`)}${items.length > some.length ? ' …' : EMPTY}`,
+      link(address('who', { org, resource, relation, type, ...more }), `${isAll ? '' : 'at least '}${items.length}`),
+      html`${joined(some.map((item) => link(address('ask', { org, subject: item, relation, resource, ...more }), name(item))))}${items.length > some.length ? ' …' : EMPTY}`,
     ])
   }
   const stored = link(address('relationships', { org, object: resource }), 'Its stored relationships')
@@ -191,7 +193,7 @@ async function unknownRelation({ deps, organization, query }: ConsoleVisit): Pro
   if (declared.includes(relation)) return EMPTY
   if (declared.length === 0) return alert(html`No model gives type ${name(type)} a relation.`)
   return alert(
-    html`The model gives type ${name(type)} no relation ${name(relation)}. It has ${declared.map((one, i) => html`${i === 0 ? EMPTY : ', '}${name(one)}`)}.`,
+    html`The model gives type ${name(type)} no relation ${name(relation)}. It has ${joined(declared.map(name))}.`,
   )
 }
 

@@ -53,8 +53,8 @@ async function compute(visit: ConsoleVisit, organization: string, { tuples, op }
   const { resources, isWhole: isFound } = await touched(visit, organization, { tuples: supposed, isLate })
   let isWhole = isFound && tuples.length === supposed.length
   const changes: Change[] = []
-  for (const resource of resources) {
-    for (const relation of await pdp.relations(organization, typeOf(resource)))
+  for (const [resource, relations] of resources) {
+    for (const relation of relations)
       for (const type of ['user', 'service']) {
         if (isLate()) return { changes, isWhole: false }
         const question = { organization, resource, relation, type, pageSize: SUBJECTS_MAX }
@@ -70,24 +70,36 @@ async function compute(visit: ConsoleVisit, organization: string, { tuples, op }
   return { changes, isWhole }
 }
 
+type Touched = {
+  /** By object: the relations that its model gives it, and those by which tuples name it. */
+  readonly resources: ReadonlyMap<string, ReadonlySet<string>>
+  readonly isWhole: boolean
+}
+
 /** The objects of the tuples, and those whose answers may lean on them: over sets that name them, and over relations to them. */
 async function touched(
   visit: ConsoleVisit,
   organization: string,
   { tuples, isLate }: { readonly tuples: readonly ContextualTuple[]; readonly isLate: () => boolean },
-): Promise<{ readonly resources: ReadonlySet<string>; readonly isWhole: boolean }> {
+): Promise<Touched> {
   const { pdp, store } = visit.deps.management
-  const resources = new Set(tuples.map(({ object }) => object))
-  for (const object of resources) {
-    const relations = await pdp.relations(organization, typeOf(object))
-    // Without a model there are the sets that the tuples name.
-    const sets = [...new Set([...relations, ...tuples.flatMap((one) => (one.object === object ? [one.relation] : []))])]
-    for (const subject of [object, ...sets.map((relation) => `${object}#${relation}`)]) {
+  const resources = new Map<string, Set<string>>()
+  const add = async ({ object, relation }: Pick<ContextualTuple, 'object' | 'relation'>): Promise<void> => {
+    const known = resources.get(object) ?? new Set(await pdp.relations(organization, typeOf(object)))
+    resources.set(object, known.add(relation))
+  }
+  for (const tuple of tuples) await add(tuple)
+  let isWhole = true
+  for (const [object, relations] of resources) {
+    for (const subject of [object, ...[...relations].map((relation) => `${object}#${relation}`)]) {
       if (isLate()) return { resources, isWhole: false }
       const found = await store.tuples(organization, { subject }, { after: null, countMax: RESOURCES_MAX })
-      for (const tuple of found) resources.add(tuple.object)
+      for (const tuple of found) await add(tuple)
       if (found.length === RESOURCES_MAX || resources.size > RESOURCES_MAX) return { resources, isWhole: false }
     }
+    // Roles of a group come and go with its members, and no supposed relationship counts for them.
+    if (typeOf(object) === 'group')
+      isWhole &&= (await store.roleGrants({ subject: object }, { after: null, countMax: 1 })).length === 0
   }
-  return { resources, isWhole: true }
+  return { resources, isWhole }
 }

@@ -1,7 +1,6 @@
 /** Removals in the log as people: who lost something, and whether they have it by something else now. */
 import type { JournalEntry } from '../../../engine/store/contract.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
-import { typeOf } from '../../../shared/domain/names.ts'
 import { address, instant, link, name, table, verdict } from '../parts.ts'
 import { readSubject } from '../question.ts'
 import type { ConsoleVisit } from '../visit.ts'
@@ -18,7 +17,10 @@ type Loss = {
   readonly asked: { readonly relation: string; readonly resource: string } | null
 }
 
-/** `entries`: what the page found. Members of groups are those of the moment before. */
+/**
+ * `entries`: what the page found. Members of groups are those of the moment before. Whoever may not ask about others sees neither
+ * members nor what is held now.
+ */
 export async function lostAccess(visit: ConsoleVisit, entries: readonly JournalEntry[]): Promise<Html> {
   const losses: Loss[] = []
   for (const entry of entries) {
@@ -47,7 +49,7 @@ export async function lostAccess(visit: ConsoleVisit, entries: readonly JournalE
 }
 
 async function lossesBy(visit: ConsoleVisit, entry: JournalEntry): Promise<readonly Loss[]> {
-  const { change } = entry
+  const { change, log, atMs } = entry
   if (change.kind === 'membership') {
     const isLost = change.membership === null || change.membership.status === 'suspended'
     const what = change.membership === null ? html`the membership` : html`what the membership gives: it is suspended`
@@ -57,24 +59,28 @@ async function lossesBy(visit: ConsoleVisit, entry: JournalEntry): Promise<reado
     const { app, role, subject } = change.grant
     const what = html`role ${name(app === null ? role : `${app}/${role}`)}`
     const set = subject.startsWith('group:') ? `${subject}#member` : subject
-    return (await peopleIn(visit, set, entry.atMs)).map((one) => ({ entry, subject: one, what, asked: null }))
+    return (await peopleIn(visit, { subject: set, log, atMs })).map((one) => ({
+      entry,
+      subject: one,
+      what,
+      asked: null,
+    }))
   }
   if (change.kind !== 'tuple' || change.op !== 'delete') return []
   const { object: resource, relation, subject } = change.tuple
   const by = subject.includes('#') ? html` <span class="note">through ${name(subject)}</span>` : EMPTY
   const what = html`${name(relation)} ${name(resource)}${by}`
-  const all = await peopleIn(visit, subject, entry.atMs)
+  const all = await peopleIn(visit, { subject, log, atMs })
   return all.map((one) => ({ entry, subject: one, what, asked: { relation, resource } }))
 }
 
-/** A subject itself, or the people of a set. */
+/** A subject itself, or the people of a set; in the log of another place its groups are not known. */
 async function peopleIn(
-  { deps, organization }: ConsoleVisit,
-  subject: string,
-  atMs: number,
+  { deps, organization, may }: ConsoleVisit,
+  { subject, log, atMs }: { readonly subject: string; readonly log: string; readonly atMs: number },
 ): Promise<readonly string[]> {
   const hash = subject.indexOf('#')
-  if (hash === -1 || organization === null) return [subject]
+  if (hash === -1 || organization !== log || !may('decisions:read')) return [subject]
   const [resource, relation] = [subject.slice(0, hash), subject.slice(hash + 1)]
   const question = { organization, resource, relation, type: 'user', pageSize: MEMBERS_MAX, asOfMs: atMs - 1 }
   const { items } = await deps.management.pdp.listSubjects(question)
@@ -82,12 +88,12 @@ async function peopleIn(
 }
 
 async function holdsNow(
-  { deps, organization }: ConsoleVisit,
+  { deps, organization, may }: ConsoleVisit,
   text: string,
   asked: { readonly relation: string; readonly resource: string },
 ): Promise<boolean | null> {
   const subject = readSubject(text)
-  if (subject === null || organization === null || typeOf(text) === '') return null
+  if (subject === null || organization === null || !may('decisions:read')) return null
   const { permissions } = await deps.management.pdp.decide({ organization, subject, permissions: [asked] })
   const [answer] = permissions
   return answer === undefined || answer.error !== undefined ? null : answer.allowed

@@ -3,8 +3,10 @@ import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import type { AskedSubject, PermissionResult, ReasonStep } from '../../../shared/domain/decision.ts'
 import { parseTuple } from '../../../shared/domain/names.ts'
 import { subjectName } from '../../../shared/domain/subjects.ts'
-import { address, link, name, table } from '../parts.ts'
+import { address, joined, link, name, table } from '../parts.ts'
+import { parametersOf, readSupposed, type Supposed, type Supposition } from '../question.ts'
 import type { ConsoleVisit } from '../visit.ts'
+import { typesFor } from './suggestions.ts'
 
 /** Resources of one relation that are counted; more is "at least". */
 const COUNTED_MAX = 100
@@ -20,18 +22,20 @@ type Row = {
   readonly isAll: boolean
 }
 
-/** Throws RequestProblem and PdpError. `supposed` as addresses have it. */
-export async function reachOf(visit: ConsoleVisit, subject: AskedSubject): Promise<Html> {
+/** `supposed`: what counts besides; absent: nothing. Throws RequestProblem and PdpError. */
+export async function reachOf(visit: ConsoleVisit, subject: AskedSubject, supposed?: Supposed): Promise<Html> {
   await visit.requireScope('decisions:read')
-  const { rows, left } = await readRows(visit, subject)
-  const via = await waysTo(visit, subject, rows)
+  const question = { ...(supposed && readSupposed(supposed)), subject }
+  const more = supposed === undefined ? {} : parametersOf(supposed)
+  const { rows, left } = await readRows(visit, question)
+  const via = await waysTo(visit, question, rows)
   const { organization: org } = visit
   const who = subjectName(subject)
   const shown = rows.map(({ type, relation, items, isAll }) => [
     name(type),
     name(relation),
-    link(address('what', { org, subject: who, relation, type }), `${isAll ? '' : 'at least '}${items.length}`),
-    html`${items.slice(0, SHOWN_MAX).map((item, i) => html`${i === 0 ? EMPTY : ', '}${link(address('ask', { org, subject: who, relation, resource: item }), name(item))}`)}${items.length > SHOWN_MAX || !isAll ? ' …' : EMPTY}`,
+    link(address('what', { org, subject: who, relation, type, ...more }), `${isAll ? '' : 'at least '}${items.length}`),
+    html`${joined(items.slice(0, SHOWN_MAX).map((item) => link(address('ask', { org, subject: who, relation, resource: item, ...more }), name(item))))}${items.length > SHOWN_MAX || !isAll ? ' …' : EMPTY}`,
     via.get(keyOf(type, relation)) ?? EMPTY,
   ])
   return html`${table({
@@ -39,19 +43,21 @@ export async function reachOf(visit: ConsoleVisit, subject: AskedSubject): Promi
     columns: ['Type', 'Relation', { title: 'How many', number: true }, 'Such as', 'By'],
     rows: shown,
     empty: html`<p>${name(who)} can reach nothing that relationships, rules, memberships or roles name here.</p>`,
-  })}${left.length === 0 ? EMPTY : html`<p class="note">Not everything was looked at: ${left.map(({ type, relation }, i) => html`${i === 0 ? EMPTY : ', '}${link(address('what', { org, subject: who, relation, type }), html`${name(relation)} of ${name(type)}`)}`)}.</p>`}`
+  })}${left.length === 0 ? EMPTY : html`<p class="note">Not everything was looked at: ${joined(left.map(({ type, relation }) => link(address('what', { org, subject: who, relation, type, ...more }), html`${name(relation)} of ${name(type)}`)))}.</p>`}`
 }
 
 const keyOf = (type: string, relation: string): string => `${type}#${relation}`
 
-async function readRows(visit: ConsoleVisit, subject: AskedSubject) {
+type Asked = Supposition & { readonly subject: AskedSubject }
+
+async function readRows(visit: ConsoleVisit, question: Asked) {
   const { organization, deps } = visit
   const { pdp } = deps.management
   const rows: Row[] = []
   const left: { readonly type: string; readonly relation: string }[] = []
   if (organization === null) return { rows, left }
   const pairs: { readonly type: string; readonly relation: string }[] = []
-  for (const type of [...(await pdp.types(organization)), 'app', 'organization'])
+  for (const type of await typesFor(visit, 'resource'))
     for (const relation of await pdp.relations(organization, type)) pairs.push({ type, relation })
   const startedMs = performance.now()
   for (const [i, { type, relation }] of pairs.entries()) {
@@ -59,7 +65,7 @@ async function readRows(visit: ConsoleVisit, subject: AskedSubject) {
       left.push({ type, relation })
       continue
     }
-    const page = await pdp.listResources({ organization, subject, relation, type, pageSize: COUNTED_MAX })
+    const page = await pdp.listResources({ ...question, organization, relation, type, pageSize: COUNTED_MAX })
     const isAll = page.nextPageToken === null && page.complete
     if (page.items.length > 0 || !isAll) rows.push({ type, relation, items: page.items, isAll })
   }
@@ -70,7 +76,7 @@ async function readRows(visit: ConsoleVisit, subject: AskedSubject) {
 const CHECKS_MAX = 256
 
 /** By what the first resources of each row are reached: directly, by a group, an object above, a membership or a role. */
-async function waysTo(visit: ConsoleVisit, subject: AskedSubject, rows: readonly Row[]): Promise<Map<string, Html>> {
+async function waysTo(visit: ConsoleVisit, question: Asked, rows: readonly Row[]): Promise<Map<string, Html>> {
   const { organization, deps } = visit
   const asked = rows
     .flatMap(({ type, relation, items }) => items.slice(0, SHOWN_MAX).map((resource) => ({ type, relation, resource })))
@@ -79,8 +85,8 @@ async function waysTo(visit: ConsoleVisit, subject: AskedSubject, rows: readonly
   if (organization === null || asked.length === 0) return ways
   const permissions = asked.map(({ relation, resource }) => ({ relation, resource }))
   const { permissions: answers } = await deps.management.pdp.decide({
+    ...question,
     organization,
-    subject,
     permissions,
     explain: true,
   })
@@ -89,8 +95,7 @@ async function waysTo(visit: ConsoleVisit, subject: AskedSubject, rows: readonly
     const key = keyOf(type, relation)
     found.set(key, (found.get(key) ?? new Set()).add(wayOf(answers[i])))
   }
-  for (const [key, all] of found)
-    ways.set(key, html`${[...all].map((way, i) => html`${i === 0 ? EMPTY : ', '}${name(way)}`)}`)
+  for (const [key, all] of found) ways.set(key, joined([...all].map(name)))
   return ways
 }
 

@@ -27,7 +27,7 @@ export async function typesFor(
   kind: 'subject' | 'resource',
 ): Promise<readonly string[]> {
   const types = organization === null ? [] : await deps.management.pdp.types(organization)
-  return kind === 'subject' ? [...new Set([...SUBJECT_TYPES, ...types])] : [...types, 'app', 'organization']
+  return [...new Set(kind === 'subject' ? [...SUBJECT_TYPES, ...types] : [...types, 'app', 'organization'])]
 }
 
 /** Objects and subjects of stored relationships, whose names begin so. */

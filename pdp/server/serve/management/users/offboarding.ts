@@ -154,6 +154,9 @@ async function takeAway(
   if (membership !== undefined) await sessions.endMember({ organization: log, user: id }, context)
 }
 
+/** As the API answers it. */
+export type UserHoldings = ReturnType<typeof present>
+
 function present(id: string, { blocked, memberships, roles, relationships, complete }: Holdings) {
   return {
     id,
