@@ -100,10 +100,15 @@ export function createDelegations({
         subject: `user:${user}`,
         expiresAtMs: null,
       }
-      const { changed } = await store.write(organization, [{ kind: 'tuple', op: 'delete', tuple }], { context })
       // Also where an app takes such a token for the person's own.
-      for (const { id } of await sql.query<{ id: string }>(EXCHANGED, [user, client, organization]))
-        await revocations.endGrant(id, context)
+      const endExchanged = async (): Promise<void> => {
+        for (const { id } of await sql.query<{ id: string }>(EXCHANGED, [user, client, organization]))
+          await revocations.endGrant(id, context)
+      }
+      // Before as well: after a failure in between, the delegation is still listed, and can be ended again.
+      await endExchanged()
+      const { changed } = await store.write(organization, [{ kind: 'tuple', op: 'delete', tuple }], { context })
+      await endExchanged()
       return changed
     },
   }

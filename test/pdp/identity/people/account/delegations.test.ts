@@ -1,7 +1,10 @@
 /** A person lets an agent act, with a part of what it asks for, sees it, and ends it. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { appendEvents } from '../../../../../pdp/engine/store/postgres/outbox.ts'
 import german from '../../../../../pdp/identity/html/words/de.json' with { type: 'json' }
 import { LANGUAGES } from '../../../../../pdp/identity/html/words/words.ts'
+import { createDelegations } from '../../../../../pdp/identity/issuer/tokens/delegations.ts'
+import { createRevocations } from '../../../../../pdp/identity/issuer/tokens/revocation.ts'
 import { hashGeneratedSecret } from '../../../../../pdp/identity/people/passwords/password-hash.ts'
 import { type Browser, createBrowser, hiddenFields } from '../../../../support/browser.ts'
 import { drop } from '../../../../support/tuples.ts'
@@ -173,4 +176,21 @@ test('a delegation with fewer scopes ends what tokens with more may do', async (
   await grant(['orders:read'])
   expect((await linked()).map(({ condition }) => condition?.context.scopes)).toEqual([['orders:read']])
   await world.store.write('acme', [drop(`service:bot#acts_for@user:${id}`)], { context: CONTEXT })
+})
+
+test('an end whose tokens cannot be ended now is not done by half: the delegation stays listed', async () => {
+  await grant(['orders:read'])
+  const token = String((await exchange()).body.access_token)
+  const { sql, store } = world
+  const real = createRevocations({ sql, appendEvents, clock: Date.now })
+  let isAway = true
+  const endGrant: typeof real.endGrant = (grantId, context) =>
+    isAway ? Promise.reject(new Error('the connection is lost')) : real.endGrant(grantId, context)
+  const delegations = createDelegations({ sql, store, clock: Date.now, revocations: { endGrant } })
+  const pair = { organization: 'acme', client: 'bot', user: id }
+  await expect(delegations.end(pair, CONTEXT)).rejects.toThrow('the connection is lost')
+  expect(await linked()).toHaveLength(1)
+  isAway = false
+  expect(await delegations.end(pair, CONTEXT)).toBe(true)
+  expect([await linked(), (await world.identity.introspect(token)).active]).toEqual([[], false])
 })
