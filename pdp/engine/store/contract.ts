@@ -114,7 +114,7 @@ export type EntitlementReading = {
   readonly values: ReadonlyMap<string, Entitlement>
 }
 
-export type JournalgedGrant = { readonly log: JournalId } & RoleGrant
+export type JournaledGrant = { readonly log: JournalId } & RoleGrant
 export type GrantFilter = {
   readonly log?: JournalId
   readonly id?: string
@@ -147,7 +147,7 @@ export interface ReportingQueries {
   roleGrants(
     filter: GrantFilter,
     page: { after: { readonly log: JournalId; readonly id: string } | null; countMax: number },
-  ): Promise<readonly JournalgedGrant[]>
+  ): Promise<readonly JournaledGrant[]>
   /**
    * The distinct sets of roles that some subject was granted directly, in all journals together: of the subjects that were granted
    * one of `roles`.

@@ -1,13 +1,13 @@
 /** Questions of management across all organizations, in memory. */
 import type { JournalId } from '../../../shared/domain/journal.ts'
 import { isWildcard } from '../../../shared/domain/names.ts'
-import type { GrantFilter, HeldRole, JournalgedGrant, ReportingQueries, TupleShape } from '../contract.ts'
+import type { GrantFilter, HeldRole, JournaledGrant, ReportingQueries, TupleShape } from '../contract.ts'
 import type { MemoryState } from './journal.ts'
 
 export function reportingQueries(state: MemoryState): ReportingQueries {
   return {
     async roleGrants(filter, { after, countMax }) {
-      const found: JournalgedGrant[] = []
+      const found: JournaledGrant[] = []
       for (const log of logsFrom(state, filter.log ?? after?.log ?? '')) {
         if (found.length === countMax || (filter.log !== undefined && log !== filter.log)) break
         const left = grantsOf(state, log, filter.subject).filter(
@@ -33,20 +33,20 @@ const logsFrom = ({ logs }: MemoryState, start: string): readonly JournalId[] =>
   [...logs.keys()].filter((log) => log >= start).sort()
 
 /** All, or those to one subject. */
-function grantsOf({ logs }: MemoryState, log: JournalId, subject?: string): readonly JournalgedGrant[] {
+function grantsOf({ logs }: MemoryState, log: JournalId, subject?: string): readonly JournaledGrant[] {
   const grants = logs.get(log)?.grants
   const found = subject === undefined ? grants?.values() : grants?.to(subject)
   return [...(found ?? [])].map((grant) => ({ log, ...grant })).sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
-const isAsked = ({ id, apps, role }: GrantFilter, grant: JournalgedGrant): boolean =>
+const isAsked = ({ id, apps, role }: GrantFilter, grant: JournaledGrant): boolean =>
   (id === undefined || grant.id === id) &&
   (apps === undefined || apps.includes(grant.app)) &&
   (role === undefined || grant.role === role)
 
 const roleName = ({ app, role }: HeldRole): string => JSON.stringify([app, role])
 
-function roleSets(grants: readonly JournalgedGrant[], wanted: ReadonlySet<string>): readonly (readonly HeldRole[])[] {
+function roleSets(grants: readonly JournaledGrant[], wanted: ReadonlySet<string>): readonly (readonly HeldRole[])[] {
   const held = new Map<string, Set<string>>()
   for (const grant of grants) {
     const roles = held.get(grant.subject) ?? new Set()

@@ -1,5 +1,5 @@
 /** Questions of management across all organizations, on PostgreSQL. No decision waits for them. */
-import type { GrantFilter, HeldRole, JournalgedGrant, ReportingQueries, TupleShape } from '../contract.ts'
+import type { GrantFilter, HeldRole, JournaledGrant, ReportingQueries, TupleShape } from '../contract.ts'
 import type { Queries } from '../directory.ts'
 import type { Database } from './connection/database.ts'
 
@@ -56,7 +56,7 @@ export function reportingQueries(database: Pick<Database, 'lengthy'>): Reporting
     async roleGrants(filter, page) {
       if (filter.apps?.length === 0) return []
       const { text, values } = grantsStatement(filter, page)
-      return sql.query<JournalgedGrant>(text, values)
+      return sql.query<JournaledGrant>(text, values)
     },
     async roleSets(wanted) {
       const asked = [wanted.map(({ app }) => app), wanted.map(({ role }) => role)]

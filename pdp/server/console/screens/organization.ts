@@ -1,6 +1,6 @@
 /** An organization: its place in the tree, its members and their roles with where each comes from, and its entitlements. */
 
-import type { JournalgedGrant } from '../../../engine/store/contract.ts'
+import type { JournaledGrant } from '../../../engine/store/contract.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { ENVIRONMENT, type JournalId } from '../../../shared/domain/journal.ts'
 import { TIERS } from '../../../shared/domain/membership.ts'
@@ -89,7 +89,7 @@ export const LEFT_OUT = '; those granted where you may not look are left out'
 async function grants(visit: ConsoleVisit, org: string): Promise<Html> {
   const { store } = visit.deps.management
   const { logs, isWhole } = await grantJournals(visit, org)
-  const found: JournalgedGrant[] = []
+  const found: JournaledGrant[] = []
   const [begun = '', id = ''] = visit.query('roles').split(' ')
   const first = Math.max(0, logs.indexOf(begun))
   for (const log of logs.slice(first)) {
