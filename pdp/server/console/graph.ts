@@ -2,7 +2,7 @@
 import type { Direct, Expression, Model } from '../../engine/decide/model.ts'
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import { joined, name, table } from './parts.ts'
-import { drawing } from './views/drawing.ts'
+import { drawing } from './sections/drawing.ts'
 
 const NODES_MAX = 150
 

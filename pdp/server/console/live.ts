@@ -7,7 +7,7 @@ import { asRequestProblem, SUCCESS } from '../serve/http/status.ts'
 import { supposedOf } from './question.ts'
 import { answerAsked, askedOf } from './screens/ask.ts'
 import { filterOf, isShown, logView, rowTexts } from './screens/decisions.ts'
-import { suggestionsFor } from './views/suggestions.ts'
+import { suggestionsFor } from './sections/suggestions.ts'
 import type { ConsoleDeps, ConsoleVisit } from './visit.ts'
 
 const POLL_MS = 500

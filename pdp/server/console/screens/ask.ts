@@ -22,8 +22,8 @@ import {
   supposedFields,
   supposedOf,
 } from '../question.ts'
-import { didYouMeanPerson, nobody } from '../views/near-people.ts'
-import { type GrantShown, whyPicture } from '../views/why-picture.ts'
+import { didYouMeanPerson, nobody } from '../sections/near-people.ts'
+import { type GrantShown, whyPicture } from '../sections/why-picture.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
 export type Answered = {

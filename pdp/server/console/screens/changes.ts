@@ -8,8 +8,8 @@ import { formatTuple, isId } from '../../../shared/domain/names.ts'
 import { RequestProblem } from '../../serve/http/status.ts'
 import { readBackwards } from '../journal-backwards.ts'
 import { address, alert, field, hidden, link, name, table } from '../parts.ts'
-import { lostAccess } from '../views/lost-access.ts'
-import { instantIn, TIME_FORMS } from '../views/times.ts'
+import { lostAccess } from '../sections/lost-access.ts'
+import { instantIn, TIME_FORMS } from '../sections/times.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
 const ROWS_MAX = 60

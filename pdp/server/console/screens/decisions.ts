@@ -9,8 +9,8 @@ import { asRequestProblem, isFault } from '../../serve/http/status.ts'
 import { shellWord } from '../answer-texts.ts'
 import { address, alert, csv, field, hidden, instant, link, name, table, verdict } from '../parts.ts'
 import { readSubject } from '../question.ts'
-import { denials } from '../views/denials.ts'
-import { instantIn, TIME_FORMS } from '../views/times.ts'
+import { denials } from '../sections/denials.ts'
+import { instantIn, TIME_FORMS } from '../sections/times.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
 const ROWS_MAX = 100

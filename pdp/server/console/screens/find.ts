@@ -4,7 +4,7 @@ import { isId, isObject } from '../../../shared/domain/names.ts'
 import { mayOpen, SCREEN_LINKS } from '../layout.ts'
 import { address, link, name, table } from '../parts.ts'
 import { readSubject, subjectText } from '../question.ts'
-import { named, people, SUGGESTED_MAX } from '../views/suggestions.ts'
+import { named, people, SUGGESTED_MAX } from '../sections/suggestions.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 import { requestIdIn } from './decisions.ts'
 

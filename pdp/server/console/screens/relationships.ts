@@ -10,10 +10,10 @@ import { asRequestProblem } from '../../serve/http/status.ts'
 import { parseTupleLine, presentTuple } from '../../serve/management/relationships/tuple-bodies.ts'
 import { shellWord } from '../answer-texts.ts'
 import { address, alert, field, hidden, instant, link, name, problems, status, table } from '../parts.ts'
+import { consequencesOf } from '../sections/consequences.ts'
+import { instantIn, TIME_FORMS } from '../sections/times.ts'
+import { inverseOf } from '../sections/undo.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
-import { consequencesOf } from '../views/consequences.ts'
-import { instantIn, TIME_FORMS } from '../views/times.ts'
-import { inverseOf } from '../views/undo.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
 const PAGE_SIZE = 50

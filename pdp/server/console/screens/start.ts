@@ -8,7 +8,7 @@ import { readBackwards } from '../journal-backwards.ts'
 import { mayOpen, SCREEN_LINKS } from '../layout.ts'
 import { noRights } from '../no-rights.ts'
 import { address, field, hidden, instant, link, name, table } from '../parts.ts'
-import { denials, perMinute } from '../views/denials.ts'
+import { denials, perMinute } from '../sections/denials.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 import { changeText } from './changes.ts'
 

@@ -16,9 +16,9 @@ import {
   supposedFields,
   supposedOf,
 } from '../question.ts'
-import { didYouMeanPerson, nobody } from '../views/near-people.ts'
-import { reachOf } from '../views/reach.ts'
-import { typesFor } from '../views/suggestions.ts'
+import { didYouMeanPerson, nobody } from '../sections/near-people.ts'
+import { reachOf } from '../sections/reach.ts'
+import { typesFor } from '../sections/suggestions.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
 const PAGE_SIZE = 100

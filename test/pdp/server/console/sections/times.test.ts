@@ -1,6 +1,6 @@
 /** Times as people write them; days are those of UTC. */
 import { expect, test } from 'vitest'
-import { instantIn } from '../../../../../pdp/server/console/views/times.ts'
+import { instantIn } from '../../../../../pdp/server/console/sections/times.ts'
 
 /** A Saturday. */
 const NOW = Date.parse('2026-11-28T10:30:00Z')

@@ -2,7 +2,7 @@
 import { beforeEach, expect, test } from 'vitest'
 import type { Store } from '../../../../../pdp/engine/store/contract.ts'
 import { memoryStore } from '../../../../../pdp/engine/store/memory/memory.ts'
-import { inverseOf } from '../../../../../pdp/server/console/views/undo.ts'
+import { inverseOf } from '../../../../../pdp/server/console/sections/undo.ts'
 import type { Change } from '../../../../../pdp/shared/domain/change.ts'
 import { context, given } from '../../../../support/tuples.ts'
 
