@@ -2,9 +2,10 @@
 
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import type { Organization } from '../../shared/domain/organization.ts'
+import { fill } from '../../shared/pages/words.ts'
 import type { Frame } from './frame.ts'
 import { type Page, page, strong } from './page.ts'
-import { fill, type Words } from './words/words.ts'
+import type { Words } from './words/words.ts'
 
 export type Choice =
   | { readonly kind: 'bound'; readonly organization: Organization }

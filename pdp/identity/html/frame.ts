@@ -1,8 +1,8 @@
 /** The parts that every page of one request shares: language, brand, the application, and the request id for the log. */
 import type { IncomingMessage } from 'node:http'
 import type { Client } from 'oidc-provider'
+import { type Brand, type Branding, createBrand, webUrl } from '../../shared/pages/brand.ts'
 import { type Context, paramsOf } from '../oauth/request.ts'
-import { type Brand, type Branding, createBrand, webUrl } from './brand.ts'
 import { type Words, words } from './words/words.ts'
 
 /** The application that the page is about (RFC 7591 section 2). */

@@ -1,6 +1,6 @@
 /** The pages that people see: plain HTML that needs no JavaScript. The `html` template escapes every value. */
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
-import { imageSource, links, picture, webUrl } from './brand.ts'
+import { imageSource, links, picture, webUrl } from '../../shared/pages/brand.ts'
 import type { Frame } from './frame.ts'
 
 export type Page = { readonly html: string; readonly headers: { readonly [name: string]: string } }

@@ -1,10 +1,10 @@
 /** The device page (RFC 8628 section 3.3) and the pages around signing out. */
 import { createHash } from 'node:crypto'
 import { EMPTY, html } from '../../shared/base/html.ts'
+import { fill } from '../../shared/pages/words.ts'
 import { scopeList } from '../html/consent-page.ts'
 import type { Frame } from '../html/frame.ts'
 import { type Page, page, strong } from '../html/page.ts'
-import { fill } from '../html/words/words.ts'
 
 /** Why the code is asked for again. */
 export type CodeProblem = 'wrong' | 'expired' | 'used' | 'stopped' | 'tooMany' | 'failed'

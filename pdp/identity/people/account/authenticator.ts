@@ -1,8 +1,8 @@
 /** The person's own authenticator app, and the recovery codes that go with it. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { fillText } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
 import { qrCode } from '../../html/qr-code.ts'
-import { fillText } from '../../html/words/words.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { RECOVERY_CODES_COUNT } from '../factors/recovery-codes.ts'
 import type { Secret } from '../factors/second-factor.ts'

@@ -1,8 +1,9 @@
 /** A forgotten password: a link by mail, bound to the browser that asked, with which a new one is chosen. */
 import { html } from '../../../shared/base/html.ts'
+import { fill } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
 import { strong } from '../../html/page.ts'
-import { fill, type Words } from '../../html/words/words.ts'
+import type { Words } from '../../html/words/words.ts'
 import { BusyError } from '../../limits/attempts.ts'
 import type { Source } from '../../limits/devices.ts'
 import { PATHS, urlOf } from '../../oauth/paths.ts'

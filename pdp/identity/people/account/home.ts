@@ -1,7 +1,7 @@
 /** The page on which a person finds what belongs to the account: sign-ins, connected applications, and what proves who they are. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { fillText } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
-import { fillText } from '../../html/words/words.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { contextOf } from '../passwords/new-password.ts'
 import { leftOf } from './authenticator.ts'

@@ -1,9 +1,9 @@
 /** The person's own passkeys: added in this browser, and removed. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { fillText } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
 import { page } from '../../html/page.ts'
 import { passkeyParts, scriptSource } from '../../html/passkey-script.ts'
-import { fillText } from '../../html/words/words.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { PASSKEYS_MAX, type Passkey } from '../factors/passkeys.ts'
 import { contextOf } from '../passwords/new-password.ts'

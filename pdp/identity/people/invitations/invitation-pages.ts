@@ -1,8 +1,8 @@
 /** The pages of an invitation for each of those who may open its link. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { fill } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
 import { strong } from '../../html/page.ts'
-import { fill } from '../../html/words/words.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { alertOf, hidden, type NewPasswordProblem, newPasswordFields, shown, type View } from '../account/page-parts.ts'
 import type { Person } from '../account/visit.ts'

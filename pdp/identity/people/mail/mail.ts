@@ -3,8 +3,9 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { domainToASCII } from 'node:url'
+import { fillText } from '../../../shared/pages/words.ts'
 import type { Log } from '../../../shared/process/log.ts'
-import { fillText, type Words } from '../../html/words/words.ts'
+import type { Words } from '../../html/words/words.ts'
 
 /** `text`: plain text in lines of at most 76 characters, but for links. */
 export type Mail = { readonly to: string; readonly subject: string; readonly text: string }

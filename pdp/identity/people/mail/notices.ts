@@ -1,8 +1,9 @@
 /** Mails that tell people of a change to how they sign in, so that they notice a change that somebody else made. */
 
 import type { Directory } from '../../../engine/store/directory.ts'
+import { fillText } from '../../../shared/pages/words.ts'
 import type { Log } from '../../../shared/process/log.ts'
-import { fillText, type Words } from '../../html/words/words.ts'
+import type { Words } from '../../html/words/words.ts'
 import type { SharedAttempts } from '../../limits/shared-attempts.ts'
 import { PATHS, urlOf } from '../../oauth/paths.ts'
 import type { Deliveries } from './deliveries.ts'

@@ -1,9 +1,10 @@
 /** The page on which a person answers the requests of CIBA clients. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { fill } from '../../../shared/pages/words.ts'
 import { notYou, type OfferedChoice, organizationField, scopeList } from '../../html/consent-page.ts'
 import type { Frame } from '../../html/frame.ts'
 import { type Page, page, strong } from '../../html/page.ts'
-import { fill, type Words } from '../../html/words/words.ts'
+import type { Words } from '../../html/words/words.ts'
 
 export type PendingRequest = {
   /** Names the request in the form; no credential. */

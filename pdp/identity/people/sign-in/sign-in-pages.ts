@@ -1,9 +1,10 @@
 /** Signing in: the password, then a code if the person has an authenticator app. */
 import type { IncomingMessage } from 'node:http'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { fill } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
 import { type Page, page, strong } from '../../html/page.ts'
-import { fill, type Words } from '../../html/words/words.ts'
+import type { Words } from '../../html/words/words.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import type { StatusName } from '../../oauth/status.ts'
 import { RECOVERY_CODES_COUNT } from '../factors/recovery-codes.ts'

@@ -1,8 +1,8 @@
 /** The page on which people see with which other services they sign in, connect a further one, and disconnect. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { fill, fillText } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
 import { strong } from '../../html/page.ts'
-import { fill, fillText } from '../../html/words/words.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { signedOutPage } from '../account/own-sign-in.ts'
 import { alertOf, hidden, shown, type View } from '../account/page-parts.ts'

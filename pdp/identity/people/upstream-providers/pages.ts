@@ -1,8 +1,9 @@
 /** The pages and messages about other providers. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { fill, fillText } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
 import { strong } from '../../html/page.ts'
-import { fill, fillText, type Words } from '../../html/words/words.ts'
+import type { Words } from '../../html/words/words.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import type { StatusName } from '../../oauth/status.ts'
 import { alertOf, hidden, shown, type View } from '../account/page-parts.ts'

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { createBrand } from '../../../../pdp/identity/html/brand.ts'
 import { consentPage } from '../../../../pdp/identity/html/consent-page.ts'
 import { errorPage, type Trouble, troubleOf } from '../../../../pdp/identity/html/error-page.ts'
 import type { Frame } from '../../../../pdp/identity/html/frame.ts'
@@ -17,6 +16,7 @@ import {
   signedOutPage,
 } from '../../../../pdp/identity/provider/device-pages.ts'
 import { html } from '../../../../pdp/shared/base/html.ts'
+import { createBrand } from '../../../../pdp/shared/pages/brand.ts'
 
 const frameOf = (words: Words, requestId = ''): Frame => ({
   words,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { ENGLISH, fill, LANGUAGES, words } from '../../../../../pdp/identity/html/words/words.ts'
+import { ENGLISH, LANGUAGES, words } from '../../../../../pdp/identity/html/words/words.ts'
 import { html } from '../../../../../pdp/shared/base/html.ts'
+import { fill } from '../../../../../pdp/shared/pages/words.ts'
 
 type Texts = { readonly [key: string]: string | Texts }
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { contrast, createBrand, parseBranding } from '../../../../pdp/identity/html/brand.ts'
 import { applicationOf, createFrames, type Frame } from '../../../../pdp/identity/html/frame.ts'
 import { page } from '../../../../pdp/identity/html/page.ts'
 import { createPublicPages } from '../../../../pdp/identity/html/public-pages.ts'
 import { loginPage } from '../../../../pdp/identity/people/sign-in/sign-in-pages.ts'
 import { html } from '../../../../pdp/shared/base/html.ts'
+import { contrast, createBrand, parseBranding } from '../../../../pdp/shared/pages/brand.ts'
 
 const FULL = {
   ...{ name: 'Example', logo: 'https://cdn.example/logo.svg', color: '#7a1fa2' },

@@ -1,8 +1,8 @@
 /** The brand of the pages: name, logo, colour, and links to terms, privacy and support. */
 import { createHash } from 'node:crypto'
-import { EMPTY, type Html, html } from '../../shared/base/html.ts'
-import { isJsonObject } from '../../shared/domain/json.ts'
-import { isLoopback } from '../../shared/process/listen.ts'
+import { EMPTY, type Html, html } from '../base/html.ts'
+import { isJsonObject } from '../domain/json.ts'
+import { isLoopback } from '../process/listen.ts'
 
 const NAME_CHARACTERS_MAX = 80
 const URL_CHARACTERS_MAX = 2_048

@@ -1,0 +1,50 @@
+/** The language of a page, as its reader asks for it, and texts with values in them. */
+import { lowerAscii, trimBlanks } from '../base/blanks.ts'
+import { type Html, html } from '../base/html.ts'
+
+/** Tags of one field; nobody reads more languages than this. */
+const TAGS_MAX = 20
+
+/** `locales`: tags most wanted first, which win over `accepted`, an Accept-Language field. Undefined: we speak none of them. */
+export function wordsFor<Words>(
+  languages: ReadonlyMap<string, Words>,
+  { locales = [], accepted = '' }: { readonly locales?: readonly string[]; readonly accepted?: string | undefined },
+): Words | undefined {
+  for (const tag of [...locales.flatMap(tagsOf), ...acceptedTags(accepted)]) {
+    const found = languages.get(lowerAscii(tag.split('-', 1)[0] ?? ''))
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** By the first part of a language tag. */
+export const byLanguage = <Words extends { readonly lang: string }>(
+  all: readonly Words[],
+): ReadonlyMap<string, Words> => new Map(all.map((words) => [words.lang, words]))
+
+/** Most wanted first (OpenID Connect Core section 3.1.2.1). */
+const tagsOf = (locales: string): readonly string[] => locales.split(' ', TAGS_MAX)
+
+/** RFC 9110 section 12.5.4, most wanted first; a weight of 0 means not at all. */
+function acceptedTags(field: string): readonly string[] {
+  const weighted = field.split(',', TAGS_MAX).map((part) => {
+    const [tag = '', weight] = part.split(';')
+    const given = /^[ \t]*q=([01](?:\.\d{0,3})?)[ \t]*$/i.exec(weight ?? '')?.[1]
+    return { tag: trimBlanks(tag), weight: weight === undefined ? 1 : Number(given ?? 0) }
+  })
+  const wanted = weighted.filter(({ weight }) => weight > 0).sort((one, other) => other.weight - one.weight)
+  return wanted.map(({ tag }) => tag)
+}
+
+/** The text with its `{names}` filled in. */
+export function fill(text: string, values: { readonly [name: string]: string | Html }): Html {
+  return html`${filled(text, values).map((part) => html`${part}`)}`
+}
+
+/** The same where no HTML is made, as in mails. */
+export const fillText = (text: string, values: { readonly [name: string]: string }): string =>
+  filled(text, values).join('')
+
+/** The odd parts are the names. */
+const filled = <Value>(text: string, values: { readonly [name: string]: Value }): readonly (string | Value)[] =>
+  text.split(/\{(\w+)\}/).map((part, index) => (index % 2 === 0 ? part : (values[part] ?? part)))
