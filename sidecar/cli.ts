@@ -11,7 +11,7 @@ import { createLog } from '../pdp/shared/process/log.ts'
 import { openLogOutput } from '../pdp/shared/process/log-output.ts'
 import { createShutdown } from '../pdp/shared/process/shutdown.ts'
 import { addRouteFileCommands } from './commands/route-file-commands.ts'
-import { readConfig, SETTINGS, type SidecarFlags } from './config/config.ts'
+import { PLATFORM_OPTION, readConfig, SETTINGS, type SidecarFlags } from './config/config.ts'
 import { addGatewayCommands } from './gateways/commands.ts'
 
 /** Must be longer than `drainMs`, the time that open requests get to finish. */
@@ -36,8 +36,9 @@ export async function runSidecarCli(io: Io): Promise<void> {
   addGatewayCommands(program, io)
   if (mayBeInjector(io.argv[2])) {
     const { addInjectorCommands } = await import('./injector/commands.ts')
+    const { platformIssues } = await import('./route-file/words/platform.ts')
     const { checkAside, checkText } = await import('./commands/file-report.ts')
-    addInjectorCommands(program, io, { check: checkText, checkAside })
+    addInjectorCommands(program, io, { check: checkText, checkAside, platformIssues })
   }
   addHelpCommand(program, didYouMean)
   finishCommands(program, program.name(), io)
@@ -70,6 +71,7 @@ function addRun(program: Command, io: Io): void {
     .option('--listen <host:port>', 'address of the data port')
     .option('--admin-listen <host:port>', 'address of metrics and probes')
     .option('--open <path=peers>', 'as open_paths of the route file: /metrics=10.0.0.0/8', collect)
+    .option(...PLATFORM_OPTION)
     .action((flags: SidecarFlags) => runCommand(() => run(flags, io), io))
 }
 

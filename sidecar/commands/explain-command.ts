@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { parseAddress } from '../../pdp/shared/base/addresses.ts'
 import { ConfigError, runCommand } from '../../pdp/shared/process/exit.ts'
-import { loadConfig, loadRouteFile } from '../config/config.ts'
+import { loadConfig, loadRouteFile, PLATFORM_OPTION, readPlatform } from '../config/config.ts'
 import type { Explanation } from '../enforce/explain.ts'
 import { serviceOf } from '../http/upstream-entry.ts'
 import { eachText } from '../routes/answer-rule.ts'
@@ -18,6 +18,7 @@ type ExplainOptions = {
   readonly body?: string
   readonly token?: string
   readonly from?: string
+  readonly platform?: string
   readonly json?: true
 }
 
@@ -45,6 +46,7 @@ export function addExplain(program: Command, io: Io): void {
       '--token <file>',
       'a file with an access token (- means standard input); the command contacts the issuer and the PDP',
     )
+    .option(...PLATFORM_OPTION)
     .option('--json', 'print JSON')
     .action((method: string, url: string, options: ExplainOptions) =>
       runCommand(() => explain({ method, url }, options, io), io),
@@ -59,7 +61,7 @@ async function explain(
   io: Io,
 ): Promise<void> {
   const { createExplainer } = await import('../enforce/explain.ts')
-  const explainer = createExplainer(loadRouteFile(options.file))
+  const explainer = createExplainer(loadRouteFile(options.file, readPlatform(options.platform)))
   const token = options.token === undefined ? null : readToken(options.token)
   const given = options.claim.map((text) => pair(text, '=', '--claim'))
   const claims = given.length === 0 && token !== null ? Object.entries(unverifiedClaims(token) ?? {}) : given
@@ -84,12 +86,12 @@ async function explain(
   if (asked === null ? explanation.denial !== null : !asked.allowed) io.exitCode = 1
 }
 
-async function ask(request: AskedRequest, { file }: ExplainOptions): Promise<TokenDecision> {
+async function ask(request: AskedRequest, { file, platform }: ExplainOptions): Promise<TokenDecision> {
   const [{ askAbout }, { commandLineDeps }] = await Promise.all([
     import('./explain-token.ts'),
     import('../runtime/start.ts'),
   ])
-  return askAbout(loadConfig(file), request, commandLineDeps())
+  return askAbout(loadConfig(file, { platform: readPlatform(platform) }), request, commandLineDeps())
 }
 
 function pair(text: string, mark: string, option: string): [string, string] {

@@ -8,10 +8,12 @@ type Report = { readonly errors: readonly string[]; readonly warnings: readonly 
 /** More routes take longer to compare than an admission may. */
 const WARNED_ROUTES_MAX = 200
 
-export const checkText = (text: string): Report => reportOf(parseRouteFile(text))
+/** `platform`: the text of what the platform says for every route file; null: nothing. */
+export const checkText = (text: string, platform: string | null): Report => reportOf(parseRouteFile(text, platform))
 
 /** The same in a thread. Rejects with ConfigError. */
-export const checkAside = async (text: string): Promise<Report> => reportOf(await readAside(text))
+export const checkAside = async (text: string, platform: string | null): Promise<Report> =>
+  reportOf(await readAside(text, platform))
 
 function reportOf({ file, issues }: ParsedRouteFile): Report {
   const errors = issues.map(({ line, column, message }) => `${line}:${column}: ${message}`)

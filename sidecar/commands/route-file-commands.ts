@@ -6,15 +6,17 @@ import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { fileProblem } from '../../pdp/shared/process/command/file-problem.ts'
 import { ConfigError, runCommand } from '../../pdp/shared/process/exit.ts'
-import { loadConfig, loadRouteFile } from '../config/config.ts'
+import { type LoadedConfig, loadConfig, loadRouteFile, PLATFORM_OPTION, readPlatform } from '../config/config.ts'
 import { addExplain } from './explain-command.ts'
 import type { FirstRouteFile } from './init.ts'
 import { readToken } from './token-file.ts'
 
 type Io = NodeJS.Process
 type Form = { readonly json?: true }
+/** Where a platform sets the PDP and the issuers. */
+type Platformed = Form & { readonly platform?: string }
 type InitOptions = Form & { readonly openapi?: string; readonly mcp?: string }
-type CheckOptions = Form & { readonly strict?: true; readonly pdp?: true; readonly token?: string }
+type CheckOptions = Platformed & { readonly strict?: true; readonly pdp?: true; readonly token?: string }
 const JSON_OPTION = ['--json', 'print JSON'] as const
 
 export function addRouteFileCommands(program: Command, io: Io): void {
@@ -37,18 +39,21 @@ export function addRouteFileCommands(program: Command, io: Io): void {
     .option('--strict', 'also name lists that show everything to everybody; exit with 1 if there is a warning')
     .option('--pdp', 'also warn of relations and permissions that the PDP does not know; needs --token')
     .option('--token <file>', 'a file with an access token of any organization (- means standard input)')
+    .option(...PLATFORM_OPTION)
     .option(...JSON_OPTION)
     .action((path: string, options: CheckOptions) => runCommand(() => check(path, options, io), io))
   program
     .command('routes <file>')
     .description('List the routes of a route file, most specific first.')
+    .option(...PLATFORM_OPTION)
     .option(...JSON_OPTION)
-    .action((path: string, form: Form) => runCommand(() => listRoutes(path, form, io), io))
+    .action((path: string, form: Platformed) => runCommand(() => listRoutes(path, form, io), io))
   program
     .command('test <file>')
     .description('Run the tests in the route file (exit status 1 if a test fails).')
+    .option(...PLATFORM_OPTION)
     .option(...JSON_OPTION)
-    .action((path: string, form: Form) => runCommand(() => test(path, form, io), io))
+    .action((path: string, form: Platformed) => runCommand(() => test(path, form, io), io))
   program
     .command('openapi <file>')
     .description(
@@ -114,17 +119,19 @@ async function printOpenApi(path: string, io: Io): Promise<void> {
   for (const reason of leftOut) io.stderr.write(`${path}: warning: no operation for ${reason}\n`)
 }
 
-async function check(path: string, { strict, pdp, token, json }: CheckOptions, io: Io): Promise<void> {
+async function check(path: string, options: CheckOptions, io: Io): Promise<void> {
+  const { strict, pdp, token, json } = options
+  const platform = readPlatform(options.platform)
   if (pdp !== undefined && token === undefined)
     throw new ConfigError([
       '--pdp needs --token: portcullis token -o ORGANIZATION | portcullis-sidecar check FILE --pdp --token -',
     ])
-  const file = loadRouteFile(path)
+  const file = loadRouteFile(path, platform)
   const { routes, tests } = file
   const ids = [...new Set(routes.map(({ id }) => id))]
   const { servedHosts } = await import('../route-file/served-hosts.ts')
   const { fileWarnings } = await import('../route-file/warnings.ts')
-  const unknown = pdp === undefined ? [] : await askPdp(path, token ?? '')
+  const unknown = pdp === undefined ? [] : await pdpWarningsOf(loadConfig(path, { platform }), token ?? '')
   const lists = strict === true ? (await import('../route-file/open-lists.ts')).openLists(file) : []
   const warnings = [...fileWarnings(file), ...lists, ...unknown]
   if (strict === true && warnings.length > 0) io.exitCode = 1
@@ -135,14 +142,14 @@ async function check(path: string, { strict, pdp, token, json }: CheckOptions, i
   io.stdout.write(`${path}: valid, ${counted(ids, 'route')}, ${counted(tests, 'test')}, hosts: ${hosts.join(', ')}\n`)
 }
 
-async function askPdp(path: string, token: string): Promise<string[]> {
+async function pdpWarningsOf(config: LoadedConfig, token: string): Promise<string[]> {
   const { pdpWarnings } = await import('./check-pdp.ts')
-  return pdpWarnings(loadConfig(path), { token: readToken(token), readToken })
+  return pdpWarnings(config, { token: readToken(token), readToken })
 }
 
-async function listRoutes(path: string, { json }: Form, io: Io): Promise<void> {
+async function listRoutes(path: string, { json, platform }: Platformed, io: Io): Promise<void> {
   const { describeRoutes, orderedRoutes } = await import('./route-report.ts')
-  const file = loadRouteFile(path)
+  const file = loadRouteFile(path, readPlatform(platform))
   if (json !== true) return void io.stdout.write(`${describeRoutes(file).join('\n')}\n`)
   print(
     orderedRoutes(file).map(({ id, check: asked }) => ({ route: id, public: asked === null })),
@@ -150,9 +157,9 @@ async function listRoutes(path: string, { json }: Form, io: Io): Promise<void> {
   )
 }
 
-async function test(path: string, { json }: Form, io: Io): Promise<void> {
+async function test(path: string, { json, platform }: Platformed, io: Io): Promise<void> {
   const { describeReport, runRouteTests } = await import('./route-report.ts')
-  const report = await runRouteTests(loadRouteFile(path), path)
+  const report = await runRouteTests(loadRouteFile(path, readPlatform(platform)), path)
   if (json === true) print(report, io)
   else io.stdout.write(`${describeReport(report).join('\n')}\n`)
   if (report.failed > 0) io.exitCode = 1

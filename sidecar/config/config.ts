@@ -23,9 +23,12 @@ export type SidecarFlags = {
   readonly adminListen?: string
   /** `path=peers`, beside those of the route file. */
   readonly open?: readonly string[]
+  readonly platform?: string
 }
 export type SidecarConfig = {
   readonly filePath: string
+  /** The text of what the platform says for every route file; null: nothing. */
+  readonly platform: string | null
   /** Paths that the command line opens, beside those of the route file. */
   readonly opened: readonly OpenPath[]
   readonly loaded: LoadedConfig
@@ -65,14 +68,32 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
 /** Throws ConfigError with one line for each error, including the errors of the route file. */
 export function readConfig(environment: NodeJS.ProcessEnv, flags: SidecarFlags): SidecarConfig {
   const settings = readSettings(environment, flags)
-  return { ...settings, loaded: loadConfig(settings.filePath, settings.opened) }
+  return { ...settings, loaded: loadConfig(settings.filePath, settings) }
 }
 
 /** The route file and the certificates that it names. Throws ConfigError. */
-export function loadConfig(path: string, opened: readonly OpenPath[] = []): LoadedConfig {
+export function loadConfig(path: string, { opened = [], platform = null }: Beside = {}): LoadedConfig {
   const source = readRouteText(path)
-  const file = withOpened(parseSource(source, path), opened)
+  const file = withOpened(parseSource(source, path, platform), opened)
   return { file, certificates: readCertificates(file), hash: hashOf(source) }
+}
+
+/** From the command line. */
+export type Beside = Partial<Pick<SidecarConfig, 'opened' | 'platform'>>
+
+export const PLATFORM_OPTION = [
+  '--platform <file>',
+  "what the platform says for every route file (pdp, issuers), from the injector's settings; or the text itself, in braces",
+] as const
+
+/** The value of that option: a file, or the text itself, which begins with a brace. Throws ConfigError. */
+export function readPlatform(given: string | undefined): string | null {
+  if (given === undefined || given.startsWith('{')) return given ?? null
+  try {
+    return readFileSync(given, 'utf8')
+  } catch (err) {
+    throw new ConfigError([`--platform: ${fileProblem(given, err)}`])
+  }
 }
 
 /** Throws ConfigError where gateways ask at doors: the sidecar does not know their peers. */
@@ -116,6 +137,7 @@ function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
       nonceSecret: secret === null ? null : createHash('sha256').update(secret).digest(),
       controlPath: reader.text('PORTCULLIS_SIDECAR_CONTROL'),
       filePath: flags.file ?? filePath ?? 'portcullis.yaml',
+      platform: readPlatform(flags.platform),
       listen: listen ?? { host: ANY_HOST, port: 15_080 },
       adminListen: adminListen ?? { host: ANY_HOST, port: 15_094 },
       logLevel: reader.parsed('PORTCULLIS_LOG_LEVEL', oneOf(LOG_LEVELS)) ?? 'info',
@@ -124,9 +146,11 @@ function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
 }
 
 /** Throws ConfigError: `path:line:column: message` for each error. */
-export const loadRouteFile = (path: string): RouteFile => parseSource(readRouteText(path), path)
+export const loadRouteFile = (path: string, platform: string | null = null): RouteFile =>
+  parseSource(readRouteText(path), path, platform)
 
-const parseSource = (source: Buffer, path: string): RouteFile => fileOf(parseRouteFile(source.toString('utf8')), path)
+const parseSource = (source: Buffer, path: string, platform: string | null): RouteFile =>
+  fileOf(parseRouteFile(source.toString('utf8'), platform), path)
 
 /** Throws ConfigError: `path:line:column: message` for each error. */
 export function fileOf({ file, issues }: ParsedRouteFile, path: string): RouteFile {

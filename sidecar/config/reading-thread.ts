@@ -2,4 +2,8 @@
 import { parentPort } from 'node:worker_threads'
 import { parseRouteFile } from '../route-file/route-file.ts'
 
-parentPort?.once('message', (source: string) => parentPort?.postMessage(parseRouteFile(source)))
+export type Reading = { readonly source: string; readonly platform: string | null }
+
+parentPort?.once('message', ({ source, platform }: Reading) =>
+  parentPort?.postMessage(parseRouteFile(source, platform)),
+)

@@ -2,9 +2,9 @@
 import { Worker } from 'node:worker_threads'
 import { ConfigError } from '../../pdp/shared/process/exit.ts'
 import type { ParsedRouteFile } from '../route-file/route-file.ts'
-import type { OpenPath } from '../routes/route.ts'
 import { readCertificates } from './certificates.ts'
-import { fileOf, hashOf, type LoadedConfig, readRouteText, withOpened } from './config.ts'
+import { type Beside, fileOf, hashOf, type LoadedConfig, readRouteText, withOpened } from './config.ts'
+import type { Reading } from './reading-thread.ts'
 
 /** A file of 2,000 routes takes a second where the processor is busy. */
 const DEADLINE_MS = 60_000
@@ -17,7 +17,7 @@ const ENTRY = new URL(`./reading-thread${import.meta.url.slice(import.meta.url.l
 export function createReloading(
   path: string,
   started: LoadedConfig,
-  opened: readonly OpenPath[] = [],
+  { opened = [], platform = null }: Beside = {},
 ): () => Promise<LoadedConfig> {
   // As it was read, without what the command line opens.
   const first = { ...started.file, openPaths: started.file.openPaths.filter((one) => !opened.includes(one)) }
@@ -28,17 +28,19 @@ export function createReloading(
   return async () => {
     const source = readRouteText(path)
     const hash = hashOf(source)
-    if (hash !== last.hash) last = { hash, parsed: await parseAside(source.toString('utf8'), path) }
+    if (hash !== last.hash)
+      last = { hash, parsed: await parseAside({ source: source.toString('utf8'), platform }, path) }
     const file = withOpened(fileOf(last.parsed, path), opened)
     return { file, certificates: readCertificates(file), hash }
   }
 }
 
 /** Parses a text in the thread. Rejects with ConfigError. */
-export const readAside = (source: string): Promise<ParsedRouteFile> => parseAside(source, 'of the ConfigMap')
+export const readAside = (source: string, platform: string | null): Promise<ParsedRouteFile> =>
+  parseAside({ source, platform }, 'of the ConfigMap')
 
 /** Rejects with a ConfigError that has a cause, so that the file is tried again: it may be the fault of the machine. */
-async function parseAside(source: string, path: string): Promise<ParsedRouteFile> {
+async function parseAside(reading: Reading, path: string): Promise<ParsedRouteFile> {
   const worker = new Worker(ENTRY, { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX } })
   worker.unref()
   const { promise, resolve, reject } = Promise.withResolvers<ParsedRouteFile>()
@@ -46,7 +48,7 @@ async function parseAside(source: string, path: string): Promise<ParsedRouteFile
   worker.on('error', reject)
   worker.once('exit', () => reject(new Error('the thread ended')))
   worker.once('message', resolve)
-  worker.postMessage(source)
+  worker.postMessage(reading)
   try {
     return await promise
   } catch (err) {

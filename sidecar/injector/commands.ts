@@ -30,7 +30,9 @@ type Io = NodeJS.Process
 /** As `check` reports on a route file: at once, or in a thread. */
 export type RouteFiles = {
   readonly check: CheckRoutes
-  readonly checkAside: (text: string) => Promise<RouteFileReport>
+  readonly checkAside: (text: string, platform: string | null) => Promise<RouteFileReport>
+  /** The mistakes of what the platform says for every route file. */
+  readonly platformIssues: (text: string) => readonly string[]
 }
 type ServeOptions = {
   readonly config: string
@@ -95,6 +97,10 @@ export function addInjectorCommands(program: Command, io: Io, routeFiles: RouteF
 
 async function serve(options: ServeOptions, io: Io, routeFiles: RouteFiles): Promise<void> {
   const config = loadInjectorConfig(options.config)
+  const { platform } = config
+  const issues = platform === null ? [] : routeFiles.platformIssues(platform)
+  // No sidecar would start with it.
+  if (issues.length > 0) throw new ConfigError(issues.map((issue) => `${options.config}: platform: ${issue}`))
   const output = openLogOutput('portcullis-injector')
   const log = createLog({ service: 'portcullis-injector', level: 'info', destination: output })
   const shutdown = createShutdown({ log, timeoutMs: SHUTDOWN_TIMEOUT_MS })
@@ -106,7 +112,7 @@ async function serve(options: ServeOptions, io: Io, routeFiles: RouteFiles): Pro
       certificateCheckMs: CERTIFICATE_CHECK_MS,
       listen: address(options.listen, '--listen'),
       adminListen: address(options.adminListen, '--admin-listen'),
-      checkRoutes: routeFiles.checkAside,
+      checkRoutes: (text) => routeFiles.checkAside(text, platform),
     },
     { log, shutdown, droppedLines: output.droppedCount },
   )

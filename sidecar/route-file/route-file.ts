@@ -20,12 +20,11 @@ import {
   NONCES,
   PATHS_IN_LOG,
   PROBE_PATH,
-  ROUTE_FILE,
   SUBJECTS_IN_LOG,
 } from './format.ts'
 import { readLimits, readNetwork } from './limits.ts'
 import { readMode, shadowRouteOf } from './options.ts'
-import { type IssuerEntry, type PdpEntry, readIssuers, readPdp, readTls, type TlsEntry } from './peers.ts'
+import { type IssuerEntry, type PdpEntry, readTls, type TlsEntry } from './peers.ts'
 import { parseRoutes } from './routes.ts'
 import { readSignIn, type SignInEntry } from './sign-in.ts'
 import { parseTests, type RouteTest } from './tests.ts'
@@ -34,6 +33,7 @@ import { readCors } from './words/cors.ts'
 import { readIdentityHeaders } from './words/identity-headers.ts'
 import { readMcpSessions } from './words/mcp-sessions.ts'
 import { readOpenPaths } from './words/open-paths.ts'
+import { membersBeside, openPlatform, type Platform, readShared } from './words/platform.ts'
 import { HEADER } from './words/schema.ts'
 import { createUpstreamReader, readUpstream } from './words/upstream.ts'
 import { type FileIssue, YamlReader } from './words/yaml-reader.ts'
@@ -97,10 +97,11 @@ export type ParsedRouteFile =
   | { readonly file: RouteFile; readonly issues: readonly [] }
   | { readonly file: null; readonly issues: readonly FileIssue[] }
 
-export function parseRouteFile(source: string): ParsedRouteFile {
+/** `platform`: the text of what a platform says for every route file; null: nothing. */
+export function parseRouteFile(source: string, platform: string | null = null): ParsedRouteFile {
   const reader = new YamlReader(source)
   if (reader.isBroken) return { file: null, issues: sorted(reader.issues) }
-  const file = readRouteFile(reader)
+  const file = readRouteFile(reader, platform === null ? null : openPlatform(platform))
   if (file === null || reader.issues.length > 0) return { file: null, issues: sorted(reader.issues) }
   return { file, issues: [] }
 }
@@ -108,17 +109,16 @@ export function parseRouteFile(source: string): ParsedRouteFile {
 const sorted = (issues: readonly FileIssue[]): readonly FileIssue[] =>
   [...issues].sort((a, b) => a.line - b.line || a.column - b.column)
 
-function readRouteFile(reader: YamlReader): RouteFile | null {
-  const members = reader.members(reader.root, 'the route file', ROUTE_FILE)
+function readRouteFile(reader: YamlReader, platform: Platform | null): RouteFile | null {
+  const members = reader.members(reader.root, 'the route file', membersBeside(platform))
   if (members === null) return null
   if (members.portcullis !== null && reader.text(members.portcullis, 'portcullis') !== 'v1')
     reader.report(members.portcullis, 'portcullis must be v1, the version of this format')
   const resources = readResources(reader, members.resource)
   const resource = resources?.[0] ?? null
   const publicUrl = members.public_url === null ? null : readPublicUrl(reader, members.public_url)
-  const issuers = readIssuers(reader, members.issuers, resources)
+  const { issuers, pdp } = readShared(reader, members, { platform, resources })
   const upstream = readUpstream(reader, members.upstream)
-  const pdp = readPdp(reader, members.pdp)
   const fields = readHeaders(reader, members)
   const { headers, assertion } = fields
   const proxies = readProxies(reader, members)

@@ -77,7 +77,7 @@ export async function startSidecar(
   shutdown.add('sidecar', (reason) => sidecar.close({ acceptMs: reason === 'SIGINT' ? 0 : ACCEPT_MS }))
   const address = await namedBySetting('PORTCULLIS_SIDECAR_LISTEN', sidecar.listen(config.listen))
   const doors = await sidecar.openDoors()
-  const load = createReloading(filePath, loaded, config.opened)
+  const load = createReloading(filePath, loaded, config)
   const { apply } = sidecar
   const watching = { path: filePath, started: loaded, load, apply, everyMs: RELOAD_MS }
   const reload = watchConfig({ ...watching, log, metrics, clock })

@@ -136,6 +136,48 @@ describe('a Pod', () => {
   })
 })
 
+describe('where the platform says the PDP and the issuers', () => {
+  const own = /^(?:issuers|pdp):.*\n/gm
+  const platform = {
+    pdp: { address: 'portcullis-pdp.portcullis.svc:9090' },
+    issuers: [{ issuer: 'https://id.example.com/a?b&c' }],
+  }
+
+  test('a sidecar has it as the backstop expects it, and a ConfigMap holds routes only', async () => {
+    const values = [
+      'pdp.enabled=true',
+      'injector.sidecar.authorities=portcullis-ca',
+      'injector.sidecar.platform.enabled=true',
+    ]
+    cluster.helm(
+      ...installWords('upgrade', authority, ['--reuse-values', ...values.flatMap((value) => ['--set', value])]),
+      '--set-json',
+      `injector.sidecar.platform.issuers=${JSON.stringify(platform.issuers)}`,
+    )
+    await cluster.silence()
+    await cluster.serve()
+    const made = async () => objectAt((await makePod('invoices', ASKING)).body.spec, 'spec')
+    const args = (spec: JsonObject) => listAt(objectAt(listAt(spec.initContainers, '')[0], '').args, '').map(String)
+    await until(async () => args(await made()).some((arg) => arg.startsWith('--platform=')))
+    const [given = ''] = args(await made()).filter((arg) => arg.startsWith('--platform='))
+    expect(JSON.parse(given.slice('--platform='.length))).toEqual({
+      pdp: {
+        ...platform.pdp,
+        ca_file: '/etc/portcullis/authorities/ca.crt',
+        token_file: '/var/run/secrets/portcullis/token',
+      },
+      issuers: platform.issuers,
+    })
+    expect(await routes({ 'http.yaml': GOOD.replaceAll(own, '') })).toMatchObject({ status: 201 })
+  })
+
+  test('a route file that names an issuer of its own is refused', async () => {
+    const { status, body } = await routes({ 'http.yaml': GOOD })
+    expect(status).toBe(403)
+    expect(body.message).toMatch(/issuers is for the platform to say/)
+  })
+})
+
 test('check-cluster finds all three', async () => {
   const found = (): string => cluster.check().stdout
   for (const code of ['pod_bare', 'workload_refused', 'routes_missing', 'routes_invalid'])

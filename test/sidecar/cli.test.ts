@@ -67,6 +67,23 @@ ${good}: valid, 3 routes, 3 tests, hosts: app.test
     })
   })
 
+  test('takes the PDP and the issuers of the platform, from a file or as the text itself', async () => {
+    const own = /^(?:issuers|pdp):.*\n/gm
+    const routes = write('routes-only.yaml', routeFile('GET /a: public').replaceAll(own, ''))
+    const says = JSON.stringify({ pdp: { address: 'pdp:9090' }, issuers: [{ issuer: 'https://id.example.com' }] })
+    for (const platform of [write('platform.json', says), says])
+      expect((await runCli(['check', routes, '--platform', platform])).status).toBe(0)
+    expect(await runCli(['check', routes])).toMatchObject({ status: 64, stderr: expect.stringContaining('needs pdp') })
+    expect(await runCli(['check', good, '--platform', says])).toMatchObject({
+      status: 64,
+      stderr: expect.stringContaining('issuers is for the platform to say'),
+    })
+    expect(await runCli(['check', routes, '--platform', 'nowhere.json'])).toMatchObject({
+      status: 64,
+      stderr: expect.stringContaining('--platform: nowhere.json'),
+    })
+  })
+
   test('warns of a route that servers could run for another one', async () => {
     const near = write('near.yaml', routeFile('GET /{page}: public\nGET /admin/: scope admin'))
     const { status, stdout } = await runCli(['check', near])

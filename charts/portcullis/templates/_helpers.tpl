@@ -232,3 +232,32 @@ matchExpressions:
 matchLabels: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
+
+{{/* What every route file need not say, as the sidecars get it; empty: nothing. The PDP and the issuer are the chart's own unless the values name others. */}}
+{{- define "portcullis.platform" -}}
+{{- $platform := .Values.injector.sidecar.platform -}}
+{{- if $platform.enabled -}}
+{{- $pdp := $platform.pdp -}}
+{{- $issuers := $platform.issuers -}}
+{{- if and (not $pdp) .Values.pdp.enabled -}}
+{{- $pdp = dict "address" (printf "%s-pdp.%s.svc:9090" (include "portcullis.fullname" .) .Release.Namespace) "token_file" "/var/run/secrets/portcullis/token" -}}
+{{- if .Values.injector.sidecar.authorities -}}
+{{- $_ := set $pdp "ca_file" "/etc/portcullis/authorities/ca.crt" -}}
+{{- end -}}
+{{- end -}}
+{{- if and (not $issuers) .Values.pdp.enabled -}}
+{{- $issuers = list (dict "issuer" .Values.pdp.issuer) -}}
+{{- end -}}
+{{- if not (and $pdp $issuers) -}}
+{{- fail "injector.sidecar.platform: pdp and issuers, which no route file can say then, are needed where the chart runs no PDP" -}}
+{{- end -}}
+{{- $text := dict "pdp" $pdp "issuers" $issuers -}}
+{{- with $platform.overridable -}}
+{{- $_ := set $text "overridable" . -}}
+{{- end -}}
+{{- if regexMatch "['$\\\\]" (toRawJson $text) -}}
+{{- fail "injector.sidecar.platform must not contain $, quotation marks or backslashes" -}}
+{{- end -}}
+{{- toRawJson $text -}}
+{{- end -}}
+{{- end -}}

@@ -2,13 +2,14 @@
 import { readWishes } from '../pod/annotations.ts'
 import { type InjectorConfig, parseInjectorConfig } from '../pod/config.ts'
 import type { Mode } from '../pod/injection.ts'
-import { type JsonObject, textsAt } from '../pod/json.ts'
+import { type JsonObject, listAt, textsAt } from '../pod/json.ts'
 import { parsePod } from '../pod/pod.ts'
-import { hasSidecarName } from '../pod/recognize-sidecar.ts'
+import { hasSidecarName, platformOf } from '../pod/recognize-sidecar.ts'
 import { checkWorkload, ROUTE_KEY, type RouteFileReport } from '../webhook/checks.ts'
 import { type Finding, finding, type Named, ofKind, type WatchedPod } from './watched.ts'
 
-export type CheckRoutes = (text: string) => RouteFileReport
+/** `platform`: what it says for every route file; null: nothing. */
+export type CheckRoutes = (text: string, platform: string | null) => RouteFileReport
 
 /** Pods of namespaces without a mode. */
 export function checkBare(pod: Named): readonly Finding[] {
@@ -86,6 +87,9 @@ export function checkRouteFiles(
       .filter((port) => !keys.includes(`${port}.yaml`))
       .map((port) => finding('routes_missing', map, 'ConfigMap', missingKey(`${port}.yaml`, keys)))
   })
+  // Sidecars show the injector's settings to those who may not read them.
+  const args = pods.flatMap(({ sidecars }) => sidecars.flatMap(({ raw }) => listAt(raw.args, 'args').map(String)))
+  const platform = settingsOf(objects)?.platform ?? platformOf(args)
   const read = new Set(pods.map((pod) => `${pod.namespace}/${routesOf(pod)}`))
   const wrong = maps
     .filter((map) => read.has(`${map.namespace}/${map.name}`) || labelsOf(map).get(LABEL_ROUTE_FILE) === 'true')
@@ -93,7 +97,7 @@ export function checkRouteFiles(
       [...textsAt(map.raw.data, 'data')]
         .filter(([key]) => ROUTE_KEY.test(key))
         .flatMap(([key, text]) =>
-          check(text)
+          check(text, platform)
             .errors.slice(0, 1)
             .map((line) => finding('routes_invalid', map, 'ConfigMap', `${key}:${line}`)),
         ),

@@ -22,6 +22,7 @@ export const SETTINGS: readonly string[] = [
   'noProxy',
   'noncesKey',
   'noncesSecret',
+  'platform',
   'proxy',
   'redisKey',
   'redisSecret',
@@ -33,7 +34,7 @@ export const SETTINGS: readonly string[] = [
 export const BACKSTOP: readonly BackstopRule[] = [
   {
     name: 'pods',
-    form: '69ff85c1494622d6dcfcf905f71f7246',
+    form: '64ee03a38a588af585ceb03452571cf1',
     resources: [{ group: '', resource: 'pods', operation: 'CREATE' }],
     everywhere: false,
     without: 'nothing refuses Pods without a sidecar while the injector is down',

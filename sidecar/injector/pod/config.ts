@@ -38,6 +38,8 @@ export type InjectorConfig = {
   readonly tracesEndpoint: string | null
   /** The proxy through which sidecars ask issuers; null: none. */
   readonly egressProxy: EgressProxy | null
+  /** The text of what every route file need not say (pdp, issuers), as the sidecar gets it; null: nothing. */
+  readonly platform: string | null
 }
 export type EgressProxy = { readonly url: string; readonly noProxy: string }
 
@@ -75,6 +77,7 @@ const READERS = {
       ? (value ?? null)
       : fail('must be an http or https URL, or null'),
   egressProxy: readEgressProxy,
+  platform: readPlatform,
 } satisfies { readonly [name in keyof InjectorConfig]: (value: Json | undefined) => InjectorConfig[name] }
 
 /** Throws ConfigError with one line for each issue. */
@@ -117,6 +120,7 @@ export function parseInjectorConfig(text: string, path: string): InjectorConfig 
     logLevel: read('logLevel') ?? 'info',
     tracesEndpoint: read('tracesEndpoint'),
     egressProxy: read('egressProxy'),
+    platform: read('platform'),
   }
   if (problems.length > 0) throw new ConfigError(problems)
   return config
@@ -175,6 +179,15 @@ function readEgressProxy(value: Json | undefined): EgressProxy | null {
   if (!isUsable || typeof noProxy !== 'string' || !NO_PROXY.test(noProxy))
     return fail('must be an object with the url of the proxy and noProxy, its exceptions, or null')
   return { url, noProxy }
+}
+
+const PLATFORM_CHARACTERS_MAX = 16_384
+
+/** Kubernetes would replace $(NAME) in an argument, and the policy for Pods holds it as a literal. */
+function readPlatform(value: Json | undefined): string | null {
+  if (value === null || value === undefined) return null
+  if (typeof value === 'string' && /^\{[^'\\$]*\}$/.test(value) && value.length <= PLATFORM_CHARACTERS_MAX) return value
+  return fail(`must be JSON of an object, at most ${PLATFORM_CHARACTERS_MAX} characters, none of which is $, ' or \\`)
 }
 
 function readScrapers(value: Json | undefined): readonly string[] {

@@ -5,7 +5,7 @@ import type { InjectorConfig, SecretKey } from './config.ts'
 import { isObject, type Json, type JsonObject, listAt, numberAt, objectAt, ShapeError, textAt } from './json.ts'
 import { differences } from './place-sidecars.ts'
 import type { Container, Pod } from './pod.ts'
-import { buildSidecars, OPEN_FLAG, RESERVED } from './sidecar-container.ts'
+import { buildSidecars, OPEN_FLAG, PLATFORM_FLAG, RESERVED } from './sidecar-container.ts'
 
 export const hasSidecarName = ({ name }: Pick<Container, 'name'>): boolean => name.startsWith(RESERVED)
 
@@ -37,9 +37,8 @@ function settingsOf({ list, raw }: Container, pod: Pod): InjectorConfig {
   const env = listAt(raw.env, 'env').map((item) => objectAt(item, 'env'))
   const variable = (name: string): JsonObject => env.find((one) => one.name === name) ?? {}
   const authorities = pod.volumes.find(({ name }) => name === `${RESERVED}authorities`)
-  const opened = listAt(raw.args, 'args')
-    .map(String)
-    .find((arg) => arg.startsWith(OPEN_FLAG))
+  const args = listAt(raw.args, 'args').map(String)
+  const opened = args.find((arg) => arg.startsWith(OPEN_FLAG))
   const proxy = textAt(variable('HTTPS_PROXY').value, 'value')
   const level = variable('PORTCULLIS_LOG_LEVEL').value
   return {
@@ -57,8 +56,13 @@ function settingsOf({ list, raw }: Container, pod: Pod): InjectorConfig {
     logLevel: LOG_LEVELS.find((known) => known === level) ?? 'info',
     tracesEndpoint: textAt(variable('OTEL_EXPORTER_OTLP_ENDPOINT').value, 'value'),
     egressProxy: proxy === null ? null : { url: proxy, noProxy: textAt(variable('NO_PROXY').value, 'value') ?? '' },
+    platform: platformOf(args),
   }
 }
+
+/** Null: its platform says nothing to a sidecar with these arguments. */
+export const platformOf = (args: readonly string[]): string | null =>
+  args.find((arg) => arg.startsWith(PLATFORM_FLAG))?.slice(PLATFORM_FLAG.length) ?? null
 
 function secretOf(source: Json | undefined): SecretKey | null {
   const reference = isObject(source) ? source.secretKeyRef : undefined

@@ -21,6 +21,8 @@ export const SECRETS_PATH = '/etc/portcullis/secrets'
 export const AUTHORITIES_PATH = '/etc/portcullis/authorities'
 /** Opens a path to peers, as `open_paths` of a route file does. */
 export const OPEN_FLAG = '--open='
+/** With what every route file of the platform need not say. */
+export const PLATFORM_FLAG = '--platform='
 /** Folder of the control sockets, through which `preStop` tells a sidecar that its Pod ends; no other container mounts it. */
 const CONTROL_PATH = '/run/portcullis'
 /** How long the sidecar still accepts connections after the Pod begins to end, until endpoints no longer list the Pod. */
@@ -119,6 +121,7 @@ function containerOf(
       `--file=${ROUTES_PATH}/${sidecar.portName}.yaml`,
       `--listen=:${sidecar.dataPort}`,
       `--admin-listen=:${sidecar.adminPort}`,
+      ...(config.platform === null ? [] : [`${PLATFORM_FLAG}${config.platform}`]),
       ...scrape.map((path) => `${OPEN_FLAG}${path}=${config.scrapers.join(',')}`),
     ],
     ports: [

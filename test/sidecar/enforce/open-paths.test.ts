@@ -122,12 +122,12 @@ test('the command line opens no path beside doors, and what it opens stays open 
   try {
     const path = join(folder, 'routes.yaml')
     writeFileSync(path, file)
-    const reload = createReloading(path, loadConfig(path, opened), opened)
+    const reload = createReloading(path, loadConfig(path, { opened }), { opened })
     expect((await reload()).file.openPaths).toEqual(opened)
     writeFileSync(path, `${file}  GET /other: public\n`)
     expect((await reload()).file.openPaths).toEqual(opened)
     writeFileSync(path, `${file}doors: [{profile: forward-auth, listen: "127.0.0.1:1", peers: [127.0.0.1]}]\n`)
-    expect(() => loadConfig(path, opened)).toThrow()
+    expect(() => loadConfig(path, { opened })).toThrow()
   } finally {
     rmSync(folder, { recursive: true })
   }

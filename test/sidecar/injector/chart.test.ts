@@ -57,6 +57,7 @@ describe('each setting of', () => {
           dpopNonces: SECRET,
           tracesEndpoint: 'http://c:4318',
           egressProxy: { url: 'http://p:3128', noProxy: '.svc' },
+          platform: '{}',
         },
       )
       const variables = listAt(sidecar?.container.env, 'env').map((item) => objectAt(item, 'env').name)
@@ -121,6 +122,7 @@ describe('the backstop', () => {
         dpopNonces: SECRET,
         tracesEndpoint: 'http://c:4318',
         egressProxy: { url: 'http://p:3128', noProxy: '.svc' },
+        platform: '{}',
       },
     )
     const members = Object.keys(sidecar?.container ?? {})

@@ -93,7 +93,7 @@ describe('inject', () => {
   test('says every mistake of the settings at once', async () => {
     const wrong = file(
       'wrong.yaml',
-      'image: sidecar\nnativeSidecars: maybe\nrunAsUser: 0\nresources: 7\nauthorities: A_B\nredis: {name: A_B, key: x}\ndpopNonces: {name: a}\nimagePullSecrets: [A_B]\nlogLevel: loud\nimagePullPolicy: Once\nextra: 1\n',
+      'image: sidecar\nnativeSidecars: maybe\nrunAsUser: 0\nresources: 7\nauthorities: A_B\nredis: {name: A_B, key: x}\ndpopNonces: {name: a}\nimagePullSecrets: [A_B]\nlogLevel: loud\nimagePullPolicy: Once\nplatform: "[]"\nextra: 1\n',
     )
     const { status, stderr } = await sidecar(['inject', '-', '--config', wrong], DEPLOYMENT)
     expect(status).toBe(64)
@@ -108,11 +108,23 @@ describe('inject', () => {
       'imagePullSecrets',
       'logLevel',
       'imagePullPolicy',
+      'platform',
       'extra',
     ]
     expect(names.filter((name) => !stderr.includes(`wrong.yaml: ${name} `))).toEqual([])
     expect((await sidecar(['inject', '-', '--config', join(folder, 'none')], DEPLOYMENT)).status).toBe(64)
   })
+})
+
+test.each([
+  ['{"pdp": {"address": "pdp"}}', '1:21: "pdp" must be host:port'],
+  ['{"pdp": {"address": "$(HOST):9090"}}', 'none of which is $'],
+  ["{'pdp': {}}", 'none of which is $'],
+  ['pdp: {}', 'must be JSON of an object'],
+])('the injector does not start with %s as what the platform says', async (platform, message) => {
+  const path = file('platform.yaml', `${SETTINGS}platform: ${JSON.stringify(platform)}\n`)
+  const { status, stderr } = await sidecar(['injector', '--config', path])
+  expect([status, stderr]).toEqual([64, expect.stringContaining(message)])
 })
 
 describe('inject, of kinds that make Pods in their own ways,', () => {

@@ -40,6 +40,15 @@ export const FORGERIES: readonly (readonly [string, readonly PatchOperation[]])[
   ['no command', [remove(`${SIDECAR}/command`)]],
   ['a folder to run in', [add(`${SIDECAR}/workingDir`, '/tmp')]],
   ['one argument more', [add(`${SIDECAR}/args/-`, '--listen=127.0.0.1:15080')]],
+  [
+    'issuers of its own',
+    [
+      add(
+        `${SIDECAR}/args/-`,
+        '--platform={"issuers":[{"issuer":"https://evil.example.com"}],"pdp":{"address":"e:1"}}',
+      ),
+    ],
+  ],
   ['one argument fewer', [remove(`${SIDECAR}/args/3`)]],
   ['arguments joined', [put(`${SIDECAR}/args`, ['run --file=/etc/portcullis/routes/http.yaml', '--listen=:15080'])]],
   ['an ordinary init container', [remove(`${SIDECAR}/restartPolicy`)]],

@@ -16,6 +16,7 @@ export const CONFIG: InjectorConfig = {
   dpopNonces: null,
   tracesEndpoint: null,
   egressProxy: null,
+  platform: null,
   imagePullSecrets: [],
   logLevel: 'info',
 }

@@ -49,7 +49,7 @@ beforeAll(async () => {
       certificateCheckMs: 50,
       listen,
       adminListen: listen,
-      checkRoutes: async (text) => checkText(text),
+      checkRoutes: async (text) => checkText(text, null),
     },
     { log, shutdown },
   )
@@ -228,7 +228,7 @@ test('a failure of its own is an error, which the API server takes for a refusal
   const onReview = (): never => {
     throw new Error('broken')
   }
-  const checkRoutes = async (text: string) => checkText(text)
+  const checkRoutes = async (text: string) => checkText(text, null)
   const deps = { config: CONFIG, log, onReview, onCheck: () => undefined, checkRoutes }
   const broken = await startWebhook({ host: '127.0.0.1', port: 0 }, pair, deps)
   const answer = await send(review(podWith({})), { port: broken.address.port })
