@@ -274,20 +274,27 @@ export const MISTAKES: readonly Mistake[] = [
 /** A copy of the source with the edits, each of which must fit exactly once. @returns the folder that holds `pdp`. */
 export function plantSource(name: string, edits: readonly Edit[]): string {
   const root = join('.cache', 'planted', name.replaceAll(/[^a-z0-9]+/gi, '-'))
+  const edited = editedSource(name, edits)
   rmSync(root, { recursive: true, force: true })
   mkdirSync(root, { recursive: true })
   cpSync('pdp', join(root, 'pdp'), { recursive: true })
   symlinkSync(resolve('proto'), join(root, 'proto'))
+  for (const [file, text] of edited) writeFileSync(join(root, 'pdp', file), text)
+  return root
+}
+
+/** The texts of the edited files, by their path in pdp/. Throws where an edit does not find its place, or finds several. */
+export function editedSource(name: string, edits: readonly Edit[]): ReadonlyMap<string, string> {
+  const edited = new Map<string, string>()
   for (const { file, find, replace } of edits) {
-    const path = join(root, 'pdp', file)
-    const parts = readFileSync(path, 'utf8').split(find)
+    const parts = (edited.get(file) ?? readFileSync(join('pdp', file), 'utf8')).split(find)
     if (parts.length !== 2)
       throw new Error(
         `"${find}" stands ${parts.length - 1} times in pdp/${file}: the mistake "${name}" has to be planted anew`,
       )
-    writeFileSync(path, parts.join(replace))
+    edited.set(file, parts.join(replace))
   }
-  return root
+  return edited
 }
 
 /** The engine of a planted copy. */

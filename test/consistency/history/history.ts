@@ -7,7 +7,7 @@ import { startEmbeddedPostgres } from '../../../pdp/engine/store/embedded-postgr
 import { misused, readArguments, readNumber } from '../../support/programs/arguments.ts'
 import { makeDataFolder } from '../../support/programs/data-folder.ts'
 import { plantSource } from '../mistakes.ts'
-import { FAULTS, type HistoryCase, HOOKS, RIGHT } from './cases.ts'
+import { FAULTS, type HistoryCase, HOOKS, QUICK_FAULTS, RIGHT } from './cases.ts'
 import { startNode } from './nodes.ts'
 import type { Violation } from './records.ts'
 import { createTemplate, type Outcome, type RunOptions, runCase } from './run.ts'
@@ -42,7 +42,7 @@ function planOf(words: { seconds?: string | undefined; case?: string | undefined
     right,
     rightMs:
       seconds === null ? 12_000 : (seconds * 1_000 * (short ? SHORT_RIGHT_SHARE : 1)) / Math.max(1, right.length),
-    faults: chosen(FAULTS).filter((c) => c.short || !short),
+    faults: chosen(FAULTS).filter((c) => !short || QUICK_FAULTS.has(c.name)),
     faultMsMax: FAULT_MS_MAX,
     decisionsMin: seconds === null && words.case === undefined ? DECISIONS_MIN : 0,
   }
