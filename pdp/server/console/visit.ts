@@ -43,6 +43,8 @@ export type ConsoleVisit = {
   readonly deps: ConsoleDeps
   readonly path: string
   readonly person: { readonly id: string; readonly name: string }
+  /** Its writes stand in the log with it. */
+  readonly requestId: string
   readonly session: ConsoleSession
   /** Stands in every form that writes. */
   readonly csrf: string
@@ -93,6 +95,7 @@ export async function openVisit(
     deps,
     path: request.url.split('?', 1)[0] ?? '',
     person: { id: session.user, name: user?.name ?? user?.email ?? session.user },
+    requestId: request.id,
     session,
     csrf,
     organization,

@@ -6,6 +6,7 @@ import { TIERS } from '../../../shared/domain/membership.ts'
 import { asRequestProblem, isFault, RequestProblem } from '../../serve/http/status.ts'
 import { shellWord } from '../answer-texts.ts'
 import { address, alert, field, hidden, instant, link, name, problems, status, table } from '../parts.ts'
+import { knownRoles } from '../sections/known-roles.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
@@ -122,16 +123,6 @@ ${field({ name: 'role', label: 'Tier', value: role || TIERS[3], options: tiers }
 ${field({ name: 'language', label: 'Language of the mail', value: language || 'en', options: languages })}
 ${visit.may('roles:write') ? ofRoles : EMPTY}</div>
 <button type="submit">${isAgain ? 'Invite again' : 'Send the invitation'}</button></form></section>`
-}
-
-/** Roles of apps, for those who may read the manifests. */
-async function knownRoles(visit: ConsoleVisit): Promise<readonly (readonly [string, string])[]> {
-  if (!visit.mayEverywhere('manifest:read')) return []
-  type App = { readonly app: string; readonly roles: { readonly [key: string]: { readonly name: string } } }
-  const { items } = await visit.api<{ readonly items: readonly App[] }>('GET', '/v1/apps?page_size=1000')
-  return items.flatMap(({ app, roles }) =>
-    Object.entries(roles).map(([key, { name: title }]) => [`${app}/${key}`, `${title} (${app})`] as const),
-  )
 }
 
 export async function actInvitations(visit: ConsoleVisit): Promise<View> {

@@ -4,17 +4,20 @@ import type { JournaledGrant } from '../../../engine/store/contract.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { ENVIRONMENT, type JournalId } from '../../../shared/domain/journal.ts'
 import { TIERS } from '../../../shared/domain/membership.ts'
+import type { RoleGrant } from '../../../shared/domain/role.ts'
 import { RequestProblem } from '../../serve/http/status.ts'
 import { shellWord } from '../answer-texts.ts'
 import { address, alert, hidden, link, name, status, table } from '../parts.ts'
+import { addMemberForm, giveRoleForm } from '../sections/known-roles.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
+import { changeAddress, changeDone } from './change.ts'
 
 /** Rows of a page of each list. */
 const ROWS_MAX = 200
 
 const DONE: { readonly [what: string]: Html } = {
-  1: status('Done. Every decision from now on sees it.'),
+  enabled: status('Done. Every decision from now on sees it.'),
   overtaken: alert(
     'Nothing was written: somebody changed this entitlement after the page was shown. It stands below as it is now.',
   ),
@@ -37,11 +40,11 @@ export async function showOrganization(visit: ConsoleVisit): Promise<View> {
   const base = `/v1/organizations/${encodeURIComponent(org)}`
   const found = await visit.api<Organization>('GET', base)
   const members = await visit.api<Page<Member>>('GET', `${base}/members?${pageAt(query('members'))}`)
-  const done = (Object.hasOwn(DONE, query('done')) && DONE[query('done')]) || EMPTY
+  const done = (Object.hasOwn(DONE, query('done')) && DONE[query('done')]) || (await changeDone(visit))
   return {
     title: found.name,
     body: html`${done}${await tree(visit, found)}
-${table({ caption: 'Members', columns: ['Person', 'Tier', 'Status', 'Look'], rows: members.items.map(({ user, role, status: state }) => [link(address('people', { org, user }), name(user)), role, state, link(address('what', { org, subject: `user:${user}` }), 'What can they reach?')]), empty: html`<p>Nobody is a member yet.</p><pre tabindex="0"><code>portcullis member put alice -o ${shellWord(org)} --role ${TIERS[3]}</code></pre>` })}${next(visit, 'members', members.next_page_token)}
+${table({ caption: 'Members', columns: ['Person', 'Tier', 'Status', 'Look'], rows: members.items.map(({ user, role, status: state }) => [link(address('people', { org, user }), name(user)), role, state, link(address('what', { org, subject: `user:${user}` }), 'What can they reach?')]), empty: html`<p>Nobody is a member yet.</p><pre tabindex="0"><code>portcullis member put alice -o ${shellWord(org)} --role ${TIERS[3]}</code></pre>` })}${addMemberForm(visit, null)}${next(visit, 'members', members.next_page_token)}
 ${visit.may('roles:read') ? await grants(visit, org) : EMPTY}
 ${visit.may('entitlements:read') ? await entitlements(visit, base) : EMPTY}`,
   }
@@ -85,6 +88,14 @@ export async function grantJournals(
 /** For a caption. */
 export const LEFT_OUT = '; those granted where you may not look are left out'
 
+/** The way to the preview of the role's end, where the grant is of the organization in view or of all. */
+export function takeAway(visit: ConsoleVisit, log: JournalId, { id, app, role, subject }: RoleGrant): Html {
+  const { organization: org } = visit
+  const may = log === ENVIRONMENT ? visit.mayEverywhere('roles:write') : log === org && visit.may('roles:write')
+  const change = { kind: 'role_grant', op: 'delete', grant: { id, app, role, subject } } as const
+  return may ? link(changeAddress(org, { log, change }), 'Take away …') : EMPTY
+}
+
 /** Here, above and everywhere: what counts in this organization, and from where. */
 async function grants(visit: ConsoleVisit, org: string): Promise<Html> {
   const { store } = visit.deps.management
@@ -98,23 +109,25 @@ async function grants(visit: ConsoleVisit, org: string): Promise<Html> {
     if (found.length > ROWS_MAX) break
   }
   const last = found.length > ROWS_MAX ? found[ROWS_MAX - 1] : undefined
-  const rows = found
-    .slice(0, ROWS_MAX)
-    .map(({ log, app, role, subject }) => [
-      link(
-        address('ask', { org, subject: subject.startsWith('group:') ? `${subject}#member` : subject }),
-        name(subject),
-      ),
-      html`${app === null ? EMPTY : html`${name(app)} / `}${name(role)}`,
-      log === org ? html`here` : log === ENVIRONMENT ? html`everywhere` : html`${name(log)}, above`,
-    ])
+  const rows = found.slice(0, ROWS_MAX).map(({ log, ...grant }) => [
+    link(
+      address('ask', {
+        org,
+        subject: grant.subject.startsWith('group:') ? `${grant.subject}#member` : grant.subject,
+      }),
+      name(grant.subject),
+    ),
+    html`${grant.app === null ? EMPTY : html`${name(grant.app)} / `}${name(grant.role)}`,
+    log === org ? html`here` : log === ENVIRONMENT ? html`everywhere` : html`${name(log)}, above`,
+    takeAway(visit, log, grant),
+  ])
   const shown = table({
     caption: `Roles that count here, with where they are granted${isWhole ? '' : LEFT_OUT}`,
-    columns: ['Subject', 'Role', 'Granted'],
+    columns: ['Subject', 'Role', 'Granted', 'Do'],
     rows,
     empty: html`<p>No role counts here yet${isWhole ? '' : LEFT_OUT}.</p><pre tabindex="0"><code>portcullis role grant ROLE user:alice -o ${shellWord(org)} --app APP</code></pre>`,
   })
-  return html`${shown}${next(visit, 'roles', last === undefined ? null : `${last.log} ${last.id}`)}`
+  return html`${shown}${await giveRoleForm(visit, null)}${next(visit, 'roles', last === undefined ? null : `${last.log} ${last.id}`)}`
 }
 
 async function entitlements(visit: ConsoleVisit, base: string): Promise<Html> {
@@ -153,5 +166,5 @@ export async function actOrganization(visit: ConsoleVisit): Promise<View> {
     isOvertaken = !isSeen && !('enabled' in value && value.enabled === enabled)
     return isSeen ? { value: { ...value, enabled }, enforcement } : null
   })
-  return { goTo: address('organization', { org, done: isOvertaken ? 'overtaken' : '1' }) }
+  return { goTo: address('organization', { org, done: isOvertaken ? 'overtaken' : 'enabled' }) }
 }

@@ -2,26 +2,28 @@
 
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
+import type { Membership } from '../../../shared/domain/membership.ts'
 import { asRequestProblem, STATUS } from '../../serve/http/status.ts'
 import type { UserHoldings } from '../../serve/management/users/offboarding.ts'
 import { shellWord } from '../answer-texts.ts'
 import { address, alert, hidden, instant, joined, link, name, status, table, verdict } from '../parts.ts'
+import { addMemberForm, giveRoleForm } from '../sections/known-roles.ts'
 import { didYouMeanPerson } from '../sections/near-people.ts'
 import { reachOf } from '../sections/reach.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
+import { changeAddress, changeDone } from './change.ts'
 import { delegations, endDelegation } from './delegations.ts'
-import { grantJournals, LEFT_OUT } from './organization.ts'
+import { grantJournals, LEFT_OUT, takeAway } from './organization.ts'
 
 const DECISIONS_SHOWN = 5
 const HOLDINGS_SHOWN = 200
 const DONE: { readonly [what: string]: string } = {
   delegation: 'The delegation was ended: the next question of the client is denied.',
   sessions: 'The sessions were ended, and every token of them.',
-  block: 'The person is shut out: sessions and tokens have ended, and no sign-in counts.',
+  block:
+    'The person is shut out: sessions and tokens have ended, and no sign-in counts. Unblock undoes it, but no session comes back.',
   unblock: 'The person can sign in again.',
-  suspend: 'The membership is suspended: nothing that the person holds here counts.',
-  activate: 'The membership is active again.',
   offboard: 'The person is shut out, and everything that they held was taken away.',
   rest: 'The person is shut out. There is more to take away than one call takes: do it again.',
 }
@@ -51,6 +53,7 @@ export async function showPerson(visit: ConsoleVisit, user: string, search: Html
     return { title: 'People', status: STATUS.not_found.http, body: html`${search}${alert(html`${what}${meant}`)}` }
   }
   if (query('step') === 'offboard' && mayOffboard(visit)) return offboardPage(visit, user)
+  if (query('step') === 'block' && mayOffboard(visit)) return blockPage(visit, user)
   const here = membership === undefined ? [] : [{ organization: org ?? '', ...membership }]
   const memberships = everywhere ? await directory.memberships(user) : here
   const holdings = mayOffboard(visit) ? await visit.api<UserHoldings>('GET', `${pathOf(user)}/holdings`) : null
@@ -58,7 +61,7 @@ export async function showPerson(visit: ConsoleVisit, user: string, search: Html
   const subject = { type: 'user', id: user }
   return {
     title: found?.name ?? user,
-    body: html`${done === undefined ? EMPTY : status(done)}<dl><dt>Id</dt><dd>${name(user)}</dd>${everywhere ? html`<dt>E-mail</dt><dd>${name(found?.email ?? 'none')}${found?.emailVerified === true ? ' (verified)' : ''}</dd>` : EMPTY}${holdings?.blocked === true ? html`<dt>State</dt><dd class="denied">✗ blocked: no sign-in counts</dd>` : EMPTY}</dl>
+    body: html`${done === undefined ? await changeDone(visit) : status(done)}<dl><dt>Id</dt><dd>${name(user)}</dd>${everywhere ? html`<dt>E-mail</dt><dd>${name(found?.email ?? 'none')}${found?.emailVerified === true ? ' (verified)' : ''}</dd>` : EMPTY}${holdings?.blocked === true ? html`<dt>State</dt><dd class="denied">✗ blocked: no sign-in counts</dd>` : EMPTY}</dl>
 <p class="actions">${link(address('ask', { org, subject: `user:${user}` }), 'Check access')} · ${link(address('decisions', { org, subject: `user:${user}` }), 'Decisions')}${visit.may('audit:read') ? html` · ${link(address('changes', { org, text: `user:${user}` }), 'Changes about them')} · ${link(address('changes', { org, actor: `user:${user}` }), 'Changes by them')}` : EMPTY}</p>
 ${actions(visit, { user, holdings })}
 ${visit.may('decisions:read') && org !== null ? await reachOf(visit, subject) : EMPTY}
@@ -77,9 +80,34 @@ function actions(
 ): Html {
   if (holdings === null) return EMPTY
   const here = address('people', { org: visit.organization, user })
-  const { blocked } = holdings
-  return html`${freshness(visit, here)}<div class="row-actions"><form method="post" action="${here}" class="inline">${hidden('csrf', visit.csrf)}${hidden('do', blocked ? 'unblock' : 'block')}<button type="submit" class="plain${blocked ? '' : ' destructive'}">${blocked ? 'Unblock' : 'Block'}</button></form>
-${link(address('people', { org: visit.organization, user, step: 'offboard' }), 'Offboard …')}</div>`
+  const unblock = html`${freshness(visit, here)}<form method="post" action="${here}" class="inline">${hidden('csrf', visit.csrf)}${hidden('do', 'unblock')}<button type="submit" class="plain">Unblock</button></form>`
+  const to = (step: string, text: string): Html =>
+    link(address('people', { org: visit.organization, user, step }), text)
+  return html`<div class="row-actions">${holdings.blocked ? unblock : to('block', 'Block …')} ${to('offboard', 'Offboard …')}</div>`
+}
+
+/** The sessions that end, before they end. */
+async function blockPage(visit: ConsoleVisit, user: string): Promise<View> {
+  const { organization: org } = visit
+  const here = address('people', { org, user, step: 'block' })
+  const found = visit.mayEverywhere('sessions:revoke') ? await visit.deps.identity.sessionsOf(user) : null
+  const rows = (found ?? []).map(({ uid, signedInMs, clients }) => [
+    name(uid),
+    signedInMs === null ? html`–` : instant(signedInMs),
+    joined(clients.map(name)),
+  ])
+  const shown = table({
+    caption: `${rows.length} ${rows.length === 1 ? 'session ends' : 'sessions end'}`,
+    columns: ['Session', 'Signed in', 'Clients'],
+    rows,
+    empty: html`<p>Nobody is signed in as this person now.</p>`,
+  })
+  return {
+    title: `Block ${user}?`,
+    body: html`<p>Sessions and tokens of ${name(user)} end at once, and no sign-in counts until the person is unblocked. What the person holds stays, and counts again then; ${link(address('people', { org, user, step: 'offboard' }), 'offboarding')} takes it away.</p>
+${found === null ? EMPTY : shown}
+${freshness(visit, here)}<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('do', 'block')}<button type="submit" class="destructive">Block</button> ${link(address('people', { org, user }), 'Cancel')}</form>`,
+  }
 }
 
 /** Everything that goes, before it goes. */
@@ -119,24 +147,30 @@ function membershipTable(
   visit: ConsoleVisit,
   { user, memberships }: { readonly user: string; readonly memberships: Readonly<UserHoldings['memberships']> },
 ): Html {
-  const here = address('people', { org: visit.organization, user })
-  const button = (organization: string, state: string): Html => {
-    const isHere = organization === visit.organization && visit.may('directory:write')
-    if (!isHere || state === 'invited') return EMPTY
-    const to = state === 'active' ? 'suspend' : 'activate'
-    return html`<form method="post" action="${here}" class="inline">${hidden('csrf', visit.csrf)}${hidden('do', to)}<button type="submit" class="plain${to === 'suspend' ? ' destructive' : ''}">${to === 'suspend' ? 'Suspend' : 'Make active'}</button></form>`
+  const proposed = (membership: Membership | null): string =>
+    changeAddress(visit.organization, {
+      log: visit.organization ?? '',
+      change: { kind: 'membership', user, membership },
+    })
+  const actionsFor = ({ organization, role, status: state }: UserHoldings['memberships'][number]): Html => {
+    if (organization !== visit.organization || !visit.may('directory:write')) return EMPTY
+    const to = state === 'active' ? 'suspended' : 'active'
+    const text = to === 'suspended' ? 'Suspend …' : 'Make active …'
+    return html`<span class="row-actions">${state === 'invited' ? EMPTY : link(proposed({ role, status: to }), text)}${link(proposed(null), 'End …')}</span>`
   }
-  return table({
+  const isMember = memberships.some(({ organization }) => organization === visit.organization)
+  const shown = table({
     caption: 'Memberships',
     columns: ['Organization', 'Tier', 'Status', 'Do'],
-    rows: memberships.map(({ organization, role, status: state }) => [
-      link(address('organization', { org: organization }), name(organization)),
-      role,
-      state,
-      button(organization, state),
+    rows: memberships.map((one) => [
+      link(address('organization', { org: one.organization }), name(one.organization)),
+      one.role,
+      one.status,
+      actionsFor(one),
     ]),
     empty: html`<p>No membership.</p>`,
   })
+  return html`${shown}${isMember ? EMPTY : addMemberForm(visit, user)}`
 }
 
 /** Roles in the organization in view: given to the person or to a group, here, above or everywhere. */
@@ -153,20 +187,22 @@ async function roles(visit: ConsoleVisit, user: string): Promise<Html> {
     for (const row of reading.rows) {
       if (!('grants' in row) || row.key.kind !== 'grants') continue
       const through = row.key.subject === subject ? html`directly` : html`through ${name(row.key.subject)}`
-      for (const { app, role } of row.grants)
+      for (const grant of row.grants)
         rows.push([
-          html`${app === null ? EMPTY : html`${name(app)} / `}${name(role)}`,
+          html`${grant.app === null ? EMPTY : html`${name(grant.app)} / `}${name(grant.role)}`,
           through,
           log === ENVIRONMENT ? html`everywhere` : log === org ? html`here` : html`${name(log)}, above`,
+          takeAway(visit, log, grant),
         ])
     }
   }
-  return table({
+  const shown = table({
     caption: html`Roles that count in ${name(org ?? 'no organization')}${isWhole ? '' : LEFT_OUT}`,
-    columns: ['Role', 'Held', 'Granted'],
+    columns: ['Role', 'Held', 'Granted', 'Do'],
     rows,
     empty: html`<p>No role counts here${isWhole ? '' : LEFT_OUT}.</p><pre tabindex="0"><code>portcullis role grant ROLE ${shellWord(subject)} -o ${shellWord(org ?? 'ORGANIZATION')} --app APP</code></pre>`,
   })
+  return html`${shown}${await giveRoleForm(visit, subject)}`
 }
 
 async function sessions(visit: ConsoleVisit, user: string): Promise<Html> {
@@ -230,15 +266,6 @@ async function carryOut(
     case 'offboard': {
       const { complete } = await visit.api<UserHoldings>('POST', `${pathOf(user)}/offboard`)
       return complete ? 'offboard' : 'rest'
-    }
-    case 'suspend':
-    case 'activate': {
-      const path = `/v1/organizations/${encodeURIComponent(visit.organization ?? '')}/members/${encodeURIComponent(user)}`
-      const wanted = what === 'suspend' ? 'suspended' : 'active'
-      await visit.change<{ readonly role: string; readonly status: string }>(path, ({ role, status: state }) =>
-        state === wanted ? null : { role, status: wanted },
-      )
-      return what
     }
     default:
       if (visit.form('delegation') !== '') {

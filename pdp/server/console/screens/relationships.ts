@@ -55,9 +55,12 @@ async function written(visit: ConsoleVisit, revision: number): Promise<Html> {
   if (org === null || !visit.may('relationships:write')) return told
   const { store } = deps.management
   const inverse = await inverseOf(store, { log: org, revision, actor: `user:${person.id}` })
-  if (inverse === null) return told
-  const lines = inverse.tuples.map((tuple) => JSON.stringify(presentTuple(tuple))).join('\n')
-  return html`${told}${previewButton(visit, { op: inverse.op, lines, text: 'Undo …' })}`
+  const [op, ...others] = new Set(inverse?.map((one) => (one.kind === 'tuple' ? one.op : null)))
+  // One form writes or deletes.
+  if (inverse === null || op == null || others.length > 0) return told
+  const tuples = inverse.flatMap((one) => (one.kind === 'tuple' ? [one.tuple] : []))
+  const lines = tuples.map((tuple) => JSON.stringify(presentTuple(tuple))).join('\n')
+  return html`${told}${previewButton(visit, { op, lines, text: 'Undo …' })}`
 }
 
 /** A form that writes nothing: it leads to the preview. */
@@ -276,7 +279,7 @@ async function preview(
   const lines = tuples.map((tuple) => JSON.stringify(presentTuple(tuple))).join('\n')
   const more = tuples.length > PAGE_SIZE ? alert(`Only the first ${PAGE_SIZE} of ${tuples.length} are shown.`) : EMPTY
   return html`${more}${table({ caption: `What would happen in organization ${org ?? ''}`, columns: ['Relationship', 'Effect', 'Until'], rows, empty: EMPTY })}
-${await consequencesOf(visit, { tuples, op })}
+${await consequencesOf(visit, { log: org ?? '', changes: tuples.map((tuple) => ({ kind: 'tuple', op, tuple })) })}
 ${freshness(visit, hereWith(visit, { lines, op }))}
 <form method="post" action="${address('relationships', { org })}">${hidden('csrf', visit.csrf)}${hidden('op', op)}${hidden('lines', lines)}${hidden('previewed', digestOf(effects))}
 <button type="submit" name="action" value="confirm"${op === 'delete' ? html` class="destructive"` : EMPTY}>${op === 'write' ? 'Write' : 'Delete'} ${String(tuples.length)} relationship${tuples.length === 1 ? '' : 's'}</button>

@@ -1,52 +1,56 @@
-/** The inverse of a write of relationships, from the log of changes: what each of them was before. */
+/** The inverse of a write, from the log of changes: what each thing that it wrote was before. */
+
+import type { ProposedChange } from '../../../engine/decision-point/supposed-changes.ts'
 import type { JournalEntry, Store } from '../../../engine/store/contract.ts'
+import type { JournalId } from '../../../shared/domain/journal.ts'
 import { formatTuple } from '../../../shared/domain/names.ts'
-import type { Tuple } from '../../../shared/domain/tuple.ts'
 import { readBackwards } from '../journal-backwards.ts'
 
 /** Changes of one write that can be undone, and entries before it that are searched. */
 const CHANGES_MAX = 50
 const SEARCHED_MAX = 2_000
 
-export type Inverse = { readonly op: 'write' | 'delete'; readonly tuples: readonly Tuple[] }
-type TupleEntry = JournalEntry & { readonly change: JournalEntry['change'] & { readonly kind: 'tuple' } }
-const isTupleEntry = (entry: JournalEntry): entry is TupleEntry => entry.change.kind === 'tuple'
+type OwnEntry = JournalEntry & { readonly change: ProposedChange }
+const UNDOABLE: ReadonlySet<string> = new Set(['tuple', 'membership', 'role_grant'])
+const isUndoable = (entry: JournalEntry): entry is OwnEntry => UNDOABLE.has(entry.change.kind)
 
-/** Null where the log does not say all of it, the write was not `actor`'s, or one operation cannot undo it. */
+/** Null where the log does not say all of it, or the write was not `actor`'s. */
 export async function inverseOf(
   store: Pick<Store, 'entries'>,
-  { log, revision, actor }: { readonly log: string; readonly revision: number; readonly actor: string },
-): Promise<Inverse | null> {
+  { log, revision, actor }: { readonly log: JournalId; readonly revision: number; readonly actor: string },
+): Promise<readonly ProposedChange[] | null> {
   const found = await store.entries([{ log, from: revision - 1, to: revision }], CHANGES_MAX + 2)
   const entries = found.filter((entry) => entry.revision === revision)
-  const written = entries.filter(isTupleEntry).filter((entry) => entry.actor === actor)
+  const written = entries.filter(isUndoable).filter((entry) => entry.actor === actor)
   if (written.length === 0 || written.length < entries.length || written.length > CHANGES_MAX) return null
   const before = await stateBefore(store, { log, revision, keys: new Set(written.map(keyOf)) })
-  if (before === null) return null
-  const inverses = written.map((entry): { readonly op: Inverse['op']; readonly tuple: Tuple } => {
-    const tuple = before.get(keyOf(entry)) ?? null
-    return tuple === null ? { op: 'delete', tuple: entry.change.tuple } : { op: 'write', tuple }
-  })
-  const [first] = inverses
-  if (first === undefined || inverses.some(({ op }) => op !== first.op)) return null
-  return { op: first.op, tuples: inverses.map(({ tuple }) => tuple) }
+  return before === null ? null : written.map((entry) => back(entry.change, before.get(keyOf(entry)) ?? null))
 }
 
-const keyOf = ({ change }: TupleEntry): string => formatTuple(change.tuple)
+/** `before`: the latest change of the same thing; null: there was none. */
+function back(change: ProposedChange, before: ProposedChange | null): ProposedChange {
+  if (change.kind === 'membership')
+    return before?.kind === 'membership' ? before : { kind: 'membership', user: change.user, membership: null }
+  return before !== null && 'op' in before && before.op === 'write' ? before : { ...change, op: 'delete' }
+}
 
-/** By key: null where there was none. Null in all where the search ended too soon. */
+const keyOf = ({ change }: OwnEntry): string => {
+  if (change.kind === 'tuple') return `tuple ${formatTuple(change.tuple)}`
+  return change.kind === 'membership' ? `member ${change.user}` : `grant ${change.grant.id}`
+}
+
+/** The latest change of each key; one without was not there. Null where the search ended too soon. */
 async function stateBefore(
   store: Pick<Store, 'entries'>,
-  of: { readonly log: string; readonly revision: number; readonly keys: ReadonlySet<string> },
-): Promise<ReadonlyMap<string, Tuple | null> | null> {
+  of: { readonly log: JournalId; readonly revision: number; readonly keys: ReadonlySet<string> },
+): Promise<ReadonlyMap<string, ProposedChange> | null> {
   const left = new Set(of.keys)
-  const state = new Map<string, Tuple | null>()
+  const state = new Map<string, ProposedChange>()
   let [searched, first] = [0, of.revision]
   for await (const { entries, first: from } of readBackwards(store, { log: of.log, to: of.revision - 1 })) {
     for (const entry of entries) {
       if (entry.change.kind === 'clear') return null
-      if (!isTupleEntry(entry) || !left.delete(keyOf(entry))) continue
-      state.set(keyOf(entry), entry.change.op === 'write' ? entry.change.tuple : null)
+      if (isUndoable(entry) && left.delete(keyOf(entry))) state.set(keyOf(entry), entry.change)
     }
     first = from
     searched += entries.length
@@ -54,7 +58,24 @@ async function stateBefore(
     if (searched >= SEARCHED_MAX) return null
   }
   // A log that has lost its beginning does not say that there was none.
-  if (first > 1) return null
-  for (const key of left) state.set(key, null)
-  return state
+  return first > 1 ? null : state
 }
+
+/** The revision of a request's write; null: it changed nothing. */
+export async function revisionOf(
+  store: Pick<Store, 'entries' | 'vector'>,
+  { log, requestId }: { readonly log: JournalId; readonly requestId: string },
+): Promise<number | null> {
+  const to = (await store.vector([log])).logs.get(log)?.revision ?? 0
+  let searched = 0
+  for await (const { entries } of readBackwards(store, { log, to })) {
+    const found = entries.find((entry) => entry.requestId === requestId)
+    if (found !== undefined) return found.revision
+    searched += entries.length
+    if (searched >= WRITES_SINCE_MAX) return null
+  }
+  return null
+}
+
+/** Entries since a write that was a moment ago. */
+const WRITES_SINCE_MAX = 1_000

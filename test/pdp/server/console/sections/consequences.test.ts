@@ -6,9 +6,9 @@ import { memoryStore } from '../../../../../pdp/engine/store/memory/memory.ts'
 import { consequencesOf } from '../../../../../pdp/server/console/sections/consequences.ts'
 import { lostAccess } from '../../../../../pdp/server/console/sections/lost-access.ts'
 import type { ConsoleVisit } from '../../../../../pdp/server/console/visit.ts'
+import type { Change } from '../../../../../pdp/shared/domain/change.ts'
 import { ENVIRONMENT } from '../../../../../pdp/shared/domain/journal.ts'
-import { parseTuple } from '../../../../../pdp/shared/domain/names.ts'
-import { context, given, grant, organization, put } from '../../../../support/tuples.ts'
+import { context, drop, given, grant, member, organization, put, tuple } from '../../../../support/tuples.ts'
 
 const NOT_WHOLE = 'Not everything was looked at'
 
@@ -26,8 +26,11 @@ const visitWith = (...scopes: readonly string[]): ConsoleVisit => {
   const part = { deps: { management: { pdp, store } }, organization: 'acme', may, mayEverywhere: () => false }
   return part as unknown as ConsoleVisit
 }
-const shown = async (op: 'write' | 'delete', ...tuples: readonly string[]): Promise<string> =>
-  (await consequencesOf(visitWith('decisions:read'), { op, tuples: tuples.map(parseTuple) })).toString()
+type Proposed = Parameters<typeof consequencesOf>[1]['changes'][number]
+const preview = async (...changes: readonly Proposed[]): Promise<string> =>
+  (await consequencesOf(visitWith('decisions:read'), { log: 'acme', changes })).toString()
+const shown = (op: 'write' | 'delete', ...tuples: readonly string[]): Promise<string> =>
+  preview(...tuples.map((one): Proposed => ({ kind: 'tuple', op, tuple: tuple(one) })))
 const text = (page: string): string => page.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ')
 
 test('a relationship of a type without a model is a gain as well', async () => {
@@ -42,23 +45,72 @@ test('who loses through a set of a type without a model is named', async () => {
   expect(page).not.toContain(NOT_WHOLE)
 })
 
-test('a group that holds a role gives more than relationships', async () => {
-  await given(store, 'acme', put('group:staff#member@user:bob'))
-  expect(await shown('delete', 'group:staff#member@user:bob')).not.toContain(NOT_WHOLE)
-  await given(store, 'acme', grant('g1', 'signer', 'group:staff', 'docs'))
-  expect(await shown('delete', 'group:staff#member@user:bob')).toContain(NOT_WHOLE)
+const ROLES: Change = {
+  kind: 'manifest',
+  manifest: {
+    app: 'docs',
+    audiences: [],
+    permissions: { 'docs:sign': 'Sign' },
+    roles: { signer: { name: 'Signer', permissions: ['docs:sign'] } },
+    model: 'model\n  schema 1.1\ntype user\ntype doc\n  relations\n    define viewer: [user]\n',
+  },
+}
+
+test('who joins a group gains the permissions of its roles, and who leaves loses them, through groups within groups', async () => {
+  await given(store, ENVIRONMENT, ROLES)
+  await given(store, 'acme', grant('g1', 'signer', 'group:staff', 'docs'), put('group:staff#member@group:legal#member'))
+  const joins = text(await shown('write', 'group:legal#member@user:bob'))
+  expect(joins).toMatch(/\+ gains user:bob docs:sign organization:acme/)
+  expect(joins).not.toContain(NOT_WHOLE)
+  await given(store, 'acme', put('group:legal#member@user:bob'))
+  expect(text(await shown('delete', 'group:legal#member@user:bob'))).toMatch(/− loses user:bob docs:sign/)
+  await given(store, 'acme', grant('g2', 'signer', 'user:bob', 'docs'))
+  expect(text(await shown('delete', 'group:legal#member@user:bob'))).not.toMatch(/docs:sign/)
+})
+
+test('a role that is given to a group, or taken from it, is told for each of its members', async () => {
+  await given(store, ENVIRONMENT, ROLES)
+  await given(store, 'acme', put('group:staff#member@user:bob'), put('group:staff#member@user:eve'))
+  const given1 = grant('g1', 'signer', 'group:staff', 'docs') as Proposed
+  expect(text(await preview(given1))).toMatch(/2 gained, 0 lost .*user:bob docs:sign .*user:eve docs:sign/)
+  await given(store, 'acme', given1)
+  expect(text(await preview({ ...given1, op: 'delete' } as Proposed))).toMatch(/0 gained, 2 lost/)
+})
+
+test('a suspension takes the tier, roles and relationships, and its end gives them back', async () => {
+  await given(store, ENVIRONMENT, ROLES)
+  await given(
+    store,
+    'acme',
+    member('bob', 'admin'),
+    grant('g1', 'signer', 'user:bob', 'docs'),
+    put('doc:1#viewer@user:bob'),
+    put('thing:1#reader@user:bob'),
+  )
+  const suspended = member('bob', 'admin', 'suspended') as Proposed
+  const page = text(await preview(suspended))
+  for (const lost of ['admin organization:acme', 'docs:sign organization:acme', 'viewer doc:1', 'reader thing:1'])
+    expect(page).toContain(`− loses user:bob ${lost}`)
+  await given(store, 'acme', suspended)
+  expect(text(await preview(member('bob', 'admin') as Proposed))).toMatch(/4 gained, 0 lost/)
+})
+
+test('a role that counts everywhere is told for the organization in view alone', async () => {
+  await given(store, ENVIRONMENT, ROLES)
+  const changes = [grant('g1', 'signer', 'user:bob', 'docs') as Proposed]
+  const page = (await consequencesOf(visitWith('decisions:read'), { log: ENVIRONMENT, changes })).toString()
+  expect(text(page)).toMatch(/at least 1 gained/)
 })
 
 test('nothing is told to somebody who may not ask about others', async () => {
-  const proposal = { op: 'write' as const, tuples: [parseTuple('thing:1#reader@user:bob')] }
-  expect((await consequencesOf(visitWith('relationships:write'), proposal)).toString()).toBe('')
+  const changes = [put('thing:1#reader@user:bob') as Proposed]
+  expect((await consequencesOf(visitWith('relationships:write'), { log: 'acme', changes })).toString()).toBe('')
 })
 
 test('who may read changes alone sees no members of a group, and no answer of now', async () => {
   await given(store, 'acme', put('thing:1#reader@group:staff#member'), put('group:staff#member@user:bob'))
-  const tuple = { ...parseTuple('thing:1#reader@group:staff#member'), expiresAtMs: null }
   nowMs += 1_000
-  const { position } = await store.write('acme', [{ kind: 'tuple', op: 'delete', tuple }], { context })
+  const { position } = await store.write('acme', [drop('thing:1#reader@group:staff#member')], { context })
   const range = { log: 'acme', from: position.revision - 1, to: position.revision }
   const entries = (await store.entries([range], 10)).filter(({ revision }) => revision === position.revision)
   const auditor = text((await lostAccess(visitWith('audit:read'), entries)).toString())
