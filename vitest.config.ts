@@ -3,6 +3,9 @@ import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { LONG } from './test/support/effort.ts'
 
+/** One of the long files is named. */
+const NAMED = process.argv.some((word) => word.includes('.long.'))
+
 /** The simulation is one long computation: begun last, it would run on alone. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -19,15 +22,15 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     // Whole programs and long waits are left to `npm run test:long`, unless their files are named.
-    exclude: LONG || process.argv.some((word) => word.includes('.long.')) ? [] : ['test/**/*.long.test.ts'],
+    exclude: LONG || NAMED ? [] : ['test/**/*.long.test.ts'],
     globalSetup: ['test/support/postgres-setup.ts'],
     setupFiles: ['test/support/passwords/quick-scrypt.ts'],
     // Modules run as Node runs them: type stripping, real import.meta, no bundler between the test and the code.
     // No loader for mocked modules, either, of which there are none: it took a third of what imports take.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     // Outer bounds of what ends by itself: many times what a test takes, for machines that are slow or have more to do.
-    testTimeout: LONG ? 600_000 : 60_000,
-    hookTimeout: 120_000,
+    testTimeout: LONG || NAMED ? 600_000 : 60_000,
+    hookTimeout: LONG || NAMED ? 600_000 : 120_000,
     expect: { poll: { timeout: 15_000 } },
     // In CI a stall of a shared machine must not fail a change. The report prints `(retry x1)`: that is a fault to mend, too.
     retry: process.env.CI === undefined ? 0 : 1,

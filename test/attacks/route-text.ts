@@ -40,7 +40,9 @@ const OWN = new Set([
 const FIXED = ['portcullis', 'routes', 'tests', 'tls', 'public_url']
 const FILE_SETTINGS = new Set(Object.keys(SCHEMA.properties).filter((name) => !OWN.has(name) && !FIXED.includes(name)))
 const ROUTE_SETTINGS = new Set(
-  Object.keys(SCHEMA.definitions.route.properties).filter((name) => name !== 'check' && !FILE_SETTINGS.has(name)),
+  Object.keys(SCHEMA.definitions.route.properties).filter(
+    (name) => name !== 'check' && !OWN.has(name) && !FILE_SETTINGS.has(name),
+  ),
 )
 const WORDS: { readonly [setting: string]: readonly unknown[] } = {
   config: ['unknown key', 'empty', 'unlink'],

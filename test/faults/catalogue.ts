@@ -281,11 +281,5 @@ export const FAULTS: readonly Fault[] = [
   full,
 ]
 
-/** About a minute: one of each kind. */
-export const SHORT: readonly string[] = [
-  'kill-pdp',
-  'stop-postgres-2',
-  'half-open-sidecar-pdp-one',
-  'cut-pdp-postgres-one',
-  'rolling-pdp',
-]
+/** A minute: a process that is gone, and a connection that hangs. */
+export const SHORT: readonly string[] = ['kill-pdp', 'half-open-sidecar-pdp-one']

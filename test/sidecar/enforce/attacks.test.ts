@@ -4,7 +4,6 @@ import { readFixture } from '../../attacks/case-format.ts'
 import { readCase, readCases } from '../../attacks/case-reader.ts'
 import { createKeyring } from '../../attacks/credentials.ts'
 import { type Outcome, play } from '../../attacks/play.ts'
-import { LONG } from '../../support/effort.ts'
 
 const fileOf = (name: string): string => fileURLToPath(new URL(`../../attacks/data/${name}`, import.meta.url))
 const fixture = readFixture(fileOf('fixture.json'))
@@ -22,7 +21,7 @@ describe('our own attacks', () => {
 })
 
 // A test of the tool that plays them.
-describe.runIf(LONG)('the runner', () => {
+describe('the runner', () => {
   const ANN = { Host: 'app.test', Authorization: 'Bearer {{tok:ann}}' }
   const GOOD = { method: 'GET', target: '/docs/1', headers: ANN }
   const playLine = (line: string): Promise<Outcome> => play(readCase(line, 7), fixture, keyring)

@@ -7,7 +7,6 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startEmbeddedPostgres } from '../../../../../pdp/engine/store/embedded-postgres/embedded-postgres.ts'
 import { isRunning } from '../../../../../pdp/engine/store/embedded-postgres/process.ts'
 import { StartError } from '../../../../../pdp/shared/process/exit.ts'
-import { LONG } from '../../../../support/effort.ts'
 import { makeDataFolder } from '../../../../support/programs/data-folder.ts'
 
 const FAST = { fsync: 'off' }
@@ -88,7 +87,7 @@ describe('startEmbeddedPostgres', () => {
     await first.stop()
   })
 
-  test.runIf(LONG)('lets exactly one of several first starts win, and leaves nothing of the others', async () => {
+  test('lets exactly one of several first starts win, and leaves nothing of the others', async () => {
     const starts = await Promise.all([startElsewhere(), startElsewhere(), startElsewhere()])
     const winners = starts.filter(({ said }) => said.startsWith('postgresql://'))
     expect(winners).toHaveLength(1)
@@ -110,7 +109,7 @@ describe('startEmbeddedPostgres', () => {
     expect(isRunning(pid)).toBe(false)
   })
 
-  test.runIf(LONG)('starts after the server was killed too', async () => {
+  test('starts after the server was killed too', async () => {
     const { child, said } = await startElsewhere()
     await query(said, 'create table kept as select 1 as one')
     await kill(child, 'SIGKILL')
@@ -122,14 +121,14 @@ describe('startEmbeddedPostgres', () => {
     await postgres.stop()
   })
 
-  test.runIf(LONG)('starts although the process id of a dead server was given to another program', async () => {
+  test('starts although the process id of a dead server was given to another program', async () => {
     await (await start()).stop()
     const lines = [process.pid, join(dataDirectory, 'postgres'), 1, 5432, '', '127.0.0.1', '0 0', 'ready']
     await writeFile(join(dataDirectory, 'postgres/postmaster.pid'), `${lines.join('\n')}\n`)
     await (await start()).stop()
   })
 
-  test.runIf(LONG)('stops the server when the process ends without stopping it', async () => {
+  test('stops the server when the process ends without stopping it', async () => {
     const { child } = await startElsewhere()
     const pid = await serverPid()
     await kill(child, 'SIGTERM').then(() => undefined)

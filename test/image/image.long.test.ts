@@ -16,7 +16,6 @@ import { CONFIG } from '../sidecar/injector/pod/pods.ts'
 import { RESOURCE, routeFile } from '../sidecar/support/harness.ts'
 import { fieldOf, startUpstream } from '../sidecar/support/upstream.ts'
 import { openTestDatabase } from '../support/database.ts'
-import { LONG } from '../support/effort.ts'
 import { isFree } from '../support/free-port.ts'
 import { createIssuer } from '../support/peers/issuer.ts'
 import { startScriptedPdp, tuples } from '../support/peers/scripted-pdp.ts'
@@ -29,7 +28,6 @@ const images = new Map<Image, Built>()
 const rootOf = (part: Image): string => images.get(part)?.root ?? ''
 
 beforeAll(() => {
-  if (!LONG) return // the other tests need no image
   chmodSync(folder, 0o755)
   const built = buildImages(folder, { install: false })
   for (const part of IMAGES) {
@@ -47,7 +45,7 @@ afterAll(async () => {
 const appOf = (part: Image): string => join(rootOf(part), 'app')
 const texts = (value: Json | undefined): readonly string[] => listAt(value, 'words').map(String)
 
-describe.runIf(LONG)('the sidecar, from its own files alone', () => {
+describe('the sidecar, from its own files alone', () => {
   test('runs the command line of an injected sidecar as it stands, in front of a real upstream', async () => {
     const issuer = await createIssuer({ issuer: 'https://as.test', audience: RESOURCE, clock: Date.now })
     const pdp = await startScriptedPdp(tuples(['alice viewer invoice:1']))
@@ -120,7 +118,7 @@ describe.runIf(LONG)('the sidecar, from its own files alone', () => {
   }, 300_000)
 })
 
-describe.runIf(LONG)('the sidecar of the image', () => {
+describe('the sidecar of the image', () => {
   test('says what is wrong with a route file, and ends with 64', async () => {
     writeFileSync(join(rootOf('sidecar'), ROUTES_PATH, 'bad.yaml'), 'portcullis: v2\n')
     const child = startIn(rootOf('sidecar'), ['node', '/app/sidecar/bin.js', 'run', `--file=${ROUTES_PATH}/bad.yaml`])
@@ -174,7 +172,7 @@ function get(port: number, path: string, token?: string): Promise<{ status: numb
   return promise
 }
 
-describe.runIf(LONG)('the PDP, from its own files alone', () => {
+describe('the PDP, from its own files alone', () => {
   test('starts on an external PostgreSQL with the environment that the chart gives it', async () => {
     const secrets = join(rootOf('pdp'), 'etc', 'portcullis', 'secrets')
     mkdirSync(secrets, { recursive: true })
@@ -254,7 +252,7 @@ function chartEnvironment(): NodeJS.ProcessEnv {
   )
 }
 
-describe.runIf(LONG).each(IMAGES)('the image of the %s', (part) => {
+describe.each(IMAGES)('the image of the %s', (part) => {
   test('starts its program as nobody in particular, where the sidecar and the chart look for it', () => {
     const { config } = images.get(part) ?? {}
     expect(config).toMatchObject({ user: '65532:65532', folder: '/app', env: { NODE_ENV: 'production' } })
