@@ -18,6 +18,8 @@ export type UpstreamEntry = PeerFiles & {
   readonly host: string | null
   /** The beginning of paths that it does not get, such as `/auth`; null: it gets whole paths. */
   readonly stripPath: string | null
+  /** The path of its own below which it gets them, such as `/api`; null: its root. */
+  readonly addPath: string | null
   /** Uses HTTP/2, which gRPC services need. */
   readonly http2: boolean
   /** No upstream connection carries requests of two clients. */
@@ -29,6 +31,11 @@ export type UpstreamEntry = PeerFiles & {
 export const upstreamsOf = (
   routes: readonly { readonly upstream: UpstreamEntry | null }[],
 ): ReadonlySet<UpstreamEntry> => new Set(routes.map(({ upstream }) => upstream).filter((upstream) => upstream !== null))
+
+export type MovedPaths = Pick<UpstreamEntry, 'stripPath' | 'addPath'>
+
+/** The names of a path that `add_path` gives. */
+export const addedNames = (addPath: string | null): readonly string[] => addPath?.slice(1).split('/') ?? []
 
 /** How many segments of the path the service does not get. */
 export const strippedCount = (stripPath: string | null): number => (stripPath?.split('/').length ?? 1) - 1

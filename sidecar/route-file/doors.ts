@@ -1,8 +1,10 @@
 /** Reads the doors of a route file: where gateways ask, as which profile, and how they authenticate. */
+
 import { isSeq, type Node } from 'yaml'
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { isLoopback, type ListenAddress, parseListenAddress } from '../../pdp/shared/process/listen.ts'
 import { DOOR_PROFILES, type DoorProfile, isHttpProfile } from '../http/door-fields.ts'
+import type { MovedPaths } from '../http/upstream-entry.ts'
 import { usesBody } from '../routes/checks.ts'
 import type { Route } from '../routes/route.ts'
 import { readPath, readTls, type TlsEntry } from './peers.ts'
@@ -105,10 +107,10 @@ function unheldRoutes({ profile, body }: DoorEntry, routes: readonly Route[]): s
   const elsewhere = routes.flatMap(({ id, upstream }) =>
     upstream === null ? [] : [`the route ${id} has upstream, but the gateway chooses the service`],
   )
-  const stripped = routes.some(({ upstream, stripPath }) => upstream === null && stripPath !== null)
-    ? ['upstream has strip_path, but the gateway sends paths to the service as they came']
-    : []
-  return [...new Set(elsewhere), ...stripped, ...sockets, ...cookies, ...filters, ...bodies].map(
+  const has = (name: keyof MovedPaths): boolean => routes.some((one) => one.upstream === null && one[name] !== null)
+  const words = [...(has('stripPath') ? ['strip_path'] : []), ...(has('addPath') ? ['add_path'] : [])]
+  const moved = words.map((word) => `upstream has ${word}, but the gateway sends paths to the service as they came`)
+  return [...new Set(elsewhere), ...moved, ...sockets, ...cookies, ...filters, ...bodies].map(
     (reason) => `${reason}. Serve the route by a sidecar in front of the service`,
   )
 }

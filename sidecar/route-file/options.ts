@@ -1,7 +1,7 @@
 /** Reads a route's options besides its check: path encoding, queries, bodies, WebSocket upgrade and origins, mode, and step-up. */
 import { isMap, type Node } from 'yaml'
 import { LIKE_OWN } from '../http/cookies.ts'
-import type { UpstreamEntry } from '../http/upstream-entry.ts'
+import type { MovedPaths, UpstreamEntry } from '../http/upstream-entry.ts'
 import type { TokenFrom } from '../request/browser-token.ts'
 import { parsePattern } from '../routes/patterns.ts'
 import type { Route, RouteOptions } from '../routes/route.ts'
@@ -12,7 +12,7 @@ import { readCors } from './words/cors.ts'
 import { fieldIssue } from './words/identity-headers.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
-export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'origins' | 'cors' | 'stripPath'> & {
+export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'origins' | 'cors' | keyof MovedPaths> & {
   /** Names of issuers and audiences of the file; null: they have mistakes. */
   readonly known: { readonly issuers: readonly string[] | null; readonly audiences: readonly string[] | null }
   /** Null: the file has none. */
@@ -36,6 +36,7 @@ export const plainOptions = ({
   origins,
   cors,
   stripPath,
+  addPath,
   keepsToken = false,
 }: PlainDefaults): RouteOptions => ({
   forwardToken: forwardToken || (shadow && keepsToken),
@@ -43,6 +44,7 @@ export const plainOptions = ({
   origins,
   cors,
   stripPath,
+  addPath,
   encodedSlash: false,
   semicolon: false,
   query: false,
@@ -112,7 +114,8 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
     issuers: readKnown(reader, nodes.issuers, { what: 'issuers', known: defaults.known.issuers }),
     audience: readKnown(reader, nodes.audience, { what: 'audience', known: defaults.known.audiences }),
     upstream,
-    stripPath: upstream === null ? defaults.stripPath : upstream.stripPath,
+    stripPath: (upstream ?? defaults).stripPath,
+    addPath: (upstream ?? defaults).addPath,
     upstreamHeadersMs:
       nodes.upstream_headers_ms === null ? null : reader.count(nodes.upstream_headers_ms, 'upstream_headers_ms', TIME),
     signIn: nodes.sign_in === null || reader.boolean(nodes.sign_in, 'sign_in') !== false,

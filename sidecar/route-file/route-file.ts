@@ -5,7 +5,7 @@ import { isId } from '../../pdp/shared/domain/names.ts'
 import type { AssertionEntry } from '../http/assertion.ts'
 import type { Cors } from '../http/cors.ts'
 import { type HeaderNames, passIssue } from '../http/fields.ts'
-import type { UpstreamEntry } from '../http/upstream-entry.ts'
+import type { MovedPaths, UpstreamEntry } from '../http/upstream-entry.ts'
 import { clusterNames } from '../request/host-set.ts'
 import { parseAuthority } from '../request/target.ts'
 import type { OpenPath, Route } from '../routes/route.ts'
@@ -125,9 +125,9 @@ function readRouteFile(reader: YamlReader, platform: Platform | null): RouteFile
   const limits = readLimits(reader, members.limits)
   const listed = reader.list(members.hosts, 'hosts', readHost)
   const cors = readCors(reader, members.cors)
-  const stripPath = upstream?.stripPath ?? null
+  const moved = { stripPath: upstream?.stripPath ?? null, addPath: upstream?.addPath ?? null }
   const origins = originsOf(publicUrl ?? resource)
-  const defaults = { cors, origins, stripPath, ...readDefaults(reader, members) }
+  const defaults = { cors, origins, ...moved, ...readDefaults(reader, members) }
   const known = knownTokens(issuers, resources)
   const reading = { headers, context: members.context, known, readUpstream: createUpstreamReader(reader, upstream) }
   const routes = parseRoutes(reader, members.routes, { ...defaults, ...reading })
@@ -163,7 +163,7 @@ function readRouteFile(reader: YamlReader, platform: Platform | null): RouteFile
     ...logging,
     ...proxies,
     hosts,
-    ...readOpened(reader, members, upstream.stripPath),
+    ...readOpened(reader, members, moved),
     cors,
     ...fields,
     bodyBytesMax,
@@ -259,10 +259,10 @@ function readHost(reader: YamlReader, node: Node | null): string | null {
 const readOpened = (
   reader: YamlReader,
   { probe_paths, open_paths, doors }: { readonly [name in 'probe_paths' | 'open_paths' | 'doors']: Node | null },
-  stripPath: string | null,
+  moved: MovedPaths,
 ): Pick<RouteFile, 'probePaths' | 'openPaths'> => ({
   probePaths: reader.list(probe_paths, 'probe_paths', readProbePath) ?? [],
-  openPaths: readOpenPaths(reader, open_paths, { doors, stripPath }),
+  openPaths: readOpenPaths(reader, open_paths, { doors, moved }),
 })
 
 function readProbePath(reader: YamlReader, node: Node | null): string | null {

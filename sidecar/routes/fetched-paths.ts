@@ -6,7 +6,7 @@ import { PAGE_FETCHERS } from '../frameworks/page-frameworks.ts'
 import { foldText, keyParts } from '../http/folding.ts'
 import { malformed, RequestError } from '../request/errors.ts'
 import { parseTarget, type RequestTarget } from '../request/target.ts'
-import { rulesOf, usesRequest } from './path-readings.ts'
+import { namesSent, rulesOf, usesRequest } from './path-readings.ts'
 import { decodeAgain, decodeQuery, queryPairs } from './query.ts'
 import type { Match, Route } from './route.ts'
 
@@ -23,7 +23,9 @@ export function refuseFetchedPath(
   level = 1,
 ): void {
   if (target.query === null) return
-  const folded = target.segments.map(foldText).filter((text) => text !== '')
+  const folded = namesSent(route, target.segments)
+    .map(foldText)
+    .filter((text) => text !== '')
   const endpoint = PAGE_FETCHERS.find(({ path }) => path.every((text, at) => folded.at(at - path.length) === text))
   if (endpoint === undefined) return
   if (level > NESTED_MAX)
@@ -35,10 +37,16 @@ export function refuseFetchedPath(
     // URLs of other servers are the service's to judge.
     const named = decodeQuery(value).trim()
     if (/^[a-z][a-z0-9+.-]*:\/\//i.test(named)) continue
-    const path = parseTarget(`${route.stripPath ?? ''}${named.startsWith('/') ? named : `/${named}`}`)
-    const match = find(path)
-    const isUnclear = path.encodedSlash || path.semicolon
-    if (match.kind === 'route' && isOpenTo(route, match.route) && !isUnclear) {
+    const rest = restOf(named.startsWith('/') ? named : `/${named}`, route.addPath)
+    const path = rest === null ? null : parseTarget(`${route.stripPath ?? ''}${rest}`)
+    const match = path === null ? NONE : find(path)
+    if (
+      path !== null &&
+      match.kind === 'route' &&
+      isOpenTo(route, match.route) &&
+      !path.encodedSlash &&
+      !path.semicolon
+    ) {
       // It may name such an endpoint again.
       refuseFetchedPath(path, match.route, find, level + 1)
       continue
@@ -47,6 +55,15 @@ export function refuseFetchedPath(
     const other = match.kind === 'route' ? match.route.id : 'no route'
     throw new RequestError('request_invalid', message, `${message}, of ${other}, which has other rules`)
   }
+}
+
+const NONE = { kind: 'none' } as const
+
+/** The path of the service without the one that was added; null: it is not below that. */
+function restOf(path: string, addPath: string | null): string | null {
+  const rest = path.slice(addPath?.length ?? 0)
+  if (!path.startsWith(addPath ?? '') || !/^(?:[/?]|$)/.test(rest)) return null
+  return rest.startsWith('/') ? rest : `/${rest}`
 }
 
 /** True when everybody who may use `ours` may also use `theirs`. Checks that read the request would read another one there. */

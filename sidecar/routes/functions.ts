@@ -4,9 +4,10 @@
  */
 import { PAGE_FUNCTION_KEYS, PAGE_FUNCTION_STARTS, PAGE_FUNCTIONS } from '../frameworks/page-frameworks.ts'
 import { foldText } from '../http/folding.ts'
-import { strippedCount } from '../http/upstream-entry.ts'
+import { addedNames, strippedCount } from '../http/upstream-entry.ts'
 import { RequestError } from '../request/errors.ts'
 import type { RequestTarget } from '../request/target.ts'
+import { namesSent } from './path-readings.ts'
 import { decodeAgain } from './query.ts'
 import type { Route } from './route.ts'
 
@@ -25,17 +26,19 @@ export function refuseFunction(
   findGuarded: FindGuarded,
 ): void {
   const { path, query, segments } = target
-  if (MAY_NAME_ENDPOINT.test(path)) {
+  if (route.addPath !== null || MAY_NAME_ENDPOINT.test(path)) {
     const count = strippedCount(route.stripPath)
-    const sent = segments.slice(count)
+    const added = addedNames(route.addPath).length
+    const sent = namesSent(route, segments)
     const names = sent.flatMap((text) => foldText(text).split('/')).map((text) => text.split(';', 1)[0] ?? '')
     const { base, last } = endpointIn(names)
-    const isNamed = names.length === sent.length && route.pattern.segments[count + last]?.kind === 'literal'
+    const isNamed =
+      names.length === sent.length && (last < added || route.pattern.segments[count + last - added]?.kind === 'literal')
     if (last >= 0 && !isNamed)
       refuse(
         'This path may run functions of any page',
         'add a route that names it',
-        findGuarded([...segments.slice(0, count).map(foldText), ...base]),
+        findGuarded([...segments.slice(0, count).map(foldText), ...base.slice(added)]),
       )
   }
   if (method === 'POST' && query !== null && !route.query && MAY_HAVE_KEY.test(query) && namesFunction(query))

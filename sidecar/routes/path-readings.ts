@@ -5,7 +5,7 @@
  */
 import { PAGE_DATA_ENDS } from '../frameworks/page-frameworks.ts'
 import { foldText } from '../http/folding.ts'
-import { serviceOf, type UpstreamEntry } from '../http/upstream-entry.ts'
+import { addedNames, type MovedPaths, serviceOf, strippedCount, type UpstreamEntry } from '../http/upstream-entry.ts'
 import { RequestError } from '../request/errors.ts'
 import { SEGMENTS_MAX, tooManySegments } from '../request/target.ts'
 import type { Check } from './checks.ts'
@@ -94,6 +94,38 @@ export function* readingsBelow(
   }
   if (rest.segments.length === 1 && rest.segments[0] === '')
     yield { segments: above, pattern: otherSlash(pattern, false), aligned: true, script: null, isElsewhere: false }
+}
+
+/** The names of the path that the service gets. */
+export const namesSent = ({ stripPath, addPath }: MovedPaths, segments: readonly string[]): readonly string[] => [
+  ...addedNames(addPath),
+  ...segments.slice(strippedCount(stripPath)),
+]
+
+/** Throws RequestError where a service could read the path as one that is not below `add_path`. */
+export function refuseOutside(moved: MovedPaths, segments: readonly string[]): void {
+  if (moved.addPath === null) return
+  const above = addedNames(moved.addPath).map(foldText)
+  const sent = namesSent(moved, segments).map((text) => foldText(text).replace(SLASH_ALIKE, '/'))
+  const pieces = sent.flatMap((text) => text.split(/[/\\]/).map((piece) => (piece.split(';', 1)[0] ?? '').trim()))
+  const isBelow = (names: readonly string[]): boolean => above.every((name, at) => names[at] === name)
+  if (!climbs(pieces, above.length) && pagesOfData(sent).every(isBelow)) return
+  const message = 'Some servers would read this path as another path'
+  throw new RequestError(
+    'request_invalid',
+    message,
+    `${message}, which is not below ${moved.addPath}, the add_path of the service`,
+  )
+}
+
+/** The dots leave, at least for a while, the path of the first names. */
+function climbs(names: readonly string[], count: number): boolean {
+  let depth = 0
+  return names.some((name, at) => {
+    if (name === '..') depth -= 1
+    else if (name !== '.' && name !== '') depth += 1
+    return at >= count && depth < count
+  })
 }
 
 const BARE: PathSegments = { segments: [''], written: [''] }

@@ -10,6 +10,7 @@ import {
   protectsOtherwise,
   readingsBelow,
   readingsOf,
+  refuseOutside,
   rulesOf,
   usesPlaces,
 } from './path-readings.ts'
@@ -291,6 +292,7 @@ type MatchedEntry = {
 
 /** A route with other rules that some service could run for the request; null: no such route. */
 function otherRoute(root: Root, { place, entry, method, path, alike = NONE }: MatchedEntry): Route | null {
+  refuseOutside(entry.route, path.segments)
   // The fast path of most requests: no other reading exists.
   const { unfolded, indexFiles, formatted, formats, emptied } = root
   const hasFormats =

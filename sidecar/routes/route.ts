@@ -98,6 +98,8 @@ export type RouteOptions = {
   readonly upstream: UpstreamEntry | null
   /** The beginning of its paths that the service does not get; null: it gets whole paths. */
   readonly stripPath: string | null
+  /** The path of the service's own below which it gets them; null: its root. */
+  readonly addPath: string | null
   /** The longest silence of the service before its answer, in milliseconds; null: as the file says. */
   readonly upstreamHeadersMs: number | null
   /** Browsers are sent to sign in, where the file says how. */

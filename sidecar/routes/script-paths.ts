@@ -9,7 +9,7 @@ import { PAGE_DATA_FILE, PAGE_DATA_NAMES, PAGE_DATA_PATHS } from '../frameworks/
 const SCRIPT = /\.(?:php\d?|phtml|phar|phps|f?cgi|pl|py|rb|sh|exe|dll|asp|as[hmp]x|axd|svc|cf[mc]|cfml|jspx?)$/
 /** Those of them that are used as front controllers. */
 const FRONT_CONTROLLER = /\.(?:php\d?|phtml|f?cgi|pl|cfm|aspx?)$/
-const SCRIPT_FOLDER = /^f?cgi-bin$/
+export const SCRIPT_FOLDER = /^f?cgi-bin$/
 const INDEX_FILE = /^(?:index|default|home)\.[a-z0-9]{1,5}$/
 export const isIndexFile = (segment: string): boolean => INDEX_FILE.test(segment) || PAGE_DATA_FILE.test(segment)
 

@@ -14,6 +14,7 @@ import {
   upstreamFields,
 } from '../http/fields.ts'
 import { isGrpc } from '../http/grpc.ts'
+import type { MovedPaths } from '../http/upstream-entry.ts'
 import { SESSION } from '../mcp/fields.ts'
 import type { Origin } from '../request/origin.ts'
 import { wholeRequest } from '../request/whole-request.ts'
@@ -142,18 +143,19 @@ export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardD
   }
 }
 
-type SentRoute = Pick<Permit['route'], 'stripPath' | 'shadow' | 'id'>
+type SentRoute = Pick<Permit['route'], keyof MovedPaths | 'shadow' | 'id'>
 
 /** The rest begins with one slash: the parser refuses empty names, and encodings of what a prefix may have. */
-export function sentTarget(raw: string, { stripPath, shadow, id }: SentRoute): string {
-  if (stripPath === null) return raw
-  const rest = raw.slice(stripPath.length)
-  if (!raw.startsWith(stripPath) || !/^(?:[/?]|$)/.test(rest)) {
+export function sentTarget(raw: string, { stripPath, addPath, shadow, id }: SentRoute): string {
+  if (stripPath === null && addPath === null) return raw
+  const rest = raw.slice(stripPath?.length ?? 0)
+  if (!raw.startsWith(stripPath ?? '/') || !/^(?:[/?]|$)/.test(rest)) {
     // In shadow mode a path that no route has passes, too.
     if (shadow) return raw
     throw new TypeError(`${id} does not have this path`)
   }
-  return rest.startsWith('/') ? rest : `/${rest}`
+  const sent = `${addPath ?? ''}${rest}`
+  return sent.startsWith('/') ? sent : `/${sent}`
 }
 
 /** RFC 9110 section 15: what is larger is no status. */

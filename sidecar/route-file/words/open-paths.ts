@@ -1,6 +1,7 @@
 /** `open_paths`: paths of the service that some peers read without a token, under every host, such as the metrics for Prometheus. */
 import type { Node } from 'yaml'
 import { parseNetwork } from '../../../pdp/shared/base/addresses.ts'
+import type { MovedPaths } from '../../http/upstream-entry.ts'
 import { beginsWith, type Pattern, parsePattern } from '../../routes/patterns.ts'
 import type { OpenPath, Route } from '../../routes/route.ts'
 import { OPEN_PATH } from '../format.ts'
@@ -12,7 +13,7 @@ import type { YamlReader } from './yaml-reader.ts'
 export function readOpenPaths(
   reader: YamlReader,
   node: Node | null,
-  { doors, stripPath }: { readonly doors: Node | null; readonly stripPath: string | null },
+  { doors, moved }: { readonly doors: Node | null; readonly moved: MovedPaths },
 ): readonly OpenPath[] {
   if (node === null) return []
   if (doors !== null)
@@ -25,16 +26,16 @@ export function readOpenPaths(
       reader.report(keyNode, `${JSON.stringify(path)} is not a path such as /metrics, without query and parameters`)
       return []
     }
-    if (!beginsWith(pattern, stripPath)) reader.report(keyNode, strippedIssue(path, stripPath))
-    return [{ path, peers, route: routeOf(path, pattern, stripPath) }]
+    if (!beginsWith(pattern, moved.stripPath)) reader.report(keyNode, strippedIssue(path, moved.stripPath))
+    return [{ path, peers, route: routeOf(path, pattern, moved) }]
   })
 }
 
 const isOpenPath = (path: string): boolean => OPEN_PATH.test(path) && !/(^|\/)\.{1,2}(\/|$)/.test(path)
 
 const NONE = { forwardToken: false, shadow: false, origins: new Set<string>(), cors: null, guestOrganization: null }
-const routeOf = (path: string, pattern: Pattern, stripPath: string | null): Route => ({
-  ...plainOptions({ ...NONE, stripPath }),
+const routeOf = (path: string, pattern: Pattern, moved: MovedPaths): Route => ({
+  ...plainOptions({ ...NONE, ...moved }),
   ...{ id: `open_paths ${path}`, host: null, hostParameter: null, method: 'GET', pattern },
   ...{ check: null, withIdentity: false, mcp: null },
 })
@@ -45,7 +46,11 @@ export function parseOpened(text: string): OpenPath | null {
   const pattern = parsePattern(path)
   if (rest.length > 0 || typeof pattern === 'string' || !isOpenPath(path)) return null
   try {
-    return { path, peers: peers.split(',').map(parseNetwork), route: routeOf(path, pattern, null) }
+    return {
+      path,
+      peers: peers.split(',').map(parseNetwork),
+      route: routeOf(path, pattern, { stripPath: null, addPath: null }),
+    }
   } catch {
     return null
   }

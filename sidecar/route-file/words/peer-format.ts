@@ -46,6 +46,10 @@ export const UPSTREAM = {
     textLike(STRIP_PATH),
     'The beginning of paths that the service does not get: with /auth it gets /login for /auth/login, and / for /auth and /auth/. Every route to the service begins with it; checks and the log see the path of the client. Not with doors.',
   ),
+  add_path: optional(
+    textLike(STRIP_PATH),
+    'The path below which the service gets what is left: with strip_path /ws and add_path /graphql it gets /graphql for /ws, and /graphql/x for /ws/x. A path that a service could read as one outside of it is 400. Not with doors.',
+  ),
   ...PEER_FILES,
 } as const satisfies Members
 

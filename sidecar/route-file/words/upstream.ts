@@ -1,6 +1,8 @@
 /** Reads the services behind the sidecar: that of the file, and those that routes name in its place. */
 import { isMap, type Node } from 'yaml'
+import { foldText } from '../../http/folding.ts'
 import type { UpstreamEntry } from '../../http/upstream-entry.ts'
+import { SCRIPT_FOLDER } from '../../routes/script-paths.ts'
 import { readPeerFiles } from '../peers.ts'
 import { CONNECTIONS, HOST_FIELD, SERVER_NAME, SOCKET_PATH, STRIP_PATH, UPSTREAM } from './peer-format.ts'
 import type { YamlReader } from './yaml-reader.ts'
@@ -22,7 +24,8 @@ export function createUpstreamReader(
     const found = known.get(key)
     if (found !== undefined) return found
     const other = [file, ...known.values()].find((one) => one !== null && isSamePlace(one, entry))
-    if (other != null && other.stripPath !== entry.stripPath) reader.report(node, twoNames(entry))
+    if (other != null && (other.stripPath !== entry.stripPath || other.addPath !== entry.addPath))
+      reader.report(node, twoNames(entry))
     if (known.size === UPSTREAMS_MAX) reader.report(node, `routes name more than ${UPSTREAMS_MAX} services`)
     known.set(key, entry)
     return entry
@@ -34,7 +37,7 @@ const isSamePlace = (a: UpstreamEntry, b: UpstreamEntry): boolean =>
   a.socketPath === b.socketPath && (a.socketPath !== null || a.origin === b.origin)
 
 const twoNames = ({ socketPath, origin }: UpstreamEntry): string =>
-  `${socketPath ?? origin} is reached with another strip_path, or none, elsewhere: each of its paths would have two names, with two checks`
+  `${socketPath ?? origin} is reached with another strip_path or add_path, or none, elsewhere: each of its paths would have two names, with two checks`
 
 /** Reads an origin, or a map with `url` and options. */
 export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEntry | null {
@@ -43,7 +46,7 @@ export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEnt
     const origin = readOrigin(reader, node)
     const plain = {
       ...{ http2: false, perClient: false, reuseAfterBody: false },
-      ...{ socketPath: null, serverName: null, host: null, stripPath: null },
+      ...{ socketPath: null, serverName: null, host: null, stripPath: null, addPath: null },
     }
     return origin === null ? null : { origin, ...plain, caFile: null, certFile: null, keyFile: null }
   }
@@ -63,7 +66,7 @@ export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEnt
   if (members.server_name !== null && origin?.startsWith('http:'))
     reader.report(members.server_name, 'server_name can be used only with an https URL')
   const matching = (
-    name: 'socket' | 'server_name' | 'host' | 'strip_path',
+    name: 'socket' | 'server_name' | 'host' | 'strip_path' | 'add_path',
     form: RegExp,
     says: string,
   ): string | null => {
@@ -75,12 +78,12 @@ export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEnt
   const socketPath = matching('socket', SOCKET_PATH, 'the absolute path of a unix socket')
   const serverName = matching('server_name', SERVER_NAME, 'a host name')
   const host = matching('host', HOST_FIELD, 'a host name, with a port if the service needs one')
-  const stripPath = matching(
-    'strip_path',
-    STRIP_PATH,
-    'a path such as /auth, without a slash at its end and parameters',
-  )
-  const place = { origin: origin ?? '', socketPath, serverName, host, stripPath }
+  const path = 'a path such as /auth, without a slash at its end and parameters'
+  const stripPath = matching('strip_path', STRIP_PATH, path)
+  const addPath = matching('add_path', STRIP_PATH, path)
+  if (addPath !== null && SCRIPT_FOLDER.test(foldText(addPath.slice(addPath.lastIndexOf('/') + 1))))
+    reader.report(members.add_path, 'add_path cannot end in a folder of scripts: let the client send that path')
+  const place = { origin: origin ?? '', socketPath, serverName, host, stripPath, addPath }
   return origin === null ? null : { ...place, http2, perClient, reuseAfterBody, ...files }
 }
 
@@ -91,7 +94,16 @@ function readOrigin(reader: YamlReader, node: Node): string | null {
   const isOrigin = url !== null && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.username === ''
   if (isOrigin && url.search === '' && url.hash === '') return url.origin
   const isSocket = /^(unix:)?\//.test(text)
-  const way = isSocket ? '; for a unix socket: upstream: {url: http://localhost, socket: /path}' : ''
+  const hasPath =
+    url !== null &&
+    /^https?:$/.test(url.protocol) &&
+    STRIP_PATH.test(url.pathname) &&
+    url.href === url.origin + url.pathname
+  const way = isSocket
+    ? '; for a unix socket: upstream: {url: http://localhost, socket: /path}'
+    : hasPath
+      ? `; the service gets paths below it with upstream: {url: ${url.origin}, add_path: ${url.pathname}}`
+      : ''
   reader.report(node, `upstream must be an http or https URL without a path${way}`)
   return null
 }

@@ -148,8 +148,15 @@ const isText = (value: unknown): value is string => typeof value === 'string'
 const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean'
 const isNull = (node: Node): node is Scalar<null> => isScalar(node) && node.value === null
 
+const REWRITES = Object.fromEntries(
+  ['rewrite', 'rewrite_target', 'prefix_rewrite', 'regex_rewrite', 'base_path'].map((key) => [
+    key,
+    ['add_path', 'upstream'],
+  ]),
+)
+
 /** Names that other proxies have for members. */
-const ELSEWHERE: { readonly [key: string]: string } = {
+const ELSEWHERE: { readonly [key: string]: string | readonly string[] } = {
   headers: 'identity_headers',
   set_headers: 'identity_headers',
   set_request_headers: 'identity_headers',
@@ -158,15 +165,16 @@ const ELSEWHERE: { readonly [key: string]: string } = {
   service: 'upstream',
   backend: 'upstream',
   strip_path: 'upstream',
-  strip_prefix: 'strip_path',
-  prefix_rewrite: 'strip_path',
+  add_path: 'upstream',
+  strip_prefix: ['strip_path', 'upstream'],
+  ...REWRITES,
   audiences: 'audience',
   allowed_origins: 'origins',
 }
 
 function knownAs(key: string, names: readonly string[]): string | null {
-  const ours = Object.hasOwn(ELSEWHERE, key) ? ELSEWHERE[key] : undefined
-  return ours !== undefined && names.includes(ours) ? ours : nearestName(key, names)
+  const ours = Object.hasOwn(ELSEWHERE, key) ? [ELSEWHERE[key]].flat() : []
+  return ours.find((name) => name !== undefined && names.includes(name)) ?? nearestName(key, names)
 }
 
 /** Why there is no such member, where people look for it. */

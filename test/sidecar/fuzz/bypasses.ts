@@ -16,6 +16,7 @@ const TARGETS_PER_ROUND = 6_000
 /** A whole sidecar is slower than its parser and its table. */
 const OVER_HTTP2_PART = 20
 const PREFIX_PART = 2
+const BELOW = '/base'
 
 /** Round by round until the time is over. @returns true when nothing was found but what was planted. */
 export async function playBypasses({
@@ -46,12 +47,17 @@ async function playRound(seed: number): Promise<number> {
   })) {
     const plain = await fuzz({ paths, gate: gateOf(paths), count: TARGETS_PER_ROUND, seed })
     const behind = await fuzz({ paths, gate: gateBehindPrefix(paths), count: TARGETS_PER_ROUND / PREFIX_PART, seed })
+    const lower = await fuzz({
+      ...{ paths, gate: gateBehindPrefix(paths, BELOW), below: BELOW },
+      ...{ count: TARGETS_PER_ROUND / PREFIX_PART, seed: seed + 1 },
+    })
     const http2 = await openHttp2Gate(paths)
     const over2 = await fuzz({ paths, gate: http2.gate, count: TARGETS_PER_ROUND / OVER_HTTP2_PART, seed: seed + 1 })
     await http2.close()
     for (const [how, { targets, forwarded, sent, bypasses }] of Object.entries({
       '': plain,
       ' behind strip_path': behind,
+      ' below add_path': lower,
       ' over HTTP/2': over2,
     })) {
       for (const bypass of bypasses.slice(0, 20)) console.log(`bypass${how}: ${bypass}`)

@@ -83,9 +83,10 @@ export function tableOf(paths: readonly string[]): RoutingDeps {
 
 const PREFIX = '/app'
 
-/** Behind a prefix that the services do not get, and that every target gets. */
-export function gateBehindPrefix(paths: readonly string[]): Gate {
-  const upstream = `{url: "http://127.0.0.1:1", strip_path: ${PREFIX}}`
+/** Behind a prefix that the services do not get, and that every target gets. `below`: the path of theirs below which they get it. */
+export function gateBehindPrefix(paths: readonly string[], below = ''): Gate {
+  const added = below === '' ? '' : `, add_path: ${below}`
+  const upstream = `{url: "http://127.0.0.1:1", strip_path: ${PREFIX}${added}}`
   const file = routeFile(routesOf(paths.map((path) => `${PREFIX}${path}`)), { extra: 'hosts: [app.test]' })
   const table = createRouting(loadFile(file.replace('UPSTREAM', upstream).replace('PDP', '127.0.0.1:1')))
   return (target) => {
@@ -142,8 +143,13 @@ export async function fuzz(options: {
   readonly gate: Gate
   readonly count: number
   readonly seed: number
+  /** Where the services have the paths, beside others that no route leads to. */
+  readonly below?: string
 }): Promise<FuzzReport> {
-  const frameworks = await startFrameworks(options.paths)
+  const { below = '' } = options
+  const frameworks = await startFrameworks(
+    below === '' ? options.paths : [...options.paths.map((path) => `${below}${path}`), '/admin', '/{page}'],
+  )
   const pools = frameworks.map(({ origin }) => new Pool(origin, { connections: 8, pipelining: 1 }))
   const bypasses: string[] = []
   let forwarded = 0
@@ -162,7 +168,8 @@ export async function fuzz(options: {
       frameworks.map(async (framework, at) => {
         sent += 1
         const handler = await handlerOf(pools[at], passed.forwarded)
-        if (handler !== null && handler !== passed.path) bypasses.push(describe(framework, { target, passed, handler }))
+        if (handler !== null && handler !== `${below}${passed.path}`)
+          bypasses.push(describe(framework, { target, passed, handler }))
       }),
     )
   }

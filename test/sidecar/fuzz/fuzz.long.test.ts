@@ -34,6 +34,13 @@ describe('differential fuzz (short; npm run fuzz -- --parser bypass is the long 
     expect(sent).toBeGreaterThan(100)
   })
 
+  test.each([WITH_REST, WITHOUT_REST, WITH_SLASHES])('finds none below add_path either', async (...paths) => {
+    const gate = gateBehindPrefix(paths, '/base')
+    const { bypasses, sent } = await fuzz({ paths, gate, below: '/base', count: 1_000, seed: 15 })
+    expect(bypasses).toEqual([])
+    expect(sent).toBeGreaterThan(100)
+  })
+
   test('finds none of requests over HTTP/2 either', async () => {
     const over2 = await openHttp2Gate(WITH_REST)
     const { bypasses, sent } = await fuzz({ paths: WITH_REST, gate: over2.gate, count: 400, seed: 13 })

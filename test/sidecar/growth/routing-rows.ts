@@ -112,7 +112,10 @@ const STRIPPED = routeFile('GET /app/**: public\nGET /app/admin: scope a\nGET /a
   'PDP',
   '127.0.0.1:1',
 )
-const stripped = createRouting(loadFile(STRIPPED.replace('UPSTREAM', '{url: "http://a.test", strip_path: /app}')))
+const strippedOf = (more: string) =>
+  createRouting(loadFile(STRIPPED.replace('UPSTREAM', `{url: "http://a.test", strip_path: /app${more}}`)))
+const stripped = strippedOf('')
+const moved = strippedOf(', add_path: /base')
 const overlapping = createRouting(loadRoutes(OVERLAPPING))
 
 function row(
@@ -165,6 +168,12 @@ export const ROUTING_ROWS: readonly Growth[] = [
     row(`a path of ${unit} of which the service gets the rest`, (size) => filled(size, unit, { before: '/app' }), {
       routing: stripped,
       runs: ['sidecar/routes/path-readings.ts:readingsBelow'],
+    }),
+  ),
+  ...['/a', '/a.pl', '/a/%E2%80%A5', '/%E2%80%A5', '/_server', '/a%EF%BC%8Fb'].map((unit) =>
+    row(`a path of ${unit} that the service gets below its own`, (size) => filled(size, unit, { before: '/app' }), {
+      routing: moved,
+      runs: ['sidecar/routes/path-readings.ts:refuseOutside', 'sidecar/routes/path-readings.ts:namesSent'],
     }),
   ),
   ...Object.entries(NAMES).flatMap(([name, unit]) => [

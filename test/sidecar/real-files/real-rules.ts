@@ -156,7 +156,7 @@ ${below(
 }
 
 const AUTH_PATHS = ['login', 'logout', 'clearCookies', 'email/code', 'email/login', 'totp/validate', 'phone/captcha']
-/** In the original, the query may have the token, too, and the path of `/graphqlws` becomes another one. */
+/** In the original, the query may have the token, too. */
 const BLINK: RealFile = {
   from: 'GaloyMoney/blink dev/config/ory/oathkeeper_rules.yaml',
   extra: 'assertion: {header: X-Id-Token, audience: "https://api/graphql", keys_file: a.keys, claims: [session_id]}',
@@ -166,7 +166,7 @@ const BLINK: RealFile = {
       ['GET', 'POST'].map((method) => `${method} /auth/${path}: {check: public, upstream: AT_ACCOUNTS}`),
     ),
     'POST /auth/create/device-account: {check: signed_in, issuers: https://as.test, token_from: {header: Appcheck}, upstream: AT_ACCOUNTS}',
-    'GET /graphqlws: {check: public, upgrade: [websocket], upstream: {url: AT_SOCKETS, strip_path: /graphqlws}}',
+    'GET /graphqlws: {check: public, upgrade: [websocket], upstream: {url: AT_SOCKETS, strip_path: /graphqlws, add_path: /graphql}}',
     '"* /graphql": {public: with_identity, token_from: {header: [Oauth2-Token, X-BLINK-KEY]}}',
     '"* /admin/**": {check: signed_in, token_from: {header: Oauth2-Token}, upstream: {url: AT_ADMIN, strip_path: /admin}}',
   ].join('\n'),
@@ -188,7 +188,7 @@ const BLINK: RealFile = {
       { line: 'POST /auth/create/device-account', status: 401, tokenIn: 'X-Other' },
     ],
     'GET /graphqlws': [
-      { line: 'GET /graphqlws?v=1', status: 200, as: null, at: ['SOCKETS', '/?v=1'] },
+      { line: 'GET /graphqlws?v=1', status: 200, as: null, at: ['SOCKETS', '/graphql?v=1'] },
       { line: 'GET /graphqlws/', status: 404, as: null },
     ],
     '* /graphql': [

@@ -46,6 +46,7 @@ describe('precedence', () => {
       cors: null,
       guestOrganization: null,
       stripPath: null,
+      addPath: null,
     }),
   })
   /** The definition, without any cleverness. */

@@ -212,7 +212,7 @@ describe('check refuses', () => {
     ['{url: "http://a.test", socket: /run/x}', '{url: "http://b.test", socket: /run/x, strip_path: /app}'],
   ])('one service by two names of its paths: %s and %s', (upstream, other) => {
     expect(() => load(`GET /app/x: {check: public, upstream: ${other}}`, { upstream })).toThrow(
-      /is reached with another strip_path, or none, elsewhere/,
+      /is reached with another strip_path or add_path, or none, elsewhere/,
     )
   })
 
