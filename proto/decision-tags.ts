@@ -49,7 +49,11 @@ export const QUESTION = {
   route: longTag(ofQuestion.route),
   guest: longTag(ofQuestion.guest),
 }
-export const CHECK = { relation: longTag(ofCheck.relation), resource: longTag(ofCheck.resource) }
+export const CHECK = {
+  relation: longTag(ofCheck.relation),
+  resource: longTag(ofCheck.resource),
+  any: shortTag(ofCheck.any),
+}
 
 export const ANSWERS = longTag(DecideStreamResponseSchema.field.answers)
 export const ANSWER = {

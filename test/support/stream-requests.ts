@@ -11,7 +11,7 @@ export const anyStreamRequest = fc.record({
     fc.record({
       id: anyNumber,
       handle: anyNumber,
-      permissions: fc.array(fc.record({ relation: anyText, resource: anyText }), { maxLength: 3 }),
+      permissions: fc.array(fc.record({ relation: anyText, resource: anyText, any: fc.boolean() }), { maxLength: 3 }),
       entitlements: fc.array(anyText, { maxLength: 3 }),
       context: anyText,
       watched: fc.boolean(),

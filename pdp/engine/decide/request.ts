@@ -90,7 +90,9 @@ const isAsked = (subject: AskedSubject): boolean =>
     ? isObjectId(subject.id) || subject.id === '*'
     : isAskedSubject(subject)
 
-const isCheck = ({ relation, resource }: PermissionCheck): boolean => isRelationOrKey(relation) && isObject(resource)
+const isCheck = ({ relation, resource, any }: PermissionCheck): boolean =>
+  isRelationOrKey(relation) &&
+  (any === undefined || any === false ? isObject(resource) : any === true && isType(resource))
 
 function subjectIssues(organization: string, subject: AskedSubject): readonly ValidationIssue[] {
   const issues: ValidationIssue[] = []
@@ -109,12 +111,18 @@ export function askedSubjectIssues({ type, id, relation }: AskedSubject): readon
   return issues
 }
 
-function checkIssues({ relation, resource }: PermissionCheck, place: string): readonly ValidationIssue[] {
+function checkIssues({ relation, resource, any }: PermissionCheck, place: string): readonly ValidationIssue[] {
   const issues: ValidationIssue[] = []
   if (!isRelationOrKey(relation)) {
     issues.push({ place: `${place}/relation`, message: `${quote(relation)} is not a relation or permission key` })
   }
-  if (!isObject(resource)) issues.push({ place: `${place}/resource`, message: `${quote(resource)} is not <type>:<id>` })
+  if (any !== undefined && typeof any !== 'boolean')
+    issues.push({ place: `${place}/any`, message: 'is neither true nor false' })
+  else if (!(any === true ? isType(resource) : isObject(resource)))
+    issues.push({
+      place: `${place}/resource`,
+      message: `${quote(resource)} is not ${any === true ? 'a type' : '<type>:<id>'}`,
+    })
   return issues
 }
 

@@ -13,7 +13,7 @@ import { relationViewOf } from '../decide/views/contextual-tuples.ts'
 import type { CheckOutcome } from './results.ts'
 
 /** As many as for one check, where that may take more. */
-const TUPLES_PER_REQUEST_MAX = 100_000
+export const TUPLES_PER_REQUEST_MAX = 100_000
 
 /** Every check is evaluated before any row is loaded, so that one load serves them all. Undefined while rows are missing. */
 export function* answerAll(
@@ -27,6 +27,8 @@ export function* answerAll(
     contextualTuples: readonly ContextualTuple[]
     withoutTuples: readonly ContextualTuple[]
     context: JsonObject | undefined
+    /** Counts those of earlier checks of the request, too. */
+    meter?: { tuplesCount: number }
   },
 ): Steps<readonly CheckOutcome[] | undefined> {
   const manifests = view.manifests()
@@ -37,7 +39,7 @@ export function* answerAll(
   const known = manifests === undefined ? null : model
   const relationView = relationViewOf(view, known, request.asked.organization, contextualTuples, withoutTuples)
   const conditions = new ConditionRun(view, request.context)
-  const meter = { tuplesCount: 0 }
+  const { meter = { tuplesCount: 0 } } = request
   const asked = { ...request.asked, app: owner?.app ?? request.asked.app, meter, relationView, conditions }
   const tuplesMax = Math.max(TUPLES_PER_REQUEST_MAX, request.asked.tuplesMax)
   const outcomes: CheckOutcome[] = []

@@ -16,6 +16,7 @@ import type { Store } from '../store/contract.ts'
 import type { EntitlementCache } from '../store/entitlements/cache.ts'
 import { actorsOf, answerActing, linksOf } from './acting.ts'
 import { answerAll } from './all-checks.ts'
+import { answerWithAny, isAny } from './any-resource.ts'
 import { entitlementResults, NO_ENTITLEMENTS } from './entitlement-results.ts'
 import type { PdpOptions } from './options.ts'
 import { type CheckOutcome, resultOf } from './results.ts'
@@ -78,10 +79,14 @@ function* evaluation(of: {
   const view = memberships === undefined ? stored : new TokenMembershipView(stored, all.asked.subject, memberships)
   const [actor, ...through] = actorsOf(request, stored, all.asked.app)
   const acting = actor === undefined ? null : { all, actors: [actor, ...through] as const, scopes: request.scopes }
-  const answers =
+  const { compile } = parts
+  const answer = (of: Parameters<typeof answerAll>[3]): ReturnType<typeof answerAll> =>
     acting === null
-      ? yield* answerAll(slice, view, parts.compile, all)
-      : yield* answerActing(slice, { stored, held: view }, parts.compile, acting)
+      ? answerAll(slice, view, compile, of)
+      : answerActing(slice, { stored, held: view }, compile, { ...acting, all: of })
+  const answers = all.checks.some(isAny)
+    ? yield* answerWithAny({ slice, view, request, all, answer }, compile)
+    : yield* answer(all)
   if (revoked === undefined || answers === undefined) return undefined
   if (acting === null || actor === request.actor || all.checks.length > 0) return { revoked, answers }
   // Asked for nothing else, a token is as good as the delegation that it was made by.

@@ -87,9 +87,11 @@ export function encodeQuestions({ tokens, questions, cancel }: Questions): Buffe
 function writeQuestion(to: BinaryWriter, question: Questions['questions'][number]): void {
   to.uint32(REQUEST.questions).fork()
   to.uint32(QUESTION.id).uint32(question.id).uint32(QUESTION.handle).uint32(question.handle)
-  for (const { relation, resource } of question.permissions) {
+  for (const { relation, resource, any } of question.permissions) {
     to.uint32(QUESTION.permissions).fork()
-    to.uint32(CHECK.relation).string(relation).uint32(CHECK.resource).string(resource).join()
+    to.uint32(CHECK.relation).string(relation).uint32(CHECK.resource).string(resource)
+    if (any === true) to.uint32(CHECK.any).bool(true)
+    to.join()
   }
   for (const key of question.entitlements) to.uint32(QUESTION.entitlements).string(key)
   if (question.context !== '') to.uint32(QUESTION.context).string(question.context)

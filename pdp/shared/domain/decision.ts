@@ -39,7 +39,15 @@ export type ContextualTuple = Omit<Tuple, 'expiresAtMs'>
  * const check: PermissionCheck = { relation: 'viewer', resource: 'invoice:42' }
  * ```
  */
-export type PermissionCheck = { readonly relation: string; readonly resource: string }
+export type PermissionCheck = {
+  readonly relation: string
+  readonly resource: string
+  /**
+   * `resource` is a type alone, and the question is whether the relation holds on any resource of it. For what may be shown: it
+   * allows nothing on a resource.
+   */
+  readonly any?: boolean
+}
 
 /** One link of the chain that led to an allow. */
 export type ReasonStep =

@@ -31,5 +31,6 @@ export function* resourcesFromSubject(
     conditions: new ConditionalTuples(view, organization, null),
     budget: new Budget(TUPLES_MAX),
   })
-  return yield* side.objects(type, relation)
+  const objects = yield* side.objects(type, relation)
+  return objects?.whole === false ? null : objects?.found
 }

@@ -15,7 +15,8 @@ import { parentKindsOf, type Step, type Steps, stepsTowards, UNMODELLED, userset
 
 /** Names that tuples of a relation name, of those that may hold the subject. `beyond`: there may be others. */
 export type Aside = { readonly named: readonly Named[]; readonly missing: boolean; readonly beyond: boolean }
-type ClimbResult = { readonly usersets: readonly string[] } | 'missing' | 'too many'
+/** `whole` false: more is above the subject than may be visited, and these are only some. */
+type ClimbResult = { readonly usersets: readonly string[]; readonly whole: boolean } | 'missing'
 /** Shared by all that wait for it. */
 type Climb = { readonly steps: Slow<ClimbResult>; found: ClimbResult | null }
 /** Undefined while rows are missing; null: too many. */
@@ -52,7 +53,8 @@ export class SubjectSide {
   /** Parents whose relation may hold the subject. Null: more are above the subject than may be visited. */
   *parents(object: string, rule: Extract<Expression, { kind: 'from' }>): Slow<Aside | null> {
     const found = yield* this.#holding(parentKindsOf(this.#model, rule))
-    if (typeof found !== 'object') return found === 'missing' ? MISSING : null
+    if (found === 'missing') return MISSING
+    if (!found.whole) return null
     const held = found.usersets.filter((userset) => userset.slice(userset.indexOf('#') + 1) === rule.relation)
     return yield* this.#named({ object, relation: rule.tupleset }, rule.parents, held.map(objectOf))
   }
@@ -60,7 +62,8 @@ export class SubjectSide {
   /** Usersets that may hold the subject, and the wildcard that does. Null as above. */
   *usersets(place: { readonly object: string; readonly relation: string }, allowed: Direct | null): Slow<Aside | null> {
     const found = yield* this.#holding(usersetKindsOf(allowed))
-    if (typeof found !== 'object') return found === 'missing' ? MISSING : null
+    if (found === 'missing') return MISSING
+    if (!found.whole) return null
     const subject = this.#subject
     const everybody = isWildcard(subject) ? subject : `${typeOf(subject)}:*`
     const wildcards = allowed === null || subject.includes('#') ? [] : [everybody]
@@ -68,11 +71,13 @@ export class SubjectSide {
     return yield* this.#named(place, allowed, [...wildcards, ...found.usersets])
   }
 
-  /** Objects of the type whose relation may hold the subject. Null: more is above it than may be visited. Undefined while rows are missing. */
-  *objects(type: string, relation: string): Slow<readonly string[] | null | undefined> {
-    const found = yield* this.#holding([`${type}#${relation}`])
-    if (typeof found === 'object') return found.usersets.map(objectOf)
-    return found === 'missing' ? undefined : null
+  /** Objects of the type whose relation may hold the subject: all, or only some of them. Undefined while rows are missing. */
+  *objects(
+    type: string,
+    relation: string,
+  ): Slow<{ readonly found: readonly string[]; readonly whole: boolean } | undefined> {
+    const climb = yield* this.#holding([`${type}#${relation}`])
+    return climb === 'missing' ? undefined : { found: climb.usersets.map(objectOf), whole: climb.whole }
   }
 
   *#named(
@@ -114,7 +119,7 @@ export class SubjectSide {
   *#climb(kinds: readonly string[]): Slow<ClimbResult> {
     const steps = stepsTowards(this.#model, kinds)
     const names = this.#start()
-    if (names === 'too many') return names
+    if (names === 'too many') return { usersets: [], whole: false }
     let missing = names === null
     // A loop over a Set also visits members that are added while it runs.
     const whole = yield* inSteps(names ?? [], (name) => {
@@ -125,11 +130,10 @@ export class SubjectSide {
       }
       return true
     })
-    if (!whole) return 'too many'
-    if (missing || names === null) return 'missing'
+    if (names === null || (whole && missing)) return 'missing'
     const isAsked = (name: string): boolean =>
       kinds.includes(subjectType(name)) || (this.#isUnmodelled(name) && kinds.includes(UNMODELLED))
-    return { usersets: [...names].filter((name) => isUserset(name) && !isWildcard(name) && isAsked(name)) }
+    return { usersets: [...names].filter((name) => isUserset(name) && !isWildcard(name) && isAsked(name)), whole }
   }
 
   #isUnmodelled(name: string): boolean {

@@ -124,11 +124,13 @@ function readQuestion(from: BinaryReader, count: () => void): StreamQuestion {
 function readCheck(from: BinaryReader): PermissionCheck {
   let relation = ''
   let resource = ''
+  let any = false
   readFields(from, from.uint32(), (field) => {
     if (field === CHECK.relation) relation = from.string(true)
     else if (field === CHECK.resource) resource = from.string(true)
+    else if (field === CHECK.any) any = from.bool()
     else return false
     return true
   })
-  return { relation, resource }
+  return { relation, resource, any }
 }

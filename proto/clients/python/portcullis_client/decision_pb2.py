@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cportcullis/v1/decision.proto\x12\rportcullis.v1\x1a\x1cgoogle/protobuf/struct.proto\"5\n\x07Subject\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\t\x12\x10\n\x08relation\x18\x03 \x01(\t\"r\n\x0f\x43ontextualTuple\x12\x0e\n\x06object\x18\x01 \x01(\t\x12\x10\n\x08relation\x18\x02 \x01(\t\x12\x0f\n\x07subject\x18\x03 \x01(\t\x12\x11\n\tcondition\x18\x04 \x01(\t\x12\x19\n\x11\x63ondition_context\x18\x05 \x01(\t\"5\n\x0fPermissionCheck\x12\x10\n\x08relation\x18\x01 \x01(\t\x12\x10\n\x08resource\x18\x02 \x01(\t\"\xaa\x02\n\rDecideRequest\x12\r\n\x05token\x18\x01 \x01(\t\x12\x33\n\x0bpermissions\x18\x02 \x03(\x0b\x32\x1e.portcullis.v1.PermissionCheck\x12\x14\n\x0c\x65ntitlements\x18\x03 \x03(\t\x12\'\n\x07subject\x18\x04 \x01(\x0b\x32\x16.portcullis.v1.Subject\x12\x0f\n\x07\x65xplain\x18\x05 \x01(\x08\x12\x39\n\x11\x63ontextual_tuples\x18\x06 \x03(\x0b\x32\x1e.portcullis.v1.ContextualTuple\x12\x0f\n\x07\x63ontext\x18\x07 \x01(\t\x12\x12\n\nrequest_id\x18\x08 \x01(\t\x12\x16\n\x0e\x63lient_address\x18\t \x01(\t\x12\r\n\x05route\x18\n \x01(\t\"\xab\x01\n\x10PermissionResult\x12\x10\n\x08relation\x18\x01 \x01(\t\x12\x10\n\x08resource\x18\x02 \x01(\t\x12\x0f\n\x07\x61llowed\x18\x03 \x01(\x08\x12\r\n\x05\x65rror\x18\x04 \x01(\t\x12%\n\x06reason\x18\x05 \x01(\x0b\x32\x15.portcullis.v1.Reason\x12\x13\n\x0breason_code\x18\x06 \x01(\t\x12\x17\n\x0fmissing_context\x18\x07 \x03(\t\"r\n\x06Reason\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\'\n\x04path\x18\x02 \x03(\x0b\x32\x19.portcullis.v1.ReasonStep\x12\x0f\n\x07missing\x18\x03 \x03(\t\x12\x0f\n\x07\x64\x65tails\x18\x04 \x03(\t\x12\x0f\n\x07message\x18\x05 \x01(\t\"]\n\nReasonStep\x12\x0f\n\x05tuple\x18\x01 \x01(\tH\x00\x12\x10\n\x06member\x18\x02 \x01(\tH\x00\x12\x0e\n\x04rule\x18\x03 \x01(\tH\x00\x12\x14\n\nrole_grant\x18\x04 \x01(\tH\x00\x42\x06\n\x04step\"L\n\x11\x45ntitlementResult\x12&\n\x05value\x18\x01 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x0f\n\x07version\x18\x02 \x01(\x03\"\x92\x03\n\x0e\x44\x65\x63ideResponse\x12\x0e\n\x06\x61\x63tive\x18\x01 \x01(\x08\x12\'\n\x07subject\x18\x02 \x01(\x0b\x32\x16.portcullis.v1.Subject\x12\x14\n\x0corganization\x18\x03 \x01(\t\x12\x34\n\x0bpermissions\x18\x04 \x03(\x0b\x32\x1f.portcullis.v1.PermissionResult\x12\x45\n\x0c\x65ntitlements\x18\x05 \x03(\x0b\x32/.portcullis.v1.DecideResponse.EntitlementsEntry\x12\x13\n\x0b\x64\x65\x63ision_id\x18\x06 \x01(\t\x12\x10\n\x08revision\x18\x07 \x01(\t\x12\x16\n\x0evalid_until_ms\x18\x08 \x01(\x01\x12\x0b\n\x03\x61\x63r\x18\t \x01(\t\x12\x11\n\tauth_time\x18\n \x01(\r\x1aU\n\x11\x45ntitlementsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12/\n\x05value\x18\x02 \x01(\x0b\x32 .portcullis.v1.EntitlementResult:\x02\x38\x01\"\x83\x01\n\x13\x44\x65\x63ideStreamRequest\x12*\n\x06tokens\x18\x01 \x03(\x0b\x32\x1a.portcullis.v1.TokenHandle\x12\x30\n\tquestions\x18\x02 \x03(\x0b\x32\x1d.portcullis.v1.StreamQuestion\x12\x0e\n\x06\x63\x61ncel\x18\x03 \x03(\r\",\n\x0bTokenHandle\x12\x0e\n\x06handle\x18\x01 \x01(\r\x12\r\n\x05token\x18\x02 \x01(\t\"\xf8\x01\n\x0eStreamQuestion\x12\n\n\x02id\x18\x01 \x01(\r\x12\x0e\n\x06handle\x18\x02 \x01(\r\x12\x33\n\x0bpermissions\x18\x03 \x03(\x0b\x32\x1e.portcullis.v1.PermissionCheck\x12\x14\n\x0c\x65ntitlements\x18\x04 \x03(\t\x12\x0f\n\x07watched\x18\x05 \x01(\x08\x12\x0f\n\x07\x63ontext\x18\x06 \x01(\t\x12\x12\n\nrequest_id\x18\x07 \x01(\t\x12\x13\n\x0btraceparent\x18\x08 \x01(\t\x12\x16\n\x0e\x63lient_address\x18\t \x01(\t\x12\r\n\x05route\x18\n \x01(\t\x12\r\n\x05guest\x18\x0b \x01(\t\"D\n\x14\x44\x65\x63ideStreamResponse\x12,\n\x07\x61nswers\x18\x01 \x03(\x0b\x32\x1b.portcullis.v1.StreamAnswer\"i\n\x0cStreamAnswer\x12\n\n\x02id\x18\x01 \x01(\r\x12\x31\n\x08\x64\x65\x63ision\x18\x02 \x01(\x0b\x32\x1d.portcullis.v1.DecideResponseH\x00\x12\x0f\n\x05\x65rror\x18\x03 \x01(\tH\x00\x42\t\n\x07outcome2\xb5\x01\n\x0f\x44\x65\x63isionService\x12\x45\n\x06\x44\x65\x63ide\x12\x1c.portcullis.v1.DecideRequest\x1a\x1d.portcullis.v1.DecideResponse\x12[\n\x0c\x44\x65\x63ideStream\x12\".portcullis.v1.DecideStreamRequest\x1a#.portcullis.v1.DecideStreamResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cportcullis/v1/decision.proto\x12\rportcullis.v1\x1a\x1cgoogle/protobuf/struct.proto\"5\n\x07Subject\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\t\x12\x10\n\x08relation\x18\x03 \x01(\t\"r\n\x0f\x43ontextualTuple\x12\x0e\n\x06object\x18\x01 \x01(\t\x12\x10\n\x08relation\x18\x02 \x01(\t\x12\x0f\n\x07subject\x18\x03 \x01(\t\x12\x11\n\tcondition\x18\x04 \x01(\t\x12\x19\n\x11\x63ondition_context\x18\x05 \x01(\t\"B\n\x0fPermissionCheck\x12\x10\n\x08relation\x18\x01 \x01(\t\x12\x10\n\x08resource\x18\x02 \x01(\t\x12\x0b\n\x03\x61ny\x18\x03 \x01(\x08\"\xaa\x02\n\rDecideRequest\x12\r\n\x05token\x18\x01 \x01(\t\x12\x33\n\x0bpermissions\x18\x02 \x03(\x0b\x32\x1e.portcullis.v1.PermissionCheck\x12\x14\n\x0c\x65ntitlements\x18\x03 \x03(\t\x12\'\n\x07subject\x18\x04 \x01(\x0b\x32\x16.portcullis.v1.Subject\x12\x0f\n\x07\x65xplain\x18\x05 \x01(\x08\x12\x39\n\x11\x63ontextual_tuples\x18\x06 \x03(\x0b\x32\x1e.portcullis.v1.ContextualTuple\x12\x0f\n\x07\x63ontext\x18\x07 \x01(\t\x12\x12\n\nrequest_id\x18\x08 \x01(\t\x12\x16\n\x0e\x63lient_address\x18\t \x01(\t\x12\r\n\x05route\x18\n \x01(\t\"\xab\x01\n\x10PermissionResult\x12\x10\n\x08relation\x18\x01 \x01(\t\x12\x10\n\x08resource\x18\x02 \x01(\t\x12\x0f\n\x07\x61llowed\x18\x03 \x01(\x08\x12\r\n\x05\x65rror\x18\x04 \x01(\t\x12%\n\x06reason\x18\x05 \x01(\x0b\x32\x15.portcullis.v1.Reason\x12\x13\n\x0breason_code\x18\x06 \x01(\t\x12\x17\n\x0fmissing_context\x18\x07 \x03(\t\"r\n\x06Reason\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\'\n\x04path\x18\x02 \x03(\x0b\x32\x19.portcullis.v1.ReasonStep\x12\x0f\n\x07missing\x18\x03 \x03(\t\x12\x0f\n\x07\x64\x65tails\x18\x04 \x03(\t\x12\x0f\n\x07message\x18\x05 \x01(\t\"]\n\nReasonStep\x12\x0f\n\x05tuple\x18\x01 \x01(\tH\x00\x12\x10\n\x06member\x18\x02 \x01(\tH\x00\x12\x0e\n\x04rule\x18\x03 \x01(\tH\x00\x12\x14\n\nrole_grant\x18\x04 \x01(\tH\x00\x42\x06\n\x04step\"L\n\x11\x45ntitlementResult\x12&\n\x05value\x18\x01 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x0f\n\x07version\x18\x02 \x01(\x03\"\x92\x03\n\x0e\x44\x65\x63ideResponse\x12\x0e\n\x06\x61\x63tive\x18\x01 \x01(\x08\x12\'\n\x07subject\x18\x02 \x01(\x0b\x32\x16.portcullis.v1.Subject\x12\x14\n\x0corganization\x18\x03 \x01(\t\x12\x34\n\x0bpermissions\x18\x04 \x03(\x0b\x32\x1f.portcullis.v1.PermissionResult\x12\x45\n\x0c\x65ntitlements\x18\x05 \x03(\x0b\x32/.portcullis.v1.DecideResponse.EntitlementsEntry\x12\x13\n\x0b\x64\x65\x63ision_id\x18\x06 \x01(\t\x12\x10\n\x08revision\x18\x07 \x01(\t\x12\x16\n\x0evalid_until_ms\x18\x08 \x01(\x01\x12\x0b\n\x03\x61\x63r\x18\t \x01(\t\x12\x11\n\tauth_time\x18\n \x01(\r\x1aU\n\x11\x45ntitlementsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12/\n\x05value\x18\x02 \x01(\x0b\x32 .portcullis.v1.EntitlementResult:\x02\x38\x01\"\x83\x01\n\x13\x44\x65\x63ideStreamRequest\x12*\n\x06tokens\x18\x01 \x03(\x0b\x32\x1a.portcullis.v1.TokenHandle\x12\x30\n\tquestions\x18\x02 \x03(\x0b\x32\x1d.portcullis.v1.StreamQuestion\x12\x0e\n\x06\x63\x61ncel\x18\x03 \x03(\r\",\n\x0bTokenHandle\x12\x0e\n\x06handle\x18\x01 \x01(\r\x12\r\n\x05token\x18\x02 \x01(\t\"\xf8\x01\n\x0eStreamQuestion\x12\n\n\x02id\x18\x01 \x01(\r\x12\x0e\n\x06handle\x18\x02 \x01(\r\x12\x33\n\x0bpermissions\x18\x03 \x03(\x0b\x32\x1e.portcullis.v1.PermissionCheck\x12\x14\n\x0c\x65ntitlements\x18\x04 \x03(\t\x12\x0f\n\x07watched\x18\x05 \x01(\x08\x12\x0f\n\x07\x63ontext\x18\x06 \x01(\t\x12\x12\n\nrequest_id\x18\x07 \x01(\t\x12\x13\n\x0btraceparent\x18\x08 \x01(\t\x12\x16\n\x0e\x63lient_address\x18\t \x01(\t\x12\r\n\x05route\x18\n \x01(\t\x12\r\n\x05guest\x18\x0b \x01(\t\"D\n\x14\x44\x65\x63ideStreamResponse\x12,\n\x07\x61nswers\x18\x01 \x03(\x0b\x32\x1b.portcullis.v1.StreamAnswer\"i\n\x0cStreamAnswer\x12\n\n\x02id\x18\x01 \x01(\r\x12\x31\n\x08\x64\x65\x63ision\x18\x02 \x01(\x0b\x32\x1d.portcullis.v1.DecideResponseH\x00\x12\x0f\n\x05\x65rror\x18\x03 \x01(\tH\x00\x42\t\n\x07outcome2\xb5\x01\n\x0f\x44\x65\x63isionService\x12\x45\n\x06\x44\x65\x63ide\x12\x1c.portcullis.v1.DecideRequest\x1a\x1d.portcullis.v1.DecideResponse\x12[\n\x0c\x44\x65\x63ideStream\x12\".portcullis.v1.DecideStreamRequest\x1a#.portcullis.v1.DecideStreamResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,31 +39,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CONTEXTUALTUPLE']._serialized_start=132
   _globals['_CONTEXTUALTUPLE']._serialized_end=246
   _globals['_PERMISSIONCHECK']._serialized_start=248
-  _globals['_PERMISSIONCHECK']._serialized_end=301
-  _globals['_DECIDEREQUEST']._serialized_start=304
-  _globals['_DECIDEREQUEST']._serialized_end=602
-  _globals['_PERMISSIONRESULT']._serialized_start=605
-  _globals['_PERMISSIONRESULT']._serialized_end=776
-  _globals['_REASON']._serialized_start=778
-  _globals['_REASON']._serialized_end=892
-  _globals['_REASONSTEP']._serialized_start=894
-  _globals['_REASONSTEP']._serialized_end=987
-  _globals['_ENTITLEMENTRESULT']._serialized_start=989
-  _globals['_ENTITLEMENTRESULT']._serialized_end=1065
-  _globals['_DECIDERESPONSE']._serialized_start=1068
-  _globals['_DECIDERESPONSE']._serialized_end=1470
-  _globals['_DECIDERESPONSE_ENTITLEMENTSENTRY']._serialized_start=1385
-  _globals['_DECIDERESPONSE_ENTITLEMENTSENTRY']._serialized_end=1470
-  _globals['_DECIDESTREAMREQUEST']._serialized_start=1473
-  _globals['_DECIDESTREAMREQUEST']._serialized_end=1604
-  _globals['_TOKENHANDLE']._serialized_start=1606
-  _globals['_TOKENHANDLE']._serialized_end=1650
-  _globals['_STREAMQUESTION']._serialized_start=1653
-  _globals['_STREAMQUESTION']._serialized_end=1901
-  _globals['_DECIDESTREAMRESPONSE']._serialized_start=1903
-  _globals['_DECIDESTREAMRESPONSE']._serialized_end=1971
-  _globals['_STREAMANSWER']._serialized_start=1973
-  _globals['_STREAMANSWER']._serialized_end=2078
-  _globals['_DECISIONSERVICE']._serialized_start=2081
-  _globals['_DECISIONSERVICE']._serialized_end=2262
+  _globals['_PERMISSIONCHECK']._serialized_end=314
+  _globals['_DECIDEREQUEST']._serialized_start=317
+  _globals['_DECIDEREQUEST']._serialized_end=615
+  _globals['_PERMISSIONRESULT']._serialized_start=618
+  _globals['_PERMISSIONRESULT']._serialized_end=789
+  _globals['_REASON']._serialized_start=791
+  _globals['_REASON']._serialized_end=905
+  _globals['_REASONSTEP']._serialized_start=907
+  _globals['_REASONSTEP']._serialized_end=1000
+  _globals['_ENTITLEMENTRESULT']._serialized_start=1002
+  _globals['_ENTITLEMENTRESULT']._serialized_end=1078
+  _globals['_DECIDERESPONSE']._serialized_start=1081
+  _globals['_DECIDERESPONSE']._serialized_end=1483
+  _globals['_DECIDERESPONSE_ENTITLEMENTSENTRY']._serialized_start=1398
+  _globals['_DECIDERESPONSE_ENTITLEMENTSENTRY']._serialized_end=1483
+  _globals['_DECIDESTREAMREQUEST']._serialized_start=1486
+  _globals['_DECIDESTREAMREQUEST']._serialized_end=1617
+  _globals['_TOKENHANDLE']._serialized_start=1619
+  _globals['_TOKENHANDLE']._serialized_end=1663
+  _globals['_STREAMQUESTION']._serialized_start=1666
+  _globals['_STREAMQUESTION']._serialized_end=1914
+  _globals['_DECIDESTREAMRESPONSE']._serialized_start=1916
+  _globals['_DECIDESTREAMRESPONSE']._serialized_end=1984
+  _globals['_STREAMANSWER']._serialized_start=1986
+  _globals['_STREAMANSWER']._serialized_end=2091
+  _globals['_DECISIONSERVICE']._serialized_start=2094
+  _globals['_DECISIONSERVICE']._serialized_end=2275
 # @@protoc_insertion_point(module_scope)

@@ -32,12 +32,14 @@ class ContextualTuple(_message.Message):
     def __init__(self, object: _Optional[str] = ..., relation: _Optional[str] = ..., subject: _Optional[str] = ..., condition: _Optional[str] = ..., condition_context: _Optional[str] = ...) -> None: ...
 
 class PermissionCheck(_message.Message):
-    __slots__ = ("relation", "resource")
+    __slots__ = ("relation", "resource", "any")
     RELATION_FIELD_NUMBER: _ClassVar[int]
     RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    ANY_FIELD_NUMBER: _ClassVar[int]
     relation: str
     resource: str
-    def __init__(self, relation: _Optional[str] = ..., resource: _Optional[str] = ...) -> None: ...
+    any: bool
+    def __init__(self, relation: _Optional[str] = ..., resource: _Optional[str] = ..., any: bool = ...) -> None: ...
 
 class DecideRequest(_message.Message):
     __slots__ = ("token", "permissions", "entitlements", "subject", "explain", "contextual_tuples", "context", "request_id", "client_address", "route")

@@ -170,8 +170,11 @@ type PermissionCheck struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A relation, such as "viewer"; a permission key, such as "invoices:approve", for app and organization resources.
 	Relation string `protobuf:"bytes,1,opt,name=relation,proto3" json:"relation,omitempty"`
-	// "<type>:<id>".
-	Resource      string `protobuf:"bytes,2,opt,name=resource,proto3" json:"resource,omitempty"`
+	// "<type>:<id>"; with any, a type alone.
+	Resource string `protobuf:"bytes,2,opt,name=resource,proto3" json:"resource,omitempty"`
+	// Whether the relation holds on any resource of the type. It tells what may be shown, and allows nothing on a resource. A bound that is
+	// reached makes it evaluation_limit.
+	Any           bool `protobuf:"varint,3,opt,name=any,proto3" json:"any,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -218,6 +221,13 @@ func (x *PermissionCheck) GetResource() string {
 		return x.Resource
 	}
 	return ""
+}
+
+func (x *PermissionCheck) GetAny() bool {
+	if x != nil {
+		return x.Any
+	}
+	return false
 }
 
 type DecideRequest struct {
@@ -1214,10 +1224,11 @@ const file_portcullis_v1_decision_proto_rawDesc = "" +
 	"\brelation\x18\x02 \x01(\tR\brelation\x12\x18\n" +
 	"\asubject\x18\x03 \x01(\tR\asubject\x12\x1c\n" +
 	"\tcondition\x18\x04 \x01(\tR\tcondition\x12+\n" +
-	"\x11condition_context\x18\x05 \x01(\tR\x10conditionContext\"I\n" +
+	"\x11condition_context\x18\x05 \x01(\tR\x10conditionContext\"[\n" +
 	"\x0fPermissionCheck\x12\x1a\n" +
 	"\brelation\x18\x01 \x01(\tR\brelation\x12\x1a\n" +
-	"\bresource\x18\x02 \x01(\tR\bresource\"\x9a\x03\n" +
+	"\bresource\x18\x02 \x01(\tR\bresource\x12\x10\n" +
+	"\x03any\x18\x03 \x01(\bR\x03any\"\x9a\x03\n" +
 	"\rDecideRequest\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x12@\n" +
 	"\vpermissions\x18\x02 \x03(\v2\x1e.portcullis.v1.PermissionCheckR\vpermissions\x12\"\n" +

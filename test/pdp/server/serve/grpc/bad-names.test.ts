@@ -29,6 +29,7 @@ afterAll(async () => {
 
 const GOOD = { permissions: [{ relation: 'viewer', resource: 'invoice:1' }] }
 const check = (relation: string, resource: string) => ({ permissions: [{ relation, resource }] })
+const any = (resource: string) => ({ permissions: [{ relation: 'viewer', resource, any: true }] })
 const BAD: readonly (readonly [what: string, question: object])[] = [
   ['a NUL in the id', check('viewer', 'invoice:\0')],
   ['a NUL after an id', check('viewer', 'invoice:1\0')],
@@ -40,6 +41,11 @@ const BAD: readonly (readonly [what: string, question: object])[] = [
   ['the wildcard', check('viewer', 'invoice:*')],
   ['a non-character', check('viewer', 'invoice:\uffff')],
   ['513 bytes', check('viewer', `invoice:${'x'.repeat(513)}`)],
+  ['any of a resource', any('invoice:1')],
+  ['any of the wildcard', any('invoice:*')],
+  ['any of every type', any('*')],
+  ['any of no type', any('')],
+  ['any of a type with a NUL', any('inv\0oice')],
   ['a NUL in an entitlement', { entitlements: ['feature.\0'] }],
   ['no name of an entitlement', { entitlements: [''] }],
   ['a context that is no JSON', { ...GOOD, context: '{' }],

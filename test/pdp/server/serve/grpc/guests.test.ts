@@ -80,6 +80,7 @@ async function answersOf(request: MessageInitShape<typeof DecideStreamRequestSch
   }
 }
 const asked = (relation: string, resource: string) => ({ relation, resource })
+const any = (relation: string, type: string) => ({ ...asked(relation, type), any: true })
 const allowed = (outcome: StreamAnswer['outcome'] | undefined) =>
   outcome?.case === 'decision' ? outcome.value.permissions.map((p) => p.allowed) : outcome?.value
 
@@ -103,9 +104,20 @@ describe('a guest', () => {
     ['membership of the organization', asked('active_member', 'organization:acme')],
     ['a permission in the organization', asked('docs:read', 'organization:acme')],
     ['a permission of an app', asked('docs:read', 'app:docs')],
+    ['any of what one person holds', any('owner', 'page')],
+    ['any of what has no model', any('viewer', 'free')],
+    ['a tier of any organization', any('member', 'organization')],
+    ['a permission of any app', any('docs:read', 'app')],
   ])('does not hold %s', async (_, check) => {
     const [outcome] = await answersOf({ questions: [{ id: 1, guest: 'acme', permissions: [check] }] })
     expect(allowed(outcome)).toEqual([false])
+  })
+
+  test('holds any resource of a type where it holds one', async () => {
+    const permissions = [any('viewer', 'page'), any('reader', 'page'), asked('viewer', 'page:open')]
+    const [outcome] = await answersOf({ questions: [{ id: 1, guest: 'acme', permissions }] })
+    expect(allowed(outcome)).toEqual([true, true, true])
+    expect(served.logged.at(-1)).toMatchObject({ permissions: [{ resource: 'page' }, {}, { resource: 'page:open' }] })
   })
 
   test('holds nothing in an organization that does not exist', async () => {

@@ -33,7 +33,7 @@ function generated(bytes: Uint8Array): StreamRequest | null {
         }) => ({
           id,
           handle,
-          permissions: permissions.map(({ relation, resource }) => ({ relation, resource })),
+          permissions: permissions.map(({ relation, resource, any }) => ({ relation, resource, any })),
           entitlements,
           context,
           watched,
@@ -63,7 +63,7 @@ const QUESTION = encode({
     {
       id: 1,
       handle: 1,
-      permissions: [{ relation: 'viewer', resource: 'doc:ü' }],
+      permissions: [{ relation: 'viewer', resource: 'doc:ü', any: true }],
       entitlements: ['a'],
       context: '{"a":1}',
       watched: true,
