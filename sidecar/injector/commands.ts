@@ -21,6 +21,7 @@ import type { CheckRoutes } from './check-cluster/asking.ts'
 import { addCheckCluster } from './check-cluster/command.ts'
 import { addStatus } from './check-cluster/status.ts'
 import { injectFile } from './inject-file.ts'
+import { addOnboardNamespaces } from './onboarding/command.ts'
 import { loadInjectorConfig } from './pod/config.ts'
 import { startInjector } from './start.ts'
 import { askInjector } from './webhook/ask.ts'
@@ -51,7 +52,7 @@ type CertificateOptions = {
 const SHUTDOWN_TIMEOUT_MS = 10_000
 const CERTIFICATE_CHECK_MS = 10_000
 
-/** Adds `certificate`, `injector`, `injector certificate`, `injector maintain-certificate`, `injector ask`, `inject`, `check-cluster` and `status`. */
+/** Adds `certificate`, `injector`, `injector certificate`, `injector maintain-certificate`, `injector onboard-namespaces`, `injector ask`, `inject`, `check-cluster` and `status`. */
 export function addInjectorCommands(program: Command, io: Io, routeFiles: RouteFiles): void {
   const injector = program
     .command('injector')
@@ -77,6 +78,7 @@ export function addInjectorCommands(program: Command, io: Io, routeFiles: RouteF
     .option('--ca <path>', 'file of authorities, for the value caBundle: the new one is added to those that still hold')
     .action((options: CertificateOptions) => runCommand(() => certificate(options, io), io))
   addMaintainCertificate(injector, io)
+  addOnboardNamespaces(injector, io)
   injector
     .command('ask <url>')
     .description('Ask a running injector to add a sidecar to an example Pod; exit with 1 if it does not.')

@@ -12,7 +12,7 @@ if ('missing' in binaries) {
   const vitest = await startVitest('test', process.argv.slice(2), {
     config: false,
     watch: false,
-    include: ['test/cluster/*.suite.ts'],
+    include: ['test/cluster/**/*.suite.ts'],
     experimental: { viteModuleRunner: false },
     testTimeout: 60_000,
     hookTimeout: 120_000,

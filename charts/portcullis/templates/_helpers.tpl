@@ -261,3 +261,20 @@ matchLabels: {{- toYaml . | nindent 2 }}
 {{- toRawJson $text -}}
 {{- end -}}
 {{- end -}}
+
+{{/* The ConfigMap with the namespaces that onboarded themselves, whose Pods may ask the PDP; empty: the PDP knows no cluster. */}}
+{{- define "portcullis.callersMap" -}}
+{{- if and .Values.onboarding.enabled .Values.pdp.enabled .Values.pdp.grpc.serviceAccounts.issuer -}}
+{{- include "portcullis.fullname" . }}-callers
+{{- end -}}
+{{- end -}}
+
+{{/* A regular expression of the names of namespaces that may have the label; empty: any. */}}
+{{- define "portcullis.bounds" -}}
+{{- if .Values.onboarding.enabled -}}
+{{- if not .Values.onboarding.namespaces -}}
+{{- fail "onboarding.namespaces: the names of namespaces that may onboard themselves, such as team-*" -}}
+{{- end -}}
+^({{ join "|" .Values.onboarding.namespaces | replace "*" "[a-z0-9-]*" }})$
+{{- end -}}
+{{- end -}}

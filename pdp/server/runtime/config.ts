@@ -179,6 +179,7 @@ function readServiceAccounts(reader: EnvironmentReader): ServiceAccountSettings 
   const issuer = reader.text('PORTCULLIS_SERVICE_ACCOUNT_ISSUER')
   const jwks = reader.text('PORTCULLIS_SERVICE_ACCOUNT_JWKS')
   const listed = reader.parsed('PORTCULLIS_SERVICE_ACCOUNTS', splitCallers)
+  const callersFile = reader.text('PORTCULLIS_SERVICE_ACCOUNTS_FILE')
   const odd = listed?.find((caller) => !isCaller(caller))
   if (odd !== undefined)
     reader.report(
@@ -186,9 +187,11 @@ function readServiceAccounts(reader: EnvironmentReader): ServiceAccountSettings 
     )
   if (issuer === null && jwks !== null)
     reader.report('PORTCULLIS_SERVICE_ACCOUNT_JWKS needs PORTCULLIS_SERVICE_ACCOUNT_ISSUER')
-  if ((issuer === null) !== (listed === null))
-    reader.report('PORTCULLIS_SERVICE_ACCOUNT_ISSUER and PORTCULLIS_SERVICE_ACCOUNTS must be set together')
-  return issuer === null ? null : { issuer, jwks, callers: listed ?? [] }
+  if ((issuer === null) !== (listed === null && callersFile === null))
+    reader.report(
+      'PORTCULLIS_SERVICE_ACCOUNT_ISSUER and PORTCULLIS_SERVICE_ACCOUNTS, or its _FILE, must be set together',
+    )
+  return issuer === null ? null : { issuer, jwks, callers: listed ?? [], callersFile }
 }
 
 const splitCallers = (text: string): readonly string[] => text.split(',').map((caller) => caller.trim())

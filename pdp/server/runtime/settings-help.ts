@@ -24,6 +24,7 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
     'issuer of a Kubernetes cluster whose ServiceAccount tokens (audience portcullis-pdp) may call',
   ],
   ['PORTCULLIS_SERVICE_ACCOUNTS', 'the accounts that may call: namespace/name or namespace/*, separated by commas'],
+  ['PORTCULLIS_SERVICE_ACCOUNTS_FILE', 'a file with more of them, one a line, read again when it changes'],
   ['PORTCULLIS_SERVICE_ACCOUNT_JWKS', 'URL or file of the key set of that issuer; by default the one in its metadata'],
   ['PORTCULLIS_METRICS_LISTEN', 'host:port of /metrics, /livez and /readyz (127.0.0.1:9091)'],
   [

@@ -11,6 +11,10 @@ const ANSWER_BYTES_MAX = 4 * 1024 * 1024
 export type KubeApi = {
   /** Throws StartError, whose message names the call and what the API server said. */
   get(path: string): Promise<JsonObject>
+  /** As `get`; null: it does not exist. */
+  find(path: string): Promise<JsonObject | null>
+  /** Creates an object. Throws StartError. */
+  post(path: string, object: JsonObject): Promise<JsonObject>
   /** Replaces an object; the API server refuses it when the object has another resourceVersion by now. Throws StartError. */
   put(path: string, object: JsonObject): Promise<JsonObject>
   /** RFC 6902. Throws StartError. */
@@ -20,6 +24,11 @@ export type KubeApi = {
 /** `server` is an origin. The token file is read for each call, because the kubelet replaces it. */
 export function openKubeApi({ server, tokenFile }: { readonly server: string; readonly tokenFile: string }): KubeApi {
   async function call(method: string, path: string, type: string, body?: unknown): Promise<JsonObject> {
+    const found = await send(method, path, type, body)
+    if (found === null) throw new StartError(`${method} ${path}: 404 it does not exist`)
+    return found
+  }
+  async function send(method: string, path: string, type: string, body?: unknown): Promise<JsonObject | null> {
     const what = `${method} ${path}`
     const answer = await fetch(new URL(path, server), {
       method,
@@ -32,12 +41,15 @@ export function openKubeApi({ server, tokenFile }: { readonly server: string; re
     })
     const bytes = answer.body === null ? Buffer.alloc(0) : await readAtMost(answer.body, ANSWER_BYTES_MAX)
     const parsed = bytes === null ? null : parseObject(bytes.toString('utf8'))
+    if (answer.status === 404) return null
     if (answer.status >= 300) throw new StartError(`${what}: ${answer.status} ${messageOf(parsed)}`.trimEnd())
     if (parsed === null) throw new StartError(`${what}: the answer is not a JSON object`)
     return parsed
   }
   return {
     get: (path) => call('GET', path, 'application/json'),
+    find: (path) => send('GET', path, 'application/json'),
+    post: (path, object) => call('POST', path, 'application/json', object),
     put: (path, object) => call('PUT', path, 'application/json', object),
     patch: (path, operations) => call('PATCH', path, 'application/json-patch+json', operations),
   }

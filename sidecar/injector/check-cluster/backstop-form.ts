@@ -16,8 +16,11 @@ export type BackstopRule = {
 /** Variables of the policy for Pods that the chart's values decide, each a literal. */
 export const SETTINGS: readonly string[] = [
   'authorities',
+  'belongs',
+  'bounds',
   'image',
   'logLevel',
+  'named',
   'native',
   'noProxy',
   'noncesKey',
@@ -61,12 +64,14 @@ export const BACKSTOP: readonly BackstopRule[] = [
   },
   {
     name: 'namespaces',
-    form: '7dd7c04b8b78c35cd6510c89b3d2a813',
+    form: '107f9ce26518ba463e0073d232dd2622',
     resources: [
       { group: '', resource: 'namespaces', operation: 'CREATE' },
       { group: '', resource: 'namespaces', operation: 'UPDATE' },
+      { group: '', resource: 'namespaces/status', operation: 'UPDATE' },
+      { group: '', resource: 'namespaces/finalize', operation: 'UPDATE' },
     ],
     everywhere: true,
-    without: 'a namespace whose mode is misspelt protects nothing, and no message says so',
+    without: 'a namespace whose mode is misspelt or removed protects nothing, and no message says so',
   },
 ]

@@ -23,6 +23,8 @@ export type ServiceAccountSettings = {
   readonly jwks: string | null
   /** The accounts that may call: `namespace/name`, or `namespace/*` for every account of a namespace. */
   readonly callers: readonly string[]
+  /** File with more of them, one a line, which changes while the PDP serves; null: there are none. */
+  readonly callersFile: string | null
 }
 /** Returns the account as `namespace/name`. Throws TokenError, and RequestProblem `permission_denied` for an account that is not listed. */
 export type VerifyServiceAccount = (token: string) => Promise<string>
@@ -31,11 +33,12 @@ export type VerifyServiceAccount = (token: string) => Promise<string>
 export const isCaller = (text: string): boolean => CALLER.test(text)
 
 export function createServiceAccounts(
-  { issuer, jwks, callers }: ServiceAccountSettings,
+  { issuer, jwks, callers, callersFile }: ServiceAccountSettings,
   deps: { readonly fetch: Fetch; readonly clock: () => number },
 ): VerifyServiceAccount {
   const keys = keysOf({ issuer, jwks }, deps)
   const admitted = new Set(callers)
+  const listed = callersFile === null ? null : listedCallers(callersFile, deps.clock)
   return async (token) => {
     const jws = parseJws(token, TOKEN_CHARS_MAX)
     if (jws === null || jws.payload.iss !== issuer) throw invalid('not a token of the cluster')
@@ -44,8 +47,29 @@ export function createServiceAccounts(
     const { namespace, name } = requireCurrent(jws.payload, deps.clock() / 1_000)
     const account = `${namespace}/${name}`
     // Every workload of the cluster can get such a token, so the operator lists which accounts may call.
-    if (admitted.has(account) || admitted.has(`${namespace}/*`)) return account
-    throw new RequestProblem('permission_denied', `service account ${account} is not in PORTCULLIS_SERVICE_ACCOUNTS`)
+    const isIn = (names: ReadonlySet<string>): boolean => names.has(account) || names.has(`${namespace}/*`)
+    if (isIn(admitted) || (listed !== null && isIn(await listed()))) return account
+    throw new RequestProblem(
+      'permission_denied',
+      `service account ${account} is not in PORTCULLIS_SERVICE_ACCOUNTS or its file`,
+    )
+  }
+}
+
+const LISTED_MS = 1_000
+const LISTED_CHARACTERS_MAX = 2 * 1024 * 1024
+
+/** The callers of the file as it is now; none while it cannot be read, and lines that are none do not count. */
+function listedCallers(path: string, clock: () => number): () => Promise<ReadonlySet<string>> {
+  let last: { readonly atMs: number; readonly names: Promise<ReadonlySet<string>> } | null = null
+  const read = async (): Promise<ReadonlySet<string>> => {
+    const text = await readFile(path, 'utf8').catch(() => '')
+    return new Set(text.length > LISTED_CHARACTERS_MAX ? [] : text.split('\n').filter(isCaller))
+  }
+  return () => {
+    const nowMs = clock()
+    if (last === null || nowMs - last.atMs >= LISTED_MS || nowMs < last.atMs) last = { atMs: nowMs, names: read() }
+    return last.names
   }
 }
 
@@ -63,7 +87,7 @@ function requireCurrent(
 }
 
 function keysOf(
-  { issuer, jwks }: Omit<ServiceAccountSettings, 'callers'>,
+  { issuer, jwks }: Pick<ServiceAccountSettings, 'issuer' | 'jwks'>,
   { fetch, clock }: { readonly fetch: Fetch; readonly clock: () => number },
 ): KeySource {
   const times = { refreshAfterMs: KEYS_REFRESH_MS, ageMaxMs: KEYS_AGE_MAX_MS, cooldownMs: KEYS_COOLDOWN_MS }

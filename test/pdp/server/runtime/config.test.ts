@@ -235,6 +235,7 @@ describe('readConfig', () => {
       { PORTCULLIS_SERVICE_ACCOUNT_ISSUER: 'https://a' },
       /must be set together/,
     ],
+    ['a file of accounts of no cluster', { PORTCULLIS_SERVICE_ACCOUNTS_FILE: 'a' }, /must be set together/],
     ['accounts of no cluster', { PORTCULLIS_SERVICE_ACCOUNTS: 'shop/*' }, /must be set together/],
   ])('refuses %s', (_, environment, message) => {
     expect(problems(environment)).toEqual([expect.stringMatching(message)])
@@ -276,6 +277,7 @@ describe('readConfig', () => {
         issuer: 'https://kubernetes.default.svc.cluster.local',
         jwks: null,
         callers: ['shop/*', 'payments/checkout'],
+        callersFile: null,
       },
     })
   })

@@ -45,6 +45,8 @@ function startServer(data: JsonObject = {}): Server {
       if (found === undefined) throw new StartError(`GET ${path}: 404`)
       return found
     },
+    find: async (path) => objects.get(path) ?? null,
+    post: (path, object) => server.put(path, object),
     async put(path, object) {
       note('PUT')
       objects.set(path, object)

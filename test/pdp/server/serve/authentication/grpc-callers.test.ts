@@ -16,7 +16,7 @@ import {
 } from '@grpc/grpc-js'
 import { exportJWK, SignJWT } from 'jose'
 import { pino } from 'pino'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createServiceAccounts } from '../../../../../pdp/server/serve/authentication/service-account.ts'
 import { loadTls } from '../../../../../pdp/server/serve/grpc/tls.ts'
 import { serviceDefinition } from '../../../../../pdp/shared/process/grpc/service.ts'
@@ -56,7 +56,8 @@ beforeAll(async () => {
     keyFile: join(folder, 'tls.key'),
     clientCaFile: join(folder, 'ca.pem'),
   }
-  const settings = { issuer: CLUSTER, jwks: join(folder, 'jwks.json'), callers: ['shop/checkout', 'payments/*'] }
+  const listed = { callers: ['shop/checkout', 'payments/*'], callersFile: join(folder, 'callers') }
+  const settings = { issuer: CLUSTER, jwks: join(folder, 'jwks.json'), ...listed }
   served = await serve({
     grpcHost: '::',
     tls: await loadTls(files, { log, reloadIntervalMs: 20 }),
@@ -155,6 +156,20 @@ describe('off loopback, a caller may be', () => {
   test('any service account of a namespace that was named whole', async () => {
     const sub = 'system:serviceaccount:payments:any.of-them'
     expect(await allowed(await ssl(), `Bearer ${await serviceAccount({ sub })}`)).toBe(true)
+  })
+  test('a service account that the file lists by now, and none when it no longer does', async () => {
+    const [path, channel] = [join(folder, 'callers'), await ssl()]
+    const token = `Bearer ${await serviceAccount({ sub: 'system:serviceaccount:team-a:web' })}`
+    const refused = [status.PERMISSION_DENIED, 'permission_denied']
+    const becomes = (expected: unknown): Promise<void> =>
+      vi.waitFor(async () => expect(await refusal(channel, token)).toEqual(expected), 10_000)
+    await becomes(refused)
+    await writeFile(path, 'team-a\n*/*\nteam-*/*\n team-a/*\n')
+    await becomes(refused)
+    await writeFile(path, 'team-b/*\nteam-a/*\n')
+    await becomes([undefined, undefined])
+    await rm(path)
+    await becomes(refused)
   })
 })
 
