@@ -27,11 +27,14 @@ import { createMetrics } from './metrics.ts'
 import { watchConfig } from './reload.ts'
 import { createRuntimeResources, type RuntimeDeps } from './runtime.ts'
 import { createSidecar, type Sidecar } from './sidecar.ts'
+import { warmUp } from './warm-up.ts'
 
 const RELOAD_MS = 1_000
 const SECRET_BYTES = 32
 /** Time for load balancers to see that this process is not ready; the injector's preStop hook waits as long. */
 const ACCEPT_MS = 5_000
+/** By so much later a sidecar may be ready, so that its first requests are as fast as later ones. */
+const WARM_UP_MS = 450
 
 /** Returns when both ports listen. Throws StartError when a port cannot listen. */
 export async function startSidecar(
@@ -59,7 +62,9 @@ export async function startSidecar(
     sessions: shareSessions(await openSignInMemory(config, { log, shutdown }), { clock, log }),
     tracing: openSpans(config, { log, shutdown }),
   })
-  const probes = { '/startz': () => null, '/livez': () => null, '/readyz': () => sidecar.notReady() }
+  let isWarm = false
+  const readyz = () => (isWarm ? sidecar.notReady() : 'warming up')
+  const probes = { '/startz': () => null, '/livez': () => null, '/readyz': readyz }
   const operations = await namedBySetting(
     'PORTCULLIS_SIDECAR_ADMIN_LISTEN',
     startOperations({
@@ -75,6 +80,10 @@ export async function startSidecar(
   shutdown.add('admin listener', () => operations.close())
   // Control-C is for interactive use, without a load balancer to wait for.
   shutdown.add('sidecar', (reason) => sidecar.close({ acceptMs: reason === 'SIGINT' ? 0 : ACCEPT_MS }))
+  // Meanwhile keys are loaded, and the PDP is connected.
+  await warmUp(WARM_UP_MS, log)
+  isWarm = true
+  if (shutdown.begun()) return
   const address = await namedBySetting('PORTCULLIS_SIDECAR_LISTEN', sidecar.listen(config.listen))
   const doors = await sidecar.openDoors()
   const load = createReloading(filePath, loaded, config)

@@ -1,10 +1,13 @@
 /**
  * `npm run bench -- sidecar [SECONDS] [--minutes N]` (SECONDS of a round): the sidecar beside a bare proxy and nginx, one upstream, one run;
- * `npm run bench -- sidecar body`: 1 GiB each way; `-- sidecar overload`: ten times too much. Needs nginx and wrk.
+ * `npm run bench -- sidecar body`: 1 GiB each way; `-- sidecar overload`: ten times too much; `-- sidecar cold [MAIN...]`: the
+ * first seconds after a start beside later ones, of each build in turn. Needs nginx and wrk.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { type SidecarProcess, startProcess } from '../../sidecar/support/process.ts'
+import { short, spreadOf } from '../report/figures.ts'
+import { cpuMs } from '../report/process-use.ts'
 import { benchBody } from './body.ts'
 import { atRate, fullSpeed, type Load, medians, ROUNDS, sustained } from './load.ts'
 import { startGate, startUpstream } from './nginx.ts'
@@ -19,6 +22,7 @@ const WARM_UP_SECONDS = 5
 export async function bench(words: readonly string[]): Promise<void> {
   if (words[0] === 'body') return benchBody()
   if (words[0] === 'overload') return benchTooMuch(Number(words[1] ?? 5))
+  if (words[0] === 'cold') return benchCold(words.slice(1))
   const at = words.indexOf('--minutes')
   const minutes = at < 0 ? 0 : Number(words[at + 1])
   const seconds = at < 0 ? Number(words[0] ?? 5) : 0
@@ -53,6 +57,48 @@ async function benchTooMuch(seconds: number): Promise<void> {
     await sidecar.stop()
     await pdp.stop()
     await upstream.stop()
+  }
+}
+
+const COLD_ROUNDS = 5
+const COLD_RATE = 300
+const COLD_SECONDS = 3
+
+/** In each round every build is started, measured as it comes, warmed up, and measured again. */
+async function benchCold(mains: readonly string[]): Promise<void> {
+  const upstream = await startUpstream()
+  const pdp = await startBenchPdp()
+  const fields = { Host: 'app.test', Authorization: `Bearer ${await pdp.token()}` }
+  const builds = mains.length === 0 ? [process.env.SIDECAR_MAIN] : mains
+  const all = builds.map((main) => ({ main, rounds: [] as { [figure: string]: number }[] }))
+  try {
+    for (let round = 0; round < COLD_ROUNDS; round += 1)
+      for (const { main, rounds } of all) {
+        const sidecar = await startBenchSidecar(upstream.port, pdp, main)
+        const load = { port: sidecar.port, path: PATH, fields }
+        const startedMs = cpuMs(sidecar.pid)
+        const cold = await atRate(load, COLD_RATE, COLD_SECONDS)
+        const coldMs = cpuMs(sidecar.pid) - startedMs
+        await fullSpeed(load, WARM_UP_SECONDS)
+        const beforeMs = cpuMs(sidecar.pid)
+        const warm = await atRate(load, COLD_RATE, COLD_SECONDS)
+        const warmMs = cpuMs(sidecar.pid) - beforeMs
+        await sidecar.stop()
+        const p99 = { cold99: cold.p99Ms, warm99: warm.p99Ms, ratio: cold.p99Ms / warm.p99Ms }
+        rounds.push({ ready: sidecar.readyMs, ...p99, cold50: cold.p50Ms, warm50: warm.p50Ms, coldMs, warmMs })
+      }
+  } finally {
+    await pdp.stop()
+    await upstream.stop()
+  }
+  say(`${COLD_RATE}/s for ${COLD_SECONDS} s, medians of ${COLD_ROUNDS} starts:`)
+  for (const { main = 'sidecar/main.ts', rounds } of all) {
+    const of = (figure: string): string => short(spreadOf(rounds.map((one) => one[figure] ?? 0)).median)
+    say(`${main}: ready after ${of('ready')} ms`)
+    say(`  cold: p50 ${of('cold50')} ms, p99 ${of('cold99')} ms, ${of('coldMs')} ms of CPU`)
+    say(
+      `  warm: p50 ${of('warm50')} ms, p99 ${of('warm99')} ms, ${of('warmMs')} ms of CPU; p99 cold/warm ${of('ratio')}`,
+    )
   }
 }
 
@@ -105,7 +151,7 @@ async function benchLong(
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 
 /** `SIDECAR_MAIN` and `SIDECAR_FLAGS`: another build of it, or other flags of Node. */
-function startBenchSidecar(upstream: number, pdp: BenchPdp): Promise<SidecarProcess> {
+function startBenchSidecar(upstream: number, pdp: BenchPdp, main = process.env.SIDECAR_MAIN): Promise<SidecarProcess> {
   const routeFile = JSON.stringify({
     portcullis: 'v1',
     resource: RESOURCE,
@@ -114,7 +160,7 @@ function startBenchSidecar(upstream: number, pdp: BenchPdp): Promise<SidecarProc
     pdp: { address: pdp.grpcAddress, insecure: true },
     routes: { 'GET /invoices/{id}': 'viewer invoice:{id}', 'GET /public': 'public' },
   })
-  const { SIDECAR_MAIN: main, SIDECAR_FLAGS: flags = '--max-semi-space-size=8 --max-old-space-size=256' } = process.env
+  const { SIDECAR_FLAGS: flags = '--max-semi-space-size=8 --max-old-space-size=256' } = process.env
   return startProcess({
     routeFile,
     ...(main !== undefined && { command: [process.execPath, ...flags.split(' '), main] }),
