@@ -12,6 +12,7 @@ import { PROOF_ALGORITHMS } from '../../pdp/shared/token/dpop.ts'
 import type { ClientAnswer } from '../http/client-request.ts'
 import { grpcEnd } from '../http/grpc.ts'
 import { RPC, type RpcReply, rpcError } from '../mcp/rpc-error.ts'
+import type { PermissionQuestion } from '../pdp-client/question.ts'
 import type { StepUp } from '../routes/step-up.ts'
 
 type Row = {
@@ -98,6 +99,8 @@ export type DenialMembers = {
   readonly allow?: readonly string[] | undefined
   readonly scope?: string | undefined
   readonly entitlement?: string | undefined
+  /** For the page of a person: the question whose answer is no; null: the subject has no organization to ask about. */
+  readonly missing?: PermissionQuestion | null
   readonly stepUp?: StepUp | undefined
   /** The credentials themselves were malformed (RFC 6750 section 3.1, invalid_request). */
   readonly malformedCredentials?: boolean | undefined

@@ -37,7 +37,7 @@ export function denialOfAnswer(refused: Refused): Denial {
   const scheme = schemeOf(refused)
   switch (reason.code) {
     case 'organization_missing':
-      return denied(code, refused, { reason: 'the token has no organization' })
+      return denied(code, refused, { reason: 'the token has no organization', missing: null })
     case 'token_invalid':
       return denied(code, refused, { reason: inactiveReason(refused), scheme })
     case 'step_up_required':
@@ -55,6 +55,7 @@ export function denialOfAnswer(refused: Refused): Denial {
     default:
       return denied(code, refused, {
         reason: denialText(reason),
+        ...(code === 'permission_denied' && reason.question !== undefined && { missing: reason.question }),
         // It names the values that the request or its route should bring, which are no secret; or the half that an agent lacks.
         ...((code === 'condition_failed' || isOfActor(reason.why)) && { detail: reason.why }),
       })

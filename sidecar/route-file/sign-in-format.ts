@@ -1,4 +1,5 @@
 /** The part of the route file's format that is about signing browsers in. */
+import { PAGES } from './words/pages.ts'
 import { count, listOf, type Members, mapOf, optional, required, TEXT, textLike } from './words/schema.ts'
 
 export const PROVIDER_NAME = /^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/
@@ -55,5 +56,9 @@ export const SIGN_IN = {
   idle_max: optional(
     count(IDLE_SECONDS, { default: IDLE_SECONDS.default }),
     'Seconds without a request after which a session ends.',
+  ),
+  pages: optional(
+    mapOf(PAGES),
+    'How the pages of the sidecar look, and whom they name to ask: ask, and the members of PORTCULLIS_BRANDING of the PDP. Their language is that of the reader.',
   ),
 } as const satisfies Members

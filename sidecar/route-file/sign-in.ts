@@ -11,6 +11,7 @@ import {
   SESSION_SECONDS,
   SIGN_IN,
 } from './sign-in-format.ts'
+import { type PagesEntry, readPages } from './words/pages.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
 export type ProviderEntry = {
@@ -33,6 +34,7 @@ export type SignInEntry = {
   readonly providers: readonly [ProviderEntry, ...ProviderEntry[]]
   readonly sessionMaxMs: number
   readonly idleMaxMs: number
+  readonly pages: PagesEntry
 }
 
 /** Null: nobody signs in here, or there are errors, which were reported to the reader. */
@@ -59,10 +61,11 @@ export function readSignIn(
   const idle = seconds(reader, members.idle_max, 'idle_max', IDLE_SECONDS)
   if (members.idle_max !== null && idle > session)
     reader.report(members.idle_max, 'idle_max must not be more than session_max')
+  const pages = readPages(reader, members.pages)
   if (keysFile === null || first === undefined) return null
   const providers = [first, ...others] as const
   checkNames(reader, members.providers, providers)
-  return { keysFile, providers, sessionMaxMs: session * 1_000, idleMaxMs: Math.min(idle, session) * 1_000 }
+  return { keysFile, providers, sessionMaxMs: session * 1_000, idleMaxMs: Math.min(idle, session) * 1_000, pages }
 }
 
 function seconds(

@@ -49,7 +49,13 @@ const CODES = {
 } as const
 /** Why an answer does not satisfy the checks. */
 export type CheckDenial =
-  | { readonly code: 'permission_denied' | UndecidedCode; readonly check: string; readonly why?: string }
+  | {
+      readonly code: 'permission_denied' | UndecidedCode
+      readonly check: string
+      readonly why?: string
+      /** Absent: the PDP was not asked. */
+      readonly question?: PermissionQuestion
+    }
   | { readonly code: 'scope_insufficient'; readonly scope: string }
   | { readonly code: 'entitlement_required'; readonly entitlement: string }
 
@@ -270,7 +276,7 @@ function ask({ permissions, places, contextOf }: Building, question: PermissionQ
     if (result === 'allowed') return null
     const check = `${question.relation} ${question.resource}`
     const why = reasons[index] ?? ''
-    return { code: CODES[result], check, ...(why !== '' && { why }) }
+    return { code: CODES[result], check, question, ...(why !== '' && { why }) }
   }
 }
 
@@ -390,7 +396,4 @@ export function checkText(check: Check): string {
 const templateText = (template: Template): string =>
   template.map((part) => (typeof part === 'string' ? part : `{${sourceText(part)}}`)).join('')
 
-function sourceText(source: Source): string {
-  if (source.from === 'path') return source.name
-  return describeSource(source)
-}
+const sourceText = (source: Source): string => (source.from === 'path' ? source.name : describeSource(source))

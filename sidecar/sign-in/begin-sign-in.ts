@@ -2,22 +2,22 @@
 
 import { clientOf } from '../../pdp/shared/base/addresses.ts'
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
+import { fill } from '../../pdp/shared/pages/words.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
 import { OWN_COOKIES, ownCookie } from '../http/cookies.ts'
-import type { StepUp } from '../routes/step-up.ts'
 import { ownUrl, PATHS, type SignInContext } from './context.ts'
-import { chooserPage, pageAnswer, redirect } from './pages.ts'
-import { begin, shortened } from './pending-sign-in.ts'
+import { chooserPage, type Frame, pageAnswer, redirect, shownStrong } from './pages.ts'
+import { begin, type Start, shortened } from './pending-sign-in.ts'
 import type { Provider } from './provider.ts'
 import { parseJson } from './session.ts'
 import type { OwnCookies } from './session-store.ts'
 
 /** Path and query where the person goes on, and how strong the sign-in must be. */
-export type Goal = { readonly back: string; readonly stepUp: StepUp | null }
+export type Goal = Omit<Start, 'provider'>
 export const HOME: Goal = { back: '/', stepUp: null }
 
-/** A browser that begins a sign-in: its cookies and its address. */
-export type Asker = { readonly own: OwnCookies; readonly address: string }
+/** A browser that begins a sign-in: its cookies, its address, and how its pages look. */
+export type Asker = { readonly own: OwnCookies; readonly address: string; readonly frame: Frame }
 
 const LANDED_COOKIE = `${OWN_COOKIES}landed`
 /** A second sign-in within this time would be a loop that no person can leave. */
@@ -34,8 +34,8 @@ export const landedCookie = (goal: Goal): string => ownCookie(LANDED_COOKIE, lan
 export const isLoop = (goal: Goal, own: OwnCookies): boolean => own.get(LANDED_COOKIE) === landedFor(goal)
 
 /** The address of the page that leads to a sign-in; its goal is sealed, so nobody else can make one. */
-export const signInUrl = ({ site, sealing }: SignInContext, { back, stepUp }: Goal, name = ''): string =>
-  `${ownUrl(site, PATHS.signIn, name)}?goal=${sealing.seal('back', JSON.stringify({ back: shortened(back), stepUp }))}`
+export const signInUrl = ({ site, sealing }: SignInContext, goal: Goal, name = ''): string =>
+  `${ownUrl(site, PATHS.signIn, name)}?goal=${sealing.seal('back', JSON.stringify({ ...goal, back: shortened(goal.back) }))}`
 
 /** The start for an address that was not sealed here. */
 export function goalOf(query: string | null, { sealing }: SignInContext): Goal {
@@ -51,26 +51,27 @@ export async function lead(goal: Goal, asker: Asker, context: SignInContext): Pr
   return redirect(302, signInUrl(context, goal))
 }
 
-export function choose(goal: Goal, context: SignInContext): DenialAnswer {
+export function choose(goal: Goal, frame: Frame, context: SignInContext): DenialAnswer {
   const choices = [...context.providers.values()].map(({ entry }) => ({
     label: entry.label,
     href: signInUrl(context, goal, entry.name),
   }))
-  return chooserPage(new URL(context.site.origin).host, choices)
+  return chooserPage(frame, choices)
 }
 
 export async function sendTo(
   provider: Provider,
   goal: Goal,
-  { own, address }: Asker,
+  { own, address, frame }: Asker,
   context: SignInContext,
 ): Promise<DenialAnswer> {
   const { entry } = provider
+  const { acts: labels, away, denials, tooMany } = frame.words
+  const again = [{ label: labels.again, href: signInUrl(context, goal, entry.name) }]
   if (!context.starts.take(clientOf(address))) {
     context.count({ issuer: entry.issuer, step: 'sent', outcome: 'too_many' })
-    const text = 'Too many sign-ins began at your address. Try again in a minute.'
-    const acts = [{ label: 'Try again', href: signInUrl(context, goal, entry.name) }]
-    return pageAnswer(TOO_MANY, { title: 'Too much is going on', paragraphs: [text], acts }, ['retry-after', '60'])
+    const text = { title: denials.busy.title, paragraphs: [tooMany.text], acts: again }
+    return pageAnswer(frame, TOO_MANY, text, ['retry-after', '60'])
   }
   const begun = begin({ provider: entry.name, ...goal }, own, context)
   try {
@@ -79,6 +80,7 @@ export async function sendTo(
       redirectUri: ownUrl(context.site, PATHS.callback, entry.name),
       acrValues: goal.stepUp?.acrValues ?? [],
       maxAgeSeconds: goal.stepUp?.maxAgeSeconds ?? null,
+      asksWho: goal.asksWho === true,
     })
     context.count({ issuer: entry.issuer, step: 'sent', outcome: 'done' })
     const { fields, ...rest } = redirect(302, url)
@@ -87,10 +89,10 @@ export async function sendTo(
     const reason = messageOf(err)
     context.log.warn({ event: 'sign_in_failed', issuer: entry.issuer, reason })
     context.count({ issuer: entry.issuer, step: 'sent', outcome: 'issuer_unavailable' })
-    return pageAnswer(NOT_ANSWERING, {
-      title: 'Signing in does not work at the moment',
-      paragraphs: [`${entry.label} does not answer, or did not take the request. Try again in a moment.`],
-      acts: [{ label: 'Try again', href: signInUrl(context, goal, entry.name) }],
+    return pageAnswer(frame, NOT_ANSWERING, {
+      title: away.title,
+      paragraphs: [fill(away.text, { issuer: shownStrong(entry.label) })],
+      acts: again,
     })
   }
 }

@@ -1,6 +1,8 @@
 /** Makes the Browser of a request: opens its session, and answers people with pages. */
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
+import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
+import { denialStatus } from '../enforce/denial-response.ts'
 import type { Browser } from '../enforce/enforce.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import { removals, separateCookies } from '../http/cookies.ts'
@@ -8,11 +10,11 @@ import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import { readWhole } from '../routes/json-body.ts'
 import { type Goal, isLoop, lead, sendTo, signInUrl } from './begin-sign-in.ts'
-import { OWN_PATHS, ownUrl, PATHS, type SignInContext } from './context.ts'
-import { denialPage } from './denial-pages.ts'
-import { type Reader, readerOf, requireOwnPage } from './navigation.ts'
+import { OWN_PATHS, ownUrl, PATHS, type SignInContext, urlAt } from './context.ts'
+import { denialPage, isRefusal } from './denial-pages.ts'
+import { frameFor, type Reader, readerOf, requireOwnPage } from './navigation.ts'
 import { answerOwn } from './own-pages.ts'
-import type { Act } from './pages.ts'
+import type { Act, Frame } from './pages.ts'
 import { SignInRefused } from './provider.ts'
 import type { Session } from './session.ts'
 import { SESSION_COOKIE } from './session-cookies.ts'
@@ -79,9 +81,9 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
         const goal = { back, stepUp: code === 'step_up_required' ? (members.stepUp ?? null) : null }
         return answerBySignIn({ denial, requestId, reader, goal }, { seen, session, own }, context)
       }
-      const acts: Act[] =
-        session === null ? [] : [{ label: 'Sign out', href: ownUrl(site, PATHS.signOut), plain: true }]
-      return denialPage(denial, { requestId, path: seen.target.path, acts })
+      const frame = frameFor(seen, context.theme)
+      const acts = isHere(seen) ? actsFor(code, { seen, back, isSignedIn: session !== null, frame }, context) : []
+      return denialPage(frame, denial, { requestId, path: seen.target.path, acts })
     },
     async page(request, requestId) {
       try {
@@ -90,7 +92,7 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
         // The fields that the page itself sets come last, and stay.
         return { ...answer, fields: [...cleaning(), ...answer.fields, 'x-request-id', requestId] }
       } catch (err) {
-        return failedPage(err, { path: request.target.path, requestId, log: context.log })
+        return failedPage(err, { request, requestId, context })
       }
     },
   }
@@ -108,28 +110,60 @@ async function answerBySignIn(
   context: SignInContext,
 ): Promise<DenialAnswer> {
   const { denial, requestId, reader, goal } = about
+  const frame = frameFor(seen, context.theme)
   if (reader === 'document' && !isLoop(goal, own)) {
     const provider = goal.stepUp === null ? undefined : context.providers.get(session?.provider ?? '')
-    const asker = { own, address: seen.clientAddress }
+    const asker = { own, address: seen.clientAddress, frame }
     // The cookie of a session that is over stays: in another tab the browser may have a new one of this name by now.
     return provider === undefined ? lead(goal, asker, context) : sendTo(provider, goal, asker, context)
   }
-  const acts: Act[] = [{ label: 'Sign in', href: signInUrl(context, goal) }]
-  return denialPage(denial, { requestId, path: seen.target.path, acts })
+  const acts: Act[] = [{ label: frame.words.acts.signIn, href: signInUrl(context, goal) }]
+  return denialPage(frame, denial, { requestId, path: seen.target.path, acts })
+}
+
+const SERVER_ERRORS = 500
+
+/** Ways on after a denial that no sign-in of this person cures. */
+function actsFor(
+  code: ProblemCode,
+  about: {
+    readonly seen: InboundRequest
+    readonly back: string
+    readonly isSignedIn: boolean
+    readonly frame: Frame
+  },
+  context: SignInContext,
+): readonly Act[] {
+  const { seen, back, isSignedIn, frame } = about
+  const { acts: labels } = frame.words
+  const { site } = context
+  const goal = { back, stepUp: null, asksWho: true } as const
+  const may = [
+    isSignedIn && isRefusal(code) && { label: labels.otherAccount, href: signInUrl(context, goal) },
+    // A form would be sent without its content.
+    denialStatus(code) >= SERVER_ERRORS && seen.method === 'GET' && { label: labels.again, href: urlAt(site, back) },
+    seen.target.path !== '/' && { label: labels.home, href: urlAt(site, '/'), plain: true as const },
+    isSignedIn && { label: labels.signOut, href: ownUrl(site, PATHS.signOut), plain: true as const },
+  ]
+  return may.filter((act) => act !== false)
 }
 
 function failedPage(
   err: unknown,
-  about: { readonly path: string; readonly requestId: string; readonly log: SignInContext['log'] },
+  about: { readonly request: InboundRequest; readonly requestId: string; readonly context: SignInContext },
 ): DenialAnswer {
-  const { path, requestId, log } = about
+  const { request, requestId, context } = about
+  const { path } = request.target
+  const frame = frameFor(request, context.theme)
+  const acts: Act[] = [{ label: frame.words.acts.home, href: urlAt(context.site, '/'), plain: true }]
   if (err instanceof RequestError)
     return denialPage(
+      frame,
       { code: err.code, members: { detail: err.message }, subject: null },
-      { requestId, path, acts: [] },
+      { requestId, path, acts },
     )
-  log.warn({ event: 'sign_in_failed', request_id: requestId, reason: messageOf(err) })
-  return denialPage({ code: 'issuer_unavailable', members: {}, subject: null }, { requestId, path, acts: [] })
+  context.log.warn({ event: 'sign_in_failed', request_id: requestId, reason: messageOf(err) })
+  return denialPage(frame, { code: 'issuer_unavailable', members: {}, subject: null }, { requestId, path, acts })
 }
 
 /** `cookies`: names and values that keep the session. `idleMaxMs` null: it is left as it is. Null: the browser has no session. */

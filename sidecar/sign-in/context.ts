@@ -4,6 +4,7 @@ import type { AlgorithmName } from '../../pdp/shared/token/algorithms.ts'
 import type { KeySource } from '../../pdp/shared/token/keys.ts'
 import type { TokenVerifier } from '../../pdp/shared/token/verify.ts'
 import type { SignInMemory } from './memory.ts'
+import type { Theme } from './pages.ts'
 import type { Provider } from './provider.ts'
 import type { Refresher } from './refresh.ts'
 import type { Sealing } from './sealing.ts'
@@ -18,6 +19,7 @@ export type Site = {
 }
 export type SignInContext = {
   readonly site: Site
+  readonly theme: Theme
   readonly providers: ReadonlyMap<string, Provider>
   /** By issuer. */
   readonly issuers: ReadonlyMap<string, TrustedKeys>

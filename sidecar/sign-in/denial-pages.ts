@@ -1,80 +1,81 @@
 /** The page that a person reads when a request is denied: what is missing and what to do, in place of a problem document. */
+import { type Html, html } from '../../pdp/shared/base/html.ts'
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
-import { PROBLEM_TITLES } from '../../pdp/shared/base/problems.ts'
+import { fill } from '../../pdp/shared/pages/words.ts'
 import type { Denial } from '../enforce/denial.ts'
 import { type DenialAnswer, describeDenial } from '../enforce/denial-response.ts'
-import { type Act, pageAnswer } from './pages.ts'
+import { type Act, askLine, askParagraph, type Frame, pageAnswer, shownStrong } from './pages.ts'
+import type { Words } from './words/words.ts'
 
-type Words = { readonly title: string; readonly text: string }
+type Head = keyof Words['denials']
 
-const WORDS: { readonly [code in ProblemCode]?: Words } = {
-  token_missing: { title: 'You are not signed in', text: 'This page is for people who have signed in.' },
-  token_invalid: {
-    title: 'Your session has ended',
-    text: 'The sign-in that this session belongs to is not valid any more.',
-  },
-  token_expired: { title: 'Your session has ended', text: 'It was not renewed in time.' },
-  step_up_required: {
-    title: 'Another sign-in is needed',
-    text: 'This page needs a stronger or a more recent sign-in than yours.',
-  },
-  permission_denied: {
-    title: 'You may not open this page',
-    text: 'You are signed in, but you lack the permission for it.',
-  },
-  route_unknown: { title: 'There is no such page', text: 'The address may be misspelt, or the page was moved.' },
-  method_unsupported: {
-    title: 'This cannot be done here',
-    text: 'The page exists, but it does not take this request.',
-  },
-  origin_refused: {
-    title: 'This request was refused',
-    text: 'It was sent by the page of another site, or your browser did not say by which. Open the page here and try again.',
-  },
-  busy: { title: 'Too much is going on', text: 'Too many requests are open. Try again in a moment.' },
-  overloaded: { title: 'Too much is going on', text: 'Too many requests are open. Try again in a moment.' },
+const HEADS: { readonly [code in ProblemCode]?: Head } = {
+  token_missing: 'token_missing',
+  token_invalid: 'token_invalid',
+  token_expired: 'token_expired',
+  step_up_required: 'step_up_required',
+  permission_denied: 'permission_denied',
+  entitlement_required: 'entitlement_required',
+  scope_insufficient: 'scope_insufficient',
+  route_unknown: 'route_unknown',
+  method_unsupported: 'method_unsupported',
+  origin_refused: 'origin_refused',
+  busy: 'busy',
+  overloaded: 'busy',
 }
-const UNDECIDED: Words = {
-  title: 'This does not work at the moment',
-  text: 'Whether you may open this page cannot be found out now. Try again in a moment.',
-}
+/** Another person, or a change of rights, would get further. */
+const REFUSALS: ReadonlySet<ProblemCode> = new Set(['permission_denied', 'entitlement_required', 'scope_insufficient'])
 const SERVER_ERRORS = 500
+
+export const isRefusal = (code: ProblemCode): boolean => REFUSALS.has(code)
 
 /** `acts`: what the person can do about it. */
 export function denialPage(
+  frame: Frame,
   { code, members, subject }: Pick<Denial, 'code' | 'members' | 'subject'>,
   about: { readonly requestId: string; readonly path: string; readonly acts: readonly Act[] },
 ): DenialAnswer {
   const { requestId, path, acts } = about
+  const { words } = frame
   const problem = describeDenial(code, members, { requestId, metadataUrl: null })
-  const words = WORDS[code] ?? wordsFor(code, problem.status)
-  const missing = missingOf(members)
+  const head = HEADS[code] ?? (problem.status >= SERVER_ERRORS ? 'undecided' : 'other')
+  const { title, text } = words.denials[head]
+  const missing = missingOf(members, words)
+  // A wrong address is nobody's fault, and asking does not help.
+  const asks = isRefusal(code) ? [askParagraph(frame)] : problem.status >= SERVER_ERRORS ? askLine(frame) : []
   return pageAnswer(
+    frame,
     problem.status,
     {
-      title: words.title,
-      paragraphs: missing === null ? [words.text] : [words.text, missing],
+      title,
+      paragraphs: [text, ...(missing === null ? [] : [missing]), ...asks],
       acts,
       about: [
-        ...(subject === null ? [] : [['Signed in as', subject] as const]),
-        ['Page', path],
-        ['Reason', code],
-        ['Request', requestId],
+        ...(subject === null ? [] : [[words.about.who, subject] as const]),
+        [words.about.page, path],
+        [words.about.reason, code],
+        ...(members.detail === undefined ? [] : [[words.about.detail, members.detail, 'en'] as const]),
+        [words.about.request, requestId],
       ],
     },
     otherFields(problem.fields),
   )
 }
 
-const wordsFor = (code: ProblemCode, status: number): Words =>
-  status >= SERVER_ERRORS ? UNDECIDED : { title: 'This did not work', text: `${PROBLEM_TITLES[code]}.` }
-
-/** The missing thing, which the problem document names, too: nothing that only the log may hold. */
-function missingOf({ entitlement, scope, detail }: Denial['members']): string | null {
-  if (entitlement !== undefined) return `Your organization does not have: ${entitlement}.`
-  if (scope !== undefined) return `Your sign-in does not include: ${scope}.`
-  return detail === undefined ? null : `${detail}.`
+/** The missing thing, by the names of the route and the request: nothing that only the log may hold. */
+function missingOf({ entitlement, scope, missing }: Denial['members'], { missing: texts }: Words): Html | null {
+  if (entitlement !== undefined) return fill(texts.entitlement, { key: shownStrong(entitlement) })
+  if (scope !== undefined) return fill(texts.scope, { scope: shownStrong(scope) })
+  if (missing === undefined) return null
+  if (missing === null) return html`${texts.noOrganization}`
+  const { relation, resource } = missing
+  const [type = '', ...id] = resource.split(':')
+  const names = { relation: shownStrong(spoken(relation)), type: shownType(type), id: shownStrong(id.join(':')) }
+  return fill(type === 'organization' ? texts.organization : texts.thing, names)
 }
+
+const spoken = (name: string): string => name.replaceAll('_', ' ')
+const shownType = (type: string): Html => html`${spoken(type)}`
 
 const REPLACED = new Set(['content-type', 'content-length', 'cache-control'])
 

@@ -2,6 +2,8 @@
 import { mediaTypeOf } from '../../pdp/shared/base/media-type.ts'
 import { RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
+import type { Frame, Theme } from './pages.ts'
+import { readerWords } from './words/words.ts'
 
 /** `document`: a person waits for a page, and may be sent elsewhere. `page`: only a page makes sense. `program`: neither. */
 export type Reader = 'document' | 'page' | 'program'
@@ -33,6 +35,12 @@ export function readerOf(request: InboundRequest): Reader {
   const dest = only(request, 'sec-fetch-dest')
   return isRead && (dest === 'document' || dest === null) ? 'document' : 'page'
 }
+
+/** In the language that the browser asks for. */
+export const frameFor = (request: InboundRequest, theme: Theme): Frame => ({
+  ...theme,
+  words: readerWords(only(request, 'accept-language')),
+})
 
 /** Nobody has asked for the page yet, and nobody may ever. */
 export const isPrefetch = (request: InboundRequest): boolean =>

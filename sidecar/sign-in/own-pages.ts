@@ -5,7 +5,7 @@ import type { InboundRequest } from '../request/inbound.ts'
 import { choose, goalOf, lead, sendTo } from './begin-sign-in.ts'
 import { returned } from './callback.ts'
 import { OWN_PATHS, PATHS, type SignInContext } from './context.ts'
-import { isPrefetch } from './navigation.ts'
+import { frameFor, isPrefetch } from './navigation.ts'
 import type { OwnCookies } from './session-store.ts'
 import { askToSignOut, signedOut, signedOutByIssuer, signOut } from './sign-out.ts'
 
@@ -35,7 +35,8 @@ export async function answerOwn(
     if (isPrefetch(request)) throw malformed('This page cannot be fetched ahead')
   }
   const provider = context.providers.get(name)
-  const asker = { own, address: request.clientAddress }
+  const frame = frameFor(request, context.theme)
+  const asker = { own, address: request.clientAddress, frame }
   if (more.length > 0 || target.path.endsWith('/') || (name !== '' && provider === undefined)) return unknown()
   switch (page) {
     case PATHS.signIn: {
@@ -43,19 +44,19 @@ export async function answerOwn(
       const goal = goalOf(target.query, context)
       if (provider !== undefined && (name !== '' || context.providers.size === 1))
         return sendTo(provider, goal, asker, context)
-      return context.providers.size === 1 ? lead(goal, asker, context) : choose(goal, context)
+      return context.providers.size === 1 ? lead(goal, asker, context) : choose(goal, frame, context)
     }
     case PATHS.callback:
       allow('GET')
-      return returned(request, name, { own, context })
+      return returned(request, name, { own, frame, context })
     case PATHS.signOut:
       if (name !== '') return unknown()
       allow('GET', 'POST')
-      return method === 'GET' ? askToSignOut(context) : signOut(request, { readings, context })
+      return method === 'GET' ? askToSignOut(frame, context) : signOut(request, { readings, context })
     case PATHS.signedOut:
       if (name !== '') return unknown()
       allow('GET')
-      return signedOut(context)
+      return signedOut(frame, context)
     case PATHS.backChannel:
       if (provider === undefined) return unknown()
       allow('POST')

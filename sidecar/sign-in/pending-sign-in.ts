@@ -11,6 +11,8 @@ export type Start = {
   /** Path and query on this origin, where the person goes on. */
   readonly back: string
   readonly stepUp: StepUp | null
+  /** The issuer asks who it is, although it may know. */
+  readonly asksWho?: true
 }
 /** The start that the authorization request is made from. Nothing of it but the state leaves this process and the browser's cookie. */
 export type Begun = {

@@ -30,6 +30,8 @@ export type Asking = {
   readonly redirectUri: string
   readonly acrValues: readonly string[]
   readonly maxAgeSeconds: number | null
+  /** For another account than the one that the issuer knows. */
+  readonly asksWho: boolean
 }
 export type Provider = {
   readonly entry: ProviderEntry
@@ -87,7 +89,9 @@ export function createProvider(entry: ProviderEntry, { resource, readSecret, clo
     authorizationUrl: (request) =>
       asking(async (client, config) => {
         const asked = await parametersOf(client, entry.scope, request)
-        const parameters = { ...entry.parameters, ...bound, ...asked }
+        const { prompt_values_supported: prompts } = config.serverMetadata()
+        const who = request.asksWho ? { prompt: choosingPrompt(prompts, resource !== null) } : {}
+        const parameters = { ...entry.parameters, ...bound, ...asked, ...who }
         const pushes = config.serverMetadata().pushed_authorization_request_endpoint !== undefined
         const url = pushes
           ? await client.buildAuthorizationUrlWithPAR(config, parameters)
@@ -166,6 +170,12 @@ function tokensOf(answer: Answer): Tokens {
     idToken: answer.id_token ?? null,
     claims: answer.claims() ?? null,
   }
+}
+
+/** OpenID Connect Core section 3.1.2.1. Issuers refuse the values that they do not know, and few of them say which they know. */
+function choosingPrompt(known: unknown, isOurs: boolean): 'login' | 'select_account' {
+  const knows = (prompt: string): boolean => Array.isArray(known) && known.includes(prompt)
+  return knows('select_account') || !(knows('login') || isOurs) ? 'select_account' : 'login'
 }
 
 /** OpenID Connect Core section 9. Rejects for what is no private key. */

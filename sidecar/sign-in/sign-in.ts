@@ -1,4 +1,6 @@
 /** Signs browsers in, where a route file says so: made from the file, and asked about each request. */
+
+import { createBrand } from '../../pdp/shared/pages/brand.ts'
 import type { TokenVerifier, TrustedIssuer } from '../../pdp/shared/token/verify.ts'
 import type { Browser } from '../enforce/enforce.ts'
 import type { ClientRequest } from '../http/client-request.ts'
@@ -46,8 +48,11 @@ export function createSignIn(
     providers.set(entry.name, createProvider(entry, { resource: bound, readSecret, clock }))
   }
   const sealing = createSealing(keys, JSON.stringify([publicUrl, resource]))
+  const site = siteOf(publicUrl)
+  const { branding, ask } = signIn.pages
   const context: SignInContext = {
-    site: siteOf(publicUrl),
+    site,
+    theme: { brand: createBrand(branding), ask, host: new URL(site.origin).host },
     providers,
     issuers,
     sealing,

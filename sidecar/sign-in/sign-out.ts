@@ -9,7 +9,7 @@ import type { InboundRequest } from '../request/inbound.ts'
 import { HOME, signInUrl } from './begin-sign-in.ts'
 import { ownUrl, PATHS, type SignInContext, urlAt } from './context.ts'
 import { requireOwnPage } from './navigation.ts'
-import { pageAnswer, redirect, signOutPage } from './pages.ts'
+import { type Frame, pageAnswer, redirect, signOutPage } from './pages.ts'
 import type { Provider } from './provider.ts'
 import type { Session } from './session.ts'
 import { removal } from './session-cookies.ts'
@@ -18,8 +18,8 @@ import type { OwnCookies } from './session-store.ts'
 /** `readings`: each way to read the cookies. A person who signs out wants to be none of them. */
 type SignOutRequest = { readonly readings: readonly OwnCookies[]; readonly context: SignInContext }
 
-export const askToSignOut = ({ site }: SignInContext): DenialAnswer =>
-  signOutPage(new URL(site.origin).host, { action: ownUrl(site, PATHS.signOut), home: urlAt(site, '/') })
+export const askToSignOut = (frame: Frame, { site }: SignInContext): DenialAnswer =>
+  signOutPage(frame, { action: ownUrl(site, PATHS.signOut), home: urlAt(site, '/') })
 
 /** Rejects with RequestError for the request of another site's page, and when the end of the session cannot be stored. */
 export async function signOut(request: InboundRequest, { readings, context }: SignOutRequest): Promise<DenialAnswer> {
@@ -59,12 +59,11 @@ async function endAtIssuer(
   return provider.endSessionUrl({ idToken: session.idToken, returnTo: after }).catch(failed)
 }
 
-export const signedOut = (context: SignInContext): DenialAnswer =>
-  pageAnswer(200, {
-    title: 'You are signed out',
-    paragraphs: ['The session of this browser has ended.'],
-    acts: [{ label: 'Sign in again', href: signInUrl(context, HOME) }],
-  })
+export function signedOut(frame: Frame, context: SignInContext): DenialAnswer {
+  const { acts, signedOut: texts } = frame.words
+  const again = { label: acts.signInAgain, href: signInUrl(context, HOME) }
+  return pageAnswer(frame, DONE, { title: texts.title, paragraphs: [texts.text], acts: [again] })
+}
 
 const DONE = 200
 const REFUSED = 400

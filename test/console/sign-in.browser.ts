@@ -117,7 +117,7 @@ async function relay(port: number, to: readonly number[]): Promise<Server> {
 }
 
 /** The book's route file for this application, in front of which two sidecars stand. Returns the address for browsers. */
-async function guard(upstreamPort: number): Promise<string> {
+async function guard(upstreamPort: number, pages = ''): Promise<string> {
   const publicPort = await freePort()
   // Another site than the issuer, so that its pages are cross-site.
   const url = `http://localhost:${publicPort}`
@@ -136,6 +136,8 @@ async function guard(upstreamPort: number): Promise<string> {
     .replace('127.0.0.1:9090', `${HOST}:${grpcPort}`)
     .replace('sign-in.keys', join(folder, 'sign-in.keys'))
     .replace('web.secret', join(folder, 'web.secret'))
+    .replace('sign_in: {', `sign_in: {${pages}`)
+    .replace('routes:', 'routes:\n  GET /reports/**: entitlement reports')
     .replace('issuers:', `public_url: ${url}\nlimits: {pdp_ms: 5000}\nissuers:`)
   expect(/```yaml\n# sign-in\.md\n([\s\S]*?)```/.exec(BOOK)?.[1]?.trim().split('\n').length).toBeLessThan(10)
   const file = join(folder, `routes-${publicPort}.yaml`)
@@ -235,27 +237,60 @@ describe('people sign in at the sidecar, go where they may, lose a right at once
   })
 })
 
+const BRAND = `pages: {ask: "The service desk gives access, mostly within a day.", support: "mailto:desk@acme.example", name: Acme Invoices, color: "#7a1fa2", privacy: https://acme.example/privacy}, `
 const PAGES = {
   denied: '/invoices/2',
+  'no-capability': '/reports/2026',
   'sign-out': '/.portcullis/sign-out',
   'signed-out': '/.portcullis/signed-out',
   'callback-lost': '/.portcullis/callback',
   missing: '/.portcullis/none',
 }
 
-test('every page of the sidecar is accessible, in both colour schemes, at every width', async () => {
-  const url = await guard(await startExpress())
-  await grant('write')
-  for (const colorScheme of ['light', 'dark'] as const) {
-    const context = await chromium.newContext({ baseURL: url, colorScheme })
-    const page = await context.newPage()
-    await page.goto('/.portcullis/signed-out')
-    await page.getByRole('link').click()
-    await signIn(page)
-    for (const [name, path] of Object.entries(PAGES)) {
-      await page.goto(path)
-      await lookAt(page, `sidecar-${name}`, colorScheme)
+test.each([
+  ['as it is', '', 'en', 'sidecar'],
+  ['with a brand, in the language of the reader', BRAND, 'de', 'branded'],
+])(
+  'every page of the sidecar %s is accessible, in both colour schemes, at every width',
+  async (_, pages, locale, kind) => {
+    const url = await guard(await startExpress(), pages)
+    await grant('write')
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const context = await chromium.newContext({ baseURL: url, colorScheme, locale })
+      const page = await context.newPage()
+      await page.goto('/.portcullis/signed-out')
+      await page.locator('main a').click()
+      await signIn(page)
+      for (const [name, path] of Object.entries(PAGES)) {
+        await page.goto(path)
+        expect(await page.locator('html').getAttribute('lang')).toBe(locale)
+        await lookAt(page, `${kind}-${name}`, colorScheme)
+      }
+      await context.close()
     }
-    await context.close()
-  }
+  },
+)
+
+test('a person who may not get in signs in with another account, and reads the page that it was for', async () => {
+  const url = await guard(await startExpress(), BRAND)
+  await grant('delete')
+  await manage('PUT', '/v1/users/bob', { email: 'bob@acme.example', password: PASSWORD })
+  await manage('PUT', '/v1/organizations/acme/members/bob', { role: 'member', status: 'active' })
+  await manage('POST', '/v1/organizations/acme/relationships', { write: ['invoice:1#viewer@user:bob'] })
+  const context = await chromium.newContext({ baseURL: url, javaScriptEnabled: false })
+  const page = await context.newPage()
+  await page.goto('/invoices/1')
+  await signIn(page)
+  expect(await page.locator('main').innerText()).toContain('What is missing: viewer for invoice 1.')
+  expect(await page.getByRole('link', { name: 'desk@acme.example' }).getAttribute('href')).toBe(
+    'mailto:desk@acme.example',
+  )
+  await page.getByRole('link', { name: 'Use another account' }).click()
+  await page.locator('input[name=email]').fill('bob@acme.example')
+  await page.locator('input[name=password]').fill(PASSWORD)
+  await page.locator('button[type=submit]').first().click()
+  expect(await heading(page)).toBe('Change the account')
+  await page.locator('button[type=submit]').first().click()
+  expect([await heading(page), page.url()]).toEqual(['Invoice 1', `${url}/invoices/1`])
+  await context.close()
 })

@@ -51,6 +51,7 @@ const OTHERS: { readonly [place: string]: string } = {
   'sidecar/sign-in/begin-sign-in.ts:choose': 'the route file',
   'sidecar/sign-in/begin-sign-in.ts:landedCookie': 'a goal that was sealed here',
   'sidecar/sign-in/context.ts': 'the route file',
+  'sidecar/sign-in/denial-pages.ts:isRefusal': 'codes of ours',
   'sidecar/sign-in/memory-redis.ts': 'keys of sessions of ours',
   'sidecar/sign-in/memory.ts': 'keys of sessions of ours',
   'sidecar/sign-in/pages.ts': 'texts of ours',

@@ -93,6 +93,7 @@ function protocol(
       userinfo_endpoint: urlOf(issuer, PATHS.userinfo),
       protected_resources: [issuer],
       ui_locales_supported: [...LANGUAGES.keys()],
+      prompt_values_supported: ['none', 'login', 'consent'],
     },
     extraClientMetadata: { properties: [...OWN_MEMBERS] },
     extraParams: {

@@ -41,7 +41,11 @@ export function parseBranding(text: string): Branding {
     if (typeof value !== 'string') throw new Error(`has a ${key} that is not a text`)
     return [key, value]
   })
-  const branding: Branding = Object.fromEntries(entries)
+  return checkBranding(Object.fromEntries(entries))
+}
+
+/** Throws Error that says what is wrong. */
+export function checkBranding(branding: Branding): Branding {
   const { name, color, ...urls } = branding
   if (name !== undefined && (name.trim() === '' || name.length > NAME_CHARACTERS_MAX))
     throw new Error(`needs a name of 1 to ${NAME_CHARACTERS_MAX} characters`)
@@ -115,8 +119,41 @@ export function webUrl(text: unknown): URL | null {
 }
 
 /** The one address of a picture, as a policy names it: without query, and nothing that would end the directive. */
-export const imageSource = ({ origin, pathname }: URL): string =>
+const imageSource = ({ origin, pathname }: URL): string =>
   origin + pathname.replaceAll(';', '%3B').replaceAll(',', '%2C')
+
+/** No scripts, and of other origins the pictures alone. No `form-action`: browsers also apply it to where a form leads on to. */
+export function pagePolicy(
+  { styleHash, logo }: Brand,
+  { pictures = [], script = '' }: { readonly pictures?: readonly URL[]; readonly script?: string } = {},
+): string {
+  const own = webUrl(logo)
+  const all = [...(own === null ? [] : [own]), ...pictures].map(imageSource)
+  const images = all.length === 0 ? '' : ` img-src ${all.join(' ')};`
+  const scripts = script === '' ? '' : ` script-src ${script};`
+  return `default-src 'none'; style-src 'sha256-${styleHash}';${images}${scripts} frame-ancestors 'none'; base-uri 'none'`
+}
+
+export function brandHeader({ name, logo }: Brand): Html {
+  if (name === undefined && logo === undefined) return EMPTY
+  // The name stands beside the picture, which then says nothing more.
+  const image = logo === undefined ? EMPTY : picture(logo, '')
+  return html`<header>${image}${name === undefined ? EMPTY : html`<p>${name}</p>`}</header>`
+}
+
+/** `texts`: in the language of the reader. */
+export function brandFooter(
+  { terms, privacy, support }: Brand,
+  texts: { readonly [name in 'terms' | 'privacy' | 'support']: string },
+): Html {
+  if ((terms ?? privacy ?? support) === undefined) return EMPTY
+  const all = links([
+    [texts.terms, terms],
+    [texts.privacy, privacy],
+    [texts.support, support],
+  ])
+  return html`<footer>${all}</footer>`
+}
 
 export const picture = (url: string, alternative: string): Html =>
   html`<img src="${url}" alt="${alternative}" referrerpolicy="no-referrer">`

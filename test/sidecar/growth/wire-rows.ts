@@ -49,6 +49,8 @@ const SIGN_IN = [
   'sidecar/sign-in/session-cookies.ts:joinSession',
   'sidecar/sign-in/session-store.ts:createSessions',
   'sidecar/sign-in/denial-pages.ts:denialPage',
+  'sidecar/sign-in/navigation.ts:frameFor',
+  'sidecar/sign-in/words/words.ts:readerWords',
 ]
 const SIGN_OUT = ['sidecar/sign-in/sign-out.ts:signOut', 'sidecar/sign-in/sign-out.ts:signedOutByIssuer']
 const NAVIGATE = 'Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\nSec-Fetch-Site: same-origin\r\n'
@@ -98,6 +100,11 @@ const SENDS: Sends = {
     HEADER_MOST,
     SIGN_IN,
     (size) => ({ line: 'GET /docs/1', fields: `Accept: text/html;${filled(head(size), ' ')}q\r\n` }),
+  ],
+  'languages of a browser': [
+    HEADER_MOST,
+    SIGN_IN,
+    (size) => ({ line: 'GET /none', fields: `${NAVIGATE}Accept-Language: ${filled(head(size), 'nl ;q=0.1,')}\r\n` }),
   ],
   'a purpose of a browser': [
     HEADER_MOST,

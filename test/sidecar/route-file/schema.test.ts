@@ -131,7 +131,7 @@ describe('the published schema and the parser both accept', () => {
     ),
     file(
       'GET /a: signed_in',
-      'sign_in: {keys_file: k, session_max: 60, idle_max: 60, providers: [{issuer: https://as.test, client_id: web, client_secret_file: s, name: as, label: As, scope: openid email, parameters: {audience: a}}]}',
+      'sign_in: {keys_file: k, session_max: 60, idle_max: 60, pages: {ask: Ask Ann., support: "mailto:a@acme.test", name: Acme, color: "#7a1fa2", logo: https://acme.test/a, terms: https://acme.test/t, privacy: https://acme.test/p}, providers: [{issuer: https://as.test, client_id: web, client_secret_file: s, name: as, label: As, scope: openid email, parameters: {audience: a}}]}',
     ),
   ])('%#', (source) => {
     expect(parseRouteFile(source).issues).toEqual([])

@@ -21,6 +21,7 @@ test('sign_in has defaults for everything but keys and providers', () => {
     keysFile: 'k',
     sessionMaxMs: 43_200_000,
     idleMaxMs: 3_600_000,
+    pages: { branding: {}, ask: null },
     providers: [
       {
         issuer: 'https://as.test',
@@ -77,6 +78,14 @@ describe('refused is', () => {
     ['an idle time beyond the session', usual(', session_max: 60, idle_max: 61'), 'must not be more than session_max'],
     ['a session of a second', usual(', session_max: 1'), 'session_max must be a whole number from 60'],
     ['a misspelt key', usual(', session_maxx: 60'), 'did you mean session_max?'],
+    ['pages that are no map', usual(', pages: blue'), 'pages must be a map'],
+    ['a word that pages do not have', usual(', pages: {colour: "#000000"}'), 'did you mean color?'],
+    ['nobody to ask', usual(', pages: {ask: " "}'), 'ask must have 1 to 300 characters'],
+    ['a long story to ask by', usual(`, pages: {ask: ${'a'.repeat(301)}}`), 'ask must have 1 to 300 characters'],
+    ['an address that runs a script', usual(', pages: {support: "javascript:alert(1)"}'), 'pages needs a support that'],
+    ['a picture over plain http', usual(', pages: {logo: "http://cdn.test/a.svg"}'), 'pages needs a logo that'],
+    ['a colour that would end the style', usual(', pages: {color: "red}body{"}'), 'pages needs a color such as'],
+    ['a name without end', usual(`, pages: {name: ${'a'.repeat(81)}}`), 'pages needs a name of 1 to 80'],
   ])('%s', (_, signIn, message) => {
     expect(issues(ready(signIn))).toEqual([expect.stringContaining(message)])
   })

@@ -136,6 +136,7 @@ describe('the results decide', () => {
     expect(buildQuestions(plain(check), VALUES).evaluate(answer(['allowed', 'denied', 'allowed']))).toEqual({
       code: 'permission_denied',
       check: 'viewer doc:2',
+      question: { relation: 'viewer', resource: 'doc:2' },
     })
   })
 })
