@@ -37,6 +37,7 @@ export async function askAbout(config: LoadedConfig, request: AskedRequest, deps
       browser: null,
       former: null,
       span: null,
+      lateMs: null,
     }
     const outcome = await enforce(arrival, runtime.enforcing)
     if (outcome.kind === 'permit' && outcome.shadowed === null)

@@ -7,8 +7,17 @@ import type { Origin } from '../request/origin.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
 import { checkMedia, type LimitedBody, type ReadBody } from '../routes/json-body.ts'
 import { admit, NO_ADMISSION } from './admission.ts'
-import { denied, deniedAfterPermit } from './denial.ts'
-import { type Arrival, type Browser, type EnforceDeps, enforce, type Outcome, type Permit } from './enforce.ts'
+import { type Denial, denied, deniedAfterPermit } from './denial.ts'
+import {
+  type Arrival,
+  type Browser,
+  type EnforceDeps,
+  enforce,
+  LATE,
+  type Outcome,
+  type Permit,
+  permitUnedited,
+} from './enforce.ts'
 import type { Places } from './places.ts'
 import { type AnswerEnd, type RecordDeps, record, requestIdOf } from './record.ts'
 import type { ResourceMetadata } from './resource-metadata.ts'
@@ -142,14 +151,15 @@ async function enforceInTime<Rules extends ExchangeRules>(
   }
 }
 
-export const LATE = 'no decision before the deadline of the gateway'
+/** The share of that time after which shadow mode lets pass what is not decided. */
+const SHADOW_SHARE = 0.8
 
 async function enforceLatest<Rules extends ExchangeRules>(
   arrived: Arrived<Rules>,
   first: Rules,
   { client, requestId, browser, span, origin }: Opened & { readonly origin: Origin },
 ): Promise<Enforced<Rules>> {
-  const { upgrade, closing, objection } = arrived
+  const { upgrade, closing, objection, withinMs } = arrived
   const { limits, requestsMax, serviceRequestsMax } = first
   const bounds = { limits, requestsMax, serviceRequestsMax }
   const admission = admit(first, { address: origin.address, upgrade, ...bounds })
@@ -157,20 +167,26 @@ async function enforceLatest<Rules extends ExchangeRules>(
   const keeping = keepBody((request, need, bytesMax) =>
     arrived.readBody(client, request, { need, bytesMax: bytesMax ?? first.bodyBytesMax, timeoutMs: limits.bodyReadMs }),
   )
-  const arrival: Arrival = { client, requestId, origin, admission, ...keeping, upgrade, browser, former: null, span }
+  const lateMs = withinMs === null ? null : withinMs * SHADOW_SHARE
+  const known = { client, requestId, origin, upgrade, browser, span, lateMs }
+  const arrival: Arrival = { ...known, admission, ...keeping, former: null }
   const outcome = await enforce(arrival, first.enforcing)
   const enforced =
     outcome.kind !== 'permit' || first.isCurrent()
       ? { outcome, rules: first, origin }
       : await enforceAgain(arrived, arrival, outcome)
-  const reason =
-    enforced.outcome.kind === 'permit'
-      ? (uneditable(enforced.outcome, arrived.door) ?? objection(enforced.outcome, enforced.rules))
-      : null
-  if (enforced.outcome.kind !== 'permit' || reason === null) return enforced
-  const detail = 'The request, or its answer, has something that the gateway cannot remove'
-  return { ...enforced, outcome: deniedAfterPermit(enforced.outcome, 'request_invalid', { reason, detail }) }
+  const { outcome: permit, rules } = enforced
+  if (permit.kind !== 'permit') return enforced
+  const refuse = (reason: string): Denial => deniedAfterPermit(permit, 'request_invalid', { reason, detail: UNFIT })
+  const [editing, objected] = [uneditable(permit, arrived.door), objection(permit, rules)]
+  // A field that stays could name another caller to the service: shadow mode lets none pass either.
+  if (objected !== null) return { ...enforced, outcome: refuse(objected) }
+  if (editing === null) return enforced
+  const denial = refuse(editing)
+  return { ...enforced, outcome: rules.enforcing.shadowRoute === null ? denial : permitUnedited(permit, denial) }
 }
+
+const UNFIT = 'The request, or its answer, has something that the gateway cannot remove'
 
 /** Why a gateway cannot let a request pass whose answer, or whose fields, it would have to edit; null: it can. */
 const uneditable = ({ mcp, filter, request }: Permit, door: DoorProfile | null): string | null =>

@@ -1,4 +1,5 @@
 /** The path of a request, in order. Read this first: a request that is not permitted here does not reach the upstream. */
+import { withTimeout } from '../../pdp/shared/base/with-timeout.ts'
 import type { Span } from '../../pdp/shared/process/tracing/tracing.ts'
 import { ASSERTION_KEYS_PATH } from '../http/assertion.ts'
 import type { ClientRequest } from '../http/client-request.ts'
@@ -145,6 +146,8 @@ export type Arrival = {
   readonly former: Permit | null
   /** Null: nobody collects spans. */
   readonly span: Span | null
+  /** After so long, shadow mode of the file lets the request pass undecided; null: nobody waits for the decision. */
+  readonly lateMs: number | null
 }
 
 /** How far a request came. `request` null: it could not be read. */
@@ -234,9 +237,10 @@ async function enforceInShadow(
   progress: Progress,
   { deps, shadowRoute }: { readonly deps: EnforceDeps; readonly shadowRoute: Route },
 ): Promise<Outcome> {
-  const { former, upgrade } = arrival
+  const { former, upgrade, lateMs } = arrival
   const admission = notePlaces(arrival.admission)
-  const outcome = await takeSteps({ ...arrival, admission }, progress, deps)
+  const steps = takeSteps({ ...arrival, admission }, progress, deps)
+  const outcome = await (lateMs === null ? steps : withTimeout(steps, lateMs, () => new Error(LATE)).catch(tooLate))
   if (outcome.kind !== 'denial' && outcome.kind !== 'options') return outcome
   const denial =
     outcome.kind === 'denial' ? outcome : denied('method_unsupported', ARRIVED, { ...OPTIONS, allow: outcome.allow })
@@ -251,6 +255,14 @@ async function enforceInShadow(
   }
   const body = await arrival.keptBody()
   return makePermit(passing, { basis: null, shadowed: denial, former, body })
+}
+
+export const LATE = 'no decision before the deadline of the gateway'
+const tooLate = (): Denial => denied('overloaded', ARRIVED, { reason: LATE })
+
+/** Shadow mode of the file: what a gateway would have to edit passes as it is. */
+export function permitUnedited(permit: Permit, denial: Denial): Permit {
+  return { ...permit, mcp: null, filter: null, shadowed: permit.shadowed ?? denial }
 }
 
 const OPTIONS = { reason: 'the sidecar would answer OPTIONS by itself' }

@@ -3,10 +3,10 @@ import { withTimeout } from '../../pdp/shared/base/with-timeout.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import { corsFields, PUBLIC_CORS } from '../http/cors.ts'
 import { isGrpc } from '../http/grpc.ts'
-import { type Decided, type ExchangeRules, LATE } from './decide-exchange.ts'
+import type { Decided, ExchangeRules } from './decide-exchange.ts'
 import type { Denial } from './denial.ts'
 import { type DenialAnswer, describeDenial, describeGrpcDenial, OWN_STATUS } from './denial-response.ts'
-import type { OwnAnswer, Permit } from './enforce.ts'
+import { LATE, type OwnAnswer, type Permit } from './enforce.ts'
 
 /** `leftMs`: a page that takes longer is left out; null: nobody counts. Rejects where `Browser.answer` and `page` never do. */
 export async function answerAlone(

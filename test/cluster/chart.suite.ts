@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { type JsonObject, objectAt } from '../../sidecar/injector/pod/json.ts'
+import { type JsonObject, listAt, objectAt } from '../../sidecar/injector/pod/json.ts'
 import { type Cluster, NAMESPACE, startCluster } from './cluster.ts'
 import { define, missingFrom, objectsOf, pathOf } from './objects.ts'
 
@@ -99,6 +99,13 @@ describe('values that are refused', () => {
     ['a caBundle that is no PEM', 'injector.certificates.caBundle=abc'],
     ['a misspelt name of a reference', 'pdp.redis.secret=redis'],
     ['a reference without a key', 'pdp.database.key='],
+    ['a misspelt key of the database', 'pdp.database.keys.username=user'],
+    ['a parameter of the database with quotes', 'pdp.database.parameters="a"'],
+    ['a platform that says more than it may', 'injector.sidecar.platform.routes=x'],
+    ['a platform whose PDP has no certificate', 'injector.sidecar.platform.pdp.insecure=true'],
+    ['a platform that lets route files say anything', 'injector.sidecar.platform.overridable={upstream}'],
+    ['a name of namespaces with a dot', 'onboarding.namespaces={team.*}'],
+    ['the port of a sidecar in namespaces that onboard themselves', 'onboarding.unprotectedPorts={15080}'],
     ['a source of entitlements without https', 'pdp.entitlementSource.url=http://billing.example.com'],
     ['a source of entitlements with a user', 'pdp.entitlementSource.url=https://a:b@billing.example.com'],
     ['a misspelt setting of the sidecar', 'injector.sidecar.dpopNonce.secretName=x'],
@@ -144,6 +151,19 @@ describe('values that are refused', () => {
       'pdp.entitlementSource.url=https://billing.example.com',
       'pdp.entitlementSource.secretName',
     ],
+    ['a database of parts without its user', 'pdp.database.keys.host=host', 'pdp.database.keys.user'],
+    ['parts of a database without its host', 'pdp.database.keys.user=username', 'pdp.database.keys.host is empty'],
+    ['onboarding without bounds', 'onboarding.enabled=true', 'onboarding.namespaces'],
+    [
+      'a platform without a PDP',
+      'injector.sidecar.platform.enabled=true,pdp.enabled=false',
+      'injector.sidecar.platform: pdp and issuers',
+    ],
+    [
+      'a platform with a dollar sign',
+      'injector.sidecar.platform.enabled=true,injector.sidecar.platform.issuers[0].issuer=https://$(HOST)',
+      'injector.sidecar.platform must not contain $',
+    ],
     ['a variable that the chart sets', 'pdp.extraEnv[0].name=PORTCULLIS_ISSUER', 'pdp.extraEnv: PORTCULLIS_ISSUER'],
     ['a variable twice', 'pdp.extraEnv[0].name=A,pdp.extraEnv[1].name=A', 'pdp.extraEnv: A is there twice'],
     ['a volume that the chart has', 'pdp.extraVolumes[0].name=tls', 'pdp.extraVolumes: tls'],
@@ -182,6 +202,25 @@ test("the PDP is open to sidecars and the chart's test alone until the operator 
   const [opened] = policies('--set', `networkPolicy.pdpFrom[0].${label}`)
   const from = [{ namespaceSelector: { matchLabels: { team: 'edge' } } }]
   expect(objectAt(opened?.spec, '').ingress).toMatchObject([sidecars, own, { ports, from }])
+})
+
+test('the PDP takes the parts of its database’s URL from the keys that the operator names, and then no URL', () => {
+  const keys = { host: 'host', port: 'port', user: 'username', password: 'password', database: 'dbname' }
+  const set = Object.entries(keys).map(([part, key]) => `pdp.database.keys.${part}=${key}`)
+  const [pdp] = objectsOf(
+    render(`${CHART}/ci/minimal-values.yaml`, '--set', [...set, 'pdp.database.secretName=cnpg-app'].join(',')),
+  ).filter(({ kind, metadata }) => kind === 'Deployment' && objectAt(metadata, '').name === 'portcullis-pdp')
+  const template = objectAt(objectAt(objectAt(pdp?.spec, '').template, '').spec, '')
+  const [container] = listAt(template.containers, '').map((one) => objectAt(one, ''))
+  const from = listAt(container?.env, '')
+    .map((one) => objectAt(one, ''))
+    .filter(({ name }) => String(name).includes('DATABASE'))
+  expect(from).toEqual(
+    ['host', 'port', 'username', 'password', 'dbname'].map((key, at) => ({
+      name: `PORTCULLIS_DATABASE_${['HOST', 'PORT', 'USER', 'PASSWORD', 'NAME'][at]}`,
+      valueFrom: { secretKeyRef: { name: 'cnpg-app', key } },
+    })),
+  )
 })
 
 test('native sidecars are used from Kubernetes 1.32 and not below', () => {

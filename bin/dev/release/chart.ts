@@ -23,13 +23,14 @@ export function writeChart(to: string, work: string, { registry, digests }: Imag
   cpSync(CHART, folder, { recursive: true })
   for (const name of ignored) rmSync(join(folder, name), { recursive: true })
   let values = readFileSync(join(folder, 'values.yaml'), 'utf8')
+  const global = 'global: {imageRegistry: ""}'
+  if (!values.includes(global)) throw new Error('values.yaml has no registry for all images')
+  // For all images at once, so that an operator's mirror needs one value.
+  values = values.replace(global, `global: {imageRegistry: "${registry}"}`)
   for (const [repository, digest] of Object.entries(digests)) {
     const plain = `registry: "", repository: ${repository}, tag: "", digest: ""`
     if (!values.includes(plain)) throw new Error(`values.yaml names no image ${repository}`)
-    values = values.replaceAll(
-      plain,
-      `registry: "${registry}", repository: ${repository}, tag: "", digest: "${digest}"`,
-    )
+    values = values.replaceAll(plain, plain.replace('digest: ""', `digest: "${digest}"`))
   }
   writeFileSync(join(folder, 'values.yaml'), values)
   const metadata: { readonly version: string } = parse(readFileSync(join(folder, 'Chart.yaml'), 'utf8'))

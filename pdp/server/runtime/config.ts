@@ -8,6 +8,7 @@ import { isMailAddress } from '../../identity/people/mail/mail.ts'
 import type { ClientDocumentSettings } from '../../identity/provider/client-documents.ts'
 import type { Network } from '../../shared/base/addresses.ts'
 import { parseNetworks } from '../../shared/base/client-address.ts'
+import { messageOf } from '../../shared/base/error-message.ts'
 import { nearestName } from '../../shared/domain/nearest.ts'
 import { type Branding, parseBranding } from '../../shared/pages/brand.ts'
 import { type EnvironmentReader, oneOf, readEnvironment } from '../../shared/process/environment.ts'
@@ -144,12 +145,43 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
 function readDatabase(
   reader: EnvironmentReader,
 ): Pick<PdpConfig, 'databaseUrl' | 'replication' | 'databaseConnections'> {
-  const databaseUrl = reader.parsed('DATABASE_URL', parseDatabaseUrl)
+  const databaseUrl = readDatabaseUrl(reader)
   const replication = reader.parsed('PORTCULLIS_REPLICATION', oneOf(REPLICATION))
-  if (replication !== null && reader.text('DATABASE_URL') === null)
+  if (replication !== null && databaseUrl === null && reader.text('DATABASE_URL') === null)
     reader.report('PORTCULLIS_REPLICATION needs DATABASE_URL: the embedded PostgreSQL has no standby')
   const databaseConnections = reader.parsed('PORTCULLIS_DATABASE_CONNECTIONS', countWithin(4, 200)) ?? 20
   return { databaseUrl, replication, databaseConnections }
+}
+
+const DATABASE_PARTS = ['HOST', 'USER', 'PASSWORD', 'NAME'] as const
+
+/** The whole URL, or its parts, as a database operator's Secret has them: a password may have any characters then. */
+function readDatabaseUrl(reader: EnvironmentReader): string | null {
+  const part = (name: string): string | null => reader.text(`PORTCULLIS_DATABASE_${name}`)
+  const [host, user, password, name] = DATABASE_PARTS.map(part)
+  const [port, parameters] = [part('PORT'), part('PARAMETERS')]
+  const whole = reader.parsed('DATABASE_URL', parseDatabaseUrl)
+  if (!host && !user && !password && !name && !port && !parameters) return whole
+  if (whole !== null) reader.report('DATABASE_URL and PORTCULLIS_DATABASE_HOST are both set; set one')
+  if (!host || !user || !password || !name) {
+    reader.report(`${DATABASE_PARTS.map((one) => `PORTCULLIS_DATABASE_${one}`).join(', ')} must be set together`)
+    return null
+  }
+  const account = [user, password].map(encodeURIComponent).join(':')
+  const url = `postgresql://${account}@${host}:${port ?? 5432}/${encodeURIComponent(name)}?${parameters ?? ''}`
+  try {
+    if (!/^\d{0,5}$/.test(port ?? '')) throw new Error('must have a port')
+    if (!/^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])$/.test(host)) throw new Error('must name one host')
+    return parseDatabaseUrl(url)
+  } catch (err) {
+    reader.report(`PORTCULLIS_DATABASE_HOST, its PORT and PARAMETERS: the URL of them ${messageOf(err)}`)
+    return null
+  }
+}
+
+function parseDatabaseUrl(text: string): string {
+  assertDatabaseUrl(text)
+  return text
 }
 
 function parseSchema(text: string): string {
@@ -329,9 +361,4 @@ function parseSourceUrl(text: string): string {
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(host)))
     throw new Error('must use https, unless its host is a loopback address')
   return url.href
-}
-
-function parseDatabaseUrl(text: string): string {
-  assertDatabaseUrl(text)
-  return text
 }

@@ -98,6 +98,16 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
     'PORTCULLIS_REPLICATION',
     'synchronous: the primary of DATABASE_URL acknowledges no commit before a standby has it; then a former primary gives no answer after a failover (not assumed)',
   ],
+  ...(
+    [
+      ['HOST', 'in place of DATABASE_URL, its parts: the host'],
+      ['PORT', 'its port (5432)'],
+      ['USER', 'its user'],
+      ['PASSWORD', 'its password, as it is'],
+      ['NAME', 'its database'],
+      ['PARAMETERS', 'its parameters, such as sslmode=verify-full (none)'],
+    ] as const
+  ).map(([part, meaning]) => [`PORTCULLIS_DATABASE_${part}`, meaning] as const),
   ['DATABASE_URL', 'URL of PostgreSQL; without it an embedded PostgreSQL runs in the data directory'],
   [
     'REDIS_URL',

@@ -1,6 +1,5 @@
 /** `check-cluster`: reads the cluster through kubectl, whose contexts and log-ins are the operator's own. */
 
-import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { fileProblem } from '../../../pdp/shared/process/command/file-problem.ts'
@@ -8,6 +7,9 @@ import { ConfigError, runCommand } from '../../../pdp/shared/process/exit.ts'
 import { isObject, type JsonObject, listAt } from '../pod/json.ts'
 import type { CheckRoutes } from './asking.ts'
 import { checkCluster } from './check-cluster.ts'
+import { output } from './kubectl.ts'
+import { statusLines } from './status.ts'
+import { ofKind } from './watched.ts'
 
 type Io = NodeJS.Process
 type Options = {
@@ -40,13 +42,12 @@ const OPTIONAL_KINDS = [
   'grpcroutes.gateway.networking.k8s.io',
   'securitypolicies.gateway.envoyproxy.io',
 ]
-const OUTPUT_BYTES_MAX = 512 * 1024 * 1024
 
 export function addCheckCluster(program: Command, io: Io, checkRoutes: CheckRoutes): void {
   program
     .command('check-cluster')
     .description(
-      'List what leads past a sidecar, who asks for one in vain, and wrong route files; exit with 1 if there is any.',
+      'List what leads past a sidecar, who asks for one in vain, and wrong route files; exit with 1 if there is any. With --namespace also what status says.',
     )
     .option('--kubectl <path>', 'path of kubectl', 'kubectl')
     .option('--context <name>', 'context of the kubeconfig')
@@ -57,16 +58,26 @@ export function addCheckCluster(program: Command, io: Io, checkRoutes: CheckRout
 }
 
 async function check(options: Options, io: Io, checkRoutes: CheckRoutes): Promise<void> {
-  const findings = checkCluster(read(options), checkRoutes).filter(
-    ({ namespace }) => options.namespace === undefined || namespace === null || namespace === options.namespace,
+  const { namespace: only, from } = options
+  const objects = read(options)
+  const findings = checkCluster(objects, checkRoutes).filter(
+    ({ namespace }) => only === undefined || namespace === null || namespace === only,
   )
+  // Each sidecar is asked, which a whole cluster would take long for.
+  const pods = only === undefined || from !== undefined ? [] : ofKind(objects, 'Pod')
+  const own = pods.filter(({ namespace }) => namespace === only)
+  const status = statusLines(own, { objects, ask: (...words) => output(options.kubectl, [...words, ...at(options)]) })
   const lines = findings.map(({ code, namespace, object, message }) =>
     [code, `${namespace === null ? '' : `${namespace}/`}${object}`, message].join('  '),
   )
-  const text = [...lines, `${findings.length} findings`].join('\n')
-  io.stdout.write(`${options.json === true ? JSON.stringify({ findings }, null, 2) : text}\n`)
+  const text = [...lines, `${findings.length} findings`, ...status.map((line) => `status  ${line.text}`)].join('\n')
+  const asJson = { findings, status: status.map((line) => line.text) }
+  io.stdout.write(`${options.json === true ? JSON.stringify(asJson, null, 2) : text}\n`)
   if (findings.length > 0) io.exitCode = 1
 }
+
+const at = ({ context }: { readonly context?: string | undefined }): readonly string[] =>
+  context === undefined ? [] : [`--context=${context}`]
 
 function read({ kubectl, context, from }: Options): readonly JsonObject[] {
   const text = from === undefined ? ask(kubectl, context) : textOf(from)
@@ -88,23 +99,8 @@ function textOf(path: string): string {
 }
 
 function ask(kubectl: string, context: string | undefined): string {
-  const chosen = context === undefined ? [] : [`--context=${context}`]
+  const chosen = at({ context })
   const known = new Set(output(kubectl, ['api-resources', '--output=name', ...chosen]).split('\n'))
   const kinds = [...KINDS, ...OPTIONAL_KINDS.filter((kind) => known.has(kind))]
   return output(kubectl, ['get', '--all-namespaces', '--output=json', kinds.join(','), ...chosen])
-}
-
-/** Standard output of kubectl. Throws ConfigError. */
-export function output(kubectl: string, words: readonly string[]): string {
-  const { status, stdout, stderr, error } = spawnSync(kubectl, words, {
-    encoding: 'utf8',
-    maxBuffer: OUTPUT_BYTES_MAX,
-  })
-  if (error !== undefined) {
-    const isMissing = 'code' in error && error.code === 'ENOENT'
-    const reason = isMissing ? 'it is not installed here; --kubectl names another program' : error.message
-    throw new ConfigError([`${kubectl} could not be started: ${reason}`])
-  }
-  if (status !== 0) throw new ConfigError([`${kubectl} failed: ${stderr.trim()}`])
-  return stdout
 }

@@ -6,7 +6,7 @@ import { readWishes } from '../pod/annotations.ts'
 import { isObject, type JsonObject, listAt, textsAt } from '../pod/json.ts'
 import { parsePod } from '../pod/pod.ts'
 import { hasSidecarName } from '../pod/recognize-sidecar.ts'
-import { output } from './command.ts'
+import { output } from './kubectl.ts'
 import { type Named, ofKind } from './watched.ts'
 
 type Io = NodeJS.Process
@@ -38,7 +38,7 @@ async function report({ kubectl, namespace, context }: Options, io: Io): Promise
     output(kubectl, [...words, ...(context === undefined ? [] : [`--context=${context}`])])
   const list = JSON.parse(ask('get', 'pods,configmaps', `--namespace=${namespace}`, '--output=json'))
   const objects = isObject(list) ? listAt(list.items, 'items').filter(isObject) : []
-  const lines = ofKind(objects, 'Pod').flatMap((pod) => linesOf(pod, { objects, ask }))
+  const lines = statusLines(ofKind(objects, 'Pod'), { objects, ask })
   for (const { text, isWell } of lines) {
     io.stdout.write(`${text}\n`)
     if (!isWell) io.exitCode = 1
@@ -47,11 +47,13 @@ async function report({ kubectl, namespace, context }: Options, io: Io): Promise
 }
 
 type Line = { readonly text: string; readonly isWell: boolean }
+type Asking = { readonly objects: readonly JsonObject[]; readonly ask: (...words: readonly string[]) => string }
 
-function linesOf(
-  pod: Named,
-  { objects, ask }: { readonly objects: readonly JsonObject[]; readonly ask: (...words: readonly string[]) => string },
-): readonly Line[] {
+/** One line for each sidecar; `ask` runs kubectl with these words. */
+export const statusLines = (pods: readonly Named[], asking: Asking): readonly Line[] =>
+  pods.flatMap((pod) => linesOf(pod, asking))
+
+function linesOf(pod: Named, { objects, ask }: Asking): readonly Line[] {
   const parsed = parsePod(pod.raw)
   const wishes = readWishes(parsed)
   const routes = 'issue' in wishes ? null : wishes.routes

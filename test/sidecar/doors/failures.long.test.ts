@@ -203,6 +203,25 @@ test('denies in shadow mode what is malformed, and lets pass what would only be 
   }
 })
 
+test('lets pass in shadow mode of the file what it could not decide in time, and what nobody could judge', async () => {
+  const shadow = { extra: 'mode: shadow', limits: { pdpTimeoutMs: 60_000 } }
+  doors = await open({ routes: WITHOUT_BODIES, script: () => null, ...shadow })
+  const fields = [await bearer()]
+  for (const profile of DOOR_PROFILES) {
+    expect(await doors.ask(profile, { target: '/nowhere' })).toMatchObject({ status: 200 })
+    expect(await doors.ask(profile, { target: '/docs/%2e%2e', host: 'other.test' })).toMatchObject({ status: 200 })
+    expect(await doors.ask(profile, { target: '/docs/1', fields })).toMatchObject({ status: 200 })
+  }
+}, 60_000)
+
+test('in shadow mode of the file, too, refuses a field that the gateway would let name the caller', async () => {
+  doors = await open({ routes: WITHOUT_BODIES, script: ALICE, extra: 'mode: shadow', profiles: ['caddy'] })
+  expect(await doors.ask('caddy', { target: '/public' })).toMatchObject({ status: 200 })
+  expect(await doors.ask('caddy', { target: '/public', fields: [['x_auth_subject', 'root']] })).toMatchObject({
+    status: 400,
+  })
+})
+
 test('takes the limits of a reloaded route file', async () => {
   doors = await open({ routes: WITHOUT_BODIES, script: ALICE })
   const ask = (profile: HttpProfile): Promise<RawAnswer> =>

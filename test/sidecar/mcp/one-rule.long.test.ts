@@ -76,6 +76,7 @@ function send(deps: EnforceDeps, method: string, params: object): Promise<Outcom
       upgrade: false,
       browser: null,
       span: null,
+      lateMs: null,
       former: null,
       keptBody: async () => null,
     },

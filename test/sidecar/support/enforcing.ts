@@ -153,6 +153,7 @@ export async function run(one: Case): Promise<Run> {
       upgrade: one.upgrade ?? false,
       browser: null,
       span: null,
+      lateMs: null,
       former: one.former ?? null,
     },
     deps,

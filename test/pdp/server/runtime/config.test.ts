@@ -121,6 +121,32 @@ describe('readConfig', () => {
     expect(config.masterKey).toEqual(Buffer.alloc(32, 7))
   })
 
+  test('takes the parts of the database’s URL, whatever the password has', () => {
+    const parts = {
+      PORTCULLIS_DATABASE_HOST: 'db-rw',
+      PORTCULLIS_DATABASE_USER: 'app',
+      PORTCULLIS_DATABASE_PASSWORD: 'p@ss:/?#[]%20 w',
+      PORTCULLIS_DATABASE_NAME: 'app',
+    }
+    const of = (more: object) => new URL(readConfig({ HOME: '/root', ...parts, ...more }).databaseUrl ?? '')
+    const url = of({ PORTCULLIS_DATABASE_PORT: '5433', PORTCULLIS_DATABASE_PARAMETERS: 'sslmode=require' })
+    expect([url.host, url.pathname, url.search]).toEqual(['db-rw:5433', '/app', '?sslmode=require'])
+    expect([url.username, decodeURIComponent(url.password)]).toEqual(['app', 'p@ss:/?#[]%20 w'])
+    expect(of({}).host).toBe('db-rw:5432')
+    const bad = (more: object) => problems({ ...parts, ...more })
+    expect(bad({ DATABASE_URL: 'postgresql://a:b@db/x' })).toEqual([expect.stringMatching(/are both set/)])
+    for (const name of Object.keys(parts))
+      expect(bad({ [name]: undefined })).toEqual([expect.stringMatching(/must be set together/)])
+    for (const host of ['a,b', 'a@b', 'a/b', 'a:1', 'a b', '::1'])
+      expect(bad({ PORTCULLIS_DATABASE_HOST: host })).toEqual([expect.stringMatching(/must name one host/)])
+    for (const port of ['x', '99999', '1/x'])
+      expect(bad({ PORTCULLIS_DATABASE_PORT: port })).toEqual([expect.stringMatching(/PORT/)])
+    expect(bad({ PORTCULLIS_DATABASE_PARAMETERS: 'target_session_attrs=any' })).toEqual([
+      expect.stringMatching(/target_session_attrs/),
+    ])
+    expect(bad({ PORTCULLIS_DATABASE_HOST: 'a@hunter2' }).join()).not.toContain('hunter2')
+  })
+
   test('demands issuer, secret and key once others can reach it', () => {
     expect(problems({ PORTCULLIS_HTTP_LISTEN: '0.0.0.0:8080' })).toEqual(
       ['PORTCULLIS_ISSUER', 'PORTCULLIS_ADMIN_SECRET', 'PORTCULLIS_MASTER_KEY'].map(

@@ -45,19 +45,22 @@ function pod(name: string): JsonObject {
   return { ...made, kind: 'Pod', metadata: { ...objectAt(made.metadata, ''), name, namespace: 'shop' } }
 }
 
-async function status(pods: { readonly [name: string]: string | null }, data: JsonObject = { 'http.yaml': FILE }) {
+type Asked = { readonly data?: JsonObject; readonly words?: readonly string[] }
+type Texts = { readonly [name: string]: string | null }
+
+async function status(pods: Texts, { data = { 'http.yaml': FILE }, words = ['status'] }: Asked = {}) {
   const map = { kind: 'ConfigMap', metadata: { name: 'invoices-routes', namespace: 'shop' }, data }
   writeFileSync(join(folder, 'objects'), JSON.stringify({ items: [...Object.keys(pods).map(pod), map] }))
   for (const [name, text] of Object.entries(pods)) if (text !== null) writeFileSync(join(folder, name), text)
   const kubectl = join(folder, 'kubectl')
-  const words = [
+  const script = [
     '#!/bin/sh',
     'if [ "$2" = --raw ]; then exec cat "$FOLDER/$(echo "$3" | cut -d: -f2)"; fi',
     'exec cat "$FOLDER/objects"',
   ]
-  writeFileSync(kubectl, words.join('\n').replaceAll('$FOLDER', folder))
+  writeFileSync(kubectl, script.join('\n').replaceAll('$FOLDER', folder))
   chmodSync(kubectl, 0o755)
-  return runCli(['status', '-n', 'shop', '--kubectl', kubectl])
+  return runCli([...words, '-n', 'shop', '--kubectl', kubectl])
 }
 
 test('names the file of each sidecar, since when it is in force, and the last refusal', async () => {
@@ -86,6 +89,18 @@ test.each<[string, { [name: string]: string | null }, RegExp]>([
 ])('exits with 1 where a sidecar %s', async (_name, pods, text) => {
   const { status: code, stdout } = await status(pods)
   expect([code, stdout]).toEqual([1, expect.stringMatching(text)])
+})
+
+test('is shown by check-cluster for one namespace, beside its findings and without a word to them', async () => {
+  const pods = { one: await metricsOf({}), three: null }
+  const { stdout } = await status(pods, { words: ['check-cluster'] })
+  expect(stdout).toMatch(
+    new RegExp(`findings\nstatus  one  http.yaml  ${HASH.slice(0, 12)} since .*as in its ConfigMap`),
+  )
+  expect(stdout).toMatch(/^status {2}three {2}http.yaml {2}could not be read: /m)
+  const json = JSON.parse((await status(pods, { words: ['check-cluster', '--json'] })).stdout)
+  expect(json.status).toHaveLength(2)
+  expect(json.findings.map(({ object }: { object: string }) => object)).not.toContain('Pod/three  http.yaml')
 })
 
 test('says that nobody has a sidecar', async () => {

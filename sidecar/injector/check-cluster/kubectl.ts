@@ -1,0 +1,20 @@
+/** Runs kubectl, whose contexts and log-ins are the operator's own. */
+import { spawnSync } from 'node:child_process'
+import { ConfigError } from '../../../pdp/shared/process/exit.ts'
+
+const OUTPUT_BYTES_MAX = 512 * 1024 * 1024
+
+/** Standard output of kubectl. Throws ConfigError. */
+export function output(kubectl: string, words: readonly string[]): string {
+  const { status, stdout, stderr, error } = spawnSync(kubectl, words, {
+    encoding: 'utf8',
+    maxBuffer: OUTPUT_BYTES_MAX,
+  })
+  if (error !== undefined) {
+    const isMissing = 'code' in error && error.code === 'ENOENT'
+    const reason = isMissing ? 'it is not installed here; --kubectl names another program' : error.message
+    throw new ConfigError([`${kubectl} could not be started: ${reason}`])
+  }
+  if (status !== 0) throw new ConfigError([`${kubectl} failed: ${stderr.trim()}`])
+  return stdout
+}
