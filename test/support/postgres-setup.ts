@@ -44,6 +44,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     synchronous_commit: 'off',
     max_connections: '300',
     shared_preload_libraries: 'pg_stat_statements', // for what tests count at the server
+    // Else the statements of all other tests push out those that are counted.
+    'pg_stat_statements.max': '100000',
   }
   const postgres = await startEmbeddedPostgres({ dataDirectory, settings })
   await createTemplate(postgres.connectionString)
