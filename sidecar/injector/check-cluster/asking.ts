@@ -42,8 +42,8 @@ export function checkWorkloads(
   )
 }
 
-/** The settings of the injector, where they can be read. */
-function settingsOf(objects: readonly JsonObject[]): InjectorConfig | null {
+/** The settings of the injector; null: they cannot be read. */
+export function settingsOf(objects: readonly JsonObject[]): InjectorConfig | null {
   for (const { raw } of ofKind(objects, 'ConfigMap')) {
     const text = textsAt(raw.data, 'data').get('injector.yaml')
     try {

@@ -1,12 +1,12 @@
 /** Finds what leads past a sidecar: Services, Pods, network policies, and gaps in the webhook and the backstop. */
 import { LABEL_INJECT } from '../pod/annotations.ts'
 import { MODES, type Mode } from '../pod/injection.ts'
-import { flagAt, type JsonObject, objectAt, textAt, textsAt } from '../pod/json.ts'
+import { flagAt, type JsonObject, listAt, objectAt, textAt, textsAt } from '../pod/json.ts'
 import { parsePod } from '../pod/pod.ts'
-import { hasSidecarName } from '../pod/recognize-sidecar.ts'
+import { hasSidecarName, platformOf } from '../pod/recognize-sidecar.ts'
 import { asksPdp, ONLY_SIDECAR } from '../pod/reserved-names.ts'
 import { RESERVED, TOKEN_AUDIENCE } from '../pod/sidecar-container.ts'
-import { type CheckRoutes, checkBare, checkRouteFiles, checkWorkloads } from './asking.ts'
+import { type CheckRoutes, checkBare, checkRouteFiles, checkWorkloads, settingsOf } from './asking.ts'
 import { checkGuard } from './guard.ts'
 import { checkHttpRoutes } from './http-routes.ts'
 import { findInjectors } from './injectors.ts'
@@ -41,6 +41,7 @@ export function checkCluster(objects: readonly JsonObject[], checkRoutes: CheckR
     ...checkServices(objects, pods),
     ...checkHttpRoutes(objects),
     ...checkImages(objects, pods),
+    ...checkPlatform(objects, pods),
     ...ofKind(objects, 'Pod')
       .filter((pod) => unlabelled.has(pod.namespace) && !hasEnded(pod))
       .flatMap(checkBare),
@@ -112,4 +113,22 @@ function checkImages(objects: readonly JsonObject[], pods: readonly WatchedPod[]
       const message = `its sidecar's image is not the injector's ${[...images].join(' or ')}; restart its workload`
       return finding('sidecar_outdated', pod, 'Pod', message)
     })
+}
+
+/** After a change of what the platform says to route files. */
+function checkPlatform(objects: readonly JsonObject[], pods: readonly WatchedPod[]): readonly Finding[] {
+  const settings = settingsOf(objects)
+  if (settings === null) return []
+  return pods
+    .filter(({ sidecars }) =>
+      sidecars.some(({ raw }) => platformOf(listAt(raw.args, 'args').map(String)) !== settings.platform),
+    )
+    .map((pod) =>
+      finding(
+        'sidecar_outdated',
+        pod,
+        'Pod',
+        "its sidecar has another platform than the injector's settings (injector.sidecar.platform); restart its workload",
+      ),
+    )
 }

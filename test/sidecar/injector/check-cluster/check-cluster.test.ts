@@ -315,6 +315,19 @@ routes: {GET /a: public}
     expect(found?.message).toMatch(/^its Pods will be refused: annotation portcullis.dev\/ports must list names/)
   })
 
+  test('is no file with routes only where the platform says the rest, and then a sidecar of before that is', () => {
+    const platform = JSON.stringify({ pdp: { address: 'pdp:9090' }, issuers: [{ issuer: 'https://id.example.com' }] })
+    const says = { data: { 'injector.yaml': JSON.stringify({ ...CONFIG, platform }) } }
+    const settings = named('ConfigMap', 'portcullis-injector', says)
+    const file = routes({ 'http.yaml': GOOD.replaceAll(/^(?:issuers|pdp):.*\n/gm, '') })
+    expect(codes(...CLOSED, file)).toEqual(['routes_invalid'])
+    expect(codes(...CLOSED, file, settings)).toEqual(['sidecar_outdated'])
+    expect(codes(...CLOSED, routes({ 'http.yaml': GOOD }), settings).toSorted()).toEqual([
+      'routes_invalid',
+      'sidecar_outdated',
+    ])
+  })
+
   test.each<[string, JsonObject, string, RegExp]>([
     ['another key', { 'web.yaml': GOOD }, 'routes_missing', /has no key http.yaml, .*its keys are web.yaml/],
     ['no key', {}, 'routes_missing', /its keys are none/],
