@@ -5,6 +5,7 @@ import { SETTINGS } from './server/runtime/settings-help.ts'
 import { didYouMean } from './shared/domain/nearest.ts'
 import { addHelpCommand, refuseUnknownHelp } from './shared/process/command/help.ts'
 import { finishCommands } from './shared/process/command/json-errors.ts'
+import { endWithReader } from './shared/process/command/output.ts'
 import { readVersion } from './shared/process/command/version.ts'
 import { trustAuthorities } from './shared/process/egress.ts'
 import { EXIT_USAGE, runCommand } from './shared/process/exit.ts'
@@ -25,6 +26,7 @@ const SHUTDOWN_TIMEOUT_MS = 20_000
 
 /** Runs one command. A server keeps running after the promise has resolved, until SIGINT or SIGTERM. */
 export async function runPdpCli(io: NodeJS.Process): Promise<void> {
+  endWithReader(io)
   const program = new Command('portcullis-pdp')
     .description('The Portcullis policy decision point: decisions, management and the identity service.')
     .addHelpText(

@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { didYouMean } from './shared/domain/nearest.ts'
 import { addHelpCommand, refuseUnknownHelp } from './shared/process/command/help.ts'
 import { finishCommands } from './shared/process/command/json-errors.ts'
+import { endWithReader } from './shared/process/command/output.ts'
 import { readVersion } from './shared/process/command/version.ts'
 import { CLIENT_SETTINGS } from './tools/commands/client-settings.ts'
 import { exitOnMisuse, runClient, settingsTable, warnOfUnknownSettings } from './tools/commands/command-line.ts'
@@ -46,6 +47,7 @@ const GROUPS: { readonly [heading: string]: readonly string[] } = {
 }
 
 export async function runClientCli(io: NodeJS.Process): Promise<void> {
+  endWithReader(io)
   const program = new Command('portcullis')
     .description('Portcullis: ask and manage a running PDP, and make types and tests of models.')
     .addHelpText('after', `\nEnvironment:\n${settingsTable(CLIENT_SETTINGS)}`)

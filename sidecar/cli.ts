@@ -4,6 +4,7 @@ import { Command, type CommanderError } from 'commander'
 import { didYouMean } from '../pdp/shared/domain/nearest.ts'
 import { addHelpCommand, refuseUnknownHelp } from '../pdp/shared/process/command/help.ts'
 import { finishCommands } from '../pdp/shared/process/command/json-errors.ts'
+import { endWithReader } from '../pdp/shared/process/command/output.ts'
 import { readVersion } from '../pdp/shared/process/command/version.ts'
 import { trustAuthorities, useProxy } from '../pdp/shared/process/egress.ts'
 import { ConfigError, EXIT_USAGE, runCommand } from '../pdp/shared/process/exit.ts'
@@ -22,6 +23,7 @@ type WithdrawOptions = { readonly control: string; readonly seconds: string }
 
 /** Runs one command. `run` keeps serving after the promise has resolved, until SIGINT or SIGTERM. */
 export async function runSidecarCli(io: Io): Promise<void> {
+  endWithReader(io)
   const program = new Command('portcullis-sidecar')
     .description('Reverse proxy that forwards only the requests that the policy decision point (PDP) allows.')
     .addHelpText('after', `\nEnvironment:\n${settings()}`)

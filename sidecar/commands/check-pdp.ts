@@ -69,15 +69,21 @@ async function signInWarnings({ file: { signIn, publicUrl } }: LoadedConfig): Pr
 
 type Named = { readonly text: string; readonly question: PermissionQuestion }
 
-/** About an arbitrary resource of the type. */
+/** About an arbitrary resource of the type, unless there is one that counts: the organization of the token, and an app by its id. */
 function questionsOf(check: Check, organization: string): readonly Named[] {
   switch (check.kind) {
     case 'all':
     case 'any':
       return check.of.flatMap((part) => questionsOf(part, organization))
     case 'relation': {
-      const { relation, type } = check
-      return [{ text: `${relation} ${type}`, question: { relation, resource: `${type}:any` } }]
+      const { relation, type, id } = check
+      const isLiteral = id.every((part) => typeof part === 'string')
+      if (type !== 'organization' && type !== 'app')
+        return [{ text: `${relation} ${type}`, question: { relation, resource: `${type}:any` } }]
+      // A permission of which app, only the request says.
+      if (type === 'app' && !isLiteral) return []
+      const resource = `${type}:${isLiteral ? id.join('') : organization}`
+      return [{ text: `${relation} ${isLiteral ? resource : type}`, question: { relation, resource } }]
     }
     case 'permission':
       return [

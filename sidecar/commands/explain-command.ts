@@ -1,6 +1,7 @@
 /** The command `explain`: which route a request takes, what the PDP is asked, and with a token what it answers. */
 import type { Command } from 'commander'
 import { parseAddress } from '../../pdp/shared/base/addresses.ts'
+import { coloured } from '../../pdp/shared/process/command/output.ts'
 import { ConfigError, runCommand } from '../../pdp/shared/process/exit.ts'
 import { loadConfig, loadRouteFile, PLATFORM_OPTION, readPlatform } from '../config/config.ts'
 import type { Explanation } from '../enforce/explain.ts'
@@ -77,12 +78,15 @@ async function explain(
     ...(options.body !== undefined && { body: options.body }),
     from,
   })
-  const lines = describeExplanation(explanation, { isAsked: token !== null })
+  const lines = describeExplanation(explanation, { isAsked: token !== null, io })
   if (options.json !== true) io.stdout.write(`${lines.join('\n')}\n`)
   const request = { method: method.toUpperCase(), url, from, headers, body: options.body ?? null }
   const asked = token === null ? null : await ask({ ...request, token }, options)
   if (options.json === true) io.stdout.write(`${JSON.stringify(jsonOf(explanation, asked), null, 2)}\n`)
-  else if (asked !== null) io.stdout.write(`result      ${asked.verdict}\nreason      ${asked.reason}\n`)
+  else if (asked !== null) {
+    const verdict = coloured(asked.verdict, asked.allowed ? 'green' : 'red', io)
+    io.stdout.write(`result      ${verdict}\nreason      ${asked.reason}\n`)
+  }
   if (asked === null ? explanation.denial !== null : !asked.allowed) io.exitCode = 1
 }
 
@@ -103,14 +107,16 @@ function pair(text: string, mark: string, option: string): [string, string] {
 /** `isAsked`: the result of a real decision follows, and says whether and why the request is denied. */
 function describeExplanation(
   { route, parameters, asks, context, denial, isGuest }: Explanation,
-  { isAsked }: { readonly isAsked: boolean },
+  { isAsked, io }: { readonly isAsked: boolean; readonly io: Io },
 ): string[] {
   const lines = [`route       ${route?.id ?? 'none'}`]
   for (const [name, value] of parameters) lines.push(`parameter   ${name} = ${value}`)
   if (route?.upstream != null) lines.push(`service     ${serviceOf(route.upstream).trim()}`)
   if (denial !== null && isAsked) return lines
-  if (denial !== null) return [...lines, `denied      ${denial.status} ${denial.code}: ${denial.detail}`]
-  if (route?.check === null) return [...lines, 'public      forwarded without asking the PDP']
+  if (denial !== null)
+    return [...lines, `${coloured('denied', 'red', io)}      ${denial.status} ${denial.code}: ${denial.detail}`]
+  if (route?.check === null)
+    return [...lines, `${coloured('public', 'green', io)}      forwarded without asking the PDP`]
   for (const question of asks) lines.push(`asks        ${question}`)
   for (const [name, value] of Object.entries(context)) lines.push(`context     ${name} = ${JSON.stringify(value)}`)
   const rule = route?.answer

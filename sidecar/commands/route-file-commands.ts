@@ -5,6 +5,7 @@ import { dirname, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { fileProblem } from '../../pdp/shared/process/command/file-problem.ts'
+import { coloured } from '../../pdp/shared/process/command/output.ts'
 import { ConfigError, runCommand } from '../../pdp/shared/process/exit.ts'
 import { type LoadedConfig, loadConfig, loadRouteFile, PLATFORM_OPTION, readPlatform } from '../config/config.ts'
 import { addExplain } from './explain-command.ts'
@@ -138,8 +139,10 @@ async function check(path: string, options: CheckOptions, io: Io): Promise<void>
   const hosts = servedHosts(file)
   if (json === true)
     return print({ file: path, valid: true, routes: ids.length, tests: tests.length, hosts, warnings }, io)
-  for (const warning of warnings) io.stdout.write(`${path}: warning: ${warning}\n`)
-  io.stdout.write(`${path}: valid, ${counted(ids, 'route')}, ${counted(tests, 'test')}, hosts: ${hosts.join(', ')}\n`)
+  for (const warning of warnings) io.stdout.write(`${path}: ${coloured('warning', 'yellow', io)}: ${warning}\n`)
+  io.stdout.write(
+    `${path}: ${coloured('valid', 'green', io)}, ${counted(ids, 'route')}, ${counted(tests, 'test')}, hosts: ${hosts.join(', ')}\n`,
+  )
 }
 
 async function pdpWarningsOf(config: LoadedConfig, token: string): Promise<string[]> {

@@ -53,7 +53,7 @@ async function store(kind: string, text: string): Promise<void> {
 const PARAMETERS: { readonly [screen: string]: readonly string[] } = {
   '': [],
   find: ['q'],
-  ask: ['subject', 'relation', 'resource', 'app', 'with', 'without', 'as_of', 'context'],
+  ask: ['subject', 'relation', 'resource', 'app', 'actors', 'scopes', 'with', 'without', 'as_of', 'context'],
   who: ['resource', 'relation', 'type', 'page', 'with', 'as_of', 'context'],
   what: ['subject', 'relation', 'type', 'page', 'without', 'context'],
   decisions: ['request', 'route', 'subject', 'resource', 'reason', 'outcome', 'now', 'from', 'to'],

@@ -90,6 +90,15 @@ test.skipIf(modules === null)(
   },
 )
 
+test('people.md offboards a person: the preview, what it takes, and what the log has', BOOK, async () => {
+  const own = await openBookPlayer()
+  try {
+    await own.play(bookSteps(/^## An offboarding$[\s\S]*?(?=^## )/m.exec(page('people.md'))?.[0] ?? ''))
+  } finally {
+    await own.close()
+  }
+})
+
 test('delegation.md lets an agent act with a part of what it asks for, and takes it back', BOOK, async () => {
   const own = await openBookPlayer()
   try {

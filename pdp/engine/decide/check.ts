@@ -96,7 +96,8 @@ function explained(slice: Slice, question: Question, answer: Answer | undefined)
     const { view, model, asked, check } = question
     const { organization: log, subject } = asked
     const { details: found = [], ...rest } = reason
-    const details = answer.allowed ? [] : [...found, ...denialDetails(view, model, { log, subject, check })]
+    const other = answer.code === 'unknown_relation' ? ofAnotherApp(question) : []
+    const details = answer.allowed ? [] : [...found, ...other, ...denialDetails(view, model, { log, subject, check })]
     const { code } = answer
     const withDetails = details.length === 0 ? {} : { details }
     return { ...answer, reason: { code, message: REASONS[code], ...rest, ...withDetails } }
@@ -237,6 +238,14 @@ function declaringApps(view: View, app: string | null, key: string): readonly st
   const apps = manifests.filter((one) => isMeant(one.app) && Object.hasOwn(one.permissions, key)).map((one) => one.app)
   if (apps.length > 0) return apps
   return roles.some(({ permissions }) => permissions.includes(key)) ? [ANY_APP] : NOWHERE
+}
+
+/** A key that apps declare, but not the one whose roles count. */
+function ofAnotherApp({ view, asked: { app }, check: { relation, resource } }: Question): readonly string[] {
+  const apps = typeOf(resource) === 'app' ? NOWHERE : (declaringApps(view, ANY_APP, relation) ?? NOWHERE)
+  if (apps === NOWHERE) return []
+  const counted = app === null ? 'the question is about no app' : `the question is about app ${app}`
+  return [`permission ${relation} belongs to app ${apps.join(', ')}; ${counted}`]
 }
 
 function heldOfNone(apps: readonly string[], key: string): Answer {

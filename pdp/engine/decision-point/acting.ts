@@ -6,9 +6,10 @@ import type { Actor, DecideRequest, Reason } from '../../shared/domain/decision.
 import { REASONS } from '../../shared/domain/reasons.ts'
 import { ACTS_FOR, scopesOf, subjectName } from '../../shared/domain/subjects.ts'
 import type { ModelCompiler } from '../decide/models/known-models.ts'
+import { ANY_APP } from '../decide/roles.ts'
 import type { Slice, Steps } from '../decide/slices.ts'
 import { FALSE, TRUE, type Truth, UNKNOWN, type View } from '../decide/view.ts'
-import { answerAll } from './all-checks.ts'
+import { answerAll, ownerOf } from './all-checks.ts'
 import type { CheckOutcome } from './results.ts'
 
 type All = Parameters<typeof answerAll>[3]
@@ -32,10 +33,10 @@ export function actorsOf(
   if (actors.length === 0) return actors
   const manifests = view.manifests()
   if (manifests === undefined) return actors
-  const owner =
-    manifests.find((manifest) => manifest.audiences.some((name) => audiences.includes(name))) ??
-    manifests.find((manifest) => manifest.app === app)
-  return owner?.actors === 'both' ? actors : []
+  const owner = ownerOf(manifests, audiences)
+  // Asked about no app in particular, it is about all that count.
+  if (owner === undefined && app === ANY_APP) return actors
+  return (owner ?? manifests.find((manifest) => manifest.app === app))?.actors === 'both' ? actors : []
 }
 
 /**
@@ -70,7 +71,9 @@ export function* answerActing(
   const own = yield* answerAll(slice, stored, compile, { ...all, asked: { ...all.asked, subject: name } })
   if (theirs === undefined || own === undefined || linked === undefined) return undefined
   const { links: held, missing } = linked
-  return theirs.map((outcome, i) => both({ subject: outcome, actor: own[i], missing, held }))
+  return theirs.map((outcome, i) =>
+    both({ subject: outcome, actor: own[i], missing, held, explains: all.asked.explain === true }),
+  )
 }
 
 function standsNow(
@@ -101,15 +104,15 @@ function both(of: {
   readonly actor: CheckOutcome | undefined
   readonly missing: string | null
   readonly held: readonly string[]
+  readonly explains: boolean
 }): CheckOutcome {
-  const { subject, actor, missing, held } = of
-  const asked = 'undecided' in subject ? undefined : subject.reason
+  const { subject, actor, missing, held, explains } = of
   // First: an agent whom the person does not let act learns nothing of the person's rights.
-  if (missing !== null) return denied('delegation_missing', asked, { path: [], missing: [missing] })
+  if (missing !== null) return denied('delegation_missing', explains, { path: [], missing: [missing] })
   if ('undecided' in subject || !subject.allowed) return subject
   const path = subject.reason?.path ?? []
-  if (actor === undefined || 'undecided' in actor) return actor ?? denied('actor_denied', subject.reason, undefined)
-  if (!actor.allowed) return denied('actor_denied', subject.reason, actor.reason)
+  if (actor === undefined || 'undecided' in actor) return actor ?? denied('actor_denied', explains, undefined)
+  if (!actor.allowed) return denied('actor_denied', explains, actor.reason)
   if (subject.reason === undefined) return subject
   return {
     ...subject,
@@ -117,12 +120,11 @@ function both(of: {
   }
 }
 
-/** Explained where the subject's own answer was. */
 function denied(
   code: 'delegation_missing' | 'actor_denied',
-  asked: Reason | undefined,
+  explains: boolean,
   why: Omit<Reason, 'code' | 'message'> | undefined,
 ): CheckOutcome {
-  if (asked === undefined) return { allowed: false, code }
+  if (!explains) return { allowed: false, code }
   return { allowed: false, code, reason: { path: [], missing: [], ...why, code, message: REASONS[code] } }
 }

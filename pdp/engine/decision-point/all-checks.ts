@@ -3,6 +3,7 @@
 import type { ContextualTuple, PermissionCheck } from '../../shared/domain/decision.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
 import type { JsonObject } from '../../shared/domain/json.ts'
+import type { Manifest } from '../../shared/domain/manifest.ts'
 import { answerWithin, type CheckInput, isUndecided } from '../decide/check.ts'
 import { ConditionRun } from '../decide/conditions/run.ts'
 import { NO_MODEL } from '../decide/model.ts'
@@ -14,6 +15,10 @@ import type { CheckOutcome } from './results.ts'
 
 /** As many as for one check, where that may take more. */
 export const TUPLES_PER_REQUEST_MAX = 100_000
+
+/** The app that declares one of the audiences. */
+export const ownerOf = (manifests: readonly Manifest[], audiences: readonly string[]): Manifest | undefined =>
+  manifests.find((manifest) => manifest.audiences.some((audience) => audiences.includes(audience)))
 
 /** Every check is evaluated before any row is loaded, so that one load serves them all. Undefined while rows are missing. */
 export function* answerAll(
@@ -33,7 +38,7 @@ export function* answerAll(
 ): Steps<readonly CheckOutcome[] | undefined> {
   const manifests = view.manifests()
   const { audiences, checks, contextualTuples, withoutTuples } = request
-  const owner = manifests?.find((m) => m.audiences.some((audience) => audiences.includes(audience)))
+  const owner = ownerOf(manifests ?? [], audiences)
   // Without the model the evaluation only collects the rows that have to be loaded.
   const model = manifests === undefined ? NO_MODEL : compile(manifests)
   const known = manifests === undefined ? null : model

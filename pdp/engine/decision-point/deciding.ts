@@ -15,7 +15,7 @@ import type { Fresh, Question, SnapshotEvaluator } from '../store/cache/question
 import type { Store } from '../store/contract.ts'
 import type { EntitlementCache } from '../store/entitlements/cache.ts'
 import { actorsOf, answerActing, linksOf } from './acting.ts'
-import { answerAll } from './all-checks.ts'
+import { answerAll, ownerOf } from './all-checks.ts'
 import { answerWithAny, isAny } from './any-resource.ts'
 import { entitlementResults, NO_ENTITLEMENTS } from './entitlement-results.ts'
 import type { PdpOptions } from './options.ts'
@@ -88,28 +88,34 @@ function* evaluation(of: {
     ? yield* answerWithAny({ slice, view, request, all, answer }, compile)
     : yield* answer(all)
   if (revoked === undefined || answers === undefined) return undefined
-  if (acting === null || actor === request.actor || all.checks.length > 0) return { revoked, answers }
+  const app = ownerOf(stored.manifests() ?? NONE, all.audiences)?.app ?? all.asked.app
+  if (acting === null || actor === request.actor || all.checks.length > 0) return { revoked, answers, app }
   // Asked for nothing else, a token is as good as the delegation that it was made by.
   const linked = linksOf(stored, acting)
   return linked === undefined || stored.manifests() === undefined
     ? undefined
-    : { revoked: revoked || linked.missing !== null, answers }
+    : { revoked: revoked || linked.missing !== null, answers, app }
 }
 
-type Evaluated = { readonly revoked: boolean; readonly answers: readonly CheckOutcome[] }
+type Evaluated = {
+  readonly revoked: boolean
+  readonly answers: readonly CheckOutcome[]
+  readonly app: string | null
+}
 
 function decisionOf(
   parts: Parts,
   { request, asked, fresh }: { request: DecideRequest; asked: CheckInput; fresh: Fresh<Evaluated> },
 ): Decision {
   const { permissions = NONE } = request
-  const { revoked, answers } = fresh.value
+  const { revoked, answers, app } = fresh.value
   return {
     permissions: permissions.map((check, i) => resultOf(check, answers[i], asked)),
     entitlements: NO_ENTITLEMENTS,
     tokenRevoked: revoked,
     revision: parts.revision(fresh),
     validUntilMs: fresh.validUntilMs,
+    app,
   }
 }
 

@@ -5,17 +5,18 @@ import type { PermissionResult } from '../../shared/domain/decision.ts'
 import { formatTuple } from '../../shared/domain/names.ts'
 import { REASONS } from '../../shared/domain/reasons.ts'
 import { name } from './parts.ts'
-import { readSubject, readSupposed, type Supposed } from './question.ts'
+import { actorsMeant, appMeant, NO_APP, readSubject, readSupposed, type Supposed } from './question.ts'
 
 export type FormQuestion = {
   readonly organization: string
   readonly subject: string
   readonly relation: string
   readonly resource: string
-  /** The app whose roles answer a permission key on the organization. */
+  /** The app whose roles answer a permission key on the organization; null: every app. */
   readonly app: string | null
-  /** Those of the token that the question was about, with blanks between: they name the app before `app` does. */
-  readonly audience?: string | null
+  /** Ids of clients that act for the subject, the last one first, and the scopes of their token. */
+  readonly actors: readonly string[]
+  readonly scopes: readonly string[]
 }
 
 /** A person is called by the id alone: "Is bob viewer of invoice:7?" */
@@ -83,14 +84,20 @@ function asCommand({ asked }: Question, { added, removed, asOf, context }: Meani
     ...removed.map((tuple) => ['--without', formatTuple(tuple)]),
     ...(asOf === null ? [] : [['--as-of', asOf]]),
     ...(context === undefined ? [] : [['--context', text(context)]]),
+    ...(asked.app === null ? [] : asked.app === NO_APP ? [['--no-app']] : [['--app', asked.app]]),
+    ...asked.actors.map((id) => ['--actor', id]),
+    ...(asked.scopes.length === 0 ? [] : [['--scope', asked.scopes.join(' ')]]),
   ]
   const words = [subject, relation, resource, '-o', organization, ...flags.flat()].map(shellWord)
-  return `${appNote(asked)}portcullis explain ${words.join(' ')}`
+  return `portcullis explain ${words.join(' ')}`
 }
 
-/** The API takes the app from the audience of the token alone. */
-const appNote = ({ app }: FormQuestion): string =>
-  app === null ? '' : `# Roles of app ${text(app)} count: ask with a client of that app.\n`
+/** Left out where it makes no difference: only keys on the organization itself depend on the app. */
+const byWhom = ({ app, resource, actors, scopes }: FormQuestion): object => ({
+  ...((app !== null || resource.startsWith('organization:')) && app !== NO_APP && { app: appMeant(app) }),
+  ...(actors.length > 0 && { actors }),
+  ...(scopes.length > 0 && { scopes }),
+})
 
 function asCurl(issuer: string, { asked }: Question, { subject, added, removed, asOf, context }: Meaning): string {
   const { relation, resource } = asked
@@ -102,16 +109,18 @@ function asCurl(issuer: string, { asked }: Question, { subject, added, removed, 
     ...(removed.length === 0 ? {} : { without_tuples: removed.map(formatTuple) }),
     ...(asOf === null ? {} : { as_of: asOf }),
     ...(context === undefined ? {} : { context }),
+    ...byWhom(asked),
   }
-  return `${appNote(asked)}curl ${new URL('/oauth/decisions', issuer).href} -H "Authorization: Bearer $TOKEN" \\\n  -H 'Content-Type: application/json' -d ${shellWord(text(body))}`
+  return `curl ${new URL('/oauth/decisions', issuer).href} -H "Authorization: Bearer $TOKEN" \\\n  -H 'Content-Type: application/json' -d ${shellWord(text(body))}`
 }
 
 function asTest({ asked, allowed }: Question, { added, removed, asOf, context }: Meaning): string {
-  const { subject, relation, resource, app } = asked
+  const { subject, relation, resource, app, actors } = asked
   const lost = [
     ...removed.map((tuple) => `leave ${text(formatTuple(tuple))} out of its tuples`),
     ...(asOf === null ? [] : [`its tuples have to be those of ${asOf}`]),
     ...(app === null ? [] : [`it has no roles of app ${text(app)}`]),
+    ...(actors.length === 0 ? [] : [`${actors.map(text).join(' and ')} may do no more than that`]),
   ]
   return [
     ...lost.map((what) => `# A store file cannot say all of this question: ${what}.`),
@@ -132,13 +141,14 @@ function asTest({ asked, allowed }: Question, { added, removed, asOf, context }:
 }
 
 function asTypeScript({ asked }: Question, { subject, added, removed, asOfMs, context }: Meaning): string {
-  const { organization, relation, resource, app } = asked
+  const { organization, relation, resource } = asked
   const request = {
     organization,
     subject,
     permissions: [{ relation, resource }],
     explain: true,
-    ...(app === null ? {} : { app }),
+    ...byWhom(asked),
+    ...actorsMeant(asked.actors),
     ...(added.length === 0 ? {} : { contextualTuples: added }),
     ...(removed.length === 0 ? {} : { withoutTuples: removed }),
     ...(asOfMs === undefined ? {} : { asOfMs }),

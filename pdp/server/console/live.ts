@@ -4,7 +4,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { DIRECTORY, ENVIRONMENT } from '../../shared/domain/journal.ts'
 import type { KeptDecision } from '../serve/decisions/decision-ring.ts'
 import { asRequestProblem, SUCCESS } from '../serve/http/status.ts'
-import { supposedOf } from './question.ts'
+import { address } from './parts.ts'
+import { askedAgain, supposedOf } from './question.ts'
 import { answerAsked, askedOf } from './screens/ask.ts'
 import { filterOf, isShown, logView, rowTexts } from './screens/decisions.ts'
 import { suggestionsFor } from './sections/suggestions.ts'
@@ -166,8 +167,8 @@ export function since(
 
 const newestOf = (decisions: ConsoleVisit['deps']['decisions']): number => decisions.latest().next().value?.number ?? -1
 
-function askOf(org: string | null, { subject, permissions }: KeptDecision): object | null {
+function askOf(org: string | null, { subject, permissions, app, acting }: KeptDecision): string | null {
   const [check] = permissions
   if (subject === null || check === undefined) return null
-  return { org: org ?? '', subject, relation: check.relation, resource: check.resource }
+  return address('ask', askedAgain(org, { subject, ...check }, { app, ...acting }))
 }

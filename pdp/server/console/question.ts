@@ -1,10 +1,12 @@
 /** A question as the address of a page holds it: what was typed, and what it means. */
 
+import { ANY_APP } from '../../engine/decide/roles.ts'
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
-import type { AskedSubject, ContextualTuple } from '../../shared/domain/decision.ts'
+import type { Actor, AskedSubject, ContextualTuple } from '../../shared/domain/decision.ts'
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts'
 import { isSubject, parseTuple } from '../../shared/domain/names.ts'
+import type { ActingFor } from '../serve/decisions/decision-log.ts'
 import { parseJson } from '../serve/http/json.ts'
 import { RequestProblem } from '../serve/http/status.ts'
 import { type Field, field } from './parts.ts'
@@ -93,6 +95,29 @@ function readContext(text: string, issues: ValidationIssue[]): JsonObject | null
   }
   issues.push({ place: 'context', message: 'is not a JSON object' })
   return null
+}
+
+/** In place of an app, for a question by a token that is for none. No app has this id. */
+export const NO_APP = '#none'
+/** As the engine takes it; nothing is named: every app. */
+export const appMeant = (named: string | null): string | null =>
+  named === null ? ANY_APP : named === NO_APP ? null : named
+/** More than a token can name. */
+const ACTORS_MAX = 1_024
+/** Words with blanks between, as an address has a list. */
+export const wordsIn = (text: string): readonly string[] => text.split(/\s+/).filter((word) => word !== '')
+export const actorsMeant = (ids: readonly string[]): { readonly actors?: readonly Actor[] } =>
+  ids.length === 0 ? {} : { actors: ids.slice(0, ACTORS_MAX).map((id) => ({ type: 'service', id })) }
+
+/** Parameters of Check access for a question that was decided before. `app`: undefined where it is not known. */
+export function askedAgain(
+  org: string | null,
+  of: { readonly subject: string; readonly relation: string; readonly resource: string },
+  { app, actors = [], scopes = [] }: ActingFor & { readonly app?: string | null | undefined },
+): { readonly [name: string]: string | null } {
+  const { subject, relation, resource } = of
+  const named = app === null ? NO_APP : app === undefined || app === ANY_APP ? null : app
+  return { org, subject, relation, resource, app: named, actors: actors.join(' '), scopes: scopes.join(' ') }
 }
 
 /** A name alone is a person's. */

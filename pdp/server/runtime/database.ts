@@ -7,7 +7,11 @@ import type { OnStatement } from '../../engine/store/postgres/connection/databas
 import { isDatabaseError } from '../../engine/store/postgres/connection/errors.ts'
 import { openPostgres, type PostgresOptions } from '../../engine/store/postgres/postgres.ts'
 import { rotateKeys } from '../../identity/issuer/keys/key-rotation.ts'
-import { type RotationReport, rotateMasterKey } from '../../identity/issuer/keys/master-key-rotation.ts'
+import {
+  type RotationDeps,
+  type RotationReport,
+  rotateMasterKey,
+} from '../../identity/issuer/keys/master-key-rotation.ts'
 import { forgetProcesses, openMasterKeys } from '../../identity/issuer/keys/master-keys.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
 import { StartError } from '../../shared/process/exit.ts'
@@ -113,8 +117,9 @@ export async function rotateSigningKeys(config: PdpConfig): Promise<{ activeKid:
 /** Encrypts everything with the next master key. Throws StartError, and PdpError `store_unavailable`. */
 export async function changeMasterKey(
   config: PdpConfig,
-  { dryRun, progress }: { readonly dryRun: boolean; readonly progress: (line: string) => void },
+  how: Pick<RotationDeps, 'dryRun' | 'progress' | 'counted'>,
 ): Promise<RotationReport> {
+  const { dryRun } = how
   const given = await loadMasterKeys(config)
   const isGenerated = config.masterKey === null && config.nextMasterKey === null
   if (given.next === null && !isGenerated)
@@ -128,7 +133,7 @@ export async function changeMasterKey(
     const made = given.next === null && !dryRun ? await makeSuccessor(config) : null
     // A dry run makes no file. Any key but the current one has the same effect: all that is stored would change.
     const next = given.next ?? made ?? randomBytes(given.current.length)
-    const report = await rotateMasterKey({ sql, current: given.current, next, dryRun, progress })
+    const report = await rotateMasterKey({ sql, current: given.current, next, ...how })
     if (isGenerated && !dryRun && report.complete) await installSuccessor(config)
     return report
   })

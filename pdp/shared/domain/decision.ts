@@ -191,6 +191,8 @@ export type Decision = {
   readonly revision: string
   /** The instant from which the answer may differ without any write; null for never. */
   readonly validUntilMs: number | null
+  /** The app whose roles answered permission keys on the organization; null: none. */
+  readonly app: string | null
 }
 /**
  * Role and permission keys that a subject holds in an organization, sorted: the source of the token claims.

@@ -14,8 +14,6 @@ export function exitOnMisuse(command: Command, io: NodeJS.Process, status: numbe
 /** Runs a command that asks a running PDP; an error is one line, without a stack. */
 export function runClient(io: NodeJS.Process): Run {
   return async (work) => {
-    // The reader of the output, such as head, may have closed it: it has what it wanted.
-    io.stdout.on('error', (err: NodeJS.ErrnoException) => io.exit(err.code === 'EPIPE' ? EXIT.ok : EXIT.failed))
     try {
       io.exitCode = await work()
     } catch (err) {

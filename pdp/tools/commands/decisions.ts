@@ -4,11 +4,13 @@ import { visible } from '../../shared/base/invisible.ts'
 import type { AskedSubject } from '../../shared/domain/decision.ts'
 import { reasonText } from '../../shared/domain/reasons.ts'
 import { subjectName } from '../../shared/domain/subjects.ts'
+import { coloured } from '../../shared/process/command/output.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
 import {
   type Accompanying,
   addQuestionOptions,
+  collect,
   parseSubject,
   type QuestionOptions,
   questionBody,
@@ -66,6 +68,9 @@ export function addDecisionCommands(program: Command, io: NodeJS.Process, run: R
       .addHelpText('after', examples(program.name())[name])
     addQuestionOptions(addConnectionOptions(command))
       .option('--app <app>', 'the app whose permission it is (that of the token, or any)')
+      .option('--no-app', 'a permission of no app, as for a token that is for none')
+      .option('--actor <client>', 'a client that acts for the subject, the last one first; may be repeated', collect)
+      .option('--scope <scopes>', 'scopes of the token by which it acts')
       .option('--model <file>', 'answer from a store file (.fga.yaml) or a model alone, without a server')
       .action((subject: string, relation: string, resource: string, options: Options) =>
         run(() => decide({ subject, relation, resource, explain: name === 'explain', options, io })),
@@ -73,7 +78,23 @@ export function addDecisionCommands(program: Command, io: NodeJS.Process, run: R
   }
 }
 
-type Options = ConnectionOptions & QuestionOptions & { readonly model?: string; readonly app?: string }
+type Options = ConnectionOptions &
+  QuestionOptions & {
+    readonly model?: string
+    readonly app?: string | boolean
+    readonly actor?: readonly string[]
+    readonly scope?: string
+  }
+
+/** The bearer of a token is asked about as its token says. */
+function askedBy({ app, actor: actors, scope }: Options, isBearer: boolean): object {
+  const named = typeof app === 'string' ? { app } : app === false || isBearer ? {} : { app: '*' }
+  return {
+    ...named,
+    ...(actors === undefined ? {} : { actors }),
+    ...(scope === undefined ? {} : { scopes: scope.split(' ').filter((word) => word !== '') }),
+  }
+}
 
 async function decide(asked: {
   subject: string
@@ -89,6 +110,7 @@ async function decide(asked: {
   if (options.model !== undefined) {
     if (subject === null) throw new CliError('name a subject: the bearer of a token (-) needs a running PDP')
     if (options.asOf !== undefined) throw new CliError('--as-of needs a running PDP: a file has no log of changes')
+    if (options.actor !== undefined) throw new CliError('--actor needs a running PDP: a file has no apps')
     return decideLocally(
       options.model,
       { subject, relation, resource, explain, json: options.json === true, ...accompanying },
@@ -100,7 +122,7 @@ async function decide(asked: {
     permissions: [{ relation, resource }],
     ...(subject === null ? {} : { subject }),
     ...(explain ? { explain } : {}),
-    app: options.app ?? '*',
+    ...askedBy(options, subject === null),
     ...questionBody(accompanying),
   }
   const decision = parseDecision(
@@ -119,7 +141,8 @@ async function decide(asked: {
     options.json === true ? `${JSON.stringify(decision)}\n` : text({ decision, result, relation, resource, io }),
   )
   if (!result.allowed && !explain)
-    for (const note of await unknownNames(connection, body)) io.stderr.write(`note: ${note}\n`)
+    // The bearer may ask about itself, and not why.
+    for (const note of subject === null ? [] : await unknownNames(connection, body)) io.stderr.write(`note: ${note}\n`)
   return result.allowed ? EXIT.ok : EXIT.denied
 }
 
@@ -197,12 +220,8 @@ function text({
   return `${lines.join('\n')}\n`
 }
 
-/** Green or red where a person looks (https://no-color.org). */
-function verdict({ allowed }: Result, { stdout, env }: NodeJS.Process): string {
-  const word = allowed ? 'allowed' : 'denied'
-  if (stdout.isTTY !== true || (env.NO_COLOR ?? '') !== '') return word
-  return `\u001b[${allowed ? 32 : 31}m${word}\u001b[39m`
-}
+const verdict = ({ allowed }: Result, io: NodeJS.Process): string =>
+  allowed ? coloured('allowed', 'green', io) : coloured('denied', 'red', io)
 
 /** `{tuple: …}`, `{member: …}`, `{rule: …}` or `{role_grant: …}`. */
 function stepText(step: object): string {

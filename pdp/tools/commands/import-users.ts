@@ -7,6 +7,7 @@ import { fileProblem } from '../../shared/process/command/file-problem.ts'
 import { type People, readPeople } from '../import/people.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
+import { countLines, watchJob } from './long-job.ts'
 
 /** As many as the PDP takes at once. */
 export const USERS_PER_IMPORT = 20_000
@@ -35,7 +36,7 @@ export function addUserImportCommand(group: Command, io: NodeJS.Process, run: Ru
 
 async function importUsers(file: string, options: Options, io: NodeJS.Process): Promise<number> {
   const dryRun = options.dryRun === true
-  const people = file === '-' ? null : await readExport(file)
+  const { people, linesCount } = file === '-' ? { people: null, linesCount: null } : await readExport(file)
   for (const note of people?.notes ?? []) io.stderr.write(`${note}\n`)
   const connection = await connect(options, { io, scope: 'directory:write', bind: false })
   const send = async (stream: Readable, isDry: boolean): Promise<{ readonly users: number }> => {
@@ -47,26 +48,46 @@ async function importUsers(file: string, options: Options, io: NodeJS.Process): 
     return { users: 0, ...Object(await response.json()) }
   }
   let users = 0
-  if (people === null) users = (await send(file === '-' ? io.stdin : createReadStream(file), dryRun)).users
-  else {
-    const parts: string[] = []
-    for (let at = 0; at < people.lines.length; at += USERS_PER_IMPORT)
-      parts.push(people.lines.slice(at, at + USERS_PER_IMPORT).join('\n'))
-    // All are judged before any is written.
-    for (const isDry of dryRun ? [true] : [true, false]) {
-      users = 0
-      for (const part of parts) users += (await send(Readable.from([Buffer.from(part)]), isDry)).users
-    }
+  const job = {
+    unit: 'users',
+    total: people?.lines.length ?? linesCount,
+    shown: options.json !== true,
+    left: () => leftAt(users),
   }
+  await watchJob(io, job, async (report) => {
+    if (people === null) {
+      const source: Readable = file === '-' ? io.stdin : createReadStream(file)
+      const counted = source.pipe(countLines(report))
+      source.once('error', (err) => counted.destroy(err))
+      users = (await send(counted, dryRun)).users
+      return
+    }
+    // All are judged before any is written.
+    if (!dryRun) await inParts(people.lines, (part) => send(part, true))
+    await inParts(people.lines, async (part) => {
+      users += (await send(part, dryRun)).users
+      report(users)
+    })
+  })
   const text = dryRun ? `${users} users could be imported; nothing was changed` : `imported: ${users} users`
   io.stdout.write(`${options.json === true ? JSON.stringify({ users, dry_run: dryRun }) : text}\n`)
   return EXIT.ok
 }
 
-async function readExport(file: string): Promise<People | null> {
-  return readPeople(
-    await readFile(file, 'utf8').catch((err: Error) => {
-      throw new CliError(fileProblem(file, err), { cause: err })
-    }),
-  )
+const leftAt = (users: number): string =>
+  users === 0
+    ? 'nothing is imported, unless the PDP had all of the file: portcullis user list tells'
+    : `the first ${users} users are imported; the PDP refuses them a second time: import the rest of the file`
+
+async function inParts(lines: readonly string[], send: (part: Readable) => Promise<unknown>): Promise<void> {
+  for (let at = 0; at < lines.length; at += USERS_PER_IMPORT)
+    await send(Readable.from([Buffer.from(lines.slice(at, at + USERS_PER_IMPORT).join('\n'))]))
+}
+
+/** `people`: null where the file has lines as the PDP takes them. */
+async function readExport(file: string): Promise<{ readonly people: People | null; readonly linesCount: number }> {
+  const text = await readFile(file, 'utf8').catch((err: Error) => {
+    throw new CliError(fileProblem(file, err), { cause: err })
+  })
+  return { people: readPeople(text), linesCount: text.trimEnd().split('\n').length }
 }

@@ -42,7 +42,7 @@ export async function checkLocally(
   )
   const changes = plan.tuples.map((tuple) => ({ kind: 'tuple', op: 'write', tuple }) as const)
   if (changes.length > 0) await store.write(ORGANIZATION, changes, { context })
-  const { subject, relation, resource, context: values, contextualTuples } = asked
+  const { subject, relation, resource, context: values, contextualTuples, withoutTuples } = asked
   const permissions = [{ relation, resource }]
   const decision = await createPdp({ store }).decide({
     organization: ORGANIZATION,
@@ -51,6 +51,7 @@ export async function checkLocally(
     explain: true,
     ...(values !== undefined && { context: values }),
     ...(contextualTuples !== undefined && { contextualTuples }),
+    ...(withoutTuples !== undefined && { withoutTuples }),
   })
   const [result] = decision.permissions
   if (result === undefined) throw new CliError('the question has no answer')

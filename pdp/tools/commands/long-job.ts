@@ -1,4 +1,5 @@
 /** A job that takes long: how far it is, for who watches it, and what to do after Ctrl-C. */
+import { Transform } from 'node:stream'
 
 const SHOWN_EVERY_MS = 200
 /** 128 and the number of SIGINT, as shells have it. */
@@ -44,4 +45,17 @@ export async function watchJob<T>(
     io.off?.('SIGINT', stop)
     if (shownMs > 0) io.stderr.write('\n')
   }
+}
+
+export const NEWLINE = 0x0a
+/** Passes everything on. */
+export function countLines(report: (lines: number) => void): Transform {
+  let lines = 0
+  return new Transform({
+    transform(piece: Buffer, _encoding, done) {
+      for (let at = piece.indexOf(NEWLINE); at >= 0; at = piece.indexOf(NEWLINE, at + 1)) lines += 1
+      report(lines)
+      done(null, piece)
+    },
+  })
 }

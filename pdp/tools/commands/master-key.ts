@@ -3,9 +3,11 @@ import type { Command } from 'commander'
 import type { RotationReport } from '../../identity/issuer/keys/master-key-rotation.ts'
 import { readConfig } from '../../server/runtime/config.ts'
 import { runCommand, StartError } from '../../shared/process/exit.ts'
+import { watchJob } from './long-job.ts'
 
 type Options = { readonly dryRun?: boolean; readonly json?: boolean }
 const NAMED_MAX = 20
+const LEFT = 'what was encrypted with the next key stays so; the PDPs read both. Run the command again to go on'
 
 export function addMasterKeyCommand(program: Command, io: NodeJS.Process): void {
   program
@@ -22,7 +24,14 @@ async function rotate({ dryRun = false, json = false }: Options, io: NodeJS.Proc
   const { changeMasterKey } = await import('../../server/runtime/database.ts')
   const config = readConfig(io.env)
   const progress = (line: string): void => void (json || io.stderr.write(`${line}\n`))
-  const report = await changeMasterKey(config, { dryRun, progress })
+  const job = { unit: 'values', total: null as number | null, shown: !json, left: () => LEFT }
+  const report = await watchJob(io, job, (report) => {
+    const counted = (done: number, total: number): void => {
+      job.total = total
+      report(done)
+    }
+    return changeMasterKey(config, { dryRun, progress, counted })
+  })
   io.stdout.write(
     json ? `${JSON.stringify({ ...report, dryRun })}\n` : text(report, { dryRun, isGiven: config.masterKey !== null }),
   )

@@ -19,7 +19,7 @@ export type Accompanying = {
   readonly withoutTuples?: Tuples
   readonly asOfMs?: number
 }
-const collect = (tuple: string, earlier: readonly string[] = []): readonly string[] => [...earlier, tuple]
+export const collect = (word: string, earlier: readonly string[] = []): readonly string[] => [...earlier, word]
 
 export const addQuestionOptions = (command: Command): Command =>
   command

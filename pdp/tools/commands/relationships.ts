@@ -2,7 +2,7 @@
 
 import { createReadStream } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
-import { Readable, Transform } from 'node:stream'
+import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Command, InvalidArgumentError } from 'commander'
 import { messageOf } from '../../shared/base/error-message.ts'
@@ -13,7 +13,7 @@ import { Reader, ValidationIssues } from '../model-test/located-yaml.ts'
 import { readTupleFile } from '../model-test/tuple-file.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT, problemError, type Run } from './errors.ts'
-import { watchJob } from './long-job.ts'
+import { countLines, NEWLINE, watchJob } from './long-job.ts'
 
 const TUPLE = 'type:id#relation@subject, such as invoice:42#viewer@user:alice'
 const importHelp = (command: string): string => `
@@ -148,17 +148,6 @@ async function exportAll(options: ConnectionOptions & Filter, io: NodeJS.Process
   return EXIT.ok
 }
 
-function countLines(report: (lines: number) => void): Transform {
-  let lines = 0
-  return new Transform({
-    transform(piece: Buffer, _encoding, done) {
-      for (let at = piece.indexOf(NEWLINE); at >= 0; at = piece.indexOf(NEWLINE, at + 1)) lines += 1
-      report(lines)
-      done(null, piece)
-    },
-  })
-}
-
 type Progress = { readonly line: number; readonly tuples?: number; readonly done?: true; readonly problem?: object }
 
 async function importFile(
@@ -186,7 +175,6 @@ async function linesIn(file: string): Promise<number | undefined> {
   }
   return isOpen ? lines + 1 : lines
 }
-const NEWLINE = 0x0a
 
 /** As lines of JSON. Throws CliError with every line that is wrong. */
 async function openFgaTuples(file: string): Promise<Readable> {

@@ -2,7 +2,7 @@
 import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { messageOf } from '../../../pdp/shared/base/error-message.ts'
 import { fileProblem } from '../../../pdp/shared/process/command/file-problem.ts'
 import { ConfigError, runCommand } from '../../../pdp/shared/process/exit.ts'
@@ -109,7 +109,12 @@ export function addMaintainCertificate(injector: Command, io: Io): void {
     .option('--bundles <namespace/name,…>', 'ConfigMaps by whose ca.crt others trust it; they must exist')
     .option('--days <count>', 'days until a certificate expires', '90')
     .option('--api-server <origin>', 'the API server', 'https://kubernetes.default.svc')
-    .option('--token-file <path>', 'token of the ServiceAccount', '/var/run/secrets/kubernetes.io/serviceaccount/token')
+    .addOption(
+      new Option('--token-file <path>', 'token of the ServiceAccount').default(
+        '/var/run/secrets/kubernetes.io/serviceaccount/token',
+        'that of the Pod',
+      ),
+    )
     .action((options: Options) => runCommand(() => maintain(options, io), io))
 }
 

@@ -52,8 +52,12 @@ export function addCheckCluster(program: Command, io: Io, checkRoutes: CheckRout
     .option('--kubectl <path>', 'path of kubectl', 'kubectl')
     .option('--context <name>', 'context of the kubeconfig')
     .option('-n, --namespace <name>', 'only this namespace')
-    .option('--from <file>', `read this file instead, the output of: kubectl get -A -o json ${KINDS.join(',')}`)
+    .option('--from <file>', 'read this file instead: what kubectl get -A -o json prints of the kinds below')
     .option('--json', 'print JSON')
+    .addHelpText(
+      'after',
+      `\nKinds, which kubectl takes with commas between:\n${KINDS.map((kind) => `  ${kind}\n`).join('')}`,
+    )
     .action((options: Options) => runCommand(() => check(options, io, checkRoutes), io))
 }
 

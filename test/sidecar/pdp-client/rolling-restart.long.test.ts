@@ -45,6 +45,7 @@ async function startPdp(port: number, answerMs: number): Promise<GrpcServer> {
           validUntilMs: null,
           acr: null,
           authTime: null,
+          app: null,
         }
       },
       watched: { ask: () => () => undefined, close: async () => undefined },

@@ -21,6 +21,8 @@ export type RotationDeps = {
   readonly dryRun: boolean
   /** For people; without a line break. */
   readonly progress: (line: string) => void
+  /** How many values were looked at, of how many. */
+  readonly counted: (done: number, total: number) => void
 }
 export type RotationReport = {
   readonly from: string
@@ -104,6 +106,9 @@ async function everybodySeals(sql: Sql, next: string, progress: RotationDeps['pr
 async function pass(deps: RotationDeps): Promise<Pick<RotationReport, 'places' | 'unreadable'>> {
   const unreadable: RotationReport['unreadable'][number][] = []
   const places: RotationReport['places'][number][] = []
+  const counts = await Promise.all(SEALED_PLACES.map((place) => place.count(deps.sql)))
+  const total = counts.reduce((sum, count) => sum + count, 0)
+  let done = 0
   for (const place of SEALED_PLACES) {
     const keys = {
       next: masterKeysOf(deps.next).derive(place.purpose),
@@ -122,7 +127,8 @@ async function pass(deps: RotationDeps): Promise<Pick<RotationReport, 'places' |
       for (const { row, state } of found)
         if (state === 'unreadable')
           unreadable.push({ what: place.what, name: row.key.join(' '), transient: place.transient })
-      if (!deps.dryRun && changed > 0) deps.progress(`${place.what}: ${changed}`)
+      done += rows.length
+      deps.counted(done, total)
     }
     places.push({ what: place.what, changed, already })
   }

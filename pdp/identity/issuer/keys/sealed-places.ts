@@ -24,6 +24,8 @@ export type SealedPlace = {
   nameOf(key: readonly string[]): string
   /** In the order of the keys; from the first one for null. */
   page(sql: Queries, after: readonly string[] | null, countMax: number): Promise<readonly SealedRow[]>
+  /** How many there are. */
+  count(sql: Queries): Promise<number>
   /** In one statement; rows that changed since they were read stay. The number of replaced rows. */
   replace(sql: Queries, rows: readonly (SealedRow & { readonly replacement: string })[]): Promise<number>
 }
@@ -125,7 +127,7 @@ export const SEALED_PLACES: readonly SealedPlace[] = [
   },
 ]
 
-function rowsOf({ table, key, sealed, assign }: Columns): Pick<SealedPlace, 'page' | 'replace'> {
+function rowsOf({ table, key, sealed, assign }: Columns): Pick<SealedPlace, 'page' | 'count' | 'replace'> {
   const columns = key.join(', ')
   const parameters = key.map((_, i) => `$${i + 2}`).join(', ')
   return {
@@ -136,6 +138,12 @@ function rowsOf({ table, key, sealed, assign }: Columns): Pick<SealedPlace, 'pag
          order by ${columns} limit $1`,
         [countMax, ...(after ?? [])],
       ),
+    async count(sql) {
+      const [found] = await sql.query<{ count: number }>(
+        `select count(*)::int as count from ${table} where ${sealed} is not null`,
+      )
+      return found?.count ?? 0
+    },
     async replace(sql, rows) {
       const arrays = [...key.map((_, i) => rows.map((row) => row.key[i])), rows.map((row) => row.sealed)]
       const given = [...arrays, rows.map((row) => row.replacement)]

@@ -111,7 +111,7 @@ function addRow(region, { cells, ask }) {
     const cell = document.createElement('td')
     cell.dataset.title = region.querySelectorAll('th')[i]?.textContent ?? ''
     const holder = i === 2 && ask !== null ? document.createElement('a') : document.createElement('bdi')
-    if (holder instanceof HTMLAnchorElement) holder.href = `/console/ask?${new URLSearchParams(ask)}`
+    if (holder instanceof HTMLAnchorElement) holder.href = ask
     holder.textContent = text
     if (i === 3) holder.className = text.startsWith('✓') ? 'allowed' : 'denied'
     cell.append(holder)

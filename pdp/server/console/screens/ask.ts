@@ -1,6 +1,5 @@
 /** Ask: may this subject do this? With the reason, what made it so, what is missing, and what would change it. */
 
-import { ANY_APP } from '../../../engine/decide/roles.ts'
 import type { JournalEntry } from '../../../engine/store/contract.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import type { PermissionResult, ReasonStep } from '../../../shared/domain/decision.ts'
@@ -13,7 +12,10 @@ import { changesOf, type FoundChanges } from '../history.ts'
 import { SCREEN_LINKS } from '../layout.ts'
 import { address, alert, copyable, field, hidden, instant, link, name, problems, table, verdict } from '../parts.ts'
 import {
+  actorsMeant,
+  appMeant,
   isSupposed,
+  NO_APP,
   parametersOf,
   readSubject,
   readSupposed,
@@ -21,6 +23,7 @@ import {
   subjectText,
   supposedFields,
   supposedOf,
+  wordsIn,
 } from '../question.ts'
 import { didYouMeanPerson, nobody } from '../sections/near-people.ts'
 import { type GrantShown, whyPicture } from '../sections/why-picture.ts'
@@ -41,13 +44,11 @@ export async function answerAsked(visit: ConsoleVisit, asked: FormQuestion, supp
   const { pdp, directory } = visit.deps.management
   const subject = readSubject(asked.subject)
   if (subject === null) throw new TypeError('the subject was checked before')
-  const { relation, resource, organization, app } = asked
+  const { relation, resource, organization, app, actors, scopes } = asked
   const permissions = [{ relation, resource }]
   const startedMs = performance.now()
-  const { audience } = asked
-  const audiences = audience?.split(' ') ?? []
-  const ofApp = { app: app ?? ANY_APP, audiences }
-  const question = { organization, subject, permissions, explain: true, ...ofApp, ...readSupposed(supposed) }
+  const by = { app: appMeant(app), ...actorsMeant(actors), scopes }
+  const question = { organization, subject, permissions, explain: true, ...by, ...readSupposed(supposed) }
   const [exists, decision] = await Promise.all([
     existsAsSubject(directory, subject, organization),
     pdp.decide(question),
@@ -63,7 +64,8 @@ export const askedOf = (visit: ConsoleVisit): FormQuestion => ({
   relation: visit.query('relation').trim(),
   resource: visit.query('resource').trim(),
   app: visit.query('app').trim() || null,
-  audience: visit.query('audience').trim() || null,
+  actors: wordsIn(visit.query('actors')),
+  scopes: wordsIn(visit.query('scopes')),
 })
 
 export async function showAsk(visit: ConsoleVisit): Promise<View> {
@@ -91,7 +93,16 @@ ${field({ name: 'subject', label: 'Subject', value: asked.subject, required: tru
 ${field({ name: 'relation', label: 'Relation or permission', value: asked.relation, among: relations })}
 ${field({ name: 'resource', label: 'Resource', value: asked.resource, required: true, suggest: 'resource' })}
 <button type="submit">Check</button>
-${supposedFields(supposed, [{ name: 'app', label: 'App of the roles', value: asked.app ?? '' }])}</form>`
+${supposedFields(supposed, [
+  { name: 'app', label: 'App of the roles', value: asked.app ?? '', hint: `Every app if empty; ${NO_APP}: of no app.` },
+  {
+    name: 'actors',
+    label: 'Clients that act',
+    value: asked.actors.join(' '),
+    hint: 'By a token of the subject, the last one first.',
+  },
+  { name: 'scopes', label: 'Scopes of their token', value: asked.scopes.join(' ') },
+])}</form>`
 }
 
 async function answerParts(visit: ConsoleVisit, asked: FormQuestion, supposed: Supposed): Promise<Html> {
@@ -128,8 +139,8 @@ async function everyRelation(visit: ConsoleVisit, asked: FormQuestion, supposed:
   if (!(await existsAsSubject(directory, subject, organization)))
     return alert(html`${nobody(subject)}${await didYouMean(visit, asked, supposed)}`)
   const permissions = relations.map((relation) => ({ relation, resource }))
-  const app = asked.app ?? ANY_APP
-  const decision = await pdp.decide({ organization, subject, permissions, app, ...readSupposed(supposed) })
+  const by = { app: appMeant(asked.app), ...actorsMeant(asked.actors), scopes: asked.scopes }
+  const decision = await pdp.decide({ organization, subject, permissions, ...by, ...readSupposed(supposed) })
   const rows = decision.permissions.map(({ relation, allowed, error }) => [
     name(relation),
     error === undefined ? verdict(allowed) : html`<span class="denied">? cannot be decided</span>`,
@@ -189,12 +200,13 @@ ${result.allowed ? pathTable(visit, result, { found, grants }) : isKnown ? missi
 }
 
 const SUPPOSED = html`<p class="note"><strong>What if:</strong> this answers a supposition. Nothing was written, and nothing is remembered.</p>`
-const questionParameters = ({ subject, relation, resource, app, audience }: FormQuestion) => ({
+const questionParameters = ({ subject, relation, resource, app, actors, scopes }: FormQuestion) => ({
   subject,
   relation,
   resource,
   app,
-  audience: audience ?? null,
+  actors: actors.join(' '),
+  scopes: scopes.join(' '),
 })
 
 function pathTable(

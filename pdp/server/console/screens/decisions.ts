@@ -8,7 +8,7 @@ import type { KeptDecision } from '../../serve/decisions/decision-ring.ts'
 import { asRequestProblem, isFault } from '../../serve/http/status.ts'
 import { shellWord } from '../answer-texts.ts'
 import { address, alert, csv, field, hidden, instant, link, name, table, verdict } from '../parts.ts'
-import { readSubject } from '../question.ts'
+import { actorsMeant, askedAgain, readSubject } from '../question.ts'
 import { denials } from '../sections/denials.ts'
 import { instantIn, TIME_FORMS } from '../sections/times.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
@@ -156,10 +156,10 @@ async function archived(visit: ConsoleVisit, filter: Filter): Promise<Html> {
   const found = await deps.archive.denied(org, denialFilter(visit, filter), page)
   const shown = found.slice(0, ARCHIVED_SHOWN)
   const state = { org, ...filter, from: query('from'), to: query('to') }
-  const rows = shown.map(({ atMs, subject, relation, resource, reason, route, requestId, decisionId }) => [
+  const rows = shown.map(({ atMs, subject, relation, resource, reason, route, requestId, decisionId, askedAs }) => [
     instant(atMs),
     name(subject),
-    link(address('ask', { org, subject, relation, resource }), html`${name(relation)} ${name(resource)}`),
+    html`${link(address('ask', askedAgain(org, { subject, relation, resource }, askedAs)), html`${name(relation)} ${name(resource)}`)}${partNote(askedAs.isWhole !== false)}`,
     link(address('decisions', { org, reason }), reason),
     route === '' ? EMPTY : link(address('decisions', { org, route }), name(route)),
     html`<span class="id">${link(address('decisions', { org, request: requestId || decisionId }), name(requestId || decisionId))}</span>`,
@@ -179,6 +179,9 @@ async function archived(visit: ConsoleVisit, filter: Filter): Promise<Html> {
 <p class="actions">${rows.length === 0 ? EMPTY : link(address('decisions', { ...state, format: 'csv' }), 'Download as CSV')} ${last === undefined ? EMPTY : link(address('decisions', { ...state, page: last.id }), 'Older')}</p>`
 }
 
+const partNote = (isWhole: boolean): Html =>
+  isWhole ? EMPTY : html` <span class="note">with values, tuples or groups that are not kept</span>`
+
 async function exportOf(visit: ConsoleVisit, filter: Filter): Promise<View> {
   const { deps, organization: org } = visit
   logView(visit, filter, 'page')
@@ -196,16 +199,16 @@ async function exportOf(visit: ConsoleVisit, filter: Filter): Promise<View> {
 
 /** The same questions, now: true, false, or null where what they brought is not kept or they cannot be decided. */
 async function nowOf({ deps }: ConsoleVisit, decision: KeptDecision): Promise<readonly (boolean | null)[]> {
-  const { subject: text, organization, app, audiences, permissions: asked } = decision
+  const { subject: text, organization, app, acting, permissions: asked } = decision
   const subject = text === null ? null : readSubject(text)
-  if (subject === null || organization === null || decision.hasContext || decision.hasGroups || asked.length === 0)
-    return []
+  if (subject === null || organization === null || !decision.isWhole || asked.length === 0) return []
   const { directory, pdp } = deps.management
   const permissions = asked.map(({ relation, resource }) => ({ relation, resource }))
+  const by = { app, ...actorsMeant(acting.actors ?? []), scopes: acting.scopes ?? [] }
   try {
     const [exists, found] = await Promise.all([
       existsAsSubject(directory, subject, organization),
-      pdp.decide({ organization, subject, permissions, app, audiences }),
+      pdp.decide({ organization, subject, permissions, ...by }),
     ])
     return found.permissions.map(({ allowed, error }) => exists && (error === undefined ? allowed : null))
   } catch (err) {
@@ -220,9 +223,7 @@ function rowsOf(
   decision: KeptDecision,
   now: readonly (boolean | null)[] | null,
 ): readonly (readonly (Html | string)[])[] {
-  const { atMs, subject, permissions, entitlements, requestId, decisionId, route, hasContext, app, audiences } =
-    decision
-  const audience = audiences.length === 0 ? null : audiences.join(' ')
+  const { atMs, subject, permissions, entitlements, requestId, decisionId, route, app, acting, isWhole } = decision
   const who = subject === null ? html`<span class="note">nobody</span>` : name(subject)
   const request = html`<span class="id">${link(address('decisions', { org, request: requestId ?? decisionId }), name(requestId ?? decisionId))}</span>`
   const way = route === null ? EMPTY : link(address('decisions', { org, route }), name(route))
@@ -239,11 +240,13 @@ function rowsOf(
   const checks = permissions.map(({ relation, resource, allowed, reasonCode }, i) => {
     const text = html`${name(relation)} ${name(resource)}`
     const asked =
-      subject === null ? text : link(address('ask', { org, subject, relation, resource, app, audience }), text)
+      subject === null
+        ? text
+        : link(address('ask', askedAgain(org, { subject, relation, resource }, { app, ...acting })), text)
     const answer = now?.[i] ?? null
     const changed = answer === null || answer === allowed ? EMPTY : html` <strong>changed</strong>`
     return row(
-      html`${asked}${hasContext ? html` <span class="note">with a context that is not kept</span>` : EMPTY}`,
+      html`${asked}${partNote(isWhole)}`,
       html`${verdict(allowed)} <span class="note">reason: ${link(address('decisions', { org, reason: reasonCode }), reasonCode)}</span>`,
       answer === null ? unknown : html`${verdict(answer)}${changed}`,
     )

@@ -7,6 +7,7 @@ import { asRequestProblem, STATUS } from '../../serve/http/status.ts'
 import type { UserHoldings } from '../../serve/management/users/offboarding.ts'
 import { shellWord } from '../answer-texts.ts'
 import { address, alert, hidden, instant, joined, link, name, status, table, verdict } from '../parts.ts'
+import { askedAgain } from '../question.ts'
 import { addMemberForm, giveRoleForm } from '../sections/known-roles.ts'
 import { didYouMeanPerson } from '../sections/near-people.ts'
 import { reachOf } from '../sections/reach.ts'
@@ -225,12 +226,15 @@ function latestDecisions(visit: ConsoleVisit, user: string): Html {
   const { organization: org, deps } = visit
   const subject = `user:${user}`
   const rows: (readonly (Html | string)[])[] = []
-  for (const { organization, subject: asked, atMs, permissions, route } of deps.decisions.latest()) {
+  for (const { organization, subject: asked, atMs, permissions, route, app, acting } of deps.decisions.latest()) {
     if (organization !== org || asked !== subject) continue
     for (const { relation, resource, allowed } of permissions)
       rows.push([
         instant(atMs),
-        link(address('ask', { org, subject, relation, resource }), html`${name(relation)} ${name(resource)}`),
+        link(
+          address('ask', askedAgain(org, { subject, relation, resource }, { app, ...acting })),
+          html`${name(relation)} ${name(resource)}`,
+        ),
         verdict(allowed),
         route === null ? EMPTY : name(route),
       ])

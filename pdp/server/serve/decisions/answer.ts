@@ -4,6 +4,7 @@ import { ANY_APP } from '../../../engine/decide/roles.ts'
 import type { Directory } from '../../../engine/store/directory.ts'
 import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
 import type {
+  Actor,
   AskedSubject,
   ContextualTuple,
   DecideRequest,
@@ -32,6 +33,9 @@ export type Question = {
   readonly context?: JsonObject
   /** The app whose roles count; `*`: the token's app, or every app where it has none. Absent: the token's. */
   readonly app?: string
+  /** Clients that act for the subject, the one who acts now first, and the scopes of their token. A bearer's token names its own. */
+  readonly actors?: readonly Actor[]
+  readonly scopes?: readonly string[]
   /** The id of the request that led to the question; absent or empty: the caller does not say it. */
   readonly requestId?: string
   /** The client whose request led to the question, as the caller says it. */
@@ -57,6 +61,8 @@ export type Answer = {
   readonly validUntilMs: number | null
   readonly acr: string | null
   readonly authTime: number | null
+  /** The app whose roles answered permission keys; null: none, or nothing was asked. */
+  readonly app: string | null
 }
 
 /** Somebody without a token. Nothing but what tuples say of `user:*` is theirs: no role, no membership, no group, no capability. */
@@ -109,7 +115,7 @@ async function answerQuestion(deps: QuestionDeps, token: TokenState, question: Q
     (contextualTuples !== undefined && contextualTuples.length > 0) ||
     withoutTuples !== undefined ||
     asOfMs !== undefined
-  const setsApp = question.app !== undefined
+  const setsApp = question.app !== undefined || question.actors !== undefined
   if (named !== null || question.explain || isSupposed || setsContext || setsApp)
     requireReader(token, question.provenKey === true)
   if (token.organization === null) {
@@ -124,7 +130,7 @@ async function answerQuestion(deps: QuestionDeps, token: TokenState, question: Q
   const permissions = isKnown
     ? decision.permissions
     : question.permissions.map((check) => refusedUnknown(check, subject, question.explain))
-  const { entitlements, revision, validUntilMs } = decision
+  const { entitlements, revision, validUntilMs, app } = decision
   const { organization, acr, authTime } = token
   // Not a spread, which takes as long as everything else here.
   return {
@@ -138,6 +144,7 @@ async function answerQuestion(deps: QuestionDeps, token: TokenState, question: Q
     validUntilMs,
     acr,
     authTime,
+    app,
   }
 }
 
@@ -146,17 +153,21 @@ type OwnRequest = { -readonly [name in keyof DecideRequest]: DecideRequest[name]
 /** Member by member: spreads of what a question may have would take as long as the decision. */
 function requestOf(token: ActiveToken, of: { question: Question; organization: string; subject: AskedSubject }) {
   const { permissions, entitlements, explain, contextualTuples, withoutTuples, asOfMs, context } = of.question
+  const { app: named, actors, scopes } = of.question
   const request: OwnRequest = {
     organization: of.organization,
     subject: of.subject,
     permissions,
     entitlements,
     app: appOf(token, of.question),
-    audiences: token.audiences,
+    // They would name the app before the question does.
+    audiences: named === undefined || named === ANY_APP ? token.audiences : [],
     revocationKeys: token.revocationKeys,
     issuedAtMs: token.issuedAtMs,
     explain,
   }
+  if (actors !== undefined) request.actors = actors
+  if (scopes !== undefined) request.scopes = scopes
   // They are the bearer's, and nobody else's.
   if (of.question.subject === null && token.actors.length > 0) {
     request.actors = token.actors
@@ -202,6 +213,7 @@ function denied(input: { token: ActiveToken | null; question: Question; decision
     decisionId,
     revision: null,
     validUntilMs: null,
+    app: null,
   }
 }
 

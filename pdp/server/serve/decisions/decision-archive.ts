@@ -2,6 +2,7 @@
 import type { Queries } from '../../../engine/store/directory.ts'
 import { subjectName } from '../../../shared/domain/subjects.ts'
 import type { Log } from '../../../shared/process/log.ts'
+import { type ActingFor, actingFor, isWhole } from './decision-log.ts'
 import type { AnswerObserver } from './observed-answers.ts'
 
 const MINUTE_MS = 60_000
@@ -11,7 +12,7 @@ const DENIALS_MAX = 5_000
 const COUNTS_MAX = 10_000
 /** Rows that one statement deletes. */
 const TRIMMED_TOGETHER = 5_000
-/** Characters of one text: routes and ids of requests come from outside. */
+/** Characters of a route and of the id of a request, which come from outside. */
 const TEXT_MAX = 512
 const RANKED_MAX = 100
 
@@ -26,7 +27,10 @@ export type DeniedDecision = {
   readonly route: string
   readonly requestId: string
   readonly decisionId: string
+  readonly askedAs: AskedAs
 }
+/** Absent members: it was denied before they were kept. */
+export type AskedAs = ActingFor & { readonly app?: string | null; readonly isWhole?: boolean }
 export type DenialFilter = {
   readonly subject?: string
   readonly resource?: string
@@ -118,8 +122,8 @@ function createBatch(): { readonly add: AnswerObserver['answered']; readonly tak
   }
 
   return {
-    add({ question, answer, startedMs: atMs }) {
-      const { organization, subject, permissions, decisionId } = answer
+    add({ token, question, answer, startedMs: atMs }) {
+      const { organization, subject, permissions, decisionId, app } = answer
       if (organization === null || subject === null) return
       const route = shortened(question.route)
       for (const { relation, resource, allowed, reasonCode } of permissions) {
@@ -130,8 +134,8 @@ function createBatch(): { readonly add: AnswerObserver['answered']; readonly tak
         else
           denials.push({
             ...{ organization, atMs, subject: subjectName(subject), reason, route, decisionId },
-            relation: shortened(relation),
-            resource: shortened(resource),
+            ...{ relation, resource },
+            askedAs: { app, isWhole: isWhole(token, question), ...actingFor(token, question) },
             requestId: shortened(question.requestId),
           })
       }
@@ -150,15 +154,16 @@ const shortened = (text = ''): string => (text.length > TEXT_MAX ? text.slice(0,
 
 async function insertDenials(sql: Queries, rows: readonly Denial[]): Promise<void> {
   await sql.query(
-    `insert into denied_decision (denied_at, organization_id, subject, relation, resource, reason, route, request_id, decision_id)
-     select to_timestamp(at / 1000.0), organization, subject, relation, resource, reason, route, request, decision
-     from unnest($1::float8[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[])
-       rows(at, organization, subject, relation, resource, reason, route, request, decision)`,
+    `insert into denied_decision (denied_at, organization_id, subject, relation, resource, reason, route, request_id, decision_id, asked_as)
+     select to_timestamp(at / 1000.0), organization, subject, relation, resource, reason, route, request, decision, asked_as::jsonb
+     from unnest($1::float8[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[])
+       rows(at, organization, subject, relation, resource, reason, route, request, decision, asked_as)`,
     [
       rows.map(({ atMs }) => atMs),
       ...(
         ['organization', 'subject', 'relation', 'resource', 'reason', 'route', 'requestId', 'decisionId'] as const
       ).map((key) => rows.map((row) => row[key])),
+      rows.map(({ askedAs }) => JSON.stringify(askedAs)),
     ],
   )
 }
@@ -206,13 +211,13 @@ export const readDenied =
     const { subject, resource, route, reason, request, fromMs, toMs } = filter
     return sql.query<DeniedDecision>(
       `select id::text, (extract(epoch from denied_at) * 1000)::float8 as "atMs", subject, relation, resource, reason, route,
-       request_id as "requestId", decision_id as "decisionId"
+       request_id as "requestId", decision_id as "decisionId", asked_as as "askedAs"
      from denied_decision where organization_id = $1 and ($2::bigint is null or id < $2)
        and ($3::text is null or subject = $3) and ($4::text is null or resource = $4) and ($5::text is null or route = $5)
        and ($6::text is null or reason = $6) and ($7::text is null or request_id = $7 or decision_id = $7)
        and ($8::float8 is null or denied_at >= to_timestamp($8 / 1000.0))
        and ($9::float8 is null or denied_at < to_timestamp($9 / 1000.0))
-     order by id desc limit $10`,
+     order by denied_decision.id desc limit $10`,
       [
         organization,
         before,

@@ -1,9 +1,10 @@
 /** The line that the log has for each answered question (`decision-log.schema.json`). */
 
+import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
 import { parseAddress } from '../../../shared/base/addresses.ts'
 import { subjectName } from '../../../shared/domain/subjects.ts'
 import type { Log } from '../../../shared/process/log.ts'
-import type { Answer } from './answer.ts'
+import type { Answer, Question } from './answer.ts'
 import type { AnswerObserver } from './observed-answers.ts'
 
 /** `logsAllowed`: whether the line of a question that was allowed in all parts is written. Every denial is. */
@@ -21,6 +22,8 @@ export function logDecisions(log: Log, logsAllowed = (): boolean => true): Answe
         client_id: token.active && token.clientId !== '' ? token.clientId : null,
         subject: answer.subject === null ? null : subjectName(answer.subject),
         organization: answer.organization,
+        app: answer.app,
+        ...actingFor(token, question),
         permissions: answer.permissions.map(({ relation, resource, allowed, reasonCode, missingContext }) => ({
           relation,
           resource,
@@ -34,6 +37,28 @@ export function logDecisions(log: Log, logsAllowed = (): boolean => true): Answe
     },
   }
 }
+
+/** The clients that acted, the last one first, and the scopes that their delegations may depend on. */
+export type ActingFor = { readonly actors?: readonly string[]; readonly scopes?: readonly string[] }
+const NOBODY: ActingFor = {}
+const NONE: readonly never[] = []
+
+/** Those of the token, or whom the question names. */
+export function actingFor(token: TokenState, { subject, actors: named, scopes = NONE }: Question): ActingFor {
+  const own = subject === null && token.active && token.actors.length > 0 ? token : null
+  const actors = own === null ? (named ?? NONE) : own.actors
+  return actors.length === 0
+    ? NOBODY
+    : { actors: actors.map(({ id }) => id), scopes: own === null ? scopes : [...own.scopes] }
+}
+
+/** Whether a log holds all that the answer depended on: what a question brings, and groups that a token names, are not kept. */
+export const isWhole = (token: TokenState, question: Question): boolean =>
+  question.context === undefined &&
+  (question.contextualTuples ?? NONE).length === 0 &&
+  (question.withoutTuples ?? NONE).length === 0 &&
+  question.asOfMs === undefined &&
+  !(token.active && question.subject === null && token.memberships !== undefined)
 
 /** Without their values. */
 export const entitlementsOf = ({

@@ -1,7 +1,7 @@
 /** The latest answers, in memory: what was asked about whom and how it was answered, and nothing that a caller kept secret. */
 import type { PermissionResult } from '../../../shared/domain/decision.ts'
 import { subjectName } from '../../../shared/domain/subjects.ts'
-import { entitlementsOf } from './decision-log.ts'
+import { type ActingFor, actingFor, entitlementsOf, isWhole } from './decision-log.ts'
 import type { AnswerObserver } from './observed-answers.ts'
 
 type KeptPermission = Pick<PermissionResult, 'relation' | 'resource' | 'allowed' | 'reasonCode' | 'missingContext'>
@@ -17,17 +17,15 @@ export type KeptDecision = {
   readonly clientId: string | null
   readonly subject: string | null
   readonly organization: string | null
-  /** The app whose roles answer permission keys. */
+  /** The app whose roles answered permission keys; `*`: every app; null: none. */
   readonly app: string | null
-  readonly audiences: readonly string[]
+  readonly acting: ActingFor
   readonly permissions: readonly KeptPermission[]
   readonly entitlements: readonly { readonly key: string; readonly present: boolean }[]
   readonly isInactive: boolean
   readonly durationMs: number
-  /** The question brought a context or contextual tuples, without which its answer may be another one. */
-  readonly hasContext: boolean
-  /** The token named groups, which are not kept. */
-  readonly hasGroups: boolean
+  /** False: the question brought what is not kept, without which its answer may be another one. */
+  readonly isWhole: boolean
 }
 export type DecisionRing = {
   readonly countMax: number
@@ -94,15 +92,14 @@ export function keepDecisions(ring: DecisionRing): AnswerObserver {
         clientId: token.active && token.clientId !== '' ? token.clientId : null,
         subject: subject === null ? null : subjectName(subject),
         organization,
-        app: token.active ? token.app : null,
-        audiences: token.active ? token.audiences : NONE,
+        app: answer.app,
+        acting: actingFor(token, question),
         // The results themselves, unless they hold explanations, which are large.
         permissions: question.explain ? permissions.map(withoutReason) : permissions,
         entitlements: answer.entitlements.size === 0 ? NONE : entitlementsOf(answer),
         isInactive: !active,
         durationMs,
-        hasGroups: token.active && token.memberships !== undefined,
-        hasContext: question.context !== undefined || (question.contextualTuples ?? NONE).length > 0,
+        isWhole: isWhole(token, question),
       })
     },
   }

@@ -3,8 +3,9 @@ import type { AskedSubject, ContextualTuple } from '../../../shared/domain/decis
 import { PdpError, type ValidationIssue } from '../../../shared/domain/errors.ts'
 import { isSubject, parseTuple, quote, typeOf } from '../../../shared/domain/names.ts'
 import type { TupleCondition } from '../../../shared/domain/tuple.ts'
-import { object, TIMESTAMP } from '../http/schemas.ts'
+import { object, TIMESTAMP, text } from '../http/schemas.ts'
 import { RequestProblem } from '../http/status.ts'
+import type { Question } from './answer.ts'
 
 /** Longer than any name may be, so that the engine says what is wrong with one that is too long. */
 export const NAME = { type: 'string', maxLength: 1_024 } as const
@@ -70,6 +71,25 @@ export const CONTEXT = {
   additionalProperties: true,
   description: 'Values of parameters of conditions, at most 32 KiB. What a tuple stores wins over them.',
 } as const
+
+export const CLIENTS = {
+  type: 'array',
+  maxItems: 16,
+  items: text('^[\\x21\\x22\\x24-\\x7e]{1,256}$', 'the id of a client'),
+} as const
+export const SCOPES = { type: 'array', maxItems: 100, items: { type: 'string', maxLength: 128 } } as const
+
+/** As members of a question, which lacks what the request does. */
+export const readActing = ({
+  actors,
+  scopes,
+}: {
+  readonly actors?: readonly string[]
+  readonly scopes?: readonly string[]
+}): Pick<Question, 'actors' | 'scopes'> => ({
+  ...(actors !== undefined && { actors: actors.map((id) => ({ type: 'service', id }) as const) }),
+  ...(scopes !== undefined && { scopes }),
+})
 
 export type TupleBody =
   | string

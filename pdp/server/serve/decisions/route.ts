@@ -11,14 +11,17 @@ import { type AskedFromDeps, askedFrom } from './asked-from.ts'
 import {
   AS_OF,
   ASKED_SUBJECT,
+  CLIENTS,
   CONTEXT,
   CONTEXTUAL_TUPLES,
   NAME,
+  readActing,
   readAsOf,
   readContextualTuples,
   readSubject,
   readWithoutTuples,
   relocated,
+  SCOPES,
   type SubjectBody,
   type TupleBody,
   WITHOUT_TUPLES,
@@ -37,6 +40,8 @@ type Body = {
   readonly context?: JsonObject
   readonly explain?: boolean
   readonly app?: string
+  readonly actors?: readonly string[]
+  readonly scopes?: readonly string[]
 }
 const BODY = {
   type: 'object',
@@ -72,6 +77,12 @@ const BODY = {
       description:
         'The app whose roles count for permission keys on the organization; `*`: the app of the token, or every app where it has none, which the reason names. Absent: the app of the token. Needs decisions:read as well.',
     },
+    actors: {
+      ...CLIENTS,
+      description:
+        'Clients that act for the subject, the last one first: allowed is what all may, where the app says actors: both. Needs decisions:read as well.',
+    },
+    scopes: { ...SCOPES, description: 'Scopes of the token by which they act.' },
     explain: { type: 'boolean', description: 'Adds a reason to each permission. Also needs the scope decisions:read.' },
   },
 } as const
@@ -184,6 +195,7 @@ export function addDecisions(
         ...readAsOf(request.body.as_of),
         ...askedFrom(request, deps),
         provenKey,
+        ...readActing(request.body),
         ...(request.body.app !== undefined && { app: request.body.app }),
         ...(context !== undefined && { context }),
       }

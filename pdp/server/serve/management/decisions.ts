@@ -1,5 +1,6 @@
 /** Denials of an organization, from all PDPs, the newest first. */
 import type { FastifyInstance } from 'fastify'
+import { ANY_APP } from '../../../engine/decide/roles.ts'
 import type { DenialFilter } from '../decisions/decision-archive.ts'
 import { NAME } from '../decisions/question-schemas.ts'
 import { PAGE_PROPERTIES, type PageQuery, readPage } from '../http/pagination.ts'
@@ -17,6 +18,7 @@ type Query = PageQuery & {
   readonly from?: string
   readonly to?: string
 }
+const CLIENTS = { type: 'array', items: { type: 'string' } } as const
 const DENIAL = object(
   {
     at: TIMESTAMP,
@@ -27,8 +29,31 @@ const DENIAL = object(
     route: { type: ['string', 'null'], description: 'The route of the sidecar that asked.' },
     request_id: { type: ['string', 'null'] },
     decision_id: { type: 'string' },
+    app: {
+      type: ['string', 'null'],
+      description: 'The app whose roles answered permission keys; * for all apps, null for none.',
+    },
+    actors: { ...CLIENTS, description: 'Clients that acted for the subject, the last one first.' },
+    scopes: { ...CLIENTS, description: 'Those of the token by which they acted.' },
+    whole: {
+      type: 'boolean',
+      description: 'False: the question brought a context, tuples or groups, which are not kept.',
+    },
   },
-  ['at', 'subject', 'relation', 'resource', 'reason', 'route', 'request_id', 'decision_id'],
+  [
+    'at',
+    'subject',
+    'relation',
+    'resource',
+    'reason',
+    'route',
+    'request_id',
+    'decision_id',
+    'app',
+    'actors',
+    'scopes',
+    'whole',
+  ],
 )
 const TEXT = { type: 'string', minLength: 1, maxLength: 512 } as const
 
@@ -88,11 +113,15 @@ function instantOf(key: 'fromMs' | 'toMs', text: string | undefined): DenialFilt
   throw new RequestProblem('request_invalid', `${text} is not an instant such as 2030-01-31T12:00:00Z`, { issues })
 }
 
-const present = ({ atMs, route, requestId, decisionId, subject, relation, resource, reason }: Denied) => ({
+const present = ({ atMs, route, requestId, decisionId, subject, relation, resource, reason, askedAs }: Denied) => ({
   at: new Date(atMs).toISOString(),
   ...{ subject, relation, resource, reason },
   route: route || null,
   request_id: requestId || null,
   decision_id: decisionId,
+  app: askedAs.app === undefined ? ANY_APP : askedAs.app,
+  actors: askedAs.actors ?? [],
+  scopes: askedAs.scopes ?? [],
+  whole: askedAs.isWhole !== false,
 })
 type Denied = Awaited<ReturnType<NonNullable<ManagementDeps['archive']>['denied']>>[number]

@@ -36,7 +36,7 @@ async function print(options: Options, io: NodeJS.Process): Promise<number> {
   return EXIT.ok
 }
 
-const DENIAL_COLUMNS = ['at', 'subject', 'relation', 'resource', 'reason', 'route', 'request_id']
+const DENIAL_COLUMNS = ['at', 'subject', 'relation', 'resource', 'reason', 'app', 'route', 'request_id']
 const FILTERS = ['subject', 'resource', 'route', 'reason', 'request', 'from', 'to'] as const
 type DenialOptions = ConnectionOptions & { readonly [filter in (typeof FILTERS)[number]]?: string } & {
   readonly limit: string

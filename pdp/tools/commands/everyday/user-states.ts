@@ -82,6 +82,14 @@ export function addUserStateCommands(program: Command, io: NodeJS.Process, run: 
       .argument('<id>', 'id of the user')
       .option('--dry-run', 'change nothing; show everything that the person holds'),
   ).action((id: string, options: Options & { readonly dryRun?: true }) => run(() => offboard(id, { options, io })))
+  const member = program.commands.find((command) => command.name() === 'member')
+  addConnectionOptions(
+    (member ?? program)
+      .command('sign-out')
+      .description('End what a member opened by signing in, within what the organization may end.')
+      .argument('<user>', 'id of the user'),
+    'id of the organization',
+  ).action((user: string, options: Options) => run(() => signOutMember(user, { options, io })))
   const session = program.command('session').description('Browser sessions of people.')
   addConnectionOptions(
     session
@@ -115,6 +123,17 @@ export function addUserStateCommands(program: Command, io: NodeJS.Process, run: 
       return say({ id, state: 'ended' }, { options, io })
     }),
   )
+}
+
+async function signOutMember(user: string, { options, io }: Asked): Promise<number> {
+  const { organization } = options
+  if (organization === undefined) throw new CliError('name the organization with --organization')
+  const connection = await connect(options, { io, scope: 'sessions:revoke', bind: false })
+  const path = `/v1/organizations/${encodeURIComponent(organization)}/members/${encodeURIComponent(user)}`
+  const answer: unknown = await (await connection.send({ method: 'POST', path: `${path}/sessions:revoke` })).json()
+  const { everywhere } = { everywhere: false, ...Object(answer) }
+  const left = `signed out of ${organization}; elsewhere the browser stays signed in`
+  return say({ id: user, state: everywhere ? 'signed out' : left, everywhere }, { options, io })
 }
 
 const SIDECAR_COLUMNS = ['name', 'resource', 'caller', 'routes', 'never_asked', 'requests', 'denied', 'connected_at']
@@ -217,7 +236,10 @@ async function act({ steps, scope, done }: Action, id: string, asked: Asked): Pr
   return say({ id, state: done }, asked)
 }
 
-function say(done: { readonly id: string; readonly state: string }, { options, io }: Asked): number {
+function say(
+  done: { readonly id: string; readonly state: string; readonly everywhere?: boolean },
+  { options, io }: Asked,
+): number {
   io.stdout.write(options.json === true ? `${JSON.stringify(done)}\n` : `${done.state}: ${done.id}\n`)
   return EXIT.ok
 }

@@ -1,6 +1,6 @@
 /** The copies of a question ask the same question, or say what they cannot. */
 import { expect, test } from 'vitest'
-import { copies } from '../../../../pdp/server/console/answer-texts.ts'
+import { copies, type FormQuestion } from '../../../../pdp/server/console/answer-texts.ts'
 
 const ASKED = {
   organization: 'acme',
@@ -8,6 +8,8 @@ const ASKED = {
   relation: 'viewer',
   resource: 'doc:1',
   app: null,
+  actors: [],
+  scopes: [],
 } as const
 const NOTHING = { with: '', without: '', asOf: '', context: '' }
 const ALL = {
@@ -16,7 +18,7 @@ const ALL = {
   asOf: '2030-01-31T12:00',
   context: '{"ip": "203.0.113.7"}',
 }
-const made = (asked: Partial<typeof ASKED> | { app: string }, supposed: Partial<typeof NOTHING>): readonly string[] =>
+const made = (asked: Partial<FormQuestion>, supposed: Partial<typeof NOTHING>): readonly string[] =>
   copies('https://pdp.example', {
     asked: { ...ASKED, ...asked },
     supposed: { ...NOTHING, ...supposed },
@@ -60,14 +62,23 @@ test('a test of a store file names what it cannot say', () => {
   expect(file).toContain('no roles of app "docs"')
 })
 
-test('the app is in the code, and named where the token decides it', () => {
-  const [command, curl, , code] = made({ app: 'docs' }, {})
-  expect(command).toMatch(/^# .*app "docs"/)
-  expect(curl).toMatch(/^# .*app "docs"/)
+test('the app and those who act are in each copy', () => {
+  const [command, curl, file, code] = made({ app: 'docs', actors: ['bot'], scopes: ['a', 'b'] }, {})
+  expect(command).toContain("--app docs --actor bot --scope 'a b'")
+  expect(curl).toContain('"app":"docs","actors":["bot"],"scopes":["a","b"]')
+  for (const lost of ['no roles of app "docs".', '"bot" may do no more than that.']) expect(file).toContain(lost)
   expect(code).toContain('"app": "docs"')
+  expect(code).toMatch(/"actors": \[\s*{\s*"type": "service",\s*"id": "bot"/)
 })
 
-test('a name that an app may not have cannot end the comment', () => {
+test('every app counts for a key on the organization, and none where none did', () => {
+  const [, all] = made({ resource: 'organization:acme', relation: 'docs:export' }, {})
+  expect(all).toContain('"app":"*"')
+  const [command, none] = made({ resource: 'organization:acme', relation: 'docs:export', app: '#none' }, {})
+  expect([command, none?.includes('"app"')]).toEqual([expect.stringContaining('--no-app'), false])
+})
+
+test('a name that an app may not have stays one word', () => {
   const [command] = made({ app: 'x\nrm -rf /' }, {})
-  expect(command?.split('\n')).toHaveLength(2)
+  expect(command).toContain("--app 'x\nrm -rf /'")
 })

@@ -13,13 +13,12 @@ const decision = (number: number): KeptDecision => ({
   subject: 'user:bob',
   organization: 'acme',
   app: null,
-  audiences: [],
+  acting: {},
   permissions: [],
   entitlements: [],
   isInactive: false,
   durationMs: 1,
-  hasContext: false,
-  hasGroups: false,
+  isWhole: true,
 })
 /** The newest first, as they are kept. */
 const kept = (count: number): readonly KeptDecision[] =>

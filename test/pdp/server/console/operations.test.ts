@@ -4,8 +4,8 @@ import { ofConditions } from '../../../../pdp/server/console/operations.ts'
 import { createDecisionRing } from '../../../../pdp/server/serve/decisions/decision-ring.ts'
 
 const KEPT = {
-  ...{ atMs: 0, decisionId: 'd', requestId: null, clientId: null, subject: 'user:ann', app: null, audiences: [] },
-  ...{ entitlements: [], isInactive: false, durationMs: 1, hasContext: false, hasGroups: false },
+  ...{ atMs: 0, decisionId: 'd', requestId: null, clientId: null, subject: 'user:ann', app: null, acting: {} },
+  ...{ entitlements: [], isInactive: false, durationMs: 1, isWhole: true },
 }
 const lacking = (resource: string, missingContext: readonly string[]) =>
   ({ relation: 'viewer', resource, allowed: false, reasonCode: 'condition_failed', missingContext }) as const

@@ -1,5 +1,5 @@
 /** Somebody who uses the console without a real browser: signs in, reads pages and sends forms. */
-import { emailOf, PASSWORD, type PersonId, type World } from '../../../console/world.ts'
+import { emailOf, PASSWORD, type World } from '../../../console/world.ts'
 import { type Browser, createBrowser } from '../../../support/browser.ts'
 
 export type Shown = { readonly status: number; readonly headers: Headers; readonly text: string }
@@ -8,7 +8,11 @@ export async function get(browser: Browser, path: string): Promise<Shown> {
   return { status: response.status, headers: response.headers, text: await response.text() }
 }
 /** As a browser goes from the console to the sign-in page and back, one redirect after the other. */
-export async function signedInTo(world: Pick<World, 'issuer'>, person: PersonId): Promise<Browser> {
+export async function signedInTo(
+  world: Pick<World, 'issuer'>,
+  person: string,
+  email = emailOf(person),
+): Promise<Browser> {
   const browser = createBrowser(world.issuer)
   let at = '/console'
   for (let hop = 0; hop < 12; hop++) {
@@ -18,7 +22,7 @@ export async function signedInTo(world: Pick<World, 'issuer'>, person: PersonId)
     if (location !== null) at = new URL(location, new URL(at, world.issuer)).href
     else if (!text.includes('data-step="login"')) return browser
     else {
-      const sent = await browser.send(at, { form: { email: emailOf(person), password: PASSWORD, action: 'password' } })
+      const sent = await browser.send(at, { form: { email, password: PASSWORD, action: 'password' } })
       at = new URL(sent.headers.get('location') ?? '', new URL(at, world.issuer)).href
     }
   }

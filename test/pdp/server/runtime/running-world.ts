@@ -8,6 +8,7 @@ import type { Directory, Sql } from '../../../../pdp/engine/store/directory.ts'
 import { postgresDirectory } from '../../../../pdp/engine/store/postgres/directory.ts'
 import { openPostgres } from '../../../../pdp/engine/store/postgres/postgres.ts'
 import { storeKey } from '../../../../pdp/identity/issuer/keys/signing-keys.ts'
+import type { PdpConfig } from '../../../../pdp/server/runtime/config.ts'
 import { startPdp } from '../../../../pdp/server/runtime/start.ts'
 import { createLog } from '../../../../pdp/shared/process/log.ts'
 import { createShutdown } from '../../../../pdp/shared/process/shutdown.ts'
@@ -27,8 +28,13 @@ export type RunningWorld = {
   close(): Promise<void>
 }
 
-export async function openRunningWorld(): Promise<RunningWorld> {
-  const log = createLog({ service: 'test', level: 'silent' })
+/** `over`: settings in place of those of this world. `onLine`: gets each line of the log. */
+export async function openRunningWorld(
+  over: Partial<PdpConfig> = {},
+  onLine: ((line: string) => void) | null = null,
+): Promise<RunningWorld> {
+  const destination = { write: onLine ?? (() => undefined) }
+  const log = createLog({ service: 'test', level: onLine === null ? 'silent' : 'info', destination })
   const shutdown = createShutdown({ log, timeoutMs: 20_000 })
   const ports = await choosePorts({})
   const database = await openTestDatabase()
@@ -43,11 +49,14 @@ export async function openRunningWorld(): Promise<RunningWorld> {
   const grpcTls = { certFile: tls('server-1.pem'), keyFile: tls('server-1.key'), clientCaFile: null }
   // Callers on loopback alone need not say who they are.
   const grpc = { host: '0.0.0.0', port: ports.grpc }
-  await startPdp({ ...settings, masterKey: MASTER_KEY, grpc, grpcTls }, { log, shutdown })
+  const { grpcAddress } = await startPdp(
+    { ...settings, masterKey: MASTER_KEY, grpc, grpcTls, ...over },
+    { log, shutdown },
+  )
   await seed(store, directory)
   return {
     issuer,
-    grpc: `localhost:${ports.grpc}`,
+    grpc: over.grpc === undefined ? `localhost:${ports.grpc}` : grpcAddress,
     sql,
     store,
     directory,

@@ -74,6 +74,15 @@ describe('a person', () => {
     expect(await good('user offboard bob --dry-run')).toBe('bob is blocked; nothing was changed\n')
   })
 
+  test('is signed out of an organization', async () => {
+    await served.good('member put ann -o denials')
+    expect(await served.good('member sign-out ann -o denials')).toBe('signed out: ann\n')
+    await served.good('org put other')
+    await served.good('member put ann -o other')
+    expect(await served.good('member sign-out ann -o denials')).toMatch(/^signed out of denials; elsewhere/)
+    expect(JSON.parse(await served.good('member sign-out ann -o denials --json'))).toMatchObject({ everywhere: false })
+  })
+
   test.each([
     ['delegation list', /-o ORGANIZATION is missing/],
     ['user offboard nobody', /there is no user nobody/],
@@ -88,6 +97,9 @@ describe('a person', () => {
     ['user set-password ann', /--password-file/],
     ['user set-password nobody --password-file PASSWORD', /there is nothing to change/],
     ['session end none', /there is no such session/],
+    ['member sign-out ann', /name the organization/],
+    ['member sign-out nobody -o denials', /is not a member of denials/],
+    ['member sign-out ann -o denails', /did you mean "denials"/],
     ['session list nobody', /there is no user nobody/],
     ['issuer delete https://nobody.example', /there is no trusted issuer/],
     ['changes -o nowhere', /there is no organization nowhere/],

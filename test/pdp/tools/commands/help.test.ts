@@ -1,10 +1,11 @@
-/** The help of every command, of both programs of the PDP, fits a terminal of 80 columns. */
+/** The help of every command, of all three programs, fits a terminal of 80 columns. */
 import { PassThrough, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { runPdpCli } from '../../../../pdp/cli.ts'
 import { runClientCli } from '../../../../pdp/client-cli.ts'
 import { fitted } from '../../../../pdp/shared/process/command/help.ts'
+import { runSidecarCli } from '../../../../sidecar/cli.ts'
 
 const COLUMNS = 80
 /** The name of a command stands at the begin of its line. */
@@ -48,6 +49,7 @@ async function everyHelp(
 describe.each([
   ['portcullis', runClientCli, 60],
   ['portcullis-pdp', runPdpCli, 10],
+  ['portcullis-sidecar', runSidecarCli, 12],
 ] as const)('%s', (_, run, count) => {
   test('says nothing wider than 80 columns in any help', async () => {
     const all = await everyHelp(run, [])

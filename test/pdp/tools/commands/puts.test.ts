@@ -1,7 +1,9 @@
 /** Every `put` of the command line changes what it names and keeps the rest; `--replace` keeps nothing. */
+import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { RESOURCES } from '../../../../pdp/tools/commands/everyday/resource-kinds.ts'
 import { type ServedPdp, servePdp } from './served-pdp.ts'
 
 let served: ServedPdp
@@ -119,6 +121,17 @@ describe.each(PUTS)('$what', (row) => {
       Object.keys(after).filter((name) => ['id', 'user', 'key', 'client_id', 'version', 'app', 'scope'].includes(name)),
     )
   })
+})
+
+test('the page about the API lists every put, and what it keeps', async () => {
+  const page = readFileSync(new URL('../../../../docs/api.md', import.meta.url), 'utf8')
+  const listed = [...page.matchAll(/^\| `(\S+ put)` \| (.*?) \|/gm)].map(([, command, kept = '']) => ({
+    command,
+    kept: [...kept.matchAll(/`(\w+)`/g)].map(([, name]) => name).sort(),
+  }))
+  expect(listed.map(({ command }) => command).sort()).toEqual(RESOURCES.map(({ name }) => `${name} put`).sort())
+  for (const { what, kept } of PUTS)
+    expect(listed).toContainEqual({ command: what.split(' ', 2).join(' '), kept: Object.keys(kept).sort() })
 })
 
 describe('an everyday write', () => {

@@ -47,7 +47,10 @@ export function useSealedWorld(): void {
 
 export const given = (next: Buffer | null = NEXT) => ({ current: MASTER_KEY, next })
 export const rotate = (over: Partial<Parameters<typeof rotateMasterKey>[0]> = {}): Promise<RotationReport> =>
-  rotateMasterKey({ sql, current: MASTER_KEY, next: NEXT, dryRun: false, progress: () => undefined, ...over })
+  rotateMasterKey({
+    ...{ sql, current: MASTER_KEY, next: NEXT, dryRun: false, progress: () => undefined, counted: () => undefined },
+    ...over,
+  })
 
 /** Requests that the identity service sends to others, as a partner's introspection endpoint sees them. */
 export async function identityWith(masterKeys: MasterKeys, sent: string[] = []): Promise<Identity> {

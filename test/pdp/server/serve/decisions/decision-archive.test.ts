@@ -50,7 +50,8 @@ const decision = (
   const subject = { type: 'user', id: 'bob' }
   const answer = { decisionId: 'd-1', organization, subject, permissions: [permission], active: true }
   return {
-    question: { route: 'GET /docs/{id}', requestId: 'r-1', ...question },
+    token: { active: false },
+    question: { subject: null, route: 'GET /docs/{id}', requestId: 'r-1', ...question },
     answer,
     startedMs: atMs,
     durationMs: 1,
@@ -110,11 +111,12 @@ test.each([
 
 test('pages go on where the last one ended, the newest first', async () => {
   const one = archive()
-  for (let i = 0; i < 5; i++) one.observer.answered(decision({ allowed: false, resource: `doc:${i}` }))
+  const resources = Array.from({ length: 120 }, (_, i) => `doc:${i}`)
+  for (const resource of resources) one.observer.answered(decision({ allowed: false, resource }))
   await settled()
-  const first = await one.denied('acme', {}, { before: null, countMax: 3 })
-  const second = await one.denied('acme', {}, { before: first.at(-1)?.id ?? null, countMax: 3 })
-  expect([...first, ...second].map(({ resource }) => resource)).toEqual(['doc:4', 'doc:3', 'doc:2', 'doc:1', 'doc:0'])
+  const first = await one.denied('acme', {}, { before: null, countMax: 70 })
+  const second = await one.denied('acme', {}, { before: first.at(-1)?.id ?? null, countMax: 70 })
+  expect([...first, ...second].map(({ resource }) => resource)).toEqual(resources.toReversed())
 })
 
 test('more than waits for a batch is left out and said, and texts from outside are cut', async () => {

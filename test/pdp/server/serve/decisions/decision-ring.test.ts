@@ -15,8 +15,7 @@ const decision = (requestId: string, checks = 1, name = 'doc:1'): Omit<KeptDecis
   subject: 'user:ann',
   organization: 'acme',
   app: null,
-  audiences: [],
-  hasGroups: false,
+  acting: {},
   permissions: Array.from({ length: checks }, () => ({
     relation: 'viewer',
     resource: name,
@@ -26,7 +25,7 @@ const decision = (requestId: string, checks = 1, name = 'doc:1'): Omit<KeptDecis
   entitlements: [],
   isInactive: false,
   durationMs: 1,
-  hasContext: false,
+  isWhole: true,
 })
 const idsIn = (ring: DecisionRing): readonly (string | null)[] => [...ring.latest()].map(({ requestId }) => requestId)
 

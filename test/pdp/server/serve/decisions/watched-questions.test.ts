@@ -346,5 +346,6 @@ function ANSWER(_: unknown) {
     validUntilMs: null,
     acr: null,
     authTime: null,
+    app: null,
   }
 }

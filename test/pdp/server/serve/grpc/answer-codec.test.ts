@@ -56,6 +56,7 @@ const answer: fc.Arbitrary<Answer> = fc.record({
   validUntilMs: fc.option(fc.double({ noNaN: true })),
   acr: fc.option(text),
   authTime: fc.option(fc.integer({ min: 0, max: 2 ** 32 - 1 })),
+  app: fc.option(text),
 })
 const outcome: fc.Arbitrary<AnswerOrError> = fc.oneof(fc.record({ answer }), fc.record({ error: text }))
 

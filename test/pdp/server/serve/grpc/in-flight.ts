@@ -66,5 +66,6 @@ export function answerOf(permissions: number, value: JsonObject | null = null): 
     validUntilMs: null,
     acr: null,
     authTime: null,
+    app: null,
   }
 }

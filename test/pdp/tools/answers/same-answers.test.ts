@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type ServedPdp, servePdp } from './served-pdp.ts'
+import { type ServedPdp, servePdp } from '../commands/served-pdp.ts'
 
 let served: ServedPdp
 beforeAll(async () => {
