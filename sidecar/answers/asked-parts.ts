@@ -2,6 +2,8 @@
 import { setImmediate } from 'node:timers/promises'
 import type { AccessClaims } from '../../pdp/shared/token/claims.ts'
 import { FilterError } from '../http/edited-answer.ts'
+import type { McpJudged } from '../mcp/demands.ts'
+import type { RpcReply } from '../mcp/rpc-error.ts'
 import type { PdpClient } from '../pdp-client/client.ts'
 import type { PdpAnswer, PdpQuestion } from '../pdp-client/question.ts'
 import { PdpUnavailable } from '../request/errors.ts'
@@ -102,6 +104,24 @@ export async function holding(
     at += taken
   }
   return held
+}
+
+/** A refusal of a route of the kind MCP. */
+type Hidable = Asked & {
+  readonly mcp: Pick<McpJudged, 'unseen'> | null
+  readonly rpc: RpcReply | null
+  readonly reason: { readonly code: string }
+  readonly questions: Questions
+}
+
+/** A denial of what its sender does not see is answered as of what is not there. Rejects with PdpUnavailable. */
+export async function hideUnseen<R extends Hidable>(refused: R, answer: PdpAnswer, deps: AskDeps): Promise<R> {
+  const { mcp, rpc, reason, questions, route } = refused
+  const isPlain = rpc !== null && rpc.code === null && reason.code === 'permission_denied' && !route.shadow
+  const unseen = isPlain && mcp !== null ? mcp.unseen(answer, questions.parts) : null
+  if (unseen === null) return refused
+  const [isSeen] = await holding(refused, [unseen.check], deps)
+  return isSeen === true ? refused : { ...refused, rpc: unseen.reply }
 }
 
 /** The questions of as many checks as fit in one, and of one at least. */

@@ -75,7 +75,8 @@ export function firstMcpRouteFile({ url, tools }: McpServer, schema: string): Fi
   }
   document.commentBefore = commentOf(schema, [
     ' tools: nobody may call one until a relationship says so, such as mcp_tool:NAME#caller@user:alice. signed_in allows everybody;',
-    ' viewer customer:{arguments.id} asks about an argument. A tool, prompt or resource that is not named here is denied.',
+    ' viewer customer:{arguments.id} asks about an argument; {check: "viewer customer:{arguments.id}", listed: some} lists the tool to those',
+    ' who view some customer, and not to all. A tool, prompt or resource that is not named here is denied.',
     ' Every key is explained in docs/routes.md.',
     ...leftOut.map((reason) => ` Without a rule: ${reason}`),
   ])

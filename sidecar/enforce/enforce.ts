@@ -1,6 +1,7 @@
 /** The path of a request, in order. Read this first: a request that is not permitted here does not reach the upstream. */
 import { withTimeout } from '../../pdp/shared/base/with-timeout.ts'
 import type { Span } from '../../pdp/shared/process/tracing/tracing.ts'
+import { hideUnseen } from '../answers/asked-parts.ts'
 import { ASSERTION_KEYS_PATH } from '../http/assertion.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import { isShared } from '../http/cors.ts'
@@ -217,7 +218,8 @@ async function takeSteps(arrival: Arrival, progress: Progress, deps: EnforceDeps
     const entering = admission.enter(prepared.route, prepared.claims) // RequestError
     if (entering !== null) await entering // RequestError
     const answer = asksNothing(prepared) ? NOTHING_ASKED : await askInTurn(prepared.question, arrival, deps) // RequestError, PdpUnavailable
-    const decided = decide(prepared, answer, deps)
+    const made = decide(prepared, answer, deps)
+    const decided = made.stage === 'refused' ? await hideUnseen(made, answer, deps) : made // PdpUnavailable
     progress.stage = decided
     if (decided.stage === 'refused') return permitIfShadowed(denialOfAnswer(decided), decided, { former, shadowRoute })
     // The age of the sign-in counts only when the exchange begins.

@@ -33,6 +33,8 @@ export type McpJudged = {
   readonly parts: readonly Check[]
   /** How a denial is answered, by what the parts say. */
   readonly reply: (answer: PdpAnswer, parts: readonly Evaluate[]) => RpcReply
+  /** The reply to a denial where this check does not hold, either, which is asked only then; null: always `reply`. */
+  readonly unseen: (answer: PdpAnswer, parts: readonly Evaluate[]) => { check: Check; reply: RpcReply } | null
   readonly passage: (answer: PdpAnswer, parts: readonly Evaluate[], holding: AskHolding) => McpPassage
 }
 /** Tells of each check whether it holds for the sender. Rejects with PdpUnavailable. */
@@ -61,7 +63,7 @@ export function demandsOfMcp({ request, rules, base, owner, sessions, body }: Mc
   const sent = serviceRequest(request, { isStateless, isList, session })
   const seal = (given: string): string => sessions?.seal(given, owner) ?? given
   const id = message?.id ?? null
-  const open = { id, stepUp: null, check: base, parts: [], reply: () => plainReply(id) }
+  const open = { id, stepUp: null, check: base, parts: [], reply: () => plainReply(id), unseen: () => null }
   const passed = { request: sent, id, seal, filter: null }
   if (message === null || message.does.rule === 'open') return { ...open, passage: () => passed }
   if (message.does.list !== undefined) return { ...open, ...judgeList({ message, rules, base, passed }) }
@@ -74,6 +76,10 @@ export function demandsOfMcp({ request, rules, base, owner, sessions, body }: Mc
     reply(answer, [mayUse, maySee]) {
       const isHidden = mayUse?.(answer) === null && maySee?.(answer)?.code === 'permission_denied'
       return isHidden ? hiddenReply(message) : plainReply(id)
+    },
+    unseen(answer, [mayUse]) {
+      const some = rule?.some ?? null
+      return some === null || mayUse?.(answer) !== null ? null : { check: some, reply: hiddenReply(message) }
     },
     passage: () => passed,
   }
@@ -117,7 +123,7 @@ function ruleOf(message: McpMessage, rules: McpRules): McpRule | null {
     case 'resources': {
       const found = listenedUris(message).map((uri) => resourceRule(rules, uri)?.check ?? NOBODY)
       const check: Check = { kind: 'all', of: [ANYBODY, ...found] }
-      return { check, listed: check, stepUp: null }
+      return { check, listed: check, some: null, stepUp: null }
     }
     default:
       return null
@@ -156,7 +162,7 @@ function judgeList({ message, rules, base, passed }: ListRequest): Pick<McpJudge
   }
   const known = [...(list.of === 'templates' ? rules.resources.map(templateOf) : Object.entries(rules[list.of]))]
   return {
-    parts: known.map(([, { listed }]) => listed),
+    parts: known.map(([, { listed, some }]) => some ?? listed),
     passage(answer, parts) {
       const shown = new Set(known.flatMap(([name], at) => (parts[at]?.(answer) === null ? [name] : [])))
       return {

@@ -4,7 +4,12 @@ import type { UndecidedCode } from '../../pdp/shared/domain/decision.ts'
 
 /** `undecided`: the PDP says of it neither that nor why it could not be decided. */
 export type PermissionOutcome = 'allowed' | 'denied' | UndecidedCode | 'undecided'
-export type PermissionQuestion = { readonly relation: string; readonly resource: string }
+/** `any`: `resource` is a type, and one of its resources is enough. Only lists ask it. */
+export type PermissionQuestion = { readonly relation: string; readonly resource: string; readonly any?: true }
+/** As a route file writes it. */
+export const questionText = ({ relation, resource, any }: PermissionQuestion): string =>
+  `${relation} ${any === true ? 'any ' : ''}${resource}`
+
 /** About a verified token. */
 export type PdpQuestion = StreamedQuestion & { readonly subject: string; readonly organization: string | null }
 export type PdpAnswer = {

@@ -172,8 +172,10 @@ export const ROUTE = {
   ),
 } as const satisfies Members
 
+export const LISTED = ['some'] as const
 export const MCP_RULE = {
   check: required(definition('check'), 'A check, which may read {arguments.NAME}.'),
+  listed: optional(oneOf(LISTED), 'some: listed if each relation that takes an argument holds on some resource.'),
   step_up: ROUTE.step_up,
 } as const satisfies Members
 
@@ -185,7 +187,7 @@ export const MCP_ROUTE = {
   check: optional(definition('check'), 'What everybody needs who uses the server at all. Default: signed_in.'),
   tools: optional(
     RULES,
-    'Who may call each tool; {arguments.NAME} is an argument of the call. A tool that is not named is denied, and one is listed to those for whom the parts of its check hold that need no argument.',
+    'Who may call each tool; {arguments.NAME} is an argument of the call. A tool that is not named is denied, and one is listed to those for whom the parts of its check hold that need no argument (and more with listed: some).',
   ),
   prompts: optional(RULES, 'Who may get each prompt; {arguments.NAME} is an argument.'),
   resources: optional(

@@ -5,7 +5,7 @@ import { listedPart, type McpResource, type McpRule, type McpRules, parseUriPatt
 import type { RouteOptions } from '../routes/route.ts'
 import type { StepUp } from '../routes/step-up.ts'
 import type { Source } from '../routes/template.ts'
-import { MCP_ROUTE, MCP_RULE } from './format.ts'
+import { LISTED, MCP_ROUTE, MCP_RULE } from './format.ts'
 import { type OptionDefaults, plainOptions, readRouteOptions, readStepUp } from './options.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
@@ -90,9 +90,27 @@ function readRule(
 ): McpRule | null {
   const node = reader.resolve(given)
   const isRule = isMap(node) && node.items.some(({ key }) => isScalar(key) && key.value === 'check')
-  const members = isRule ? reader.members(node, 'a rule', MCP_RULE) : { check: given, step_up: null }
+  const members = isRule ? reader.members(node, 'a rule', MCP_RULE) : { check: given, listed: null, step_up: null }
   if (members === null || members.check === null) return null
   const check = readCheck(members.check, { more, isCall: more.length === 0 })
   const stepUp: StepUp | null = members.step_up === null ? null : readStepUp(reader, members.step_up)
-  return check === null ? null : { check, listed: listedPart(check, isOfCall), stepUp }
+  if (check === null) return null
+  const asksSome = members.listed !== null && reader.choice(members.listed, 'listed', LISTED) === 'some'
+  const some = asksSome ? listedPart(check, isOfCall, true) : null
+  if (some !== null && !mayBeShown(check, some, isOfCall)) reader.report(members.listed, NOT_SOME)
+  return { check, listed: listedPart(check, isOfCall, false), some, stepUp }
 }
+
+const NOT_SOME =
+  'listed: some needs a relation that takes an argument, and each such relation must take one argument alone as its id, such as viewer customer:{arguments.id}'
+
+/** Whether some resource is asked for, and for each relation that takes a value of the call. */
+function mayBeShown(check: Check, some: Check, isOfCall: (source: Source) => boolean): boolean {
+  const taking = partsOf(check).filter(
+    (part) => part.kind === 'relation' && part.id.some((piece) => typeof piece === 'object' && isOfCall(piece)),
+  )
+  return taking.length > 0 && partsOf(some).filter(({ kind }) => kind === 'some').length === taking.length
+}
+
+const partsOf = (check: Check): readonly Check[] =>
+  check.kind === 'all' || check.kind === 'any' ? check.of.flatMap(partsOf) : [check]

@@ -1,13 +1,15 @@
 /** The checks of a route: their text, the questions that they ask the PDP, and how the answers decide. */
 import { createNetworks, type Network } from '../../pdp/shared/base/addresses.ts'
-import type { PdpAnswer, PermissionQuestion } from '../pdp-client/question.ts'
+import { type PdpAnswer, type PermissionQuestion, questionText } from '../pdp-client/question.ts'
 import { missing, ValueError } from '../request/errors.ts'
 import { type ContextValues, type ReadContext, type RouteContext, readContext } from './context.ts'
-import { describeSource, type Source, type Template } from './template.ts'
+import { describeSource, type Source, sourceText, type Template, templateText } from './template.ts'
 
 export type Check =
   | { readonly kind: 'all' | 'any'; readonly of: readonly Check[] }
   | { readonly kind: 'relation'; readonly relation: string; readonly type: string; readonly id: Template }
+  /** On any resource of the type: for lists alone, so that it denies every request. */
+  | { readonly kind: 'some'; readonly relation: string; readonly type: string }
   /** Any access token that is active. */
   | { readonly kind: 'signed_in' }
   | { readonly kind: 'permission'; readonly key: string }
@@ -86,9 +88,10 @@ export function buildQuestions(
     read ??= readContext(context, values)
     return read
   }
-  const building = { values, permissions, entitlements, contextOf }
+  const building = { values, permissions, entitlements, contextOf, isShowing: false }
   const { evaluate } = build(check, building)
-  const parts = further.map((part) => build({ kind: 'any', of: [part, NOBODY] }, building).evaluate)
+  const showing = { ...building, isShowing: true }
+  const parts = further.map((part) => build({ kind: 'any', of: [part, NOBODY] }, showing).evaluate)
   const scopes = requiredScopes(check)
   return {
     permissions,
@@ -113,7 +116,7 @@ export function buildItemQuestions({ check, context }: Asking, items: readonly C
       read ??= readContext(context, values)
       return read
     }
-    return build(check, { values, permissions, entitlements, places, contextOf }).evaluate
+    return build(check, { values, permissions, entitlements, places, contextOf, isShowing: false }).evaluate
   })
   return { permissions, entitlements, context: read === null ? '' : contextText(read), evaluate: HOLDS.evaluate, parts }
 }
@@ -150,6 +153,7 @@ type Building = {
   readonly places?: Map<string, number>
   /** Throws RequestError. Only questions need it. */
   readonly contextOf: () => ReadContext
+  readonly isShowing: boolean
 }
 export type Evaluate = (answer: PdpAnswer) => CheckDenial | null
 /** `fails`: whatever the PDP answers, because a comparison does not hold. */
@@ -171,6 +175,9 @@ function build(check: Check, building: Building): Built {
       if (id === null) return denied(check)
       return open(ask(building, { relation: check.relation, resource: `${check.type}:${id}` }))
     }
+    case 'some':
+      if (!building.isShowing) return denied(check)
+      return open(ask(building, { relation: check.relation, resource: check.type, any: true }))
     case 'permission': {
       const { organization } = values
       if (organization === null) return denied(check)
@@ -265,16 +272,16 @@ function ask({ permissions, places, contextOf }: Building, question: PermissionQ
     const check = `context.${context.missing}`
     return () => ({ code: 'permission_denied', check, why: 'the token lacks the claim' })
   }
-  const isThis = ({ relation, resource }: PermissionQuestion): boolean =>
-    relation === question.relation && resource === question.resource
-  const key = places === undefined ? '' : `${question.relation} ${question.resource}`
+  const isThis = ({ relation, resource, any }: PermissionQuestion): boolean =>
+    relation === question.relation && any === question.any && resource === question.resource
+  const key = places === undefined ? '' : questionText(question)
   const known = places === undefined ? permissions.findIndex(isThis) : (places.get(key) ?? -1)
   const index = known < 0 ? permissions.push(question) - 1 : known
   if (known < 0) places?.set(key, index)
   return ({ permissions: results, reasons }) => {
     const result = results[index] ?? 'undecided'
     if (result === 'allowed') return null
-    const check = `${question.relation} ${question.resource}`
+    const check = questionText(question)
     const why = reasons[index] ?? ''
     return { code: CODES[result], check, question, ...(why !== '' && { why }) }
   }
@@ -331,10 +338,7 @@ export function describeQuestions({
   permissions,
   entitlements,
 }: Pick<Questions, 'permissions' | 'entitlements'>): string[] {
-  return [
-    ...permissions.map(({ relation, resource }) => `${relation} ${resource}`),
-    ...entitlements.map((key) => `entitlement ${key}`),
-  ]
+  return [...permissions.map(questionText), ...entitlements.map((key) => `entitlement ${key}`)]
 }
 
 /** True when the route takes a value from there. */
@@ -365,7 +369,7 @@ export function sourcesOf(check: Check): readonly Source[] {
 export const asksPermission = (check: Check): boolean =>
   check.kind === 'all' || check.kind === 'any'
     ? check.of.some(asksPermission)
-    : check.kind === 'relation' || check.kind === 'permission'
+    : check.kind === 'relation' || check.kind === 'some' || check.kind === 'permission'
 
 function reads(check: Check, from: Source['from']): boolean {
   if (check.kind === 'all' || check.kind === 'any') return check.of.some((part) => reads(part, from))
@@ -381,6 +385,8 @@ export function checkText(check: Check): string {
       return `${check.kind}: ${check.of.map((part) => ('of' in part ? `[${checkText(part)}]` : checkText(part))).join(', ')}`
     case 'relation':
       return `${check.relation} ${check.type}:${templateText(check.id)}`
+    case 'some':
+      return `${check.relation} any ${check.type}`
     case 'signed_in':
       return 'signed_in'
     case 'permission':
@@ -392,8 +398,3 @@ export function checkText(check: Check): string {
       return `${sourceText(check.source)} ${check.part ?? 'equals'} ${check.value}`
   }
 }
-
-const templateText = (template: Template): string =>
-  template.map((part) => (typeof part === 'string' ? part : `{${sourceText(part)}}`)).join('')
-
-const sourceText = (source: Source): string => (source.from === 'path' ? source.name : describeSource(source))

@@ -8,6 +8,8 @@ export type McpRule = {
   readonly check: Check
   /** The parts of `check` that need nothing of a call: for lists. */
   readonly listed: Check
+  /** The same, where a relation that takes its id from a call must hold on some resource; null: that does not matter. */
+  readonly some: Check | null
   /** Null: as the route says. */
   readonly stepUp: StepUp | null
 }
@@ -92,7 +94,7 @@ export function resourceRule({ resources }: McpRules, uri: string): McpRule | nu
   if (deciding.length === 0) return null
   const of = deciding.map(({ resource, values }) => bind(resource.check, resource.uri.first, values))
   const stepUp = deciding.map(({ resource }) => resource.stepUp).find((one) => one !== null) ?? null
-  return { check: { kind: 'all', of }, listed: { kind: 'all', of }, stepUp }
+  return { check: { kind: 'all', of }, listed: { kind: 'all', of }, some: null, stepUp }
 }
 
 /** The check with the values of a URI in place of its parameters. */
@@ -123,14 +125,20 @@ function boundRelation(check: Extract<Check, { kind: 'relation' }>, boundTo: (so
   return { ...check, id }
 }
 
-/** Leaves out what needs an argument or a parameter of a URI: it may hold for some call. */
-export function listedPart(check: Check, isOfCall: (source: Source) => boolean): Check {
+/**
+ * Leaves out what needs an argument or a parameter of a URI: it may hold for some call. `asksSome`: a relation whose id is one such
+ * value must hold on some resource.
+ */
+export function listedPart(check: Check, isOfCall: (source: Source) => boolean, asksSome: boolean): Check {
   switch (check.kind) {
     case 'all':
     case 'any':
-      return { kind: check.kind, of: check.of.map((part) => listedPart(part, isOfCall)) }
-    case 'relation':
-      return check.id.some((part) => typeof part === 'object' && isOfCall(part)) ? ANYBODY : check
+      return { kind: check.kind, of: check.of.map((part) => listedPart(part, isOfCall, asksSome)) }
+    case 'relation': {
+      if (!check.id.some((part) => typeof part === 'object' && isOfCall(part))) return check
+      const { relation, type, id } = check
+      return asksSome && id.length === 1 ? { kind: 'some', relation, type } : ANYBODY
+    }
     case 'equals':
       return isOfCall(check.source) ? ANYBODY : check
     default:

@@ -53,6 +53,11 @@ export function parseSource(text: string, parameters: readonly string[]): Source
 export const describeSource = (source: Source): string =>
   'path' in source ? [source.from, ...source.path].join('.') : `${source.from}.${source.name}`
 
+/** As a route file writes it. */
+export const sourceText = (source: Source): string => (source.from === 'path' ? source.name : describeSource(source))
+export const templateText = (template: Template): string =>
+  template.map((part) => (typeof part === 'string' ? part : `{${sourceText(part)}}`)).join('')
+
 /** Part of an id. */
 const isLiteral = (text: string): boolean => text === '' || text === '*' || (isObjectId(text) && !/[{}]/.test(text))
 

@@ -160,7 +160,8 @@ const pythonClient = (name: string, path: string, script: string): Client => ({
     const env = { ...PROGRAM_ENV, PYTHONPATH: path, PYTHONDONTWRITEBYTECODE: '1' }
     const child = spawn('python3', ['-c', script, url, token], { env, stdio: ['pipe', 'pipe', 'pipe'] })
     const answer = linesOf(child)
-    if ((await answer()) !== 'ready') throw new Error(`${name} did not connect`)
+    const first = await answer()
+    if (first !== 'ready') throw new Error(`${name} ended before it was connected: ${JSON.stringify(first)}`)
     const ask = async (command: unknown): Promise<unknown> => {
       child.stdin.write(`${JSON.stringify(command)}\n`)
       return answer()
@@ -188,7 +189,12 @@ function linesOf(child: ChildProcess): () => Promise<unknown> {
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   return async () => {
     const { done, value } = await lines.next()
-    if (done === true) return { kind: 'failure', failure: complaint.trim().split('\n').at(-1) ?? '' }
+    // Python says at each level of a group of errors what it is, and only within it why.
+    if (done === true)
+      return {
+        kind: 'failure',
+        failure: complaint.match(/^[ |+-]*[\w.]+(?:Error|Exception|Timeout)\b.*$/gm)?.join('; ') ?? complaint.trim(),
+      }
     const answer: unknown = JSON.parse(value)
     return answer
   }

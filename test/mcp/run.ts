@@ -13,18 +13,19 @@ import { findClients } from './clients.ts'
 import { compareConformance } from './conformance.ts'
 import { measureCost } from './cost.ts'
 import { playForms, playMatrix, type World } from './denials.ts'
+import { playLists } from './lists.ts'
 import { findPrograms } from './programs.ts'
 import { measureRunning } from './running.ts'
 import { type Kind, OFFICIAL_SERVERS, type Server, SMALL_SERVERS, startServer } from './servers.ts'
 
-const USAGE = 'npm run mcp [-- clients | denials | attacks | conformance | running | cost] [--short]'
+const USAGE = 'npm run mcp [-- clients | denials | lists | attacks | conformance | running | cost] [--short]'
 const { values, positionals } = readArguments(
   { allowPositionals: true, options: { short: { type: 'boolean', default: false } } },
   USAGE,
 )
 const { short } = values
 /** Within a minute. */
-const SHORT: readonly string[] = ['clients', 'attacks', 'conformance', 'running']
+const SHORT: readonly string[] = ['clients', 'lists', 'attacks', 'conformance', 'running']
 const [FIRST_SDK, SECOND_SDK] = ['SDK 1.32', 'SDK 2.4']
 /** Beyond it, the promise of the books is broken, or the machine is too busy to say. */
 const [LAST_BYTE_MS, COST_RATIO] = [200, 1.3]
@@ -65,6 +66,18 @@ const PARTS = {
       wrong += played.wrong
       print('A denial, then a call', table(['', ...world.clients.map(({ name }) => name)], played.rows))
     })
+    return wrong
+  },
+  async lists(world: World) {
+    let wrong = 0
+    for (const name of short ? [FIRST_SDK] : [FIRST_SDK, SECOND_SDK])
+      await withServer(named(name), async (server) => {
+        const clients = world.clients.filter((client) => name === SECOND_SDK || !client.name.endsWith('pinned'))
+        const played = await playLists(server, { ...world, clients: short ? clients.slice(0, 2) : clients })
+        wrong += played.wrong
+        const head = ['', 'nothing is held', 'one is held', 'a call of another', 'nothing is held any more']
+        print(`A tool with listed: some, on ${server.name}`, table(head, played.rows))
+      })
     return wrong
   },
   async attacks({ pdp, token }: World) {

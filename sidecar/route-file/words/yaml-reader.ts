@@ -177,12 +177,6 @@ function knownAs(key: string, names: readonly string[]): string | null {
   return ours.find((name) => name !== undefined && names.includes(name)) ?? nearestName(key, names)
 }
 
-/** Why there is no such member, where people look for it. */
-const ABSENT: { readonly [key: string]: string } = {
-  listed: 'a list shows a tool to whoever passes the parts of its check that need no argument',
-}
-
 function unknownKey(what: string, key: string, near: string | null): string {
-  const why = Object.hasOwn(ABSENT, key) ? ABSENT[key] : near === null ? null : `did you mean ${near}?`
-  return `${what} has the unknown key ${JSON.stringify(key)}${why === null ? '' : `; ${why}`}`
+  return `${what} has the unknown key ${JSON.stringify(key)}${near === null ? '' : `; did you mean ${near}?`}`
 }

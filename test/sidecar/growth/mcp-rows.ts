@@ -24,7 +24,7 @@ const RUNS = [
 ]
 const uri = parseUriPattern('crm://{a}-{b}-{c}', 0)
 if (typeof uri === 'string') throw new TypeError(uri)
-const RULE = { check: ANYBODY, listed: ANYBODY, stepUp: null }
+const RULE = { check: ANYBODY, listed: ANYBODY, some: null, stepUp: null }
 const rules = { tools: { ok: RULE }, prompts: {}, resources: [{ ...RULE, template: 'crm://{a}-{b}-{c}', uri }] }
 const owner = { issuer: 'i', subject: 's', clientId: 'c', organization: null }
 const sessions = createSessionSeal([Buffer.alloc(32)])

@@ -89,10 +89,3 @@ describe('a session of MCP', () => {
     expect(issues.map((issue) => issue.message).join()).toContain(message)
   })
 })
-
-test('a rule of a tool cannot have listed, and the error says how lists are made', () => {
-  const { issues } = parseRouteFile(routeFile('MCP /mcp: {tools: {a: {check: signed_in, listed: some}}}'))
-  expect(issues.map(({ message }) => message).join()).toContain(
-    'unknown key "listed"; a list shows a tool to whoever passes the parts of its check that need no argument',
-  )
-})

@@ -73,7 +73,7 @@ export function tuples(allowed: readonly string[], entitlements: readonly string
       subject: { type: sub === client ? 'service' : 'user', id: sub },
       organization: org,
       permissions: asked.permissions.map((text) => {
-        const [relation = '', resource = ''] = text.split(' ')
+        const [relation = '', resource = ''] = text.split(/ any | /)
         return { relation, resource, allowed: org !== '' && allowed.includes(`${sub} ${text}`), reasonCode: 'tuple' }
       }),
       entitlements: Object.fromEntries(
@@ -125,7 +125,7 @@ export async function startScriptedPdp(
         const question = {
           token: tokens.get(handle) ?? '',
           guest,
-          permissions: permissions.map(({ relation, resource }) => `${relation} ${resource}`),
+          permissions: permissions.map(({ relation, resource, any }) => `${relation} ${any ? 'any ' : ''}${resource}`),
           entitlements,
           context,
         }
