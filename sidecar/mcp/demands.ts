@@ -59,8 +59,7 @@ export function demandsOfMcp({ request, rules, base, owner, sessions, body }: Mc
   const message = body === null ? null : readMessage(body, named)
   if (message !== null) refuseDisagreement(request, message)
   const isStateless = message?.isStateless ?? STATELESS_REVISIONS.includes(named ?? '')
-  const isList = message?.does.list !== undefined
-  const sent = serviceRequest(request, { isStateless, isList, session })
+  const sent = serviceRequest(request, { isStateless, session })
   const seal = (given: string): string => sessions?.seal(given, owner) ?? given
   const id = message?.id ?? null
   const open = { id, stepUp: null, check: base, parts: [], reply: () => plainReply(id), unseen: () => null }
@@ -132,13 +131,12 @@ function ruleOf(message: McpMessage, rules: McpRules): McpRule | null {
 
 function referenceRule({ text }: McpMessage, rules: McpRules): McpRule | null {
   const type = stringOf(text, ['params', 'ref', 'type'])
-  if (type === 'ref/prompt') return own(rules.prompts, stringOf(text, ['params', 'ref', 'name']) ?? '')
-  if (type !== 'ref/resource') return null
-  const uri = stringOf(text, ['params', 'ref', 'uri']) ?? ''
-  const template = rules.resources.find((resource) => resource.template === uri)
-  if (template === undefined) return resourceRule(rules, uri)
-  // Values of a parameter that its check reads are, to each reader, those of others too.
-  return isDeepStrictEqual(template.check, template.listed) ? template : null
+  if (type !== 'ref/prompt' && type !== 'ref/resource') return null
+  const name = stringOf(text, ['params', 'ref', type === 'ref/prompt' ? 'name' : 'uri']) ?? ''
+  const rule =
+    type === 'ref/prompt' ? own(rules.prompts, name) : rules.resources.find(({ template }) => template === name)
+  // Values of an argument or a parameter that its check reads are, to each reader, those of others too.
+  return rule != null && isDeepStrictEqual(rule.check, rule.listed) ? rule : null
 }
 
 const own = (rules: McpRules['tools'], name: string): McpRule | null =>

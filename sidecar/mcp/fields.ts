@@ -42,12 +42,14 @@ export function refuseDisagreement(request: InboundRequest, { id, isStateless, m
   if (said !== null && said !== method) refuse('Mcp-Method')
   const named = single(request, NAME)
   if (named !== null && decoded(named) !== name) refuse('Mcp-Name')
-  let values: ReadonlySet<string> | null = null
+  let values: ReturnType<typeof argumentTexts> | null = null
   for (const [at, folded] of request.names.entries()) {
     if (!folded.startsWith(PARAM)) continue
     const value = decoded(single(request, folded) ?? '')
     values ??= argumentTexts(text)
-    if (value === null || !values.has(value)) refuse(`Mcp-Param-${(request.raw[2 * at] ?? '').slice(PARAM.length)}`)
+    const own = values.named.get(folded.slice(PARAM.length))
+    if (value === null || !values.all.has(value) || (own !== undefined && own !== value))
+      refuse(`Mcp-Param-${(request.raw[2 * at] ?? '').slice(PARAM.length)}`)
   }
 }
 
@@ -68,33 +70,44 @@ function decoded(value: string): string | null {
   }
 }
 
-/** Texts, numbers, true and false anywhere in the arguments, since only the server knows which of them a field repeats. */
-function argumentTexts(text: string): ReadonlySet<string> {
+/**
+ * Texts, numbers, true and false anywhere in the arguments, since only the server knows which of them a field repeats. `named`: those
+ * of arguments whose names are the fields' own, by folded name.
+ */
+function argumentTexts(text: string): {
+  readonly all: ReadonlySet<string>
+  readonly named: ReadonlyMap<string, string>
+} {
   const at = findValue(text, ['params', 'arguments'])
   const found = new Set<string>()
-  const open: unknown[] = at === null ? [] : [JSON.parse(text.slice(at, endOfValue(text, at)))]
+  const given: unknown = at === null ? {} : JSON.parse(text.slice(at, endOfValue(text, at)))
+  const named = new Map<string, string>()
+  for (const [name, value] of Object.entries(typeof given === 'object' && given !== null ? given : {}))
+    if (typeof value !== 'object') named.set(foldName(name), String(value))
+  const open: unknown[] = [given]
   while (open.length > 0) {
     const value = open.pop()
     if (typeof value === 'object' && value !== null) for (const item of Object.values(value)) open.push(item)
     else if (value !== null) found.add(String(value))
   }
-  return found
+  return { all: found, named }
 }
 
 /**
  * The request as the service gets it. In revisions that do not know them the fields that repeat the body are removed. An older stream is
- * never taken up again, since nobody could tell for which call its events are, and a list is asked for in plain text.
+ * never taken up again, since nobody could tell for which call its events are. Lists are edited, and a stream that is cut has an event
+ * of ours, so that answers come in plain text.
  */
 export function serviceRequest(
   request: InboundRequest,
-  how: { readonly isStateless: boolean; readonly isList: boolean; readonly session: string | null },
+  how: { readonly isStateless: boolean; readonly session: string | null },
 ): InboundRequest {
   const raw: string[] = []
   const names: string[] = []
   for (const [at, folded] of request.names.entries()) {
     const repeats = folded === METHOD || folded === NAME || folded.startsWith(PARAM)
     if ((repeats && !how.isStateless) || folded === RESUMED || folded === SESSION) continue
-    if (how.isList && folded === 'accept-encoding') continue
+    if (folded === 'accept-encoding') continue
     raw.push(request.raw[2 * at] ?? '', request.raw[2 * at + 1] ?? '')
     names.push(folded)
   }
