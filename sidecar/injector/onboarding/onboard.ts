@@ -15,7 +15,7 @@ const LABEL_PART = 'portcullis.dev/part'
 const PAGE = 500
 const PAGES_MAX = 40
 /** How long a namespace counts as done, unless its mode or the settings change: somebody may have changed an object. */
-const DONE_MS = 300_000
+const DONE_MS = 60_000
 
 export type Onboarded = {
   /** Namespaces whose objects were made or changed. */

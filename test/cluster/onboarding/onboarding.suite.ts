@@ -242,7 +242,56 @@ test('check-cluster accepts the policies, and finds a namespace that lost its ow
   expect(found()).not.toContain('policy_missing')
 })
 
-test('an upgrade of the chart keeps who may ask, and no upgrade was needed for any namespace', async () => {
+/** What it takes until a Deployment of a namespace is protected; what helm does is the operator's work. */
+function journeyOf(namespace: string, before: readonly (readonly string[])[]): readonly (readonly string[])[] {
+  const annotations = { 'portcullis.dev/ports': 'http', 'portcullis.dev/routes': 'invoices-routes' }
+  const patch = JSON.stringify({ spec: { template: { metadata: { annotations } } } })
+  return [
+    ...before,
+    ['kubectl', 'create', 'configmap', 'invoices-routes', `--from-file=http.yaml=${file('http.yaml')}`],
+    ['kubectl', 'label', 'configmap', 'invoices-routes', 'portcullis.dev/route-file=true'],
+    ['kubectl', 'label', 'namespace', namespace, `${INJECT}=enabled`],
+    ['kubectl', 'patch', 'deployment', 'invoices', '-p', patch],
+  ].map(([program = '', ...words]) => [program, ...words, '--namespace', program === 'helm' ? NAMESPACE : namespace])
+}
+
+test('a namespace takes four commands of its team, where it takes seven without its bounds, two of them upgrades of the platform', async () => {
+  writeFileSync(file('http.yaml'), ROUTES)
+  const upgrade = (choice: string) => [
+    'helm',
+    ...installWords('upgrade', authority, ['--reuse-values', '--set', choice]),
+  ]
+  const long = journeyOf('old', [
+    upgrade('pdp.grpc.serviceAccounts.callers={old/*}'),
+    upgrade('protectedNamespaces[0].name=old'),
+    ['kubectl', 'create', 'configmap', 'portcullis-ca', `--from-file=ca.crt=${authority}`],
+  ])
+  const short = journeyOf('team-new', [])
+  expect([long.length, short.length]).toEqual([7, 4])
+  for (const [namespace, journey] of [
+    ['old', long],
+    ['team-new', short],
+  ] as const) {
+    await cluster.namespace(namespace, { tier: 'tenant' })
+    const { spec = {} } = podWith({})
+    const app = {
+      selector: { matchLabels: { app: 'invoices' } },
+      template: { metadata: { labels: { app: 'invoices' } }, spec },
+    }
+    const path = `/apis/apps/v1/namespaces/${namespace}/deployments`
+    await cluster.kube.must('POST', path, { metadata: { name: 'invoices' }, spec: app })
+    for (const [program, ...words] of journey) {
+      const { [program === 'helm' ? 'helm' : 'kubectl']: path } = inject('binaries')
+      execFileSync(path, words, { env: { ...process.env, KUBECONFIG: cluster.kubeconfig }, stdio: 'ignore' })
+    }
+    await until(() => exists(policyIn(namespace, 'portcullis-sidecars')), 60)
+    await until(() => exists(copyIn(namespace)), 60)
+    await until(async () => JSON.stringify((await makePod(namespace)).body.spec).includes('"portcullis-sidecar"'), 60)
+  }
+  await until(async () => (await callers()).includes('team-new/*'), 60)
+}, 400_000)
+
+test('an upgrade of the chart keeps who may ask, and no upgrade was needed for a namespace that onboards itself', async () => {
   const before = await callers()
   expect(before).toContain('team-a/*')
   cluster.helm(...installWords('upgrade', authority, ['--reuse-values', '--set', 'labels.a=b']))
@@ -251,5 +300,6 @@ test('an upgrade of the chart keeps who may ask, and no upgrade was needed for a
     encoding: 'utf8',
     env: { ...process.env, KUBECONFIG: cluster.kubeconfig },
   })
-  expect(JSON.parse(history)).toHaveLength(2)
+  // The install, this upgrade, and the two for the namespace that did not onboard itself.
+  expect(JSON.parse(history)).toHaveLength(4)
 }, 180_000)
