@@ -12,6 +12,7 @@ import { dropsAuthority, type Pem, secureOptions } from '../config/certificates.
 import { type ClientAnswer, type ClientRequest, http1Request, type Upgrade } from '../http/client-request.ts'
 import { mayTake } from '../http/share.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
+import { inTurns } from './arrivals.ts'
 import { createHttp2Server, type Http2Server } from './http2-server.ts'
 import { detectProtocol } from './protocol-detection.ts'
 import { expectProxyHeaders } from './proxy-header.ts'
@@ -72,7 +73,7 @@ const LINGER_MS = 1_000
 const IDLE_CHECK_MS = 100
 
 export function createListener(options: ListenerOptions): Listener {
-  return new DataPort(options)
+  return new DataPort({ ...options, onRequest: inTurns(options.onRequest) })
 }
 
 class DataPort implements Listener {

@@ -46,6 +46,7 @@ const OTHERS: { readonly [place: string]: string } = {
   'sidecar/doors/removed-fields.ts': 'the route file',
   'sidecar/doors/service-fields.ts': 'a permitted request',
   'sidecar/doors/socket-file.ts': 'the route file',
+  'sidecar/listener/arrivals.ts': 'the address of a connection',
   'sidecar/listener/proxy-header.ts:expectProxyHeaders': 'the bytes that readProxyHeader reads',
   'sidecar/listener/cut-response.ts': 'answers',
   'sidecar/sign-in/begin-sign-in.ts:choose': 'the route file',
