@@ -47,7 +47,7 @@ export async function pdpWarnings(config: LoadedConfig, deps: PdpCheckDeps): Pro
       if (permissions[index]?.reasonCode === 'unknown_relation')
         warnings.push(
           text.startsWith(PERMISSION) && !isForResource
-            ? `${route} asks ${text}, which no role of all apps has; the token is not for ${resource}, so that roles of its app do not count: portcullis token --resource ${resource}`
+            ? `${route} asks ${text}, which this token cannot tell: it is not for ${resource}, so that roles of the app do not count. Get one that is: portcullis token --resource ${resource}`
             : `${route} asks ${text}, which no model or role of the PDP has: it is always denied`,
         )
   }

@@ -3,6 +3,7 @@
 import type { ValidationIssue } from '../../shared/domain/errors.ts'
 import { MEMBERSHIP_RELATIONS } from '../../shared/domain/membership.ts'
 import { isWildcard, typeOf } from '../../shared/domain/names.ts'
+import { didYouMean } from '../../shared/domain/nearest.ts'
 import { delegationIssue, isDelegation } from '../../shared/domain/subjects.ts'
 import type { Tuple } from '../../shared/domain/tuple.ts'
 import { Condition } from './conditions/condition.ts'
@@ -35,7 +36,8 @@ export function shapeIssue(model: Model, { type, relation, subject, condition }:
       : `type "${type}" has no model, so that its tuples cannot have condition "${condition}"`
   }
   const expression = relations.get(relation)
-  if (expression === undefined) return `type "${type}" has no relation "${relation}"`
+  if (expression === undefined)
+    return `type "${type}" has no relation "${relation}"${didYouMean(relation, relations.keys())}`
   const allowed = directOf(expression)
   const refused = `relation "${relation}" of type "${type}" does not allow ${subject}`
   if (allowed === null) return refused

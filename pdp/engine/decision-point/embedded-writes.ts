@@ -158,8 +158,9 @@ function roleWrites({ store, pdp }: Deps): Pick<Writes, 'grantRole' | 'revokeRol
     grantRole: writing(ROLE_GRANT, (organization, { app = null, role, subject }, by) =>
       locked(store, { logs: [ENVIRONMENT, organization] }, async (at) => {
         requireSubjectForm(organization, subject)
-        const definitions = definitionsOf(await readDeclared(at))
-        requireRole(definitions, { app, role })
+        const declared = await readDeclared(at)
+        const definitions = definitionsOf(declared)
+        requireRole(declared, { app, role })
         await requireFitting({ store: at, pdp }, { log: organization, subject, role: { app, role }, definitions })
         const grant = grantOf({ app, role, subject })
         await changedBy(at, { log: organization, change: { kind: 'role_grant', op: 'write', grant }, by })

@@ -3,10 +3,11 @@ import { createHash } from 'node:crypto'
 import type { Pdp } from '../../shared/domain/decision.ts'
 import { ENVIRONMENT, type JournalId } from '../../shared/domain/journal.ts'
 import { isId, typeOf } from '../../shared/domain/names.ts'
+import { didYouMean } from '../../shared/domain/nearest.ts'
 import type { RoleGrant } from '../../shared/domain/role.ts'
 import type { HeldRole, Store } from '../store/contract.ts'
 import { nothingWritten } from './relationships.ts'
-import { type Definitions, sizeIssue } from './role-definitions.ts'
+import { type Declared, type Definitions, definitionsOf, sizeIssue } from './role-definitions.ts'
 
 /** Grants to one subject that count for the size of its tokens. */
 const OWN_GRANTS_MAX = 1_000
@@ -31,11 +32,21 @@ export function requireSubjectForm(log: JournalId, subject: string): void {
 }
 
 /** The permissions of a role. Throws PdpError `request_invalid` for one that nobody declares. */
-export function requireRole(definitions: Definitions, { app, role }: HeldRole): readonly string[] {
-  const permissions = definitions({ app, role })
+export function requireRole(declared: Declared, { app, role }: HeldRole): readonly string[] {
+  const permissions = definitionsOf(declared)({ app, role })
   if (permissions !== undefined) return permissions
+  const { manifests, roles } = declared
+  const manifest = manifests.find((one) => one.app === app)
+  if (app !== null && manifest === undefined) {
+    const hint = didYouMean(
+      app,
+      manifests.map((one) => one.app),
+    )
+    throw nothingWritten('request_invalid', [{ place: '/app', message: `declares no roles${hint}` }])
+  }
+  const names = manifest === undefined ? roles.map(({ key }) => key) : Object.keys(manifest.roles)
   const message = app === null ? 'is not an organization-wide role' : `is not a role of app ${app}`
-  throw nothingWritten('request_invalid', [{ place: '/role', message }])
+  throw nothingWritten('request_invalid', [{ place: '/role', message: `${message}${didYouMean(role, names)}` }])
 }
 
 /** Throws PdpError `conflict` when the subject's tokens would grow too large: with its other grants, and its groups' here. */

@@ -4,7 +4,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { DIRECTORY, ENVIRONMENT } from '../../shared/domain/journal.ts'
 import type { KeptDecision } from '../serve/decisions/decision-ring.ts'
 import { asRequestProblem, SUCCESS } from '../serve/http/status.ts'
-import { address } from './parts.ts'
 import { askedAgain, supposedOf } from './question.ts'
 import { answerAsked, askedOf } from './screens/ask.ts'
 import { filterOf, isShown, logView, rowTexts } from './screens/decisions.ts'
@@ -170,5 +169,5 @@ const newestOf = (decisions: ConsoleVisit['deps']['decisions']): number => decis
 function askOf(org: string | null, { subject, permissions, app, acting }: KeptDecision): string | null {
   const [check] = permissions
   if (subject === null || check === undefined) return null
-  return address('ask', askedAgain(org, { subject, ...check }, { app, ...acting }))
+  return askedAgain(org, { subject, ...check }, { app, ...acting })
 }

@@ -9,7 +9,7 @@ import { isSubject, parseTuple } from '../../shared/domain/names.ts'
 import type { ActingFor } from '../serve/decisions/decision-log.ts'
 import { parseJson } from '../serve/http/json.ts'
 import { RequestProblem } from '../serve/http/status.ts'
-import { type Field, field } from './parts.ts'
+import { address, type Field, field } from './parts.ts'
 import type { ConsoleVisit } from './visit.ts'
 
 export type Supposed = {
@@ -109,15 +109,18 @@ export const wordsIn = (text: string): readonly string[] => text.split(/\s+/).fi
 export const actorsMeant = (ids: readonly string[]): { readonly actors?: readonly Actor[] } =>
   ids.length === 0 ? {} : { actors: ids.slice(0, ACTORS_MAX).map((id) => ({ type: 'service', id })) }
 
-/** Parameters of Check access for a question that was decided before. `app`: undefined where it is not known. */
+/** Where a question that was decided before is asked again. `app`: undefined where it is not known. */
 export function askedAgain(
   org: string | null,
   of: { readonly subject: string; readonly relation: string; readonly resource: string },
   { app, actors = [], scopes = [] }: ActingFor & { readonly app?: string | null | undefined },
-): { readonly [name: string]: string | null } {
+): string {
   const { subject, relation, resource } = of
+  // About any resource of a type: what it is.
+  if (!resource.includes(':')) return address('what', { org, subject, relation, type: resource })
   const named = app === null ? NO_APP : app === undefined || app === ANY_APP ? null : app
-  return { org, subject, relation, resource, app: named, actors: actors.join(' '), scopes: scopes.join(' ') }
+  const by = { app: named, actors: actors.join(' '), scopes: scopes.join(' ') }
+  return address('ask', { org, subject, relation, resource, ...by })
 }
 
 /** A name alone is a person's. */

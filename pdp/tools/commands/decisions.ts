@@ -146,11 +146,14 @@ async function decide(asked: {
   return result.allowed ? EXIT.ok : EXIT.denied
 }
 
+/** A subject that need not exist, for questions about names alone. */
+export const ANYBODY: AskedSubject = { type: 'group', id: 'any', relation: 'member' }
+
 /** Names in the question that nothing declares, each with the one that was probably meant. */
 export async function unknownNames(connection: Connection, body: object): Promise<readonly string[]> {
   const response = await connection.send({ method: 'POST', path: '/oauth/decisions', body: { ...body, explain: true } })
-  const [result] = parseDecision(await response.json()).permissions
-  return (result?.reason?.details ?? []).filter((detail) => /^(?:type|no model declares type) "/.test(detail))
+  const details = parseDecision(await response.json()).permissions.flatMap(({ reason }) => reason?.details ?? [])
+  return [...new Set(details)].filter((detail) => /^(?:type|no model declares type) "/.test(detail))
 }
 
 async function decideLocally(

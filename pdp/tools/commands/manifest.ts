@@ -104,6 +104,9 @@ async function showModelChange(
 /** `model_file` names the model beside the manifest: a text, JSON, or an `fga.mod` with its modules, which become one. */
 async function withModelFile(bytes: Uint8Array, file: string): Promise<Uint8Array> {
   const text = Buffer.from(bytes).toString('utf8')
+  const single = /^model: *["']?([^\s"'#]+\.(?:fga|json|mod))["']? *$/m.exec(text)?.[1]
+  if (single !== undefined)
+    throw new CliError(`${file}: model is the text of a model. A file is named by model_file: ${single}`)
   if (!/\bmodel_file\b/.test(text)) return bytes
   try {
     const { model_file: named, ...manifest }: { [member: string]: unknown } = Object(parseYaml(text))

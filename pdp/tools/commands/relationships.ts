@@ -7,11 +7,12 @@ import { pipeline } from 'node:stream/promises'
 import { type Command, InvalidArgumentError } from 'commander'
 import { messageOf } from '../../shared/base/error-message.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
-import { parseTuple } from '../../shared/domain/names.ts'
+import { parseTuple, typeOf } from '../../shared/domain/names.ts'
 import { fileProblem } from '../../shared/process/command/file-problem.ts'
 import { Reader, ValidationIssues } from '../model-test/located-yaml.ts'
 import { readTupleFile } from '../model-test/tuple-file.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from './connection.ts'
+import { ANYBODY, unknownNames } from './decisions.ts'
 import { CliError, EXIT, problemError, type Run } from './errors.ts'
 import { countLines, NEWLINE, watchJob } from './long-job.ts'
 
@@ -106,7 +107,29 @@ async function write(asked: {
   const text = op === 'write' ? `stored: ${tuples.length}` : `deleted: ${deleted}`
   io.stdout.write(options.json === true ? `${JSON.stringify(body)}\n` : `${text}\n`)
   if (op === 'delete' && deleted < tuples.length) io.stderr.write(notStored(tuples.length - deleted, tuples.length))
+  if (op === 'write') for (const note of await misspelt(tuples, options, io)) io.stderr.write(`note: ${note}\n`)
   return EXIT.ok
+}
+
+const TYPES_MAX = 256
+
+/** Types that no model declares, where one with a near name is declared. Who may not ask is told nothing. */
+async function misspelt(
+  tuples: readonly string[],
+  options: ConnectionOptions,
+  io: NodeJS.Process,
+): Promise<readonly string[]> {
+  const parsed = tuples.map(parseTuple)
+  const asked = new Map(parsed.map(({ object, relation }) => [typeOf(object), relation]))
+  const permissions = [...asked].slice(0, TYPES_MAX).map(([type, relation]) => ({ relation, resource: `${type}:any` }))
+  try {
+    const connection = await connect(options, { io, scope: 'decisions:read', bind: true })
+    const found = await unknownNames(connection, { permissions, subject: ANYBODY })
+    return found.filter((note) => note.includes('did you mean'))
+  } catch (err) {
+    if (err instanceof CliError) return []
+    throw err
+  }
 }
 
 /** A PDP of an earlier version does not say how many it deleted. */

@@ -1,6 +1,7 @@
 /** Questions to a model: is a tuple allowed, and is a question about something that exists? */
 import type { Model } from '../../engine/decide/model.ts'
 import { restrictionIssue } from '../../engine/decide/restrictions.ts'
+import { didYouMean } from '../../shared/domain/nearest.ts'
 import type { Assertion } from './store-file.ts'
 import type { FileTuple } from './tuple-file.ts'
 
@@ -24,12 +25,14 @@ function partsOf(name: string): Parts | null {
 }
 
 const typeIssue = (model: Model, type: string): string | null =>
-  model.has(type) ? null : `the model has no type "${type}"`
+  model.has(type) ? null : `the model has no type "${type}"${didYouMean(type, model.keys())}`
 
 function relationIssue(model: Model, type: string, relation: string): string | null {
   const issue = typeIssue(model, type)
   if (issue !== null) return issue
-  return model.get(type)?.has(relation) === true ? null : `type "${type}" has no relation "${relation}"`
+  const relations = model.get(type)
+  if (relations?.has(relation) === true) return null
+  return `type "${type}" has no relation "${relation}"${didYouMean(relation, relations?.keys() ?? [])}`
 }
 
 function objectIssue(model: Model, object: string, relation: string): string | null {

@@ -159,7 +159,7 @@ async function archived(visit: ConsoleVisit, filter: Filter): Promise<Html> {
   const rows = shown.map(({ atMs, subject, relation, resource, reason, route, requestId, decisionId, askedAs }) => [
     instant(atMs),
     name(subject),
-    html`${link(address('ask', askedAgain(org, { subject, relation, resource }, askedAs)), html`${name(relation)} ${name(resource)}`)}${partNote(askedAs.isWhole !== false)}`,
+    html`${link(askedAgain(org, { subject, relation, resource }, askedAs), html`${name(relation)} ${name(resource)}`)}${partNote(askedAs.isWhole !== false)}`,
     link(address('decisions', { org, reason }), reason),
     route === '' ? EMPTY : link(address('decisions', { org, route }), name(route)),
     html`<span class="id">${link(address('decisions', { org, request: requestId || decisionId }), name(requestId || decisionId))}</span>`,
@@ -240,9 +240,7 @@ function rowsOf(
   const checks = permissions.map(({ relation, resource, allowed, reasonCode }, i) => {
     const text = html`${name(relation)} ${name(resource)}`
     const asked =
-      subject === null
-        ? text
-        : link(address('ask', askedAgain(org, { subject, relation, resource }, { app, ...acting })), text)
+      subject === null ? text : link(askedAgain(org, { subject, relation, resource }, { app, ...acting }), text)
     const answer = now?.[i] ?? null
     const changed = answer === null || answer === allowed ? EMPTY : html` <strong>changed</strong>`
     return row(

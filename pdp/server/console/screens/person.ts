@@ -232,7 +232,7 @@ function latestDecisions(visit: ConsoleVisit, user: string): Html {
       rows.push([
         instant(atMs),
         link(
-          address('ask', askedAgain(org, { subject, relation, resource }, { app, ...acting })),
+          askedAgain(org, { subject, relation, resource }, { app, ...acting }),
           html`${name(relation)} ${name(resource)}`,
         ),
         verdict(allowed),

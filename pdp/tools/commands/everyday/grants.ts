@@ -5,7 +5,7 @@ import type { AskedSubject } from '../../../shared/domain/decision.ts'
 import { ACTS_FOR, delegationTo, onlyScopes, scopesOf } from '../../../shared/domain/subjects.ts'
 import type { TupleCondition } from '../../../shared/domain/tuple.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.ts'
-import { unknownNames } from '../decisions.ts'
+import { ANYBODY, unknownNames } from '../decisions.ts'
 import { CliError, EXIT, type Run } from '../errors.ts'
 import {
   addQuestionOptions,
@@ -220,9 +220,6 @@ type Page = {
   readonly complete: boolean
   readonly undecided: readonly { readonly item: string; readonly missing_context: readonly string[] }[]
 }
-
-/** People who do not exist are denied before names are looked at, and a group always exists. */
-const ANYBODY: AskedSubject = { type: 'group', id: 'any', relation: 'member' }
 
 type Asked = {
   readonly relation: string

@@ -16,7 +16,9 @@ export function addStreamCommands(program: Command, io: NodeJS.Process, run: Run
   addConnectionOptions(group.command('list').description('Print all streams, with their lag and last error.')).action(
     (options: Options) =>
       run(async () => {
-        const items = await readStreams(await open(options, 'read'))
+        const all = await readStreams(await open(options, 'read'))
+        const { organization: own } = options
+        const items = own === undefined ? all : all.filter(({ organization }) => organization === own)
         io.stdout.write(show(items, { json: options.json === true, columns: COLUMNS }))
         return EXIT.ok
       }),

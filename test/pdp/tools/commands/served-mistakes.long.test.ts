@@ -60,6 +60,7 @@ describe('a name that nothing declares is told with the one that was meant', () 
     const text = 'model\n  schema 1.1\ntype user\ntype memo\n  relations\n    define viewer: [user]\n'
     await writeFile(join(folder, 'memos.yaml'), JSON.stringify({ model: text }))
     await good(`manifest apply memos ${join(folder, 'memos.yaml')}`)
+    await good('role put watcher --permissions logs:watch')
   })
   const RELATION = 'type "memo" has no relation "viewr"; did you mean "viewer"?'
   const TYPE = 'no model declares type "mmo", so that only its own tuples count; did you mean "memo"?'
@@ -71,6 +72,10 @@ describe('a name that nothing declares is told with the one that was meant', () 
     ['list resources user:alice viewer mmo -o acme', 2, `no resources found\n  ${TYPE}\n`],
     ['list subjects viewr memo:9 -o acme', 2, `no subjects found\n  ${RELATION}\n`],
     ['list subjects viewer memo:9 -o acme', 0, 'no subjects found\n'],
+    ['tuple write mmo:1#viewer@user:alice -o acme', 0, `note: ${TYPE}\n`],
+    ['tuple write memo:1#viewr@user:alice -o acme', 2, expect.stringContaining(RELATION)],
+    ['role grant watchr user:alice -o acme', 2, expect.stringContaining('did you mean "watcher"?')],
+    ['role grant any user:alice -o acme --app portculis', 2, expect.stringContaining('did you mean "portcullis"?')],
   ])('%s', async (line, status, err) => {
     expect(await run(line)).toMatchObject({ status, err })
   })

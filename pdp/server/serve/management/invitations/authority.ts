@@ -1,7 +1,7 @@
 /** The right to invite: asked when an invitation is made, and again when it is accepted. */
 
 import type { HeldRole } from '../../../../engine/store/contract.ts'
-import { definitionsOf, readDeclared } from '../../../../engine/writes/role-definitions.ts'
+import { readDeclared } from '../../../../engine/writes/role-definitions.ts'
 import { requireRole } from '../../../../engine/writes/role-grants.ts'
 import { holdsScope, scopesOf } from '../../../../identity/oauth/scopes.ts'
 import type { Membership } from '../../../../shared/domain/membership.ts'
@@ -23,9 +23,9 @@ export async function requireGivable(
   if (roles.length === 0) return
   if (!holdsScope(caller.token.scopes, GRANTING))
     throw new RequestProblem('permission_denied', `the invitation gives roles; this also needs the scope ${GRANTING}`)
-  const definitions = definitionsOf(await readDeclared(at.store))
+  const declared = await readDeclared(at.store)
   for (const role of roles) {
-    const permissions = requireRole(definitions, role)
+    const permissions = requireRole(declared, role)
     await requireHolding(at, { caller, log: organization, app: role.app, permissions })
   }
 }

@@ -127,10 +127,11 @@ type Wanted = { caller: ManagementClient; log: JournalId; body: GrantBody; conte
 
 async function writeGrant(deps: ManagementDeps, { caller, log, body, context }: Wanted): Promise<ManagementResponse> {
   const { app = null, role, subject } = body
-  const definitions = definitionsOf(await readDeclared(deps.store))
+  const declared = await readDeclared(deps.store)
+  const definitions = definitionsOf(declared)
   requireSubjectForm(log, subject)
   await requireSubject(deps, subject)
-  const permissions = requireRole(definitions, { app, role })
+  const permissions = requireRole(declared, { app, role })
   await requireHolding(deps, { caller, log, app, permissions })
   await requireFitting(deps, { log, subject, role: { app, role }, definitions })
   const grant = grantOf({ app, role, subject })
