@@ -1,5 +1,6 @@
 /** Members that `@types/oidc-provider` lacks: our own of a client (`extraClientMetadata`), the life of a token, and helpers for grants of our own. */
 import 'oidc-provider'
+import type { Seen } from '../oauth/seen.ts'
 
 declare module 'oidc-provider' {
   interface Client {
@@ -11,6 +12,10 @@ declare module 'oidc-provider' {
     readonly portcullis_token_epoch: number
     readonly portcullis_exchange_clients: readonly string[]
     readonly portcullis_exchange_resources: readonly string[]
+  }
+  interface Session {
+    /** Where its browser was when it was stored last; versions before this one store none. */
+    seen?: Seen
   }
   interface AccessToken {
     /** Seconds, in place of the setting `ttl`. */

@@ -3,6 +3,7 @@ import { type Client, Provider, type Session, type AccessToken as Token } from '
 import { installStartLimits } from '../limits/start-limits.ts'
 import { installConstantAnswers } from '../oauth/constant-answers.ts'
 import { PATHS } from '../oauth/paths.ts'
+import { seenFrom } from '../oauth/seen.ts'
 import { isSlowHash, verifySecret } from '../people/passwords/password-hash.ts'
 import { createAdapters, UsedBeforeError } from './adapter.ts'
 import { installClientDecoy } from './client-decoy.ts'
@@ -130,6 +131,14 @@ function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
     deps.sessionEvents.note(this, details)
     loginAccount.call(this, details)
   }
+  // It is stored with each visit, and keeps where the browser was. Only its own browser's requests count.
+  const { save: saveSession } = Session.prototype
+  Object.defineProperty(Session, 'IN_PAYLOAD', { value: [...sessionMembers(Session), 'seen'] })
+  Session.prototype.save = function (this: Session, seconds: number) {
+    const { req, oidc } = Provider.ctx ?? {}
+    if (req !== undefined && oidc?.session?.uid === this.uid) this.seen = seenFrom(req, deps.clientOf(req))
+    return saveSession.call(this, seconds)
+  }
   // 5. A hint is an ID token, not whatever our keys have signed.
   const { validate } = IdToken
   IdToken.validate = async function (jwt: string, client: Client) {
@@ -147,6 +156,9 @@ function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
     }
   }
 }
+
+const sessionMembers = (model: object): readonly unknown[] =>
+  'IN_PAYLOAD' in model && Array.isArray(model.IN_PAYLOAD) ? model.IN_PAYLOAD : []
 
 /** A secret that a person chose costs a slow hash; a client that has just proven it is not kept waiting by others. */
 async function verifyChosen(

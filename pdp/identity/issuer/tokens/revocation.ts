@@ -9,12 +9,18 @@ import { queueLogouts } from '../../../engine/store/logouts.ts'
 import type { Change, WriteContext } from '../../../shared/domain/change.ts'
 import { TOKENS } from '../../../shared/domain/journal.ts'
 import { initiatorOf } from '../../../shared/domain/outbox/events.ts'
+import { SESSION_SECONDS } from '../../oauth/durations.ts'
 import type { AppendEvents, IdentityEvent } from '../append.ts'
 
 /** `clients`: those that somebody signed in to with it, at most 20. */
 export type BrowserSession = {
   readonly uid: string
   readonly signedInMs: number | null
+  /** When its browser last came here. */
+  readonly usedMs: number | null
+  /** Where it was then; null: stored by a version that did not keep it, or unknown. */
+  readonly browser: string | null
+  readonly address: string | null
   readonly clients: readonly string[]
 }
 export type Revocations = {
@@ -50,6 +56,8 @@ const DELETE_GRANTS = `
 
 const SESSIONS = `
   select uid, (payload ->> 'loginTs')::float8 * 1000 as "signedInMs",
+    ((payload ->> 'exp')::float8 - ${SESSION_SECONDS}) * 1000 as "usedMs",
+    payload -> 'seen' ->> 'browser' as browser, payload -> 'seen' ->> 'address' as address,
     array(select jsonb_object_keys(payload -> 'authorizations') order by 1 limit 20) as clients from oidc_record
   where kind = 'Session' and payload ->> 'accountId' = $1 and consumed_at is null and uid is not null
     and expires_at > now()

@@ -2,6 +2,7 @@
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { fillText } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
+import type { BrowserSession } from '../../issuer/tokens/revocation.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { contextOf } from '../passwords/new-password.ts'
 import { leftOf } from './authenticator.ts'
@@ -11,19 +12,17 @@ import { alertOf, hidden, shown, timeOf, type View } from './page-parts.ts'
 import type { AccountVisit, Person } from './visit.ts'
 
 const LISTED_MAX = 100
-const SESSIONS = `
-  select uid, (payload ->> 'loginTs')::float8 as "at" from oidc_record
-  where kind = 'Session' and payload ->> 'accountId' = $1 and consumed_at is null and uid is not null and expires_at > now()
-  order by "at" desc nulls last limit ${LISTED_MAX}`
+/** Each ends as many sessions as one list has. */
+const ROUNDS_MAX = 10
 const APPLICATIONS = `
   select b.client_id as id, coalesce(max(c.metadata ->> 'client_name'), b.client_id) as name,
     extract(epoch from min(b.created_at))::float8 as "at", bool_or(b.offline) as offline
   from grant_binding b join oidc_record g on g.kind = 'Grant' and g.id = b.grant_id and g.expires_at > now()
     left join client c on c.client_id = b.client_id
   where b.user_id = $1 group by b.client_id order by 2 limit ${LISTED_MAX}`
+const NAMES = `select client_id as id, coalesce(metadata ->> 'client_name', client_id) as name from client where client_id = any($1)`
 const GRANTS = 'select grant_id as id from grant_binding where user_id = $1 and client_id = $2'
 
-type SessionRow = { readonly uid: string; readonly at: number | null }
 type ApplicationRow = { readonly id: string; readonly name: string; readonly at: number; readonly offline: boolean }
 
 export async function showHome(parts: AccountParts, { frame }: AccountVisit, person: Person): Promise<View> {
@@ -36,6 +35,10 @@ export async function endOne(
   { frame }: AccountVisit,
   { person, form }: { person: Person; form: URLSearchParams },
 ): Promise<View> {
+  if (form.has('others')) {
+    await endOthers(parts, person)
+    return home(parts, { frame, person }, 'othersEnded')
+  }
   const ended = form.has('session')
     ? await endSession(parts, person, form.get('session') ?? '')
     : form.has('delegation')
@@ -44,9 +47,22 @@ export async function endOne(
   return home(parts, { frame, person }, ended ? 'ended' : 'gone')
 }
 
-async function endSession({ sql, revocations, log }: AccountParts, { user }: Person, uid: string): Promise<boolean> {
-  const own = await sql.query<SessionRow>(SESSIONS, [user.id])
-  if (!own.some((session) => session.uid === uid)) return false
+async function endSession(parts: AccountParts, person: Person, uid: string): Promise<boolean> {
+  const own = await parts.revocations.sessionsOf(person.user.id)
+  return own.some((session) => session.uid === uid) && end(parts, person, uid)
+}
+
+/** All but this browser's, however many there are. */
+async function endOthers(parts: AccountParts, person: Person): Promise<void> {
+  for (let rounds = 0; rounds < ROUNDS_MAX; rounds += 1) {
+    const own = await parts.revocations.sessionsOf(person.user.id)
+    const others = own.filter(({ uid }) => uid !== person.session.uid)
+    if (others.length === 0) return
+    for (const { uid } of others) await end(parts, person, uid)
+  }
+}
+
+async function end({ revocations, log }: AccountParts, { user }: Person, uid: string): Promise<boolean> {
   const ended = await revocations.revokeSession(uid, contextOf(user.id))
   if (ended) log.info({ event: 'session_ended', user: user.id, session: uid })
   return ended
@@ -66,7 +82,7 @@ async function endApplication(
 async function home(
   parts: AccountParts,
   { frame, person }: { readonly frame: Frame; readonly person: Person },
-  done: 'ended' | 'gone' | null,
+  done: 'ended' | 'othersEnded' | 'gone' | null,
 ): Promise<View> {
   const { sql, mailer, secondFactor } = parts
   const { words } = frame
@@ -74,26 +90,26 @@ async function home(
   const { app } = words.factors
   const { user, session } = person
   const [sessions, applications, has, left, passkeys] = await Promise.all([
-    sql.query<SessionRow>(SESSIONS, [user.id]),
+    parts.revocations.sessionsOf(user.id),
     sql.query<ApplicationRow>(APPLICATIONS, [user.id]),
     secondFactor.kinds(user.id),
     secondFactor.recoveryCodesLeft(user.id),
     parts.passkeys.of(user.id),
   ])
-  const status = done === 'ended' ? html`<p role="status">${texts.ended}</p>` : EMPTY
-  const rows = sessions.map(({ uid, at }) =>
-    row(person, {
-      end: texts.end,
-      name: 'session',
-      value: uid,
-      text: uid === session.uid ? texts.thisSession : fillText(texts.session, { time: timeOf(at) }),
-      ending: uid !== session.uid,
-    }),
-  )
+  const status = done === null || done === 'gone' ? EMPTY : html`<p role="status">${texts[done]}</p>`
+  const names = await namesOf(parts, sessions)
+  const rows = sessions.map((one) => {
+    const { title, more } = describeSession(frame, one, names)
+    const isThis = one.uid === session.uid
+    const text = html`<strong>${title}</strong>${isThis ? html` (${texts.thisSession})` : EMPTY}<br><small>${more}</small>`
+    const about = { label: `${title}, ${more}`, text, ending: !isThis }
+    return row(person, { end: texts.end, name: 'session', value: one.uid, ...about })
+  })
+  const others = sessions.length > 2 ? allOthers(person, texts.endOthers) : EMPTY
   const connected = applications.map(({ id, name, at, offline }) =>
     row(person, {
       ...{ end: texts.end, name: 'application', value: id, ending: true },
-      text: fillText(offline ? texts.offline : texts.connected, { application: name, time: timeOf(at) }),
+      ...plainText(fillText(offline ? texts.offline : texts.connected, { application: name, time: timeOf(at) })),
     }),
   )
   return shown(
@@ -107,13 +123,45 @@ ${addressOf(frame, person, mailer !== null)}
 <p><a href="${frame.mount}${PATHS.accountPasskeys}">${words.factors.passkeys.title}</a><br><small>${has.passkey ? passkeys.map(({ name }) => name).join(', ') : words.factors.passkeys.none}</small></p>
 ${has.app || has.passkey ? html`<p><small>${leftOf(frame, left)}</small></p>` : EMPTY}
 ${await parts.elsewhere.link(frame)}
-<h2>${texts.sessions}</h2>${rows}
+<h2>${texts.sessions}</h2>${rows}${others}
 <h2>${texts.applications}</h2>${connected.length === 0 ? html`<p>${texts.noApplications}</p>` : connected}
 ${await delegationsOf(parts, frame, person)}
 <p><a href="${frame.mount}${PATHS.logout}">${words.common.signOut}</a></p>`,
     done === 'gone' ? 'invalid' : 'shown',
   )
 }
+
+const plainText = (label: string) => ({ label, text: html`${label}` })
+
+/** By which names people know the clients of these sessions. */
+async function namesOf(
+  { sql }: AccountParts,
+  sessions: readonly BrowserSession[],
+): Promise<ReadonlyMap<string, string>> {
+  const ids = [...new Set(sessions.flatMap(({ clients }) => clients))]
+  const rows = ids.length === 0 ? [] : await sql.query<{ id: string; name: string }>(NAMES, [ids])
+  return new Map(rows.map(({ id, name }) => [id, name]))
+}
+
+function describeSession(
+  { words: { account } }: Frame,
+  { browser, address, signedInMs, usedMs, clients }: BrowserSession,
+  names: ReadonlyMap<string, string>,
+): { readonly title: string; readonly more: string } {
+  const texts = account.home
+  const time = (ms: number | null): string => timeOf(ms === null ? null : ms / 1_000)
+  const applications = clients.flatMap((id) => names.get(id) ?? []).join(', ')
+  const more = [
+    address === null ? '' : fillText(texts.from, { address }),
+    fillText(texts.session, { time: time(signedInMs) }),
+    usedMs === null ? '' : fillText(texts.lastUsed, { time: time(usedMs) }),
+    applications === '' ? '' : fillText(texts.usedFor, { applications }),
+  ]
+  return { title: browser ?? texts.unknownBrowser, more: more.filter((part) => part !== '').join(' ') }
+}
+
+const allOthers = ({ xsrf }: Person, text: string): Html =>
+  html`<form method="post" data-step="others">${hidden({ xsrf, others: 'yes' })}<button type="submit">${text}</button></form>`
 
 /** An address that nobody has proven, with the way to do so. */
 function addressOf(frame: Frame, person: Person, canMail: boolean): Html {
@@ -132,12 +180,14 @@ function row(
   one: {
     readonly name: string
     readonly value: string
-    readonly text: string
+    readonly text: Html
+    /** The same for who hears the button alone. */
+    readonly label: string
     readonly end: string
     readonly ending: boolean
   },
 ): Html {
   if (!one.ending) return html`<p>${one.text}</p>`
   return html`<form method="post" data-step="${one.name}">${hidden({ xsrf, [one.name]: one.value })}
-<p>${one.text}</p><button type="submit" class="plain" aria-label="${one.end}: ${one.text}">${one.end}</button></form>`
+<p>${one.text}</p><button type="submit" class="plain" aria-label="${one.end}: ${one.label}">${one.end}</button></form>`
 }

@@ -6,6 +6,7 @@ import type { Page } from '../../html/page.ts'
 import type { Devices } from '../../limits/devices.ts'
 import { SESSION_SECONDS } from '../../oauth/durations.ts'
 import { PATHS } from '../../oauth/paths.ts'
+import { seenFrom } from '../../oauth/seen.ts'
 import type { StatusName } from '../../oauth/status.ts'
 import { isSecond, type PasskeySteps, type Turn } from './passkey-steps.ts'
 import type { RecoveryUsed, SignedIn, SignIn, Waiting } from './sign-in.ts'
@@ -136,6 +137,7 @@ export async function startSession(
   } else session.resetIdentifier()
   const { accountId, acr, amr, ts } = signedIn
   session.loginAccount({ accountId, acr, amr: [...amr], loginTs: ts })
+  session.seen = seenFrom(visit.req, deps.devices.source(visit.req).address)
   await session.save(SESSION_SECONDS)
   const context = provider.createContext(visit.req, visit.res)
   context.cookies.secure = context.secure

@@ -212,13 +212,17 @@ async function sessions(visit: ConsoleVisit, user: string): Promise<Html> {
   const here = address('people', { org, user })
   const end = (uid: string): Html =>
     html`<form method="post" action="${here}" class="inline">${hidden('csrf', visit.csrf)}${hidden('session', uid)}<button type="submit" class="plain">End<span class="for-readers"> session ${uid}</span></button></form>`
-  const rows = found.map(({ uid, signedInMs, clients }) => [
+  const at = (ms: number | null): Html => (ms === null ? html`–` : instant(ms))
+  const rows = found.map(({ uid, signedInMs, usedMs, browser, address: from, clients }) => [
     html`<span class="id">${name(uid)}</span>${uid === session.sessionUid ? html` <span class="note">this one</span>` : EMPTY}`,
-    signedInMs === null ? html`–` : instant(signedInMs),
+    html`${browser ?? '–'}`,
+    html`${from ?? '–'}`,
+    at(signedInMs),
+    at(usedMs),
     joined(clients.map(name)),
     end(uid),
   ])
-  return html`${freshness(visit, here)}${table({ caption: 'Sessions at the identity service', columns: ['Session', 'Signed in', 'Clients', 'Do'], rows, empty: html`<p>Nobody is signed in as this person.</p>` })}
+  return html`${freshness(visit, here)}${table({ caption: 'Sessions at the identity service', columns: ['Session', 'Browser', 'Address', 'Signed in', 'Last used', 'Clients', 'Do'], rows, empty: html`<p>Nobody is signed in as this person.</p>` })}
 ${rows.length === 0 ? EMPTY : html`<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('all', '1')}<button type="submit" class="destructive">End all sessions and tokens</button></form>`}`
 }
 

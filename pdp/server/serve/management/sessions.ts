@@ -9,11 +9,19 @@ import { requireGivenByReturn } from './roles/given-roles.ts'
 import { addManagementRoute, EMPTY, ok } from './route.ts'
 import { requireAuthorityOverUser } from './users/user-authority.ts'
 
-const SESSION = object({ id: ID, signed_in_at: { type: ['string', 'null'] }, clients: { type: 'array', items: ID } }, [
-  'id',
-  'signed_in_at',
-  'clients',
-])
+const TEXT_OR_NULL = { type: ['string', 'null'] }
+const SESSION = object(
+  {
+    id: ID,
+    signed_in_at: TEXT_OR_NULL,
+    last_used_at: { ...TEXT_OR_NULL, description: 'When its browser last came to the identity service.' },
+    browser: { ...TEXT_OR_NULL, description: 'Name and system of the browser then, as it calls itself.' },
+    address: { ...TEXT_OR_NULL, description: 'The IPv4 address of the browser then, or the /64 of its IPv6 address.' },
+    clients: { type: 'array', items: ID },
+  },
+  ['id', 'signed_in_at', 'last_used_at', 'browser', 'address', 'clients'],
+)
+const timeOf = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
 
 const COMMON = { tag: 'Sessions', scope: 'sessions:revoke', organizationScope: 'environment' } as const
 
@@ -43,9 +51,10 @@ export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
     async handle({ at, params: { user } }) {
       await accountOf(at, user)
       const found = await at.sessions.sessionsOf(user)
-      const items = found.map(({ uid, signedInMs, clients }) => ({
-        ...{ id: uid, clients },
-        signed_in_at: signedInMs === null ? null : new Date(signedInMs).toISOString(),
+      const items = found.map(({ uid, signedInMs, usedMs, ...rest }) => ({
+        ...{ id: uid, ...rest },
+        signed_in_at: timeOf(signedInMs),
+        last_used_at: timeOf(usedMs),
       }))
       return ok({ items })
     },

@@ -102,7 +102,7 @@ export function addUserStateCommands(program: Command, io: NodeJS.Process, run: 
         options,
         io,
         scope: 'sessions:revoke',
-        columns: ['id', 'signed_in_at', 'clients'],
+        columns: ['id', 'browser', 'address', 'signed_in_at', 'last_used_at', 'clients'],
       }),
     ),
   )

@@ -1,0 +1,47 @@
+/** Where a browser is: its name in a few words, and the address of its client. Kept with a session, for who looks whether it is theirs. */
+import type { IncomingMessage } from 'node:http'
+
+export type Seen = {
+  /** Null: it gave no name that we know. */
+  readonly browser: string | null
+  /** An IPv4 address, or the /64 of an IPv6 address. */
+  readonly address: string
+}
+
+/** A longer field names nothing more, and its sender has chosen it. */
+const AGENT_CHARACTERS_MAX = 512
+/** The first that matches: most call themselves Chrome or Safari besides. */
+const BROWSERS = [
+  ['Edge', /\bEdg(?:e|A|iOS)?\/(\d{1,4})/],
+  ['Opera', /\b(?:OPR|OPiOS)\/(\d{1,4})/],
+  ['Samsung Internet', /\bSamsungBrowser\/(\d{1,4})/],
+  ['Vivaldi', /\bVivaldi\/(\d{1,4})/],
+  ['Firefox', /\b(?:Firefox|FxiOS)\/(\d{1,4})/],
+  ['Chrome', /\b(?:Chrome|Chromium|HeadlessChrome|CriOS)\/(\d{1,4})/],
+  ['Safari', /\bVersion\/(\d{1,4})[\d.]* (?:Mobile\/\w{1,16} )?Safari\//],
+] as const
+const SYSTEMS = [
+  ['iPhone', /\biPhone\b/],
+  ['iPad', /\biPad\b/],
+  ['Android', /\bAndroid\b/],
+  ['Windows', /\bWindows NT\b/],
+  ['ChromeOS', /\bCrOS\b/],
+  ['macOS', /\bMacintosh\b/],
+  ['Linux', /\bLinux\b/],
+] as const
+
+/** Such as `Firefox 128, Windows`: words of ours and a number, whatever was sent. */
+export function browserName(agent: string | undefined): string | null {
+  const text = (agent ?? '').slice(0, AGENT_CHARACTERS_MAX)
+  const browser = BROWSERS.flatMap(([name, pattern]) => {
+    const version = pattern.exec(text)?.[1]
+    return version === undefined ? [] : [`${name} ${version}`]
+  })[0]
+  const system = SYSTEMS.find(([, pattern]) => pattern.test(text))?.[0]
+  return browser === undefined ? (system ?? null) : system === undefined ? browser : `${browser}, ${system}`
+}
+
+export const seenFrom = ({ headers }: Pick<IncomingMessage, 'headers'>, address: string): Seen => ({
+  browser: browserName(headers['user-agent']),
+  address,
+})
